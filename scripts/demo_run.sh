@@ -1,0 +1,54 @@
+#!/bin/bash
+# Trains a character GPT on text, shows what it learnt and where everything is. Run by ./demo.sh.
+# Usage: scripts/demo_run.sh [--text FILE] [--steps N]
+set -euo pipefail
+root="$(cd "$(dirname "$0")/.." && pwd)"
+trainscope="$root/build/release/bin/trainscope"
+text=""
+steps=2000
+
+usage() {
+  echo "usage: ./demo.sh [--text FILE] [--steps N]" >&2
+  exit 2
+}
+
+while [[ $# -gt 0 ]]; do
+  case "$1" in
+    --text) [[ $# -ge 2 ]] || usage; text="$2"; shift 2 ;;
+    --steps) [[ $# -ge 2 ]] || usage; steps="$2"; shift 2 ;;
+    *) usage ;;
+  esac
+done
+if [[ -n "$text" && ! -r "$text" ]]; then
+  echo "demo: cannot read the text file $text" >&2
+  exit 6
+fi
+
+# The project's own sources in one file, in a fixed order, plain ASCII.
+own_sources() {
+  cd "$root"
+  find . \( -path ./build -o -path ./runs -o -path ./.git -o -path ./.cache \) -prune -o \
+       -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.md' \) -print0 |
+    LC_ALL=C sort -z | xargs -0 cat | LC_ALL=C tr -cd '\n -~'
+}
+
+count_characters() { { LC_ALL=C.UTF-8 grep -ao . "$1"; echo newline; } | LC_ALL=C sort -u | wc -l; }
+
+number=1
+while [[ -e "$root/runs/demo-$number" ]]; do number=$((number + 1)); done
+folder="$root/runs/demo-$number"
+mkdir -p "$folder"
+if [[ -n "$text" ]]; then cp "$text" "$folder/text.txt"; else own_sources >"$folder/text.txt"; fi
+vocabulary="$(count_characters "$folder/text.txt")"
+echo "demo: $(wc -c <"$folder/text.txt") bytes of text, $vocabulary different characters"
+
+"$trainscope" model gpt2 --layers 4 --heads 4 --embedding 128 --context 64 --no-bias \
+  --vocab "$vocabulary" --seed 1 -o "$folder/model.onnx"
+"$trainscope" train "$folder/model.onnx" --data "text:$folder/text.txt" --batch 12 --seq 64 \
+  --loss cross_entropy:output=logits,labels=labels --steps "$steps" --optimizer adamw --lr 1e-3 \
+  --schedule cosine --clip 1.0 --seed 1 --run-dir "$folder/run"
+"$trainscope" export "$folder/run" --format onnx -o "$folder/trained.onnx"
+"$trainscope" eval "$folder/run" --sample 400
+
+echo "demo: trained model  $folder/trained.onnx"
+echo "demo: run            $folder/run"
