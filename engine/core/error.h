@@ -1,0 +1,70 @@
+// The one exception type for bad input, and CHECK for our own mistakes.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace trainscope {
+
+// The process exit code that an error leads to; listed by `trainscope help exit-codes`.
+enum class ErrorCode {
+  kRunFailed = 1,    // anything without a code of its own
+  kUsage = 2,        // command line or configuration
+  kBadInput = 3,     // model, data, reference or checkpoint file; unsupported op; missing kernel
+  kNoDevice = 4,     // no such device or driver
+  kOutOfMemory = 5,  // out of memory, or no plan fits the budget
+  kIo = 6,           // disk full, permission, missing file or folder
+  kNumeric = 7,      // NaN or infinity where a number must be
+  kDistributed = 8,
+  kMismatch = 9,  // a comparison outside its tolerance
+};
+
+// What went wrong, where (outermost last), and what to do about it.
+class Error : public std::exception {
+ public:
+  Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  Error& at(std::string where) {
+    context_.push_back(std::move(where));
+    return *this;
+  }
+  Error& hint(std::string text) {
+    if (hint_.empty()) hint_ = std::move(text);
+    return *this;
+  }
+
+  ErrorCode code() const { return code_; }
+  const std::string& message() const { return message_; }
+  const std::vector<std::string>& context() const { return context_; }
+  const std::string& hint() const { return hint_; }
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  ErrorCode code_;
+  std::string message_;
+  std::string hint_;
+  std::vector<std::string> context_;
+};
+
+template <typename... Args>
+[[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+}
+
+template <typename... Args>
+void require(bool ok, ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+  if (!ok) throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+}
+
+[[noreturn]] void check_failed(std::string_view expression, std::string_view file, int line);
+
+}  // namespace trainscope
+
+// An invariant of our own code, checked in every build; never for user input.
+#define CHECK_INVARIANT(condition) \
+  ((condition) ? void(0) : ::trainscope::check_failed(#condition, __FILE__, __LINE__))

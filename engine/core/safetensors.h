@@ -1,0 +1,81 @@
+// Safetensors files: checked reading, atomic writing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/core/file.h"
+#include "engine/core/tensor.h"
+
+namespace trainscope {
+
+// A tensor of the file as its header lists it.
+struct SafetensorsEntry {
+  std::string name;
+  std::string stored_dtype;    // "F32", "BF16": the file's own word
+  std::optional<DType> dtype;  // what tensor() gives; none if it cannot be read
+  Shape shape;
+  std::uint64_t begin_bytes = 0;  // from the beginning of the file
+  std::uint64_t end_bytes = 0;
+};
+
+// F32 F64 I32 I64 BOOL are read as they are and U8 as i64. The other types (F16 BF16 I8 I16 U16
+// U32 U64 F8_E4M3 F8_E5M2) are listed, and refused only when such a tensor is read.
+class SafetensorsFile {
+ public:
+  // kIo when it cannot be read; kBadInput when any rule of the format is broken: header at most
+  // 100 MB, tensors without holes, overlap or trailing bytes, sizes that match shape and type.
+  static SafetensorsFile open(const std::filesystem::path& path);
+
+  // In the order of the header.
+  std::span<const SafetensorsEntry> entries() const { return entries_; }
+  std::vector<std::string> names() const;
+  bool contains(std::string_view name) const { return index_.contains(name); }
+  // These throw kBadInput, naming the tensor, when it is absent (with the nearest name as hint) or,
+  // for type and tensor, of a type that cannot be read.
+  const SafetensorsEntry& entry(std::string_view name) const;
+  TensorType type(std::string_view name) const;
+  Tensor tensor(std::string_view name) const;
+  // As stored, mapped and not always aligned: copy before use as numbers.
+  std::span<const std::byte> bytes(std::string_view name) const;
+
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::filesystem::path& path() const { return file_.path(); }
+  // hash_bytes of the whole file: what write_safetensors returned for it.
+  std::uint64_t content_hash() const;
+
+ private:
+  explicit SafetensorsFile(MappedFile file) : file_(std::move(file)) {}
+  void read_entries();
+
+  MappedFile file_;
+  std::vector<SafetensorsEntry> entries_;
+  std::map<std::string, std::size_t, std::less<>> index_;
+  std::map<std::string, std::string> metadata_;
+};
+
+struct NamedTensor {
+  std::string_view name;
+  TensorView tensor;
+};
+
+struct WrittenSafetensors {
+  std::uint64_t size_bytes = 0;
+  std::uint64_t content_hash = 0;
+};
+
+// Writes atomically. The same arguments give the same bytes: data by element size, widest first so
+// that each tensor is aligned, then in the order given. Names must be distinct UTF-8.
+WrittenSafetensors write_safetensors(const std::filesystem::path& path,
+                                     std::span<const NamedTensor> tensors,
+                                     const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace trainscope

@@ -1,0 +1,113 @@
+// Writing of safetensors files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/core/json.h"
+#include "engine/core/safetensors.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::string_view kMetadataKey = "__metadata__";
+
+std::string_view stored_name(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "F32";
+    case DType::kF64:
+      return "F64";
+    case DType::kI32:
+      return "I32";
+    case DType::kI64:
+      return "I64";
+    case DType::kBool:
+      return "BOOL";
+  }
+  return "?";
+}
+
+void check(std::span<const NamedTensor> tensors,
+           const std::map<std::string, std::string>& metadata) {
+  std::set<std::string_view> names;
+  for (const NamedTensor& tensor : tensors) {
+    require(is_valid_utf8(tensor.name), ErrorCode::kBadInput,
+            "the tensor name '{}' is not UTF-8 and cannot be written to a safetensors file",
+            printable(tensor.name));
+    require(tensor.name != kMetadataKey, ErrorCode::kBadInput,
+            "a tensor cannot have the name '{}': safetensors files use it for themselves",
+            kMetadataKey);
+    require(names.insert(tensor.name).second, ErrorCode::kBadInput,
+            "two tensors have the name '{}': a safetensors file can hold one",
+            printable(tensor.name));
+    CHECK_INVARIANT(tensor.tensor.data != nullptr || tensor.tensor.type.bytes() == 0);
+  }
+  for (const auto& [key, value] : metadata) {
+    require(is_valid_utf8(key) && is_valid_utf8(value), ErrorCode::kBadInput,
+            "the metadata '{}' is not UTF-8", printable(key));
+  }
+}
+
+// Widest elements first: with a header of a multiple of 8 bytes each tensor is aligned.
+std::vector<NamedTensor> in_file_order(std::span<const NamedTensor> tensors) {
+  std::vector<NamedTensor> order(tensors.begin(), tensors.end());
+  std::stable_sort(order.begin(), order.end(), [](const NamedTensor& a, const NamedTensor& b) {
+    return size_of(a.tensor.type.dtype) > size_of(b.tensor.type.dtype);
+  });
+  return order;
+}
+
+std::string header_text(std::span<const NamedTensor> tensors,
+                        const std::map<std::string, std::string>& metadata) {
+  JsonObject header;
+  if (!metadata.empty()) {
+    Json words = Json::object();
+    for (const auto& [key, value] : metadata) words.set(key, value);
+    header.set(std::string(kMetadataKey), std::move(words));
+  }
+  std::uint64_t offset = 0;
+  for (const NamedTensor& tensor : tensors) {
+    const TensorType& type = tensor.tensor.type;
+    const std::uint64_t end = offset + type.bytes();
+    header.set(std::string(tensor.name),
+               Json::object({{"dtype", stored_name(type.dtype)},
+                             {"shape", Json::list(type.shape.span())},
+                             {"data_offsets", Json::array({offset, end})}}));
+    offset = end;
+  }
+  std::string text = Json(std::move(header)).dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+}  // namespace
+
+WrittenSafetensors write_safetensors(const std::filesystem::path& path,
+                                     std::span<const NamedTensor> tensors,
+                                     const std::map<std::string, std::string>& metadata) {
+  check(tensors, metadata);
+  const std::vector<NamedTensor> order = in_file_order(tensors);
+  const std::string header = header_text(order, metadata);
+  AtomicFile file(path);
+  Hasher hasher;
+  const auto write = [&](std::span<const std::byte> bytes) {
+    hasher.bytes(bytes);
+    file.write(bytes);
+  };
+  const std::uint64_t length = header.size();
+  write(std::as_bytes(std::span(&length, 1)));
+  write(std::as_bytes(std::span(header)));
+  for (const NamedTensor& tensor : order) {
+    write({static_cast<const std::byte*>(tensor.tensor.data), tensor.tensor.type.bytes()});
+  }
+  file.commit();
+  return {.size_bytes = file.written_bytes(), .content_hash = hasher.digest()};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,79 @@
+// What a kernel is: prepare once for given shapes, then run many times without allocating.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kernels/api/params.h"
+#include "kernels/api/tensor_view.h"
+
+namespace trainscope {
+
+// What `prepare` may look at. An absent optional input has `inputs[i].present == false`;
+// data pointers are null at this point, except of inputs known at compile time (constants).
+struct PrepareArgs {
+  const Params& params;
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+  int threads = 1;
+};
+
+// The answer of `prepare`: scratch bytes wanted during `run` (64-byte aligned, contents undefined,
+// planned into the arena like any buffer) and state kept between runs (primitives, strides).
+struct Prepared {
+  std::size_t workspace_bytes = 0;
+  std::shared_ptr<const void> state;
+};
+
+struct RunArgs {
+  const Params& params;
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+  void* workspace = nullptr;
+  const void* state = nullptr;
+  int threads = 1;
+};
+
+// A kernel for one op and one dtype. `supports` may refuse a case (then the next kernel in the
+// table is asked); null means every case. `prepare` may be null: no workspace, no state.
+struct Kernel {
+  std::string_view name;  // "matmul.reference", "matmul.onednn"
+  bool (*supports)(const PrepareArgs&) = nullptr;
+  Prepared (*prepare)(const PrepareArgs&) = nullptr;
+  void (*run)(const RunArgs&) = nullptr;
+};
+
+// Kernels of one back end by (op, dtype). The dtype is the op's "kernel dtype": that of its first
+// output that is a float, else of its first float input, else of its first input (see
+// kernel_dtype in engine/ir/op_def.h). Later additions for the same key are preferred over earlier
+// ones, so that the readable reference is added first and a faster kernel after it.
+class KernelTable {
+ public:
+  struct Row {
+    std::string_view op;
+    DType dtype;
+    Kernel kernel;
+  };
+
+  void add(std::string_view op, DType dtype, Kernel kernel) {
+    rows_.push_back({op, dtype, kernel});
+  }
+  std::span<const Row> rows() const { return rows_; }
+
+  // All kernels for the key, the preferred one first.
+  std::vector<const Kernel*> find(std::string_view op, DType dtype) const {
+    std::vector<const Kernel*> found;
+    for (auto row = rows_.rbegin(); row != rows_.rend(); ++row) {
+      if (row->op == op && row->dtype == dtype) found.push_back(&row->kernel);
+    }
+    return found;
+  }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+}  // namespace trainscope

@@ -1,0 +1,121 @@
+// Plain parameter structs of kernels. Shapes travel with the tensors and are not repeated here;
+// what an op takes as a constant input or attribute (axes, pads, ...) arrives here, normalised:
+// axes are in [0, rank), defaults are filled in.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "kernels/api/tensor_view.h"
+
+namespace trainscope {
+
+struct NoParams {};
+
+struct AxisParams {  // Softmax, Concat, Split, Gather, LayerNormalization without epsilon ...
+  int axis = 0;
+};
+
+struct ReduceParams {  // reduced[a] tells whether axis a of the input is reduced
+  std::array<bool, kMaxRank> reduced{};
+};
+
+struct PermutationParams {  // Transpose: output axis a is input axis permutation[a]
+  std::array<int, kMaxRank> permutation{};
+};
+
+// Slice: output[i] = input[start + i * step] per axis. SliceGrad: the reverse, zeros elsewhere.
+struct SliceParams {
+  std::array<std::int64_t, kMaxRank> start{};
+  std::array<std::int64_t, kMaxRank> step{};
+};
+
+enum class PadMode : std::uint8_t { kConstant, kReflect, kEdge };
+struct PadParams {  // elements added before each axis; negative crops. After: from the output shape
+  std::array<std::int64_t, kMaxRank> before{};
+  PadMode mode = PadMode::kConstant;
+};
+
+inline constexpr int kMaxSpatialRank = 3;
+using Spatial = std::array<std::int64_t, kMaxSpatialRank>;
+
+// Window of a convolution or pool over `rank` spatial axes of an [N, C, spatial...] tensor.
+struct WindowParams {
+  int rank = 2;
+  Spatial kernel{1, 1, 1};
+  Spatial stride{1, 1, 1};
+  Spatial dilation{1, 1, 1};
+  Spatial pad_begin{};
+  Spatial pad_end{};
+};
+
+struct ConvParams {  // Conv, ConvGradInput, ConvGradWeight
+  WindowParams window;
+  std::int64_t group = 1;
+};
+
+struct PoolParams {  // MaxPool, AveragePool and their gradients
+  WindowParams window;
+  bool count_include_pad = false;
+};
+
+struct NormParams {  // BatchNormalization, LayerNormalization and their gradients
+  int axis = 1;
+  double epsilon = 1e-5;
+  double momentum = 0.9;  // ONNX: running = running * momentum + batch * (1 - momentum)
+  bool training = false;
+};
+
+struct MatMulParams {  // Gemm, MatMul, BatchMatMul: alpha * op(A) op(B) + beta * C
+  bool transpose_a = false;
+  bool transpose_b = false;
+  double alpha = 1.0;
+  double beta = 1.0;
+};
+
+struct TriluParams {
+  bool upper = true;
+  std::int64_t diagonal = 0;
+};
+
+struct LossParams {  // CrossEntropy, NegativeLogLikelihood and their gradients
+  int class_axis = 1;
+  std::int64_t ignore_index = -100;
+};
+
+// Element i is kept when uniform(seed, stream, step, i) >= ratio; kept ones are scaled by
+// 1 / (1 - ratio). step arrives as an int64 scalar tensor.
+struct DropoutParams {
+  double ratio = 0.0;
+  std::uint64_t seed = 0;
+  std::uint64_t stream = 0;
+};
+
+// SgdStep and AdamWStep: one pass over all parameters. One entry per parameter.
+struct OptimizerParams {
+  std::vector<double> weight_decay;
+  std::vector<double> learning_rate_scale;
+  double momentum = 0.0;  // SGD
+  double beta1 = 0.9;     // AdamW
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+};
+
+struct ClipParams {  // GradientScale: min(1, max_norm / (norm + 1e-6)); max_norm <= 0 means no
+                     // limit
+  double max_norm = 0.0;
+  double divisor = 1.0;  // micro-batches whose gradients were added up
+};
+
+struct FillParams {  // ConstantOfShape: the value as double (exact for |integers| <= 2^53)
+  double value = 0.0;
+};
+
+using Params =
+    std::variant<NoParams, AxisParams, ReduceParams, PermutationParams, SliceParams, PadParams,
+                 ConvParams, PoolParams, NormParams, MatMulParams, TriluParams, LossParams,
+                 DropoutParams, OptimizerParams, ClipParams, FillParams>;
+
+}  // namespace trainscope

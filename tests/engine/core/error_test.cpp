@@ -1,0 +1,56 @@
+// Tests of errors and of checked invariants.
+#include "engine/core/error.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tests/engine/core/core_test_tools.h"
+
+namespace trainscope {
+namespace {
+
+TEST_CASE("error: carries code, message, where and the first hint") {
+  const Error error = error_of([] {
+    throw Error(ErrorCode::kBadInput, "wrong").at("node 'a'").at("file 'm'").hint("x").hint("y");
+  });
+  CHECK(error.code() == ErrorCode::kBadInput);
+  CHECK(std::string_view(error.what()) == "wrong");
+  CHECK(error.context() == std::vector<std::string>{"node 'a'", "file 'm'"});
+  CHECK(error.hint() == "x");
+}
+
+TEST_CASE("error: require throws only when its condition fails") {
+  require(true, ErrorCode::kUsage, "no {}", 1);
+  const Error error = error_of([] { require(false, ErrorCode::kUsage, "{} of {}", 1, "two"); });
+  CHECK(error.code() == ErrorCode::kUsage);
+  CHECK(error.message() == "1 of two");
+}
+
+TEST_CASE("error: a failed invariant prints file, line and condition and aborts") {
+  const TemporaryFolder folder;
+  const std::string output = (folder / "stderr.txt").string();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);  // not doctest's handler
+    if (std::freopen(output.c_str(), "w", stderr) == nullptr) ::_exit(1);
+    check_failed("1 < 0", "engine/x.cpp", 42);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGABRT);
+  CHECK(get(output).starts_with("engine/x.cpp:42: check failed: 1 < 0\n"));
+}
+
+TEST_CASE("error: an invariant that holds does nothing") {
+  int evaluated = 0;
+  CHECK_INVARIANT(++evaluated == 1);
+  CHECK(evaluated == 1);
+}
+
+}  // namespace
+}  // namespace trainscope
