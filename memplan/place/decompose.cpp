@@ -1,0 +1,178 @@
+// Whole-life buffers go to the slab's bottom; the rest is cut where no buffer is alive.
+#include "memplan/place/decompose.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "memplan/place/occupancy.h"
+
+namespace trainscope::memplan {
+namespace {
+
+using std::int64_t;
+using std::size_t;
+
+struct Span {
+  int64_t lower = std::numeric_limits<int64_t>::max();
+  int64_t upper = 0;
+};
+
+Span whole_life(const Problem& problem) {
+  Span whole;
+  for (const Buffer& buffer : problem.buffers) {
+    whole.lower = std::min(whole.lower, buffer.lower);
+    whole.upper = std::max(whole.upper, buffer.upper);
+  }
+  return whole;
+}
+
+// Buffers by role, as indices into the problem.
+struct Roles {
+  std::vector<size_t> persistent = {};  // alive in every step
+  std::vector<size_t> fixed = {};       // an offset was given, and not persistent
+  std::vector<size_t> movable = {};     // what the placers are for, by birth
+};
+
+Roles sort_by_role(const Problem& problem) {
+  const Span whole = whole_life(problem);
+  Roles roles;
+  for (size_t i = 0; i < problem.buffers.size(); ++i) {
+    const Buffer& buffer = problem.buffers[i];
+    if (buffer.size_bytes == 0) continue;
+    if (buffer.lower == whole.lower && buffer.upper == whole.upper) {
+      roles.persistent.push_back(i);
+    } else {
+      (buffer.fixed_offset ? roles.fixed : roles.movable).push_back(i);
+    }
+  }
+  std::stable_sort(roles.movable.begin(), roles.movable.end(), [&](size_t a, size_t b) {
+    return problem.buffers[a].lower < problem.buffers[b].lower;
+  });
+  return roles;
+}
+
+// Stacks the persistent buffers around the fixed ones and returns the bytes they take.
+RangeSet stack_persistent(const Problem& problem, const Roles& roles,
+                          std::vector<int64_t>& offsets) {
+  const auto range_of = [&](size_t i) {
+    return std::pair(offsets[i], offsets[i] + occupied_bytes(problem, problem.buffers[i]));
+  };
+  RangeSet taken;
+  RangeSet persistent;
+  for (const size_t i : roles.fixed) taken.add(range_of(i).first, range_of(i).second, 1);
+  std::vector<size_t> order = roles.persistent;
+  // The fixed ones first, then the strictest alignment, which leaves no padding between.
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const Buffer& first = problem.buffers[a];
+    const Buffer& second = problem.buffers[b];
+    if (first.fixed_offset.has_value() != second.fixed_offset.has_value()) {
+      return first.fixed_offset.has_value();
+    }
+    return offset_alignment_bytes(problem, first) > offset_alignment_bytes(problem, second);
+  });
+  for (const size_t i : order) {
+    const Buffer& buffer = problem.buffers[i];
+    if (!buffer.fixed_offset) {
+      taken.raise_to_fit(offsets[i], occupied_bytes(problem, buffer),
+                         offset_alignment_bytes(problem, buffer));
+    }
+    taken.add(range_of(i).first, range_of(i).second, 1);
+    persistent.add(range_of(i).first, range_of(i).second, 1);
+  }
+  return persistent;
+}
+
+// The stretches of `movable`, sorted by birth, between which nothing movable is alive.
+std::vector<std::vector<size_t>> cut_in_time(const Problem& problem,
+                                             const std::vector<size_t>& movable) {
+  std::vector<std::vector<size_t>> stretches;
+  int64_t alive_until = -1;
+  for (const size_t i : movable) {
+    const Buffer& buffer = problem.buffers[i];
+    if (buffer.lower >= alive_until) stretches.emplace_back();
+    stretches.back().push_back(i);
+    alive_until = std::max(alive_until, buffer.upper);
+  }
+  return stretches;
+}
+
+class PartBuilder {
+ public:
+  PartBuilder(const Problem& problem, std::vector<size_t> buffers)
+      : problem_(problem), buffers_(std::move(buffers)) {
+    life_.lower = problem.buffers[buffers_.front()].lower;
+    for (const size_t i : buffers_) {
+      births_.push_back(problem.buffers[i].lower);
+      life_.upper = std::max(life_.upper, problem.buffers[i].upper);
+    }
+  }
+
+  // Takes [begin, end) away from the part if the obstacle is alive in it.
+  void add_obstacle(size_t index, int64_t offset) {
+    const Buffer& buffer = problem_.buffers[index];
+    if (buffer.upper <= life_.lower || buffer.lower >= life_.upper) return;
+    obstacles_.emplace_back(index, offset);
+    births_.push_back(std::max(buffer.lower, life_.lower));
+  }
+
+  Part build(int64_t base_bytes, int64_t bound_bytes) {
+    std::sort(births_.begin(), births_.end());
+    births_.erase(std::unique(births_.begin(), births_.end()), births_.end());
+    Part part{.task = {.slot_count = static_cast<std::int32_t>(births_.size()),
+                       .base_bytes = base_bytes,
+                       .bound_bytes = bound_bytes}};
+    for (const size_t i : buffers_) {
+      const Buffer& buffer = problem_.buffers[i];
+      part.task.boxes.push_back({.first_slot = slot_of(buffer.lower),
+                                 .end_slot = slot_of(buffer.upper),
+                                 .duration_steps = buffer.upper - buffer.lower,
+                                 .size_bytes = occupied_bytes(problem_, buffer),
+                                 .alignment_bytes = offset_alignment_bytes(problem_, buffer)});
+    }
+    for (const auto& [i, offset] : obstacles_) {
+      const Buffer& buffer = problem_.buffers[i];
+      part.task.obstacles.push_back({.first_slot = slot_of(std::max(buffer.lower, life_.lower)),
+                                     .end_slot = slot_of(buffer.upper),
+                                     .begin_bytes = offset,
+                                     .end_bytes = offset + occupied_bytes(problem_, buffer)});
+    }
+    part.buffers = std::move(buffers_);
+    return part;
+  }
+
+ private:
+  // The first slot that begins at `step` or later.
+  std::int32_t slot_of(int64_t step) const {
+    return static_cast<std::int32_t>(std::lower_bound(births_.begin(), births_.end(), step) -
+                                     births_.begin());
+  }
+
+  const Problem& problem_;
+  std::vector<size_t> buffers_;
+  std::vector<std::pair<size_t, int64_t>> obstacles_;  // buffer, offset
+  std::vector<int64_t> births_;
+  Span life_;
+};
+
+}  // namespace
+
+Decomposition decompose(const Problem& problem, int64_t bound_bytes) {
+  Decomposition result;
+  for (const Buffer& buffer : problem.buffers) {
+    result.offsets.push_back(buffer.fixed_offset.value_or(0));
+  }
+  const Roles roles = sort_by_role(problem);
+  const int64_t base_bytes = stack_persistent(problem, roles, result.offsets).taken_from_zero();
+  for (std::vector<size_t>& stretch : cut_in_time(problem, roles.movable)) {
+    PartBuilder builder(problem, std::move(stretch));
+    for (const size_t i : roles.fixed) builder.add_obstacle(i, result.offsets[i]);
+    for (const size_t i : roles.persistent) {
+      if (result.offsets[i] >= base_bytes) builder.add_obstacle(i, result.offsets[i]);
+    }
+    result.parts.push_back(builder.build(base_bytes, bound_bytes));
+  }
+  return result;
+}
+
+}  // namespace trainscope::memplan

@@ -1,0 +1,26 @@
+// Splits a problem into buffers that live throughout and stretches of time that do not interact.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "memplan/place/placer.h"
+#include "memplan/problem.h"
+
+namespace trainscope::memplan {
+
+struct Part {
+  Task task = {};
+  std::vector<std::size_t> buffers = {};  // of the problem, one per box of the task
+};
+
+struct Decomposition {
+  // Offsets of fixed, empty and whole-life buffers; the others are 0 until their part is placed.
+  std::vector<std::int64_t> offsets = {};
+  std::vector<Part> parts = {};
+};
+
+[[nodiscard]] Decomposition decompose(const Problem& problem, std::int64_t bound_bytes);
+
+}  // namespace trainscope::memplan

@@ -1,0 +1,31 @@
+// The `place` command without its files: CSV text in, CSV text out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "memplan/solution.h"
+
+namespace trainscope::memplan {
+
+struct PlaceOptions {
+  std::optional<std::int64_t> capacity_bytes = {};  // stop at the first layout within it
+  double seconds = 1;
+  int threads = 1;
+};
+
+// kPlaced: `csv` holds the problem's rows with their offsets. kOverCapacity: no layout within the
+// capacity was found; `solution` is the best one, `csv` is empty. kBadProblem: neither. Except when
+// placed, `message` says why.
+struct PlaceOutcome {
+  Status status = Status::kBadProblem;
+  std::string csv = {};
+  std::string message = {};
+  Solution solution = {};
+};
+
+[[nodiscard]] PlaceOutcome place_csv(std::string_view problem_csv, const PlaceOptions& options);
+
+}  // namespace trainscope::memplan

@@ -1,0 +1,54 @@
+// The answer to a placement problem, and the one function that finds it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memplan/problem.h"
+
+namespace trainscope::memplan {
+
+// Invariants, checked by validate(): one offset per buffer, no two buffers that share a step share
+// bytes, every buffer ends at or below height_bytes, lower_bound_bytes <= height_bytes.
+struct Solution {
+  std::vector<std::int64_t> offsets = {};  // bytes, in the order of Problem::buffers
+  std::int64_t height_bytes = 0;
+  std::int64_t lower_bound_bytes = 0;
+  bool proven = true;                 // height == lower bound: no layout of this problem is lower
+  std::string_view method = "stack";  // the placer that decided the height
+  std::chrono::nanoseconds elapsed = {};
+};
+
+// Without a time limit the answer depends on the problem alone, never on `threads` or the machine.
+struct Options {
+  double seconds = std::numeric_limits<double>::infinity();  // the first placer always finishes
+  int threads = 1;
+  std::string_view method = "all";  // or one name of placer_names()
+};
+
+enum class Status {
+  kPlaced,        // `solution` is valid, and within the capacity if there is one
+  kOverCapacity,  // `solution` is the lowest layout found, still above the capacity
+  kBadProblem,    // no solution; `message` says what is wrong
+};
+
+struct Result {
+  Status status = Status::kBadProblem;
+  Solution solution = {};
+  std::string message = {};  // empty when placed
+};
+
+// Minimises the height until it meets the lower bound (or the capacity), the methods are used up
+// or the time is.
+[[nodiscard]] Result solve(const Problem& problem, const Options& options = {});
+
+// The methods of placers.def, in the order in which they are tried.
+[[nodiscard]] std::span<const std::string_view> placer_names();
+
+}  // namespace trainscope::memplan

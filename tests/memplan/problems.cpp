@@ -1,0 +1,119 @@
+// Seeded placement problems for the memplan tests.
+#include "tests/memplan/problems.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "memplan/solution.h"
+
+namespace trainscope::memplan::testing {
+namespace {
+
+using std::int64_t;
+
+// std::uniform_int_distribution differs between libraries; this does not.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+  int64_t between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine_() % static_cast<std::uint64_t>(high - low + 1));
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace
+
+Problem random_problem(std::uint64_t seed, const RandomShape& shape) {
+  Dice dice(seed);
+  Problem problem{.alignment_bytes = shape.alignment_bytes};
+  for (int i = 0; i < shape.buffers; ++i) {
+    const int64_t lower = dice.between(0, shape.steps - 1);
+    const int64_t longest =
+        std::min<int64_t>(shape.steps, lower + 1 + dice.between(0, shape.steps));
+    Buffer buffer{.id = "r" + std::to_string(i),
+                  .lower = lower,
+                  .upper = dice.between(lower + 1, longest),
+                  .size_bytes = dice.between(1, shape.largest_bytes)};
+    if (dice.between(0, 30) == 0) buffer.size_bytes = 0;
+    if (dice.between(0, 20) == 0) {
+      buffer.lower = 0;
+      buffer.upper = shape.steps;
+    }
+    problem.buffers.push_back(buffer);
+  }
+  return problem;
+}
+
+Problem random_problem_with_fixed(std::uint64_t seed, const RandomShape& shape) {
+  Problem problem = random_problem(seed, shape);
+  Dice dice(seed + 1);
+  for (Buffer& buffer : problem.buffers) {
+    if (dice.between(0, 5) == 0) {
+      buffer.alignment_bytes = problem.alignment_bytes << dice.between(1, 3);
+    }
+  }
+  const Result result = solve(problem);
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
+    if (dice.between(0, 4) == 0) problem.buffers[i].fixed_offset = result.solution.offsets[i];
+  }
+  return problem;
+}
+
+Problem chain_problem(int length, std::uint64_t seed) {
+  Dice dice(seed);
+  Problem problem;
+  for (int64_t i = 0; i < length; ++i) {
+    const int64_t backward = 2 * int64_t{length} - i;
+    const int64_t size = 64 * dice.between(1, 1000);
+    problem.buffers.push_back({.lower = i, .upper = backward + 1, .size_bytes = size});
+    problem.buffers.push_back({.lower = backward, .upper = backward + 2, .size_bytes = size});
+    if (dice.between(0, 2) == 0) {
+      problem.buffers.push_back({.lower = i, .upper = i + 1, .size_bytes = size * 2});
+    }
+  }
+  return problem;
+}
+
+Problem training_problem(int layers, std::uint64_t seed) {
+  Dice dice(seed);
+  Problem problem;
+  const int64_t width = 256 * dice.between(1, 8);
+  const int64_t tokens = 64 * dice.between(1, 32);
+  // Values of one layer, in units of tokens x width x 2 bytes: attention and the wide part of the
+  // MLP are several times the width, the statistics of the norms are tiny.
+  const std::array<int64_t, 10> saved_sixteenths = {16, 1,  48, 16 * dice.between(1, 8), 16, 16, 1,
+                                                    16, 64, 64};
+  const std::array<int64_t, 4> weights = {3 * width * width, width * width, 4 * width * width,
+                                          4 * width * width};
+  const int64_t unit = tokens * width / 8;
+  const int64_t ops = static_cast<int64_t>(saved_sixteenths.size());
+  const int64_t loss_step = layers * ops;
+  const int64_t end_step = 2 * loss_step + 4;
+  const auto add = [&](int64_t lower, int64_t upper, int64_t size) {
+    problem.buffers.push_back(
+        {.lower = lower, .upper = upper, .size_bytes = std::max<int64_t>(size, 4)});
+  };
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    for (int64_t op = 0; op < ops; ++op) {
+      const int64_t forward = layer * ops + op;
+      const int64_t backward = 2 * loss_step + 1 - forward;
+      const int64_t size = unit * saved_sixteenths[static_cast<std::size_t>(op)];
+      add(forward, op % 5 == 4 ? forward + 2 : backward + 1, size);  // saved, or a temporary
+      if (op % 3 == 0) add(forward, forward + 1, size / 4);          // workspace
+      add(backward, backward + 2, size);                             // gradient of the value
+      if (op % 4 == 3) add(backward, backward + 1, size / 2);
+    }
+    for (std::size_t w = 0; w < weights.size(); ++w) {
+      const int64_t backward = 2 * loss_step + 1 - (layer * ops + 2 * static_cast<int64_t>(w) + 1);
+      add(backward, end_step, 4 * weights[w]);  // weight gradient, kept for the update
+      add(0, end_step, 4 * weights[w]);         // parameter
+      add(0, end_step, 8 * weights[w]);         // two moments
+    }
+  }
+  return problem;
+}
+
+}  // namespace trainscope::memplan::testing
