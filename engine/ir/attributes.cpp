@@ -1,0 +1,110 @@
+// Attribute access with kind checks, and their printed form.
+#include "engine/ir/attributes.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+const Attribute* lookup(const std::map<std::string, Attribute, std::less<>>& map,
+                        std::string_view name) {
+  auto found = map.find(name);
+  return found == map.end() ? nullptr : &found->second;
+}
+
+template <typename T>
+const T& expect(const Attribute& attribute, std::string_view name, std::string_view kind) {
+  const T* typed = std::get_if<T>(&attribute);
+  require(typed != nullptr, ErrorCode::kBadInput, "attribute '{}' must be {}", printable(name),
+          kind);
+  return *typed;
+}
+
+bool same_tensor(const Tensor& a, const Tensor& b) {
+  return a.type() == b.type() &&
+         (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
+}
+
+struct Printer {
+  std::string operator()(std::int64_t v) const { return fmt::format("{}", v); }
+  std::string operator()(double v) const { return fmt::format("{}", v); }
+  std::string operator()(const std::string& v) const { return "'" + printable(v) + "'"; }
+  std::string operator()(const Ints& v) const { return fmt::format("{{{}}}", fmt::join(v, ",")); }
+  std::string operator()(const Floats& v) const { return fmt::format("{{{}}}", fmt::join(v, ",")); }
+  std::string operator()(const SharedTensor& v) const {
+    return v ? "<" + type_text(v->type()) + ">" : "<none>";
+  }
+};
+
+}  // namespace
+
+void Attributes::erase(std::string_view name) {
+  auto found = map_.find(name);
+  if (found != map_.end()) map_.erase(found);
+}
+
+std::int64_t Attributes::integer(std::string_view name, std::int64_t absent) const {
+  const Attribute* a = lookup(map_, name);
+  return a ? expect<std::int64_t>(*a, name, "an integer") : absent;
+}
+
+double Attributes::number(std::string_view name, double absent) const {
+  const Attribute* a = lookup(map_, name);
+  if (!a) return absent;
+  if (const auto* i = std::get_if<std::int64_t>(a)) return static_cast<double>(*i);
+  return expect<double>(*a, name, "a number");
+}
+
+std::string Attributes::text(std::string_view name, std::string_view absent) const {
+  const Attribute* a = lookup(map_, name);
+  return a ? expect<std::string>(*a, name, "a string") : std::string(absent);
+}
+
+Ints Attributes::integers(std::string_view name, const Ints& absent) const {
+  const Attribute* a = lookup(map_, name);
+  return a ? expect<Ints>(*a, name, "a list of integers") : absent;
+}
+
+Floats Attributes::numbers(std::string_view name, const Floats& absent) const {
+  const Attribute* a = lookup(map_, name);
+  return a ? expect<Floats>(*a, name, "a list of numbers") : absent;
+}
+
+SharedTensor Attributes::tensor(std::string_view name) const {
+  const Attribute* a = lookup(map_, name);
+  return a ? expect<SharedTensor>(*a, name, "a tensor") : nullptr;
+}
+
+bool Attributes::operator==(const Attributes& other) const {
+  if (map_.size() != other.map_.size()) return false;
+  auto b = other.map_.begin();
+  for (const auto& [name, attribute] : map_) {
+    const auto& [other_name, other_attribute] = *b++;
+    if (name != other_name || attribute.index() != other_attribute.index()) return false;
+    const auto* tensor = std::get_if<SharedTensor>(&attribute);
+    if (!tensor) {
+      if (attribute != other_attribute) return false;
+      continue;
+    }
+    const SharedTensor& other_tensor = std::get<SharedTensor>(other_attribute);
+    if (*tensor == other_tensor) continue;
+    if (!*tensor || !other_tensor || !same_tensor(**tensor, *other_tensor)) return false;
+  }
+  return true;
+}
+
+std::string attributes_text(const Attributes& attributes) {
+  std::string text;
+  for (const auto& [name, attribute] : attributes.map()) {
+    if (!text.empty()) text += ' ';
+    text += printable(name) + "=" + std::visit(Printer{}, attribute);
+  }
+  return text;
+}
+
+}  // namespace trainscope

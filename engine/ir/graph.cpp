@@ -1,0 +1,199 @@
+// Graph storage: values, nodes, the linked order, names.
+#include "engine/ir/graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+
+namespace trainscope {
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::kForward:
+      return "forward";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kUpdate:
+      return "update";
+  }
+  return "?";
+}
+
+std::string_view name_of(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::kInput:
+      return "input";
+    case ValueKind::kParameter:
+      return "parameter";
+    case ValueKind::kState:
+      return "state";
+    case ValueKind::kConstant:
+      return "constant";
+    case ValueKind::kNode:
+      return "node";
+  }
+  return "?";
+}
+
+std::vector<NodeId> Graph::order() const {
+  std::vector<NodeId> order;
+  order.reserve(live_nodes_);
+  for (NodeId id = first_; id != kNoNode; id = node(id).next) order.push_back(id);
+  return order;
+}
+
+std::vector<ValueId> Graph::live_values() const {
+  std::vector<ValueId> live;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (!values_[i].erased) live.push_back(static_cast<ValueId>(i));
+  }
+  return live;
+}
+
+std::vector<ValueId> Graph::values_of(ValueKind kind) const {
+  std::vector<ValueId> found;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (!values_[i].erased && values_[i].kind == kind) found.push_back(static_cast<ValueId>(i));
+  }
+  return found;
+}
+
+ValueId Graph::find(std::string_view value_name) const {
+  auto found = by_name_.find(std::string(value_name));
+  return found == by_name_.end() ? kNoValue : found->second;
+}
+
+bool Graph::is_output(ValueId id) const {
+  if (id == loss || std::ranges::find(outputs, id) != outputs.end()) return true;
+  return std::ranges::any_of(updates, [id](const Update& u) { return u.value == id; }) ||
+         std::ranges::any_of(gradients, [id](const GradientOf& g) { return g.gradient == id; });
+}
+
+std::string Graph::unique_name(std::string_view wanted) const {
+  std::string base(wanted);
+  if (!by_name_.contains(base)) return base;
+  int& suffix = name_hints_[base];
+  for (;;) {
+    std::string candidate = fmt::format("{}_{}", base, ++suffix);
+    if (!by_name_.contains(candidate)) return candidate;
+  }
+}
+
+ValueId Graph::add_value(Value value) {
+  auto id = static_cast<ValueId>(values_.size());
+  bool fresh = by_name_.emplace(value.name, id).second;
+  CHECK_INVARIANT(fresh);
+  values_.push_back(std::move(value));
+  return id;
+}
+
+NodeId Graph::add_node(Node node, const std::vector<Value>& output_values, NodeId before) {
+  auto id = static_cast<NodeId>(nodes_.size());
+  node.outputs.clear();
+  for (std::size_t i = 0; i < output_values.size(); ++i) {
+    if (output_values[i].name.empty()) {
+      node.outputs.push_back(kNoValue);
+      continue;
+    }
+    Value output = output_values[i];
+    output.kind = ValueKind::kNode;
+    output.producer = id;
+    output.producer_output = static_cast<int>(i);
+    node.outputs.push_back(add_value(std::move(output)));
+  }
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNoValue) continue;
+    value(node.inputs[i]).uses.push_back({id, static_cast<int>(i)});
+  }
+  nodes_.push_back(std::move(node));
+  link(id, before);
+  ++live_nodes_;
+  return id;
+}
+
+void Graph::link(NodeId id, NodeId before) {
+  Node& n = node(id);
+  n.next = before;
+  n.previous = before == kNoNode ? last_ : node(before).previous;
+  (n.previous == kNoNode ? first_ : node(n.previous).next) = id;
+  (before == kNoNode ? last_ : node(before).previous) = id;
+}
+
+void Graph::set_input(NodeId id, int input, ValueId new_value) {
+  ValueId& slot = node(id).inputs[static_cast<std::size_t>(input)];
+  if (slot == new_value) return;
+  if (slot != kNoValue) std::erase(value(slot).uses, Use{id, input});
+  slot = new_value;
+  if (new_value != kNoValue) value(new_value).uses.push_back({id, input});
+}
+
+void Graph::erase_node(NodeId id) {
+  Node& n = node(id);
+  CHECK_INVARIANT(!n.erased);
+  for (ValueId output : n.outputs) {
+    if (output != kNoValue) erase_value(output);
+  }
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) set_input(id, static_cast<int>(i), kNoValue);
+  (n.previous == kNoNode ? first_ : node(n.previous).next) = n.next;
+  (n.next == kNoNode ? last_ : node(n.next).previous) = n.previous;
+  n.erased = true;
+  --live_nodes_;
+}
+
+void Graph::erase_value(ValueId id) {
+  Value& v = value(id);
+  CHECK_INVARIANT(v.uses.empty() && !is_output(id));
+  std::erase(inputs, id);
+  by_name_.erase(v.name);
+  v.erased = true;
+  v.data.reset();
+}
+
+void Graph::rename(ValueId id, std::string new_name) {
+  Value& v = value(id);
+  if (v.name == new_name) return;
+  by_name_.erase(v.name);
+  bool fresh = by_name_.emplace(new_name, id).second;
+  CHECK_INVARIANT(fresh);
+  v.name = std::move(new_name);
+}
+
+Graph Graph::compacted() const {
+  Graph copy;
+  copy.name = name;
+  copy.opset = opset;
+  std::vector<ValueId> map(values_.size(), kNoValue);
+  auto mapped = [&map](ValueId v) { return v == kNoValue ? kNoValue : map[index(v)]; };
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i].erased || values_[i].kind == ValueKind::kNode) continue;
+    Value value = values_[i];
+    value.uses.clear();
+    map[i] = copy.add_value(std::move(value));
+  }
+  for (NodeId id : order()) {
+    Node n = node(id);
+    for (ValueId& input : n.inputs) input = mapped(input);
+    std::vector<Value> outputs_of_node;
+    for (ValueId output : n.outputs) {
+      outputs_of_node.push_back(output == kNoValue ? Value{} : value(output));
+      outputs_of_node.back().uses.clear();
+    }
+    std::vector<ValueId> old_outputs = n.outputs;
+    NodeId new_id = copy.add_node(std::move(n), outputs_of_node, kNoNode);
+    for (std::size_t i = 0; i < old_outputs.size(); ++i) {
+      if (old_outputs[i] != kNoValue) map[index(old_outputs[i])] = copy.node(new_id).outputs[i];
+    }
+  }
+  for (ValueId v : inputs) copy.inputs.push_back(mapped(v));
+  for (ValueId v : outputs) copy.outputs.push_back(mapped(v));
+  for (const Update& u : updates) copy.updates.push_back({mapped(u.state), mapped(u.value)});
+  for (const GradientOf& g : gradients) {
+    copy.gradients.push_back({mapped(g.of), mapped(g.gradient)});
+  }
+  copy.loss = mapped(loss);
+  return copy;
+}
+
+}  // namespace trainscope

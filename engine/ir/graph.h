@@ -1,0 +1,151 @@
+// The graph: nodes in topological order over single-assignment values with known types.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/ir/attributes.h"
+#include "engine/ir/provenance.h"
+#include "kernels/api/tensor_view.h"
+
+namespace trainscope {
+
+struct OpDef;
+enum class ValueId : std::int32_t {};
+enum class NodeId : std::int32_t {};
+inline constexpr ValueId kNoValue{-1};  // an optional input or output that is left out
+inline constexpr NodeId kNoNode{-1};
+
+enum class Phase : std::uint8_t { kForward, kBackward, kUpdate };
+std::string_view name_of(Phase phase);
+
+// Where a value's bytes come from.
+enum class ValueKind : std::uint8_t {
+  kInput,      // bound anew each step: model inputs, labels, step number, learning rate
+  kParameter,  // trainable initializer, persistent
+  kState,      // persistent and updated by the step, not trained: running statistics, moments
+  kConstant,   // initializer that never changes
+  kNode,       // output of a node
+};
+std::string_view name_of(ValueKind kind);
+
+struct Use {
+  NodeId node;
+  int input = 0;
+  bool operator==(const Use&) const = default;
+};
+
+struct Value {
+  std::string name;
+  TensorType type;
+  ValueKind kind = ValueKind::kNode;
+  // Constants: their elements. Parameters and states: the initial elements (null: zeros). Node
+  // outputs: the elements when they are known at compile time, else null.
+  SharedTensor data;
+  NodeId producer = kNoNode;
+  int producer_output = 0;
+  std::vector<Use> uses;  // of live nodes; graph outputs and updates are not in here
+  bool erased = false;
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::string name;
+  std::vector<ValueId> inputs;   // kNoValue: optional input left out
+  std::vector<ValueId> outputs;  // kNoValue: optional output left out
+  Attributes attributes;
+  Phase phase = Phase::kForward;
+  Provenance provenance;
+  NodeId previous = kNoNode;  // the order of execution, a linked list
+  NodeId next = kNoNode;
+  bool erased = false;
+};
+
+// After a step the storage of `state` (parameter or state) holds `value`.
+struct Update {
+  ValueId state;
+  ValueId value;
+};
+
+// d loss / d `of`.
+struct GradientOf {
+  ValueId of;
+  ValueId gradient;
+};
+
+// Invariants, checked by verify(): the linked list visits every live node once, in an order where
+// each input is an input, initializer or earlier output; each value has one producer at most; uses
+// are exactly the inputs of live nodes; types are what the op's shape rule gives; names of values
+// are unique; provenance is not empty. Mutation goes through Builder (append) and Rewriter only.
+class Graph {
+ public:
+  std::string name;
+  int opset = 17;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  std::vector<Update> updates;
+  std::vector<GradientOf> gradients;
+  ValueId loss = kNoValue;
+
+  const Value& value(ValueId id) const { return values_[index(id)]; }
+  Value& value(ValueId id) { return values_[index(id)]; }
+  const Node& node(NodeId id) const { return nodes_[index(id)]; }
+  Node& node(NodeId id) { return nodes_[index(id)]; }
+
+  // Counts include erased entries: valid bounds for dense side tables.
+  std::size_t value_capacity() const { return values_.size(); }
+  std::size_t node_capacity() const { return nodes_.size(); }
+  std::size_t node_count() const { return live_nodes_; }
+
+  NodeId first() const { return first_; }
+  NodeId last() const { return last_; }
+  std::vector<NodeId> order() const;         // live nodes in order of execution
+  std::vector<ValueId> live_values() const;  // by id
+  std::vector<ValueId> values_of(ValueKind kind) const;
+
+  ValueId find(std::string_view value_name) const;  // kNoValue when there is none
+  bool is_output(ValueId id) const;  // a graph output, update value, gradient or the loss
+
+  // `wanted` if it is free, else wanted_1, wanted_2, ...
+  std::string unique_name(std::string_view wanted) const;
+
+  // Adds a value that no node produces; the name must be unused.
+  ValueId add_value(Value value);
+  // Adds a node before `before` (kNoNode: at the end) with new values for its outputs (names; an
+  // empty name leaves the output out). Used by Builder and the importer.
+  NodeId add_node(Node node, const std::vector<Value>& output_values, NodeId before);
+
+  // Used by Rewriter only.
+  void set_input(NodeId node, int input, ValueId value);
+  void erase_node(NodeId node);  // its outputs must be unused; they are erased too
+  void erase_value(ValueId value);
+  void rename(ValueId value, std::string name);
+  // A copy without erased entries, ids dense in order of execution.
+  Graph compacted() const;
+
+ private:
+  static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
+  static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
+  void link(NodeId id, NodeId before);
+
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  std::unordered_map<std::string, ValueId> by_name_;
+  mutable std::unordered_map<std::string, int> name_hints_;
+  NodeId first_ = kNoNode;
+  NodeId last_ = kNoNode;
+  std::size_t live_nodes_ = 0;
+};
+
+// FNV-style hash of everything that print() shows: equal graphs have equal hashes.
+std::uint64_t hash_of(const Graph& graph);
+// One stable line per input, initializer, node, output.
+std::string print(const Graph& graph);
+// Empty when every invariant holds, else one line per violation.
+std::vector<std::string> verify(const Graph& graph);
+
+}  // namespace trainscope

@@ -1,0 +1,156 @@
+// OpDef: everything the engine knows about one op, in one row; OpTable: the rows by name.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/ir/attributes.h"
+#include "engine/ir/graph.h"
+#include "kernels/api/params.h"
+#include "kernels/api/tensor_view.h"
+
+namespace trainscope {
+
+class Builder;
+inline constexpr std::string_view kOnnxDomain = "";
+inline constexpr std::string_view kTrainscopeDomain = "ai.trainscope";
+
+// What is known of a node at compile time; handed to the shape, params, cost and in_place rules.
+struct OpArgs {
+  const Attributes& attributes;
+  std::span<const TensorType> inputs;        // of absent inputs: meaningless
+  std::span<const Tensor* const> constants;  // elements of input i when known, else null
+  std::span<const bool> present;             // whether optional input i is given
+  std::span<const TensorType> outputs;       // empty while the shape rule runs
+  int output_count = 1;                      // outputs of the node, absent ones included
+
+  int input_count() const { return static_cast<int>(inputs.size()); }
+  bool has(int i) const { return i < input_count() && present[static_cast<std::size_t>(i)]; }
+  const TensorType& type(int i) const { return inputs[static_cast<std::size_t>(i)]; }
+  const Shape& shape(int i) const { return type(i).shape; }
+  int rank(int i) const { return shape(i).rank; }
+  // Input i as integers; fails with kBadInput when its elements are not known before the run.
+  Ints constant_ints(int i) const;
+  // Input i's single element as a number; `absent` when the input is left out.
+  double constant_number(int i, double absent) const;
+  // Attribute `name` brought into [0, rank); fails with kBadInput when outside [-rank, rank).
+  int axis(std::string_view name, std::int64_t absent, int rank) const;
+};
+// axis in [-rank, rank) -> [0, rank), else kBadInput.
+int normalized_axis(std::int64_t axis, int rank);
+
+struct Cost {
+  std::int64_t flops = 0;
+  std::int64_t bytes_read = 0;
+  std::int64_t bytes_written = 0;
+};
+
+// What a gradient rule works with. x and y are the node's inputs and outputs, dy the gradients of
+// its outputs (kNoValue: that output does not influence the loss). The result has one entry per
+// input (kNoValue: no gradient flows there). Only values that the rule mentions are kept alive.
+struct GradArgs {
+  Builder& b;
+  const Node& node;
+  std::span<const ValueId> x;
+  std::span<const ValueId> y;
+  std::span<const ValueId> dy;
+
+  const TensorType& type(ValueId v) const;
+  // Whether anything asks for the gradient of input i: rules may skip the others (kNoValue).
+  bool wants(int i) const { return wanted[static_cast<std::size_t>(i)]; }
+  std::span<const bool> wanted;
+};
+
+struct InPlace {
+  int output = 0;
+  int input = 0;  // its bytes may become the output's when nothing reads it later
+};
+
+struct AttributeSpec {
+  std::string_view name;
+  std::string_view doc;
+};
+
+using ShapeRule = std::vector<TensorType> (*)(const OpArgs&);
+using ParamsRule = Params (*)(const OpArgs&);
+using CostRule = Cost (*)(const OpArgs&);
+using InPlaceRule = std::vector<InPlace> (*)(const OpArgs&);
+using GradientRule = std::vector<ValueId> (*)(const GradArgs&);
+using DecomposeRule = std::vector<ValueId> (*)(Builder&, const Node&);
+
+enum class Determinism : std::uint8_t { kAlways, kRandom };  // kRandom: has a seed, replayable
+enum class Differentiable : std::uint8_t { kYes, kNo };
+
+// Fields keep this order in every row (designated initialisers); all but name, shape and examples
+// may be left out. The op suite (tests/ops) tests every row from its examples.
+//
+// Example text: "inputs; attributes". Inputs are separated by ", ", each
+// `[dtype]shape[constraint]`:
+// "[2,3]" is a tensor of the suite's float type with normal random elements; "i64[4]<5" integers in
+// [0,5); "bool[2]" coin flips; "[3]>0" positive; "[2,8]~" well separated (no ties, away from 0);
+// "i64[2]={2,-1}" a constant known at compile time; "-" an optional input left out. Attributes are
+// "axis=1 pads={0,0,1,1} mode='edge' alpha=0.5"; the reserved "outputs=3" asks for three outputs.
+struct OpDef {
+  std::string_view name;
+  std::string_view doc = {};
+  std::string_view domain = kOnnxDomain;
+  int min_inputs = 1;
+  int max_inputs = 1;  // kVariadic: any number
+  int max_outputs = 1;
+  std::vector<AttributeSpec> attributes = {};
+  ParamsRule params = nullptr;
+  ShapeRule shape = nullptr;
+  GradientRule gradient = nullptr;    // absent: through `decompose`, else not differentiable
+  DecomposeRule decompose = nullptr;  // the op written with simpler ops: its meaning
+  CostRule cost = nullptr;            // absent: 0 FLOPs, bytes of all inputs and outputs
+  InPlaceRule in_place = nullptr;     // absent: never
+  bool is_view = false;               // output 0 is input 0's bytes under another shape
+  Determinism determinism = Determinism::kAlways;
+  // kNo: integer or shape-like results; gradients stop here without an error.
+  Differentiable differentiable = Differentiable::kYes;
+  std::vector<std::string_view> examples = {};
+  double tolerance_f32 = 1e-5;  // relative L2 error against the f64 kernel
+};
+inline constexpr int kVariadic = 1 << 20;
+
+// Rows by (domain, name). Filled once by engine/ops (standard_ops()), then const.
+class OpTable {
+ public:
+  void add(std::vector<OpDef> rows);
+  const OpDef* find(std::string_view name, std::string_view domain = kOnnxDomain) const;
+  // The row by name in either domain, ONNX's first; aborts when there is none (our own code asks).
+  const OpDef& get(std::string_view name) const;
+  std::vector<const OpDef*> rows() const;  // sorted by domain and name
+
+ private:
+  std::map<std::pair<std::string, std::string>, OpDef, std::less<>> rows_;
+};
+
+// The dtype under which the kernel table holds the node's kernel: the first float output's, else
+// the first float input's, else the first input's (a node without inputs: its output's).
+DType kernel_dtype(std::span<const TensorType> inputs, std::span<const TensorType> outputs);
+
+// The rule's answer, or the default for a row without one.
+Cost cost_of(const OpDef& op, const OpArgs& args);
+
+// OpArgs of a node, with the storage its spans point to.
+class NodeArgs {
+ public:
+  NodeArgs(const Graph& graph, const Node& node);
+  const OpArgs& operator*() const { return args_; }
+  const OpArgs* operator->() const { return &args_; }
+  NodeArgs(const NodeArgs&) = delete;
+
+ private:
+  std::vector<TensorType> inputs_, outputs_;
+  std::vector<const Tensor*> constants_;
+  std::unique_ptr<bool[]> present_;
+  OpArgs args_;
+};
+
+}  // namespace trainscope

@@ -1,0 +1,18 @@
+// Names of the values that training adds to a graph: passes make them, the trainer binds them.
+#pragma once
+
+namespace trainscope {
+
+// Scalar graph inputs, beside the labels.
+inline constexpr const char* kStepInput = "ai.trainscope.step";                   // i64, from 1
+inline constexpr const char* kMicroStepInput = "ai.trainscope.micro_step";        // i64, from 0
+inline constexpr const char* kLearningRateInput = "ai.trainscope.learning_rate";  // f64
+
+// The graph output that clipping adds: norm of the averaged gradients.
+inline constexpr const char* kGradientNormOutput = "ai.trainscope.gradient_norm";
+
+// States: everything of ours, and the sums over micro-batches, which do not outlive a step.
+inline constexpr const char* kOwnPrefix = "ai.trainscope.";
+inline constexpr const char* kAccumulatedPrefix = "ai.trainscope.accumulated/";
+
+}  // namespace trainscope
