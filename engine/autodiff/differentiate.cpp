@@ -1,0 +1,190 @@
+// differentiate: appends the backward graph, made of the gradient rules of the op table.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "engine/autodiff/autodiff.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/ir/rewriter.h"
+
+namespace trainscope {
+namespace {
+
+// Reverse-mode differentiation over the linear order: no recursion. Contributions to a value's
+// gradient are added up when its producer is reached, in the order in which they arose.
+class Differentiator {
+ public:
+  Differentiator(Rewriter& rewriter, const TrainingOptions& options)
+      : rewriter_(rewriter),
+        graph_(rewriter.graph()),
+        depends_(graph_.value_capacity(), false),
+        contributions_(graph_.value_capacity()),
+        forward_(graph_.order()) {
+    find_targets(options);
+    find_dependents();
+  }
+
+  void run() {
+    refuse_missing_gradients();
+    Builder& b = rewriter_.at_end(Phase::kBackward);
+    b.set_prefix("grad/");
+    add_contribution(graph_.loss, b.scalar(1.0, b.type(graph_.loss).dtype));
+    for (auto id = forward_.rbegin(); id != forward_.rend(); ++id) differentiate(b, *id);
+    for (ValueId target : targets_) record_gradient(b, target);
+  }
+
+  std::size_t without_gradient() const { return without_gradient_; }
+
+ private:
+  static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
+
+  void find_targets(const TrainingOptions& options) {
+    targets_ = graph_.values_of(ValueKind::kParameter);
+    for (const std::string& name : options.gradient_of) {
+      ValueId v = graph_.find(name);
+      require(v != kNoValue, ErrorCode::kUsage, "the model has no value '{}'", printable(name));
+      if (graph_.value(v).kind != ValueKind::kParameter) targets_.push_back(v);
+    }
+  }
+
+  // Values through which a target can influence something.
+  void find_dependents() {
+    for (ValueId v : targets_) depends_[index(v)] = true;
+    for (NodeId id : forward_) {
+      const Node& node = graph_.node(id);
+      if (node.op->differentiable == Differentiable::kNo) continue;
+      bool any = std::ranges::any_of(node.inputs, [this](ValueId v) {
+        return v != kNoValue && depends_[index(v)] && is_float(graph_.value(v).type.dtype);
+      });
+      if (!any) continue;
+      for (ValueId v : node.outputs) {
+        if (v != kNoValue && is_float(graph_.value(v).type.dtype)) depends_[index(v)] = true;
+      }
+    }
+  }
+
+  // Every op on a path from a target to the loss that has no gradient rule, in one error.
+  void refuse_missing_gradients() {
+    std::vector<bool> reaches_loss(graph_.value_capacity(), false);
+    reaches_loss[index(graph_.loss)] = true;
+    std::map<std::string, std::vector<std::string>> missing;
+    for (auto id = forward_.rbegin(); id != forward_.rend(); ++id) {
+      const Node& node = graph_.node(*id);
+      bool on_path = std::ranges::any_of(node.outputs, [&](ValueId v) {
+        return v != kNoValue && depends_[index(v)] && reaches_loss[index(v)];
+      });
+      if (!on_path) continue;
+      if (!node.op->gradient) missing[std::string(node.op->name)].push_back(node.name);
+      for (ValueId v : node.inputs) {
+        if (v != kNoValue) reaches_loss[index(v)] = true;
+      }
+    }
+    if (missing.empty()) return;
+    Error error(ErrorCode::kBadInput, "the model cannot be trained: ops without a gradient");
+    for (auto& [op, nodes] : missing) {
+      std::ranges::reverse(nodes);
+      error.at(fmt::format("{}: {} node{}: {}", op, nodes.size(), nodes.size() == 1 ? "" : "s",
+                           printable(join(nodes, ", "), 400)));
+    }
+    throw error.hint("freeze the parameters before these nodes (--freeze PATTERN)");
+  }
+
+  void add_contribution(ValueId of, ValueId gradient) {
+    if (of == kNoValue || gradient == kNoValue || !depends_[index(of)]) return;
+    contributions_[index(of)].push_back(gradient);
+  }
+
+  ValueId total(Builder& b, ValueId v) {
+    std::vector<ValueId>& parts = contributions_[index(v)];
+    if (parts.empty()) return kNoValue;
+    ValueId sum = parts.front();
+    for (std::size_t i = 1; i < parts.size(); ++i) sum = b("Add", {sum, parts[i]});
+    parts.assign(1, sum);
+    return sum;
+  }
+
+  void differentiate(Builder& b, NodeId id) {
+    const Node node = graph_.node(id);  // a copy: the graph's storage grows below
+    b.set_provenance({.sources = node.provenance.sources, .pass = "differentiate"});
+    std::vector<ValueId> dy;
+    for (ValueId v : node.outputs) dy.push_back(v == kNoValue ? kNoValue : total(b, v));
+    if (std::ranges::all_of(dy, [](ValueId v) { return v == kNoValue; })) return;
+    std::unique_ptr<bool[]> wanted = std::make_unique<bool[]>(node.inputs.size());
+    bool any = false;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      ValueId v = node.inputs[i];
+      wanted[i] = v != kNoValue && depends_[index(v)] && is_float(graph_.value(v).type.dtype);
+      any = any || wanted[i];
+    }
+    if (!any || node.op->differentiable == Differentiable::kNo) return;
+    GradArgs args{.b = b,
+                  .node = node,
+                  .x = node.inputs,
+                  .y = node.outputs,
+                  .dy = dy,
+                  .wanted = {wanted.get(), node.inputs.size()}};
+    std::vector<ValueId> dx;
+    try {
+      dx = node.op->gradient(args);
+    } catch (Error& error) {
+      error.at(fmt::format("gradient of {} '{}'", node.op->name, printable(node.name)));
+      throw;
+    }
+    CHECK_INVARIANT(dx.size() == node.inputs.size());
+    for (std::size_t i = 0; i < dx.size(); ++i) {
+      if (!wanted[i] || dx[i] == kNoValue) continue;
+      CHECK_INVARIANT(graph_.value(dx[i]).type == graph_.value(node.inputs[i]).type);
+      add_contribution(node.inputs[i], dx[i]);
+    }
+  }
+
+  void record_gradient(Builder& b, ValueId target) {
+    b.set_provenance({.sources = {}, .pass = "differentiate"});
+    ValueId gradient = total(b, target);
+    if (gradient == kNoValue) {
+      ++without_gradient_;
+      return;
+    }
+    // Two targets may share one gradient value (x and y of x + y): each gets a name of its own.
+    bool plain_node =
+        graph_.value(gradient).kind == ValueKind::kNode && !graph_.is_output(gradient);
+    if (!plain_node) gradient = b("Identity", {gradient});
+    graph_.rename(gradient, graph_.unique_name("grad/" + graph_.value(target).name));
+    graph_.gradients.push_back({target, gradient});
+  }
+
+  Rewriter& rewriter_;
+  Graph& graph_;
+  std::vector<ValueId> targets_;
+  std::vector<bool> depends_;
+  std::vector<std::vector<ValueId>> contributions_;
+  std::vector<NodeId> forward_;
+  std::size_t without_gradient_ = 0;
+};
+
+bool run_differentiate(Graph& graph, PassContext& context) {
+  bool wanted =
+      context.options.mode == GraphMode::kTrain || context.options.mode == GraphMode::kGradients;
+  if (!wanted || graph.loss == kNoValue || !graph.gradients.empty()) return false;
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  Differentiator differentiator(rewriter, context.options);
+  differentiator.run();
+  context.count("gradients", static_cast<std::int64_t>(graph.gradients.size()));
+  context.count("without gradient", static_cast<std::int64_t>(differentiator.without_gradient()));
+  require(!graph.gradients.empty(), ErrorCode::kUsage,
+          "nothing to train: no trainable parameter influences the loss");
+  return true;
+}
+
+}  // namespace
+
+Pass differentiate_pass() {
+  return {.name = "differentiate",
+          .doc = "Append the gradients of the loss by every parameter, as a graph of ops.",
+          .run = run_differentiate};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,145 @@
+// optimizer_step: appends clipping and one fused update of all parameters.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "engine/autodiff/autodiff.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/ir/rewriter.h"
+#include "engine/ir/well_known.h"
+
+namespace trainscope {
+
+std::string_view name_of(OptimizerKind kind) {
+  return kind == OptimizerKind::kSgd ? "sgd" : "adamw";
+}
+
+namespace {
+
+struct Trained {
+  std::vector<ValueId> parameters;
+  std::vector<ValueId> gradients;
+};
+
+Trained trained_parameters(const Graph& graph) {
+  Trained trained;
+  for (const GradientOf& gradient : graph.gradients) {
+    if (graph.value(gradient.of).kind != ValueKind::kParameter) continue;
+    trained.parameters.push_back(gradient.of);
+    trained.gradients.push_back(gradient.gradient);
+  }
+  return trained;
+}
+
+void check_groups(const Graph& graph, const Trained& trained, const OptimizerOptions& options) {
+  for (const ParameterGroup& group : options.groups) {
+    bool any = false;
+    for (ValueId p : trained.parameters)
+      any = any || matches_pattern(graph.value(p).name, group.pattern);
+    require(any, ErrorCode::kUsage, "parameter group '{}' matches no trained parameter",
+            printable(group.pattern));
+  }
+}
+
+// weight_decay and learning_rate_scale, one entry a parameter.
+Attributes per_parameter(const Graph& graph, const Trained& trained,
+                         const OptimizerOptions& options) {
+  Floats decay;
+  Floats scale;
+  for (ValueId p : trained.parameters) {
+    const Value& value = graph.value(p);
+    bool exempt = options.decay_matrices_only && value.type.shape.rank < 2;
+    decay.push_back(exempt ? 0.0 : options.weight_decay);
+    scale.push_back(1.0);
+    for (const ParameterGroup& group : options.groups) {
+      if (!matches_pattern(value.name, group.pattern)) continue;
+      decay.back() = group.weight_decay;
+      scale.back() = group.learning_rate_scale;
+    }
+  }
+  return {{"weight_decay", decay}, {"learning_rate_scale", scale}};
+}
+
+// What every gradient is multiplied by: 1 / micro-batches, and the clip factor.
+ValueId gradient_scale(Builder& b, const Trained& trained, const TrainingOptions& options) {
+  auto divisor = static_cast<double>(options.micro_batches);
+  DType dtype = b.type(trained.gradients.front()).dtype;
+  if (options.optimizer.clip_norm <= 0.0) return b.scalar(1.0 / divisor, dtype);
+  ValueId norm = b("GlobalNorm", trained.gradients, {{"divisor", divisor}});
+  b.graph().rename(norm, b.graph().unique_name(kGradientNormOutput));
+  b.graph().outputs.push_back(norm);
+  return b("GradientScale", {norm},
+           {{"max_norm", options.optimizer.clip_norm}, {"divisor", divisor}});
+}
+
+void append_states(Builder& b, const Trained& trained, std::string_view prefix,
+                   std::vector<ValueId>& states) {
+  for (ValueId p : trained.parameters) {
+    std::string name = fmt::format("ai.trainscope.{}/{}", prefix, b.graph().value(p).name);
+    states.push_back(b.state(name, b.type(p), nullptr));
+  }
+}
+
+void append_update(Builder& b, const Trained& trained, const TrainingOptions& options) {
+  const OptimizerOptions& optimizer = options.optimizer;
+  Attributes attributes = per_parameter(b.graph(), trained, optimizer);
+  std::vector<ValueId> states;
+  if (optimizer.kind == OptimizerKind::kSgd) {
+    attributes.set("momentum", optimizer.momentum);
+    if (optimizer.momentum != 0.0) append_states(b, trained, "sgd.momentum", states);
+  } else {
+    attributes.set("beta1", optimizer.beta1);
+    attributes.set("beta2", optimizer.beta2);
+    attributes.set("epsilon", optimizer.epsilon);
+    append_states(b, trained, "adamw.m", states);
+    append_states(b, trained, "adamw.v", states);
+  }
+  std::vector<ValueId> inputs = trained.parameters;
+  inputs.insert(inputs.end(), trained.gradients.begin(), trained.gradients.end());
+  inputs.insert(inputs.end(), states.begin(), states.end());
+  inputs.push_back(b.input(kLearningRateInput, {.dtype = DType::kF64, .shape = {}}));
+  inputs.push_back(gradient_scale(b, trained, options));
+  ValueId step = b.graph().find(kStepInput);
+  if (step == kNoValue) step = b.input(kStepInput, {.dtype = DType::kI64, .shape = {}});
+  inputs.push_back(step);
+  std::vector<ValueId> updated = trained.parameters;
+  updated.insert(updated.end(), states.begin(), states.end());
+  std::string_view op = optimizer.kind == OptimizerKind::kSgd ? "SgdStep" : "AdamWStep";
+  std::vector<ValueId> next =
+      b.multi(op, std::move(inputs), static_cast<int>(updated.size()), std::move(attributes));
+  for (std::size_t i = 0; i < updated.size(); ++i) {
+    b.graph().rename(next[i], b.graph().unique_name("next/" + b.graph().value(updated[i]).name));
+    b.graph().updates.push_back({updated[i], next[i]});
+  }
+}
+
+bool append_optimizer_step(Graph& graph, PassContext& context) {
+  if (context.options.mode != GraphMode::kTrain || graph.find(kLearningRateInput) != kNoValue)
+    return false;
+  Trained trained = trained_parameters(graph);
+  if (trained.parameters.empty()) return false;
+  check_groups(graph, trained, context.options.optimizer);
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  Builder& b = rewriter.at_end(Phase::kUpdate);
+  b.set_prefix("update/");
+  append_update(b, trained, context.options);
+  // From here on the gradients are ordinary values, free once the update has read them.
+  if (!context.options.keep_gradients) {
+    std::erase_if(graph.gradients, [&graph](const GradientOf& g) {
+      return graph.value(g.of).kind == ValueKind::kParameter;
+    });
+  }
+  context.count("parameters", static_cast<std::int64_t>(trained.parameters.size()));
+  return true;
+}
+
+}  // namespace
+
+Pass optimizer_step_pass() {
+  return {.name = "optimizer_step",
+          .doc = "Append clipping and one fused update of all parameters.",
+          .run = append_optimizer_step};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,99 @@
+// loss: attaches the loss asked for to the graph's output, with the labels as a new input.
+#include <fmt/format.h>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/ir/rewriter.h"
+#include "engine/passes/passes.h"
+
+namespace trainscope {
+
+std::string_view name_of(LossKind kind) {
+  switch (kind) {
+    case LossKind::kCrossEntropy:
+      return "cross_entropy";
+    case LossKind::kNll:
+      return "nll";
+    case LossKind::kMse:
+      return "mse";
+    case LossKind::kBceWithLogits:
+      return "bce_with_logits";
+  }
+  return "?";
+}
+
+namespace {
+
+ValueId scored_output(const Graph& graph, const LossOptions& loss) {
+  if (loss.output.empty()) return graph.outputs.front();
+  ValueId found = graph.find(loss.output);
+  if (found != kNoValue) return found;
+  std::vector<std::string> names;
+  for (ValueId v : graph.outputs) names.push_back(graph.value(v).name);
+  throw Error(ErrorCode::kUsage,
+              fmt::format("the loss reads output '{}', which the model does not have",
+                          printable(loss.output)))
+      .hint(fmt::format("outputs: {}", printable(join(names, ", "), 400)));
+}
+
+bool by_class(LossKind kind) { return kind == LossKind::kCrossEntropy || kind == LossKind::kNll; }
+
+TensorType labels_type(const TensorType& output, const LossOptions& loss) {
+  if (!by_class(loss.kind)) return output;
+  require(output.shape.rank >= 2, ErrorCode::kUsage,
+          "{} needs an output of shape [N, ..., classes], '{}' is {}", name_of(loss.kind),
+          printable(loss.output), type_text(output));
+  int axis = normalized_axis(loss.class_axis, output.shape.rank);
+  TensorType type{.dtype = DType::kI64, .shape = {}};
+  for (int a = 0; a < output.shape.rank; ++a) {
+    if (a != axis) type.shape.push_back(output.shape[a]);
+  }
+  return type;
+}
+
+ValueId attach(Builder& b, ValueId output, ValueId labels, const LossOptions& loss) {
+  Attributes attributes;
+  if (by_class(loss.kind)) {
+    attributes.set("class_axis", loss.class_axis);
+    attributes.set("ignore_index", loss.ignore_index);
+  }
+  switch (loss.kind) {
+    case LossKind::kCrossEntropy:
+      return b.multi("CrossEntropy", {output, labels}, 3, attributes).front();
+    case LossKind::kNll:
+      return b.multi("NegativeLogLikelihood", {output, labels}, 2, attributes).front();
+    case LossKind::kMse:
+      return b("MeanSquaredError", {output, labels});
+    case LossKind::kBceWithLogits:
+      return b("BceWithLogits", {output, labels});
+  }
+  return kNoValue;
+}
+
+bool attach_loss(Graph& graph, PassContext& context) {
+  if (context.options.mode == GraphMode::kInference || graph.loss != kNoValue) return false;
+  const LossOptions& loss = context.options.loss;
+  ValueId output = scored_output(graph, loss);
+  const TensorType type = graph.value(output).type;
+  require(is_float(type.dtype), ErrorCode::kUsage, "the loss reads '{}', which is {}, not float",
+          printable(graph.value(output).name), type_text(type));
+  require(
+      graph.find(loss.labels) == kNoValue, ErrorCode::kUsage,
+      "the model already has a value named '{}': choose another name with labels=NAME in --loss",
+      printable(loss.labels));
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  Builder& b = rewriter.at_end(Phase::kForward);
+  ValueId labels = b.input(loss.labels, labels_type(type, loss));
+  graph.loss = attach(b, output, labels, loss);
+  return true;
+}
+
+}  // namespace
+
+Pass loss_pass() {
+  return {.name = "loss",
+          .doc = "Attach the loss to the model's output; the labels become a graph input.",
+          .run = attach_loss};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,35 @@
+// A pass: a named function from graph to graph. One file and one line in engine/passes.def each.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "engine/ir/builder.h"
+#include "engine/ir/graph.h"
+#include "engine/ir/op_def.h"
+#include "engine/passes/training_options.h"
+
+namespace trainscope {
+
+// What a pass may look at besides the graph.
+struct PassContext {
+  const OpTable& ops;
+  const Evaluate* evaluate = nullptr;  // computes a node whose inputs are known; may be null
+  const TrainingOptions& options;
+  std::string_view pass;                              // its own name, for provenance
+  std::map<std::string, std::int64_t> counters = {};  // shown in the stage record
+
+  void count(std::string_view what, std::int64_t n = 1) { counters[std::string(what)] += n; }
+};
+
+// `run` returns whether it changed the graph; a second run right after must return false.
+// Everything else (time, deltas, snapshot, verify, hash check, error context) is the manager's.
+struct Pass {
+  std::string_view name;
+  std::string_view doc;
+  bool (*run)(Graph&, PassContext&);
+};
+
+}  // namespace trainscope

@@ -1,0 +1,98 @@
+// Times, verifies, hashes and snapshots each pass, so that no pass has to.
+#include "engine/passes/pass_manager.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+Cost total_cost(const Graph& graph) {
+  Cost total;
+  for (NodeId id = graph.first(); id != kNoNode; id = graph.node(id).next) {
+    NodeArgs args(graph, graph.node(id));
+    Cost cost = cost_of(*graph.node(id).op, *args);
+    total.flops += cost.flops;
+    total.bytes_read += cost.bytes_read;
+    total.bytes_written += cost.bytes_written;
+  }
+  return total;
+}
+
+Stage record(std::string_view name, const Graph& graph, std::size_t index) {
+  Stage stage;
+  stage.name = name;
+  stage.label = fmt::format("{:02}-{}", index, name);
+  stage.graph = graph;
+  stage.nodes = static_cast<std::int64_t>(graph.node_count());
+  stage.cost = total_cost(graph);
+  stage.hash = hash_of(graph);
+  return stage;
+}
+
+void check_name(std::string_view wanted, std::span<const Pass> passes) {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : passes) names.push_back(pass.name);
+  if (std::ranges::find(names, wanted) != names.end()) return;
+  throw Error(ErrorCode::kUsage, fmt::format("there is no pass '{}'", printable(wanted)))
+      .hint(nearest_hint(wanted, names));
+}
+
+void check_invariants(const Graph& graph, std::string_view pass) {
+  std::vector<std::string> problems = verify(graph);
+  for (std::size_t i = 0; i < std::min<std::size_t>(problems.size(), 20); ++i) {
+    fmt::print(stderr, "after pass {}: {}\n", pass, problems[i]);
+  }
+  CHECK_INVARIANT(problems.empty());
+}
+
+Stage run_one(const Pass& pass, const Stage& before, PassContext context, std::size_t index) {
+  context.pass = pass.name;
+  context.counters.clear();
+  Graph graph = before.graph;
+  auto start = std::chrono::steady_clock::now();
+  bool changed = false;
+  try {
+    changed = pass.run(graph, context);
+  } catch (Error& error) {
+    error.at(fmt::format("in pass {}", pass.name));
+    throw;
+  }
+  if (changed) graph = graph.compacted();
+  double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  check_invariants(graph, pass.name);
+  Stage stage = record(pass.name, graph, index);
+  CHECK_INVARIANT(changed || stage.hash == before.hash);
+  stage.changed = changed;
+  stage.milliseconds = ms;
+  stage.counters = std::move(context.counters);
+  return stage;
+}
+
+}  // namespace
+
+Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context,
+                  const PassOptions& options) {
+  for (const std::string& name : options.disabled) check_name(name, passes);
+  if (!options.stop_after.empty()) check_name(options.stop_after, passes);
+  check_invariants(graph, "import");
+  Stages stages;
+  stages.push_back(record("imported", graph.compacted(), 0));
+  for (const Pass& pass : passes) {
+    if (std::ranges::find(options.disabled, pass.name) == options.disabled.end()) {
+      stages.push_back(run_one(pass, stages.back(), context, stages.size()));
+    }
+    bool last_of_its_name = std::none_of(&pass + 1, passes.data() + passes.size(),
+                                         [&pass](const Pass& p) { return p.name == pass.name; });
+    if (pass.name == options.stop_after && last_of_its_name) break;
+  }
+  return stages;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,156 @@
+// simplify: removes nodes that change nothing and merges pairs that undo or repeat each other.
+#include <algorithm>
+#include <optional>
+
+#include "engine/ir/rewriter.h"
+#include "engine/passes/passes.h"
+
+namespace trainscope {
+namespace {
+
+bool is_op(const Node& node, std::string_view name) {
+  return node.op->name == name && node.op->domain == kOnnxDomain;
+}
+
+const Node* producer(const Graph& graph, ValueId v, std::string_view op) {
+  NodeId id = v == kNoValue ? kNoNode : graph.value(v).producer;
+  if (id == kNoNode || !is_op(graph.node(id), op)) return nullptr;
+  return &graph.node(id);
+}
+
+// Whether v is known and all its elements equal `number`.
+bool all_equal_to(const Graph& graph, ValueId v, double number) {
+  const Value& value = graph.value(v);
+  if (value.kind == ValueKind::kParameter || value.kind == ValueKind::kState || !value.data)
+    return false;
+  const Tensor elements = convert(*value.data, DType::kF64);
+  return std::ranges::all_of(elements.values<double>(), [number](double e) { return e == number; });
+}
+
+// Op and the input that may be a neutral element: x + 0, 0 + x, x - 0, x * 1, 1 * x, x / 1.
+struct Neutral {
+  std::string_view op;
+  int other;
+  int constant;
+  double number;
+};
+constexpr Neutral kNeutrals[] = {{"Add", 0, 1, 0.0}, {"Add", 1, 0, 0.0}, {"Sub", 0, 1, 0.0},
+                                 {"Mul", 0, 1, 1.0}, {"Mul", 1, 0, 1.0}, {"Div", 0, 1, 1.0}};
+
+std::optional<ValueId> neutral_operand(const Graph& graph, const Node& node) {
+  for (const Neutral& rule : kNeutrals) {
+    if (!is_op(node, rule.op)) continue;
+    ValueId other = node.inputs[static_cast<std::size_t>(rule.other)];
+    ValueId constant = node.inputs[static_cast<std::size_t>(rule.constant)];
+    if (graph.value(other).type != graph.value(node.outputs[0]).type) continue;
+    if (all_equal_to(graph, constant, rule.number)) return other;
+  }
+  return std::nullopt;
+}
+
+// Ops that change nothing when input and output have the same type.
+constexpr std::string_view kSameTypeSameValue[] = {"Identity",  "Reshape", "Flatten", "Squeeze",
+                                                   "Unsqueeze", "Cast",    "Expand"};
+
+bool is_full_slice(const Graph& graph, const Node& node) {
+  if (!is_op(node, "Slice") ||
+      graph.value(node.inputs[0]).type != graph.value(node.outputs[0]).type) {
+    return false;
+  }
+  return node.inputs.size() < 5 || node.inputs[4] == kNoValue ||
+         all_equal_to(graph, node.inputs[4], 1.0);
+}
+
+bool is_identity_transpose(const Graph& graph, const Node& node) {
+  if (!is_op(node, "Transpose")) return false;
+  int rank = graph.value(node.inputs[0]).type.shape.rank;
+  Ints permutation = node.attributes.integers("perm");
+  if (permutation.empty()) return rank <= 1;
+  for (int a = 0; a < rank; ++a) {
+    if (permutation[static_cast<std::size_t>(a)] != a) return false;
+  }
+  return true;
+}
+
+// The value that node's only output always equals, if there is one.
+std::optional<ValueId> same_value(const Graph& graph, const Node& node) {
+  if (node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue)
+    return std::nullopt;
+  const bool same_type = graph.value(node.inputs[0]).type == graph.value(node.outputs[0]).type;
+  for (std::string_view op : kSameTypeSameValue) {
+    if (is_op(node, op) && same_type) return node.inputs[0];
+  }
+  if (is_full_slice(graph, node) || is_identity_transpose(graph, node)) return node.inputs[0];
+  if (is_op(node, "Concat") && node.inputs.size() == 1) return node.inputs[0];
+  return neutral_operand(graph, node);
+}
+
+// Reshape of anything that only reshapes: straight from the source.
+bool merge_reshapes(Rewriter& rewriter, NodeId id) {
+  const Graph& graph = rewriter.graph();
+  const Node& node = graph.node(id);
+  if (!node.op->is_view || node.outputs[0] == kNoValue) return false;
+  NodeId from = graph.value(node.inputs[0]).producer;
+  if (from == kNoNode || !graph.node(from).op->is_view || is_op(graph.node(from), "Identity"))
+    return false;
+  ValueId source = graph.node(from).inputs[0];
+  const Shape shape = graph.value(node.outputs[0]).type.shape;
+  Builder& b = rewriter.before(id);
+  ValueId merged = b.reshape(source, shape);
+  if (!rewriter.can_replace(graph.node(id).outputs[0], merged)) return false;
+  rewriter.replace_node(id, {merged});
+  return true;
+}
+
+bool merge_transposes(Rewriter& rewriter, NodeId id) {
+  const Graph& graph = rewriter.graph();
+  const Node& node = graph.node(id);
+  if (!is_op(node, "Transpose")) return false;
+  const Node* inner = producer(graph, node.inputs[0], "Transpose");
+  if (inner == nullptr) return false;
+  Ints outer_permutation = node.attributes.integers("perm");
+  Ints inner_permutation = inner->attributes.integers("perm");
+  if (outer_permutation.empty() || inner_permutation.empty()) return false;
+  Ints both;
+  for (std::int64_t a : outer_permutation)
+    both.push_back(inner_permutation[static_cast<std::size_t>(a)]);
+  ValueId source = inner->inputs[0];
+  ValueId merged = rewriter.before(id)("Transpose", {source}, {{"perm", both}});
+  rewriter.replace_node(id, {merged});
+  return true;
+}
+
+bool simplify(Graph& graph, PassContext& context) {
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  // A rewrite can make another possible, also further up: repeat until nothing changes.
+  for (bool again = true; again;) {
+    again = false;
+    for (NodeId id : graph.order()) {
+      if (graph.node(id).erased) continue;
+      std::optional<ValueId> same = same_value(graph, graph.node(id));
+      if (same && rewriter.can_replace(graph.node(id).outputs[0], *same)) {
+        rewriter.replace_node(id, {*same});
+        context.count("nodes without effect");
+      } else if (merge_reshapes(rewriter, id)) {
+        context.count("reshapes merged");
+      } else if (merge_transposes(rewriter, id)) {
+        context.count("transposes merged");
+      } else {
+        continue;
+      }
+      again = true;
+    }
+  }
+  return rewriter.changed();
+}
+
+}  // namespace
+
+Pass simplify_pass() {
+  return {
+      .name = "simplify",
+      .doc = "Remove nodes without effect; merge reshapes of reshapes, transposes of transposes.",
+      .run = simplify};
+}
+
+}  // namespace trainscope

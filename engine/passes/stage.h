@@ -1,0 +1,28 @@
+// The record of one pass: what the graph was afterwards and what the pass cost.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/ir/graph.h"
+#include "engine/ir/op_def.h"
+
+namespace trainscope {
+
+struct Stage {
+  std::string name;   // of the pass; "imported" for the first
+  std::string label;  // "03-simplify": unique in its run, also the file name
+  Graph graph;        // a copy; tensors are shared
+  bool changed = false;
+  double milliseconds = 0.0;
+  std::int64_t nodes = 0;
+  Cost cost;  // sum over all nodes
+  std::uint64_t hash = 0;
+  std::map<std::string, std::int64_t> counters;
+};
+
+using Stages = std::vector<Stage>;
+
+}  // namespace trainscope

@@ -1,0 +1,130 @@
+// training_form: dropout and batch norm take the form that the mode asks for, whatever form the
+// model was exported in.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/ir/rewriter.h"
+#include "engine/ir/well_known.h"
+#include "engine/passes/passes.h"
+
+namespace trainscope {
+namespace {
+
+bool trains(const PassContext& context) {
+  return context.options.mode == GraphMode::kTrain || context.options.mode == GraphMode::kGradients;
+}
+
+bool is_op(const Node& node, std::string_view name) {
+  return node.op->name == name && node.op->domain == kOnnxDomain;
+}
+
+bool mask_is_read(const Graph& graph, const Node& node) {
+  if (node.outputs.size() < 2 || node.outputs[1] == kNoValue) return false;
+  return !graph.value(node.outputs[1]).uses.empty() || graph.is_output(node.outputs[1]);
+}
+
+ValueId step_input(Rewriter& rewriter) {
+  ValueId step = rewriter.graph().find(kStepInput);
+  if (step != kNoValue) return step;
+  return rewriter.at_end(Phase::kForward).input(kStepInput, {.dtype = DType::kI64, .shape = {}});
+}
+
+// Training: a dropout with a ratio above 0 draws its mask from (seed, stream, step), each node from
+// a stream of its own. Otherwise: the identity, which `decompose` makes of an inference Dropout.
+void rewrite_dropout(Rewriter& rewriter, NodeId id, PassContext& context) {
+  Graph& graph = rewriter.graph();
+  const Node node = graph.node(id);  // a copy: the graph's storage grows
+  double ratio = NodeArgs(graph, node)->constant_number(1, 0.5);
+  Builder* b = nullptr;
+  ValueId y = kNoValue;
+  if (trains(context) && ratio > 0.0) {
+    require(!mask_is_read(graph, node), ErrorCode::kBadInput,
+            "Dropout '{}': its mask is read, which training does not keep", printable(node.name));
+    ValueId step = step_input(rewriter);
+    b = &rewriter.before(id);
+    y = (*b)("RandomDropout", {node.inputs[0], step},
+             {{"ratio", ratio},
+              {"seed", static_cast<std::int64_t>(context.options.seed)},
+              {"stream", context.counters["dropouts"]}});
+    context.count("dropouts");
+  } else {
+    b = &rewriter.before(id);
+    y = (*b)("Identity", {node.inputs[0]});
+    context.count("dropouts removed");
+  }
+  std::vector<ValueId> outputs{y};
+  if (mask_is_read(graph, node)) {
+    const Shape& shape = graph.value(node.inputs[0]).type.shape;
+    Tensor mask({.dtype = DType::kBool, .shape = shape});
+    std::ranges::fill(mask.values<bool>(), true);
+    outputs.push_back((*b)("Identity", {b->constant(std::move(mask))}));
+  } else if (node.outputs.size() > 1) {
+    outputs.push_back(y);  // nobody reads it
+  }
+  rewriter.replace_node(id, outputs);
+}
+
+bool updates_state(const Graph& graph, ValueId value) {
+  return std::ranges::any_of(graph.updates, [value](const Update& u) { return u.value == value; });
+}
+
+bool has_wanted_form(const Graph& graph, const Node& node, bool training) {
+  bool is_training = node.attributes.integer("training_mode", 0) != 0;
+  if (is_training != training) return false;
+  if (!training) return node.outputs.size() == 1;
+  bool keeps_state = graph.value(node.inputs[3]).kind != ValueKind::kState;
+  return node.outputs.size() == 3 && (keeps_state || updates_state(graph, node.outputs[1]));
+}
+
+// Training: batch statistics, and the running ones are updated. Otherwise: the running ones.
+void rewrite_batch_norm(Rewriter& rewriter, NodeId id, PassContext& context) {
+  Graph& graph = rewriter.graph();
+  const bool training = trains(context);
+  const Node node = graph.node(id);
+  if (has_wanted_form(graph, node, training)) return;
+  Attributes attributes = node.attributes;
+  attributes.set("training_mode", std::int64_t{training});
+  Builder& b = rewriter.before(id);
+  std::vector<ValueId> made =
+      b.multi("BatchNormalization", node.inputs, training ? 3 : 1, std::move(attributes));
+  for (int i = 1; training && i <= 2; ++i) {
+    ValueId state = node.inputs[static_cast<std::size_t>(i) + 2];
+    if (graph.value(state).kind != ValueKind::kState) continue;
+    graph.updates.push_back({state, made[static_cast<std::size_t>(i)]});
+  }
+  for (std::size_t i = made.size(); i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    bool read = !graph.value(node.outputs[i]).uses.empty() || graph.is_output(node.outputs[i]);
+    require(!read, ErrorCode::kBadInput, "BatchNormalization '{}': output {} does not exist in {}",
+            printable(node.name), i, training ? "training" : "inference");
+    made.push_back(made.front());
+  }
+  made.resize(node.outputs.size());
+  rewriter.replace_node(id, made);
+  context.count("batch norms rewritten");
+}
+
+bool take_training_form(Graph& graph, PassContext& context) {
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  for (NodeId id : graph.order()) {
+    if (is_op(graph.node(id), "Dropout")) {
+      rewrite_dropout(rewriter, id, context);
+    } else if (is_op(graph.node(id), "BatchNormalization")) {
+      rewrite_batch_norm(rewriter, id, context);
+    }
+  }
+  return rewriter.changed();
+}
+
+}  // namespace
+
+Pass training_form_pass() {
+  return {.name = "training_form",
+          .doc = "Give dropout and batch norm the form that training or inference needs.",
+          .run = take_training_form};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,63 @@
+// What to build around a forward graph: loss, gradients, optimizer. Read by the passes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace trainscope {
+
+enum class LossKind : std::uint8_t { kCrossEntropy, kNll, kMse, kBceWithLogits };
+std::string_view name_of(LossKind kind);
+
+// `--loss KIND:output=logits,labels=labels,...`
+struct LossOptions {
+  LossKind kind = LossKind::kCrossEntropy;
+  std::string output;             // empty: the graph's first output
+  std::string labels = "labels";  // name of the new graph input
+  std::int64_t class_axis = -1;
+  std::int64_t ignore_index = -100;
+};
+
+enum class OptimizerKind : std::uint8_t { kSgd, kAdamW };
+std::string_view name_of(OptimizerKind kind);
+
+// Parameters whose name matches the glob use these instead of the optimizer's own; the last
+// matching group wins.
+struct ParameterGroup {
+  std::string pattern;
+  double weight_decay = 0.0;
+  double learning_rate_scale = 1.0;
+};
+
+// AdamW decays by lr * weight_decay; SGD adds weight_decay * p to the gradient (as PyTorch does).
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::kAdamW;
+  double momentum = 0.0;  // SGD
+  double beta1 = 0.9;     // AdamW
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;
+  bool decay_matrices_only = false;  // no decay for parameters of fewer than two dimensions
+  double clip_norm = 0.0;            // 0: no clipping by the global norm
+  std::vector<ParameterGroup> groups;
+};
+
+enum class GraphMode : std::uint8_t {
+  kInference,  // forward in inference form
+  kEvaluate,   // inference form and the loss
+  kGradients,  // training form, loss, gradients
+  kTrain,      // ... and the optimizer
+};
+
+struct TrainingOptions {
+  GraphMode mode = GraphMode::kTrain;
+  LossOptions loss;
+  OptimizerOptions optimizer;
+  std::int64_t micro_batches = 1;  // gradients of so many batches are averaged before an update
+  std::uint64_t seed = 0;          // of dropout
+  std::vector<std::string> gradient_of;  // values other than parameters whose gradient is wanted
+  bool keep_gradients = false;           // parameters' gradients stay readable after the step
+};
+
+}  // namespace trainscope
