@@ -1,0 +1,205 @@
+// Execution: pointers are resolved once, a step is a loop over calls.
+#include "engine/exec/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/ir/op_def.h"
+
+namespace trainscope {
+namespace {
+
+template <typename T>
+void count_bad(const TensorView& view, BadTensor& bad) {
+  const T* data = view.as<const T>();
+  for (std::int64_t i = 0; i < view.elements(); ++i) {
+    if (std::isnan(data[i])) ++bad.nan;
+    if (std::isinf(data[i]) && data[i] > T{0}) ++bad.infinite;
+  }
+}
+
+BadTensor inspect(const TensorView& view) {
+  BadTensor bad;
+  bad.elements = view.elements();
+  if (view.type.dtype == DType::kF32) count_bad<float>(view, bad);
+  if (view.type.dtype == DType::kF64) count_bad<double>(view, bad);
+  return bad;
+}
+
+}  // namespace
+
+Executor::Executor(const Program& program, const Executor* parameters)
+    : program_(program), arena_(program.arena_bytes) {
+  views_.resize(program.graph.value_capacity());
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    views_[v] = bind(static_cast<ValueId>(v), parameters);
+    bool persistent = views_[v].data != nullptr && !program.placements[v].external &&
+                      program.graph.value(static_cast<ValueId>(v)).kind != ValueKind::kNode;
+    if (persistent) used_bytes_ = std::max(used_bytes_, end_of(static_cast<ValueId>(v)));
+  }
+  auto view_of = [this](ValueId v) {
+    return v == kNoValue ? TensorView{.type = {}, .data = nullptr, .present = false}
+                         : views_[static_cast<std::size_t>(v)];
+  };
+  for (const Instruction& instruction : program.instructions) {
+    const Node& node = program.graph.node(instruction.node);
+    Call call;
+    for (ValueId v : node.inputs) call.inputs.push_back(view_of(v));
+    for (ValueId v : node.outputs) call.outputs.push_back(view_of(v));
+    for (ValueId v : node.inputs) call.end_bytes = std::max(call.end_bytes, end_of(v));
+    for (ValueId v : node.outputs) call.end_bytes = std::max(call.end_bytes, end_of(v));
+    auto workspace_bytes = static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
+    if (workspace_bytes > 0) {
+      call.workspace = arena_.data() + instruction.workspace_offset;
+      std::int64_t unit = program.problem.alignment_bytes;
+      std::int64_t end = instruction.workspace_offset + (workspace_bytes + unit - 1) / unit * unit;
+      call.end_bytes = std::max(call.end_bytes, end);
+    }
+    calls_.push_back(std::move(call));
+  }
+}
+
+TensorView Executor::bind(ValueId value, const Executor* parameters) const {
+  const Value& v = program_.graph.value(value);
+  const Placement& placement = program_.placements[static_cast<std::size_t>(value)];
+  TensorView view{.type = v.type, .data = nullptr};
+  if (v.erased || placement.buffer < 0) return view;
+  if (!placement.external) {
+    view.data = arena_.data() + placement.offset;
+    return view;
+  }
+  // Views of an external parameter share its bytes: the buffer carries the parameter's name.
+  CHECK_INVARIANT(parameters != nullptr);
+  const std::string& name = program_.problem.buffers[static_cast<std::size_t>(placement.buffer)].id;
+  view.data = parameters->view(name).data;
+  return view;
+}
+
+std::int64_t Executor::end_of(ValueId value) const {
+  if (value == kNoValue) return 0;
+  const Placement& placement = program_.placements[static_cast<std::size_t>(value)];
+  if (placement.buffer < 0 || placement.external) return 0;
+  const memplan::Buffer& buffer =
+      program_.problem.buffers[static_cast<std::size_t>(placement.buffer)];
+  std::int64_t unit = program_.problem.alignment_bytes;
+  return placement.offset + (buffer.size_bytes + unit - 1) / unit * unit;
+}
+
+void Executor::load_initial() {
+  for (ValueId id : program_.graph.live_values()) {
+    const Value& value = program_.graph.value(id);
+    const Placement& placement = program_.placements[static_cast<std::size_t>(id)];
+    if (value.kind == ValueKind::kNode || value.kind == ValueKind::kInput) continue;
+    if (placement.buffer < 0 || placement.external || value.type.bytes() == 0) continue;
+    void* to = views_[static_cast<std::size_t>(id)].data;
+    if (value.data) {
+      std::memcpy(to, value.data->data(), value.type.bytes());
+    } else {
+      std::memset(to, 0, value.type.bytes());
+    }
+  }
+}
+
+TensorView Executor::view(ValueId value) const {
+  const TensorView& view = views_[static_cast<std::size_t>(value)];
+  require(view.data != nullptr || view.type.bytes() == 0, ErrorCode::kUsage,
+          "the program keeps no bytes for '{}'", printable(program_.graph.value(value).name));
+  return view;
+}
+
+TensorView Executor::view(std::string_view value_name) const {
+  ValueId id = program_.graph.find(value_name);
+  require(id != kNoValue, ErrorCode::kUsage, "the program has no value '{}'",
+          printable(value_name));
+  return view(id);
+}
+
+bool Executor::has(std::string_view value_name) const {
+  ValueId id = program_.graph.find(value_name);
+  return id != kNoValue && program_.placements[static_cast<std::size_t>(id)].buffer >= 0;
+}
+
+void Executor::write(std::string_view value_name, const Tensor& elements) {
+  TensorView to = view(value_name);
+  require(to.type == elements.type(), ErrorCode::kBadInput, "'{}' must be {}, is {}",
+          printable(value_name), type_text(to.type), type_text(elements.type()));
+  if (elements.bytes() > 0) std::memcpy(to.data, elements.data(), elements.bytes());
+}
+
+Tensor Executor::read(std::string_view value_name) const {
+  TensorView from = view(value_name);
+  Tensor tensor(from.type);
+  if (tensor.bytes() > 0) std::memcpy(tensor.data(), from.data, tensor.bytes());
+  return tensor;
+}
+
+void Executor::run(std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) {
+    const Instruction& instruction = program_.instructions[i];
+    const Call& call = calls_[i];
+    if (observer_ != nullptr) observer_->before(i);
+    instruction.kernel->run({.params = instruction.params,
+                             .inputs = call.inputs,
+                             .outputs = call.outputs,
+                             .workspace = call.workspace,
+                             .state = instruction.prepared.state.get(),
+                             .threads = program_.threads});
+    used_bytes_ = std::max(used_bytes_, call.end_bytes);
+    if (observer_ != nullptr) observer_->after(i);
+  }
+}
+
+void Executor::copy_states(Phase first, Phase last) {
+  for (const StateCopy& copy : program_.copies) {
+    if (copy.phase < first || copy.phase > last) continue;
+    TensorView from = views_[static_cast<std::size_t>(copy.from)];
+    TensorView to = views_[static_cast<std::size_t>(copy.to)];
+    if (from.type.bytes() > 0) std::memcpy(to.data, from.data, from.type.bytes());
+  }
+}
+
+void Executor::run_micro_step() {
+  run(0, program_.update_begin);
+  copy_states(Phase::kForward, Phase::kBackward);
+}
+
+void Executor::run_update() {
+  run(program_.update_begin, program_.instructions.size());
+  copy_states(Phase::kUpdate, Phase::kUpdate);
+}
+
+std::optional<BadTensor> Executor::find_bad_tensor() {
+  for (ValueId id : program_.graph.live_values()) {
+    const Value& value = program_.graph.value(id);
+    const TensorView& view = views_[static_cast<std::size_t>(id)];
+    bool given = value.kind != ValueKind::kNode && value.kind != ValueKind::kConstant;
+    if (!given || view.data == nullptr) continue;
+    BadTensor bad = inspect(view);
+    bad.value = value.name;
+    bad.op = name_of(value.kind);
+    if (bad.nan + bad.infinite > 0) return bad;
+  }
+  std::optional<BadTensor> first_infinite;
+  for (std::size_t i = 0; i < program_.update_begin; ++i) {
+    run(i, i + 1);
+    const Node& node = program_.graph.node(program_.instructions[i].node);
+    for (std::size_t k = 0; k < node.outputs.size(); ++k) {
+      if (node.outputs[k] == kNoValue) continue;
+      BadTensor bad = inspect(calls_[i].outputs[k]);
+      if (bad.nan == 0 && bad.infinite == 0) continue;
+      bad.value = program_.graph.value(node.outputs[k]).name;
+      bad.node = node.name;
+      bad.op = node.op->name;
+      if (bad.nan > 0) return bad;
+      if (!first_infinite) first_infinite = bad;
+    }
+  }
+  return first_infinite;
+}
+
+}  // namespace trainscope

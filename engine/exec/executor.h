@@ -1,0 +1,89 @@
+// Executor: runs a program's instructions over its arena. Allocates nothing in a step.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/tensor.h"
+#include "engine/exec/arena.h"
+#include "engine/plan/program.h"
+
+namespace trainscope {
+
+// The first tensor of a step that holds what no tensor should.
+struct BadTensor {
+  std::string value;
+  std::string node;  // empty for an input, parameter or state
+  std::string op;    // of the node, else the value's kind
+  std::int64_t nan = 0;
+  std::int64_t infinite = 0;
+  std::int64_t elements = 0;
+};
+
+class Executor {
+ public:
+  // The program must outlive the executor. `parameters` gives the storage of external values, by
+  // name; it must outlive the executor too.
+  explicit Executor(const Program& program, const Executor* parameters = nullptr);
+
+  const Program& program() const { return program_; }
+
+  // Initial elements of parameters and states, and the constants, go into the arena.
+  void load_initial();
+  // The bytes of a value in the arena: stable for the executor's life. Fails with kUsage when the
+  // program has no such value or keeps no bytes for it.
+  TensorView view(ValueId value) const;
+  TensorView view(std::string_view value_name) const;
+  bool has(std::string_view value_name) const;
+  // Copies the elements in; fails with kBadInput when the type differs.
+  void write(std::string_view value_name, const Tensor& elements);
+  Tensor read(std::string_view value_name) const;
+
+  // Forward and backward phase on the inputs as they are now.
+  void run_micro_step();
+  // The update phase, after the last micro-step.
+  void run_update();
+
+  // The highest byte that any buffer bound so far ends at, workspaces in full, in whole units of
+  // the plan's alignment. Equal to program().arena_bytes after a full step.
+  std::int64_t used_bytes() const { return used_bytes_; }
+  bool guard_intact() const { return arena_.guard_intact(); }
+
+  // The first bad input, parameter or state; if there is none, runs forward and backward again and
+  // names the first tensor with a NaN, or else the first with +infinity. (-infinity is what
+  // attention masks are made of.)
+  std::optional<BadTensor> find_bad_tensor();
+
+  // Called around every instruction, for tests and tracing. Null by default.
+  struct Observer {
+    virtual ~Observer() = default;
+    virtual void before(std::size_t instruction) = 0;
+    virtual void after(std::size_t instruction) = 0;
+  };
+  void set_observer(Observer* observer) { observer_ = observer; }
+  const Arena& arena() const { return arena_; }
+
+ private:
+  struct Call {
+    std::vector<TensorView> inputs;
+    std::vector<TensorView> outputs;
+    void* workspace = nullptr;
+    std::int64_t end_bytes = 0;  // of its highest buffer
+  };
+  TensorView bind(ValueId value, const Executor* parameters) const;
+  std::int64_t end_of(ValueId value) const;
+  void run(std::size_t begin, std::size_t end);
+  void copy_states(Phase first, Phase last);
+
+  const Program& program_;
+  Arena arena_;
+  std::vector<TensorView> views_;  // by ValueId
+  std::vector<Call> calls_;        // by instruction
+  std::int64_t used_bytes_ = 0;
+  Observer* observer_ = nullptr;
+};
+
+}  // namespace trainscope

@@ -1,0 +1,86 @@
+// Poison before, compare after.
+#include "engine/exec/memory_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/ir/op_def.h"
+
+namespace trainscope {
+namespace {
+
+// A NaN in both float types, so that reading freed bytes shows in the results too.
+constexpr std::byte kPoison{0xFF};
+
+}  // namespace
+
+MemoryCheck::MemoryCheck(Executor& executor)
+    : executor_(executor), before_(static_cast<std::size_t>(executor.arena().bytes())) {
+  executor_.set_observer(this);
+}
+
+MemoryCheck::~MemoryCheck() { executor_.set_observer(nullptr); }
+
+std::vector<MemoryCheck::Range> MemoryCheck::live_at(std::size_t instruction) const {
+  const Program& program = executor_.program();
+  auto step = static_cast<std::int64_t>(instruction);
+  std::vector<Range> live;
+  for (std::size_t i = 0; i < program.problem.buffers.size(); ++i) {
+    const memplan::Buffer& b = program.problem.buffers[i];
+    if (b.lower > step || step >= b.upper) continue;
+    live.push_back({program.solution.offsets[i], program.solution.offsets[i] + b.size_bytes});
+  }
+  std::ranges::sort(live, {}, &Range::begin);
+  return live;
+}
+
+std::vector<MemoryCheck::Range> MemoryCheck::writable_by(std::size_t instruction) const {
+  const Program& program = executor_.program();
+  const Instruction& call = program.instructions[instruction];
+  std::vector<Range> ranges;
+  for (ValueId v : program.graph.node(call.node).outputs) {
+    if (v == kNoValue) continue;
+    std::int64_t offset = program.placements[static_cast<std::size_t>(v)].offset;
+    if (offset < 0) continue;
+    ranges.push_back(
+        {offset, offset + static_cast<std::int64_t>(program.graph.value(v).type.bytes())});
+  }
+  auto workspace = static_cast<std::int64_t>(call.prepared.workspace_bytes);
+  if (workspace > 0) ranges.push_back({call.workspace_offset, call.workspace_offset + workspace});
+  std::ranges::sort(ranges, {}, &Range::begin);
+  return ranges;
+}
+
+void MemoryCheck::before(std::size_t instruction) {
+  std::byte* data = executor_.arena().data();
+  std::int64_t at = 0;
+  for (const Range& live : live_at(instruction)) {
+    if (live.begin > at) std::fill(data + at, data + live.begin, kPoison);
+    at = std::max(at, live.end);
+  }
+  std::fill(data + at, data + executor_.arena().bytes(), kPoison);
+  std::copy_n(data, before_.size(), before_.begin());
+}
+
+void MemoryCheck::after(std::size_t instruction) {
+  const std::byte* data = executor_.arena().data();
+  const Program& program = executor_.program();
+  std::vector<Range> writable = writable_by(instruction);
+  writable.push_back({executor_.arena().bytes(), executor_.arena().bytes()});
+  std::int64_t at = 0;
+  bool clean = executor_.guard_intact();
+  for (const Range& range : writable) {
+    if (range.begin > at) {
+      clean = clean && std::equal(data + at, data + range.begin, before_.begin() + at);
+    }
+    at = std::max(at, range.end);
+  }
+  if (clean) return;
+  const Node& node = program.graph.node(program.instructions[instruction].node);
+  violations_.push_back(fmt::format("{} '{}' ({}) wrote outside its outputs and workspace",
+                                    node.op->name, node.name,
+                                    program.instructions[instruction].kernel->name));
+}
+
+}  // namespace trainscope

@@ -1,0 +1,213 @@
+// One node at a time: choose a kernel, prepare, run; or decompose, or copy.
+#include "engine/exec/reference.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/ir/op_def.h"
+
+namespace trainscope {
+namespace {
+
+constexpr TensorView kAbsent{.type = {}, .data = nullptr, .present = false};
+
+// One node whose inputs are all known.
+struct Call {
+  const OpDef& op;
+  const Attributes& attributes;
+  const std::vector<const Tensor*>& inputs;  // null: left out
+  const std::vector<TensorType>& outputs;
+};
+
+// The op's parameters, with every input offered as known.
+Params params_of(const Call& call) {
+  if (!call.op.params) return NoParams{};
+  const std::size_t count = call.inputs.size();
+  std::vector<TensorType> types;
+  const auto present = std::make_unique<bool[]>(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    present[i] = call.inputs[i] != nullptr;
+    types.push_back(present[i] ? call.inputs[i]->type() : TensorType{});
+  }
+  return call.op.params({.attributes = call.attributes,
+                         .inputs = types,
+                         .constants = call.inputs,
+                         .present = {present.get(), count},
+                         .outputs = call.outputs,
+                         .output_count = static_cast<int>(call.outputs.size())});
+}
+
+std::vector<Tensor> copy_view(const Call& call) {
+  std::vector<Tensor> outputs;
+  outputs.emplace_back(call.outputs[0]);
+  const Tensor& input = *call.inputs[0];
+  if (input.bytes() > 0) std::memcpy(outputs[0].data(), input.data(), input.bytes());
+  return outputs;
+}
+
+class Interpreter {
+ public:
+  Interpreter(const OpTable& ops, const KernelTable& kernels, const ReferenceOptions& options)
+      : ops_(ops), kernels_(kernels), options_(options) {}
+
+  std::vector<Tensor> operator()(const Call& call) const {
+    if (call.op.is_view) return copy_view(call);
+    const Params params = params_of(call);
+    std::vector<TensorType> input_types;
+    std::vector<TensorView> inputs;
+    for (const Tensor* tensor : call.inputs) {
+      inputs.push_back(tensor == nullptr ? kAbsent : tensor->view());
+      if (tensor != nullptr) input_types.push_back(tensor->type());
+    }
+    std::vector<TensorView> outputs;
+    for (const TensorType& type : call.outputs) outputs.push_back({.type = type});
+    const PrepareArgs args{
+        .params = params, .inputs = inputs, .outputs = outputs, .threads = options_.threads};
+    const DType dtype = kernel_dtype(input_types, call.outputs);
+    const Kernel* kernel = choose_kernel(kernels_, call.op.name, dtype, args, options_.kernels);
+    if (kernel != nullptr) return run(*kernel, args);
+    if (call.op.decompose) return run_decomposed(call);
+    return {};
+  }
+
+ private:
+  std::vector<Tensor> run(const Kernel& kernel, const PrepareArgs& args) const {
+    Prepared prepared;
+    if (kernel.prepare) prepared = kernel.prepare(args);
+    std::vector<Tensor> results;
+    for (const TensorView& output : args.outputs) results.emplace_back(output.type);
+    std::vector<TensorView> outputs;
+    for (const Tensor& result : results) outputs.push_back(result.view());
+    const auto workspace_bytes = static_cast<std::int64_t>(prepared.workspace_bytes);
+    Tensor workspace({.dtype = DType::kBool, .shape = {workspace_bytes}});
+    kernel.run({.params = args.params,
+                .inputs = args.inputs,
+                .outputs = outputs,
+                .workspace = workspace.data(),
+                .state = prepared.state.get(),
+                .threads = options_.threads});
+    return results;
+  }
+
+  // The node alone in a graph of constants, replaced by its decomposition. Decompositions lead to
+  // simpler ops, so that the nesting is as deep as the op table is, whatever the model.
+  std::vector<Tensor> run_decomposed(const Call& call) const {
+    const Evaluate evaluate = evaluator(ops_, kernels_, options_);
+    Graph graph;
+    Builder builder(graph, ops_);
+    builder.set_provenance({.sources = {}, .pass = "reference"});
+    Builder::Spec spec;
+    spec.op = &call.op;
+    spec.name = std::string(call.op.name);
+    spec.attributes = call.attributes;
+    for (const Tensor* input : call.inputs) {
+      spec.inputs.push_back(input == nullptr ? kNoValue : builder.constant(*input));
+    }
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      spec.output_names.push_back("output:" + std::to_string(i));
+    }
+    const NodeId id = builder.add(std::move(spec));
+    builder.set_evaluate(&evaluate);
+    const Node node = graph.node(id);  // a copy: the graph's storage grows
+    const std::vector<ValueId> values = call.op.decompose(builder, node);
+    graph.erase_node(id);
+    const ReferenceValues computed = reference_run(graph, {}, evaluate);
+    std::vector<Tensor> outputs;
+    for (ValueId value : values) outputs.push_back(computed.at(value));
+    return outputs;
+  }
+
+  const OpTable& ops_;
+  const KernelTable& kernels_;
+  ReferenceOptions options_;
+};
+
+// --- Whole graphs --------------------------------------------------------------------------------
+SharedTensor initial(const Value& value, const std::map<std::string, Tensor>& inputs) {
+  const auto given = inputs.find(value.name);
+  if (given == inputs.end()) {
+    require(value.kind != ValueKind::kInput, ErrorCode::kBadInput, "input '{}' ({}) is not given",
+            printable(value.name), type_text(value.type));
+    return value.data ? value.data : std::make_shared<const Tensor>(value.type);
+  }
+  require(given->second.type() == value.type, ErrorCode::kBadInput, "'{}' is {}, expected {}",
+          printable(value.name), type_text(given->second.type()), type_text(value.type));
+  return std::make_shared<const Tensor>(given->second);
+}
+
+void run_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
+              std::vector<SharedTensor>& values) {
+  std::vector<const Tensor*> inputs;
+  for (ValueId v : node.inputs) {
+    inputs.push_back(v == kNoValue ? nullptr : values[static_cast<std::size_t>(v)].get());
+  }
+  // Outputs that are left out are computed too, as the op's shape rule gives them.
+  const NodeArgs args(graph, node);
+  OpArgs without_outputs = *args;
+  without_outputs.outputs = {};
+  std::vector<TensorType> types = node.op->shape(without_outputs);
+  types.resize(node.outputs.size());
+  std::vector<Tensor> results = evaluate(*node.op, node.attributes, inputs, types);
+  require(!results.empty(), ErrorCode::kBadInput, "no kernel for {} in node '{}' ({})",
+          node.op->name, printable(node.name),
+          inputs.empty() || inputs[0] == nullptr ? "" : type_text(inputs[0]->type()));
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    values[static_cast<std::size_t>(node.outputs[i])] =
+        std::make_shared<const Tensor>(std::move(results[i]));
+  }
+}
+
+}  // namespace
+
+const Kernel* choose_kernel(const KernelTable& kernels, std::string_view op, DType dtype,
+                            const PrepareArgs& args, KernelChoice choice) {
+  std::vector<const Kernel*> found = kernels.find(op, dtype);
+  if (choice == KernelChoice::kReference) std::reverse(found.begin(), found.end());
+  for (const Kernel* kernel : found) {
+    if (!kernel->supports || kernel->supports(args)) return kernel;
+  }
+  return nullptr;
+}
+
+Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
+                   const ReferenceOptions& options) {
+  return [interpreter = Interpreter(ops, kernels, options)](
+             const OpDef& op, const Attributes& attributes,
+             const std::vector<const Tensor*>& inputs, const std::vector<TensorType>& outputs) {
+    return interpreter({.op = op, .attributes = attributes, .inputs = inputs, .outputs = outputs});
+  };
+}
+
+const Tensor& ReferenceValues::at(ValueId value) const {
+  const SharedTensor& tensor = by_id[static_cast<std::size_t>(value)];
+  CHECK_INVARIANT(tensor != nullptr);
+  return *tensor;
+}
+
+const Tensor& ReferenceValues::at(std::string_view value_name) const {
+  const ValueId value = graph.find(value_name);
+  require(value != kNoValue, ErrorCode::kUsage, "the graph has no value '{}'",
+          printable(value_name));
+  return at(value);
+}
+
+ReferenceValues reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
+                              const Evaluate& evaluate) {
+  ReferenceValues values{.graph = graph, .by_id = {}};
+  values.by_id.resize(graph.value_capacity());
+  for (ValueId id : graph.live_values()) {
+    const Value& value = graph.value(id);
+    if (value.kind == ValueKind::kNode) continue;
+    values.by_id[static_cast<std::size_t>(id)] = initial(value, inputs);
+  }
+  for (NodeId id : graph.order()) run_node(graph, graph.node(id), evaluate, values.by_id);
+  return values;
+}
+
+}  // namespace trainscope

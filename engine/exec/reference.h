@@ -1,0 +1,48 @@
+// Runs ops one node at a time on tensors of their own, without a plan: for constant folding,
+// comparisons and tests.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/tensor.h"
+#include "engine/ir/builder.h"
+#include "engine/ir/graph.h"
+#include "engine/plan/lower.h"
+#include "kernels/api/kernel.h"
+
+namespace trainscope {
+
+struct ReferenceOptions {
+  KernelChoice kernels = KernelChoice::kFastest;
+  int threads = 1;
+};
+
+// The kernel that `choice` prefers among those that support the arguments; null when none does.
+const Kernel* choose_kernel(const KernelTable& kernels, std::string_view op, DType dtype,
+                            const PrepareArgs& args, KernelChoice choice);
+
+// What Builder::set_evaluate takes. An op without a kernel is computed by its decomposition, a view
+// by copying; without either the result is empty. The tables must outlive the function.
+Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
+                   const ReferenceOptions& options = {});
+
+// What the values of a graph hold after reference_run.
+struct ReferenceValues {
+  const Graph& graph;
+  std::vector<SharedTensor> by_id;  // null: no such value
+
+  const Tensor& at(ValueId value) const;
+  const Tensor& at(std::string_view value_name) const;  // fails with kUsage when there is none
+};
+
+// Computes every value of the graph, node by node. `inputs` holds tensors by value name: of every
+// graph input, and of the parameters, states and constants that shall not have their initial
+// elements. States are not updated. Fails with kBadInput when an input is missing or of another
+// type, or when a node has no kernel.
+ReferenceValues reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
+                              const Evaluate& evaluate);
+
+}  // namespace trainscope

@@ -1,0 +1,178 @@
+// Lowering: kernel choice, prepare, placement.
+#include "engine/plan/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/ir/op_def.h"
+#include "memplan/validate.h"
+
+namespace trainscope {
+namespace {
+
+TensorView shape_only(const Graph& graph, ValueId v) {
+  if (v == kNoValue) return {.type = {}, .data = nullptr, .present = false};
+  const Value& value = graph.value(v);
+  TensorView view{.type = value.type, .data = nullptr};
+  bool fixed = value.kind == ValueKind::kConstant || value.kind == ValueKind::kNode;
+  if (fixed && value.data) view = value.data->view();
+  return view;
+}
+
+std::vector<TensorView> shapes_only(const Graph& graph, const std::vector<ValueId>& values) {
+  std::vector<TensorView> views;
+  for (ValueId v : values) views.push_back(shape_only(graph, v));
+  return views;
+}
+
+DType dtype_of(const Graph& graph, const Node& node) {
+  auto types = [&graph](const std::vector<ValueId>& values) {
+    std::vector<TensorType> list;
+    for (ValueId v : values) {
+      if (v != kNoValue) list.push_back(graph.value(v).type);
+    }
+    return list;
+  };
+  return kernel_dtype(types(node.inputs), types(node.outputs));
+}
+
+// Nodes in phase order: forward, backward, update. Stable, so still topological: no earlier phase
+// reads what a later one makes.
+std::vector<NodeId> phase_order(const Graph& graph) {
+  std::vector<NodeId> order = graph.order();
+  std::ranges::stable_sort(order, {}, [&graph](NodeId id) { return graph.node(id).phase; });
+  return order;
+}
+
+class Lowering {
+ public:
+  Lowering(Graph graph, const KernelTable& kernels, const LowerOptions& options)
+      : kernels_(kernels), options_(options) {
+    program_.graph = std::move(graph);
+    program_.threads = options.threads;
+    order_ = phase_order(program_.graph);
+  }
+
+  Program run() {
+    choose_kernels();
+    lifetimes_ = find_lifetimes(program_.graph, order_, options_);
+    program_.copies = lifetimes_.copies;
+    state_problem();
+    place();
+    return std::move(program_);
+  }
+
+ private:
+  void choose_kernels() {
+    std::map<std::string, std::vector<std::string>> missing;
+    for (NodeId id : order_) {
+      const Node& node = program_.graph.node(id);
+      if (node.op->is_view) continue;
+      if (node.phase != Phase::kUpdate) program_.update_begin = program_.instructions.size() + 1;
+      Instruction instruction;
+      instruction.node = id;
+      if (!prepare(node, instruction)) {
+        std::string dtype(name_of(dtype_of(program_.graph, node)));
+        missing[fmt::format("{} for {}", node.op->name, dtype)].push_back(node.name);
+      }
+      program_.instructions.push_back(std::move(instruction));
+    }
+    if (missing.empty()) return;
+    Error error(ErrorCode::kBadInput, "the model needs kernels that do not exist");
+    for (const auto& [kernel, nodes] : missing) {
+      error.at(fmt::format("{}: {} node{}: {}", kernel, nodes.size(), nodes.size() == 1 ? "" : "s",
+                           printable(join(nodes, ", "), 400)));
+    }
+    throw error.hint("`trainscope inspect MODEL` lists the model's ops and types");
+  }
+
+  bool prepare(const Node& node, Instruction& instruction) {
+    NodeArgs args(program_.graph, node);
+    if (node.op->params) instruction.params = node.op->params(*args);
+    std::vector<TensorView> inputs = shapes_only(program_.graph, node.inputs);
+    std::vector<TensorView> outputs = shapes_only(program_.graph, node.outputs);
+    for (TensorView& view : outputs) view.data = nullptr;
+    PrepareArgs prepare_args{.params = instruction.params,
+                             .inputs = inputs,
+                             .outputs = outputs,
+                             .threads = options_.threads};
+    std::vector<const Kernel*> found = kernels_.find(node.op->name, dtype_of(program_.graph, node));
+    if (options_.kernels == KernelChoice::kReference) std::ranges::reverse(found);
+    for (const Kernel* kernel : found) {
+      if (kernel->supports && !kernel->supports(prepare_args)) continue;
+      instruction.kernel = kernel;
+      if (kernel->prepare) instruction.prepared = kernel->prepare(prepare_args);
+      return true;
+    }
+    return false;
+  }
+
+  void state_problem() {
+    auto steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(program_.instructions.size()));
+    memplan::Problem& problem = program_.problem;
+    for (const Lifetimes::Buffer& b : lifetimes_.buffers) {
+      bool whole = b.persistent || b.external;
+      problem.buffers.push_back(
+          {.id = b.name,
+           .lower = whole ? 0 : std::min(b.first, steps - 1),
+           .upper = whole ? steps : std::min(b.last + 1, steps),
+           .size_bytes = b.external ? 0 : static_cast<std::int64_t>(b.bytes)});
+      if (b.persistent && !b.external)
+        program_.persistent_bytes += static_cast<std::int64_t>(b.bytes);
+    }
+    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+      auto bytes = static_cast<std::int64_t>(program_.instructions[i].prepared.workspace_bytes);
+      program_.workspace_bytes = std::max(program_.workspace_bytes, bytes);
+      if (bytes == 0) continue;
+      workspace_of_.push_back(i);
+      problem.buffers.push_back(
+          {.id = "workspace of " + program_.graph.node(program_.instructions[i].node).name,
+           .lower = static_cast<std::int64_t>(i),
+           .upper = static_cast<std::int64_t>(i) + 1,
+           .size_bytes = bytes});
+    }
+  }
+
+  void place() {
+    memplan::Result result = memplan::solve(
+        program_.problem, {.seconds = options_.seconds, .threads = options_.threads});
+    require(result.status == memplan::Status::kPlaced, ErrorCode::kOutOfMemory,
+            "the memory plan failed: {}", printable(result.message, 400));
+    CHECK_INVARIANT(memplan::validate(program_.problem, result.solution).empty());
+    program_.solution = std::move(result.solution);
+    program_.arena_bytes = program_.solution.height_bytes;
+    const std::vector<std::int64_t>& offsets = program_.solution.offsets;
+    program_.placements.resize(program_.graph.value_capacity());
+    for (std::size_t v = 0; v < lifetimes_.buffer_of.size(); ++v) {
+      std::int32_t buffer = lifetimes_.buffer_of[v];
+      if (buffer < 0) continue;
+      bool external = lifetimes_.buffers[static_cast<std::size_t>(buffer)].external;
+      program_.placements[v] = {.offset = external ? -1 : offsets[static_cast<std::size_t>(buffer)],
+                                .buffer = buffer,
+                                .external = external};
+    }
+    for (std::size_t k = 0; k < workspace_of_.size(); ++k) {
+      program_.instructions[workspace_of_[k]].workspace_offset =
+          offsets[lifetimes_.buffers.size() + k];
+    }
+  }
+
+  const KernelTable& kernels_;
+  const LowerOptions& options_;
+  Program program_;
+  std::vector<NodeId> order_;
+  Lifetimes lifetimes_;
+  std::vector<std::size_t> workspace_of_;  // instruction of each workspace buffer
+};
+
+}  // namespace
+
+Program lower(Graph graph, const KernelTable& kernels, const LowerOptions& options) {
+  return Lowering(std::move(graph), kernels, options).run();
+}
+
+}  // namespace trainscope
