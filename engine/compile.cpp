@@ -1,0 +1,48 @@
+// Read this first: model -> graph -> passes -> program. Each arrow is one function.
+#include "engine/compile.h"
+
+#include <array>
+
+#include "engine/autodiff/autodiff.h"
+#include "engine/exec/backends.h"
+#include "engine/exec/reference.h"
+#include "engine/ops/standard_ops.h"
+#include "engine/passes/passes.h"
+
+namespace trainscope {
+
+const OpTable& op_table() {
+  static const OpTable table = standard_ops();
+  return table;
+}
+
+std::span<const Pass> default_passes() {
+#define PASS(name) name##_pass(),
+  static const std::array passes{
+#include "engine/passes.def"
+  };
+#undef PASS
+  return passes;
+}
+
+Stages build_stages(const OnnxModel& model, const CompileOptions& options) {
+  const Evaluate evaluate = evaluator(op_table(), cpu_kernels());
+  ImportOptions import_options = options.import;
+  import_options.evaluate = &evaluate;
+  Graph graph = to_graph(model, op_table(), import_options);
+  PassContext context{.ops = op_table(),
+                      .evaluate = &evaluate,
+                      .options = options.training,
+                      .pass = {},
+                      .counters = {}};
+  return run_passes(std::move(graph), default_passes(), context, options.passes);
+}
+
+std::unique_ptr<const Compiled> compile(const OnnxModel& model, const CompileOptions& options) {
+  auto compiled = std::make_unique<Compiled>();
+  compiled->stages = build_stages(model, options);
+  compiled->program = lower(compiled->stages.back().graph, cpu_kernels(), options.lower);
+  return compiled;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,58 @@
+// The public API: what cli, gui and python use of the engine.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/compile.h"           // IWYU pragma: export
+#include "engine/core/tensor.h"       // IWYU pragma: export
+#include "engine/exec/executor.h"     // IWYU pragma: export
+#include "engine/onnx/export.h"       // IWYU pragma: export
+#include "engine/onnx/import.h"       // IWYU pragma: export
+#include "engine/train/checkpoint.h"  // IWYU pragma: export
+#include "engine/train/data.h"        // IWYU pragma: export
+#include "engine/train/schedule.h"    // IWYU pragma: export
+#include "engine/train/trainer.h"     // IWYU pragma: export
+
+namespace trainscope {
+
+// A model being trained: the training program and its executor, and, made when first asked for,
+// programs for evaluation and inference that share its parameters.
+class Session {
+ public:
+  // `options.training.mode` must be kTrain or kGradients; parameters start as the model has them.
+  // The model must outlive the session.
+  Session(const OnnxModel& model, CompileOptions options);
+
+  const OnnxModel& model() const { return model_; }
+  const Compiled& compiled() const { return *training_.compiled; }
+  Executor& executor() { return *training_.executor; }
+
+  // A program of another mode (kEvaluate, kInference), on the training parameters as they are.
+  // `import` may bind other sizes. Cached by mode and sizes.
+  Executor& executor(GraphMode mode, const ImportOptions& import);
+  Executor& executor(GraphMode mode) { return executor(mode, options_.import); }
+
+  // The trained model for inference.
+  void export_inference(const std::filesystem::path& path);
+
+ private:
+  struct Compilation {
+    GraphMode mode = GraphMode::kTrain;
+    std::map<std::string, std::int64_t> dims;
+    std::map<std::string, Ints> shapes;
+    std::unique_ptr<const Compiled> compiled;
+    std::unique_ptr<Executor> executor;
+  };
+  Compilation make(GraphMode mode, const ImportOptions& import, const Executor* parameters) const;
+
+  const OnnxModel& model_;
+  CompileOptions options_;
+  Compilation training_;
+  std::vector<std::unique_ptr<Compilation>> others_;
+};
+
+}  // namespace trainscope

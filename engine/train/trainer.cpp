@@ -1,0 +1,112 @@
+// The training step: bind, forward, backward, check, update.
+#include "engine/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/ir/well_known.h"
+
+namespace trainscope {
+namespace {
+
+double scalar_of(const TensorView& view) {
+  return view.type.dtype == DType::kF64 ? *view.as<const double>()
+                                        : static_cast<double>(*view.as<const float>());
+}
+
+// Scalars of the step; a program without a use for one has no bytes for it.
+template <typename T>
+void write_scalar(Executor& executor, std::string_view name, T value) {
+  if (executor.has(name)) *executor.view(name).as<T>() = value;
+}
+
+// States of the optimizer carry our prefix; sums over micro-batches do not outlive a step.
+std::vector<NamedTensor> tensors(const Executor& executor, bool of_optimizer) {
+  std::vector<NamedTensor> list;
+  const Graph& graph = executor.program().graph;
+  for (ValueId id : graph.live_values()) {
+    const Value& value = graph.value(id);
+    if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kState) continue;
+    if (value.name.starts_with(kAccumulatedPrefix)) continue;
+    bool own = value.kind == ValueKind::kState && value.name.starts_with(kOwnPrefix);
+    if (own == of_optimizer) list.push_back({.name = value.name, .tensor = executor.view(id)});
+  }
+  return list;
+}
+
+}  // namespace
+
+void bind_batch(Executor& executor, const Batch& batch) {
+  for (const auto& [name, tensor] : batch.tensors) {
+    if (executor.has(name)) executor.write(name, tensor);
+  }
+}
+
+double read_loss(const Executor& executor) {
+  return scalar_of(executor.view(executor.program().graph.loss));
+}
+
+StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSource& batches) {
+  StepResult result;
+  write_scalar(executor_, kStepInput, step);
+  write_scalar(executor_, kLearningRateInput, learning_rate);
+  for (std::int64_t micro_step = 0; micro_step < micro_batches_; ++micro_step) {
+    const Batch* batch = batches.next();
+    CHECK_INVARIANT(batch != nullptr);
+    bind_batch(executor_, *batch);
+    write_scalar(executor_, kMicroStepInput, micro_step);
+    executor_.run_micro_step();
+    double loss = read_loss(executor_);
+    check_loss(loss, step);
+    result.loss += loss / static_cast<double>(micro_batches_);
+    result.examples += batch->examples;
+    result.tokens += batch->tokens;
+  }
+  executor_.run_update();
+  if (executor_.has(kGradientNormOutput)) {
+    result.gradient_norm = scalar_of(executor_.view(kGradientNormOutput));
+  }
+  return result;
+}
+
+void Trainer::check_loss(double loss, std::int64_t step) {
+  if (std::isfinite(loss)) return;
+  Error error(ErrorCode::kNumeric, fmt::format("the loss is {} at step {}", loss, step));
+  std::optional<BadTensor> bad = executor_.find_bad_tensor();
+  if (bad && bad->node.empty()) {
+    error.at(fmt::format("first bad tensor: {} '{}': {} NaN, {} infinite of {} elements", bad->op,
+                         printable(bad->value), bad->nan, bad->infinite, bad->elements));
+  } else if (bad) {
+    error.at(fmt::format("first bad tensor: '{}' of {} '{}': {} NaN, {} infinite of {} elements",
+                         printable(bad->value), bad->op, printable(bad->node), bad->nan,
+                         bad->infinite, bad->elements));
+  }
+  throw error.hint("lower --lr, clip gradients (--clip 1), or look at the data of this step");
+}
+
+std::vector<NamedTensor> Trainer::model_tensors() const { return tensors(executor_, false); }
+std::vector<NamedTensor> Trainer::optimizer_tensors() const { return tensors(executor_, true); }
+
+Evaluation evaluate(Executor& executor, BatchSource& batches) {
+  Evaluation result;
+  double sum = 0.0;
+  std::int64_t terms = 0;
+  while (const Batch* batch = batches.next()) {
+    bind_batch(executor, *batch);
+    executor.run_micro_step();
+    if (batch->loss_terms > 0) {
+      sum += read_loss(executor) * static_cast<double>(batch->loss_terms);
+    }
+    terms += batch->loss_terms;
+    result.examples += batch->examples;
+    result.tokens += batch->tokens;
+  }
+  result.loss = sum / static_cast<double>(terms);
+  return result;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,57 @@
+// Trainer: steps of a compiled training program over batches, and evaluation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/core/safetensors.h"
+#include "engine/exec/executor.h"
+#include "engine/train/data.h"
+
+namespace trainscope {
+
+struct StepResult {
+  double loss = 0.0;                    // mean over the step's micro-batches
+  std::optional<double> gradient_norm;  // before clipping; only with clipping
+  std::int64_t examples = 0;
+  std::int64_t tokens = 0;
+};
+
+class Trainer {
+ public:
+  // The executor's program must have been compiled with GraphMode::kTrain.
+  Trainer(Executor& executor, std::int64_t micro_batches)
+      : executor_(executor), micro_batches_(micro_batches) {}
+
+  // Runs step `step` (from 1) on the next micro_batches batches. Throws kNumeric before the update,
+  // naming the first bad tensor, when the loss is not finite; kBadInput when a batch does not fit.
+  StepResult run_step(std::int64_t step, double learning_rate, BatchSource& batches);
+
+  // Parameters and the model's own states (running statistics), by ONNX name.
+  std::vector<NamedTensor> model_tensors() const;
+  // Moments of the optimizer, by their graph name.
+  std::vector<NamedTensor> optimizer_tensors() const;
+
+ private:
+  void check_loss(double loss, std::int64_t step);
+
+  Executor& executor_;
+  std::int64_t micro_batches_;
+};
+
+// Copies a batch's tensors into the inputs of the same names.
+void bind_batch(Executor& executor, const Batch& batch);
+// The program's loss after a micro-step.
+double read_loss(const Executor& executor);
+
+struct Evaluation {
+  double loss = 0.0;  // mean over all loss terms of the batches
+  std::int64_t examples = 0;
+  std::int64_t tokens = 0;
+};
+// The executor's program must have been compiled with GraphMode::kEvaluate.
+Evaluation evaluate(Executor& executor, BatchSource& batches);
+
+}  // namespace trainscope
