@@ -1,0 +1,94 @@
+// Writes the op table as Markdown tables, one per domain.
+#include "engine/check/ops_markdown.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+// In a table cell a bar would begin the next cell.
+std::string cell(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    if (c == '|') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string count_text(int least, int most) {
+  if (most == kVariadic) return fmt::format("{} or more", least);
+  return least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
+}
+
+std::string attributes_cell(const OpDef& op) {
+  std::vector<std::string> parts;
+  for (const AttributeSpec& attribute : op.attributes) {
+    parts.push_back(fmt::format("`{}`: {}", attribute.name, attribute.doc));
+  }
+  return cell(join(parts, "; "));
+}
+
+std::string_view gradient_text(const OpDef& op) {
+  if (op.differentiable == Differentiable::kNo) return "none flows";
+  if (op.gradient) return "rule";
+  return op.decompose ? "by decomposition" : "";
+}
+
+// "`add` f32 f64, `add.fast` f32": the reference first.
+std::string kernels_cell(const OpDef& op, const KernelTable& kernels) {
+  if (op.is_view) return "view of input 0";
+  std::vector<std::string> names;
+  std::map<std::string, std::string> dtypes;
+  for (const KernelTable::Row& row : kernels.rows()) {
+    if (row.op != op.name) continue;
+    const std::string name(row.kernel.name);
+    if (!dtypes.contains(name)) names.push_back(name);
+    dtypes[name] += fmt::format(" {}", name_of(row.dtype));
+  }
+  std::vector<std::string> parts;
+  for (const std::string& name : names) parts.push_back(fmt::format("`{}`{}", name, dtypes[name]));
+  if (op.decompose) parts.emplace_back("decomposed");
+  return join(parts, ", ");
+}
+
+std::string row_text(const OpDef& op, const KernelTable& kernels) {
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", op.name, cell(op.doc),
+                     count_text(op.min_inputs, op.max_inputs), count_text(1, op.max_outputs),
+                     attributes_cell(op), gradient_text(op), op.in_place ? "yes" : "",
+                     kernels_cell(op, kernels));
+}
+
+std::string domain_text(const OpTable& ops, const KernelTable& kernels, std::string_view domain) {
+  std::string text =
+      "| op | meaning | inputs | outputs | attributes | gradient | in place | CPU kernels |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  for (const OpDef* op : ops.rows()) {
+    if (op->domain == domain) text += row_text(*op, kernels);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ops_markdown(const OpTable& ops, const KernelTable& kernels) {
+  std::string text =
+      "# Ops\n\nGenerated from the op table (engine/ops) and the kernel table (kernels/cpu): do "
+      "not "
+      "edit. A test compares this file with the tables; with `TRAINSCOPE_UPDATE_DOCS=1` it writes "
+      "the file anew.\n\nThe first kernel of a list is the readable reference; a later one is "
+      "preferred where it supports the case. A decomposed op is replaced by simpler ones before "
+      "it runs.\n\n";
+  text += "## ONNX, opset 17\n\n" + domain_text(ops, kernels, kOnnxDomain);
+  text +=
+      fmt::format("\n## {}\n\n", kTrainscopeDomain) + domain_text(ops, kernels, kTrainscopeDomain);
+  return text;
+}
+
+}  // namespace trainscope

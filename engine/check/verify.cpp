@@ -1,0 +1,295 @@
+// Rows of verify for a model folder: gradients and values of one batch, ten optimizer steps.
+#include "engine/check/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/check/gradients.h"
+#include "engine/check/reference.h"
+#include "engine/check/verify_convergence.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/session.h"
+
+namespace trainscope {
+namespace {
+
+constexpr double kFactor = 8.0;     // over measured noise
+constexpr double kUlp32 = 0x1p-23;  // rounding floors of float32
+constexpr double kHalfUlp32 = 0x1p-24;
+constexpr double kVanishing = 1e-8;  // of the global gradient norm
+constexpr double kF64 = 1e-9;        // float64 against float64, relative
+
+struct Folder {
+  std::filesystem::path path;
+  ReferenceMeta meta;
+  OnnxModel model;
+  SafetensorsFile reference;
+  Table values;
+  Table parameters;
+  double gradient_norm = 0.0;
+
+  static Folder open(const std::filesystem::path& path) {
+    return {.path = path,
+            .meta = read_reference_meta(path / "meta.json"),
+            .model = OnnxModel::read(path / "model.onnx"),
+            .reference = SafetensorsFile::open(path / "reference.safetensors"),
+            .values = Table::read(path / "values.tsv", "value"),
+            .parameters = Table::read(path / "params.tsv", "param")};
+  }
+  double noise(std::string_view key) const { return meta.json.at("noise").at(key).as_number(); }
+};
+
+double relative(double value, double expected) {
+  return std::abs(value - expected) / std::max(std::abs(expected), 1e-300);
+}
+
+double scalar_of(const Tensor& tensor) { return convert(tensor, DType::kF64).values<double>()[0]; }
+
+std::vector<std::string> names_with(const SafetensorsFile& file, std::string_view prefix) {
+  std::vector<std::string> names;
+  for (const SafetensorsEntry& entry : file.entries()) {
+    if (entry.name.starts_with(prefix)) names.push_back(entry.name.substr(prefix.size()));
+  }
+  return names;
+}
+
+// A gradient's limit from its norm and its measured relative noise.
+double gradient_limit(double norm, double noise, double global_norm) {
+  return kFactor * std::max({noise * norm, kUlp32 * norm, kVanishing * global_norm});
+}
+
+void compare_values(const Folder& folder, const GradientsResult& result, VerifyReport& report) {
+  for (const auto& [name, tensor] : result.activations) {
+    Tensor expected = folder.reference.tensor("act.f64:" + name);
+    double noise = folder.values.number(name, "f32_rel_l2");
+    report.add({"act", name, error_norm(tensor, expected),
+                kFactor * std::max(noise, kUlp32) * folder.values.number(name, "l2")});
+  }
+  for (const auto& [name, tensor] : result.activation_gradients) {
+    Tensor expected = folder.reference.tensor("dact.f64:" + name);
+    double noise = folder.values.number(name, "grad_f32_rel_l2");
+    report.add({"dact", name, error_norm(tensor, expected),
+                gradient_limit(norm(expected), noise, folder.gradient_norm)});
+  }
+}
+
+GradientsResult gradients_of(const Folder& folder, DType float_type, const VerifyOptions& options) {
+  GradientsOptions gradients{.float_type = float_type,
+                             .values = names_with(folder.reference, "act.f64:"),
+                             .lower = options.lower,
+                             .passes = options.passes};
+  return compute_gradients(folder.model, folder.meta,
+                           reference_batch(folder.reference, 0, float_type), gradients);
+}
+
+void add_plan_row(std::string_view what, const Executor& executor, VerifyReport& report) {
+  double difference = static_cast<double>(executor.used_bytes() - executor.program().arena_bytes);
+  report.add({"plan", fmt::format("{}: used - predicted bytes", what), std::abs(difference), 0.0});
+}
+
+void verify_gradients_f32(const Folder& folder, const VerifyOptions& options,
+                          VerifyReport& report) {
+  GradientsResult result = gradients_of(folder, DType::kF32, options);
+  double expected_loss = scalar_of(folder.reference.tensor("loss.f64:0"));
+  report.add({"loss", "f32", relative(scalar_of(result.loss), expected_loss), 1e-6});
+  for (const std::string& name : names_with(folder.reference, "grad.f64:")) {
+    Tensor expected = folder.reference.tensor("grad.f64:" + name);
+    auto found = result.gradients.find(name);
+    bool present = found != result.gradients.end();
+    double error =
+        present ? error_norm(found->second, expected) : std::numeric_limits<double>::infinity();
+    double noise = folder.parameters.number(name, "grad_noise_rel_l2");
+    report.add({"grad", name, error, gradient_limit(norm(expected), noise, folder.gradient_norm)});
+  }
+  compare_values(folder, result, report);
+  report.add({"plan", "gradients: used - predicted bytes",
+              std::abs(static_cast<double>(result.used_bytes - result.arena_bytes)), 0.0});
+}
+
+// Same formulas, no rounding to speak of: an error here is a wrong formula. The graph's own
+// constants are float32, which the reference measured as graph_vs_module_f64.
+void verify_gradients_f64(const Folder& folder, const VerifyOptions& options,
+                          VerifyReport& report) {
+  GradientsResult result = gradients_of(folder, DType::kF64, options);
+  const Json& graph_noise = folder.meta.json.at("noise").at("graph_vs_module_f64");
+  double expected_loss = scalar_of(folder.reference.tensor("loss.f64:0"));
+  report.add({"loss", "f64", relative(scalar_of(result.loss), expected_loss),
+              kFactor * std::max(graph_noise.at("loss_rel").as_number(), kF64 / kFactor)});
+  double limit = kFactor * folder.gradient_norm *
+                 std::max(graph_noise.at("grad_max_err_over_global_norm").as_number(), kF64);
+  for (const auto& [name, tensor] : result.gradients) {
+    Tensor expected = folder.reference.tensor("grad.f64:" + name);
+    report.add({"grad", name + " (f64)", error_norm(tensor, expected), limit});
+  }
+}
+
+class CyclicBatches final : public BatchSource {
+ public:
+  explicit CyclicBatches(std::vector<Batch> batches) : batches_(std::move(batches)) {}
+  const Batch* next() override { return &batches_[next_++ % batches_.size()]; }
+
+ private:
+  std::vector<Batch> batches_;
+  std::size_t next_ = 0;
+};
+
+struct OptimizerRun {
+  std::string name;  // adamw, sgdm
+  SafetensorsFile file;
+  double stat_noise_step1 = 0.0;
+  double stat_noise_step10 = 0.0;
+};
+
+void compare_parameters(const Folder& folder, const OptimizerRun& run, const Executor& executor,
+                        int step, VerifyReport& report) {
+  const std::string prefix = fmt::format("param.{}.f64:", step);
+  for (const std::string& name : names_with(run.file, prefix)) {
+    if (run.name == "adamw" && folder.meta.vanishing.contains(name)) continue;
+    Tensor expected = run.file.tensor(prefix + name);
+    double noise = folder.parameters.number(name, fmt::format("{}{}_f32_err_l2", run.name, step));
+    report.add({"param", fmt::format("{} step {} {}", run.name, step, name),
+                error_norm(executor.read(name), expected),
+                kFactor * std::max(noise, kHalfUlp32 * norm(expected))});
+  }
+}
+
+// Running statistics as ONNX defines them: the mean is PyTorch's, the variance has a file of its
+// own.
+void compare_statistics(const OptimizerRun& run, const Executor& executor, int step,
+                        VerifyReport& report) {
+  const std::string onnx_prefix = fmt::format("onnx_stat.{}.f64:", step);
+  const std::string prefix = fmt::format("stat.{}.f64:", step);
+  for (const std::string& name : names_with(run.file, prefix)) {
+    bool own = run.file.contains(onnx_prefix + name);
+    if ((!own && name.ends_with("running_var")) || !executor.has(name)) continue;
+    Tensor expected = run.file.tensor((own ? onnx_prefix : prefix) + name);
+    double noise = step == 1 ? run.stat_noise_step1 : run.stat_noise_step10;
+    report.add({"stat", fmt::format("{} step {} {}", run.name, step, name),
+                error_norm(executor.read(name), expected), kFactor * noise * norm(expected)});
+  }
+}
+
+// The exporter ran the module once while it kept statistics, so model.onnx holds those of one
+// batch; the stored runs start from a fresh module: mean 0, variance 1.
+void reset_statistics(const OptimizerRun& run, Executor& executor) {
+  const std::string prefix = "stat.1.f64:";
+  for (const std::string& name : names_with(run.file, prefix)) {
+    if (!executor.has(name)) continue;  // PyTorch's count of batches is not in the graph
+    Tensor fresh(executor.view(name).type);
+    std::ranges::fill(fresh.values<float>(), name.ends_with("running_var") ? 1.0F : 0.0F);
+    executor.write(name, fresh);
+  }
+}
+
+void verify_optimizer(const Folder& folder, const OptimizerRun& run, const VerifyOptions& options,
+                      VerifyReport& report) {
+  std::string key = run.name == "sgdm" ? "sgdm" : run.name;
+  ReferenceOptimizer optimizer = reference_optimizer(folder.meta.json.at("optimizers").at(key));
+  CompileOptions compile_options = reference_compile_options(
+      folder.meta, GraphMode::kTrain,
+      {.float_type = DType::kF32, .values = {}, .lower = options.lower, .passes = options.passes});
+  compile_options.training.keep_gradients = false;
+  compile_options.training.optimizer = optimizer.options;
+  Session session(folder.model, compile_options);
+  reset_statistics(run, session.executor());
+  Trainer trainer(session.executor(), 1);
+  CyclicBatches batches({reference_batch(folder.reference, 0, DType::kF32),
+                         reference_batch(folder.reference, 1, DType::kF32)});
+  Tensor losses = run.file.tensor("losses.f64:");
+  double worst_loss = 0.0;
+  double worst_norm = 0.0;
+  for (int step = 1; step <= static_cast<int>(losses.elements()); ++step) {
+    auto at = static_cast<std::size_t>(step - 1);
+    StepResult result = trainer.run_step(step, optimizer.learning_rates.at(at), batches);
+    worst_loss = std::max(worst_loss, relative(result.loss, losses.values<double>()[at]));
+    if (result.gradient_norm && run.file.contains("grad_norms.f64:")) {
+      Tensor norms = run.file.tensor("grad_norms.f64:");
+      worst_norm =
+          std::max(worst_norm, relative(*result.gradient_norm, norms.values<double>()[at]));
+    }
+    compare_parameters(folder, run, session.executor(), step, report);
+    compare_statistics(run, session.executor(), step, report);
+  }
+  report.add({"losses", run.name, worst_loss, 1e-5});
+  if (run.file.contains("grad_norms.f64:") && optimizer.options.clip_norm > 0.0) {
+    report.add({"grad_norms", run.name, worst_norm, 1e-5});
+  }
+  add_plan_row(run.name, session.executor(), report);
+}
+
+VerifyReport verify_model(const std::filesystem::path& path, const VerifyOptions& options) {
+  Folder folder = Folder::open(path);
+  folder.gradient_norm = folder.noise("grad_global_norm");
+  VerifyReport report;
+  report.folder = path;
+  verify_gradients_f32(folder, options, report);
+  verify_gradients_f64(folder, options, report);
+  for (const char* name : {"adamw", "sgdm"}) {
+    std::filesystem::path file = path / (std::string(name) + ".safetensors");
+    if (!std::filesystem::exists(file)) continue;
+    const Json& noise = folder.meta.json.at("optimizer_noise").at(name);
+    double values = std::max(folder.noise("value_rel_l2_max"), kUlp32);
+    OptimizerRun run{
+        .name = name,
+        .file = SafetensorsFile::open(file),
+        .stat_noise_step1 = values,
+        .stat_noise_step10 = std::max(values, noise.at("step10_all_rel_l2").as_number())};
+    verify_optimizer(folder, run, options, report);
+  }
+  return report;
+}
+
+}  // namespace
+
+void VerifyReport::add(VerifyRow row) {
+  if (!row.ok()) ++failed;
+  if (row.limit > 0.0) worst_share = std::max(worst_share, row.error / row.limit);
+  rows.push_back(std::move(row));
+}
+
+VerifyReport verify_reference(const std::filesystem::path& folder, const VerifyOptions& options) {
+  require(std::filesystem::is_directory(folder), ErrorCode::kIo, "no folder '{}'",
+          printable(folder.string()));
+  if (std::filesystem::exists(folder / "curves.tsv")) return verify_convergence(folder, options);
+  bool has_numbers = std::filesystem::exists(folder / "values.tsv") &&
+                     std::filesystem::exists(folder / "reference.safetensors");
+  if (!has_numbers) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("'{}' holds no reference numbers", printable(folder.string())))
+        .hint(
+            "a reference folder has model.onnx, meta.json, reference.safetensors, values.tsv, "
+            "params.tsv");
+  }
+  return verify_model(folder, options);
+}
+
+double norm(const Tensor& a) {
+  Tensor wide = convert(a, DType::kF64);
+  double sum = 0.0;
+  for (double x : wide.values<double>()) sum += std::isfinite(x) ? x * x : 0.0;
+  return std::sqrt(sum);
+}
+
+double error_norm(const Tensor& a, const Tensor& b) {
+  require(a.shape() == b.shape(), ErrorCode::kBadInput, "shapes differ: {} and {}",
+          type_text(a.type()), type_text(b.type()));
+  Tensor wide_a = convert(a, DType::kF64);
+  Tensor wide_b = convert(b, DType::kF64);
+  auto x = wide_a.values<double>();
+  auto y = wide_b.values<double>();
+  double sum = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    bool same = x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]));
+    if (same) continue;
+    if (!std::isfinite(x[i]) || !std::isfinite(y[i]))
+      return std::numeric_limits<double>::infinity();
+    sum += (x[i] - y[i]) * (x[i] - y[i]);
+  }
+  return std::sqrt(sum);
+}
+
+}  // namespace trainscope

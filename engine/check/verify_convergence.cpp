@@ -1,0 +1,167 @@
+// The convergence check: token windows as stored, micro-batches of the graph's own batch size.
+#include "engine/check/verify_convergence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "engine/check/gradients.h"
+#include "engine/check/reference.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+#include "engine/session.h"
+
+namespace trainscope {
+namespace {
+
+constexpr double kCurveLimit = 1e-5;  // relative
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 30;
+
+// Rows of token windows: the first `sequence` tokens in, the last `sequence` out.
+class WindowBatches final : public BatchSource {
+ public:
+  WindowBatches(const std::string& tokens, std::int64_t sequence, std::int64_t rows)
+      : tokens_(tokens), sequence_(sequence), rows_(rows) {
+    Shape shape{rows, sequence};
+    batch_.tensors.emplace_back("ids", Tensor({.dtype = DType::kI64, .shape = shape}));
+    batch_.tensors.emplace_back("labels", Tensor({.dtype = DType::kI64, .shape = shape}));
+  }
+  // The window starts still to come.
+  void set_starts(std::vector<std::int64_t> starts) {
+    starts_ = std::move(starts);
+    next_ = 0;
+  }
+  const Batch* next() override {
+    if (next_ >= starts_.size()) return nullptr;
+    auto ids = batch_.tensors[0].second.values<std::int64_t>();
+    auto labels = batch_.tensors[1].second.values<std::int64_t>();
+    batch_.examples = 0;
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      bool padding = next_ >= starts_.size();
+      std::int64_t start = padding ? 0 : starts_[next_++];
+      if (!padding) ++batch_.examples;
+      for (std::int64_t t = 0; t < sequence_; ++t) {
+        auto at = static_cast<std::size_t>(row * sequence_ + t);
+        ids[at] = token(start + t);
+        labels[at] = padding ? -100 : token(start + t + 1);
+      }
+    }
+    batch_.tokens = batch_.examples * sequence_;
+    batch_.loss_terms = batch_.tokens;
+    return &batch_;
+  }
+
+ private:
+  std::int64_t token(std::int64_t at) const {
+    return static_cast<unsigned char>(tokens_[static_cast<std::size_t>(at)]);
+  }
+  const std::string& tokens_;
+  std::int64_t sequence_;
+  std::int64_t rows_;
+  std::vector<std::int64_t> starts_;
+  std::size_t next_ = 0;
+  Batch batch_;
+};
+
+struct Convergence {
+  Json meta;
+  std::string tokens;
+  std::vector<std::int64_t> offsets;  // [steps, batch]
+  std::int64_t steps = 0;
+  std::int64_t batch = 0;
+  std::int64_t sequence = 0;
+
+  static Convergence open(const std::filesystem::path& folder) {
+    Convergence c;
+    c.meta = read_json_file(folder / "meta.json");
+    c.steps = c.meta.at("steps").as_int();
+    c.batch = c.meta.at("batch").as_int();
+    c.sequence = c.meta.at("seq").as_int();
+    c.tokens = read_file(folder / "tokens.bin", kMaxFileBytes);
+    std::string raw = read_file(folder / "offsets.bin", kMaxFileBytes);
+    auto count = static_cast<std::size_t>(c.steps * c.batch);
+    require(raw.size() == count * sizeof(std::int32_t), ErrorCode::kBadInput,
+            "offsets.bin holds {} bytes, {} expected", raw.size(), count * sizeof(std::int32_t));
+    std::vector<std::int32_t> offsets(count);
+    std::memcpy(offsets.data(), raw.data(), raw.size());
+    c.offsets.assign(offsets.begin(), offsets.end());
+    auto last = static_cast<std::int64_t>(c.tokens.size()) - c.sequence - 1;
+    for (std::int64_t offset : c.offsets) {
+      require(offset >= 0 && offset <= last, ErrorCode::kBadInput,
+              "offsets.bin: window at {} of {} tokens", offset, c.tokens.size());
+    }
+    return c;
+  }
+  std::vector<std::int64_t> starts_of(std::int64_t step) const {
+    auto begin = offsets.begin() + (step - 1) * batch;
+    return {begin, begin + batch};
+  }
+  std::vector<std::int64_t> validation_starts() const {
+    const Json& valid = meta.at("valid_starts");
+    std::vector<std::int64_t> starts;
+    for (std::int64_t k = 0; k < valid.at("count").as_int(); ++k) {
+      starts.push_back(valid.at("first").as_int() + k * valid.at("step").as_int());
+    }
+    return starts;
+  }
+};
+
+double relative(double value, double expected) {
+  return std::abs(value - expected) / std::abs(expected);
+}
+
+}  // namespace
+
+VerifyReport verify_convergence(const std::filesystem::path& folder, const VerifyOptions& options) {
+  Convergence data = Convergence::open(folder);
+  std::filesystem::path model_folder = folder.parent_path() / data.meta.at("model").as_string();
+  OnnxModel model = OnnxModel::read(model_folder / "model.onnx");
+  ReferenceMeta meta = read_reference_meta(model_folder / "meta.json");
+  ReferenceOptimizer optimizer = reference_optimizer(data.meta.at("optimizer"));
+  std::int64_t rows = model.inputs().front().dims->front().size.value_or(1);
+
+  CompileOptions compile_options = reference_compile_options(
+      meta, GraphMode::kTrain,
+      {.float_type = DType::kF32, .values = {}, .lower = options.lower, .passes = options.passes});
+  compile_options.training.keep_gradients = false;
+  compile_options.training.optimizer = optimizer.options;
+  compile_options.training.micro_batches = data.batch / rows;
+  Session session(model, compile_options);
+  Trainer trainer(session.executor(), data.batch / rows);
+  Schedule schedule{.learning_rate = optimizer.learning_rates.front(),
+                    .warmup_steps = data.meta.at("optimizer").at("warmup").as_int()};
+  WindowBatches training(data.tokens, data.sequence, rows);
+  WindowBatches validation(data.tokens, data.sequence, rows);
+  Table curves = Table::read(folder / "curves.tsv", "step");
+  Table stored_validation = Table::read(folder / "validation.tsv", "step");
+
+  VerifyReport report;
+  report.folder = folder;
+  double worst = 0.0;
+  for (std::int64_t step = 0; step <= data.steps; ++step) {
+    if (step > 0) {
+      training.set_starts(data.starts_of(step));
+      StepResult result = trainer.run_step(step, learning_rate_at(schedule, step), training);
+      double expected = curves.number(std::to_string(step), "seed0_f64");
+      double error = relative(result.loss, expected);
+      worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
+    }
+    if (!stored_validation.has(std::to_string(step))) continue;
+    validation.set_starts(data.validation_starts());
+    double loss = evaluate(session.executor(GraphMode::kEvaluate), validation).loss;
+    double expected = stored_validation.number(std::to_string(step), "seed0_f64");
+    report.add({"validation", fmt::format("step {}", step), relative(loss, expected), kCurveLimit});
+  }
+  report.add({"losses", fmt::format("{} steps", data.steps), worst, kCurveLimit});
+  report.add({"plan", "used - predicted bytes",
+              std::abs(static_cast<double>(session.executor().used_bytes() -
+                                           session.executor().program().arena_bytes)),
+              0.0});
+  return report;
+}
+
+}  // namespace trainscope
