@@ -1,0 +1,62 @@
+// Writes a run's folder. A reader, also on another machine, sees whole records at any moment.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/bundle/format.h"
+#include "engine/core/file.h"
+
+namespace trainscope {
+
+// Creates and returns `runs`/NAME-N with the first N from 1 that is free, also when other processes
+// do the same.
+std::filesystem::path create_numbered_run_folder(const std::filesystem::path& runs,
+                                                 std::string_view name);
+
+class RunWriter {
+ public:
+  // Begins a run. The folder must be absent or empty (kUsage otherwise). The manifest brings one
+  // session; its start time and status are filled in.
+  static RunWriter create(const std::filesystem::path& folder, RunManifest manifest);
+  // Continues a run after session.from_step. Throws kBadInput when the folder holds none, kUsage
+  // when another process is writing it.
+  static RunWriter resume(const std::filesystem::path& folder, RunSession session);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const RunManifest& manifest() const { return manifest_; }
+  std::filesystem::path checkpoints_folder() const { return folder_ / kRunCheckpointsFolder; }
+  std::filesystem::path log_file() const { return folder_ / kRunLogFile; }
+
+  void write_config(std::string_view toml);
+  void write_plan(const Json& plan);
+  // Where the next stage's model belongs: stages/NN-NAME.onnx, NN counting from 00. Write it, then
+  // call add_stage with a record of that file.
+  std::filesystem::path next_stage_file(std::string_view name) const;
+  void add_stage(StageRecord stage);
+
+  void add_step(const StepRecord& step);
+  void add_evaluation(const EvaluationRecord& evaluation);
+
+  // Makes the metrics durable and notes how the session ended. A writer that is destroyed without
+  // it leaves the status "running", as a crash does.
+  void finish(RunStatus status, std::int64_t exit_code, std::string message = {});
+
+ private:
+  RunWriter(std::filesystem::path folder, FileDescriptor lock);
+  void begin_session(RunSession session);
+  void write_manifest() const;
+  RunSession& session() { return manifest_.sessions.back(); }
+
+  std::filesystem::path folder_;
+  FileDescriptor lock_;
+  RunManifest manifest_;
+  std::vector<StageRecord> stages_;
+  std::optional<AppendFile> metrics_;
+};
+
+}  // namespace trainscope

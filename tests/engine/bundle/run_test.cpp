@@ -1,0 +1,381 @@
+// Run folders: what is written is read back; restarts, crashes, damage, later versions.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "engine/bundle/reader.h"
+#include "engine/bundle/writer.h"
+#include "tests/engine/core/core_test_tools.h"
+
+namespace trainscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+RunSession small_session(std::int64_t from_step = 0) {
+  return {.command = {"trainscope", "train", "m.onnx"},
+          .program_version = "0.1.0",
+          .device = "cpu",
+          .threads = 2,
+          .isa = "AVX2",
+          .from_step = from_step};
+}
+
+RunManifest small_manifest() {
+  return {.seed = 0xFFFF'FFFF'FFFF'FFF1U,
+          .options = Json::object({{"steps", 20}, {"lr", 0.001}}),
+          .model = Json::object({{"file", "m.onnx"}, {"xxh3", "00aa"}}),
+          .data = Json::object({{"kind", "text"}}),
+          .sessions = {small_session()}};
+}
+
+StepRecord step_record(std::int64_t step, double loss = 2.5) {
+  return {.step = step,
+          .loss = loss,
+          .learning_rate = 0.001,
+          .gradient_norm = 0.75,
+          .step_ms = 12.5,
+          .samples = 8,
+          .tokens = 512};
+}
+
+std::vector<std::int64_t> steps_of(const Metrics& metrics) {
+  std::vector<std::int64_t> steps;
+  for (const StepRecord& row : metrics.steps) steps.push_back(row.step);
+  return steps;
+}
+
+using Steps = std::vector<std::int64_t>;
+
+void append(const fs::path& file, std::string_view text) {
+  put(file, get(file) + std::string(text));
+}
+
+}  // namespace
+
+TEST_CASE("run: what is written is read back") {
+  const TemporaryFolder folder;
+  RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+  writer.write_config("steps = 20\n");
+  writer.write_plan(Json::object({{"arena_bytes", 4096}}));
+  CHECK(writer.next_stage_file("imported") == folder / "run" / "stages" / "00-imported.onnx");
+  writer.add_stage({.name = "imported", .nodes_after = 5, .milliseconds = 1.5, .hash = "ab"});
+  CHECK(writer.next_stage_file("dead_code") == folder / "run" / "stages" / "01-dead_code.onnx");
+  writer.add_stage({.name = "dead_code",
+                    .nodes_before = 5,
+                    .nodes_after = 3,
+                    .milliseconds = 0.25,
+                    .changed = true,
+                    .hash = "cd",
+                    .counters = {{"removed", 2}}});
+  writer.add_step(step_record(1));
+  writer.add_step(step_record(2, std::numeric_limits<double>::quiet_NaN()));
+  writer.add_evaluation({.step = 2, .loss = 2.25, .examples = 40, .milliseconds = 8.0});
+  writer.finish(RunStatus::kFailed, 7, "loss is NaN");
+
+  const RunReader reader = RunReader::open(folder / "run");
+  CHECK(reader.manifest().format == 1);
+  CHECK(reader.manifest().seed == 0xFFFF'FFFF'FFFF'FFF1U);
+  CHECK(reader.manifest().options == small_manifest().options);
+  CHECK(reader.manifest().model.get<std::string>("xxh3") == "00aa");
+  CHECK(reader.manifest().data.get<std::string>("kind") == "text");
+  const RunSession& session = reader.manifest().sessions.at(0);
+  CHECK(session.command == small_session().command);
+  CHECK(session.isa == "AVX2");
+  CHECK(session.threads == 2);
+  CHECK(session.status == RunStatus::kFailed);
+  CHECK(session.exit_code == 7);
+  CHECK(session.last_step == 2);
+  CHECK(session.message == "loss is NaN");
+  CHECK(session.start_time.size() == 24);
+  CHECK(session.end_time >= session.start_time);
+
+  CHECK(reader.plan()->get<std::int64_t>("arena_bytes") == 4096);
+  CHECK(get(folder / "run" / "config.toml") == "steps = 20\n");
+  const std::vector<StageRecord> stages = reader.stages();
+  REQUIRE(stages.size() == 2);
+  CHECK(stages[1].name == "dead_code");
+  CHECK(stages[1].nodes_before == 5);
+  CHECK(stages[1].nodes_after == 3);
+  CHECK(stages[1].milliseconds == 0.25);
+  CHECK(stages[1].changed);
+  CHECK(stages[1].hash == "cd");
+  CHECK(stages[1].counters == std::map<std::string, std::int64_t>{{"removed", 2}});
+  CHECK(reader.stage_file(stages[1]) == folder / "run" / "stages" / "01-dead_code.onnx");
+
+  const Metrics metrics = reader.metrics();
+  CHECK(steps_of(metrics) == Steps{1, 2});
+  CHECK(metrics.steps[0].loss == 2.5);
+  CHECK(metrics.steps[0].learning_rate == 0.001);
+  CHECK(metrics.steps[0].gradient_norm == 0.75);
+  CHECK(metrics.steps[0].step_ms == 12.5);
+  CHECK(metrics.steps[0].samples == 8);
+  CHECK(metrics.steps[0].tokens == 512);
+  CHECK(std::isnan(metrics.steps[1].loss));
+  REQUIRE(metrics.evaluations.size() == 1);
+  CHECK(metrics.evaluations[0].loss == 2.25);
+  CHECK(metrics.evaluations[0].examples == 40);
+}
+
+TEST_CASE("run: lines of metrics are as documented") {
+  const TemporaryFolder folder;
+  RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+  writer.add_step(step_record(1));
+  writer.add_evaluation({.step = 1, .loss = 2.25, .examples = 40, .milliseconds = 8.5});
+  CHECK(get(folder / "run" / "metrics.jsonl") ==
+        R"({"kind":"step","step":1,"loss":2.5,"learning_rate":0.001,"gradient_norm":0.75,)"
+        R"("step_ms":12.5,"samples":8,"tokens":512})"
+        "\n"
+        R"({"kind":"evaluation","step":1,"loss":2.25,"examples":40,"milliseconds":8.5})"
+        "\n");
+}
+
+TEST_CASE("run: readable while it is written and after a crash") {
+  const TemporaryFolder folder;
+  {
+    RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+    const RunReader live = RunReader::open(folder / "run");
+    CHECK(live.metrics().steps.empty());
+    CHECK(live.stages().empty());
+    CHECK(!live.plan().has_value());
+    writer.add_step(step_record(1));
+    CHECK(steps_of(live.metrics()) == Steps{1});
+    writer.add_step(step_record(2));
+    CHECK(steps_of(live.metrics()) == Steps{1, 2});
+  }
+  const RunSession session = RunReader::open(folder / "run").manifest().sessions.at(0);
+  CHECK(session.status == RunStatus::kRunning);
+  CHECK(session.end_time.empty());
+}
+
+TEST_CASE("run: a torn last line is left out at every length") {
+  const TemporaryFolder folder;
+  RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+  writer.add_step(step_record(1));
+  writer.add_step(step_record(2));
+  const fs::path file = folder / "run" / "metrics.jsonl";
+  const std::string text = get(file);
+  const std::size_t first_line = text.find('\n') + 1;
+  const RunReader reader = RunReader::open(folder / "run");
+  for (std::size_t size = first_line; size < text.size(); ++size) {
+    put(file, std::string_view(text).substr(0, size));
+    CHECK(steps_of(reader.metrics()) == Steps{1});
+  }
+  put(file, text + std::string(300, '\0'));  // a file system may leave this when the power goes
+  CHECK(steps_of(reader.metrics()) == Steps{1, 2});
+}
+
+TEST_CASE("run: a resumed session takes the place of the steps that it does again") {
+  const TemporaryFolder folder;
+  {
+    RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+    for (std::int64_t step = 1; step <= 7; ++step) writer.add_step(step_record(step, 1.0));
+    writer.add_evaluation({.step = 5, .loss = 1.0});
+    writer.add_evaluation({.step = 6, .loss = 1.0});
+  }
+  append(folder / "run" / "metrics.jsonl", R"({"kind":"step","step":8,"lo)");
+  {
+    RunWriter writer = RunWriter::resume(folder / "run", small_session(5));
+    CHECK(writer.manifest().sessions.size() == 2);
+    writer.add_step(step_record(6, 2.0));
+    writer.finish(RunStatus::kFinished, 0);
+  }
+  const RunReader reader = RunReader::open(folder / "run");
+  const Metrics metrics = reader.metrics();
+  CHECK(steps_of(metrics) == Steps{1, 2, 3, 4, 5, 6});
+  CHECK(metrics.steps[4].loss == 1.0);
+  CHECK(metrics.steps[5].loss == 2.0);
+  REQUIRE(metrics.evaluations.size() == 1);
+  CHECK(metrics.evaluations[0].step == 5);
+  const auto& sessions = reader.manifest().sessions;
+  REQUIRE(sessions.size() == 2);
+  CHECK(sessions[0].status == RunStatus::kRunning);  // it was killed
+  CHECK(sessions[1].status == RunStatus::kFinished);
+  CHECK(sessions[1].from_step == 5);
+  CHECK(sessions[1].last_step == 6);
+}
+
+TEST_CASE("run: a new run needs a folder that is absent or empty") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "empty");
+  CHECK_NOTHROW(RunWriter::create(folder / "empty", small_manifest()));
+  fs::create_directory(folder / "used");
+  put(folder / "used" / "notes.txt", "mine");
+  const Error used = error_of([&] { RunWriter::create(folder / "used", small_manifest()); });
+  CHECK(used.code() == ErrorCode::kUsage);
+  CHECK(contains(used.message(), "is not empty"));
+  CHECK(contains(used.hint(), "--resume auto"));
+  CHECK(fs::exists(folder / "used" / "notes.txt"));
+  put(folder / "file", "");
+  const Error file = error_of([&] { RunWriter::create(folder / "file", small_manifest()); });
+  CHECK(file.code() == ErrorCode::kUsage);
+  CHECK(contains(file.message(), "is a file"));
+}
+
+TEST_CASE("run: one process at a time writes a folder") {
+  const TemporaryFolder folder;
+  {
+    const RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+    const Error error = error_of([&] { RunWriter::resume(folder / "run", small_session()); });
+    CHECK(error.code() == ErrorCode::kUsage);
+    CHECK(contains(error.message(), "another process is writing"));
+  }
+  CHECK_NOTHROW(RunWriter::resume(folder / "run", small_session()));
+}
+
+TEST_CASE("run: resuming needs a run") {
+  const TemporaryFolder folder;
+  const auto code = [&](const fs::path& path) {
+    return error_of([&] { RunWriter::resume(path, small_session()); }).code();
+  };
+  CHECK(code(folder / "absent") == ErrorCode::kIo);
+  CHECK(code(folder.path()) == ErrorCode::kBadInput);
+}
+
+TEST_CASE("run folders: the first free number, never one that is taken") {
+  const TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  CHECK(create_numbered_run_folder(runs, "gpt2") == runs / "gpt2-1");
+  CHECK(create_numbered_run_folder(runs, "gpt2") == runs / "gpt2-2");
+  CHECK(create_numbered_run_folder(runs, "mlp") == runs / "mlp-1");
+  put(runs / "gpt2-3", "a file");
+  fs::create_symlink("nowhere", runs / "gpt2-4");
+  CHECK(create_numbered_run_folder(runs, "gpt2") == runs / "gpt2-5");
+  fs::remove(runs / "gpt2-1");
+  CHECK(create_numbered_run_folder(runs, "gpt2") == runs / "gpt2-1");
+  CHECK(create_numbered_run_folder(runs, "") == runs / "run-1");
+}
+
+TEST_CASE("run folders: processes at the same time get different ones") {
+  const TemporaryFolder folder;
+  std::array<pid_t, 4> children{};
+  for (pid_t& child : children) {
+    child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      for (int i = 0; i < 25; ++i) create_numbered_run_folder(folder.path(), "r");
+      ::_exit(0);
+    }
+  }
+  for (const pid_t child : children) {
+    int status = 1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  for (int n = 1; n <= 100; ++n) CHECK(fs::exists(folder / ("r-" + std::to_string(n))));
+  CHECK(!fs::exists(folder / "r-101"));
+}
+
+TEST_CASE("run: damaged manifests are refused") {
+  struct Row {
+    const char* from;
+    const char* to;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"\"format\": 1", "\"format\": 2", "run format 2: this program reads formats 1 to 1"},
+      {"\"format\": 1", "\"format\": 0", "run format 0"},
+      {"\"format\": 1", "\"format\": \"1\"", "key 'format': expected an integer"},
+      {"\"format\"", "\"formel\"", "key 'format' is missing"},
+      {"\"trainscope\"", "\"mlflow\"", "key 'program' is 'mlflow'"},
+      {"18446744073709551601", "x", "key 'seed': expected a whole number as text"},
+      {"18446744073709551601", "-5", "key 'seed'"},
+      {"\"options\": {", "\"options\": 3, \"o\": {", "key 'options': expected an object"},
+      {"\"sessions\": [", "\"sessions\": [], \"s\": [", "the list is empty"},
+      {"\"running\"", "\"walking\"", "unknown status 'walking'"},
+      {"\"threads\": 2", "\"threads\": 2.5", "key 'threads': expected an integer"},
+      {"\"command\": [", "\"command\": [7,", "expected a string"},
+      {"{", "", "JSON, line"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.to);
+    const TemporaryFolder folder;
+    { RunWriter::create(folder / "run", small_manifest()); }
+    const fs::path file = folder / "run" / "manifest.json";
+    std::string text = get(file);
+    const std::size_t at = text.find(row.from);
+    REQUIRE(at != std::string::npos);
+    put(file, text.replace(at, std::string_view(row.from).size(), row.to));
+    const Error error = error_of([&] { RunReader::open(folder / "run"); });
+    CHECK(error.code() == ErrorCode::kBadInput);
+    CAPTURE(error.message());
+    CHECK(contains(error.message(), row.message));
+    CHECK(contains(error.message(), file.string()));
+  }
+}
+
+TEST_CASE("run: manifests cut short at every byte are refused") {
+  const TemporaryFolder folder;
+  { RunWriter::create(folder / "run", small_manifest()); }
+  const fs::path file = folder / "run" / "manifest.json";
+  const std::string text = get(file);
+  for (std::size_t size = 0; size + 1 < text.size(); ++size) {  // the last byte is a line end
+    put(file, std::string_view(text).substr(0, size));
+    CHECK(error_of([&] { RunReader::open(folder / "run"); }).code() == ErrorCode::kBadInput);
+  }
+}
+
+TEST_CASE("run: folders that are no run") {
+  const TemporaryFolder folder;
+  const Error absent = error_of([&] { RunReader::open(folder / "absent"); });
+  CHECK(absent.code() == ErrorCode::kIo);
+  CHECK(contains(absent.message(), "there is no run folder"));
+  const Error empty = error_of([&] { RunReader::open(folder.path()); });
+  CHECK(empty.code() == ErrorCode::kBadInput);
+  CHECK(contains(empty.message(), "is not a run: it has no manifest.json"));
+}
+
+TEST_CASE("run: damaged metrics name their line, unknown kinds are skipped") {
+  const TemporaryFolder folder;
+  RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+  writer.add_step(step_record(4));
+  const fs::path file = folder / "run" / "metrics.jsonl";
+  const std::string good = get(file);
+  const RunReader reader = RunReader::open(folder / "run");
+  put(file,
+      good + R"({"kind":"weather","sunny":true})" + "\n" + R"({"kind":"resume","step":4})" + "\n");
+  CHECK(steps_of(reader.metrics()) == Steps{4});
+  for (const char* line :
+       {"", "step 5", "[]", "{}", R"({"kind":5})", R"({"kind":"step","step":5})",
+        R"({"kind":"step","step":"5","loss":1})", R"({"kind":"evaluation","step":5.5})",
+        R"({"kind":"resume"})", R"({"kind":"step","kind":"step"})"}) {
+    CAPTURE(line);
+    put(file, good + line + "\n");
+    const Error error = error_of([&] { reader.metrics(); });
+    CHECK(error.code() == ErrorCode::kBadInput);
+    CHECK(contains(error.message(), "metrics.jsonl', line 2: "));
+  }
+  put(file, good + good);  // the same step twice without a resume
+  CHECK(contains(error_of([&] { reader.metrics(); }).message(), "step 4 comes after step 4"));
+}
+
+TEST_CASE("run: damaged stage lists and plans are refused") {
+  const TemporaryFolder folder;
+  RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+  writer.add_stage({.name = "imported"});
+  const RunReader reader = RunReader::open(folder / "run");
+  const fs::path file = folder / "run" / "stages" / "stages.json";
+  const std::string good = get(file);
+  for (const char* name : {"../../etc/passwd", "/etc/passwd", "", ".hidden", "a/b"}) {
+    CAPTURE(name);
+    std::string text = good;
+    text.replace(text.find("00-imported.onnx"), 16, name);
+    put(file, text);
+    const Error error = error_of([&] { reader.stages(); });
+    CHECK(error.code() == ErrorCode::kBadInput);
+    CHECK(contains(error.message(), "is no file name within stages/"));
+  }
+  put(file, "{\"stages\": 3}");
+  CHECK(contains(error_of([&] { reader.stages(); }).message(), "expected an array"));
+  put(folder / "run" / "plan.json", "[1]");
+  CHECK(contains(error_of([&] { reader.plan(); }).message(), "expected an object, found an array"));
+  put(folder / "run" / "plan.json", "{");
+  CHECK(error_of([&] { reader.plan(); }).code() == ErrorCode::kBadInput);
+}
+
+}  // namespace trainscope
