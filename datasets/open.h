@@ -1,0 +1,45 @@
+// Opens a data source as a dataset that feeds the inputs of a graph.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datasets/vocabulary.h"
+#include "engine/train/data.h"
+
+namespace trainscope {
+
+// A tensor that the graph or the loss wants from the data.
+struct WantedField {
+  static constexpr std::int64_t kAnySize = -1;
+
+  std::string name;
+  DType dtype = DType::kF32;
+  // Of one example, without the batch dimension; kAnySize where the graph leaves it open. Absent
+  // when nothing is known of the shape.
+  std::optional<std::vector<std::int64_t>> dims = std::nullopt;
+  // Integers must be 0 to bound - 1 (rows of the table that they look up, number of classes);
+  // 0: not known.
+  std::int64_t bound = 0;
+};
+
+struct DatasetOptions {
+  std::vector<WantedField> inputs = {};  // every graph input that has no value of its own
+  std::optional<WantedField> labels = std::nullopt;  // none when the graph computes its loss itself
+  std::int64_t ignore_index = -100;                  // labels with this value are not learned
+  std::int64_t sequence = 0;  // for dimensions that the graph leaves open; 0: not given
+  std::uint64_t seed = 0;
+  double validation_fraction = 0.1;  // unless the source says otherwise
+  // Of the trained model, for its evaluation; absent: that of the text.
+  std::optional<Vocabulary> vocabulary = std::nullopt;
+};
+
+// Throws kUsage for a bad source text or one that does not suit the graph, kIo for a file that
+// cannot be read, kBadInput for bad content.
+std::unique_ptr<Dataset> open_dataset(std::string_view source, const DatasetOptions& options);
+
+}  // namespace trainscope

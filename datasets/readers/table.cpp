@@ -1,0 +1,203 @@
+// Rows of tensors in memory, checked once and then copied out.
+#include "datasets/readers/table.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
+
+Field field_of(const Column& column) {
+  const auto dims = column.values.shape().span().subspan(1);
+  return {.name = column.name, .example = {.dtype = column.values.dtype(), .shape = Shape(dims)}};
+}
+
+// The first integer input with more than one number an example makes sequences.
+std::int64_t tokens_per_example(const std::vector<Column>& inputs) {
+  for (const Column& column : inputs) {
+    if (!is_integer(column.values.dtype())) continue;
+    return column.values.shape().rank > 1 ? field_of(column).example.elements() : 0;
+  }
+  return 0;
+}
+
+template <typename T>
+std::int64_t count_labels(std::span<const T> labels, std::int64_t ignore_index) {
+  return std::ranges::count_if(labels, [&](T label) { return label != ignore_index; });
+}
+
+class TableDataset final : public Dataset {
+ public:
+  explicit TableDataset(Table table) : table_(std::move(table)) {
+    for (const Column& column : table_.inputs) columns_.push_back(&column);
+    if (table_.labels) columns_.push_back(&*table_.labels);
+    for (const Column* column : columns_) fields_.push_back(field_of(*column));
+    tokens_per_example_ = tokens_per_example(table_.inputs);
+    const std::int64_t examples = columns_.front()->values.shape()[0];
+    training_ = training_examples(examples, table_.validation_fraction);
+    validation_ = examples - training_;
+  }
+  TableDataset(const TableDataset&) = delete;  // columns_ looks into table_
+  TableDataset& operator=(const TableDataset&) = delete;
+
+  std::span<const Field> fields() const override { return fields_; }
+  Json description() const override { return table_.description; }
+  std::int64_t examples(Split split) const override {
+    return split == Split::kTrain ? training_ : validation_;
+  }
+  bool can_pad() const override {
+    return table_.labels && is_integer(table_.labels->values.dtype());
+  }
+
+  void read(Split split, std::int64_t, std::span<const std::int64_t> indices,
+            Batch& out) const override {
+    prepare_batch(fields_, static_cast<std::int64_t>(indices.size()), out);
+    out.examples = std::ranges::count_if(indices, [](auto i) { return i != kPaddingExample; });
+    out.tokens = out.examples * tokens_per_example_;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      copy_rows(split, indices, *columns_[i], out.tensors[i].second);
+    }
+    if (out.examples != static_cast<std::int64_t>(indices.size())) ignore_padding(indices, out);
+    out.loss_terms = count_terms(out);
+  }
+
+ private:
+  void copy_rows(Split split, std::span<const std::int64_t> indices, const Column& column,
+                 Tensor& into) const {
+    const std::size_t row_bytes = row_size(into);
+    const std::int64_t first = split == Split::kTrain ? 0 : training_;
+    for (std::size_t row = 0; row < indices.size(); ++row) {
+      std::byte* to = into.data() + row * row_bytes;
+      if (indices[row] == kPaddingExample) {
+        std::memset(to, 0, row_bytes);
+        continue;
+      }
+      CHECK_INVARIANT(indices[row] >= 0 && indices[row] < examples(split));
+      const auto from = static_cast<std::size_t>(first + indices[row]) * row_bytes;
+      std::memcpy(to, column.values.data() + from, row_bytes);
+    }
+  }
+
+  static std::size_t row_size(const Tensor& tensor) {
+    return tensor.shape()[0] == 0 ? 0
+                                  : tensor.bytes() / static_cast<std::size_t>(tensor.shape()[0]);
+  }
+
+  void ignore_padding(std::span<const std::int64_t> indices, Batch& out) const {
+    CHECK_INVARIANT(can_pad());
+    Tensor& labels = out.tensors.back().second;
+    const std::size_t length = row_size(labels) / size_of(labels.dtype());
+    for (std::size_t row = 0; row < indices.size(); ++row) {
+      if (indices[row] != kPaddingExample) continue;
+      if (labels.dtype() == DType::kI64) {
+        std::ranges::fill(labels.values<std::int64_t>().subspan(row * length, length),
+                          table_.ignore_index);
+      } else {
+        std::ranges::fill(labels.values<std::int32_t>().subspan(row * length, length),
+                          static_cast<std::int32_t>(table_.ignore_index));
+      }
+    }
+  }
+
+  std::int64_t count_terms(const Batch& batch) const {
+    if (!table_.labels) return batch.examples;
+    const Tensor& labels = batch.tensors.back().second;
+    if (labels.dtype() == DType::kI64) {
+      return count_labels(labels.values<std::int64_t>(), table_.ignore_index);
+    }
+    if (labels.dtype() == DType::kI32) {
+      return count_labels(labels.values<std::int32_t>(), table_.ignore_index);
+    }
+    return labels.elements();
+  }
+
+  Table table_;
+  std::vector<const Column*> columns_;
+  std::vector<Field> fields_;
+  std::int64_t tokens_per_example_ = 0;
+  std::int64_t training_ = 0;
+  std::int64_t validation_ = 0;
+};
+
+// "[3,17]" for a position in a tensor.
+std::string index_text(const Shape& shape, std::int64_t position) {
+  Shape index = shape;
+  for (int axis = shape.rank - 1; axis >= 0; --axis) {
+    index[axis] = position % shape[axis];
+    position /= shape[axis];
+  }
+  return shape_text(index);
+}
+
+// What the values of a column may be.
+struct Allowed {
+  std::int64_t bound = 0;
+  std::optional<std::int64_t> also;
+};
+
+template <typename T>
+void check_values(const DataSpec& spec, const Column& column, Allowed allowed) {
+  const std::span<const T> values = column.values.values<T>();
+  const auto wrong = std::ranges::find_if(values, [&](T value) {
+    const std::int64_t wide = value;
+    return (wide < 0 || wide >= allowed.bound) && wide != allowed.also;
+  });
+  if (wrong == values.end()) return;
+  const std::string also = allowed.also ? fmt::format(" or {}", *allowed.also) : "";
+  fail(ErrorCode::kBadInput, "data '{}': '{}'{} is {}: expected 0 to {}{}", printable(spec.text),
+       printable(column.name), index_text(column.values.shape(), wrong - values.begin()), *wrong,
+       allowed.bound - 1, also);
+}
+
+void check_column(const DataSpec& spec, const Column& column, Allowed allowed) {
+  if (allowed.bound == 0) return;
+  if (column.values.dtype() == DType::kI64) check_values<std::int64_t>(spec, column, allowed);
+  if (column.values.dtype() == DType::kI32) check_values<std::int32_t>(spec, column, allowed);
+}
+
+// The number of examples, and which column says so.
+struct ExampleCount {
+  std::int64_t examples = 0;
+  std::string_view name;
+};
+
+void check_count(const DataSpec& spec, const Column& column, const ExampleCount& expected) {
+  const Shape& shape = column.values.shape();
+  require(shape.rank > 0 && shape[0] > 0, ErrorCode::kBadInput,
+          "data '{}': '{}' is {}: its first dimension must count at least one example",
+          printable(spec.text), printable(column.name), type_text(column.values.type()));
+  require(shape[0] == expected.examples, ErrorCode::kBadInput,
+          "data '{}': '{}' has {} examples, '{}' has {}", printable(spec.text),
+          printable(column.name), shape[0], printable(expected.name), expected.examples);
+}
+
+void check_table(const DataSpec& spec, const Table& table) {
+  const Column& first = table.inputs.empty() ? *table.labels : table.inputs.front();
+  const Shape& shape = first.values.shape();
+  const ExampleCount expected{.examples = shape.rank > 0 ? shape[0] : 0, .name = first.name};
+  for (const Column& column : table.inputs) {
+    check_count(spec, column, expected);
+    check_column(spec, column, {.bound = column.bound, .also = std::nullopt});
+  }
+  if (!table.labels) return;
+  check_count(spec, *table.labels, expected);
+  check_column(spec, *table.labels, {.bound = table.labels->bound, .also = table.ignore_index});
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> make_table_dataset(const DataSpec& spec, Table table) {
+  CHECK_INVARIANT(!table.inputs.empty() || table.labels);
+  check_table(spec, table);
+  return std::make_unique<TableDataset>(std::move(table));
+}
+
+}  // namespace trainscope

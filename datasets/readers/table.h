@@ -1,0 +1,35 @@
+// Examples as rows of tensors in memory: what the readers of small fixed-size examples share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datasets/open.h"
+#include "datasets/spec.h"
+#include "engine/train/data.h"
+
+namespace trainscope {
+
+// One tensor for all examples: its first dimension counts them.
+struct Column {
+  std::string name;
+  Tensor values;
+  std::int64_t bound = 0;  // as in WantedField
+};
+
+struct Table {
+  std::vector<Column> inputs;
+  std::optional<Column> labels;
+  double validation_fraction = 0.0;  // the last of the examples validate
+  std::int64_t ignore_index = -100;
+  Json description;
+};
+
+// Checks that the columns have equally many examples, at least one, and that integers are within
+// their bounds (labels may be ignore_index too). Throws kBadInput naming source, tensor, index and
+// value.
+std::unique_ptr<Dataset> make_table_dataset(const DataSpec& spec, Table table);
+
+}  // namespace trainscope

@@ -1,0 +1,130 @@
+// Parsing of data source texts.
+#include "datasets/spec.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+struct KindRow {
+  DataKind kind;
+  std::string_view name;
+  std::string_view form;
+  std::span<const std::string_view> options;
+};
+
+constexpr std::string_view kFileOptions[] = {"validation"};
+constexpr std::string_view kSyntheticOptions[] = {"examples", "classes", "validation"};
+
+constexpr KindRow kKinds[] = {
+    {DataKind::kText, "text", "text:FILE[,validation=FRACTION]", kFileOptions},
+    {DataKind::kTensors, "tensors", "tensors:FILE.safetensors[,validation=FRACTION]", kFileOptions},
+    {DataKind::kSynthetic, "synthetic", "synthetic[,examples=N,classes=K,validation=FRACTION]",
+     kSyntheticOptions},
+};
+
+[[noreturn]] void bad_spec(std::string_view spec, std::string_view problem, std::string hint) {
+  throw Error(ErrorCode::kUsage, fmt::format("data '{}': {}", printable(spec), problem))
+      .hint(std::move(hint));
+}
+
+std::string form_hint(const KindRow& row) { return fmt::format("the form is {}", row.form); }
+
+const KindRow& find_kind(std::string_view spec, std::string_view name) {
+  std::vector<std::string_view> names;
+  std::vector<std::string_view> forms;
+  for (const KindRow& row : kKinds) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+    forms.push_back(row.form);
+  }
+  const std::string nearest = nearest_hint(name, names);
+  const std::string problem = name.empty()
+                                  ? "expected a kind of data first"
+                                  : fmt::format("unknown kind of data '{}'", printable(name));
+  bad_spec(spec, problem,
+           nearest.empty() ? fmt::format("the forms are {}", join(forms, ", ")) : nearest);
+}
+
+void add_option(std::string_view part, const KindRow& row, DataSpec& spec) {
+  const std::size_t equals = part.find('=');
+  if (equals == std::string_view::npos) {
+    bad_spec(spec.text, fmt::format("expected key=value, found '{}'", printable(part)),
+             "a file name ends at the first comma: rename a file whose name holds one");
+  }
+  const std::string_view key = part.substr(0, equals);
+  const std::string_view value = part.substr(equals + 1);
+  if (std::find(row.options.begin(), row.options.end(), key) == row.options.end()) {
+    const std::string nearest = nearest_hint(key, row.options);
+    bad_spec(spec.text, fmt::format("{} has no option '{}'", row.name, printable(key)),
+             nearest.empty() ? form_hint(row) : nearest);
+  }
+  if (value.empty()) bad_spec(spec.text, fmt::format("option '{}' has no value", key), "");
+  if (!spec.options.emplace(key, value).second) {
+    bad_spec(spec.text, fmt::format("option '{}' is given twice", key), "");
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(DataKind kind) {
+  for (const KindRow& row : kKinds) {
+    if (row.kind == kind) return row.name;
+  }
+  return "?";
+}
+
+DataSpec parse_data_spec(std::string_view text) {
+  const std::size_t name_end = std::min(text.find_first_of(":,"), text.size());
+  const KindRow& row = find_kind(text, text.substr(0, name_end));
+  DataSpec spec{.kind = row.kind, .text = std::string(text), .file = {}, .options = {}};
+  const bool has_file = name_end < text.size() && text[name_end] == ':';
+  const bool wants_file = row.kind != DataKind::kSynthetic;
+  if (has_file && !wants_file) bad_spec(text, "synthetic data have no file", form_hint(row));
+
+  std::string_view rest = text.substr(name_end);
+  if (has_file) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    spec.file = rest.substr(1, comma - 1);
+    rest.remove_prefix(comma);
+  }
+  if (wants_file && spec.file.empty()) bad_spec(text, "the file is missing", form_hint(row));
+  if (rest.empty()) return spec;
+  for (const std::string_view part : split(rest.substr(1), ',')) add_option(part, row, spec);
+  return spec;
+}
+
+std::int64_t DataSpec::integer(std::string_view key, std::int64_t fallback,
+                               std::int64_t minimum) const {
+  const auto found = options.find(key);
+  if (found == options.end()) return fallback;
+  const auto value = parse_int(found->second);
+  if (!value || *value < minimum) {
+    bad_spec(text,
+             fmt::format("option '{}' is '{}': expected a whole number of {} or more", key,
+                         printable(found->second), minimum),
+             "");
+  }
+  return *value;
+}
+
+double DataSpec::fraction(std::string_view key, double fallback) const {
+  const auto found = options.find(key);
+  if (found == options.end()) return fallback;
+  const auto value = parse_number(found->second);
+  if (!value || *value < 0.0 || *value > 1.0) {
+    bad_spec(text,
+             fmt::format("option '{}' is '{}': expected a number from 0 to 1", key,
+                         printable(found->second)),
+             "");
+  }
+  return *value;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,88 @@
+// Texts that name a data source, right and wrong.
+#include "datasets/spec.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/engine/core/core_test_tools.h"
+
+namespace trainscope {
+
+TEST_CASE("data spec: kinds, files and options") {
+  const DataSpec text = parse_data_spec("text:a b/c.txt");
+  CHECK(text.kind == DataKind::kText);
+  CHECK(text.file == "a b/c.txt");
+  CHECK(text.options.empty());
+
+  const DataSpec tensors = parse_data_spec("tensors:x:y.safetensors,validation=0.25");
+  CHECK(tensors.kind == DataKind::kTensors);
+  CHECK(tensors.file == "x:y.safetensors");
+  CHECK(tensors.fraction("validation", 0.1) == 0.25);
+
+  const DataSpec synthetic = parse_data_spec("synthetic,examples=64,classes=10");
+  CHECK(synthetic.kind == DataKind::kSynthetic);
+  CHECK(synthetic.file.empty());
+  CHECK(synthetic.integer("examples", 1, 1) == 64);
+  CHECK(synthetic.integer("classes", 1, 1) == 10);
+  CHECK(synthetic.fraction("validation", 0.1) == 0.1);
+  CHECK(parse_data_spec("synthetic").integer("examples", 512, 1) == 512);
+}
+
+TEST_CASE("data spec: bad ones are refused with what was expected") {
+  struct Row {
+    const char* text;
+    const char* message;
+    const char* hint;
+  };
+  const Row rows[] = {
+      {"", "expected a kind of data first", "the forms are text:FILE"},
+      {":x", "expected a kind of data first", "the forms are"},
+      {"input.txt", "unknown kind of data 'input.txt'", "the forms are"},
+      {"txt:a", "unknown kind of data 'txt'", "did you mean 'text'?"},
+      {"Text:a", "unknown kind of data 'Text'", "did you mean 'text'?"},
+      {"tensor:a", "unknown kind of data 'tensor'", "did you mean 'tensors'?"},
+      {"idx:a,b", "unknown kind of data 'idx'", "the forms are"},
+      {"text", "the file is missing", "the form is text:FILE"},
+      {"text:", "the file is missing", "the form is text:FILE"},
+      {"text:,validation=0", "the file is missing", "the form is"},
+      {"text,validation=0", "the file is missing", "the form is"},
+      {"tensors", "the file is missing", "tensors:FILE.safetensors"},
+      {"text:a,b.txt", "expected key=value, found 'b.txt'", "ends at the first comma"},
+      {"text:a,", "expected key=value, found ''", "first comma"},
+      {"text:a,validaton=0", "text has no option 'validaton'", "did you mean 'validation'?"},
+      {"text:a,examples=3", "text has no option 'examples'", "the form is text"},
+      {"text:a,=3", "text has no option ''", "the form is text"},
+      {"text:a,validation=", "option 'validation' has no value", ""},
+      {"text:a,validation=0,validation=1", "option 'validation' is given twice", ""},
+      {"synthetic:file", "synthetic data have no file", "the form is synthetic"},
+      {"synthetic,classes", "expected key=value, found 'classes'", ""},
+      {"synthetic\x1b[31m", "unknown kind of data 'synthetic\\x1b[31m'", ""},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const Error error = error_of([&] { parse_data_spec(row.text); });
+    CHECK(error.code() == ErrorCode::kUsage);
+    CAPTURE(error.message());
+    CHECK(contains(error.message(), row.message));
+    CAPTURE(error.hint());
+    CHECK(contains(error.hint(), row.hint));
+  }
+}
+
+TEST_CASE("data spec: option values out of range") {
+  for (const char* value : {"-0.1", "1.1", "nan", "inf", "a", "0.1x", "1e999", " 0.5"}) {
+    CAPTURE(value);
+    const DataSpec spec = parse_data_spec(std::string("text:a,validation=") + value);
+    const Error error = error_of([&] { spec.fraction("validation", 0.1); });
+    CHECK(error.code() == ErrorCode::kUsage);
+    CHECK(contains(error.message(), "expected a number from 0 to 1"));
+  }
+  for (const char* value : {"0", "-1", "1.5", "ten", "99999999999999999999", "0x10"}) {
+    CAPTURE(value);
+    const DataSpec spec = parse_data_spec(std::string("synthetic,examples=") + value);
+    const Error error = error_of([&] { spec.integer("examples", 5, 1); });
+    CHECK(error.code() == ErrorCode::kUsage);
+    CHECK(contains(error.message(), "expected a whole number of 1 or more"));
+  }
+}
+
+}  // namespace trainscope
