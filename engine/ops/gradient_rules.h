@@ -1,0 +1,34 @@
+// Small helpers of gradient rules.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/ir/builder.h"
+#include "engine/ir/op_def.h"
+#include "engine/ops/shape_rules.h"
+
+namespace trainscope {
+
+using Values = std::vector<ValueId>;
+
+// A one-element tensor as the value of an attribute.
+inline SharedTensor filled(double value, DType dtype) {
+  return std::make_shared<const Tensor>(convert(Tensor::of<double>(Shape{1}, {&value, 1}), dtype));
+}
+
+// `v` converted to another dtype; v itself when it is of that dtype.
+inline ValueId cast_to(Builder& b, ValueId v, DType dtype) {
+  if (b.type(v).dtype == dtype) return v;
+  return b("Cast", {v}, {{"to", onnx_number(dtype)}});
+}
+
+// A tensor of zeros that the step computes (no constant that takes up memory all the time).
+inline ValueId zeros(Builder& b, const TensorType& type) {
+  const auto dims = type.shape.span();
+  return b("ConstantOfShape", {b.ints(Ints(dims.begin(), dims.end()))},
+           {{"value", filled(0.0, type.dtype)}});
+}
+
+}  // namespace trainscope

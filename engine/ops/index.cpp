@@ -1,0 +1,93 @@
+// Op rows: elements looked up by index.
+#include "engine/core/text.h"
+#include "engine/ir/builder.h"
+#include "engine/ops/cost_rules.h"
+#include "engine/ops/gradient_rules.h"
+#include "engine/ops/shape_rules.h"
+
+namespace trainscope {
+namespace {
+
+// data[..., indices, ...] with the indices' shape in place of the axis.
+Shape gathered_shape(const Shape& data, const Shape& indices, int axis) {
+  Ints dims(data.span().begin(), data.span().begin() + axis);
+  dims.insert(dims.end(), indices.span().begin(), indices.span().end());
+  dims.insert(dims.end(), data.span().begin() + axis + 1, data.span().end());
+  return checked_shape(dims);
+}
+
+Types gather_shape(const OpArgs& args) {
+  require_index(args, 1);
+  const int axis = args.axis("axis", 0, args.rank(0));
+  return {
+      {.dtype = args.type(0).dtype, .shape = gathered_shape(args.shape(0), args.shape(1), axis)}};
+}
+
+Params gather_params(const OpArgs& args) {
+  return AxisParams{.axis = args.axis("axis", 0, args.rank(0))};
+}
+
+Values gather_gradient(const GradArgs& g) {
+  const Shape shape = g.type(g.x[0]).shape;
+  return {g.b("GatherGrad", {g.dy[0], g.x[1]},
+              {{"axis", g.node.attributes.integer("axis", 0)},
+               {"shape", Ints(shape.span().begin(), shape.span().end())}}),
+          kNoValue};
+}
+
+Types gather_grad_shape(const OpArgs& args) {
+  require_float(args, 0);
+  require_index(args, 1);
+  const Shape shape = checked_shape(args.attributes.integers("shape"));
+  const int axis = args.axis("axis", 0, shape.rank);
+  require_shape(args, 0, gathered_shape(shape, args.shape(1), axis));
+  return {{.dtype = args.type(0).dtype, .shape = shape}};
+}
+
+Params gather_grad_params(const OpArgs& args) {
+  return AxisParams{
+      .axis = args.axis("axis", 0, static_cast<int>(args.attributes.integers("shape").size()))};
+}
+
+Values gather_grad_gradient(const GradArgs& g) {
+  return {g.b("Gather", {g.dy[0], g.x[1]}, {{"axis", g.node.attributes.integer("axis", 0)}}),
+          kNoValue};
+}
+
+}  // namespace
+
+std::vector<OpDef> index_ops() {
+  return {
+      {.name = "Gather",
+       .doc = "slices of x at the indices of input 1; an index outside gives NaN (integers: 0)",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attributes = {{"axis", "the axis that the indices are about, 0 by default"}},
+       .params = gather_params,
+       .shape = gather_shape,
+       .gradient = gather_gradient,
+       .cost = copies_output,
+       .examples = {"[5,3], i64[4]<5", "[5,3], i64[2,2]<5", "[3,5], i32[4]<5; axis=1",
+                    "[3,5], i64[]={-1}; axis=-1", "[2,5,3], i64[2]={-5,4}; axis=1", "[4], i64[3]<4",
+                    "[4,2], i64[0]<4", "[3,0], i64[2]<3", "[65,128], i64[12,64]<65",
+                    "i64[5]<9, i64[2]<5", "bool[5], i64[2]<5"}},
+      {.name = "GatherGrad",
+       .doc = "zeros of a shape plus dy added at the indices of input 1, in their order",
+       .domain = kTrainscopeDomain,
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attributes = {{"axis", "the axis that the indices are about, 0 by default"},
+                      {"shape", "of the result"}},
+       .params = gather_grad_params,
+       .shape = gather_grad_shape,
+       .gradient = gather_grad_gradient,
+       .cost = per_input_element<1>,
+       .examples = {"[4,3], i64[4]<5; shape={5,3}", "[2,2,3], i64[2,2]<5; shape={5,3}",
+                    "[3,4], i32[4]<5; axis=1 shape={3,5}", "[2], i64[]={-1}; axis=-1 shape={2,3}",
+                    "[3], i64[3]<4; shape={4}", "[0,3], i64[0]<4; shape={4,3}",
+                    "[12,64,128], i64[12,64]<65; shape={65,128}",
+                    "[70000], i64[70000]<50; shape={50}"}},
+  };
+}
+
+}  // namespace trainscope

@@ -1,0 +1,292 @@
+// Op rows: arithmetic, comparison and selection element by element, with numpy broadcasting.
+#include "engine/ops/pointwise.h"
+
+#include <utility>
+
+#include "engine/core/text.h"
+#include "engine/ir/builder.h"
+#include "engine/ops/cost_rules.h"
+#include "engine/ops/gradient_rules.h"
+#include "engine/ops/shape_rules.h"
+
+namespace trainscope {
+namespace {
+
+// The gradient of broadcast input i: summed back to its shape; none when nobody asks for it.
+template <class Make>
+ValueId gradient_of_input(const GradArgs& g, int i, Make make) {
+  if (!g.wants(i)) return kNoValue;
+  const Shape shape = g.type(g.x[static_cast<std::size_t>(i)]).shape;  // a copy: the graph grows
+  return g.b.sum_to(make(), shape);
+}
+
+Values add_gradient(const GradArgs& g) {
+  const auto dy = [&g] { return g.dy[0]; };
+  return {gradient_of_input(g, 0, dy), gradient_of_input(g, 1, dy)};
+}
+
+Values sub_gradient(const GradArgs& g) {
+  const auto dy = [&g] { return g.dy[0]; };
+  const ValueId db = gradient_of_input(g, 1, dy);
+  return {gradient_of_input(g, 0, dy), db == kNoValue ? kNoValue : g.b("Neg", {db})};
+}
+
+Values mul_gradient(const GradArgs& g) {
+  return {gradient_of_input(g, 0,
+                            [&g] {
+                              return g.b("Mul", {g.dy[0], g.x[1]});
+                            }),
+          gradient_of_input(g, 1, [&g] {
+            return g.b("Mul", {g.dy[0], g.x[0]});
+          })};
+}
+
+// d(a/b)/db = -y/b. Along broadcast axes b is constant, so that the division can follow the sum.
+ValueId divisor_gradient(const GradArgs& g) {
+  const Shape shape = g.type(g.x[1]).shape;
+  if (shape == g.type(g.y[0]).shape) {
+    return g.b("Neg", {g.b("Mul", {g.b("Div", {g.dy[0], g.x[1]}), g.y[0]})});
+  }
+  const ValueId sum = g.b.sum_to(g.b("Mul", {g.dy[0], g.y[0]}), shape);
+  return g.b("Neg", {g.b("Div", {sum, g.x[1]})});
+}
+
+Values div_gradient(const GradArgs& g) {
+  return {gradient_of_input(g, 0,
+                            [&g] {
+                              return g.b("Div", {g.dy[0], g.x[1]});
+                            }),
+          g.wants(1) ? divisor_gradient(g) : kNoValue};
+}
+
+Values pow_gradient(const GradArgs& g) {
+  const auto by_base = [&g] { return g.b("PowGrad", {g.dy[0], g.x[0], g.x[1]}); };
+  const auto by_exponent = [&g] { return g.b("PowExponentGrad", {g.dy[0], g.x[0], g.y[0]}); };
+  ValueId d_exponent = gradient_of_input(g, 1, by_exponent);
+  const DType exponent = g.type(g.x[1]).dtype;
+  if (d_exponent != kNoValue && exponent != g.type(d_exponent).dtype) {
+    d_exponent = cast_to(g.b, d_exponent, exponent);
+  }
+  return {gradient_of_input(g, 0, by_base), d_exponent};
+}
+
+// The result has the base's dtype; the exponent may be of another one (ONNX: T and T1).
+Types pow_shape(const OpArgs& args) {
+  require_float(args, 0);
+  require(args.type(1).dtype != DType::kBool, ErrorCode::kBadInput,
+          "the exponent must be a tensor of numbers, is {}", type_text(args.type(1)));
+  return {{.dtype = args.type(0).dtype, .shape = broadcast_shapes(args.shape(0), args.shape(1))}};
+}
+
+Cost pow_cost(const OpArgs& args) {
+  const Tensor* exponent = args.constants.size() > 1 ? args.constants[1] : nullptr;
+  const bool small = exponent != nullptr && exponent->elements() == 1 &&
+                     (args.constant_number(1, 0) == 2.0 || args.constant_number(1, 0) == 3.0);
+  return with_flops(args, (small ? 2 : 16) * args.outputs[0].elements());
+}
+
+// Inputs dy, base, exponent (of any numeric dtype): the shape of dy.
+Types pow_grad_shape(const OpArgs& args) {
+  require_float(args, 0);
+  require(args.type(1).dtype == args.type(0).dtype && args.type(2).dtype != DType::kBool,
+          ErrorCode::kBadInput,
+          "dy {} and base {} must have one element type, exponent {} a numeric",
+          type_text(args.type(0)), type_text(args.type(1)), type_text(args.type(2)));
+  const Shape shape = broadcast_shapes(args.shape(1), args.shape(2));
+  require_shape(args, 0, shape);
+  return {args.type(0)};
+}
+
+Types pow_exponent_grad_shape(const OpArgs& args) {
+  require_same_types(args, 0, 2);
+  return broadcast_floats(args);
+}
+
+Types comparison_shape(const OpArgs& args) {
+  require_same_dtypes(args);
+  return {{.dtype = DType::kBool, .shape = broadcast_shapes(args.shape(0), args.shape(1))}};
+}
+
+Types number_comparison_shape(const OpArgs& args) {
+  Types types = broadcast_numbers(args);
+  types[0].dtype = DType::kBool;
+  return types;
+}
+
+Types logic_shape(const OpArgs& args) {
+  for (int i = 0; i < args.input_count(); ++i) require_dtype(args, i, DType::kBool);
+  Shape shape = args.shape(0);
+  if (args.input_count() == 2) shape = broadcast_shapes(shape, args.shape(1));
+  return {{.dtype = DType::kBool, .shape = shape}};
+}
+
+Types where_shape(const OpArgs& args) {
+  require_dtype(args, 0, DType::kBool);
+  require_same_dtypes(args, 1);
+  const Shape data = broadcast_shapes(args.shape(1), args.shape(2));
+  return {{.dtype = args.type(1).dtype, .shape = broadcast_shapes(args.shape(0), data)}};
+}
+
+Values where_gradient(const GradArgs& g) {
+  const auto zero = [&g] { return g.b.scalar(0.0, g.type(g.dy[0]).dtype); };
+  return {kNoValue,
+          gradient_of_input(g, 1,
+                            [&] {
+                              return g.b("Where", {g.x[0], g.dy[0], zero()});
+                            }),
+          gradient_of_input(g, 2, [&] {
+            return g.b("Where", {g.x[0], zero(), g.dy[0]});
+          })};
+}
+
+std::vector<OpDef> arithmetic_ops() {
+  return {
+      {.name = "Add",
+       .doc = "a + b",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = broadcast_numbers,
+       .gradient = add_gradient,
+       .cost = per_output_element<1>,
+       .in_place = any_input_in_place,
+       .examples = {"[2,3], [2,3]", "[2,3], [3]", "[3,1], [2,1,4]", "[], [5]", "[0,3], [3]",
+                    "[], []", "[3,100,400], [100,1]", "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[]<9"}},
+      {.name = "Sub",
+       .doc = "a - b",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = broadcast_numbers,
+       .gradient = sub_gradient,
+       .cost = per_output_element<1>,
+       .in_place = any_input_in_place,
+       .examples = {"[2,3], [2,3]", "[3], [2,3]", "[2,3], [2,1]", "[0], [0]", "[70,1001], [1001]",
+                    "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[1]<9"}},
+      {.name = "Mul",
+       .doc = "a * b",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = broadcast_numbers,
+       .gradient = mul_gradient,
+       .cost = per_output_element<1>,
+       .in_place = any_input_in_place,
+       .examples = {"[2,3], [2,3]", "[2,3], []", "[2,1,4], [3,1]", "[3,0], [3,1]",
+                    "[70,1001], [70,1]", "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[1]<9"}},
+      {.name = "Div",
+       .doc = "a / b; integers truncate towards 0, and a / 0 is 0",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = broadcast_numbers,
+       .gradient = div_gradient,
+       .cost = per_output_element<4>,
+       .in_place = any_input_in_place,
+       .examples = {"[2,3], [2,3]>0", "[2,3], [3]>0", "[3], [2,3]>0", "[2,4,3], [2,4,1]>0",
+                    "[0,2], [2]>0", "[70,1001], [70,1]>0", "i64[2,3]<9, i64[3]<3",
+                    "i32[4]<9, i32[1]<9"}},
+  };
+}
+
+std::vector<OpDef> power_ops() {
+  return {
+      {.name = "Pow",
+       .doc = "a to the power b; the exponents 2, 3 and 0.5 are as cheap as Mul and Sqrt",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = pow_shape,
+       .gradient = pow_gradient,
+       .cost = pow_cost,
+       .in_place = first_in_place,
+       .examples = {"[2,3]>0, [2,3]", "[2,3]>0, [3]", "[3]>0, [2,3]", "[2,3], i64[]={2}",
+                    "[2,3], i64[1]={3}", "[0], []", "[70,1001]>0, []", "[5]>0, i32[5]<3"}},
+      // One pass where Mul and Pow would take three with full-size temporaries.
+      {.name = "PowGrad",
+       .doc = "dy * b * a^(b - 1) of inputs dy, a, b",
+       .domain = kTrainscopeDomain,
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .shape = pow_grad_shape,
+       .cost = per_output_element<16>,
+       .in_place = any_input_in_place,
+       .examples = {"[2,3], [2,3]>0, [2,3]", "[2,3], [3]>0, [2,1]", "[2,3], [2,3], i64[]={2}",
+                    "[2,3], [2,3], i64[1]={3}", "[0], [0], []", "[70,1001], [70,1001]>0, []"}},
+      {.name = "PowExponentGrad",
+       .doc = "dy * y * log(a) of inputs dy, a, y = a^b; 0 where a <= 0",
+       .domain = kTrainscopeDomain,
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .shape = pow_exponent_grad_shape,
+       .cost = per_output_element<10>,
+       .in_place = any_input_in_place,
+       .examples = {"[2,3], [2,3]>0, [2,3]", "[2,3], [3], [2,3]", "[0], [0], [0]",
+                    "[70,1001], [1001]>0, [70,1001]"}},
+  };
+}
+
+std::vector<OpDef> selection_ops() {
+  return {
+      {.name = "Equal",
+       .doc = "a == b",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = comparison_shape,
+       .cost = per_output_element<1>,
+       .differentiable = Differentiable::kNo,
+       .examples = {"[2,3], [3]", "i64[2,3]<2, i64[3]<2", "i32[70,1001]<2, i32[1]<2",
+                    "bool[2,3], bool[2,1]", "i64[0]<2, i64[]<2"}},
+      {.name = "Less",
+       .doc = "a < b",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = number_comparison_shape,
+       .cost = per_output_element<1>,
+       .differentiable = Differentiable::kNo,
+       .examples = {"[2,3], [3]", "i64[2,3]<3, i64[3]<3", "i32[4]<3, i32[]<3", "[0], [1]"}},
+      {.name = "Greater",
+       .doc = "a > b",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = number_comparison_shape,
+       .cost = per_output_element<1>,
+       .differentiable = Differentiable::kNo,
+       .examples = {"[2,3], [3]", "i64[2,3]<3, i64[3]<3", "i32[4]<3, i32[]<3", "[0], [1]"}},
+      {.name = "And",
+       .doc = "a and b",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = logic_shape,
+       .cost = per_output_element<1>,
+       .in_place = any_input_in_place,
+       .differentiable = Differentiable::kNo,
+       .examples = {"bool[2,3], bool[3]", "bool[0], bool[1]"}},
+      {.name = "Not",
+       .doc = "true where x is false",
+       .shape = logic_shape,
+       .cost = per_output_element<1>,
+       .in_place = first_in_place,
+       .differentiable = Differentiable::kNo,
+       .examples = {"bool[2,3]", "bool[]", "bool[0]"}},
+      {.name = "Where",
+       .doc = "the element of input 1 where input 0 is true, else of input 2",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .shape = where_shape,
+       .gradient = where_gradient,
+       .cost = per_output_element<1>,
+       .in_place = any_input_in_place,
+       .examples = {"bool[2,3], [2,3], [2,3]", "bool[3,3], [2,3,3], []", "bool[2,1], [], [3]",
+                    "bool[], [2], [2]", "bool[0], [0], [1]", "bool[300,300], [2,300,300], []",
+                    "bool[3], i64[3]<9, i64[]<9", "bool[3], i32[2,1]<9, i32[3]<9",
+                    "bool[3], bool[2,1], bool[3]"}},
+  };
+}
+
+}  // namespace
+
+std::vector<OpDef> pointwise_ops() {
+  std::vector<OpDef> rows = arithmetic_ops();
+  for (auto* more : {&power_ops, &selection_ops, &function_ops}) {
+    for (OpDef& row : more()) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace trainscope

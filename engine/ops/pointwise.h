@@ -1,0 +1,12 @@
+// The parts of the pointwise family.
+#pragma once
+
+#include <vector>
+
+#include "engine/ir/op_def.h"
+
+namespace trainscope {
+
+std::vector<OpDef> function_ops();  // pointwise_functions.cpp
+
+}  // namespace trainscope

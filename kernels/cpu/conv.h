@@ -1,0 +1,12 @@
+// The files of convolution kernels.
+#pragma once
+
+#include "kernels/api/kernel.h"
+
+namespace trainscope::cpu {
+
+void add_conv(KernelTable& table);            // our own for any case, and those below
+void add_conv_onednn(KernelTable& table);     // f32 on oneDNN
+void add_conv_pointwise(KernelTable& table);  // 1 x 1 windows on our matrix product
+
+}  // namespace trainscope::cpu

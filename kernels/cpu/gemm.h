@@ -1,0 +1,91 @@
+// Matrix products of our own: cache-blocked, packed, register-tiled, in f32 and f64.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/parallel.h"
+
+namespace trainscope::cpu {
+
+// C = alpha * A B + beta * D, C dense row-major. Element (i, j) of A is a[i * a_row + j *
+// a_column], so a transposed matrix has its strides exchanged; D may be broadcast by strides of 0,
+// or absent.
+template <typename T>
+struct GemmOperands {
+  const T* a = nullptr;  // [m, k]
+  std::int64_t a_row = 0;
+  std::int64_t a_column = 0;
+  const T* b = nullptr;  // [k, n]
+  std::int64_t b_row = 0;
+  std::int64_t b_column = 0;
+  T* c = nullptr;  // [m, n]
+  std::int64_t c_row = 0;
+  const T* d = nullptr;  // [m, n]
+  std::int64_t d_row = 0;
+  std::int64_t d_column = 0;
+  T alpha = 1;
+  T beta = 0;
+};
+
+struct GemmSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t batch = 1;  // products of this size that are computed together
+};
+
+// How the output of all products is divided. An element's sum over k is always formed in the same
+// order, so the results depend neither on this division nor on the number of threads.
+struct GemmPlan {
+  GemmSize size;
+  std::int64_t row_parts = 1;
+  std::int64_t column_parts = 1;
+  std::int64_t slots = 1;  // pieces that run at once, each with its part of the workspace
+  std::size_t slot_bytes = 0;
+
+  std::size_t workspace_bytes() const { return static_cast<std::size_t>(slots) * slot_bytes; }
+};
+
+template <typename T>
+GemmPlan plan_gemm(const GemmSize& size, int threads);
+
+// One part of a plan: rows and columns of product `product`.
+struct GemmPart {
+  std::int64_t product = 0;
+  std::int64_t row_begin = 0;
+  std::int64_t row_end = 0;
+  std::int64_t column_begin = 0;
+  std::int64_t column_end = 0;
+};
+template <typename T>
+GemmPart gemm_part(const GemmPlan& plan, std::int64_t index);
+inline std::int64_t gemm_parts(const GemmPlan& plan) {
+  return plan.size.batch * plan.row_parts * plan.column_parts;
+}
+
+// Computes one part on the calling thread. `operands` are those of the part's whole product;
+// `scratch` has slot_bytes bytes, 64-byte aligned.
+template <typename T>
+void run_gemm_part(const GemmPlan& plan, const GemmPart& part, const GemmOperands<T>& operands,
+                   void* scratch);
+
+// Computes all parts; `operands_of(product)` gives the operands of a whole product.
+template <typename T, class OperandsOf>
+void run_gemm(const GemmPlan& plan, void* workspace, int threads, OperandsOf operands_of) {
+  const std::int64_t parts = gemm_parts(plan);
+  const auto run_slot = [&](std::int64_t slot) {
+    void* scratch =
+        static_cast<std::byte*>(workspace) + static_cast<std::size_t>(slot) * plan.slot_bytes;
+    const std::int64_t end = parts * (slot + 1) / plan.slots;
+    for (std::int64_t index = parts * slot / plan.slots; index < end; ++index) {
+      const GemmPart part = gemm_part<T>(plan, index);
+      run_gemm_part<T>(plan, part, operands_of(part.product), scratch);
+    }
+  };
+  parallel_for(threads, plan.slots, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t slot = begin; slot < end; ++slot) run_slot(slot);
+  });
+}
+
+}  // namespace trainscope::cpu

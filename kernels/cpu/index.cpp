@@ -1,0 +1,170 @@
+// Lookup of slices by index, and its gradient.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/parallel.h"
+
+namespace trainscope::cpu {
+namespace {
+
+// A tensor [outer, size, inner] whose middle axis the indices are about, and [outer, count, inner]
+// with one place for each index.
+struct Layout {
+  std::int64_t outer = 1;
+  std::int64_t size = 0;
+  std::int64_t inner = 1;
+  std::int64_t count = 0;
+};
+
+Layout layout_of(const Shape& data, int axis, std::int64_t index_count) {
+  Layout layout{.size = data[axis], .count = index_count};
+  for (int a = 0; a < axis; ++a) layout.outer *= data[a];
+  for (int a = axis + 1; a < data.rank; ++a) layout.inner *= data[a];
+  return layout;
+}
+
+// The place an index means: negative ones count from the end; -1 when it is outside.
+template <class I>
+std::int64_t resolved(I index, std::int64_t size) {
+  const std::int64_t place = index < 0 ? std::int64_t{index} + size : std::int64_t{index};
+  return place >= 0 && place < size ? place : -1;
+}
+
+template <class T>
+constexpr T outside_value() {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::numeric_limits<T>::quiet_NaN();
+  } else {
+    return T{};
+  }
+}
+
+template <class T, class I>
+void gather(const RunArgs& run) {
+  const Layout shape = layout_of(run.inputs[0].shape(), std::get<AxisParams>(run.params).axis,
+                                 run.inputs[1].elements());
+  const T* x = run.inputs[0].as<const T>();        // [outer, size, inner]
+  const I* indices = run.inputs[1].as<const I>();  // [count]
+  T* y = run.outputs[0].as<T>();                   // [outer, count, inner]
+  if (run.outputs[0].elements() == 0) return;
+  parallel_for(run.threads, shape.outer * shape.count, row_grain(shape.inner),
+               [=](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t row = begin; row < end; ++row) {
+                   const std::int64_t place = resolved(indices[row % shape.count], shape.size);
+                   const std::int64_t from = row / shape.count * shape.size + place;
+                   T* target = y + row * shape.inner;
+                   if (place < 0) {
+                     std::fill_n(target, shape.inner, outside_value<T>());
+                   } else {
+                     std::copy_n(x + from * shape.inner, shape.inner, target);
+                   }
+                 }
+               });
+}
+
+void run_gather(const RunArgs& run) {
+  with_dtype(run.inputs[0].type.dtype, [&](auto* type) {
+    using T = Pointee<decltype(type)>;
+    if (run.inputs[1].type.dtype == DType::kI32) {
+      gather<T, std::int32_t>(run);
+    } else {
+      gather<T, std::int64_t>(run);
+    }
+  });
+}
+
+// A box of the result [outer, size, inner] that one thread owns: it adds up all that belongs there,
+// in the order of the indices, so that the sums do not depend on the division of the work.
+struct Owned {
+  std::int64_t outer_begin, outer_end;
+  std::int64_t row_begin, row_end;
+  std::int64_t column_begin, column_end;
+};
+
+template <class T, class I>
+struct Scatter {
+  Layout shape;
+  const T* dy;
+  const I* indices;
+  T* dx;
+
+  void run(const Owned& owned) const {
+    for (std::int64_t o = owned.outer_begin; o < owned.outer_end; ++o) {
+      clear(owned, o);
+      for (std::int64_t n = 0; n < shape.count; ++n) {
+        const std::int64_t row = resolved(indices[n], shape.size);
+        if (row < owned.row_begin || row >= owned.row_end) continue;
+        const T* from = dy + (o * shape.count + n) * shape.inner;
+        T* to = dx + (o * shape.size + row) * shape.inner;
+#pragma omp simd
+        for (std::int64_t c = owned.column_begin; c < owned.column_end; ++c) to[c] += from[c];
+      }
+    }
+  }
+
+  void clear(const Owned& owned, std::int64_t o) const {
+    T* first = dx + o * shape.size * shape.inner;
+    if (owned.column_end - owned.column_begin == shape.inner) {
+      std::fill(first + owned.row_begin * shape.inner, first + owned.row_end * shape.inner, T{});
+      return;
+    }
+    for (std::int64_t row = owned.row_begin; row < owned.row_end; ++row) {
+      T* line = first + row * shape.inner;
+      std::fill(line + owned.column_begin, line + owned.column_end, T{});
+    }
+  }
+};
+
+template <class T, class I>
+void gather_grad(const RunArgs& run) {
+  const Scatter<T, I> scatter{
+      .shape = layout_of(run.outputs[0].shape(), std::get<AxisParams>(run.params).axis,
+                         run.inputs[1].elements()),
+      .dy = run.inputs[0].as<const T>(),
+      .indices = run.inputs[1].as<const I>(),
+      .dx = run.outputs[0].as<T>()};
+  const Layout& s = scatter.shape;
+  if (run.outputs[0].elements() == 0) return;
+  constexpr std::int64_t kMinColumns = 32;  // two cache lines of floats for each thread
+  const std::int64_t work = (s.size + s.count) * s.inner;
+  if (s.outer >= 2 * run.threads) {
+    parallel_for(run.threads, s.outer, row_grain(work), [&](std::int64_t begin, std::int64_t end) {
+      scatter.run({begin, end, 0, s.size, 0, s.inner});
+    });
+  } else if (s.inner >= kMinColumns * run.threads) {
+    const std::int64_t grain = std::max(kMinColumns, row_grain(s.outer * (s.size + s.count)));
+    parallel_for(run.threads, s.inner, grain, [&](std::int64_t begin, std::int64_t end) {
+      scatter.run({0, s.outer, 0, s.size, begin, end});
+    });
+  } else {
+    const std::int64_t grain = row_grain(s.outer * work / s.size);
+    parallel_for(run.threads, s.size, grain, [&](std::int64_t begin, std::int64_t end) {
+      scatter.run({0, s.outer, begin, end, 0, s.inner});
+    });
+  }
+}
+
+template <class T>
+void run_gather_grad(const RunArgs& run) {
+  if (run.inputs[1].type.dtype == DType::kI32) {
+    gather_grad<T, std::int32_t>(run);
+  } else {
+    gather_grad<T, std::int64_t>(run);
+  }
+}
+
+}  // namespace
+
+void add_index(KernelTable& table) {
+  for (DType dtype : kAllDTypes) {
+    table.add("Gather", dtype, {.name = "gather", .run = run_gather});
+  }
+  table.add("GatherGrad", DType::kF32, {.name = "gather_grad", .run = run_gather_grad<float>});
+  table.add("GatherGrad", DType::kF64, {.name = "gather_grad", .run = run_gather_grad<double>});
+}
+
+}  // namespace trainscope::cpu

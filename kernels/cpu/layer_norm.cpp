@@ -1,0 +1,313 @@
+// LayerNormalization and its gradient over rows [rows, width].
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/parallel.h"
+
+namespace trainscope::cpu {
+namespace {
+
+struct Layout {
+  std::int64_t rows = 1;
+  std::int64_t width = 1;
+};
+
+Layout layout_of(const Params& params, const Shape& x) {
+  const int axis = std::get<NormParams>(params).axis;
+  Layout layout;
+  for (int a = 0; a < axis; ++a) layout.rows *= x[a];
+  for (int a = axis; a < x.rank; ++a) layout.width *= x[a];
+  return layout;
+}
+
+bool has_output(std::span<const TensorView> outputs, std::size_t k) {
+  return k < outputs.size() && outputs[k].present;
+}
+
+// Work on an element in units of simple arithmetic.
+constexpr std::int64_t kWorkPerElement = 4;
+
+struct Statistics {
+  double mean = 0.0;
+  double inverse = 0.0;  // 1 / sqrt(variance + epsilon)
+};
+
+// One pass over the row: sums of x - shift and its square in double, where the shift is an element
+// of the row, so that nothing cancels. Two halves at once, because additions wait for each other.
+template <typename T>
+Statistics row_statistics(const T* x, std::int64_t width, double epsilon) {
+  if (width == 0) return {};
+  const auto shift = static_cast<double>(x[0]);
+  const std::int64_t half = width / 2;
+  double sum = width % 2 == 0 ? 0.0 : static_cast<double>(x[width - 1]) - shift;
+  double squares = sum * sum;
+  double other_sum = 0.0;
+  double other_squares = 0.0;
+#pragma omp simd reduction(+ : sum, squares, other_sum, other_squares)
+  for (std::int64_t i = 0; i < half; ++i) {
+    const double d = static_cast<double>(x[i]) - shift;
+    const double e = static_cast<double>(x[half + i]) - shift;
+    sum += d;
+    squares += d * d;
+    other_sum += e;
+    other_squares += e * e;
+  }
+  const auto n = static_cast<double>(width);
+  const double mean = (sum + other_sum) / n;
+  const double variance = (squares + other_squares) / n - mean * mean;
+  // `variance > 0` would lose a NaN.
+  return {.mean = shift + mean,
+          .inverse = 1.0 / std::sqrt((variance < 0.0 ? 0.0 : variance) + epsilon)};
+}
+
+// --- LayerNormalization(x, scale [, bias]) -> y [, mean, inverse deviation] ----------------------
+
+template <typename T>
+void run_layer_norm(const RunArgs& args) {
+  const double epsilon = std::get<NormParams>(args.params).epsilon;
+  const auto* x = args.inputs[0].as<const T>();
+  const auto* scale = args.inputs[1].as<const T>();
+  const bool has_bias = args.inputs.size() > 2 && args.inputs[2].present;
+  const auto* bias = has_bias ? args.inputs[2].as<const T>() : nullptr;
+  auto* y = args.outputs[0].as<T>();
+  const Layout layout = layout_of(args.params, args.inputs[0].shape());
+  const auto keep = [&](std::size_t output, std::int64_t row, double value) {
+    if (has_output(args.outputs, output)) args.outputs[output].as<T>()[row] = static_cast<T>(value);
+  };
+
+  const auto normalize = [&](std::int64_t row) {
+    const T* from = x + row * layout.width;
+    T* to = y + row * layout.width;
+    const Statistics statistics = row_statistics(from, layout.width, epsilon);
+    keep(1, row, statistics.mean);
+    keep(2, row, statistics.inverse);
+    const auto mean = static_cast<T>(statistics.mean);
+    const auto inverse = static_cast<T>(statistics.inverse);
+    if (bias == nullptr) {
+      for (std::int64_t i = 0; i < layout.width; ++i) {
+        to[i] = (from[i] - mean) * inverse * scale[i];
+      }
+      return;
+    }
+    for (std::int64_t i = 0; i < layout.width; ++i) {
+      to[i] = (from[i] - mean) * inverse * scale[i] + bias[i];
+    }
+  };
+  parallel_for(args.threads, layout.rows, row_grain(layout.width * kWorkPerElement),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t row = begin; row < end; ++row) normalize(row);
+               });
+}
+
+// --- LayerNormalizationGrad(dy, x, scale) -> dx [, dscale [, dbias]] -----------------------------
+// The statistics are computed again: the row is read anyway and stays in the nearest cache.
+
+// The rows are divided into blocks whose number depends on nothing but the number of rows, so that
+// the sums over rows are formed in one order however many threads there are.
+struct Blocks {
+  std::int64_t count = 1;
+  std::int64_t rows = 0;  // of a block; the last one may have fewer
+};
+Blocks blocks_of(std::int64_t rows) {
+  const std::int64_t wanted = std::clamp<std::int64_t>(rows / 32, 1, 32);
+  const std::int64_t each = (rows + wanted - 1) / wanted;
+  return {.count = each == 0 ? 1 : (rows + each - 1) / each, .rows = each};
+}
+
+bool sums_wanted(std::span<const TensorView> outputs) {
+  return has_output(outputs, 1) || has_output(outputs, 2);
+}
+
+// Sums over the rows of a block: of dy * (normalized x) [width], then of dy [width]. A few rows are
+// summed in T, their sums in double.
+constexpr std::int64_t kRecentRows = 16;
+template <typename T>
+struct Sums {
+  double* total;
+  T* recent;
+  std::int64_t count;  // 2 * width
+
+  void clear() const {
+    std::fill_n(total, count, 0.0);
+    std::fill_n(recent, count, T{0});
+  }
+  void flush() const {
+    for (std::int64_t i = 0; i < count; ++i) total[i] += static_cast<double>(recent[i]);
+    std::fill_n(recent, count, T{0});
+  }
+};
+
+// Workspace: the totals of all blocks, then their recent sums.
+template <typename T>
+Sums<T> sums_of(void* workspace, std::int64_t blocks, std::int64_t block, std::int64_t width) {
+  const std::int64_t count = 2 * width;
+  auto* totals = static_cast<double*>(workspace);
+  auto* recent = reinterpret_cast<T*>(totals + blocks * count);
+  return {.total = totals + block * count, .recent = recent + block * count, .count = count};
+}
+
+template <typename T>
+Prepared prepare_layer_norm_grad(const PrepareArgs& args) {
+  if (!sums_wanted(args.outputs)) return {};
+  const Layout layout = layout_of(args.params, args.inputs[1].shape());
+  const auto sums = static_cast<std::size_t>(blocks_of(layout.rows).count * 2 * layout.width);
+  return {.workspace_bytes = sums * (sizeof(double) + sizeof(T)), .state = nullptr};
+}
+
+template <typename T>
+struct GradRow {
+  const T* dy;
+  const T* x;
+  const T* scale;
+  T* dx;  // may be dy or x
+  std::int64_t width;
+  T mean;
+  T inverse;
+};
+
+// Sums of g = dy * scale and of g * (normalized x): they enter dx divided by the width, so that
+// their rounding does not count.
+template <typename T>
+struct RowSums {
+  T g = 0;
+  T gx = 0;
+};
+
+template <typename T>
+RowSums<T> row_sums(const GradRow<T>& row) {
+  const T* dy = row.dy;
+  const T* x = row.x;
+  const T* scale = row.scale;
+  const T mean = row.mean;
+  const T inverse = row.inverse;
+  T g_sum = 0;
+  T gx_sum = 0;
+#pragma omp simd reduction(+ : g_sum, gx_sum)
+  for (std::int64_t i = 0; i < row.width; ++i) {
+    const T g = dy[i] * scale[i];
+    g_sum += g;
+    gx_sum += g * ((x[i] - mean) * inverse);
+  }
+  return {.g = g_sum, .gx = gx_sum};
+}
+
+// The same, adding to the sums over rows on the way.
+template <typename T>
+RowSums<T> row_sums(const GradRow<T>& row, const Sums<T>& sums) {
+  const T* dy = row.dy;
+  const T* x = row.x;
+  const T* scale = row.scale;
+  const T mean = row.mean;
+  const T inverse = row.inverse;
+  T* dscale = sums.recent;
+  T* dbias = sums.recent + row.width;
+  T g_sum = 0;
+  T gx_sum = 0;
+#pragma omp simd reduction(+ : g_sum, gx_sum)
+  for (std::int64_t i = 0; i < row.width; ++i) {
+    const T normalized = (x[i] - mean) * inverse;
+    const T g = dy[i] * scale[i];
+    g_sum += g;
+    gx_sum += g * normalized;
+    dscale[i] += dy[i] * normalized;
+    dbias[i] += dy[i];
+  }
+  return {.g = g_sum, .gx = gx_sum};
+}
+
+template <typename T>
+void write_row(const GradRow<T>& row, const RowSums<T>& sums) {
+  const T* dy = row.dy;
+  const T* x = row.x;
+  const T* scale = row.scale;
+  const T mean = row.mean;
+  const T inverse = row.inverse;
+  const T mean_g = sums.g / static_cast<T>(row.width);
+  const T mean_gx = sums.gx / static_cast<T>(row.width);
+  for (std::int64_t i = 0; i < row.width; ++i) {
+    const T normalized = (x[i] - mean) * inverse;
+    row.dx[i] = inverse * (dy[i] * scale[i] - mean_g - normalized * mean_gx);
+  }
+}
+
+// Output k = the sums of all blocks, in order; `first` is block 0's.
+template <typename T>
+void sum_blocks(const RunArgs& args, std::int64_t width, std::int64_t blocks, std::size_t k,
+                const double* first) {
+  if (!has_output(args.outputs, k)) return;
+  T* to = args.outputs[k].as<T>();
+  parallel_for(args.threads, width, row_grain(blocks), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      double sum = 0.0;
+      for (std::int64_t block = 0; block < blocks; ++block) sum += first[block * 2 * width + i];
+      to[i] = static_cast<T>(sum);
+    }
+  });
+}
+
+template <typename T>
+GradRow<T> grad_row(const RunArgs& args, const Layout& layout, std::int64_t row) {
+  const std::int64_t at = row * layout.width;
+  const T* x = args.inputs[1].as<const T>() + at;
+  const double epsilon = std::get<NormParams>(args.params).epsilon;
+  const Statistics statistics = row_statistics(x, layout.width, epsilon);
+  return {.dy = args.inputs[0].as<const T>() + at,
+          .x = x,
+          .scale = args.inputs[2].as<const T>(),
+          .dx = args.outputs[0].as<T>() + at,
+          .width = layout.width,
+          .mean = static_cast<T>(statistics.mean),
+          .inverse = static_cast<T>(statistics.inverse)};
+}
+
+template <typename T>
+void run_layer_norm_grad(const RunArgs& args) {
+  const Layout layout = layout_of(args.params, args.inputs[1].shape());
+  const Blocks blocks = blocks_of(layout.rows);
+  const bool with_sums = sums_wanted(args.outputs);
+
+  const auto run_block = [&](std::int64_t block) {
+    const auto sums = sums_of<T>(args.workspace, blocks.count, block, layout.width);
+    if (with_sums) sums.clear();
+    const std::int64_t begin = block * blocks.rows;
+    const std::int64_t end = std::min(layout.rows, begin + blocks.rows);
+    for (std::int64_t r = begin; r < end; ++r) {
+      const GradRow<T> row = grad_row<T>(args, layout, r);
+      write_row(row, with_sums ? row_sums(row, sums) : row_sums(row));
+      const bool last = r + 1 == end || (r + 1 - begin) % kRecentRows == 0;
+      if (with_sums && last) sums.flush();
+    }
+  };
+  const std::int64_t work = layout.width * blocks.rows * 2 * kWorkPerElement;
+  parallel_for(args.threads, blocks.count, row_grain(work),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t block = begin; block < end; ++block) run_block(block);
+               });
+  const auto* totals = static_cast<const double*>(args.workspace);
+  sum_blocks<T>(args, layout.width, blocks.count, 1, totals);
+  sum_blocks<T>(args, layout.width, blocks.count, 2, totals + layout.width);
+}
+
+template <typename T>
+void add_own(KernelTable& table) {
+  const DType dtype = kDTypeOf<T>;
+  table.add("LayerNormalization", dtype, {.name = "layer_norm.own", .run = run_layer_norm<T>});
+  table.add("LayerNormalizationGrad", dtype,
+            {.name = "layer_norm_grad.own",
+             .prepare = prepare_layer_norm_grad<T>,
+             .run = run_layer_norm_grad<T>});
+}
+
+}  // namespace
+
+void add_layer_norm(KernelTable& table) {
+  add_own<float>(table);
+  add_own<double>(table);
+}
+
+}  // namespace trainscope::cpu

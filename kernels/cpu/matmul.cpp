@@ -1,0 +1,79 @@
+// MatMul, Gemm and BatchMatMul on our own matrix product.
+#include "kernels/cpu/matmul.h"
+
+#include <memory>
+#include <variant>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/matmul_layout.h"
+
+namespace trainscope::cpu {
+namespace {
+
+struct State {
+  MatMulLayout layout;
+  GemmPlan plan;
+};
+
+template <typename T>
+Prepared prepare_matmul(const PrepareArgs& args) {
+  auto state = std::make_shared<State>();
+  state->layout = matmul_layout(std::get<MatMulParams>(args.params), args.inputs[0].shape(),
+                                args.inputs[1].shape());
+  state->plan = plan_gemm<T>(state->layout.size, args.threads);
+  return {.workspace_bytes = state->plan.workspace_bytes(), .state = state};
+}
+
+// Operands of the first product of the batch.
+template <typename T>
+GemmOperands<T> first_operands(const RunArgs& args, const MatMulLayout& layout) {
+  const auto& params = std::get<MatMulParams>(args.params);
+  GemmOperands<T> operands{.a = args.inputs[0].as<const T>(),
+                           .a_row = layout.a_row(),
+                           .a_column = layout.a_column(),
+                           .b = args.inputs[1].as<const T>(),
+                           .b_row = layout.b_row(),
+                           .b_column = layout.b_column(),
+                           .c = args.outputs[0].as<T>(),
+                           .c_row = layout.size.n,
+                           .alpha = static_cast<T>(params.alpha)};
+  if (args.inputs.size() > 2 && args.inputs[2].present && params.beta != 0.0) {
+    const AddendStrides strides = addend_strides(args.inputs[2].shape());
+    operands.d = args.inputs[2].as<const T>();
+    operands.d_row = strides.row;
+    operands.d_column = strides.column;
+    operands.beta = static_cast<T>(params.beta);
+  }
+  return operands;
+}
+
+template <typename T>
+void run_matmul(const RunArgs& args) {
+  const State& state = *static_cast<const State*>(args.state);
+  const MatMulLayout& layout = state.layout;
+  const GemmPlan& plan = state.plan;
+  const GemmOperands<T> first = first_operands<T>(args, layout);
+  run_gemm<T>(plan, args.workspace, args.threads, [&](std::int64_t product) {
+    const MatrixPair pair = matrices_of(layout, product);
+    GemmOperands<T> operands = first;
+    operands.a += pair.a * plan.size.m * plan.size.k;
+    operands.b += pair.b * plan.size.k * plan.size.n;
+    operands.c += product * plan.size.m * plan.size.n;
+    return operands;
+  });
+}
+
+}  // namespace
+
+void add_matmul(KernelTable& table) {
+  for (const char* op : {"MatMul", "Gemm", "BatchMatMul"}) {
+    table.add(op, DType::kF32,
+              {.name = "matmul.own", .prepare = prepare_matmul<float>, .run = run_matmul<float>});
+    table.add(op, DType::kF64,
+              {.name = "matmul.own", .prepare = prepare_matmul<double>, .run = run_matmul<double>});
+  }
+  add_matmul_onednn(table);
+}
+
+}  // namespace trainscope::cpu

@@ -1,0 +1,11 @@
+// The two files of matrix product kernels.
+#pragma once
+
+#include "kernels/api/kernel.h"
+
+namespace trainscope::cpu {
+
+void add_matmul(KernelTable& table);         // our own, and those of the function below
+void add_matmul_onednn(KernelTable& table);  // f32 on oneDNN
+
+}  // namespace trainscope::cpu

@@ -1,0 +1,114 @@
+// MatMul, Gemm and BatchMatMul in f32 on oneDNN's matmul primitive.
+#include <algorithm>
+#include <memory>
+#include <variant>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/matmul_layout.h"
+#include "kernels/cpu/onednn.h"
+
+namespace trainscope::cpu {
+namespace {
+
+using Dims = dnnl::memory::dims;
+
+// A stored matrix per product: batch axes of stride 0 have size 1, oneDNN broadcasts them.
+dnnl::memory::desc operand_desc(const MatMulLayout& layout,
+                                const std::array<std::int64_t, kMaxRank>& batch_stride,
+                                const Dims& matrix, const Dims& matrix_strides) {
+  Dims dims;
+  Dims strides;
+  for (int axis = 0; axis < layout.batch_rank; ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    const bool shared = batch_stride[at] == 0;
+    dims.push_back(shared ? 1 : layout.batch[at]);
+    strides.push_back((shared ? 1 : batch_stride[at]) * matrix[0] * matrix[1]);
+  }
+  dims.insert(dims.end(), matrix.begin(), matrix.end());
+  strides.insert(strides.end(), matrix_strides.begin(), matrix_strides.end());
+  return {dims, kF32, strides};
+}
+
+dnnl::memory::desc output_desc(const MatMulLayout& layout) {
+  Dims dims(layout.batch.begin(), layout.batch.begin() + layout.batch_rank);
+  dims.push_back(layout.size.m);
+  dims.push_back(layout.size.n);
+  return plain_desc(dims);
+}
+
+bool has_addend(const PrepareArgs& args) {
+  return args.inputs.size() > 2 && args.inputs[2].present &&
+         std::get<MatMulParams>(args.params).beta != 0.0;
+}
+
+struct Description {
+  dnnl::memory::desc a, b, c, bias;
+  dnnl::matmul::primitive_desc primitive;  // empty when oneDNN cannot do it
+};
+
+Description describe(const PrepareArgs& args, const dnnl::engine& engine) {
+  const auto& params = std::get<MatMulParams>(args.params);
+  const MatMulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
+  const GemmSize& size = layout.size;
+  Description found{.a = operand_desc(layout, layout.a_stride, {size.m, size.k},
+                                      {layout.a_row(), layout.a_column()}),
+                    .b = operand_desc(layout, layout.b_stride, {size.k, size.n},
+                                      {layout.b_row(), layout.b_column()}),
+                    .c = output_desc(layout),
+                    .bias = {},
+                    .primitive = {}};
+  dnnl::primitive_attr attributes = user_scratchpad();
+  if (params.alpha != 1.0) attributes.set_output_scales(0, {static_cast<float>(params.alpha)});
+  if (has_addend(args)) {
+    found.bias = plain_desc({1, size.n});
+    found.primitive = {{found.a, found.b, found.bias, found.c}, attributes, engine, true};
+  } else {
+    found.primitive = {{found.a, found.b, found.c}, attributes, engine, true};
+  }
+  return found;
+}
+
+// A bias per column is what oneDNN adds, after scaling by alpha only when alpha is 1.
+bool addend_fits(const PrepareArgs& args) {
+  if (!has_addend(args)) return true;
+  const auto& params = std::get<MatMulParams>(args.params);
+  const AddendStrides strides = addend_strides(args.inputs[2].shape());
+  const Shape& output = args.outputs[0].shape();
+  return params.alpha == 1.0 && params.beta == 1.0 && strides.row == 0 &&
+         (strides.column == 1 || output[1] == 1);
+}
+
+bool supports(const PrepareArgs& args) {
+  const bool empty = std::ranges::any_of(
+      args.inputs, [](const TensorView& view) { return view.present && view.elements() == 0; });
+  if (empty || !addend_fits(args)) return false;
+  const ThreadScope scope(args.threads);
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  const Description found = describe(args, engine);
+  return is_usable(found.primitive);
+}
+
+Prepared prepare(const PrepareArgs& args) {
+  const ThreadScope scope(args.threads);
+  auto program = std::make_shared<OneDnnProgram>();
+  const Description found = describe(args, program->engine());
+  OneDnnProgram::Arguments arguments{{DNNL_ARG_SRC, program->input(0, found.a)},
+                                     {DNNL_ARG_WEIGHTS, program->input(1, found.b)},
+                                     {DNNL_ARG_DST, program->output(0, found.c)}};
+  if (has_addend(args)) arguments.emplace_back(DNNL_ARG_BIAS, program->input(2, found.bias));
+  program->add(dnnl::matmul(found.primitive), found.primitive.scratchpad_desc(), arguments);
+  return prepared(program);
+}
+
+}  // namespace
+
+void add_matmul_onednn(KernelTable& table) {
+  for (const char* op : {"MatMul", "Gemm", "BatchMatMul"}) {
+    table.add(
+        op, DType::kF32,
+        {.name = "matmul.onednn", .supports = supports, .prepare = prepare, .run = run_program});
+  }
+}
+
+}  // namespace trainscope::cpu

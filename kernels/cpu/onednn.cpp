@@ -1,0 +1,154 @@
+// Running sequences of oneDNN primitives on planned memory.
+#include "kernels/cpu/onednn.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include <algorithm>
+
+namespace trainscope::cpu {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+#ifdef _OPENMP
+int max_threads() { return omp_get_max_threads(); }
+void set_threads(int threads) { omp_set_num_threads(threads); }
+#else
+// oneDNN's own OpenMP cannot be told from here: OMP_NUM_THREADS decides.
+int max_threads() { return 1; }
+void set_threads(int) {}
+#endif
+
+}  // namespace
+
+ThreadScope::ThreadScope(int threads) : previous_(max_threads()) {
+  if (threads != previous_) set_threads(threads);
+}
+ThreadScope::~ThreadScope() { set_threads(previous_); }
+
+dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims) {
+  dnnl::memory::dims strides(dims.size(), 1);
+  for (std::size_t axis = dims.size() - 1; axis > 0; --axis) {
+    strides[axis - 1] = strides[axis] * std::max<dnnl::memory::dim>(1, dims[axis]);
+  }
+  return {dims, kF32, strides};
+}
+
+dnnl::memory::desc any_desc(const dnnl::memory::dims& dims) {
+  return {dims, kF32, dnnl::memory::format_tag::any};
+}
+
+dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+bool is_usable(const dnnl::primitive_desc_base& description) {
+  if (!description) return false;
+  const std::string_view name = description.impl_info_str();
+  return !name.starts_with("ref") && name.find("gemm:") == std::string_view::npos;
+}
+
+OneDnnProgram::OneDnnProgram() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
+
+OneDnnProgram::Memory OneDnnProgram::add_slot(const dnnl::memory::desc& desc, Place place,
+                                              std::size_t at) {
+  slots_.push_back({dnnl::memory(desc, engine_, nullptr), place, at});
+  return slots_.size() - 1;
+}
+
+OneDnnProgram::Memory OneDnnProgram::input(int index, const dnnl::memory::desc& desc) {
+  return add_slot(desc, Place::kInput, static_cast<std::size_t>(index));
+}
+
+OneDnnProgram::Memory OneDnnProgram::output(int index, const dnnl::memory::desc& desc) {
+  return add_slot(desc, Place::kOutput, static_cast<std::size_t>(index));
+}
+
+OneDnnProgram::Memory OneDnnProgram::scratch(const dnnl::memory::desc& desc) {
+  const Memory memory = add_slot(desc, Place::kWorkspace, scratch_bytes_);
+  scratch_bytes_ += aligned(desc.get_size());
+  return memory;
+}
+
+OneDnnProgram::Memory OneDnnProgram::reordered(Memory from, const dnnl::memory::desc& desc) {
+  if (slots_[from].memory.get_desc() == desc) return from;
+  const Memory to = scratch(desc);
+  reorder(from, to);
+  return to;
+}
+
+OneDnnProgram::Memory OneDnnProgram::writable(Memory to, const dnnl::memory::desc& desc) {
+  return slots_[to].memory.get_desc() == desc ? to : scratch(desc);
+}
+
+void OneDnnProgram::finish_output(Memory from, Memory to) {
+  if (from != to) reorder(from, to);
+}
+
+void OneDnnProgram::reorder(Memory from, Memory to) {
+  const dnnl::reorder::primitive_desc description(engine_, slots_[from].memory.get_desc(), engine_,
+                                                  slots_[to].memory.get_desc(), user_scratchpad());
+  add(dnnl::reorder(description), description.scratchpad_desc(),
+      {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+void OneDnnProgram::add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+                        const Arguments& arguments) {
+  Call call{.primitive = primitive, .arguments = {}};
+  for (const auto& [name, memory] : arguments) {
+    call.arguments.push_back({name, slots_[memory].memory.get()});
+  }
+  if (scratchpad.get_size() > 0) {
+    const Memory memory = add_slot(scratchpad, Place::kScratchpad, 0);
+    call.arguments.push_back({DNNL_ARG_SCRATCHPAD, slots_[memory].memory.get()});
+    scratchpad_bytes_ = std::max(scratchpad_bytes_, aligned(scratchpad.get_size()));
+  }
+  calls_.push_back(std::move(call));
+}
+
+void* OneDnnProgram::address(const Slot& slot, const RunArgs& args) const {
+  auto* workspace = static_cast<std::byte*>(args.workspace);
+  switch (slot.place) {
+    case Place::kInput:
+      return args.inputs[slot.at].data;
+    case Place::kOutput:
+      return args.outputs[slot.at].data;
+    case Place::kWorkspace:
+      return workspace + slot.at;
+    case Place::kScratchpad:
+      return workspace + scratch_bytes_;
+  }
+  return nullptr;
+}
+
+void OneDnnProgram::run(const RunArgs& args) const {
+  const ThreadScope scope(args.threads);
+  for (const Slot& slot : slots_) {
+    void* wanted = address(slot, args);
+    if (slot.memory.get_data_handle() != wanted) slot.memory.set_data_handle(wanted, stream_);
+  }
+  // The C function, because the C++ one would copy the arguments into a new map at each call.
+  for (const Call& call : calls_) {
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(call.primitive.get(), stream_.get(),
+                               static_cast<int>(call.arguments.size()), call.arguments.data()),
+        "oneDNN could not execute a primitive");
+  }
+}
+
+Prepared prepared(std::shared_ptr<const OneDnnProgram> program) {
+  const std::size_t bytes = program->workspace_bytes();
+  return {.workspace_bytes = bytes, .state = std::move(program)};
+}
+
+void run_program(const RunArgs& args) { static_cast<const OneDnnProgram*>(args.state)->run(args); }
+
+}  // namespace trainscope::cpu

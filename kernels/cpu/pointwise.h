@@ -1,0 +1,11 @@
+// The parts of the pointwise family.
+#pragma once
+
+#include "kernels/api/kernel.h"
+
+namespace trainscope::cpu {
+
+void add_pow(KernelTable& table);        // pow.cpp
+void add_functions(KernelTable& table);  // pointwise_functions.cpp
+
+}  // namespace trainscope::cpu

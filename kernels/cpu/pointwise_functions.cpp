@@ -1,0 +1,168 @@
+// Functions of one element, and conversions between element types.
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/vector_math.h"
+
+namespace trainscope::cpu {
+namespace {
+
+constexpr std::int64_t kScalarMathGrain = 2048;  // about 10 ns for each element
+constexpr std::int64_t kVectorMathGrain = 8192;  // about 1 ns
+
+struct NegFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static T apply(T x) {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(std::make_unsigned_t<T>{0} - static_cast<std::make_unsigned_t<T>>(x));
+    } else {
+      return -x;
+    }
+  }
+};
+
+struct AbsFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static T apply(T x) {
+    if constexpr (std::is_integral_v<T>) {
+      return x < 0 ? NegFunction::apply(x) : x;
+    } else {
+      return std::fabs(x);
+    }
+  }
+};
+
+struct SignFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static T apply(T x) {
+    if (x != x) return x;  // NaN
+    return static_cast<T>((T{0} < x) - (x < T{0}));
+  }
+};
+
+struct ReciprocalFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static T apply(T x) {
+    return T(1) / x;
+  }
+};
+
+struct SqrtFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static T apply(T x) {
+    return std::sqrt(x);
+  }
+};
+
+struct ExpFunction {
+  static constexpr std::int64_t kGrain = kVectorMathGrain;
+  template <class T>
+  static T apply(T x) {
+    return vector_exp(x);
+  }
+};
+
+struct LogFunction {
+  static constexpr std::int64_t kGrain = kScalarMathGrain;
+  template <class T>
+  static T apply(T x) {
+    return std::log(x);
+  }
+};
+
+struct SinFunction {
+  static constexpr std::int64_t kGrain = kScalarMathGrain;
+  template <class T>
+  static T apply(T x) {
+    return std::sin(x);
+  }
+};
+
+struct CosFunction {
+  static constexpr std::int64_t kGrain = kScalarMathGrain;
+  template <class T>
+  static T apply(T x) {
+    return std::cos(x);
+  }
+};
+
+struct NotFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  static bool apply(bool x) { return !x; }
+};
+
+template <class F>
+void add_float_function(KernelTable& table, std::string_view op, std::string_view name) {
+  table.add(op, DType::kF32, {.name = name, .run = run_unary<float, F>});
+  table.add(op, DType::kF64, {.name = name, .run = run_unary<double, F>});
+}
+
+template <class F>
+void add_number_function(KernelTable& table, std::string_view op, std::string_view name) {
+  add_float_function<F>(table, op, name);
+  table.add(op, DType::kI32, {.name = name, .run = run_unary<std::int32_t, F>});
+  table.add(op, DType::kI64, {.name = name, .run = run_unary<std::int64_t, F>});
+}
+
+// --- Cast ----------------------------------------------------------------------------------------
+template <class To, class From>
+To converted(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return x != From{};
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    // The limits as From: -2^n exactly, and 2^n, the first number beyond. NaN fails both tests.
+    constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
+    if (x >= -kLow) return std::numeric_limits<To>::max();
+    if (x < kLow) return std::numeric_limits<To>::min();
+    return x == x ? static_cast<To>(x) : To{0};
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+template <class From, class To>
+void cast(const RunArgs& run) {
+  // A bool is read as the byte it is: a loop over bytes vectorises.
+  using Stored = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;
+  const Stored* x = run.inputs[0].as<const Stored>();
+  To* y = run.outputs[0].as<To>();
+  parallel_for(run.threads, run.outputs[0].elements(), kElementGrain,
+               [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+                 for (std::int64_t i = begin; i < end; ++i) y[i] = converted<To>(x[i]);
+               });
+}
+
+void run_cast(const RunArgs& run) {
+  with_dtype(run.inputs[0].type.dtype, [&](auto* from) {
+    with_dtype(run.outputs[0].type.dtype,
+               [&](auto* to) { cast<Pointee<decltype(from)>, Pointee<decltype(to)>>(run); });
+  });
+}
+
+}  // namespace
+
+void add_functions(KernelTable& table) {
+  add_number_function<NegFunction>(table, "Neg", "neg");
+  add_number_function<AbsFunction>(table, "Abs", "abs");
+  add_number_function<SignFunction>(table, "Sign", "sign");
+  add_float_function<ReciprocalFunction>(table, "Reciprocal", "reciprocal");
+  add_float_function<SqrtFunction>(table, "Sqrt", "sqrt");
+  add_float_function<ExpFunction>(table, "Exp", "exp");
+  add_float_function<LogFunction>(table, "Log", "log");
+  add_float_function<SinFunction>(table, "Sin", "sin");
+  add_float_function<CosFunction>(table, "Cos", "cos");
+  table.add("Not", DType::kBool, {.name = "not", .run = run_unary<bool, NotFunction>});
+  for (DType dtype : kAllDTypes) table.add("Cast", dtype, {.name = "cast", .run = run_cast});
+}
+
+}  // namespace trainscope::cpu

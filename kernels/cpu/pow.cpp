@@ -1,0 +1,161 @@
+// Powers and their gradients, with fast paths for the exponents that models use.
+#include <cmath>
+
+#include "kernels/cpu/dispatch.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/pointwise.h"
+
+namespace trainscope::cpu {
+namespace {
+
+constexpr std::int64_t kPowGrain = 2048;  // std::pow takes tens of nanoseconds
+
+// y[i] = f(x[i])
+template <class T, class F>
+void map(const RunArgs& run, const T* x, std::int64_t grain, F f) {
+  T* y = run.outputs[0].as<T>();
+  parallel_for(run.threads, run.outputs[0].elements(), grain,
+               [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+                 for (std::int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
+               });
+}
+
+// z[i] = f(x[i], y[i])
+template <class T, class F>
+void map_pairs(const RunArgs& run, const T* x, const T* y, std::int64_t grain, F f) {
+  T* z = run.outputs[0].as<T>();
+  parallel_for(run.threads, run.outputs[0].elements(), grain,
+               [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+                 for (std::int64_t i = begin; i < end; ++i) z[i] = f(x[i], y[i]);
+               });
+}
+
+// z = f(a, b, c) with broadcasting; c may be of another type.
+template <class T, class C, class F>
+void map_broadcast(const RunArgs& run, const C* c, F f) {
+  const auto& loop = *static_cast<const StridedLoop*>(run.state);
+  const T* a = run.inputs[0].as<const T>();
+  const T* b = run.inputs[1].as<const T>();
+  T* z = run.outputs[0].as<T>();
+  const std::int64_t step_a = loop.row_stride(1);
+  const std::int64_t step_b = loop.row_stride(2);
+  const std::int64_t step_c = loop.row_stride(3);
+  parallel_for(run.threads, loop.elements, kPowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for_each_row(loop, begin, end, [&](const Offsets& at, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        z[at[0] + i] = f(a[at[1] + i * step_a], b[at[2] + i * step_b], c[at[3] + i * step_c]);
+      }
+    });
+  });
+}
+
+// The exponent tensor's only element as T.
+template <class T>
+T single_exponent(const TensorView& exponent) {
+  T value{};
+  with_dtype(exponent.type.dtype, [&](auto* type) {
+    value = static_cast<T>(*exponent.as<const Pointee<decltype(type)>>());
+  });
+  return value;
+}
+
+template <class T>
+void pow_by_single(const RunArgs& run, T e) {
+  const T* x = run.inputs[0].as<const T>();
+  if (e == T(1)) return map(run, x, kElementGrain, [](T v) { return v; });
+  if (e == T(2)) return map(run, x, kElementGrain, [](T v) { return v * v; });
+  if (e == T(3)) return map(run, x, kElementGrain, [](T v) { return v * v * v; });
+  if (e == T(0.5)) return map(run, x, kElementGrain, [](T v) { return std::sqrt(v); });
+  map(run, x, kPowGrain, [e](T v) { return std::pow(v, e); });
+}
+
+// The exponent may be of any numeric dtype, so that the loop converts it.
+template <class T, class E>
+void pow_broadcast(const RunArgs& run) {
+  const auto& loop = *static_cast<const StridedLoop*>(run.state);
+  const T* x = run.inputs[0].as<const T>();
+  const E* exponent = run.inputs[1].as<const E>();
+  T* y = run.outputs[0].as<T>();
+  const std::int64_t step_x = loop.row_stride(1);
+  const std::int64_t step_e = loop.row_stride(2);
+  parallel_for(run.threads, loop.elements, kPowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for_each_row(loop, begin, end, [&](const Offsets& at, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        y[at[0] + i] =
+            std::pow(x[at[1] + i * step_x], static_cast<T>(exponent[at[2] + i * step_e]));
+      }
+    });
+  });
+}
+
+template <class T>
+void run_pow(const RunArgs& run) {
+  const TensorView& exponent = run.inputs[1];
+  if (exponent.elements() == 1) return pow_by_single<T>(run, single_exponent<T>(exponent));
+  with_dtype(exponent.type.dtype,
+             [&](auto* type) { pow_broadcast<T, Pointee<decltype(type)>>(run); });
+}
+
+template <class T>
+T pow_slope(T x, T e) {
+  return e == T(0) ? T(0) : e * std::pow(x, e - T(1));
+}
+
+template <class T>
+void pow_grad_by_single(const RunArgs& run, T e) {
+  const T* dy = run.inputs[0].as<const T>();
+  const T* x = run.inputs[1].as<const T>();
+  if (e == T(2)) {
+    return map_pairs(run, dy, x, kElementGrain, [](T d, T v) { return d * (T(2) * v); });
+  }
+  if (e == T(3)) {
+    return map_pairs(run, dy, x, kElementGrain, [](T d, T v) { return d * (T(3) * (v * v)); });
+  }
+  if (e == T(0.5)) {
+    return map_pairs(run, dy, x, kElementGrain,
+                     [](T d, T v) { return d * (T(0.5) / std::sqrt(v)); });
+  }
+  map_pairs(run, dy, x, kPowGrain, [e](T d, T v) { return d * pow_slope(v, e); });
+}
+
+// Inputs dy, base, exponent.
+template <class T>
+void run_pow_grad(const RunArgs& run) {
+  const TensorView& exponent = run.inputs[2];
+  if (exponent.elements() == 1 && run.inputs[1].elements() == run.outputs[0].elements()) {
+    return pow_grad_by_single<T>(run, single_exponent<T>(exponent));
+  }
+  with_dtype(exponent.type.dtype, [&](auto* type) {
+    using E = Pointee<decltype(type)>;
+    map_broadcast<T>(run, exponent.as<const E>(),
+                     [](T d, T v, E e) { return d * pow_slope(v, static_cast<T>(e)); });
+  });
+}
+
+// Inputs dy, base, result.
+template <class T>
+void run_pow_exponent_grad(const RunArgs& run) {
+  map_broadcast<T>(run, run.inputs[2].as<const T>(),
+                   [](T d, T v, T y) { return v > T(0) ? d * (y * std::log(v)) : T(0); });
+}
+
+template <class T>
+void add_pow_for(KernelTable& table) {
+  table.add("Pow", kDTypeOf<T>, {.name = "pow", .prepare = prepare_broadcast, .run = run_pow<T>});
+  table.add("PowGrad", kDTypeOf<T>,
+            {.name = "pow_grad", .prepare = prepare_broadcast, .run = run_pow_grad<T>});
+  table.add(
+      "PowExponentGrad", kDTypeOf<T>,
+      {.name = "pow_exponent_grad", .prepare = prepare_broadcast, .run = run_pow_exponent_grad<T>});
+}
+
+}  // namespace
+
+void add_pow(KernelTable& table) {
+  add_pow_for<float>(table);
+  add_pow_for<double>(table);
+}
+
+}  // namespace trainscope::cpu

@@ -1,0 +1,10 @@
+// Softmax kernels.
+#pragma once
+
+#include "kernels/api/kernel.h"
+
+namespace trainscope::cpu {
+
+void add_softmax(KernelTable& table);
+
+}  // namespace trainscope::cpu

@@ -1,0 +1,187 @@
+// Convolution kernels against literals, each other and the definition of the adjoint.
+#include "kernels/cpu/conv.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/cpu/kernel_runner.h"
+
+namespace trainscope::cpu {
+namespace {
+
+KernelTable conv_table() {
+  KernelTable table;
+  add_conv(table);
+  return table;
+}
+
+struct Sweep {
+  const char* name;
+  Shape x, w, y;
+  ConvParams params;
+};
+
+WindowParams window_2d(std::int64_t kernel, std::int64_t stride, std::int64_t pad,
+                       std::int64_t dilation = 1) {
+  return {.rank = 2,
+          .kernel = {kernel, kernel, 1},
+          .stride = {stride, stride, 1},
+          .dilation = {dilation, dilation, 1},
+          .pad_begin = {pad, pad, 0},
+          .pad_end = {pad, pad, 0}};
+}
+
+const std::vector<Sweep> kSweep = {
+    {"lenet", {4, 1, 28, 28}, {6, 1, 5, 5}, {4, 6, 24, 24}, {window_2d(5, 1, 0)}},
+    {"resnet", {2, 16, 14, 14}, {32, 16, 3, 3}, {2, 32, 14, 14}, {window_2d(3, 1, 1)}},
+    {"stride", {2, 16, 15, 15}, {24, 16, 3, 3}, {2, 24, 8, 8}, {window_2d(3, 2, 1)}},
+    {"pointwise", {2, 16, 9, 9}, {20, 16, 1, 1}, {2, 20, 9, 9}, {window_2d(1, 1, 0)}},
+    {"strided pointwise", {2, 16, 9, 9}, {20, 16, 1, 1}, {2, 20, 5, 5}, {window_2d(1, 2, 0)}},
+    {"groups", {2, 12, 8, 8}, {18, 4, 3, 3}, {2, 18, 8, 8}, {window_2d(3, 1, 1), 3}},
+    {"depthwise", {2, 16, 8, 8}, {16, 1, 3, 3}, {2, 16, 8, 8}, {window_2d(3, 1, 1), 16}},
+    {"dilation", {1, 3, 12, 12}, {5, 3, 3, 3}, {1, 5, 8, 8}, {window_2d(3, 1, 0, 2)}},
+    {"uneven padding",
+     {1, 3, 6, 7},
+     {5, 3, 3, 2},
+     {1, 5, 6, 9},
+     {{.rank = 2, .kernel = {3, 2, 1}, .pad_begin = {0, 1, 0}, .pad_end = {2, 2, 0}}}},
+    {"one dimension",
+     {2, 3, 20},
+     {4, 3, 5},
+     {2, 4, 9},
+     {{.rank = 1, .kernel = {5, 1, 1}, .stride = {2, 1, 1}, .pad_begin = {1}, .pad_end = {0}}}},
+    {"three dimensions",
+     {1, 2, 5, 6, 7},
+     {3, 2, 2, 3, 2},
+     {1, 3, 4, 6, 3},
+     {{.rank = 3,
+       .kernel = {2, 3, 2},
+       .stride = {1, 1, 2},
+       .pad_begin = {0, 1, 0},
+       .pad_end = {0, 1, 0}}}},
+};
+
+template <typename T>
+KernelCase<T> forward_case(const Sweep& sweep, int threads) {
+  return {.params = sweep.params,
+          .inputs = {Host<T>::random(sweep.x, 1), Host<T>::random(sweep.w, 2),
+                     Host<T>::random({sweep.w[0]}, 3)},
+          .outputs = {sweep.y},
+          .threads = threads};
+}
+template <typename T>
+KernelCase<T> grad_input_case(const Sweep& sweep, int threads) {
+  return {.params = sweep.params,
+          .inputs = {Host<T>::random(sweep.y, 4), Host<T>::random(sweep.w, 2)},
+          .outputs = {sweep.x},
+          .threads = threads};
+}
+template <typename T>
+KernelCase<T> grad_weight_case(const Sweep& sweep, int threads) {
+  return {.params = sweep.params,
+          .inputs = {Host<T>::random(sweep.x, 1), Host<T>::random(sweep.y, 4)},
+          .outputs = {sweep.w},
+          .threads = threads};
+}
+
+// f32 kernels against the f64 one; the same bits twice.
+void check_against_f64(const char* op, const KernelCase<double>& exact,
+                       const KernelCase<float>& approximate) {
+  const KernelTable table = conv_table();
+  KernelRun<double> reference(table, op, "own", exact);
+  const auto expected = reference.run();
+  for (const char* kernel : {"own", "onednn", "pointwise"}) {
+    CAPTURE(kernel);
+    KernelRun<float> run(table, op, kernel, approximate);
+    if (!run.supported()) continue;
+    const auto result = run.run();
+    CHECK(relative_error(result[0], expected[0]) < 2e-6);
+    CHECK(same_bits(run.run(), result));
+  }
+}
+
+TEST_CASE("conv: f32 kernels agree with f64 in every geometry") {
+  for (const Sweep& sweep : kSweep) {
+    for (int threads : {1, 2}) {
+      CAPTURE(sweep.name);
+      check_against_f64("Conv", forward_case<double>(sweep, 1),
+                        forward_case<float>(sweep, threads));
+      check_against_f64("ConvGradInput", grad_input_case<double>(sweep, 1),
+                        grad_input_case<float>(sweep, threads));
+      check_against_f64("ConvGradWeight", grad_weight_case<double>(sweep, 1),
+                        grad_weight_case<float>(sweep, threads));
+    }
+  }
+}
+
+TEST_CASE("conv: windows of one element are matrix products") {
+  const KernelTable table = conv_table();
+  const auto takes = [&](const Sweep& sweep) {
+    return KernelRun<float>(table, "Conv", "pointwise", forward_case<float>(sweep, 1)).supported();
+  };
+  for (const Sweep& sweep : kSweep) CHECK(takes(sweep) == (sweep.name == std::string("pointwise")));
+}
+
+TEST_CASE("conv: oneDNN takes the usual geometries") {
+  const KernelTable table = conv_table();
+  for (const Sweep& sweep : {kSweep[0], kSweep[1], kSweep[2], kSweep[4], kSweep[6]}) {
+    CAPTURE(sweep.name);
+    CHECK(KernelRun<float>(table, "Conv", "onednn", forward_case<float>(sweep, 1)).supported());
+    CHECK(KernelRun<float>(table, "ConvGradInput", "onednn", grad_input_case<float>(sweep, 1))
+              .supported());
+    CHECK(KernelRun<float>(table, "ConvGradWeight", "onednn", grad_weight_case<float>(sweep, 1))
+              .supported());
+  }
+}
+
+double inner_product(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+TEST_CASE("conv: the gradients are the adjoints of the convolution") {
+  const KernelTable table = conv_table();
+  for (const Sweep& sweep : kSweep) {
+    CAPTURE(sweep.name);
+    KernelCase<double> forward = forward_case<double>(sweep, 1);
+    forward.inputs.pop_back();
+    const std::vector<double> x = forward.inputs[0].values;
+    const std::vector<double> w = forward.inputs[1].values;
+    KernelCase<double> by_input = grad_input_case<double>(sweep, 1);
+    const std::vector<double> dy = by_input.inputs[0].values;
+    KernelRun<double> y(table, "Conv", "own", forward);
+    KernelRun<double> dx(table, "ConvGradInput", "own", by_input);
+    KernelRun<double> dw(table, "ConvGradWeight", "own", grad_weight_case<double>(sweep, 1));
+    const double along_y = inner_product(y.run()[0], dy);
+    CHECK(inner_product(dx.run()[0], x) == doctest::Approx(along_y).epsilon(1e-12));
+    CHECK(inner_product(dw.run()[0], w) == doctest::Approx(along_y).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("conv: a window over the corner counts padding as zeros") {
+  const KernelTable table = conv_table();
+  KernelRun<double> run(table, "Conv", "own",
+                        {.params = ConvParams{window_2d(2, 1, 1)},
+                         .inputs = {{.shape = {1, 1, 2, 2}, .values = {1, 2, 3, 4}},
+                                    {.shape = {1, 1, 2, 2}, .values = {1, 10, 100, 1000}},
+                                    {.shape = {1}, .values = {0.5}}},
+                         .outputs = {{1, 1, 3, 3}}});
+  CHECK(run.run()[0] ==
+        std::vector<double>{1000.5, 2100.5, 200.5, 3010.5, 4321.5, 402.5, 30.5, 43.5, 4.5});
+}
+
+TEST_CASE("conv: an empty batch writes nothing, its weight gradient is zero") {
+  const KernelTable table = conv_table();
+  const Sweep empty{"empty", {0, 2, 5, 5}, {3, 2, 3, 3}, {0, 3, 3, 3}, {window_2d(3, 1, 0)}};
+  KernelRun<float> forward(table, "Conv", "own", forward_case<float>(empty, 2));
+  CHECK(forward.run()[0].empty());
+  KernelRun<float> weight(table, "ConvGradWeight", "own", grad_weight_case<float>(empty, 2));
+  CHECK(weight.run()[0] == std::vector<float>(54, 0.0F));
+  CHECK(!KernelRun<float>(table, "Conv", "onednn", forward_case<float>(empty, 2)).supported());
+}
+
+}  // namespace
+}  // namespace trainscope::cpu
