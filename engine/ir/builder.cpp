@@ -175,7 +175,7 @@ ValueId Builder::state(std::string_view name, TensorType type, SharedTensor init
   return graph_.add_value(std::move(value));
 }
 
-ValueId Builder::sum_to(ValueId v, const Shape& target) {
+ValueId Builder::sum_to(ValueId v, Shape target) {
   const Shape from = shape(v);
   if (from == target) return v;
   Ints axes;
@@ -187,7 +187,7 @@ ValueId Builder::sum_to(ValueId v, const Shape& target) {
   return reshape(v, target);
 }
 
-ValueId Builder::reshape(ValueId v, const Shape& target) {
+ValueId Builder::reshape(ValueId v, Shape target) {
   if (shape(v) == target) return v;
   return (*this)("Reshape", {v, ints(Ints(target.span().begin(), target.span().end()))},
                  {{"allowzero", std::int64_t{1}}});

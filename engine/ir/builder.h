@@ -48,10 +48,10 @@ class Builder {
   ValueId input(std::string_view name, TensorType type);
   ValueId state(std::string_view name, TensorType type, SharedTensor initial);
 
-  // The sum of `v` over the axes along which `shape` was broadcast to v's shape; v itself when the
+  // The sum of `v` over the axes along which `target` was broadcast to v's shape; v itself when the
   // shapes are equal. The gradient of every broadcasting op goes through this.
-  ValueId sum_to(ValueId v, const Shape& shape);
-  ValueId reshape(ValueId v, const Shape& shape);  // v itself when the shape is the same
+  ValueId sum_to(ValueId v, Shape target);
+  ValueId reshape(ValueId v, Shape target);  // v itself when the shape is the same
 
   const TensorType& type(ValueId v) const { return graph_.value(v).type; }
   const Shape& shape(ValueId v) const { return graph_.value(v).type.shape; }

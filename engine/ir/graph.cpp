@@ -103,11 +103,10 @@ NodeId Graph::add_node(Node node, const std::vector<Value>& output_values, NodeI
     output.producer_output = static_cast<int>(i);
     node.outputs.push_back(add_value(std::move(output)));
   }
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] == kNoValue) continue;
-    value(node.inputs[i]).uses.push_back({id, static_cast<int>(i)});
-  }
+  const std::size_t inputs_of_node = node.inputs.size();
+  node.use_slots.assign(inputs_of_node, 0);
   nodes_.push_back(std::move(node));
+  for (std::size_t i = 0; i < inputs_of_node; ++i) add_use(id, i);
   link(id, before);
   ++live_nodes_;
   return id;
@@ -121,12 +120,31 @@ void Graph::link(NodeId id, NodeId before) {
   (before == kNoNode ? last_ : node(before).previous) = id;
 }
 
+void Graph::add_use(NodeId id, std::size_t input) {
+  Node& n = node(id);
+  if (n.inputs[input] == kNoValue) return;
+  std::vector<Use>& uses = value(n.inputs[input]).uses;
+  n.use_slots[input] = uses.size();
+  uses.push_back({id, static_cast<int>(input)});
+}
+
+// The last use takes the free place: a value may have 100,000 readers.
+void Graph::remove_use(NodeId id, std::size_t input) {
+  const Node& n = node(id);
+  if (n.inputs[input] == kNoValue) return;
+  std::vector<Use>& uses = value(n.inputs[input]).uses;
+  const std::size_t slot = n.use_slots[input];
+  uses[slot] = uses.back();
+  node(uses[slot].node).use_slots[static_cast<std::size_t>(uses[slot].input)] = slot;
+  uses.pop_back();
+}
+
 void Graph::set_input(NodeId id, int input, ValueId new_value) {
-  ValueId& slot = node(id).inputs[static_cast<std::size_t>(input)];
-  if (slot == new_value) return;
-  if (slot != kNoValue) std::erase(value(slot).uses, Use{id, input});
-  slot = new_value;
-  if (new_value != kNoValue) value(new_value).uses.push_back({id, input});
+  const auto i = static_cast<std::size_t>(input);
+  if (node(id).inputs[i] == new_value) return;
+  remove_use(id, i);
+  node(id).inputs[i] = new_value;
+  add_use(id, i);
 }
 
 void Graph::erase_node(NodeId id) {

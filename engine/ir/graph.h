@@ -48,15 +48,16 @@ struct Value {
   SharedTensor data;
   NodeId producer = kNoNode;
   int producer_output = 0;
-  std::vector<Use> uses;  // of live nodes; graph outputs and updates are not in here
+  std::vector<Use> uses;  // of live nodes, in any order; graph outputs and updates are not in here
   bool erased = false;
 };
 
 struct Node {
   const OpDef* op = nullptr;
   std::string name;
-  std::vector<ValueId> inputs;   // kNoValue: optional input left out
-  std::vector<ValueId> outputs;  // kNoValue: optional output left out
+  std::vector<ValueId> inputs;         // kNoValue: optional input left out
+  std::vector<ValueId> outputs;        // kNoValue: optional output left out
+  std::vector<std::size_t> use_slots;  // by input: where it is in its value's uses; Graph's own
   Attributes attributes;
   Phase phase = Phase::kForward;
   Provenance provenance;
@@ -131,6 +132,8 @@ class Graph {
   static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
   static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
   void link(NodeId id, NodeId before);
+  void add_use(NodeId id, std::size_t input);
+  void remove_use(NodeId id, std::size_t input);
 
   std::vector<Value> values_;
   std::vector<Node> nodes_;

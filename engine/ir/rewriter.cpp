@@ -53,12 +53,22 @@ void Rewriter::replace(ValueId old_value, ValueId new_value) {
   NodeId from = graph_.value(old_value).producer;
   NodeId to = graph_.value(new_value).producer;
   if (from != kNoNode && to != kNoNode) {
-    merge_sources(graph_.node(to).provenance, graph_.node(from).provenance);
+    merge_sources(to, from);
   }
   if (!named) return;
   std::string name = graph_.value(old_value).name;
   graph_.rename(old_value, graph_.unique_name(name + "/replaced"));
   graph_.rename(new_value, std::move(name));
+}
+
+// The union of both source lists, keeping the order of first appearance.
+void Rewriter::merge_sources(NodeId into, NodeId from) {
+  std::vector<std::string>& sources = graph_.node(into).provenance.sources;
+  auto [known, fresh] = known_sources_.try_emplace(into);
+  if (fresh) known->second.insert(sources.begin(), sources.end());
+  for (const std::string& source : graph_.node(from).provenance.sources) {
+    if (known->second.insert(source).second) sources.push_back(source);
+  }
 }
 
 void Rewriter::replace_node(NodeId node, const std::vector<ValueId>& new_outputs) {

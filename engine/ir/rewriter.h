@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/ir/builder.h"
@@ -38,10 +40,14 @@ class Rewriter {
   const OpTable& ops() const { return builder_.ops(); }
 
  private:
+  void merge_sources(NodeId into, NodeId from);
+
   Graph& graph_;
   Builder builder_;
   std::string pass_;
   bool changed_ = false;
+  // Sources of the nodes that took over others': one may take over 100,000.
+  std::unordered_map<NodeId, std::unordered_set<std::string>> known_sources_;
 };
 
 }  // namespace trainscope

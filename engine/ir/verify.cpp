@@ -81,7 +81,11 @@ class Verifier {
     without_outputs.outputs = {};
     try {
       std::vector<TensorType> types = node.op->shape(without_outputs);
-      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (types.size() < node.outputs.size()) {
+        complain("node '{}': {} outputs, the op gives {}", node.name, node.outputs.size(),
+                 types.size());
+      }
+      for (std::size_t i = 0; i < std::min(types.size(), node.outputs.size()); ++i) {
         if (node.outputs[i] == kNoValue || graph_.value(node.outputs[i]).type == types[i]) continue;
         complain("value '{}': type {}, the op gives {}", graph_.value(node.outputs[i]).name,
                  type_text(graph_.value(node.outputs[i]).type), type_text(types[i]));

@@ -38,11 +38,12 @@ ValueId scored_output(const Graph& graph, const LossOptions& loss) {
 
 bool by_class(LossKind kind) { return kind == LossKind::kCrossEntropy || kind == LossKind::kNll; }
 
-TensorType labels_type(const TensorType& output, const LossOptions& loss) {
+TensorType labels_type(const Value& scored, const LossOptions& loss) {
+  const TensorType& output = scored.type;
   if (!by_class(loss.kind)) return output;
   require(output.shape.rank >= 2, ErrorCode::kUsage,
           "{} needs an output of shape [N, ..., classes], '{}' is {}", name_of(loss.kind),
-          printable(loss.output), type_text(output));
+          printable(scored.name), type_text(output));
   int axis = normalized_axis(loss.class_axis, output.shape.rank);
   TensorType type{.dtype = DType::kI64, .shape = {}};
   for (int a = 0; a < output.shape.rank; ++a) {
@@ -83,7 +84,7 @@ bool attach_loss(Graph& graph, PassContext& context) {
       printable(loss.labels));
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   Builder& b = rewriter.at_end(Phase::kForward);
-  ValueId labels = b.input(loss.labels, labels_type(type, loss));
+  ValueId labels = b.input(loss.labels, labels_type(graph.value(output), loss));
   graph.loss = attach(b, output, labels, loss);
   return true;
 }

@@ -11,8 +11,8 @@
 namespace trainscope {
 
 struct PassOptions {
-  std::vector<std::string> disabled;  // names of passes to leave out
-  std::string stop_after;             // name of the last pass to run; empty: run all
+  std::vector<std::string> disabled = {};  // names of passes to leave out
+  std::string stop_after = {};             // name of the last pass to run; empty: run all
 };
 
 // Runs the passes in order on the graph. Names in the options that no pass has are kUsage errors

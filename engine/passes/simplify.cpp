@@ -95,9 +95,9 @@ bool merge_reshapes(Rewriter& rewriter, NodeId id) {
     return false;
   ValueId source = graph.node(from).inputs[0];
   const Shape shape = graph.value(node.outputs[0]).type.shape;
-  Builder& b = rewriter.before(id);
-  ValueId merged = b.reshape(source, shape);
-  if (!rewriter.can_replace(graph.node(id).outputs[0], merged)) return false;
+  const bool undone = graph.value(source).type.shape == shape;
+  if (undone && !rewriter.can_replace(node.outputs[0], source)) return false;
+  ValueId merged = undone ? source : rewriter.before(id).reshape(source, shape);
   rewriter.replace_node(id, {merged});
   return true;
 }

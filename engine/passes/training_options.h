@@ -13,7 +13,7 @@ std::string_view name_of(LossKind kind);
 // `--loss KIND:output=logits,labels=labels,...`
 struct LossOptions {
   LossKind kind = LossKind::kCrossEntropy;
-  std::string output;             // empty: the graph's first output
+  std::string output = {};        // empty: the graph's first output
   std::string labels = "labels";  // name of the new graph input
   std::int64_t class_axis = -1;
   std::int64_t ignore_index = -100;
@@ -40,7 +40,7 @@ struct OptimizerOptions {
   double weight_decay = 0.0;
   bool decay_matrices_only = false;  // no decay for parameters of fewer than two dimensions
   double clip_norm = 0.0;            // 0: no clipping by the global norm
-  std::vector<ParameterGroup> groups;
+  std::vector<ParameterGroup> groups = {};
 };
 
 enum class GraphMode : std::uint8_t {
@@ -52,12 +52,13 @@ enum class GraphMode : std::uint8_t {
 
 struct TrainingOptions {
   GraphMode mode = GraphMode::kTrain;
-  LossOptions loss;
-  OptimizerOptions optimizer;
+  LossOptions loss = {};
+  OptimizerOptions optimizer = {};
   std::int64_t micro_batches = 1;  // gradients of so many batches are averaged before an update
   std::uint64_t seed = 0;          // of dropout
-  std::vector<std::string> gradient_of;  // values other than parameters whose gradient is wanted
-  bool keep_gradients = false;           // parameters' gradients stay readable after the step
+  std::vector<std::string> gradient_of =
+      {};                       // values other than parameters whose gradient is wanted
+  bool keep_gradients = false;  // parameters' gradients stay readable after the step
 };
 
 }  // namespace trainscope
