@@ -1,0 +1,115 @@
+// ONNX files in: parse, validate, and turn into a Graph.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/tensor.h"
+#include "engine/ir/attributes.h"
+#include "engine/ir/builder.h"
+#include "engine/ir/graph.h"
+#include "engine/ir/op_def.h"
+
+namespace trainscope {
+
+// A dimension of a model input or output: a number, a symbol that --batch, --seq or --shape binds,
+// or neither.
+struct ModelDim {
+  std::optional<std::int64_t> size;
+  std::string symbol;
+};
+
+struct ModelTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::optional<std::vector<ModelDim>> dims;  // none: not even the rank is known
+};
+
+struct ModelInitializer {
+  std::string name;
+  TensorType type;
+};
+
+// A parsed model whose every name, type, size and edge has been checked. Elements of initializers
+// are held once and shared by all graphs made from it; external data is read when first asked for.
+class OnnxModel {
+ public:
+  // kIo when the file cannot be read, kBadInput (naming file, node, tensor) when it breaks a rule.
+  static OnnxModel read(const std::filesystem::path& path);
+  // `folder` is where external data lies; without one external data is refused.
+  static OnnxModel from_bytes(std::span<const std::byte> bytes,
+                              const std::filesystem::path& folder = {});
+  // ONNX's text format: for tests.
+  static OnnxModel parse_text(const std::string& text);
+
+  OnnxModel(OnnxModel&&) noexcept;
+  OnnxModel& operator=(OnnxModel&&) noexcept;
+  ~OnnxModel();
+
+  const std::filesystem::path& path() const;  // empty unless read from a file
+  std::string name() const;                   // of the graph
+  std::string producer() const;               // "pytorch 1.13.1"
+  std::int64_t ir_version() const;
+  int opset() const;  // of the default domain; 0 when the model imports only others
+  const std::vector<ModelTensor>& inputs() const;  // without those that are initializers
+  const std::vector<ModelTensor>& outputs() const;
+  const std::vector<ModelInitializer>& initializers() const;
+  std::size_t node_count() const;
+  // By op name, with its domain before it if that is not ONNX's.
+  std::map<std::string, std::size_t> op_counts() const;
+  std::uint64_t hash() const;  // of the model file's bytes; external data is not in it
+  bool is_stage() const;       // written by write_onnx: kinds, phases and updates are in the file
+
+  // The elements of an initializer; fails with kBadInput when there is none of that name.
+  SharedTensor initializer(std::string_view name) const;
+
+  struct Impl;
+  const Impl& impl() const { return *impl_; }  // for the other files of engine/onnx
+
+ private:
+  explicit OnnxModel(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+struct ImportOptions {
+  // Sizes of symbolic dimensions, and whole shapes by input name (they bind its symbols too).
+  std::map<std::string, std::int64_t> dims = {};
+  std::map<std::string, Ints> shapes = {};
+  // kF64: all float inputs, initializers, constants and casts to float become f64 (the oracle).
+  DType float_type = DType::kF32;
+  // Name patterns over initializers. Trainable is every float initializer, or with `trainable`
+  // only those that match; `frozen` wins. Running statistics of BatchNormalization are states
+  // whatever the patterns say. A file written by write_onnx brings its own kinds.
+  std::vector<std::string> trainable = {};
+  std::vector<std::string> frozen = {};
+  // Computes values that are known before the run (shape arithmetic); null: none are.
+  const Evaluate* evaluate = nullptr;
+  // Values that become graph outputs besides the model's own.
+  std::vector<std::string> keep_values = {};
+};
+
+// The model as a graph of opset 17 ops with all shapes known. Fails with kBadInput listing every op
+// that is missing, with kUsage for a symbol without a size or a pattern that matches nothing.
+Graph to_graph(const OnnxModel& model, const OpTable& ops, const ImportOptions& options = {});
+
+// An op of the model that cannot be imported, with the nodes that need it.
+struct MissingOp {
+  std::string op;
+  std::string domain;
+  int opset = 0;
+  std::string why;                 // "no such op", "no conversion from opset 9 to 13"
+  std::vector<std::string> nodes;  // names in model order
+};
+
+// Empty when the model can be imported, as far as ops decide.
+std::vector<MissingOp> missing_ops(const OnnxModel& model, const OpTable& ops);
+
+}  // namespace trainscope

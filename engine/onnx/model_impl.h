@@ -1,0 +1,39 @@
+// What an OnnxModel holds; private to engine/onnx.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/onnx/import.h"
+#include "engine/onnx/proto.h"
+#include "engine/onnx/tensor_file.h"
+#include "engine/onnx/validate.h"
+
+namespace trainscope {
+
+struct OnnxModel::Impl {
+  std::filesystem::path path;
+  pb::ModelProto proto;  // validated; the elements of its initializers are in `tensors` instead
+  std::uint64_t hash = 0;
+  ModelFacts facts;
+  std::unordered_map<std::string_view, int> initializer_index;  // into proto and facts
+
+  // The model's own functions by domain and name.
+  std::map<std::pair<std::string_view, std::string_view>, const pb::FunctionProto*> functions;
+
+  // Elements of the initializer at an index; those in other files are read at the first call.
+  SharedTensor tensor(int index) const;
+  // A tensor inside a node's attribute may lie in another file too.
+  ExternalFiles& external_files() const { return files; }
+
+  mutable std::mutex mutex;  // over `tensors`
+  mutable std::vector<SharedTensor> tensors;
+  mutable ExternalFiles files;
+};
+
+}  // namespace trainscope

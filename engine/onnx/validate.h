@@ -1,0 +1,46 @@
+// Every rule that a model file must keep before the importer looks at it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/onnx/import.h"
+#include "engine/onnx/proto.h"
+#include "engine/onnx/tensor_file.h"
+
+namespace trainscope {
+
+// The newest versions whose meaning is known here.
+inline constexpr int kOldestIrVersion = 3;
+inline constexpr int kNewestIrVersion = 13;
+inline constexpr int kNewestOpset = 24;
+inline constexpr int kTrainscopeOpset = 1;
+
+// What validation learns on the way.
+struct ModelFacts {
+  std::map<std::string, int, std::less<>> opsets;  // by domain; ONNX's own is ""
+  std::vector<ModelTensor> inputs;                 // without those that are initializers
+  std::vector<ModelTensor> outputs;
+  std::vector<ModelInitializer> initializers;
+};
+
+// Fails with kBadInput at the first broken rule. Tensors are checked against their byte counts and
+// files, but not read. Nodes without a row or with subgraphs pass: missing_ops lists them.
+ModelFacts validate_model(const pb::ModelProto& model, ExternalFiles& files);
+
+// "node 'name' (Conv)", or "node 12 (Conv)" for a node without a name.
+std::string node_label(const pb::NodeProto& node, int index);
+// "ai.onnx" is another name of "".
+std::string_view plain_domain(std::string_view domain);
+// kBadInput unless the name is valid UTF-8 without control characters, 1 byte to 64 KiB long.
+void check_name(std::string_view name, std::string_view what);
+
+// Edges of a list of nodes: each name is produced once, and before it is read. `given` are the
+// names known before the first node.
+void check_edges(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes,
+                 const std::vector<std::string_view>& given,
+                 const std::vector<std::string_view>& results);
+
+}  // namespace trainscope
