@@ -1,0 +1,113 @@
+"""Runs programs and measures them fairly: the load of others, the machine, the commit, a report."""
+import datetime
+import json
+import os
+import platform
+import resource
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+OPENBLAS = Path("/usr/lib/x86_64-linux-gnu/openblas-openmp")
+ISA = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
+
+
+def cpu_flags():
+    with open("/proc/cpuinfo", encoding="ascii") as file:
+        line = next((line for line in file if line.startswith("flags")), "")
+    return set(line.split())
+
+
+def peer_environment(tier, threads):
+    """T0: PyTorch as installed. T1: with OpenBLAS on PyTorch's own threads, in its fastest form."""
+    if tier == "T0":
+        return {}
+    if not OPENBLAS.is_dir():
+        sys.exit(f"T1 needs libopenblas0-openmp ({OPENBLAS}): scripts/setup.sh bench")
+    # Debian's OpenBLAS does not know newer processors and would fall back to slower kernels.
+    core = "SKYLAKEX" if "avx512f" in cpu_flags() else "HASWELL"
+    return {"LD_LIBRARY_PATH": str(OPENBLAS), "OPENBLAS_CORETYPE": core,
+            "OMP_NUM_THREADS": str(threads)}
+
+
+def busy_seconds():
+    """CPU time of the whole machine, what a hypervisor took from it included."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(x) for x in file.readline().split()[1:9]]
+    idle_and_waiting = ticks[3] + ticks[4]
+    return (sum(ticks) - idle_and_waiting) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds():
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def run_once(command, environment):
+    """The JSON that the command prints last, with its wall time and the cores others used."""
+    busy, own, start = busy_seconds(), own_seconds(), time.monotonic()
+    done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE,
+                          text=True, check=False)
+    wall = time.monotonic() - start
+    if done.returncode != 0:
+        sys.exit(f"exit code {done.returncode}: {shlex.join(map(str, command))}")
+    result = json.loads(done.stdout.strip().splitlines()[-1])
+    foreign = max(0.0, (busy_seconds() - busy) - (own_seconds() - own)) / wall
+    return {**result, "wall_s": round(wall, 2), "foreign_cores": round(foreign, 3)}
+
+
+def until_quiet(run, load_limit, tries=10):
+    """run(), which ends in run_once, until others used at most `load_limit` cores meanwhile."""
+    for attempt in range(tries):
+        result = run()
+        if result["foreign_cores"] <= load_limit:
+            return {**result, "rejected_runs": attempt}
+        print(f"  rejected: others used {result['foreign_cores']} cores", file=sys.stderr)
+        time.sleep(5)
+    sys.exit(f"the machine is not quiet: {tries} runs in turn had more than {load_limit} cores of "
+             "other load")
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="ascii") as file:
+        name = next((line.split(":")[1].strip() for line in file if line.startswith("model name")),
+                    platform.machine())
+    flags = cpu_flags()
+    return {"cpu": name, "cores": len(os.sched_getaffinity(0)),
+            "isa": [flag for flag in ISA if flag in flags], "system": platform.release()}
+
+
+def commit():
+    """Of the sources; "+changes" when they differ from it."""
+    def git(*words):
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True,
+                              check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+    changed = git("status", "--porcelain", "--untracked-files=no")
+    return (git("rev-parse", "--short=12", "HEAD") or "unknown") + ("+changes" if changed else "")
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def write_report(name, title, body, facts, folder=RESULTS):
+    """bench/results/DATE-NAME.md for people and .json with every run."""
+    about = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
+             "command": shlex.join(["python3", *sys.argv])}
+    where = about["machine"]
+    head = (f"# {title}\n\n{about['date']}, commit {about['commit']}, {where['cpu']}, "
+            f"{where['cores']} cores, {' '.join(where['isa'])}\n\n    {about['command']}\n\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{about['date']}-{name}"
+    path.with_suffix(".md").write_text(head + body, encoding="utf-8")
+    path.with_suffix(".json").write_text(json.dumps({**about, **facts}, indent=1) + "\n",
+                                         encoding="utf-8")
+    print(head + body)
+    print(f"written: {path}.md and .json")

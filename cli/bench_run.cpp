@@ -1,0 +1,167 @@
+// Builds a workload's model in memory, compiles it, runs and times its steps.
+#include "cli/bench_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <string_view>
+
+#include "engine/core/error.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::int64_t kWarmUpSteps = 3;
+constexpr const char* kLabels = "labels";
+
+OnnxModel workload_model(const BenchWorkload& workload, const BenchOptions& options) {
+  ModelArguments arguments = workload.arguments;
+  if (options.sequence > 0) arguments.insert_or_assign("context", options.sequence);
+  const std::string bytes = onnx_bytes(build_model(workload.model, arguments, options.seed));
+  return OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
+}
+
+CompileOptions compile_options(const BenchWorkload& workload, const BenchOptions& options) {
+  CompileOptions compile;
+  compile.import.dims["batch"] = options.batch;
+  if (options.sequence > 0) compile.import.dims["sequence"] = options.sequence;
+  compile.training.mode = GraphMode::kTrain;
+  compile.training.loss = {.kind = LossKind::kCrossEntropy, .output = "logits", .labels = kLabels};
+  compile.training.optimizer = workload.optimizer;
+  compile.training.seed = options.seed;
+  compile.lower.threads = options.threads;
+  return compile;
+}
+
+// The same batch again and again.
+class OneBatch final : public BatchSource {
+ public:
+  explicit OneBatch(Batch batch) : batch_(std::move(batch)) {}
+  const Batch* next() override { return &batch_; }
+
+ private:
+  Batch batch_;
+};
+
+// Floats are normal, integers are below `classes`.
+Tensor synthetic(const TensorType& type, std::int64_t classes, std::uint64_t seed,
+                 std::uint64_t stream) {
+  Tensor tensor(type);
+  std::uint64_t index = 0;
+  if (type.dtype == DType::kI64) {
+    const auto bound = static_cast<std::uint64_t>(classes);
+    for (std::int64_t& element : tensor.values<std::int64_t>()) {
+      element = static_cast<std::int64_t>(random_below(seed, stream, index++, bound));
+    }
+    return tensor;
+  }
+  CHECK_INVARIANT(type.dtype == DType::kF32);
+  for (float& element : tensor.values<float>()) {
+    element = static_cast<float>(random_normal(seed, stream, index++));
+  }
+  return tensor;
+}
+
+// The model's inputs and the labels.
+Batch synthetic_batch(const Compiled& compiled, const BenchOptions& options) {
+  const Graph& imported = compiled.stages.front().graph;
+  const Shape& logits = imported.value(imported.outputs.front()).type.shape;
+  const std::int64_t classes = logits[logits.rank - 1];
+  Batch batch;
+  std::uint64_t field = 0;
+  const auto add = [&](const Value& value) {
+    batch.tensors.emplace_back(
+        value.name, synthetic(value.type, classes, options.seed, kSyntheticStreams + field++));
+  };
+  for (ValueId input : imported.inputs) add(imported.value(input));
+  const Graph& final = compiled.program.graph;
+  add(final.value(final.find(kLabels)));
+  batch.examples = options.batch;
+  return batch;
+}
+
+void check_sizes(const BenchWorkload& workload, const BenchOptions& options) {
+  CHECK_INVARIANT(options.batch >= 1 && options.steps >= 1);
+  require((workload.sequence > 0) == (options.sequence > 0), ErrorCode::kUsage,
+          "--seq does not suit {}: its examples are no sequences", workload.name);
+}
+
+std::int64_t elements_of(const Graph& graph, ValueKind kind) {
+  std::int64_t sum = 0;
+  for (ValueId id : graph.values_of(kind)) sum += graph.value(id).type.elements();
+  return sum;
+}
+
+// Terms of each sum of a product; 0 for other ops.
+std::int64_t product_terms(const Graph& graph, const Node& node) {
+  if (node.op->domain != kOnnxDomain || node.inputs.empty()) return 0;
+  const Shape& a = graph.value(node.inputs.front()).type.shape;
+  if (node.op->name == "MatMul") return a[a.rank - 1];
+  if (node.op->name == "Gemm") return a[node.attributes.integer("transA", 0) != 0 ? 0 : 1];
+  return 0;
+}
+
+}  // namespace
+
+std::int64_t training_flops(const Graph& forward) {
+  std::vector<bool> wants_gradient(forward.value_capacity(), false);
+  for (ValueId id : forward.values_of(ValueKind::kParameter)) {
+    wants_gradient[static_cast<std::size_t>(id)] = true;
+  }
+  const auto wanting = [&](std::span<const ValueId> inputs) {
+    return std::ranges::count_if(inputs, [&](ValueId input) {
+      return input != kNoValue && wants_gradient[static_cast<std::size_t>(input)];
+    });
+  };
+  std::int64_t flops = 0;
+  for (NodeId id : forward.order()) {
+    const Node& node = forward.node(id);
+    const bool wanted = wanting(node.inputs) > 0;
+    for (ValueId output : node.outputs) {
+      if (output != kNoValue) wants_gradient[static_cast<std::size_t>(output)] = wanted;
+    }
+    const std::int64_t terms = product_terms(forward, node);
+    if (terms == 0) continue;
+    // The third input of Gemm is no factor.
+    const std::int64_t products = 1 + wanting(std::span(node.inputs).first(2));
+    flops += products * 2 * forward.value(node.outputs.front()).type.elements() * terms;
+  }
+  return flops;
+}
+
+Spread spread_of(std::vector<double> values) {
+  CHECK_INVARIANT(!values.empty());
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  const double median =
+      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  return {.least = values.front(), .median = median, .most = values.back()};
+}
+
+BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options) {
+  check_sizes(workload, options);
+  BenchResult result;
+  const OnnxModel model = workload_model(workload, options);
+  const std::unique_ptr<const Compiled> compiled =
+      compile(model, compile_options(workload, options));
+  const Graph& forward = compiled->stages.front().graph;
+  result.flops_per_step = training_flops(forward);
+  result.parameters = elements_of(forward, ValueKind::kParameter);
+  result.arena_bytes = compiled->program.arena_bytes;
+  Executor executor(compiled->program);
+  executor.load_initial();
+  OneBatch batches(synthetic_batch(*compiled, options));
+  Trainer trainer(executor, 1);
+  using Clock = std::chrono::steady_clock;
+  for (std::int64_t step = 1; step <= kWarmUpSteps + options.steps; ++step) {
+    const Clock::time_point start = Clock::now();
+    const StepResult done = trainer.run_step(step, workload.learning_rate, batches);
+    const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
+    if (step == 1) result.first_loss = done.loss;
+    result.last_loss = done.loss;
+    if (step > kWarmUpSteps) result.step_ms.push_back(taken.count());
+  }
+  return result;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,45 @@
+// Times the training steps of a workload.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cli/bench_workloads.h"
+
+namespace trainscope {
+
+struct BenchOptions {
+  std::int64_t batch = 0;
+  std::int64_t sequence = 0;  // 0 for models without one
+  std::int64_t steps = 0;     // timed ones
+  int threads = 1;
+  std::uint64_t seed = 0;
+};
+
+struct BenchResult {
+  std::vector<double> step_ms;      // in the order of the steps
+  std::int64_t flops_per_step = 0;  // of products, as training_flops counts them
+  std::int64_t parameters = 0;
+  std::int64_t arena_bytes = 0;
+  double first_loss = 0.0;
+  double last_loss = 0.0;
+};
+
+// A step is forward, backward and update on one synthetic batch. A few steps before the timed ones
+// bring caches and threads up. Throws kUsage when a size does not suit the workload.
+BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options);
+
+// Floating-point operations of a training step on a forward graph: 2 for each multiply-add of a
+// matrix product, once forward and once for each input that needs a gradient. Everything else
+// counts nothing.
+std::int64_t training_flops(const Graph& forward);
+
+// The smallest, the middle (mean of both for an even number) and the largest of at least one.
+struct Spread {
+  double least = 0.0;
+  double median = 0.0;
+  double most = 0.0;
+};
+Spread spread_of(std::vector<double> values);
+
+}  // namespace trainscope

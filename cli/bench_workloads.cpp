@@ -1,0 +1,72 @@
+// One row a workload; bench/torch_peer.py holds the same ones for PyTorch.
+#include "cli/bench_workloads.h"
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+OptimizerOptions sgd() { return {.kind = OptimizerKind::kSgd, .momentum = 0.9, .groups = {}}; }
+
+OptimizerOptions adamw() {
+  return {.kind = OptimizerKind::kAdamW,
+          .beta1 = 0.9,
+          .beta2 = 0.95,
+          .epsilon = 1e-8,
+          .weight_decay = 0.1,
+          .decay_matrices_only = true,
+          .groups = {}};
+}
+
+}  // namespace
+
+const std::vector<BenchWorkload>& bench_workloads() {
+  static const std::vector<BenchWorkload> workloads = {
+      {.name = "w1-sgd",
+       .about = "MLP 784-512-512-10, batch 128, SGD with momentum",
+       .model = "mlp",
+       .arguments = {{"dims", Ints{784, 512, 512, 10}}},
+       .batch = 128,
+       .optimizer = sgd(),
+       .learning_rate = 0.01},
+      {.name = "w1-adamw",
+       .about = "MLP 784-512-512-10, batch 128, AdamW",
+       .model = "mlp",
+       .arguments = {{"dims", Ints{784, 512, 512, 10}}},
+       .batch = 128,
+       .optimizer = adamw(),
+       .learning_rate = 3e-4},
+      {.name = "w3",
+       .about = "character GPT, 6 layers, width 384, batch 12, 256 tokens, AdamW",
+       .model = "gpt2",
+       .arguments = {{"layers", 6},
+                     {"heads", 6},
+                     {"embedding", 384},
+                     {"vocab", 65},
+                     {"context", 256},
+                     {"bias", false},
+                     {"activation", std::string("gelu")}},
+       .batch = 12,
+       .sequence = 256,
+       .optimizer = adamw(),
+       .learning_rate = 3e-4},
+  };
+  return workloads;
+}
+
+const BenchWorkload& find_workload(std::string_view name) {
+  const std::vector<BenchWorkload>& all = bench_workloads();
+  const auto found = std::ranges::find(all, name, &BenchWorkload::name);
+  if (found != all.end()) return *found;
+  std::vector<std::string_view> names;
+  for (const BenchWorkload& each : all) names.push_back(each.name);
+  std::string hint = nearest_hint(name, names);
+  if (hint.empty()) hint = "one of " + join(names, ", ");
+  throw Error(ErrorCode::kUsage, fmt::format("there is no workload '{}'", printable(name)))
+      .hint(std::move(hint));
+}
+
+}  // namespace trainscope

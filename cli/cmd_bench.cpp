@@ -1,0 +1,134 @@
+// bench: how long a training step of a standard workload takes.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "cli/bench_run.h"
+#include "cli/bench_workloads.h"
+#include "cli/command.h"
+#include "cli/invocation.h"
+#include "cli/machine.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+constexpr double kMebi = 1024.0 * 1024.0;
+
+constexpr Flag kFlags[] = {
+    {.name = "batch",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Examples of a step instead of the workload's own number",
+     .minimum = 1,
+     .maximum = 1 << 24},
+    {.name = "seq",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Tokens of an example instead of the workload's own number",
+     .minimum = 2,
+     .maximum = 1 << 20},
+    {.name = "steps",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .fallback = "20",
+     .help = "Timed steps; 3 more come before them",
+     .minimum = 1,
+     .maximum = 1 << 24},
+};
+
+// The most memory this process ever had, in MiB; 0 when the system does not say.
+double peak_rss_mb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("VmHWM:")) continue;
+    std::string_view number = trim(std::string_view(line).substr(6));
+    number = number.substr(0, number.find(' '));
+    return static_cast<double>(parse_int(number).value_or(0)) / 1024.0;
+  }
+  return 0.0;
+}
+
+double rounded(double value, double digits) { return std::round(value * digits) / digits; }
+
+Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
+              const BenchResult& result) {
+  const Spread spread = spread_of(result.step_ms);
+  const double per_second = static_cast<double>(options.batch) / (spread.median * 1e-3);
+  Json facts = Json::object({{"workload", workload.name},
+                             {"step_ms", rounded(spread.median, 1e4)},
+                             {"step_ms_min", rounded(spread.least, 1e4)},
+                             {"step_ms_max", rounded(spread.most, 1e4)},
+                             {"samples_per_s", rounded(per_second, 1e2)}});
+  if (options.sequence > 0) {
+    facts.set("tokens_per_s", rounded(per_second * static_cast<double>(options.sequence), 1e2));
+    facts.set("seq", options.sequence);
+  }
+  const auto flops = static_cast<double>(result.flops_per_step);
+  facts.set("batch", options.batch);
+  facts.set("steps", options.steps);
+  facts.set("threads", options.threads);
+  facts.set("dtype", "f32");
+  facts.set("gflop_per_step", rounded(flops * 1e-9, 1e4));
+  facts.set("gflops", rounded(flops / spread.median * 1e-6, 1e2));
+  facts.set("peak_rss_mb", rounded(peak_rss_mb(), 1e1));
+  facts.set("arena_mb", rounded(static_cast<double>(result.arena_bytes) / kMebi, 1e1));
+  facts.set("parameters", result.parameters);
+  facts.set("loss_first", result.first_loss);
+  facts.set("loss_last", result.last_loss);
+  facts.set("version", program_version());
+  return facts;
+}
+
+std::string text_of(const Json& facts) {
+  return fmt::format(
+      "{}: {:.3f} ms a step (median of {}, {:.3f} to {:.3f}), {:.1f} samples/s, {:.1f} GFLOP/s\n"
+      "memory: arena {:.1f} MiB, process {:.1f} MiB at most; {} threads\n",
+      facts.get<std::string>("workload"), facts.get<double>("step_ms"),
+      facts.get<std::int64_t>("steps"), facts.get<double>("step_ms_min"),
+      facts.get<double>("step_ms_max"), facts.get<double>("samples_per_s"),
+      facts.get<double>("gflops"), facts.get<double>("arena_mb"), facts.get<double>("peak_rss_mb"),
+      facts.get<std::int64_t>("threads"));
+}
+
+Outcome run(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  check_device(settings);
+  const BenchWorkload& workload = find_workload(invocation.argument(0));
+  const BenchOptions options{.batch = settings.find_integer("batch").value_or(workload.batch),
+                             .sequence = settings.find_integer("seq").value_or(workload.sequence),
+                             .steps = settings.integer("steps"),
+                             .threads = invocation.threads(),
+                             .seed = invocation.seed()};
+  Outcome outcome{.facts = facts_of(workload, options, run_bench(workload, options))};
+  outcome.text = text_of(outcome.facts);
+  return outcome;
+}
+
+// "w1-sgd, w1-adamw, w3": for help, which keeps no text of its own.
+std::string_view workload_list() {
+  static const std::string list = [] {
+    std::vector<std::string> parts;
+    for (const BenchWorkload& each : bench_workloads()) {
+      parts.push_back(fmt::format("{} ({})", each.name, each.about));
+    }
+    return join(parts, "; ");
+  }();
+  return list;
+}
+
+}  // namespace
+
+Command bench_command() {
+  return {
+      .name = "bench",
+      .summary = "Time the training step of a standard workload.",
+      .arguments = {{.name = "WORKLOAD", .help = workload_list()}},
+      .flags = join_flags({kFlags}),
+      .examples = {"trainscope bench w1-sgd --threads 2 --json", "trainscope bench w3 --steps 5"},
+      .run = run};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,79 @@
+// place: the placement search alone, on a problem from a file.
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/invocation.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+#include "memplan/place_csv.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::uint64_t kMaxProblemBytes = std::uint64_t{1} << 30;
+
+constexpr Flag kFlags[] = {
+    {.name = "capacity",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Stop at the first layout of at most N bytes",
+     .minimum = 0},
+    {.name = "seconds",
+     .type = FlagType::kNumber,
+     .value = "S",
+     .fallback = "1",
+     .help = "Time limit of the search",
+     .minimum = 0},
+    {.name = "out", .value = "SOLUTION.csv", .help = "Where the rows with their offsets go"},
+};
+
+Json facts_of(const memplan::Solution& solution) {
+  return Json::object({{"height_bytes", solution.height_bytes},
+                       {"lower_bound_bytes", solution.lower_bound_bytes},
+                       {"gap_bytes", solution.height_bytes - solution.lower_bound_bytes},
+                       {"proven", solution.proven},
+                       {"method", solution.method},
+                       {"seconds", std::chrono::duration<double>(solution.elapsed).count()}});
+}
+
+Outcome run(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  const std::string& problem = invocation.argument(0);
+  require(settings.has("out"), ErrorCode::kUsage, "place needs --out SOLUTION.csv");
+  const memplan::PlaceOutcome placed = memplan::place_csv(
+      read_file(problem, kMaxProblemBytes), {.capacity_bytes = settings.find_integer("capacity"),
+                                             .seconds = settings.number("seconds"),
+                                             .threads = invocation.threads()});
+  if (placed.status == memplan::Status::kBadProblem) {
+    fail(ErrorCode::kBadInput, "'{}': {}", printable(problem), printable(placed.message, 400));
+  }
+  if (placed.status == memplan::Status::kOverCapacity) {
+    throw Error(ErrorCode::kOutOfMemory, printable(placed.message, 400))
+        .at(printable(problem))
+        .hint("more --seconds, or a larger --capacity");
+  }
+  write_file_atomic(settings.text("out"), placed.csv);
+  Outcome outcome{.facts = facts_of(placed.solution)};
+  outcome.text = fmt::format("height {} bytes, lower bound {}, {} ({:.3f} s)\n",
+                             placed.solution.height_bytes, placed.solution.lower_bound_bytes,
+                             placed.solution.proven ? "the best there is" : "not proven the best",
+                             std::chrono::duration<double>(placed.solution.elapsed).count());
+  return outcome;
+}
+
+}  // namespace
+
+Command place_command() {
+  return {.name = "place",
+          .summary = "Lay out the buffers of a placement problem.",
+          .arguments = {{.name = "PROBLEM.csv",
+                         .help = "rows id,lower,upper,size; upper is exclusive"}},
+          .flags = join_flags({kFlags}),
+          .examples = {"trainscope place problem.csv --out solution.csv",
+                       "trainscope place problem.csv --capacity 1048576 --seconds 10 --out "
+                       "solution.csv"},
+          .run = run};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,85 @@
+// plan: how much memory a training step needs, before it runs.
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/source.h"
+#include "cli/training_flags.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/record.h"
+
+namespace trainscope {
+namespace {
+
+bool asks_for_another_plan(const Settings& settings) {
+  if (settings.given("threads")) return true;
+  for (const Flag& flag : compile_flags()) {
+    if (settings.given(flag.name)) return true;
+  }
+  return false;
+}
+
+// The recorded plan without its rows.
+Json sizes_of(const Json& plan) {
+  Json sizes = Json::object();
+  for (const JsonMember& member : plan.as_object()) {
+    if (!member.value.is_array()) sizes.set(member.key, member.value);
+  }
+  return sizes;
+}
+
+Json planned(const Source& source, const Invocation& invocation) {
+  const Invocation settled = source.settle(invocation);
+  const OnnxModel model = source.original_model();
+  const Sizes sizes = resolve_sizes(model, size_request(settled.settings()));
+  return plan_sizes(compile(model, compile_options(settled, model, sizes))->program);
+}
+
+Json plan_facts(const Source& source, const Invocation& invocation) {
+  if (!source.is_run() || asks_for_another_plan(invocation.settings())) {
+    return planned(source, invocation);
+  }
+  const std::optional<Json> recorded = source.run().plan();
+  require(recorded.has_value(), ErrorCode::kBadInput, "the run '{}' has no plan yet",
+          printable(source.run().folder().string()));
+  return sizes_of(*recorded);
+}
+
+std::string plan_text(const Json& plan) {
+  const auto bytes = [&plan](const char* key) {
+    const auto value = plan.get<std::int64_t>(key);
+    return fmt::format("{:>16} bytes  {}", value, human_bytes(static_cast<std::uint64_t>(value)));
+  };
+  const auto bound = plan.get<double>("lower_bound_bytes");
+  const double gap = bound > 0 ? 100.0 * plan.get<double>("gap_bytes") / bound : 0.0;
+  return fmt::format(
+      "peak         {}\nlower bound  {}\ngap          {}  {:.2f} %\npersistent   {}\n"
+      "workspace    {}\nbuffers      {:>16} in {} instructions\n",
+      bytes("arena_bytes"), bytes("lower_bound_bytes"), bytes("gap_bytes"), gap,
+      bytes("persistent_bytes"), bytes("workspace_bytes"), plan.get<std::int64_t>("buffer_count"),
+      plan.get<std::int64_t>("instruction_count"));
+}
+
+Outcome run(const Invocation& invocation) {
+  const Source source = Source::open(invocation.argument(0));
+  Outcome outcome{.facts = plan_facts(source, invocation)};
+  outcome.text = plan_text(outcome.facts);
+  const auto peak = outcome.facts.get<std::int64_t>("arena_bytes");
+  outcome.facts.set("peak_bytes", peak);
+  return outcome;
+}
+
+}  // namespace
+
+Command plan_command() {
+  return {.name = "plan",
+          .summary = "Predict the memory of a training step, to the byte.",
+          .arguments = {{.name = "MODEL.onnx|RUN",
+                         .help = "a model, or a run: its plan, or with flags another one"}},
+          .flags = compile_flags(),
+          .examples = {"trainscope plan model.onnx --optimizer adamw --batch 32",
+                       "trainscope plan runs/mlp-1 --json"},
+          .run = run};
+}
+
+}  // namespace trainscope

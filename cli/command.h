@@ -1,0 +1,73 @@
+// What a verb of the command line is: one table row that help, parser and completion read.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/json.h"
+
+namespace trainscope {
+
+class Invocation;
+
+enum class FlagType : std::uint8_t {
+  kSwitch,   // --json
+  kToggle,   // --bias and --no-bias
+  kText,     // --loss SPEC
+  kTexts,    // the same, may be given several times
+  kChoice,   // --optimizer sgd|adamw: `value` lists the words
+  kInteger,  // --steps N
+  kNumber,   // --lr X
+};
+
+// A flag is also read from the environment: --run-dir from TRAINSCOPE_RUN_DIR.
+struct Flag {
+  std::string_view name;  // without dashes
+  FlagType type = FlagType::kText;
+  std::string_view value = {};     // what follows it, for help: "FILE"; of kChoice "a|b|c"
+  std::string_view fallback = {};  // the default as text ("on" or "off" of kToggle); empty: none
+  std::string_view help = {};
+  char letter = 0;  // -o
+  // Of kInteger and kNumber.
+  double minimum = -std::numeric_limits<double>::infinity();
+  double maximum = std::numeric_limits<double>::infinity();
+};
+
+// A word that belongs to no flag.
+struct Argument {
+  std::string_view name;  // "MODEL.onnx"
+  std::string_view help;
+  bool required = true;
+  bool repeated = false;  // takes all that are left; only the last argument
+};
+
+// What a verb has to say: `facts` with --json, else `text`, on standard output.
+struct Outcome {
+  Json facts = Json::object();
+  std::string text = {};
+  int exit_code = 0;
+};
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;  // one line
+  std::vector<Argument> arguments = {};
+  std::vector<Flag> flags = {};  // besides global_flags()
+  std::array<std::string_view, 2> examples = {};
+  Outcome (*run)(const Invocation&) = nullptr;
+};
+
+// The verbs of commands.def in its order.
+const std::vector<Command>& all_commands();
+// Flags that every verb takes.
+std::span<const Flag> global_flags();
+
+// Several groups of flags as one list.
+std::vector<Flag> join_flags(std::initializer_list<std::span<const Flag>> groups);
+
+}  // namespace trainscope

@@ -1,0 +1,70 @@
+// Evaluation of the validation split, with its last incomplete batch.
+#include "cli/evaluation.h"
+
+namespace trainscope {
+namespace {
+
+// Means weighted by examples: for data whose examples have equally many labels each.
+void merge(Evaluation& into, const Evaluation& more) {
+  const auto a = static_cast<double>(into.examples);
+  const auto b = static_cast<double>(more.examples);
+  into.loss = (into.loss * a + more.loss * b) / (a + b);
+  into.examples += more.examples;
+  into.tokens += more.tokens;
+}
+
+Evaluation evaluate_range(Executor& executor, const Dataset& data, const BatchOrder& order,
+                          const BatchRange& range) {
+  DirectBatches batches(data, order, range);
+  return evaluate(executor, batches);
+}
+
+}  // namespace
+
+std::optional<Evaluation> evaluate_validation(const Dataset& data, std::int64_t batch,
+                                              const ProgramForBatch& program) {
+  const std::int64_t examples = data.examples(Split::kValidation);
+  if (examples == 0) return std::nullopt;
+  const LastBatch last = data.can_pad() ? LastBatch::kPad : LastBatch::kShort;
+  const BatchOrder order = BatchOrder::validation(examples, batch, last);
+  const std::int64_t whole = examples / batch;
+  const std::int64_t rest = examples % batch;
+  const std::int64_t padded = rest > 0 && data.can_pad() ? 1 : 0;
+
+  std::optional<Evaluation> result;
+  if (whole + padded > 0) {
+    result = evaluate_range(*program(batch), data, order, {.first = 0, .count = whole + padded});
+  }
+  if (rest == 0 || padded == 1) return result;
+  Executor* executor = program(rest);
+  if (executor == nullptr) return result;
+  const Evaluation remainder = evaluate_range(*executor, data, order, {.first = whole, .count = 1});
+  if (!result) return remainder;
+  merge(*result, remainder);
+  return result;
+}
+
+std::optional<Evaluation> evaluate_validation(Session& session, const ImportOptions& import,
+                                              const Dataset& data, std::int64_t batch) {
+  return evaluate_validation(data, batch, [&](std::int64_t size) -> Executor* {
+    if (size == batch) return &session.executor(GraphMode::kEvaluate, import);
+    const std::optional<ImportOptions> other = with_batch(session.model(), import, size);
+    return other ? &session.executor(GraphMode::kEvaluate, *other) : nullptr;
+  });
+}
+
+std::optional<ImportOptions> with_batch(const OnnxModel& model, const ImportOptions& import,
+                                        std::int64_t batch) {
+  ImportOptions changed = import;
+  for (const ModelTensor& input : model.inputs()) {
+    const auto shape = changed.shapes.find(input.name);
+    if (shape != changed.shapes.end() && !shape->second.empty()) shape->second.front() = batch;
+    if (!input.dims || input.dims->empty()) continue;
+    const ModelDim& dim = input.dims->front();
+    if (dim.size) return std::nullopt;
+    if (!dim.symbol.empty()) changed.dims.insert_or_assign(dim.symbol, batch);
+  }
+  return changed;
+}
+
+}  // namespace trainscope

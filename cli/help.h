@@ -1,0 +1,17 @@
+// Help texts, made from the tables.
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+
+namespace trainscope {
+
+std::string general_help();
+std::string command_help(const Command& command);
+std::string exit_codes_help();
+
+// The same facts for programs.
+Json command_facts(const Command& command);
+
+}  // namespace trainscope

@@ -1,0 +1,49 @@
+// What every verb asks of its call.
+#include "cli/invocation.h"
+
+#include "cli/machine.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+LogLevel log_level(const Settings& settings) {
+  if (settings.on("quiet")) return LogLevel::kWarning;
+  return settings.on("verbose") ? LogLevel::kDebug : LogLevel::kInfo;
+}
+
+}  // namespace
+
+Invocation::Invocation(const Command& command, Settings settings,
+                       std::vector<std::string> arguments, std::vector<std::string> words)
+    : command_(command),
+      settings_(std::move(settings)),
+      arguments_(std::move(arguments)),
+      words_(std::move(words)),
+      log_(LogOptions{.level = log_level(settings_)}) {
+  arguments_.resize(std::max(arguments_.size(), command.arguments.size()));
+}
+
+const std::string& Invocation::argument(std::size_t i) const {
+  CHECK_INVARIANT(i < arguments_.size());
+  return arguments_[i];
+}
+
+int Invocation::threads() const {
+  const std::optional<std::int64_t> wanted = settings_.find_integer("threads");
+  return wanted ? static_cast<int>(*wanted) : usable_cores();
+}
+
+void check_device(const Settings& settings) {
+  const std::string& device = settings.text("device");
+  if (device == "cpu") return;
+  if (device == "cuda" || device.starts_with("cuda:")) {
+    throw Error(ErrorCode::kNoDevice, "there is no CUDA device for trainscope")
+        .at(cuda_absence())
+        .hint("leave out --device: everything runs on the CPU");
+  }
+  throw Error(ErrorCode::kUsage, fmt::format("--device is '{}': expected cpu", printable(device)));
+}
+
+}  // namespace trainscope

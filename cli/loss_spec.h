@@ -1,0 +1,20 @@
+// --loss in its short form: KIND:output=logits,labels=labels[,ignore_index=-100,class_axis=-1].
+#pragma once
+
+#include <string_view>
+
+#include "engine/session.h"
+
+namespace trainscope {
+
+// The defaults are those of the form. Throws kUsage: unknown kind or key (with the nearest name), a
+// value that is no number.
+LossOptions parse_loss(std::string_view text);
+
+// `output` is not in the text and the model has no output "logits": its only output.
+void resolve_loss_output(const OnnxModel& model, LossOptions& loss);
+
+// The long form of the options: what parse_loss reads back.
+std::string loss_text(const LossOptions& loss);
+
+}  // namespace trainscope

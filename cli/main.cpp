@@ -1,0 +1,68 @@
+// The process: environment, standard streams, and the one place where errors end.
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cli/program.h"
+#include "engine/core/text.h"
+
+namespace {
+
+using trainscope::Error;
+using trainscope::ErrorCode;
+using trainscope::ErrorStyle;
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+void write_error(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+// A reader that has seen enough (`trainscope inspect ... | head`) is no failure; a full disk is.
+void write_output(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) return;
+  trainscope::fail(ErrorCode::kIo, "cannot write to standard output: {}", std::strerror(errno));
+}
+
+int report(const Error& error, const ErrorStyle& style) {
+  write_error(trainscope::error_text(error, style.color));
+  if (style.json) {
+    const std::string json = trainscope::error_json(error);
+    std::fwrite(json.data(), 1, json.size(), stdout);
+    std::fflush(stdout);
+  }
+  return static_cast<int>(error.code());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Writing to a closed pipe gives an error code instead of ending the process.
+  std::signal(SIGPIPE, SIG_IGN);
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const ErrorStyle style = trainscope::error_style(words, environment, isatty(STDERR_FILENO) != 0);
+  try {
+    const trainscope::ProgramResult result = trainscope::run_program(words, environment);
+    write_output(result.text);
+    return result.exit_code;
+  } catch (const Error& error) {
+    return report(error, style);
+  } catch (const std::bad_alloc&) {
+    return report(Error(ErrorCode::kOutOfMemory, "out of memory")
+                      .hint("a smaller --batch or --seq needs less"),
+                  style);
+  } catch (const std::exception& error) {
+    return report(Error(ErrorCode::kRunFailed, trainscope::printable(error.what())), style);
+  }
+}

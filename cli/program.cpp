@@ -1,0 +1,104 @@
+// Finds the verb, reads its flags, runs it, and words its errors.
+#include "cli/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/exit_codes.h"
+#include "cli/help.h"
+#include "cli/invocation.h"
+#include "cli/parser.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::int64_t kSchemaVersion = 1;
+
+const Command& find_command(const std::string& verb) {
+  std::vector<std::string_view> names;
+  for (const Command& command : all_commands()) {
+    if (command.name == verb) return command;
+    names.push_back(command.name);
+  }
+  throw Error(ErrorCode::kUsage, fmt::format("there is no verb '{}'", printable(verb)))
+      .hint(nearest_hint(verb, names))
+      .hint("`trainscope help` lists the verbs");
+}
+
+bool asks_for_help(std::span<const std::string> words) {
+  return std::ranges::any_of(words,
+                             [](const std::string& w) { return w == "--help" || w == "-h"; });
+}
+
+ProgramResult run_command(const Command& command, std::span<const std::string> rest,
+                          std::span<const std::string> words, const Environment& environment) {
+  ParsedLine line = parse_line(command, rest);
+  const Invocation invocation(command, Settings(command, line.flags, environment),
+                              std::move(line.arguments), {words.begin(), words.end()});
+  check_device(invocation.settings());
+  Outcome outcome = command.run(invocation);
+  if (!invocation.json()) return {.text = std::move(outcome.text), .exit_code = outcome.exit_code};
+  Json object = Json::object({{"schema_version", kSchemaVersion}, {"command", command.name}});
+  for (const JsonMember& member : outcome.facts.as_object()) object.set(member.key, member.value);
+  return {.text = object.dump() + "\n", .exit_code = outcome.exit_code};
+}
+
+}  // namespace
+
+ProgramResult run_program(std::span<const std::string> words, const Environment& environment) {
+  const std::size_t position = verb_position(words);
+  if (position == words.size()) {
+    if (asks_for_help(words)) return {.text = general_help(), .exit_code = 0};
+    if (std::ranges::find(words, "--version") != words.end()) {
+      return run_command(find_command("version"), {}, words, environment);
+    }
+    throw Error(ErrorCode::kUsage, "which verb?").hint("`trainscope help` lists the verbs");
+  }
+  const Command& command = find_command(words[position]);
+  std::vector<std::string> rest(words.begin(), words.end());
+  rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(position));
+  if (asks_for_help(rest)) return {.text = command_help(command), .exit_code = 0};
+  return run_command(command, rest, words, environment);
+}
+
+std::string error_text(const Error& error, bool color) {
+  std::string text = fmt::format("{}error:{} {}\n", color ? "\033[1;31m" : "",
+                                 color ? "\033[0m" : "", error.message());
+  for (const std::string& where : error.context()) text += fmt::format("  at: {}\n", where);
+  if (!error.hint().empty()) text += fmt::format("  try: {}\n", error.hint());
+  return text;
+}
+
+std::string error_json(const Error& error) {
+  const int code = static_cast<int>(error.code());
+  Json json = Json::object({{"code", code},
+                            {"name", exit_code_name(code)},
+                            {"message", error.message()},
+                            {"where", Json::list(error.context())},
+                            {"hint", error.hint()}});
+  return Json::object({{"schema_version", kSchemaVersion}, {"error", std::move(json)}}).dump() +
+         "\n";
+}
+
+ErrorStyle error_style(std::span<const std::string> words, const Environment& environment,
+                       bool terminal) {
+  const auto has = [&words](std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  };
+  const auto variable = [&environment](const char* flag) {
+    return environment(environment_name(flag)).value_or("");
+  };
+  std::string color = variable("color");
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with("--color=")) color = words[i].substr(8);
+    if (words[i] == "--color" && i + 1 < words.size()) color = words[i + 1];
+  }
+  const bool wanted = terminal && environment("NO_COLOR").value_or("").empty();
+  const std::string json = variable("json");
+  return {.json = has("--json") || json == "1" || json == "true" || json == "on",
+          .color = color == "always" || (wanted && color != "never")};
+}
+
+}  // namespace trainscope

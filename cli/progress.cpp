@@ -1,0 +1,132 @@
+// Drawing of progress.
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+constexpr auto kBarInterval = std::chrono::milliseconds(100);
+constexpr auto kLineInterval = std::chrono::seconds(5);
+constexpr std::size_t kDefaultColumns = 120;
+constexpr std::size_t kBarCells = 24;
+constexpr double kNewShare = 0.1;  // of a new step in the mean
+
+std::size_t terminal_columns() {
+  winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultColumns;
+  return size.ws_col;
+}
+
+void write_error(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+std::string rate_text(double per_second) {
+  if (per_second >= 10000.0) return fmt::format("{:.0f}k", per_second / 1000.0);
+  return fmt::format("{:.{}f}", per_second, per_second < 10.0 ? 1 : 0);
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  if (whole >= 3600) {
+    return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  }
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+std::string bar_text(std::int64_t step, std::int64_t total) {
+  const auto cells = static_cast<std::size_t>(static_cast<std::int64_t>(kBarCells) * step /
+                                              std::max<std::int64_t>(total, 1));
+  const std::size_t done = std::min(cells, kBarCells);
+  return fmt::format("[{}{}] ", std::string(done, '#'), std::string(kBarCells - done, '.'));
+}
+
+}  // namespace
+
+ProgressStyle progress_style(const Settings& settings) {
+  const std::string& wanted = settings.text("progress");
+  if (wanted == "none" || settings.on("quiet")) return ProgressStyle::kNone;
+  const bool bar = wanted == "auto" && isatty(STDERR_FILENO) != 0;
+  return bar ? ProgressStyle::kBar : ProgressStyle::kPlain;
+}
+
+void StepTimes::add(double milliseconds) {
+  if (!warm_) {
+    warm_ = true;
+    return;
+  }
+  mean_ms_ = mean_ms_ == 0.0 ? milliseconds : mean_ms_ + kNewShare * (milliseconds - mean_ms_);
+}
+
+std::string progress_line(const StepRecord& step, const ProgressFacts& facts) {
+  std::string line = fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}", step.step, facts.total_steps,
+                                 step.loss, step.learning_rate);
+  if (facts.mean_step_ms > 0.0) {
+    const double per_second = 1000.0 / facts.mean_step_ms;
+    line +=
+        fmt::format("  {} samples/s", rate_text(static_cast<double>(step.samples) * per_second));
+    if (step.tokens > 0) {
+      line +=
+          fmt::format("  {} tokens/s", rate_text(static_cast<double>(step.tokens) * per_second));
+    }
+  }
+  line += fmt::format("  arena {} of {}", human_bytes(static_cast<std::uint64_t>(facts.used_bytes)),
+                      human_bytes(static_cast<std::uint64_t>(facts.planned_bytes)));
+  if (facts.mean_step_ms > 0.0) {
+    const auto left = static_cast<double>(facts.total_steps - step.step);
+    line += fmt::format("  ETA {}", duration_text(left * facts.mean_step_ms / 1000.0));
+  }
+  return line;
+}
+
+Progress::Progress(ProgressStyle style, std::int64_t total_steps, std::int64_t planned_bytes)
+    : style_(style), total_steps_(total_steps), planned_bytes_(planned_bytes) {}
+
+Progress::~Progress() {
+  if (bar_is_up_) write_error("\n");
+}
+
+bool Progress::is_due(const StepRecord& step) const {
+  if (!has_shown_ || step.step == total_steps_) return true;
+  const auto since = Clock::now() - shown_;
+  return style_ == ProgressStyle::kBar ? since >= kBarInterval : since >= kLineInterval;
+}
+
+void Progress::step(const StepRecord& step, std::int64_t used_bytes) {
+  times_.add(step.step_ms);
+  if (style_ == ProgressStyle::kNone || !is_due(step)) return;
+  shown_ = Clock::now();
+  has_shown_ = true;
+  const std::string line = progress_line(step, {.total_steps = total_steps_,
+                                                .planned_bytes = planned_bytes_,
+                                                .used_bytes = used_bytes,
+                                                .mean_step_ms = times_.mean_ms()});
+  if (style_ == ProgressStyle::kBar) {
+    draw_bar(step, line);
+  } else {
+    write_error(line + "\n");
+  }
+}
+
+void Progress::draw_bar(const StepRecord& step, const std::string& line) {
+  std::string text = bar_text(step.step, total_steps_) + line;
+  text.resize(std::min(text.size(), terminal_columns() - 1));
+  write_error(fmt::format("\r{}\033[K", text));
+  bar_is_up_ = true;
+}
+
+void Progress::clear() {
+  if (bar_is_up_) write_error("\r\033[K");
+  bar_is_up_ = false;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,31 @@
+// --resume: where a run goes on, and whether it may.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "cli/invocation.h"
+#include "engine/session.h"
+
+namespace trainscope {
+
+struct ResumePoint {
+  std::filesystem::path run_folder;      // empty: a new numbered one
+  bool continues_run = false;            // run_folder holds a run already
+  std::optional<Checkpoint> checkpoint;  // none: from the beginning
+};
+
+// Reads --resume and --run-dir. Throws kUsage and kBadInput.
+ResumePoint find_resume_point(const Settings& settings, Logger& log);
+
+// Throws kUsage listing every setting that must be the same and is not; a changed setting of
+// "about" is a warning.
+void check_settings(const Checkpoint& checkpoint, const CheckpointState& now, Logger& log);
+
+// "optimizer.weight_decay was 0.1, is 0.2" for each difference; `now` and `then` are objects.
+std::vector<std::string> differences(const Json& then, const Json& now);
+
+// Which key of settings only warns.
+inline constexpr std::string_view kAboutSettings = "about";
+
+}  // namespace trainscope

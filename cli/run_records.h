@@ -1,0 +1,27 @@
+// What `train` writes of itself into a run's folder: manifest, options, stages, plan.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "cli/invocation.h"
+#include "cli/sizes.h"
+#include "engine/bundle/writer.h"
+#include "engine/session.h"
+
+namespace trainscope {
+
+// The options of a run with their resolved values.
+Json resolved_options(const Invocation& invocation, const LossOptions& loss, const Sizes& sizes);
+// The same as config.toml.
+std::string config_toml(const Json& options);
+
+// "mlp" for models/mlp/model.onnx, "net" for net.onnx: for the folder's name.
+std::string run_name(const std::filesystem::path& model);
+
+RunSession run_session(const Invocation& invocation, std::int64_t from_step);
+Json model_facts(const OnnxModel& model);
+
+void write_stages(RunWriter& writer, const Stages& stages);
+
+}  // namespace trainscope

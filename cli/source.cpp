@@ -1,0 +1,89 @@
+// Models and runs as arguments.
+#include "cli/source.h"
+
+#include <fmt/format.h>
+
+#include "cli/training_run.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/hash.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path model_path(const RunReader& run) {
+  const Json& model = run.manifest().model;
+  const fs::path absolute = model.get_or<std::string>("path", "");
+  return path_exists(absolute) ? absolute : fs::path(model.get_or<std::string>("file", ""));
+}
+
+}  // namespace
+
+Source Source::open(const std::string& path) {
+  Source source;
+  source.path_ = path;
+  if (folder_exists(path)) source.run_ = RunReader::open(path);
+  return source;
+}
+
+Invocation Source::settle(const Invocation& invocation) const {
+  return invocation.with_run(run_ ? run_->manifest().options : Json::object());
+}
+
+OnnxModel Source::original_model() const {
+  if (!run_) return OnnxModel::read(path_);
+  const fs::path file = model_path(*run_);
+  OnnxModel model = OnnxModel::read(file);
+  const auto then = run_->manifest().model.get<std::string>("xxh3");
+  require(hash_hex(model.hash()) == then, ErrorCode::kBadInput,
+          "the model '{}' has changed since the run '{}'", printable(file.string()),
+          printable(path_.string()));
+  return model;
+}
+
+Source::Trained Source::trained_model(Logger& log) const {
+  if (!run_) return {.model = OnnxModel::read(path_), .checkpoint = std::nullopt};
+  const fs::path trained = run_->folder() / kTrainedModelFile;
+  const bool ended = run_->manifest().sessions.back().status == RunStatus::kFinished ||
+                     run_->manifest().sessions.back().status == RunStatus::kInterrupted;
+  if (ended && path_exists(trained)) {
+    return {.model = OnnxModel::read(trained), .checkpoint = std::nullopt};
+  }
+  std::optional<Checkpoint> checkpoint = load_latest_checkpoint(run_->checkpoints_folder(), log);
+  require(checkpoint.has_value(), ErrorCode::kBadInput,
+          "the run '{}' holds no trained parameters: it ended before its first checkpoint",
+          printable(path_.string()));
+  return {.model = original_model(), .checkpoint = std::move(checkpoint)};
+}
+
+TensorByName tensors_of(const Checkpoint& checkpoint) {
+  return [&checkpoint](std::string_view name) -> SharedTensor {
+    const SafetensorsFile& file = checkpoint.file("model");
+    return file.contains(name) ? std::make_shared<const Tensor>(file.tensor(name)) : nullptr;
+  };
+}
+
+Graph import_graph(const OnnxModel& model, const CompileOptions& options) {
+  CompileOptions no_passes = options;
+  no_passes.passes.stop_after.clear();
+  for (const Pass& pass : default_passes()) no_passes.passes.disabled.emplace_back(pass.name);
+  return build_stages(model, no_passes).front().graph;
+}
+
+StageRecord find_stage(const std::vector<StageRecord>& stages, const std::string& name) {
+  require(!stages.empty(), ErrorCode::kBadInput, "the run has no stages yet");
+  if (name.empty()) return stages.back();
+  std::vector<std::string> names;
+  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+    const std::string stem = fs::path(stage->file).stem().string();
+    if (stage->name == name || stage->file == name || stem == name) return *stage;
+    names.insert(names.begin(), stem);
+  }
+  throw Error(ErrorCode::kUsage, fmt::format("there is no stage '{}'", printable(name)))
+      .hint(fmt::format("the stages are {}", printable(join(names, ", "), 400)));
+}
+
+}  // namespace trainscope

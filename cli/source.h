@@ -1,0 +1,51 @@
+// A verb's first argument when it may be a model file or a run's folder.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/invocation.h"
+#include "engine/bundle/reader.h"
+#include "engine/session.h"
+
+namespace trainscope {
+
+class Source {
+ public:
+  // Throws kIo when there is nothing, kBadInput when a folder is no run.
+  static Source open(const std::string& path);
+
+  bool is_run() const { return run_.has_value(); }
+  const RunReader& run() const { return *run_; }
+
+  // The call with a run's options where it has none of its own.
+  Invocation settle(const Invocation& invocation) const;
+
+  // The model as it was given to `train`. Throws kBadInput when a run's model has changed since.
+  OnnxModel original_model() const;
+
+  // A model and where its trained values are, if not in the file.
+  struct Trained {
+    OnnxModel model;
+    std::optional<Checkpoint> checkpoint;
+  };
+  // Of a run: the trained file, or what the newest checkpoint holds when the run did not get there.
+  Trained trained_model(Logger& log) const;
+
+ private:
+  std::filesystem::path path_;
+  std::optional<RunReader> run_;
+};
+
+// The elements of a checkpoint's model; null for names that it lacks. `checkpoint` must outlive it.
+TensorByName tensors_of(const Checkpoint& checkpoint);
+
+// The graph of a model or stage file without any pass.
+Graph import_graph(const OnnxModel& model, const CompileOptions& options);
+// A stage of a run by name ("loss"), file name ("06-loss.onnx") or its beginning ("06-loss"); of
+// several with the name the last one. Empty: the last stage.
+StageRecord find_stage(const std::vector<StageRecord>& stages, const std::string& name);
+
+}  // namespace trainscope

@@ -1,0 +1,287 @@
+// The loop of `train` and what surrounds it.
+#include "cli/training_run.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <limits>
+
+#include "cli/data_fields.h"
+#include "cli/evaluation.h"
+#include "cli/loss_spec.h"
+#include "cli/machine.h"
+#include "cli/run_records.h"
+#include "cli/training_flags.h"
+#include "datasets/prefetch.h"
+#include "engine/core/error.h"
+#include "engine/core/hash.h"
+#include "engine/core/text.h"
+#include "engine/record.h"
+
+namespace trainscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+void check_trains(const Compiled& compiled) {
+  const Graph& graph = compiled.program.graph;
+  if (graph.loss != kNoValue && !graph.updates.empty()) return;
+  throw Error(ErrorCode::kUsage, "the compiled graph has no training step")
+      .at(fmt::format("after pass {}", compiled.stages.back().name))
+      .hint("leave out --stop-after, or the --disable of a pass that training needs");
+}
+
+// The data that must be the same to go on; its file may have moved.
+Json data_identity(const Json& description) {
+  Json identity = Json::object();
+  for (const JsonMember& member : description.as_object()) {
+    const bool left_out = member.key == "file" || member.key == "vocabulary";
+    if (!left_out) identity.set(member.key, member.value);
+  }
+  return identity;
+}
+
+Json dims_json(const Sizes& sizes) {
+  Json json = Json::object();
+  for (const auto& [symbol, size] : sizes.dims) json.set(symbol, size);
+  for (const auto& [input, shape] : sizes.shapes) json.set(input, Json::list(shape));
+  return json;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(const Invocation& invocation)
+    : invocation_(invocation),
+      settings_(invocation.settings()),
+      model_(OnnxModel::read(invocation.argument(0))),
+      total_steps_(settings_.integer("steps")) {
+  const std::string& source = settings_.text("data");
+  sizes_ = resolve_sizes_with_data(model_, size_request(settings_), source);
+  options_ = compile_options(invocation_, model_, sizes_);
+  schedule_ = training_schedule(settings_, total_steps_);
+  session_ = std::make_unique<Session>(model_, options_);
+  check_trains(session_->compiled());
+  DatasetOptions wanted =
+      dataset_options(session_->compiled(), model_, options_.training.loss, sizes_);
+  wanted.seed = invocation_.seed();
+  data_ = open_dataset(source, wanted);
+  require(sizes_.batch > 0, ErrorCode::kUsage, "the model has no input to feed with data");
+  order_ = BatchOrder::training(data_->examples(Split::kTrain), sizes_.batch, invocation_.seed());
+  trainer_.emplace(session_->executor(), options_.training.micro_batches);
+}
+
+CheckpointState TrainingRun::state() const {
+  const LossOptions& loss = options_.training.loss;
+  Json settings = Json::object({{"model", hash_hex(model_.hash())},
+                                {"loss", loss_text(loss)},
+                                {"optimizer", optimizer_json(options_.training.optimizer)},
+                                {"schedule", schedule_json(schedule_)},
+                                {"batch", sizes_.batch},
+                                {"sizes", dims_json(sizes_)},
+                                {"accumulate", options_.training.micro_batches},
+                                {"train", Json::list(options_.import.trainable)},
+                                {"freeze", Json::list(options_.import.frozen)},
+                                {"disable", Json::list(options_.passes.disabled)},
+                                {"stop_after", options_.passes.stop_after},
+                                {"kernels", settings_.text("kernels")},
+                                {"data", data_identity(data_->description())}});
+  settings.set(std::string(kAboutSettings), Json::object({{"version", program_version()},
+                                                          {"threads", invocation_.threads()},
+                                                          {"isa", vector_isa()}}));
+  return {.step = step_,
+          .samples_seen = samples_seen_,
+          .seed = invocation_.seed(),
+          .settings = std::move(settings)};
+}
+
+void TrainingRun::restore(const Checkpoint& checkpoint) {
+  check_settings(checkpoint, state(), invocation_.log());
+  require(checkpoint.state.step <= total_steps_, ErrorCode::kUsage,
+          "the checkpoint is at step {}, beyond --steps {}", checkpoint.state.step, total_steps_);
+  restore_tensors(checkpoint.file("model"), trainer_->model_tensors());
+  restore_tensors(checkpoint.file("optimizer"), trainer_->optimizer_tensors());
+  from_step_ = step_ = checkpoint.state.step;
+  samples_seen_ = checkpoint.state.samples_seen;
+}
+
+void TrainingRun::begin() {
+  Logger& log = invocation_.log();
+  const ResumePoint point = find_resume_point(settings_, log);
+  if (point.checkpoint) restore(*point.checkpoint);
+  RunSession session = run_session(invocation_, from_step_);
+  if (point.continues_run) {
+    writer_.emplace(RunWriter::resume(point.run_folder, std::move(session)));
+    if (point.checkpoint) saved_step_ = step_;
+  } else {
+    RunManifest manifest{.seed = invocation_.seed(),
+                         .options = resolved_options(invocation_, options_.training.loss, sizes_),
+                         .model = model_facts(model_),
+                         .data = data_->description(),
+                         .sessions = {std::move(session)}};
+    const fs::path folder = point.run_folder.empty()
+                                ? create_numbered_run_folder("runs", run_name(model_.path()))
+                                : point.run_folder;
+    writer_.emplace(RunWriter::create(folder, std::move(manifest)));
+  }
+  log.open_file(writer_->log_file());
+  writer_->write_config(config_toml(writer_->manifest().options));
+  write_stages(*writer_, session_->compiled().stages);
+  writer_->write_plan(plan_record(session_->compiled().program));
+  const Program& program = session_->compiled().program;
+  log.info("{}: {} steps of {} x {} examples, {} parameters, an arena of {}",
+           printable(writer_->folder().string()), total_steps_ - from_step_,
+           options_.training.micro_batches, sizes_.batch,
+           program.graph.values_of(ValueKind::kParameter).size(),
+           human_bytes(static_cast<std::uint64_t>(program.arena_bytes)));
+  if (from_step_ > 0) log.info("resumed after step {}", from_step_);
+}
+
+void TrainingRun::train_step(std::int64_t step, BatchSource& batches) {
+  const auto start = std::chrono::steady_clock::now();
+  const double learning_rate = learning_rate_at(schedule_, step);
+  const StepResult result = trainer_->run_step(step, learning_rate, batches);
+  const StepRecord record{
+      .step = step,
+      .loss = result.loss,
+      .learning_rate = learning_rate,
+      .gradient_norm = result.gradient_norm.value_or(std::numeric_limits<double>::quiet_NaN()),
+      .step_ms = milliseconds_since(start),
+      .samples = result.examples,
+      .tokens = result.tokens};
+  step_ = step;
+  samples_seen_ += result.examples;
+  training_ms_ += record.step_ms;
+  if (!first_) first_ = record;
+  last_ = record;
+  writer_->add_step(record);
+  progress_->step(record, session_->executor().used_bytes());
+}
+
+void TrainingRun::train() {
+  const std::int64_t micro_batches = options_.training.micro_batches;
+  Prefetcher batches(*data_, *order_,
+                     {.first = order_->batch_after(samples_seen_),
+                      .count = (total_steps_ - step_) * micro_batches});
+  const std::int64_t save_every = settings_.integer("save-every");
+  const std::int64_t evaluate_every = settings_.integer("eval-every");
+  progress_.emplace(progress_style(settings_), total_steps_,
+                    session_->compiled().program.arena_bytes);
+  while (step_ < total_steps_ && signals_.requested() == 0) {
+    train_step(step_ + 1, batches);
+    const bool is_last = step_ == total_steps_;
+    if (save_every > 0 && step_ % save_every == 0) save();
+    if (evaluate_every > 0 && step_ % evaluate_every == 0 && !is_last) validate();
+  }
+  progress_.reset();
+}
+
+void TrainingRun::save() {
+  if (saved_step_ == step_) return;
+  const std::vector<NamedTensor> model = trainer_->model_tensors();
+  const std::vector<NamedTensor> optimizer = trainer_->optimizer_tensors();
+  const CheckpointFile files[] = {{.name = "model", .tensors = model},
+                                  {.name = "optimizer", .tensors = optimizer}};
+  const fs::path root = writer_->checkpoints_folder();
+  save_checkpoint(root, state(), files);
+  remove_old_checkpoints(root, step_, static_cast<int>(settings_.integer("keep")));
+  saved_step_ = step_;
+}
+
+void TrainingRun::validate() {
+  const auto start = std::chrono::steady_clock::now();
+  const std::optional<Evaluation> evaluation =
+      evaluate_validation(*session_, options_.import, *data_, sizes_.batch);
+  if (!evaluation) return;
+  validation_ = EvaluationRecord{.step = step_,
+                                 .loss = evaluation->loss,
+                                 .examples = evaluation->examples,
+                                 .milliseconds = milliseconds_since(start)};
+  writer_->add_evaluation(*validation_);
+  if (progress_) progress_->clear();
+  invocation_.log().info("step {}: validation loss {:.6g} over {} examples", step_,
+                         evaluation->loss, evaluation->examples);
+}
+
+int TrainingRun::finish() {
+  const int stopped = step_ < total_steps_ ? signals_.requested() : 0;
+  save();
+  if (stopped == 0) validate();
+  session_->export_inference(writer_->folder() / kTrainedModelFile);
+  if (settings_.has("export")) session_->export_inference(settings_.text("export"));
+  writer_->finish(stopped == 0 ? RunStatus::kFinished : RunStatus::kInterrupted, stopped);
+  return stopped;
+}
+
+Outcome TrainingRun::run() {
+  begin();
+  Outcome outcome;
+  try {
+    train();
+    outcome.exit_code = finish();
+  } catch (const Error& error) {
+    progress_.reset();
+    writer_->finish(RunStatus::kFailed, static_cast<int>(error.code()), error.message());
+    throw;
+  } catch (const std::bad_alloc&) {
+    progress_.reset();
+    writer_->finish(RunStatus::kFailed, static_cast<int>(ErrorCode::kOutOfMemory), "out of memory");
+    throw;
+  }
+  outcome.facts = summary();
+  outcome.text = summary_text();
+  return outcome;
+}
+
+Json TrainingRun::summary() const {
+  const Program& program = session_->compiled().program;
+  Json json = Json::object({{"run", writer_->folder().string()},
+                            {"model", (writer_->folder() / kTrainedModelFile).string()},
+                            {"status", name_of(writer_->manifest().sessions.back().status)},
+                            {"step", step_},
+                            {"steps", total_steps_},
+                            {"from_step", from_step_},
+                            {"samples_seen", samples_seen_},
+                            {"training_ms", training_ms_},
+                            {"predicted_bytes", program.arena_bytes},
+                            {"used_bytes", session_->executor().used_bytes()}});
+  if (first_) json.set("first_loss", first_->loss);
+  if (last_) json.set("last_loss", last_->loss);
+  if (validation_) {
+    json.set("validation",
+             Json::object({{"loss", validation_->loss}, {"examples", validation_->examples}}));
+  }
+  return json;
+}
+
+std::string TrainingRun::summary_text() const {
+  const Program& program = session_->compiled().program;
+  const std::string folder = printable(writer_->folder().string());
+  std::string text;
+  if (step_ < total_steps_) {
+    text += fmt::format("stopped after step {} of {}; --run-dir {} --resume auto goes on\n", step_,
+                        total_steps_, folder);
+  }
+  if (last_) {
+    const double seconds = training_ms_ / 1000.0;
+    const auto samples = static_cast<double>((step_ - from_step_) * last_->samples);
+    text +=
+        fmt::format("steps       {} to {}, loss {:.6g} to {:.6g}, {:.1f} s, {:.0f} samples/s\n",
+                    from_step_ + 1, step_, first_->loss, last_->loss, seconds, samples / seconds);
+  }
+  if (validation_) {
+    text += fmt::format("validation  loss {:.6g} over {} examples\n", validation_->loss,
+                        validation_->examples);
+  }
+  text += fmt::format("memory      arena of {} bytes predicted, {} bytes used\n",
+                      program.arena_bytes, session_->executor().used_bytes());
+  text += fmt::format("model       {}/{}\nrun         {} (trainscope inspect {})\n", folder,
+                      kTrainedModelFile, folder, folder);
+  return text;
+}
+
+}  // namespace trainscope

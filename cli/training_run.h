@@ -1,0 +1,67 @@
+// A run of `train`: everything between reading the model and the trained file.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/invocation.h"
+#include "cli/progress.h"
+#include "cli/resume.h"
+#include "cli/sizes.h"
+#include "cli/stop_signals.h"
+#include "engine/bundle/writer.h"
+#include "engine/session.h"
+
+namespace trainscope {
+
+inline constexpr std::string_view kTrainedModelFile = "model.onnx";  // in the run's folder
+
+// In order: constructor (reads, compiles, opens data; nothing is written), begin, then train until
+// finished or stopped.
+class TrainingRun {
+ public:
+  explicit TrainingRun(const Invocation& invocation);
+
+  // All of it; 0, or the exit code of a signal. Errors are noted in the run's folder.
+  Outcome run();
+
+ private:
+  void begin();
+  void restore(const Checkpoint& checkpoint);
+  void train();
+  void train_step(std::int64_t step, BatchSource& batches);
+  void save();
+  void validate();
+  int finish();
+  CheckpointState state() const;
+  Json summary() const;
+  std::string summary_text() const;
+
+  const Invocation& invocation_;
+  const Settings& settings_;
+  StopSignals signals_;
+  OnnxModel model_;
+  Sizes sizes_;
+  CompileOptions options_;
+  Schedule schedule_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Dataset> data_;
+  std::optional<BatchOrder> order_;
+  std::optional<Trainer> trainer_;
+  std::optional<RunWriter> writer_;
+  std::optional<Progress> progress_;
+
+  std::int64_t total_steps_ = 0;
+  std::int64_t from_step_ = 0;
+  std::int64_t step_ = 0;
+  std::int64_t saved_step_ = -1;
+  std::int64_t samples_seen_ = 0;
+  double training_ms_ = 0.0;  // of steps alone
+  std::optional<StepRecord> first_;
+  std::optional<StepRecord> last_;
+  std::optional<EvaluationRecord> validation_;
+};
+
+}  // namespace trainscope

@@ -1,0 +1,202 @@
+// gpt2: Radford et al. 2019, a causal transformer with the norms before the layers and a tied head.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "engine/core/error.h"
+#include "engine/models/activation.h"
+#include "engine/models/models.h"
+#include "engine/models/plain_builder.h"
+
+namespace trainscope {
+namespace {
+
+using Name = PlainBuilder::Name;
+constexpr double kDeviation = 0.02;  // of initial weights
+constexpr double kNormEpsilon = 1e-5;
+
+struct Sizes {
+  std::int64_t layers, heads, embedding, vocab, context;
+  bool bias;
+  std::string activation;
+  double dropout;
+};
+
+Sizes sizes_from(const ModelArguments& arguments) {
+  const auto integer = [&](std::string_view name) {
+    return std::get<std::int64_t>(arguments.find(name)->second);
+  };
+  Sizes sizes{.layers = integer("layers"),
+              .heads = integer("heads"),
+              .embedding = integer("embedding"),
+              .vocab = integer("vocab"),
+              .context = integer("context"),
+              .bias = std::get<bool>(arguments.at("bias")),
+              .activation = std::get<std::string>(arguments.at("activation")),
+              .dropout = std::get<double>(arguments.at("dropout"))};
+  require(sizes.embedding % sizes.heads == 0, ErrorCode::kUsage,
+          "--embedding {} cannot be shared by --heads {}: it must be a multiple", sizes.embedding,
+          sizes.heads);
+  // One row of positions would be added to a text of any length.
+  require(sizes.context >= 2, ErrorCode::kUsage, "--context is {}, expected 2 at least",
+          sizes.context);
+  require(sizes.dropout >= 0.0 && sizes.dropout < 1.0, ErrorCode::kUsage,
+          "--dropout is {}, expected a number in [0, 1)", sizes.dropout);
+  return sizes;
+}
+
+// The graph holds no batch size and no length: one file for every shape up to the context.
+class Gpt2 {
+ public:
+  Gpt2(const Sizes& sizes, std::uint64_t seed) : sizes_(sizes), b_("gpt2", seed) {}
+
+  PlainModel build() {
+    const ModelDim batch = symbolic("batch");
+    const ModelDim sequence = symbolic("sequence");
+    ids_ = b_.input("ids", DType::kI64, {batch, sequence});
+    length_ = b_.node("Shape", "length", {ids_}, {{"start", std::int64_t{1}}});
+    const Name table = b_.normal("wte.weight", {sizes_.vocab, sizes_.embedding}, kDeviation);
+    Name x = dropout("drop", embedded(table));
+    mask_ = causal_mask();
+    for (std::int64_t layer = 0; layer < sizes_.layers; ++layer) x = block(layer, x);
+    b_.set_scope("");
+    x = norm("ln_f", "ln_f", x);
+    const Name head = b_.node("Transpose", "head", {table}, {{"perm", Ints{1, 0}}});
+    b_.result("MatMul", "logits", {x, head});
+    b_.output("logits", {batch, sequence, fixed(sizes_.vocab)});
+    return b_.take();
+  }
+
+ private:
+  Name embedded(const Name& table) {
+    const Name tokens = b_.node("Gather", "tokens", {table, ids_});
+    const Name all = b_.normal("wpe.weight", {sizes_.context, sizes_.embedding}, kDeviation);
+    const Name first = b_.ints({0});  // rows 0 to length, along axis 0
+    const Name positions = b_.node("Slice", "positions", {all, first, length_, first});
+    b_.describe(positions, {symbolic("sequence"), fixed(sizes_.embedding)});
+    return b_.node("Add", "embedded", {tokens, positions});
+  }
+
+  // [T, T]: -infinity above the diagonal, 0 elsewhere. Added to the scores, it costs the backward
+  // nothing.
+  Name causal_mask() {
+    const Name square =
+        b_.node("Concat", "mask_shape", {length_, length_}, {{"axis", std::int64_t{0}}});
+    const Name nothing = b_.number(-std::numeric_limits<float>::infinity());
+    const Name full = b_.node("Expand", "mask_full", {nothing, square});
+    return b_.node("Trilu", "mask", {full, b_.integer(1)});
+  }
+
+  Name block(std::int64_t layer, const Name& x) {
+    const std::string path = fmt::format("h.{}", layer);
+    b_.set_scope(path);
+    const Name before_attention = norm("ln_1", path + ".ln_1", x);
+    b_.set_scope(path + "/attn");
+    const Name attended = dropout("drop", attention(path + ".attn", before_attention));
+    b_.set_scope(path);
+    const Name middle = b_.node("Add", "residual_1", {x, attended});
+    const Name before_mlp = norm("ln_2", path + ".ln_2", middle);
+    b_.set_scope(path + "/mlp");
+    const Name fed = dropout("drop", mlp(path + ".mlp", before_mlp));
+    b_.set_scope(path);
+    return b_.node("Add", "residual_2", {middle, fed});
+  }
+
+  Name attention(const std::string& path, const Name& x) {
+    const std::int64_t d = sizes_.embedding;
+    const std::int64_t head = d / sizes_.heads;
+    const Name qkv = linear("c_attn", path, x, {.shape = {d, 3 * d}, .deviation = kDeviation});
+    const Name heads = b_.node("Reshape", "heads", {qkv, b_.ints({0, 0, 3 * sizes_.heads, head})});
+    const Name by_head = b_.node("Transpose", "by_head", {heads}, {{"perm", Ints{0, 2, 1, 3}}});
+    const Ints parts(3, sizes_.heads);
+    const std::vector<Name> split =
+        b_.multi("Split", "split", {by_head, b_.ints(parts)},
+                 {.labels = {"q", "k", "v"}, .attributes = {{"axis", std::int64_t{1}}}});
+    // The queries are fewer than the scores: scaling them is cheaper.
+    const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head)));
+    const Name q = b_.node("Mul", "q_scaled", {split[0], b_.number(scale)});
+    const Name k = b_.node("Transpose", "k_transposed", {split[1]}, {{"perm", Ints{0, 1, 3, 2}}});
+    const Name scores = b_.node("MatMul", "scores", {q, k});  // [B, H, T, T]
+    const Name masked = b_.node("Add", "masked", {scores, mask_});
+    const Name weights = b_.node("Softmax", "weights", {masked}, {{"axis", std::int64_t{-1}}});
+    const Name mixed = b_.node("MatMul", "mixed", {dropout("weights_drop", weights), split[2]});
+    const Name by_token = b_.node("Transpose", "by_token", {mixed}, {{"perm", Ints{0, 2, 1, 3}}});
+    const Name joined = b_.node("Reshape", "joined", {by_token, b_.ints({0, 0, d})});
+    return linear("c_proj", path, joined, {.shape = {d, d}, .deviation = residual_deviation()});
+  }
+
+  Name mlp(const std::string& path, const Name& x) {
+    const std::int64_t d = sizes_.embedding;
+    const Name hidden = linear("c_fc", path, x, {.shape = {d, 4 * d}, .deviation = kDeviation});
+    const Name active = activation(b_, sizes_.activation, hidden);
+    return linear("c_proj", path, active, {.shape = {4 * d, d}, .deviation = residual_deviation()});
+  }
+
+  // Each layer adds twice to the residual stream: its variance stays.
+  double residual_deviation() const {
+    return kDeviation / std::sqrt(2.0 * static_cast<double>(sizes_.layers));
+  }
+
+  struct Weight {
+    Shape shape;  // [in, out], as GPT-2 stores it: no transpose in a step
+    double deviation;
+  };
+  Name linear(const std::string& label, const std::string& path, const Name& x,
+              const Weight& weight) {
+    const std::string parameter = path + "." + label;
+    const Name matrix = b_.normal(parameter + ".weight", weight.shape, weight.deviation);
+    const Name product = b_.node("MatMul", label, {x, matrix});
+    if (!sizes_.bias) return product;
+    const Name bias = b_.filled(parameter + ".bias", {weight.shape[1]}, 0.0F);
+    return b_.node("Add", label + "_bias", {product, bias});
+  }
+
+  Name norm(std::string_view label, const std::string& path, const Name& x) {
+    const Shape shape{sizes_.embedding};
+    std::vector<Name> inputs{x, b_.filled(path + ".weight", shape, 1.0F)};
+    if (sizes_.bias) inputs.push_back(b_.filled(path + ".bias", shape, 0.0F));
+    return b_.node("LayerNormalization", label, std::move(inputs),
+                   {{"axis", std::int64_t{-1}}, {"epsilon", kNormEpsilon}});
+  }
+
+  // Training turns it on, whatever the file says; elsewhere it changes nothing.
+  Name dropout(std::string_view label, const Name& x) {
+    if (sizes_.dropout == 0.0) return x;
+    return b_.node("Dropout", label, {x, b_.number(static_cast<float>(sizes_.dropout))});
+  }
+
+  Sizes sizes_;
+  PlainBuilder b_;
+  Name ids_;
+  Name length_;  // i64[1]: tokens in a row
+  Name mask_;
+};
+
+PlainModel build_gpt2(const ModelArguments& arguments, std::uint64_t seed) {
+  return Gpt2(sizes_from(arguments), seed).build();
+}
+
+}  // namespace
+
+// The defaults are the published model of 124 million parameters.
+ModelBuilder gpt2_builder() {
+  return {.name = "gpt2",
+          .doc = "Causal transformer with a tied head; input ids [batch, sequence].",
+          .options = {{.name = "layers", .doc = "blocks", .value = 12, .maximum = 10000},
+                      {.name = "heads", .doc = "attention heads of a block", .value = 12},
+                      {.name = "embedding", .doc = "width; a multiple of the heads", .value = 768},
+                      {.name = "vocab", .doc = "different tokens", .value = 50257},
+                      {.name = "context", .doc = "longest sequence, in tokens", .value = 1024},
+                      {.name = "bias", .doc = "biases in linear layers and norms", .value = true},
+                      {.name = "activation",
+                       .doc = "in the feed-forward layers",
+                       .value = std::string("gelu_tanh"),
+                       .choices = activation_names()},
+                      {.name = "dropout",
+                       .doc = "of embeddings, attention weights and residuals",
+                       .value = 0.0}},
+          .build = build_gpt2};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,131 @@
+// Engine values as records of a run's folder.
+#include "engine/record.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/hash.h"
+#include "engine/ir/op_def.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::string_view kWorkspace = "workspace";
+
+bool is_persistent(ValueKind kind) {
+  return kind == ValueKind::kParameter || kind == ValueKind::kState || kind == ValueKind::kConstant;
+}
+
+// What shares the bytes of one buffer.
+struct Contents {
+  std::vector<ValueId> values;
+  std::string_view kind = kWorkspace;  // "persistent", "input", "value"
+};
+
+std::string_view kind_of(const Graph& graph, const std::vector<ValueId>& values) {
+  const auto any = [&](auto wanted) {
+    return std::ranges::any_of(values, [&](ValueId v) { return wanted(graph.value(v).kind); });
+  };
+  if (any(is_persistent)) return "persistent";
+  return any([](ValueKind kind) { return kind == ValueKind::kInput; }) ? "input" : "value";
+}
+
+std::vector<Contents> contents_of_buffers(const Program& program) {
+  std::vector<Contents> contents(program.problem.buffers.size());
+  for (std::size_t v = 0; v < program.placements.size(); ++v) {
+    const std::int32_t buffer = program.placements[v].buffer;
+    if (buffer < 0) continue;
+    contents[static_cast<std::size_t>(buffer)].values.push_back(static_cast<ValueId>(v));
+  }
+  for (Contents& one : contents) {
+    if (!one.values.empty()) one.kind = kind_of(program.graph, one.values);
+  }
+  return contents;
+}
+
+// The node that writes the buffer first, or what kind of value it starts as.
+std::string producer_of(const Program& program, const Contents& contents,
+                        const memplan::Buffer& buffer) {
+  const Graph& graph = program.graph;
+  for (ValueId v : contents.values) {
+    const ValueKind kind = graph.value(v).kind;
+    if (kind != ValueKind::kNode) return std::string(name_of(kind));
+  }
+  const auto instruction = static_cast<std::size_t>(buffer.lower);
+  if (instruction >= program.instructions.size()) return {};
+  return graph.node(program.instructions[instruction].node).name;
+}
+
+Json buffer_record(const Program& program, std::size_t index, const Contents& contents) {
+  const memplan::Buffer& buffer = program.problem.buffers[index];
+  Json values = Json::array();
+  for (ValueId v : contents.values) values.push_back(program.graph.value(v).name);
+  return Json::object({{"name", buffer.id},
+                       {"kind", contents.kind},
+                       {"offset", program.solution.offsets[index]},
+                       {"bytes", buffer.size_bytes},
+                       {"birth", buffer.lower},
+                       {"death", buffer.upper},
+                       {"producer", producer_of(program, contents, buffer)},
+                       {"values", std::move(values)}});
+}
+
+Json instruction_record(const Program& program, const Instruction& instruction) {
+  const Node& node = program.graph.node(instruction.node);
+  return Json::object({{"node", node.name},
+                       {"op", node.op->name},
+                       {"phase", name_of(node.phase)},
+                       {"workspace_bytes", instruction.prepared.workspace_bytes},
+                       {"sources", Json::list(node.provenance.sources)}});
+}
+
+}  // namespace
+
+StageRecord stage_record(const Stage& stage, const Stage* before) {
+  StageRecord record{.name = stage.name,
+                     .file = {},
+                     .nodes_before = before == nullptr ? stage.nodes : before->nodes,
+                     .nodes_after = stage.nodes,
+                     .milliseconds = stage.milliseconds,
+                     .changed = stage.changed,
+                     .hash = hash_hex(stage.hash),
+                     .counters = stage.counters};
+  record.counters["flops"] = stage.cost.flops;
+  return record;
+}
+
+Json plan_sizes(const Program& program) {
+  const std::int64_t bound = program.solution.lower_bound_bytes;
+  return Json::object({{"arena_bytes", program.arena_bytes},
+                       {"lower_bound_bytes", bound},
+                       {"gap_bytes", program.arena_bytes - bound},
+                       {"proven", program.solution.proven},
+                       {"method", program.solution.method},
+                       {"persistent_bytes", program.persistent_bytes},
+                       {"workspace_bytes", program.workspace_bytes},
+                       {"alignment_bytes", program.problem.alignment_bytes},
+                       {"buffer_count", program.problem.buffers.size()},
+                       {"instruction_count", program.instructions.size()},
+                       {"update_begin", program.update_begin},
+                       {"threads", program.threads}});
+}
+
+Json plan_record(const Program& program) {
+  Json plan = plan_sizes(program);
+  Json instructions = Json::array();
+  for (const Instruction& instruction : program.instructions) {
+    instructions.push_back(instruction_record(program, instruction));
+  }
+  const std::vector<Contents> contents = contents_of_buffers(program);
+  Json buffers = Json::array();
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    buffers.push_back(buffer_record(program, i, contents[i]));
+  }
+  plan.set("instructions", std::move(instructions));
+  plan.set("buffers", std::move(buffers));
+  return plan;
+}
+
+}  // namespace trainscope

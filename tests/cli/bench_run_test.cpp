@@ -1,0 +1,80 @@
+// The bench verb's workloads, FLOP counts and statistics.
+#include "cli/bench_run.h"
+
+#include <doctest/doctest.h>
+
+#include "engine/core/error.h"
+
+using namespace trainscope;
+
+namespace {
+
+std::int64_t flops_of(std::string_view builder, const ModelArguments& arguments,
+                      const std::map<std::string, std::int64_t>& dims) {
+  const std::string bytes = onnx_bytes(build_model(builder, arguments, 1));
+  const OnnxModel model = OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
+  CompileOptions options;
+  options.import.dims = dims;
+  options.training.mode = GraphMode::kInference;
+  return training_flops(build_stages(model, options).front().graph);
+}
+
+}  // namespace
+
+TEST_CASE("bench: an MLP's FLOPs are 2MNK, three times but for the first layer's input") {
+  // Batch 8, layers 5 x 7 and 7 x 3.
+  const std::int64_t first = 2 * 8 * 5 * 7;
+  const std::int64_t second = 2 * 8 * 7 * 3;
+  for (const bool bias : {true, false}) {
+    CHECK(flops_of("mlp", {{"dims", Ints{5, 7, 3}}, {"bias", bias}}, {{"batch", 8}}) ==
+          2 * first + 3 * second);
+  }
+}
+
+TEST_CASE("bench: a transformer's FLOPs count projections, attention in full, and the head") {
+  const std::int64_t layers = 2, d = 12, vocab = 11, batch = 3, length = 5;
+  const std::int64_t tokens = batch * length;
+  const std::int64_t block = tokens * (2 * 12 * d * d + 4 * length * d);
+  const std::int64_t head = tokens * 2 * d * vocab;
+  CHECK(flops_of(
+            "gpt2",
+            {{"layers", layers}, {"heads", 3}, {"embedding", d}, {"vocab", vocab}, {"context", 6}},
+            {{"batch", batch}, {"sequence", length}}) == 3 * (layers * block + head));
+}
+
+TEST_CASE("bench: the middle of the steps' times") {
+  const Spread odd = spread_of({3.0, 1.0, 2.0});
+  CHECK(odd.least == 1.0);
+  CHECK(odd.median == 2.0);
+  CHECK(odd.most == 3.0);
+  CHECK(spread_of({4.0, 1.0, 2.0, 9.0}).median == 3.0);
+}
+
+TEST_CASE("bench: unknown workloads and sizes that do not suit are usage errors") {
+  const auto code = [](auto&& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::kRunFailed;
+  };
+  CHECK(code([] { find_workload("w1-adam"); }) == ErrorCode::kUsage);
+  const BenchOptions with_sequence{.batch = 2, .sequence = 4, .steps = 1};
+  CHECK(code([&] { run_bench(find_workload("w1-sgd"), with_sequence); }) == ErrorCode::kUsage);
+}
+
+TEST_CASE("bench: every workload trains, here on small batches") {
+  for (const BenchWorkload& workload : bench_workloads()) {
+    CAPTURE(workload.name);
+    const BenchOptions options{
+        .batch = 2, .sequence = workload.sequence > 0 ? 8 : 0, .steps = 3, .threads = 1};
+    const BenchResult result = run_bench(workload, options);
+    CHECK(result.step_ms.size() == 3);
+    CHECK(spread_of(result.step_ms).least > 0.0);
+    CHECK(result.flops_per_step > 0);
+    CHECK(result.parameters > 600'000);
+    CHECK(result.arena_bytes > 4 * result.parameters);
+    CHECK(result.last_loss < result.first_loss);  // the same batch again and again
+  }
+}

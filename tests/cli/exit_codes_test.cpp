@@ -1,0 +1,205 @@
+// Exit codes and messages of the program, one by one.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "tests/cli/program_runner.h"
+
+namespace trainscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kMlp = test_model("mlp/model.onnx").string();
+
+std::vector<std::string> train(const std::vector<std::string>& more) {
+  std::vector<std::string> words = {"train", kMlp, "--data", "synthetic", "--threads", "1"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// One or more lines "error", "at", "try", and nothing else.
+void check_error_lines(const std::string& text) {
+  CHECK(text.find("error: ") != std::string::npos);
+  CHECK(text.find("\033") == std::string::npos);
+}
+
+TEST_CASE("exit code 0: help and version") {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"},
+                                                {"help"},
+                                                {"help", "train"},
+                                                {"train", "--help"},
+                                                {"help", "exit-codes"},
+                                                {"version"},
+                                                {"--version"},
+                                                {"doctor"}}) {
+    const Finished finished = run(words);
+    CHECK(finished.exit_code == 0);
+    CHECK(!finished.out.empty());
+    CHECK(finished.err.empty());
+  }
+}
+
+TEST_CASE("exit code 2: the command line is wrong") {
+  const TemporaryFolder folder;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "error: which verb?\n  try: `trainscope help` lists the verbs\n"},
+      {{"trian"}, "error: there is no verb 'trian'\n  try: did you mean 'train'?\n"},
+      {{"help", "trian"}, "error: there is no help on 'trian'\n  try: did you mean 'train'?\n"},
+      {{"train"},
+       "error: train needs MODEL.onnx\n  try: `trainscope help train` lists its flags\n"},
+      {{"train", kMlp}, "error: train needs --data\n"},
+      {{"train", kMlp, "--data", "synthetic"}, "error: train needs --steps\n"},
+      {train({"--steps", "0"}), "error: --steps is '0': expected a whole number of 1 or more\n"},
+      {train({"--steps", "2", "--lr", "-1"}),
+       "error: --lr is '-1': expected a number of 0 or more\n"},
+      {train({"--steps", "2", "--momentum", "0.9"}),
+       "error: --momentum means nothing with --optimizer adamw\n"},
+      {train({"--steps", "2", "--betas", "0.9"}),
+       "error: --betas is '0.9': expected two numbers A,B\n"},
+      {train({"--steps", "2", "--batch", "8"}),
+       "error: --batch 8 does not fit the model: input 'x' has 16 there\n"
+       "  try: leave out --batch, or export the model with an open dimension\n"},
+      {train({"--steps", "2", "--loss", "mse:out=y"}),
+       "error: --loss: mse has no key 'out'\n  try: its keys are output, labels\n"},
+      {train({"--steps", "2", "--disable", "fold_constant"}),
+       "error: there is no pass 'fold_constant'\n  try: did you mean 'fold_constants'?\n"},
+      {train({"--steps", "2", "--group", "*.bias:decay=0"}),
+       "error: --group has no key 'decay'\n  try: its keys are weight_decay and lr_scale\n"},
+      {train({"--steps", "2", "--resume", "auto"}),
+       "error: --resume auto needs --run-dir: which run?\n"
+       "  try: --run-dir RUN --resume auto, or --resume RUN\n"},
+      {{"doctor", "--device", "gpu"}, "error: --device is 'gpu': expected cpu\n"},
+      {{"place", "x.csv"}, "error: place needs --out SOLUTION.csv\n"},
+      {{"doctor", "extra"},
+       "error: doctor takes no further argument: 'extra'\n"
+       "  try: `trainscope help doctor` lists its flags\n"},
+  };
+  for (const auto& [words, message] : cases) {
+    const Finished finished = run(words, {}, folder.path());
+    INFO(message);
+    CHECK(finished.exit_code == 2);
+    CHECK(finished.err == message);
+    CHECK(finished.out.empty());
+  }
+}
+
+TEST_CASE("exit code 2: a stopped pipeline has no training step") {
+  const TemporaryFolder folder;
+  const Finished finished = run(train({"--steps", "2", "--stop-after", "loss"}), {}, folder.path());
+  CHECK(finished.exit_code == 2);
+  CHECK(finished.err.starts_with("error: the compiled graph has no training step\n"));
+  CHECK(!fs::exists(folder / "runs"));
+}
+
+TEST_CASE("exit code 3: models and data that cannot be used") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "bad.onnx") << "this is no model";
+  std::ofstream(folder / "bad.csv") << "id,lower,upper,size\na,3,1,5\n";
+  write_model(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2,4] x) => (float[2,4] logits) {"
+      " a = Erf(x) b = LpNormalization(a) c = Celu(b) logits = Celu(c) }",
+      folder / "ops.onnx");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"check", "bad.onnx"},
+        {"inspect", "bad.onnx"},
+        {"plan", "bad.onnx"},
+        {"train", "bad.onnx", "--data", "synthetic", "--steps", "1"},
+        {"place", "bad.csv", "--out", "out.csv"},
+        {"inspect", "."}}) {
+    const Finished finished = run(words, {}, folder.path());
+    INFO(words.front());
+    CHECK(finished.exit_code == 3);
+    check_error_lines(finished.err);
+  }
+  const Finished finished = run({"check", "ops.onnx"}, {}, folder.path());
+  CHECK(finished.exit_code == 3);
+  // Every missing op in one report.
+  CHECK(finished.err.find("LpNormalization") != std::string::npos);
+  CHECK(finished.err.find("Celu") != std::string::npos);
+}
+
+TEST_CASE("exit code 4: there is no such device") {
+  const Finished finished = run({"plan", kMlp, "--device", "cuda:0"});
+  CHECK(finished.exit_code == 4);
+  CHECK(finished.err.find("error: there is no CUDA device for trainscope\n  at: ") == 0);
+}
+
+TEST_CASE("exit code 5: no layout within the capacity") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "p.csv") << "id,lower,upper,size\na,0,2,64\nb,1,3,64\n";
+  const Finished finished =
+      run({"place", "p.csv", "--capacity", "100", "--out", "s.csv"}, {}, folder.path());
+  CHECK(finished.exit_code == 5);
+  CHECK(!fs::exists(folder / "s.csv"));
+  CHECK(
+      run({"place", "p.csv", "--capacity", "128", "--out", "s.csv"}, {}, folder.path()).exit_code ==
+      0);
+  CHECK(read_text(folder / "s.csv").starts_with("id,lower,upper,size,offset\n"));
+}
+
+TEST_CASE("exit code 6: files that cannot be read or written") {
+  const TemporaryFolder folder;
+  CHECK(run({"inspect", "nothing.onnx"}, {}, folder.path()).exit_code == 6);
+  CHECK(run({"export", kMlp, "-o", "no/such/folder/x.onnx"}, {}, folder.path()).exit_code == 6);
+  CHECK(run(train({"--steps", "1", "--resume", "nowhere"}), {}, folder.path()).exit_code == 6);
+}
+
+TEST_CASE("exit code 7: a loss that is no number names the first bad tensor") {
+  const TemporaryFolder folder;
+  const Finished finished =
+      run(train({"--steps", "20", "--optimizer", "sgd", "--lr", "1e30", "--run-dir", "r"}), {},
+          folder.path());
+  CHECK(finished.exit_code == 7);
+  CHECK(finished.err.find("error: the loss is ") != std::string::npos);
+  CHECK(finished.err.find("  at: first bad tensor: '") != std::string::npos);
+  const Json manifest = Json::parse(read_text(folder / "r/manifest.json"));
+  const Json& session = manifest.array_at("sessions").back();
+  CHECK(session.get<std::string>("status") == "failed");
+  CHECK(session.get<int>("exit_code") == 7);
+  CHECK(session.get<std::string>("message").starts_with("the loss is "));
+}
+
+TEST_CASE("exit code 9: numbers outside their tolerance") {
+  const TemporaryFolder folder;
+  const fs::path copy = folder / "mlp";
+  fs::copy(test_model("mlp"), copy);
+  CHECK(run({"verify", copy.string(), "--threads", "1"}).exit_code == 0);
+  // Another model than the numbers are of: one trained for a few steps.
+  const Finished trained = run(train({"--steps", "3", "--run-dir", "r", "-q"}), {}, folder.path());
+  REQUIRE(trained.exit_code == 0);
+  fs::copy_file(folder / "r/model.onnx", copy / "model.onnx", fs::copy_options::overwrite_existing);
+  const Finished finished = run({"verify", copy.string(), "--json", "--threads", "1"});
+  CHECK(finished.exit_code == 9);
+  CHECK(finished.json().get<int>("failed") > 0);
+}
+
+TEST_CASE("errors: with --json an object on standard output too") {
+  const Finished finished = run({"inspect", "nothing.onnx", "--json"});
+  CHECK(finished.exit_code == 6);
+  const Json error = finished.json().at("error");
+  CHECK(finished.json().get<int>("schema_version") == 1);
+  CHECK(error.get<int>("code") == 6);
+  CHECK(error.get<std::string>("name") == "io");
+  CHECK(error.get<std::string>("message").find("nothing.onnx") != std::string::npos);
+  CHECK(run({"inspect", "nothing.onnx"}, {{"TRAINSCOPE_JSON", "1"}}).json().contains("error"));
+}
+
+TEST_CASE("errors: colour only when asked for") {
+  CHECK(run({"trian"}).err.find('\033') == std::string::npos);
+  CHECK(run({"trian", "--color", "always"}).err.find('\033') != std::string::npos);
+  CHECK(run({"trian", "--color=never"}).err.find('\033') == std::string::npos);
+}
+
+TEST_CASE("names from files cannot reach the terminal as escapes") {
+  const TemporaryFolder folder;
+  const std::string name = "evil\033[31m.onnx";
+  std::ofstream(folder / name) << "x";
+  const Finished finished = run({"inspect", name}, {}, folder.path());
+  CHECK(finished.exit_code == 3);
+  CHECK(finished.err.find('\033') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace trainscope::test

@@ -1,0 +1,107 @@
+// Runs the built program as a process of its own, as its users do.
+#include "tests/cli/program_runner.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "engine/session.h"
+
+namespace trainscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void redirect(const fs::path& file, int descriptor) {
+  const int opened = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (opened < 0 || dup2(opened, descriptor) < 0) _exit(126);
+}
+
+[[noreturn]] void become(const std::vector<std::string>& words,
+                         const std::map<std::string, std::string>& environment,
+                         const fs::path& folder) {
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  if (!folder.empty() && chdir(folder.c_str()) != 0) _exit(126);
+  const std::string program = std::string(TRAINSCOPE_BIN_DIR) + "/trainscope";
+  std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execv(program.c_str(), arguments.data());
+  _exit(127);
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (fs::temp_directory_path() / "trainscope-test-XXXXXX").string();
+  REQUIRE(mkdtemp(name.data()) != nullptr);
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+Process::Process(const std::vector<std::string>& words,
+                 const std::map<std::string, std::string>& environment, const fs::path& folder) {
+  pid_ = fork();
+  REQUIRE(pid_ >= 0);
+  if (pid_ > 0) return;
+  redirect(outputs_ / "out", STDOUT_FILENO);
+  redirect(outputs_ / "err", STDERR_FILENO);
+  become(words, environment, folder);
+}
+
+Process::~Process() {
+  if (pid_ < 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+void Process::signal(int number) const { kill(pid_, number); }
+
+Finished Process::wait() {
+  int status = 0;
+  REQUIRE(waitpid(pid_, &status, 0) == pid_);
+  pid_ = -1;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return {
+      .exit_code = code, .out = read_text(outputs_ / "out"), .err = read_text(outputs_ / "err")};
+}
+
+Finished run(const std::vector<std::string>& words,
+             const std::map<std::string, std::string>& environment, const fs::path& folder) {
+  return Process(words, environment, folder).wait();
+}
+
+bool wait_until(const std::function<bool()>& is_so, std::chrono::seconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+fs::path test_model(const std::string& name) {
+  return fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/models" / name;
+}
+
+void write_model(const std::string& text, const fs::path& path) {
+  export_inference(OnnxModel::parse_text(text), path, {});
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace trainscope::test

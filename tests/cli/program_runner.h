@@ -1,0 +1,72 @@
+// Runs the built program as a process of its own, as its users do.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/core/json.h"
+
+namespace trainscope::test {
+
+// A new folder that goes away with its owner.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Finished {
+  int exit_code = 0;  // 128 + signal when a signal ended it
+  std::string out;
+  std::string err;
+  Json json() const { return Json::parse(out); }
+};
+
+// A running program; the destructor waits for it.
+class Process {
+ public:
+  // `words` follow the program's name; `environment` is added to the test's own; "" for `folder`
+  // is the test's own too.
+  Process(const std::vector<std::string>& words,
+          const std::map<std::string, std::string>& environment = {},
+          const std::filesystem::path& folder = {});
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void signal(int number) const;
+  Finished wait();
+
+ private:
+  TemporaryFolder outputs_;
+  int pid_ = -1;
+};
+
+Finished run(const std::vector<std::string>& words,
+             const std::map<std::string, std::string>& environment = {},
+             const std::filesystem::path& folder = {});
+
+// Asks again and again until it is so; false after `limit`.
+bool wait_until(const std::function<bool()>& is_so,
+                std::chrono::seconds limit = std::chrono::seconds(60));
+
+// A model file of the tests: "mlp/model.onnx".
+std::filesystem::path test_model(const std::string& name);
+// ONNX's text form as a model file.
+void write_model(const std::string& text, const std::filesystem::path& path);
+
+std::string read_text(const std::filesystem::path& path);
+
+}  // namespace trainscope::test

@@ -1,0 +1,125 @@
+// Flag values: types, defaults, environment, precedence.
+#include "cli/settings.h"
+
+#include <doctest/doctest.h>
+
+#include "engine/core/error.h"
+
+namespace trainscope {
+namespace {
+
+const Command kCommand = {
+    .name = "try",
+    .summary = "For tests.",
+    .flags = {{.name = "steps", .type = FlagType::kInteger, .fallback = "5", .minimum = 1},
+              {.name = "rate", .type = FlagType::kNumber, .minimum = 0, .maximum = 1},
+              {.name = "kind", .type = FlagType::kChoice, .value = "sgd|adamw", .fallback = "sgd"},
+              {.name = "bias", .type = FlagType::kToggle, .fallback = "on"},
+              {.name = "run-dir"},
+              {.name = "group", .type = FlagType::kTexts}}};
+
+Environment variables(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const std::string& name) -> std::optional<std::string> {
+    const auto found = values.find(name);
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+Settings settings(std::vector<GivenFlag> given, std::map<std::string, std::string> values = {}) {
+  return Settings(kCommand, given, variables(std::move(values)));
+}
+
+std::string message_of(const std::function<void()>& action, ErrorCode code = ErrorCode::kUsage) {
+  try {
+    action();
+  } catch (const Error& error) {
+    CHECK(error.code() == code);
+    return error.message() + "|" + error.hint();
+  }
+  return "no error";
+}
+
+TEST_CASE("settings: a flag beats the environment, which beats the default") {
+  CHECK(settings({}).integer("steps") == 5);
+  CHECK(settings({}, {{"TRAINSCOPE_STEPS", "6"}}).integer("steps") == 6);
+  const Settings all = settings({{"steps", {"7"}}}, {{"TRAINSCOPE_STEPS", "6"}});
+  CHECK(all.integer("steps") == 7);
+  CHECK(all.given("steps"));
+  CHECK(!settings({}).given("steps"));
+}
+
+TEST_CASE("settings: a run's options replace defaults only") {
+  const Json options = Json::object({{"steps", 9},
+                                     {"bias", false},
+                                     {"rate", 0.5},
+                                     {"group", Json::array({"a:x=1", "b:x=2"})},
+                                     {"gone", "of another version"}});
+  const Settings replaced = settings({}).with_run(options);
+  CHECK(replaced.integer("steps") == 9);
+  CHECK(replaced.number("rate") == 0.5);
+  CHECK(!replaced.on("bias"));
+  CHECK(replaced.texts("group") == std::vector<std::string>{"a:x=1", "b:x=2"});
+  CHECK(!replaced.given("steps"));
+  CHECK(settings({{"steps", {"7"}}}).with_run(options).integer("steps") == 7);
+}
+
+TEST_CASE("settings: a run's bad option is bad input, not a usage error") {
+  const Settings own = settings({});
+  CHECK(message_of(
+            [&] {
+              own.with_run(Json::object({{"steps", "many"}}));
+            },
+            ErrorCode::kBadInput) ==
+        "the run's option 'steps' is 'many': expected a whole number of 1 or more|");
+  CHECK(message_of(
+            [&] {
+              own.with_run(Json::object({{"steps", Json::array({1, 2})}}));
+            },
+            ErrorCode::kBadInput) != "no error");
+}
+
+TEST_CASE("settings: values outside a flag's range name the flag or its variable") {
+  CHECK(message_of([] {
+          settings({{"steps", {"0"}}});
+        }) == "--steps is '0': expected a whole number of 1 or more|");
+  CHECK(message_of([] { settings({{"steps", {"99999999999999999999"}}}); }) != "no error");
+  CHECK(message_of([] {
+          settings({{"rate", {"1.5"}}});
+        }) == "--rate is '1.5': expected a number from 0 to 1|");
+  CHECK(message_of([] {
+          settings({}, {{"TRAINSCOPE_RATE", "x"}});
+        }) == "TRAINSCOPE_RATE is 'x': expected a number from 0 to 1|");
+  CHECK(message_of([] {
+          settings({{"kind", {"adam"}}});
+        }) == "--kind is 'adam': expected sgd, adamw|did you mean 'adamw'?");
+  CHECK(message_of([] { settings({{"run-dir", {""}}}); }) == "--run-dir is empty|");
+}
+
+TEST_CASE("settings: switches in the environment") {
+  CHECK(settings({}, {{"TRAINSCOPE_JSON", "1"}}).on("json"));
+  CHECK(!settings({}, {{"TRAINSCOPE_JSON", "false"}}).on("json"));
+  CHECK(!settings({}, {{"TRAINSCOPE_BIAS", "off"}}).on("bias"));
+  CHECK(settings({}, {{"TRAINSCOPE_JSON", ""}}).on("json") == false);
+  CHECK(message_of([] {
+          settings({}, {{"TRAINSCOPE_JSON", "perhaps"}});
+        }) == "TRAINSCOPE_JSON is 'perhaps': expected 1 or 0, true or false, on or off|");
+}
+
+TEST_CASE("settings: flags without a value") {
+  CHECK(!settings({}).has("rate"));
+  CHECK(settings({}).text_or_empty("run-dir").empty());
+  CHECK(!settings({}).find_integer("threads").has_value());
+  CHECK(settings({}).texts("group").empty());
+}
+
+TEST_CASE("settings: values as JSON keep their types") {
+  const Settings all = settings({{"rate", {"0.25"}}, {"group", {"a", "b"}}});
+  CHECK(json_of(all.all().at("steps")).as_int() == 5);
+  CHECK(json_of(all.all().at("rate")).as_number() == 0.25);
+  CHECK(json_of(all.all().at("bias")).as_bool());
+  CHECK(json_of(all.all().at("group")).size() == 2);
+  CHECK(environment_name("run-dir") == "TRAINSCOPE_RUN_DIR");
+}
+
+}  // namespace
+}  // namespace trainscope

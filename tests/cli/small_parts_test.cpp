@@ -1,0 +1,93 @@
+// Parts of the command line that need no program: sampling, progress, resume, help.
+#include <doctest/doctest.h>
+
+#include "cli/exit_codes.h"
+#include "cli/help.h"
+#include "cli/machine.h"
+#include "cli/progress.h"
+#include "cli/resume.h"
+#include "cli/run_records.h"
+#include "cli/sampling.h"
+
+namespace trainscope {
+namespace {
+
+TEST_CASE("draw: follows the probabilities of softmax") {
+  const std::vector<float> logits = {0.0F, std::log(3.0F)};  // 1/4 and 3/4
+  CHECK(draw(logits, 1.0, 0.0) == 0);
+  CHECK(draw(logits, 1.0, 0.2499) == 0);
+  CHECK(draw(logits, 1.0, 0.2501) == 1);
+  CHECK(draw(logits, 1.0, 0.9999999) == 1);
+  CHECK(draw(logits, 0.5, 0.11) == 1);  // sharper: 1/10 and 9/10
+  CHECK(draw(logits, 0.0, 0.0) == 1);   // always the likeliest
+}
+
+TEST_CASE("progress: the line says everything") {
+  const StepRecord step{
+      .step = 50, .loss = 2.5, .learning_rate = 1e-3, .samples = 12, .tokens = 768};
+  const std::string line = progress_line(
+      step,
+      {.total_steps = 100, .planned_bytes = 3 << 20, .used_bytes = 3 << 20, .mean_step_ms = 100.0});
+  CHECK(line ==
+        "step 50/100  loss 2.5000  lr 1.00e-03  120 samples/s  7680 tokens/s  arena 3 MiB of 3 MiB"
+        "  ETA 0:05");
+}
+
+TEST_CASE("progress: the first step is no measure of the others") {
+  StepTimes times;
+  times.add(1000.0);
+  CHECK(times.mean_ms() == 0.0);
+  times.add(10.0);
+  CHECK(times.mean_ms() == 10.0);
+  times.add(20.0);
+  CHECK(times.mean_ms() == doctest::Approx(11.0));
+}
+
+TEST_CASE("resume: differences name the setting and both values") {
+  const Json then = Json::object({{"batch", 8}, {"optimizer", Json::object({{"lr", 0.1}})}});
+  CHECK(differences(then, then).empty());
+  const Json now = Json::object({{"batch", 16}, {"optimizer", Json::object({{"eps", 1}})}});
+  CHECK(differences(then, now) == std::vector<std::string>{"batch was 8, is 16",
+                                                           "optimizer.lr was 0.1, is not set",
+                                                           "optimizer.eps was not set, is 1"});
+}
+
+TEST_CASE("run name: from the model's file, or its folder when it is just called model") {
+  CHECK(run_name("nets/gpt.onnx") == "gpt");
+  CHECK(run_name("nets/mlp/model.onnx") == "mlp");
+  CHECK(run_name("a b.onnx") == "a_b");
+}
+
+TEST_CASE("config.toml: one line for each option") {
+  const Json options =
+      Json::object({{"model", "a\"b"}, {"lr", 0.5}, {"group", Json::array({"x", "y"})}});
+  CHECK(config_toml(options) ==
+        "# The options of this run with their resolved values.\nmodel = \"a\\\"b\"\nlr = 0.5\n"
+        "group = [\"x\",\"y\"]\n");
+}
+
+TEST_CASE("help: lists every verb and exit code") {
+  const std::string general = general_help();
+  for (const Command& command : all_commands()) {
+    CHECK(general.find(std::string(command.summary)) != std::string::npos);
+    const std::string help = command_help(command);
+    for (const Flag& flag : command.flags) {
+      CHECK(help.find(std::string(flag.name)) != std::string::npos);
+    }
+    for (std::string_view example : command.examples) {
+      CHECK(help.find(std::string(example)) != std::string::npos);
+    }
+  }
+  for (int code : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 130, 143}) {
+    CHECK(exit_codes_help().find(" " + std::to_string(code) + " ") != std::string::npos);
+  }
+}
+
+TEST_CASE("machine: there is a core to use") {
+  CHECK(usable_cores() >= 1);
+  CHECK(usable_cores() <= online_cores());
+  CHECK(machine_memory().total_bytes > 0);
+}
+
+}  // namespace
+}  // namespace trainscope

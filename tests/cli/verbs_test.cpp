@@ -1,0 +1,252 @@
+// Every verb once: what it prints, and its JSON.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "engine/session.h"
+#include "tests/cli/program_runner.h"
+
+namespace trainscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kMlp = test_model("mlp/model.onnx").string();
+
+Json facts(std::vector<std::string> words, const fs::path& folder) {
+  words.emplace_back("--json");
+  words.insert(words.end(), {"--threads", "1"});
+  const std::string verb = words.front();
+  const Finished finished = run(words, {}, folder);
+  INFO(verb << ": " << finished.err);
+  REQUIRE(finished.exit_code == 0);
+  CHECK(finished.out.ends_with("}\n"));
+  Json json = finished.json();
+  CHECK(json.get<int>("schema_version") == 1);
+  CHECK(json.get<std::string>("command") == verb);
+  return json;
+}
+
+// A run on the mlp, made once for the cases of this file.
+const fs::path& mlp_run() {
+  static const TemporaryFolder folder;
+  static const fs::path path = [] {
+    const Finished finished = run({"train", kMlp, "--data", "synthetic", "--steps", "6",
+                                   "--threads", "1", "-q", "--run-dir", "mlp"},
+                                  {}, folder.path());
+    REQUIRE(finished.exit_code == 0);
+    return folder / "mlp";
+  }();
+  return path;
+}
+
+TEST_CASE("version, help, doctor: JSON") {
+  CHECK(!facts({"version"}, {}).get<std::string>("version").empty());
+  CHECK(facts({"help"}, {}).array_at("verbs").size() >= 14);
+  CHECK(facts({"help", "train"}, {}).at("verb").array_at("flags").size() > 20);
+  CHECK(facts({"help", "exit-codes"}, {}).array_at("exit_codes").size() == 12);
+  CHECK(facts({"doctor"}, {}).at("cpu").get<int>("usable_cores") >= 1);
+}
+
+TEST_CASE("plan: of a model and of a run agree") {
+  const Json model = facts({"plan", kMlp}, {});
+  const Json recorded = facts({"plan", mlp_run().string()}, {});
+  for (const char* key : {"peak_bytes", "lower_bound_bytes", "gap_bytes", "persistent_bytes",
+                          "workspace_bytes", "buffer_count"}) {
+    INFO(key);
+    CHECK(model.get<std::int64_t>(key) == recorded.get<std::int64_t>(key));
+  }
+  CHECK(model.get<std::int64_t>("peak_bytes") >= model.get<std::int64_t>("lower_bound_bytes"));
+  // With flags a run is planned anew, with its own options elsewhere: SGD keeps no moments.
+  const Json sgd = facts({"plan", mlp_run().string(), "--optimizer", "sgd"}, {});
+  CHECK(sgd.get<std::int64_t>("persistent_bytes") < model.get<std::int64_t>("persistent_bytes"));
+  CHECK(run({"plan", kMlp}).out.find("peak ") == 0);
+}
+
+TEST_CASE("inspect: a model, a run, its stages, a graph, a node, memory") {
+  const Json model = facts({"inspect", kMlp}, {});
+  CHECK(model.at("ops").get<int>("Gemm") == 3);
+  CHECK(model.array_at("inputs")[0].get<std::string>("name") == "x");
+
+  const std::string folder = mlp_run().string();
+  const Json run_facts = facts({"inspect", folder}, {});
+  CHECK(run_facts.at("last_step").get<int>("step") == 6);
+  CHECK(run_facts.array_at("stages").size() > 5);
+  const Json stages = facts({"inspect", folder, "--stages"}, {});
+  CHECK(stages.array_at("stages").back().at("counters").get<std::int64_t>("flops") > 0);
+
+  const Json imported = facts({"inspect", folder, "--stage", "imported"}, {});
+  CHECK(imported.array_at("nodes").size() == 5);
+  const Json last = facts({"inspect", folder, "--stage", "differentiate"}, {});
+  CHECK(last.array_at("nodes").size() > 10);
+  CHECK(run({"inspect", folder, "--stage", "imported"}).out.find("logits f32[16,10] = Gemm(") !=
+        std::string::npos);
+  // The stage of a model is what `train` would have recorded.
+  CHECK(run({"inspect", kMlp, "--stage", "differentiate"}).out ==
+        run({"inspect", folder, "--stage", "differentiate"}).out);
+
+  const Json node = facts({"inspect", folder, "--stage", "imported", "--node", "/0/Gemm"}, {});
+  CHECK(node.get<std::string>("op") == "Gemm");
+  CHECK(node.get<std::int64_t>("flops") > 0);
+  CHECK(node.array_at("sources")[0].as_string() == "/0/Gemm");
+  CHECK(facts({"inspect", folder, "--stage", "imported", "--node", "0"}, {})
+            .get<std::string>("name") == "/0/Gemm");
+  CHECK(run({"inspect", folder, "--node", "/9/Gemm"}).exit_code == 2);
+}
+
+TEST_CASE("inspect --memory: live buffers lie in the arena and do not overlap") {
+  const std::string folder = mlp_run().string();
+  const Json peak = facts({"inspect", folder, "--memory"}, {});
+  CHECK(peak.get<std::int64_t>("live_bytes") <= peak.get<std::int64_t>("arena_bytes"));
+  std::int64_t end = 0;
+  std::int64_t sum = 0;
+  for (const Json& buffer : peak.array_at("buffers")) {
+    if (buffer.get<std::int64_t>("bytes") == 0) continue;
+    CHECK(buffer.get<std::int64_t>("offset") >= end);
+    end = buffer.get<std::int64_t>("offset") + buffer.get<std::int64_t>("bytes");
+    sum += buffer.get<std::int64_t>("bytes");
+  }
+  CHECK(sum == peak.get<std::int64_t>("live_bytes"));
+  CHECK(end <= peak.get<std::int64_t>("arena_bytes"));
+  const Json first = facts({"inspect", folder, "--memory", "--at", "/0/Gemm"}, {});
+  CHECK(first.get<int>("step") == 0);
+  CHECK(facts({"inspect", kMlp, "--memory", "--at", "0"}, {}).get<std::int64_t>("live_bytes") ==
+        first.get<std::int64_t>("live_bytes"));
+  CHECK(run({"inspect", folder, "--memory", "--at", "nothing"}).exit_code == 2);
+  CHECK(run({"inspect", folder, "--at", "0"}).exit_code == 2);
+}
+
+TEST_CASE("check: what would be trained") {
+  const Json json = facts({"check", kMlp}, {});
+  CHECK(json.get<bool>("trainable"));
+  CHECK(json.get<std::int64_t>("parameter_elements") == 5786);
+  CHECK(facts({"check", kMlp, "--train", "0.*"}, {}).array_at("parameters").size() == 2);
+}
+
+TEST_CASE("eval: a run equals its trained file, and validation=1 takes all data") {
+  const std::string folder = mlp_run().string();
+  const Json own = facts({"eval", folder}, {});
+  CHECK(own.get<int>("examples") == 52);
+  CHECK(own.get<double>("perplexity") == doctest::Approx(std::exp(own.get<double>("loss"))));
+  const Json file = facts({"eval", folder + "/model.onnx", "--data", "synthetic"}, {});
+  CHECK(file.get<double>("loss") == own.get<double>("loss"));
+  const Json all = facts({"eval", folder, "--data", "synthetic,validation=1"}, {});
+  CHECK(all.get<int>("examples") == 512);
+  CHECK(run({"eval", kMlp}).exit_code == 2);
+  CHECK(run({"eval", folder, "--sample", "5"}).exit_code == 2);
+}
+
+TEST_CASE("eval: a last batch that cannot be padded is evaluated at its own size") {
+  const TemporaryFolder folder;
+  write_model(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[B,4] x) => (float[B,2] y)"
+      " <float[4,2] w = {1,2,3,4,5,6,7,8}> { y = MatMul(x, w) }",
+      folder / "linear.onnx");
+  const std::vector<std::string> words = {"eval",   "linear.onnx",
+                                          "--loss", "mse:output=y",
+                                          "--data", "synthetic,validation=1,examples=21"};
+  const auto loss = [&](const std::string& batch) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--batch", batch});
+    const Json json = facts(all, folder.path());
+    CHECK(json.get<int>("examples") == 21);
+    return json.get<double>("loss");
+  };
+  CHECK(loss("21") == doctest::Approx(loss("8")));
+  CHECK(loss("21") == doctest::Approx(loss("1")));
+}
+
+TEST_CASE("export: trained model, stage, parameters") {
+  const TemporaryFolder folder;
+  const std::string source = mlp_run().string();
+  facts({"export", source, "--format", "onnx", "-o", "trained.onnx"}, folder.path());
+  const OnnxModel trained = OnnxModel::read(folder / "trained.onnx");
+  facts({"export", source, "--format", "safetensors", "-o", "p.safetensors"}, folder.path());
+  const SafetensorsFile parameters = SafetensorsFile::open(folder / "p.safetensors");
+  CHECK(parameters.entries().size() == 6);
+  for (const SafetensorsEntry& entry : parameters.entries()) {
+    const Tensor a = parameters.tensor(entry.name);
+    CHECK(std::ranges::equal(a.values<float>(), trained.initializer(entry.name)->values<float>()));
+  }
+  facts({"export", source, "--stage", "differentiate", "-o", "stage.onnx"}, folder.path());
+  const OnnxModel stage = OnnxModel::read(folder / "stage.onnx");
+  CHECK(stage.is_stage());
+  CHECK(std::ranges::equal(stage.initializer("0.weight")->values<float>(),
+                           trained.initializer("0.weight")->values<float>()));
+  CHECK(
+      run({"export", source, "--stage", "nothing", "-o", "x.onnx"}, {}, folder.path()).exit_code ==
+      2);
+  CHECK(run({"export", source}).exit_code == 2);
+}
+
+TEST_CASE("export: a run that was killed exports its newest checkpoint") {
+  const TemporaryFolder folder;
+  fs::copy(mlp_run(), folder / "killed", fs::copy_options::recursive);
+  std::string manifest = read_text(folder / "killed/manifest.json");
+  const std::size_t at = manifest.find("\"finished\"");
+  REQUIRE(at != std::string::npos);
+  manifest.replace(at, 10, "\"running\"");
+  std::ofstream(folder / "killed/manifest.json") << manifest;
+  fs::remove(folder / "killed/model.onnx");
+  facts({"export", "killed", "-o", "x.onnx"}, folder.path());
+  CHECK(read_text(folder / "x.onnx") == read_text(mlp_run() / "model.onnx"));
+  CHECK(facts({"eval", "killed"}, folder.path()).get<double>("loss") ==
+        doctest::Approx(facts({"eval", mlp_run().string()}, {}).get<double>("loss")));
+}
+
+TEST_CASE("gradients: writes loss, gradients and values") {
+  const TemporaryFolder folder;
+  const Json json = facts({"gradients", kMlp, "--meta", test_model("mlp/meta.json").string(),
+                           "--tensors", test_model("mlp/reference.safetensors").string(), "--batch",
+                           "0", "--dtype", "f64", "--values", "logits", "--out", "g.safetensors"},
+                          folder.path());
+  const SafetensorsFile file = SafetensorsFile::open(folder / "g.safetensors");
+  CHECK(file.tensor("loss").values<double>()[0] == json.get<double>("loss"));
+  CHECK(file.contains("grad:0.weight"));
+  CHECK(file.contains("act:logits"));
+  CHECK(file.contains("dact:logits"));
+}
+
+TEST_CASE("verify: a row for each tensor") {
+  const Json json = facts({"verify", test_model("mlp").string()}, {});
+  CHECK(json.get<int>("failed") == 0);
+  CHECK(json.array_at("references")[0].array_at("rows").size() > 10);
+}
+
+TEST_CASE("place: offsets for every row") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "p.csv") << "id,lower,upper,size\na,0,2,64\nb,2,3,64\n";
+  const Json json = facts({"place", "p.csv", "--out", "s.csv"}, folder.path());
+  CHECK(json.get<int>("height_bytes") == 64);
+  CHECK(read_text(folder / "s.csv") == "id,lower,upper,size,offset\na,0,2,64,0\nb,2,3,64,0\n");
+}
+
+TEST_CASE("text: train a character model, evaluate it, and let it write") {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "abcd\n";
+  std::ofstream(folder / "text.txt") << text;
+  facts({"model", "gpt2", "--layers", "1", "--heads", "2", "--embedding", "16", "--context", "8",
+         "--vocab", "5", "--seed", "1", "-o", "gpt.onnx"},
+        folder.path());
+  facts({"train", "gpt.onnx", "--data", "text:text.txt", "--seq", "8", "--batch", "4", "--steps",
+         "150", "--lr", "1e-2", "--run-dir", "r", "-q"},
+        folder.path());
+  CHECK(facts({"eval", "r"}, folder.path()).get<double>("loss") < 0.2);
+  const Json json =
+      facts({"eval", "r", "--sample", "10", "--temperature", "0", "--prompt", "ab"}, folder.path());
+  CHECK(json.get<std::string>("sample") == "cd\nabcd\nab");
+  CHECK(facts({"eval", "r", "--sample", "20"}, folder.path()).get<std::string>("sample") ==
+        facts({"eval", "r", "--sample", "20"}, folder.path()).get<std::string>("sample"));
+  const Finished unknown = run({"eval", "r", "--sample", "2", "--prompt", "x"}, {}, folder.path());
+  CHECK(unknown.exit_code == 3);
+  // More characters than the model knows ids for.
+  std::ofstream(folder / "more.txt") << "abcdefgh" << text;
+  CHECK(run({"train", "gpt.onnx", "--data", "text:more.txt", "--seq", "8", "--steps", "1"}, {},
+            folder.path())
+            .exit_code == 3);
+}
+
+}  // namespace
+}  // namespace trainscope::test

@@ -1,0 +1,68 @@
+// The engine against the stored numbers of every reference folder in tests/data/models.
+#include "engine/check/verify.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+namespace trainscope {
+namespace {
+
+std::filesystem::path folder_of(std::string_view model) {
+  return std::filesystem::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/models" / model;
+}
+
+std::size_t rows_of(const VerifyReport& report, std::string_view what) {
+  return static_cast<std::size_t>(
+      std::ranges::count(report.rows, what, [](const VerifyRow& row) { return row.what; }));
+}
+
+void check_all_rows(const VerifyReport& report) {
+  for (const VerifyRow& row : report.rows) {
+    INFO(row.what << " " << row.name << ": error " << row.error << ", limit " << row.limit);
+    CHECK(row.ok());
+  }
+  CHECK(report.failed == 0);
+  MESSAGE(fmt::format("{}: {} rows, largest error / limit {:.2f}",
+                      report.folder.filename().string(), report.rows.size(), report.worst_share));
+}
+
+// What a folder must have been compared on, so that an empty comparison cannot pass.
+struct Expected {
+  std::string_view model;
+  std::size_t gradients;  // trained parameters, once in f32 and once in f64
+  std::size_t activations;
+};
+
+}  // namespace
+
+TEST_CASE("verify: every number of every reference folder is within its limit") {
+  constexpr Expected kExpected[] = {{"mlp", 6, 3},   {"lenet", 10, 5}, {"resnet18", 62, 5},
+                                    {"gpt2", 28, 5}, {"bert", 42, 5},  {"llama", 21, 5}};
+  for (const Expected& expected : kExpected) {
+    SUBCASE(std::string(expected.model).c_str()) {
+      const VerifyReport report = verify_reference(folder_of(expected.model), {});
+      check_all_rows(report);
+      CHECK(rows_of(report, "loss") == 2);
+      CHECK(rows_of(report, "grad") == 2 * expected.gradients);
+      CHECK(rows_of(report, "act") >= expected.activations);
+      CHECK(rows_of(report, "dact") >= expected.activations);
+      CHECK(rows_of(report, "losses") == 2);
+      CHECK(rows_of(report, "param") >= 2 * expected.gradients);
+    }
+  }
+}
+
+TEST_SUITE("slow") {
+  TEST_CASE("verify: 400 steps of convergence-gpt2 follow the stored float64 curve") {
+    const VerifyReport report = verify_reference(folder_of("convergence-gpt2"), {});
+    check_all_rows(report);
+    CHECK(rows_of(report, "losses") == 1);
+    CHECK(rows_of(report, "validation") == 5);
+  }
+}
+
+}  // namespace trainscope

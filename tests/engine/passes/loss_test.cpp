@@ -1,0 +1,110 @@
+// loss: each kind by its number, labels as a new input, refusals.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/support/graph_text.h"
+
+namespace trainscope::test {
+namespace {
+
+constexpr const char* kScores = "(float[2,3] x) => (float[2,3] y) { y = Identity(x) }";
+
+TrainingOptions with_loss(LossOptions loss) {
+  TrainingOptions options;
+  options.mode = GraphMode::kEvaluate;
+  options.loss = std::move(loss);
+  return options;
+}
+
+// The loss of scores x and labels.
+double loss_of(std::string_view text, const LossOptions& loss, Tensor x, Tensor labels) {
+  const Graph g = passed(graph(text), {"loss"}, with_loss(loss));
+  CHECK_FALSE(changes(g, "loss", with_loss(loss)));
+  const Tensors results = results_of(g, {{"x", std::move(x)}, {loss.labels, std::move(labels)}});
+  return static_cast<double>(results.at("loss").values<float>()[0]);
+}
+
+Tensor ints(Shape shape, const std::vector<std::int64_t>& values) {
+  return Tensor::of<std::int64_t>(shape, values);
+}
+
+std::string refused(std::string_view text, LossOptions loss, ErrorCode code) {
+  const std::optional<Error> error =
+      error_of([&] { passed(graph(text), {"loss"}, with_loss(loss)); });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == code);
+  return error->message() + "\n" + error->hint();
+}
+
+}  // namespace
+
+TEST_CASE("loss: cross entropy over the class axis, ignored labels left out of the mean") {
+  const Tensor x = floats({2, 3}, {0, 0, 0, 5, 1, 1});
+  CHECK(loss_of(kScores, {}, x, ints({2}, {2, -100})) == doctest::Approx(std::log(3.0)));
+  CHECK(loss_of(kScores, {.ignore_index = 2}, x, ints({2}, {2, 0})) ==
+        doctest::Approx(std::log(1.0 + 2.0 * std::exp(-4.0))));
+  CHECK(loss_of(kScores, {.class_axis = 0, .ignore_index = 9}, x, ints({3}, {0, 9, 9})) ==
+        doctest::Approx(std::log(1.0 + std::exp(5.0))));
+}
+
+TEST_CASE("loss: negative log-likelihood takes log-probabilities") {
+  CHECK(loss_of(kScores, {.kind = LossKind::kNll}, floats({2, 3}, {-1, -2, -3, -4, -5, -6}),
+                ints({2}, {1, 2})) == doctest::Approx(4.0));
+}
+
+TEST_CASE("loss: mean squared error and binary cross entropy take labels like the output") {
+  CHECK(loss_of(kScores, {.kind = LossKind::kMse, .labels = "target"},
+                floats({2, 3}, {0, 1, 2, 3, 4, 5}),
+                floats({2, 3}, {0, 1, 2, 3, 4, 8})) == doctest::Approx(1.5));
+  CHECK(loss_of(kScores, {.kind = LossKind::kBceWithLogits}, floats({2, 3}, {0, 0, 0, 0, 0, 0}),
+                floats({2, 3}, {1, 0, 1, 0, 1, 0})) == doctest::Approx(std::log(2.0)));
+}
+
+TEST_CASE("loss: the labels are a new input of the right type") {
+  const auto labels = [](std::string_view text, const LossOptions& loss) {
+    const Graph g = passed(graph(text), {"loss"}, with_loss(loss));
+    return g.value(g.inputs.back()).type;
+  };
+  constexpr const char* kSequence = "(float[2,5,3] x) => (float[2,5,3] y) { y = Exp(x) }";
+  CHECK(labels(kSequence, {}) == TensorType{DType::kI64, Shape{2, 5}});
+  CHECK(labels(kSequence, {.class_axis = 1}) == TensorType{DType::kI64, Shape{2, 3}});
+  CHECK(labels(kSequence, {.kind = LossKind::kMse}) == TensorType{DType::kF32, Shape{2, 5, 3}});
+}
+
+TEST_CASE("loss: a named output is scored, by default the first") {
+  constexpr const char* kTwo =
+      "(float[2,3] x) => (float[2,3] a, float[2,4] b) <float[3,4] w = {1,1,1,1,1,1,1,1,1,1,1,1}>"
+      "{ a = Exp(x)  b = MatMul(x, w) }";
+  const auto scored = [&](const LossOptions& loss) {
+    const Graph g = passed(graph(kTwo), {"loss"}, with_loss(loss));
+    return g.value(g.node(g.value(g.loss).producer).inputs[0]).name;
+  };
+  CHECK(scored({}) == "a");
+  CHECK(scored({.output = "b"}) == "b");
+}
+
+TEST_CASE("loss: inference has none, a graph that has one keeps it") {
+  TrainingOptions options;
+  options.mode = GraphMode::kInference;
+  CHECK_FALSE(changes(graph(kScores), "loss", options));
+  Graph g = graph(kScores);
+  g.loss = g.find("y");
+  CHECK_FALSE(changes(g, "loss", with_loss({})));
+}
+
+TEST_CASE("loss: what does not fit is refused with what to do") {
+  const std::string unknown = refused(kScores, {.output = "logits"}, ErrorCode::kUsage);
+  CHECK(contains(unknown, "reads output 'logits', which the model does not have"));
+  CHECK(contains(unknown, "outputs: y"));
+  CHECK(contains(refused(kScores, {.labels = "x"}, ErrorCode::kUsage),
+                 "already has a value named 'x': choose another name with labels=NAME"));
+  CHECK(contains(refused("(float[3] x) => (float[3] y) { y = Exp(x) }", {}, ErrorCode::kUsage),
+                 "cross_entropy needs an output of shape [N, ..., classes], 'y' is f32[3]"));
+  CHECK(contains(refused("(float[3] x) => (int64[1] y) { y = Shape(x) }", {}, ErrorCode::kUsage),
+                 "the loss reads 'y', which is i64[1], not float"));
+  CHECK(contains(refused(kScores, {.class_axis = 2}, ErrorCode::kBadInput),
+                 "axis 2 is outside [-2, 2)"));
+}
+
+}  // namespace trainscope::test

@@ -1,0 +1,164 @@
+// The pass manager: which passes run, what it records, what it refuses and what it aborts on.
+#include "engine/passes/pass_manager.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "engine/ir/rewriter.h"
+#include "tests/support/graph_text.h"
+
+namespace trainscope::test {
+namespace {
+
+constexpr const char* kText =
+    "(float[2] x) => (float[2] y) { a = Identity(x)  b = Exp(a)  y = Neg(b) }";
+
+const TrainingOptions kOptions{};
+
+Stages run(const std::vector<Pass>& passes, const PassOptions& options = {}) {
+  return run_passes(graph(kText), passes,
+                    {.ops = op_table(), .options = kOptions, .pass = {}, .counters = {}}, options);
+}
+
+bool do_nothing(Graph&, PassContext&) { return false; }
+
+bool drop_identities(Graph& graph, PassContext& context) {
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  for (NodeId id : graph.order()) {
+    if (graph.node(id).op->name != "Identity") continue;
+    rewriter.replace_node(id, {graph.node(id).inputs[0]});
+    context.count("dropped");
+  }
+  return rewriter.changed();
+}
+
+bool change_and_deny(Graph& graph, PassContext& context) {
+  drop_identities(graph, context);
+  return false;
+}
+
+bool break_the_graph(Graph& graph, PassContext&) {
+  graph.value(graph.find("b")).type.shape = {9};
+  return true;
+}
+
+bool refuse(Graph&, PassContext&) { fail(ErrorCode::kBadInput, "no"); }
+
+Pass pass(std::string_view name, bool (*function)(Graph&, PassContext&)) {
+  return {.name = name, .doc = "", .run = function};
+}
+
+std::vector<std::string> labels(const Stages& stages) {
+  std::vector<std::string> list;
+  for (const Stage& stage : stages) list.push_back(stage.label);
+  return list;
+}
+
+// Whether `action` ends the process by abort(); in a process of its own.
+bool aborts(const std::function<void()>& action) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);  // not doctest's handler
+    static_cast<void>(std::freopen("/dev/null", "w", stderr));
+    action();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+}  // namespace
+
+TEST_CASE("pass manager: a stage per pass, numbered, with counters and what changed") {
+  const Stages stages = run({pass("idle", do_nothing), pass("drop", drop_identities)});
+  CHECK(labels(stages) == std::vector<std::string>{"00-imported", "01-idle", "02-drop"});
+  CHECK_FALSE(stages[1].changed);
+  CHECK(stages[1].hash == stages[0].hash);
+  CHECK(stages[1].counters.empty());
+  CHECK(stages[2].changed);
+  CHECK(stages[2].hash != stages[0].hash);
+  CHECK(stages[2].counters == std::map<std::string, std::int64_t>{{"dropped", 1}});
+  CHECK(stages[0].nodes == 3);
+  CHECK(stages[2].nodes == 2);
+  CHECK(stages[2].milliseconds >= 0.0);
+  CHECK(stages[0].graph.node_count() == 3);  // a snapshot: later passes do not touch it
+  CHECK(stages[2].cost.bytes_written == 2 * 2 * 4);
+  CHECK(stages[2].cost.flops == stages[0].cost.flops);
+}
+
+TEST_CASE("pass manager: disabled passes leave no stage") {
+  const std::vector<Pass> passes{pass("drop", drop_identities), pass("idle", do_nothing),
+                                 pass("drop", drop_identities)};
+  CHECK(labels(run(passes, {.disabled = {"drop"}, .stop_after = {}})) ==
+        std::vector<std::string>{"00-imported", "01-idle"});
+  CHECK(run(passes, {.disabled = {"drop"}, .stop_after = {}}).back().nodes == 3);
+  CHECK(labels(run(passes, {.disabled = {"drop", "idle"}, .stop_after = {}})).size() == 1);
+}
+
+TEST_CASE("pass manager: stops after the last pass of the name, also when it is disabled") {
+  const std::vector<Pass> passes{pass("drop", drop_identities), pass("idle", do_nothing),
+                                 pass("drop", drop_identities), pass("last", do_nothing)};
+  const auto stopped = [&](const PassOptions& options) { return labels(run(passes, options)); };
+  CHECK(stopped({.disabled = {}, .stop_after = "drop"}) ==
+        std::vector<std::string>{"00-imported", "01-drop", "02-idle", "03-drop"});
+  CHECK(stopped({.disabled = {}, .stop_after = "idle"}) ==
+        std::vector<std::string>{"00-imported", "01-drop", "02-idle"});
+  CHECK(stopped({.disabled = {"drop"}, .stop_after = "drop"}) ==
+        std::vector<std::string>{"00-imported", "01-idle"});
+}
+
+TEST_CASE("pass manager: unknown names are usage errors with the nearest pass") {
+  for (const PassOptions& options : {PassOptions{.disabled = {"symplify"}, .stop_after = {}},
+                                     PassOptions{.disabled = {}, .stop_after = "symplify"}}) {
+    const std::optional<Error> error = error_of([&] { stages(kText, {.passes = options}); });
+    REQUIRE(error.has_value());
+    CHECK(error->code() == ErrorCode::kUsage);
+    CHECK(error->message() == "there is no pass 'symplify'");
+    CHECK(error->hint() == "did you mean 'simplify'?");
+  }
+}
+
+TEST_CASE("pass manager: errors carry the pass") {
+  const std::optional<Error> error = error_of([] { run({pass("picky", refuse)}); });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kBadInput);
+  CHECK(error->context() == std::vector<std::string>{"in pass picky"});
+}
+
+TEST_CASE("pass manager: a broken graph or a wrong `changed` is our own mistake and aborts") {
+  CHECK(aborts([] { run({pass("broken", break_the_graph)}); }));
+  CHECK(aborts([] { run({pass("liar", change_and_deny)}); }));
+  CHECK_FALSE(aborts([] { run({pass("drop", drop_identities)}); }));
+}
+
+TEST_CASE("pass manager: every pass of the default pipeline is idempotent in every mode") {
+  constexpr const char* kModel =
+      "(float[4,3] x) => (float[4,2] y) <float[3,2] w = {1, 2, 3, 4, 5, 6}, float[2] bias = {0.5,"
+      " -0.5}, float r = {0.25}, bool t = {1}, float[2] mean = {0, 0}, float[2] var = {1, 1},"
+      " float[2] scale = {1, 2}, int64[2] s = {4, 2}>"
+      "{ h = Gemm(x, w, bias)  d = Dropout(h, r, t)  i = Identity(d)  n = BatchNormalization"
+      " <training_mode = 1> (i, scale, bias, mean, var)  e = Relu(n)  f = Relu(n)  g = Add(e, f)"
+      "  y = Reshape(g, s) }";
+  for (GraphMode mode :
+       {GraphMode::kInference, GraphMode::kEvaluate, GraphMode::kGradients, GraphMode::kTrain}) {
+    CompileOptions options;
+    options.import.frozen = {"r"};
+    options.training.mode = mode;
+    options.training.micro_batches = 2;
+    options.training.optimizer.clip_norm = 1.0;
+    const Stages all = stages(kModel, options);
+    CHECK(all.size() == default_passes().size() + 1);
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      CAPTURE(all[i].label);
+      CHECK_FALSE(changes(all[i].graph, all[i].name, options.training));
+    }
+  }
+}
+
+}  // namespace trainscope::test

@@ -1,0 +1,155 @@
+// Nodes that hostile or broken models hold are refused by the rows' shape rules, before any memory
+// is touched.
+#include <doctest/doctest.h>
+
+#include <string_view>
+
+#include "engine/core/error.h"
+#include "engine/ops/standard_ops.h"
+#include "tests/ops/op_case.h"
+
+namespace trainscope::test {
+namespace {
+
+struct Refusal {
+  std::string_view op;
+  std::string_view example;  // in the grammar of OpDef::examples
+  std::string_view message;  // a part of it
+};
+
+void check_refused(const Refusal& refusal) {
+  const OpTable ops = standard_ops();
+  INFO(refusal.op, " \"", refusal.example, "\"");
+  try {
+    const OpCase accepted(ops.get(refusal.op), refusal.example, DType::kF32);
+    FAIL_CHECK("accepted");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kBadInput);
+    INFO(error.message());
+    CHECK(error.message().find(refusal.message) != std::string::npos);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("refusals: pointwise and activation") {
+  for (const Refusal& refusal : {
+           Refusal{"Add", "[2,3], [2]", "cannot be broadcast"},
+           {"Add", "[2,3], [0,3]", "cannot be broadcast"},
+           {"Mul", "[2], i64[2]<9", "one element type"},
+           {"Add", "bool[2], bool[2]", "numbers"},
+           {"Pow", "i64[2]<9, i64[2]<9", "float"},
+           {"Pow", "[2], bool[2]", "numbers"},
+           {"PowGrad", "[3], [2], []", "must be"},
+           {"Equal", "[2], i64[2]<9", "one element type"},
+           {"Less", "bool[2], bool[2]", "numbers"},
+           {"And", "[2], bool[2]", "must be bool"},
+           {"Where", "[2], [2], [2]", "must be bool"},
+           {"Where", "bool[2], [2], i64[2]<9", "one element type"},
+           {"Where", "bool[3], [2], [2]", "cannot be broadcast"},
+           {"Sqrt", "i64[2]<9", "float"},
+           {"Neg", "bool[2]", "numbers"},
+           {"Cast", "[2]; to=10", "element type 10"},
+           {"Cast", "[2]", "element type 0"},
+           {"Relu", "i64[2]<9", "float"},
+           {"TanhGrad", "[2], [3]", "one type"},
+       }) {
+    check_refused(refusal);
+  }
+}
+
+TEST_CASE("refusals: reductions") {
+  for (const Refusal& refusal : {
+           Refusal{"ReduceSum", "[2,3], i64[1]={2}", "axis 2 is outside"},
+           {"ReduceSum", "[2,3], i64[1]={-3}", "axis -3 is outside"},
+           {"ReduceSum", "[2,3], i64[2]={0,-2}", "given twice"},
+           {"ReduceSum", "[2,3], i64[1]<2", "known when the graph is built"},
+           {"ReduceSum", "bool[2]", "numbers"},
+           {"ReduceMean", "[2,3]; axes={5}", "axis 5 is outside"},
+           {"ReduceMean", "i64[2]<9", "float"},
+       }) {
+    check_refused(refusal);
+  }
+}
+
+TEST_CASE("refusals: views") {
+  for (const Refusal& refusal : {
+           Refusal{"Reshape", "[2,3], i64[1]={5}", "cannot become"},
+           {"Reshape", "[2,3], i64[2]={-1,-1}", "-1 twice"},
+           {"Reshape", "[2,3], i64[2]={4,-1}", "no size for -1"},
+           {"Reshape", "[0,3], i64[2]={0,-1}", "no size for -1"},
+           {"Reshape", "[2,3], i64[2]={-2,-3}", "negative"},
+           {"Reshape", "[2,3], i64[3]={2,3,0}", "copies a dimension"},
+           {"Reshape", "[0], i64[3]={0,4611686018427387904,4}", "too many elements"},
+           {"Reshape", "[1], i64[9]={1,1,1,1,1,1,1,1,1}", "at most 8"},
+           {"Reshape", "[2], i64[1]<9", "known when the graph is built"},
+           {"Reshape", "[2], [1]={2}", "must be int64"},
+           {"Flatten", "[2,3]; axis=3", "outside"},
+           {"Unsqueeze", "[2], i64[2]={0,0}", "given twice"},
+           {"Unsqueeze", "[2], i64[1]={3}", "outside"},
+           {"Unsqueeze", "[1,1,1,1,1,1,1,1], i64[1]={0}", "at most 8"},
+           {"Squeeze", "[2,1], i64[1]={0}", "not of size 1"},
+       }) {
+    check_refused(refusal);
+  }
+}
+
+TEST_CASE("refusals: movement") {
+  for (const Refusal& refusal : {
+           Refusal{"Transpose", "[2,3]; perm={0}", "1 axes"},
+           {"Transpose", "[2,3]; perm={0,0}", "given twice"},
+           {"Transpose", "[2,3]; perm={0,2}", "outside"},
+           {"Concat", "[2], [2]", "axis is missing"},
+           {"Concat", "[2,3], [3,3]; axis=1", "differ"},
+           {"Concat", "[2,3], [2]; axis=1", "differ"},
+           {"Concat", "[2], i64[2]<9; axis=0", "one element type"},
+           {"Concat", "[], []; axis=0", "outside"},
+           {"Split", "[5]; outputs=2", "2 equal parts"},
+           {"Split", "[5], i64[2]={2,2}; outputs=2", "do not add up"},
+           {"Split", "[5], i64[2]={-1,6}; outputs=2", "negative"},
+           {"Split", "[5], i64[2]={2,3}; outputs=3", "3 outputs"},
+           {"Split", "[5]; axis=1 outputs=1", "outside"},
+           {"Trilu", "[3]", "matrix"},
+           {"Trilu", "[3,3], i64[2]={1,2}", "one element"},
+           {"Slice", "[4], i64[1]={0}, i64[2]={1,2}", "2 ends"},
+           {"Slice", "[4], i64[1]={0}, i64[1]={1}, i64[1]={1}", "outside"},
+           {"Slice", "[4], i64[2]={0,0}, i64[2]={1,1}, i64[2]={0,-1}", "given twice"},
+           {"Slice", "[4], i64[1]={0}, i64[1]={1}, -, i64[1]={0}", "step"},
+           {"Slice", "[4], i64[1]<3, i64[1]={1}", "known when the graph is built"},
+           {"SliceGrad", "[2]; shape={4} start={3} step={1}", "do not fit"},
+           {"SliceGrad", "[2]; shape={4} start={0} step={-1}", "do not fit"},
+           {"SliceGrad", "[2]; shape={4} start={0} step={9223372036854775807}", "do not fit"},
+           {"SliceGrad", "[3]; shape={4} start={0} step={9223372036854775807}", "too large"},
+           {"SliceGrad", "[2]; shape={4,4} start={0} step={1}", "1 numbers"},
+           {"Expand", "[2], i64[1]={3}", "cannot be broadcast"},
+           {"Expand", "[1], i64[1]={-1}", "negative"},
+           {"Expand", "[1], i64[2]={4611686018427387904,4}", "too many elements"},
+           {"Pad", "[2], i64[1]={1}", "two for each axis"},
+           {"Pad", "[2], i64[2]={-1,-2}", "remove more"},
+           {"Pad", "[2], i64[2]={2,0}; mode='reflect'", "reflect"},
+           {"Pad", "[0], i64[2]={1,0}; mode='edge'", "edge"},
+           {"Pad", "[2], i64[2]={1,1}; mode='wrap'", "mode is 'wrap'"},
+           {"Pad", "[2], i64[2]={9223372036854775807,1}", "too large"},
+           {"Pad", "[2], i64[2]={1,1}, [2]", "pad value"},
+       }) {
+    check_refused(refusal);
+  }
+}
+
+TEST_CASE("refusals: constants and indices") {
+  for (const Refusal& refusal : {
+           Refusal{"ConstantOfShape", "i64[1]={-1}", "negative"},
+           {"ConstantOfShape", "i64[2]={4611686018427387904,4611686018427387904}", "too many"},
+           {"ConstantOfShape", "i64[9]={1,1,1,1,1,1,1,1,1}", "at most 8"},
+           {"Gather", "[2], [1]", "i64 or i32"},
+           {"Gather", "[2], i64[1]<2; axis=1", "outside"},
+           {"Gather", "[], i64[1]<2", "outside"},
+           {"Gather", "[1,1,1,1,1,1,1,1], i64[1,1]<1", "at most 8"},
+           {"GatherGrad", "[2,3], i64[3]<2; shape={5,3}", "must be"},
+           {"GatherGrad", "[2], i64[2]<2; shape={-5}", "negative"},
+       }) {
+    check_refused(refusal);
+  }
+}
+
+}  // namespace trainscope::test

@@ -1,0 +1,125 @@
+// Matrix products, convolutions, pools, norms and softmaxes that do not fit together are refused by
+// their shape rules.
+#include <doctest/doctest.h>
+
+#include <string_view>
+
+#include "engine/core/error.h"
+#include "engine/ops/standard_ops.h"
+#include "tests/ops/op_case.h"
+
+namespace trainscope::test {
+namespace {
+
+struct Refusal {
+  std::string_view op;
+  std::string_view example;  // in the grammar of OpDef::examples
+  std::string_view message;  // a part of it
+};
+
+void check_refused(const OpTable& ops, const Refusal& refusal) {
+  INFO(refusal.op, " \"", refusal.example, "\"");
+  try {
+    const OpCase accepted(ops.get(refusal.op), refusal.example, DType::kF32);
+    FAIL_CHECK("accepted");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kBadInput);
+    INFO(error.message());
+    CHECK(error.message().find(refusal.message) != std::string::npos);
+  }
+}
+
+constexpr Refusal kProducts[] = {
+    {"MatMul", "[2,3], [4,2]", "3 columns, the right one 4 rows"},
+    {"MatMul", "[3], [4]", "cannot multiply"},
+    {"MatMul", "[], [3]", "1 dimensions at least"},
+    {"MatMul", "[2,2,3], [5,3,4]", "cannot be broadcast"},
+    {"MatMul", "i64[2,3]<9, i64[3,2]<9", "float"},
+    {"MatMul", "[2,3], i64[3,2]<9", "one element type"},
+    {"Gemm", "[2,3], [3,4]; transB=1", "cannot multiply"},
+    {"Gemm", "[1,2,3], [3,4]", "2 dimensions"},
+    {"Gemm", "[2,3], [3,4], [3]", "cannot be broadcast"},
+    {"Gemm", "[2,3], [3,4], [1,2,4]", "cannot be broadcast"},
+    {"Gemm", "[1,3], [3,4], [2,4]", "cannot be broadcast"},
+    {"BatchMatMul", "[3], [3,2]", "2 dimensions at least"},
+    {"BatchMatMul", "[2,3], [3,4]; transpose_a=1", "cannot multiply"},
+};
+
+constexpr Refusal kWindows[] = {
+    {"Conv", "[2,3], [2,3]", "one spatial dimension"},
+    {"Conv", "[1,1,2,2,2,2], [1,1,1,1,1,1]", "spatial dimensions"},
+    {"Conv", "[1,2,5,5], [3,2,3]", "must have 4 dimensions"},
+    {"Conv", "[1,2,5,5], [3,4,3,3]", "4 input channels, 2 are expected"},
+    {"Conv", "[1,4,5,5], [3,2,3,3]; group=2", "cannot be divided into 2 groups"},
+    {"Conv", "[1,4,5,5], [4,4,3,3]; group=0", "0 groups"},
+    {"Conv", "[1,4,5,5], [4,4,3,3]; group=-1", "-1 groups"},
+    {"Conv", "[1,2,5,5], [3,2,0,3]", "sizes in [1,"},
+    {"Conv", "[1,2,5,5], [3,2,6,3]", "does not fit"},
+    {"Conv", "[1,2,5,5], [3,2,3,3]; dilations={3,1}", "does not fit"},
+    {"Conv", "[1,2,5,5], [3,2,3,3]; strides={0,1}", "strides holds 0"},
+    {"Conv", "[1,2,5,5], [3,2,3,3]; strides={1}", "strides has 1 numbers"},
+    {"Conv", "[1,2,5,5], [3,2,3,3]; pads={-1,0,0,0}", "pads holds -1"},
+    {"Conv", "[1,2,5,5], [3,2,3,3]; pads={9223372036854775807,0,0,0}", "outside"},
+    {"Conv", "[1,2,5,5], [3,2,3,3]; dilations={9223372036854775807,1}", "outside"},
+    {"Conv", "[1,2,5,5], [3,2,3,3]; auto_pad='SAME'", "auto_pad is 'SAME'"},
+    {"Conv", "[1,2,5,5], [3,2,3,3]; kernel_shape={3,2}", "kernel_shape is [3,2]"},
+    {"Conv", "[1,2,5,5], [3,2,3,3], [2]", "must be [3]"},
+    {"ConvGradInput", "[1,3,3,3], [3,2,3,3]; input_shape={1,2,5,6}", "must be [1,3,3,4]"},
+    {"ConvGradInput", "[1,3,3,3], [3,2,3,3]; input_shape={1,2,5}", "must have 4 dimensions"},
+    {"ConvGradInput", "[1,3,3,3], [3,2,3,3]", "must have 4 dimensions"},
+    {"ConvGradInput", "[1,3,3,3], [3,2,3,3]; input_shape={1,2,-5,6}", "negative dimension"},
+    {"ConvGradWeight", "[1,2,5,5], [1,3,3,3]; kernel_shape={3}", "must have 4 dimensions"},
+    {"ConvGradWeight", "[1,2,5,5], [1,3,3,3]; kernel_shape={3,4}", "must be [1,3,3,2]"},
+    {"ConvGradWeight", "[1,2,5,5], [1,3,3,3]; kernel_shape={-3,3}", "negative dimension"},
+    {"ConvGradWeight", "[1,2,5,5], [1,3,3,3]; kernel_shape={3,3} group=3", "3 groups"},
+    {"MaxPool", "[1,2,5,5]", "kernel_shape is missing"},
+    {"MaxPool", "[1,2,5,5]; kernel_shape={2,2} outputs=2", "Indices"},
+    {"MaxPool", "[1,2,5,5]; kernel_shape={2,2} pads={2,0,0,0}", "holds whole windows"},
+    {"MaxPool", "[1,2,5,5]; kernel_shape={0,2}", "sizes in [1,"},
+    {"MaxPool", "i64[1,2,5,5]<9; kernel_shape={2,2}", "float"},
+    {"AveragePool", "[1,2,5,5]; kernel_shape={2}", "kernel has 1 spatial dimensions"},
+    {"AveragePool", "[1,2]; kernel_shape={2}", "spatial dimensions"},
+    {"AveragePool", "[1,2,5,5]; kernel_shape={6,1}", "does not fit"},
+    {"GlobalAveragePool", "[2,3]", "one spatial dimension"},
+    {"MaxPoolGrad", "[1,2,3,3], [1,2,5,5]; kernel_shape={2,2}", "must be [1,2,4,4]"},
+    {"AveragePoolGrad", "[1,2,3,3]; kernel_shape={2,2} input_shape={1,2,5,5}", "must be [1,2,4,4]"},
+    {"AveragePoolGrad", "[1,2,3,3]; kernel_shape={2,2}", "spatial dimensions"},
+};
+
+constexpr Refusal kNorms[] = {
+    {"BatchNormalization", "[4], [4], [4], [4], [4]", "a channel dimension"},
+    {"BatchNormalization", "[4,3], [4], [3], [3], [3]", "must be [3]"},
+    {"BatchNormalization", "[4,3], [3], [3], [3], [1,3]", "must be [3]"},
+    {"BatchNormalization", "[4,3], [3], [3], [3], [3]; outputs=3", "training_mode=1"},
+    {"BatchNormalization", "[4,3], [3], [3], [3], i64[3]<2", "one element type"},
+    {"BatchNormalizationGrad", "[4,3], [4,3], [3]; outputs=3", "5 expected"},
+    {"BatchNormalizationGrad", "[4,3], [4,2], [2]; training_mode=1", "one type"},
+    {"LayerNormalization", "[2,3], [2]", "must be [3]"},
+    {"LayerNormalization", "[2,3], [2,3]", "must be [3]"},
+    {"LayerNormalization", "[2,3], [3], [1]", "must be [3]"},
+    {"LayerNormalization", "[2,3], [3]; axis=2", "axis 2 is outside"},
+    {"LayerNormalization", "[], []", "axis -1 is outside"},
+    {"LayerNormalizationGrad", "[2,3], [2,4], [4]", "one type"},
+    {"Softmax", "[2,3]; axis=2", "axis 2 is outside"},
+    {"Softmax", "i64[2,3]<9", "float"},
+    {"LogSoftmaxGrad", "[2,3], [3,2]", "one type"},
+};
+
+}  // namespace
+
+TEST_CASE("refusals: matrix products") {
+  const OpTable ops = standard_ops();
+  for (const Refusal& refusal : kProducts) check_refused(ops, refusal);
+}
+
+TEST_CASE("refusals: convolutions and pools") {
+  const OpTable ops = standard_ops();
+  for (const Refusal& refusal : kWindows) check_refused(ops, refusal);
+}
+
+TEST_CASE("refusals: norms and softmax") {
+  const OpTable ops = standard_ops();
+  for (const Refusal& refusal : kNorms) check_refused(ops, refusal);
+}
+
+}  // namespace trainscope::test

@@ -1,0 +1,166 @@
+// The op table as a whole: what each row must declare, and that kernels and rows match.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "engine/exec/backends.h"
+#include "engine/ops/standard_ops.h"
+#include "tests/ops/op_case.h"
+
+namespace trainscope::test {
+namespace {
+
+bool has_empty_tensor(const Example& example) {
+  return std::any_of(example.inputs.begin(), example.inputs.end(), [](const ExampleInput& input) {
+    return input.present && input.type.elements() == 0;
+  });
+}
+
+// Whether some example has an input that could be empty: neither scalar nor fixed in the text.
+bool could_be_empty(const Example& example) {
+  return std::any_of(example.inputs.begin(), example.inputs.end(), [](const ExampleInput& input) {
+    return input.present && input.fill != Fill::kGiven && input.type.shape.rank > 0;
+  });
+}
+
+// Every op of the reference models (meta.json of each).
+constexpr std::string_view kModelOps[] = {"Add",
+                                          "AveragePool",
+                                          "BatchNormalization",
+                                          "Cast",
+                                          "Concat",
+                                          "Constant",
+                                          "ConstantOfShape",
+                                          "Conv",
+                                          "Cos",
+                                          "Div",
+                                          "Dropout",
+                                          "Equal",
+                                          "Erf",
+                                          "Expand",
+                                          "Flatten",
+                                          "Gather",
+                                          "Gemm",
+                                          "GlobalAveragePool",
+                                          "LayerNormalization",
+                                          "LogSoftmax",
+                                          "MatMul",
+                                          "MaxPool",
+                                          "Mul",
+                                          "Neg",
+                                          "Pad",
+                                          "Pow",
+                                          "ReduceMean",
+                                          "Relu",
+                                          "Reshape",
+                                          "Shape",
+                                          "Sigmoid",
+                                          "Sin",
+                                          "Slice",
+                                          "Softmax",
+                                          "Split",
+                                          "Sqrt",
+                                          "Sub",
+                                          "Tanh",
+                                          "Transpose",
+                                          "Trilu",
+                                          "Unsqueeze",
+                                          "Where"};
+
+}  // namespace
+
+TEST_CASE("op table: holds all ops of the reference models") {
+  const OpTable ops = standard_ops();
+  for (std::string_view name : kModelOps) CHECK_MESSAGE(ops.find(name) != nullptr, name);
+}
+
+TEST_CASE("op table: every row has a text, a shape rule and examples, an empty one among them") {
+  const OpTable ops = standard_ops();
+  for (const OpDef* row : ops.rows()) {
+    INFO(row->name);
+    CHECK(!row->doc.empty());
+    CHECK((row->shape != nullptr));
+    CHECK(!row->examples.empty());
+    CHECK(row->tolerance_f32 <= 1e-4);
+    bool empty = false;
+    bool possible = false;
+    for (std::string_view text : row->examples) {
+      const Example example = parse_example(text);
+      empty = empty || has_empty_tensor(example);
+      possible = possible || could_be_empty(example);
+    }
+    CHECK_MESSAGE((empty || !possible), "no example with an empty tensor");
+  }
+}
+
+TEST_CASE(
+    "op table: an ONNX op has a gradient, through its decomposition at least, or none at all") {
+  const OpTable ops = standard_ops();
+  for (const OpDef* row : ops.rows()) {
+    if (row->domain != kOnnxDomain || row->differentiable == Differentiable::kNo) continue;
+    CHECK_MESSAGE((row->gradient || row->decompose), row->name, " has no gradient");
+  }
+}
+
+TEST_CASE("op table: every kernel belongs to a row, and f32 kernels have an f64 one") {
+  const OpTable ops = standard_ops();
+  std::set<std::string> f64;
+  for (const KernelTable::Row& row : cpu_kernels().rows()) {
+    if (row.dtype == DType::kF64) f64.insert(std::string(row.op));
+  }
+  for (const KernelTable::Row& row : cpu_kernels().rows()) {
+    INFO(row.kernel.name);
+    CHECK((ops.find(row.op) || ops.find(row.op, kTrainscopeDomain)));
+    CHECK((row.kernel.run != nullptr));
+    if (row.dtype == DType::kF32) CHECK(f64.contains(std::string(row.op)));
+  }
+}
+
+TEST_CASE("op table: costs are not negative and cover what is written") {
+  const OpTable ops = standard_ops();
+  for (const OpDef* row : ops.rows()) {
+    for (std::string_view text : row->examples) {
+      INFO(row->name, " \"", text, "\"");
+      try {
+        const OpCase op_case(*row, text, DType::kF32);
+        const Cost cost = cost_of(*row, op_case.args());
+        CHECK(cost.flops >= 0);
+        CHECK(cost.bytes_read >= 0);
+        std::int64_t written = 0;
+        for (const TensorType& type : op_case.outputs()) {
+          written += static_cast<std::int64_t>(type.bytes());
+        }
+        const bool computed_before = row->is_view || cost.bytes_written == 0;
+        CHECK((computed_before ? cost.bytes_written == 0 : cost.bytes_written >= written));
+      } catch (const Error& error) {
+        FAIL_CHECK(error.message());
+      }
+    }
+  }
+}
+
+TEST_CASE("op table: in-place pairs name existing inputs and outputs of one size") {
+  const OpTable ops = standard_ops();
+  for (const OpDef* row : ops.rows()) {
+    for (std::string_view text : row->examples) {
+      INFO(row->name, " \"", text, "\"");
+      try {
+        const OpCase op_case(*row, text, DType::kF32);
+        for (const InPlace& pair : op_case.in_place()) {
+          const auto input = static_cast<std::size_t>(pair.input);
+          const auto output = static_cast<std::size_t>(pair.output);
+          REQUIRE(input < op_case.inputs().size());
+          REQUIRE(output < op_case.outputs().size());
+          CHECK(op_case.has(input));
+          CHECK(op_case.inputs()[input].bytes() == op_case.outputs()[output].bytes());
+        }
+      } catch (const Error& error) {
+        FAIL_CHECK(error.message());
+      }
+    }
+  }
+}
+
+}  // namespace trainscope::test
