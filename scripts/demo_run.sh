@@ -45,10 +45,12 @@ echo "demo: $(wc -c <"$folder/text.txt") bytes of text, $vocabulary different ch
 "$trainscope" model gpt2 --layers 4 --heads 4 --embedding 128 --context 64 --no-bias \
   --vocab "$vocabulary" --seed 1 -o "$folder/model.onnx"
 "$trainscope" train "$folder/model.onnx" --data "text:$folder/text.txt" --batch 12 --seq 64 \
-  --loss cross_entropy:output=logits,labels=labels --steps "$steps" --optimizer adamw --lr 1e-3 \
-  --schedule cosine --clip 1.0 --seed 1 --run-dir "$folder/run"
-"$trainscope" export "$folder/run" --format onnx -o "$folder/trained.onnx"
+  --steps "$steps" --lr 1e-3 --schedule cosine --warmup 100 --min-lr 1e-4 --betas 0.9,0.99 \
+  --weight-decay 0.1 --decay matrices --clip 1.0 --seed 1 --run-dir "$folder/run"
+echo
+echo "demo: what it writes by now:"
 "$trainscope" eval "$folder/run" --sample 400
-
-echo "demo: trained model  $folder/trained.onnx"
+echo
+echo "demo: trained model  $folder/run/model.onnx   (ONNX, ready for inference)"
 echo "demo: run            $folder/run"
+echo "demo: look at it by  build/release/bin/trainscope inspect $folder/run"
