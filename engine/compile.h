@@ -11,10 +11,10 @@
 namespace trainscope {
 
 struct CompileOptions {
-  ImportOptions import;      // `evaluate` is filled in here
-  TrainingOptions training;  // what to build around the forward graph
-  PassOptions passes;
-  LowerOptions lower;
+  ImportOptions import = {};      // `evaluate` is filled in here
+  TrainingOptions training = {};  // what to build around the forward graph
+  PassOptions passes = {};
+  LowerOptions lower = {};
 };
 
 struct Compiled {

@@ -100,9 +100,7 @@ void append_update(Builder& b, const Trained& trained, const TrainingOptions& op
   inputs.insert(inputs.end(), states.begin(), states.end());
   inputs.push_back(b.input(kLearningRateInput, {.dtype = DType::kF64, .shape = {}}));
   inputs.push_back(gradient_scale(b, trained, options));
-  ValueId step = b.graph().find(kStepInput);
-  if (step == kNoValue) step = b.input(kStepInput, {.dtype = DType::kI64, .shape = {}});
-  inputs.push_back(step);
+  inputs.push_back(b.input(kStepInput, {.dtype = DType::kI64, .shape = {}}));
   std::vector<ValueId> updated = trained.parameters;
   updated.insert(updated.end(), states.begin(), states.end());
   std::string_view op = optimizer.kind == OptimizerKind::kSgd ? "SgdStep" : "AdamWStep";

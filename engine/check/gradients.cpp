@@ -52,7 +52,8 @@ GradientsResult compute_gradients(const OnnxModel& model, const ReferenceMeta& m
   for (const auto& [name, tensor] : batch.tensors) {
     if (executor.has(name)) executor.write(name, tensor);
   }
-  if (executor.has(kStepInput)) executor.write(kStepInput, Tensor::scalar<std::int64_t>(1));
+  if (executor.has(kRandomStepInput))
+    executor.write(kRandomStepInput, Tensor::scalar<std::int64_t>(1));
   executor.run_micro_step();
 
   const Graph& graph = executor.program().graph;

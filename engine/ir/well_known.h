@@ -4,7 +4,9 @@
 namespace trainscope {
 
 // Scalar graph inputs, beside the labels.
-inline constexpr const char* kStepInput = "ai.trainscope.step";                   // i64, from 1
+inline constexpr const char* kStepInput = "ai.trainscope.step";  // i64, from 1
+// i64: step * micro-batches + micro_step, so that each micro-batch draws numbers of its own.
+inline constexpr const char* kRandomStepInput = "ai.trainscope.random_step";
 inline constexpr const char* kMicroStepInput = "ai.trainscope.micro_step";        // i64, from 0
 inline constexpr const char* kLearningRateInput = "ai.trainscope.learning_rate";  // f64
 

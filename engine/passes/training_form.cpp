@@ -26,14 +26,16 @@ bool mask_is_read(const Graph& graph, const Node& node) {
   return !graph.value(node.outputs[1]).uses.empty() || graph.is_output(node.outputs[1]);
 }
 
-ValueId step_input(Rewriter& rewriter) {
-  ValueId step = rewriter.graph().find(kStepInput);
+ValueId random_step_input(Rewriter& rewriter) {
+  ValueId step = rewriter.graph().find(kRandomStepInput);
   if (step != kNoValue) return step;
-  return rewriter.at_end(Phase::kForward).input(kStepInput, {.dtype = DType::kI64, .shape = {}});
+  return rewriter.at_end(Phase::kForward)
+      .input(kRandomStepInput, {.dtype = DType::kI64, .shape = {}});
 }
 
-// Training: a dropout with a ratio above 0 draws its mask from (seed, stream, step), each node from
-// a stream of its own. Otherwise: the identity, which `decompose` makes of an inference Dropout.
+// Training: a dropout with a ratio above 0 draws its mask from (seed, stream, random step), each
+// node from a stream of its own. Otherwise: the identity, which `decompose` makes of an inference
+// Dropout.
 void rewrite_dropout(Rewriter& rewriter, NodeId id, PassContext& context) {
   Graph& graph = rewriter.graph();
   const Node node = graph.node(id);  // a copy: the graph's storage grows
@@ -43,7 +45,7 @@ void rewrite_dropout(Rewriter& rewriter, NodeId id, PassContext& context) {
   if (trains(context) && ratio > 0.0) {
     require(!mask_is_read(graph, node), ErrorCode::kBadInput,
             "Dropout '{}': its mask is read, which training does not keep", printable(node.name));
-    ValueId step = step_input(rewriter);
+    ValueId step = random_step_input(rewriter);
     b = &rewriter.before(id);
     y = (*b)("RandomDropout", {node.inputs[0], step},
              {{"ratio", ratio},

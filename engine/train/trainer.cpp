@@ -59,6 +59,7 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
     CHECK_INVARIANT(batch != nullptr);
     bind_batch(executor_, *batch);
     write_scalar(executor_, kMicroStepInput, micro_step);
+    write_scalar(executor_, kRandomStepInput, step * micro_batches_ + micro_step);
     executor_.run_micro_step();
     double loss = read_loss(executor_);
     check_loss(loss, step);

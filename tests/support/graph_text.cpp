@@ -37,7 +37,8 @@ PassContext context_for(const TrainingOptions& options, std::string_view pass) {
 }
 
 bool is_step_scalar(std::string_view name) {
-  return name == kStepInput || name == kMicroStepInput || name == kLearningRateInput;
+  return name == kStepInput || name == kRandomStepInput || name == kMicroStepInput ||
+         name == kLearningRateInput;
 }
 
 Tensor random_elements(const Value& value, std::uint64_t seed) {

@@ -34,7 +34,8 @@ TEST_CASE("ops_markdown: docs/ops.md is current") {
     make_directories(TRAINSCOPE_SOURCE_DIR "/docs");
     write_file_atomic(kFile, want);
   }
-  REQUIRE_MESSAGE(std::filesystem::exists(kFile), "run this test with TRAINSCOPE_UPDATE_DOCS=1 to write ", kFile);
+  REQUIRE_MESSAGE(std::filesystem::exists(kFile),
+                  "run this test with TRAINSCOPE_UPDATE_DOCS=1 to write ", kFile);
   const std::string have = read_file(kFile, kMaxBytes);
   CHECK_MESSAGE(have == want,
                 "run this test with TRAINSCOPE_UPDATE_DOCS=1; first line that differs: ",

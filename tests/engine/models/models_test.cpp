@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "engine/core/error.h"
@@ -102,12 +103,18 @@ TEST_CASE("gpt2: parameters have PyTorch's names and GPT-2's shapes") {
 }
 
 TEST_CASE("gpt2: the published sizes are the defaults") {
-  std::int64_t parameters = 0;
-  for (const ModelOption& option : model_builders().front().options) {
-    if (option.name == "vocab") parameters = std::get<std::int64_t>(option.value);
+  const ModelBuilder& gpt2 = model_builders().front();
+  CHECK(gpt2.name == "gpt2");
+  const std::map<std::string_view, std::int64_t> published{
+      {"layers", 12}, {"heads", 12}, {"embedding", 768}, {"vocab", 50257}, {"context", 1024}};
+  std::size_t checked = 0;
+  for (const ModelOption& option : gpt2.options) {
+    const auto* number = std::get_if<std::int64_t>(&option.value);
+    if (number == nullptr) continue;
+    CHECK(*number == published.at(option.name));
+    ++checked;
   }
-  CHECK(model_builders().front().name == "gpt2");
-  CHECK(parameters == 50257);
+  CHECK(checked == published.size());
 }
 
 TEST_CASE("gpt2: initial weights as in the paper") {

@@ -45,12 +45,13 @@ TEST_CASE("training_form: training draws a mask per dropout from seed, stream an
   for (GraphMode mode : {GraphMode::kGradients, GraphMode::kTrain}) {
     const Graph g = formed(kDropouts, mode, {.frozen = {"*"}});
     const std::string lines = node_lines(g);
-    CHECK(contains(lines, "ts.RandomDropout(x, ai.trainscope.step) ratio=0.25 seed=7 stream=0\n"));
-    CHECK(contains(lines, ", ai.trainscope.step) ratio=0.5 seed=7 stream=1\n"));
+    CHECK(contains(lines,
+                   "ts.RandomDropout(x, ai.trainscope.random_step) ratio=0.25 seed=7 stream=0\n"));
+    CHECK(contains(lines, ", ai.trainscope.random_step) ratio=0.5 seed=7 stream=1\n"));
     CHECK(contains(lines, "y f32[8] = Identity("));
     CHECK(count_ops(g, "RandomDropout") == 2);
     CHECK(count_ops(g, "Dropout") == 0);
-    CHECK(g.find(kStepInput) != kNoValue);
+    CHECK(g.find(kRandomStepInput) != kNoValue);
     CHECK(g.inputs.size() == 2);
   }
 }
@@ -60,7 +61,7 @@ TEST_CASE("training_form: evaluation and inference drop nothing") {
     const Graph g = formed(kDropouts, mode, {.frozen = {"*"}});
     CHECK(count_ops(g, "RandomDropout") == 0);
     CHECK(count_ops(g, "Dropout") == 0);
-    CHECK(g.find(kStepInput) == kNoValue);
+    CHECK(g.find(kRandomStepInput) == kNoValue);
     const Tensors inputs = random_inputs(g, 1);
     CHECK(difference(outputs_of(g, inputs).at("y"), inputs.at("x")) == 0.0);
   }

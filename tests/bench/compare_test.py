@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+"""bench/compare.py: runs in turn, ratios within a round, load, report; with programs of our own."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPARE = ROOT / "bench" / "compare.py"
+
+# Prints the next of its times each time it is called; notes its name and its arguments.
+PROGRAM = """#!/usr/bin/python3
+import json, pathlib, sys
+folder, name, times = pathlib.Path({folder!r}), {name!r}, {times!r}
+log = folder / "log"
+earlier = log.read_text().splitlines() if log.exists() else []
+number = sum(line.split()[0] == name for line in earlier)
+log.write_text("\\n".join(earlier + [" ".join([name] + sys.argv[1:])]) + "\\n")
+print("not the result")
+print(json.dumps(dict(peer="peer 1.0", step_ms=times[number], gflops=1.0, peak_rss_mb=1.0,
+                      arena_mb=1.0)))
+"""
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = Path(self.temporary.name)
+
+    def program(self, name, times):
+        path = self.folder / name
+        path.write_text(PROGRAM.format(folder=str(self.folder), name=name, times=times))
+        path.chmod(0o755)
+        return path
+
+    def compare(self, *words):
+        return subprocess.run(
+            [sys.executable, COMPARE, "w1-sgd", "--tiers", "T0", "--python", sys.executable,
+             "--trainscope", self.folder / "ours", "--peer", self.folder / "theirs",
+             "--out", self.folder / "out", *words], capture_output=True, text=True)
+
+    def test_rounds_alternate_and_ratios_are_of_a_round(self):
+        self.program("ours", [1.0, 2.0, 8.0])
+        self.program("theirs", [3.0, 4.0, 40.0])
+        done = self.compare("--rounds", "3", "--steps", "7", "--load-limit", str(os.cpu_count()))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        log = (self.folder / "log").read_text().splitlines()
+        self.assertEqual([line.split()[0] for line in log], ["ours", "theirs"] * 3)
+        self.assertEqual(log[0], "ours bench w1-sgd --steps 7 --threads 2 --json")
+        self.assertEqual(log[1], "theirs w1-sgd --steps 7 --threads 2")
+        # Ratios 3, 2, 5: the median is 3, not 4.0 / 2.0.
+        self.assertIn("| w1-sgd | 2.00 | 4.00 (3.00x) |", done.stdout)
+        report = json.loads(next((self.folder / "out").glob("*.json")).read_text())
+        self.assertEqual([run["step_ms"] for run in report["runs"]["w1-sgd"]["T0"]],
+                         [3.0, 4.0, 40.0])
+        self.assertTrue(report["commit"] and report["date"] and report["machine"]["cpu"])
+        self.assertIn("compare.py", report["command"])
+        self.assertTrue(next((self.folder / "out").glob("*.md")).read_text().startswith("# "))
+
+    def test_a_program_that_fails_ends_it(self):
+        self.program("ours", [1.0])
+        (self.folder / "theirs").write_text("raise SystemExit(3)\n")
+        done = self.compare("--rounds", "1", "--load-limit", str(os.cpu_count()))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("exit code 3", done.stderr)
+        self.assertFalse((self.folder / "out").exists())
+
+
+class Quiet(unittest.TestCase):
+    def test_runs_beside_other_load_are_repeated(self):
+        sys.path.insert(0, str(ROOT / "bench"))
+        import measure
+        measure.time.sleep = lambda _: None
+        loads = iter([0.5, 0.07, 0.01])
+        result = measure.until_quiet(lambda: {"foreign_cores": next(loads)}, 0.06)
+        self.assertEqual(result, {"foreign_cores": 0.01, "rejected_runs": 2})
+        with self.assertRaises(SystemExit):
+            measure.until_quiet(lambda: {"foreign_cores": 1.0}, 0.06)
+
+
+if __name__ == "__main__":
+    unittest.main()

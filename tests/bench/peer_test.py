@@ -1,0 +1,49 @@
+#!/usr/bin/python3
+"""bench/torch_peer.py does the work that `trainscope bench` does: parameters, FLOPs, first loss.
+
+Usage: peer_test.py TRAINSCOPE. Exit code 77 (skipped) without PyTorch.
+"""
+import importlib.util
+import json
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+if importlib.util.find_spec("torch") is None:
+    print("skipped: PyTorch is not installed")
+    sys.exit(77)
+
+PEER = Path(__file__).resolve().parents[2] / "bench" / "torch_peer.py"
+PROGRAM = sys.argv.pop()
+
+
+def result_of(*command):
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+class Peer(unittest.TestCase):
+    def compare(self, workload, *sizes):
+        words = [workload, "--batch", "2", "--steps", "1", "--threads", "1", *sizes]
+        ours = result_of(PROGRAM, "bench", *words, "--json")
+        theirs = result_of(sys.executable, PEER, *words)
+        self.assertEqual(ours["parameters"], theirs["parameters"])
+        self.assertAlmostEqual(ours["gflop_per_step"], theirs["gflop_per_step"], places=3)
+        self.assertEqual(ours["batch"], theirs["batch"])
+        self.assertAlmostEqual(ours["loss_first"], theirs["loss_first"], delta=1.0)
+        for key in ("step_ms", "step_ms_min", "step_ms_max", "gflops", "peak_rss_mb",
+                    "samples_per_s"):
+            self.assertGreater(ours[key], 0.0)
+            self.assertGreater(theirs[key], 0.0)
+
+    def test_mlp(self):
+        self.compare("w1-sgd")
+        self.compare("w1-adamw")
+
+    def test_gpt(self):
+        self.compare("w3", "--seq", "16")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,146 @@
+// Programs: kernels, workspaces and places, followed value by value on texts and real models.
+#include "engine/plan/lower.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "engine/core/text.h"
+#include "engine/exec/backends.h"
+#include "memplan/bounds.h"
+#include "memplan/validate.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/program_check.h"
+#include "tests/support/reference_models.h"
+
+namespace trainscope::test {
+namespace {
+
+void check_program(const Program& program) {
+  const std::vector<std::string> faults = placement_faults(program);
+  CHECK_MESSAGE(faults.empty(), join(faults, "\n"));
+  CHECK(memplan::validate(program.problem, program.solution).empty());
+  CHECK(program.arena_bytes >= memplan::lower_bound_bytes(program.problem));
+  CHECK(program.arena_bytes == program.solution.height_bytes);
+  std::int64_t persistent = 0;
+  for (ValueKind kind : {ValueKind::kParameter, ValueKind::kState, ValueKind::kConstant}) {
+    for (ValueId v : program.graph.values_of(kind)) {
+      if (program.placements[static_cast<std::size_t>(v)].offset < 0) continue;
+      persistent += static_cast<std::int64_t>(program.graph.value(v).type.bytes());
+    }
+  }
+  CHECK(program.persistent_bytes == persistent);
+  std::size_t hungriest = 0;
+  for (const Instruction& instruction : program.instructions) {
+    hungriest = std::max(hungriest, instruction.prepared.workspace_bytes);
+  }
+  CHECK(program.workspace_bytes == static_cast<std::int64_t>(hungriest));
+}
+
+// Kernels for these ops only.
+KernelTable only(const std::vector<std::string>& ops) {
+  KernelTable table;
+  for (const KernelTable::Row& row : cpu_kernels().rows()) {
+    if (std::ranges::find(ops, row.op) != ops.end()) table.add(row.op, row.dtype, row.kernel);
+  }
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("lower: every model's programs keep each value until its last reader") {
+  for (const std::string& name : kReferenceModels) {
+    const ReferenceModel reference(name);
+    for (GraphMode mode : {GraphMode::kEvaluate, GraphMode::kGradients, GraphMode::kTrain}) {
+      for (bool in_place : {true, false}) {
+        CAPTURE(name);
+        CAPTURE(in_place);
+        const auto compiled =
+            compile(reference.model, reference.options(mode, {.in_place = in_place}));
+        check_program(compiled->program);
+      }
+    }
+  }
+}
+
+TEST_CASE("lower: reference kernels, two threads, micro-batches and all gradients kept") {
+  const ReferenceModel reference("resnet18");
+  CompileOptions options = reference.options(GraphMode::kTrain, {.threads = 2});
+  options.training.micro_batches = 3;
+  options.training.keep_gradients = true;
+  check_program(compile(reference.model, options)->program);
+  options.lower.kernels = KernelChoice::kReference;
+  const auto compiled = compile(reference.model, options);
+  check_program(compiled->program);
+  CHECK(compiled->program.threads == 2);
+  for (const Instruction& instruction : compiled->program.instructions) {
+    CHECK_FALSE(contains(instruction.kernel->name, "onednn"));
+  }
+}
+
+TEST_CASE("lower: in-place results make the arena smaller, never larger") {
+  for (const std::string& name : kReferenceModels) {
+    const ReferenceModel reference(name);
+    const auto bytes = [&](bool in_place) {
+      return compile(reference.model, reference.options(GraphMode::kTrain, {.in_place = in_place}))
+          ->program.arena_bytes;
+    };
+    CHECK(bytes(true) <= bytes(false));
+  }
+}
+
+TEST_CASE("lower: SGD and AdamW write parameters and moments in place, without copies") {
+  const ReferenceModel reference("mlp");
+  for (OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdamW}) {
+    CompileOptions options = reference.options(GraphMode::kTrain);
+    options.training.optimizer.kind = kind;
+    options.training.optimizer.momentum = 0.9;
+    const auto compiled = compile(reference.model, options);
+    const Program& program = compiled->program;
+    CHECK(program.copies.empty());
+    for (const Update& u : program.graph.updates) {
+      CHECK(program.placements[static_cast<std::size_t>(u.state)].buffer ==
+            program.placements[static_cast<std::size_t>(u.value)].buffer);
+    }
+  }
+}
+
+TEST_CASE("lower: two programs of the same graph are the same plan") {
+  const ReferenceModel reference("gpt2");
+  const auto one = compile(reference.model, reference.options(GraphMode::kTrain));
+  const auto other = compile(reference.model, reference.options(GraphMode::kTrain));
+  CHECK(one->program.solution.offsets == other->program.solution.offsets);
+  CHECK(one->program.arena_bytes == other->program.arena_bytes);
+}
+
+TEST_CASE("lower: views are no instructions, the rest runs in phase order") {
+  const Program program = lower(graph("(float[4] x) => (float[2,2] y) <int64[2] s = {2,2}>"
+                                      "{ a = Exp(x)  v = Reshape(a, s)  y = Neg(v) }"),
+                                cpu_kernels(), {});
+  CHECK(program.instructions.size() == 2);
+  CHECK(program.update_begin == 2);
+  check_program(program);
+}
+
+TEST_CASE("lower: every missing kernel is listed at once with its nodes") {
+  const std::optional<Error> error = error_of([] {
+    lower(graph("(float[2,2] x) => (float[2,2] y)"
+                "{ a = Exp(x)  b = Neg(a)  c = Neg(b)  d = MatMul(c, c)  i = Cast <to = 7> (d)"
+                "  j = Neg(i)  k = Cast <to = 1> (j)  y = Exp(k) }"),
+          only({"Exp", "Cast"}), {});
+  });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kBadInput);
+  CHECK(error->message() == "the model needs kernels that do not exist");
+  REQUIRE(error->context().size() == 3);
+  CHECK(error->context()[0] == "MatMul for f32: 1 node: MatMul_3");
+  CHECK(error->context()[1] == "Neg for f32: 2 nodes: Neg_1, Neg_2");
+  CHECK(error->context()[2] == "Neg for i64: 1 node: Neg_5");
+}
+
+TEST_CASE("lower: empty tensors and graphs without nodes have a plan") {
+  check_program(lower(graph("(float[0,3] x) => (float[0,3] y) { y = Exp(x) }"), cpu_kernels(), {}));
+  Graph nothing = graph("(float[3] x) => (float[3] y) { y = Identity(x) }");
+  check_program(lower(std::move(nothing), cpu_kernels(), {}));
+}
+
+}  // namespace trainscope::test

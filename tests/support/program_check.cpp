@@ -1,0 +1,203 @@
+// Follows every value through a program's arena, instruction by instruction.
+#include "tests/support/program_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/ir/op_def.h"
+
+namespace trainscope::test {
+namespace {
+
+constexpr std::int64_t kUnit = 64;  // bytes; the plan aligns to it
+
+struct Range {
+  std::int64_t begin = 0;  // in units
+  std::int64_t end = 0;
+};
+
+Range range_at(std::int64_t offset, std::int64_t bytes) {
+  return {offset / kUnit, (offset + bytes + kUnit - 1) / kUnit};
+}
+
+bool overlap(Range a, Range b) { return std::max(a.begin, b.begin) < std::min(a.end, b.end); }
+
+class Follower {
+ public:
+  explicit Follower(const Program& program)
+      : program_(program),
+        graph_(program.graph),
+        owner_(static_cast<std::size_t>((program.arena_bytes + kUnit - 1) / kUnit), kNobody) {}
+
+  std::vector<std::string> run() {
+    find_identities();
+    for (ValueId v : graph_.live_values()) {
+      if (graph_.value(v).kind != ValueKind::kNode && placed(v)) take(v);
+    }
+    Phase last = Phase::kForward;
+    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
+      const Phase phase = graph_.node(program_.instructions[i].node).phase;
+      if (phase < last) complain("instruction {} of an earlier phase", i);
+      if ((phase == Phase::kUpdate) != (i >= program_.update_begin)) complain("update_begin");
+      last = phase;
+      execute(program_.instructions[i]);
+    }
+    check_ends();
+    return std::move(faults_);
+  }
+
+ private:
+  static constexpr std::int32_t kNobody = -1;
+  static constexpr std::int32_t kWorkspace = -2;
+
+  template <typename... Args>
+  void complain(fmt::format_string<Args...> format, Args&&... args) {
+    if (faults_.size() < 20) faults_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  // A view holds what its source holds.
+  void find_identities() {
+    for (std::size_t v = 0; v < graph_.value_capacity(); ++v) {
+      identity_.push_back(static_cast<std::int32_t>(v));
+    }
+    for (NodeId id : graph_.order()) {
+      const Node& node = graph_.node(id);
+      if (node.op->is_view) identity_[index(node.outputs[0])] = identity_[index(node.inputs[0])];
+    }
+  }
+
+  static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
+  const std::string& name(ValueId v) const { return graph_.value(v).name; }
+  bool placed(ValueId v) const {
+    return v != kNoValue && program_.placements[index(v)].offset >= 0;
+  }
+  bool elsewhere(ValueId v) const { return program_.placements[index(v)].external; }
+  Range range(ValueId v) const {
+    return range_at(program_.placements[index(v)].offset,
+                    static_cast<std::int64_t>(graph_.value(v).type.bytes()));
+  }
+
+  void mark(Range range, std::int32_t owner) {
+    if (range.begin < 0 || range.end > static_cast<std::int64_t>(owner_.size())) {
+      complain("units {} to {} are outside the arena", range.begin, range.end);
+      return;
+    }
+    std::fill(owner_.begin() + range.begin, owner_.begin() + range.end, owner);
+  }
+  void take(ValueId v) { mark(range(v), identity_[index(v)]); }
+
+  bool holds(ValueId storage, ValueId content) const {
+    const Range r = range(storage);
+    return std::all_of(owner_.begin() + r.begin, owner_.begin() + r.end,
+                       [&](std::int32_t owner) { return owner == identity_[index(content)]; });
+  }
+
+  void execute(const Instruction& instruction) {
+    const Node& node = graph_.node(instruction.node);
+    for (ValueId v : node.inputs) {
+      if (v == kNoValue || elsewhere(v)) continue;
+      if (!placed(v)) {
+        complain("node '{}' reads '{}', which has no place", node.name, name(v));
+      } else if (!holds(v, v)) {
+        complain("node '{}' reads '{}', whose bytes hold something else", node.name, name(v));
+      }
+    }
+    check_overlaps(node);
+    if (instruction.prepared.workspace_bytes > 0) use_workspace(node, instruction);
+    for (ValueId v : node.outputs) {
+      if (placed(v)) take(v);
+      if (v != kNoValue && !placed(v)) complain("node '{}': '{}' has no place", node.name, name(v));
+    }
+  }
+
+  bool allowed(const Node& node, std::size_t output, std::size_t input) const {
+    if (!node.op->in_place) return false;
+    const NodeArgs args(graph_, node);
+    return std::ranges::any_of(node.op->in_place(*args), [&](const InPlace& pair) {
+      return pair.output == static_cast<int>(output) && pair.input == static_cast<int>(input);
+    });
+  }
+
+  void check_overlaps(const Node& node) {
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      if (!placed(node.outputs[o])) continue;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!placed(node.inputs[i]) || !overlap(range(node.outputs[o]), range(node.inputs[i]))) {
+          continue;
+        }
+        const bool same_place = range(node.outputs[o]).begin == range(node.inputs[i]).begin;
+        if (!same_place || !allowed(node, o, i)) {
+          complain("node '{}' writes '{}' over its input '{}'", node.name, name(node.outputs[o]),
+                   name(node.inputs[i]));
+        }
+      }
+      for (std::size_t p = 0; p < o; ++p) {
+        if (placed(node.outputs[p]) && overlap(range(node.outputs[o]), range(node.outputs[p]))) {
+          complain("node '{}': outputs {} and {} share bytes", node.name, o, p);
+        }
+      }
+    }
+  }
+
+  void use_workspace(const Node& node, const Instruction& instruction) {
+    const Range workspace =
+        range_at(instruction.workspace_offset,
+                 static_cast<std::int64_t>(instruction.prepared.workspace_bytes));
+    for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
+      for (ValueId v : *values) {
+        if (placed(v) && overlap(range(v), workspace)) {
+          complain("the workspace of '{}' touches '{}'", node.name, name(v));
+        }
+      }
+    }
+    mark(workspace, kWorkspace);
+  }
+
+  void check_end(ValueId v, std::string_view what) {
+    if (v == kNoValue || elsewhere(v)) return;
+    if (!placed(v) || !holds(v, v)) complain("{} '{}' is lost at the end", what, name(v));
+  }
+
+  // Where an update is in place, the state's bytes hold the new value in the end.
+  void check_ends() {
+    for (ValueId v : graph_.outputs) {
+      const bool updated =
+          std::ranges::any_of(graph_.updates, [v](const Update& u) { return u.state == v; });
+      if (!updated) check_end(v, "output");
+    }
+    check_end(graph_.loss, "loss");
+    for (const GradientOf& g : graph_.gradients) check_end(g.gradient, "gradient");
+    for (const Update& u : graph_.updates) {
+      if (elsewhere(u.state) || holds(u.state, u.value)) continue;
+      const bool copied = std::ranges::any_of(program_.copies, [&u](const StateCopy& copy) {
+        return copy.from == u.value && copy.to == u.state;
+      });
+      if (!copied || !holds(u.state, u.state) || !(elsewhere(u.value) || holds(u.value, u.value))) {
+        complain("the update of '{}' is lost", name(u.state));
+      }
+    }
+    for (ValueId v : graph_.live_values()) {
+      const ValueKind kind = graph_.value(v).kind;
+      const bool kept = kind == ValueKind::kParameter || kind == ValueKind::kState ||
+                        kind == ValueKind::kConstant;
+      const bool updated =
+          std::ranges::any_of(graph_.updates, [v](const Update& u) { return u.state == v; });
+      if (kept && !updated && placed(v) && !holds(v, v)) complain("'{}' was overwritten", name(v));
+    }
+  }
+
+  const Program& program_;
+  const Graph& graph_;
+  std::vector<std::int32_t> identity_;  // by ValueId: the value whose elements it shows
+  std::vector<std::int32_t> owner_;     // by unit of the arena: identity of what it holds
+  std::vector<std::string> faults_;
+};
+
+}  // namespace
+
+std::vector<std::string> placement_faults(const Program& program) {
+  return Follower(program).run();
+}
+
+}  // namespace trainscope::test

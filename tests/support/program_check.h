@@ -1,0 +1,18 @@
+// Follows every value through a program's arena, instruction by instruction: a check of lifetimes
+// and placements that shares nothing with the planner.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/plan/program.h"
+
+namespace trainscope::test {
+
+// One line per fault: an instruction reads bytes that no longer hold its input, writes over an
+// input without being allowed to, a workspace that touches anything, an output, gradient or state
+// that is lost at the end, a buffer outside the arena. Values in another program's arena are left
+// out.
+std::vector<std::string> placement_faults(const Program& program);
+
+}  // namespace trainscope::test
