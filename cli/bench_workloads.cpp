@@ -24,7 +24,7 @@ OptimizerOptions adamw() {
 }  // namespace
 
 const std::vector<BenchWorkload>& bench_workloads() {
-  static const std::vector<BenchWorkload> workloads = {
+  static const std::vector<BenchWorkload> kWorkloads = {
       {.name = "w1-sgd",
        .about = "MLP 784-512-512-10, batch 128, SGD with momentum",
        .model = "mlp",
@@ -54,7 +54,7 @@ const std::vector<BenchWorkload>& bench_workloads() {
        .optimizer = adamw(),
        .learning_rate = 3e-4},
   };
-  return workloads;
+  return kWorkloads;
 }
 
 const BenchWorkload& find_workload(std::string_view name) {

@@ -109,14 +109,14 @@ Outcome run(const Invocation& invocation) {
 
 // "w1-sgd, w1-adamw, w3": for help, which keeps no text of its own.
 std::string_view workload_list() {
-  static const std::string list = [] {
+  static const std::string kList = [] {
     std::vector<std::string> parts;
     for (const BenchWorkload& each : bench_workloads()) {
       parts.push_back(fmt::format("{} ({})", each.name, each.about));
     }
     return join(parts, "; ");
   }();
-  return list;
+  return kList;
 }
 
 }  // namespace

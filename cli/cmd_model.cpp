@@ -81,8 +81,8 @@ class OptionFlags {
 };
 
 const OptionFlags& option_flags() {
-  static const OptionFlags flags;
-  return flags;
+  static const OptionFlags kFlags;
+  return kFlags;
 }
 
 Ints parse_ints(std::string_view flag, std::string_view text) {

@@ -146,7 +146,7 @@ class Gpt2 {
               const Weight& weight) {
     const std::string parameter = path + "." + label;
     const Name matrix = b_.normal(parameter + ".weight", weight.shape, weight.deviation);
-    const Name product = b_.node("MatMul", label, {x, matrix});
+    Name product = b_.node("MatMul", label, {x, matrix});
     if (!sizes_.bias) return product;
     const Name bias = b_.filled(parameter + ".bias", {weight.shape[1]}, 0.0F);
     return b_.node("Add", label + "_bias", {product, bias});

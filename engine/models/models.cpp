@@ -60,11 +60,11 @@ void check_value(const ModelOption& option, const OptionValue& value) {
 
 std::span<const ModelBuilder> model_builders() {
 #define MODEL(name) name##_builder(),
-  static const std::array builders{
+  static const std::array kBuilders{
 #include "engine/models/models.def"
   };
 #undef MODEL
-  return builders;
+  return kBuilders;
 }
 
 PlainModel build_model(std::string_view name, const ModelArguments& given, std::uint64_t seed) {
