@@ -36,6 +36,7 @@ BadTensor inspect(const TensorView& view) {
 Executor::Executor(const Program& program, const Executor* parameters)
     : program_(program), arena_(program.arena_bytes) {
   views_.resize(program.graph.value_capacity());
+  for (ValueId id : program.graph.live_values()) by_name_.emplace(program.graph.value(id).name, id);
   for (std::size_t v = 0; v < views_.size(); ++v) {
     views_[v] = bind(static_cast<ValueId>(v), parameters);
     bool persistent = views_[v].data != nullptr && !program.placements[v].external &&
@@ -105,29 +106,36 @@ void Executor::load_initial() {
   }
 }
 
+// These run in a step: a message is made only when it is needed.
 TensorView Executor::view(ValueId value) const {
   const TensorView& view = views_[static_cast<std::size_t>(value)];
-  require(view.data != nullptr || view.type.bytes() == 0, ErrorCode::kUsage,
-          "the program keeps no bytes for '{}'", printable(program_.graph.value(value).name));
-  return view;
+  if (view.data != nullptr || view.type.bytes() == 0) return view;
+  fail(ErrorCode::kUsage, "the program keeps no bytes for '{}'",
+       printable(program_.graph.value(value).name));
+}
+
+ValueId Executor::find(std::string_view value_name) const {
+  auto found = by_name_.find(value_name);
+  return found == by_name_.end() ? kNoValue : found->second;
 }
 
 TensorView Executor::view(std::string_view value_name) const {
-  ValueId id = program_.graph.find(value_name);
-  require(id != kNoValue, ErrorCode::kUsage, "the program has no value '{}'",
-          printable(value_name));
-  return view(id);
+  ValueId id = find(value_name);
+  if (id != kNoValue) return view(id);
+  fail(ErrorCode::kUsage, "the program has no value '{}'", printable(value_name));
 }
 
 bool Executor::has(std::string_view value_name) const {
-  ValueId id = program_.graph.find(value_name);
+  ValueId id = find(value_name);
   return id != kNoValue && program_.placements[static_cast<std::size_t>(id)].buffer >= 0;
 }
 
 void Executor::write(std::string_view value_name, const Tensor& elements) {
   TensorView to = view(value_name);
-  require(to.type == elements.type(), ErrorCode::kBadInput, "'{}' must be {}, is {}",
-          printable(value_name), type_text(to.type), type_text(elements.type()));
+  if (to.type != elements.type()) {
+    fail(ErrorCode::kBadInput, "'{}' must be {}, is {}", printable(value_name), type_text(to.type),
+         type_text(elements.type()));
+  }
   if (elements.bytes() > 0) std::memcpy(to.data, elements.data(), elements.bytes());
 }
 
@@ -173,12 +181,27 @@ void Executor::run_update() {
   copy_states(Phase::kUpdate, Phase::kUpdate);
 }
 
-std::optional<BadTensor> Executor::find_bad_tensor() {
+// What a step starts from: inputs, parameters and states, without those states that forward and
+// backward themselves overwrite (running statistics, sums of gradients).
+std::vector<ValueId> Executor::given_values() const {
+  std::vector<ValueId> given;
   for (ValueId id : program_.graph.live_values()) {
+    const ValueKind kind = program_.graph.value(id).kind;
+    if (kind == ValueKind::kNode || kind == ValueKind::kConstant) continue;
+    bool overwritten = std::ranges::any_of(program_.graph.updates, [&](const Update& u) {
+      NodeId producer = program_.graph.value(u.value).producer;
+      return u.state == id && producer != kNoNode &&
+             program_.graph.node(producer).phase != Phase::kUpdate;
+    });
+    if (!overwritten && views_[static_cast<std::size_t>(id)].data != nullptr) given.push_back(id);
+  }
+  return given;
+}
+
+std::optional<BadTensor> Executor::find_bad_tensor() {
+  for (ValueId id : given_values()) {
     const Value& value = program_.graph.value(id);
     const TensorView& view = views_[static_cast<std::size_t>(id)];
-    bool given = value.kind != ValueKind::kNode && value.kind != ValueKind::kConstant;
-    if (!given || view.data == nullptr) continue;
     BadTensor bad = inspect(view);
     bad.value = value.name;
     bad.op = name_of(value.kind);

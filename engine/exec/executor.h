@@ -1,7 +1,7 @@
 // Executor: runs a program's instructions over its arena. Allocates nothing in a step.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,7 +54,8 @@ class Executor {
 
   // The first bad input, parameter or state; if there is none, runs forward and backward again and
   // names the first tensor with a NaN, or else the first with +infinity. (-infinity is what
-  // attention masks are made of.)
+  // attention masks are made of.) The inputs must have been written again: a step uses their bytes
+  // for other tensors once they are read.
   std::optional<BadTensor> find_bad_tensor();
 
   // Called around every instruction, for tests and tracing. Null by default.
@@ -75,13 +76,17 @@ class Executor {
   };
   TensorView bind(ValueId value, const Executor* parameters) const;
   std::int64_t end_of(ValueId value) const;
+  std::vector<ValueId> given_values() const;
   void run(std::size_t begin, std::size_t end);
   void copy_states(Phase first, Phase last);
 
+  ValueId find(std::string_view value_name) const;  // kNoValue when there is none
+
   const Program& program_;
   Arena arena_;
-  std::vector<TensorView> views_;  // by ValueId
-  std::vector<Call> calls_;        // by instruction
+  std::map<std::string_view, ValueId> by_name_;  // looked up without allocating, unlike Graph's
+  std::vector<TensorView> views_;                // by ValueId
+  std::vector<Call> calls_;                      // by instruction
   std::int64_t used_bytes_ = 0;
   Observer* observer_ = nullptr;
 };

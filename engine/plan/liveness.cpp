@@ -101,10 +101,10 @@ class Liveness {
     if (node.op->is_view || find(update.value) == state) return false;
     std::int64_t step = step_[static_cast<std::size_t>(position)];
     if (last_[state] > step || pinned_[find(update.value)]) return false;
-    bool reads = std::ranges::any_of(node.inputs,
-                                     [&](ValueId v) { return v != kNoValue && find(v) == state; });
-    if (!reads) return last_[state] < step;
-    if (!node.op->in_place) return false;
+    auto reads = std::ranges::count_if(
+        node.inputs, [&](ValueId v) { return v != kNoValue && find(v) == state; });
+    if (reads == 0) return last_[state] < step;
+    if (reads > 1 || !node.op->in_place) return false;
     NodeArgs args(graph_, node);
     for (const InPlace& pair : node.op->in_place(*args)) {
       if (node.outputs[static_cast<std::size_t>(pair.output)] != update.value) continue;

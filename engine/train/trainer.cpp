@@ -57,12 +57,13 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
   for (std::int64_t micro_step = 0; micro_step < micro_batches_; ++micro_step) {
     const Batch* batch = batches.next();
     CHECK_INVARIANT(batch != nullptr);
-    bind_batch(executor_, *batch);
-    write_scalar(executor_, kMicroStepInput, micro_step);
-    write_scalar(executor_, kRandomStepInput, step * micro_batches_ + micro_step);
+    bind(*batch, step, micro_step);
     executor_.run_micro_step();
     double loss = read_loss(executor_);
-    check_loss(loss, step);
+    if (!std::isfinite(loss)) {
+      bind(*batch, step, micro_step);  // the step has used these bytes for other tensors
+      refuse_loss(loss, step);
+    }
     result.loss += loss / static_cast<double>(micro_batches_);
     result.examples += batch->examples;
     result.tokens += batch->tokens;
@@ -74,9 +75,15 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
   return result;
 }
 
-void Trainer::check_loss(double loss, std::int64_t step) {
-  if (std::isfinite(loss)) return;
-  Error error(ErrorCode::kNumeric, fmt::format("the loss is {} at step {}", loss, step));
+void Trainer::bind(const Batch& batch, std::int64_t step, std::int64_t micro_step) {
+  bind_batch(executor_, batch);
+  write_scalar(executor_, kMicroStepInput, micro_step);
+  write_scalar(executor_, kRandomStepInput, step * micro_batches_ + micro_step);
+}
+
+void Trainer::refuse_loss(double loss, std::int64_t step) {
+  const std::string_view what = std::isnan(loss) ? "NaN" : "infinite";
+  Error error(ErrorCode::kNumeric, fmt::format("the loss is {} at step {}", what, step));
   std::optional<BadTensor> bad = executor_.find_bad_tensor();
   if (bad && bad->node.empty()) {
     error.at(fmt::format("first bad tensor: {} '{}': {} NaN, {} infinite of {} elements", bad->op,

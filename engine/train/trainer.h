@@ -35,7 +35,8 @@ class Trainer {
   std::vector<NamedTensor> optimizer_tensors() const;
 
  private:
-  void check_loss(double loss, std::int64_t step);
+  void bind(const Batch& batch, std::int64_t step, std::int64_t micro_step);
+  [[noreturn]] void refuse_loss(double loss, std::int64_t step);
 
   Executor& executor_;
   std::int64_t micro_batches_;

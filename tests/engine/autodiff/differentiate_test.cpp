@@ -230,11 +230,11 @@ TEST_CASE("differentiate: every op without a gradient is listed at once with its
   Builder b(g, op_table());
   b.set_provenance({.sources = {}, .pass = "test"});
   const ValueId a = g.find("a");
-  const ValueId first = b("ReluGrad", {a, g.find("x")});
-  const ValueId second = b("ReluGrad", {first, a});
-  const ValueId third = b("TanhGrad", {second, a});
-  b("TanhGrad", {a, a});                         // not on the path to the loss
-  b("SigmoidGrad", {g.find("x"), g.find("x")});  // no parameter behind it
+  const ValueId first = b("LogSoftmaxGrad", {a, g.find("x")});
+  const ValueId second = b("LogSoftmaxGrad", {first, a});
+  const ValueId third = b("SoftmaxGrad", {second, a});
+  b("SoftmaxGrad", {a, a});                         // not on the path to the loss
+  b("SoftmaxGrad", {g.find("x"), g.find("x")});  // no parameter behind it
   g.outputs[0] = third;
   const std::optional<Error> error = error_of([&] {
     passed(std::move(g), {"loss", "differentiate"}, gradients());
@@ -243,8 +243,8 @@ TEST_CASE("differentiate: every op without a gradient is listed at once with its
   CHECK(error->code() == ErrorCode::kBadInput);
   CHECK(error->message() == "the model cannot be trained: ops without a gradient");
   REQUIRE(error->context().size() == 3);
-  CHECK(error->context()[0] == "ReluGrad: 2 nodes: ReluGrad, ReluGrad_1");
-  CHECK(error->context()[1] == "TanhGrad: 1 node: TanhGrad");
+  CHECK(error->context()[0] == "LogSoftmaxGrad: 2 nodes: LogSoftmaxGrad, LogSoftmaxGrad_1");
+  CHECK(error->context()[1] == "SoftmaxGrad: 1 node: SoftmaxGrad");
   CHECK(error->context()[2] == "in pass differentiate");
   CHECK(contains(error->hint(), "--freeze"));
 }

@@ -117,7 +117,7 @@ TEST_CASE("liveness: an update that is read around needs a copy at the end of it
   REQUIRE(before.lifetimes.copies.size() == 1);
   CHECK(before.lifetimes.copies[0].phase == Phase::kForward);
   CHECK(before.life("n") == "[0, 2]");
-  // MatMul cannot write over its input; an input of the graph is no place for a state.
+  // The state is read twice; an input of the graph is no place for a state.
   CHECK(Live(updating("y = Exp(x)  n = Mul(w, w)", "n")).lifetimes.copies.size() == 1);
   const Live from_input(updating("y = Exp(x)", "x"));
   REQUIRE(from_input.lifetimes.copies.size() == 1);

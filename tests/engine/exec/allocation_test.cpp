@@ -1,0 +1,122 @@
+// A steady step allocates nothing; what oneDNN allocates inside its calls is gone when they return.
+#include <doctest/doctest.h>
+
+#include <new>
+#include <vector>
+
+#include "engine/core/text.h"
+#include "engine/exec/executor.h"
+#include "tests/support/allocations.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/reference_models.h"
+
+namespace trainscope::test {
+namespace {
+
+constexpr std::int64_t kMaxAliveBytes = 4096;
+
+// What each instruction of a step allocated, without allocating itself.
+class PerInstruction final : public Executor::Observer {
+ public:
+  explicit PerInstruction(std::size_t instructions) : counts_(instructions) {}
+  void before(std::size_t) override { start_counting_allocations(); }
+  void after(std::size_t instruction) override {
+    stop_counting_allocations();
+    counts_[instruction] = allocation_count();
+  }
+  const AllocationCount& operator[](std::size_t i) const { return counts_[i]; }
+
+ private:
+  std::vector<AllocationCount> counts_;
+};
+
+struct Steady {
+  ReferenceModel reference;
+  Session session;
+  Trainer trainer;
+  Cycle batches;
+
+  Steady(std::string_view name, const LowerOptions& lower)
+      : reference(name),
+        session(reference.model, reference.options(GraphMode::kTrain, lower)),
+        trainer(session.executor(), 1),
+        batches(reference.batches) {
+    for (std::int64_t step = 1; step <= 3; ++step) trainer.run_step(step, 1e-3, batches);
+  }
+  void step() {
+    session.executor().run_micro_step();
+    session.executor().run_update();
+  }
+};
+
+bool is_onednn(const Instruction& instruction) {
+  return contains(instruction.kernel->name, "onednn");
+}
+
+}  // namespace
+
+TEST_CASE("allocations: the counter sees new, malloc and what is freed" *
+          doctest::skip(!can_count_allocations())) {
+  void* volatile block = nullptr;  // volatile: a compiler may leave out what nobody sees
+  start_counting_allocations();
+  block = ::operator new(1000);
+  const AllocationCount held = allocation_count();
+  ::operator delete(block);
+  const AllocationCount freed = allocation_count();
+  stop_counting_allocations();
+  CHECK(held.calls == 1);
+  CHECK(held.alive_bytes >= 1000);
+  CHECK(freed.alive_bytes == 0);
+  CHECK(freed.peak_bytes == held.alive_bytes);
+}
+
+TEST_CASE("executor: a steady step with our own kernels allocates nothing" *
+          doctest::skip(!can_count_allocations())) {
+  for (const std::string& name : kReferenceModels) {
+    for (int threads : {1, 2}) {
+      CAPTURE(name);
+      CAPTURE(threads);
+      Steady steady(name, {.threads = threads, .kernels = KernelChoice::kReference});
+      start_counting_allocations();
+      steady.step();
+      const AllocationCount count = allocation_count();
+      stop_counting_allocations();
+      CHECK(count.calls == 0);
+    }
+  }
+}
+
+TEST_CASE("executor: a whole step of the trainer allocates nothing either" *
+          doctest::skip(!can_count_allocations())) {
+  Steady steady("mlp", {.kernels = KernelChoice::kReference});
+  start_counting_allocations();
+  steady.trainer.run_step(4, 1e-3, steady.batches);
+  const AllocationCount count = allocation_count();
+  stop_counting_allocations();
+  CHECK(count.calls == 0);
+}
+
+TEST_CASE("executor: oneDNN's own allocations are small and freed before its calls return" *
+          doctest::skip(!can_count_allocations())) {
+  std::int64_t inside_onednn = 0;
+  for (const std::string& name : kReferenceModels) {
+    CAPTURE(name);
+    Steady steady(name, {});
+    Executor& executor = steady.session.executor();
+    PerInstruction counts(executor.program().instructions.size());
+    executor.set_observer(&counts);
+    steady.step();
+    executor.set_observer(nullptr);
+    for (std::size_t i = 0; i < executor.program().instructions.size(); ++i) {
+      const Instruction& instruction = executor.program().instructions[i];
+      CAPTURE(std::string(instruction.kernel->name));
+      CHECK(counts[i].alive_bytes == 0);
+      CHECK(counts[i].peak_bytes < kMaxAliveBytes);
+      if (!is_onednn(instruction)) CHECK(counts[i].calls == 0);
+      inside_onednn += counts[i].calls;
+    }
+  }
+  MESSAGE("allocations inside oneDNN calls, one step of each model: " << inside_onednn);
+}
+
+}  // namespace trainscope::test
