@@ -33,7 +33,7 @@ void declare(CLI::App& app, Slot& slot) {
   if (flag.letter != 0) names += fmt::format(",-{}", flag.letter);
   if (flag.type == FlagType::kToggle) names += fmt::format(",!--no-{}", flag.name);
   if (takes_value(flag)) {
-    slot.option = app.add_option(names, slot.texts)->expected(1);
+    slot.option = app.add_option(names, slot.texts)->expected(1)->allow_extra_args(false);
   } else {
     slot.option = app.add_flag(names);
   }

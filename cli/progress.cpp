@@ -16,7 +16,8 @@ namespace {
 constexpr auto kBarInterval = std::chrono::milliseconds(100);
 constexpr auto kLineInterval = std::chrono::seconds(5);
 constexpr std::size_t kDefaultColumns = 120;
-constexpr std::size_t kBarCells = 24;
+constexpr std::size_t kLeastCells = 8;
+constexpr std::size_t kMostCells = 24;
 constexpr double kNewShare = 0.1;  // of a new step in the mean
 
 std::size_t terminal_columns() {
@@ -43,11 +44,14 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string bar_text(std::int64_t step, std::int64_t total) {
-  const auto cells = static_cast<std::size_t>(static_cast<std::int64_t>(kBarCells) * step /
-                                              std::max<std::int64_t>(total, 1));
-  const std::size_t done = std::min(cells, kBarCells);
-  return fmt::format("[{}{}] ", std::string(done, '#'), std::string(kBarCells - done, '.'));
+// As many cells as there is room for before the line; nothing when there is hardly any.
+std::string bar_text(const StepRecord& step, std::int64_t total_steps, std::size_t room) {
+  if (room < kLeastCells + 3) return {};
+  const std::size_t cells = std::min(room - 3, kMostCells);
+  const double share =
+      static_cast<double>(step.step) / static_cast<double>(std::max<std::int64_t>(total_steps, 1));
+  const auto done = std::min(cells, static_cast<std::size_t>(share * static_cast<double>(cells)));
+  return fmt::format("[{}{}] ", std::string(done, '#'), std::string(cells - done, '.'));
 }
 
 }  // namespace
@@ -118,8 +122,10 @@ void Progress::step(const StepRecord& step, std::int64_t used_bytes) {
 }
 
 void Progress::draw_bar(const StepRecord& step, const std::string& line) {
-  std::string text = bar_text(step.step, total_steps_) + line;
-  text.resize(std::min(text.size(), terminal_columns() - 1));
+  const std::size_t columns = terminal_columns() - 1;
+  const std::size_t room = columns - std::min(columns, line.size());
+  std::string text = bar_text(step, total_steps_, room) + line;
+  text.resize(std::min(text.size(), columns));
   write_error(fmt::format("\r{}\033[K", text));
   bar_is_up_ = true;
 }

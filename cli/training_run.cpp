@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "cli/data_fields.h"
@@ -14,6 +15,7 @@
 #include "cli/training_flags.h"
 #include "datasets/prefetch.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/record.h"
@@ -46,6 +48,21 @@ Json data_identity(const Json& description) {
   return identity;
 }
 
+// Otherwise a long run would end with an error.
+void check_export_folder(const Settings& settings) {
+  if (!settings.has("export")) return;
+  const fs::path folder = fs::path(settings.text("export")).parent_path();
+  require(folder.empty() || folder_exists(folder), ErrorCode::kIo,
+          "--export: there is no folder '{}'", printable(folder.string()));
+}
+
+void log_stages(const Stages& stages, Logger& log) {
+  for (const Stage& stage : stages) {
+    log.debug("{}: {} nodes, {:.2f} ms{}", stage.label, stage.nodes, stage.milliseconds,
+              stage.changed ? "" : ", unchanged");
+  }
+}
+
 Json dims_json(const Sizes& sizes) {
   Json json = Json::object();
   for (const auto& [symbol, size] : sizes.dims) json.set(symbol, size);
@@ -60,6 +77,7 @@ TrainingRun::TrainingRun(const Invocation& invocation)
       settings_(invocation.settings()),
       model_(OnnxModel::read(invocation.argument(0))),
       total_steps_(settings_.integer("steps")) {
+  check_export_folder(settings_);
   const std::string& source = settings_.text("data");
   sizes_ = resolve_sizes_with_data(model_, size_request(settings_), source);
   options_ = compile_options(invocation_, model_, sizes_);
@@ -129,16 +147,19 @@ void TrainingRun::begin() {
     writer_.emplace(RunWriter::create(folder, std::move(manifest)));
   }
   log.open_file(writer_->log_file());
-  writer_->write_config(config_toml(writer_->manifest().options));
+  writer_->write_config(config_toml(resolved_options(invocation_, options_.training.loss, sizes_)));
   write_stages(*writer_, session_->compiled().stages);
   writer_->write_plan(plan_record(session_->compiled().program));
   const Program& program = session_->compiled().program;
-  log.info("{}: {} steps of {} x {} examples, {} parameters, an arena of {}",
+  log.info("{}: {} steps of {} x {} examples, {} parameter tensors, an arena of {}",
            printable(writer_->folder().string()), total_steps_ - from_step_,
            options_.training.micro_batches, sizes_.batch,
            program.graph.values_of(ValueKind::kParameter).size(),
            human_bytes(static_cast<std::uint64_t>(program.arena_bytes)));
   if (from_step_ > 0) log.info("resumed after step {}", from_step_);
+  log_stages(session_->compiled().stages, log);
+  log.debug("data: {} examples to train, {} to validate", data_->examples(Split::kTrain),
+            data_->examples(Split::kValidation));
 }
 
 void TrainingRun::train_step(std::int64_t step, BatchSource& batches) {
@@ -174,8 +195,8 @@ void TrainingRun::train() {
   while (step_ < total_steps_ && signals_.requested() == 0) {
     train_step(step_ + 1, batches);
     const bool is_last = step_ == total_steps_;
-    if (save_every > 0 && step_ % save_every == 0) save();
     if (evaluate_every > 0 && step_ % evaluate_every == 0 && !is_last) validate();
+    if (save_every > 0 && step_ % save_every == 0) save();
   }
   progress_.reset();
 }
@@ -190,6 +211,7 @@ void TrainingRun::save() {
   save_checkpoint(root, state(), files);
   remove_old_checkpoints(root, step_, static_cast<int>(settings_.integer("keep")));
   saved_step_ = step_;
+  invocation_.log().debug("step {}: saved a checkpoint", step_);
 }
 
 void TrainingRun::validate() {
@@ -197,6 +219,11 @@ void TrainingRun::validate() {
   const std::optional<Evaluation> evaluation =
       evaluate_validation(*session_, options_.import, *data_, sizes_.batch);
   if (!evaluation) return;
+  if (!std::isfinite(evaluation->loss)) {
+    throw Error(ErrorCode::kNumeric,
+                fmt::format("the validation loss after step {} is {}", step_, evaluation->loss))
+        .hint("lower --lr, clip gradients (--clip 1), or look at the validation data");
+  }
   validation_ = EvaluationRecord{.step = step_,
                                  .loss = evaluation->loss,
                                  .examples = evaluation->examples,
@@ -209,8 +236,9 @@ void TrainingRun::validate() {
 
 int TrainingRun::finish() {
   const int stopped = step_ < total_steps_ ? signals_.requested() : 0;
-  save();
+  CHECK_INVARIANT(session_->executor().guard_intact());  // no kernel wrote beyond the arena
   if (stopped == 0) validate();
+  save();
   session_->export_inference(writer_->folder() / kTrainedModelFile);
   if (settings_.has("export")) session_->export_inference(settings_.text("export"));
   writer_->finish(stopped == 0 ? RunStatus::kFinished : RunStatus::kInterrupted, stopped);

@@ -99,7 +99,7 @@ TEST_CASE("exit code 3: models and data that cannot be used") {
   std::ofstream(folder / "bad.csv") << "id,lower,upper,size\na,3,1,5\n";
   write_model(
       "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2,4] x) => (float[2,4] logits) {"
-      " a = Erf(x) b = LpNormalization(a) c = Celu(b) logits = Celu(c) }",
+      " a = Erf(x) b = LpNormalization(a) c = Hardmax(b) logits = Hardmax(c) }",
       folder / "ops.onnx");
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"check", "bad.onnx"},
@@ -117,7 +117,7 @@ TEST_CASE("exit code 3: models and data that cannot be used") {
   CHECK(finished.exit_code == 3);
   // Every missing op in one report.
   CHECK(finished.err.find("LpNormalization") != std::string::npos);
-  CHECK(finished.err.find("Celu") != std::string::npos);
+  CHECK(finished.err.find("Hardmax") != std::string::npos);
 }
 
 TEST_CASE("exit code 4: there is no such device") {
@@ -143,6 +143,9 @@ TEST_CASE("exit code 6: files that cannot be read or written") {
   const TemporaryFolder folder;
   CHECK(run({"inspect", "nothing.onnx"}, {}, folder.path()).exit_code == 6);
   CHECK(run({"export", kMlp, "-o", "no/such/folder/x.onnx"}, {}, folder.path()).exit_code == 6);
+  CHECK(run(train({"--steps", "1", "--export", "no/such/folder/x.onnx"}), {}, folder.path())
+            .exit_code == 6);
+  CHECK(!fs::exists(folder / "runs"));  // refused before the run
   CHECK(run(train({"--steps", "1", "--resume", "nowhere"}), {}, folder.path()).exit_code == 6);
 }
 
@@ -159,6 +162,16 @@ TEST_CASE("exit code 7: a loss that is no number names the first bad tensor") {
   CHECK(session.get<std::string>("status") == "failed");
   CHECK(session.get<int>("exit_code") == 7);
   CHECK(session.get<std::string>("message").starts_with("the loss is "));
+}
+
+TEST_CASE("exit code 7: the last update made the parameters bad") {
+  const TemporaryFolder folder;
+  const Finished finished =
+      run(train({"--steps", "1", "--optimizer", "sgd", "--lr", "1e300", "--run-dir", "r"}), {},
+          folder.path());
+  CHECK(finished.exit_code == 7);
+  CHECK(finished.err.find("error: the validation loss after step 1 is ") != std::string::npos);
+  CHECK(fs::is_empty(folder / "r/checkpoints"));
 }
 
 TEST_CASE("exit code 9: numbers outside their tolerance") {

@@ -233,7 +233,7 @@ TEST_CASE("differentiate: every op without a gradient is listed at once with its
   const ValueId first = b("LogSoftmaxGrad", {a, g.find("x")});
   const ValueId second = b("LogSoftmaxGrad", {first, a});
   const ValueId third = b("SoftmaxGrad", {second, a});
-  b("SoftmaxGrad", {a, a});                         // not on the path to the loss
+  b("SoftmaxGrad", {a, a});                      // not on the path to the loss
   b("SoftmaxGrad", {g.find("x"), g.find("x")});  // no parameter behind it
   g.outputs[0] = third;
   const std::optional<Error> error = error_of([&] {
