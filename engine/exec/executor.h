@@ -42,7 +42,8 @@ class Executor {
   void write(std::string_view value_name, const Tensor& elements);
   Tensor read(std::string_view value_name) const;
 
-  // Forward and backward phase on the inputs as they are now.
+  // Forward and backward phase. The inputs must have been written since the last one: once they are
+  // read, their bytes hold other tensors.
   void run_micro_step();
   // The update phase, after the last micro-step.
   void run_update();

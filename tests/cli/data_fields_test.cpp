@@ -28,7 +28,7 @@ struct Prepared {
 };
 
 Prepared prepare() {
-  Prepared p{.model = OnnxModel::parse_text(kModel)};
+  Prepared p{.model = OnnxModel::parse_text(kModel), .compiled = nullptr, .loss = {}, .sizes = {}};
   p.sizes = resolve_sizes(p.model, {.batch = 2, .sequence = 6, .shapes = {}});
   p.loss.output = "logits";
   CompileOptions options;

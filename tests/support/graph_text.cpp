@@ -60,9 +60,13 @@ OnnxModel model(std::string_view text) {
 }
 
 Graph graph(std::string_view text, const ImportOptions& options) {
+  return graph(model(text), options);
+}
+
+Graph graph(const OnnxModel& from, const ImportOptions& options) {
   ImportOptions with_evaluate = options;
   with_evaluate.evaluate = &evaluate();
-  return to_graph(model(text), op_table(), with_evaluate);
+  return to_graph(from, op_table(), with_evaluate);
 }
 
 Stages stages(std::string_view text, const CompileOptions& options) {

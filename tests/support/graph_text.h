@@ -22,6 +22,7 @@ namespace trainscope::test {
 OnnxModel model(std::string_view text);
 // The imported graph; values known at compile time are computed.
 Graph graph(std::string_view text, const ImportOptions& options = {});
+Graph graph(const OnnxModel& model, const ImportOptions& options = {});
 // All stages of the default pipeline.
 Stages stages(std::string_view text, const CompileOptions& options = {});
 // The graph after the named passes of the default pipeline, each verified by the pass manager.

@@ -234,6 +234,7 @@ TEST_CASE("evaluate: changes nothing and drops nothing between steps of training
       bind_batch(executor, reference.batches[0]);
       executor.run_micro_step();
       losses.push_back(read_loss(executor));
+      bind_batch(executor, reference.batches[0]);
       executor.run_micro_step();
       CHECK(read_loss(executor) == losses.back());
     }
