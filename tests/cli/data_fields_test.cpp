@@ -12,9 +12,10 @@ namespace {
 // Ids look up a table of 7 rows, positions one of 5; 3 classes.
 const char* const kModel =
     "<ir_version: 8, opset_import: [\"\" : 17]>"
-    "g (int64[B,T] ids, int64[B,T] positions, float[B,T,4] x, float[B] unread)"
+    "g (int64[B,T] ids, int64[B,T] positions, float[B,T,2] x, float[B] unread)"
     " => (float[B,T,3] logits)"
-    " <float[7,4] table, float[5,4] places, float[4,3] w> {"
+    " <float[7,2] table = {0,1,2,3,4,5,6,7,8,9,10,11,12,13},"
+    " float[5,2] places = {0,1,2,3,4,5,6,7,8,9}, float[2,3] w = {1,2,3,4,5,6}> {"
     " shape = Constant<value_ints = [0, -1]>()"
     " same = Reshape(ids, shape)"
     " a = Gather(table, same) b = Gather(places, positions)"
@@ -47,7 +48,7 @@ TEST_CASE("data fields: inputs and labels with the bounds of their integers") {
   CHECK(*wanted.inputs[0].dims == std::vector<std::int64_t>{6});
   CHECK(wanted.inputs[1].bound == 5);
   CHECK(wanted.inputs[2].bound == 0);
-  CHECK(*wanted.inputs[2].dims == std::vector<std::int64_t>{6, 4});
+  CHECK(*wanted.inputs[2].dims == std::vector<std::int64_t>{6, 2});
   REQUIRE(wanted.labels.has_value());
   CHECK(wanted.labels->name == "labels");
   CHECK(wanted.labels->bound == 3);

@@ -160,7 +160,7 @@ TEST_CASE("verify: other settings of training fail") {
       {"mlp", "\"momentum\": 0.9", "\"momentum\": 0.91", "losses"},
       {"mlp", "\"weight_decay\": 0.0005", "\"weight_decay\": 0.0", "param"},
       {"gpt2", "\"clip_norm\": 1.0", "\"clip_norm\": 0.9", "param"},
-      {"lenet", "\"kind\": \"nll\"", "\"kind\": \"cross_entropy\"", "grad"},
+      {"mlp", "\"kind\": \"cross_entropy\"", "\"kind\": \"nll\"", "grad"},
   };
   for (const Setting& setting : kSettings) {
     CAPTURE(std::string(setting.from));
