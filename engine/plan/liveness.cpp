@@ -82,12 +82,14 @@ class Liveness {
     }
     for (ValueId v : graph_.live_values()) {
       const Value& value = graph_.value(v);
-      if (value.kind == ValueKind::kInput) touch(v, 0);  // written before the first instruction
       if (value.kind != ValueKind::kNode) pinned_[find(v)] = true;
     }
     for (ValueId v : graph_.outputs) keep_to_end(v);
     for (const GradientOf& g : graph_.gradients) keep_to_end(g.gradient);
     if (graph_.loss != kNoValue) keep_to_end(graph_.loss);
+    for (ValueId v : graph_.inputs) {  // written before the first instruction, if anything reads it
+      if (last_[find(v)] >= 0) touch(v, 0);
+    }
   }
 
   void keep_to_end(ValueId v) { touch(v, steps_); }

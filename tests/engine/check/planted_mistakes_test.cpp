@@ -185,19 +185,21 @@ TEST_CASE("verify: a folder without numbers or without files is refused") {
   CHECK(error_of([&] { verify_reference(folder.path(), {}); })->code() == ErrorCode::kIo);
 }
 
-TEST_CASE("verify: disabled passes and reference kernels change no result") {
-  for (const std::string model : {"gpt2", "resnet18"}) {
-    for (const std::string pass : {"simplify", "common_subexpression", "fold_constants"}) {
-      CAPTURE(pass);
-      CHECK(verify_reference(reference_folder(model), {.lower = {}, .passes = {.disabled = {pass}}})
+TEST_SUITE("slow") {
+  TEST_CASE("verify: disabled passes and reference kernels change no result") {
+    for (const std::string model : {"gpt2", "resnet18"}) {
+      for (const std::string pass : {"simplify", "common_subexpression", "fold_constants"}) {
+        CAPTURE(pass);
+        CHECK(
+            verify_reference(reference_folder(model), {.lower = {}, .passes = {.disabled = {pass}}})
+                .failed == 0);
+      }
+      CHECK(verify_reference(reference_folder(model),
+                             {.lower = {.kernels = KernelChoice::kReference}, .passes = {}})
+                .failed == 0);
+      CHECK(verify_reference(reference_folder(model), {.lower = {.threads = 2}, .passes = {}})
                 .failed == 0);
     }
-    CHECK(verify_reference(reference_folder(model),
-                           {.lower = {.kernels = KernelChoice::kReference}, .passes = {}})
-              .failed == 0);
-    CHECK(
-        verify_reference(reference_folder(model), {.lower = {.threads = 2}, .passes = {}}).failed ==
-        0);
   }
 }
 
