@@ -62,6 +62,27 @@ TEST_CASE("lower: every model's programs keep each value until its last reader")
   }
 }
 
+TEST_CASE("placement_faults: sees values moved onto living ones and workspaces onto outputs") {
+  const ReferenceModel reference("lenet");
+  const auto compiled = compile(reference.model, reference.options(GraphMode::kTrain));
+  int found = 0;
+  int moved = 0;
+  for (const Instruction& instruction : compiled->program.instructions) {
+    const Node& node = compiled->program.graph.node(instruction.node);
+    Program broken = compiled->program;
+    const auto input = static_cast<std::size_t>(node.inputs[0]);
+    const auto output = static_cast<std::size_t>(node.outputs[0]);
+    if (node.op->in_place || broken.placements[input].offset == broken.placements[output].offset) {
+      continue;
+    }
+    ++moved;
+    broken.placements[output].offset = broken.placements[input].offset;
+    if (!placement_faults(broken).empty()) ++found;
+  }
+  CHECK(moved > 10);
+  CHECK(found == moved);
+}
+
 TEST_CASE("lower: reference kernels, two threads, micro-batches and all gradients kept") {
   const ReferenceModel reference("resnet18");
   CompileOptions options = reference.options(GraphMode::kTrain, {.threads = 2});
