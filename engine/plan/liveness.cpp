@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/lower.h"
 
@@ -25,6 +26,7 @@ class Liveness {
     number_steps();
     join_views();
     find_extent();
+    refuse_exchanges();
     join_updates();
     if (options_.in_place) join_in_place();
     return collect();
@@ -114,6 +116,19 @@ class Liveness {
       if (input != kNoValue && find(input) == state) return true;
     }
     return false;
+  }
+
+  // A state that becomes another one's old elements (a swap, say) would need a copy of these first.
+  // No pass makes such an update, a file may hold one.
+  void refuse_exchanges() {
+    std::vector<bool> updated(graph_.value_capacity(), false);
+    for (const Update& u : graph_.updates) updated[find(u.state)] = true;
+    for (const Update& u : graph_.updates) {
+      bool exchange = updated[find(u.value)] && find(u.value) != find(u.state);
+      if (!exchange) continue;
+      fail(ErrorCode::kBadInput, "the update of '{}' reads '{}', which the same step updates",
+           printable(graph_.value(u.state).name), printable(graph_.value(u.value).name));
+    }
   }
 
   void join_updates() {

@@ -124,6 +124,24 @@ TEST_CASE("liveness: an update that is read around needs a copy at the end of it
   CHECK(from_input.life("x") == "[0, 1]");
 }
 
+TEST_CASE("liveness: one value may update two states, two states may not be exchanged") {
+  const auto two = [](std::string_view of_w, std::string_view of_v) {
+    Graph g = graph(
+        "(float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}, float[4] v = {1,2,3,4}>"
+        "{ n = Add(w, x)  y = Mul(v, v) }");
+    g.updates.push_back({.state = g.find("w"), .value = g.find(of_w)});
+    g.updates.push_back({.state = g.find("v"), .value = g.find(of_v)});
+    return g;
+  };
+  const Live shared(two("n", "n"));
+  CHECK(shared.share("w", "n"));
+  REQUIRE(shared.lifetimes.copies.size() == 1);
+  CHECK(contains(refusal_of([&] { Live(two("v", "w")); }),
+                 "the update of 'w' reads 'v', which the same step updates"));
+  CHECK(contains(refusal_of([&] { Live(two("n", "w")); }),
+                 "the update of 'v' reads 'w', which the same step updates"));
+}
+
 TEST_CASE("liveness: external parameters and states need no bytes here, constants do") {
   const Live live(graph("(float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}, float[4] k ="
                         " {1,2,3,4}> { a = Mul(x, w)  y = Add(a, k) }",
