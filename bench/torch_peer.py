@@ -46,6 +46,15 @@ def adamw(model):
 WORKLOADS = {"w1-sgd": mlp_workload(sgd), "w1-adamw": mlp_workload(adamw), "w3": gpt_workload()}
 
 
+def step(model, optimizer, data):
+    """The loss as a number: its tensor would keep this step's graph alive through the next one."""
+    optimizer.zero_grad(set_to_none=True)
+    loss = model(*data)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
 def peak_rss_mb():
     with open("/proc/self/status", encoding="ascii") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 1024
@@ -69,11 +78,7 @@ def main():
     losses, times = [], []
     for _ in range(WARM_UP_STEPS + options.steps):
         start = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        loss = model(*data)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        losses.append(step(model, optimizer, data))
         times.append(1e3 * (time.perf_counter() - start))
     times = times[WARM_UP_STEPS:]
     median = statistics.median(times)
