@@ -5,7 +5,7 @@ set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 trainscope="$root/build/release/bin/trainscope"
 text=""
-steps=2000
+steps=3000
 
 usage() {
   echo "usage: ./demo.sh [--text FILE] [--steps N]" >&2
