@@ -54,6 +54,7 @@ def train(options, seed):
                    "--seed", str(seed), "--threads", str(options.threads), "--quiet",
                    "--progress", "none", "--run-dir", Path(folder) / "run", "--json"]
         result = measure.run_once(command, {})
+    del result["run"], result["model"]  # paths of the temporary folder
     return {"seed": seed, "validation_loss": result["validation"]["loss"],
             "training_s": result["training_ms"] / 1e3, **result}
 
