@@ -100,6 +100,20 @@ TEST_CASE("training_form: batch norm trains on batch statistics and updates the 
   }
 }
 
+TEST_CASE("training_form: batch norms that share running statistics update them in turn") {
+  constexpr const char* kText =
+      "(float[2,3] x) => (float[2,3] y) <float[3] s = {1, 2, 3}, float[3] b = {0, 1, 2},"
+      " float[3] mean = {5, 5, 5}, float[3] var = {4, 4, 4}>"
+      "{ h = BatchNormalization <momentum = 0.8> (x, s, b, mean, var)  n = Neg(x)"
+      "  k = BatchNormalization <momentum = 0.8> (n, s, b, mean, var)  y = Add(h, k) }";
+  const Graph g = formed(kText, GraphMode::kTrain);
+  REQUIRE(g.updates.size() == 2);
+  const Tensors results = results_of(g, {{"x", floats({2, 3}, {1, 2, 3, 3, 6, 3})}});
+  // After the first layer as above; then the means -2, -4, -3 and the same variances.
+  CHECK(difference(results.at("next mean"), floats({3}, {3.12F, 3.04F, 3.08F})) < 1e-6);
+  CHECK(difference(results.at("next var"), floats({3}, {2.92F, 4.0F, 2.56F})) < 1e-6);
+}
+
 TEST_CASE("training_form: batch norm infers from the running statistics") {
   const std::string forms[] = {batch_norm("", "epsilon = 0.0"),
                                batch_norm(", m, v", "epsilon = 0.0, training_mode = 1")};
