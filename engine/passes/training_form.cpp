@@ -40,6 +40,9 @@ void rewrite_dropout(Rewriter& rewriter, NodeId id, PassContext& context) {
   Graph& graph = rewriter.graph();
   const Node node = graph.node(id);  // a copy: the graph's storage grows
   double ratio = NodeArgs(graph, node)->constant_number(1, 0.5);
+  require(!trains(context) || (ratio >= 0.0 && ratio < 1.0), ErrorCode::kBadInput,
+          "Dropout '{}': the ratio is {}, expected a number in [0, 1)", printable(node.name),
+          ratio);
   Builder* b = nullptr;
   ValueId y = kNoValue;
   if (trains(context) && ratio > 0.0) {

@@ -56,6 +56,18 @@ TEST_CASE("training_form: training draws a mask per dropout from seed, stream an
   }
 }
 
+TEST_CASE("training_form: a ratio that is no share is refused by the node's name") {
+  for (const char* ratio : {"1", "-0.25", "2"}) {
+    CAPTURE(ratio);
+    const std::string text = std::string("(float[4] x) => (float[4] y) <float r = {") + ratio +
+                             "}> { y = Dropout(x, r) }";
+    const std::string refusal = refusal_of([&] {
+      passed(graph(text, {.frozen = {"r"}}), {"training_form"}, in_mode(GraphMode::kTrain));
+    });
+    CHECK(contains(refusal, "Dropout 'Dropout_0': the ratio is "));
+  }
+}
+
 TEST_CASE("training_form: evaluation and inference drop nothing") {
   for (GraphMode mode : {GraphMode::kInference, GraphMode::kEvaluate}) {
     const Graph g = formed(kDropouts, mode, {.frozen = {"*"}});
