@@ -28,8 +28,8 @@ struct Folder {
   ReferenceMeta meta;
   OnnxModel model;
   SafetensorsFile reference;
-  Table values;
-  Table parameters;
+  ReferenceTable values;
+  ReferenceTable parameters;
   double gradient_norm = 0.0;
 
   static Folder open(const std::filesystem::path& path) {
@@ -37,8 +37,8 @@ struct Folder {
             .meta = read_reference_meta(path / "meta.json"),
             .model = OnnxModel::read(path / "model.onnx"),
             .reference = SafetensorsFile::open(path / "reference.safetensors"),
-            .values = Table::read(path / "values.tsv", "value"),
-            .parameters = Table::read(path / "params.tsv", "param")};
+            .values = ReferenceTable::read(path / "values.tsv", "value"),
+            .parameters = ReferenceTable::read(path / "params.tsv", "param")};
   }
   double noise(std::string_view key) const { return meta.json.at("noise").at(key).as_number(); }
 };

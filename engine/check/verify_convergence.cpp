@@ -136,8 +136,8 @@ VerifyReport verify_convergence(const std::filesystem::path& folder, const Verif
                     .warmup_steps = data.meta.at("optimizer").at("warmup").as_int()};
   WindowBatches training(data.tokens, data.sequence, rows);
   WindowBatches validation(data.tokens, data.sequence, rows);
-  Table curves = Table::read(folder / "curves.tsv", "step");
-  Table stored_validation = Table::read(folder / "validation.tsv", "step");
+  ReferenceTable curves = ReferenceTable::read(folder / "curves.tsv", "step");
+  ReferenceTable stored_validation = ReferenceTable::read(folder / "validation.tsv", "step");
 
   VerifyReport report;
   report.folder = folder;

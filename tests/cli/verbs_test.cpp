@@ -214,6 +214,13 @@ TEST_CASE("verify: a row for each tensor") {
   CHECK(json.array_at("references")[0].array_at("rows").size() > 10);
 }
 
+// In the program, because only there everything is linked together.
+TEST_CASE("verify: a convergence folder is followed to its end") {
+  const Json json = facts({"verify", test_model("convergence-gpt2").string()}, {});
+  CHECK(json.get<int>("failed") == 0);
+  CHECK(json.array_at("references")[0].array_at("rows").size() == 7);
+}
+
 TEST_CASE("place: offsets for every row") {
   const TemporaryFolder folder;
   std::ofstream(folder / "p.csv") << "id,lower,upper,size\na,0,2,64\nb,2,3,64\n";
