@@ -87,6 +87,7 @@ ReferenceOptimizer reference_optimizer(const Json& json) {
   } else {
     reference.learning_rates.push_back(rates.as_number());
   }
+  require(!reference.learning_rates.empty(), ErrorCode::kBadInput, "key 'lr': the list is empty");
   return reference;
 }
 

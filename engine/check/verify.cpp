@@ -205,6 +205,9 @@ void verify_optimizer(const Folder& folder, const OptimizerRun& run, const Verif
   CyclicBatches batches({reference_batch(folder.reference, 0, DType::kF32),
                          reference_batch(folder.reference, 1, DType::kF32)});
   Tensor losses = run.file.tensor("losses.f64:");
+  require(losses.elements() <= std::ssize(optimizer.learning_rates), ErrorCode::kBadInput,
+          "optimizers.{} has {} learning rates for {} losses", run.name,
+          optimizer.learning_rates.size(), losses.elements());
   double worst_loss = 0.0;
   double worst_norm = 0.0;
   for (int step = 1; step <= static_cast<int>(losses.elements()); ++step) {
