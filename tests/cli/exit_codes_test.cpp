@@ -146,6 +146,10 @@ TEST_CASE("exit code 5: no layout within the capacity") {
 TEST_CASE("exit code 6: files that cannot be read or written") {
   const TemporaryFolder folder;
   CHECK(run({"inspect", "nothing.onnx"}, {}, folder.path()).exit_code == 6);
+  const Finished no_run =
+      run({"eval", "runs/mpl-1"}, {}, folder.path());  // before --data is missed
+  CHECK(no_run.exit_code == 6);
+  CHECK(no_run.err == "error: there is no model or run 'runs/mpl-1'\n");
   CHECK(run({"export", kMlp, "-o", "no/such/folder/x.onnx"}, {}, folder.path()).exit_code == 6);
   CHECK(run(train({"--steps", "1", "--export", "no/such/folder/x.onnx"}), {}, folder.path())
             .exit_code == 6);
