@@ -80,6 +80,10 @@ Outcome run(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(!settings.has("at") || settings.on("memory"), ErrorCode::kUsage,
           "--at belongs to --memory");
+  const bool of_stage = settings.on("stages") || settings.has("stage") || settings.has("node");
+  require(!settings.on("memory") || !of_stage, ErrorCode::kUsage,
+          "--memory is of the plan, which belongs to no stage: leave out --stages, --stage and "
+          "--node");
   const Source source = Source::open(invocation.argument(0));
   const Invocation settled = source.settle(invocation);
   if (settings.on("memory")) return inspect_memory(source, settled);

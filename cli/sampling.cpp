@@ -13,8 +13,8 @@
 namespace trainscope {
 namespace {
 
-// Far from the streams of data order, dropout and parameters.
-constexpr std::uint64_t kSamplingStream = std::uint64_t{4} << 56;
+// Far from the streams of data order, dropout and initial parameters (1 to 4).
+constexpr std::uint64_t kSamplingStream = std::uint64_t{5} << 56;
 
 std::vector<std::int64_t> prompt_ids(const Vocabulary& vocabulary, const std::string& prompt) {
   std::string text = prompt;

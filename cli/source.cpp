@@ -25,6 +25,7 @@ fs::path model_path(const RunReader& run) {
 Source Source::open(const std::string& path) {
   Source source;
   source.path_ = path;
+  require(path_exists(path), ErrorCode::kIo, "there is no model or run '{}'", printable(path));
   if (folder_exists(path)) source.run_ = RunReader::open(path);
   return source;
 }

@@ -117,13 +117,19 @@ double number_of(std::string_view flag, std::string_view text) {
   return *number;
 }
 
-ParameterGroup parse_group(const std::string& text, const OptimizerOptions& optimizer) {
+// A number of a group; negative ones would push parameters away from where they should go.
+double group_number(std::string_view key, std::string_view text) {
+  const double number = number_of("group", text);
+  require(number >= 0.0, ErrorCode::kUsage, "--group: {} is '{}': expected 0 or more", key,
+          printable(text));
+  return number;
+}
+
+ParameterGroup parse_group(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   require(colon != std::string::npos && colon > 0, ErrorCode::kUsage,
           "--group is '{}': expected PATTERN:weight_decay=X,lr_scale=X", printable(text));
-  ParameterGroup group{.pattern = text.substr(0, colon),
-                       .weight_decay = optimizer.weight_decay,
-                       .learning_rate_scale = 1.0};
+  ParameterGroup group{.pattern = text.substr(0, colon)};
   for (std::string_view part : split(std::string_view(text).substr(colon + 1), ',')) {
     const std::size_t equals = part.find('=');
     const std::string_view key = part.substr(0, equals);
@@ -131,9 +137,9 @@ ParameterGroup parse_group(const std::string& text, const OptimizerOptions& opti
         equals == std::string_view::npos ? std::string_view() : part.substr(equals + 1);
     static constexpr std::array<std::string_view, 2> kKeys = {"weight_decay", "lr_scale"};
     if (key == kKeys[0]) {
-      group.weight_decay = number_of("group", value);
+      group.weight_decay = group_number(key, value);
     } else if (key == kKeys[1]) {
-      group.learning_rate_scale = number_of("group", value);
+      group.learning_rate_scale = group_number(key, value);
     } else {
       throw Error(ErrorCode::kUsage, fmt::format("--group has no key '{}'", printable(key)))
           .hint(nearest_hint(key, kKeys))
@@ -172,6 +178,9 @@ OptimizerOptions optimizer_options(const Settings& settings) {
     refuse_others(settings, "optimizer", "sgd", kOfAdam);
     optimizer.kind = OptimizerKind::kSgd;
     optimizer.momentum = settings.number("momentum");
+    require(optimizer.momentum < 1.0, ErrorCode::kUsage,
+            "--momentum is '{}': expected a number of 0 or more, below 1",
+            settings.text("momentum"));
   } else {
     static constexpr std::string_view kOfSgd[] = {"momentum"};
     refuse_others(settings, "optimizer", "adamw", kOfSgd);
@@ -183,7 +192,7 @@ OptimizerOptions optimizer_options(const Settings& settings) {
   optimizer.decay_matrices_only = settings.text("decay") == "matrices";
   optimizer.clip_norm = settings.number("clip");
   for (const std::string& text : settings.texts("group")) {
-    optimizer.groups.push_back(parse_group(text, optimizer));
+    optimizer.groups.push_back(parse_group(text));
   }
   return optimizer;
 }
@@ -253,9 +262,10 @@ Json optimizer_json(const OptimizerOptions& optimizer) {
   }
   Json groups = Json::array();
   for (const ParameterGroup& group : optimizer.groups) {
-    groups.push_back(Json::object({{"pattern", group.pattern},
-                                   {"weight_decay", group.weight_decay},
-                                   {"learning_rate_scale", group.learning_rate_scale}}));
+    groups.push_back(
+        Json::object({{"pattern", group.pattern},
+                      {"weight_decay", group.weight_decay ? Json(*group.weight_decay) : Json()},
+                      {"learning_rate_scale", group.learning_rate_scale}}));
   }
   json.set("groups", std::move(groups));
   return json;

@@ -2,7 +2,8 @@
 """Fails on any #include that cmake/layers.txt does not allow, and on files that are too long.
 
 Usage: check_layers.py [source folder]. Standard library only. One line per finding, exit code 1.
-Also checked: DEPS of every trainscope_module() against the same rows, the first line of each
+Also checked: that no two headers define types of one name in one namespace (the program would use
+the inline functions of either for both, without a word from compiler or linker); DEPS of every trainscope_module() against the same rows, the first line of each
 source (what the file is for), `#pragma once`, and that every [folders] row names a known module.
 """
 import re
@@ -14,6 +15,8 @@ SIZE_LIMIT = 600
 ROOT_CMAKE_LIMIT = 80
 SKIPPED_FOLDERS = {"build", "runs", "docs", ".git", ".cache", ".ci"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+NAMESPACE = re.compile(r"^namespace ([\w:]+) \{")
+TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)\b(?!::)[^;]*\{")
 MODULE = re.compile(r"trainscope_module\((.*?)\)", re.DOTALL)
 KEYWORDS = {"DEPS", "LIBS", "PRIVATE_LIBS", "OPTIONS", "EXECUTABLE", "TOP_ONLY"}
 
@@ -113,6 +116,29 @@ def check_source(root, layers, path):
             yield f"{path}:{number}: {problem}"
 
 
+def types_defined(path, text):
+    """Namespace::Name of each type that a header defines outside of others, with its line."""
+    namespace = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        match = NAMESPACE.match(line)
+        if match:
+            namespace = match.group(1)
+        match = TYPE.match(line)
+        if match:
+            yield f"{namespace}::{match.group(1)}", f"{path}:{number}"
+
+
+def check_types(root, headers):
+    """Two types of one name are one type to the linker, which keeps one of their destructors."""
+    defined = {}
+    for path in headers:
+        text = (root / path).read_text(encoding="utf-8")
+        for name, place in types_defined(path, text):
+            if name in defined:
+                yield f"{place}: {name} is defined in {defined[name]} too"
+            defined.setdefault(name, place)
+
+
 def check_module(layers, path, text):
     """The DEPS of a folder's target must be arrows of layers.txt too."""
     for match in MODULE.finditer(re.sub(r"#.*", "", text)):
@@ -141,8 +167,15 @@ def project_files(root):
                 yield path.relative_to(root).as_posix()
 
 
+def is_ours(path):
+    """Test programs are linked one by one: their helpers may share names."""
+    return not path.startswith("tests/")
+
+
 def check_tree(root):
     layers = Layers(root / "cmake" / "layers.txt")
+    yield from check_types(root, [path for path in project_files(root)
+                                  if path.endswith((".h", ".cuh")) and is_ours(path)])
     for path in project_files(root):
         if Path(path).suffix in SOURCE_ENDINGS:
             yield from check_source(root, layers, path)

@@ -99,6 +99,9 @@ std::unique_ptr<Dataset> make_synthetic(const DataSpec& spec, const DatasetOptio
     source = {.seed = options.seed, .stream = source.stream + 1, .bound = 2};
     return column;
   };
+  table.description = Json::object({{"kind", name_of(spec.kind)},
+                                    {"examples", examples},
+                                    {"validation_fraction", table.validation_fraction}});
   for (const WantedField& input : options.inputs) table.inputs.push_back(make(input, input.bound));
   if (options.labels) {
     const std::int64_t bound = options.labels->bound;
@@ -106,10 +109,8 @@ std::unique_ptr<Dataset> make_synthetic(const DataSpec& spec, const DatasetOptio
     require(bound == 0 || classes <= bound, ErrorCode::kUsage,
             "data '{}': {} classes, but the model knows {}", printable(spec.text), classes, bound);
     table.labels = make(*options.labels, classes);
+    if (classes > 0) table.description.set("classes", classes);  // other labels are other data
   }
-  table.description = Json::object({{"kind", name_of(spec.kind)},
-                                    {"examples", examples},
-                                    {"validation_fraction", table.validation_fraction}});
   return make_table_dataset(spec, std::move(table));
 }
 

@@ -50,11 +50,12 @@ Attributes per_parameter(const Graph& graph, const Trained& trained,
   for (ValueId p : trained.parameters) {
     const Value& value = graph.value(p);
     bool exempt = options.decay_matrices_only && value.type.shape.rank < 2;
-    decay.push_back(exempt ? 0.0 : options.weight_decay);
+    const double own_decay = exempt ? 0.0 : options.weight_decay;
+    decay.push_back(own_decay);
     scale.push_back(1.0);
     for (const ParameterGroup& group : options.groups) {
       if (!matches_pattern(value.name, group.pattern)) continue;
-      decay.back() = group.weight_decay;
+      decay.back() = group.weight_decay.value_or(own_decay);
       scale.back() = group.learning_rate_scale;
     }
   }

@@ -87,6 +87,7 @@ ReferenceOptimizer reference_optimizer(const Json& json) {
   } else {
     reference.learning_rates.push_back(rates.as_number());
   }
+  require(!reference.learning_rates.empty(), ErrorCode::kBadInput, "key 'lr': the list is empty");
   return reference;
 }
 
@@ -105,8 +106,8 @@ Batch reference_batch(const SafetensorsFile& tensors, int index, DType float_typ
   return batch;
 }
 
-Table Table::read(const std::filesystem::path& path, std::string_view key) {
-  Table table;
+ReferenceTable ReferenceTable::read(const std::filesystem::path& path, std::string_view key) {
+  ReferenceTable table;
   table.path_ = path;
   const std::string text = read_file(path, kMaxTableBytes);
   for (std::string_view line : split(text, '\n')) {
@@ -128,14 +129,14 @@ Table Table::read(const std::filesystem::path& path, std::string_view key) {
   return table;
 }
 
-double Table::number(std::string_view row, std::string_view column) const {
+double ReferenceTable::number(std::string_view row, std::string_view column) const {
   auto found = index_.find(row);
   require(found != index_.end(), ErrorCode::kBadInput, "{}: no row '{}'", printable(path_.string()),
           printable(row));
   return number(found->second, column);
 }
 
-double Table::number(std::size_t row, std::string_view column) const {
+double ReferenceTable::number(std::size_t row, std::string_view column) const {
   auto found = columns_.find(column);
   require(found != columns_.end(), ErrorCode::kBadInput, "{}: no column '{}'",
           printable(path_.string()), column);

@@ -40,9 +40,9 @@ ReferenceOptimizer reference_optimizer(const Json& json);
 Batch reference_batch(const SafetensorsFile& tensors, int index, DType float_type);
 
 // A tab-separated table with a header line; rows by their first column that is named `key`.
-class Table {
+class ReferenceTable {
  public:
-  static Table read(const std::filesystem::path& path, std::string_view key);
+  static ReferenceTable read(const std::filesystem::path& path, std::string_view key);
   std::size_t rows() const { return rows_.size(); }
   bool has(std::string_view row) const { return index_.contains(row); }
   // NaN for "-"; fails with kBadInput when there is no such row or column, or no number in it.

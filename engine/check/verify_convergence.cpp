@@ -67,10 +67,20 @@ class WindowBatches final : public BatchSource {
   Batch batch_;
 };
 
+// A number of things: as many as fit into memory, at least one.
+std::int64_t count_in(const Json& json, std::string_view key) {
+  constexpr std::int64_t kMostThings = std::int64_t{1} << 24;
+  const auto count = json.get<std::int64_t>(key);
+  require(count >= 1 && count <= kMostThings, ErrorCode::kBadInput,
+          "key '{}' is {}: expected 1 to {}", key, count, kMostThings);
+  return count;
+}
+
 struct Convergence {
   Json meta;
   std::string tokens;
-  std::vector<std::int64_t> offsets;  // [steps, batch]
+  std::vector<std::int64_t> offsets;            // [steps, batch]
+  std::vector<std::int64_t> validation_starts;  // of windows, as `offsets`
   std::int64_t steps = 0;
   std::int64_t batch = 0;
   std::int64_t sequence = 0;
@@ -78,9 +88,9 @@ struct Convergence {
   static Convergence open(const std::filesystem::path& folder) {
     Convergence c;
     c.meta = read_json_file(folder / "meta.json");
-    c.steps = c.meta.at("steps").as_int();
-    c.batch = c.meta.at("batch").as_int();
-    c.sequence = c.meta.at("seq").as_int();
+    c.steps = count_in(c.meta, "steps");
+    c.batch = count_in(c.meta, "batch");
+    c.sequence = count_in(c.meta, "seq");
     c.tokens = read_file(folder / "tokens.bin", kMaxFileBytes);
     std::string raw = read_file(folder / "offsets.bin", kMaxFileBytes);
     auto count = static_cast<std::size_t>(c.steps * c.batch);
@@ -89,26 +99,37 @@ struct Convergence {
     std::vector<std::int32_t> offsets(count);
     std::memcpy(offsets.data(), raw.data(), raw.size());
     c.offsets.assign(offsets.begin(), offsets.end());
-    auto last = static_cast<std::int64_t>(c.tokens.size()) - c.sequence - 1;
-    for (std::int64_t offset : c.offsets) {
-      require(offset >= 0 && offset <= last, ErrorCode::kBadInput,
-              "offsets.bin: window at {} of {} tokens", offset, c.tokens.size());
-    }
+    for (std::int64_t offset : c.offsets) c.check_window("offsets.bin", offset);
+    const Json& valid = c.meta.at("valid_starts");
+    const auto first = valid.get<std::int64_t>("first");
+    const std::int64_t step = count_in(valid, "step");
+    const std::int64_t windows = count_in(valid, "count");
+    c.check_window("valid_starts", first);
+    for (std::int64_t k = 0; k < windows; ++k) c.validation_starts.push_back(first + k * step);
+    c.check_window("valid_starts", c.validation_starts.back());
     return c;
+  }
+  void check_window(std::string_view where, std::int64_t start) const {
+    const auto last = static_cast<std::int64_t>(tokens.size()) - sequence - 1;
+    require(start >= 0 && start <= last, ErrorCode::kBadInput, "{}: window at {} of {} tokens",
+            where, start, tokens.size());
   }
   std::vector<std::int64_t> starts_of(std::int64_t step) const {
     auto begin = offsets.begin() + (step - 1) * batch;
     return {begin, begin + batch};
   }
-  std::vector<std::int64_t> validation_starts() const {
-    const Json& valid = meta.at("valid_starts");
-    std::vector<std::int64_t> starts;
-    for (std::int64_t k = 0; k < valid.at("count").as_int(); ++k) {
-      starts.push_back(valid.at("first").as_int() + k * valid.at("step").as_int());
-    }
-    return starts;
-  }
 };
+
+// The examples of the graph's own batch: 1 where it leaves their number open.
+std::int64_t rows_of(const OnnxModel& model, const Convergence& data) {
+  const std::vector<ModelTensor>& inputs = model.inputs();
+  const bool has_batch = !inputs.empty() && inputs.front().dims && !inputs.front().dims->empty();
+  require(has_batch, ErrorCode::kBadInput, "the model has no input with a batch dimension");
+  const std::int64_t rows = inputs.front().dims->front().size.value_or(1);
+  require(rows >= 1 && data.batch % rows == 0, ErrorCode::kBadInput,
+          "a batch of {} rows is no whole number of the model's batches of {}", data.batch, rows);
+  return rows;
+}
 
 double relative(double value, double expected) {
   return std::abs(value - expected) / std::abs(expected);
@@ -118,11 +139,14 @@ double relative(double value, double expected) {
 
 VerifyReport verify_convergence(const std::filesystem::path& folder, const VerifyOptions& options) {
   Convergence data = Convergence::open(folder);
-  std::filesystem::path model_folder = folder.parent_path() / data.meta.at("model").as_string();
+  // Not parent_path(): "folder/" is its own folder to that.
+  std::filesystem::path model_folder = folder / ".." / data.meta.at("model").as_string();
   OnnxModel model = OnnxModel::read(model_folder / "model.onnx");
   ReferenceMeta meta = read_reference_meta(model_folder / "meta.json");
   ReferenceOptimizer optimizer = reference_optimizer(data.meta.at("optimizer"));
-  std::int64_t rows = model.inputs().front().dims->front().size.value_or(1);
+  ReferenceTable curves = ReferenceTable::read(folder / "curves.tsv", "step");
+  ReferenceTable stored_validation = ReferenceTable::read(folder / "validation.tsv", "step");
+  std::int64_t rows = rows_of(model, data);
 
   CompileOptions compile_options = reference_compile_options(
       meta, GraphMode::kTrain,
@@ -136,8 +160,6 @@ VerifyReport verify_convergence(const std::filesystem::path& folder, const Verif
                     .warmup_steps = data.meta.at("optimizer").at("warmup").as_int()};
   WindowBatches training(data.tokens, data.sequence, rows);
   WindowBatches validation(data.tokens, data.sequence, rows);
-  Table curves = Table::read(folder / "curves.tsv", "step");
-  Table stored_validation = Table::read(folder / "validation.tsv", "step");
 
   VerifyReport report;
   report.folder = folder;
@@ -151,7 +173,7 @@ VerifyReport verify_convergence(const std::filesystem::path& folder, const Verif
       worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
     }
     if (!stored_validation.has(std::to_string(step))) continue;
-    validation.set_starts(data.validation_starts());
+    validation.set_starts(data.validation_starts);
     double loss = evaluate(session.executor(GraphMode::kEvaluate), validation).loss;
     double expected = stored_validation.number(std::to_string(step), "seed0_f64");
     report.add({"validation", fmt::format("step {}", step), relative(loss, expected), kCurveLimit});

@@ -27,6 +27,9 @@ PlainModel build_mlp(const ModelArguments& arguments, std::uint64_t seed) {
   const auto& dims = std::get<Ints>(arguments.at("dims"));
   const auto& kind = std::get<std::string>(arguments.at("activation"));
   const bool bias = std::get<bool>(arguments.at("bias"));
+  const double dropout = std::get<double>(arguments.at("dropout"));
+  require(dropout >= 0.0 && dropout < 1.0, ErrorCode::kUsage,
+          "--dropout is {}, expected a number in [0, 1)", dropout);
   require(dims.size() >= 2, ErrorCode::kUsage,
           "--dims names {} layer size{}, expected the input's, any hidden ones and the output's",
           dims.size(), dims.size() == 1 ? "" : "s");
@@ -44,6 +47,8 @@ PlainModel build_mlp(const ModelArguments& arguments, std::uint64_t seed) {
     x = b.node("Gemm", "Gemm", std::move(inputs), transposed);
     b.set_scope(std::to_string(2 * i + 1));
     x = activation(b, kind, x);
+    // Training turns it on, whatever the file says; elsewhere it changes nothing.
+    if (dropout > 0.0) x = b.node("Dropout", "drop", {x, b.number(static_cast<float>(dropout))});
   }
   b.output("logits", {symbolic("batch"), fixed(dims.back())});
   return b.take();
@@ -61,7 +66,8 @@ ModelBuilder mlp_builder() {
                        .doc = "between the layers",
                        .value = std::string("relu"),
                        .choices = activation_names()},
-                      {.name = "bias", .doc = "a bias in each layer", .value = true}},
+                      {.name = "bias", .doc = "a bias in each layer", .value = true},
+                      {.name = "dropout", .doc = "after each activation", .value = 0.0}},
           .build = build_mlp};
 }
 

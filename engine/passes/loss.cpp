@@ -44,6 +44,10 @@ TensorType labels_type(const Value& scored, const LossOptions& loss) {
   require(output.shape.rank >= 2, ErrorCode::kUsage,
           "{} needs an output of shape [N, ..., classes], '{}' is {}", name_of(loss.kind),
           printable(scored.name), type_text(output));
+  const std::int64_t rank = output.shape.rank;
+  require(loss.class_axis >= -rank && loss.class_axis < rank, ErrorCode::kUsage,
+          "class_axis={} of the loss is outside [-{}, {}): '{}' is {}", loss.class_axis, rank, rank,
+          printable(scored.name), type_text(output));
   int axis = normalized_axis(loss.class_axis, output.shape.rank);
   TensorType type{.dtype = DType::kI64, .shape = {}};
   for (int a = 0; a < output.shape.rank; ++a) {

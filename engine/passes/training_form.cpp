@@ -40,6 +40,9 @@ void rewrite_dropout(Rewriter& rewriter, NodeId id, PassContext& context) {
   Graph& graph = rewriter.graph();
   const Node node = graph.node(id);  // a copy: the graph's storage grows
   double ratio = NodeArgs(graph, node)->constant_number(1, 0.5);
+  require(!trains(context) || (ratio >= 0.0 && ratio < 1.0), ErrorCode::kBadInput,
+          "Dropout '{}': the ratio is {}, expected a number in [0, 1)", printable(node.name),
+          ratio);
   Builder* b = nullptr;
   ValueId y = kNoValue;
   if (trains(context) && ratio > 0.0) {
@@ -69,8 +72,26 @@ void rewrite_dropout(Rewriter& rewriter, NodeId id, PassContext& context) {
   rewriter.replace_node(id, outputs);
 }
 
+// The batch norm output that carries on a running statistic read as input `value`; kNoValue when no
+// batch norm reads it as one.
+ValueId carried_on(const Graph& graph, ValueId value) {
+  for (const Use& use : graph.value(value).uses) {
+    const Node& reader = graph.node(use.node);
+    const auto output = static_cast<std::size_t>(use.input) - 2;
+    if (is_op(reader, "BatchNormalization") && use.input >= 3 && output < reader.outputs.size()) {
+      return reader.outputs[output];
+    }
+  }
+  return kNoValue;
+}
+
+// Whether an output is what a state becomes, at once or through further batch norms.
 bool updates_state(const Graph& graph, ValueId value) {
-  return std::ranges::any_of(graph.updates, [value](const Update& u) { return u.value == value; });
+  for (; value != kNoValue; value = carried_on(graph, value)) {
+    const auto is_value = [value](const Update& u) { return u.value == value; };
+    if (std::ranges::any_of(graph.updates, is_value)) return true;
+  }
+  return false;
 }
 
 bool has_wanted_form(const Graph& graph, const Node& node, bool training) {
@@ -79,6 +100,23 @@ bool has_wanted_form(const Graph& graph, const Node& node, bool training) {
   if (!training) return node.outputs.size() == 1;
   bool keeps_state = graph.value(node.inputs[3]).kind != ValueKind::kState;
   return node.outputs.size() == 3 && (keeps_state || updates_state(graph, node.outputs[1]));
+}
+
+// What a running statistic is when a batch norm reads it: layers that share it (a module called
+// twice) update it one after the other.
+ValueId running_value(const Graph& graph, ValueId state) {
+  const auto update = std::ranges::find(graph.updates, state, &Update::state);
+  return update == graph.updates.end() ? state : update->value;
+}
+
+void update_state(Graph& graph, ValueId state, ValueId value) {
+  if (graph.value(state).kind != ValueKind::kState) return;
+  const auto update = std::ranges::find(graph.updates, state, &Update::state);
+  if (update == graph.updates.end()) {
+    graph.updates.push_back({state, value});
+  } else {
+    update->value = value;
+  }
 }
 
 // Training: batch statistics, and the running ones are updated. Otherwise: the running ones.
@@ -90,12 +128,12 @@ void rewrite_batch_norm(Rewriter& rewriter, NodeId id, PassContext& context) {
   Attributes attributes = node.attributes;
   attributes.set("training_mode", std::int64_t{training});
   Builder& b = rewriter.before(id);
+  std::vector<ValueId> inputs = node.inputs;
+  for (std::size_t i = 3; training && i <= 4; ++i) inputs[i] = running_value(graph, inputs[i]);
   std::vector<ValueId> made =
-      b.multi("BatchNormalization", node.inputs, training ? 3 : 1, std::move(attributes));
-  for (int i = 1; training && i <= 2; ++i) {
-    ValueId state = node.inputs[static_cast<std::size_t>(i) + 2];
-    if (graph.value(state).kind != ValueKind::kState) continue;
-    graph.updates.push_back({state, made[static_cast<std::size_t>(i)]});
+      b.multi("BatchNormalization", std::move(inputs), training ? 3 : 1, std::move(attributes));
+  for (std::size_t i = 1; training && i <= 2; ++i) {
+    update_state(graph, node.inputs[i + 2], made[i]);
   }
   for (std::size_t i = made.size(); i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;

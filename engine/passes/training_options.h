@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ std::string_view name_of(OptimizerKind kind);
 // matching group wins.
 struct ParameterGroup {
   std::string pattern;
-  double weight_decay = 0.0;
+  std::optional<double> weight_decay = {};  // none: what the parameter has without the group
   double learning_rate_scale = 1.0;
 };
 

@@ -56,6 +56,8 @@ TEST_CASE("exit code 2: the command line is wrong") {
        "error: --lr is '-1': expected a number of 0 or more\n"},
       {train({"--steps", "2", "--momentum", "0.9"}),
        "error: --momentum means nothing with --optimizer adamw\n"},
+      {train({"--steps", "2", "--optimizer", "sgd", "--momentum", "1"}),
+       "error: --momentum is '1': expected a number of 0 or more, below 1\n"},
       {train({"--steps", "2", "--betas", "0.9"}),
        "error: --betas is '0.9': expected two numbers A,B\n"},
       {train({"--steps", "2", "--batch", "8"}),
@@ -67,6 +69,8 @@ TEST_CASE("exit code 2: the command line is wrong") {
        "error: there is no pass 'fold_constant'\n  try: did you mean 'fold_constants'?\n"},
       {train({"--steps", "2", "--group", "*.bias:decay=0"}),
        "error: --group has no key 'decay'\n  try: its keys are weight_decay and lr_scale\n"},
+      {train({"--steps", "2", "--group", "*.bias:lr_scale=-1"}),
+       "error: --group: lr_scale is '-1': expected 0 or more\n"},
       {train({"--steps", "2", "--resume", "auto"}),
        "error: --resume auto needs --run-dir: which run?\n"
        "  try: --run-dir RUN --resume auto, or --resume RUN\n"},
@@ -142,6 +146,10 @@ TEST_CASE("exit code 5: no layout within the capacity") {
 TEST_CASE("exit code 6: files that cannot be read or written") {
   const TemporaryFolder folder;
   CHECK(run({"inspect", "nothing.onnx"}, {}, folder.path()).exit_code == 6);
+  const Finished no_run =
+      run({"eval", "runs/mpl-1"}, {}, folder.path());  // before --data is missed
+  CHECK(no_run.exit_code == 6);
+  CHECK(no_run.err == "error: there is no model or run 'runs/mpl-1'\n");
   CHECK(run({"export", kMlp, "-o", "no/such/folder/x.onnx"}, {}, folder.path()).exit_code == 6);
   CHECK(run(train({"--steps", "1", "--export", "no/such/folder/x.onnx"}), {}, folder.path())
             .exit_code == 6);

@@ -66,6 +66,8 @@ TEST_CASE("parser: mistakes are named, with the nearest flag") {
   CHECK(message_of({"m", "--completely-else"}) == "try has no flag '--completely-else'|" + help);
   CHECK(message_of({"m", "--steps"}) == "--steps needs a value: N|" + help);
   CHECK(message_of({"m", "--steps", "1", "--steps", "2"}) == "--steps is given 2 times|");
+  CHECK(message_of({"m", "--json=1"}) == "--json is '1': it takes no value|");
+  CHECK(message_of({"m", "--bias=maybe"}) == "--bias is 'maybe': it takes no value|");
   CHECK(message_of({}) == "try needs MODEL.onnx|" + help);
   CHECK(message_of({"a", "b", "c"}) == "try takes no further argument: 'c'|" + help);
 }

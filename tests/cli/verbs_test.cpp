@@ -115,6 +115,7 @@ TEST_CASE("inspect --memory: live buffers lie in the arena and do not overlap") 
         first.get<std::int64_t>("live_bytes"));
   CHECK(run({"inspect", folder, "--memory", "--at", "nothing"}).exit_code == 2);
   CHECK(run({"inspect", folder, "--at", "0"}).exit_code == 2);
+  CHECK(run({"inspect", folder, "--memory", "--stage", "loss"}).exit_code == 2);
 }
 
 TEST_CASE("check: what would be trained") {
@@ -135,6 +136,8 @@ TEST_CASE("eval: a run equals its trained file, and validation=1 takes all data"
   CHECK(all.get<int>("examples") == 512);
   CHECK(run({"eval", kMlp}).exit_code == 2);
   CHECK(run({"eval", folder, "--sample", "5"}).exit_code == 2);
+  CHECK(run({"eval", folder, "--temperature", "1"}).err ==
+        "error: --temperature belongs to --sample\n");
 }
 
 TEST_CASE("eval: a last batch that cannot be padded is evaluated at its own size") {
@@ -212,6 +215,13 @@ TEST_CASE("verify: a row for each tensor") {
   const Json json = facts({"verify", test_model("mlp").string()}, {});
   CHECK(json.get<int>("failed") == 0);
   CHECK(json.array_at("references")[0].array_at("rows").size() > 10);
+}
+
+// In the program, because only there everything is linked together.
+TEST_CASE("verify: a convergence folder is followed to its end") {
+  const Json json = facts({"verify", test_model("convergence-gpt2").string()}, {});
+  CHECK(json.get<int>("failed") == 0);
+  CHECK(json.array_at("references")[0].array_at("rows").size() == 7);
 }
 
 TEST_CASE("place: offsets for every row") {

@@ -96,6 +96,15 @@ class CheckLayers(unittest.TestCase):
         self.write("low/CMakeLists.txt", "trainscope_module(low DEPS top)\n")
         self.assertEqual(1, len(self.findings()))
 
+    def test_a_type_is_defined_in_one_header(self):
+        header = "// a header\n#pragma once\nnamespace one {\nstruct Row {\n  int a;\n};\n}\n"
+        self.write("low/r.h", header)
+        self.write("high/r.h", header.replace("one", "two"))
+        self.write("high/s.h", header.replace("struct Row {\n  int a;\n}", "struct Row"))
+        self.assertEqual([], self.findings())
+        self.write("high/r.h", header.replace("struct Row", "class Row final"))
+        self.assertEqual(["low/r.h:4: one::Row is defined in high/r.h:4 too"], self.findings())
+
     def test_a_folder_needs_a_row(self):
         self.assertIn("no row", self.findings("other/x.cpp")[0])
 

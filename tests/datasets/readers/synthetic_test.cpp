@@ -61,6 +61,18 @@ TEST_CASE("synthetic: the seed decides every number") {
   CHECK(values() != first);
 }
 
+TEST_CASE("synthetic: the description tells what the numbers depend on") {
+  const auto description = [](const std::string& source) {
+    return open_dataset(source, pair_options())->description();
+  };
+  const Json all = description("synthetic,examples=20,classes=2,validation=0.25");
+  CHECK(all == Json::object({{"kind", "synthetic"},
+                             {"examples", 20},
+                             {"validation_fraction", 0.25},
+                             {"classes", 2}}));
+  CHECK(description("synthetic").get<int>("classes") == 3);  // what the model knows
+}
+
 TEST_CASE("synthetic: fewer classes, open dimensions, unknown bounds, booleans") {
   DatasetOptions options = text_options(6);
   options.inputs[0].bound = 9;

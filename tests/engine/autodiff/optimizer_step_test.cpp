@@ -178,6 +178,10 @@ TEST_CASE("optimizer_step: decay for matrices only, groups over it, the last mat
               {.pattern = "w*", .weight_decay = 0.2, .learning_rate_scale = 0.5}};
   CHECK(worst(next("w"), with("w", 0.2, 0.5)) < kLimit);
   CHECK(worst(next("b"), with("b", 0.3, 2.0)) < kLimit);
+  // A group that says nothing of decay leaves each parameter the decay it has without the group.
+  o.groups = {{.pattern = "*", .learning_rate_scale = 2.0}};
+  CHECK(worst(next("w"), with("w", 0.1, 2.0)) < kLimit);
+  CHECK(worst(next("b"), with("b", 0.0, 2.0)) < kLimit);
 }
 
 TEST_CASE("optimizer_step: a group without a trained parameter is a usage error") {

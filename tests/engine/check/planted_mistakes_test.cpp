@@ -111,6 +111,18 @@ void relu_for_tanh(Graph& graph) {
   rewriter.replace_node(id, {rewriter.before(id)("Relu", {graph.node(id).inputs[0]})});
 }
 
+// The loss no longer depends on a value that has a stored gradient: equal numbers by other nodes.
+void value_off_the_path(Graph& graph) {
+  Rewriter rewriter(graph, op_table(), "test", nullptr);
+  const ValueId value = graph.find("/0/Gemm_output_0");
+  const std::vector<ValueId> inputs = graph.node(graph.value(value).producer).inputs;
+  const Use reader = graph.value(value).uses.front();
+  Builder& b = rewriter.before(reader.node);
+  const ValueId product = b("Gemm", {inputs[0], inputs[1]}, {{"transB", std::int64_t{1}}});
+  const ValueId sum = b("Add", {product, inputs[2]});
+  rewriter.set_input(reader.node, reader.input, sum);
+}
+
 struct Mistake {
   const char* model;
   void (*change)(Graph&);
@@ -122,7 +134,7 @@ constexpr Mistake kMistakes[] = {
     {"gpt2", wrong_epsilon, "grad"},     {"gpt2", erf_for_tanh, "grad"},
     {"lenet", relu_for_tanh, "loss"},    {"resnet18", wrong_batch_norm_momentum, "stat"},
     {"resnet18", wrong_pooling, "loss"}, {"mlp", one_ulp_of_a_weight, "loss"},
-    {"mlp", dropped_bias, "act"},
+    {"mlp", dropped_bias, "act"},        {"mlp", value_off_the_path, "dact"},
 };
 
 bool fails(const VerifyReport& report, std::string_view what) {
@@ -183,6 +195,47 @@ TEST_CASE("verify: a folder without numbers or without files is refused") {
   ChangedFolder folder("mlp");
   fs::remove(folder.path() / "params.tsv");
   CHECK(error_of([&] { verify_reference(folder.path(), {}); })->code() == ErrorCode::kIo);
+}
+
+TEST_CASE("verify: numbers of a convergence folder that do not fit each other are refused") {
+  struct Change {
+    std::string from;
+    std::string to;
+    std::string message;
+  };
+  const Change changes[] = {
+      {"\"steps\": 400", "\"steps\": -400", "key 'steps' is -400: expected 1 to 16777216"},
+      {"\"batch\": 12", "\"batch\": 0", "key 'batch' is 0: expected 1 to 16777216"},
+      {"\"seq\": 24", "\"seq\": 112000", "offsets.bin: window at "},
+      {"\"first\": 100000", "\"first\": -1", "valid_starts: window at -1 of 112000 tokens"},
+      {"\"count\": 499", "\"count\": 501", "valid_starts: window at 112000 of 112000 tokens"},
+      {"\"lr\": 0.003", "\"lr\": []", "key 'lr': the list is empty"},
+  };
+  const std::string model = "\"model\": \"" + reference_folder("gpt2").string() + "\"";
+  for (const Change& change : changes) {
+    CAPTURE(change.from);
+    ChangedFolder folder("convergence-gpt2");
+    folder.change_meta("\"model\": \"gpt2\"", model);
+    folder.change_meta(change.from, change.to);
+    const std::optional<Error> error = error_of([&] { verify_reference(folder.path(), {}); });
+    REQUIRE(error.has_value());
+    CHECK(error->code() == ErrorCode::kBadInput);
+    CHECK(error->message().starts_with(change.message));
+  }
+}
+
+TEST_CASE("verify: a convergence folder finds its model with a slash behind it too") {
+  ChangedFolder folder("convergence-gpt2");
+  fs::create_directory_symlink(reference_folder("gpt2"), folder.path() / "gpt2");
+  fs::create_directory(folder.path() / "convergence");
+  for (const auto& file : fs::directory_iterator(reference_folder("convergence-gpt2"))) {
+    if (file.path().filename() == "validation.tsv") continue;
+    fs::create_symlink(file.path(), folder.path() / "convergence" / file.path().filename());
+  }
+  const std::optional<Error> error =
+      error_of([&] { verify_reference(folder.path() / "convergence" / "", {}); });
+  REQUIRE(error.has_value());
+  CHECK(contains(error->message(), "validation.tsv"));  // after the model
 }
 
 TEST_SUITE("slow") {

@@ -67,6 +67,7 @@ TEST_CASE("models: what no builder has or takes is a usage error") {
   CHECK(refusal("gpt2", small_with("heads", 3)) == ErrorCode::kUsage);
   CHECK(refusal("gpt2", small_with("context", 1)) == ErrorCode::kUsage);
   CHECK(refusal("gpt2", small_with("dropout", 1.0)) == ErrorCode::kUsage);
+  CHECK(refusal("mlp", {{"dropout", 1.0}}) == ErrorCode::kUsage);
   CHECK(refusal("mlp", {{"dims", Ints{4}}}) == ErrorCode::kUsage);
   CHECK(refusal("mlp", {{"dims", Ints{4, 0, 2}}}) == ErrorCode::kUsage);
   CHECK(refusal("gpt2", kSmall) == ErrorCode::kRunFailed);  // nothing thrown
@@ -158,4 +159,17 @@ TEST_CASE("mlp: PyTorch's names and initial range") {
   CHECK(deviation_of(weight) == doctest::Approx(0.2 / std::sqrt(3.0)).epsilon(0.05));
   const PlainModel bare = build_model("mlp", {{"dims", Ints{4, 2}}, {"bias", false}}, 5);
   CHECK(parameter_names(bare) == std::set<std::string>{"0.weight"});
+}
+
+TEST_CASE("mlp: dropout follows each activation, and changes no parameter") {
+  const auto build = [](double dropout) {
+    return build_model("mlp", {{"dims", Ints{6, 5, 4, 3}}, {"dropout", dropout}}, 5);
+  };
+  const PlainModel model = build(0.25);
+  std::vector<std::string> ops;
+  for (const PlainNode& node : model.nodes) ops.push_back(node.op);
+  CHECK(ops == std::vector<std::string>{"Gemm", "Relu", "Constant", "Dropout", "Gemm", "Relu",
+                                        "Dropout", "Gemm"});
+  CHECK(parameter_names(model) == parameter_names(build(0.0)));
+  CHECK(build(0.0).nodes.size() == 5);
 }

@@ -56,6 +56,18 @@ TEST_CASE("training_form: training draws a mask per dropout from seed, stream an
   }
 }
 
+TEST_CASE("training_form: a ratio that is no share is refused by the node's name") {
+  for (const char* ratio : {"1", "-0.25", "2"}) {
+    CAPTURE(ratio);
+    const std::string text = std::string("(float[4] x) => (float[4] y) <float r = {") + ratio +
+                             "}> { y = Dropout(x, r) }";
+    const std::string refusal = refusal_of([&] {
+      passed(graph(text, {.frozen = {"r"}}), {"training_form"}, in_mode(GraphMode::kTrain));
+    });
+    CHECK(contains(refusal, "Dropout 'Dropout_0': the ratio is "));
+  }
+}
+
 TEST_CASE("training_form: evaluation and inference drop nothing") {
   for (GraphMode mode : {GraphMode::kInference, GraphMode::kEvaluate}) {
     const Graph g = formed(kDropouts, mode, {.frozen = {"*"}});
@@ -98,6 +110,20 @@ TEST_CASE("training_form: batch norm trains on batch statistics and updates the 
       CHECK(difference(results.at("next var"), floats({3}, {3.4F, 4.0F, 3.2F})) < 1e-6);
     }
   }
+}
+
+TEST_CASE("training_form: batch norms that share running statistics update them in turn") {
+  constexpr const char* kText =
+      "(float[2,3] x) => (float[2,3] y) <float[3] s = {1, 2, 3}, float[3] b = {0, 1, 2},"
+      " float[3] mean = {5, 5, 5}, float[3] var = {4, 4, 4}>"
+      "{ h = BatchNormalization <momentum = 0.8> (x, s, b, mean, var)  n = Neg(x)"
+      "  k = BatchNormalization <momentum = 0.8> (n, s, b, mean, var)  y = Add(h, k) }";
+  const Graph g = formed(kText, GraphMode::kTrain);
+  REQUIRE(g.updates.size() == 2);
+  const Tensors results = results_of(g, {{"x", floats({2, 3}, {1, 2, 3, 3, 6, 3})}});
+  // After the first layer as above; then the means -2, -4, -3 and the same variances.
+  CHECK(difference(results.at("next mean"), floats({3}, {3.12F, 3.04F, 3.08F})) < 1e-6);
+  CHECK(difference(results.at("next var"), floats({3}, {2.92F, 4.0F, 2.56F})) < 1e-6);
 }
 
 TEST_CASE("training_form: batch norm infers from the running statistics") {

@@ -1,6 +1,4 @@
-// docs/ops.md is what the tables say.
-#include "engine/check/ops_markdown.h"
-
+// docs/ops.md and docs/passes.md are what the tables say.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,6 +6,9 @@
 #include <filesystem>
 #include <string>
 
+#include "engine/check/ops_markdown.h"
+#include "engine/check/passes_markdown.h"
+#include "engine/compile.h"
 #include "engine/core/file.h"
 #include "engine/exec/backends.h"
 #include "engine/ops/standard_ops.h"
@@ -15,7 +16,6 @@
 namespace trainscope {
 namespace {
 
-constexpr const char* kFile = TRAINSCOPE_SOURCE_DIR "/docs/ops.md";
 constexpr std::uint64_t kMaxBytes = 1 << 20;
 
 // The first line in which two texts differ, for the message.
@@ -25,21 +25,37 @@ std::string first_difference(const std::string& have, const std::string& want) {
   return want.substr(begin == std::string::npos ? 0 : begin + 1, 200);
 }
 
-}  // namespace
-
-TEST_CASE("ops_markdown: docs/ops.md is current") {
-  const std::string want = ops_markdown(standard_ops(), cpu_kernels());
+void check_current(const std::string& name, const std::string& want) {
+  const std::filesystem::path docs = TRAINSCOPE_SOURCE_DIR "/docs";
   const char* update = std::getenv("TRAINSCOPE_UPDATE_DOCS");
   if (update != nullptr && std::string(update) == "1") {
-    make_directories(TRAINSCOPE_SOURCE_DIR "/docs");
-    write_file_atomic(kFile, want);
+    make_directories(docs);
+    write_file_atomic(docs / name, want);
   }
-  REQUIRE_MESSAGE(std::filesystem::exists(kFile),
-                  "run this test with TRAINSCOPE_UPDATE_DOCS=1 to write ", kFile);
-  const std::string have = read_file(kFile, kMaxBytes);
+  REQUIRE_MESSAGE(std::filesystem::exists(docs / name),
+                  "run this test with TRAINSCOPE_UPDATE_DOCS=1 to write docs/", name);
+  const std::string have = read_file(docs / name, kMaxBytes);
   CHECK_MESSAGE(have == want,
                 "run this test with TRAINSCOPE_UPDATE_DOCS=1; first line that differs: ",
                 first_difference(have, want));
+}
+
+}  // namespace
+
+TEST_CASE("ops_markdown: docs/ops.md is current") {
+  check_current("ops.md", ops_markdown(standard_ops(), cpu_kernels()));
+}
+
+TEST_CASE("passes_markdown: docs/passes.md is current") {
+  check_current("passes.md", passes_markdown(default_passes()));
+}
+
+TEST_CASE("passes_markdown: a pass that runs twice is one row with both places") {
+  const Pass a{.name = "a", .doc = "First.", .run = nullptr};
+  const Pass b{.name = "b", .doc = "Second.", .run = nullptr};
+  const Pass pipeline[] = {a, b, a};
+  const std::string text = passes_markdown(pipeline);
+  CHECK(text.find("| 01, 03 | a | First. |\n| 02 | b | Second. |\n") != std::string::npos);
 }
 
 TEST_CASE("ops_markdown: a row with its attributes, gradient and kernels") {

@@ -1,0 +1,46 @@
+// Writes the pipeline as a Markdown table: a row per pass, in the order in which they first run.
+#include "engine/check/passes_markdown.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+// "1, 9": a pass may run twice.
+std::string places(std::span<const Pass> pipeline, std::string_view name) {
+  std::vector<std::string> numbers;
+  for (std::size_t i = 0; i < pipeline.size(); ++i) {
+    if (pipeline[i].name == name) numbers.push_back(fmt::format("{:02}", i + 1));
+  }
+  return join(numbers, ", ");
+}
+
+}  // namespace
+
+std::string passes_markdown(std::span<const Pass> pipeline) {
+  std::string text =
+      "# Passes\n\nGenerated from engine/passes.def: do not edit. A test compares this file with "
+      "the "
+      "pipeline; with `TRAINSCOPE_UPDATE_DOCS=1` it writes the file anew.\n\nThe stage after a "
+      "pass "
+      "has its number and name (`stages/03-simplify.onnx`; 00 is the imported graph; a pass that "
+      "is "
+      "disabled has no stage, and those after it move up). `--disable NAME` leaves a pass out, "
+      "wherever it runs; `--stop-after NAME` ends the pipeline after its last run; `trainscope "
+      "inspect MODEL --stages` shows what each did.\n\n| runs as | pass | what it does "
+      "|\n|---|---|---|\n";
+  for (const Pass& pass : pipeline) {
+    const auto first = std::ranges::find(pipeline, pass.name, &Pass::name);
+    if (&*first != &pass) continue;
+    text += fmt::format("| {} | {} | {} |\n", places(pipeline, pass.name), pass.name, pass.doc);
+  }
+  return text;
+}
+
+}  // namespace trainscope
