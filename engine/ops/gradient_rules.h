@@ -24,6 +24,14 @@ inline ValueId cast_to(Builder& b, ValueId v, DType dtype) {
   return b("Cast", {v}, {{"to", onnx_number(dtype)}});
 }
 
+// The gradient of broadcast input i: summed back to its shape; none when nobody asks for it.
+template <class Make>
+ValueId gradient_of_input(const GradArgs& g, int i, Make make) {
+  if (!g.wants(i)) return kNoValue;
+  const Shape shape = g.type(g.x[static_cast<std::size_t>(i)]).shape;  // a copy: the graph grows
+  return g.b.sum_to(make(), shape);
+}
+
 // A tensor of zeros that the step computes (no constant that takes up memory all the time).
 inline ValueId zeros(Builder& b, const TensorType& type) {
   const auto dims = type.shape.span();

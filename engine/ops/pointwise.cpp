@@ -1,4 +1,4 @@
-// Op rows: arithmetic, comparison and selection element by element, with numpy broadcasting.
+// Op rows: arithmetic element by element, with numpy broadcasting.
 #include "engine/ops/pointwise.h"
 
 #include <utility>
@@ -11,14 +11,6 @@
 
 namespace trainscope {
 namespace {
-
-// The gradient of broadcast input i: summed back to its shape; none when nobody asks for it.
-template <class Make>
-ValueId gradient_of_input(const GradArgs& g, int i, Make make) {
-  if (!g.wants(i)) return kNoValue;
-  const Shape shape = g.type(g.x[static_cast<std::size_t>(i)]).shape;  // a copy: the graph grows
-  return g.b.sum_to(make(), shape);
-}
 
 Values add_gradient(const GradArgs& g) {
   const auto dy = [&g] { return g.dy[0]; };
@@ -100,43 +92,6 @@ Types pow_grad_shape(const OpArgs& args) {
 Types pow_exponent_grad_shape(const OpArgs& args) {
   require_same_types(args, 0, 2);
   return broadcast_floats(args);
-}
-
-Types comparison_shape(const OpArgs& args) {
-  require_same_dtypes(args);
-  return {{.dtype = DType::kBool, .shape = broadcast_shapes(args.shape(0), args.shape(1))}};
-}
-
-Types number_comparison_shape(const OpArgs& args) {
-  Types types = broadcast_numbers(args);
-  types[0].dtype = DType::kBool;
-  return types;
-}
-
-Types logic_shape(const OpArgs& args) {
-  for (int i = 0; i < args.input_count(); ++i) require_dtype(args, i, DType::kBool);
-  Shape shape = args.shape(0);
-  if (args.input_count() == 2) shape = broadcast_shapes(shape, args.shape(1));
-  return {{.dtype = DType::kBool, .shape = shape}};
-}
-
-Types where_shape(const OpArgs& args) {
-  require_dtype(args, 0, DType::kBool);
-  require_same_dtypes(args, 1);
-  const Shape data = broadcast_shapes(args.shape(1), args.shape(2));
-  return {{.dtype = args.type(1).dtype, .shape = broadcast_shapes(args.shape(0), data)}};
-}
-
-Values where_gradient(const GradArgs& g) {
-  const auto zero = [&g] { return g.b.scalar(0.0, g.type(g.dy[0]).dtype); };
-  return {kNoValue,
-          gradient_of_input(g, 1,
-                            [&] {
-                              return g.b("Where", {g.x[0], g.dy[0], zero()});
-                            }),
-          gradient_of_input(g, 2, [&] {
-            return g.b("Where", {g.x[0], zero(), g.dy[0]});
-          })};
 }
 
 std::vector<OpDef> arithmetic_ops() {
@@ -221,69 +176,11 @@ std::vector<OpDef> power_ops() {
   };
 }
 
-std::vector<OpDef> selection_ops() {
-  return {
-      {.name = "Equal",
-       .doc = "a == b",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .shape = comparison_shape,
-       .cost = per_output_element<1>,
-       .differentiable = Differentiable::kNo,
-       .examples = {"[2,3], [3]", "i64[2,3]<2, i64[3]<2", "i32[70,1001]<2, i32[1]<2",
-                    "bool[2,3], bool[2,1]", "i64[0]<2, i64[]<2"}},
-      {.name = "Less",
-       .doc = "a < b",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .shape = number_comparison_shape,
-       .cost = per_output_element<1>,
-       .differentiable = Differentiable::kNo,
-       .examples = {"[2,3], [3]", "i64[2,3]<3, i64[3]<3", "i32[4]<3, i32[]<3", "[0], [1]"}},
-      {.name = "Greater",
-       .doc = "a > b",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .shape = number_comparison_shape,
-       .cost = per_output_element<1>,
-       .differentiable = Differentiable::kNo,
-       .examples = {"[2,3], [3]", "i64[2,3]<3, i64[3]<3", "i32[4]<3, i32[]<3", "[0], [1]"}},
-      {.name = "And",
-       .doc = "a and b",
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .shape = logic_shape,
-       .cost = per_output_element<1>,
-       .in_place = any_input_in_place,
-       .differentiable = Differentiable::kNo,
-       .examples = {"bool[2,3], bool[3]", "bool[0], bool[1]"}},
-      {.name = "Not",
-       .doc = "true where x is false",
-       .shape = logic_shape,
-       .cost = per_output_element<1>,
-       .in_place = first_in_place,
-       .differentiable = Differentiable::kNo,
-       .examples = {"bool[2,3]", "bool[]", "bool[0]"}},
-      {.name = "Where",
-       .doc = "the element of input 1 where input 0 is true, else of input 2",
-       .min_inputs = 3,
-       .max_inputs = 3,
-       .shape = where_shape,
-       .gradient = where_gradient,
-       .cost = per_output_element<1>,
-       .in_place = any_input_in_place,
-       .examples = {"bool[2,3], [2,3], [2,3]", "bool[3,3], [2,3,3], []", "bool[2,1], [], [3]",
-                    "bool[], [2], [2]", "bool[0], [0], [1]", "bool[300,300], [2,300,300], []",
-                    "bool[3], i64[3]<9, i64[]<9", "bool[3], i32[2,1]<9, i32[3]<9",
-                    "bool[3], bool[2,1], bool[3]"}},
-  };
-}
-
 }  // namespace
 
 std::vector<OpDef> pointwise_ops() {
   std::vector<OpDef> rows = arithmetic_ops();
-  for (auto* more : {&power_ops, &selection_ops, &function_ops}) {
+  for (auto* more : {&power_ops, &logic_ops, &function_ops}) {
     for (OpDef& row : more()) rows.push_back(std::move(row));
   }
   return rows;
