@@ -5,6 +5,7 @@
 
 namespace trainscope::cpu {
 
+void add_logic(KernelTable& table);      // logic.cpp
 void add_pow(KernelTable& table);        // pow.cpp
 void add_functions(KernelTable& table);  // pointwise_functions.cpp
 

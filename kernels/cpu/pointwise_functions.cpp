@@ -95,11 +95,6 @@ struct CosFunction {
   }
 };
 
-struct NotFunction {
-  static constexpr std::int64_t kGrain = kElementGrain;
-  static bool apply(bool x) { return !x; }
-};
-
 template <class F>
 void add_float_function(KernelTable& table, std::string_view op, std::string_view name) {
   table.add(op, DType::kF32, {.name = name, .run = run_unary<float, F>});
@@ -161,7 +156,6 @@ void add_functions(KernelTable& table) {
   add_float_function<LogFunction>(table, "Log", "log");
   add_float_function<SinFunction>(table, "Sin", "sin");
   add_float_function<CosFunction>(table, "Cos", "cos");
-  table.add("Not", DType::kBool, {.name = "not", .run = run_unary<bool, NotFunction>});
   for (DType dtype : kAllDTypes) table.add("Cast", dtype, {.name = "cast", .run = run_cast});
 }
 
