@@ -39,6 +39,32 @@ void run_pairwise(const RunArgs& run) {
                });
 }
 
+// y[i] = f(x[i]) for a function that holds parameters; x is the first input
+template <class T, class F>
+void map_elements(const RunArgs& run, std::int64_t grain, F f) {
+  const T* x = run.inputs[0].as<const T>();
+  T* y = run.outputs[0].as<T>();
+  parallel_for(run.threads, run.outputs[0].elements(), grain,
+               [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+                 for (std::int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
+               });
+}
+
+// z[i] = f(x[i], y[i]) of equal shapes, for a function that holds parameters; x and y are the
+// first two inputs
+template <class T, class F>
+void map_pairs(const RunArgs& run, std::int64_t grain, F f) {
+  const T* x = run.inputs[0].as<const T>();
+  const T* y = run.inputs[1].as<const T>();
+  T* z = run.outputs[0].as<T>();
+  parallel_for(run.threads, run.outputs[0].elements(), grain,
+               [=](std::int64_t begin, std::int64_t end) {
+#pragma omp simd
+                 for (std::int64_t i = begin; i < end; ++i) z[i] = f(x[i], y[i]);
+               });
+}
+
 inline Prepared prepare_broadcast(const PrepareArgs& args) {
   return {.workspace_bytes = 0,
           .state = std::make_shared<const StridedLoop>(
@@ -75,6 +101,26 @@ void run_binary(const RunArgs& run) {
   parallel_for(run.threads, loop.elements, F::kGrain, [&](std::int64_t begin, std::int64_t end) {
     for_each_row(loop, begin, end, [&](const Offsets& at, std::int64_t count) {
       binary_row<T, U, F>(x + at[1], stride_x, y + at[2], stride_y, z + at[0], count);
+    });
+  });
+}
+
+// z = f(a, b, c) with broadcasting, of the first two inputs and a third, which may be of another
+// type.
+template <class T, class C, class F>
+void map_triples(const RunArgs& run, const C* c, std::int64_t grain, F f) {
+  const auto& loop = *static_cast<const StridedLoop*>(run.state);
+  const T* a = run.inputs[0].as<const T>();
+  const T* b = run.inputs[1].as<const T>();
+  T* z = run.outputs[0].as<T>();
+  const std::int64_t step_a = loop.row_stride(1);
+  const std::int64_t step_b = loop.row_stride(2);
+  const std::int64_t step_c = loop.row_stride(3);
+  parallel_for(run.threads, loop.elements, grain, [&](std::int64_t begin, std::int64_t end) {
+    for_each_row(loop, begin, end, [&](const Offsets& at, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        z[at[0] + i] = f(a[at[1] + i * step_a], b[at[2] + i * step_b], c[at[3] + i * step_c]);
+      }
     });
   });
 }

@@ -10,47 +10,6 @@ namespace {
 
 constexpr std::int64_t kPowGrain = 2048;  // std::pow takes tens of nanoseconds
 
-// y[i] = f(x[i])
-template <class T, class F>
-void map(const RunArgs& run, const T* x, std::int64_t grain, F f) {
-  T* y = run.outputs[0].as<T>();
-  parallel_for(run.threads, run.outputs[0].elements(), grain,
-               [=](std::int64_t begin, std::int64_t end) {
-#pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
-               });
-}
-
-// z[i] = f(x[i], y[i])
-template <class T, class F>
-void map_pairs(const RunArgs& run, const T* x, const T* y, std::int64_t grain, F f) {
-  T* z = run.outputs[0].as<T>();
-  parallel_for(run.threads, run.outputs[0].elements(), grain,
-               [=](std::int64_t begin, std::int64_t end) {
-#pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i) z[i] = f(x[i], y[i]);
-               });
-}
-
-// z = f(a, b, c) with broadcasting; c may be of another type.
-template <class T, class C, class F>
-void map_broadcast(const RunArgs& run, const C* c, F f) {
-  const auto& loop = *static_cast<const StridedLoop*>(run.state);
-  const T* a = run.inputs[0].as<const T>();
-  const T* b = run.inputs[1].as<const T>();
-  T* z = run.outputs[0].as<T>();
-  const std::int64_t step_a = loop.row_stride(1);
-  const std::int64_t step_b = loop.row_stride(2);
-  const std::int64_t step_c = loop.row_stride(3);
-  parallel_for(run.threads, loop.elements, kPowGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_row(loop, begin, end, [&](const Offsets& at, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        z[at[0] + i] = f(a[at[1] + i * step_a], b[at[2] + i * step_b], c[at[3] + i * step_c]);
-      }
-    });
-  });
-}
-
 // The exponent tensor's only element as T.
 template <class T>
 T single_exponent(const TensorView& exponent) {
@@ -63,12 +22,11 @@ T single_exponent(const TensorView& exponent) {
 
 template <class T>
 void pow_by_single(const RunArgs& run, T e) {
-  const T* x = run.inputs[0].as<const T>();
-  if (e == T(1)) return map(run, x, kElementGrain, [](T v) { return v; });
-  if (e == T(2)) return map(run, x, kElementGrain, [](T v) { return v * v; });
-  if (e == T(3)) return map(run, x, kElementGrain, [](T v) { return v * v * v; });
-  if (e == T(0.5)) return map(run, x, kElementGrain, [](T v) { return std::sqrt(v); });
-  map(run, x, kPowGrain, [e](T v) { return std::pow(v, e); });
+  if (e == T(1)) return map_elements<T>(run, kElementGrain, [](T v) { return v; });
+  if (e == T(2)) return map_elements<T>(run, kElementGrain, [](T v) { return v * v; });
+  if (e == T(3)) return map_elements<T>(run, kElementGrain, [](T v) { return v * v * v; });
+  if (e == T(0.5)) return map_elements<T>(run, kElementGrain, [](T v) { return std::sqrt(v); });
+  map_elements<T>(run, kPowGrain, [e](T v) { return std::pow(v, e); });
 }
 
 // The exponent may be of any numeric dtype, so that the loop converts it.
@@ -105,19 +63,16 @@ T pow_slope(T x, T e) {
 
 template <class T>
 void pow_grad_by_single(const RunArgs& run, T e) {
-  const T* dy = run.inputs[0].as<const T>();
-  const T* x = run.inputs[1].as<const T>();
   if (e == T(2)) {
-    return map_pairs(run, dy, x, kElementGrain, [](T d, T v) { return d * (T(2) * v); });
+    return map_pairs<T>(run, kElementGrain, [](T d, T v) { return d * (T(2) * v); });
   }
   if (e == T(3)) {
-    return map_pairs(run, dy, x, kElementGrain, [](T d, T v) { return d * (T(3) * (v * v)); });
+    return map_pairs<T>(run, kElementGrain, [](T d, T v) { return d * (T(3) * (v * v)); });
   }
   if (e == T(0.5)) {
-    return map_pairs(run, dy, x, kElementGrain,
-                     [](T d, T v) { return d * (T(0.5) / std::sqrt(v)); });
+    return map_pairs<T>(run, kElementGrain, [](T d, T v) { return d * (T(0.5) / std::sqrt(v)); });
   }
-  map_pairs(run, dy, x, kPowGrain, [e](T d, T v) { return d * pow_slope(v, e); });
+  map_pairs<T>(run, kPowGrain, [e](T d, T v) { return d * pow_slope(v, e); });
 }
 
 // Inputs dy, base, exponent.
@@ -129,16 +84,16 @@ void run_pow_grad(const RunArgs& run) {
   }
   with_dtype(exponent.type.dtype, [&](auto* type) {
     using E = Pointee<decltype(type)>;
-    map_broadcast<T>(run, exponent.as<const E>(),
-                     [](T d, T v, E e) { return d * pow_slope(v, static_cast<T>(e)); });
+    map_triples<T>(run, exponent.as<const E>(), kPowGrain,
+                   [](T d, T v, E e) { return d * pow_slope(v, static_cast<T>(e)); });
   });
 }
 
 // Inputs dy, base, result.
 template <class T>
 void run_pow_exponent_grad(const RunArgs& run) {
-  map_broadcast<T>(run, run.inputs[2].as<const T>(),
-                   [](T d, T v, T y) { return v > T(0) ? d * (y * std::log(v)) : T(0); });
+  map_triples<T>(run, run.inputs[2].as<const T>(), kPowGrain,
+                 [](T d, T v, T y) { return v > T(0) ? d * (y * std::log(v)) : T(0); });
 }
 
 template <class T>
