@@ -144,6 +144,13 @@ Types broadcast_numbers(const OpArgs& args) {
   return {{.dtype = args.type(0).dtype, .shape = shape}};
 }
 
+Types broadcast_given_numbers(const OpArgs& args) {
+  for (int i = 0; i < args.input_count(); ++i) {
+    require(args.has(i), ErrorCode::kBadInput, "input {} is left out", i);
+  }
+  return broadcast_numbers(args);
+}
+
 Types broadcast_floats(const OpArgs& args) {
   require_float(args, 0);
   return broadcast_numbers(args);

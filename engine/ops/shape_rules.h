@@ -45,6 +45,7 @@ Types same_as_first(const OpArgs& args);        // any dtype
 Types float_same_as_first(const OpArgs& args);  // f32 or f64
 // The numpy broadcast of all inputs, which must have one dtype (floats or integers).
 Types broadcast_numbers(const OpArgs& args);
+Types broadcast_given_numbers(const OpArgs& args);  // for variadic ops: no input is left out
 Types broadcast_floats(const OpArgs& args);
 
 Shape broadcast_shapes(const Shape& a, const Shape& b);

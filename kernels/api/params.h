@@ -113,9 +113,34 @@ struct FillParams {  // ConstantOfShape: the value as double (exact for |integer
   double value = 0.0;
 };
 
-using Params =
-    std::variant<NoParams, AxisParams, ReduceParams, PermutationParams, SliceParams, PadParams,
-                 ConvParams, PoolParams, NormParams, MatMulParams, TriluParams, LossParams,
-                 DropoutParams, OptimizerParams, ClipParams, FillParams>;
+struct AlphaParams {  // Elu, LeakyRelu and their gradients
+  double alpha = 1.0;
+};
+
+struct ModParams {  // the sign of the result: the dividend's (C's %), else the divisor's (Python's)
+  bool truncated = false;
+};
+
+struct ArgParams {  // ArgMax, ArgMin: the first or the last of equal elements along the axis
+  int axis = 0;
+  bool last = false;
+};
+
+struct TopKParams {  // the `count` largest or smallest elements along the axis
+  int axis = 0;
+  std::int64_t count = 0;
+  bool largest = true;
+};
+
+struct ScanParams {  // CumSum along the axis; exclusive: without the element itself
+  int axis = 0;
+  bool exclusive = false;
+  bool reverse = false;
+};
+
+using Params = std::variant<NoParams, AxisParams, ReduceParams, PermutationParams, SliceParams,
+                            PadParams, ConvParams, PoolParams, NormParams, MatMulParams,
+                            TriluParams, LossParams, DropoutParams, OptimizerParams, ClipParams,
+                            FillParams, AlphaParams, ModParams, ArgParams, TopKParams, ScanParams>;
 
 }  // namespace trainscope
