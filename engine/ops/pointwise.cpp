@@ -51,6 +51,42 @@ Values div_gradient(const GradArgs& g) {
           g.wants(1) ? divisor_gradient(g) : kNoValue};
 }
 
+// --- Mod -----------------------------------------------------------------------------------------
+ModParams mod_params(const OpArgs& args) {
+  return {.truncated = args.attributes.integer("fmod", 0) != 0};
+}
+
+Types mod_shape(const OpArgs& args) {
+  require(mod_params(args).truncated || !is_float(args.type(0).dtype), ErrorCode::kBadInput,
+          "attribute fmod must be 1 for floats, input 0 is {}", type_text(args.type(0)));
+  return broadcast_numbers(args);
+}
+
+// y = a - b * trunc(a / b): the quotient is constant almost everywhere.
+Values mod_gradient(const GradArgs& g) {
+  const auto by_dividend = [&g] { return g.dy[0]; };
+  const auto by_divisor = [&g] {
+    const ValueId quotient = g.b("Div", {g.b("Sub", {g.y[0], g.x[0]}), g.x[1]});
+    return g.b("Mul", {g.dy[0], quotient});
+  };
+  return {gradient_of_input(g, 0, by_dividend), gradient_of_input(g, 1, by_divisor)};
+}
+
+// --- Sum, Mean -----------------------------------------------------------------------------------
+constexpr char kAdd[] = "Add";
+
+Types mean_shape(const OpArgs& args) {
+  require_float(args, 0);
+  return broadcast_given_numbers(args);
+}
+
+Values mean_decomposition(Builder& b, const Node& node) {
+  const ValueId sum = folded<kAdd>(b, node)[0];
+  const DType dtype = b.type(sum).dtype;
+  return {b("Div", {sum, b.scalar(static_cast<double>(node.inputs.size()), dtype)})};
+}
+
+// --- Pow -----------------------------------------------------------------------------------------
 Values pow_gradient(const GradArgs& g) {
   const auto by_base = [&g] { return g.b("PowGrad", {g.dy[0], g.x[0], g.x[1]}); };
   const auto by_exponent = [&g] { return g.b("PowExponentGrad", {g.dy[0], g.x[0], g.y[0]}); };
@@ -140,6 +176,42 @@ std::vector<OpDef> arithmetic_ops() {
   };
 }
 
+std::vector<OpDef> further_arithmetic_ops() {
+  return {
+      {.name = "Mod",
+       .doc = "the rest of a / b; a mod 0 is 0 for integers, NaN for floats",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .attributes = {{"fmod",
+                       "1: the result has the sign of a; 0 (default, integers only): of b"}},
+       .params = [](const OpArgs& args) -> Params { return mod_params(args); },
+       .shape = mod_shape,
+       .gradient = mod_gradient,
+       .cost = per_output_element<4>,
+       .in_place = any_input_in_place,
+       .examples = {"[2,3], [2,3]>0; fmod=1", "[2,3], [3]>0; fmod=1", "[0], []; fmod=1",
+                    "i64[70,1001], i64[1001]", "i64[2,3], i64[3]", "i64[2,3], i64[3]; fmod=1",
+                    "i32[4], i32[1]", "i32[9], i32[9]; fmod=1", "i64[0], i64[]"}},
+      {.name = "Sum",
+       .doc = "the sum of the inputs, element by element",
+       .min_inputs = 1,
+       .max_inputs = kVariadic,
+       .shape = broadcast_given_numbers,
+       .decompose = folded<kAdd>,
+       .cost = per_output_element<1>,
+       .examples = {"[2,3], [2,3]", "[3]", "[2,3], [3], [2,1]", "[], [5], [1], [5]", "[0,3], [3]",
+                    "i64[2,3]<9, i64[3]<9"}},
+      {.name = "Mean",
+       .doc = "the mean of the inputs, element by element",
+       .min_inputs = 1,
+       .max_inputs = kVariadic,
+       .shape = mean_shape,
+       .decompose = mean_decomposition,
+       .cost = per_output_element<1>,
+       .examples = {"[2,3], [2,3]", "[3]", "[2,3], [3], [2,1]", "[], [5], [1], [5]", "[0,3], [3]"}},
+  };
+}
+
 std::vector<OpDef> power_ops() {
   return {
       {.name = "Pow",
@@ -180,7 +252,8 @@ std::vector<OpDef> power_ops() {
 
 std::vector<OpDef> pointwise_ops() {
   std::vector<OpDef> rows = arithmetic_ops();
-  for (auto* more : {&power_ops, &logic_ops, &extreme_ops, &function_ops}) {
+  for (auto* more :
+       {&further_arithmetic_ops, &power_ops, &logic_ops, &extreme_ops, &function_ops}) {
     for (OpDef& row : more()) rows.push_back(std::move(row));
   }
   return rows;
