@@ -92,9 +92,10 @@ enum class Differentiable : std::uint8_t { kYes, kNo };
 // Example text: "inputs; attributes". Inputs are separated by ", ", each
 // `[dtype]shape[constraint]`:
 // "[2,3]" is a tensor of the suite's float type with normal random elements; "i64[4]<5" integers in
-// [0,5); "bool[2]" coin flips; "[3]>0" positive; "[2,8]~" well separated (no ties, away from 0);
-// "i64[2]={2,-1}" a constant known at compile time; "-" an optional input left out. Attributes are
-// "axis=1 pads={0,0,1,1} mode='edge' alpha=0.5"; the reserved "outputs=3" asks for three outputs.
+// [0,5); "bool[2]" coin flips; "[3]>0" positive, "[3]>1" above 1; "[2,8]~" well separated (no ties,
+// away from 0); "i64[2]={2,-1}" a constant known at compile time; "-" an optional input left out.
+// Attributes are "axis=1 pads={0,0,1,1} mode='edge' alpha=0.5"; the reserved "outputs=3" asks for
+// three outputs.
 struct OpDef {
   std::string_view name;
   std::string_view doc = {};

@@ -27,6 +27,17 @@ Values cast_gradient(const GradArgs& g) {
   return {cast_to(g.b, g.dy[0], from)};
 }
 
+// Piecewise constant: no gradient flows.
+OpDef rounding_row(std::string_view name, std::string_view doc) {
+  return {.name = name,
+          .doc = doc,
+          .shape = float_same_as_first,
+          .cost = per_output_element<1>,
+          .in_place = first_in_place,
+          .differentiable = Differentiable::kNo,
+          .examples = {"[2,3]", "[5]={-1.5,-0.5,0.5,1.5,2.5}", "[]", "[0]", "[70,1001]"}};
+}
+
 std::vector<OpDef> algebraic_ops() {
   return {
       {.name = "Neg",
@@ -85,7 +96,7 @@ std::vector<OpDef> algebraic_ops() {
   };
 }
 
-std::vector<OpDef> transcendental_ops() {
+std::vector<OpDef> exponential_ops() {
   return {
       {.name = "Exp",
        .doc = "e^x",
@@ -105,32 +116,18 @@ std::vector<OpDef> transcendental_ops() {
        .cost = per_output_element<8>,
        .in_place = first_in_place,
        .examples = {"[2,3]>0", "[]>0", "[0]", "[20,1001]>0"}},
-      {.name = "Sin",
-       .doc = "sine",
-       .shape = float_same_as_first,
-       .gradient = [](const GradArgs& g) -> Values {
-         return {g.b("Mul", {g.dy[0], g.b("Cos", {g.x[0]})})};
-       },
-       .cost = per_output_element<8>,
-       .in_place = first_in_place,
-       .examples = {"[2,3]", "[]", "[0]", "[20,1001]"}},
-      {.name = "Cos",
-       .doc = "cosine",
-       .shape = float_same_as_first,
-       .gradient = [](const GradArgs& g) -> Values {
-         return {g.b("Neg", {g.b("Mul", {g.dy[0], g.b("Sin", {g.x[0]})})})};
-       },
-       .cost = per_output_element<8>,
-       .in_place = first_in_place,
-       .examples = {"[2,3]", "[]", "[0]", "[20,1001]"}},
   };
 }
 
 }  // namespace
 
 std::vector<OpDef> function_ops() {
-  std::vector<OpDef> rows = algebraic_ops();
-  for (OpDef& row : transcendental_ops()) rows.push_back(std::move(row));
+  std::vector<OpDef> rows = {rounding_row("Ceil", "the nearest integer that is not smaller"),
+                             rounding_row("Floor", "the nearest integer that is not larger"),
+                             rounding_row("Round", "the nearest integer, of two the even one")};
+  for (auto* more : {&algebraic_ops, &exponential_ops}) {
+    for (OpDef& row : more()) rows.push_back(std::move(row));
+  }
   return rows;
 }
 

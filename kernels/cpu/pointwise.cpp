@@ -124,6 +124,7 @@ void add_pointwise(KernelTable& table) {
   add_extremes(table);
   add_pow(table);
   add_functions(table);
+  add_trigonometric(table);
 }
 
 }  // namespace trainscope::cpu

@@ -47,6 +47,31 @@ struct SignFunction {
   }
 };
 
+struct CeilFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static T apply(T x) {
+    return std::ceil(x);
+  }
+};
+
+struct FloorFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static T apply(T x) {
+    return std::floor(x);
+  }
+};
+
+// To even: nobody changes the processor's rounding mode.
+struct RoundFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static T apply(T x) {
+    return std::nearbyint(x);
+  }
+};
+
 struct ReciprocalFunction {
   static constexpr std::int64_t kGrain = kElementGrain;
   template <class T>
@@ -76,22 +101,6 @@ struct LogFunction {
   template <class T>
   static T apply(T x) {
     return std::log(x);
-  }
-};
-
-struct SinFunction {
-  static constexpr std::int64_t kGrain = kScalarMathGrain;
-  template <class T>
-  static T apply(T x) {
-    return std::sin(x);
-  }
-};
-
-struct CosFunction {
-  static constexpr std::int64_t kGrain = kScalarMathGrain;
-  template <class T>
-  static T apply(T x) {
-    return std::cos(x);
   }
 };
 
@@ -154,8 +163,9 @@ void add_functions(KernelTable& table) {
   add_float_function<SqrtFunction>(table, "Sqrt", "sqrt");
   add_float_function<ExpFunction>(table, "Exp", "exp");
   add_float_function<LogFunction>(table, "Log", "log");
-  add_float_function<SinFunction>(table, "Sin", "sin");
-  add_float_function<CosFunction>(table, "Cos", "cos");
+  add_float_function<CeilFunction>(table, "Ceil", "ceil");
+  add_float_function<FloorFunction>(table, "Floor", "floor");
+  add_float_function<RoundFunction>(table, "Round", "round");
   for (DType dtype : kAllDTypes) table.add("Cast", dtype, {.name = "cast", .run = run_cast});
 }
 

@@ -62,6 +62,8 @@ void parse_constraint(std::string_view text, ExampleInput& input) {
   if (text.empty()) return;
   if (text == ">0") {
     input.fill = Fill::kPositive;
+  } else if (text == ">1") {
+    input.fill = Fill::kAboveOne;
   } else if (text == "~") {
     input.fill = Fill::kSeparated;
   } else if (text[0] == '<') {
@@ -164,9 +166,11 @@ double draw(const ExampleInput& input, DType dtype, std::uint64_t seed, std::uin
   };
   if (dtype == DType::kBool) return below(2);
   if (input.fill == Fill::kBelow) return below(input.bound);
-  if (!is_float(dtype)) return input.fill == Fill::kPositive ? 1.0 + below(9) : below(19) - 9.0;
-  if (input.fill == Fill::kPositive) {
-    return both_types(0.5 + 1.5 * random_uniform_f64(seed, stream, index));
+  const bool above_one = input.fill == Fill::kAboveOne;
+  const bool positive = above_one || input.fill == Fill::kPositive;
+  if (!is_float(dtype)) return positive ? (above_one ? 2.0 : 1.0) + below(9) : below(19) - 9.0;
+  if (positive) {
+    return both_types((above_one ? 1.25 : 0.5) + 1.5 * random_uniform_f64(seed, stream, index));
   }
   return both_types(random_normal(seed, stream, index));
 }

@@ -14,6 +14,7 @@ namespace trainscope::test {
 enum class Fill : std::uint8_t {
   kFree,       // normal floats, small integers, coin flips
   kPositive,   // ">0": floats in [0.5, 2), integers in [1, 9]
+  kAboveOne,   // ">1": floats in [1.25, 2.75), integers in [2, 10]
   kBelow,      // "<n": integers in [0, n)
   kSeparated,  // "~": floats without ties, away from 0, also against the example's other inputs
   kGiven,      // "={...}": known at compile time
