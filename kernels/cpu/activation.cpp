@@ -1,5 +1,6 @@
 // Activation functions and their gradients.
 #include <cmath>
+#include <variant>
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/vector_math.h"
@@ -8,6 +9,7 @@ namespace trainscope::cpu {
 namespace {
 
 constexpr std::int64_t kVectorMathGrain = 8192;  // about 1 ns for each element
+constexpr std::int64_t kScalarMathGrain = 2048;  // about 10 ns
 
 // The comparisons are turned so that a NaN passes through.
 struct ReluFunction {
@@ -75,6 +77,55 @@ struct ErfGradFunction {
   }
 };
 
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
+struct SoftplusFunction {
+  static constexpr std::int64_t kGrain = kScalarMathGrain;
+  template <class T>
+  static T apply(T x) {
+    const T positive = x < T(0) ? T(0) : x;
+    return positive + std::log1p(vector_exp(-std::fabs(x)));
+  }
+};
+
+struct SoftsignFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static T apply(T x) {
+    return x / (T(1) + std::fabs(x));
+  }
+};
+
+// --- Functions with a parameter ------------------------------------------------------------------
+template <class T>
+T alpha_of(const RunArgs& run) {
+  return static_cast<T>(std::get<AlphaParams>(run.params).alpha);
+}
+
+template <class T>
+void run_elu(const RunArgs& run) {
+  map_elements<T>(run, kVectorMathGrain, [alpha = alpha_of<T>(run)](T x) {
+    return x > T(0) ? x : alpha * vector_expm1(x);
+  });
+}
+
+template <class T>
+void run_elu_grad(const RunArgs& run) {
+  map_pairs<T>(run, kElementGrain,
+               [alpha = alpha_of<T>(run)](T dy, T y) { return y > T(0) ? dy : dy * (y + alpha); });
+}
+
+template <class T>
+void run_leaky_relu(const RunArgs& run) {
+  map_elements<T>(run, kElementGrain,
+                  [alpha = alpha_of<T>(run)](T x) { return x > T(0) ? x : alpha * x; });
+}
+
+template <class T>
+void run_leaky_relu_grad(const RunArgs& run) {
+  map_pairs<T>(run, kElementGrain,
+               [alpha = alpha_of<T>(run)](T dy, T v) { return v > T(0) ? dy : alpha * dy; });
+}
+
 template <class F>
 void add_function(KernelTable& table, std::string_view op, std::string_view name) {
   table.add(op, DType::kF32, {.name = name, .run = run_unary<float, F>});
@@ -87,6 +138,15 @@ void add_gradient(KernelTable& table, std::string_view op, std::string_view name
   table.add(op, DType::kF64, {.name = name, .run = run_pairwise<double, F>});
 }
 
+template <class T>
+void add_parametric(KernelTable& table) {
+  table.add("Elu", kDTypeOf<T>, {.name = "elu", .run = run_elu<T>});
+  table.add("EluGrad", kDTypeOf<T>, {.name = "elu_grad", .run = run_elu_grad<T>});
+  table.add("LeakyRelu", kDTypeOf<T>, {.name = "leaky_relu", .run = run_leaky_relu<T>});
+  table.add("LeakyReluGrad", kDTypeOf<T>,
+            {.name = "leaky_relu_grad", .run = run_leaky_relu_grad<T>});
+}
+
 }  // namespace
 
 void add_activation(KernelTable& table) {
@@ -94,10 +154,14 @@ void add_activation(KernelTable& table) {
   add_function<TanhFunction>(table, "Tanh", "tanh");
   add_function<SigmoidFunction>(table, "Sigmoid", "sigmoid");
   add_function<ErfFunction>(table, "Erf", "erf");
+  add_function<SoftplusFunction>(table, "Softplus", "softplus");
+  add_function<SoftsignFunction>(table, "Softsign", "softsign");
   add_gradient<ReluGradFunction>(table, "ReluGrad", "relu_grad");
   add_gradient<TanhGradFunction>(table, "TanhGrad", "tanh_grad");
   add_gradient<SigmoidGradFunction>(table, "SigmoidGrad", "sigmoid_grad");
   add_gradient<ErfGradFunction>(table, "ErfGrad", "erf_grad");
+  add_parametric<float>(table);
+  add_parametric<double>(table);
 }
 
 }  // namespace trainscope::cpu

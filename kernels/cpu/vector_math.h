@@ -9,15 +9,18 @@
 
 namespace trainscope::cpu {
 
-// e^x = 2^n e^r with |r| <= ln(2)/2; e^r = 1 + r + r^2 p(r), p a minimax polynomial (error 4e-9).
-inline float vector_exp(float x) {
+// e^x = 2^n e^r with |r| <= ln(2)/2 and e^r = 1 + s.
+struct ExpParts {
+  float s = 0.0F;
+  std::int32_t n = 0;
+};
+
+// s = r + r^2 p(r), p a minimax polynomial (error 4e-9).
+inline ExpParts exp_parts(float x) {
   constexpr float kLog2E = 1.44269504F;
   constexpr float kLn2High = 0.693145752F;  // 15 bits, so that n * kLn2High is exact
   constexpr float kLn2Low = 1.42860677e-6F;
   constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer
-  // Beyond these e^x is infinite or 0 in float. A NaN passes both comparisons unchanged.
-  x = x > 89.0F ? 89.0F : x;
-  x = x < -105.0F ? -105.0F : x;
   const float shifted = x * kLog2E + kRound;
   const float n = shifted - kRound;
   const float r = (x - n * kLn2High) - n * kLn2Low;
@@ -26,15 +29,32 @@ inline float vector_exp(float x) {
   p = p * r + 4.16682661e-2F;
   p = p * r + 1.66665211e-1F;
   p = p * r + 4.99999940e-1F;
-  const float e = (r * r) * p + r + 1.0F;
+  return {.s = (r * r) * p + r,
+          .n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound)};
+}
+
+// 2^k for k in [-126, 127]
+inline float power_of_two(std::int32_t k) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(k + 127) << 23);
+}
+
+inline float vector_exp(float x) {
+  // Beyond these e^x is infinite or 0 in float. A NaN passes both comparisons unchanged.
+  x = x > 89.0F ? 89.0F : x;
+  x = x < -105.0F ? -105.0F : x;
+  const ExpParts parts = exp_parts(x);
   // 2^n in two factors, because n goes from -152 to 129 and exponents end at -126 and 127.
-  const std::int32_t exponent =
-      std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kRound);
-  const std::int32_t half = exponent >> 1;
-  const auto power = [](std::int32_t k) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(k + 127) << 23);
-  };
-  return e * power(half) * power(exponent - half);
+  const std::int32_t half = parts.n >> 1;
+  return (parts.s + 1.0F) * power_of_two(half) * power_of_two(parts.n - half);
+}
+
+// e^x - 1 for x <= 0, exact near 0 too; a positive x counts as 0.
+inline float vector_expm1(float x) {
+  x = x > 0.0F ? 0.0F : x;
+  x = x < -25.0F ? -25.0F : x;  // where the result is -1 already
+  const ExpParts parts = exp_parts(x);
+  const float power = power_of_two(parts.n);
+  return power * parts.s + (power - 1.0F);
 }
 
 // 1 / (1 + e^-x)
@@ -79,6 +99,7 @@ inline float vector_erf(float x) {
 }
 
 inline double vector_exp(double x) { return std::exp(x); }
+inline double vector_expm1(double x) { return std::expm1(x > 0.0 ? 0.0 : x); }
 inline double vector_sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 inline double vector_tanh(double x) { return std::tanh(x); }
 inline double vector_erf(double x) { return std::erf(x); }

@@ -1,0 +1,12 @@
+// The parts of the activation family.
+#pragma once
+
+#include <vector>
+
+#include "engine/ir/op_def.h"
+
+namespace trainscope {
+
+std::vector<OpDef> composite_activation_ops();  // activation_composites.cpp
+
+}  // namespace trainscope
