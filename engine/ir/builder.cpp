@@ -112,7 +112,8 @@ void Builder::annotate_known(NodeId id) {
   const Node& node = graph_.node(id);
   if (node.op->determinism == Determinism::kRandom) return;
   NodeArgs args(graph_, node);
-  bool only_shapes = node.op->name == "Shape" && node.op->domain == kOnnxDomain;
+  bool counts = node.op->name == "Size" && node.op->domain == kOnnxDomain;
+  bool only_shapes = counts || (node.op->name == "Shape" && node.op->domain == kOnnxDomain);
   std::vector<const Tensor*> inputs;
   Tensor nothing;
   for (int i = 0; i < args->input_count(); ++i) {
@@ -125,7 +126,9 @@ void Builder::annotate_known(NodeId id) {
   }
   std::vector<TensorType> types(args->outputs.begin(), args->outputs.end());
   std::vector<Tensor> results;
-  if (only_shapes) {
+  if (counts) {
+    results.push_back(Tensor::scalar(args->shape(0).elements()));
+  } else if (only_shapes) {
     const Ints dims(args->shape(0).span().begin(), args->shape(0).span().end());
     std::int64_t rank = args->rank(0);
     auto bound = [rank](std::int64_t i) {

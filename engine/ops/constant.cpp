@@ -63,6 +63,27 @@ Types fill_shape(const OpArgs& args) {
   return {{.dtype = value.dtype(), .shape = checked_shape(args.constant_ints(0))}};
 }
 
+// --- Size, EyeLike -------------------------------------------------------------------------------
+Types size_shape(const OpArgs&) { return {{.dtype = DType::kI64, .shape = {}}}; }
+
+Types eye_shape(const OpArgs& args) {
+  require_rank(args, 0, 2);
+  const std::int64_t given = onnx_number(args.type(0).dtype);
+  return {
+      {.dtype = dtype_of_onnx(args.attributes.integer("dtype", given)), .shape = args.shape(0)}};
+}
+
+// The triangle above diagonal k of the one below it.
+Values eye_decomposition(Builder& b, const Node& node) {
+  const TensorType type = b.type(node.outputs[0]);
+  const std::int64_t k = node.attributes.integer("k", 0);
+  const ValueId diagonal = b.constant(Tensor::scalar(k), "diagonal");
+  const Ints dims(type.shape.span().begin(), type.shape.span().end());
+  const ValueId ones = b("ConstantOfShape", {b.ints(dims)}, {{"value", filled(1.0, type.dtype)}});
+  const ValueId below = b("Trilu", {ones, diagonal}, {{"upper", std::int64_t{0}}});
+  return {b("Trilu", {below, diagonal}, {{"upper", std::int64_t{1}}})};
+}
+
 }  // namespace
 
 Tensor constant_value(const Attributes& attributes) {
@@ -123,6 +144,24 @@ std::vector<OpDef> constant_ops() {
        .differentiable = Differentiable::kNo,
        .examples = {"[2,3,4]", "[2,3,4]; start=1", "[2,3,4]; start=-2 end=-1", "[]", "[0,2]",
                     "i64[3]<9", "bool[2,2]"}},
+      {.name = "Size",
+       .doc = "the number of elements of x as i64",
+       .shape = size_shape,
+       .decompose = [](Builder& b, const Node& node) -> Values {
+         return {b.constant(Tensor::scalar(b.shape(node.inputs[0]).elements()), "size")};
+       },
+       .cost = no_cost,
+       .differentiable = Differentiable::kNo,
+       .examples = {"[2,3,4]", "[]", "[0,2]", "i64[3]<9", "bool[2,2]"}},
+      {.name = "EyeLike",
+       .doc = "1 on diagonal k of a matrix of x's shape, else 0",
+       .attributes = {{"k", "0 (default) is the main diagonal, 1 the one above it"},
+                      {"dtype", "ONNX's number of the result's type, x's by default"}},
+       .shape = eye_shape,
+       .decompose = eye_decomposition,
+       .differentiable = Differentiable::kNo,
+       .examples = {"[3,4]", "[4,3]; k=1", "[4,3]; k=-2", "i32[3,3]; dtype=1", "[2,2]; k=9 dtype=9",
+                    "[0,3]; dtype=7"}},
   };
 }
 

@@ -88,6 +88,7 @@ TEST_CASE("builder: what constants decide is computed while building, up to a si
   REQUIRE(bench.graph.value(shape).data != nullptr);
   CHECK(as_ints(*bench.graph.value(shape).data) == Ints{2, 3});
   CHECK(as_ints(*bench.graph.value(tail).data) == Ints{3});
+  CHECK(as_ints(*bench.graph.value(bench.b("Size", {x})).data) == Ints{6});
   const ValueId doubled = bench.b("Mul", {shape, bench.b.ints({2, 2})});
   CHECK(as_ints(*bench.graph.value(doubled).data) == Ints{4, 6});
 
