@@ -100,7 +100,8 @@ Values pow_gradient(const GradArgs& g) {
 
 // The result has the base's dtype; the exponent may be of another one (ONNX: T and T1).
 Types pow_shape(const OpArgs& args) {
-  require_float(args, 0);
+  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
+          "the base must be a tensor of numbers, is {}", type_text(args.type(0)));
   require(args.type(1).dtype != DType::kBool, ErrorCode::kBadInput,
           "the exponent must be a tensor of numbers, is {}", type_text(args.type(1)));
   return {{.dtype = args.type(0).dtype, .shape = broadcast_shapes(args.shape(0), args.shape(1))}};
@@ -223,7 +224,8 @@ std::vector<OpDef> power_ops() {
        .cost = pow_cost,
        .in_place = first_in_place,
        .examples = {"[2,3]>0, [2,3]", "[2,3]>0, [3]", "[3]>0, [2,3]", "[2,3], i64[]={2}",
-                    "[2,3], i64[1]={3}", "[0], []", "[70,1001]>0, []", "[5]>0, i32[5]<3"}},
+                    "[2,3], i64[1]={3}", "[0], []", "[70,1001]>0, []", "[5]>0, i32[5]<3",
+                    "i64[4], i64[]<9", "i32[4], i64[4]<9", "i64[2,3], [3]>0", "i32[4], f64[1]>0"}},
       // One pass where Mul and Pow would take three with full-size temporaries.
       {.name = "PowGrad",
        .doc = "dy * b * a^(b - 1) of inputs dy, a, b",

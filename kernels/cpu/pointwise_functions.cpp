@@ -1,8 +1,8 @@
 // Functions of one element, and conversions between element types.
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
+#include "kernels/cpu/convert.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/pointwise.h"
@@ -118,21 +118,6 @@ void add_number_function(KernelTable& table, std::string_view op, std::string_vi
 }
 
 // --- Cast ----------------------------------------------------------------------------------------
-template <class To, class From>
-To converted(From x) {
-  if constexpr (std::is_same_v<To, bool>) {
-    return x != From{};
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // The limits as From: -2^n exactly, and 2^n, the first number beyond. NaN fails both tests.
-    constexpr From kLow = static_cast<From>(std::numeric_limits<To>::min());
-    if (x >= -kLow) return std::numeric_limits<To>::max();
-    if (x < kLow) return std::numeric_limits<To>::min();
-    return x == x ? static_cast<To>(x) : To{0};
-  } else {
-    return static_cast<To>(x);
-  }
-}
-
 template <class From, class To>
 void cast(const RunArgs& run) {
   // A bool is read as the byte it is: a loop over bytes vectorises.

@@ -1,6 +1,8 @@
 // Powers and their gradients, with fast paths for the exponents that models use.
 #include <cmath>
+#include <type_traits>
 
+#include "kernels/cpu/convert.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/pointwise.h"
@@ -48,8 +50,63 @@ void pow_broadcast(const RunArgs& run) {
   });
 }
 
+// --- Integer bases -------------------------------------------------------------------------------
+// Exact where it fits, else wrapped around; 1 / b^-e truncated for a negative exponent, 0 for b =
+// 0.
+template <class T>
+T integer_power(T base, std::int64_t exponent) {
+  if (exponent < 0) {
+    if (base == 1 || (base == -1 && exponent % 2 == 0)) return 1;
+    return base == -1 ? T{-1} : T{0};
+  }
+  using Unsigned = std::make_unsigned_t<T>;
+  Unsigned square = static_cast<Unsigned>(base);
+  Unsigned result = 1;
+  for (; exponent != 0; exponent >>= 1) {
+    if ((exponent & 1) != 0) result *= square;
+    square *= square;
+  }
+  return static_cast<T>(result);
+}
+
+template <class T, class E>
+T power_of_integer(T base, E exponent) {
+  if constexpr (std::is_integral_v<E>) {
+    return integer_power(base, std::int64_t{exponent});
+  } else {
+    return converted<T>(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
+  }
+}
+
+template <class T, class E>
+void pow_of_integers(const RunArgs& run) {
+  const auto& loop = *static_cast<const StridedLoop*>(run.state);
+  const T* x = run.inputs[0].as<const T>();
+  const E* exponent = run.inputs[1].as<const E>();
+  T* y = run.outputs[0].as<T>();
+  const std::int64_t step_x = loop.row_stride(1);
+  const std::int64_t step_e = loop.row_stride(2);
+  parallel_for(run.threads, loop.elements, kPowGrain, [&](std::int64_t begin, std::int64_t end) {
+    for_each_row(loop, begin, end, [&](const Offsets& at, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        y[at[0] + i] = power_of_integer(x[at[1] + i * step_x], exponent[at[2] + i * step_e]);
+      }
+    });
+  });
+}
+
+// Registered for the exponent's type where that is a float.
+void run_integer_pow(const RunArgs& run) {
+  with_dtype(run.inputs[1].type.dtype, [&](auto* type) {
+    using E = Pointee<decltype(type)>;
+    if (run.outputs[0].type.dtype == DType::kI32) return pow_of_integers<std::int32_t, E>(run);
+    pow_of_integers<std::int64_t, E>(run);
+  });
+}
+
 template <class T>
 void run_pow(const RunArgs& run) {
+  if (!is_float(run.outputs[0].type.dtype)) return run_integer_pow(run);
   const TensorView& exponent = run.inputs[1];
   if (exponent.elements() == 1) return pow_by_single<T>(run, single_exponent<T>(exponent));
   with_dtype(exponent.type.dtype,
@@ -109,6 +166,9 @@ void add_pow_for(KernelTable& table) {
 }  // namespace
 
 void add_pow(KernelTable& table) {
+  for (DType dtype : {DType::kI32, DType::kI64}) {
+    table.add("Pow", dtype, {.name = "pow", .prepare = prepare_broadcast, .run = run_integer_pow});
+  }
   add_pow_for<float>(table);
   add_pow_for<double>(table);
 }
