@@ -53,6 +53,26 @@ TEST_CASE("refusals: pointwise and activation") {
            {"Cast", "[2]", "element type 0"},
            {"Relu", "i64[2]<9", "float"},
            {"TanhGrad", "[2], [3]", "one type"},
+           {"Max", "[2], i64[2]<9", "one element type"},
+           {"Max", "[2], -, [2]", "input 1 is left out"},
+           {"Sum", "bool[2], bool[2]", "numbers"},
+           {"Mean", "i64[2]<9", "float"},
+           {"Min", "[2], [3]", "cannot be broadcast"},
+           {"MaximumGrad", "[2], [2], [3]", "cannot be broadcast"},
+           {"MaximumGrad", "[3], [2], []", "must be"},
+           {"Mod", "[2], [2]", "fmod must be 1"},
+           {"Mod", "bool[2], bool[2]; fmod=1", "numbers"},
+           {"Clip", "[2], [2], []", "one element"},
+           {"Clip", "[2], -, i64[]<9", "one element type"},
+           {"Clip", "bool[2]", "numbers"},
+           {"Or", "[2], bool[2]", "must be bool"},
+           {"Xor", "bool[2], bool[3]", "cannot be broadcast"},
+           {"GreaterOrEqual", "bool[2], bool[2]", "numbers"},
+           {"IsNaN", "i64[2]", "float"},
+           {"Ceil", "i64[2]", "float"},
+           {"Celu", "[2]; alpha=0.0", "alpha is 0"},
+           {"PRelu", "[2], [2,2]", "cannot be broadcast to x"},
+           {"Elu", "i64[2]", "float"},
        }) {
     check_refused(refusal);
   }
@@ -67,6 +87,35 @@ TEST_CASE("refusals: reductions") {
            {"ReduceSum", "bool[2]", "numbers"},
            {"ReduceMean", "[2,3]; axes={5}", "axis 5 is outside"},
            {"ReduceMean", "i64[2]<9", "float"},
+           {"ReduceMax", "bool[2]", "numbers"},
+           {"ReduceL2", "i64[2]<9", "float"},
+           {"ReduceProd", "[2,3]; axes={0,-2}", "given twice"},
+           {"ReduceLogSumExp", "[2,3]; axes={2}", "axis 2 is outside"},
+       }) {
+    check_refused(refusal);
+  }
+}
+
+TEST_CASE("refusals: order and running sums") {
+  for (const Refusal& refusal : {
+           Refusal{"ArgMax", "[2,3]; axis=2", "axis 2 is outside"},
+           {"ArgMax", "[]", "axis 0 is outside"},
+           {"ArgMin", "[3,0]; axis=1", "no elements to choose from"},
+           {"ArgMin", "bool[2]", "numbers"},
+           {"TopK", "[2,3], i64[1]={4}", "k is 4"},
+           {"TopK", "[2,3], i64[1]={-1}", "k is -1"},
+           {"TopK", "[2,3], i64[2]={1,2}", "one number"},
+           {"TopK", "[2,3], i64[1]<3", "known when the graph is built"},
+           {"TopK", "[2,3], i64[1]={1}; axis=2", "axis 2 is outside"},
+           {"TopKGrad", "[2,2], i64[2,3]<2; shape={2,4}", "must be"},
+           {"TopKGrad", "[2,2], i64[2,2]<2; shape={3,4}", "must be"},
+           {"TopKGrad", "[2,2], i64[2,2]<2; shape={4}", "another rank"},
+           {"Hardmax", "[2]; axis=1", "axis 1 is outside"},
+           {"CumSum", "[2], i64[2]={0,1}", "one axis"},
+           {"CumSum", "[2], i64[]={1}", "axis 1 is outside"},
+           {"CumSum", "bool[2], i64[]={0}", "numbers"},
+           {"EyeLike", "[2]", "2 dimensions"},
+           {"EyeLike", "[2,2]; dtype=10", "element type 10"},
        }) {
     check_refused(refusal);
   }

@@ -58,6 +58,36 @@ TEST_CASE("pointwise: integers wrap around") {
   CHECK(on_integers("Mul", {kMax}, {2}) == I64{-2});
 }
 
+TEST_CASE("pointwise: Mod has the sign of the divisor or of the dividend") {
+  const auto mod = [](const I64& a, const I64& b, bool truncated) {
+    const Shape shape{std::ssize(a)};
+    return call({.op = "Mod",
+                 .key = DType::kI64,
+                 .params = ModParams{.truncated = truncated},
+                 .inputs = {Literal::of(shape, a), Literal::of(shape, b)},
+                 .outputs = {{.dtype = DType::kI64, .shape = shape}}})[0]
+        .values<std::int64_t>();
+  };
+  const I64 a{-4, 7, 5, 4, -7, 8, kMin, 5};
+  const I64 b{2, -3, 8, -2, 3, 5, -1, 0};
+  CHECK(mod(a, b, false) == I64{0, -2, 5, 0, 2, 3, 0, 0});
+  CHECK(mod(a, b, true) == I64{0, 1, 5, 0, -1, 3, 0, 0});
+}
+
+TEST_CASE("pointwise: integer powers are exact, wrap around and truncate below 1") {
+  CHECK(on_integers("Pow", {3, -3, 2, 10, 0, 0}, {40, 3, 63, 18, 0, 5}) ==
+        I64{static_cast<std::int64_t>(12157665459056928801ULL), -27, kMin, 1000000000000000000, 1,
+            0});
+  CHECK(on_integers("Pow", {2, 1, -1, -1, 0}, {-1, -5, -2, -3, -1}) == I64{0, 1, 1, -1, 0});
+}
+
+TEST_CASE("pointwise: Round goes to the even one of two") {
+  CHECK(on_floats("Round", {{-2.5F, -1.5F, -0.5F, 0.5F, 1.5F, 2.5F, 0.9F, -1.2F}}) ==
+        F32{-2.0F, -2.0F, 0.0F, 0.0F, 2.0F, 2.0F, 1.0F, -1.0F});
+  CHECK(on_floats("Ceil", {{-1.5F, 0.2F, 3.0F}}) == F32{-1.0F, 1.0F, 3.0F});
+  CHECK(on_floats("Floor", {{-1.5F, 0.2F, 3.0F}}) == F32{-2.0F, 0.0F, 3.0F});
+}
+
 TEST_CASE("pointwise: Where does not let the other branch through") {
   const Shape shape{4};
   const std::vector<Literal> y =

@@ -19,6 +19,7 @@ using F32 = std::vector<float>;
 F32 apply(std::string_view op, const F32& x) {
   const Shape shape{static_cast<std::int64_t>(x.size())};
   return call({.op = op,
+               .params = AlphaParams{.alpha = 1.0},
                .inputs = {Literal::of(shape, x)},
                .outputs = {{.dtype = DType::kF32, .shape = shape}}})[0]
       .values<float>();
@@ -60,6 +61,12 @@ TEST_CASE("vector_math: floats are within 2 ulp of the exact values") {
   CHECK(worst_ulps("Erf", kInfinity, [](double x) { return std::erf(x); }) < 2.0);
   const auto sigmoid = [](double x) { return 1.0 / (1.0 + std::exp(-x)); };
   CHECK(worst_ulps("Sigmoid", 87.0F, sigmoid) < 3.0);
+  const auto elu = [](double x) { return x > 0.0 ? x : std::expm1(x); };
+  CHECK(worst_ulps("Elu", kInfinity, elu) < 2.0);
+  const auto softplus = [](double x) {
+    return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
+  };
+  CHECK(worst_ulps("Softplus", 87.0F, softplus) < 4.0);
 }
 
 TEST_CASE("vector_math: limits at infinity, zero beyond the range, NaN stays") {
@@ -68,7 +75,9 @@ TEST_CASE("vector_math: limits at infinity, zero beyond the range, NaN stays") {
   CHECK(apply("Tanh", {kInfinity, -kInfinity, 0.0F}) == F32{1.0F, -1.0F, 0.0F});
   CHECK(apply("Erf", {kInfinity, -kInfinity, 0.0F}) == F32{1.0F, -1.0F, 0.0F});
   CHECK(apply("Sigmoid", {kInfinity, -kInfinity, 0.0F}) == F32{1.0F, 0.0F, 0.5F});
-  for (std::string_view op : {"Exp", "Tanh", "Erf", "Sigmoid"}) {
+  CHECK(apply("Elu", {kInfinity, -kInfinity, 0.0F, -30.0F}) == F32{kInfinity, -1.0F, 0.0F, -1.0F});
+  CHECK(apply("Softplus", {kInfinity, -kInfinity, 200.0F}) == F32{kInfinity, 0.0F, 200.0F});
+  for (std::string_view op : {"Exp", "Tanh", "Erf", "Sigmoid", "Elu", "Softplus", "Softsign"}) {
     CHECK(std::isnan(apply(op, {kNaN})[0]));
   }
 }
