@@ -3,15 +3,15 @@
 
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
+#include "engine/ops/composite.h"
 #include "engine/ops/cost_rules.h"
 #include "engine/ops/gradient_rules.h"
+#include "engine/ops/interpolate.h"
 #include "engine/ops/movement.h"
 #include "engine/ops/shape_rules.h"
 
 namespace trainscope {
 namespace {
-
-Ints ints_of(const Shape& shape) { return {shape.span().begin(), shape.span().end()}; }
 
 // --- Slice ---------------------------------------------------------------------------------------
 struct SlicePlan {
@@ -190,14 +190,44 @@ Params pad_params(const OpArgs& args) {
   return params;
 }
 
+// The place of an axis of `size` elements that element i of the padded axis repeats; i counts from
+// the first element of the input.
+std::int64_t repeated_place(PadMode mode, std::int64_t i, std::int64_t size) {
+  if (mode == PadMode::kEdge) return std::clamp<std::int64_t>(i, 0, size - 1);
+  if (i < 0) return -i;
+  return i < size ? i : 2 * (size - 1) - i;
+}
+
+// Every element of dy goes to the place that it repeats, axis by axis.
+Values repeating_pad_gradient(const GradArgs& g, const OpArgs& args) {
+  const Ints pads = pad_amounts(args);
+  const Shape x = args.shape(0);
+  const Shape y = g.type(g.dy[0]).shape;
+  Values gradients(g.x.size(), kNoValue);
+  if (y.elements() == 0) {
+    gradients[0] = zeros(g.b, args.type(0));
+    return gradients;
+  }
+  ValueId dx = g.dy[0];
+  for (int axis = 0; axis < x.rank; ++axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    if (pads[a] == 0 && x[axis] == y[axis]) continue;
+    Taps taps{.outputs = y[axis]};
+    for (std::int64_t i = -pads[a]; i < y[axis] - pads[a]; ++i) {
+      taps.index.push_back(repeated_place(pad_mode(args), i, x[axis]));
+      taps.weight.push_back(1.0);
+    }
+    dx = interpolate_gradient(g.b, dx, axis, taps, x[axis]);
+  }
+  gradients[0] = dx;
+  return gradients;
+}
+
 // Cuts off what was added (and adds zeros where something was cut off). What is left of dy belongs
 // to the pad value.
 Values pad_gradient(const GradArgs& g) {
   const NodeArgs args(g.b.graph(), g.node);
-  if (pad_mode(*args) != PadMode::kConstant) {
-    fail(ErrorCode::kBadInput, "Pad '{}' with mode '{}' has no gradient (mode 'constant' has one)",
-         printable(g.node.name), printable(g.node.attributes.text("mode", "")));
-  }
+  if (pad_mode(*args) != PadMode::kConstant) return repeating_pad_gradient(g, *args);
   Ints pads = pad_amounts(*args);
   for (std::int64_t& pad : pads) pad = -pad;
   const ValueId dx = g.b("Pad", {g.dy[0], g.b.ints(pads)});
@@ -267,7 +297,9 @@ std::vector<OpDef> region_ops() {
        .examples = {"[2,3], i64[4]={0,1,0,2}", "[2,3], i64[4]={1,-1,0,0}, []",
                     "[2,3,4,5], i64[8]={0,0,1,2,0,0,1,2}", "[0], i64[2]={1,1}",
                     "[3], i64[2]={-1,-1}", "[70,1001], i64[4]={1,1,1,1}",
-                    "i64[2]<9, i64[2]={1,1}, i64[]={7}"}},
+                    "[2,4], i64[4]={1,3,1,2}; mode='reflect'",
+                    "[2,3], i64[4]={0,2,3,-1}; mode='edge'", "[4], i64[2]={-2,1}; mode='reflect'",
+                    "[0,3], i64[4]={0,1,0,1}; mode='edge'", "i64[2]<9, i64[2]={1,1}, i64[]={7}"}},
   };
 }
 
