@@ -1,4 +1,5 @@
-// BatchNormalization and its gradient, parallel over channels. Sums are formed in double.
+// BatchNormalization, InstanceNormalization and their gradients, parallel over channels. Sums are
+// formed in double.
 #include "kernels/cpu/norm.h"
 
 #include <cmath>
@@ -73,6 +74,30 @@ Statistics channel_statistics(const Layout& layout, const T* x, std::int64_t c) 
   return statistics_from(shift, sum, sum_of_squares, static_cast<double>(layout.count()));
 }
 
+// y = (x - mean) * factor + bias
+template <typename T>
+struct Line {
+  T mean = 0;
+  T factor = 0;
+  T bias = 0;
+
+  void apply(std::int64_t count, const T* x, T* y) const {
+    const Line line = *this;  // a copy that y cannot alias
+    for (std::int64_t i = 0; i < count; ++i) y[i] = (x[i] - line.mean) * line.factor + line.bias;
+  }
+};
+
+template <typename T>
+Line<T> line_of(const Statistics& used, double epsilon, T scale, T bias) {
+  const double factor = static_cast<double>(scale) / std::sqrt(used.variance + epsilon);
+  const auto mean = static_cast<T>(used.mean);
+  // What rounding the mean to T leaves over goes into the bias.
+  const double rest = factor * (used.mean - static_cast<double>(mean));
+  return {.mean = mean,
+          .factor = static_cast<T>(factor),
+          .bias = static_cast<T>(static_cast<double>(bias) - rest)};
+}
+
 // --- BatchNormalization(x, scale, bias, mean, variance) -> y, running mean, running variance -----
 
 template <typename T>
@@ -103,16 +128,9 @@ void run_batch_norm(const RunArgs& args) {
       if (layout.count() > 0) used = channel_statistics(layout, x, c);
       update_running<T>(args, params, c, used);
     }
-    const double factor = static_cast<double>(scale[c]) / std::sqrt(used.variance + params.epsilon);
-    const auto a = static_cast<T>(factor);
-    const auto mean = static_cast<T>(used.mean);
-    // What rounding the mean to T leaves over goes into the bias.
-    const auto b = static_cast<T>(static_cast<double>(bias[c]) -
-                                  factor * (used.mean - static_cast<double>(mean)));
+    const auto line = line_of<T>(used, params.epsilon, scale[c], bias[c]);
     for (std::int64_t n = 0; n < layout.batch; ++n) {
-      const T* from = x + layout.at(n, c);
-      T* to = y + layout.at(n, c);
-      for (std::int64_t i = 0; i < layout.plane; ++i) to[i] = (from[i] - mean) * a + b;
+      line.apply(layout.plane, x + layout.at(n, c), y + layout.at(n, c));
     }
   });
 }
@@ -156,6 +174,15 @@ struct InputGradient {
   double by_x = 0.0;
   double constant = 0.0;
   double mean = 0.0;
+
+  template <typename T>
+  void apply(std::int64_t count, const T* dy, const T* x, T* dx) const {
+    const auto a = static_cast<T>(by_dy);
+    const auto b = static_cast<T>(by_x);
+    const auto c = static_cast<T>(constant);
+    const auto m = static_cast<T>(mean);
+    for (std::int64_t i = 0; i < count; ++i) dx[i] = a * dy[i] + (b * (x[i] - m) + c);
+  }
 };
 
 struct ChannelGradient {
@@ -164,6 +191,21 @@ struct ChannelGradient {
   double dbias = 0.0;
 };
 
+// From the sums over `count` elements that were normalised with statistics of their own.
+ChannelGradient training_gradient(const GradientSums& sums, double shift, double count,
+                                  double scale, double epsilon) {
+  const Statistics used = statistics_from(shift, sums.x, sums.xx, count);
+  const double inverse = 1.0 / std::sqrt(used.variance + epsilon);
+  const double dscale = inverse * (sums.dy_x - (used.mean - shift) * sums.dy);
+  const double by_dy = scale * inverse;
+  return {.dx = {.by_dy = by_dy,
+                 .by_x = -by_dy * inverse * dscale / count,
+                 .constant = -by_dy * sums.dy / count,
+                 .mean = used.mean},
+          .dscale = dscale,
+          .dbias = sums.dy};
+}
+
 template <typename T>
 ChannelGradient channel_gradient(const RunArgs& args, const Layout& layout, std::int64_t c) {
   const auto& params = std::get<NormParams>(args.params);
@@ -171,23 +213,18 @@ ChannelGradient channel_gradient(const RunArgs& args, const Layout& layout, std:
   const auto* dy = args.inputs[0].as<const T>();
   const auto* x = args.inputs[1].as<const T>();
   const auto scale = static_cast<double>(args.inputs[2].as<const T>()[c]);
-  const auto n = static_cast<double>(layout.count());
   const auto shift = params.training ? static_cast<double>(x[layout.at(0, c)])
                                      : static_cast<double>(args.inputs[3].as<const T>()[c]);
   const GradientSums sums = gradient_sums(layout, dy, x, c, shift);
-  const Statistics used =
-      params.training
-          ? statistics_from(shift, sums.x, sums.xx, n)
-          : Statistics{.mean = shift,
-                       .variance = static_cast<double>(args.inputs[4].as<const T>()[c])};
-  const double inverse = 1.0 / std::sqrt(used.variance + params.epsilon);
-  const double dscale = inverse * (sums.dy_x - (used.mean - shift) * sums.dy);
-  InputGradient dx{.by_dy = scale * inverse, .by_x = 0.0, .constant = 0.0, .mean = used.mean};
   if (params.training) {
-    dx.by_x = -dx.by_dy * inverse * dscale / n;
-    dx.constant = -dx.by_dy * sums.dy / n;
+    const auto count = static_cast<double>(layout.count());
+    return training_gradient(sums, shift, count, scale, params.epsilon);
   }
-  return {.dx = dx, .dscale = dscale, .dbias = sums.dy};
+  const auto variance = static_cast<double>(args.inputs[4].as<const T>()[c]);
+  const double inverse = 1.0 / std::sqrt(variance + params.epsilon);
+  return {.dx = {.by_dy = scale * inverse, .by_x = 0.0, .constant = 0.0, .mean = shift},
+          .dscale = inverse * sums.dy_x,
+          .dbias = sums.dy};
 }
 
 template <typename T>
@@ -201,18 +238,66 @@ void run_batch_norm_grad(const RunArgs& args) {
     const ChannelGradient gradient = channel_gradient<T>(args, layout, c);
     keep<T>(args, 1, c, gradient.dscale);
     keep<T>(args, 2, c, gradient.dbias);
-    const auto by_dy = static_cast<T>(gradient.dx.by_dy);
-    const auto by_x = static_cast<T>(gradient.dx.by_x);
-    const auto constant = static_cast<T>(gradient.dx.constant);
-    const auto mean = static_cast<T>(gradient.dx.mean);
     for (std::int64_t n = 0; n < layout.batch; ++n) {
-      const T* dy_row = dy + layout.at(n, c);
-      const T* x_row = x + layout.at(n, c);
-      T* dx_row = dx + layout.at(n, c);
-      for (std::int64_t i = 0; i < layout.plane; ++i) {
-        dx_row[i] = by_dy * dy_row[i] + (by_x * (x_row[i] - mean) + constant);
-      }
+      const std::int64_t at = layout.at(n, c);
+      gradient.dx.apply(layout.plane, dy + at, x + at, dx + at);
     }
+  });
+}
+
+// --- InstanceNormalization(x, scale, bias), InstanceNormalizationGrad(dy, x, scale) --------------
+// Each plane has statistics of its own: the planes are the channels of a batch of one.
+
+Layout plane_layout(const Layout& layout) {
+  return {.batch = 1, .channels = layout.batch * layout.channels, .plane = layout.plane};
+}
+
+template <typename T>
+void run_instance_norm(const RunArgs& args) {
+  const auto& params = std::get<NormParams>(args.params);
+  const auto* x = args.inputs[0].as<const T>();
+  const auto* scale = args.inputs[1].as<const T>();
+  const auto* bias = args.inputs[2].as<const T>();
+  auto* y = args.outputs[0].as<T>();
+  const Layout layout = layout_of(args.inputs[0].shape());
+  const Layout planes = plane_layout(layout);
+  if (layout.plane == 0) return;
+
+  for_each_channel(args, planes, [&](std::int64_t p) {
+    const std::int64_t c = p % layout.channels;
+    const Statistics own = channel_statistics(planes, x, p);
+    const std::int64_t at = planes.at(0, p);
+    line_of<T>(own, params.epsilon, scale[c], bias[c]).apply(layout.plane, x + at, y + at);
+  });
+}
+
+template <typename T>
+void run_instance_norm_grad(const RunArgs& args) {
+  const auto& params = std::get<NormParams>(args.params);
+  const auto* dy = args.inputs[0].as<const T>();
+  const auto* x = args.inputs[1].as<const T>();
+  const auto* scale = args.inputs[2].as<const T>();
+  auto* dx = args.outputs[0].as<T>();
+  const Layout layout = layout_of(args.inputs[1].shape());
+  const Layout planes = plane_layout(layout);
+
+  for_each_channel(args, layout, [&](std::int64_t c) {
+    double dscale = 0.0;
+    double dbias = 0.0;
+    for (std::int64_t n = 0; n < layout.batch && layout.plane > 0; ++n) {
+      const std::int64_t p = n * layout.channels + c;
+      const std::int64_t at = planes.at(0, p);
+      const auto shift = static_cast<double>(x[at]);
+      const GradientSums sums = gradient_sums(planes, dy, x, p, shift);
+      const ChannelGradient gradient =
+          training_gradient(sums, shift, static_cast<double>(layout.plane),
+                            static_cast<double>(scale[c]), params.epsilon);
+      gradient.dx.apply(layout.plane, dy + at, x + at, dx + at);
+      dscale += gradient.dscale;
+      dbias += gradient.dbias;
+    }
+    keep<T>(args, 1, c, dscale);
+    keep<T>(args, 2, c, dbias);
   });
 }
 
@@ -222,6 +307,10 @@ void add_own(KernelTable& table) {
   table.add("BatchNormalization", dtype, {.name = "batch_norm.own", .run = run_batch_norm<T>});
   table.add("BatchNormalizationGrad", dtype,
             {.name = "batch_norm_grad.own", .run = run_batch_norm_grad<T>});
+  table.add("InstanceNormalization", dtype,
+            {.name = "instance_norm.own", .run = run_instance_norm<T>});
+  table.add("InstanceNormalizationGrad", dtype,
+            {.name = "instance_norm_grad.own", .run = run_instance_norm_grad<T>});
 }
 
 }  // namespace
