@@ -84,6 +84,7 @@ class Differentiator {
     }
     if (missing.empty()) return;
     Error error(ErrorCode::kBadInput, "the model cannot be trained: ops without a gradient");
+    error.mark_unsupported();
     for (auto& [op, nodes] : missing) {
       std::ranges::reverse(nodes);
       error.at(fmt::format("{}: {} node{}: {}", op, nodes.size(), nodes.size() == 1 ? "" : "s",

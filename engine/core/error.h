@@ -37,11 +37,17 @@ class Error : public std::exception {
     if (hint_.empty()) hint_ = std::move(text);
     return *this;
   }
+  // The input breaks no rule, this version just cannot do what it asks for.
+  Error& mark_unsupported() {
+    unsupported_ = true;
+    return *this;
+  }
 
   ErrorCode code() const { return code_; }
   const std::string& message() const { return message_; }
   const std::vector<std::string>& context() const { return context_; }
   const std::string& hint() const { return hint_; }
+  bool unsupported() const { return unsupported_; }
   const char* what() const noexcept override { return message_.c_str(); }
 
  private:
@@ -49,6 +55,7 @@ class Error : public std::exception {
   std::string message_;
   std::string hint_;
   std::vector<std::string> context_;
+  bool unsupported_ = false;
 };
 
 template <typename... Args>
@@ -59,6 +66,18 @@ template <typename... Args>
 template <typename... Args>
 void require(bool ok, ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
   if (!ok) throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// The same for valid input that this version cannot handle: kBadInput, marked as unsupported.
+template <typename... Args>
+[[noreturn]] void fail_unsupported(fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(ErrorCode::kBadInput, fmt::format(format, std::forward<Args>(args)...))
+      .mark_unsupported();
+}
+
+template <typename... Args>
+void require_supported(bool ok, fmt::format_string<Args...> format, Args&&... args) {
+  if (!ok) fail_unsupported(format, std::forward<Args>(args)...);
 }
 
 [[noreturn]] void check_failed(std::string_view expression, std::string_view file, int line);

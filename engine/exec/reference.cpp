@@ -153,9 +153,9 @@ void run_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
   std::vector<TensorType> types = node.op->shape(without_outputs);
   types.resize(node.outputs.size());
   std::vector<Tensor> results = evaluate(*node.op, node.attributes, inputs, types);
-  require(!results.empty(), ErrorCode::kBadInput, "no kernel for {} in node '{}' ({})",
-          node.op->name, printable(node.name),
-          inputs.empty() || inputs[0] == nullptr ? "" : type_text(inputs[0]->type()));
+  require_supported(!results.empty(), "no kernel for {} in node '{}' ({})", node.op->name,
+                    printable(node.name),
+                    inputs.empty() || inputs[0] == nullptr ? "" : type_text(inputs[0]->type()));
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
     values[static_cast<std::size_t>(node.outputs[i])] =

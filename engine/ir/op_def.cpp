@@ -19,8 +19,9 @@ int normalized_axis(std::int64_t axis, int rank) {
 Ints OpArgs::constant_ints(int i) const {
   require(has(i), ErrorCode::kBadInput, "input {} is missing", i);
   const Tensor* tensor = constants[static_cast<std::size_t>(i)];
-  require(tensor != nullptr, ErrorCode::kBadInput,
-          "input {} depends on the data of the run; it must be known when the graph is built", i);
+  require_supported(
+      tensor != nullptr,
+      "input {} depends on the data of the run; it must be known when the graph is built", i);
   require(tensor->dtype() == DType::kI64 || tensor->dtype() == DType::kI32, ErrorCode::kBadInput,
           "input {} must be int64 or int32, is {}", i, type_text(tensor->type()));
   return as_ints(*tensor);
@@ -29,8 +30,9 @@ Ints OpArgs::constant_ints(int i) const {
 double OpArgs::constant_number(int i, double absent) const {
   if (!has(i)) return absent;
   const Tensor* tensor = constants[static_cast<std::size_t>(i)];
-  require(tensor != nullptr, ErrorCode::kBadInput,
-          "input {} depends on the data of the run; it must be known when the graph is built", i);
+  require_supported(
+      tensor != nullptr,
+      "input {} depends on the data of the run; it must be known when the graph is built", i);
   require(tensor->elements() == 1, ErrorCode::kBadInput, "input {} must hold one element, is {}", i,
           type_text(tensor->type()));
   return convert(*tensor, DType::kF64).values<double>()[0];

@@ -125,8 +125,8 @@ Attributes read_attributes(const pb::NodeProto& node, std::string_view where,
                    std::make_shared<const Tensor>(read_tensor(a.t(), label(a, where), files)));
         break;
       default:
-        fail(ErrorCode::kBadInput, "{} is of type {}, which is not supported", label(a, where),
-             kind_name(a.type()));
+        fail_unsupported("{} is of type {}, which is not supported", label(a, where),
+                         kind_name(a.type()));
     }
   }
   return result;

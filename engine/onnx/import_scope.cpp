@@ -12,9 +12,9 @@ ValueId ImportScope::value(const SourceNode& node, std::size_t input) const {
   CHECK_INVARIANT(input < node.inputs.size());
   ValueId id = graph_.find(node.inputs[input]);
   if (id != kNoValue) return id;
-  fail(ErrorCode::kBadInput,
-       "node '{}' ({}): reads '{}', an output that has no counterpart in opset {}",
-       printable(node.source), printable(node.op), printable(node.inputs[input]), graph_.opset);
+  fail_unsupported("node '{}' ({}): reads '{}', an output that has no counterpart in opset {}",
+                   printable(node.source), printable(node.op), printable(node.inputs[input]),
+                   graph_.opset);
 }
 
 const TensorType& ImportScope::type(const SourceNode& node, std::size_t input) const {
@@ -32,9 +32,10 @@ const Tensor* ImportScope::known(const SourceNode& node, std::size_t input) cons
 
 Ints ImportScope::known_ints(const SourceNode& node, std::size_t input) const {
   const Tensor* tensor = known(node, input);
-  require(tensor != nullptr, ErrorCode::kBadInput,
-          "node '{}' ({}): input {} must be known before the run to convert it from opset {}",
-          printable(node.source), printable(node.op), input, node.opset);
+  require_supported(
+      tensor != nullptr,
+      "node '{}' ({}): input {} must be known before the run to convert it from opset {}",
+      printable(node.source), printable(node.op), input, node.opset);
   return as_ints(*tensor);
 }
 

@@ -222,15 +222,17 @@ DType dtype_of_onnx(int data_type, std::string_view what) {
   for (DType dtype : kAllDTypes) {
     if (onnx_type_of(dtype) == data_type) return dtype;
   }
-  fail(ErrorCode::kBadInput,
-       "{}: element type {} is not supported (float32, float64, int32, "
-       "int64 and bool are)",
-       what, onnx_type_name(data_type));
+  constexpr std::string_view kFormat =
+      "{}: element type {} is not supported (float32, float64, int32, int64 and bool are)";
+  // Numbers without a name are no types of ONNX at all.
+  bool known = data_type > 0 && static_cast<std::size_t>(data_type) < kTypeNames.size();
+  if (known) fail_unsupported(kFormat, what, onnx_type_name(data_type));
+  fail(ErrorCode::kBadInput, kFormat, what, onnx_type_name(data_type));
 }
 
 TensorType checked_type(DType dtype, std::span<const std::int64_t> dims, std::string_view what) {
-  require(dims.size() <= kMaxRank, ErrorCode::kBadInput,
-          "{}: has {} dimensions, at most {} are supported", what, dims.size(), kMaxRank);
+  require_supported(dims.size() <= kMaxRank, "{}: has {} dimensions, at most {} are supported",
+                    what, dims.size(), kMaxRank);
   auto bytes = static_cast<std::int64_t>(size_of(dtype));
   for (std::int64_t dim : dims) {
     require(dim >= 0, ErrorCode::kBadInput, "{}: has a negative dimension: {}", what,
@@ -246,8 +248,7 @@ TensorType checked_type(DType dtype, std::span<const std::int64_t> dims, std::st
 TensorType check_tensor(const pb::TensorProto& proto, std::string_view what, ExternalFiles& files) {
   DType dtype = dtype_of_onnx(proto.data_type(), what);
   TensorType type = checked_type(dtype, dims_of(proto), what);
-  require(!proto.has_segment(), ErrorCode::kBadInput, "{}: tensors in segments are not supported",
-          what);
+  require_supported(!proto.has_segment(), "{}: tensors in segments are not supported", what);
   check_fields(proto, type, what);
   if (proto.data_location() == pb::TensorProto::EXTERNAL) {
     check_external(proto, type.bytes(), what, files);

@@ -66,8 +66,9 @@ ModelTensor read_value_info(const pb::ValueInfoProto& info, std::string_view rol
   std::string what = fmt::format("{} '{}'", role, printable(info.name()));
   require(info.has_type() && info.type().value_case() != pb::TypeProto::VALUE_NOT_SET,
           ErrorCode::kBadInput, "{}: has no type", what);
-  require(info.type().has_tensor_type(), ErrorCode::kBadInput,
-          "{}: is a sequence, map, optional or sparse tensor; only tensors are supported", what);
+  require_supported(info.type().has_tensor_type(),
+                    "{}: is a sequence, map, optional or sparse tensor; only tensors are supported",
+                    what);
   const pb::TypeProto::Tensor& type = info.type().tensor_type();
   ModelTensor tensor{
       .name = info.name(), .dtype = dtype_of_onnx(type.elem_type(), what), .dims = {}};
@@ -91,8 +92,8 @@ void read_initializers(const pb::GraphProto& graph, ExternalFiles& files, ModelF
     facts.initializers.push_back({.name = proto.name(), .type = check_tensor(proto, what, files)});
   }
   if (graph.sparse_initializer_size() > 0) {
-    fail(ErrorCode::kBadInput, "initializer '{}': sparse tensors are not supported",
-         printable(graph.sparse_initializer(0).values().name()));
+    fail_unsupported("initializer '{}': sparse tensors are not supported",
+                     printable(graph.sparse_initializer(0).values().name()));
   }
 }
 

@@ -57,8 +57,8 @@ Types fill_shape(const OpArgs& args) {
   if (value.dtype() == DType::kI64) {
     constexpr std::int64_t kExact = std::int64_t{1} << 53;  // FillParams holds a double
     const std::int64_t number = value.values<std::int64_t>()[0];
-    require(number >= -kExact && number <= kExact, ErrorCode::kBadInput,
-            "attribute value is {}; integers beyond 2^53 are not supported", number);
+    require_supported(number >= -kExact && number <= kExact,
+                      "attribute value is {}; integers beyond 2^53 are not supported", number);
   }
   return {{.dtype = value.dtype(), .shape = checked_shape(args.constant_ints(0))}};
 }
@@ -97,10 +97,10 @@ Tensor constant_value(const Attributes& attributes) {
   }
   if (attributes.has("value_int")) return Tensor::scalar(attributes.integer("value_int", 0));
   if (attributes.has("value_ints")) return Tensor::ints(attributes.integers("value_ints"));
-  require(attributes.has("value_floats"), ErrorCode::kBadInput,
-          "attribute {} is not supported (value, value_float, value_floats, value_int and "
-          "value_ints are)",
-          printable(attributes.map().begin()->first));
+  require_supported(attributes.has("value_floats"),
+                    "attribute {} is not supported (value, value_float, value_floats, value_int "
+                    "and value_ints are)",
+                    printable(attributes.map().begin()->first));
   const Floats numbers = attributes.numbers("value_floats");
   const Shape shape{static_cast<std::int64_t>(numbers.size())};
   return convert(Tensor::of<double>(shape, numbers), DType::kF32);

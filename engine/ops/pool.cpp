@@ -44,8 +44,8 @@ Types forward_shape(const OpArgs& args) {
 }
 
 Types max_pool_shape(const OpArgs& args) {
-  require(args.output_count == 1, ErrorCode::kBadInput,
-          "the second output of MaxPool (Indices) is not supported");
+  require_supported(args.output_count == 1,
+                    "the second output of MaxPool (Indices) is not supported");
   return forward_shape(args);
 }
 

@@ -46,10 +46,10 @@ Values dropout_decomposition(Builder& b, const Node& node) {
   const NodeArgs args(b.graph(), node);
   const bool training = args->constant_number(2, 0.0) != 0.0;
   const double ratio = args->constant_number(1, kOnnxRatio);
-  require(!training || ratio == 0.0, ErrorCode::kBadInput,
-          "Dropout in training mode with ratio {} has no meaning without a random stream: it must "
-          "become RandomDropout first",
-          ratio);
+  require_supported(!training || ratio == 0.0,
+                    "Dropout in training mode with ratio {} has no meaning without a random "
+                    "stream: it must become RandomDropout first",
+                    ratio);
   const TensorType x = args->type(0);
   Values outputs = {b("Identity", {node.inputs[0]})};
   if (node.outputs.size() > 1) {

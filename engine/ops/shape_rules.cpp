@@ -24,8 +24,8 @@ std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
 }
 
 Shape checked_shape(std::span<const std::int64_t> dims) {
-  require(dims.size() <= static_cast<std::size_t>(kMaxRank), ErrorCode::kBadInput,
-          "a tensor of {} dimensions; at most {} are supported", dims.size(), kMaxRank);
+  require_supported(dims.size() <= static_cast<std::size_t>(kMaxRank),
+                    "a tensor of {} dimensions; at most {} are supported", dims.size(), kMaxRank);
   // The product without the zeros, so that [0, 2^62, 2^62] is refused: views may drop the zero.
   std::int64_t bytes = 8;
   for (std::int64_t d : dims) {
@@ -107,8 +107,11 @@ DType dtype_of_onnx(std::int64_t number) {
   for (DType dtype : kAllDTypes) {
     if (onnx_number(dtype) == number) return dtype;
   }
-  fail(ErrorCode::kBadInput,
-       "element type {} is not supported (1 f32, 11 f64, 6 i32, 7 i64 and 9 bool are)", number);
+  constexpr std::int64_t kNewestNumber = 23;  // float4e2m1
+  require(number >= 1 && number <= kNewestNumber, ErrorCode::kBadInput,
+          "{} is not the number of an element type", number);
+  fail_unsupported("element type {} is not supported (1 f32, 11 f64, 6 i32, 7 i64 and 9 bool are)",
+                   number);
 }
 
 Types same_as_first(const OpArgs& args) { return {args.type(0)}; }

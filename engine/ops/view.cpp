@@ -33,8 +33,8 @@ std::int64_t inferred_dimension(const Shape& from, const Shape& wanted) {
 Types reshape_shape(const OpArgs& args) {
   const Shape from = args.shape(0);
   const Ints wanted = args.constant_ints(1);
-  require(wanted.size() <= static_cast<std::size_t>(kMaxRank), ErrorCode::kBadInput,
-          "a shape of {} dimensions; at most {} are supported", wanted.size(), kMaxRank);
+  require_supported(wanted.size() <= static_cast<std::size_t>(kMaxRank),
+                    "a shape of {} dimensions; at most {} are supported", wanted.size(), kMaxRank);
   const bool allow_zero = args.attributes.integer("allowzero", 0) != 0;
   Shape shape{std::span<const std::int64_t>(wanted)};
   int inferred = -1;
@@ -74,9 +74,10 @@ Types flatten_shape(const OpArgs& args) {
 Types unsqueeze_shape(const OpArgs& args) {
   const Ints axes = args.constant_ints(1);
   const Shape from = args.shape(0);
-  require(axes.size() + static_cast<std::size_t>(from.rank) <= static_cast<std::size_t>(kMaxRank),
-          ErrorCode::kBadInput, "{} new dimensions for {}; at most {} dimensions are supported",
-          axes.size(), shape_text(from), kMaxRank);
+  require_supported(
+      axes.size() + static_cast<std::size_t>(from.rank) <= static_cast<std::size_t>(kMaxRank),
+      "{} new dimensions for {}; at most {} dimensions are supported", axes.size(),
+      shape_text(from), kMaxRank);
   const int rank = from.rank + static_cast<int>(axes.size());
   std::vector<bool> is_new(static_cast<std::size_t>(rank), false);
   for (int axis : normalized_axes(axes, rank)) is_new[static_cast<std::size_t>(axis)] = true;

@@ -83,6 +83,7 @@ class Lowering {
     }
     if (missing.empty()) return;
     Error error(ErrorCode::kBadInput, "the model needs kernels that do not exist");
+    error.mark_unsupported();
     for (const auto& [kernel, nodes] : missing) {
       error.at(fmt::format("{}: {} node{}: {}", kernel, nodes.size(), nodes.size() == 1 ? "" : "s",
                            printable(join(nodes, ", "), 400)));

@@ -29,6 +29,15 @@ TEST_CASE("error: require throws only when its condition fails") {
   CHECK(error.message() == "1 of two");
 }
 
+TEST_CASE("error: what is not supported is bad input with a mark") {
+  require_supported(true, "no {}", 1);
+  const Error error = error_of([] { require_supported(false, "{} of {}", 1, "two"); });
+  CHECK(error.code() == ErrorCode::kBadInput);
+  CHECK(error.message() == "1 of two");
+  CHECK(error.unsupported());
+  CHECK_FALSE(error_of([] { fail(ErrorCode::kBadInput, "broken"); }).unsupported());
+}
+
 TEST_CASE("error: a failed invariant prints file, line and condition and aborts") {
   const TemporaryFolder folder;
   const std::string output = (folder / "stderr.txt").string();
