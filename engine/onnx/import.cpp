@@ -37,8 +37,8 @@ void require_ops(const OnnxModel& model, const OpTable& ops) {
   if (missing.empty()) return;
   std::string lines;
   for (const MissingOp& each : missing) lines += missing_line(each);
-  fail(ErrorCode::kBadInput, "the model needs {} op{} that cannot be imported:{}", missing.size(),
-       missing.size() == 1 ? "" : "s", lines);
+  fail_unsupported("the model needs {} op{} that cannot be imported:{}", missing.size(),
+                   missing.size() == 1 ? "" : "s", lines);
 }
 
 std::string declared_text(const ModelTensor& tensor) {
@@ -75,6 +75,7 @@ Importer::Importer(const OnnxModel::Impl& model, const OpTable& ops, const Impor
 }
 
 Graph Importer::run() {
+  check_known_inputs();
   if (is_stage_) {
     add_stage_values();
   } else {
@@ -110,6 +111,31 @@ void Importer::add_input(const ModelTensor& input, const Shape& shape, ValueKind
   graph_.add_value(std::move(value));
 }
 
+void Importer::add_known_input(const ModelTensor& input, const Shape& shape,
+                               const Tensor& elements) {
+  TensorType declared{.dtype = input.dtype, .shape = shape};
+  require(elements.type() == declared, ErrorCode::kUsage, "input '{}' is {}, the given one is {}",
+          printable(input.name), type_text(declared), type_text(elements.type()));
+  Value value;
+  value.name = input.name;
+  value.type = {.dtype = dtype_of(input.dtype), .shape = shape};
+  value.kind = ValueKind::kConstant;
+  value.data = std::make_shared<const Tensor>(convert(elements, value.type.dtype));
+  graph_.add_value(std::move(value));
+}
+
+void Importer::check_known_inputs() const {
+  std::vector<std::string> names;
+  for (const ModelTensor& input : model_.facts.inputs) names.push_back(input.name);
+  for (const auto& [name, tensor] : options_.known_inputs) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("the model has no input '{}'", printable(name)))
+        .hint(nearest_hint(name, names));
+  }
+  require(!is_stage_ || options_.known_inputs.empty(), ErrorCode::kUsage,
+          "inputs of a recorded stage cannot become constants");
+}
+
 void Importer::add_initializer(int index, ValueKind kind) {
   SharedTensor tensor = model_.tensor(index);
   DType dtype = dtype_of(tensor->dtype());
@@ -126,6 +152,11 @@ void Importer::add_inputs_and_initializers() {
   const std::vector<ModelTensor>& inputs = model_.facts.inputs;
   std::vector<Shape> shapes = bind_shapes(inputs, options_);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+    auto known = options_.known_inputs.find(inputs[i].name);
+    if (known != options_.known_inputs.end()) {
+      add_known_input(inputs[i], shapes[i], *known->second);
+      continue;
+    }
     add_input(inputs[i], shapes[i], ValueKind::kInput);
     graph_.inputs.push_back(graph_.find(inputs[i].name));
   }

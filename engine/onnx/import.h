@@ -61,6 +61,7 @@ class OnnxModel {
   int opset() const;  // of the default domain; 0 when the model imports only others
   const std::vector<ModelTensor>& inputs() const;  // without those that are initializers
   const std::vector<ModelTensor>& outputs() const;
+  std::vector<std::string> declared_inputs() const;  // names, those of initializers (IR 3) too
   const std::vector<ModelInitializer>& initializers() const;
   std::size_t node_count() const;
   // By op name, with its domain before it if that is not ONNX's.
@@ -90,6 +91,8 @@ struct ImportOptions {
   // whatever the patterns say. A file written by write_onnx brings its own kinds.
   std::vector<std::string> trainable = {};
   std::vector<std::string> frozen = {};
+  // Elements of inputs that are known before the run: axes, sizes. They become constants.
+  std::map<std::string, SharedTensor> known_inputs = {};
   // Computes values that are known before the run (shape arithmetic); null: none are.
   const Evaluate* evaluate = nullptr;
   // Values that become graph outputs besides the model's own.

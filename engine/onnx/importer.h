@@ -22,6 +22,8 @@ class Importer {
   void add_inputs_and_initializers();
   void add_stage_values();
   void add_input(const ModelTensor& input, const Shape& shape, ValueKind kind);
+  void add_known_input(const ModelTensor& input, const Shape& shape, const Tensor& elements);
+  void check_known_inputs() const;
   void add_initializer(int index, ValueKind kind);
 
   void add_nodes();

@@ -159,6 +159,14 @@ const std::vector<ModelTensor>& OnnxModel::outputs() const { return impl_->facts
 const std::vector<ModelInitializer>& OnnxModel::initializers() const {
   return impl_->facts.initializers;
 }
+std::vector<std::string> OnnxModel::declared_inputs() const {
+  std::vector<std::string> names;
+  for (const pb::ValueInfoProto& input : impl_->proto.graph().input()) {
+    names.push_back(input.name());
+  }
+  return names;
+}
+
 std::uint64_t OnnxModel::hash() const { return impl_->hash; }
 bool OnnxModel::is_stage() const { return has_stage_metadata(impl_->proto); }
 

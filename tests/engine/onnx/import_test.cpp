@@ -243,6 +243,36 @@ TEST_CASE("import: values to keep become outputs") {
   CHECK(contains(text, "the model has no value 'hh'"));
 }
 
+TEST_CASE("import: inputs that are known become constants") {
+  const std::string text = R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[2, 3] x, int64[2] shape) => (float[N, M] y) { y = Reshape(x, shape) })";
+  CHECK(
+      contains(refusal(text, {}, ErrorCode::kBadInput), "input 1 depends on the data of the run"));
+  auto shape = std::make_shared<const Tensor>(Tensor::ints(Ints{3, 2}));
+  Graph graph = import_text(text, {.known_inputs = {{"shape", shape}}});
+  CHECK(kind_of(graph, "shape") == ValueKind::kConstant);
+  CHECK(graph.inputs.size() == 1);
+  CHECK(graph.value(graph.find("y")).type.shape == Shape{3, 2});
+  // As f64: floats among them are widened as the model's own.
+  auto x =
+      std::make_shared<const Tensor>(Tensor(TensorType{.dtype = DType::kF32, .shape = {2, 3}}));
+  Graph wide =
+      import_text(text, {.float_type = DType::kF64, .known_inputs = {{"shape", shape}, {"x", x}}});
+  CHECK(wide.value(wide.find("x")).data->dtype() == DType::kF64);
+
+  CHECK(contains(refusal(text, {.known_inputs = {{"shap", shape}}}, ErrorCode::kUsage),
+                 "the model has no input 'shap'\n"));
+  CHECK(contains(refusal(text, {.known_inputs = {{"shape", x}}}, ErrorCode::kUsage),
+                 "input 'shape' is i64[2], the given one is f32[2,3]"));
+}
+
+TEST_CASE("import: the names of all declared inputs, those with a default too") {
+  OnnxModel model = OnnxModel::parse_text(R"(<ir_version: 3, opset_import: ["" : 17]>
+g (float[2] w = {1, 2}, float[2] x) => (float[2] y) { y = Add(x, w) })");
+  CHECK(model.inputs().size() == 1);
+  CHECK(model.declared_inputs() == std::vector<std::string>{"w", "x"});
+}
+
 TEST_CASE("import: one report of all missing ops") {
   onnx::ModelProto proto = small_model();
   for (int i = 0; i < 12; ++i) {
