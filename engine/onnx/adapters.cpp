@@ -12,9 +12,12 @@ namespace {
 
 constexpr int kOldestPlain = 13;  // from here on forms differ only where a row says so
 
-const AdapterRow* find_row(std::span<const AdapterRow> rows, std::string_view op, int opset) {
-  for (const AdapterRow& row : rows) {
-    if (row.op == op && row.from <= opset && opset < row.to) return &row;
+const AdapterRow* find_row(std::string_view op, int opset) {
+  for (std::span<const AdapterRow> rows :
+       {oldest_rows(), older_rows(), plain_rows(), newer_rows()}) {
+    for (const AdapterRow& row : rows) {
+      if (row.op == op && row.from <= opset && opset < row.to) return &row;
+    }
   }
   return nullptr;
 }
@@ -31,15 +34,16 @@ bool unchanged(std::string_view op, int opset) {
 
 AdapterChoice adapter_for(std::string_view op, int opset) {
   // Rows without a function lead on to the form after them.
-  for (;;) {
-    const AdapterRow* row = find_row(older_rows(), op, opset);
-    if (row == nullptr) row = find_row(newer_rows(), op, opset);
-    if (row == nullptr) break;
+  while (const AdapterRow* row = find_row(op, opset)) {
     if (row->convert != nullptr) return {.adaptation = Adaptation::kConvert, .row = row};
     opset = row->to;
   }
   bool plain = opset >= kOldestPlain || unchanged(op, opset);
   return {.adaptation = plain ? Adaptation::kAsIs : Adaptation::kUnknown, .row = nullptr};
+}
+
+bool is_replaced(const AdapterChoice& choice) {
+  return choice.adaptation == Adaptation::kConvert && !choice.row->becomes.empty();
 }
 
 }  // namespace trainscope

@@ -18,6 +18,7 @@ struct AdapterRow {
   int from = 0;
   int to = 0;
   Adapter convert = nullptr;
+  std::string_view becomes = {};  // the op that stands in for one that ONNX has dropped
 };
 
 enum class Adaptation : std::uint8_t { kAsIs, kConvert, kUnknown };
@@ -28,9 +29,13 @@ struct AdapterChoice {
 // How a node of ONNX's domain gets nearer to opset 17. Opsets 13 to 17 need rows where a form
 // differs; older ones also where ONNX's own schemas say that the op has changed since.
 AdapterChoice adapter_for(std::string_view op, int opset);
+// Whether the op itself has gone, so that nodes of it need no row of their own.
+bool is_replaced(const AdapterChoice& choice);
 
-// The rows' functions, by the direction they convert in.
-std::span<const AdapterRow> older_rows();  // adapters_older.cpp
-std::span<const AdapterRow> newer_rows();  // adapters_newer.cpp
+// The rows, by the opsets that they convert from.
+std::span<const AdapterRow> oldest_rows();  // adapters_oldest.cpp: below 7
+std::span<const AdapterRow> older_rows();   // adapters_older.cpp: below 14
+std::span<const AdapterRow> plain_rows();   // adapters_plain.cpp: below 14, nothing to convert
+std::span<const AdapterRow> newer_rows();   // adapters_newer.cpp: above 17
 
 }  // namespace trainscope

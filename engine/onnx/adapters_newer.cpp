@@ -84,6 +84,17 @@ Nodes without_saturate(ImportScope& /*scope*/, SourceNode node) {
   return {std::move(node)};
 }
 
+// Opset 18 can name the axes, soften a reduction and keep the ratio of height and width. What means
+// no more than opset 17 could say goes; the rest stays and is refused as an unknown attribute.
+Nodes resize_of_all_axes(ImportScope& /*scope*/, SourceNode node) {
+  if (node.attributes.integer("antialias", 0) == 0) node.attributes.erase("antialias");
+  if (node.attributes.text("keep_aspect_ratio_policy", "stretch") == "stretch") {
+    node.attributes.erase("keep_aspect_ratio_policy");
+  }
+  node.opset = 17;
+  return {std::move(node)};
+}
+
 constexpr AdapterRow kRows[] = {
     {"ReduceL1", 18, kEnd, axes_to_attribute},
     {"ReduceL2", 18, kEnd, axes_to_attribute},
@@ -96,6 +107,7 @@ constexpr AdapterRow kRows[] = {
     {"ReduceSumSquare", 18, kEnd, axes_to_attribute},
     {"Split", 18, kEnd, parts_to_sizes},
     {"Pad", 18, kEnd, pads_of_all_axes},
+    {"Resize", 18, kEnd, resize_of_all_axes},
     {"Cast", 19, kEnd, without_saturate},
 };
 

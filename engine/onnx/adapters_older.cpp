@@ -1,58 +1,31 @@
-// Forms of ops before opset 13 (batch norm: 14).
+// Forms of ops before opset 13 (batch norm: 14) that need converting.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/onnx/adapter_tools.h"
 #include "engine/onnx/adapters.h"
+#include "engine/onnx/tensor_file.h"
 
 namespace trainscope {
 namespace {
 
-using Nodes = std::vector<SourceNode>;
-
-// The value of attribute `name` as input `input`, if the node gives it.
-void ints_to_input(ImportScope& scope, SourceNode& node, std::string_view name, std::size_t input) {
-  if (!node.attributes.has(name)) return;
-  Ints values = node.attributes.integers(name);
-  node.attributes.erase(name);
-  if (node.inputs.size() <= input) node.inputs.resize(input + 1);
-  node.inputs[input] = scope.ints(values, fmt::format("{}/{}", node.name, name));
-}
-
-// A number as a scalar input of the type of input 0.
-void number_to_input(ImportScope& scope, SourceNode& node, std::string_view name,
-                     std::size_t input) {
-  if (!node.attributes.has(name)) return;
-  double number = node.attributes.number(name, 0);
-  node.attributes.erase(name);
-  if (node.inputs.size() <= input) node.inputs.resize(input + 1);
-  node.inputs[input] = scope.constant(convert(Tensor::scalar(number), scope.type(node, 0).dtype),
-                                      fmt::format("{}/{}", node.name, name));
-}
-
-Nodes axes_to_input(ImportScope& scope, SourceNode node) {
+SourceNodes axes_to_input(ImportScope& scope, SourceNode node) {
   node.opset = 13;
   ints_to_input(scope, node, "axes", 1);
   return {std::move(node)};
 }
 
-Nodes split_to_input(ImportScope& scope, SourceNode node) {
+SourceNodes split_to_input(ImportScope& scope, SourceNode node) {
   node.opset = 13;
   ints_to_input(scope, node, "split", 1);
   return {std::move(node)};
 }
 
-Nodes shape_to_input(ImportScope& scope, SourceNode node) {
-  node.opset = 5;
-  ints_to_input(scope, node, "shape", 1);
-  node.attributes.erase("consumed_inputs");
-  return {std::move(node)};
-}
-
-Nodes slice_to_inputs(ImportScope& scope, SourceNode node) {
+SourceNodes slice_to_inputs(ImportScope& scope, SourceNode node) {
   node.opset = 10;
   ints_to_input(scope, node, "starts", 1);
   ints_to_input(scope, node, "ends", 2);
@@ -60,38 +33,62 @@ Nodes slice_to_inputs(ImportScope& scope, SourceNode node) {
   return {std::move(node)};
 }
 
-Nodes pad_to_inputs(ImportScope& scope, SourceNode node) {
+SourceNodes pad_to_inputs(ImportScope& scope, SourceNode node) {
   node.opset = 11;
   ints_to_input(scope, node, "pads", 1);
   number_to_input(scope, node, "value", 2);
   return {std::move(node)};
 }
 
-Nodes clip_to_inputs(ImportScope& scope, SourceNode node) {
+SourceNodes clip_to_inputs(ImportScope& scope, SourceNode node) {
   node.opset = 11;
   number_to_input(scope, node, "min", 1);
   number_to_input(scope, node, "max", 2);
   return {std::move(node)};
 }
 
-// Before opset 12 a Dropout has no training_mode: it drops.
-Nodes dropout_to_inputs(ImportScope& scope, SourceNode node) {
-  node.opset = 12;
-  auto ratio = static_cast<float>(node.attributes.number("ratio", 0.5));
-  bool training = node.attributes.integer("is_test", 0) == 0;
-  node.attributes.erase("ratio");
-  node.attributes.erase("is_test");
-  node.inputs.resize(1);
-  node.inputs.push_back(scope.constant(Tensor::scalar(ratio), node.name + "/ratio"));
-  node.inputs.push_back(scope.constant(Tensor::scalar(training), node.name + "/training"));
+SourceNodes top_k_to_input(ImportScope& scope, SourceNode node) {
+  require(node.attributes.has("k"), ErrorCode::kBadInput, "{}: attribute 'k' is missing",
+          adapted_label(node));
+  node.opset = 10;
+  std::int64_t k = node.attributes.integer("k", 0);
+  node.attributes.erase("k");
+  set_input(node, 1, scope.ints({k}, node.name + "/k"));
   return {std::move(node)};
 }
 
+// Before opset 12 a Dropout has no training_mode. Below 7 is_test says it; from there on what the
+// file means is inference, and a training step makes any Dropout drop. Before opset 10 the mask
+// had the type of the data.
+SourceNodes dropout_to_inputs(ImportScope& scope, SourceNode node) {
+  auto ratio = static_cast<float>(node.attributes.number("ratio", 0.5));
+  bool training = node.opset < 7 && node.attributes.integer("is_test", 0) == 0;
+  bool numeric_mask = node.opset < 10 && node.outputs.size() > 1 && !node.outputs[1].empty();
+  node.attributes.erase("ratio");
+  node.attributes.erase("is_test");
+  node.opset = 12;
+  node.inputs.resize(1);
+  node.inputs.push_back(scope.constant(Tensor::scalar(ratio), node.name + "/ratio"));
+  node.inputs.push_back(scope.constant(Tensor::scalar(training), node.name + "/training"));
+  if (!numeric_mask) return {std::move(node)};
+  int type = onnx_type_of(scope.type(node, 0).dtype);
+  SourceNode cast{.op = "Cast",
+                  .domain = {},
+                  .opset = 13,
+                  .name = node.name + "/mask",
+                  .source = node.source,
+                  .inputs = {scope.fresh(node.name + "/mask")},
+                  .outputs = {node.outputs[1]},
+                  .attributes = {{"to", std::int64_t{type}}},
+                  .depth = node.depth};
+  node.outputs[1] = cast.inputs[0];
+  return {std::move(node), std::move(cast)};
+}
+
 // Before opset 14 further outputs mean training; the saved statistics (outputs 3, 4) are gone.
-Nodes batch_norm_with_mode(ImportScope& /*scope*/, SourceNode node) {
-  require(node.attributes.integer("spatial", 1) == 1, ErrorCode::kBadInput,
-          "node '{}' (BatchNormalization): spatial=0 of opset {} is not supported",
-          printable(node.source), node.opset);
+SourceNodes batch_norm_with_mode(ImportScope& /*scope*/, SourceNode node) {
+  require_supported(node.attributes.integer("spatial", 1) == 1, "{}: spatial=0 is not supported",
+                    adapted_label(node));
   node.attributes.erase("spatial");
   node.opset = 14;
   bool training = std::any_of(node.outputs.begin() + 1, node.outputs.end(),
@@ -101,8 +98,8 @@ Nodes batch_norm_with_mode(ImportScope& /*scope*/, SourceNode node) {
   return {std::move(node)};
 }
 
-// Before opset 13 the softmax ran over all axes from `axis` on: Reshape, Softmax, Reshape back.
-Nodes softmax_of_matrix(ImportScope& scope, SourceNode node) {
+// Before opset 13 a softmax ran over all axes from `axis` on: Reshape, Softmax, Reshape back.
+SourceNodes softmax_of_matrix(ImportScope& scope, SourceNode node) {
   Shape shape = scope.type(node, 0).shape;
   int axis = normalized_axis(node.attributes.integer("axis", 1), shape.rank);
   node.opset = 13;
@@ -112,27 +109,69 @@ Nodes softmax_of_matrix(ImportScope& scope, SourceNode node) {
   std::int64_t columns = 1;
   for (int i = 0; i < shape.rank; ++i) (i < axis ? rows : columns) *= shape[i];
 
-  auto reshape = [&](const std::string& from, const std::string& to, const Ints& dims) {
-    SourceNode r{.op = "Reshape",
-                 .domain = {},
-                 .opset = 14,
-                 .name = node.name + "/" + (dims.size() == 2 ? "flatten" : "unflatten"),
-                 .source = node.source,
-                 .inputs = {from, scope.ints(dims, node.name + "/shape")},
-                 .outputs = {to},
-                 .attributes = {{"allowzero", std::int64_t{1}}},
-                 .depth = node.depth};
-    return r;
-  };
   std::string flat = scope.fresh(node.name + "/matrix");
   std::string result = scope.fresh(node.name + "/result");
-  Nodes nodes{reshape(node.inputs[0], flat, {rows, columns})};
-  SourceNode back = reshape(result, node.outputs[0], {shape.span().begin(), shape.span().end()});
+  SourceNode to = reshape_node(
+      scope, node,
+      {.from = node.inputs[0], .to = flat, .dims = {rows, columns}, .suffix = "flatten"});
+  SourceNode back = reshape_node(scope, node,
+                                 {.from = result,
+                                  .to = node.outputs[0],
+                                  .dims = {shape.span().begin(), shape.span().end()},
+                                  .suffix = "unflatten"});
   node.inputs = {flat};
   node.outputs = {result};
-  nodes.push_back(std::move(node));
-  nodes.push_back(std::move(back));
-  return nodes;
+  return {std::move(to), std::move(node), std::move(back)};
+}
+
+// --- Resize and what came before it --------------------------------------------------------------
+SourceNodes upsample_to_scales(ImportScope& /*scope*/, SourceNode node) {
+  Floats scales{1.0, 1.0, node.attributes.number("height_scale", 1.0),
+                node.attributes.number("width_scale", 1.0)};
+  node.opset = 7;
+  node.attributes.erase("height_scale");
+  node.attributes.erase("width_scale");
+  node.attributes.set("scales", std::move(scales));
+  return {std::move(node)};
+}
+
+SourceNodes upsample_to_input(ImportScope& scope, SourceNode node) {
+  Floats scales = node.attributes.numbers("scales");
+  node.opset = 9;
+  node.attributes.erase("scales");
+  Shape shape{static_cast<std::int64_t>(scales.size())};
+  Tensor tensor = convert(Tensor::of<double>(shape, scales), DType::kF32);
+  set_input(node, 1, scope.constant(std::move(tensor), node.name + "/scales"));
+  return {std::move(node)};
+}
+
+// Opset 10 resized from the upper left corner on, without names for how.
+SourceNodes resize_with_modes(ImportScope& /*scope*/, SourceNode node) {
+  std::string mode = node.attributes.text("mode", "nearest");
+  node.op = "Resize";
+  node.opset = 13;
+  node.attributes.set("mode", mode == "bilinear" ? std::string("linear") : mode);
+  node.attributes.set("coordinate_transformation_mode", std::string("asymmetric"));
+  node.attributes.set("nearest_mode", std::string("floor"));
+  node.inputs.resize(2);
+  node.inputs.insert(node.inputs.begin() + 1, std::string());  // no roi
+  return {std::move(node)};
+}
+
+// Opset 11 demanded a roi and scales even where nothing reads them: empty ones.
+SourceNodes resize_without_empty(ImportScope& scope, SourceNode node) {
+  node.opset = 13;
+  bool crops =
+      node.attributes.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize";
+  if (!crops && has_input(node, 1)) node.inputs[1].clear();
+  if (has_input(node, 2) && scope.type(node, 2).elements() == 0) node.inputs[2].clear();
+  return {std::move(node)};
+}
+
+SourceNodes scatter_by_its_name(ImportScope& /*scope*/, SourceNode node) {
+  node.op = "ScatterElements";
+  node.opset = 11;
+  return {std::move(node)};
 }
 
 constexpr AdapterRow kRows[] = {
@@ -140,68 +179,21 @@ constexpr AdapterRow kRows[] = {
     {"Unsqueeze", 1, 13, axes_to_input},
     {"ReduceSum", 1, 13, axes_to_input},
     {"Split", 2, 13, split_to_input},
-    {"Reshape", 1, 5, shape_to_input},
     {"Slice", 1, 10, slice_to_inputs},
     {"Pad", 2, 11, pad_to_inputs},
     {"Clip", 6, 11, clip_to_inputs},
+    {"TopK", 1, 10, top_k_to_input},
     {"Dropout", 6, 12, dropout_to_inputs},
     {"BatchNormalization", 7, 14, batch_norm_with_mode},
     {"Softmax", 1, 13, softmax_of_matrix},
     {"LogSoftmax", 1, 13, softmax_of_matrix},
-    // More element types, negative axes or clearer words, but no new meaning.
-    {"Abs", 6, 13},
-    {"Add", 7, 13},
-    {"AveragePool", 7, 11},
-    {"Cast", 6, 13},
-    {"Ceil", 6, 13},
-    {"Clip", 11, 13},
-    {"Concat", 4, 13},
-    {"Conv", 1, 11},
-    {"Div", 7, 13},
-    {"Dropout", 12, 13},
-    {"Equal", 7, 13},
-    {"Erf", 9, 13},
-    {"Exp", 6, 13},
-    {"Expand", 8, 13},
-    {"Flatten", 1, 13},
-    {"Floor", 6, 13},
-    {"Gather", 1, 13},
-    {"Gemm", 7, 13},
-    {"Greater", 7, 13},
-    {"Identity", 1, 13},
-    {"Less", 7, 13},
-    {"Log", 6, 13},
-    {"MatMul", 1, 13},
-    {"Max", 8, 13},
-    {"MaxPool", 1, 12},
-    {"Mean", 8, 13},
-    {"Min", 8, 13},
-    {"Mul", 7, 13},
-    {"Neg", 6, 13},
-    {"Pad", 11, 13},
-    {"Pow", 7, 13},
-    {"Reciprocal", 6, 13},
-    {"ReduceL1", 1, 13},
-    {"ReduceL2", 1, 13},
-    {"ReduceLogSum", 1, 13},
-    {"ReduceLogSumExp", 1, 13},
-    {"ReduceMax", 1, 13},
-    {"ReduceMean", 1, 13},
-    {"ReduceMin", 1, 13},
-    {"ReduceProd", 1, 13},
-    {"ReduceSumSquare", 1, 13},
-    {"Relu", 6, 13},
-    {"Reshape", 5, 13},
-    {"Shape", 1, 13},
-    {"Sigmoid", 6, 13},
-    {"Sign", 9, 13},
-    {"Slice", 10, 13},
-    {"Sqrt", 6, 13},
-    {"Sub", 7, 13},
-    {"Sum", 8, 13},
-    {"Tanh", 6, 13},
-    {"Tile", 6, 13},
-    {"Transpose", 1, 13},
+    {"Hardmax", 1, 13, softmax_of_matrix},
+    {"Upsample", 1, 7, upsample_to_scales, "Resize"},
+    {"Upsample", 7, 9, upsample_to_input, "Resize"},
+    {"Upsample", 9, 10, resize_with_modes, "Resize"},
+    {"Resize", 10, 11, resize_with_modes},
+    {"Resize", 11, 13, resize_without_empty},
+    {"Scatter", 9, 11, scatter_by_its_name, "ScatterElements"},
 };
 
 }  // namespace

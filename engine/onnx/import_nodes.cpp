@@ -39,7 +39,7 @@ bool has_attribute(const OpDef& op, std::string_view name) {
 void check_known_attributes(const SourceNode& node, const OpDef& op) {
   for (const auto& [name, value] : node.attributes.map()) {
     if (has_attribute(op, name)) continue;
-    fail(ErrorCode::kBadInput, "{}: attribute '{}' is not supported", label(node), printable(name));
+    fail_unsupported("{}: attribute '{}' is not supported", label(node), printable(name));
   }
 }
 
@@ -106,7 +106,7 @@ void Importer::add_source_node(SourceNode node) {
     std::vector<SourceNode> nodes = rewritten(next);
     if (nodes.empty()) {
       const OpDef* op = ops_.find(next.op, next.domain);
-      if (op == nullptr) fail(ErrorCode::kBadInput, "{}: there is no such op", label(next));
+      if (op == nullptr) fail_unsupported("{}: there is no such op", label(next));
       build(std::move(next), *op);
     }
     std::move(nodes.rbegin(), nodes.rend(), std::back_inserter(waiting));
@@ -118,14 +118,14 @@ std::vector<SourceNode> Importer::rewritten(const SourceNode& node) {
   if (has_model_function(model_, node.domain, node.op)) {
     return expand_model_function(model_, scope_, node);
   }
-  if (ops_.find(node.op, node.domain) == nullptr) {
+  AdapterChoice choice;
+  if (node.domain.empty()) choice = adapter_for(node.op, node.opset);
+  if (ops_.find(node.op, node.domain) == nullptr && !is_replaced(choice)) {
     if (!has_standard_function(node.domain, node.op, node.opset)) return {};
     return expand_standard_function(model_, scope_, node);
   }
-  if (!node.domain.empty()) return {};
-  AdapterChoice choice = adapter_for(node.op, node.opset);
   if (choice.adaptation == Adaptation::kUnknown) {
-    fail(ErrorCode::kBadInput, "{}: no conversion from this opset is known", label(node));
+    fail_unsupported("{}: no conversion from this opset is known", label(node));
   }
   if (choice.adaptation == Adaptation::kAsIs) return {};
   return choice.row->convert(scope_, node);

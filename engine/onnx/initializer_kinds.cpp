@@ -19,8 +19,10 @@ struct Slot {
 // Running statistics: training updates them, whatever form the model was exported in.
 constexpr Slot kStateSlots[] = {{"BatchNormalization", 3}, {"BatchNormalization", 4}};
 // Inputs that must be known when the graph is built, although they may be floats.
-constexpr Slot kKnownSlots[] = {
-    {"Clip", 1}, {"Clip", 2}, {"Dropout", 1}, {"Dropout", 2}, {"Pad", 2}};
+constexpr Slot kKnownSlots[] = {{"Clip", 1},    {"Clip", 2},   {"Dropout", 1}, {"Dropout", 2},
+                                {"Pad", 2},     {"Range", 0},  {"Range", 1},   {"Range", 2},
+                                {"Resize", 1},  {"Resize", 2}, {"Tile", 1},    {"Tile", 2},
+                                {"Upsample", 1}};
 
 bool is_one_of(std::span<const Slot> slots, const pb::NodeProto& node, int input) {
   return std::ranges::any_of(

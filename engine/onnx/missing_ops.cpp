@@ -18,12 +18,17 @@ namespace {
 std::string why_missing(const OnnxModel::Impl& model, const OpTable& ops, const BodyOp& call) {
   if (has_model_function(model, call.domain, call.op)) return {};
   if (call.domain.empty() && call.op == "Constant") return {};
+  AdapterChoice choice;
+  if (call.domain.empty()) choice = adapter_for(call.op, call.opset);
+  if (is_replaced(choice)) {
+    bool there = ops.find(choice.row->becomes) != nullptr;
+    return there ? "" : fmt::format("there is no {}, which stands in for it", choice.row->becomes);
+  }
   if (ops.find(call.op, call.domain) == nullptr) {
     bool has_body = has_standard_function(call.domain, call.op, call.opset);
     return has_body ? "" : "there is no such op";
   }
-  bool unknown =
-      call.domain.empty() && adapter_for(call.op, call.opset).adaptation == Adaptation::kUnknown;
+  bool unknown = choice.adaptation == Adaptation::kUnknown;
   return unknown ? fmt::format("no conversion from opset {} is known", call.opset) : "";
 }
 
