@@ -5,10 +5,8 @@
 
 namespace trainscope::cpu {
 
-void add_logic(KernelTable& table);          // logic.cpp
-void add_extremes(KernelTable& table);       // extremes.cpp
-void add_pow(KernelTable& table);            // pow.cpp
-void add_functions(KernelTable& table);      // pointwise_functions.cpp
-void add_trigonometric(KernelTable& table);  // trigonometric.cpp
+void add_logic(KernelTable& table);      // logic.cpp
+void add_pow(KernelTable& table);        // pow.cpp
+void add_functions(KernelTable& table);  // pointwise_functions.cpp
 
 }  // namespace trainscope::cpu
