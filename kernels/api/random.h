@@ -67,15 +67,20 @@ constexpr std::uint64_t random_below(std::uint64_t seed, std::uint64_t stream, s
   return static_cast<std::uint64_t>(wide >> 64);
 }
 
-// Standard normal by Box and Muller 1958: both numbers of a pair come from one block.
-inline double random_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+// Standard normals 2 * pair and 2 * pair + 1, from one block: Box and Muller 1958.
+inline std::array<double, 2> random_normal_pair(std::uint64_t seed, std::uint64_t stream,
+                                                std::uint64_t pair) {
   constexpr double kTwoPi = 6.283185307179586476925286766559;
-  const std::uint64_t pair = 2 * (index / 2);
   // In (0,1], so that the logarithm is finite.
-  const double radius_draw = 1.0 - random_uniform_f64(seed, stream, pair);
-  const double angle = kTwoPi * random_uniform_f64(seed, stream, pair + 1);
+  const double radius_draw = 1.0 - random_uniform_f64(seed, stream, 2 * pair);
+  const double angle = kTwoPi * random_uniform_f64(seed, stream, 2 * pair + 1);
   const double radius = std::sqrt(-2.0 * std::log(radius_draw));
-  return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+// Standard normal; a loop over elements had better draw pairs.
+inline double random_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  return random_normal_pair(seed, stream, index / 2)[index % 2];
 }
 
 }  // namespace trainscope
