@@ -30,6 +30,7 @@ class OptionFlags {
       names_ += fmt::format("{}{}", names_.empty() ? "" : ", ", builder.name);
       for (const ModelOption& option : builder.options) add(builder, option);
     }
+    flags_.push_back({.name = kSizeOption, .value = "NAME", .help = keep(size_help())});
     flags_.push_back(
         {.name = "out", .value = "FILE.onnx", .help = "The model file", .letter = 'o'});
   }
@@ -38,6 +39,18 @@ class OptionFlags {
   const std::string& names() const { return names_; }
 
  private:
+  // "A published size (gpt2: 124M, 355M; bert: base)"
+  static std::string size_help() {
+    std::vector<std::string> parts;
+    for (const ModelBuilder& builder : model_builders()) {
+      if (builder.sizes.empty()) continue;
+      std::vector<std::string_view> names;
+      for (const ModelSize& size : builder.sizes) names.push_back(size.name);
+      parts.push_back(fmt::format("{}: {}", builder.name, join(names, ", ")));
+    }
+    return fmt::format("A published size, which other flags change ({})", join(parts, "; "));
+  }
+
   // "blocks (gpt2: 12)": what it means, and the default of each builder that has it.
   void add(const ModelBuilder& builder, const ModelOption& option) {
     const std::string use = fmt::format("{}: {}", builder.name, value_text(option.value));
@@ -108,6 +121,9 @@ OptionValue value_of(const Settings& settings, std::string_view flag, const Opti
 // What was given, in the types of the options; build_model refuses what the builder lacks.
 ModelArguments given_arguments(const Settings& settings) {
   ModelArguments arguments;
+  if (settings.given(kSizeOption)) {
+    arguments.emplace(kSizeOption, settings.text(kSizeOption));
+  }
   for (const ModelBuilder& builder : model_builders()) {
     for (const ModelOption& option : builder.options) {
       if (!settings.given(option.name)) continue;
@@ -118,12 +134,6 @@ ModelArguments given_arguments(const Settings& settings) {
   return arguments;
 }
 
-std::int64_t elements(const PlainModel& model) {
-  std::int64_t sum = 0;
-  for (const PlainInitializer& each : model.initializers) sum += each.elements.elements();
-  return sum;
-}
-
 Outcome run(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(settings.has("out"), ErrorCode::kUsage, "model needs -o FILE.onnx");
@@ -131,7 +141,7 @@ Outcome run(const Invocation& invocation) {
   const PlainModel model = build_model(name, given_arguments(settings), invocation.seed());
   const std::string& file = settings.text("out");
   write_onnx(model, file);
-  const std::int64_t parameters = elements(model);
+  const std::int64_t parameters = model.parameters();
   return {
       .facts = Json::object({{"model", name},
                              {"file", file},
@@ -149,9 +159,8 @@ Command model_command() {
           .summary = "Write a model of any size with fresh parameters.",
           .arguments = {{.name = "NAME", .help = option_flags().names()}},
           .flags = option_flags().flags(),
-          .examples = {"trainscope model mlp --dims 784,512,512,10 -o mlp.onnx",
-                       "trainscope model gpt2 --layers 4 --heads 4 --embedding 128 --vocab 65 "
-                       "--context 64 --no-bias --activation gelu -o gpt2.onnx"},
+          .examples = {"trainscope model resnet --size 18-cifar -o resnet.onnx",
+                       "trainscope model gpt2 --size 124M --context 256 -o gpt2.onnx"},
           .run = run};
 }
 

@@ -1,11 +1,17 @@
 // gpt2: Radford et al. 2019, a causal transformer with the norms before the layers and a tied head.
+//
+// Initial weights: "Language models are unsupervised multitask learners", section 2.3, and OpenAI's
+// code (gpt-2/src/model.py): normal with 0.02, those that add to the residual stream divided by the
+// square root of their number; biases 0. OpenAI's code draws positions with 0.01, what followed it
+// (Hugging Face's initializer_range, nanoGPT) with 0.02: so does this.
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "engine/core/error.h"
 #include "engine/models/activation.h"
+#include "engine/models/attention.h"
+#include "engine/models/layers.h"
 #include "engine/models/models.h"
 #include "engine/models/plain_builder.h"
 
@@ -41,8 +47,7 @@ Sizes sizes_from(const ModelArguments& arguments) {
   // One row of positions would be added to a text of any length.
   require(sizes.context >= 2, ErrorCode::kUsage, "--context is {}, expected 2 at least",
           sizes.context);
-  require(sizes.dropout >= 0.0 && sizes.dropout < 1.0, ErrorCode::kUsage,
-          "--dropout is {}, expected a number in [0, 1)", sizes.dropout);
+  check_dropout(sizes.dropout);
   return sizes;
 }
 
@@ -57,8 +62,8 @@ class Gpt2 {
     ids_ = b_.input("ids", DType::kI64, {batch, sequence});
     length_ = b_.node("Shape", "length", {ids_}, {{"start", std::int64_t{1}}});
     const Name table = b_.normal("wte.weight", {sizes_.vocab, sizes_.embedding}, kDeviation);
-    Name x = dropout("drop", embedded(table));
-    mask_ = causal_mask();
+    Name x = drop("drop", embedded(table));
+    mask_ = causal_mask(b_, length_);
     for (std::int64_t layer = 0; layer < sizes_.layers; ++layer) x = block(layer, x);
     b_.set_scope("");
     x = norm("ln_f", "ln_f", x);
@@ -72,20 +77,9 @@ class Gpt2 {
   Name embedded(const Name& table) {
     const Name tokens = b_.node("Gather", "tokens", {table, ids_});
     const Name all = b_.normal("wpe.weight", {sizes_.context, sizes_.embedding}, kDeviation);
-    const Name first = b_.ints({0});  // rows 0 to length, along axis 0
-    const Name positions = b_.node("Slice", "positions", {all, first, length_, first});
+    const Name positions = leading_rows(b_, "positions", all, length_);
     b_.describe(positions, {symbolic("sequence"), fixed(sizes_.embedding)});
     return b_.node("Add", "embedded", {tokens, positions});
-  }
-
-  // [T, T]: -infinity above the diagonal, 0 elsewhere. Added to the scores, it costs the backward
-  // nothing.
-  Name causal_mask() {
-    const Name square =
-        b_.node("Concat", "mask_shape", {length_, length_}, {{"axis", std::int64_t{0}}});
-    const Name nothing = b_.number(-std::numeric_limits<float>::infinity());
-    const Name full = b_.node("Expand", "mask_full", {nothing, square});
-    return b_.node("Trilu", "mask", {full, b_.integer(1)});
   }
 
   Name block(std::int64_t layer, const Name& x) {
@@ -93,12 +87,12 @@ class Gpt2 {
     b_.set_scope(path);
     const Name before_attention = norm("ln_1", path + ".ln_1", x);
     b_.set_scope(path + "/attn");
-    const Name attended = dropout("drop", attention(path + ".attn", before_attention));
+    const Name attended = drop("drop", attention(path + ".attn", before_attention));
     b_.set_scope(path);
     const Name middle = b_.node("Add", "residual_1", {x, attended});
     const Name before_mlp = norm("ln_2", path + ".ln_2", middle);
     b_.set_scope(path + "/mlp");
-    const Name fed = dropout("drop", mlp(path + ".mlp", before_mlp));
+    const Name fed = drop("drop", mlp(path + ".mlp", before_mlp));
     b_.set_scope(path);
     return b_.node("Add", "residual_2", {middle, fed});
   }
@@ -120,7 +114,7 @@ class Gpt2 {
     const Name scores = b_.node("MatMul", "scores", {q, k});  // [B, H, T, T]
     const Name masked = b_.node("Add", "masked", {scores, mask_});
     const Name weights = b_.node("Softmax", "weights", {masked}, {{"axis", std::int64_t{-1}}});
-    const Name mixed = b_.node("MatMul", "mixed", {dropout("weights_drop", weights), split[2]});
+    const Name mixed = b_.node("MatMul", "mixed", {drop("weights_drop", weights), split[2]});
     const Name by_token = b_.node("Transpose", "by_token", {mixed}, {{"perm", Ints{0, 2, 1, 3}}});
     const Name joined = b_.node("Reshape", "joined", {by_token, b_.ints({0, 0, d})});
     return linear("c_proj", path, joined, {.shape = {d, d}, .deviation = residual_deviation()});
@@ -160,11 +154,7 @@ class Gpt2 {
                    {{"axis", std::int64_t{-1}}, {"epsilon", kNormEpsilon}});
   }
 
-  // Training turns it on, whatever the file says; elsewhere it changes nothing.
-  Name dropout(std::string_view label, const Name& x) {
-    if (sizes_.dropout == 0.0) return x;
-    return b_.node("Dropout", label, {x, b_.number(static_cast<float>(sizes_.dropout))});
-  }
+  Name drop(std::string_view label, const Name& x) { return dropout(b_, label, x, sizes_.dropout); }
 
   Sizes sizes_;
   PlainBuilder b_;
@@ -175,6 +165,10 @@ class Gpt2 {
 
 PlainModel build_gpt2(const ModelArguments& arguments, std::uint64_t seed) {
   return Gpt2(sizes_from(arguments), seed).build();
+}
+
+ModelArguments size_of_gpt2(std::int64_t layers, std::int64_t heads, std::int64_t embedding) {
+  return {{"layers", layers}, {"heads", heads}, {"embedding", embedding}};
 }
 
 }  // namespace
@@ -196,6 +190,10 @@ ModelBuilder gpt2_builder() {
                       {.name = "dropout",
                        .doc = "of embeddings, attention weights and residuals",
                        .value = 0.0}},
+          .sizes = {{.name = "124M", .arguments = size_of_gpt2(12, 12, 768)},
+                    {.name = "355M", .arguments = size_of_gpt2(24, 16, 1024)},
+                    {.name = "774M", .arguments = size_of_gpt2(36, 20, 1280)},
+                    {.name = "1558M", .arguments = size_of_gpt2(48, 25, 1600)}},
           .build = build_gpt2};
 }
 

@@ -27,8 +27,11 @@ const Item& find_by_name(std::span<const Item> items, std::string_view name,
                          std::string_view what) {
   auto found = std::ranges::find(items, name, &Item::name);
   if (found == items.end()) {
+    const std::vector<std::string_view> names = names_of(items);
+    std::string hint = nearest_hint(name, names);
+    if (hint.empty()) hint = "one of " + join(names, ", ");
     throw Error(ErrorCode::kUsage, fmt::format("there is no {} '{}'", what, printable(name)))
-        .hint(nearest_hint(name, names_of(items)));
+        .hint(std::move(hint));
   }
   return *found;
 }
@@ -56,6 +59,16 @@ void check_value(const ModelOption& option, const OptionValue& value) {
   }
 }
 
+void apply_size(const ModelBuilder& builder, std::string_view name, ModelArguments& arguments) {
+  require(!builder.sizes.empty(), ErrorCode::kUsage, "{} has no --size: its options say it all",
+          builder.name);
+  const std::span<const ModelSize> sizes = builder.sizes;
+  for (const auto& [key, value] : find_by_name(sizes, name, "size of this model:").arguments) {
+    CHECK_INVARIANT(value.index() == arguments.at(key).index());
+    arguments.at(key) = value;
+  }
+}
+
 }  // namespace
 
 std::span<const ModelBuilder> model_builders() {
@@ -72,7 +85,11 @@ PlainModel build_model(std::string_view name, const ModelArguments& given, std::
   const std::span<const ModelOption> options = builder.options;
   ModelArguments arguments;
   for (const ModelOption& option : options) arguments.emplace(option.name, option.value);
+  if (const auto size = given.find(kSizeOption); size != given.end()) {
+    apply_size(builder, std::get<std::string>(size->second), arguments);
+  }
   for (const auto& [key, value] : given) {
+    if (key == kSizeOption) continue;
     check_value(find_by_name(options, key, "option of this model:"), value);
     arguments.insert_or_assign(key, value);
   }

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -20,9 +22,9 @@ constexpr std::uint64_t kInitialStreams = std::uint64_t{4} << 56;  // + 56 bits 
 
 std::uint64_t stream_of(std::string_view name) { return kInitialStreams + (hash_text(name) >> 8); }
 
-Tensor f32_tensor(const Shape& shape) {
-  return Tensor(TensorType{.dtype = DType::kF32, .shape = shape});
-}
+constexpr double kTruncation = 2.0;  // deviations
+// Between the draws of one element; no tensor has so many.
+constexpr std::uint64_t kRedrawDistance = std::uint64_t{1} << 48;
 
 }  // namespace
 
@@ -45,41 +47,70 @@ void PlainBuilder::describe(std::string_view name, std::vector<ModelDim> dims) {
       {.name = std::string(name), .dtype = DType::kF32, .dims = std::move(dims)});
 }
 
-PlainBuilder::Name PlainBuilder::parameter(std::string_view name, Tensor elements) {
+PlainBuilder::Name PlainBuilder::parameter(std::string_view name, const Shape& shape, Fill fill) {
   CHECK_INVARIANT(names_.emplace(name).second);
-  model_.initializers.push_back({.name = std::string(name), .elements = std::move(elements)});
+  const TensorType type{.dtype = DType::kF32, .shape = shape};
+  auto elements = [type, fill = std::move(fill)] {
+    Tensor tensor(type);
+    fill(tensor.values<float>());
+    return tensor;
+  };
+  model_.initializers.push_back(
+      {.name = std::string(name), .type = type, .elements = std::move(elements)});
   return std::string(name);
 }
 
 PlainBuilder::Name PlainBuilder::normal(std::string_view name, const Shape& shape,
                                         double deviation) {
-  Tensor elements = f32_tensor(shape);
-  const std::uint64_t stream = stream_of(name);
-  std::uint64_t index = 0;
-  for (float& element : elements.values<float>()) {
-    element = static_cast<float>(deviation * random_normal(seed_, stream, index++));
-  }
-  return parameter(name, std::move(elements));
+  const auto fill = [deviation, seed = seed_, stream = stream_of(name)](std::span<float> elements) {
+    for (std::size_t i = 0; i < elements.size(); i += 2) {
+      const std::array<double, 2> pair = random_normal_pair(seed, stream, i / 2);
+      elements[i] = static_cast<float>(deviation * pair[0]);
+      if (i + 1 < elements.size()) elements[i + 1] = static_cast<float>(deviation * pair[1]);
+    }
+  };
+  return parameter(name, shape, fill);
+}
+
+PlainBuilder::Name PlainBuilder::truncated_normal(std::string_view name, const Shape& shape,
+                                                  double deviation) {
+  const auto fill = [deviation, seed = seed_, stream = stream_of(name)](std::span<float> elements) {
+    std::uint64_t index = 0;
+    for (float& element : elements) {
+      std::uint64_t draw = index++;
+      double number = random_normal(seed, stream, draw);
+      while (std::fabs(number) > kTruncation) {
+        number = random_normal(seed, stream, draw += kRedrawDistance);
+      }
+      element = static_cast<float>(deviation * number);
+    }
+  };
+  return parameter(name, shape, fill);
 }
 
 PlainBuilder::Name PlainBuilder::uniform(std::string_view name, const Shape& shape, double bound) {
-  Tensor elements = f32_tensor(shape);
-  const std::uint64_t stream = stream_of(name);
-  std::uint64_t index = 0;
-  for (float& element : elements.values<float>()) {
-    const double draw = static_cast<double>(random_uniform(seed_, stream, index++));
-    element = static_cast<float>(bound * (2.0 * draw - 1.0));
-  }
-  return parameter(name, std::move(elements));
+  const auto fill = [bound, seed = seed_, stream = stream_of(name)](std::span<float> elements) {
+    std::uint64_t index = 0;
+    for (float& element : elements) {
+      const double draw = static_cast<double>(random_uniform(seed, stream, index++));
+      element = static_cast<float>(bound * (2.0 * draw - 1.0));
+    }
+  };
+  return parameter(name, shape, fill);
 }
 
 PlainBuilder::Name PlainBuilder::filled(std::string_view name, const Shape& shape, float value) {
-  Tensor elements = f32_tensor(shape);
-  std::ranges::fill(elements.values<float>(), value);
-  return parameter(name, std::move(elements));
+  return parameter(name, shape,
+                   [value](std::span<float> elements) { std::ranges::fill(elements, value); });
 }
 
-PlainBuilder::Name PlainBuilder::constant(Name name, Tensor elements) {
+PlainBuilder::Name PlainBuilder::statistic(std::string_view name, const Shape& shape, float value) {
+  const Name made = filled(name, shape, value);
+  model_.initializers.back().trained = false;
+  return made;
+}
+
+PlainBuilder::Name PlainBuilder::constant(const Name& name, Tensor elements) {
   if (names_.contains(name)) return name;
   auto value = std::make_shared<const Tensor>(std::move(elements));
   return add({.op = "Constant",

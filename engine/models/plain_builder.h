@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -31,13 +33,19 @@ class PlainBuilder {
   // Parameters, f32. Random elements depend on the seed and the parameter's name alone, so that
   // other parameters may come and go (biases).
   Name normal(std::string_view name, const Shape& shape, double deviation);
+  // Draws beyond two deviations are drawn again, as TensorFlow's truncated_normal_initializer does;
+  // what is left deviates by 0.8796 of `deviation`.
+  Name truncated_normal(std::string_view name, const Shape& shape, double deviation);
   Name uniform(std::string_view name, const Shape& shape, double bound);  // in [-bound, bound)
   Name filled(std::string_view name, const Shape& shape, float value);
+  // A running statistic of BatchNormalization: updated in training, but no parameter.
+  Name statistic(std::string_view name, const Shape& shape, float value);
 
   // Constants are nodes, not initializers: nobody can take them for parameters. Equal ones are one.
-  Name number(float value);          // f32[]
-  Name integer(std::int64_t value);  // i64[]
-  Name ints(const Ints& values);     // i64[n]
+  Name number(float value);                          // f32[]
+  Name integer(std::int64_t value);                  // i64[]
+  Name ints(const Ints& values);                     // i64[n]
+  Name constant(const Name& name, Tensor elements);  // of the name that it gets
 
   // A node and its output, both named "/scope/label".
   Name node(std::string_view op, std::string_view label, std::vector<Name> inputs,
@@ -59,8 +67,8 @@ class PlainBuilder {
   PlainModel take() { return std::move(model_); }
 
  private:
-  Name parameter(std::string_view name, Tensor elements);
-  Name constant(Name name, Tensor elements);
+  using Fill = std::function<void(std::span<float>)>;
+  Name parameter(std::string_view name, const Shape& shape, Fill fill);
   Name labelled(std::string_view label) const;
   Name add(PlainNode node);
 

@@ -56,23 +56,37 @@ pb::ModelProto model_proto(const PlainModel& model) {
   for (const ModelTensor& output : model.outputs) *graph.add_output() = value_info(output);
   for (const ModelTensor& value : model.values) *graph.add_value_info() = value_info(value);
   for (const PlainInitializer& initializer : model.initializers) {
-    *graph.add_initializer() = tensor_header(initializer.name, initializer.elements.type());
+    *graph.add_initializer() = tensor_header(initializer.name, initializer.type);
   }
   for (const PlainNode& node : model.nodes) *graph.add_node() = node_proto(node);
   return proto;
 }
 
+Tensor made(const PlainInitializer& initializer) {
+  Tensor elements = initializer.elements();
+  CHECK_INVARIANT(elements.type() == initializer.type);
+  return elements;
+}
+
 }  // namespace
+
+std::int64_t PlainModel::parameters() const {
+  std::int64_t sum = 0;
+  for (const PlainInitializer& each : initializers) {
+    if (each.trained) sum += each.type.elements();
+  }
+  return sum;
+}
 
 void write_onnx(const PlainModel& model, const std::filesystem::path& path, Weights weights) {
   CHECK_INVARIANT(weights != Weights::kOmit);
   pb::ModelProto proto = model_proto(model);
   std::uint64_t total_bytes = 0;
-  for (const PlainInitializer& each : model.initializers) total_bytes += each.elements.bytes();
+  for (const PlainInitializer& each : model.initializers) total_bytes += each.type.bytes();
   ModelWriter writer(path, weights, total_bytes);
   int index = 0;
   for (const PlainInitializer& each : model.initializers) {
-    writer.put(*proto.mutable_graph()->mutable_initializer(index++), each.elements);
+    writer.put(*proto.mutable_graph()->mutable_initializer(index++), made(each));
   }
   writer.finish(proto);
 }
@@ -81,8 +95,9 @@ std::string onnx_bytes(const PlainModel& model) {
   pb::ModelProto proto = model_proto(model);
   int index = 0;
   for (const PlainInitializer& each : model.initializers) {
-    proto.mutable_graph()->mutable_initializer(index++)->set_raw_data(each.elements.data(),
-                                                                      each.elements.bytes());
+    const Tensor elements = made(each);
+    proto.mutable_graph()->mutable_initializer(index++)->set_raw_data(elements.data(),
+                                                                      elements.bytes());
   }
   return proto.SerializeAsString();
 }

@@ -1,7 +1,9 @@
 // An ONNX model as plain structs: what builders write, without shapes inside and without protobuf.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,7 +23,11 @@ struct PlainNode {
 
 struct PlainInitializer {
   std::string name;
-  Tensor elements;
+  TensorType type;
+  // Makes the elements, the same at each call and only then: a model of any size is written in the
+  // memory of its largest tensor.
+  std::function<Tensor()> elements;
+  bool trained = true;  // false: a running statistic
 };
 
 // Inputs and outputs may have symbolic dimensions; nodes come in an order in which each name is
@@ -34,9 +40,12 @@ struct PlainModel {
   std::vector<PlainNode> nodes;
   // Shapes of values in between, for tools, where ONNX's own shape inference does not find them.
   std::vector<ModelTensor> values;
+
+  std::int64_t parameters() const;  // elements of the initializers that are trained
 };
 
-// Writes IR 8, opset 17, ONNX's own ops only. Files are replaced in one step.
+// Writes IR 8, opset 17, ONNX's own ops only. Files are replaced in one step. External data is
+// written as it is made, one initializer after the other.
 void write_onnx(const PlainModel& model, const std::filesystem::path& path,
                 Weights weights = Weights::kAuto);
 // The same as the bytes of one file: OnnxModel::from_bytes reads them.

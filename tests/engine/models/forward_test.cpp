@@ -30,10 +30,14 @@ OnnxModel read(const PlainModel& model) {
 PlainModel shaken(PlainModel model) {
   std::uint64_t stream = 0;
   for (PlainInitializer& each : model.initializers) {
-    std::uint64_t index = 0;
-    for (float& element : each.elements.values<float>()) {
-      element += static_cast<float>(0.3 * random_normal(99, stream, index++));
-    }
+    each.elements = [make = each.elements, stream] {
+      Tensor elements = make();
+      std::uint64_t index = 0;
+      for (float& element : elements.values<float>()) {
+        element += static_cast<float>(0.3 * random_normal(99, stream, index++));
+      }
+      return elements;
+    };
     ++stream;
   }
   return model;
@@ -70,7 +74,7 @@ class PlainGpt2 {
  public:
   PlainGpt2(const PlainModel& model, std::string activation) : activation_(std::move(activation)) {
     for (const PlainInitializer& each : model.initializers) {
-      const Tensor wide = convert(each.elements, DType::kF64);
+      const Tensor wide = convert(each.elements(), DType::kF64);
       parameters_[each.name] = Row(wide.values<double>().begin(), wide.values<double>().end());
     }
   }
@@ -270,7 +274,7 @@ TEST_CASE("mlp: logits equal the formula") {
   const PlainModel built =
       build_model("mlp", {{"dims", Ints{3, 4, 2}}, {"activation", std::string("tanh")}}, 1);
   const auto element = [&](std::size_t tensor, std::size_t i) {
-    return static_cast<double>(built.initializers[tensor].elements.values<float>()[i]);
+    return static_cast<double>(built.initializers[tensor].elements().values<float>()[i]);
   };
   const OnnxModel model = read(built);
   CompileOptions options;

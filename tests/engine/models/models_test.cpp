@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -22,12 +23,12 @@ ModelArguments small_with(std::string_view name, OptionValue value) {
   return arguments;
 }
 
-const Tensor& elements_of(const PlainModel& model, std::string_view name) {
+Tensor elements_of(const PlainModel& model, std::string_view name) {
   for (const PlainInitializer& each : model.initializers) {
-    if (each.name == name) return each.elements;
+    if (each.name == name) return each.elements();
   }
   FAIL("no initializer " << std::string(name));
-  return model.initializers.front().elements;
+  return {};
 }
 
 std::set<std::string> parameter_names(const PlainModel& model) {
@@ -129,8 +130,10 @@ TEST_CASE("gpt2: initial weights as in the paper") {
         doctest::Approx(0.01).epsilon(0.02));  // 0.02 / sqrt(2 * 2 layers)
   CHECK(deviation_of(elements_of(model, "h.0.attn.c_proj.weight")) ==
         doctest::Approx(0.01).epsilon(0.02));
-  for (const float scale : elements_of(model, "ln_f.weight").values<float>()) CHECK(scale == 1.0F);
-  for (const float bias : elements_of(model, "ln_f.bias").values<float>()) CHECK(bias == 0.0F);
+  const Tensor scales = elements_of(model, "ln_f.weight");
+  const Tensor biases = elements_of(model, "ln_f.bias");
+  for (const float scale : scales.values<float>()) CHECK(scale == 1.0F);
+  for (const float bias : biases.values<float>()) CHECK(bias == 0.0F);
 }
 
 TEST_CASE("models: the seed decides every byte, biases leave the weights as they are") {
@@ -140,9 +143,9 @@ TEST_CASE("models: the seed decides every byte, biases leave the weights as they
   const PlainModel bare = build_model("gpt2", small_with("bias", false), 1);
   const PlainModel full = build_model("gpt2", kSmall, 1);
   for (const PlainInitializer& each : bare.initializers) {
-    const auto values = each.elements.values<float>();
-    const auto others = elements_of(full, each.name).values<float>();
-    CHECK(std::equal(values.begin(), values.end(), others.begin(), others.end()));
+    const Tensor elements = each.elements();
+    const Tensor others = elements_of(full, each.name);
+    CHECK(std::ranges::equal(elements.values<float>(), others.values<float>()));
   }
 }
 
@@ -150,7 +153,7 @@ TEST_CASE("mlp: PyTorch's names and initial range") {
   const PlainModel model = build_model("mlp", {{"dims", Ints{25, 40, 30, 3}}}, 5);
   CHECK(parameter_names(model) ==
         std::set<std::string>{"0.weight", "0.bias", "2.weight", "2.bias", "4.weight", "4.bias"});
-  const Tensor& weight = elements_of(model, "0.weight");
+  const Tensor weight = elements_of(model, "0.weight");
   CHECK(weight.shape() == Shape{40, 25});
   float most = 0;
   for (const float element : weight.values<float>()) most = std::max(most, std::fabs(element));
