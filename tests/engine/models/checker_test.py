@@ -70,6 +70,28 @@ class Checker(unittest.TestCase):
             for each in self.build(*words).graph.initializer:
                 self.assertTrue(each.name.endswith((".weight", ".bias")), each.name)
 
+    def test_every_builder(self):
+        for words, inputs, output in (
+                (["bert", "--layers", "1", "--heads", "2", "--embedding", "16", "--vocab", "11",
+                  "--mask"], ["ids", "segments", "mask"], ["batch", "sequence", 11]),
+                (["llama", "--layers", "1", "--heads", "4", "--kv-heads", "2", "--embedding", "16",
+                  "--vocab", "11"], ["ids"], ["batch", "sequence", 11]),
+                (["vit", "--size", "small", "--layers", "1", "--dropout", "0.1"], ["x"],
+                 ["batch", 1000]),
+                (["resnet", "--size", "50-cifar", "--width", "4"], ["x"], ["batch", 10]),
+                (["resnet", "--width", "4"], ["x"], ["batch", 1000]),
+                (["lenet", "--image", "28"], ["x"], ["batch", 10]),
+                (["unet", "--width", "2", "--image", "32", "--dropout", "0.5"], ["x"],
+                 ["batch", 2, 32, 32])):
+            with self.subTest(words=words):
+                model = self.build(*words)
+                self.assertEqual([v.name for v in model.graph.input], inputs)
+                self.assertEqual([v.name for v in model.graph.output], ["logits"])
+                self.assertEqual(self.dims(model.graph.output[0]), output)
+                self.assertEqual(model.opset_import[0].version, 17)
+                self.assertEqual({n.domain for n in model.graph.node}, {""})
+                self.assertTrue(all(self.inferred(model).values()))
+
     def test_mlp(self):
         model = self.build("mlp", "--dims", "6,5,4", "--activation", "tanh", "--no-bias")
         self.assertEqual(self.dims(model.graph.input[0]), ["batch", 6])
