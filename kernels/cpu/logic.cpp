@@ -33,9 +33,35 @@ struct GreaterFunction {
   }
 };
 
+struct LessOrEqualFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static bool apply(T a, T b) {
+    return a <= b;
+  }
+};
+
+struct GreaterOrEqualFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  template <class T>
+  static bool apply(T a, T b) {
+    return a >= b;
+  }
+};
+
 struct AndFunction {
   static constexpr std::int64_t kGrain = kElementGrain;
   static bool apply(bool a, bool b) { return a && b; }
+};
+
+struct OrFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  static bool apply(bool a, bool b) { return a || b; }
+};
+
+struct XorFunction {
+  static constexpr std::int64_t kGrain = kElementGrain;
+  static bool apply(bool a, bool b) { return a != b; }
 };
 
 struct NotFunction {
@@ -116,8 +142,12 @@ void add_logic(KernelTable& table) {
   add_comparison<EqualFunction>(table, "Equal", "equal");
   add_comparison<LessFunction>(table, "Less", "less");
   add_comparison<GreaterFunction>(table, "Greater", "greater");
+  add_comparison<LessOrEqualFunction>(table, "LessOrEqual", "less_or_equal");
+  add_comparison<GreaterOrEqualFunction>(table, "GreaterOrEqual", "greater_or_equal");
   table.add("Equal", DType::kBool, comparison_kernel<EqualFunction, bool>("equal"));
   table.add("And", DType::kBool, comparison_kernel<AndFunction, bool>("and"));
+  table.add("Or", DType::kBool, comparison_kernel<OrFunction, bool>("or"));
+  table.add("Xor", DType::kBool, comparison_kernel<XorFunction, bool>("xor"));
   table.add("Not", DType::kBool, {.name = "not", .run = run_unary<bool, NotFunction>});
   for (DType dtype : kAllDTypes) {
     table.add("Where", dtype, {.name = "where", .prepare = prepare_broadcast, .run = run_where});
