@@ -32,6 +32,15 @@ ValueId gradient_of_input(const GradArgs& g, int i, Make make) {
   return g.b.sum_to(make(), shape);
 }
 
+// The decomposition of a variadic op: kOp(kOp(kOp(x0, x1), x2), ...).
+template <const char* kOp>
+Values folded(Builder& b, const Node& node) {
+  if (node.inputs.size() == 1) return {b("Identity", {node.inputs[0]})};
+  ValueId result = node.inputs[0];
+  for (std::size_t i = 1; i < node.inputs.size(); ++i) result = b(kOp, {result, node.inputs[i]});
+  return {result};
+}
+
 // A tensor of zeros that the step computes (no constant that takes up memory all the time).
 inline ValueId zeros(Builder& b, const TensorType& type) {
   const auto dims = type.shape.span();

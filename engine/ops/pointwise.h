@@ -8,6 +8,7 @@
 namespace trainscope {
 
 std::vector<OpDef> logic_ops();     // logic.cpp
+std::vector<OpDef> extreme_ops();   // extremes.cpp
 std::vector<OpDef> function_ops();  // pointwise_functions.cpp
 
 }  // namespace trainscope

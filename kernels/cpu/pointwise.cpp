@@ -74,6 +74,7 @@ void add_pointwise(KernelTable& table) {
   add_arithmetic<MulFunction>(table, "Mul", "mul");
   add_arithmetic<DivFunction>(table, "Div", "div");
   add_logic(table);
+  add_extremes(table);
   add_pow(table);
   add_functions(table);
   add_trigonometric(table);
