@@ -1,6 +1,7 @@
 // Arithmetic with numpy broadcasting.
 #include "kernels/cpu/pointwise.h"
 
+#include <cmath>
 #include <type_traits>
 #include <variant>
 
@@ -53,6 +54,48 @@ struct DivFunction {
   }
 };
 
+// The rest of a division: none by 0, nor by -1, whose quotient may not fit.
+template <class T>
+T integer_rest(T a, T b) {
+  return b == 0 || b == -1 ? T{0} : static_cast<T>(a % b);
+}
+
+struct TruncatedModFunction {
+  static constexpr std::int64_t kGrain = kModGrain;
+  template <class T>
+  static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return integer_rest(a, b);
+    } else {
+      return std::fmod(a, b);
+    }
+  }
+};
+
+struct FlooredModFunction {
+  static constexpr std::int64_t kGrain = kModGrain;
+  template <class T>
+  static T apply(T a, T b) {
+    const T rest = integer_rest(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+  }
+};
+
+template <class T>
+void run_mod(const RunArgs& run) {
+  if constexpr (std::is_integral_v<T>) {
+    if (!std::get<ModParams>(run.params).truncated) {
+      return run_binary<T, T, FlooredModFunction>(run);
+    }
+  }
+  run_binary<T, T, TruncatedModFunction>(run);
+}
+
+template <class T>
+void add_mod(KernelTable& table) {
+  table.add("Mod", kDTypeOf<T>, {.name = "mod", .prepare = prepare_broadcast, .run = run_mod<T>});
+}
+
 template <class F, class T>
 Kernel arithmetic_kernel(std::string_view name) {
   return {.name = name, .prepare = prepare_broadcast, .run = run_binary<T, T, F>};
@@ -73,6 +116,10 @@ void add_pointwise(KernelTable& table) {
   add_arithmetic<SubFunction>(table, "Sub", "sub");
   add_arithmetic<MulFunction>(table, "Mul", "mul");
   add_arithmetic<DivFunction>(table, "Div", "div");
+  add_mod<float>(table);
+  add_mod<double>(table);
+  add_mod<std::int32_t>(table);
+  add_mod<std::int64_t>(table);
   add_logic(table);
   add_extremes(table);
   add_pow(table);
