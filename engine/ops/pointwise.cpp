@@ -254,8 +254,8 @@ std::vector<OpDef> power_ops() {
 
 std::vector<OpDef> pointwise_ops() {
   std::vector<OpDef> rows = arithmetic_ops();
-  for (auto* more :
-       {&further_arithmetic_ops, &power_ops, &logic_ops, &extreme_ops, &function_ops}) {
+  for (auto* more : {&further_arithmetic_ops, &power_ops, &logic_ops, &extreme_ops, &function_ops,
+                     &trigonometric_ops}) {
     for (OpDef& row : more()) rows.push_back(std::move(row));
   }
   return rows;

@@ -7,8 +7,9 @@
 
 namespace trainscope {
 
-std::vector<OpDef> logic_ops();     // logic.cpp
-std::vector<OpDef> extreme_ops();   // extremes.cpp
-std::vector<OpDef> function_ops();  // pointwise_functions.cpp
+std::vector<OpDef> logic_ops();          // logic.cpp
+std::vector<OpDef> extreme_ops();        // extremes.cpp
+std::vector<OpDef> function_ops();       // pointwise_functions.cpp
+std::vector<OpDef> trigonometric_ops();  // trigonometric.cpp
 
 }  // namespace trainscope

@@ -104,22 +104,6 @@ struct LogFunction {
   }
 };
 
-struct SinFunction {
-  static constexpr std::int64_t kGrain = kScalarMathGrain;
-  template <class T>
-  static T apply(T x) {
-    return std::sin(x);
-  }
-};
-
-struct CosFunction {
-  static constexpr std::int64_t kGrain = kScalarMathGrain;
-  template <class T>
-  static T apply(T x) {
-    return std::cos(x);
-  }
-};
-
 template <class F>
 void add_float_function(KernelTable& table, std::string_view op, std::string_view name) {
   table.add(op, DType::kF32, {.name = name, .run = run_unary<float, F>});
@@ -164,8 +148,9 @@ void add_functions(KernelTable& table) {
   add_float_function<SqrtFunction>(table, "Sqrt", "sqrt");
   add_float_function<ExpFunction>(table, "Exp", "exp");
   add_float_function<LogFunction>(table, "Log", "log");
-  add_float_function<SinFunction>(table, "Sin", "sin");
-  add_float_function<CosFunction>(table, "Cos", "cos");
+  add_float_function<CeilFunction>(table, "Ceil", "ceil");
+  add_float_function<FloorFunction>(table, "Floor", "floor");
+  add_float_function<RoundFunction>(table, "Round", "round");
   for (DType dtype : kAllDTypes) table.add("Cast", dtype, {.name = "cast", .run = run_cast});
 }
 
