@@ -1,4 +1,7 @@
-// Sums and means over axes. Float sums are accumulated in double.
+// Sums, means, norms, products and extremes over axes. Float sums and products are accumulated in
+// double.
+#include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "kernels/api/kernel.h"
@@ -29,6 +32,54 @@ struct MeanOf : SumOf<T> {
   }
 };
 
+template <class T>
+struct MagnitudesOf : SumOf<T> {
+  using A = Accumulator<T>;
+  static A map(T x) {
+    const A number = static_cast<A>(x);
+    return x < T{0} ? A{0} - number : number;
+  }
+};
+
+template <class T>
+struct SquaresOf : SumOf<T> {
+  using A = Accumulator<T>;
+  static A map(T x) { return static_cast<A>(x) * static_cast<A>(x); }
+};
+
+template <class T>
+struct LengthOf : SquaresOf<T> {
+  static T finish(double squares, std::int64_t /*count*/) {
+    return static_cast<T>(std::sqrt(squares));
+  }
+};
+
+template <class T>
+struct ProductOf : SumOf<T> {
+  using A = Accumulator<T>;
+  static A empty() { return A{1}; }
+  static A join(A a, A b) { return a * b; }
+};
+
+// The largest or smallest element. A NaN wins: it fails every comparison but with itself.
+template <class T>
+struct LargestOf {
+  using Element = T;
+  using Accumulated = T;
+  using Limits = std::numeric_limits<T>;
+  static T empty() { return Limits::has_infinity ? -Limits::infinity() : Limits::lowest(); }
+  static T map(T x) { return x; }
+  static T join(T a, T b) { return (b > a || b != b) ? b : a; }
+  static T finish(T largest, std::int64_t /*count*/) { return largest; }
+};
+
+template <class T>
+struct SmallestOf : LargestOf<T> {
+  using Limits = std::numeric_limits<T>;
+  static T empty() { return Limits::has_infinity ? Limits::infinity() : Limits::max(); }
+  static T join(T a, T b) { return (b < a || b != b) ? b : a; }
+};
+
 template <class P>
 void add_reduction(KernelTable& table, std::string_view op, std::string_view name) {
   table.add(op, kDTypeOf<typename P::Element>,
@@ -53,6 +104,12 @@ void add_number_reduction(KernelTable& table, std::string_view op, std::string_v
 void add_reduce(KernelTable& table) {
   add_number_reduction<SumOf>(table, "ReduceSum", "reduce_sum");
   add_float_reduction<MeanOf>(table, "ReduceMean", "reduce_mean");
+  add_number_reduction<MagnitudesOf>(table, "ReduceL1", "reduce_l1");
+  add_float_reduction<LengthOf>(table, "ReduceL2", "reduce_l2");
+  add_number_reduction<SquaresOf>(table, "ReduceSumSquare", "reduce_sum_square");
+  add_number_reduction<ProductOf>(table, "ReduceProd", "reduce_prod");
+  add_number_reduction<LargestOf>(table, "ReduceMax", "reduce_max");
+  add_number_reduction<SmallestOf>(table, "ReduceMin", "reduce_min");
 }
 
 }  // namespace trainscope::cpu
