@@ -47,12 +47,26 @@ void sum_row(const Layout<T>& s, const T* x, std::int64_t o, T offset, T* y) {
   }
 }
 
-// The same where rows are single elements.
+// A plane of single elements, of which a row each would be a call.
 template <class T>
-T sum_element(const Layout<T>& s, const T* x, std::int64_t o, T offset) {
-  T sum = offset;
-  for (std::int64_t t = o * s.taps; t < (o + 1) * s.taps; ++t) sum += s.weight[t] * x[s.index[t]];
-  return sum;
+void sum_line(const Layout<T>& s, const T* x, const T* offset, T* y) {
+  const std::int64_t* index = s.index;
+  const T* weight = s.weight;
+  if (s.taps == 1) {
+    for (std::int64_t o = 0; o < s.outputs; ++o) y[o] = weight[o] * x[index[o]];
+  } else if (s.taps == 2) {
+    for (std::int64_t o = 0; o < s.outputs; ++o) {
+      y[o] = weight[2 * o] * x[index[2 * o]] + weight[2 * o + 1] * x[index[2 * o + 1]];
+    }
+  } else {
+    for (std::int64_t o = 0; o < s.outputs; ++o) {
+      T sum = 0;
+      for (std::int64_t t = 0; t < s.taps; ++t, ++index, ++weight) sum += *weight * x[*index];
+      y[o] = sum;
+    }
+  }
+  if (offset == nullptr) return;
+  for (std::int64_t o = 0; o < s.outputs; ++o) y[o] += offset[o];
 }
 
 template <class T>
@@ -63,18 +77,23 @@ void interpolate(const RunArgs& run) {
   const bool has_offset = run.inputs.size() > 3 && run.inputs[3].present;
   const T* offset = has_offset ? run.inputs[3].as<const T>() : nullptr;
   if (run.outputs[0].elements() == 0) return;
-  parallel_for(run.threads, s.outer * s.outputs,
-               row_grain(s.inner * std::max<std::int64_t>(1, s.taps)),
+  const std::int64_t row_work = s.inner * std::max<std::int64_t>(1, s.taps);
+  if (s.inner == 1) {
+    parallel_for(run.threads, s.outer, row_grain(s.outputs * row_work),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t plane = begin; plane < end; ++plane) {
+                     sum_line(s, x + plane * s.size, offset, y + plane * s.outputs);
+                   }
+                 });
+    return;
+  }
+  parallel_for(run.threads, s.outer * s.outputs, row_grain(row_work),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t row = begin; row < end; ++row) {
                    const std::int64_t o = row % s.outputs;
                    const T* plane = x + row / s.outputs * s.size * s.inner;
                    const T added = offset == nullptr ? T{0} : offset[o];
-                   if (s.inner == 1) {
-                     y[row] = sum_element(s, plane, o, added);
-                   } else {
-                     sum_row(s, plane, o, added, y + row * s.inner);
-                   }
+                   sum_row(s, plane, o, added, y + row * s.inner);
                  }
                });
 }
@@ -86,12 +105,25 @@ struct Part {
 };
 
 template <class T>
+void scatter_line(const Layout<T>& s, const T* dy, T* dx) {
+  const std::int64_t* index = s.index;
+  const T* weight = s.weight;
+  for (std::int64_t o = 0; o < s.outputs; ++o) {
+    for (std::int64_t t = 0; t < s.taps; ++t) dx[*index++] += *weight++ * dy[o];
+  }
+}
+
+template <class T>
 void scatter_part(const Layout<T>& s, const T* dy, T* dx, const Part& part) {
   for (std::int64_t plane = part.outer_begin; plane < part.outer_end; ++plane) {
     T* to = dx + plane * s.size * s.inner;
     const T* from = dy + plane * s.outputs * s.inner;
     for (std::int64_t i = 0; i < s.size; ++i) {
       std::fill(to + i * s.inner + part.begin, to + i * s.inner + part.end, T{0});
+    }
+    if (s.inner == 1) {
+      scatter_line(s, from, to);
+      continue;
     }
     for (std::int64_t t = 0; t < s.outputs * s.taps; ++t) {
       const T weight = s.weight[t];
