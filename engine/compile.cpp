@@ -1,6 +1,8 @@
 // Read this first: model -> graph -> passes -> program. Each arrow is one function.
 #include "engine/compile.h"
 
+#include <malloc.h>
+
 #include <array>
 
 #include "engine/autodiff/autodiff.h"
@@ -38,11 +40,23 @@ Stages build_stages(const OnnxModel& model, const CompileOptions& options) {
   return run_passes(std::move(graph), default_passes(), context, options.passes);
 }
 
-std::unique_ptr<const Compiled> compile(const OnnxModel& model, const CompileOptions& options) {
+std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& options) {
   auto compiled = std::make_unique<Compiled>();
   compiled->stages = build_stages(model, options);
   compiled->program = lower(compiled->stages.back().graph, cpu_kernels(), options.lower);
   return compiled;
+}
+
+void release_initial(Compiled& compiled) {
+  const auto release = [](Graph& graph) {
+    for (ValueId id : graph.live_values()) {
+      Value& value = graph.value(id);
+      if (value.kind == ValueKind::kParameter || value.kind == ValueKind::kState) value.data = {};
+    }
+  };
+  for (Stage& stage : compiled.stages) release(stage.graph);
+  release(compiled.program.graph);
+  malloc_trim(0);  // glibc keeps freed blocks of up to 32 MiB: hundreds of MiB here
 }
 
 }  // namespace trainscope

@@ -30,6 +30,9 @@ std::span<const Pass> default_passes();
 // Import and all passes. Fails with kBadInput (one report of everything missing) or kUsage.
 Stages build_stages(const OnnxModel& model, const CompileOptions& options);
 // ... and kernels and memory plan. The result does not move: executors point into it.
-std::unique_ptr<const Compiled> compile(const OnnxModel& model, const CompileOptions& options);
+std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& options);
+// Forgets the initial elements of parameters and states, in every stage: an executor that has
+// loaded them keeps them in its arena. The model they came from may hold them still.
+void release_initial(Compiled& compiled);
 
 }  // namespace trainscope

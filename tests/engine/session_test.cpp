@@ -57,6 +57,28 @@ TEST_CASE("compile: every pass of the list runs in its order, in every mode") {
   }
 }
 
+TEST_CASE("compile: an executor needs the initial elements no more once it has loaded them") {
+  const OnnxModel m = model(kText);
+  const auto kept = compile(m, options(4));
+  const auto released = compile(m, options(4));
+  const auto loss_of = [](Compiled& compiled, bool release) {
+    Executor executor(compiled.program);
+    executor.load_initial();
+    if (release) release_initial(compiled);
+    bind(executor, 4, 1.0F);
+    executor.write("ai.trainscope.random_step", Tensor::scalar<std::int64_t>(1));
+    executor.run_micro_step();
+    return Tensor::scalar(read_loss(executor));
+  };
+  CHECK(difference(loss_of(*released, true), loss_of(*kept, false)) == 0.0);
+  for (const Stage& stage : released->stages) {
+    for (ValueId id : stage.graph.values_of(ValueKind::kParameter)) {
+      CHECK(stage.graph.value(id).data == nullptr);
+    }
+  }
+  CHECK(m.initializer("w") != nullptr);  // the model's own
+}
+
 TEST_CASE("session: evaluation and inference read the training parameters as they are") {
   const OnnxModel m = model(kText);
   Session session(m, options(4));
