@@ -18,22 +18,6 @@ import torch_models
 WARM_UP_STEPS = 3
 
 
-def mlp_workload(optimizer):
-    def make(batch, _):
-        model = torch_models.Mlp((784, 512, 512, 10))
-        data = torch.randn(batch, 784), torch.randint(10, (batch,))
-        return model, optimizer(model), data, model.flops(batch)
-    return make, 128, 0
-
-
-def gpt_workload():
-    def make(batch, length):
-        model = torch_models.Gpt(layers=6, heads=6, width=384, vocab=65, context=length)
-        data = torch.randint(65, (batch, length)), torch.randint(65, (batch, length))
-        return model, adamw(model), data, model.flops(batch, length)
-    return make, 12, 256
-
-
 def sgd(model):
     return torch_models.sgd(model, lr=0.01)
 
@@ -42,8 +26,48 @@ def adamw(model):
     return torch_models.adamw(model, lr=3e-4, betas=(0.9, 0.95))
 
 
-# A function that makes model, optimizer, data and FLOPs; batch; tokens of an example or 0.
-WORKLOADS = {"w1-sgd": mlp_workload(sgd), "w1-adamw": mlp_workload(adamw), "w3": gpt_workload()}
+def mlp(batch, _):
+    return (torch_models.mlp((784, 512, 512, 10)),
+            (torch.randn(batch, 784), torch.randint(10, (batch,))))
+
+
+def lenet(batch, _):
+    return torch_models.lenet(), (torch.randn(batch, 1, 32, 32), torch.randint(10, (batch,)))
+
+
+def resnet18(batch, _):
+    return torch_models.resnet18(), (torch.randn(batch, 3, 32, 32), torch.randint(10, (batch,)))
+
+
+def tokens(vocab, batch, length):
+    return torch.randint(vocab, (batch, length)), torch.randint(vocab, (batch, length))
+
+
+def character_gpt(batch, length):
+    model = torch_models.Gpt(layers=6, heads=6, width=384, vocab=65, context=length, bias=False,
+                             gelu="none")
+    return model, tokens(65, batch, length)
+
+
+def gpt2_124m(batch, length):
+    model = torch_models.Gpt(layers=12, heads=12, width=768, vocab=50304, context=1024, bias=True,
+                             gelu="tanh")
+    return model, tokens(50304, batch, length)
+
+
+def bert(batch, length):
+    model = torch_models.Bert(layers=4, heads=12, width=768, vocab=30522, context=512, dropout=0.1)
+    ids, labels = tokens(30522, batch, length)
+    hidden = torch.rand((batch, length)) >= 0.15  # 15 % of the positions count
+    return model, (ids, labels.masked_fill(hidden, -100), torch.randint(2, (batch, length)))
+
+
+# A function that makes model and data, the optimizer, the batch, tokens of an example or 0.
+WORKLOADS = {"w1-sgd": (mlp, sgd, 128, 0), "w1-adamw": (mlp, adamw, 128, 0),
+             "w2-lenet": (lenet, adamw, 32, 0), "w2-resnet18": (resnet18, adamw, 32, 0),
+             "w3": (character_gpt, adamw, 12, 256), "w4": (gpt2_124m, adamw, 4, 64),
+             "w4-b1t256": (gpt2_124m, adamw, 1, 256), "w4-b4t256": (gpt2_124m, adamw, 4, 256),
+             "w5": (bert, adamw, 8, 128)}
 
 
 def step(model, optimizer, data):
@@ -72,9 +96,10 @@ def main():
 
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
-    make, batch, length = WORKLOADS[options.workload]
+    make, make_optimizer, batch, length = WORKLOADS[options.workload]
     batch, length = options.batch or batch, options.seq or length
-    model, optimizer, data, flops = make(batch, length)
+    model, data = make(batch, length)
+    optimizer, flops = make_optimizer(model), model.flops(data[0])
     losses, times = [], []
     for _ in range(WARM_UP_STEPS + options.steps):
         start = time.perf_counter()

@@ -60,7 +60,8 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     train, validation, vocab = read_text(options.text)
-    model = torch_models.Gpt(layers=4, heads=4, width=128, vocab=vocab, context=CONTEXT)
+    model = torch_models.Gpt(layers=4, heads=4, width=128, vocab=vocab, context=CONTEXT,
+                             bias=False, gelu="none")
     optimizer = torch_models.adamw(model, lr=RATE, betas=(0.9, 0.99))
     start = time.perf_counter()
     for step in range(1, options.steps + 1):

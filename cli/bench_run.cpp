@@ -16,7 +16,7 @@ constexpr const char* kLabels = "labels";
 
 OnnxModel workload_model(const BenchWorkload& workload, const BenchOptions& options) {
   ModelArguments arguments = workload.arguments;
-  if (options.sequence > 0) arguments.insert_or_assign("context", options.sequence);
+  if (options.sequence > 0) arguments.emplace("context", options.sequence);
   const std::string bytes = onnx_bytes(build_model(workload.model, arguments, options.seed));
   return OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
 }
@@ -43,39 +43,65 @@ class OneBatch final : public BatchSource {
   Batch batch_;
 };
 
-// Floats are normal, integers are below `classes`.
-Tensor synthetic(const TensorType& type, std::int64_t classes, std::uint64_t seed,
-                 std::uint64_t stream) {
-  Tensor tensor(type);
-  std::uint64_t index = 0;
-  if (type.dtype == DType::kI64) {
-    const auto bound = static_cast<std::uint64_t>(classes);
-    for (std::int64_t& element : tensor.values<std::int64_t>()) {
-      element = static_cast<std::int64_t>(random_below(seed, stream, index++, bound));
+// Draws the fields of a batch, each from a stream of its own.
+class Synthesis {
+ public:
+  explicit Synthesis(std::uint64_t seed) : seed_(seed) {}
+
+  // Floats are normal, integers are below `kinds`.
+  Tensor next(const TensorType& type, std::int64_t kinds) {
+    const std::uint64_t stream = kSyntheticStreams + field_++;
+    Tensor tensor(type);
+    std::uint64_t index = 0;
+    if (type.dtype == DType::kI64) {
+      const auto bound = static_cast<std::uint64_t>(kinds);
+      for (std::int64_t& element : tensor.values<std::int64_t>()) {
+        element = static_cast<std::int64_t>(random_below(seed_, stream, index++, bound));
+      }
+      return tensor;
+    }
+    CHECK_INVARIANT(type.dtype == DType::kF32);
+    for (float& element : tensor.values<float>()) {
+      element = static_cast<float>(random_normal(seed_, stream, index++));
     }
     return tensor;
   }
-  CHECK_INVARIANT(type.dtype == DType::kF32);
-  for (float& element : tensor.values<float>()) {
-    element = static_cast<float>(random_normal(seed, stream, index++));
+
+  // All but a share of the labels count no more.
+  void hide(Tensor& labels, double labelled, std::int64_t ignore_index) {
+    const std::uint64_t stream = kSyntheticStreams + field_++;
+    std::uint64_t index = 0;
+    for (std::int64_t& label : labels.values<std::int64_t>()) {
+      if (random_uniform_f64(seed_, stream, index++) >= labelled) label = ignore_index;
+    }
   }
-  return tensor;
-}
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t field_ = 0;
+};
 
 // The model's inputs and the labels.
-Batch synthetic_batch(const Compiled& compiled, const BenchOptions& options) {
+Batch synthetic_batch(const Compiled& compiled, const BenchWorkload& workload,
+                      const BenchOptions& options) {
   const Graph& imported = compiled.stages.front().graph;
   const Shape& logits = imported.value(imported.outputs.front()).type.shape;
   const std::int64_t classes = logits[logits.rank - 1];
+  Synthesis synthesis(options.seed);
   Batch batch;
-  std::uint64_t field = 0;
-  const auto add = [&](const Value& value) {
+  for (ValueId id : imported.inputs) {
+    const Value& input = imported.value(id);
+    const auto kinds = workload.kinds.find(input.name);
     batch.tensors.emplace_back(
-        value.name, synthetic(value.type, classes, options.seed, kSyntheticStreams + field++));
-  };
-  for (ValueId input : imported.inputs) add(imported.value(input));
+        input.name,
+        synthesis.next(input.type, kinds == workload.kinds.end() ? classes : kinds->second));
+  }
   const Graph& final = compiled.program.graph;
-  add(final.value(final.find(kLabels)));
+  Tensor labels = synthesis.next(final.value(final.find(kLabels)).type, classes);
+  if (workload.labelled < 1.0) {
+    synthesis.hide(labels, workload.labelled, LossOptions().ignore_index);
+  }
+  batch.tensors.emplace_back(kLabels, std::move(labels));
   batch.examples = options.batch;
   return batch;
 }
@@ -92,12 +118,16 @@ std::int64_t elements_of(const Graph& graph, ValueKind kind) {
   return sum;
 }
 
-// Terms of each sum of a product; 0 for other ops.
+// Terms of each sum of a product or convolution; 0 for other ops.
 std::int64_t product_terms(const Graph& graph, const Node& node) {
   if (node.op->domain != kOnnxDomain || node.inputs.empty()) return 0;
   const Shape& a = graph.value(node.inputs.front()).type.shape;
   if (node.op->name == "MatMul") return a[a.rank - 1];
   if (node.op->name == "Gemm") return a[node.attributes.integer("transA", 0) != 0 ? 0 : 1];
+  if (node.op->name == "Conv") {
+    const TensorType& weight = graph.value(node.inputs[1]).type;
+    return weight.elements() / weight.shape[0];
+  }
   return 0;
 }
 
@@ -122,7 +152,7 @@ std::int64_t training_flops(const Graph& forward) {
     }
     const std::int64_t terms = product_terms(forward, node);
     if (terms == 0) continue;
-    // The third input of Gemm is no factor.
+    // The third input of Gemm or Conv is no factor.
     const std::int64_t products = 1 + wanting(std::span(node.inputs).first(2));
     flops += products * 2 * forward.value(node.outputs.front()).type.elements() * terms;
   }
@@ -141,16 +171,16 @@ Spread spread_of(std::vector<double> values) {
 BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options) {
   check_sizes(workload, options);
   BenchResult result;
-  const OnnxModel model = workload_model(workload, options);
-  const std::unique_ptr<const Compiled> compiled =
-      compile(model, compile_options(workload, options));
+  const std::unique_ptr<Compiled> compiled =
+      compile(workload_model(workload, options), compile_options(workload, options));
   const Graph& forward = compiled->stages.front().graph;
   result.flops_per_step = training_flops(forward);
   result.parameters = elements_of(forward, ValueKind::kParameter);
   result.arena_bytes = compiled->program.arena_bytes;
   Executor executor(compiled->program);
   executor.load_initial();
-  OneBatch batches(synthetic_batch(*compiled, options));
+  release_initial(*compiled);
+  OneBatch batches(synthetic_batch(*compiled, workload, options));
   Trainer trainer(executor, 1);
   using Clock = std::chrono::steady_clock;
   for (std::int64_t step = 1; step <= kWarmUpSteps + options.steps; ++step) {

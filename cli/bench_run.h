@@ -18,7 +18,7 @@ struct BenchOptions {
 
 struct BenchResult {
   std::vector<double> step_ms;      // in the order of the steps
-  std::int64_t flops_per_step = 0;  // of products, as training_flops counts them
+  std::int64_t flops_per_step = 0;  // as training_flops counts them
   std::int64_t parameters = 0;
   std::int64_t arena_bytes = 0;
   double first_loss = 0.0;
@@ -30,8 +30,8 @@ struct BenchResult {
 BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options);
 
 // Floating-point operations of a training step on a forward graph: 2 for each multiply-add of a
-// matrix product, once forward and once for each input that needs a gradient. Everything else
-// counts nothing.
+// matrix product or convolution, once forward and once for each input that needs a gradient.
+// Everything else counts nothing.
 std::int64_t training_flops(const Graph& forward);
 
 // The smallest, the middle (mean of both for an even number) and the largest of at least one.

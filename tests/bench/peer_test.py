@@ -41,8 +41,24 @@ class Peer(unittest.TestCase):
         self.compare("w1-sgd")
         self.compare("w1-adamw")
 
-    def test_gpt(self):
+    def test_convolutions(self):
+        self.compare("w2-lenet")
+        self.compare("w2-resnet18")
+
+    def test_transformers(self):
         self.compare("w3", "--seq", "16")
+        self.compare("w4", "--seq", "8")
+        self.compare("w5", "--seq", "16")
+
+    def test_the_workloads_are_the_same_everywhere(self):
+        sys.path.insert(0, str(PEER.parent))
+        import compare
+        import torch_peer
+        self.assertEqual(sorted(torch_peer.WORKLOADS), sorted(compare.STEPS))
+        done = subprocess.run([PROGRAM, "bench", "none"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        listed = done.stderr.split("one of ")[1].split()
+        self.assertEqual(sorted(name.strip(",.") for name in listed), sorted(compare.STEPS))
 
 
 if __name__ == "__main__":
