@@ -1,0 +1,104 @@
+// transposed_products: a product reads a transposed matrix as it is stored, without a Transpose.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "engine/ir/rewriter.h"
+#include "engine/passes/passes.h"
+
+namespace trainscope {
+namespace {
+
+bool is_op(const Node& node, std::string_view name, std::string_view domain = kOnnxDomain) {
+  return node.op->name == name && node.op->domain == domain;
+}
+
+// A product whose matrices may be stored transposed, and the attributes that say so.
+struct Product {
+  std::string_view op;
+  std::string_view domain;
+  const char* transpose[2];
+};
+constexpr Product kGemm{"Gemm", kOnnxDomain, {"transA", "transB"}};
+constexpr Product kBatchMatMul{"BatchMatMul", kTrainscopeDomain, {"transpose_a", "transpose_b"}};
+
+const Product* product_of(const Graph& graph, const Node& node) {
+  if (is_op(node, kGemm.op)) return &kGemm;
+  if (is_op(node, kBatchMatMul.op, kBatchMatMul.domain)) return &kBatchMatMul;
+  // A vector has nothing to transpose.
+  const bool matrices = is_op(node, "MatMul") && graph.value(node.inputs[0]).type.shape.rank >= 2 &&
+                        graph.value(node.inputs[1]).type.shape.rank >= 2;
+  return matrices ? &kBatchMatMul : nullptr;
+}
+
+Ints permutation_of(const Graph& graph, const Node& transpose) {
+  Ints permutation = transpose.attributes.integers("perm");
+  if (!permutation.empty()) return permutation;
+  for (int axis = graph.value(transpose.inputs[0]).type.shape.rank - 1; axis >= 0; --axis) {
+    permutation.push_back(axis);
+  }
+  return permutation;
+}
+
+// What is left of a permutation when the product exchanges the last two axes: worth it when that is
+// nothing, or when the last axis then stays the last, so that whole rows move.
+std::optional<Ints> rest_of(Ints permutation) {
+  const std::size_t rank = permutation.size();
+  if (rank < 2) return std::nullopt;
+  const auto last = static_cast<std::int64_t>(rank) - 1;
+  if (permutation[rank - 1] == last || permutation[rank - 2] != last) return std::nullopt;
+  std::swap(permutation[rank - 1], permutation[rank - 2]);
+  return permutation;
+}
+
+// The matrix that operand `index` of the product may read instead, or kNoValue.
+ValueId stored_matrix(Rewriter& rewriter, NodeId id, std::size_t index) {
+  const Graph& graph = rewriter.graph();
+  const NodeId producer = graph.value(graph.node(id).inputs[index]).producer;
+  if (producer == kNoNode || !is_op(graph.node(producer), "Transpose")) return kNoValue;
+  const std::optional<Ints> rest = rest_of(permutation_of(graph, graph.node(producer)));
+  if (!rest) return kNoValue;
+  const ValueId source = graph.node(producer).inputs[0];
+  if (std::ranges::is_sorted(*rest)) return source;
+  return rewriter.before(producer)("Transpose", {source}, {{"perm", *rest}});
+}
+
+bool rewrite(Rewriter& rewriter, NodeId id) {
+  const Graph& graph = rewriter.graph();
+  const Product* product = product_of(graph, graph.node(id));
+  if (product == nullptr) return false;
+  std::vector<ValueId> inputs = graph.node(id).inputs;
+  Attributes attributes = graph.node(id).attributes;
+  bool any = false;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ValueId stored = stored_matrix(rewriter, id, i);
+    if (stored == kNoValue) continue;
+    const std::string flag(product->transpose[i]);
+    attributes.set(flag, std::int64_t{attributes.integer(flag, 0) == 0});
+    inputs[i] = stored;
+    any = true;
+  }
+  if (!any) return false;
+  const ValueId result = rewriter.before(id)(product->op, inputs, std::move(attributes));
+  rewriter.replace_node(id, {result});
+  return true;
+}
+
+bool absorb_transposes(Graph& graph, PassContext& context) {
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  for (NodeId id : graph.order()) {
+    if (rewrite(rewriter, id)) context.count("products rewritten");
+  }
+  return rewriter.changed();
+}
+
+}  // namespace
+
+Pass transposed_products_pass() {
+  return {.name = "transposed_products",
+          .doc = "Let products read transposed matrices as they are stored.",
+          .run = absorb_transposes};
+}
+
+}  // namespace trainscope
