@@ -193,9 +193,15 @@ std::vector<Tensor> run_with_needed_inputs(const OnnxModel& model, const DataSet
 }
 
 // --- Verdicts ------------------------------------------------------------------------------------
-std::string one_line(const Error& error) {
+// Message and innermost place, files by their path inside the test's folder.
+std::string one_line(const Error& error, const fs::path& folder) {
   std::string text = error.message();
-  if (!error.context().empty()) text += fmt::format(" ({})", error.context().front());
+  if (!error.context().empty()) {
+    std::string_view where = error.context().front();
+    const std::string prefix = printable(folder.string()) + "/";
+    if (where.starts_with(prefix)) where.remove_prefix(prefix.size());
+    text += fmt::format(" ({})", where);
+  }
   std::string line;
   for (char c : text) {
     bool blank = c == '\n' || c == ' ';
@@ -316,7 +322,7 @@ ConformanceTest run_conformance_test(const fs::path& folder, const ConformanceOp
   } catch (const Error& error) {
     test = {.name = {},
             .verdict = error.unsupported() ? Verdict::kUnsupported : Verdict::kError,
-            .why = one_line(error)};
+            .why = one_line(error, folder)};
   } catch (const std::bad_alloc&) {
     test = {.name = {}, .verdict = Verdict::kError, .why = "out of memory"};
   }

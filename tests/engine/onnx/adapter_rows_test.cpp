@@ -307,7 +307,7 @@ TEST_CASE("adapter rows: none without a case") {
     for (const AdapterRow& row : rows) {
       CAPTURE(row.op);
       CAPTURE(row.from);
-      CHECK(row.convert != nullptr);
+      CHECK((row.convert != nullptr));
       CHECK(used.contains(&row));
     }
   }

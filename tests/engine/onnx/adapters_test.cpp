@@ -147,7 +147,7 @@ g (float[1, 1, 2, 2] x, int64[1, 1, 2, 2] i) => (float[1, 1, 2, 2] y, float[1, 1
 TEST_CASE("adapters: rows without a function claim no more than ONNX's schemas allow") {
   for (const AdapterRow& row : plain_rows()) {
     CAPTURE(row.op);
-    CHECK(row.convert == nullptr);
+    CHECK((row.convert == nullptr));
     const onnx::OpSchema* old_form = onnx::OpSchemaRegistry::Schema(std::string(row.op), row.from);
     const onnx::OpSchema* new_form = onnx::OpSchemaRegistry::Schema(std::string(row.op), row.to);
     REQUIRE(old_form != nullptr);
