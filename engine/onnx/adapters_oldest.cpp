@@ -29,15 +29,15 @@ SourceNodes broadcast_by_axis(ImportScope& scope, SourceNode node) {
   for (std::string_view name : {"broadcast", "axis", "consumed_inputs"}) {
     node.attributes.erase(name);
   }
-  node.opset = 7;
+  const int opset = std::exchange(node.opset, 7);
   if (!by_axis) return {std::move(node)};
   const Shape a = scope.type(node, 0).shape;
   const Shape b = scope.type(node, 1).shape;
   if (b.rank == 0) return {std::move(node)};
   int axis = normalized_axis(wanted, a.rank);
   require(axis + b.rank <= a.rank, ErrorCode::kBadInput,
-          "{}: {} does not fit into {} from axis {} on", adapted_label(node), shape_text(b),
-          shape_text(a), axis);
+          "node '{}' ({} of opset {}): {} does not fit into {} from axis {} on",
+          printable(node.source), printable(node.op), opset, shape_text(b), shape_text(a), axis);
   if (axis + b.rank == a.rank) return {std::move(node)};
   Ints dims(b.span().begin(), b.span().end());
   dims.resize(static_cast<std::size_t>(a.rank - axis), 1);

@@ -265,7 +265,8 @@ std::vector<Case> newer_cases() {
   cases.push_back(
       {node_of("Split", 18, {"x"}, {{"axis", n(2)}, {"num_outputs", n(3)}}, {"y", "z", "w"}),
        "Split(x, {2,2,0}) -> y, z, w axis=2"});
-  cases.push_back({node_of("Pad", 18, {"x", "pads", "", "shape"}), "Pad(x, {0,3,4,0,5,6}) -> y"});
+  cases.push_back(
+      {node_of("Pad", 18, {"x", "pads", "", "shape"}), "Pad(x, {0,3,4,0,5,6}, -) -> y"});
   cases.push_back(
       {node_of("Cast", 19, {"x"}, {{"to", n(1)}, {"saturate", n(1)}}), "Cast(x) -> y to=1"});
   cases.push_back(
