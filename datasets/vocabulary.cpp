@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "datasets/utf8.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -12,65 +13,7 @@ namespace trainscope {
 namespace {
 
 constexpr std::size_t kMaxCharacters = std::size_t{1} << 16;
-constexpr std::uint32_t kCodePointEnd = 0x110000;
 constexpr std::int32_t kUnknown = -1;
-
-struct Character {
-  std::uint32_t code_point = 0;
-  std::size_t bytes = 0;  // 0: not UTF-8
-};
-
-constexpr unsigned byte_at(std::string_view text, std::size_t i) {
-  return static_cast<unsigned char>(text[i]);
-}
-
-// The character at the beginning of `text`, which is not empty. Refused as the Unicode standard
-// does: overlong forms, surrogates, beyond U+10FFFF.
-Character first_character(std::string_view text) {
-  const unsigned lead = byte_at(text, 0);
-  if (lead < 0x80) return {.code_point = lead, .bytes = 1};
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return {};
-  std::uint32_t code_point = lead & (0x7FU >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte_at(text, i) & 0xC0U) != 0x80U) return {};
-    code_point = (code_point << 6) | (byte_at(text, i) & 0x3FU);
-  }
-  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code_point >= 0xD800 && code_point < 0xE000;
-  if (code_point < kLeast[length] || surrogate || code_point >= kCodePointEnd) return {};
-  return {.code_point = code_point, .bytes = length};
-}
-
-// Calls visit(code point, byte offset) for each character.
-template <typename Visit>
-void for_each_character(std::string_view text, Visit visit) {
-  for (std::size_t offset = 0; offset < text.size();) {
-    const Character character = first_character(text.substr(offset));
-    require(character.bytes > 0, ErrorCode::kBadInput, "byte {} (0x{:02x}) is not valid UTF-8",
-            offset, byte_at(text, offset));
-    visit(character.code_point, offset);
-    offset += character.bytes;
-  }
-}
-
-void append_utf8(std::string& out, std::uint32_t c) {
-  const auto tail = [&](unsigned shift) {
-    out += static_cast<char>(0x80U | ((c >> shift) & 0x3FU));
-  };
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xC0U | (c >> 6));
-    tail(0);
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xE0U | (c >> 12));
-    tail(6), tail(0);
-  } else {
-    out += static_cast<char>(0xF0U | (c >> 18));
-    tail(12), tail(6), tail(0);
-  }
-}
 
 std::string character_text(std::uint32_t code_point) {
   std::string text;
