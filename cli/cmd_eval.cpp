@@ -60,9 +60,7 @@ void evaluate_data(const Evaluating& e, Outcome& outcome) {
       dataset_options(e.programs.compiled(GraphMode::kEvaluate), e.model, e.loss, e.sizes);
   wanted.seed = e.invocation.seed();
   const std::string& source = e.invocation.settings().text("data");
-  if (is_text_run(e.source) && source.starts_with("text:")) {
-    wanted.vocabulary = run_vocabulary(e.source);
-  }
+  if (is_text_run(e.source)) wanted.vocabulary = run_vocabulary(e.source);  // used by text alone
   const std::unique_ptr<Dataset> data = open_dataset(source, wanted);
   const std::int64_t batch = e.sizes.batch;
   const std::optional<Evaluation> result =

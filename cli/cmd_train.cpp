@@ -9,7 +9,9 @@ namespace {
 constexpr Flag kFlags[] = {
     {.name = "data",
      .value = "SPEC",
-     .help = "text:FILE, tensors:FILE.safetensors or synthetic; the last 10 % validate"},
+     .help = "text:FILE, bpe:FILE,VOCAB.json,MERGES.txt, tokens:FILE, idx:IMAGES,LABELS, "
+             "csv:FILE,label=COLUMN, tensors:FILE.safetensors|FILE.npz, catalog:NAME or synthetic; "
+             "the last 10 % validate"},
     {.name = "steps",
      .type = FlagType::kInteger,
      .value = "N",

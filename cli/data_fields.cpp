@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
+#include "cli/data_folder.h"
 #include "datasets/spec.h"
+#include "datasets/tensor_archive.h"
 #include "engine/core/error.h"
-#include "engine/core/safetensors.h"
 
 namespace trainscope {
 namespace {
@@ -69,6 +70,7 @@ DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
   DatasetOptions options;
   options.ignore_index = loss.ignore_index;
   options.sequence = sizes.sequence;
+  options.data_folder = data_folder();
   const auto keeps_bytes = [&program](const std::string& name) {
     const ValueId id = program.graph.find(name);
     return id != kNoValue && program.placements[static_cast<std::size_t>(id)].buffer >= 0;
@@ -94,10 +96,10 @@ Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
   const std::vector<std::string> open = open_symbols(model, sizes);
   const DataSpec spec = parse_data_spec(source);
   if (open.empty() || spec.kind != DataKind::kTensors) return sizes;
-  const SafetensorsFile file = SafetensorsFile::open(spec.file);
+  const std::unique_ptr<TensorArchive> file = open_tensor_archive(spec.file());
   for (const ModelTensor& input : model.inputs()) {
-    if (!input.dims || !file.contains(input.name)) continue;
-    const Shape shape = file.entry(input.name).shape;
+    if (!input.dims || !file->contains(input.name)) continue;
+    const Shape shape = file->type(input.name).shape;
     if (static_cast<std::size_t>(shape.rank) != input.dims->size()) continue;
     for (std::size_t axis = 1; axis < input.dims->size(); ++axis) {
       const std::string& symbol = (*input.dims)[axis].symbol;

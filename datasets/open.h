@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,7 @@ struct DatasetOptions {
   double validation_fraction = 0.1;  // unless the source says otherwise
   // Of the trained model, for its evaluation; absent: that of the text.
   std::optional<Vocabulary> vocabulary = std::nullopt;
+  std::filesystem::path data_folder = {};  // where fetched sets of the catalog are
 };
 
 // Throws kUsage for a bad source text or one that does not suit the graph, kIo for a file that

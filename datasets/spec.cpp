@@ -16,17 +16,30 @@ struct KindRow {
   DataKind kind;
   std::string_view name;
   std::string_view form;
+  std::size_t files;
   std::span<const std::string_view> options;
 };
 
 constexpr std::string_view kFileOptions[] = {"validation"};
+constexpr std::string_view kTokensOptions[] = {"dtype", "validation"};
+constexpr std::string_view kCsvOptions[] = {"label", "validation"};
 constexpr std::string_view kSyntheticOptions[] = {"examples", "classes", "validation"};
+constexpr std::string_view kCatalogOptions[] = {"part", "validation"};
 
 constexpr KindRow kKinds[] = {
-    {DataKind::kText, "text", "text:FILE[,validation=FRACTION]", kFileOptions},
-    {DataKind::kTensors, "tensors", "tensors:FILE.safetensors[,validation=FRACTION]", kFileOptions},
-    {DataKind::kSynthetic, "synthetic", "synthetic[,examples=N,classes=K,validation=FRACTION]",
+    {DataKind::kText, "text", "text:FILE[,validation=FRACTION]", 1, kFileOptions},
+    {DataKind::kBpe, "bpe", "bpe:FILE,VOCAB.json,MERGES.txt[,validation=FRACTION]", 3,
+     kFileOptions},
+    {DataKind::kTokens, "tokens", "tokens:FILE[,dtype=uint16|uint32,validation=FRACTION]", 1,
+     kTokensOptions},
+    {DataKind::kIdx, "idx", "idx:IMAGES,LABELS[,validation=FRACTION]", 2, kFileOptions},
+    {DataKind::kCsv, "csv", "csv:FILE,label=COLUMN[,validation=FRACTION]", 1, kCsvOptions},
+    {DataKind::kTensors, "tensors", "tensors:FILE.safetensors|FILE.npz[,validation=FRACTION]", 1,
+     kFileOptions},
+    {DataKind::kSynthetic, "synthetic", "synthetic[,examples=N,classes=K,validation=FRACTION]", 0,
      kSyntheticOptions},
+    {DataKind::kCatalog, "catalog", "catalog:NAME[,part=train|test,validation=FRACTION]", 1,
+     kCatalogOptions},
 };
 
 [[noreturn]] void bad_spec(std::string_view spec, std::string_view problem, std::string hint) {
@@ -52,6 +65,10 @@ const KindRow& find_kind(std::string_view spec, std::string_view name) {
            nearest.empty() ? fmt::format("the forms are {}", join(forms, ", ")) : nearest);
 }
 
+bool has_option(const KindRow& row, std::string_view key) {
+  return std::find(row.options.begin(), row.options.end(), key) != row.options.end();
+}
+
 void add_option(std::string_view part, const KindRow& row, DataSpec& spec) {
   const std::size_t equals = part.find('=');
   if (equals == std::string_view::npos) {
@@ -60,7 +77,7 @@ void add_option(std::string_view part, const KindRow& row, DataSpec& spec) {
   }
   const std::string_view key = part.substr(0, equals);
   const std::string_view value = part.substr(equals + 1);
-  if (std::find(row.options.begin(), row.options.end(), key) == row.options.end()) {
+  if (!has_option(row, key)) {
     const std::string nearest = nearest_hint(key, row.options);
     bad_spec(spec.text, fmt::format("{} has no option '{}'", row.name, printable(key)),
              nearest.empty() ? form_hint(row) : nearest);
@@ -69,6 +86,26 @@ void add_option(std::string_view part, const KindRow& row, DataSpec& spec) {
   if (!spec.options.emplace(key, value).second) {
     bad_spec(spec.text, fmt::format("option '{}' is given twice", key), "");
   }
+}
+
+// Takes the files at the beginning of `parts`; how many parts that were. An option in the place of
+// a further file says that the file is missing.
+std::size_t take_files(std::span<const std::string_view> parts, const KindRow& row,
+                       DataSpec& spec) {
+  std::size_t next = 0;
+  for (; next < std::min(parts.size(), row.files); ++next) {
+    const bool is_option =
+        next > 0 && has_option(row, parts[next].substr(0, parts[next].find('=')));
+    if (parts[next].empty() || is_option) break;
+    spec.files.emplace_back(parts[next]);
+  }
+  return next;
+}
+
+std::string missing_files(const KindRow& row, const DataSpec& spec) {
+  if (row.kind == DataKind::kCatalog) return "the name is missing";
+  if (row.files == 1) return "the file is missing";
+  return fmt::format("expected {} files, found {}", row.files, spec.files.size());
 }
 
 }  // namespace
@@ -83,20 +120,15 @@ std::string_view name_of(DataKind kind) {
 DataSpec parse_data_spec(std::string_view text) {
   const std::size_t name_end = std::min(text.find_first_of(":,"), text.size());
   const KindRow& row = find_kind(text, text.substr(0, name_end));
-  DataSpec spec{.kind = row.kind, .text = std::string(text), .file = {}, .options = {}};
+  DataSpec spec{.kind = row.kind, .text = std::string(text), .files = {}, .options = {}};
   const bool has_file = name_end < text.size() && text[name_end] == ':';
-  const bool wants_file = row.kind != DataKind::kSynthetic;
-  if (has_file && !wants_file) bad_spec(text, "synthetic data have no file", form_hint(row));
+  if (has_file && row.files == 0) bad_spec(text, "synthetic data have no file", form_hint(row));
 
-  std::string_view rest = text.substr(name_end);
-  if (has_file) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    spec.file = rest.substr(1, comma - 1);
-    rest.remove_prefix(comma);
-  }
-  if (wants_file && spec.file.empty()) bad_spec(text, "the file is missing", form_hint(row));
-  if (rest.empty()) return spec;
-  for (const std::string_view part : split(rest.substr(1), ',')) add_option(part, row, spec);
+  std::vector<std::string_view> parts;
+  if (name_end < text.size()) parts = split(text.substr(name_end + 1), ',');
+  std::size_t next = has_file ? take_files(parts, row, spec) : 0;
+  if (spec.files.size() < row.files) bad_spec(text, missing_files(row, spec), form_hint(row));
+  for (; next < parts.size(); ++next) add_option(parts[next], row, spec);
   return spec;
 }
 
@@ -125,6 +157,11 @@ double DataSpec::fraction(std::string_view key, double fallback) const {
              "");
   }
   return *value;
+}
+
+std::string DataSpec::option(std::string_view key, std::string_view fallback) const {
+  const auto found = options.find(key);
+  return found == options.end() ? std::string(fallback) : found->second;
 }
 
 }  // namespace trainscope

@@ -1,4 +1,4 @@
-// Reads a safetensors file into a table.
+// Reads a file of named tensors into a table.
 #include "datasets/readers/tensors.h"
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "datasets/readers/table.h"
+#include "datasets/tensor_archive.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
-#include "engine/core/safetensors.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -21,7 +21,7 @@ constexpr std::string_view kLabelsName = "labels";
 bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
 
 // The labels may have the name that the loss gives them, or the customary one.
-std::string stored_name(const SafetensorsFile& file, const WantedField& wanted, bool is_label) {
+std::string stored_name(const TensorArchive& file, const WantedField& wanted, bool is_label) {
   const bool use_customary = is_label && !file.contains(wanted.name) && file.contains(kLabelsName);
   return use_customary ? std::string(kLabelsName) : wanted.name;
 }
@@ -48,8 +48,7 @@ bool kinds_fit(DType stored, DType wanted) {
 }
 
 // What is wrong with a tensor of the file, or nothing.
-std::string problem(const SafetensorsFile& file, const std::string& name,
-                    const WantedField& wanted) {
+std::string problem(const TensorArchive& file, const std::string& name, const WantedField& wanted) {
   if (!file.contains(name)) return fmt::format("'{}' is missing", printable(name));
   const TensorType type = file.type(name);
   if (type.shape.rank == 0 || !dims_fit(wanted, type.shape)) {
@@ -80,7 +79,7 @@ struct Found {
   std::string name;  // in the file
 };
 
-std::vector<Found> find_tensors(const DataSpec& spec, const SafetensorsFile& file,
+std::vector<Found> find_tensors(const DataSpec& spec, const TensorArchive& file,
                                 const DatasetOptions& options) {
   std::vector<Found> found;
   for (const WantedField& input : options.inputs) found.push_back({&input, input.name});
@@ -107,7 +106,8 @@ std::unique_ptr<Dataset> open_tensors(const DataSpec& spec, const DatasetOptions
   require(!options.inputs.empty() || options.labels, ErrorCode::kUsage,
           "data '{}': the model takes no data", printable(spec.text));
   const double fraction = spec.fraction("validation", options.validation_fraction);
-  const SafetensorsFile file = SafetensorsFile::open(spec.file);
+  const std::unique_ptr<TensorArchive> archive = open_tensor_archive(spec.file());
+  const TensorArchive& file = *archive;
   Table table{.inputs = {},
               .labels = {},
               .validation_fraction = fraction,
@@ -125,7 +125,7 @@ std::unique_ptr<Dataset> open_tensors(const DataSpec& spec, const DatasetOptions
     }
   }
   table.description = Json::object({{"kind", name_of(spec.kind)},
-                                    {"file", spec.file},
+                                    {"file", spec.file()},
                                     {"xxh3", hash_hex(file.content_hash())},
                                     {"validation_fraction", fraction}});
   return make_table_dataset(spec, std::move(table));

@@ -1,4 +1,4 @@
-// Safetensors files with a tensor for each graph input and the labels.
+// Files with a tensor for each graph input and the labels.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,10 @@
 
 namespace trainscope {
 
-// Tensors have the names of the graph's inputs and of the labels (or "labels"); the first dimension
-// counts examples. Integers and floats of another width are converted; other tensors in the file
-// are not read. All that does not fit is listed in one error.
+// A safetensors file or NumPy's .npz. Tensors have the names of the graph's inputs and of the
+// labels (or "labels"); the first dimension counts examples. Integers and floats of another width
+// are converted; other tensors in the file are not read. All that does not fit is listed in one
+// error.
 std::unique_ptr<Dataset> open_tensors(const DataSpec& spec, const DatasetOptions& options);
 
 }  // namespace trainscope

@@ -10,17 +10,26 @@ namespace trainscope {
 TEST_CASE("data spec: kinds, files and options") {
   const DataSpec text = parse_data_spec("text:a b/c.txt");
   CHECK(text.kind == DataKind::kText);
-  CHECK(text.file == "a b/c.txt");
+  CHECK(text.file() == "a b/c.txt");
   CHECK(text.options.empty());
 
   const DataSpec tensors = parse_data_spec("tensors:x:y.safetensors,validation=0.25");
   CHECK(tensors.kind == DataKind::kTensors);
-  CHECK(tensors.file == "x:y.safetensors");
+  CHECK(tensors.file() == "x:y.safetensors");
   CHECK(tensors.fraction("validation", 0.1) == 0.25);
+
+  const DataSpec bpe = parse_data_spec("bpe:a.txt,v.json,m.txt,validation=0");
+  CHECK(bpe.kind == DataKind::kBpe);
+  CHECK(bpe.files == std::vector<std::string>{"a.txt", "v.json", "m.txt"});
+  CHECK(bpe.fraction("validation", 0.1) == 0.0);
+  CHECK(parse_data_spec("idx:i,l").files == std::vector<std::string>{"i", "l"});
+  CHECK(parse_data_spec("csv:x=1.csv,label=a b").option("label", "") == "a b");
+  CHECK(parse_data_spec("tokens:t").option("dtype", "uint16") == "uint16");
+  CHECK(parse_data_spec("catalog:mnist").file() == "mnist");
 
   const DataSpec synthetic = parse_data_spec("synthetic,examples=64,classes=10");
   CHECK(synthetic.kind == DataKind::kSynthetic);
-  CHECK(synthetic.file.empty());
+  CHECK(synthetic.files.empty());
   CHECK(synthetic.integer("examples", 1, 1) == 64);
   CHECK(synthetic.integer("classes", 1, 1) == 10);
   CHECK(synthetic.fraction("validation", 0.1) == 0.1);
@@ -40,12 +49,20 @@ TEST_CASE("data spec: bad ones are refused with what was expected") {
       {"txt:a", "unknown kind of data 'txt'", "did you mean 'text'?"},
       {"Text:a", "unknown kind of data 'Text'", "did you mean 'text'?"},
       {"tensor:a", "unknown kind of data 'tensor'", "did you mean 'tensors'?"},
-      {"idx:a,b", "unknown kind of data 'idx'", "the forms are"},
+      {"idx", "expected 2 files, found 0", "the form is idx:IMAGES,LABELS"},
+      {"idx:a", "expected 2 files, found 1", "the form is idx:IMAGES,LABELS"},
+      {"idx:a,validation=0", "expected 2 files, found 1", "the form is idx:IMAGES,LABELS"},
+      {"idx:,b", "expected 2 files, found 0", "the form is idx:IMAGES,LABELS"},
+      {"idx:a,b,c", "expected key=value, found 'c'", "ends at the first comma"},
+      {"bpe:a,b", "expected 3 files, found 2", "the form is bpe:FILE,VOCAB.json,MERGES.txt"},
+      {"csv:a,labels=x", "csv has no option 'labels'", "did you mean 'label'?"},
+      {"tokens:a,type=uint16", "tokens has no option 'type'", "did you mean 'dtype'?"},
+      {"catalog", "the name is missing", "the form is catalog:NAME"},
       {"text", "the file is missing", "the form is text:FILE"},
       {"text:", "the file is missing", "the form is text:FILE"},
       {"text:,validation=0", "the file is missing", "the form is"},
       {"text,validation=0", "the file is missing", "the form is"},
-      {"tensors", "the file is missing", "tensors:FILE.safetensors"},
+      {"tensors", "the file is missing", "tensors:FILE.safetensors|FILE.npz"},
       {"text:a,b.txt", "expected key=value, found 'b.txt'", "ends at the first comma"},
       {"text:a,", "expected key=value, found ''", "first comma"},
       {"text:a,validaton=0", "text has no option 'validaton'", "did you mean 'validation'?"},

@@ -1,0 +1,136 @@
+// CSV files: columns to inputs and labels, quoting, and cells that are no numbers.
+#include "datasets/readers/csv.h"
+
+#include <doctest/doctest.h>
+
+#include "datasets/csv.h"
+#include "tests/datasets/dataset_tools.h"
+
+namespace trainscope {
+namespace {
+
+using Cells = std::vector<std::string>;
+
+std::vector<float> floats(const Tensor& t) {
+  return {t.values<float>().begin(), t.values<float>().end()};
+}
+
+}  // namespace
+
+TEST_CASE("csv: cells, quotes, line ends, blanks") {
+  const CsvTable table = parse_csv(
+      "\xEF\xBB\xBF"
+      "a, b ,\"c,\"\"d\"\"\"\r\n1,  two words\t,3\n\"x\ny\",\"\" ,\"\"\"\"\r\n,,\n\n\r\n");
+  CHECK(table.columns == Cells{"a", "b", "c,\"d\""});
+  CHECK(table.cells == Cells{"1", "two words", "3", "x\ny", "", "\"", "", "", ""});
+  CHECK(table.lines == std::vector<std::size_t>{2, 3, 5});
+  CHECK(parse_csv("a\n1").rows() == 1);
+}
+
+TEST_CASE("csv: tables that are none") {
+  using namespace std::string_literals;
+  const std::pair<std::string, const char*> rows[] = {
+      {"", "there is no header row"},
+      {"\n\n", "there is no header row"},
+      {"a,b\n", "there are no rows below the header"},
+      {"a,,c\n1,2,3", "line 1: column 2 has no name"},
+      {"a,b,a\n1,2,3", "line 1: two columns are called 'a'"},
+      {"a,b\n1", "line 2 has 1 cells, the header has 2"},
+      {"a,b\n1,2\n\n3,4", "line 3 has 1 cells, the header has 2"},
+      {"a,b\n1,2,3", "line 2 has 3 cells, the header has 2"},
+      {"a,b\n\"x\ny\",2\n1,\"2", "line 4: the quoted cell that begins there never ends"},
+      {"a,b\n1,\"2\"x", "line 2: expected a comma or a line end after a cell, found 'x'"},
+      {"a,b\n1,2\"3", "line 2: a quote within the cell '2\"3'"},
+      {"a,b\n1,2\r3,4", "line 2: expected a comma or a line end after a cell, found '\\r'"},
+      {"a,b\n1,\0002"s, "byte 6 is 0"},
+  };
+  for (const auto& row : rows) {
+    const char* const message = row.second;
+    CAPTURE(message);
+    const Error error = error_of([&] { parse_csv(row.first); });
+    CHECK(error.code() == ErrorCode::kBadInput);
+    CAPTURE(error.message());
+    CHECK(contains(error.message(), message));
+  }
+}
+
+TEST_CASE("csv: the label by name, the other columns in their order") {
+  const TemporaryFolder folder;
+  put(folder / "d.csv", "u,kind,v\n1,2,3.5\n-4e-1,0,.5\n7,1,8\n");
+  const auto data =
+      open_dataset(source("csv", folder / "d.csv", ",label=kind,validation=0"), pair_options());
+  const Batch batch = read_batch(*data, Split::kTrain, 0, {0, 1, 2});
+  CHECK(floats(batch.tensors[0].second) == std::vector<float>{1, 3.5F, -0.4F, 0.5F, 7, 8});
+  CHECK(ints_of(batch.tensors[1].second) == Ints{2, 0, 1});
+  CHECK(data->description().get<std::string>("label") == "kind");
+  CHECK(data->description().get<int>("examples") == 3);
+}
+
+TEST_CASE("csv: columns are dealt to the inputs in the graph's order") {
+  const TemporaryFolder folder;
+  put(folder / "d.csv", "a,b,c,d,y\n1,2,3,4,0.5\n");
+  DatasetOptions options;
+  options.inputs = {{.name = "p", .dtype = DType::kF64, .dims = {{1}}},
+                    {.name = "q", .dtype = DType::kI32, .dims = {{3, 1}}}};
+  options.labels = WantedField{.name = "target", .dtype = DType::kF32, .dims = {{1}}};
+  const auto data = open_dataset(source("csv", folder / "d.csv", ",label=y,validation=0"), options);
+  const Batch batch = read_batch(*data, Split::kTrain, 0, {0});
+  CHECK(batch.tensors[0].second.values<double>()[0] == 1.0);
+  CHECK(batch.tensors[1].second.shape() == Shape{1, 3, 1});
+  CHECK(ints_of(batch.tensors[1].second) == Ints{2, 3, 4});
+  CHECK(batch.tensors[2].second.values<float>()[0] == 0.5F);
+}
+
+TEST_CASE("csv: a graph with its own loss gets its labels by name or by order") {
+  const TemporaryFolder folder;
+  put(folder / "d.csv", "a,b,y\n1,2,3\n");
+  DatasetOptions options = pair_options();
+  options.labels.reset();
+  options.inputs.push_back({.name = "labels", .dtype = DType::kI64, .dims = Ints{}});
+  const auto labels = [&](const char* rest) {
+    const auto data = open_dataset(source("csv", folder / "d.csv", rest), options);
+    return ints_of(read_batch(*data, Split::kTrain, 0, {0}).tensors[1].second);
+  };
+  CHECK(labels(",label=a") == Ints{1});
+  CHECK(labels("") == Ints{3});
+}
+
+TEST_CASE("csv: cells and columns that do not fit, with row and column") {
+  struct Row {
+    const char* text;
+    const char* rest;
+    ErrorCode code;
+    const char* message;
+  };
+  constexpr ErrorCode kBad = ErrorCode::kBadInput;
+  const Row rows[] = {
+      {"u,v,y\n1,2,0\n1,x,0\n", "", kBad, "row 2 (line 3), column 'v': 'x' is no number"},
+      {"u,v,y\n\"\n1\",2,0\n1,,0", "", kBad, "row 1 (line 2), column 'u': '\\n1' is no number"},
+      {"u,v,y\n1,,0\n", "", kBad, "row 1 (line 2), column 'v': the cell is empty"},
+      {"u,v,y\n1,nan,0\n", "", kBad, "column 'v': 'nan' is no number"},
+      {"u,v,y\n1,1e39,0\n", "", kBad, "column 'v': '1e39' is no number"},
+      {"u,v,y\n1,1e999,0\n", "", kBad, "column 'v': '1e999' is no number"},
+      {"u,v,y\n1,\"1,5\",0\n", "", kBad, "column 'v': '1,5' is no number"},
+      {"u,v,y\n1,0x10,0\n", "", kBad, "column 'v': '0x10' is no number"},
+      {"u,v,y\n1,2,0.0\n", "", kBad, "column 'y': '0.0' is no whole number"},
+      {"u,v,y\n1,2,99999999999999999999\n", "", kBad, "is no whole number"},
+      {"u,v,y\n1,2,3\n", "", kBad, "'labels'[0] is 3: expected 0 to 2 or -100"},
+      {"u,y\n1,2\n", "", kBad, "has 1 columns besides the label, the model takes 2 numbers"},
+      {"u,v,w,y\n1,2,3,0\n", "", kBad, "has 3 columns besides the label"},
+      {"u,v,y\n1,2\n", "", kBad, "line 2 has 2 cells, the header has 3"},
+      {"u,v,kind\n1,2,0\n", "", ErrorCode::kUsage, "has no column 'y'"},
+      {"u,v,y\n1,2,0\n", "none", ErrorCode::kUsage, "which column is the label?"},
+  };
+  const TemporaryFolder folder;
+  for (const Row& row : rows) {
+    CAPTURE(row.message);
+    put(folder / "d.csv", row.text);
+    const std::string rest = *row.rest == '\0' ? ",label=y" : "";
+    const Error error = opening_error(source("csv", folder / "d.csv", rest), pair_options());
+    CHECK(error.code() == row.code);
+    CAPTURE(error.message());
+    CHECK(contains(error.message(), row.message));
+  }
+}
+
+}  // namespace trainscope
