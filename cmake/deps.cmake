@@ -29,6 +29,7 @@ trainscope_find(nlohmann_json nlohmann-json3-dev)
 trainscope_find(CLI11 libcli11-dev)
 trainscope_find(Protobuf libprotobuf-dev)
 trainscope_find(ONNX libonnx-dev)
+trainscope_find(CURL libcurl4-openssl-dev)
 trainscope_find(ZLIB zlib1g-dev)
 trainscope_find_library(xxhash xxhash.h xxhash libxxhash-dev)
 # oneDNN's own CMake config demands OpenCL, which the CPU engine does not use.
