@@ -148,13 +148,16 @@ bool folder_exists(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-void make_directories(const fs::path& path) {
+void make_directories(const fs::path& path, const FileCalls& calls) {
   check_path(path);
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) fail_system(error.value(), "create the folder", path);
-  // A file of that name that is there is no error to the library.
-  if (!folder_exists(path)) fail_system(ENOTDIR, "create the folder", path);
+  fs::path made;
+  for (const fs::path& part : path) {
+    made /= part;
+    if (folder_exists(made) || calls.make_folder(made.c_str()) == 0) continue;
+    // Another process may have been faster; a file of that name is in the way.
+    const int error_number = errno == EEXIST ? ENOTDIR : errno;
+    if (!folder_exists(made)) fail_system(error_number, "create the folder", path);
+  }
 }
 
 std::vector<std::string> list_directory(const fs::path& path) {
@@ -188,23 +191,23 @@ void remove_tree(const fs::path& root, const fs::path& path) {
   if (error) fail_system(error.value(), "remove", path);
 }
 
-void rename_directory(const fs::path& from, const fs::path& to) {
+void rename_directory(const fs::path& from, const fs::path& to, const FileCalls& calls) {
   check_path(from);
   check_path(to);
-  if (::rename(from.c_str(), to.c_str()) != 0) {
+  if (calls.rename(from.c_str(), to.c_str()) != 0) {
     fail_system(errno, "rename " + quoted(from) + " to", to);
   }
-  fsync_directory(to.parent_path());
-  if (from.parent_path() != to.parent_path()) fsync_directory(from.parent_path());
+  fsync_directory(to.parent_path(), calls);
+  if (from.parent_path() != to.parent_path()) fsync_directory(from.parent_path(), calls);
 }
 
-void fsync_directory(const fs::path& path) {
+void fsync_directory(const fs::path& path, const FileCalls& calls) {
   const fs::path folder = path.empty() ? "." : path;
   check_path(folder);
-  const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const FileDescriptor fd(calls.open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
   if (!fd.is_open()) fail_system(errno, "open the folder", folder);
   // Some file systems cannot do it for folders and say EINVAL: then there is nothing to wait for.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail_system(errno, "write the folder", folder);
+  if (calls.sync(fd.get()) != 0 && errno != EINVAL) fail_system(errno, "write the folder", folder);
 }
 
 }  // namespace trainscope

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/file_calls.h"
+
 namespace trainscope {
 
 // Owner of a file descriptor.
@@ -72,7 +74,7 @@ MappedFile open_inside(const std::filesystem::path& root, std::string_view relat
 // file goes. A symbolic link to a file keeps pointing to it: the file behind it is replaced.
 class AtomicFile {
  public:
-  explicit AtomicFile(const std::filesystem::path& path);
+  explicit AtomicFile(const std::filesystem::path& path, const FileCalls& calls = system_calls());
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
@@ -85,6 +87,7 @@ class AtomicFile {
  private:
   void flush();
 
+  const FileCalls& calls_;
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   FileDescriptor fd_;
@@ -92,8 +95,10 @@ class AtomicFile {
   std::uint64_t written_bytes_ = 0;
 };
 
-void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
-void write_file_atomic(const std::filesystem::path& path, std::string_view text);
+void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                       const FileCalls& calls = system_calls());
+void write_file_atomic(const std::filesystem::path& path, std::string_view text,
+                       const FileCalls& calls = system_calls());
 
 // Appends lines, each with one write, so that a reader sees whole lines. A line that a crash cut
 // short at the end of an existing file is removed on opening.
@@ -117,15 +122,16 @@ class AppendFile {
 bool path_exists(const std::filesystem::path& path);
 bool folder_exists(const std::filesystem::path& path);
 // With parents; no error when it is there.
-void make_directories(const std::filesystem::path& path);
+void make_directories(const std::filesystem::path& path, const FileCalls& calls = system_calls());
 // Names of the entries, sorted, without "." and "..".
 std::vector<std::string> list_directory(const std::filesystem::path& path);
 // Removes a file or folder with all it holds; links are removed, not followed. `path` must lie
 // strictly inside `root` (an invariant of the caller's, checked). No error when it is not there.
 void remove_tree(const std::filesystem::path& root, const std::filesystem::path& path);
 // Renames a folder (or file) and makes the renaming durable; fails when `to` holds something.
-void rename_directory(const std::filesystem::path& from, const std::filesystem::path& to);
+void rename_directory(const std::filesystem::path& from, const std::filesystem::path& to,
+                      const FileCalls& calls = system_calls());
 // Makes creations, renamings and removals in a folder durable.
-void fsync_directory(const std::filesystem::path& path);
+void fsync_directory(const std::filesystem::path& path, const FileCalls& calls = system_calls());
 
 }  // namespace trainscope

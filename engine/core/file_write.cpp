@@ -21,11 +21,18 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-void write_all(const FileDescriptor& fd, std::span<const std::byte> bytes, const fs::path& path) {
+// What is written where, and by which calls.
+struct Output {
+  const FileDescriptor& fd;
+  const fs::path& path;  // for messages
+  const FileCalls& calls;
+};
+
+void write_all(const Output& output, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
+    const ssize_t n = output.calls.write(output.fd.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_system(errno, "write", path);
+    if (n < 0) fail_system(errno, "write", output.path);
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
 }
@@ -55,11 +62,11 @@ struct Temporary {
 
 // A new file in the folder of `target`. The process id keeps the names of two processes apart, the
 // counter those of one; O_EXCL decides.
-Temporary create_temporary(const fs::path& target) {
+Temporary create_temporary(const fs::path& target, const FileCalls& calls) {
   for (int attempt = 0;; ++attempt) {
     fs::path path = target.parent_path() / (".trainscope-" + std::to_string(::getpid()) + "-" +
                                             std::to_string(attempt) + ".tmp");
-    FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    FileDescriptor fd(calls.open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (fd.is_open()) return {std::move(fd), std::move(path)};
     if (errno != EEXIST) fail_system(errno, "write", target);
   }
@@ -85,8 +92,9 @@ off_t whole_lines(const FileDescriptor& fd, off_t size, const fs::path& path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(const fs::path& path) : path_(target_of(path)) {
-  Temporary temporary = create_temporary(path_);
+AtomicFile::AtomicFile(const fs::path& path, const FileCalls& calls)
+    : calls_(calls), path_(target_of(path)) {
+  Temporary temporary = create_temporary(path_, calls_);
   temporary_ = std::move(temporary.path);
   fd_ = std::move(temporary.fd);
 }
@@ -99,35 +107,36 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   written_bytes_ += bytes.size();
   if (buffer_.size() + bytes.size() > kBufferBytes) flush();
   if (bytes.size() > kBufferBytes) {
-    write_all(fd_, bytes, path_);
+    write_all({fd_, path_, calls_}, bytes);
   } else {
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   }
 }
 
 void AtomicFile::flush() {
-  write_all(fd_, buffer_, path_);
+  write_all({fd_, path_, calls_}, buffer_);
   buffer_.clear();
 }
 
 void AtomicFile::commit() {
   CHECK_INVARIANT(!temporary_.empty());
   flush();
-  if (::fsync(fd_.get()) != 0) fail_system(errno, "write", path_);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_system(errno, "write", path_);
+  if (calls_.sync(fd_.get()) != 0) fail_system(errno, "write", path_);
+  if (calls_.rename(temporary_.c_str(), path_.c_str()) != 0) fail_system(errno, "write", path_);
   temporary_.clear();
   fd_.close();
-  fsync_directory(path_.parent_path());
+  fsync_directory(path_.parent_path(), calls_);
 }
 
-void write_file_atomic(const fs::path& path, std::span<const std::byte> bytes) {
-  AtomicFile file(path);
+void write_file_atomic(const fs::path& path, std::span<const std::byte> bytes,
+                       const FileCalls& calls) {
+  AtomicFile file(path, calls);
   file.write(bytes);
   file.commit();
 }
 
-void write_file_atomic(const fs::path& path, std::string_view text) {
-  write_file_atomic(path, std::as_bytes(std::span(text)));
+void write_file_atomic(const fs::path& path, std::string_view text, const FileCalls& calls) {
+  write_file_atomic(path, std::as_bytes(std::span(text)), calls);
 }
 
 AppendFile::AppendFile(const fs::path& path) : path_(path) {
@@ -147,7 +156,7 @@ void AppendFile::write_line(std::string_view line) {
   CHECK_INVARIANT(line.find('\n') == std::string_view::npos);
   std::string text(line);
   text += '\n';
-  write_all(fd_, std::as_bytes(std::span(text)), path_);
+  write_all({fd_, path_, system_calls()}, std::as_bytes(std::span(text)));
 }
 
 void AppendFile::sync() {

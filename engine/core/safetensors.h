@@ -76,6 +76,7 @@ struct WrittenSafetensors {
 // that each tensor is aligned, then in the order given. Names must be distinct UTF-8.
 WrittenSafetensors write_safetensors(const std::filesystem::path& path,
                                      std::span<const NamedTensor> tensors,
-                                     const std::map<std::string, std::string>& metadata = {});
+                                     const std::map<std::string, std::string>& metadata = {},
+                                     const FileCalls& calls = system_calls());
 
 }  // namespace trainscope

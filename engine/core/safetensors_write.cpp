@@ -90,11 +90,12 @@ std::string header_text(std::span<const NamedTensor> tensors,
 
 WrittenSafetensors write_safetensors(const std::filesystem::path& path,
                                      std::span<const NamedTensor> tensors,
-                                     const std::map<std::string, std::string>& metadata) {
+                                     const std::map<std::string, std::string>& metadata,
+                                     const FileCalls& calls) {
   check(tensors, metadata);
   const std::vector<NamedTensor> order = in_file_order(tensors);
   const std::string header = header_text(order, metadata);
-  AtomicFile file(path);
+  AtomicFile file(path, calls);
   Hasher hasher;
   const auto write = [&](std::span<const std::byte> bytes) {
     hasher.bytes(bytes);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/file_calls.h"
 #include "engine/core/json.h"
 #include "engine/core/log.h"
 #include "engine/core/safetensors.h"
@@ -27,6 +28,8 @@ struct CheckpointState {
   // What must be the same to continue bit for bit (model hash, micro-batches, schedule, optimizer)
   // and what is good to know (versions): an object, kept as it is.
   Json settings = Json::object();
+  // How well the model does here (losses): an object, kept as it is.
+  Json metrics = Json::object();
 };
 
 // One file of a checkpoint: "model" becomes model.safetensors.
@@ -53,11 +56,25 @@ std::string checkpoint_name(std::int64_t step);
 // A checkpoint of the same step is replaced. Returns the new folder.
 std::filesystem::path save_checkpoint(const std::filesystem::path& root,
                                       const CheckpointState& state,
-                                      std::span<const CheckpointFile> files);
+                                      std::span<const CheckpointFile> files,
+                                      const FileCalls& calls = system_calls());
 
 // Removes all but the newest `keep` (at least 1) of the checkpoints up to `newest_step`; call it
-// when that one is saved. Later ones, of a run that was set back, are left alone.
-void remove_old_checkpoints(const std::filesystem::path& root, std::int64_t newest_step, int keep);
+// when that one is saved. Later ones, of a run that was set back, are left alone, and so is the one
+// that best.json names.
+void remove_old_checkpoints(const std::filesystem::path& root, std::int64_t newest_step, int keep,
+                            const FileCalls& calls = system_calls());
+
+// The checkpoint with the lowest validation loss so far.
+struct BestCheckpoint {
+  std::int64_t step = 0;
+  double loss = 0.0;
+};
+// Writes best.json; the checkpoint of that step must be saved already.
+void note_best_checkpoint(const std::filesystem::path& root, const BestCheckpoint& best,
+                          const FileCalls& calls = system_calls());
+// None when none was noted. Throws kBadInput for a file that cannot be understood.
+std::optional<BestCheckpoint> find_best_checkpoint(const std::filesystem::path& root);
 
 // Reads one checkpoint and checks the size and hash of every file. Throws kBadInput naming file and
 // reason.

@@ -59,12 +59,14 @@ Json manifest_json(const CheckpointState& state, const std::vector<FileRecord>& 
                                  {"size_bytes", file.size_bytes},
                                  {"xxh3", hash_hex(file.content_hash)}}));
   }
-  return Json::object({{"format", kCheckpointFormat},
-                       {"step", state.step},
-                       {"samples_seen", state.samples_seen},
-                       {"seed", std::to_string(state.seed)},
-                       {"settings", state.settings},
-                       {"files", std::move(list)}});
+  Json json = Json::object({{"format", kCheckpointFormat},
+                            {"step", state.step},
+                            {"samples_seen", state.samples_seen},
+                            {"seed", std::to_string(state.seed)},
+                            {"settings", state.settings}});
+  if (state.metrics.size() > 0) json.set("metrics", state.metrics);
+  json.set("files", std::move(list));
+  return json;
 }
 
 FileRecord parse_file(const Json& json) {
@@ -144,7 +146,9 @@ CheckpointManifest parse_manifest(std::string_view text) {
   manifest.state = {.step = parse_count(json, "step"),
                     .samples_seen = parse_count(json, "samples_seen"),
                     .seed = parse_seed(json),
-                    .settings = json.object_at("settings")};
+                    .settings = json.object_at("settings"),
+                    .metrics = Json::object()};
+  if (json.contains("metrics")) manifest.state.metrics = json.object_at("metrics");
   for (const Json& file : json.array_at("files")) manifest.files.push_back(parse_file(file));
   // Written again it must be the same text: then every byte of it is under its own hash.
   if (manifest_text(manifest.state, manifest.files) != text) {

@@ -1,4 +1,4 @@
-// Saving and loading, which checkpoints stay, and faults at every system call.
+// Saving and loading, which checkpoints stay, and what a killed save leaves.
 #include "engine/train/checkpoint.h"
 
 #include <doctest/doctest.h>
@@ -7,12 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "engine/core/file.h"
 #include "tests/engine/core/core_test_tools.h"
 #include "tests/engine/train/checkpoint_tools.h"
-#include "tests/engine/train/faults.h"
 
 namespace trainscope {
 namespace {
@@ -35,20 +32,6 @@ void damage(const fs::path& file) {
   put(file, text);
 }
 
-// Whether a call was made to fail; then the save must have said so.
-bool save_with_fault(const fs::path& root, std::int64_t step, Fault fault, int nth, int error) {
-  const FailingCalls calls(fault, nth, error);
-  bool failed = false;
-  try {
-    SmallTraining(step).save(root);
-  } catch (const Error& caught) {
-    CHECK(caught.code() == ErrorCode::kIo);
-    failed = true;
-  }
-  CHECK(failed == calls.happened());
-  return failed;
-}
-
 }  // namespace
 
 TEST_CASE("checkpoint: what is saved is loaded") {
@@ -63,6 +46,7 @@ TEST_CASE("checkpoint: what is saved is loaded") {
   CHECK(checkpoint.state.seed == 0xFFFF'FFFF'FFFF'FFF1U);
   CHECK(checkpoint.state.settings.get<std::int64_t>("batch") == 12);
   CHECK(checkpoint.state.settings.get<std::string>("model_hash") == "00ff");
+  CHECK(checkpoint.state.metrics.get<double>("loss") == 1.0 / 101.0);
   const Error error = error_of([&] { checkpoint.file("averages"); });
   CHECK(error.code() == ErrorCode::kBadInput);
   CHECK(contains(error.message(), "has no file averages.safetensors"));
@@ -153,6 +137,41 @@ TEST_CASE("old checkpoints: the newest stay") {
   CHECK(list_directory(folder.path()) == std::vector<std::string>{"step-00000040", "step-mine"});
 }
 
+TEST_CASE("best checkpoint: noted, replaced by a better one, and kept beside the newest") {
+  const TemporaryFolder folder;
+  CHECK(!find_best_checkpoint(folder / "absent").has_value());
+  CHECK(!find_best_checkpoint(folder.path()).has_value());
+  for (const std::int64_t step : {10, 20, 30, 40}) SmallTraining(step).save(folder.path());
+  note_best_checkpoint(folder.path(), {.step = 10, .loss = 0.75});
+  CHECK(find_best_checkpoint(folder.path())->step == 10);
+  CHECK(find_best_checkpoint(folder.path())->loss == 0.75);
+  remove_old_checkpoints(folder.path(), 40, 2);
+  CHECK(list_directory(folder.path()) ==
+        std::vector<std::string>{"best.json", "step-00000010", "step-00000030", "step-00000040"});
+  CHECK(is_small_training(load_checkpoint(folder / "step-00000010"), 10));
+  note_best_checkpoint(folder.path(), {.step = 40, .loss = 0.5});
+  remove_old_checkpoints(folder.path(), 40, 1);
+  CHECK(list_directory(folder.path()) == std::vector<std::string>{"best.json", "step-00000040"});
+}
+
+TEST_CASE("best checkpoint: a file that cannot be understood is refused with what to do") {
+  const TemporaryFolder folder;
+  for (const char* text : {"", "{", "[]", "{\"step\": 1}", "{\"step\": \"1\", \"loss\": 2}"}) {
+    put(folder / "best.json", text);
+    const Error error = error_of([&] { find_best_checkpoint(folder.path()); });
+    CHECK(error.code() == ErrorCode::kBadInput);
+    CHECK(contains(error.hint(), "remove the file"));
+  }
+}
+
+TEST_CASE("checkpoint: one without metrics, as older programs wrote them, is loaded") {
+  const TemporaryFolder folder;
+  const CheckpointState state{.step = 3, .samples_seen = 4};
+  const fs::path saved = save_checkpoint(folder.path(), state, {});
+  CHECK(!contains(get(saved / "manifest.json"), "metrics"));
+  CHECK(load_checkpoint(saved).state.metrics.size() == 0);
+}
+
 TEST_CASE("checkpoint: one of the same step is replaced") {
   const TemporaryFolder folder;
   const fs::path saved = SmallTraining(4).save(folder.path());
@@ -167,48 +186,9 @@ TEST_CASE("checkpoint: what a killed save left behind is removed by the next") {
   fs::create_directories(folder / ".saving-step-00000009" / "x");
   put(folder / ".saving-step-00000009" / "model.safetensors", "half");
   fs::create_directories(folder / ".replaced-step-00000001");
+  put(folder / ".trainscope-12-0.tmp", "half");
   SmallTraining(10).save(folder.path());
   CHECK(list_directory(folder.path()) == std::vector<std::string>{"step-00000010"});
-}
-
-TEST_CASE("checkpoint: whatever call fails, a whole one stays and the next save works") {
-  struct Row {
-    Fault fault;
-    int error_number;
-  };
-  for (const Row& row :
-       {Row{Fault::kWrite, ENOSPC}, Row{Fault::kWrite, EIO}, Row{Fault::kSync, EIO},
-        Row{Fault::kRename, EIO}, Row{Fault::kMakeFolder, ENOSPC}}) {
-    for (const std::int64_t step : {2, 1}) {  // a new one, and one in place of another
-      const TemporaryFolder folder;
-      SmallTraining(1).save(folder.path());
-      int failures = 0;
-      while (save_with_fault(folder.path(), step, row.fault, failures + 1, row.error_number)) {
-        ++failures;
-        const std::int64_t latest = latest_step(folder.path());
-        // A failure after the last renaming leaves the new one in place.
-        CHECK((latest == 1 || latest == step));
-        REQUIRE(failures < 100);
-      }
-      CHECK(failures >= 1);
-      CHECK(latest_step(folder.path()) == step);
-      CHECK(list_directory(folder.path()).size() == static_cast<std::size_t>(step));
-    }
-  }
-}
-
-TEST_CASE("checkpoint: replacing one where folders cannot be exchanged") {
-  const TemporaryFolder folder;
-  damage(SmallTraining(4).save(folder.path()) / "model.safetensors");
-  {
-    const FailingCalls calls(Fault::kExchange, 1, EINVAL);
-    SmallTraining(4).save(folder.path());
-    CHECK(calls.happened());
-  }
-  CHECK(latest_step(folder.path()) == 4);
-  CHECK(list_directory(folder.path()) == std::vector<std::string>{"step-00000004"});
-  CHECK(save_with_fault(folder.path(), 4, Fault::kExchange, 1, EIO));
-  CHECK(latest_step(folder.path()) == 4);
 }
 
 TEST_CASE("checkpoint: killed at any moment, a whole one is there") {

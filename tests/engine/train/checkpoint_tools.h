@@ -8,6 +8,7 @@
 
 #include "engine/core/tensor.h"
 #include "engine/train/checkpoint.h"
+#include "tests/engine/train/faults.h"
 
 namespace trainscope {
 
@@ -16,6 +17,7 @@ class SmallTraining {
  public:
   explicit SmallTraining(std::int64_t step) : state_{.step = step, .samples_seen = step * 12} {
     state_.seed = 0xFFFF'FFFF'FFFF'FFF1U;  // needs all 64 bits
+    state_.metrics = Json::object({{"loss", 1.0 / static_cast<double>(step + 1)}});
     state_.settings = Json::object({{"batch", 12}, {"model_hash", "00ff"}});
     const auto value = static_cast<float>(step);
     weight_ = Tensor::of<float>({2, 3}, std::array{value, 1.F, 2.F, 3.F, 4.F, 5.F});
@@ -23,12 +25,13 @@ class SmallTraining {
     moment_ = Tensor::of<float>({2, 3}, std::array{0.5F, value, 0.F, 0.F, 0.F, 0.F});
   }
 
-  std::filesystem::path save(const std::filesystem::path& root) const {
+  std::filesystem::path save(const std::filesystem::path& root,
+                             const FileCalls& calls = TestCalls()) const {
     const std::array model = {NamedTensor{"w", weight_.view()}, NamedTensor{"n", count_.view()}};
     const std::array optimizer = {NamedTensor{"w.m", moment_.view()}};
     const std::array files = {CheckpointFile{"model", model},
                               CheckpointFile{"optimizer", optimizer}};
-    return save_checkpoint(root, state_, files);
+    return save_checkpoint(root, state_, files, calls);
   }
 
  private:
