@@ -103,7 +103,9 @@ class Lowering {
                              .threads = options_.threads};
     std::vector<const Kernel*> found = kernels_.find(node.op->name, dtype_of(program_.graph, node));
     if (options_.kernels == KernelChoice::kReference) std::ranges::reverse(found);
+    const bool strict = options_.same_bits == SameBits::kAnyThreads;
     for (const Kernel* kernel : found) {
+      if (strict && !kernel->same_for_any_threads) continue;
       if (kernel->supports && !kernel->supports(prepare_args)) continue;
       instruction.kernel = kernel;
       if (kernel->prepare) instruction.prepared = kernel->prepare(prepare_args);

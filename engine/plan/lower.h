@@ -14,9 +14,13 @@ namespace trainscope {
 
 enum class KernelChoice : std::uint8_t { kFastest, kReference };
 
+// The same bits on every run with as many threads, or with any number of them.
+enum class SameBits : std::uint8_t { kSameThreads, kAnyThreads };
+
 struct LowerOptions {
   int threads = 1;
   KernelChoice kernels = KernelChoice::kFastest;
+  SameBits same_bits = SameBits::kSameThreads;
   bool in_place = true;              // let outputs take over the bytes of dying inputs
   bool external_parameters = false;  // parameters and states live in another program's arena
   // Time limit of the placement search; without one the plan depends on the graph alone.

@@ -44,6 +44,8 @@ struct Kernel {
   bool (*supports)(const PrepareArgs&) = nullptr;
   Prepared (*prepare)(const PrepareArgs&) = nullptr;
   void (*run)(const RunArgs&) = nullptr;
+  // False: the result's last bits depend on the number of threads.
+  bool same_for_any_threads = true;
 };
 
 // Kernels of one back end by (op, dtype). The dtype is the op's "kernel dtype": that of its first

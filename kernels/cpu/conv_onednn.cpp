@@ -5,6 +5,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/fixed_parts.h"
 #include "kernels/cpu/onednn.h"
 
 namespace trainscope::cpu {
@@ -203,24 +204,39 @@ Prepared prepare_grad_weight(const PrepareArgs& args) {
   return prepared(program);
 }
 
+// --- The table -----------------------------------------------------------------------------------
+// oneDNN chooses blocks and, for the weights, partial sums by the number of threads.
+
+constexpr Kernel kForward = {.name = "conv.onednn",
+                             .supports = supports_forward,
+                             .prepare = prepare_forward,
+                             .run = run_program,
+                             .same_for_any_threads = false};
+constexpr Kernel kGradInput = {.name = "conv_grad_input.onednn",
+                               .supports = supports_grad_input,
+                               .prepare = prepare_grad_input,
+                               .run = run_program,
+                               .same_for_any_threads = false};
+constexpr Kernel kGradWeight = {.name = "conv_grad_weight.onednn",
+                                .supports = supports_grad_weight,
+                                .prepare = prepare_grad_weight,
+                                .run = run_program,
+                                .same_for_any_threads = false};
+
+constexpr FixedSplit kSliceFirst = {.slices_input = {true}};  // x or dy; the weights are whole
+constexpr FixedSplit kSumOverBatch = {.slices_input = {true, true}, .slices_output = false};
+
 }  // namespace
 
 void add_conv_onednn(KernelTable& table) {
-  table.add("Conv", DType::kF32,
-            {.name = "conv.onednn",
-             .supports = supports_forward,
-             .prepare = prepare_forward,
-             .run = run_program});
+  table.add("Conv", DType::kF32, in_fixed_parts<kForward, kSliceFirst>("conv.onednn_parts"));
+  table.add("Conv", DType::kF32, kForward);
   table.add("ConvGradInput", DType::kF32,
-            {.name = "conv_grad_input.onednn",
-             .supports = supports_grad_input,
-             .prepare = prepare_grad_input,
-             .run = run_program});
+            in_fixed_parts<kGradInput, kSliceFirst>("conv_grad_input.onednn_parts"));
+  table.add("ConvGradInput", DType::kF32, kGradInput);
   table.add("ConvGradWeight", DType::kF32,
-            {.name = "conv_grad_weight.onednn",
-             .supports = supports_grad_weight,
-             .prepare = prepare_grad_weight,
-             .run = run_program});
+            in_fixed_parts<kGradWeight, kSumOverBatch>("conv_grad_weight.onednn_parts"));
+  table.add("ConvGradWeight", DType::kF32, kGradWeight);
 }
 
 }  // namespace trainscope::cpu

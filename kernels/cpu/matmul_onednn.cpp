@@ -104,10 +104,14 @@ Prepared prepare(const PrepareArgs& args) {
 }  // namespace
 
 void add_matmul_onednn(KernelTable& table) {
+  // oneDNN chooses blocks of the inner dimension by the number of threads.
   for (const char* op : {"MatMul", "Gemm", "BatchMatMul"}) {
-    table.add(
-        op, DType::kF32,
-        {.name = "matmul.onednn", .supports = supports, .prepare = prepare, .run = run_program});
+    table.add(op, DType::kF32,
+              {.name = "matmul.onednn",
+               .supports = supports,
+               .prepare = prepare,
+               .run = run_program,
+               .same_for_any_threads = false});
   }
 }
 

@@ -157,6 +157,7 @@ Prepared prepare_max_grad(const PrepareArgs& args) {
 
 }  // namespace
 
+// Each element of a pool is computed by itself: the same bits however they are divided.
 void add_pool_onednn(KernelTable& table) {
   table.add("AveragePool", DType::kF32,
             {.name = "average_pool.onednn",
