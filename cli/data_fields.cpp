@@ -53,9 +53,8 @@ WantedField field_of(const Value& value) {
 
 // Classes that labels may name; 0 for losses without classes.
 std::int64_t class_count(const Graph& imported, const LossOptions& loss) {
-  const bool by_class = loss.kind == LossKind::kCrossEntropy || loss.kind == LossKind::kNll;
   const ValueId output = imported.find(loss.output);
-  if (!by_class || output == kNoValue) return 0;
+  if (!is_by_class(loss.kind) || output == kNoValue) return 0;
   const Shape& shape = imported.value(output).type.shape;
   const std::int64_t axis = loss.class_axis < 0 ? loss.class_axis + shape.rank : loss.class_axis;
   return axis < 0 || axis >= shape.rank ? 0 : shape[static_cast<int>(axis)];
@@ -82,6 +81,8 @@ DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
     if (is_integer(field.dtype)) field.bound = index_bound(imported, id);
     options.inputs.push_back(std::move(field));
   }
+  // A model that computes its loss itself gets its labels as inputs.
+  if (loss.kind == LossKind::kOutput) return options;
   const ValueId labels = program.graph.find(loss.labels);
   if (labels != kNoValue && keeps_bytes(loss.labels)) {
     options.labels = field_of(program.graph.value(labels));

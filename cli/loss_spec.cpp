@@ -4,32 +4,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
 namespace {
 
-constexpr std::array kKinds = {LossKind::kCrossEntropy, LossKind::kNll, LossKind::kMse,
-                               LossKind::kBceWithLogits};
-constexpr std::string_view kClassKeys[] = {"output", "labels", "ignore_index", "class_axis"};
+// Those of all losses with labels, then those over classes, then those of cross entropy alone.
+constexpr std::string_view kKeys[] = {"output",     "labels",  "ignore_index",
+                                      "class_axis", "weights", "label_smoothing"};
 constexpr std::string_view kUsualOutput = "logits";
+constexpr std::uint64_t kMaxWeightsBytes = 16 << 20;
 
-bool is_by_class(LossKind kind) {
-  return kind == LossKind::kCrossEntropy || kind == LossKind::kNll;
-}
-
-// The other losses know no classes.
 std::span<const std::string_view> keys_of(LossKind kind) {
-  return is_by_class(kind) ? std::span(kClassKeys) : std::span(kClassKeys).first(2);
+  if (kind == LossKind::kCrossEntropy) return kKeys;
+  return std::span(kKeys).first(is_by_class(kind) ? 4 : 2);
 }
 
 LossKind parse_kind(std::string_view name) {
   std::vector<std::string_view> names;
-  for (LossKind kind : kKinds) {
+  for (LossKind kind : kLossKinds) {
     if (name == name_of(kind)) return kind;
     names.push_back(name_of(kind));
   }
@@ -45,11 +42,48 @@ std::int64_t parse_number_of(std::string_view key, std::string_view value) {
   return *number;
 }
 
+double parse_smoothing(std::string_view value) {
+  const std::optional<double> number = parse_number(value);
+  require(number && *number >= 0.0 && *number <= 1.0, ErrorCode::kUsage,
+          "--loss: label_smoothing is '{}': expected a number from 0 to 1", printable(value));
+  return *number;
+}
+
+// The numbers between separators; none when one of the pieces is no number.
+std::optional<std::vector<double>> numbers_in(std::string_view text, char separator) {
+  std::vector<double> numbers;
+  for (std::string_view piece : split(text, separator)) {
+    const std::optional<double> number = parse_number(trim(piece));
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+// "1:0.5:2", or else a file with a number a line.
+std::vector<double> parse_weights(std::string_view value) {
+  std::optional<std::vector<double>> weights = numbers_in(value, ':');
+  ErrorCode wrong = ErrorCode::kUsage;
+  if (!weights) {
+    wrong = ErrorCode::kBadInput;
+    weights = numbers_in(trim(read_file(std::string(value), kMaxWeightsBytes)), '\n');
+    require(weights.has_value(), wrong, "the class weights in '{}' must be one number a line",
+            printable(value));
+  }
+  const bool usable = std::ranges::all_of(*weights, [](double weight) { return weight >= 0.0; }) &&
+                      std::ranges::any_of(*weights, [](double weight) { return weight > 0.0; });
+  require(usable, wrong, "--loss: weights '{}' must be numbers of 0 or more, not all 0",
+          printable(value));
+  return *weights;
+}
+
 void set_key(std::string_view key, std::string_view value, LossOptions& loss) {
   if (key == "output") loss.output = value;
   if (key == "labels") loss.labels = value;
   if (key == "ignore_index") loss.ignore_index = parse_number_of(key, value);
   if (key == "class_axis") loss.class_axis = parse_number_of(key, value);
+  if (key == "weights") loss.class_weights = parse_weights(value);
+  if (key == "label_smoothing") loss.label_smoothing = parse_smoothing(value);
 }
 
 void add_part(std::string_view part, LossOptions& loss) {
@@ -74,6 +108,12 @@ LossOptions parse_loss(std::string_view text) {
   const std::size_t colon = text.find(':');
   LossOptions loss;
   loss.kind = parse_kind(text.substr(0, colon));
+  if (loss.kind == LossKind::kOutput) {
+    const bool has_name = colon != std::string_view::npos && colon + 1 < text.size();
+    require(has_name, ErrorCode::kUsage, "--loss output needs a name: output:NAME");
+    loss.output = text.substr(colon + 1);
+    return loss;
+  }
   if (colon == std::string_view::npos) return loss;
   for (std::string_view part : split(text.substr(colon + 1), ',')) add_part(part, loss);
   return loss;
@@ -95,10 +135,17 @@ void resolve_loss_output(const OnnxModel& model, LossOptions& loss) {
 }
 
 std::string loss_text(const LossOptions& loss) {
+  if (loss.kind == LossKind::kOutput) return fmt::format("output:{}", loss.output);
   std::string text =
       fmt::format("{}:output={},labels={}", name_of(loss.kind), loss.output, loss.labels);
   if (is_by_class(loss.kind)) {
     text += fmt::format(",ignore_index={},class_axis={}", loss.ignore_index, loss.class_axis);
+  }
+  if (!loss.class_weights.empty()) {
+    text += fmt::format(",weights={}", fmt::join(loss.class_weights, ":"));
+  }
+  if (loss.label_smoothing > 0.0) {
+    text += fmt::format(",label_smoothing={}", loss.label_smoothing);
   }
   return text;
 }

@@ -1,4 +1,5 @@
-// --loss in its short form: KIND:output=logits,labels=labels[,ignore_index=-100,class_axis=-1].
+// --loss in its short form: KIND:output=logits,labels=labels[,ignore_index=-100,class_axis=-1], or
+// output:NAME.
 #pragma once
 
 #include <string_view>
@@ -8,13 +9,13 @@
 namespace trainscope {
 
 // The defaults are those of the form. Throws kUsage: unknown kind or key (with the nearest name), a
-// value that is no number.
+// value that is no number; kIo and kBadInput for a file of class weights.
 LossOptions parse_loss(std::string_view text);
 
 // `output` is not in the text and the model has no output "logits": its only output.
 void resolve_loss_output(const OnnxModel& model, LossOptions& loss);
 
-// The long form of the options: what parse_loss reads back.
+// The long form of the options: what parse_loss reads back. Class weights are in it as numbers.
 std::string loss_text(const LossOptions& loss);
 
 }  // namespace trainscope

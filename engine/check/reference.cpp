@@ -15,8 +15,7 @@ namespace {
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{64} << 20;
 
 LossKind parse_loss_kind(const std::string& text) {
-  for (LossKind kind :
-       {LossKind::kCrossEntropy, LossKind::kNll, LossKind::kMse, LossKind::kBceWithLogits}) {
+  for (LossKind kind : kLossKinds) {
     if (text == name_of(kind)) return kind;
   }
   fail(ErrorCode::kBadInput, "unknown loss kind '{}'", printable(text));

@@ -153,11 +153,17 @@ Values mean_squared_error_gradient(const GradArgs& g) {
   return {dx, g.wants(1) ? g.b("Neg", {dx}) : kNoValue};
 }
 
-Types bce_with_logits_grad_shape(const OpArgs& args) {
+// Of MeanAbsoluteErrorGrad and BceWithLogitsGrad: dloss, x, target.
+Types element_loss_grad_shape(const OpArgs& args) {
   require_float(args, 1);
   require_same_types(args, 1, 2);
   require_scalar_like(args, 0, args.type(1));
   return {args.type(1)};
+}
+
+Values mean_absolute_error_gradient(const GradArgs& g) {
+  const ValueId dx = g.b("MeanAbsoluteErrorGrad", {g.dy[0], g.x[0], g.x[1]});
+  return {dx, g.wants(1) ? g.b("Neg", {dx}) : kNoValue};
 }
 
 Values bce_with_logits_gradient(const GradArgs& g) {
@@ -257,6 +263,28 @@ std::vector<OpDef> element_losses() {
        .gradient = mean_squared_error_gradient,
        .cost = per_input_element<3>,
        .examples = {"[2,3], [2,3]", "[], []", "[0,2], [0,2]", "[7,9001], [7,9001]"}},
+      {.name = "MeanAbsoluteError",
+       .doc = "x, target -> mean of |x - target| over all elements",
+       .domain = kTrainscopeDomain,
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = element_loss_shape,
+       .gradient = mean_absolute_error_gradient,
+       .cost = per_input_element<3>,
+       .examples = {"[2,3]~, [2,3]~", "[]~, []~", "[0,2], [0,2]", "[2,2500]~, [2,2500]~"}},
+      {.name = "MeanAbsoluteErrorGrad",
+       .doc = "dloss, x, target -> sign(x - target) * dloss / n; 0 where they are equal",
+       .domain = kTrainscopeDomain,
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .shape = element_loss_grad_shape,
+       .cost = per_output_element<3>,
+       .in_place =
+           [](const OpArgs&) {
+             return std::vector<InPlace>{{.output = 0, .input = 1}, {.output = 0, .input = 2}};
+           },
+       .examples = {"[], [2,3]~, [2,3]~", "[], [3]={1.0,2.0,3.0}, [3]={1.0,5.0,-3.0}",
+                    "[], [0,2], [0,2]", "[], [7,9001]~, [7,9001]~"}},
       {.name = "BceWithLogits",
        .doc = "x, target -> mean over all elements of the binary cross entropy of sigmoid(x): "
               "max(x, 0) - x * target + log(1 + exp(-|x|))",
@@ -272,7 +300,7 @@ std::vector<OpDef> element_losses() {
        .domain = kTrainscopeDomain,
        .min_inputs = 3,
        .max_inputs = 3,
-       .shape = bce_with_logits_grad_shape,
+       .shape = element_loss_grad_shape,
        .cost = per_output_element<15>,
        .in_place =
            [](const OpArgs&) {

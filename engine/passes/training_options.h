@@ -2,25 +2,41 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trainscope {
 
-enum class LossKind : std::uint8_t { kCrossEntropy, kNll, kMse, kBceWithLogits };
+enum class LossKind : std::uint8_t { kCrossEntropy, kNll, kMse, kBceWithLogits, kL1, kOutput };
+inline constexpr LossKind kLossKinds[] = {LossKind::kCrossEntropy, LossKind::kNll,
+                                          LossKind::kMse,          LossKind::kBceWithLogits,
+                                          LossKind::kL1,           LossKind::kOutput};
 std::string_view name_of(LossKind kind);
+// Cross entropy and negative log-likelihood: labels are numbers of classes.
+constexpr bool is_by_class(LossKind kind) {
+  return kind == LossKind::kCrossEntropy || kind == LossKind::kNll;
+}
 
-// `--loss KIND:output=logits,labels=labels,...`
+// `--loss KIND:output=logits,labels=labels,...`; kOutput: the output is the loss itself.
 struct LossOptions {
   LossKind kind = LossKind::kCrossEntropy;
   std::string output = {};        // empty: the graph's first output
   std::string labels = "labels";  // name of the new graph input
   std::int64_t class_axis = -1;
   std::int64_t ignore_index = -100;
+  // Of kCrossEntropy: a weight for each class (empty: all 1), and how much of a label's
+  // probability all classes share.
+  std::vector<double> class_weights = {};
+  double label_smoothing = 0.0;
 };
 
-enum class OptimizerKind : std::uint8_t { kSgd, kAdamW };
+enum class OptimizerKind : std::uint8_t { kSgd, kAdam, kAdamW, kAdamWHuggingFace, kLamb };
+inline constexpr OptimizerKind kOptimizerKinds[] = {
+    OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW,
+    OptimizerKind::kAdamWHuggingFace, OptimizerKind::kLamb};
+// "sgd", "adam", "adamw", "adamw_hf", "lamb".
 std::string_view name_of(OptimizerKind kind);
 
 // Parameters whose name matches the glob use these instead of the optimizer's own; the last
@@ -31,13 +47,18 @@ struct ParameterGroup {
   double learning_rate_scale = 1.0;
 };
 
-// AdamW decays by lr * weight_decay; SGD adds weight_decay * p to the gradient (as PyTorch does).
+// AdamW decays by lr * weight_decay; SGD and Adam add weight_decay * p to the gradient (as PyTorch
+// does), LAMB to the direction.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdamW;
   double momentum = 0.0;  // SGD
-  double beta1 = 0.9;     // AdamW
+  bool nesterov = false;  // SGD
+  double beta1 = 0.9;     // all but SGD
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  bool bias_correction = true;
+  double ratio_min = 0.0;  // LAMB: limits of its ratio of norms
+  double ratio_max = std::numeric_limits<double>::infinity();
   double weight_decay = 0.0;
   bool decay_matrices_only = false;  // no decay for parameters of fewer than two dimensions
   double clip_norm = 0.0;            // 0: no clipping by the global norm

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <variant>
 #include <vector>
 
@@ -80,9 +81,10 @@ struct TriluParams {
   std::int64_t diagonal = 0;
 };
 
-struct LossParams {  // CrossEntropy, NegativeLogLikelihood and their gradients
+struct LossParams {  // cross entropies, NegativeLogLikelihood and their gradients
   int class_axis = 1;
   std::int64_t ignore_index = -100;
+  double label_smoothing = 0.0;  // WeightedCrossEntropy
 };
 
 // Element i is kept when uniform(seed, stream, step, i) >= ratio; kept ones are scaled by
@@ -93,14 +95,22 @@ struct DropoutParams {
   std::uint64_t stream = 0;
 };
 
-// SgdStep and AdamWStep: one pass over all parameters. One entry per parameter.
+// What Adam's relatives do differently: see the doc of AdamWStep.
+enum class AdamMode : std::uint8_t { kTorchAdamW, kHuggingFaceAdamW, kAdam };
+
+// SgdStep, AdamWStep, LambStep: one pass over all parameters. One entry per parameter.
 struct OptimizerParams {
   std::vector<double> weight_decay;
   std::vector<double> learning_rate_scale;
   double momentum = 0.0;  // SGD
-  double beta1 = 0.9;     // AdamW
+  bool nesterov = false;  // SGD
+  double beta1 = 0.9;     // Adam, LAMB
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  AdamMode mode = AdamMode::kTorchAdamW;
+  bool bias_correction = true;  // Adam, LAMB
+  double ratio_min = 0.0;       // LAMB: limits of ||p|| / ||update||
+  double ratio_max = std::numeric_limits<double>::infinity();
 };
 
 struct ClipParams {  // GradientScale: min(1, max_norm / (norm + 1e-6)); max_norm <= 0 means no

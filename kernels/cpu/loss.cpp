@@ -8,56 +8,14 @@
 #include <span>
 
 #include "kernels/api/kernel.h"
+#include "kernels/cpu/class_scores.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector_math.h"
 
 namespace trainscope::cpu {
 namespace {
 
-constexpr std::int64_t kLanes = 16;      // running sums that one vector loop keeps apart
-constexpr std::int64_t kBlockRows = 16;  // rows whose losses are added up in one go
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-// Scores are [outer, classes, inner], labels [outer, inner]; row r is label r's scores.
-struct Layout {
-  std::int64_t outer = 1;
-  std::int64_t classes = 1;
-  std::int64_t inner = 1;
-
-  std::int64_t rows() const { return outer * inner; }
-  // Of row r's class 0; its classes are `inner` elements apart.
-  std::int64_t offset(std::int64_t row) const {
-    return (row / inner) * classes * inner + row % inner;
-  }
-};
-
-Layout layout_of(const Shape& scores, int class_axis) {
-  Layout layout;
-  for (int a = 0; a < scores.rank; ++a) {
-    std::int64_t& extent = a < class_axis    ? layout.outer
-                           : a == class_axis ? layout.classes
-                                             : layout.inner;
-    extent *= scores[a];
-  }
-  return layout;
-}
-
-enum class LabelKind { kCounted, kIgnored, kOutside };
-
-struct Labels {
-  const TensorView& view;
-  std::int64_t classes;
-  std::int64_t ignore_index;
-
-  std::int64_t operator[](std::int64_t row) const {
-    return view.type.dtype == DType::kI32 ? std::int64_t{view.as<const std::int32_t>()[row]}
-                                          : view.as<const std::int64_t>()[row];
-  }
-  LabelKind kind(std::int64_t label) const {
-    if (label == ignore_index) return LabelKind::kIgnored;
-    return label >= 0 && label < classes ? LabelKind::kCounted : LabelKind::kOutside;
-  }
-};
 
 // What the rows of one block add to the loss.
 struct Partial {
@@ -65,12 +23,10 @@ struct Partial {
   double count = 0.0;
 };
 
-std::int64_t blocks_of(std::int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
-
 Prepared prepare_partials(const PrepareArgs& a) {
   const auto& params = std::get<LossParams>(a.params);
-  const std::int64_t rows = layout_of(a.inputs[0].shape(), params.class_axis).rows();
-  return {.workspace_bytes = static_cast<std::size_t>(blocks_of(rows)) * sizeof(Partial),
+  const std::int64_t rows = score_layout(a.inputs[0].shape(), params.class_axis).rows();
+  return {.workspace_bytes = static_cast<std::size_t>(score_blocks(rows)) * sizeof(Partial),
           .state = nullptr};
 }
 
@@ -92,98 +48,25 @@ void write_mean(const RunArgs& a, std::span<const Partial> partials, std::size_t
   if (has_output(a, count_output)) *a.outputs[count_output].as<T>() = static_cast<T>(sum.count);
 }
 
-template <typename T>
-T largest(const T* x, std::int64_t n) {
-  T lane[kLanes];
-  std::fill(lane, lane + kLanes, -std::numeric_limits<T>::infinity());
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-#pragma omp simd
-    for (std::int64_t l = 0; l < kLanes; ++l) lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];
-  }
-  for (; i < n; ++i) lane[0] = x[i] > lane[0] ? x[i] : lane[0];
-  return *std::max_element(lane, lane + kLanes);
-}
-
-// log(sum(exp(x))), stable. T sums of at most kChunk elements a lane are added up in double.
-template <typename T>
-double log_sum_exp(const T* x, std::int64_t n) {
-  constexpr std::int64_t kChunk = 64 * kLanes;
-  const T shift = largest(x, n);
-  double sum = 0.0;
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    const std::int64_t end = std::min(n, begin + kChunk);
-    T lane[kLanes] = {};
-    std::int64_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-#pragma omp simd
-      for (std::int64_t l = 0; l < kLanes; ++l) lane[l] += vector_exp(x[i + l] - shift);
-    }
-    for (; i < end; ++i) lane[0] += vector_exp(x[i] - shift);
-    for (T value : lane) sum += static_cast<double>(value);
-  }
-  return static_cast<double>(shift) + std::log(sum);
-}
-
-// The same for `width` <= kLanes rows at once, whose classes are `stride` elements apart.
-template <typename T>
-void log_sum_exp_columns(const T* x, std::int64_t classes, std::int64_t stride, std::int64_t width,
-                         double* result) {
-  T shift[kLanes];
-  double sum[kLanes] = {};
-  std::fill(shift, shift + kLanes, -std::numeric_limits<T>::infinity());
-  for (std::int64_t c = 0; c < classes; ++c) {
-    const T* row = x + c * stride;
-    for (std::int64_t l = 0; l < width; ++l) shift[l] = row[l] > shift[l] ? row[l] : shift[l];
-  }
-  for (std::int64_t c = 0; c < classes; ++c) {
-    const T* row = x + c * stride;
-    for (std::int64_t l = 0; l < width; ++l) {
-      sum[l] += static_cast<double>(vector_exp(row[l] - shift[l]));
-    }
-  }
-  for (std::int64_t l = 0; l < width; ++l) {
-    result[l] = static_cast<double>(shift[l]) + std::log(sum[l]);
-  }
-}
-
-// log_sum_exp of rows [begin, end) of one block.
-template <typename T>
-void block_log_sum_exp(const T* x, const Layout& layout, std::int64_t begin, std::int64_t end,
-                       double* result) {
-  std::int64_t row = begin;
-  while (row < end) {
-    const T* first = x + layout.offset(row);
-    if (layout.inner == 1) {
-      result[row - begin] = log_sum_exp(first, layout.classes);
-      ++row;
-      continue;
-    }
-    const std::int64_t width = std::min(end - row, layout.inner - row % layout.inner);
-    log_sum_exp_columns(first, layout.classes, layout.inner, width, result + (row - begin));
-    row += width;
-  }
-}
-
 // logits [outer, classes, inner], labels [outer, inner] -> loss [], log_sum_exp [outer, inner],
 // count [].
 template <typename T>
 void cross_entropy(const RunArgs& a) {
   const auto& params = std::get<LossParams>(a.params);
-  const Layout layout = layout_of(a.inputs[0].shape(), params.class_axis);
+  const ScoreLayout layout = score_layout(a.inputs[0].shape(), params.class_axis);
   const Labels labels{a.inputs[1], layout.classes, params.ignore_index};
   const T* logits = a.inputs[0].as<const T>();
   T* kept = has_output(a, 1) ? a.outputs[1].as<T>() : nullptr;
   auto* partials = static_cast<Partial*>(a.workspace);
   const std::int64_t rows = layout.rows();
-  const std::int64_t blocks = blocks_of(rows);
+  const std::int64_t blocks = score_blocks(rows);
 
-  parallel_for(a.threads, blocks, row_grain(kBlockRows * layout.classes),
+  parallel_for(a.threads, blocks, row_grain(kScoreRows * layout.classes),
                [&](std::int64_t first_block, std::int64_t last_block) {
                  for (std::int64_t b = first_block; b < last_block; ++b) {
-                   const std::int64_t begin = b * kBlockRows;
-                   const std::int64_t end = std::min(rows, begin + kBlockRows);
-                   double row_log_sum[kBlockRows];
+                   const std::int64_t begin = b * kScoreRows;
+                   const std::int64_t end = std::min(rows, begin + kScoreRows);
+                   double row_log_sum[kScoreRows];
                    block_log_sum_exp(logits, layout, begin, end, row_log_sum);
                    Partial partial;
                    for (std::int64_t r = begin; r < end; ++r) {
@@ -207,7 +90,7 @@ void cross_entropy(const RunArgs& a) {
 // One row of (softmax - one_hot) * scale. Near probability 1 the label's own element would lose its
 // digits in the difference, hence expm1. dx may be x.
 template <typename T>
-void cross_entropy_row(const T* x, T* dx, const Layout& layout, T log_sum, std::int64_t label,
+void cross_entropy_row(const T* x, T* dx, const ScoreLayout& layout, T log_sum, std::int64_t label,
                        T scale) {
   const std::int64_t at_label = label * layout.inner;
   const T label_element = std::expm1(x[at_label] - log_sum) * scale;
@@ -223,7 +106,7 @@ void cross_entropy_row(const T* x, T* dx, const Layout& layout, T log_sum, std::
 }
 
 template <typename T>
-void fill_row(T* dx, const Layout& layout, T value) {
+void fill_row(T* dx, const ScoreLayout& layout, T value) {
   for (std::int64_t c = 0; c < layout.classes; ++c) dx[c * layout.inner] = value;
 }
 
@@ -231,7 +114,7 @@ void fill_row(T* dx, const Layout& layout, T value) {
 template <typename T>
 void cross_entropy_grad(const RunArgs& a) {
   const auto& params = std::get<LossParams>(a.params);
-  const Layout layout = layout_of(a.inputs[1].shape(), params.class_axis);
+  const ScoreLayout layout = score_layout(a.inputs[1].shape(), params.class_axis);
   const Labels labels{a.inputs[2], layout.classes, params.ignore_index};
   const T* logits = a.inputs[1].as<const T>();
   const T* log_sums = a.inputs[3].as<const T>();
@@ -262,19 +145,19 @@ void cross_entropy_grad(const RunArgs& a) {
 template <typename T>
 void negative_log_likelihood(const RunArgs& a) {
   const auto& params = std::get<LossParams>(a.params);
-  const Layout layout = layout_of(a.inputs[0].shape(), params.class_axis);
+  const ScoreLayout layout = score_layout(a.inputs[0].shape(), params.class_axis);
   const Labels labels{a.inputs[1], layout.classes, params.ignore_index};
   const T* log_probs = a.inputs[0].as<const T>();
   auto* partials = static_cast<Partial*>(a.workspace);
   const std::int64_t rows = layout.rows();
-  const std::int64_t blocks = blocks_of(rows);
+  const std::int64_t blocks = score_blocks(rows);
 
-  parallel_for(a.threads, blocks, kElementGrain / kBlockRows,
+  parallel_for(a.threads, blocks, kElementGrain / kScoreRows,
                [&](std::int64_t first_block, std::int64_t last_block) {
                  for (std::int64_t b = first_block; b < last_block; ++b) {
                    Partial partial;
-                   const std::int64_t end = std::min(rows, (b + 1) * kBlockRows);
-                   for (std::int64_t r = b * kBlockRows; r < end; ++r) {
+                   const std::int64_t end = std::min(rows, (b + 1) * kScoreRows);
+                   for (std::int64_t r = b * kScoreRows; r < end; ++r) {
                      const std::int64_t label = labels[r];
                      const LabelKind kind = labels.kind(label);
                      if (kind == LabelKind::kIgnored) continue;
@@ -294,7 +177,7 @@ void negative_log_likelihood(const RunArgs& a) {
 template <typename T>
 void negative_log_likelihood_grad(const RunArgs& a) {
   const auto& params = std::get<LossParams>(a.params);
-  const Layout layout = layout_of(a.outputs[0].shape(), params.class_axis);
+  const ScoreLayout layout = score_layout(a.outputs[0].shape(), params.class_axis);
   const Labels labels{a.inputs[1], layout.classes, params.ignore_index};
   T* dlog_probs = a.outputs[0].as<T>();
   const T scale = *a.inputs[0].as<const T>() / *a.inputs[2].as<const T>();

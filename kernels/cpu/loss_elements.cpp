@@ -1,5 +1,5 @@
-// Losses that are means over elements, MeanSquaredError and BceWithLogits, with the latter's
-// gradient (the former's is written with Sub and Mul).
+// Losses that are means over elements, MeanSquaredError, MeanAbsoluteError and BceWithLogits, with
+// the latter two's gradients (the first one's is written with Sub and Mul).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -62,6 +62,32 @@ void mean_squared_error(const RunArgs& a) {
   });
 }
 
+// x, target -> loss [].
+template <typename T>
+void mean_absolute_error(const RunArgs& a) {
+  mean_of<T>(a, [](T x, T target) {
+    return std::abs(static_cast<double>(x) - static_cast<double>(target));
+  });
+}
+
+// dloss [], x, target -> dx = sign(x - target) * dloss / n; dx may be x or target.
+template <typename T>
+void mean_absolute_error_grad(const RunArgs& a) {
+  const T* x = a.inputs[1].as<const T>();
+  const T* target = a.inputs[2].as<const T>();
+  T* dx = a.outputs[0].as<T>();
+  const std::int64_t n = a.outputs[0].elements();
+  const T scale =
+      static_cast<T>(static_cast<double>(*a.inputs[0].as<const T>()) / static_cast<double>(n));
+  parallel_for(a.threads, n, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T difference = x[i] - target[i];  // 0 and NaN are their own sign
+      const T sign = difference > T{0} ? T{1} : difference < T{0} ? T{-1} : difference;
+      dx[i] = sign * scale;
+    }
+  });
+}
+
 // x, target -> loss []: max(x, 0) - x * target + log(1 + exp(-|x|)), which never overflows.
 template <typename T>
 void bce_with_logits(const RunArgs& a) {
@@ -96,6 +122,12 @@ void add_for(KernelTable& table) {
             {.name = "mean_squared_error.reference",
              .prepare = prepare_partials,
              .run = mean_squared_error<T>});
+  table.add("MeanAbsoluteError", dtype,
+            {.name = "mean_absolute_error.reference",
+             .prepare = prepare_partials,
+             .run = mean_absolute_error<T>});
+  table.add("MeanAbsoluteErrorGrad", dtype,
+            {.name = "mean_absolute_error_grad.reference", .run = mean_absolute_error_grad<T>});
   table.add("BceWithLogits", dtype,
             {.name = "bce_with_logits.reference",
              .prepare = prepare_partials,

@@ -61,6 +61,47 @@ TEST_CASE("loss: mean squared error and binary cross entropy take labels like th
                 floats({2, 3}, {1, 0, 1, 0, 1, 0})) == doctest::Approx(std::log(2.0)));
 }
 
+TEST_CASE("loss: mean absolute error takes labels like the output") {
+  CHECK(loss_of(kScores, {.kind = LossKind::kL1}, floats({2, 3}, {0, 1, 2, 3, 4, 5}),
+                floats({2, 3}, {0, 1, 2, 3, 1, 8})) == doctest::Approx(1.0));
+}
+
+TEST_CASE("loss: class weights and label smoothing, as PyTorch defines them") {
+  // Row 1 has log-probabilities of log 1/4, log 1/4, log 1/2; row 2 of log 1/3 three times.
+  const float two = std::log(2.0F);
+  const Tensor x = floats({2, 3}, {0, 0, two, 5, 5, 5});
+  const double a = std::log(4.0);
+  const double b = std::log(2.0);
+  const double c = std::log(3.0);
+  const LossOptions weighted{.class_weights = {1.0, 0.5, 3.0}};
+  CHECK(loss_of(kScores, weighted, x, ints({2}, {2, 1})) ==
+        doctest::Approx((3.0 * b + 0.5 * c) / 3.5));
+  CHECK(loss_of(kScores, weighted, x, ints({2}, {-100, 0})) == doctest::Approx(c));
+  const LossOptions smooth{.label_smoothing = 0.3};
+  CHECK(loss_of(kScores, smooth, x, ints({2}, {2, 1})) ==
+        doctest::Approx((0.7 * b + 0.1 * (a + a + b) + c) / 2.0));
+  const LossOptions both{.class_weights = {1.0, 0.5, 3.0}, .label_smoothing = 0.3};
+  const double first = 0.7 * 3.0 * b + 0.1 * (1.0 * a + 0.5 * a + 3.0 * b);
+  const double second = 0.7 * 0.5 * c + 0.1 * 4.5 * c;
+  CHECK(loss_of(kScores, both, x, ints({2}, {2, 1})) == doctest::Approx((first + second) / 3.5));
+}
+
+TEST_CASE("loss: the model's own scalar is the loss, without labels") {
+  constexpr const char* kOwn =
+      "(float[2,3] x) => (float[2,3] y, float[1,1] total) "
+      "{ y = Exp(x)  s = ReduceSum <keepdims = 1> (y)  total = Neg(s) }";
+  const LossOptions own{.kind = LossKind::kOutput, .output = "total"};
+  const Graph g = passed(graph(kOwn), {"loss"}, with_loss(own));
+  CHECK(g.inputs.size() == 1);
+  CHECK(g.value(g.loss).type.shape == Shape{});
+  const Tensors results = results_of(g, {{"x", floats({2, 3}, {0, 0, 0, 0, 0, 0})}});
+  CHECK(results.at("loss").values<float>()[0] == doctest::Approx(-6.0));
+  CHECK(contains(refused(kOwn, {.kind = LossKind::kOutput, .output = "y"}, ErrorCode::kUsage),
+                 "the loss 'output:y' must be a scalar that the model computes"));
+  CHECK(contains(refused(kOwn, {.kind = LossKind::kOutput, .output = "x"}, ErrorCode::kUsage),
+                 "it is input f32[2,3]"));
+}
+
 TEST_CASE("loss: the labels are a new input of the right type") {
   const auto labels = [](std::string_view text, const LossOptions& loss) {
     const Graph g = passed(graph(text), {"loss"}, with_loss(loss));
@@ -103,8 +144,10 @@ TEST_CASE("loss: what does not fit is refused with what to do") {
                  "cross_entropy needs an output of shape [N, ..., classes], 'y' is f32[3]"));
   CHECK(contains(refused("(float[3] x) => (int64[1] y) { y = Shape(x) }", {}, ErrorCode::kUsage),
                  "the loss reads 'y', which is i64[1], not float"));
-  CHECK(contains(refused(kScores, {.class_axis = 2}, ErrorCode::kUsage),
-                 "class_axis=2 of the loss is outside [-2, 2)"));
+  CHECK(contains(refused(kScores, {.class_axis = 2}, ErrorCode::kBadInput),
+                 "axis 2 is outside [-2, 2)"));
+  CHECK(contains(refused(kScores, {.class_weights = {1, 2}}, ErrorCode::kUsage),
+                 "the loss has 2 class weights, 'y' has 3 classes"));
 }
 
 }  // namespace trainscope::test
