@@ -1,6 +1,8 @@
 // optimizer_step: appends clipping and one fused update of all parameters.
 #include <fmt/format.h>
 
+#include <cmath>
+#include <string>
 #include <vector>
 
 #include "engine/autodiff/autodiff.h"
@@ -8,11 +10,24 @@
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
 #include "engine/ir/well_known.h"
+#include "kernels/api/params.h"
 
 namespace trainscope {
 
 std::string_view name_of(OptimizerKind kind) {
-  return kind == OptimizerKind::kSgd ? "sgd" : "adamw";
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      return "sgd";
+    case OptimizerKind::kAdam:
+      return "adam";
+    case OptimizerKind::kAdamW:
+      return "adamw";
+    case OptimizerKind::kAdamWHuggingFace:
+      return "adamw_hf";
+    case OptimizerKind::kLamb:
+      return "lamb";
+  }
+  return "?";
 }
 
 namespace {
@@ -82,20 +97,48 @@ void append_states(Builder& b, const Trained& trained, std::string_view prefix,
   }
 }
 
+std::int64_t adam_mode(OptimizerKind kind) {
+  if (kind == OptimizerKind::kAdam) return static_cast<std::int64_t>(AdamMode::kAdam);
+  return static_cast<std::int64_t>(kind == OptimizerKind::kAdamWHuggingFace
+                                       ? AdamMode::kHuggingFaceAdamW
+                                       : AdamMode::kTorchAdamW);
+}
+
+// What the step keeps between steps.
+struct Step {
+  std::string_view op;
+  std::vector<std::string> states;  // prefixes of their names
+};
+
+Step describe_step(const OptimizerOptions& optimizer, Attributes& attributes) {
+  if (optimizer.kind == OptimizerKind::kSgd) {
+    attributes.set("momentum", optimizer.momentum);
+    if (optimizer.nesterov) attributes.set("nesterov", std::int64_t{1});
+    if (optimizer.momentum == 0.0) return {.op = "SgdStep", .states = {}};
+    return {.op = "SgdStep", .states = {"sgd.momentum"}};
+  }
+  attributes.set("beta1", optimizer.beta1);
+  attributes.set("beta2", optimizer.beta2);
+  attributes.set("epsilon", optimizer.epsilon);
+  if (!optimizer.bias_correction) attributes.set("bias_correction", std::int64_t{0});
+  const std::string name(name_of(optimizer.kind));
+  const std::vector<std::string> moments = {name + ".m", name + ".v"};
+  if (optimizer.kind == OptimizerKind::kLamb) {
+    attributes.set("ratio_min", optimizer.ratio_min);
+    if (std::isfinite(optimizer.ratio_max)) attributes.set("ratio_max", optimizer.ratio_max);
+    return {.op = "LambStep", .states = moments};
+  }
+  const std::int64_t mode = adam_mode(optimizer.kind);
+  if (mode != 0) attributes.set("mode", mode);
+  return {.op = "AdamWStep", .states = moments};
+}
+
 void append_update(Builder& b, const Trained& trained, const TrainingOptions& options) {
   const OptimizerOptions& optimizer = options.optimizer;
   Attributes attributes = per_parameter(b.graph(), trained, optimizer);
+  const Step step = describe_step(optimizer, attributes);
   std::vector<ValueId> states;
-  if (optimizer.kind == OptimizerKind::kSgd) {
-    attributes.set("momentum", optimizer.momentum);
-    if (optimizer.momentum != 0.0) append_states(b, trained, "sgd.momentum", states);
-  } else {
-    attributes.set("beta1", optimizer.beta1);
-    attributes.set("beta2", optimizer.beta2);
-    attributes.set("epsilon", optimizer.epsilon);
-    append_states(b, trained, "adamw.m", states);
-    append_states(b, trained, "adamw.v", states);
-  }
+  for (const std::string& prefix : step.states) append_states(b, trained, prefix, states);
   std::vector<ValueId> inputs = trained.parameters;
   inputs.insert(inputs.end(), trained.gradients.begin(), trained.gradients.end());
   inputs.insert(inputs.end(), states.begin(), states.end());
@@ -104,9 +147,8 @@ void append_update(Builder& b, const Trained& trained, const TrainingOptions& op
   inputs.push_back(b.input(kStepInput, {.dtype = DType::kI64, .shape = {}}));
   std::vector<ValueId> updated = trained.parameters;
   updated.insert(updated.end(), states.begin(), states.end());
-  std::string_view op = optimizer.kind == OptimizerKind::kSgd ? "SgdStep" : "AdamWStep";
   std::vector<ValueId> next =
-      b.multi(op, std::move(inputs), static_cast<int>(updated.size()), std::move(attributes));
+      b.multi(step.op, std::move(inputs), static_cast<int>(updated.size()), std::move(attributes));
   for (std::size_t i = 0; i < updated.size(); ++i) {
     b.graph().rename(next[i], b.graph().unique_name("next/" + b.graph().value(updated[i]).name));
     b.graph().updates.push_back({updated[i], next[i]});

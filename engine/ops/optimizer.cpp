@@ -2,8 +2,8 @@
 //
 // How they compose for micro_batches summed gradients: sum_i = Accumulate(sum_i, grad_i, k), then
 // norm = GlobalNorm(sum...; divisor=micro_batches) is the norm of the averaged gradient, and
-// GradientScale(norm; max_norm, divisor=micro_batches) is what AdamWStep and SgdStep multiply the
-// sums by. Without clipping the scale is the constant 1 / micro_batches.
+// GradientScale(norm; max_norm, divisor=micro_batches) is what the steps multiply the sums by.
+// Without clipping the scale is the constant 1 / micro_batches.
 #include <algorithm>
 #include <vector>
 
@@ -102,17 +102,40 @@ int sgd_groups(const OpArgs& args) { return momentum_of(args) > 0.0 ? 3 : 2; }
 Params sgd_params(const OpArgs& args) {
   OptimizerParams params = common_params(args, parameter_count(args, sgd_groups(args)));
   params.momentum = momentum_of(args);
+  params.nesterov = args.attributes.integer("nesterov", 0) != 0;
+  require(!params.nesterov || params.momentum > 0.0, ErrorCode::kBadInput,
+          "attribute 'nesterov' needs a momentum above 0");
   return params;
 }
 
-// --- AdamWStep -----------------------------------------------------------------------------------
+// --- AdamWStep, LambStep: parameters, gradients, m, v --------------------------------------------
 constexpr int kAdamGroups = 4;
 
-Params adamw_params(const OpArgs& args) {
+OptimizerParams moment_params(const OpArgs& args) {
   OptimizerParams params = common_params(args, parameter_count(args, kAdamGroups));
   params.beta1 = number_within(args, "beta1", 0.9, 1.0);
   params.beta2 = number_within(args, "beta2", 0.999, 1.0);
   params.epsilon = number_within(args, "epsilon", 1e-8, 1e30);
+  params.bias_correction = args.attributes.integer("bias_correction", 1) != 0;
+  return params;
+}
+
+Params adamw_params(const OpArgs& args) {
+  OptimizerParams params = moment_params(args);
+  const std::int64_t mode = args.attributes.integer("mode", 0);
+  require(mode >= 0 && mode <= 2, ErrorCode::kBadInput, "attribute 'mode' is {}, expected 0 to 2",
+          mode);
+  params.mode = static_cast<AdamMode>(mode);
+  return params;
+}
+
+Params lamb_params(const OpArgs& args) {
+  OptimizerParams params = moment_params(args);
+  params.ratio_min = args.attributes.number("ratio_min", params.ratio_min);
+  params.ratio_max = args.attributes.number("ratio_max", params.ratio_max);
+  require(params.ratio_min >= 0.0 && params.ratio_min <= params.ratio_max, ErrorCode::kBadInput,
+          "attributes 'ratio_min' {} and 'ratio_max' {}: expected 0 <= ratio_min <= ratio_max",
+          params.ratio_min, params.ratio_max);
   return params;
 }
 
@@ -144,18 +167,28 @@ const std::vector<AttributeSpec> kStepAttributes = {
     {"learning_rate_scale",
      "one number per parameter that multiplies the learning rate (default 1)"}};
 
+const std::vector<AttributeSpec> kMomentAttributes = {
+    {"beta1", "in [0, 1), default 0.9"},
+    {"beta2", "in [0, 1), default 0.999"},
+    {"epsilon", "default 1e-8"},
+    {"bias_correction", "0: leave out 1 - beta1^t and 1 - beta2^t (default 1)"}};
+
 OpDef sgd_row() {
   return {
       .name = "SgdStep",
       .doc =
           "parameters, gradients, momentum buffers (with momentum > 0 only), learning_rate, "
           "gradient_scale, step (from 1) -> parameters, buffers: g = gradient * scale + "
-          "weight_decay * p; b = g at step 1, else momentum * b + g; p -= learning_rate * b",
+          "weight_decay * p; b = g at step 1, else momentum * b + g; p -= learning_rate * b, with "
+          "`nesterov` p -= learning_rate * (g + momentum * b)",
       .domain = kTrainscopeDomain,
       .min_inputs = 2 + kScalars,
       .max_inputs = kVariadic,
       .max_outputs = kVariadic,
-      .attributes = {kStepAttributes[0], kStepAttributes[1], {"momentum", "in [0, 1), default 0"}},
+      .attributes = {kStepAttributes[0],
+                     kStepAttributes[1],
+                     {"momentum", "in [0, 1), default 0"},
+                     {"nesterov", "1: look ahead along the momentum (default 0)"}},
       .params = sgd_params,
       .shape = [](const OpArgs& args) { return step_shape(args, sgd_groups(args)); },
       .cost = [](const OpArgs& args) { return step_cost(args, sgd_groups(args), 7); },
@@ -167,6 +200,10 @@ OpDef sgd_row() {
                    "[2,3], [4], [2,3], [4], [2,3], [4], f64[]>0, f32[]>0, i64[]={2}; "
                    "momentum=0.9 weight_decay={0.1,0.0} outputs=4",
                    "[0], [], [0], [], []>0, []>0, i64[]={1}; outputs=2",
+                   "[2,3], [4], [2,3], [4], [2,3], [4], []>0, []>0, i64[]={1}; momentum=0.9 "
+                   "nesterov=1 weight_decay={0.1,0.0} outputs=4",
+                   "[90001], [90001], [90001], []>0, []>0, i64[]={9}; momentum=0.8 nesterov=1 "
+                   "outputs=2",
                    "[90001], [3,7], [90001], [3,7], [90001], [3,7], []>0, []>0, i64[]={9}; "
                    "momentum=0.9 outputs=4"}};
 }
@@ -178,16 +215,20 @@ OpDef adamw_row() {
           "parameters, gradients, m, v, learning_rate, gradient_scale, step t (from 1) -> "
           "parameters, m, v: g = gradient * scale; p *= 1 - learning_rate * weight_decay; m = "
           "beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2; p -= learning_rate "
-          "* (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)",
+          "* (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon). Mode 1 (Hugging Face): p "
+          "-= learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon), then "
+          "the decay. Mode 2 (Adam): the decay is g += weight_decay * p",
       .domain = kTrainscopeDomain,
       .min_inputs = kAdamGroups + kScalars,
       .max_inputs = kVariadic,
       .max_outputs = kVariadic,
       .attributes = {kStepAttributes[0],
                      kStepAttributes[1],
-                     {"beta1", "in [0, 1), default 0.9"},
-                     {"beta2", "in [0, 1), default 0.999"},
-                     {"epsilon", "default 1e-8"}},
+                     kMomentAttributes[0],
+                     kMomentAttributes[1],
+                     kMomentAttributes[2],
+                     kMomentAttributes[3],
+                     {"mode", "0 (default): PyTorch's AdamW; 1: Hugging Face's AdamW; 2: Adam"}},
       .params = adamw_params,
       .shape = [](const OpArgs& args) { return step_shape(args, kAdamGroups); },
       .cost = [](const OpArgs& args) { return step_cost(args, kAdamGroups, 20); },
@@ -199,8 +240,52 @@ OpDef adamw_row() {
                    "outputs=6 beta1=0.8 beta2=0.95 epsilon=1e-6 weight_decay={0.1,0.0} "
                    "learning_rate_scale={1.0,0.5}",
                    "[0,2], [0,2], [0,2], [0,2], []>0, []>0, i64[]={1}; outputs=3",
+                   "[2,3], [2,3], [2,3], [2,3]>0, []>0, []>0, i64[]={4}; outputs=3 mode=1 "
+                   "weight_decay={0.1}",
+                   "[2,3], [2,3], [2,3], [2,3]>0, []>0, []>0, i64[]={4}; outputs=3 mode=2 "
+                   "weight_decay={0.1} bias_correction=0",
+                   "[90001], [90001], [90001], [90001]>0, []>0, []>0, i64[]={3}; outputs=3 mode=1 "
+                   "weight_decay={0.01}",
+                   "[90001], [90001], [90001], [90001]>0, []>0, []>0, i64[]={3}; outputs=3 mode=2 "
+                   "weight_decay={0.01}",
                    "[5], [90001], [5], [90001], [5], [90001], [5]>0, [90001]>0, []>0, []>0, "
                    "i64[]={3}; outputs=6"}};
+}
+
+OpDef lamb_row() {
+  return {
+      .name = "LambStep",
+      .doc =
+          "parameters, gradients, m, v, learning_rate, gradient_scale, step t (from 1) -> "
+          "parameters, m, v: m and v as AdamWStep; u = (m / (1 - beta1^t)) / (sqrt(v / (1 - "
+          "beta2^t)) + epsilon) + weight_decay * p; p -= learning_rate * r * u, r = ||p|| / "
+          "||u|| of the parameter within [ratio_min, ratio_max], 1 when one norm is 0",
+      .domain = kTrainscopeDomain,
+      .min_inputs = kAdamGroups + kScalars,
+      .max_inputs = kVariadic,
+      .max_outputs = kVariadic,
+      .attributes = {kStepAttributes[0],
+                     kStepAttributes[1],
+                     kMomentAttributes[0],
+                     kMomentAttributes[1],
+                     kMomentAttributes[2],
+                     kMomentAttributes[3],
+                     {"ratio_min", "default 0"},
+                     {"ratio_max", "default: no limit"}},
+      .params = lamb_params,
+      .shape = [](const OpArgs& args) { return step_shape(args, kAdamGroups); },
+      .cost = [](const OpArgs& args) { return step_cost(args, kAdamGroups, 44); },
+      .in_place = [](const OpArgs& args) { return step_in_place(args, kAdamGroups); },
+      .differentiable = Differentiable::kNo,
+      .examples = {"[2,3], [2,3], [2,3], [2,3]>0, []>0, []>0, i64[]={1}; outputs=3 "
+                   "weight_decay={0.1}",
+                   "[2,3], [], [2,3], [], [2,3], [], [2,3]>0, []>0, f64[]>0, f32[]>0, i64[]={7}; "
+                   "outputs=6 beta1=0.8 beta2=0.95 epsilon=1e-6 weight_decay={0.1,0.0} "
+                   "learning_rate_scale={1.0,0.5} ratio_min=0.5 ratio_max=0.6",
+                   "[0,2], [3], [0,2], [3], [0,2], [3], [0,2], [3]>0, []>0, []>0, i64[]={2}; "
+                   "outputs=6 bias_correction=0",
+                   "[5], [90001], [5], [90001], [5], [90001], [5]>0, [90001]>0, []>0, []>0, "
+                   "i64[]={3}; outputs=6 weight_decay={0.1,0.2}"}};
 }
 
 std::vector<OpDef> gradient_rows() {
@@ -258,6 +343,7 @@ std::vector<OpDef> optimizer_ops() {
   std::vector<OpDef> rows = gradient_rows();
   rows.push_back(sgd_row());
   rows.push_back(adamw_row());
+  rows.push_back(lamb_row());
   return rows;
 }
 

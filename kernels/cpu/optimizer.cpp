@@ -1,18 +1,28 @@
 // Optimizer steps: one pass over the elements of all parameters, however they are divided into
 // tensors; and what precedes them: accumulation, the global norm, the scale of the gradients.
+#include "kernels/cpu/optimizer.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "kernels/api/kernel.h"
 #include "kernels/cpu/parallel.h"
 
 namespace trainscope::cpu {
 namespace {
 
-constexpr int kScalars = 3;  // after the tensors: learning_rate, gradient_scale, step
+constexpr std::size_t kScalars = 3;  // after the tensors: learning_rate, gradient_scale, step
+
+double number(const TensorView& scalar) {
+  return scalar.type.dtype == DType::kF32 ? double{*scalar.as<const float>()}
+                                          : *scalar.as<const double>();
+}
+
+const TensorView& scalar(const RunArgs& args, std::size_t i) {
+  return args.inputs[args.inputs.size() - kScalars + i];
+}
 
 // Where each tensor begins when all are laid end to end; one more entry for the end.
 using Offsets = std::vector<std::int64_t>;
@@ -23,23 +33,10 @@ std::shared_ptr<const Offsets> offsets_of(std::span<const TensorView> tensors) {
   return offsets;
 }
 
-// A step that leaves out a next state is refused instead of computed in part.
-bool all_outputs_present(const PrepareArgs& a) {
-  return std::all_of(a.outputs.begin(), a.outputs.end(),
-                     [](const TensorView& output) { return output.present; });
-}
-
 Prepared prepare_step(const PrepareArgs& a) {
   const std::size_t count = std::get<OptimizerParams>(a.params).weight_decay.size();
   return {.state = offsets_of(a.inputs.first(count))};
 }
-
-// Part [begin, end) of parameter `index`.
-struct Part {
-  std::size_t index = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
 
 // Calls f(part) for the parts of all tensors, divided over the threads by elements.
 template <typename F>
@@ -57,77 +54,46 @@ void for_each_part(int threads, const Offsets& offsets, F f) {
   });
 }
 
-double number(const TensorView& scalar) {
-  return scalar.type.dtype == DType::kF32 ? double{*scalar.as<const float>()}
-                                          : *scalar.as<const double>();
-}
-
-// The scalars behind the tensors, and tensors by group.
-struct StepInputs {
-  const RunArgs& a;
-  const OptimizerParams& params;
-  std::size_t count;
-  double learning_rate;
-  double gradient_scale;
-  std::int64_t step;
-
-  explicit StepInputs(const RunArgs& args)
-      : a(args),
-        params(std::get<OptimizerParams>(args.params)),
-        count(params.weight_decay.size()),
-        learning_rate(number(scalar(0))),
-        gradient_scale(number(scalar(1))),
-        step(*scalar(2).as<const std::int64_t>()) {}
-
-  const TensorView& scalar(std::size_t i) const { return a.inputs[a.inputs.size() - kScalars + i]; }
-  template <typename T>
-  const T* input(std::size_t group, const Part& part) const {
-    return a.inputs[group * count + part.index].as<const T>() + part.begin;
-  }
-  template <typename T>
-  T* output(std::size_t group, const Part& part) const {
-    return a.outputs[group * count + part.index].as<T>() + part.begin;
-  }
-  double rate(const Part& part) const {
-    return learning_rate * params.learning_rate_scale[part.index];
-  }
-};
-
 // In the loops below each output may be its input: the compiler is told (omp simd) that this is
 // the only way in which they overlap.
 
 template <typename T>
-struct AdamWFactors {
-  T decay;  // 1 - learning rate * weight decay
+struct AdamFactors {
+  T decay;  // weight decay: of the gradient in mode Adam, else 1 - learning rate * weight decay
   T gradient_scale;
   T beta1, rest1;  // rest = 1 - beta
   T beta2, rest2;
-  T step_size;   // learning rate / (1 - beta1^t)
-  T root_scale;  // 1 / sqrt(1 - beta2^t)
+  T step_size;   // learning rate and bias corrections
+  T root_scale;  // of sqrt(v), before epsilon is added
   T epsilon;
 };
 
-template <typename T>
-AdamWFactors<T> adamw_factors(const StepInputs& in, const Part& part) {
-  const OptimizerParams& params = in.params;
-  const auto t = static_cast<double>(in.step);
-  const double rate = in.rate(part);
-  const double correction1 = 1.0 - std::pow(params.beta1, t);
-  const double correction2 = 1.0 - std::pow(params.beta2, t);
-  return {.decay = static_cast<T>(1.0 - rate * params.weight_decay[part.index]),
-          .gradient_scale = static_cast<T>(in.gradient_scale),
-          .beta1 = static_cast<T>(params.beta1),
-          .rest1 = static_cast<T>(1.0 - params.beta1),
-          .beta2 = static_cast<T>(params.beta2),
-          .rest2 = static_cast<T>(1.0 - params.beta2),
-          .step_size = static_cast<T>(rate / correction1),
-          .root_scale = static_cast<T>(1.0 / std::sqrt(correction2)),
-          .epsilon = static_cast<T>(params.epsilon)};
+template <typename T, AdamMode kMode>
+AdamFactors<T> adam_factors(const StepInputs& in, const Part& part) {
+  const OptimizerParams& params = in.params();
+  const double rate = in.rate(part.index);
+  const double decay = in.decay(part.index);
+  const double root = std::sqrt(in.correction2());
+  AdamFactors<T> factors{.decay = static_cast<T>(1.0 - rate * decay),
+                         .gradient_scale = static_cast<T>(in.gradient_scale()),
+                         .beta1 = static_cast<T>(params.beta1),
+                         .rest1 = static_cast<T>(1.0 - params.beta1),
+                         .beta2 = static_cast<T>(params.beta2),
+                         .rest2 = static_cast<T>(1.0 - params.beta2),
+                         .step_size = static_cast<T>(rate / in.correction1()),
+                         .root_scale = static_cast<T>(1.0 / root),
+                         .epsilon = static_cast<T>(params.epsilon)};
+  if constexpr (kMode == AdamMode::kAdam) factors.decay = static_cast<T>(decay);
+  if constexpr (kMode == AdamMode::kHuggingFaceAdamW) {
+    factors.step_size = static_cast<T>(rate * root / in.correction1());
+    factors.root_scale = T{1};
+  }
+  return factors;
 }
 
-template <typename T>
-void adamw_part(const StepInputs& in, const Part& part) {
-  const AdamWFactors<T> f = adamw_factors<T>(in, part);
+template <typename T, AdamMode kMode>
+void adam_part(const StepInputs& in, const Part& part) {
+  const AdamFactors<T> f = adam_factors<T, kMode>(in, part);
   const T* p = in.input<T>(0, part);
   const T* gradient = in.input<T>(1, part);
   const T* m = in.input<T>(2, part);
@@ -137,20 +103,24 @@ void adamw_part(const StepInputs& in, const Part& part) {
   T* new_v = in.output<T>(2, part);
 #pragma omp simd
   for (std::int64_t i = 0; i < part.end - part.begin; ++i) {
-    const T g = gradient[i] * f.gradient_scale;
+    T g = gradient[i] * f.gradient_scale;
+    if constexpr (kMode == AdamMode::kAdam) g += f.decay * p[i];
     const T m_i = f.beta1 * m[i] + f.rest1 * g;
     const T v_i = f.beta2 * v[i] + f.rest2 * (g * g);
     new_m[i] = m_i;
     new_v[i] = v_i;
-    new_p[i] = p[i] * f.decay - f.step_size * m_i / (std::sqrt(v_i) * f.root_scale + f.epsilon);
+    const T change = f.step_size * m_i / (std::sqrt(v_i) * f.root_scale + f.epsilon);
+    if constexpr (kMode == AdamMode::kTorchAdamW) new_p[i] = p[i] * f.decay - change;
+    if constexpr (kMode == AdamMode::kHuggingFaceAdamW) new_p[i] = (p[i] - change) * f.decay;
+    if constexpr (kMode == AdamMode::kAdam) new_p[i] = p[i] - change;
   }
 }
 
 template <typename T>
 void sgd_part(const StepInputs& in, const Part& part) {
-  const auto decay = static_cast<T>(in.params.weight_decay[part.index]);
-  const auto scale = static_cast<T>(in.gradient_scale);
-  const auto rate = static_cast<T>(in.rate(part));
+  const auto decay = static_cast<T>(in.decay(part.index));
+  const auto scale = static_cast<T>(in.gradient_scale());
+  const auto rate = static_cast<T>(in.rate(part.index));
   const T* p = in.input<T>(0, part);
   const T* gradient = in.input<T>(1, part);
   T* new_p = in.output<T>(0, part);
@@ -160,13 +130,13 @@ void sgd_part(const StepInputs& in, const Part& part) {
   }
 }
 
-template <typename T>
+template <typename T, bool kNesterov>
 void sgd_momentum_part(const StepInputs& in, const Part& part) {
-  const auto decay = static_cast<T>(in.params.weight_decay[part.index]);
-  const auto scale = static_cast<T>(in.gradient_scale);
-  const auto rate = static_cast<T>(in.rate(part));
-  const auto momentum = static_cast<T>(in.params.momentum);
-  const bool first_step = in.step == 1;  // whatever the buffer holds then does not count
+  const auto decay = static_cast<T>(in.decay(part.index));
+  const auto scale = static_cast<T>(in.gradient_scale());
+  const auto rate = static_cast<T>(in.rate(part.index));
+  const auto momentum = static_cast<T>(in.params().momentum);
+  const bool first_step = in.step() == 1;  // whatever the buffer holds then does not count
   const T* p = in.input<T>(0, part);
   const T* gradient = in.input<T>(1, part);
   const T* buffer = in.input<T>(2, part);
@@ -175,51 +145,47 @@ void sgd_momentum_part(const StepInputs& in, const Part& part) {
 #pragma omp simd
   for (std::int64_t i = 0; i < part.end - part.begin; ++i) {
     const T kept = first_step ? T{0} : momentum * buffer[i];
-    const T b = kept + (gradient[i] * scale + decay * p[i]);
+    const T g = gradient[i] * scale + decay * p[i];
+    const T b = kept + g;
     new_buffer[i] = b;
-    new_p[i] = p[i] - rate * b;
+    new_p[i] = p[i] - rate * (kNesterov ? g + momentum * b : b);
   }
 }
 
 template <typename T>
-void adamw_step(const RunArgs& a) {
+void adam_step(const RunArgs& a) {
   const StepInputs in(a);
-  for_each_part(a.threads, *static_cast<const Offsets*>(a.state),
-                [&](const Part& part) { adamw_part<T>(in, part); });
+  const AdamMode mode = in.params().mode;
+  for_each_part(a.threads, *static_cast<const Offsets*>(a.state), [&](const Part& part) {
+    switch (mode) {
+      case AdamMode::kTorchAdamW:
+        return adam_part<T, AdamMode::kTorchAdamW>(in, part);
+      case AdamMode::kHuggingFaceAdamW:
+        return adam_part<T, AdamMode::kHuggingFaceAdamW>(in, part);
+      case AdamMode::kAdam:
+        return adam_part<T, AdamMode::kAdam>(in, part);
+    }
+  });
 }
 
 template <typename T>
 void sgd_step(const RunArgs& a) {
   const StepInputs in(a);
-  const bool with_momentum = in.params.momentum > 0.0;
+  const bool with_momentum = in.params().momentum > 0.0;
+  const bool nesterov = in.params().nesterov;
   for_each_part(a.threads, *static_cast<const Offsets*>(a.state), [&](const Part& part) {
-    if (with_momentum) {
-      sgd_momentum_part<T>(in, part);
-    } else {
-      sgd_part<T>(in, part);
-    }
+    if (!with_momentum) return sgd_part<T>(in, part);
+    if (nesterov) return sgd_momentum_part<T, true>(in, part);
+    sgd_momentum_part<T, false>(in, part);
   });
 }
 
 // --- Global norm ---------------------------------------------------------------------------------
 
-constexpr std::int64_t kNormBlock = 8192;  // elements added up in one go
-
-struct NormBlock {
-  std::size_t tensor = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
-using NormBlocks = std::vector<NormBlock>;
+using Blocks = std::vector<Part>;
 
 Prepared prepare_norm(const PrepareArgs& a) {
-  auto blocks = std::make_shared<NormBlocks>();
-  for (std::size_t t = 0; t < a.inputs.size(); ++t) {
-    const std::int64_t n = a.inputs[t].elements();
-    for (std::int64_t begin = 0; begin < n; begin += kNormBlock) {
-      blocks->push_back({.tensor = t, .begin = begin, .end = std::min(n, begin + kNormBlock)});
-    }
-  }
+  auto blocks = std::make_shared<Blocks>(fixed_blocks(a.inputs, kSumBlock));
   const std::size_t bytes = blocks->size() * sizeof(double);
   return {.workspace_bytes = bytes, .state = std::move(blocks)};
 }
@@ -244,14 +210,14 @@ double sum_of_squares(const T* x, std::int64_t n) {
 // The blocks' sums in double are added in their order, whichever threads made them.
 template <typename T>
 void global_norm(const RunArgs& a) {
-  const auto& blocks = *static_cast<const NormBlocks*>(a.state);
+  const auto& blocks = *static_cast<const Blocks*>(a.state);
   auto* sums = static_cast<double*>(a.workspace);
   const auto count = static_cast<std::int64_t>(blocks.size());
-  parallel_for(a.threads, count, kElementGrain / kNormBlock,
+  parallel_for(a.threads, count, kElementGrain / kSumBlock,
                [&](std::int64_t first, std::int64_t last) {
                  for (std::int64_t b = first; b < last; ++b) {
-                   const NormBlock& block = blocks[static_cast<std::size_t>(b)];
-                   const T* x = a.inputs[block.tensor].as<const T>() + block.begin;
+                   const Part& block = blocks[static_cast<std::size_t>(b)];
+                   const T* x = a.inputs[block.index].as<const T>() + block.begin;
                    sums[b] = sum_of_squares(x, block.end - block.begin);
                  }
                });
@@ -303,7 +269,7 @@ void add_for(KernelTable& table) {
             {.name = "adamw_step.reference",
              .supports = all_outputs_present,
              .prepare = prepare_step,
-             .run = adamw_step<T>});
+             .run = adam_step<T>});
   table.add("GlobalNorm", dtype,
             {.name = "global_norm.reference", .prepare = prepare_norm, .run = global_norm<T>});
   table.add("GradientScale", dtype, {.name = "gradient_scale.reference", .run = gradient_scale<T>});
@@ -312,9 +278,42 @@ void add_for(KernelTable& table) {
 
 }  // namespace
 
+bool all_outputs_present(const PrepareArgs& args) {
+  return std::all_of(args.outputs.begin(), args.outputs.end(),
+                     [](const TensorView& output) { return output.present; });
+}
+
+std::vector<Part> fixed_blocks(std::span<const TensorView> tensors, std::int64_t block) {
+  std::vector<Part> blocks;
+  for (std::size_t index = 0; index < tensors.size(); ++index) {
+    const std::int64_t n = tensors[index].elements();
+    for (std::int64_t begin = 0; begin < n; begin += block) {
+      blocks.push_back({.index = index, .begin = begin, .end = std::min(n, begin + block)});
+    }
+  }
+  return blocks;
+}
+
+StepInputs::StepInputs(const RunArgs& args)
+    : args_(args),
+      params_(std::get<OptimizerParams>(args.params)),
+      count_(params_.weight_decay.size()),
+      learning_rate_(number(scalar(args, 0))),
+      gradient_scale_(number(scalar(args, 1))),
+      step_(*scalar(args, 2).as<const std::int64_t>()) {}
+
+double StepInputs::correction1() const {
+  return params_.bias_correction ? 1.0 - std::pow(params_.beta1, static_cast<double>(step_)) : 1.0;
+}
+
+double StepInputs::correction2() const {
+  return params_.bias_correction ? 1.0 - std::pow(params_.beta2, static_cast<double>(step_)) : 1.0;
+}
+
 void add_optimizer(KernelTable& table) {
   add_for<float>(table);
   add_for<double>(table);
+  add_lamb(table);
 }
 
 }  // namespace trainscope::cpu
