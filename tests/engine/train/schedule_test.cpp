@@ -77,12 +77,83 @@ TEST_CASE("schedule: a warm-up as long as the run") {
   CHECK(learning_rate_at(schedule, 5) == 1.0);
 }
 
+TEST_CASE("schedule: linear falls by equal steps to the minimum") {
+  const Schedule schedule{.kind = ScheduleKind::kLinear,
+                          .learning_rate = 1.0,
+                          .min_learning_rate = 0.2,
+                          .warmup_steps = 2,
+                          .total_steps = 10};
+  CHECK(learning_rate_at(schedule, 1) == 0.5);
+  CHECK(learning_rate_at(schedule, 2) == 1.0);
+  CHECK(learning_rate_at(schedule, 3) == near(0.9));
+  CHECK(learning_rate_at(schedule, 6) == near(0.6));
+  CHECK(learning_rate_at(schedule, 10) == 0.2);
+  CHECK(learning_rate_at(schedule, 11) == 0.2);
+}
+
+TEST_CASE("schedule: polynomial falls along a power, of 1 as linear does") {
+  Schedule schedule{.kind = ScheduleKind::kPolynomial,
+                    .learning_rate = 2.0,
+                    .min_learning_rate = 1.0,
+                    .warmup_steps = 0,
+                    .total_steps = 4,
+                    .power = 2.0};
+  // (3/4)^2, (1/2)^2, (1/4)^2 above the minimum.
+  CHECK(learning_rate_at(schedule, 1) == near(1.5625));
+  CHECK(learning_rate_at(schedule, 2) == near(1.25));
+  CHECK(learning_rate_at(schedule, 3) == near(1.0625));
+  CHECK(learning_rate_at(schedule, 4) == 1.0);
+  schedule.power = 1.0;
+  Schedule linear = schedule;
+  linear.kind = ScheduleKind::kLinear;
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    CHECK(learning_rate_at(schedule, step) == learning_rate_at(linear, step));
+  }
+}
+
+TEST_CASE("schedule: step falls by gamma after every step_size steps") {
+  const Schedule schedule{.kind = ScheduleKind::kStep,
+                          .learning_rate = 8.0,
+                          .warmup_steps = 2,
+                          .step_size = 3,
+                          .gamma = 0.5};
+  const double expected[] = {4, 8, 8, 8, 8, 4, 4, 4, 2, 2, 2, 1};
+  for (std::int64_t step = 1; step <= 12; ++step) {
+    CHECK(learning_rate_at(schedule, step) == expected[step - 1]);
+  }
+}
+
+TEST_CASE("schedule: one_cycle rises and falls along half cosines") {
+  // 10 steps, a peak at s = 0.3 * 10 - 1 = 2; from 1/10 up to 1 and down to 1/10 / 100.
+  const Schedule schedule{.kind = ScheduleKind::kOneCycle,
+                          .learning_rate = 1.0,
+                          .total_steps = 10,
+                          .rising_share = 0.3,
+                          .div_factor = 10.0,
+                          .final_div_factor = 100.0};
+  CHECK(learning_rate_at(schedule, 1) == near(0.1));
+  CHECK(learning_rate_at(schedule, 2) == near(0.55));  // half way
+  CHECK(learning_rate_at(schedule, 3) == near(1.0));
+  // 1/7 of the way down: 0.001 + 0.999 * (1 + cos(pi / 7)) / 2.
+  CHECK(learning_rate_at(schedule, 4) == near(0.9505339495172583));
+  CHECK(learning_rate_at(schedule, 10) == near(0.001));
+  CHECK(learning_rate_at(schedule, 11) == near(0.001));
+  Schedule falls = schedule;
+  falls.rising_share = 0.0;
+  CHECK(learning_rate_at(falls, 1) < 1.0);
+  CHECK(learning_rate_at(falls, 10) == near(0.001));
+  Schedule rises = schedule;
+  rises.rising_share = 1.0;
+  CHECK(learning_rate_at(rises, 10) == near(1.0));
+}
+
 TEST_CASE("schedule: names") {
-  CHECK(parse_schedule_kind("constant") == ScheduleKind::kConstant);
-  CHECK(parse_schedule_kind("cosine") == ScheduleKind::kCosine);
+  for (ScheduleKind kind : kScheduleKinds) CHECK(parse_schedule_kind(name_of(kind)) == kind);
   const Error error = error_of([] { parse_schedule_kind("cosin"); });
   CHECK(error.code() == ErrorCode::kUsage);
-  CHECK(error.message() == "unknown schedule 'cosin': expected one of constant, cosine");
+  CHECK(error.message() ==
+        "unknown schedule 'cosin': expected one of constant, linear, cosine, "
+        "polynomial, step, one_cycle");
   CHECK(error.hint() == "did you mean 'cosine'?");
 }
 
@@ -106,6 +177,28 @@ TEST_CASE("schedule: numbers out of range are refused") {
   wrong = cosine;
   wrong.total_steps = 0;
   CHECK(code_of(wrong) == ErrorCode::kUsage);
+  wrong = cosine;
+  wrong.kind = ScheduleKind::kPolynomial;
+  wrong.power = 0.0;
+  CHECK(code_of(wrong) == ErrorCode::kUsage);
+  wrong = cosine;
+  wrong.kind = ScheduleKind::kStep;
+  CHECK(code_of(wrong) == ErrorCode::kUsage);  // no step size
+  wrong.step_size = 1;
+  wrong.gamma = -0.5;
+  CHECK(code_of(wrong) == ErrorCode::kUsage);
+  wrong = cosine;
+  wrong.kind = ScheduleKind::kOneCycle;
+  wrong.rising_share = 1.5;
+  CHECK(code_of(wrong) == ErrorCode::kUsage);
+  wrong.rising_share = 0.5;
+  wrong.div_factor = 0.0;
+  CHECK(code_of(wrong) == ErrorCode::kUsage);
+  wrong.div_factor = 1.0;
+  wrong.final_div_factor = infinity;
+  CHECK(code_of(wrong) == ErrorCode::kUsage);
+  wrong.final_div_factor = 1.0;
+  CHECK_NOTHROW(check_schedule(wrong));
   CHECK_NOTHROW(check_schedule(cosine));
   CHECK_NOTHROW(check_schedule({.learning_rate = 0.0}));
 }
@@ -120,6 +213,13 @@ TEST_CASE("schedule: as JSON") {
                        .total_steps = 9})
             .dump() == R"({"kind":"cosine","learning_rate":0.5,"warmup_steps":3,)"
                        R"("min_learning_rate":0.125,"total_steps":9})");
+  CHECK(schedule_json({.kind = ScheduleKind::kStep, .learning_rate = 0.5, .step_size = 4}).dump() ==
+        R"({"kind":"step","learning_rate":0.5,"warmup_steps":0,"step_size":4,"gamma":0.1})");
+  CHECK(schedule_json({.kind = ScheduleKind::kPolynomial, .learning_rate = 0.5, .power = 2.0})
+            .get<double>("power") == 2.0);
+  CHECK(schedule_json({.kind = ScheduleKind::kOneCycle, .learning_rate = 0.5, .total_steps = 9})
+            .dump() == R"({"kind":"one_cycle","learning_rate":0.5,"total_steps":9,)"
+                       R"("rising_share":0.3,"div_factor":25.0,"final_div_factor":10000.0})");
 }
 
 }  // namespace trainscope
