@@ -187,6 +187,7 @@ Json to_json(const EvaluationRecord& evaluation) {
   return Json::object({{"kind", "evaluation"},
                        {"step", evaluation.step},
                        {"loss", evaluation.loss},
+                       {"accuracy", evaluation.accuracy},
                        {"examples", evaluation.examples},
                        {"milliseconds", evaluation.milliseconds}});
 }
@@ -194,6 +195,8 @@ Json to_json(const EvaluationRecord& evaluation) {
 EvaluationRecord evaluation_from(const Json& json) {
   return {.step = json.get<std::int64_t>("step"),
           .loss = number_from(json, "loss"),
+          .accuracy = json.contains("accuracy") ? number_from(json, "accuracy")
+                                                : std::numeric_limits<double>::quiet_NaN(),
           .examples = json.get<std::int64_t>("examples"),
           .milliseconds = number_from(json, "milliseconds")};
 }

@@ -85,6 +85,7 @@ struct StepRecord {
 struct EvaluationRecord {
   std::int64_t step = 0;
   double loss = 0.0;
+  double accuracy = 0.0;  // share of the labels that the highest score names; NaN without classes
   std::int64_t examples = 0;
   double milliseconds = 0.0;
 };

@@ -38,6 +38,25 @@ std::vector<NamedTensor> tensors(const Executor& executor, bool of_optimizer) {
   return list;
 }
 
+// Only outputs still have their bytes when a step is done.
+bool is_output(const Executor& executor, std::string_view name) {
+  const Graph& graph = executor.program().graph;
+  return executor.has(name) && graph.is_output(graph.find(name));
+}
+
+LabelCount count_batch(const Executor& executor, const Batch& batch, const ScoredClasses& classes) {
+  for (const auto& [name, tensor] : batch.tensors) {
+    if (name != classes.labels) continue;
+    return count_correct(executor.view(classes.output), tensor.view(), classes);
+  }
+  return {};
+}
+
+void add(const LabelCount& more, LabelCount& sum) {
+  sum.labels += more.labels;
+  sum.correct += more.correct;
+}
+
 }  // namespace
 
 void bind_batch(Executor& executor, const Batch& batch) {
@@ -99,8 +118,15 @@ void Trainer::refuse_loss(double loss, std::int64_t step) {
 std::vector<NamedTensor> Trainer::model_tensors() const { return tensors(executor_, false); }
 std::vector<NamedTensor> Trainer::optimizer_tensors() const { return tensors(executor_, true); }
 
-Evaluation evaluate(Executor& executor, BatchSource& batches) {
+std::optional<double> Evaluation::accuracy() const {
+  if (counted.labels == 0) return std::nullopt;
+  return static_cast<double>(counted.correct) / static_cast<double>(counted.labels);
+}
+
+Evaluation evaluate(Executor& executor, BatchSource& batches,
+                    const std::optional<ScoredClasses>& classes) {
   Evaluation result;
+  const bool counts = classes && is_output(executor, classes->output);
   double sum = 0.0;
   std::int64_t terms = 0;
   while (const Batch* batch = batches.next()) {
@@ -109,6 +135,7 @@ Evaluation evaluate(Executor& executor, BatchSource& batches) {
     if (batch->loss_terms > 0) {
       sum += read_loss(executor) * static_cast<double>(batch->loss_terms);
     }
+    if (counts) add(count_batch(executor, *batch, *classes), result.counted);
     terms += batch->loss_terms;
     result.examples += batch->examples;
     result.tokens += batch->tokens;

@@ -8,6 +8,7 @@
 
 #include "engine/core/safetensors.h"
 #include "engine/exec/executor.h"
+#include "engine/train/accuracy.h"
 #include "engine/train/data.h"
 
 namespace trainscope {
@@ -51,8 +52,14 @@ struct Evaluation {
   double loss = 0.0;  // mean over all loss terms of the batches
   std::int64_t examples = 0;
   std::int64_t tokens = 0;
+  LabelCount counted = {};  // no labels unless asked for
+
+  // Share of the labels that the highest score names; none without labels.
+  std::optional<double> accuracy() const;
 };
-// The executor's program must have been compiled with GraphMode::kEvaluate.
-Evaluation evaluate(Executor& executor, BatchSource& batches);
+// The executor's program must have been compiled with GraphMode::kEvaluate. With `classes` the
+// labels that the scores name are counted too, where these are an output of the program.
+Evaluation evaluate(Executor& executor, BatchSource& batches,
+                    const std::optional<ScoredClasses>& classes = std::nullopt);
 
 }  // namespace trainscope
