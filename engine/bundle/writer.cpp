@@ -41,6 +41,16 @@ bool is_plain_name(std::string_view name) {
   });
 }
 
+// Whether the folder may become a run: nothing is in it but what a process leaves that is killed
+// before it has written the manifest.
+bool is_unused(const fs::path& folder) {
+  return std::ranges::all_of(list_directory(folder), [&folder](const std::string& name) {
+    if (name.starts_with(".trainscope-") && name.ends_with(".tmp")) return true;
+    const bool own = name == kRunStagesFolder || name == kRunCheckpointsFolder;
+    return own && folder_exists(folder / name) && list_directory(folder / name).empty();
+  });
+}
+
 }  // namespace
 
 fs::path create_numbered_run_folder(const fs::path& runs, std::string_view name) {
@@ -67,7 +77,7 @@ RunWriter RunWriter::create(const fs::path& folder, RunManifest manifest) {
   }
   make_directories(folder);
   RunWriter writer(folder, lock_folder(folder));
-  if (!list_directory(folder).empty()) {
+  if (!is_unused(folder)) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("the run folder '{}' is not empty", printable(folder.string())))
         .hint("continue that run with --resume auto, or choose another --run-dir");

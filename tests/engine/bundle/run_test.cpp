@@ -211,6 +211,13 @@ TEST_CASE("run: a new run needs a folder that is absent or empty") {
   CHECK(contains(used.message(), "is not empty"));
   CHECK(contains(used.hint(), "--resume auto"));
   CHECK(fs::exists(folder / "used" / "notes.txt"));
+  // What a process leaves that is killed before it has written the manifest.
+  fs::create_directories(folder / "killed" / "stages");
+  fs::create_directories(folder / "killed" / "checkpoints");
+  put(folder / "killed" / ".trainscope-12-0.tmp", "{");
+  CHECK_NOTHROW(RunWriter::create(folder / "killed", small_manifest()));
+  fs::create_directories(folder / "other" / "checkpoints" / "step-00000001");
+  CHECK_THROWS_AS(RunWriter::create(folder / "other", small_manifest()), Error);
   put(folder / "file", "");
   const Error file = error_of([&] { RunWriter::create(folder / "file", small_manifest()); });
   CHECK(file.code() == ErrorCode::kUsage);
