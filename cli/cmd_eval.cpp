@@ -55,6 +55,11 @@ Vocabulary run_vocabulary(const Source& source) {
   return Vocabulary::from_json(source.run().manifest().data.at("vocabulary"));
 }
 
+// Only then its exponential is a perplexity.
+bool is_log_likelihood(const LossOptions& loss) {
+  return is_by_class(loss.kind) && loss.class_weights.empty() && loss.label_smoothing == 0.0;
+}
+
 void evaluate_data(const Evaluating& e, Outcome& outcome) {
   DatasetOptions wanted =
       dataset_options(e.programs.compiled(GraphMode::kEvaluate), e.model, e.loss, e.sizes);
@@ -63,8 +68,8 @@ void evaluate_data(const Evaluating& e, Outcome& outcome) {
   if (is_text_run(e.source)) wanted.vocabulary = run_vocabulary(e.source);  // used by text alone
   const std::unique_ptr<Dataset> data = open_dataset(source, wanted);
   const std::int64_t batch = e.sizes.batch;
-  const std::optional<Evaluation> result =
-      evaluate_validation(*data, batch, [&](std::int64_t size) -> Executor* {
+  const std::optional<Evaluation> result = evaluate_validation(
+      {.data = *data, .batch = batch, .loss = e.loss}, [&](std::int64_t size) -> Executor* {
         if (size == batch) return &e.programs.executor(GraphMode::kEvaluate);
         return e.programs.executor(GraphMode::kEvaluate, size);
       });
@@ -74,8 +79,12 @@ void evaluate_data(const Evaluating& e, Outcome& outcome) {
   outcome.facts.set("examples", result->examples);
   outcome.text +=
       fmt::format("loss        {:.6g} over {} examples\n", result->loss, result->examples);
-  const bool by_class = e.loss.kind == LossKind::kCrossEntropy || e.loss.kind == LossKind::kNll;
-  if (!by_class) return;
+  if (const std::optional<double> accuracy = result->accuracy()) {
+    outcome.facts.set("accuracy", *accuracy);
+    outcome.text += fmt::format("accuracy    {:.6g}: {} of {} labels\n", *accuracy,
+                                result->counted.correct, result->counted.labels);
+  }
+  if (!is_log_likelihood(e.loss)) return;
   outcome.facts.set("perplexity", std::exp(result->loss));
   outcome.text += fmt::format("perplexity  {:.6g}\n", std::exp(result->loss));
 }
@@ -120,10 +129,7 @@ Outcome run(const Invocation& invocation) {
   const Settings& settings = settled.settings();
   const bool samples = settings.has("sample");
   require(samples || settings.has("data"), ErrorCode::kUsage, "eval needs --data");
-  for (const char* flag : {"prompt", "temperature"}) {
-    require(samples || !settings.given(flag), ErrorCode::kUsage, "--{} belongs to --sample", flag);
-  }
-  const Source::Trained trained = source.trained_model(invocation.log());
+  const Source::Trained trained = source.trained_model(settled);
   LossOptions loss = parse_loss(settings.text("loss"));
   resolve_loss_output(trained.model, loss);
   const Sizes sizes =
@@ -132,6 +138,7 @@ Outcome run(const Invocation& invocation) {
           : resolve_sizes(trained.model, size_request(settings));
   CompileOptions options = forward_options(settled, sizes);
   options.training.loss = loss;
+  options.lower.same_bits = same_bits(settings);
   ForwardPrograms programs(trained, options);
   const Evaluating evaluating{.invocation = settled,
                               .source = source,
@@ -152,7 +159,8 @@ Command eval_command() {
   return {.name = "eval",
           .summary = "Evaluate a model or run on data, or let it write text.",
           .arguments = {{.name = "MODEL.onnx|RUN", .help = "a model, or a run's folder"}},
-          .flags = join_flags({kFlags, loss_flags(), size_flags()}),
+          .flags =
+              join_flags({kFlags, source_flags(), loss_flags(), size_flags(), determinism_flags()}),
           .examples = {"trainscope eval runs/mlp-1 --data tensors:test.safetensors,validation=1",
                        "trainscope eval runs/gpt-1 --sample 400 --prompt 'The '"},
           .run = run};

@@ -69,7 +69,7 @@ void export_stage(const Source& source, const Invocation& settled, const std::st
 }
 
 void export_model(const Source& source, const Invocation& settled, const std::string& out) {
-  const Source::Trained trained = source.trained_model(settled.log());
+  const Source::Trained trained = source.trained_model(settled);
   InferenceOptions options;
   if (trained.checkpoint) options.tensor = tensors_of(*trained.checkpoint);
   export_inference(trained.model, out, options);
@@ -82,7 +82,9 @@ bool is_float_tensor(const ModelInitializer& initializer) {
 // Of a run: what its newest checkpoint holds. Of a model: its float initializers.
 void export_parameters(const Source& source, const Invocation& settled, const std::string& out) {
   std::optional<Checkpoint> checkpoint;
-  if (source.is_run()) {
+  if (settled.settings().on("best")) {
+    checkpoint = source.best_model().checkpoint;
+  } else if (source.is_run()) {
     checkpoint = load_latest_checkpoint(source.run().checkpoints_folder(), settled.log());
   }
   std::deque<Tensor> elements;  // does not move what is in it
@@ -111,6 +113,8 @@ Outcome run(const Invocation& invocation) {
   const bool parameters = settings.text("format") == "safetensors";
   require(!parameters || !settings.has("stage"), ErrorCode::kUsage,
           "--stage means nothing with --format safetensors");
+  require(!settings.on("best") || !settings.has("stage"), ErrorCode::kUsage,
+          "--stage means nothing with --best");
   const Source source = Source::open(invocation.argument(0));
   const Invocation settled = source.settle(invocation);
   const std::string& out = settings.text("out");
@@ -131,7 +135,7 @@ Command export_command() {
   return {.name = "export",
           .summary = "Write the trained model, a stage, or the parameters as a file.",
           .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
-          .flags = join_flags({kFlags, compile_flags()}),
+          .flags = join_flags({kFlags, source_flags(), compile_flags()}),
           .examples = {"trainscope export runs/mlp-1 --format onnx -o trained.onnx",
                        "trainscope export runs/mlp-1 --format onnx --stage differentiate -o "
                        "backward.onnx"},

@@ -11,18 +11,30 @@ void merge(Evaluation& into, const Evaluation& more) {
   into.loss = (into.loss * a + more.loss * b) / (a + b);
   into.examples += more.examples;
   into.tokens += more.tokens;
+  into.counted.labels += more.counted.labels;
+  into.counted.correct += more.counted.correct;
 }
 
-Evaluation evaluate_range(Executor& executor, const Dataset& data, const BatchOrder& order,
-                          const BatchRange& range) {
-  DirectBatches batches(data, order, range);
-  return evaluate(executor, batches);
+std::optional<ScoredClasses> scored_classes(const LossOptions& loss) {
+  if (!is_by_class(loss.kind)) return std::nullopt;
+  return ScoredClasses{.output = loss.output,
+                       .labels = loss.labels,
+                       .class_axis = loss.class_axis,
+                       .ignore_index = loss.ignore_index};
+}
+
+Evaluation evaluate_range(Executor& executor, const ValidationData& validation,
+                          const BatchOrder& order, const BatchRange& range) {
+  DirectBatches batches(validation.data, order, range);
+  return evaluate(executor, batches, scored_classes(validation.loss));
 }
 
 }  // namespace
 
-std::optional<Evaluation> evaluate_validation(const Dataset& data, std::int64_t batch,
+std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
                                               const ProgramForBatch& program) {
+  const Dataset& data = validation.data;
+  const std::int64_t batch = validation.batch;
   const std::int64_t examples = data.examples(Split::kValidation);
   if (examples == 0) return std::nullopt;
   const LastBatch last = data.can_pad() ? LastBatch::kPad : LastBatch::kShort;
@@ -33,21 +45,23 @@ std::optional<Evaluation> evaluate_validation(const Dataset& data, std::int64_t 
 
   std::optional<Evaluation> result;
   if (whole + padded > 0) {
-    result = evaluate_range(*program(batch), data, order, {.first = 0, .count = whole + padded});
+    result =
+        evaluate_range(*program(batch), validation, order, {.first = 0, .count = whole + padded});
   }
   if (rest == 0 || padded == 1) return result;
   Executor* executor = program(rest);
   if (executor == nullptr) return result;
-  const Evaluation remainder = evaluate_range(*executor, data, order, {.first = whole, .count = 1});
+  const Evaluation remainder =
+      evaluate_range(*executor, validation, order, {.first = whole, .count = 1});
   if (!result) return remainder;
   merge(*result, remainder);
   return result;
 }
 
 std::optional<Evaluation> evaluate_validation(Session& session, const ImportOptions& import,
-                                              const Dataset& data, std::int64_t batch) {
-  return evaluate_validation(data, batch, [&](std::int64_t size) -> Executor* {
-    if (size == batch) return &session.executor(GraphMode::kEvaluate, import);
+                                              const ValidationData& validation) {
+  return evaluate_validation(validation, [&](std::int64_t size) -> Executor* {
+    if (size == validation.batch) return &session.executor(GraphMode::kEvaluate, import);
     const std::optional<ImportOptions> other = with_batch(session.model(), import, size);
     return other ? &session.executor(GraphMode::kEvaluate, *other) : nullptr;
   });

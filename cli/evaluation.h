@@ -12,15 +12,22 @@ namespace trainscope {
 // Gives the program of a batch size; null when the model does not take that size.
 using ProgramForBatch = std::function<Executor*(std::int64_t batch)>;
 
+// The validation part of a dataset, and how it is read.
+struct ValidationData {
+  const Dataset& data;
+  std::int64_t batch = 1;
+  const LossOptions& loss;  // over classes: accuracy is counted too
+};
+
 // A last batch that is not full is padded with examples that the loss ignores, else evaluated at
 // its own size, else (a fixed batch and labels that cannot be ignored) left out. None when nothing
 // is left.
-std::optional<Evaluation> evaluate_validation(const Dataset& data, std::int64_t batch,
+std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
                                               const ProgramForBatch& program);
 
 // The same on the parameters of a session; `import` is what the session was made with.
 std::optional<Evaluation> evaluate_validation(Session& session, const ImportOptions& import,
-                                              const Dataset& data, std::int64_t batch);
+                                              const ValidationData& validation);
 
 // `import` for another batch size; none when the model fixes it.
 std::optional<ImportOptions> with_batch(const OnnxModel& model, const ImportOptions& import,

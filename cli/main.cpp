@@ -50,6 +50,7 @@ int report(const Error& error, const ErrorStyle& style) {
 int main(int argc, char** argv) {
   // Writing to a closed pipe gives an error code instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // the same for a file beyond `ulimit -f`
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const ErrorStyle style = trainscope::error_style(words, environment, isatty(STDERR_FILENO) != 0);
   try {

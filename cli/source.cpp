@@ -60,6 +60,31 @@ Source::Trained Source::trained_model(Logger& log) const {
   return {.model = original_model(), .checkpoint = std::move(checkpoint)};
 }
 
+Source::Trained Source::best_model() const {
+  require(run_.has_value(), ErrorCode::kUsage, "--best needs the folder of a run");
+  const fs::path root = run_->checkpoints_folder();
+  const std::optional<BestCheckpoint> best = find_best_checkpoint(root);
+  if (!best) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("the run '{}' has noted no best checkpoint", printable(path_.string())))
+        .hint("train with --eval-every N");
+  }
+  return {.model = original_model(),
+          .checkpoint = load_checkpoint(root / checkpoint_name(best->step))};
+}
+
+Source::Trained Source::trained_model(const Invocation& invocation) const {
+  return invocation.settings().on("best") ? best_model() : trained_model(invocation.log());
+}
+
+std::span<const Flag> source_flags() {
+  static constexpr Flag kFlags[] = {
+      {.name = "best",
+       .type = FlagType::kSwitch,
+       .help = "Of a run: the checkpoint with the lowest validation loss, not the newest"}};
+  return kFlags;
+}
+
 TensorByName tensors_of(const Checkpoint& checkpoint) {
   return [&checkpoint](std::string_view name) -> SharedTensor {
     const SafetensorsFile& file = checkpoint.file("model");

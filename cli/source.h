@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cli/invocation.h"
@@ -33,11 +34,18 @@ class Source {
   };
   // Of a run: the trained file, or what the newest checkpoint holds when the run did not get there.
   Trained trained_model(Logger& log) const;
+  // Of a run: its best checkpoint. Throws kUsage when this is no run, or one without validations.
+  Trained best_model() const;
+  // The one of these that --best asks for.
+  Trained trained_model(const Invocation& invocation) const;
 
  private:
   std::filesystem::path path_;
   std::optional<RunReader> run_;
 };
+
+// --best, for verbs that take a run.
+std::span<const Flag> source_flags();
 
 // The elements of a checkpoint's model; null for names that it lacks. `checkpoint` must outlive it.
 TensorByName tensors_of(const Checkpoint& checkpoint);

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <span>
-#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/invocation.h"
 #include "cli/sizes.h"
@@ -10,10 +11,11 @@
 
 namespace trainscope {
 
-std::span<const Flag> loss_flags();  // --loss
-std::span<const Flag>
-optimizer_flags();                    // --optimizer, --lr, --schedule, --clip, --accumulate, ...
-std::span<const Flag> graph_flags();  // --train, --freeze, --disable, --stop-after, --kernels
+std::span<const Flag> loss_flags();         // --loss
+std::span<const Flag> optimizer_flags();    // --optimizer, --lr, --clip, --accumulate, ...
+std::span<const Flag> schedule_flags();     // --schedule, --warmup, ...
+std::span<const Flag> graph_flags();        // --train, --freeze, --disable, --stop-after, --kernels
+std::span<const Flag> determinism_flags();  // --deterministic
 // All of them and size_flags().
 std::vector<Flag> compile_flags();
 
@@ -23,7 +25,16 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
 // Of a verb that has graph_flags() or not: a forward or evaluation program.
 CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes);
 
+// Of a verb that has determinism_flags().
+SameBits same_bits(const Settings& settings);
+OptimizerOptions optimizer_options(const Settings& settings);
 Schedule training_schedule(const Settings& settings, std::int64_t steps);
+
+// Throws kUsage when one of `all` is given that means nothing with the value of the flag `choice`:
+// a flag that would do nothing is a mistake.
+void refuse_idle_flags(const Settings& settings, std::string_view choice,
+                       std::span<const std::string_view> all,
+                       std::span<const std::string_view> meaningful);
 
 // The optimizer as checkpoints keep it: every number that steps depend on.
 Json optimizer_json(const OptimizerOptions& optimizer);

@@ -25,6 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
+
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
       .count();
@@ -61,6 +63,22 @@ void log_stages(const Stages& stages, Logger& log) {
     log.debug("{}: {} nodes, {:.2f} ms{}", stage.label, stage.nodes, stage.milliseconds,
               stage.changed ? "" : ", unchanged");
   }
+}
+
+std::string validation_text(const EvaluationRecord& record) {
+  const std::string accuracy =
+      std::isnan(record.accuracy) ? "" : fmt::format(", accuracy {:.4f}", record.accuracy);
+  return fmt::format("loss {:.6g}{} over {} examples", record.loss, accuracy, record.examples);
+}
+
+// What does not keep a run from going on. With --deterministic strict the threads do not matter.
+Json about_settings(const Invocation& invocation, SameBits bits) {
+  const bool strict = bits == SameBits::kAnyThreads;
+  Json about = Json::object({{"version", program_version()},
+                             {"deterministic", strict ? "strict" : "threads"},
+                             {"isa", vector_isa()}});
+  if (!strict) about.set("threads", invocation.threads());
+  return about;
 }
 
 Json dims_json(const Sizes& sizes) {
@@ -108,13 +126,20 @@ CheckpointState TrainingRun::state() const {
                                 {"stop_after", options_.passes.stop_after},
                                 {"kernels", settings_.text("kernels")},
                                 {"data", data_identity(data_->description())}});
-  settings.set(std::string(kAboutSettings), Json::object({{"version", program_version()},
-                                                          {"threads", invocation_.threads()},
-                                                          {"isa", vector_isa()}}));
+  settings.set(std::string(kAboutSettings), about_settings(invocation_, options_.lower.same_bits));
   return {.step = step_,
           .samples_seen = samples_seen_,
           .seed = invocation_.seed(),
-          .settings = std::move(settings)};
+          .settings = std::move(settings),
+          .metrics = metrics()};
+}
+
+// What is known at this step, the same for a resumed run as for one that was not interrupted.
+Json TrainingRun::metrics() const {
+  Json metrics = Json::object();
+  if (last_) metrics.set("loss", last_->loss);
+  if (best_) metrics.set("best", Json::object({{"step", best_->step}, {"loss", best_->loss}}));
+  return metrics;
 }
 
 void TrainingRun::restore(const Checkpoint& checkpoint) {
@@ -125,6 +150,20 @@ void TrainingRun::restore(const Checkpoint& checkpoint) {
   restore_tensors(checkpoint.file("optimizer"), trainer_->optimizer_tensors());
   from_step_ = step_ = checkpoint.state.step;
   samples_seen_ = checkpoint.state.samples_seen;
+}
+
+// The best checkpoint as of the one that the run goes on from. A run in another folder, or one that
+// was set back to before its best checkpoint was replaced, looks for a best one anew.
+void TrainingRun::restore_best(const ResumePoint& point) {
+  if (!point.continues_run || !point.checkpoint) return;
+  const Json* best = point.checkpoint->state.metrics.find("best");
+  if (best == nullptr) return;
+  const BestCheckpoint then{.step = best->get<std::int64_t>("step"),
+                            .loss = best->get<double>("loss")};
+  const fs::path root = writer_->checkpoints_folder();
+  if (!folder_exists(root / checkpoint_name(then.step))) return;
+  best_ = then;
+  note_best_checkpoint(root, then);
 }
 
 void TrainingRun::begin() {
@@ -146,6 +185,7 @@ void TrainingRun::begin() {
                                 : point.run_folder;
     writer_.emplace(RunWriter::create(folder, std::move(manifest)));
   }
+  restore_best(point);
   log.open_file(writer_->log_file());
   writer_->write_config(config_toml(resolved_options(invocation_, options_.training.loss, sizes_)));
   write_stages(*writer_, session_->compiled().stages);
@@ -166,14 +206,13 @@ void TrainingRun::train_step(std::int64_t step, BatchSource& batches) {
   const auto start = std::chrono::steady_clock::now();
   const double learning_rate = learning_rate_at(schedule_, step);
   const StepResult result = trainer_->run_step(step, learning_rate, batches);
-  const StepRecord record{
-      .step = step,
-      .loss = result.loss,
-      .learning_rate = learning_rate,
-      .gradient_norm = result.gradient_norm.value_or(std::numeric_limits<double>::quiet_NaN()),
-      .step_ms = milliseconds_since(start),
-      .samples = result.examples,
-      .tokens = result.tokens};
+  const StepRecord record{.step = step,
+                          .loss = result.loss,
+                          .learning_rate = learning_rate,
+                          .gradient_norm = result.gradient_norm.value_or(kNotMeasured),
+                          .step_ms = milliseconds_since(start),
+                          .samples = result.examples,
+                          .tokens = result.tokens};
   step_ = step;
   samples_seen_ += result.examples;
   training_ms_ += record.step_ms;
@@ -214,10 +253,21 @@ void TrainingRun::save() {
   invocation_.log().debug("step {}: saved a checkpoint", step_);
 }
 
+// A better model than all before: its checkpoint stays until there is a better one.
+void TrainingRun::note_if_best(double loss) {
+  const bool wanted = settings_.integer("eval-every") > 0 && settings_.on("keep-best");
+  if (!wanted || (best_ && best_->loss <= loss)) return;
+  best_ = {.step = step_, .loss = loss};
+  save();
+  note_best_checkpoint(writer_->checkpoints_folder(), *best_);
+  invocation_.log().debug("step {}: the best checkpoint so far", step_);
+}
+
 void TrainingRun::validate() {
   const auto start = std::chrono::steady_clock::now();
   const std::optional<Evaluation> evaluation =
-      evaluate_validation(*session_, options_.import, *data_, sizes_.batch);
+      evaluate_validation(*session_, options_.import,
+                          {.data = *data_, .batch = sizes_.batch, .loss = options_.training.loss});
   if (!evaluation) return;
   if (!std::isfinite(evaluation->loss)) {
     throw Error(ErrorCode::kNumeric,
@@ -226,12 +276,13 @@ void TrainingRun::validate() {
   }
   validation_ = EvaluationRecord{.step = step_,
                                  .loss = evaluation->loss,
+                                 .accuracy = evaluation->accuracy().value_or(kNotMeasured),
                                  .examples = evaluation->examples,
                                  .milliseconds = milliseconds_since(start)};
   writer_->add_evaluation(*validation_);
   if (progress_) progress_->clear();
-  invocation_.log().info("step {}: validation loss {:.6g} over {} examples", step_,
-                         evaluation->loss, evaluation->examples);
+  invocation_.log().info("step {}: validation {}", step_, validation_text(*validation_));
+  note_if_best(evaluation->loss);
 }
 
 int TrainingRun::finish() {
@@ -245,6 +296,15 @@ int TrainingRun::finish() {
   return stopped;
 }
 
+void TrainingRun::end_failed(ErrorCode code, const std::string& message) {
+  progress_.reset();
+  try {
+    writer_->finish(RunStatus::kFailed, static_cast<int>(code), message);
+  } catch (const Error&) {
+    // A full disk takes no note of the failure either: the first one is the one to report.
+  }
+}
+
 Outcome TrainingRun::run() {
   begin();
   Outcome outcome;
@@ -252,12 +312,10 @@ Outcome TrainingRun::run() {
     train();
     outcome.exit_code = finish();
   } catch (const Error& error) {
-    progress_.reset();
-    writer_->finish(RunStatus::kFailed, static_cast<int>(error.code()), error.message());
+    end_failed(error.code(), error.message());
     throw;
   } catch (const std::bad_alloc&) {
-    progress_.reset();
-    writer_->finish(RunStatus::kFailed, static_cast<int>(ErrorCode::kOutOfMemory), "out of memory");
+    end_failed(ErrorCode::kOutOfMemory, "out of memory");
     throw;
   }
   outcome.facts = summary();
@@ -280,8 +338,12 @@ Json TrainingRun::summary() const {
   if (first_) json.set("first_loss", first_->loss);
   if (last_) json.set("last_loss", last_->loss);
   if (validation_) {
-    json.set("validation",
-             Json::object({{"loss", validation_->loss}, {"examples", validation_->examples}}));
+    json.set("validation", Json::object({{"loss", validation_->loss},
+                                         {"accuracy", validation_->accuracy},
+                                         {"examples", validation_->examples}}));
+  }
+  if (best_) {
+    json.set("best", Json::object({{"step", best_->step}, {"loss", best_->loss}}));
   }
   return json;
 }
@@ -302,8 +364,7 @@ std::string TrainingRun::summary_text() const {
                     from_step_ + 1, step_, first_->loss, last_->loss, seconds, samples / seconds);
   }
   if (validation_) {
-    text += fmt::format("validation  loss {:.6g} over {} examples\n", validation_->loss,
-                        validation_->examples);
+    text += fmt::format("validation  {}\n", validation_text(*validation_));
   }
   text += fmt::format("memory      arena of {} bytes predicted, {} bytes used\n",
                       program.arena_bytes, session_->executor().used_bytes());

@@ -30,12 +30,16 @@ class TrainingRun {
  private:
   void begin();
   void restore(const Checkpoint& checkpoint);
+  void restore_best(const ResumePoint& point);
   void train();
   void train_step(std::int64_t step, BatchSource& batches);
   void save();
   void validate();
+  void note_if_best(double loss);
+  void end_failed(ErrorCode code, const std::string& message);
   int finish();
   CheckpointState state() const;
+  Json metrics() const;
   Json summary() const;
   std::string summary_text() const;
 
@@ -62,6 +66,7 @@ class TrainingRun {
   std::optional<StepRecord> first_;
   std::optional<StepRecord> last_;
   std::optional<EvaluationRecord> validation_;
+  std::optional<BestCheckpoint> best_;  // only with --keep-best
 };
 
 }  // namespace trainscope
