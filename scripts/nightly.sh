@@ -1,5 +1,5 @@
 #!/bin/bash
-# The checks too slow for ./test.sh: every test under asan and tsan, and clang-tidy.
+# The checks too slow for ./test.sh: every test under asan and tsan, clang-tidy, 500 killed runs.
 # Usage: scripts/nightly.sh RESULT_FOLDER   writes RESULT_FOLDER/DATE.md and a log for each check
 set -uo pipefail
 if [[ $# -ne 1 ]]; then
@@ -21,6 +21,11 @@ asan() { cmake --preset asan && cmake --build --preset asan -j "$jobs" && ctest 
 tsan() { cmake --preset tsan && cmake --build --preset tsan -j "$jobs" && ctest --preset tsan -j "$jobs"; }
 # shellcheck disable=SC2317
 tidy() { cmake --preset tidy && cmake --build --preset tidy -j "$jobs" -- -k 0; }
+# shellcheck disable=SC2317
+kills() {
+  cmake --preset release && cmake --build --preset release -j "$jobs" --target trainscope &&
+    tests/cli/kill_test.py build/release/bin/trainscope --rounds 500
+}
 
 scripts/setup.sh build test nightly || exit 1
 {
@@ -29,7 +34,7 @@ scripts/setup.sh build test nightly || exit 1
   echo "| check | result | seconds | last line |"
   echo "|---|---|---|---|"
 } >"$report"
-for check in asan tsan tidy; do
+for check in asan tsan tidy kills; do
   log="$results/$date-$check.log"
   echo "nightly: $check (log: $log)"
   start=$SECONDS
