@@ -126,13 +126,15 @@ TEST_CASE("run: lines of metrics are as documented") {
   const TemporaryFolder folder;
   RunWriter writer = RunWriter::create(folder / "run", small_manifest());
   writer.add_step(step_record(1));
-  writer.add_evaluation({.step = 1, .loss = 2.25, .examples = 40, .milliseconds = 8.5});
-  CHECK(get(folder / "run" / "metrics.jsonl") ==
-        R"({"kind":"step","step":1,"loss":2.5,"learning_rate":0.001,"gradient_norm":0.75,)"
-        R"("step_ms":12.5,"samples":8,"tokens":512})"
-        "\n"
-        R"({"kind":"evaluation","step":1,"loss":2.25,"examples":40,"milliseconds":8.5})"
-        "\n");
+  writer.add_evaluation(
+      {.step = 1, .loss = 2.25, .accuracy = 0.5, .examples = 40, .milliseconds = 8.5});
+  CHECK(
+      get(folder / "run" / "metrics.jsonl") ==
+      R"({"kind":"step","step":1,"loss":2.5,"learning_rate":0.001,"gradient_norm":0.75,)"
+      R"("step_ms":12.5,"samples":8,"tokens":512})"
+      "\n"
+      R"({"kind":"evaluation","step":1,"loss":2.25,"accuracy":0.5,"examples":40,"milliseconds":8.5})"
+      "\n");
 }
 
 TEST_CASE("run: readable while it is written and after a crash") {
