@@ -108,6 +108,9 @@ class AppendFile {
 
   // Adds the line end; `line` holds none.
   void write_line(std::string_view line);
+  // Bytes as they are, for records that are no lines: a new file's, because opening one that is
+  // there cuts it to whole lines.
+  void write(std::string_view bytes);
   // Waits until the lines are on the disk.
   void sync();
   const std::filesystem::path& path() const { return path_; }

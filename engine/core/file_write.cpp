@@ -156,7 +156,11 @@ void AppendFile::write_line(std::string_view line) {
   CHECK_INVARIANT(line.find('\n') == std::string_view::npos);
   std::string text(line);
   text += '\n';
-  write_all({fd_, path_, system_calls()}, std::as_bytes(std::span(text)));
+  write(text);
+}
+
+void AppendFile::write(std::string_view bytes) {
+  write_all(fd_, std::as_bytes(std::span(bytes)), path_);
 }
 
 void AppendFile::sync() {

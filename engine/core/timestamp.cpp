@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <ctime>
 
 namespace trainscope {
@@ -23,5 +24,20 @@ std::string utc_timestamp(std::chrono::system_clock::time_point time) {
 }
 
 std::string utc_timestamp() { return utc_timestamp(std::chrono::system_clock::now()); }
+
+std::optional<std::chrono::system_clock::time_point> parse_timestamp(const std::string& text) {
+  std::tm utc{};
+  int milliseconds = 0;
+  const int read =
+      std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ", &utc.tm_year, &utc.tm_mon,
+                  &utc.tm_mday, &utc.tm_hour, &utc.tm_min, &utc.tm_sec, &milliseconds);
+  if (read != 7) return std::nullopt;
+  utc.tm_year -= 1900;
+  utc.tm_mon -= 1;
+  const auto time = std::chrono::system_clock::from_time_t(timegm(&utc)) +
+                    std::chrono::milliseconds(milliseconds);
+  if (utc_timestamp(time) != text) return std::nullopt;  // the 31st of February, or text behind it
+  return time;
+}
 
 }  // namespace trainscope

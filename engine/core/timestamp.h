@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 namespace trainscope {
@@ -10,5 +11,8 @@ namespace trainscope {
 std::string utc_timestamp(std::chrono::system_clock::time_point time);
 // The same for now.
 std::string utc_timestamp();
+
+// Back from that text; nothing for any other.
+std::optional<std::chrono::system_clock::time_point> parse_timestamp(const std::string& text);
 
 }  // namespace trainscope

@@ -27,5 +27,17 @@ TEST_CASE("utc_timestamp: now is between two readings of the clock") {
   CHECK(now <= after);
 }
 
+TEST_CASE("parse_timestamp: the inverse, and nothing for other text") {
+  for (std::int64_t ms : {std::int64_t{0}, std::int64_t{951'782'400'125}, std::int64_t{-1}}) {
+    CHECK(parse_timestamp(text_at(ms)) == system_clock::time_point(milliseconds(ms)));
+  }
+  for (const char* text : {"", "now", "2026-02-31T00:00:00.000Z", "2026-02-01T24:00:00.000Z",
+                           "2026-02-01T00:00:00.000", "2026-02-01T00:00:00.000Z!",
+                           "2026-2-01T00:00:00.000Z", "2026-02-01 00:00:00.000Z"}) {
+    INFO(text);
+    CHECK(!parse_timestamp(text).has_value());
+  }
+}
+
 }  // namespace
 }  // namespace trainscope
