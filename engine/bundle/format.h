@@ -22,6 +22,7 @@ inline constexpr std::string_view kRunManifestFile = "manifest.json";
 inline constexpr std::string_view kRunConfigFile = "config.toml";
 inline constexpr std::string_view kRunPlanFile = "plan.json";
 inline constexpr std::string_view kRunMetricsFile = "metrics.jsonl";
+inline constexpr std::string_view kRunMetricsTableFile = "metrics.csv";
 inline constexpr std::string_view kRunLogFile = "log.jsonl";
 inline constexpr std::string_view kRunStagesFolder = "stages";
 inline constexpr std::string_view kRunStagesFile = "stages.json";

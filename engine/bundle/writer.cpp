@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/bundle/metrics_csv.h"
 #include "engine/bundle/reader.h"
 #include "engine/core/error.h"
 #include "engine/core/system_error.h"
@@ -118,6 +119,16 @@ void RunWriter::write_manifest() const {
   write_file_atomic(folder_ / kRunManifestFile, to_json(manifest_).dump(kIndent) + "\n");
 }
 
+void RunWriter::also_write(const MetricsForms& forms) {
+  const fs::path path = folder_ / kRunMetricsTableFile;
+  // A table that an earlier session began would show steps that are done again.
+  if (forms.csv || path_exists(path)) {
+    write_file_atomic(path, metrics_csv(RunReader::open(folder_).metrics()));
+    table_.emplace(path);
+  }
+  if (forms.tensorboard) events_.emplace(folder_, session().from_step);
+}
+
 void RunWriter::write_config(std::string_view toml) {
   write_file_atomic(folder_ / kRunConfigFile, toml);
 }
@@ -142,16 +153,22 @@ void RunWriter::add_stage(StageRecord stage) {
 
 void RunWriter::add_step(const StepRecord& step) {
   metrics_->write_line(to_json(step).dump());
+  if (table_) table_->write_line(metrics_csv_row(step));
+  if (events_) events_->add(step);
   session().last_step = step.step;
 }
 
 void RunWriter::add_evaluation(const EvaluationRecord& evaluation) {
   metrics_->write_line(to_json(evaluation).dump());
+  if (table_) table_->write_line(metrics_csv_row(evaluation));
+  if (events_) events_->add(evaluation);
 }
 
 void RunWriter::finish(RunStatus status, std::int64_t exit_code, std::string message) {
   CHECK_INVARIANT(status != RunStatus::kRunning);
   metrics_->sync();
+  if (table_) table_->sync();
+  if (events_) events_->sync();
   session().status = status;
   session().exit_code = exit_code;
   session().message = std::move(message);

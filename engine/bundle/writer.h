@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/bundle/format.h"
+#include "engine/bundle/tensorboard.h"
 #include "engine/core/file.h"
 
 namespace trainscope {
@@ -17,6 +18,12 @@ namespace trainscope {
 // do the same.
 std::filesystem::path create_numbered_run_folder(const std::filesystem::path& runs,
                                                  std::string_view name);
+
+// Forms of the metrics besides metrics.jsonl, which is always there.
+struct MetricsForms {
+  bool csv = false;          // metrics.csv
+  bool tensorboard = false;  // events.out.tfevents.*, one for each session
+};
 
 class RunWriter {
  public:
@@ -31,6 +38,10 @@ class RunWriter {
   const RunManifest& manifest() const { return manifest_; }
   std::filesystem::path checkpoints_folder() const { return folder_ / kRunCheckpointsFolder; }
   std::filesystem::path log_file() const { return folder_ / kRunLogFile; }
+
+  // Before the first step of the session. The table of a resumed run begins with the steps that
+  // are kept.
+  void also_write(const MetricsForms& forms);
 
   void write_config(std::string_view toml);
   void write_plan(const Json& plan);
@@ -57,6 +68,8 @@ class RunWriter {
   RunManifest manifest_;
   std::vector<StageRecord> stages_;
   std::optional<AppendFile> metrics_;
+  std::optional<AppendFile> table_;
+  std::optional<EventWriter> events_;
 };
 
 }  // namespace trainscope
