@@ -40,7 +40,7 @@ void check_device(const Settings& settings) {
   if (device == "cpu") return;
   if (device == "cuda" || device.starts_with("cuda:")) {
     throw Error(ErrorCode::kNoDevice, "there is no CUDA device for trainscope")
-        .at(cuda_absence())
+        .at(cuda_absence(find_cuda_driver()))
         .hint("leave out --device: everything runs on the CPU");
   }
   throw Error(ErrorCode::kUsage, fmt::format("--device is '{}': expected cpu", printable(device)));

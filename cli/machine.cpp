@@ -1,6 +1,7 @@
 // Reads what Linux tells about cores, processor, memory and libraries.
 #include "cli/machine.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
@@ -42,17 +43,6 @@ std::string cgroup_folder() {
   return "/sys/fs/cgroup";
 }
 
-// cpu.max holds "QUOTA PERIOD" in microseconds, or "max PERIOD".
-std::optional<int> cgroup_cores() {
-  const std::string line = first_line(cgroup_folder() + "/cpu.max");
-  const std::vector<std::string_view> parts = split(line, ' ');
-  if (parts.size() != 2) return std::nullopt;
-  const std::optional<double> quota = parse_number(parts[0]);
-  const std::optional<double> period = parse_number(parts[1]);
-  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
-  return std::max(1, static_cast<int>(std::ceil(*quota / *period)));
-}
-
 // "MemTotal:       65536 kB" -> bytes.
 std::uint64_t meminfo_bytes(const std::vector<std::string>& lines, std::string_view key) {
   for (const std::string& line : lines) {
@@ -73,7 +63,20 @@ int usable_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) cores = CPU_COUNT(&allowed);
-  return std::max(1, std::min(cores, cgroup_cores().value_or(cores)));
+  const std::optional<double> limit = cgroup_cores();
+  if (limit) cores = std::min(cores, static_cast<int>(std::ceil(*limit)));
+  return std::max(1, cores);
+}
+
+// cpu.max holds "QUOTA PERIOD" in microseconds, or "max PERIOD".
+std::optional<double> cgroup_cores() {
+  const std::string line = first_line(cgroup_folder() + "/cpu.max");
+  const std::vector<std::string_view> parts = split(line, ' ');
+  if (parts.size() != 2) return std::nullopt;
+  const std::optional<double> quota = parse_number(parts[0]);
+  const std::optional<double> period = parse_number(parts[1]);
+  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
+  return *quota / *period;
 }
 
 std::string processor_name() {
@@ -136,11 +139,27 @@ std::vector<std::string> loaded_libraries() {
   return {found.begin(), found.end()};
 }
 
-std::string cuda_absence() {
-  const std::string version(program_version());
-  const char* driver = fs::exists("/dev/nvidiactl") ? "there is an NVIDIA driver on this machine"
-                                                    : "there is no NVIDIA driver on this machine";
-  return fmt::format("trainscope {} has no CUDA back end; {}", version, driver);
+std::vector<Library> library_versions() {
+  // The first fields of oneDNN's dnnl_version_t, which its C interface keeps.
+  struct DnnlVersion {
+    int major, minor, patch;
+  };
+  std::vector<Library> libraries = {{.name = "onnx", .version = TRAINSCOPE_ONNX_VERSION},
+                                    {.name = "protobuf", .version = TRAINSCOPE_PROTOBUF_VERSION}};
+  const auto dnnl_version =
+      reinterpret_cast<const DnnlVersion* (*)()>(dlsym(RTLD_DEFAULT, "dnnl_version"));
+  if (dnnl_version != nullptr) {
+    const DnnlVersion& version = *dnnl_version();
+    libraries.push_back(
+        {.name = "oneDNN",
+         .version = fmt::format("{}.{}.{}", version.major, version.minor, version.patch)});
+  }
+  return libraries;
+}
+
+std::string cuda_absence(const CudaDriver& driver) {
+  const std::string own = fmt::format("trainscope {} has no CUDA back end", program_version());
+  return driver.problem.empty() ? own : fmt::format("{}; {}", own, driver.problem);
 }
 
 std::string_view program_version() { return TRAINSCOPE_VERSION; }
