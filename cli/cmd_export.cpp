@@ -1,13 +1,18 @@
 // export: the trained model, a stage of the graph, or the parameters as a file of their own.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <deque>
 
 #include "cli/command.h"
 #include "cli/source.h"
 #include "cli/training_flags.h"
+#include "engine/bundle/metrics_csv.h"
+#include "engine/bundle/tensorboard.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/core/timestamp.h"
 
 namespace trainscope {
 namespace {
@@ -15,9 +20,10 @@ namespace {
 constexpr Flag kFlags[] = {
     {.name = "format",
      .type = FlagType::kChoice,
-     .value = "onnx|safetensors",
+     .value = "onnx|safetensors|csv|tensorboard",
      .fallback = "onnx",
-     .help = "onnx: a model; safetensors: parameters and states"},
+     .help = "onnx: a model; safetensors: parameters and states; csv, tensorboard: a run's "
+             "metrics"},
     {.name = "out", .value = "FILE", .help = "Where it goes", .letter = 'o'},
     {.name = "stage", .value = "NAME", .help = "The graph after a pass instead of the model"},
 };
@@ -107,25 +113,39 @@ void export_parameters(const Source& source, const Invocation& settled, const st
   write_safetensors(out, tensors);
 }
 
+// Losses, rates and times of a run.
+void export_metrics(const Source& source, const std::string& format, const std::string& out) {
+  require(source.is_run(), ErrorCode::kUsage, "--format {} needs the folder of a run", format);
+  const Metrics metrics = source.run().metrics();
+  if (format == "csv") return write_file_atomic(out, metrics_csv(metrics));
+  const std::string& text = source.run().manifest().sessions.front().start_time;
+  const auto start = parse_timestamp(text);
+  require(start.has_value(), ErrorCode::kBadInput, "the run's start_time is '{}': no time",
+          printable(text));
+  const std::chrono::duration<double> since_1970 = start->time_since_epoch();
+  write_file_atomic(out, event_file(metrics, since_1970.count()));
+}
+
 Outcome run(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(settings.has("out"), ErrorCode::kUsage, "export needs -o FILE");
-  const bool parameters = settings.text("format") == "safetensors";
-  require(!parameters || !settings.has("stage"), ErrorCode::kUsage,
-          "--stage means nothing with --format safetensors");
-  require(!settings.on("best") || !settings.has("stage"), ErrorCode::kUsage,
-          "--stage means nothing with --best");
+  const std::string& format = settings.text("format");
+  const bool parameters = format == "safetensors";
+  require(format == "onnx" || !settings.has("stage"), ErrorCode::kUsage,
+          "--stage means nothing with --format {}", format);
   const Source source = Source::open(invocation.argument(0));
   const Invocation settled = source.settle(invocation);
   const std::string& out = settings.text("out");
-  if (parameters) {
+  if (format == "csv" || format == "tensorboard") {
+    export_metrics(source, format, out);
+  } else if (parameters) {
     export_parameters(source, settled, out);
   } else if (settings.has("stage")) {
     export_stage(source, settled, out);
   } else {
     export_model(source, settled, out);
   }
-  return {.facts = Json::object({{"file", out}, {"format", settings.text("format")}}),
+  return {.facts = Json::object({{"file", out}, {"format", format}}),
           .text = fmt::format("wrote {}\n", printable(out))};
 }
 
@@ -133,7 +153,7 @@ Outcome run(const Invocation& invocation) {
 
 Command export_command() {
   return {.name = "export",
-          .summary = "Write the trained model, a stage, or the parameters as a file.",
+          .summary = "Write the trained model, a stage, the parameters or the metrics as a file.",
           .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
           .flags = join_flags({kFlags, source_flags(), compile_flags()}),
           .examples = {"trainscope export runs/mlp-1 --format onnx -o trained.onnx",

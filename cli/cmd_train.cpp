@@ -46,13 +46,21 @@ constexpr Flag kFlags[] = {
      .help = "Steps between validations; 0: only at the end",
      .minimum = 0},
     {.name = "export", .value = "FILE", .help = "Another place for the trained model"},
+    {.name = "metrics",
+     .value = "FORMS",
+     .fallback = "jsonl,csv",
+     .help = "Files of losses and times: jsonl (always), csv, tensorboard"},
+    {.name = "dry-run",
+     .type = FlagType::kSwitch,
+     .help = "Read, compile and plan everything, then stop; nothing is written"},
 };
 
 Outcome run(const Invocation& invocation) {
   for (const char* flag : {"data", "steps"}) {
     require(invocation.settings().has(flag), ErrorCode::kUsage, "train needs --{}", flag);
   }
-  return TrainingRun(invocation).run();
+  TrainingRun training(invocation);
+  return invocation.settings().on("dry-run") ? training.preview() : training.run();
 }
 
 }  // namespace

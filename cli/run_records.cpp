@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "cli/loss_spec.h"
 #include "cli/machine.h"
+#include "engine/core/error.h"
 #include "engine/core/hash.h"
+#include "engine/core/text.h"
 #include "engine/record.h"
 
 namespace trainscope {
@@ -17,31 +20,48 @@ namespace {
 namespace fs = std::filesystem;
 
 // Flags that say how to talk, not what to train.
-constexpr std::array<std::string_view, 8> kNotRecorded = {
-    "json", "quiet", "verbose", "color", "progress", "resume", "run-dir", "export"};
+constexpr std::array<std::string_view, 13> kNotRecorded = {
+    "json", "quiet",  "verbose", "color",  "progress", "log-level", "log-format",
+    "set",  "config", "dry-run", "resume", "run-dir",  "export"};
 
 }  // namespace
 
 Json resolved_options(const Invocation& invocation, const LossOptions& loss, const Sizes& sizes) {
-  Json options = Json::object({{"model", invocation.argument(0)}});
+  std::map<std::string, Json> resolved;  // by name, so that a run from the file writes the same one
   for (const auto& [name, setting] : invocation.settings().all()) {
     if (std::ranges::find(kNotRecorded, name) != kNotRecorded.end()) continue;
-    if (!setting.texts.empty()) options.set(name, json_of(setting));
+    if (!setting.texts.empty()) resolved[name] = json_of(setting);
   }
-  options.set("loss", loss_text(loss));
-  options.set("threads", invocation.threads());
-  if (sizes.batch > 0) options.set("batch", sizes.batch);
-  if (sizes.sequence > 0) options.set("seq", sizes.sequence);
+  resolved["loss"] = loss_text(loss);
+  resolved["threads"] = invocation.threads();
+  if (sizes.batch > 0) resolved["batch"] = sizes.batch;
+  if (sizes.sequence > 0) resolved["seq"] = sizes.sequence;
+  Json options = Json::object({{"model", invocation.argument(0)}});
+  for (auto& [name, value] : resolved) options.set(name, std::move(value));
   return options;
 }
 
 std::string config_toml(const Json& options) {
   std::string text = "# The options of this run with their resolved values.\n";
-  // JSON strings, numbers and arrays of strings are TOML values too.
   for (const JsonMember& option : options.as_object()) {
     text += fmt::format("{} = {}\n", option.key, option.value.dump());
   }
   return text;
+}
+
+MetricsForms metrics_forms(const Settings& settings) {
+  static constexpr std::array<std::string_view, 3> kForms = {"jsonl", "csv", "tensorboard"};
+  MetricsForms forms;
+  for (std::string_view word : split(settings.text("metrics"), ',')) {
+    if (std::ranges::find(kForms, word) == kForms.end()) {
+      throw Error(ErrorCode::kUsage, fmt::format("--metrics has no form '{}'", printable(word)))
+          .hint(nearest_hint(word, kForms))
+          .hint("its forms are jsonl, csv and tensorboard, with commas between them");
+    }
+    forms.csv = forms.csv || word == "csv";
+    forms.tensorboard = forms.tensorboard || word == "tensorboard";
+  }
+  return forms;
 }
 
 std::string run_name(const fs::path& model) {

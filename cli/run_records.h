@@ -16,6 +16,9 @@ Json resolved_options(const Invocation& invocation, const LossOptions& loss, con
 // The same as config.toml.
 std::string config_toml(const Json& options);
 
+// --metrics. Throws kUsage for a form that there is not.
+MetricsForms metrics_forms(const Settings& settings);
+
 // "mlp" for models/mlp/model.onnx, "net" for net.onnx: for the folder's name.
 std::string run_name(const std::filesystem::path& model);
 

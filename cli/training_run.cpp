@@ -94,6 +94,7 @@ TrainingRun::TrainingRun(const Invocation& invocation)
     : invocation_(invocation),
       settings_(invocation.settings()),
       model_(OnnxModel::read(invocation.argument(0))),
+      metrics_(metrics_forms(settings_)),
       total_steps_(settings_.integer("steps")) {
   check_export_folder(settings_);
   const std::string& source = settings_.text("data");
@@ -185,7 +186,7 @@ void TrainingRun::begin() {
                                 : point.run_folder;
     writer_.emplace(RunWriter::create(folder, std::move(manifest)));
   }
-  restore_best(point);
+  writer_->also_write(metrics_);
   log.open_file(writer_->log_file());
   writer_->write_config(config_toml(resolved_options(invocation_, options_.training.loss, sizes_)));
   write_stages(*writer_, session_->compiled().stages);
@@ -321,6 +322,26 @@ Outcome TrainingRun::run() {
   outcome.facts = summary();
   outcome.text = summary_text();
   return outcome;
+}
+
+Outcome TrainingRun::preview() {
+  const ResumePoint point = find_resume_point(settings_, invocation_.log());
+  if (point.checkpoint) restore(*point.checkpoint);
+  const Program& program = session_->compiled().program;
+  const std::int64_t examples = data_->examples(Split::kTrain);
+  return {.facts = Json::object({{"dry_run", true},
+                                 {"from_step", from_step_},
+                                 {"steps", total_steps_},
+                                 {"batch", sizes_.batch},
+                                 {"micro_batches", options_.training.micro_batches},
+                                 {"training_examples", examples},
+                                 {"instructions", program.instructions.size()},
+                                 {"predicted_bytes", program.arena_bytes}}),
+          .text = fmt::format("would train steps {} to {} of {} x {} examples, {} in all\n"
+                              "memory      arena of {} bytes predicted, {} instructions a step\n",
+                              from_step_ + 1, total_steps_, options_.training.micro_batches,
+                              sizes_.batch, examples, program.arena_bytes,
+                              program.instructions.size())};
 }
 
 Json TrainingRun::summary() const {

@@ -26,6 +26,8 @@ class TrainingRun {
 
   // All of it; 0, or the exit code of a signal. Errors are noted in the run's folder.
   Outcome run();
+  // What `run` would do; writes nothing.
+  Outcome preview();
 
  private:
   void begin();
@@ -50,6 +52,7 @@ class TrainingRun {
   Sizes sizes_;
   CompileOptions options_;
   Schedule schedule_;
+  MetricsForms metrics_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Dataset> data_;
   std::optional<BatchOrder> order_;

@@ -66,6 +66,20 @@ TEST_CASE("config.toml: one line for each option") {
         "group = [\"x\",\"y\"]\n");
 }
 
+TEST_CASE("metrics forms: words with commas") {
+  const auto forms = [](const std::string& text) {
+    const Command command{
+        .name = "try", .summary = "For tests.", .flags = {{.name = "metrics", .value = "FORMS"}}};
+    const std::vector<GivenFlag> given = {{.name = "metrics", .texts = {text}}};
+    return metrics_forms(Settings(command, given, [](const std::string&) { return std::nullopt; }));
+  };
+  CHECK(forms("csv").csv);
+  CHECK(!forms("jsonl").csv);
+  CHECK(forms("jsonl,tensorboard").tensorboard);
+  CHECK_THROWS_WITH(forms("tensorbord"), "--metrics has no form 'tensorbord'");
+  CHECK_THROWS_WITH(forms("csv,"), "--metrics has no form ''");
+}
+
 TEST_CASE("help: lists every verb and exit code") {
   const std::string general = general_help();
   for (const Command& command : all_commands()) {
