@@ -43,7 +43,8 @@ struct Argument {
   std::string_view name;  // "MODEL.onnx"
   std::string_view help;
   bool required = true;
-  bool repeated = false;  // takes all that are left; only the last argument
+  bool repeated = false;        // takes all that are left; only the last argument
+  std::string_view words = {};  // "show|validate": nothing else is taken
 };
 
 // What a verb has to say: `facts` with --json, else `text`, on standard output.
@@ -60,6 +61,13 @@ struct Command {
   std::vector<Flag> flags = {};  // besides global_flags()
   std::array<std::string_view, 2> examples = {};
   Outcome (*run)(const Invocation&) = nullptr;
+  // Of a verb whose arguments decide its flags: the command as it is for the words that follow the
+  // verb.
+  Command (*for_words)(const Command& self, std::span<const std::string> words) = nullptr;
+  // The table of a configuration file that is for it, when it is not called as the verb is.
+  std::string_view table = {};
+
+  std::string_view config_table() const { return table.empty() ? name : table; }
 };
 
 // The verbs of commands.def in its order.

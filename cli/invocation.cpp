@@ -6,14 +6,27 @@
 #include "engine/core/text.h"
 
 namespace trainscope {
-namespace {
 
 LogLevel log_level(const Settings& settings) {
-  if (settings.on("quiet")) return LogLevel::kWarning;
-  return settings.on("verbose") ? LogLevel::kDebug : LogLevel::kInfo;
+  const bool quiet = settings.on("quiet");
+  const bool verbose = settings.on("verbose");
+  require(!quiet || !verbose, ErrorCode::kUsage, "--quiet and --verbose contradict each other");
+  const std::string& word = settings.text("log-level");
+  if (quiet || verbose) {
+    require(!settings.given("log-level"), ErrorCode::kUsage, "--log-level {} and --{}: give one",
+            word, quiet ? "quiet" : "verbose");
+    return quiet ? LogLevel::kWarning : LogLevel::kDebug;
+  }
+  for (LogLevel level : {LogLevel::kDebug, LogLevel::kWarning, LogLevel::kError}) {
+    if (word == name_of(level)) return level;
+  }
+  return LogLevel::kInfo;
 }
 
-}  // namespace
+LogOptions log_options(const Settings& settings) {
+  const bool json = settings.text("log-format") == "json";
+  return {.level = log_level(settings), .format = json ? LogFormat::kJson : LogFormat::kText};
+}
 
 Invocation::Invocation(const Command& command, Settings settings,
                        std::vector<std::string> arguments, std::vector<std::string> words)
@@ -21,7 +34,7 @@ Invocation::Invocation(const Command& command, Settings settings,
       settings_(std::move(settings)),
       arguments_(std::move(arguments)),
       words_(std::move(words)),
-      log_(LogOptions{.level = log_level(settings_)}) {
+      log_(log_options(settings_)) {
   arguments_.resize(std::max(arguments_.size(), command.arguments.size()));
 }
 

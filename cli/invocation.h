@@ -33,7 +33,7 @@ class Invocation {
   bool json() const { return settings_.on("json"); }
   std::uint64_t seed() const { return static_cast<std::uint64_t>(settings_.integer("seed")); }
   int threads() const;  // --threads, or the cores this process may use
-  // Text for people, on standard error; -q and -v decide how much.
+  // For people, on standard error; -q, -v and --log-level decide how much.
   Logger& log() const { return log_; }
 
  private:
@@ -43,6 +43,10 @@ class Invocation {
   std::vector<std::string> words_;
   mutable Logger log_;
 };
+
+// -q, -v, --log-level and --log-format. Throws kUsage when they contradict each other.
+LogLevel log_level(const Settings& settings);
+LogOptions log_options(const Settings& settings);
 
 // Throws kNoDevice or kUsage unless --device names a device that is there.
 void check_device(const Settings& settings);

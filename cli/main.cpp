@@ -36,7 +36,8 @@ void write_output(const std::string& text) {
 }
 
 int report(const Error& error, const ErrorStyle& style) {
-  write_error(trainscope::error_text(error, style.color));
+  write_error(style.log_json ? trainscope::error_log_line(error)
+                             : trainscope::error_text(error, style.color));
   if (style.json) {
     const std::string json = trainscope::error_json(error);
     std::fwrite(json.data(), 1, json.size(), stdout);

@@ -68,19 +68,13 @@ void collect(const Slot& slot, ParsedLine& line) {
       .hint(help_hint(command));
 }
 
-void check_arguments(const Command& command, const std::vector<std::string>& given) {
-  std::size_t needed = 0;
-  for (const Argument& argument : command.arguments) needed += argument.required ? 1 : 0;
-  if (given.size() < needed) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("{} needs {}", command.name, command.arguments[given.size()].name))
-        .hint(help_hint(command));
-  }
-  const bool open = !command.arguments.empty() && command.arguments.back().repeated;
-  if (open || given.size() <= command.arguments.size()) return;
-  throw Error(ErrorCode::kUsage, fmt::format("{} takes no further argument: '{}'", command.name,
-                                             printable(given[command.arguments.size()])))
-      .hint(help_hint(command));
+void check_word(const Argument& argument, std::string_view given) {
+  if (argument.words.empty()) return;
+  const std::vector<std::string_view> words = split(argument.words, '|');
+  if (std::ranges::find(words, given) != words.end()) return;
+  throw Error(ErrorCode::kUsage, fmt::format("{} is '{}': expected {}", argument.name,
+                                             printable(given), join(words, ", ")))
+      .hint(nearest_hint(given, words));
 }
 
 // The flag that a word such as --steps=3 or -o names, if any.
@@ -91,6 +85,27 @@ const Flag* find_flag(std::span<const Flag> flags, std::string_view word) {
     if (flag.letter != 0 && name == fmt::format("-{}", flag.letter)) return &flag;
   }
   return nullptr;
+}
+
+bool has_value(std::string_view word) { return word.find('=') != std::string_view::npos; }
+
+// CLI11 takes --quiet=no, and not for what it says.
+void check_switches(std::span<const Flag> flags, std::span<const std::string> words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--") return;
+    const Flag* flag = find_flag(flags, words[i]);
+    if (flag != nullptr && takes_value(*flag)) {
+      i += has_value(words[i]) ? 0 : 1;
+      continue;
+    }
+    if (flag == nullptr && words[i].starts_with("--no-")) {
+      flag = find_flag(flags, "--" + words[i].substr(5));
+      if (flag != nullptr && flag->type != FlagType::kToggle) flag = nullptr;
+    }
+    require(flag == nullptr || !has_value(words[i]), ErrorCode::kUsage,
+            "'{}': --{} is a switch and takes no value", printable(words[i]),
+            flag == nullptr ? std::string_view() : flag->name);
+  }
 }
 
 [[noreturn]] void bad_line(const Command& command, std::span<const std::string> words,
@@ -111,6 +126,7 @@ ParsedLine parse_line(const Command& command, std::span<const std::string> words
   app.set_help_flag();
   app.allow_extras();
   const std::vector<Flag> flags = join_flags({command.flags, global_flags()});
+  check_switches(flags, words);
   std::vector<Slot> slots(flags.size());
   for (std::size_t i = 0; i < flags.size(); ++i) {
     slots[i].flag = &flags[i];
@@ -126,17 +142,34 @@ ParsedLine parse_line(const Command& command, std::span<const std::string> words
   line.arguments = arguments->results();
   for (const std::string& word : app.remaining()) unknown_flag(command, word);
   for (const Slot& slot : slots) collect(slot, line);
-  // The names must outlive this function: those of the tables do.
-  check_arguments(command, line.arguments);
-  return line;
+  return line;  // the names of flags are those of the tables and outlive it
+}
+
+void check_arguments(const Command& command, std::span<const std::string> given) {
+  std::size_t needed = 0;
+  for (const Argument& argument : command.arguments) needed += argument.required ? 1 : 0;
+  if (given.size() < needed) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} needs {}", command.name, command.arguments[given.size()].name))
+        .hint(help_hint(command));
+  }
+  const std::size_t known = std::min(given.size(), command.arguments.size());
+  for (std::size_t i = 0; i < known; ++i) {
+    require(!given[i].empty(), ErrorCode::kUsage, "{} is empty", command.arguments[i].name);
+    check_word(command.arguments[i], given[i]);
+  }
+  const bool open = !command.arguments.empty() && command.arguments.back().repeated;
+  if (open || given.size() <= command.arguments.size()) return;
+  throw Error(ErrorCode::kUsage, fmt::format("{} takes no further argument: '{}'", command.name,
+                                             printable(given[command.arguments.size()])))
+      .hint(help_hint(command));
 }
 
 std::size_t verb_position(std::span<const std::string> words) {
   std::size_t i = 0;
   while (i < words.size() && words[i].starts_with('-')) {
     const Flag* flag = find_flag(global_flags(), words[i]);
-    const bool value_follows =
-        flag != nullptr && takes_value(*flag) && words[i].find('=') == std::string::npos;
+    const bool value_follows = flag != nullptr && takes_value(*flag) && !has_value(words[i]);
     i += value_follows ? 2 : 1;
   }
   return std::min(i, words.size());

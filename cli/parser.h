@@ -15,8 +15,10 @@ struct ParsedLine {
 };
 
 // `words` are what follows the verb. Throws kUsage: unknown flag (with the nearest name), missing
-// value, a flag given twice, too few or too many arguments.
+// value, a flag given twice.
 ParsedLine parse_line(const Command& command, std::span<const std::string> words);
+// Throws kUsage for too few or too many arguments, or a word that the verb does not know.
+void check_arguments(const Command& command, std::span<const std::string> given);
 
 // Where the verb stands among the words: global flags may come before it. The number of words when
 // there is none.

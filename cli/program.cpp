@@ -5,11 +5,13 @@
 
 #include <algorithm>
 
+#include "cli/config.h"
 #include "cli/exit_codes.h"
 #include "cli/help.h"
 #include "cli/invocation.h"
 #include "cli/parser.h"
 #include "engine/core/text.h"
+#include "engine/core/timestamp.h"
 
 namespace trainscope {
 namespace {
@@ -17,11 +19,9 @@ namespace {
 constexpr std::int64_t kSchemaVersion = 1;
 
 const Command& find_command(const std::string& verb) {
+  if (const Command* command = command_named(verb)) return *command;
   std::vector<std::string_view> names;
-  for (const Command& command : all_commands()) {
-    if (command.name == verb) return command;
-    names.push_back(command.name);
-  }
+  for (const Command& command : all_commands()) names.push_back(command.name);
   throw Error(ErrorCode::kUsage, fmt::format("there is no verb '{}'", printable(verb)))
       .hint(nearest_hint(verb, names))
       .hint("`trainscope help` lists the verbs");
@@ -32,11 +32,24 @@ bool asks_for_help(std::span<const std::string> words) {
                              [](const std::string& w) { return w == "--help" || w == "-h"; });
 }
 
+// The model that a configuration file names stands for the first argument.
+void add_model(const Command& command, const std::optional<Config>& config,
+               std::vector<std::string>& arguments) {
+  const bool wanted = arguments.empty() && takes_model(command);
+  if (wanted && config && config->model) arguments = config->model->texts;
+}
+
 ProgramResult run_command(const Command& command, std::span<const std::string> rest,
                           std::span<const std::string> words, const Environment& environment) {
   ParsedLine line = parse_line(command, rest);
-  const Invocation invocation(command, Settings(command, line.flags, environment),
-                              std::move(line.arguments), {words.begin(), words.end()});
+  apply_sets(command, line);
+  const std::optional<Config> config = given_config(command, line, environment);
+  add_model(command, config, line.arguments);
+  check_arguments(command, line.arguments);
+  const std::vector<FileValue> no_file;
+  const Invocation invocation(
+      command, Settings(command, line.flags, environment, config ? config->values : no_file),
+      std::move(line.arguments), {words.begin(), words.end()});
   check_device(invocation.settings());
   Outcome outcome = command.run(invocation);
   if (!invocation.json()) return {.text = std::move(outcome.text), .exit_code = outcome.exit_code};
@@ -60,7 +73,9 @@ ProgramResult run_program(std::span<const std::string> words, const Environment&
   std::vector<std::string> rest(words.begin(), words.end());
   rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(position));
   if (asks_for_help(rest)) return {.text = command_help(command), .exit_code = 0};
-  return run_command(command, rest, words, environment);
+  if (command.for_words == nullptr) return run_command(command, rest, words, environment);
+  const Command fitting = command.for_words(command, rest);
+  return run_command(fitting, rest, words, environment);
 }
 
 std::string error_text(const Error& error, bool color) {
@@ -82,6 +97,18 @@ std::string error_json(const Error& error) {
          "\n";
 }
 
+std::string error_log_line(const Error& error) {
+  const int code = static_cast<int>(error.code());
+  return Json::object({{"time", utc_timestamp()},
+                       {"level", name_of(LogLevel::kError)},
+                       {"message", error.message()},
+                       {"code", code},
+                       {"where", Json::list(error.context())},
+                       {"hint", error.hint()}})
+             .dump() +
+         "\n";
+}
+
 ErrorStyle error_style(std::span<const std::string> words, const Environment& environment,
                        bool terminal) {
   const auto has = [&words](std::string_view word) {
@@ -90,15 +117,22 @@ ErrorStyle error_style(std::span<const std::string> words, const Environment& en
   const auto variable = [&environment](const char* flag) {
     return environment(environment_name(flag)).value_or("");
   };
-  std::string color = variable("color");
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i].starts_with("--color=")) color = words[i].substr(8);
-    if (words[i] == "--color" && i + 1 < words.size()) color = words[i + 1];
-  }
+  // The value of a flag before the line is parsed.
+  const auto value = [&](const std::string& flag) {
+    std::string text = variable(flag.c_str());
+    const std::string dashed = "--" + flag;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i].starts_with(dashed + "=")) text = words[i].substr(dashed.size() + 1);
+      if (words[i] == dashed && i + 1 < words.size()) text = words[i + 1];
+    }
+    return text;
+  };
+  const std::string color = value("color");
   const bool wanted = terminal && environment("NO_COLOR").value_or("").empty();
   const std::string json = variable("json");
   return {.json = has("--json") || json == "1" || json == "true" || json == "on",
-          .color = color == "always" || (wanted && color != "never")};
+          .color = color == "always" || (wanted && color != "never"),
+          .log_json = value("log-format") == "json"};
 }
 
 }  // namespace trainscope

@@ -24,10 +24,14 @@ std::string error_text(const Error& error, bool color);
 // {"schema_version":1,"error":{...}}
 std::string error_json(const Error& error);
 
+// The same as a line of --log-format json.
+std::string error_log_line(const Error& error);
+
 // How errors are shown is decided before the command line is understood.
 struct ErrorStyle {
   bool json = false;
   bool color = false;
+  bool log_json = false;
 };
 ErrorStyle error_style(std::span<const std::string> words, const Environment& environment,
                        bool terminal);

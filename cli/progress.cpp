@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/invocation.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -58,7 +59,9 @@ std::string bar_text(const StepRecord& step, std::int64_t total_steps, std::size
 
 ProgressStyle progress_style(const Settings& settings) {
   const std::string& wanted = settings.text("progress");
-  if (wanted == "none" || settings.on("quiet")) return ProgressStyle::kNone;
+  const LogOptions log = log_options(settings);
+  if (wanted == "none" || log.level > LogLevel::kInfo) return ProgressStyle::kNone;
+  if (log.format == LogFormat::kJson) return ProgressStyle::kJson;
   const bool bar = wanted == "auto" && isatty(STDERR_FILENO) != 0;
   return bar ? ProgressStyle::kBar : ProgressStyle::kPlain;
 }
@@ -116,6 +119,8 @@ void Progress::step(const StepRecord& step, std::int64_t used_bytes) {
                                                 .mean_step_ms = times_.mean_ms()});
   if (style_ == ProgressStyle::kBar) {
     draw_bar(step, line);
+  } else if (style_ == ProgressStyle::kJson) {
+    Logger({.format = LogFormat::kJson}).info("{}", line);
   } else {
     write_error(line + "\n");
   }

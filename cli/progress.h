@@ -11,9 +11,10 @@
 
 namespace trainscope {
 
-enum class ProgressStyle : std::uint8_t { kBar, kPlain, kNone };
+// kJson: the plain lines as messages of --log-format json.
+enum class ProgressStyle : std::uint8_t { kBar, kPlain, kJson, kNone };
 
-// --progress, --quiet, and whether standard error is a terminal.
+// --progress, the log's level and format, and whether standard error is a terminal.
 ProgressStyle progress_style(const Settings& settings);
 
 // Averages that forget slowly; the first step is left out, because it warms up.

@@ -9,6 +9,7 @@
 
 #include "cli/loss_spec.h"
 #include "cli/machine.h"
+#include "cli/toml_file.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
@@ -44,7 +45,7 @@ Json resolved_options(const Invocation& invocation, const LossOptions& loss, con
 std::string config_toml(const Json& options) {
   std::string text = "# The options of this run with their resolved values.\n";
   for (const JsonMember& option : options.as_object()) {
-    text += fmt::format("{} = {}\n", option.key, option.value.dump());
+    text += fmt::format("{} = {}\n", option.key, toml_value(option.value));
   }
   return text;
 }

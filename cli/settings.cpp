@@ -1,4 +1,4 @@
-// Flag values: conversion, checks, precedence default < environment < flag.
+// Flag values: conversion, checks, precedence default < file < environment < flag.
 #include "cli/settings.h"
 
 #include <fmt/format.h>
@@ -11,23 +11,6 @@
 
 namespace trainscope {
 namespace {
-
-// "--steps" or "TRAINSCOPE_STEPS": what the user has to look at.
-std::string shown_name(const Flag& flag, Origin origin) {
-  if (origin == Origin::kRun) return fmt::format("the run's option '{}'", flag.name);
-  if (origin == Origin::kEnvironment) return environment_name(flag.name);
-  return fmt::format("--{}", flag.name);
-}
-
-ErrorCode code_of(Origin origin) {
-  return origin == Origin::kRun ? ErrorCode::kBadInput : ErrorCode::kUsage;
-}
-
-[[noreturn]] void bad_value(const Flag& flag, Origin origin, std::string_view text,
-                            std::string expected) {
-  fail(code_of(origin), "{} is '{}': expected {}", shown_name(flag, origin), printable(text),
-       expected);
-}
 
 std::string number_text(double value) {
   if (std::fabs(value) >= 1e15) return fmt::format("{}", value);
@@ -47,51 +30,35 @@ std::string range_text(const Flag& flag) {
   return std::string(kind);
 }
 
-void check_number(const Flag& flag, Origin origin, std::string_view text) {
+bool is_number_of(const Flag& flag, std::string_view text) {
   std::optional<double> value = parse_number(text);
   if (flag.type == FlagType::kInteger) {
     const std::optional<std::int64_t> whole = parse_int(text);
     value = whole ? std::optional(static_cast<double>(*whole)) : std::nullopt;
   }
-  if (!value || *value < flag.minimum || *value > flag.maximum) {
-    bad_value(flag, origin, text, range_text(flag));
-  }
+  return value && *value >= flag.minimum && *value <= flag.maximum;
 }
 
-void check_choice(const Flag& flag, Origin origin, std::string_view text) {
+bool is_choice_of(const Flag& flag, std::string_view text) {
   const std::vector<std::string_view> words = split(flag.value, '|');
-  if (std::ranges::find(words, text) != words.end()) return;
-  throw Error(code_of(origin), fmt::format("{} is '{}': expected {}", shown_name(flag, origin),
-                                           printable(text), join(words, ", ")))
-      .hint(nearest_hint(text, words));
+  return std::ranges::find(words, text) != words.end();
 }
 
-void check_value(const Flag& flag, Origin origin, std::string_view text) {
+bool takes(const Flag& flag, std::string_view text) {
   switch (flag.type) {
     case FlagType::kInteger:
     case FlagType::kNumber:
-      return check_number(flag, origin, text);
+      return is_number_of(flag, text);
     case FlagType::kChoice:
-      return check_choice(flag, origin, text);
+      return is_choice_of(flag, text);
     case FlagType::kSwitch:
     case FlagType::kToggle:
-      return;
+      return text == "on" || text == "off";
     case FlagType::kText:
     case FlagType::kTexts:
-      require(!text.empty(), code_of(origin), "{} is empty", shown_name(flag, origin));
-      return;
+      return !text.empty();
   }
-}
-
-// Variables for switches hold 1 or 0, true or false, on or off.
-std::string switch_text(const Flag& flag, std::string_view text) {
-  for (std::string_view yes : {"1", "true", "on"}) {
-    if (text == yes) return "on";
-  }
-  for (std::string_view no : {"0", "false", "off"}) {
-    if (text == no) return "off";
-  }
-  bad_value(flag, Origin::kEnvironment, text, "1 or 0, true or false, on or off");
+  return false;
 }
 
 // The words of a recorded option.
@@ -111,6 +78,12 @@ bool is_switch(const Flag& flag) {
   return flag.type == FlagType::kSwitch || flag.type == FlagType::kToggle;
 }
 
+std::vector<std::string> default_texts(const Flag& flag) {
+  if (!flag.fallback.empty()) return {std::string(flag.fallback)};
+  if (is_switch(flag)) return {"off"};
+  return {};
+}
+
 }  // namespace
 
 std::string_view name_of(Origin origin) {
@@ -119,6 +92,8 @@ std::string_view name_of(Origin origin) {
       return "default";
     case Origin::kRun:
       return "run";
+    case Origin::kFile:
+      return "file";
     case Origin::kEnvironment:
       return "environment";
     case Origin::kFlag:
@@ -135,41 +110,101 @@ std::string environment_name(std::string_view flag) {
   return name;
 }
 
+std::optional<std::string_view> switch_word(std::string_view text) {
+  for (std::string_view yes : {"1", "true", "on"}) {
+    if (text == yes) return "on";
+  }
+  for (std::string_view no : {"0", "false", "off"}) {
+    if (text == no) return "off";
+  }
+  return std::nullopt;
+}
+
+std::string expected_text(const Flag& flag) {
+  switch (flag.type) {
+    case FlagType::kInteger:
+    case FlagType::kNumber:
+      return range_text(flag);
+    case FlagType::kChoice:
+      return join(split(flag.value, '|'), ", ");
+    case FlagType::kSwitch:
+    case FlagType::kToggle:
+      return "1 or 0, true or false, on or off";
+    case FlagType::kText:
+    case FlagType::kTexts:
+      return "text that is not empty";
+  }
+  return {};
+}
+
+void check_flag_text(const Flag& flag, std::string_view text, std::string_view shown_name,
+                     ErrorCode code) {
+  if (takes(flag, text)) return;
+  const bool is_text = flag.type == FlagType::kText || flag.type == FlagType::kTexts;
+  if (is_text) fail(code, "{} is empty", shown_name);
+  Error error(code, fmt::format("{} is '{}': expected {}", shown_name, printable(text),
+                                expected_text(flag)));
+  if (flag.type == FlagType::kChoice) error.hint(nearest_hint(text, split(flag.value, '|')));
+  throw error;
+}
+
 Settings::Settings(const Command& command, std::span<const GivenFlag> given,
-                   const Environment& environment) {
+                   const Environment& environment, std::span<const FileValue> file) {
   for (const Flag& flag : join_flags({command.flags, global_flags()})) {
-    std::vector<std::string> texts;
-    if (!flag.fallback.empty()) texts.emplace_back(flag.fallback);
-    if (is_switch(flag) && texts.empty()) texts.emplace_back("off");
-    set(flag, std::move(texts), Origin::kDefault);
-    const std::optional<std::string> variable = environment(environment_name(flag.name));
-    if (variable && !variable->empty()) {
-      std::string text = is_switch(flag) ? switch_text(flag, *variable) : *variable;
-      set(flag, {std::move(text)}, Origin::kEnvironment);
+    Setting initial{.flag = flag, .texts = default_texts(flag)};
+    const std::string dashed = fmt::format("--{}", flag.name);
+    set(std::move(initial), dashed);
+    for (const FileValue& value : file) {
+      if (value.flag != flag.name) continue;
+      set({.flag = flag, .texts = value.texts, .origin = Origin::kFile, .where = value.where},
+          fmt::format("{}: {}", value.where, flag.name));
+    }
+    const std::string variable = environment_name(flag.name);
+    const std::optional<std::string> text = environment(variable);
+    if (text && !text->empty()) {
+      const std::optional<std::string_view> word =
+          is_switch(flag) ? switch_word(*text) : std::nullopt;
+      set({.flag = flag,
+           .texts = {word ? std::string(*word) : *text},
+           .origin = Origin::kEnvironment,
+           .where = variable},
+          variable);
     }
     for (const GivenFlag& one : given) {
-      if (one.name == flag.name) set(flag, one.texts, Origin::kFlag);
+      if (one.name != flag.name) continue;
+      set({.flag = flag, .texts = one.texts, .origin = Origin::kFlag, .where = dashed}, dashed);
     }
   }
 }
 
-void Settings::set(const Flag& flag, std::vector<std::string> texts, Origin origin) {
-  for (const std::string& text : texts) check_value(flag, origin, text);
-  settings_.insert_or_assign(std::string(flag.name),
-                             Setting{.flag = flag, .texts = std::move(texts), .origin = origin});
+void Settings::set(Setting setting, std::string_view shown_name) {
+  const ErrorCode code = setting.origin == Origin::kRun ? ErrorCode::kBadInput : ErrorCode::kUsage;
+  for (const std::string& text : setting.texts) {
+    check_flag_text(setting.flag, text, shown_name, code);
+  }
+  std::string name(setting.flag.name);
+  settings_.insert_or_assign(std::move(name), std::move(setting));
+}
+
+bool Settings::given(std::string_view flag) const {
+  const Setting& found = setting(flag);
+  if (found.origin != Origin::kFile) return found.origin > Origin::kRun;
+  const Setting initial{.flag = found.flag, .texts = default_texts(found.flag)};
+  return initial.texts.size() != found.texts.size() || json_of(initial) != json_of(found);
 }
 
 Settings Settings::with_run(const Json& options) const {
   Settings changed = *this;
   for (const JsonMember& option : options.as_object()) {
     const auto found = changed.settings_.find(option.key);
-    if (found == changed.settings_.end() || given(option.key)) continue;
+    if (found == changed.settings_.end() || found->second.origin > Origin::kRun) continue;
     const Flag flag = found->second.flag;
     std::vector<std::string> texts = recorded_texts(option.value);
     if (flag.type != FlagType::kTexts && texts.size() != 1) {
       fail(ErrorCode::kBadInput, "the run's option '{}' is no single value", flag.name);
     }
-    changed.set(flag, std::move(texts), Origin::kRun);
+    changed.set({.flag = flag, .texts = std::move(texts), .origin = Origin::kRun},
+                fmt::format("the run's option '{}'", flag.name));
   }
   return changed;
 }

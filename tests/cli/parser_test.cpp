@@ -30,7 +30,7 @@ std::vector<std::string> texts(const ParsedLine& line, std::string_view flag) {
 
 std::string message_of(const Words& words) {
   try {
-    parse_line(kCommand, words);
+    check_arguments(kCommand, parse_line(kCommand, words).arguments);
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUsage);
     return error.message() + "|" + error.hint();
@@ -66,10 +66,28 @@ TEST_CASE("parser: mistakes are named, with the nearest flag") {
   CHECK(message_of({"m", "--completely-else"}) == "try has no flag '--completely-else'|" + help);
   CHECK(message_of({"m", "--steps"}) == "--steps needs a value: N|" + help);
   CHECK(message_of({"m", "--steps", "1", "--steps", "2"}) == "--steps is given 2 times|");
-  CHECK(message_of({"m", "--json=1"}) == "--json is '1': it takes no value|");
-  CHECK(message_of({"m", "--bias=maybe"}) == "--bias is 'maybe': it takes no value|");
+  CHECK(message_of({"m", "--json=no"}) == "'--json=no': --json is a switch and takes no value|");
+  CHECK(message_of({"m", "--no-bias=1"}) ==
+        "'--no-bias=1': --bias is a switch and takes no value|");
+  CHECK(message_of({"m", "--out", "--json=no"}) == "no error");
+  CHECK(message_of({"m", "--out=--json=no"}) == "no error");
+  CHECK(message_of({""}) == "MODEL.onnx is empty|");
   CHECK(message_of({}) == "try needs MODEL.onnx|" + help);
   CHECK(message_of({"a", "b", "c"}) == "try takes no further argument: 'c'|" + help);
+}
+
+TEST_CASE("parser: an argument may be one of a few words") {
+  const Command command{.name = "try",
+                        .summary = "For tests.",
+                        .arguments = {{.name = "SHELL", .help = "", .words = "bash|zsh"}}};
+  CHECK_NOTHROW(check_arguments(command, Words{"zsh"}));
+  try {
+    check_arguments(command, Words{"bahs"});
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.message() == "SHELL is 'bahs': expected bash, zsh");
+    CHECK(error.hint() == "did you mean 'bash'?");
+  }
 }
 
 TEST_CASE("parser: global flags may come before the verb") {
@@ -109,8 +127,11 @@ TEST_CASE("commands: every verb has a summary, two examples that parse, and help
       REQUIRE(words.size() >= 2);
       CHECK(words[0] == "trainscope");
       CHECK(words[1] == command.name);
-      const ParsedLine line = parse_line(command, std::span(words).subspan(2));
-      CHECK_NOTHROW(Settings(command, line.flags, [](const std::string&) { return std::nullopt; }));
+      const std::span<const std::string> rest = std::span(words).subspan(2);
+      const Command fitting = command.for_words ? command.for_words(command, rest) : command;
+      const ParsedLine line = parse_line(fitting, rest);
+      CHECK_NOTHROW(check_arguments(fitting, line.arguments));
+      CHECK_NOTHROW(Settings(fitting, line.flags, [](const std::string&) { return std::nullopt; }));
     }
     for (const Flag& flag : command.flags) {
       INFO(flag.name);

@@ -48,6 +48,29 @@ TEST_CASE("settings: a flag beats the environment, which beats the default") {
   CHECK(!settings({}).given("steps"));
 }
 
+TEST_CASE("settings: a file beats defaults and a run, the environment beats a file") {
+  const std::vector<FileValue> file = {
+      {.flag = "steps", .texts = {"8"}, .where = "x.toml:1:9"},
+      {.flag = "steps", .texts = {"9"}, .where = "x.toml:5:9"},  // of the verb's table
+      {.flag = "kind", .texts = {"sgd"}, .where = "x.toml:2:8"},
+      {.flag = "unknown", .texts = {"z"}, .where = "x.toml:3:1"}};
+  const Settings all = Settings(kCommand, {}, variables({}), file);
+  CHECK(all.integer("steps") == 9);
+  CHECK(all.all().at("steps").where == "x.toml:5:9");
+  CHECK((all.all().at("steps").origin == Origin::kFile));
+  CHECK(all.given("steps"));
+  CHECK(!all.given("kind"));  // the default, spelt out
+  CHECK(Settings(kCommand, {}, variables({{"TRAINSCOPE_STEPS", "6"}}), file).integer("steps") == 6);
+  const Settings with_run =
+      all.with_run(Json::object({{"steps", 3}, {"kind", "adamw"}, {"rate", 0.5}}));
+  CHECK(with_run.integer("steps") == 9);
+  CHECK(with_run.text("kind") == "sgd");
+  CHECK(with_run.number("rate") == 0.5);
+  const std::vector<FileValue> bad = {{.flag = "steps", .texts = {"0"}, .where = "x.toml:1:9"}};
+  CHECK(message_of([&] { Settings(kCommand, {}, variables({}), bad); }) ==
+        "x.toml:1:9: steps is '0': expected a whole number of 1 or more|");
+}
+
 TEST_CASE("settings: a run's options replace defaults only") {
   const Json options = Json::object({{"steps", 9},
                                      {"bias", false},

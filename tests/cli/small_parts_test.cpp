@@ -80,6 +80,22 @@ TEST_CASE("metrics forms: words with commas") {
   CHECK_THROWS_WITH(forms("csv,"), "--metrics has no form ''");
 }
 
+TEST_CASE("log level: -q, -v or --log-level") {
+  const auto options = [](const std::vector<GivenFlag>& given) {
+    const Command command{.name = "try", .summary = "For tests."};
+    return log_options(Settings(command, given, [](const std::string&) { return std::nullopt; }));
+  };
+  CHECK((options({}).level == LogLevel::kInfo));
+  CHECK((options({{"quiet", {"on"}}}).level == LogLevel::kWarning));
+  CHECK((options({{"verbose", {"on"}}}).level == LogLevel::kDebug));
+  CHECK((options({{"log-level", {"error"}}}).level == LogLevel::kError));
+  CHECK((options({{"log-format", {"json"}}}).format == LogFormat::kJson));
+  CHECK_THROWS_WITH(options({{"quiet", {"on"}}, {"verbose", {"on"}}}),
+                    "--quiet and --verbose contradict each other");
+  CHECK_THROWS_WITH(options({{"quiet", {"on"}}, {"log-level", {"error"}}}),
+                    "--log-level error and --quiet: give one");
+}
+
 TEST_CASE("help: lists every verb and exit code") {
   const std::string general = general_help();
   for (const Command& command : all_commands()) {
