@@ -5,6 +5,7 @@
 #include "cli/exit_codes.h"
 #include "cli/help.h"
 #include "cli/invocation.h"
+#include "cli/man.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -12,6 +13,10 @@ namespace trainscope {
 namespace {
 
 constexpr std::string_view kExitCodes = "exit-codes";
+
+constexpr Flag kFlags[] = {
+    {.name = "man", .type = FlagType::kSwitch, .help = "As a manual page, for man -l"},
+};
 
 Outcome exit_codes_outcome() {
   Json list = Json::array();
@@ -24,13 +29,17 @@ Outcome exit_codes_outcome() {
 
 Outcome run(const Invocation& invocation) {
   const std::string& topic = invocation.argument(0);
-  if (topic == kExitCodes) return exit_codes_outcome();
+  const bool as_man_page = invocation.settings().on("man");
+  if (topic == kExitCodes) {
+    require(!as_man_page, ErrorCode::kUsage, "every manual page has the exit codes");
+    return exit_codes_outcome();
+  }
   Outcome outcome;
   if (topic.empty()) {
     Json verbs = Json::array();
     for (const Command& command : all_commands()) verbs.push_back(command_facts(command));
     outcome.facts.set("verbs", std::move(verbs));
-    outcome.text = general_help();
+    outcome.text = as_man_page ? man_page() : general_help();
     return outcome;
   }
   std::vector<std::string_view> topics = {kExitCodes};
@@ -38,7 +47,7 @@ Outcome run(const Invocation& invocation) {
     topics.push_back(command.name);
     if (command.name != topic) continue;
     outcome.facts.set("verb", command_facts(command));
-    outcome.text = command_help(command);
+    outcome.text = as_man_page ? man_page(command) : command_help(command);
     return outcome;
   }
   throw Error(ErrorCode::kUsage, fmt::format("there is no help on '{}'", printable(topic)))
@@ -52,6 +61,7 @@ Command help_command() {
   return {.name = "help",
           .summary = "Explain a verb, or the exit codes.",
           .arguments = {{.name = "VERB", .help = "a verb, or exit-codes", .required = false}},
+          .flags = join_flags({kFlags}),
           .examples = {"trainscope help train", "trainscope help exit-codes"},
           .run = run};
 }

@@ -43,17 +43,6 @@ std::string flag_rows(std::span<const Flag> flags) {
   return text;
 }
 
-std::string usage(const Command& command) {
-  std::string text = fmt::format("trainscope {}", command.name);
-  for (const Argument& argument : command.arguments) {
-    std::string form(argument.name);
-    if (argument.repeated) form += "...";
-    text += argument.required ? fmt::format(" {}", form) : fmt::format(" [{}]", form);
-  }
-  if (!command.flags.empty()) text += " [flags]";
-  return text;
-}
-
 std::string_view type_name(FlagType type) {
   switch (type) {
     case FlagType::kSwitch:
@@ -86,6 +75,17 @@ Json flag_facts(const Flag& flag) {
 
 }  // namespace
 
+std::string usage(const Command& command) {
+  std::string text = fmt::format("trainscope {}", command.name);
+  for (const Argument& argument : command.arguments) {
+    std::string form(argument.name);
+    if (argument.repeated) form += "...";
+    text += argument.required ? fmt::format(" {}", form) : fmt::format(" [{}]", form);
+  }
+  if (!command.flags.empty()) text += " [flags]";
+  return text;
+}
+
 std::string general_help() {
   std::string text =
       "trainscope trains ONNX graphs and shows what a training step costs.\n\n"
@@ -94,8 +94,9 @@ std::string general_help() {
   text += "\nflags of every verb:\n" + flag_rows(global_flags());
   text += row("    --help", "Help for the verb");
   text +=
-      "\nEach flag is also read from the environment (--run-dir from TRAINSCOPE_RUN_DIR); the "
-      "command\nline wins. `trainscope help exit-codes` lists what the exit codes mean.\n";
+      "\nEach flag is also read from the environment (--run-dir from TRAINSCOPE_RUN_DIR) and from "
+      "the file\nof --config; the command line wins over both, the environment over the file. "
+      "`trainscope help\nexit-codes` lists what the exit codes mean.\n";
   return text;
 }
 

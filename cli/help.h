@@ -10,6 +10,8 @@ namespace trainscope {
 std::string general_help();
 std::string command_help(const Command& command);
 std::string exit_codes_help();
+// "trainscope train MODEL.onnx [flags]"
+std::string usage(const Command& command);
 
 // The same facts for programs.
 Json command_facts(const Command& command);
