@@ -1,5 +1,8 @@
 // Exit codes and messages of the program, one by one.
+#include "cli/exit_codes.h"
+
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <csignal>
 #include <fstream>
@@ -33,6 +36,8 @@ TEST_CASE("exit code 0: help and version") {
                                                 {"help", "exit-codes"},
                                                 {"version"},
                                                 {"--version"},
+                                                {"config", "schema"},
+                                                {"completion", "bash"},
                                                 {"doctor"}}) {
     const Finished finished = run(words);
     CHECK(finished.exit_code == 0);
@@ -224,6 +229,50 @@ TEST_CASE("exit code 9: numbers outside their tolerance") {
   CHECK(finished.json().get<int>("failed") > 0);
 }
 
+TEST_CASE("exit code 5: a step that no machine has the memory for") {
+  const TemporaryFolder folder;
+  write_model(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[B,K] x) => (float[B,K] y)"
+      " <float[1] w = {2}> { y = Mul(x, w) }",
+      folder / "wide.onnx");
+  const std::vector<std::string> sizes = {"--loss",  "mse:output=y", "--batch",   "16777216",
+                                          "--shape", "K=1000000",    "--threads", "1"};
+  std::vector<std::string> words = {"plan", "wide.onnx", "--json"};
+  words.insert(words.end(), sizes.begin(), sizes.end());
+  // Planning needs no memory of that size.
+  const Finished planned = run(words, {}, folder.path());
+  INFO(planned.err);
+  REQUIRE(planned.exit_code == 0);
+  CHECK(planned.json().get<std::int64_t>("peak_bytes") > std::int64_t{1} << 45);
+  words = {"train", "wide.onnx", "--data", "synthetic,examples=64", "--steps", "1"};
+  words.insert(words.end(), sizes.begin(), sizes.end());
+  const Finished finished = run(words, {}, folder.path());
+  INFO(finished.err);
+  CHECK(finished.exit_code == 5);
+  CHECK(finished.err.starts_with("error: "));
+  CHECK(!fs::exists(folder / "runs"));
+}
+
+TEST_CASE("exit codes: the page of the documentation has the table of the program") {
+  const std::string page = read_text(fs::path(TRAINSCOPE_SOURCE_DIR) / "docs/exit-codes.md");
+  for (const ExitCode& code : exit_codes()) {
+    const std::string row = fmt::format("\n| {} | `{}` | {} |", code.code, code.name, code.meaning);
+    INFO(row);
+    CHECK(page.find(row) != std::string::npos);
+  }
+}
+
+TEST_CASE("errors: with --log-format json a line of the log") {
+  const Finished finished = run({"trian", "--log-format", "json"});
+  CHECK(finished.exit_code == 2);
+  const Json line = Json::parse(finished.err);
+  CHECK(line.get<std::string>("level") == "error");
+  CHECK(line.get<std::string>("message") == "there is no verb 'trian'");
+  CHECK(line.get<std::string>("hint") == "did you mean 'train'?");
+  CHECK(line.get<int>("code") == 2);
+  CHECK(line.get<std::string>("time").ends_with('Z'));
+}
+
 TEST_CASE("errors: with --json an object on standard output too") {
   const Finished finished = run({"inspect", "nothing.onnx", "--json"});
   CHECK(finished.exit_code == 6);
@@ -239,6 +288,10 @@ TEST_CASE("errors: colour only when asked for") {
   CHECK(run({"trian"}).err.find('\033') == std::string::npos);
   CHECK(run({"trian", "--color", "always"}).err.find('\033') != std::string::npos);
   CHECK(run({"trian", "--color=never"}).err.find('\033') == std::string::npos);
+  CHECK(run({"trian"}, {{"TRAINSCOPE_COLOR", "always"}}).err.find('\033') != std::string::npos);
+  // NO_COLOR takes away what a terminal would get, not what was asked for.
+  CHECK(run({"trian", "--color", "always"}, {{"NO_COLOR", "1"}}).err.find('\033') !=
+        std::string::npos);
 }
 
 TEST_CASE("names from files cannot reach the terminal as escapes") {
