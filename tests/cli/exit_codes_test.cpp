@@ -2,7 +2,10 @@
 #include "cli/exit_codes.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -188,6 +191,46 @@ TEST_CASE("exit code 6: files that cannot be read or written") {
             .exit_code == 6);
   CHECK(!fs::exists(folder / "runs"));  // refused before the run
   CHECK(run(train({"--steps", "1", "--resume", "nowhere"}), {}, folder.path()).exit_code == 6);
+}
+
+// The program with `output` as its standard output and nothing as its standard error.
+int exit_code_with_output(int output, const std::string& verb) {
+  const std::string program = std::string(TRAINSCOPE_BIN_DIR) + "/trainscope";
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    dup2(output, STDOUT_FILENO);
+    close(STDERR_FILENO);
+    execl(program.c_str(), program.c_str(), verb.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+TEST_CASE("exit code 6: standard output on a full disk; a reader that went away is none") {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  REQUIRE(full >= 0);
+  CHECK(exit_code_with_output(full, "help") == 6);
+  close(full);
+  int ends[2] = {-1, -1};
+  REQUIRE(pipe(ends) == 0);
+  close(ends[0]);
+  CHECK(exit_code_with_output(ends[1], "help") == 0);  // trainscope help | head -0
+  close(ends[1]);
+}
+
+TEST_CASE("exit code 6: a run folder where none can be made") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "file") << "x";
+  for (const char* place : {"file/run", "/proc/run", "/dev/null/run"}) {
+    const Finished finished = run(train({"--steps", "1", "--run-dir", place}), {}, folder.path());
+    INFO(place << ": " << finished.err);
+    CHECK(finished.exit_code == 6);
+    CHECK(finished.err.starts_with("error: "));
+  }
 }
 
 TEST_CASE("exit code 7: a loss that is no number names the first bad tensor") {
