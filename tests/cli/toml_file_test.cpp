@@ -4,6 +4,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <limits>
+#include <random>
+
 #include "engine/core/error.h"
 
 namespace trainscope {
@@ -120,27 +123,56 @@ TEST_CASE("toml: every prefix of a file gives entries or an error") {
   }
 }
 
-TEST_CASE("toml: values are written so that they read back") {
-  const std::vector<Json> values = {"plain",
-                                    "quotes \" and \\",
-                                    "line\nend\ttab",
-                                    std::string("\x7f\x01\x1b", 3),
-                                    "\xc3\xa9",
-                                    std::int64_t{-5},
-                                    std::numeric_limits<std::int64_t>::max(),
-                                    1e-8,
-                                    0.1,
-                                    -2.5e300,
-                                    3.0,
-                                    true,
-                                    Json::array({"a", "b\"c"})};
-  for (const Json& value : values) {
-    const std::string line = fmt::format("key = {}\n", toml_value(value));
-    INFO(line);
-    const std::vector<TomlEntry> entries = parse_toml(line, "x.toml");
-    REQUIRE(entries.size() == 1);
-    CHECK(entries[0].value == value);
+TEST_CASE("toml: mutated files give entries or an error") {
+  const std::string seed =
+      "model = \"gpt.onnx\"\nsteps = 2000\nlr = 3e-3\ngroup = [\"*.bias:weight_decay=0\", 'b']\n"
+      "day = 2026-11-21T07:30:00Z\n[train]\nbias = true\nx = {a.b = 1, c = [[1], [2.5]]}\n"
+      "text = \"\"\"\nq\"\"\"\"\n[[u]]\n\"k.k\" = '''\n'' '''\n";
+  const std::string pieces = "\"'[]{}=.,#\n\\\t \r-+_eE0179aui\x01\x7f\xff\xc3\xa9";
+  std::mt19937 random(20261121);
+  const auto below = [&random](std::size_t n) { return random() % n; };
+  std::size_t good = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text = seed;
+    for (std::size_t changes = below(6) + 1; changes > 0; --changes) {
+      const std::size_t at = below(text.size());
+      const std::size_t kind = below(4);
+      if (kind == 0) text[at] = pieces[below(pieces.size())];
+      if (kind == 1) text.insert(at, 1 + below(20), pieces[below(pieces.size())]);
+      if (kind == 2 && at > 8) text.erase(at, 1 + below(8));
+      if (kind == 3) text.insert(at, text.substr(below(text.size()), below(40)));
+    }
+    const std::string message = message_of(text);
+    good += message == "no error" ? 1 : 0;
+    const bool told = message == "no error" || message.starts_with("x.toml:");
+    if (!told) FAIL(message);
   }
+  CHECK(good > 200);  // the mutations are not all of the kind that fails at once
+  CHECK(good < 15'000);
+}
+
+// The value of "key = VALUE" with VALUE as we write it.
+Json read_back(const Json& value) {
+  const std::string line = fmt::format("key = {}\n", toml_value(value));
+  INFO(line);
+  const std::vector<TomlEntry> entries = parse_toml(line, "x.toml");
+  REQUIRE(entries.size() == 1);
+  return entries[0].value;
+}
+
+TEST_CASE("toml: values are written so that they read back") {
+  for (const std::string& text :
+       {std::string("plain"), std::string("quotes \" and \\"), std::string("line\nend\ttab"),
+        std::string("\x7f\x01\x1b"), std::string("\xc3\xa9"), std::string()}) {
+    CHECK(read_back(text) == Json(text));
+  }
+  for (double number : {1e-8, 0.1, -2.5e300, 3.0}) CHECK(read_back(number).as_number() == number);
+  CHECK(read_back(-5).as_int() == -5);
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  CHECK(read_back(kLargest).as_int() == kLargest);
+  CHECK(read_back(true).as_bool());
+  const Json list = Json::array({"a", "b\"c"});
+  CHECK(read_back(list) == list);
 }
 
 }  // namespace
