@@ -65,10 +65,54 @@ ValueId Graph::find(std::string_view value_name) const {
   return found == by_name_.end() ? kNoValue : found->second;
 }
 
+// Passes ask is_output() for every value: a search through the lists would be quadratic.
+void Graph::index_outputs() const {
+  OutputIndex& known = output_index_;
+  bool grown = known.loss == loss && known.outputs <= outputs.size() &&
+               known.updates <= updates.size() && known.gradients <= gradients.size();
+  if (!grown) known = {};
+  known.is_output.resize(values_.size(), false);
+  known.has_gradient.resize(values_.size(), false);
+  if (loss != kNoValue) known.is_output[index(loss)] = true;
+  known.loss = loss;
+  for (; known.outputs < outputs.size(); ++known.outputs) {
+    known.is_output[index(outputs[known.outputs])] = true;
+  }
+  for (; known.updates < updates.size(); ++known.updates) {
+    known.is_output[index(updates[known.updates].value)] = true;
+  }
+  for (; known.gradients < gradients.size(); ++known.gradients) {
+    known.is_output[index(gradients[known.gradients].gradient)] = true;
+    known.has_gradient[index(gradients[known.gradients].of)] = true;
+  }
+}
+
 bool Graph::is_output(ValueId id) const {
-  if (id == loss || std::ranges::find(outputs, id) != outputs.end()) return true;
-  return std::ranges::any_of(updates, [id](const Update& u) { return u.value == id; }) ||
-         std::ranges::any_of(gradients, [id](const GradientOf& g) { return g.gradient == id; });
+  index_outputs();
+  return output_index_.is_output[index(id)];
+}
+
+bool Graph::replace_output(ValueId from, ValueId to) {
+  index_outputs();
+  if (!output_index_.is_output[index(from)] && !output_index_.has_gradient[index(from)]) {
+    return false;
+  }
+  const auto exchange = [from, to](ValueId& v) {
+    if (v == from) v = to;
+  };
+  for (ValueId& output : outputs) exchange(output);
+  for (Update& update : updates) exchange(update.value);
+  for (GradientOf& gradient : gradients) {
+    exchange(gradient.gradient);
+    exchange(gradient.of);
+  }
+  exchange(loss);
+  for (std::vector<bool>* known : {&output_index_.is_output, &output_index_.has_gradient}) {
+    if ((*known)[index(from)]) (*known)[index(to)] = true;
+    (*known)[index(from)] = false;
+  }
+  output_index_.loss = loss;
+  return true;
 }
 
 std::string Graph::unique_name(std::string_view wanted) const {

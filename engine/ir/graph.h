@@ -81,7 +81,9 @@ struct GradientOf {
 // Invariants, checked by verify(): the linked list visits every live node once, in an order where
 // each input is an input, initializer or earlier output; each value has one producer at most; uses
 // are exactly the inputs of live nodes; types are what the op's shape rule gives; names of values
-// are unique; provenance is not empty. Mutation goes through Builder (append) and Rewriter only.
+// are unique; provenance is not empty. Mutation goes through Builder (append) and Rewriter only; the
+// lists of outputs, updates and gradients may grow and shrink, their entries change by
+// replace_output() only.
 class Graph {
  public:
   std::string name;
@@ -110,6 +112,8 @@ class Graph {
 
   ValueId find(std::string_view value_name) const;  // kNoValue when there is none
   bool is_output(ValueId id) const;  // a graph output, update value, gradient or the loss
+  // Puts `to` wherever `from` is one of these, or what a gradient is of; false when it is nowhere.
+  bool replace_output(ValueId from, ValueId to);
 
   // `wanted` if it is free, else wanted_1, wanted_2, ...
   std::string unique_name(std::string_view wanted) const;
@@ -134,11 +138,22 @@ class Graph {
   void link(NodeId id, NodeId before);
   void add_use(NodeId id, std::size_t input);
   void remove_use(NodeId id, std::size_t input);
+  void index_outputs() const;
 
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   std::unordered_map<std::string, ValueId> by_name_;
   mutable std::unordered_map<std::string, int> name_hints_;
+  // What is_output() says, by value, for the first entries of the lists: they only grow as a rule.
+  struct OutputIndex {
+    std::vector<bool> is_output;
+    std::vector<bool> has_gradient;
+    std::size_t outputs = 0;
+    std::size_t updates = 0;
+    std::size_t gradients = 0;
+    ValueId loss = kNoValue;
+  };
+  mutable OutputIndex output_index_;
   NodeId first_ = kNoNode;
   NodeId last_ = kNoNode;
   std::size_t live_nodes_ = 0;

@@ -39,17 +39,7 @@ void Rewriter::replace(ValueId old_value, ValueId new_value) {
   const bool named = graph_.is_output(old_value);
   const std::vector<Use> uses = graph_.value(old_value).uses;
   for (const Use& use : uses) graph_.set_input(use.node, use.input, new_value);
-  for (ValueId& output : graph_.outputs) {
-    if (output == old_value) output = new_value;
-  }
-  for (Update& update : graph_.updates) {
-    if (update.value == old_value) update.value = new_value;
-  }
-  for (GradientOf& gradient : graph_.gradients) {
-    if (gradient.gradient == old_value) gradient.gradient = new_value;
-    if (gradient.of == old_value) gradient.of = new_value;
-  }
-  if (graph_.loss == old_value) graph_.loss = new_value;
+  graph_.replace_output(old_value, new_value);
   NodeId from = graph_.value(old_value).producer;
   NodeId to = graph_.value(new_value).producer;
   if (from != kNoNode && to != kNoNode) {

@@ -35,6 +35,7 @@ class Verifier {
       complain("the order visits {} nodes, {} live", seen, graph_.node_count());
     check_uses();
     check_ends();
+    if (problems_.empty()) check_outputs();
     return std::move(problems_);
   }
 
@@ -138,6 +139,21 @@ class Verifier {
       if (graph_.value(g.of).type != graph_.value(g.gradient).type) {
         complain("gradient of '{}': types differ", graph_.value(g.of).name);
       }
+    }
+  }
+
+  // is_output() against the lists themselves.
+  void check_outputs() {
+    std::vector<bool> listed(graph_.value_capacity(), false);
+    const auto list = [&listed](ValueId v) { listed[static_cast<std::size_t>(v)] = true; };
+    for (ValueId v : graph_.outputs) list(v);
+    for (const Update& u : graph_.updates) list(u.value);
+    for (const GradientOf& g : graph_.gradients) list(g.gradient);
+    if (graph_.loss != kNoValue) list(graph_.loss);
+    for (ValueId v : graph_.live_values()) {
+      if (graph_.is_output(v) == listed[static_cast<std::size_t>(v)]) continue;
+      complain("value '{}': an entry of the outputs, updates or gradients was changed in place",
+               graph_.value(v).name);
     }
   }
 

@@ -8,7 +8,7 @@
 namespace trainscope {
 namespace {
 
-// Values that matter outside the graph, as a table: is_output() searches its lists.
+// Values that matter outside the graph: what is_output() says, states and what gradients are of.
 std::vector<bool> outputs_of(const Graph& graph) {
   std::vector<bool> kept(graph.value_capacity(), false);
   auto keep = [&kept](ValueId v) {

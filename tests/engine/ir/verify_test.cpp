@@ -101,6 +101,12 @@ constexpr Planted kPlanted[] = {
        value(g, "b").erased = true;
      },
      "loss: a value that does not exist"},
+    {"an output changed in place",
+     [](Graph& g) {
+       g.is_output(g.outputs[0]);
+       g.outputs[0] = g.find("a");
+     },
+     "value 'a': an entry of the outputs, updates or gradients was changed in place"},
     {"more outputs than the op has",
      [](Graph& g) {
        const NodeId id = node_of(g, "b");

@@ -118,4 +118,27 @@ TEST_CASE("passes: a chain of 100,000 nodes is differentiated and trained in lin
   CHECK(g.node_count() > 2 * kNodes - 200);
 }
 
+TEST_CASE("passes: 20,000 parameters in a chain are trained in linear time") {
+  constexpr int kParameters = 20'000;
+  Graph g;
+  Builder b(g, op_table());
+  b.set_provenance({.sources = {"node"}, .pass = "import"});
+  ValueId v = b.input("x", {.dtype = DType::kF32, .shape = {2, 2}});
+  for (int i = 0; i < kParameters; ++i) {
+    Value w;
+    w.name = "w" + std::to_string(i);
+    w.type = {.dtype = DType::kF32, .shape = {2, 2}};
+    w.kind = ValueKind::kParameter;
+    v = b("Mul", {b("Identity", {v}), g.add_value(std::move(w))});
+  }
+  g.outputs.push_back(v);
+  CHECK(seconds_of([&] {
+          g = passed(std::move(g),
+                     {"fold_constants", "simplify", "loss", "decompose", "differentiate",
+                      "optimizer_step", "simplify", "common_subexpression", "dead_code"},
+                     training(GraphMode::kTrain));
+        }) < kMaxSeconds);
+  CHECK(g.updates.size() == kParameters);
+}
+
 }  // namespace trainscope::test
