@@ -28,11 +28,11 @@ class Differentiator {
   }
 
   void run() {
-    refuse_missing_gradients();
     Builder& b = rewriter_.at_end(Phase::kBackward);
     b.set_prefix("grad/");
     add_contribution(graph_.loss, b.scalar(1.0, b.type(graph_.loss).dtype));
     for (auto id = forward_.rbegin(); id != forward_.rend(); ++id) differentiate(b, *id);
+    refuse_missing_gradients();
     for (ValueId target : targets_) record_gradient(b, target);
   }
 
@@ -64,33 +64,6 @@ class Differentiator {
         if (v != kNoValue && is_float(graph_.value(v).type.dtype)) depends_[index(v)] = true;
       }
     }
-  }
-
-  // Every op on a path from a target to the loss that has no gradient rule, in one error.
-  void refuse_missing_gradients() {
-    std::vector<bool> reaches_loss(graph_.value_capacity(), false);
-    reaches_loss[index(graph_.loss)] = true;
-    std::map<std::string, std::vector<std::string>> missing;
-    for (auto id = forward_.rbegin(); id != forward_.rend(); ++id) {
-      const Node& node = graph_.node(*id);
-      bool on_path = std::ranges::any_of(node.outputs, [&](ValueId v) {
-        return v != kNoValue && depends_[index(v)] && reaches_loss[index(v)];
-      });
-      if (!on_path) continue;
-      if (!node.op->gradient) missing[std::string(node.op->name)].push_back(node.name);
-      for (ValueId v : node.inputs) {
-        if (v != kNoValue) reaches_loss[index(v)] = true;
-      }
-    }
-    if (missing.empty()) return;
-    Error error(ErrorCode::kBadInput, "the model cannot be trained: ops without a gradient");
-    error.mark_unsupported();
-    for (auto& [op, nodes] : missing) {
-      std::ranges::reverse(nodes);
-      error.at(fmt::format("{}: {} node{}: {}", op, nodes.size(), nodes.size() == 1 ? "" : "s",
-                           printable(join(nodes, ", "), 400)));
-    }
-    throw error.hint("freeze the parameters before these nodes (--freeze PATTERN)");
   }
 
   void add_contribution(ValueId of, ValueId gradient) {
@@ -127,19 +100,56 @@ class Differentiator {
                   .y = node.outputs,
                   .dy = dy,
                   .wanted = {wanted.get(), node.inputs.size()}};
-    std::vector<ValueId> dx;
-    try {
-      dx = node.op->gradient(args);
-    } catch (Error& error) {
-      error.at(fmt::format("gradient of {} '{}'", node.op->name, printable(node.name)));
-      throw;
-    }
+    const std::vector<ValueId> dx = gradients_of_inputs(args);
     CHECK_INVARIANT(dx.size() == node.inputs.size());
     for (std::size_t i = 0; i < dx.size(); ++i) {
       if (!wanted[i] || dx[i] == kNoValue) continue;
       CHECK_INVARIANT(graph_.value(dx[i]).type == graph_.value(node.inputs[i]).type);
       add_contribution(node.inputs[i], dx[i]);
     }
+  }
+
+  // A node without a gradient is noted, and zeros go on in its place: one error names all of them.
+  std::vector<ValueId> gradients_of_inputs(const GradArgs& args) {
+    const Node& node = args.node;
+    if (node.op->gradient == nullptr) {
+      without_rule_[std::string(node.op->name)].push_back(node.name);
+      return zeros(args);
+    }
+    try {
+      return node.op->gradient(args);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadInput) throw;
+      refusals_.push_back(fmt::format("gradient of {} '{}': {}", node.op->name,
+                                      printable(node.name), error.message()));
+      return zeros(args);
+    }
+  }
+
+  std::vector<ValueId> zeros(const GradArgs& args) const {
+    std::vector<ValueId> dx(args.x.size(), kNoValue);
+    for (std::size_t i = 0; i < dx.size(); ++i) {
+      if (!args.wanted[i]) continue;
+      const TensorType type = args.type(args.x[i]);  // a copy: the graph grows
+      const ValueId zero = args.b.scalar(0.0, type.dtype);
+      const std::span<const std::int64_t> dims = type.shape.span();
+      dx[i] = args.b("Expand", {zero, args.b.ints(Ints(dims.begin(), dims.end()))});
+    }
+    return dx;
+  }
+
+  void refuse_missing_gradients() {
+    if (without_rule_.empty() && refusals_.empty()) return;
+    Error error(ErrorCode::kBadInput, "the model cannot be trained: ops without a gradient");
+    for (auto& [op, nodes] : without_rule_) {
+      std::ranges::reverse(nodes);
+      error.at(fmt::format("{}: {} node{}: {}", op, nodes.size(), nodes.size() == 1 ? "" : "s",
+                           printable(join(nodes, ", "), 400)));
+    }
+    std::ranges::reverse(refusals_);
+    for (std::string& refusal : refusals_) error.at(std::move(refusal));
+    throw error.mark_unsupported().hint(
+        "freeze the parameters before these nodes (--freeze PATTERN)");
   }
 
   void record_gradient(Builder& b, ValueId target) {
@@ -163,6 +173,8 @@ class Differentiator {
   std::vector<bool> depends_;
   std::vector<std::vector<ValueId>> contributions_;
   std::vector<NodeId> forward_;
+  std::map<std::string, std::vector<std::string>> without_rule_;  // op: its nodes, last first
+  std::vector<std::string> refusals_;                             // last node first
   std::size_t without_gradient_ = 0;
 };
 

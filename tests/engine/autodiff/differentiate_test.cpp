@@ -249,6 +249,24 @@ TEST_CASE("differentiate: every op without a gradient is listed at once with its
   CHECK(contains(error->hint(), "--freeze"));
 }
 
+TEST_CASE("differentiate: nodes whose rule refuses are listed together, behind each other too") {
+  const std::optional<Error> error = error_of([&] {
+    passed(graph("(float[2,3] x) => (float[2,1] y) <float[2,3] w = {1,2,3,4,5,6}, float[3] s ="
+                 " {1,1,1}, float[1] t = {1}> { h = Mul(x, w)  n, m = LayerNormalization(h, s)"
+                 "  o, y = LayerNormalization(m, t) }"),
+           {"loss", "differentiate"}, gradients());
+  });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kBadInput);
+  REQUIRE(error->context().size() == 3);
+  for (int i : {0, 1}) {
+    const std::string& line = error->context()[static_cast<std::size_t>(i)];
+    CHECK(contains(line, "gradient of LayerNormalization"));
+    CHECK(contains(line, "output 1 of LayerNormalization influences the loss"));
+  }
+  CHECK(error->context()[0] != error->context()[1]);
+}
+
 TEST_CASE("differentiate: integer results stop gradients without an error") {
   CHECK(check_text("(float[2,3] x) => (float[2,3] y) <float[2,3] w = {0,0,0,0,0,0}>"
                    "{ a = Mul(x, w)  i = Cast <to = 7> (a)  f = Cast <to = 11> (i)  z = Mul(f, w)"
