@@ -81,8 +81,8 @@ struct GradientOf {
 // Invariants, checked by verify(): the linked list visits every live node once, in an order where
 // each input is an input, initializer or earlier output; each value has one producer at most; uses
 // are exactly the inputs of live nodes; types are what the op's shape rule gives; names of values
-// are unique; provenance is not empty. Mutation goes through Builder (append) and Rewriter only; the
-// lists of outputs, updates and gradients may grow and shrink, their entries change by
+// are unique; provenance is not empty. Mutation goes through Builder (append) and Rewriter only;
+// the lists of outputs, updates and gradients may grow and shrink, their entries change by
 // replace_output() only.
 class Graph {
  public:
