@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <vector>
 
 #include "cli/invocation.h"
 #include "engine/core/text.h"
@@ -19,7 +20,8 @@ constexpr auto kLineInterval = std::chrono::seconds(5);
 constexpr std::size_t kDefaultColumns = 120;
 constexpr std::size_t kLeastCells = 8;
 constexpr std::size_t kMostCells = 24;
-constexpr double kNewShare = 0.1;  // of a new step in the mean
+constexpr std::size_t kBarEnds = 3;  // "[", "]" and a space
+constexpr double kNewShare = 0.1;    // of a new step in the mean
 
 std::size_t terminal_columns() {
   winsize size = {};
@@ -47,12 +49,41 @@ std::string duration_text(double seconds) {
 
 // As many cells as there is room for before the line; nothing when there is hardly any.
 std::string bar_text(const StepRecord& step, std::int64_t total_steps, std::size_t room) {
-  if (room < kLeastCells + 3) return {};
-  const std::size_t cells = std::min(room - 3, kMostCells);
+  if (room < kLeastCells + kBarEnds) return {};
+  const std::size_t cells = std::min(room - kBarEnds, kMostCells);
   const double share =
       static_cast<double>(step.step) / static_cast<double>(std::max<std::int64_t>(total_steps, 1));
   const auto done = std::min(cells, static_cast<std::size_t>(share * static_cast<double>(cells)));
   return fmt::format("[{}{}] ", std::string(done, '#'), std::string(cells - done, '.'));
+}
+
+struct Fact {
+  std::string text;
+  int gives_way;  // where there is no room for all, the facts with the largest number go first
+};
+
+// In the order of the line; rates and ETA once there is a mean step.
+std::vector<Fact> progress_facts(const StepRecord& step, const ProgressFacts& facts) {
+  std::vector<Fact> line{
+      {fmt::format("step {}/{}  loss {:.4f}", step.step, facts.total_steps, step.loss), 0},
+      {fmt::format("  lr {:.2e}", step.learning_rate), 4}};
+  const bool has_mean = facts.mean_step_ms > 0.0;
+  const auto rate = [&facts](std::int64_t count) {
+    return rate_text(static_cast<double>(count) * 1000.0 / facts.mean_step_ms);
+  };
+  if (has_mean) line.push_back({fmt::format("  {} samples/s", rate(step.samples)), 3});
+  if (has_mean && step.tokens > 0) {
+    line.push_back({fmt::format("  {} tokens/s", rate(step.tokens)), 5});
+  }
+  line.push_back(
+      {fmt::format("  arena {} of {}", human_bytes(static_cast<std::uint64_t>(facts.used_bytes)),
+                   human_bytes(static_cast<std::uint64_t>(facts.planned_bytes))),
+       2});
+  if (has_mean) {
+    const auto left = static_cast<double>(facts.total_steps - step.step);
+    line.push_back({fmt::format("  ETA {}", duration_text(left * facts.mean_step_ms / 1000.0)), 1});
+  }
+  return line;
 }
 
 }  // namespace
@@ -74,25 +105,18 @@ void StepTimes::add(double milliseconds) {
   mean_ms_ = mean_ms_ == 0.0 ? milliseconds : mean_ms_ + kNewShare * (milliseconds - mean_ms_);
 }
 
-std::string progress_line(const StepRecord& step, const ProgressFacts& facts) {
-  std::string line = fmt::format("step {}/{}  loss {:.4f}  lr {:.2e}", step.step, facts.total_steps,
-                                 step.loss, step.learning_rate);
-  if (facts.mean_step_ms > 0.0) {
-    const double per_second = 1000.0 / facts.mean_step_ms;
-    line +=
-        fmt::format("  {} samples/s", rate_text(static_cast<double>(step.samples) * per_second));
-    if (step.tokens > 0) {
-      line +=
-          fmt::format("  {} tokens/s", rate_text(static_cast<double>(step.tokens) * per_second));
-    }
+std::string progress_line(const StepRecord& step, const ProgressFacts& facts, std::size_t columns) {
+  std::vector<Fact> line = progress_facts(step, facts);
+  std::size_t size = 0;
+  for (const Fact& fact : line) size += fact.text.size();
+  while (size > columns && line.size() > 1) {
+    const auto least = std::ranges::max_element(line, {}, &Fact::gives_way);
+    size -= least->text.size();
+    line.erase(least);
   }
-  line += fmt::format("  arena {} of {}", human_bytes(static_cast<std::uint64_t>(facts.used_bytes)),
-                      human_bytes(static_cast<std::uint64_t>(facts.planned_bytes)));
-  if (facts.mean_step_ms > 0.0) {
-    const auto left = static_cast<double>(facts.total_steps - step.step);
-    line += fmt::format("  ETA {}", duration_text(left * facts.mean_step_ms / 1000.0));
-  }
-  return line;
+  std::string text;
+  for (const Fact& fact : line) text += fact.text;
+  return text;
 }
 
 Progress::Progress(ProgressStyle style, std::int64_t total_steps, std::int64_t planned_bytes)
@@ -113,21 +137,23 @@ void Progress::step(const StepRecord& step, std::int64_t used_bytes) {
   if (style_ == ProgressStyle::kNone || !is_due(step)) return;
   shown_ = Clock::now();
   has_shown_ = true;
-  const std::string line = progress_line(step, {.total_steps = total_steps_,
-                                                .planned_bytes = planned_bytes_,
-                                                .used_bytes = used_bytes,
-                                                .mean_step_ms = times_.mean_ms()});
-  if (style_ == ProgressStyle::kBar) {
-    draw_bar(step, line);
-  } else if (style_ == ProgressStyle::kJson) {
+  const ProgressFacts facts = {.total_steps = total_steps_,
+                               .planned_bytes = planned_bytes_,
+                               .used_bytes = used_bytes,
+                               .mean_step_ms = times_.mean_ms()};
+  if (style_ == ProgressStyle::kBar) return draw_bar(step, facts);
+  const std::string line = progress_line(step, facts);
+  if (style_ == ProgressStyle::kJson) {
     Logger({.format = LogFormat::kJson}).info("{}", line);
   } else {
     write_error(line + "\n");
   }
 }
 
-void Progress::draw_bar(const StepRecord& step, const std::string& line) {
+void Progress::draw_bar(const StepRecord& step, const ProgressFacts& facts) {
   const std::size_t columns = terminal_columns() - 1;
+  const std::size_t least = kLeastCells + kBarEnds;
+  const std::string line = progress_line(step, facts, columns - std::min(columns, least));
   const std::size_t room = columns - std::min(columns, line.size());
   std::string text = bar_text(step, total_steps_, room) + line;
   text.resize(std::min(text.size(), columns));

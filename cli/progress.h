@@ -36,8 +36,10 @@ struct ProgressFacts {
   std::int64_t used_bytes = 0;
   double mean_step_ms = 0.0;
 };
-// "step 120/2000  loss 2.3412  lr 1.0e-03  96 samples/s  ..." without a bar.
-std::string progress_line(const StepRecord& step, const ProgressFacts& facts);
+// "step 120/2000  loss 2.3412  lr 1.0e-03  96 samples/s  ..." without a bar. What does not fit into
+// `columns` gives way: tokens/s first, then lr, samples/s, arena, ETA.
+std::string progress_line(const StepRecord& step, const ProgressFacts& facts,
+                          std::size_t columns = std::string::npos);
 
 class Progress {
  public:
@@ -52,7 +54,7 @@ class Progress {
 
  private:
   bool is_due(const StepRecord& step) const;
-  void draw_bar(const StepRecord& step, const std::string& line);
+  void draw_bar(const StepRecord& step, const ProgressFacts& facts);
 
   using Clock = std::chrono::steady_clock;
   ProgressStyle style_;

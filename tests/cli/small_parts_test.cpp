@@ -33,6 +33,21 @@ TEST_CASE("progress: the line says everything") {
         "  ETA 0:05");
 }
 
+TEST_CASE("progress: what does not fit into the columns gives way, the loss never") {
+  const StepRecord step{
+      .step = 50, .loss = 2.5, .learning_rate = 1e-3, .samples = 12, .tokens = 768};
+  const ProgressFacts facts{
+      .total_steps = 100, .planned_bytes = 3 << 20, .used_bytes = 3 << 20, .mean_step_ms = 100.0};
+  const std::string whole = progress_line(step, facts);
+  CHECK(progress_line(step, facts, whole.size()) == whole);
+  CHECK(progress_line(step, facts, whole.size() - 1) ==
+        "step 50/100  loss 2.5000  lr 1.00e-03  120 samples/s  arena 3 MiB of 3 MiB  ETA 0:05");
+  CHECK(progress_line(step, facts, 60) ==
+        "step 50/100  loss 2.5000  arena 3 MiB of 3 MiB  ETA 0:05");
+  CHECK(progress_line(step, facts, 40) == "step 50/100  loss 2.5000  ETA 0:05");
+  CHECK(progress_line(step, facts, 0) == "step 50/100  loss 2.5000");
+}
+
 TEST_CASE("progress: the first step is no measure of the others") {
   StepTimes times;
   times.add(1000.0);
