@@ -16,12 +16,13 @@ using ProgramForBatch = std::function<Executor*(std::int64_t batch)>;
 struct ValidationData {
   const Dataset& data;
   std::int64_t batch = 1;
-  const LossOptions& loss;  // over classes: accuracy is counted too
+  const LossOptions& loss;          // over classes: accuracy is counted too
+  std::function<bool()> stop = {};  // asked before each batch: whether to give up
 };
 
 // A last batch that is not full is padded with examples that the loss ignores, else evaluated at
 // its own size, else (a fixed batch and labels that cannot be ignored) left out. None when nothing
-// is left.
+// is left, or when it was stopped.
 std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
                                               const ProgramForBatch& program);
 

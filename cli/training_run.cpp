@@ -266,9 +266,11 @@ void TrainingRun::note_if_best(double loss) {
 
 void TrainingRun::validate() {
   const auto start = std::chrono::steady_clock::now();
-  const std::optional<Evaluation> evaluation =
-      evaluate_validation(*session_, options_.import,
-                          {.data = *data_, .batch = sizes_.batch, .loss = options_.training.loss});
+  const std::optional<Evaluation> evaluation = evaluate_validation(
+      *session_, options_.import,
+      {.data = *data_, .batch = sizes_.batch, .loss = options_.training.loss, .stop = [this] {
+         return signals_.requested() != 0;
+       }});
   if (!evaluation) return;
   if (!std::isfinite(evaluation->loss)) {
     throw Error(ErrorCode::kNumeric,
@@ -287,9 +289,9 @@ void TrainingRun::validate() {
 }
 
 int TrainingRun::finish() {
-  const int stopped = step_ < total_steps_ ? signals_.requested() : 0;
   CHECK_INVARIANT(session_->executor().guard_intact());  // no kernel wrote beyond the arena
-  if (stopped == 0) validate();
+  if (step_ == total_steps_) validate();
+  const int stopped = signals_.requested();
   save();
   session_->export_inference(writer_->folder() / kTrainedModelFile);
   if (settings_.has("export")) session_->export_inference(settings_.text("export"));

@@ -189,6 +189,22 @@ TEST_CASE("train: a signal saves a checkpoint, and the resumed run equals the un
   check_same(folder / "whole", folder / "run-130", kSteps);
 }
 
+TEST_CASE("train: a signal cuts the last validation short") {
+  const TemporaryFolder folder;
+  std::vector<std::string> words = train({"--steps", "1", "--run-dir", "r"});
+  words[3] = "synthetic,examples=20000000";  // 2,000,000 of them to validate: many seconds
+  Process process(words, {}, folder.path());
+  const fs::path metrics = folder / "r/metrics.jsonl";
+  REQUIRE(wait_until([&] { return fs::exists(metrics) && fs::file_size(metrics) > 0; }));
+  process.signal(SIGINT);
+  CHECK(process.wait().exit_code == 130);
+  const RunReader run = RunReader::open(folder / "r");
+  CHECK(run.manifest().sessions.back().status == RunStatus::kInterrupted);
+  CHECK(run.metrics().steps.size() == 1);
+  CHECK(run.metrics().evaluations.empty());
+  CHECK(fs::exists(folder / "r/checkpoints/step-00000001"));
+}
+
 TEST_CASE("train: progress goes to standard error as plain lines, results to standard output") {
   const TemporaryFolder folder;
   std::vector<std::string> words = train({"--steps", "3", "--run-dir", "r"});
