@@ -8,9 +8,9 @@ namespace trainscope {
 namespace {
 
 // Keys of the lines of metrics.jsonl; none of their values needs quotes.
-constexpr std::array<std::string_view, 10> kColumns = {
-    "kind",    "step",    "loss",   "learning_rate", "gradient_norm",
-    "step_ms", "samples", "tokens", "examples",      "milliseconds"};
+constexpr std::array<std::string_view, 11> kColumns = {
+    "kind",    "step",    "loss",   "accuracy", "learning_rate", "gradient_norm",
+    "step_ms", "samples", "tokens", "examples", "milliseconds"};
 
 std::string cell(const Json* value) {
   if (value == nullptr) return {};

@@ -41,12 +41,14 @@ std::vector<fs::path> event_files(const fs::path& folder) {
 TEST_CASE("metrics csv: a row for each record, empty cells for what is not there") {
   const Metrics metrics{
       .steps = {step_record(1), step_record(2, kNan)},
-      .evaluations = {{.step = 1, .loss = 2.25, .examples = 40, .milliseconds = 8.5}}};
+      .evaluations = {
+          {.step = 1, .loss = 2.25, .accuracy = 0.5, .examples = 40, .milliseconds = 8.5}}};
   CHECK(metrics_csv(metrics) ==
-        "kind,step,loss,learning_rate,gradient_norm,step_ms,samples,tokens,examples,milliseconds\n"
-        "step,1,2.5,0.001,,12.5,8,512,,\n"
-        "evaluation,1,2.25,,,,,,40,8.5\n"
-        "step,2,,0.001,,12.5,8,512,,\n");
+        "kind,step,loss,accuracy,learning_rate,gradient_norm,step_ms,samples,tokens,examples,"
+        "milliseconds\n"
+        "step,1,2.5,,0.001,,12.5,8,512,,\n"
+        "evaluation,1,2.25,0.5,,,,,,40,8.5\n"
+        "step,2,,,0.001,,12.5,8,512,,\n");
 }
 
 TEST_CASE("run: the table of a resumed session lacks what is done again") {
