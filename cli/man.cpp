@@ -48,8 +48,19 @@ std::string_view without_stop(std::string_view text) {
   return text;
 }
 
+// Long words, specifications for example, may be broken after commas and bars.
+std::string breakable(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    result += text[i];
+    const bool inside = i + 1 < text.size() && text[i + 1] != ' ';
+    if ((text[i] == ',' || text[i] == '|') && inside) result += "\\:";
+  }
+  return result;
+}
+
 std::string sentence(std::string_view text) {
-  return roff(text) + (text.ends_with('.') ? "" : ".");
+  return breakable(roff(text)) + (text.ends_with('.') ? "" : ".");
 }
 
 std::string flag_entry(const Flag& flag) {

@@ -101,9 +101,10 @@ TEST_CASE("best checkpoint: a resumed run knows it, and ends as the uninterrupte
 TEST_CASE("signals: a second one ends the process at once") {
   for (const auto& [signal, exit_code] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
     const TemporaryFolder folder;
-    // A step takes long enough here that the second signal comes before the first one is looked at.
-    Process process(train(kLenet, {"--steps", "100000", "--run-dir", "r", "--accumulate", "2000"}),
-                    {}, folder.path());
+    // A step takes minutes here, so that the second signal comes before the first one is looked at.
+    Process process(
+        train(kLenet, {"--steps", "100000", "--run-dir", "r", "--accumulate", "1000000"}), {},
+        folder.path());
     const fs::path plan = folder / "r/plan.json";
     REQUIRE(wait_until([&] { return fs::exists(plan); }));
     process.signal(signal);

@@ -50,7 +50,7 @@ TEST_CASE("refusals: pointwise and activation") {
            {"Sqrt", "i64[2]<9", "float"},
            {"Neg", "bool[2]", "numbers"},
            {"Cast", "[2]; to=10", "element type 10"},
-           {"Cast", "[2]", "element type 0"},
+           {"Cast", "[2]", "0 is not the number of an element type"},
            {"Relu", "i64[2]<9", "float"},
            {"TanhGrad", "[2], [3]", "one type"},
            {"Max", "[2], i64[2]<9", "one element type"},
