@@ -107,8 +107,10 @@ TEST_CASE("signals: a second one ends the process at once") {
         folder.path());
     const fs::path plan = folder / "r/plan.json";
     REQUIRE(wait_until([&] { return fs::exists(plan); }));
+    const auto pause = std::chrono::milliseconds(300);
+    std::this_thread::sleep_for(pause);  // the first step has begun
     process.signal(signal);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::this_thread::sleep_for(pause);
     process.signal(signal);
     const auto start = std::chrono::steady_clock::now();
     CHECK(process.wait().exit_code == exit_code);
