@@ -129,6 +129,9 @@ Outcome run(const Invocation& invocation) {
   const Settings& settings = settled.settings();
   const bool samples = settings.has("sample");
   require(samples || settings.has("data"), ErrorCode::kUsage, "eval needs --data");
+  for (const char* flag : {"prompt", "temperature"}) {
+    require(samples || !settings.given(flag), ErrorCode::kUsage, "--{} belongs to --sample", flag);
+  }
   const Source::Trained trained = source.trained_model(settled);
   LossOptions loss = parse_loss(settings.text("loss"));
   resolve_loss_output(trained.model, loss);

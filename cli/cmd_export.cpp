@@ -133,6 +133,8 @@ Outcome run(const Invocation& invocation) {
   const bool parameters = format == "safetensors";
   require(format == "onnx" || !settings.has("stage"), ErrorCode::kUsage,
           "--stage means nothing with --format {}", format);
+  require(!settings.on("best") || !settings.has("stage"), ErrorCode::kUsage,
+          "--stage means nothing with --best");
   const Source source = Source::open(invocation.argument(0));
   const Invocation settled = source.settle(invocation);
   const std::string& out = settings.text("out");

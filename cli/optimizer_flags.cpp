@@ -106,9 +106,7 @@ ParameterGroup parse_group(const std::string& text, const Settings& settings) {
   const std::size_t colon = text.rfind(':');
   require(colon != std::string::npos && colon > 0, ErrorCode::kUsage,
           "--group is '{}': expected PATTERN:weight_decay=X,lr_scale=X", printable(text));
-  ParameterGroup group{.pattern = text.substr(0, colon),
-                       .weight_decay = settings.number("weight-decay"),
-                       .learning_rate_scale = 1.0};
+  ParameterGroup group{.pattern = text.substr(0, colon)};
   for (std::string_view part : split(std::string_view(text).substr(colon + 1), ',')) {
     const std::size_t equals = part.find('=');
     const std::string_view key = part.substr(0, equals);
@@ -165,7 +163,8 @@ std::vector<std::string_view> flags_of(OptimizerKind kind) {
 }
 
 void check_momentum(const OptimizerOptions& optimizer) {
-  require(optimizer.momentum < 1.0, ErrorCode::kUsage, "--momentum must be below 1");
+  require(optimizer.momentum < 1.0, ErrorCode::kUsage,
+          "--momentum is '{}': expected a number of 0 or more, below 1", optimizer.momentum);
   require(!optimizer.nesterov || optimizer.momentum > 0.0, ErrorCode::kUsage,
           "--nesterov needs a --momentum above 0");
 }
@@ -230,9 +229,10 @@ Json optimizer_json(const OptimizerOptions& optimizer) {
   }
   Json groups = Json::array();
   for (const ParameterGroup& group : optimizer.groups) {
-    groups.push_back(Json::object({{"pattern", group.pattern},
-                                   {"weight_decay", group.weight_decay},
-                                   {"learning_rate_scale", group.learning_rate_scale}}));
+    groups.push_back(
+        Json::object({{"pattern", group.pattern},
+                      {"weight_decay", group.weight_decay ? Json(*group.weight_decay) : Json()},
+                      {"learning_rate_scale", group.learning_rate_scale}}));
   }
   json.set("groups", std::move(groups));
   return json;

@@ -44,13 +44,7 @@ void declare(CLI::App& app, Slot& slot) {
 void collect(const Slot& slot, ParsedLine& line) {
   if (slot.option->count() == 0) return;
   std::vector<std::string> texts = slot.option->results();
-  if (!takes_value(*slot.flag)) {
-    for (const std::string& text : texts) {
-      require(text == "true" || text == "false", ErrorCode::kUsage,
-              "--{} is '{}': it takes no value", slot.flag->name, printable(text));
-    }
-    texts = {texts.back() == "true" ? "on" : "off"};
-  }
+  if (!takes_value(*slot.flag)) texts = {texts.back() == "true" ? "on" : "off"};
   require(texts.size() == 1 || slot.flag->type == FlagType::kTexts, ErrorCode::kUsage,
           "--{} is given {} times", slot.flag->name, texts.size());
   line.flags.push_back({.name = slot.flag->name, .texts = std::move(texts)});

@@ -187,6 +187,7 @@ void TrainingRun::begin() {
     writer_.emplace(RunWriter::create(folder, std::move(manifest)));
   }
   writer_->also_write(metrics_);
+  restore_best(point);
   log.open_file(writer_->log_file());
   writer_->write_config(config_toml(resolved_options(invocation_, options_.training.loss, sizes_)));
   write_stages(*writer_, session_->compiled().stages);

@@ -160,7 +160,7 @@ void AppendFile::write_line(std::string_view line) {
 }
 
 void AppendFile::write(std::string_view bytes) {
-  write_all(fd_, std::as_bytes(std::span(bytes)), path_);
+  write_all({fd_, path_, system_calls()}, std::as_bytes(std::span(bytes)));
 }
 
 void AppendFile::sync() {

@@ -144,8 +144,8 @@ TEST_CASE("loss: what does not fit is refused with what to do") {
                  "cross_entropy needs an output of shape [N, ..., classes], 'y' is f32[3]"));
   CHECK(contains(refused("(float[3] x) => (int64[1] y) { y = Shape(x) }", {}, ErrorCode::kUsage),
                  "the loss reads 'y', which is i64[1], not float"));
-  CHECK(contains(refused(kScores, {.class_axis = 2}, ErrorCode::kBadInput),
-                 "axis 2 is outside [-2, 2)"));
+  CHECK(contains(refused(kScores, {.class_axis = 2}, ErrorCode::kUsage),
+                 "class_axis=2 of the loss is outside [-2, 2)"));
   CHECK(contains(refused(kScores, {.class_weights = {1, 2}}, ErrorCode::kUsage),
                  "the loss has 2 class weights, 'y' has 3 classes"));
 }
