@@ -2,35 +2,9 @@
 // is touched.
 #include <doctest/doctest.h>
 
-#include <string_view>
-
-#include "engine/core/error.h"
-#include "engine/ops/standard_ops.h"
-#include "tests/ops/op_case.h"
+#include "tests/ops/refusal.h"
 
 namespace trainscope::test {
-namespace {
-
-struct Refusal {
-  std::string_view op;
-  std::string_view example;  // in the grammar of OpDef::examples
-  std::string_view message;  // a part of it
-};
-
-void check_refused(const Refusal& refusal) {
-  const OpTable ops = standard_ops();
-  INFO(refusal.op, " \"", refusal.example, "\"");
-  try {
-    const OpCase accepted(ops.get(refusal.op), refusal.example, DType::kF32);
-    FAIL_CHECK("accepted");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kBadInput);
-    INFO(error.message());
-    CHECK(error.message().find(refusal.message) != std::string::npos);
-  }
-}
-
-}  // namespace
 
 TEST_CASE("refusals: pointwise and activation") {
   for (const Refusal& refusal : {
