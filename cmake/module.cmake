@@ -147,5 +147,6 @@ endfunction()
 function(trainscope_python_test name script)
   add_test(NAME ${name} COMMAND "${Python3_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/${script}" ${ARGN}
            WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  set_tests_properties(${name} PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900)
+  set_tests_properties(${name} PROPERTIES LABELS fast SKIP_RETURN_CODE 77 TIMEOUT 900
+                                          ENVIRONMENT OMP_WAIT_POLICY=passive)
 endfunction()
