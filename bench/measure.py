@@ -5,6 +5,7 @@ import os
 import platform
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -82,7 +83,10 @@ def machine():
 
 
 def commit():
-    """Of the sources; "+changes" when they differ from it."""
+    """Of the sources; "+changes" when they differ from it, "unknown" without git."""
+    if shutil.which("git") is None:
+        return "unknown"
+
     def git(*words):
         done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True,
                               check=False)

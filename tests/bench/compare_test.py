@@ -37,11 +37,11 @@ class Compare(unittest.TestCase):
         path.chmod(0o755)
         return path
 
-    def compare(self, *words):
+    def compare(self, *words, env=None):
         return subprocess.run(
             [sys.executable, COMPARE, "w1-sgd", "--tiers", "T0", "--python", sys.executable,
              "--trainscope", self.folder / "ours", "--peer", self.folder / "theirs",
-             "--out", self.folder / "out", *words], capture_output=True, text=True)
+             "--out", self.folder / "out", *words], capture_output=True, text=True, env=env)
 
     def test_rounds_alternate_and_ratios_are_of_a_round(self):
         self.program("ours", [1.0, 2.0, 8.0])
@@ -58,6 +58,15 @@ class Compare(unittest.TestCase):
         self.assertEqual([run["step_ms"] for run in report["runs"]["w1-sgd"]["T0"]],
                          [3.0, 4.0, 40.0])
         self.assertTrue(report["commit"] and report["date"] and report["machine"]["cpu"])
+
+    def test_a_machine_without_git_is_measured_too(self):
+        self.program("ours", [1.0])
+        self.program("theirs", [1.0])
+        environment = {**os.environ, "PATH": str(self.folder)}
+        done = self.compare("--rounds", "1", "--load-limit", str(os.cpu_count()), env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(next((self.folder / "out").glob("*.json")).read_text())
+        self.assertEqual(report["commit"], "unknown")
         self.assertIn("compare.py", report["command"])
         self.assertTrue(next((self.folder / "out").glob("*.md")).read_text().startswith("# "))
 
