@@ -41,6 +41,12 @@ inline ScoreLayout score_layout(const Shape& scores, int class_axis) {
   return layout;
 }
 
+// One value in every class of a row that begins at dx.
+template <typename T>
+void fill_row(T* dx, const ScoreLayout& layout, T value) {
+  for (std::int64_t c = 0; c < layout.classes; ++c) dx[c * layout.inner] = value;
+}
+
 enum class LabelKind : std::uint8_t { kCounted, kIgnored, kOutside };
 
 struct Labels {

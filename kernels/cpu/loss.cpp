@@ -105,11 +105,6 @@ void cross_entropy_row(const T* x, T* dx, const ScoreLayout& layout, T log_sum, 
   dx[at_label] = label_element;
 }
 
-template <typename T>
-void fill_row(T* dx, const ScoreLayout& layout, T value) {
-  for (std::int64_t c = 0; c < layout.classes; ++c) dx[c * layout.inner] = value;
-}
-
 // dloss [], logits, labels, log_sum_exp, count [] -> dlogits, which may be logits.
 template <typename T>
 void cross_entropy_grad(const RunArgs& a) {

@@ -53,6 +53,20 @@ void mean_of(const RunArgs& a, Term term) {
   *a.outputs[0].as<T>() = static_cast<T>(sum / static_cast<double>(n));
 }
 
+// dx = slope(x, target) * dloss / n.
+template <typename T, typename Slope>
+void gradient_of_mean(const RunArgs& a, std::int64_t grain, Slope slope) {
+  const T* x = a.inputs[1].as<const T>();
+  const T* target = a.inputs[2].as<const T>();
+  T* dx = a.outputs[0].as<T>();
+  const std::int64_t n = a.outputs[0].elements();
+  const T scale =
+      static_cast<T>(static_cast<double>(*a.inputs[0].as<const T>()) / static_cast<double>(n));
+  parallel_for(a.threads, n, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) dx[i] = slope(x[i], target[i]) * scale;
+  });
+}
+
 // x, target -> loss [].
 template <typename T>
 void mean_squared_error(const RunArgs& a) {
@@ -73,18 +87,9 @@ void mean_absolute_error(const RunArgs& a) {
 // dloss [], x, target -> dx = sign(x - target) * dloss / n; dx may be x or target.
 template <typename T>
 void mean_absolute_error_grad(const RunArgs& a) {
-  const T* x = a.inputs[1].as<const T>();
-  const T* target = a.inputs[2].as<const T>();
-  T* dx = a.outputs[0].as<T>();
-  const std::int64_t n = a.outputs[0].elements();
-  const T scale =
-      static_cast<T>(static_cast<double>(*a.inputs[0].as<const T>()) / static_cast<double>(n));
-  parallel_for(a.threads, n, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T difference = x[i] - target[i];  // 0 and NaN are their own sign
-      const T sign = difference > T{0} ? T{1} : difference < T{0} ? T{-1} : difference;
-      dx[i] = sign * scale;
-    }
+  gradient_of_mean<T>(a, kElementGrain, [](T x, T target) {
+    const T difference = x - target;  // 0 and NaN are their own sign
+    return difference > T{0} ? T{1} : difference < T{0} ? T{-1} : difference;
   });
 }
 
@@ -100,18 +105,9 @@ void bce_with_logits(const RunArgs& a) {
 // dloss [], x, target -> dx = (sigmoid(x) - target) * dloss / n; dx may be x or target.
 template <typename T>
 void bce_with_logits_grad(const RunArgs& a) {
-  const T* x = a.inputs[1].as<const T>();
-  const T* target = a.inputs[2].as<const T>();
-  T* dx = a.outputs[0].as<T>();
-  const std::int64_t n = a.outputs[0].elements();
-  const T scale =
-      static_cast<T>(static_cast<double>(*a.inputs[0].as<const T>()) / static_cast<double>(n));
-  parallel_for(a.threads, n, kElementGrain / 4, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const T decay = std::exp(-std::abs(x[i]));
-      const T sigmoid = (x[i] < T{0} ? decay : T{1}) / (T{1} + decay);
-      dx[i] = (sigmoid - target[i]) * scale;
-    }
+  gradient_of_mean<T>(a, kElementGrain / 4, [](T x, T target) {
+    const T decay = std::exp(-std::abs(x));
+    return (x < T{0} ? decay : T{1}) / (T{1} + decay) - target;
   });
 }
 

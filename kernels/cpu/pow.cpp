@@ -31,9 +31,9 @@ void pow_by_single(const RunArgs& run, T e) {
   map_elements<T>(run, kPowGrain, [e](T v) { return std::pow(v, e); });
 }
 
-// The exponent may be of any numeric dtype, so that the loop converts it.
-template <class T, class E>
-void pow_broadcast(const RunArgs& run) {
+// y = power(base, exponent), both broadcast; the exponent may be of any numeric dtype.
+template <class T, class E, class Power>
+void pow_broadcast(const RunArgs& run, Power power) {
   const auto& loop = *static_cast<const StridedLoop*>(run.state);
   const T* x = run.inputs[0].as<const T>();
   const E* exponent = run.inputs[1].as<const E>();
@@ -43,8 +43,7 @@ void pow_broadcast(const RunArgs& run) {
   parallel_for(run.threads, loop.elements, kPowGrain, [&](std::int64_t begin, std::int64_t end) {
     for_each_row(loop, begin, end, [&](const Offsets& at, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) {
-        y[at[0] + i] =
-            std::pow(x[at[1] + i * step_x], static_cast<T>(exponent[at[2] + i * step_e]));
+        y[at[0] + i] = power(x[at[1] + i * step_x], exponent[at[2] + i * step_e]);
       }
     });
   });
@@ -80,19 +79,7 @@ T power_of_integer(T base, E exponent) {
 
 template <class T, class E>
 void pow_of_integers(const RunArgs& run) {
-  const auto& loop = *static_cast<const StridedLoop*>(run.state);
-  const T* x = run.inputs[0].as<const T>();
-  const E* exponent = run.inputs[1].as<const E>();
-  T* y = run.outputs[0].as<T>();
-  const std::int64_t step_x = loop.row_stride(1);
-  const std::int64_t step_e = loop.row_stride(2);
-  parallel_for(run.threads, loop.elements, kPowGrain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_row(loop, begin, end, [&](const Offsets& at, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        y[at[0] + i] = power_of_integer(x[at[1] + i * step_x], exponent[at[2] + i * step_e]);
-      }
-    });
-  });
+  pow_broadcast<T, E>(run, [](T x, E e) { return power_of_integer(x, e); });
 }
 
 // Registered for the exponent's type where that is a float.
@@ -109,8 +96,10 @@ void run_pow(const RunArgs& run) {
   if (!is_float(run.outputs[0].type.dtype)) return run_integer_pow(run);
   const TensorView& exponent = run.inputs[1];
   if (exponent.elements() == 1) return pow_by_single<T>(run, single_exponent<T>(exponent));
-  with_dtype(exponent.type.dtype,
-             [&](auto* type) { pow_broadcast<T, Pointee<decltype(type)>>(run); });
+  with_dtype(exponent.type.dtype, [&](auto* type) {
+    using E = Pointee<decltype(type)>;
+    pow_broadcast<T, E>(run, [](T x, E e) { return std::pow(x, static_cast<T>(e)); });
+  });
 }
 
 template <class T>

@@ -149,11 +149,6 @@ struct RowGradient {
   }
 };
 
-template <typename T>
-void fill(T* dx, const ScoreLayout& layout, T value) {
-  for (std::int64_t c = 0; c < layout.classes; ++c) dx[c * layout.inner] = value;
-}
-
 // dloss [], logits, labels, log_sum_exp, total weight [], weights -> dlogits, which may be logits.
 template <typename T>
 void weighted_cross_entropy_grad(const RunArgs& a) {
@@ -173,8 +168,8 @@ void weighted_cross_entropy_grad(const RunArgs& a) {
     const std::int64_t label = labels[r];
     const std::int64_t at = layout.offset(r);
     const LabelKind kind = labels.kind(label);
-    if (kind == LabelKind::kIgnored) return fill(dlogits + at, layout, T{0});
-    if (kind == LabelKind::kOutside) return fill(dlogits + at, layout, static_cast<T>(kNaN));
+    if (kind == LabelKind::kIgnored) return fill_row(dlogits + at, layout, T{0});
+    if (kind == LabelKind::kOutside) return fill_row(dlogits + at, layout, static_cast<T>(kNaN));
     gradient(logits + at, dlogits + at, log_sums[r], label);
   };
   parallel_for(a.threads, layout.rows(), row_grain(layout.classes),
