@@ -34,6 +34,21 @@ inline DatasetOptions pair_options() {
   return options;
 }
 
+// Images of 28x28 in ten classes.
+inline DatasetOptions digit_options() {
+  DatasetOptions options;
+  options.inputs = {{.name = "x", .dtype = DType::kF32, .dims = {{1, 28, 28}}}};
+  options.labels = WantedField{.name = "labels", .dtype = DType::kI64, .dims = Ints{}, .bound = 10};
+  return options;
+}
+
+// Four measurements, three classes.
+inline DatasetOptions flower_options() {
+  DatasetOptions options = pair_options();
+  options.inputs[0].dims = {{4}};
+  return options;
+}
+
 inline Batch read_batch(const Dataset& dataset, Split split, std::int64_t epoch,
                         const Ints& which) {
   Batch batch;

@@ -10,19 +10,6 @@ namespace fs = std::filesystem;
 
 const fs::path kSamples = fs::path(TRAINSCOPE_SOURCE_DIR) / "datasets/samples";
 
-DatasetOptions digit_options() {
-  DatasetOptions options;
-  options.inputs = {{.name = "x", .dtype = DType::kF32, .dims = {{1, 28, 28}}}};
-  options.labels = WantedField{.name = "labels", .dtype = DType::kI64, .dims = Ints{}, .bound = 10};
-  return options;
-}
-
-DatasetOptions flower_options() {
-  DatasetOptions options = pair_options();
-  options.inputs[0].dims = {{4}};
-  return options;
-}
-
 DatasetOptions token_options() {
   DatasetOptions options = text_options(8);
   options.inputs[0].bound = 320;

@@ -11,19 +11,6 @@
 namespace trainscope {
 namespace {
 
-DatasetOptions digit_options() {
-  DatasetOptions options;
-  options.inputs = {{.name = "x", .dtype = DType::kF32, .dims = {{1, 28, 28}}}};
-  options.labels = WantedField{.name = "labels", .dtype = DType::kI64, .dims = Ints{}, .bound = 10};
-  return options;
-}
-
-DatasetOptions flower_options() {
-  DatasetOptions options = pair_options();
-  options.inputs[0].dims = {{4}};
-  return options;
-}
-
 DatasetOptions options_for(std::string_view kind) {
   if (kind == "mnist") return digit_options();
   if (kind == "csv" || kind == "tensors") return flower_options();
