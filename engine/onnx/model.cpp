@@ -1,6 +1,7 @@
 // Reading a model file: bytes to a parsed, validated OnnxModel, and what it tells about itself.
 #include <fmt/format.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 #include <onnx/defs/parser.h>
 
 #include <algorithm>
@@ -116,6 +117,7 @@ OnnxModel OnnxModel::read(const std::filesystem::path& path) {
     check_size(file.size_bytes());
     HashedFile stream(file);
     google::protobuf::io::CopyingInputStreamAdaptor input(&stream, 1 << 20);
+    const google::protobuf::LogSilencer quiet;  // what is wrong is said once, by us
     bool parsed = impl->proto.ParseFromZeroCopyStream(&input);
     stream.rethrow();
     check_parsed(parsed);
@@ -132,6 +134,7 @@ OnnxModel OnnxModel::from_bytes(std::span<const std::byte> bytes,
   auto impl = std::make_unique<Impl>();
   impl->files = ExternalFiles(folder);
   check_size(bytes.size());
+  const google::protobuf::LogSilencer quiet;
   check_parsed(impl->proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
   impl->hash = hash_bytes(bytes);
   return OnnxModel(finish(std::move(impl)));

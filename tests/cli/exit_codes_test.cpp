@@ -337,6 +337,17 @@ TEST_CASE("errors: colour only when asked for") {
         std::string::npos);
 }
 
+TEST_CASE("errors: protobuf's own messages do not stand before ours") {
+  const TemporaryFolder folder;
+  // IR 8, a graph with a node whose input's name is no UTF-8.
+  std::ofstream(folder / "bad.onnx", std::ios::binary)
+      << std::string_view("\x08\x08\x3a\x05\x0a\x03\x0a\x01\xff");
+  const Finished finished = run({"check", "bad.onnx"}, {}, folder.path());
+  CHECK(finished.exit_code == 3);
+  CHECK(finished.err.starts_with("error: "));
+  CHECK(finished.err.find("libprotobuf") == std::string::npos);
+}
+
 TEST_CASE("names from files cannot reach the terminal as escapes") {
   const TemporaryFolder folder;
   const std::string name = "evil\033[31m.onnx";
