@@ -97,11 +97,34 @@ SourceNode source_node(const pb::NodeProto& node, const SourceNode& call,
   return result;
 }
 
+std::string label(const SourceNode& call) {
+  return fmt::format("node '{}' ({})", printable(call.source), printable(call.op));
+}
+
+// Fewer inputs and outputs than the function has are left out; more have no meaning.
+void check_call(const pb::FunctionProto& function, const SourceNode& call) {
+  require(call.depth < kMaxDepth, ErrorCode::kBadInput, "{}: function bodies nest deeper than {}",
+          label(call), kMaxDepth);
+  require(std::ssize(call.inputs) <= function.input_size(), ErrorCode::kBadInput,
+          "{}: {} inputs given, the function has {}", label(call), call.inputs.size(),
+          function.input_size());
+  require(std::ssize(call.outputs) <= function.output_size(), ErrorCode::kBadInput,
+          "{}: {} outputs asked for, the function has {}", label(call), call.outputs.size(),
+          function.output_size());
+}
+
+// A misspelled attribute would silently not be set.
+void check_given_attributes(const pb::FunctionProto& function, const SourceNode& call) {
+  for (const auto& [name, value] : call.attributes.map()) {
+    require(std::ranges::find(function.attribute(), name) != function.attribute().end(),
+            ErrorCode::kBadInput, "{}: the function has no attribute '{}'", label(call),
+            printable(name));
+  }
+}
+
 std::vector<SourceNode> expand(const pb::FunctionProto& function, const SourceNode& call,
                                ImportScope& scope, const OnnxModel::Impl& model) {
-  require(call.depth < kMaxDepth, ErrorCode::kBadInput,
-          "node '{}' ({}): function bodies nest deeper than {}", printable(call.source),
-          printable(call.op), kMaxDepth);
+  check_call(function, call);
   Renaming rename(function, call, scope);
   std::vector<SourceNode> nodes;
   for (const pb::NodeProto& inner : function.node()) {
@@ -151,19 +174,35 @@ std::vector<pb::TypeProto> input_types(const SourceNode& call, const ImportScope
   return types;
 }
 
-// The library may throw what it likes about attributes it does not expect.
+// Calls f, which may throw what the library likes to.
+template <typename F>
+void with_library(const SourceNode& call, F f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    fail(ErrorCode::kBadInput, "{}: {}", label(call), printable(error.what()));
+  }
+}
+
+// Bodies are made for nodes with the inputs, outputs and attributes that the schema tells of; what
+// others lead to inside the library, nobody promises.
+void check_schema(const pb::OpSchema& schema, const SourceNode& call) {
+  const pb::NodeProto node = node_proto(call);
+  with_library(call, [&] { schema.Verify(node); });
+}
+
 std::optional<pb::FunctionProto> body_for_types(const pb::OpSchema& schema, const SourceNode& call,
                                                 const ImportScope& scope) {
+  // The context points into the node that it is made from.
+  const pb::NodeProto node = node_proto(call);
+  const std::vector<pb::TypeProto> types = input_types(call, scope);
   pb::FunctionProto function;
-  try {
-    pb::FunctionBodyBuildContextImpl context(node_proto(call), input_types(call, scope));
-    if (!schema.BuildContextDependentFunction(context, function)) return std::nullopt;
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    fail(ErrorCode::kBadInput, "node '{}' ({}): {}", printable(call.source), printable(call.op),
-         printable(error.what()));
-  }
+  bool built = false;
+  with_library(call, [&] {
+    const pb::FunctionBodyBuildContextImpl context(node, types);
+    built = schema.BuildContextDependentFunction(context, function);
+  });
+  if (!built) return std::nullopt;
   return function;
 }
 
@@ -211,6 +250,7 @@ std::vector<SourceNode> expand_model_function(const OnnxModel::Impl& model, Impo
                                               const SourceNode& call) {
   const pb::FunctionProto* function = find_function(model, call.domain, call.op);
   CHECK_INVARIANT(function != nullptr);
+  check_given_attributes(*function, call);
   return expand(*function, call, scope, model);
 }
 
@@ -220,6 +260,7 @@ std::vector<SourceNode> expand_standard_function(const OnnxModel::Impl& model, I
   CHECK_INVARIANT(schema != nullptr);
   SourceNode complete = call;
   add_defaults(*schema, complete, model);
+  check_schema(*schema, complete);
   if (schema->HasFunction()) return expand(*schema->GetFunction(), complete, scope, model);
   std::optional<pb::FunctionProto> function = body_for_types(*schema, complete, scope);
   if (!function) return {};
