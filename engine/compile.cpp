@@ -28,7 +28,7 @@ std::span<const Pass> default_passes() {
 }
 
 Stages build_stages(const OnnxModel& model, const CompileOptions& options) {
-  const Evaluate evaluate = evaluator(op_table(), cpu_kernels());
+  const Evaluate evaluate = evaluator(op_table(), cpu_kernels(), {.limit = kKnownValuesLimit});
   ImportOptions import_options = options.import;
   import_options.evaluate = &evaluate;
   Graph graph = to_graph(model, op_table(), import_options);

@@ -24,23 +24,58 @@ struct Call {
   const std::vector<TensorType>& outputs;
 };
 
-// The op's parameters, with every input offered as known.
-Params params_of(const Call& call) {
-  if (!call.op.params) return NoParams{};
-  const std::size_t count = call.inputs.size();
-  std::vector<TensorType> types;
-  const auto present = std::make_unique<bool[]>(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    present[i] = call.inputs[i] != nullptr;
-    types.push_back(present[i] ? call.inputs[i]->type() : TensorType{});
+// What the op's rules see of a call: every input is known.
+class CallArgs {
+ public:
+  explicit CallArgs(const Call& call)
+      : present_(std::make_unique<bool[]>(call.inputs.size())),
+        args_{.attributes = call.attributes,
+              .inputs = {},
+              .constants = call.inputs,
+              .present = {present_.get(), call.inputs.size()},
+              .outputs = call.outputs,
+              .output_count = static_cast<int>(call.outputs.size())} {
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      present_[i] = call.inputs[i] != nullptr;
+      types_.push_back(present_[i] ? call.inputs[i]->type() : TensorType{});
+    }
+    args_.inputs = types_;
   }
-  return call.op.params({.attributes = call.attributes,
-                         .inputs = types,
-                         .constants = call.inputs,
-                         .present = {present.get(), count},
-                         .outputs = call.outputs,
-                         .output_count = static_cast<int>(call.outputs.size())});
-}
+  CallArgs(const CallArgs&) = delete;
+  const OpArgs& operator*() const { return args_; }
+
+ private:
+  std::vector<TensorType> types_;
+  std::unique_ptr<bool[]> present_;
+  OpArgs args_;
+};
+
+// Fails when a call would cost more than there is left of the limit.
+class Budget {
+ public:
+  explicit Budget(const WorkLimit& limit) : tensor_bytes_(limit.tensor_bytes), left_(limit.work) {}
+
+  void check_tensor(std::int64_t bytes) const {
+    require(bytes <= tensor_bytes_, ErrorCode::kOutOfMemory, "a tensor of {} bytes is too large",
+            bytes);
+  }
+
+  void spend(const Call& call) {
+    for (const TensorType& type : call.outputs) {
+      check_tensor(static_cast<std::int64_t>(type.bytes()));
+    }
+    const CallArgs args(call);
+    const Cost cost = cost_of(call.op, *args);
+    for (std::int64_t part : {cost.flops, cost.bytes_read, cost.bytes_written}) {
+      require(part <= left_, ErrorCode::kOutOfMemory, "{} is too much work", call.op.name);
+      left_ -= part;
+    }
+  }
+
+ private:
+  std::int64_t tensor_bytes_;
+  std::int64_t left_;
+};
 
 std::vector<Tensor> copy_view(const Call& call) {
   std::vector<Tensor> outputs;
@@ -53,11 +88,15 @@ std::vector<Tensor> copy_view(const Call& call) {
 class Interpreter {
  public:
   Interpreter(const OpTable& ops, const KernelTable& kernels, const ReferenceOptions& options)
-      : ops_(ops), kernels_(kernels), options_(options) {}
+      : ops_(ops),
+        kernels_(kernels),
+        options_(options),
+        budget_(options.limit ? std::make_shared<Budget>(*options.limit) : nullptr) {}
 
   std::vector<Tensor> operator()(const Call& call) const {
+    if (budget_ != nullptr) budget_->spend(call);
     if (call.op.is_view) return copy_view(call);
-    const Params params = params_of(call);
+    const Params params = call.op.params ? call.op.params(*CallArgs(call)) : Params(NoParams{});
     std::vector<TensorType> input_types;
     std::vector<TensorView> inputs;
     for (const Tensor* tensor : call.inputs) {
@@ -79,11 +118,12 @@ class Interpreter {
   std::vector<Tensor> run(const Kernel& kernel, const PrepareArgs& args) const {
     Prepared prepared;
     if (kernel.prepare) prepared = kernel.prepare(args);
+    const auto workspace_bytes = static_cast<std::int64_t>(prepared.workspace_bytes);
+    if (budget_ != nullptr) budget_->check_tensor(workspace_bytes);
     std::vector<Tensor> results;
     for (const TensorView& output : args.outputs) results.emplace_back(output.type);
     std::vector<TensorView> outputs;
     for (const Tensor& result : results) outputs.push_back(result.view());
-    const auto workspace_bytes = static_cast<std::int64_t>(prepared.workspace_bytes);
     Tensor workspace({.dtype = DType::kBool, .shape = {workspace_bytes}});
     kernel.run({.params = args.params,
                 .inputs = args.inputs,
@@ -97,7 +137,11 @@ class Interpreter {
   // The node alone in a graph of constants, replaced by its decomposition. Decompositions lead to
   // simpler ops, so that the nesting is as deep as the op table is, whatever the model.
   std::vector<Tensor> run_decomposed(const Call& call) const {
-    const Evaluate evaluate = evaluator(ops_, kernels_, options_);
+    const Evaluate evaluate = [this](const OpDef& op, const Attributes& attributes,
+                                     const std::vector<const Tensor*>& inputs,
+                                     const std::vector<TensorType>& outputs) {
+      return (*this)({.op = op, .attributes = attributes, .inputs = inputs, .outputs = outputs});
+    };
     Graph graph;
     Builder builder(graph, ops_);
     builder.set_provenance({.sources = {}, .pass = "reference"});
@@ -125,6 +169,7 @@ class Interpreter {
   const OpTable& ops_;
   const KernelTable& kernels_;
   ReferenceOptions options_;
+  std::shared_ptr<Budget> budget_;  // of all copies of this interpreter; null: no limit
 };
 
 // --- Whole graphs --------------------------------------------------------------------------------
@@ -177,11 +222,18 @@ const Kernel* choose_kernel(const KernelTable& kernels, std::string_view op, DTy
 
 Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
                    const ReferenceOptions& options) {
-  return [interpreter = Interpreter(ops, kernels, options)](
-             const OpDef& op, const Attributes& attributes,
-             const std::vector<const Tensor*>& inputs, const std::vector<TensorType>& outputs) {
-    return interpreter({.op = op, .attributes = attributes, .inputs = inputs, .outputs = outputs});
-  };
+  return
+      [interpreter = Interpreter(ops, kernels, options), limited = options.limit.has_value()](
+          const OpDef& op, const Attributes& attributes, const std::vector<const Tensor*>& inputs,
+          const std::vector<TensorType>& outputs) -> std::vector<Tensor> {
+        try {
+          return interpreter(
+              {.op = op, .attributes = attributes, .inputs = inputs, .outputs = outputs});
+        } catch (const Error& error) {
+          if (limited && error.code() == ErrorCode::kOutOfMemory) return {};
+          throw;
+        }
+      };
 }
 
 const Tensor& ReferenceValues::at(ValueId value) const {

@@ -2,7 +2,9 @@
 // comparisons and tests.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +17,20 @@
 
 namespace trainscope {
 
+// What the calls of one evaluator may cost. A few nodes of a model can ask for years of work.
+struct WorkLimit {
+  std::int64_t tensor_bytes = 0;  // of each tensor and workspace
+  std::int64_t work = 0;          // of all calls: FLOPs, and bytes read and written
+};
+
+// For values that are known when a graph is built: a second or so, and less than 1 GiB.
+inline constexpr WorkLimit kKnownValuesLimit{.tensor_bytes = std::int64_t{1} << 28,
+                                             .work = std::int64_t{1} << 29};
+
 struct ReferenceOptions {
   KernelChoice kernels = KernelChoice::kFastest;
   int threads = 1;
+  std::optional<WorkLimit> limit = {};
 };
 
 // The kernel that `choice` prefers among those that support the arguments; null when none does.
@@ -25,7 +38,8 @@ const Kernel* choose_kernel(const KernelTable& kernels, std::string_view op, DTy
                             const PrepareArgs& args, KernelChoice choice);
 
 // What Builder::set_evaluate takes. An op without a kernel is computed by its decomposition, a view
-// by copying; without either the result is empty. The tables must outlive the function.
+// by copying; without either the result is empty, and so it is for a call beyond the limit. The
+// tables must outlive the function. With a limit the function must not be called by two threads.
 Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
                    const ReferenceOptions& options = {});
 

@@ -1,4 +1,5 @@
 // MaxPool, AveragePool, GlobalAveragePool, and ai.trainscope's gradients of the first two.
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -51,9 +52,10 @@ Types max_pool_shape(const OpArgs& args) {
 
 // One FLOP for each element under each window.
 Cost window_cost(const OpArgs& args, const Shape& y) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   std::int64_t taps = 1;
   for (std::int64_t size : args.attributes.integers("kernel_shape")) {
-    taps = checked_multiply(taps, size);
+    if (__builtin_mul_overflow(taps, size, &taps)) return with_flops(args, kMost);
   }
   return with_flops(args, product_flops(y.elements(), taps) / 2);
 }

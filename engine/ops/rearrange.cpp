@@ -1,6 +1,8 @@
 // Op rows: whole tensors rearranged, repeated or selected from, each by simpler movements.
+#include <algorithm>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
@@ -44,14 +46,24 @@ Types tile_shape(const OpArgs& args) {
   return {{.dtype = args.type(0).dtype, .shape = checked_shape(shape)}};
 }
 
-// Axis by axis [before, 1, axis and after] is broadcast to [before, repeats, axis and after]. From
-// the last axis on, so that the largest copies move the longest runs.
+// Axes from the last one on, so that the largest copies move the longest runs; those that vanish
+// come first, so that nothing is made on the way to an empty result.
+std::vector<int> tile_order(const Ints& repeats) {
+  std::vector<int> order(repeats.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  std::stable_partition(order.begin(), order.end(), [&repeats](int axis) {
+    return repeats[static_cast<std::size_t>(axis)] == 0;
+  });
+  return order;
+}
+
+// Axis by axis [before, 1, axis and after] is broadcast to [before, repeats, axis and after].
 Values tile_decomposition(Builder& b, const Node& node) {
   const NodeArgs args(b.graph(), node);
   const Ints repeats = tile_repeats(*args);
   Shape shape = args->shape(0);
   ValueId x = node.inputs[0];
-  for (int axis = shape.rank; axis-- > 0;) {
+  for (int axis : tile_order(repeats)) {
     const std::int64_t repeat = repeats[static_cast<std::size_t>(axis)];
     if (repeat == 1) continue;
     const auto split = static_cast<std::size_t>(axis);
