@@ -18,12 +18,13 @@ int normalized_axis(std::int64_t axis, int rank) {
 
 Ints OpArgs::constant_ints(int i) const {
   require(has(i), ErrorCode::kBadInput, "input {} is missing", i);
+  // Floats are trained, so that they are never known: the type is the news.
+  require(type(i).dtype == DType::kI64 || type(i).dtype == DType::kI32, ErrorCode::kBadInput,
+          "input {} must be int64 or int32, is {}", i, type_text(type(i)));
   const Tensor* tensor = constants[static_cast<std::size_t>(i)];
   require_supported(
       tensor != nullptr,
       "input {} depends on the data of the run; it must be known when the graph is built", i);
-  require(tensor->dtype() == DType::kI64 || tensor->dtype() == DType::kI32, ErrorCode::kBadInput,
-          "input {} must be int64 or int32, is {}", i, type_text(tensor->type()));
   return as_ints(*tensor);
 }
 

@@ -26,8 +26,9 @@ inline ValueId own_value(Builder& b, const Node& node, ValueId v) {
 // The elements of input i, which must be known when the graph is built.
 inline const Tensor& known_input(const OpArgs& args, int i) {
   const Tensor* tensor = args.constants[static_cast<std::size_t>(i)];
-  if (tensor == nullptr) args.constant_ints(i);  // fails and says so
-  CHECK_INVARIANT(tensor != nullptr);
+  require_supported(
+      tensor != nullptr,
+      "input {} depends on the data of the run; it must be known when the graph is built", i);
   return *tensor;
 }
 

@@ -91,6 +91,9 @@ SpatialAxis spatial_axis(const OpArgs& args, const WindowParams& window, int axi
           type_text(args.type(0)));
   const std::int64_t extent = (window.kernel[i] - 1) * window.dilation[i] + 1;
   result.reach = checked_add(checked_multiply(result.in - 1, result.stride), extent);
+  constexpr std::int64_t kMostReach = std::int64_t{1} << 61;  // sums with pads stay in range
+  require(result.reach <= kMostReach, ErrorCode::kBadInput,
+          "spatial axis {} of the result would have {} elements", axis, result.reach);
   result.begin = window.pad_begin[i];
   result.end = window.pad_end[i];
   return result;

@@ -76,6 +76,8 @@ Types step_shape(const OpArgs& args, int groups) {
     if (g == 1) continue;
     for (int i = 0; i < count; ++i) outputs.push_back(args.type(g * count + i));
   }
+  require(std::ssize(outputs) == args.output_count, ErrorCode::kBadInput,
+          "{} outputs asked for, the step has {}", args.output_count, outputs.size());
   return outputs;
 }
 
@@ -151,6 +153,7 @@ Types global_norm_shape(const OpArgs& args) {
   require_all_present(args);
   require_float(args, 0);
   require_same_dtypes(args);
+  clip_params(args);  // checks the divisor
   return {{.dtype = args.type(0).dtype, .shape = {}}};
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
 #include "engine/ops/cost_rules.h"
@@ -13,12 +14,6 @@ namespace {
 
 constexpr double kOnnxRatio = 0.5;  // ONNX's default
 
-Types random_dropout_shape(const OpArgs& args) {
-  require_dtype(args, 1, DType::kI64);
-  require_rank(args, 1, 0);
-  return float_same_as_first(args);
-}
-
 Params random_dropout_params(const OpArgs& args) {
   const double ratio = args.attributes.number("ratio", kOnnxRatio);
   require(ratio >= 0.0 && ratio < 1.0, ErrorCode::kBadInput,
@@ -28,13 +23,20 @@ Params random_dropout_params(const OpArgs& args) {
                        .stream = static_cast<std::uint64_t>(args.attributes.integer("stream", 0))};
 }
 
+Types random_dropout_shape(const OpArgs& args) {
+  require_dtype(args, 1, DType::kI64);
+  require_rank(args, 1, 0);
+  random_dropout_params(args);  // checks the ratio
+  return float_same_as_first(args);
+}
+
 // --- ONNX Dropout: identity unless it trains -----------------------------------------------------
 Types dropout_shape(const OpArgs& args) {
   require_float(args, 0);
   for (int i = 1; i < args.input_count(); ++i) {
     if (args.has(i)) {
       require(args.type(i).elements() == 1, ErrorCode::kBadInput,
-              "input {} must hold one element, has shape rank {}", i, args.rank(i));
+              "input {} must hold one element, is {}", i, type_text(args.type(i)));
     }
   }
   return {args.type(0), {.dtype = DType::kBool, .shape = args.shape(0)}};

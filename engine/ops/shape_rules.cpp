@@ -26,11 +26,14 @@ std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
 Shape checked_shape(std::span<const std::int64_t> dims) {
   require_supported(dims.size() <= static_cast<std::size_t>(kMaxRank),
                     "a tensor of {} dimensions; at most {} are supported", dims.size(), kMaxRank);
+  // No machine has more; keeps costs and sums of sizes far from overflow.
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;
   // The product without the zeros, so that [0, 2^62, 2^62] is refused: views may drop the zero.
   std::int64_t bytes = 8;
   for (std::int64_t d : dims) {
     require(d >= 0, ErrorCode::kBadInput, "shape {} has a negative dimension", shape_text(dims));
-    require(d == 0 || !__builtin_mul_overflow(bytes, d, &bytes), ErrorCode::kBadInput,
+    const bool overflow = d != 0 && __builtin_mul_overflow(bytes, d, &bytes);
+    require(!overflow && bytes <= kMostBytes, ErrorCode::kBadInput,
             "shape {} has too many elements", shape_text(dims));
   }
   return Shape(dims);
