@@ -17,8 +17,10 @@ namespace trainscope {
 namespace {
 
 constexpr std::string_view kImportPass = "import";
-// Bodies that call bodies may double at each level: the end of it, for the whole model.
+// Bodies that call bodies may double at each level: the end of it, for the whole model. Names grow
+// with the depth and tensors in attributes are copied, so their bytes are counted too.
 constexpr std::size_t kMaxExpandedNodes = 500'000;
+constexpr std::size_t kMaxExpandedBytes = std::size_t{256} << 20;
 
 bool is_constant(const SourceNode& node) { return node.domain.empty() && node.op == "Constant"; }
 
@@ -29,6 +31,22 @@ void trim_trailing(std::vector<std::string>& names) {
 std::string label(const SourceNode& node) {
   return fmt::format("node '{}' ({} of opset {})", printable(node.source), printable(node.op),
                      node.opset);
+}
+
+std::size_t bytes_of(const Attribute& attribute) {
+  if (const auto* text = std::get_if<std::string>(&attribute)) return text->size();
+  if (const auto* integers = std::get_if<Ints>(&attribute)) return integers->size() * 8;
+  if (const auto* numbers = std::get_if<Floats>(&attribute)) return numbers->size() * 8;
+  const auto* tensor = std::get_if<SharedTensor>(&attribute);
+  return tensor == nullptr ? 0 : (*tensor)->bytes();
+}
+
+std::size_t bytes_of(const SourceNode& node) {
+  std::size_t bytes = node.name.size() + node.source.size();
+  for (const std::string& input : node.inputs) bytes += input.size();
+  for (const std::string& output : node.outputs) bytes += output.size();
+  for (const auto& [name, value] : node.attributes.map()) bytes += name.size() + bytes_of(value);
+  return bytes;
 }
 
 bool has_attribute(const OpDef& op, std::string_view name) {
@@ -92,11 +110,6 @@ void Importer::add_source_node(SourceNode node) {
   while (!waiting.empty()) {
     SourceNode next = std::move(waiting.back());
     waiting.pop_back();
-    if (next.depth > 0) ++expanded_nodes_;
-    if (expanded_nodes_ > kMaxExpandedNodes) {
-      fail(ErrorCode::kBadInput, "{}: function bodies expand to more than {} nodes", label(next),
-           kMaxExpandedNodes);
-    }
     trim_trailing(next.inputs);
     trim_trailing(next.outputs);
     if (is_constant(next)) {
@@ -109,8 +122,20 @@ void Importer::add_source_node(SourceNode node) {
       if (op == nullptr) fail_unsupported("{}: there is no such op", label(next));
       build(std::move(next), *op);
     }
+    for (const SourceNode& each : nodes) count_expanded(each);
     std::move(nodes.rbegin(), nodes.rend(), std::back_inserter(waiting));
   }
+}
+
+void Importer::count_expanded(const SourceNode& node) {
+  if (node.depth == 0) return;
+  ++expanded_nodes_;
+  expanded_bytes_ += bytes_of(node);
+  require(expanded_nodes_ <= kMaxExpandedNodes, ErrorCode::kBadInput,
+          "{}: function bodies expand to more than {} nodes", label(node), kMaxExpandedNodes);
+  require(expanded_bytes_ <= kMaxExpandedBytes, ErrorCode::kBadInput,
+          "{}: function bodies expand to names and attributes of more than {}", label(node),
+          human_bytes(kMaxExpandedBytes));
 }
 
 // What stands in for the node; nothing when it can be built as it is.

@@ -31,6 +31,7 @@ class Importer {
   void apply_note(const pb::NodeProto& node, SourceNode& source);
   void add_source_node(SourceNode node);
   std::vector<SourceNode> rewritten(const SourceNode& node);
+  void count_expanded(const SourceNode& node);
   void add_constant(const SourceNode& node);
   void build(SourceNode node, const OpDef& op);
 
@@ -53,6 +54,7 @@ class Importer {
   Provenance provenance_;                    // of the ONNX node being added
   std::unordered_set<std::string> updated_;  // states with an update
   std::size_t expanded_nodes_ = 0;           // that came out of function bodies
+  std::size_t expanded_bytes_ = 0;           // of their names and attributes
 };
 
 }  // namespace trainscope

@@ -180,8 +180,22 @@ void check_graph(const pb::GraphProto& graph, ExternalFiles& files, ModelFacts& 
   check_edges(graph.node(), given, results);
 }
 
+// Fields that newer versions of the format gave functions. The packaged library does not know them,
+// but to leave them out would change what the function means.
+void check_newer_fields(const pb::FunctionProto& function) {
+  constexpr int kDefaults = 11;  // attribute_proto: attributes with default values
+  constexpr int kOverload = 13;
+  const google::protobuf::UnknownFieldSet& unknown = function.unknown_fields();
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const int number = unknown.field(i).number();
+    require_supported(number != kDefaults, "default values of attributes are not supported");
+    require_supported(number != kOverload, "overloaded functions are not supported");
+  }
+}
+
 void check_function(const pb::FunctionProto& function, ExternalFiles& files) {
   check_name(function.name(), "function");
+  check_newer_fields(function);
   OpsetMap opsets = opsets_of(function.opset_import(), "the function");
   check_nodes(function.node(), opsets, files, AttributeRefs::kAllowed);
   std::vector<std::string_view> given;

@@ -1,11 +1,18 @@
 // Model protos made by code, and what reading them leads to.
 #include "tests/engine/onnx/onnx_test_tools.h"
 
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <onnx/defs/parser.h>
+
 #include <array>
 #include <cstdlib>
+#include <fstream>
 
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/exec/backends.h"
+#include "engine/exec/reference.h"
 #include "engine/ops/standard_ops.h"
 
 namespace trainscope::test {
@@ -101,6 +108,14 @@ OnnxModel read_proto(const onnx::ModelProto& model, const std::filesystem::path&
   return read_bytes(bytes_of(model), folder);
 }
 
+std::string embedded(char tag, std::string_view content) {
+  std::string bytes(1, tag);
+  std::size_t size = content.size();
+  for (; size >= 0x80; size >>= 7) bytes += static_cast<char>(0x80 | (size & 0x7f));
+  bytes += static_cast<char>(size);
+  return bytes.append(content);
+}
+
 std::string whole_text(const Error& error) {
   return error.message() + "\n" + join(error.context(), "\n") + "\n" + error.hint();
 }
@@ -112,6 +127,99 @@ std::optional<Error> error_of(const std::function<void()>& action) {
     return error;
   }
   return std::nullopt;
+}
+
+Evaluate known_values() {
+  return evaluator(all_ops(), cpu_kernels(), {.limit = kKnownValuesLimit});
+}
+
+void check_refused(std::string_view name, const std::string& bytes, std::string_view fragment,
+                   ErrorCode code) {
+  CAPTURE(name);
+  const Evaluate evaluate = known_values();
+  const ResourceWatch watch;
+  const std::optional<Error> error =
+      error_of([&] { to_graph(read_bytes(bytes), all_ops(), {.evaluate = &evaluate}); });
+  CHECK(watch.problem() == "");
+  if (!error) {
+    FAIL_CHECK("accepted");
+    return;
+  }
+  CHECK_MESSAGE(whole_text(*error).find(fragment) != std::string::npos, whole_text(*error));
+  CHECK_MESSAGE(error->code() == code, whole_text(*error));
+}
+
+void check_refused(std::span<const BrokenModel> cases, const onnx::ModelProto& valid) {
+  for (const BrokenModel& each : cases) {
+    onnx::ModelProto model = valid;
+    each.break_it(model);
+    check_refused(each.name, bytes_of(model), each.fragment, each.code);
+  }
+}
+
+onnx::ModelProto text_model(std::string_view inputs, std::string_view nodes, int opset) {
+  std::string given;
+  std::string initializers;
+  for (std::size_t begin = 0; begin < inputs.size();) {
+    std::size_t end = inputs.find_first_of(",[{", begin);
+    // Commas inside brackets and braces do not end an input.
+    while (end != std::string_view::npos && inputs[end] != ',') {
+      const std::size_t close = inputs.find(inputs[end] == '[' ? ']' : '}', end);
+      end = inputs.find_first_of(",[{", close);
+    }
+    const std::string_view input = trim(inputs.substr(begin, end - begin));
+    std::string& list = input.find('{') == std::string_view::npos ? given : initializers;
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", input);
+    begin = end == std::string_view::npos ? inputs.size() : end + 1;
+  }
+  const std::string text = fmt::format(
+      "<ir_version: 8, opset_import: [\"\" : {}, \"ai.trainscope\" : 1]>\n"
+      "g ({}) => (float[] y) {} {{ {} }}",
+      opset, given, initializers.empty() ? "" : fmt::format("<{}>", initializers), nodes);
+  onnx::ModelProto model;
+  const auto status = onnx::OnnxParser(text.c_str()).Parse(model);
+  REQUIRE_MESSAGE(status.IsOK(), status.ErrorMessage(), "\n", text);
+  return model;
+}
+
+void check_refused(std::span<const RefusedText> cases) {
+  for (const RefusedText& each : cases) {
+    check_refused(fmt::format("{}; {}", each.inputs, each.nodes),
+                  bytes_of(text_model(each.inputs, each.nodes, each.opset)), each.fragment);
+  }
+}
+
+namespace {
+
+// A line such as "VmHWM:  123 kB" of the process's status; 0 when it is not there.
+std::int64_t status_bytes(std::string_view key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with(key)) continue;
+    return std::strtoll(line.c_str() + key.size(), nullptr, 10) * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+ResourceWatch::ResourceWatch() : begin_(std::clock()) {
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+  resident_bytes_ = status_bytes("VmHWM:");
+}
+
+std::string ResourceWatch::problem() const {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr int kFactor = 8;  // the sanitizers' own time and memory
+#else
+  constexpr int kFactor = 1;
+#endif
+  constexpr double kMostSeconds = 5 * kFactor;
+  constexpr std::int64_t kMostBytes = (std::int64_t{1} << 30) * kFactor;
+  const double seconds = static_cast<double>(std::clock() - begin_) / CLOCKS_PER_SEC;
+  const std::int64_t bytes = status_bytes("VmHWM:") - resident_bytes_;
+  if (seconds > kMostSeconds) return fmt::format("took {} s", seconds);
+  return bytes > kMostBytes ? fmt::format("took {} bytes", bytes) : "";
 }
 
 ScratchFolder::ScratchFolder() {
