@@ -7,6 +7,7 @@
 #include "engine/core/text.h"
 #include "engine/onnx/adapters.h"
 #include "engine/onnx/validate.h"
+#include "engine/ops/shape_rules.h"
 
 namespace trainscope {
 namespace {
@@ -64,6 +65,7 @@ Nodes pads_of_all_axes(ImportScope& scope, SourceNode node) {
     require(pads.size() == 2 * axes.size(), ErrorCode::kBadInput,
             "node '{}' (Pad): {} pads for {} axes", printable(node.source), pads.size(),
             axes.size());
+    normalized_axes(axes, rank);  // none twice
     Ints all(static_cast<std::size_t>(2 * rank), 0);
     for (std::size_t i = 0; i < axes.size(); ++i) {
       auto axis = static_cast<std::size_t>(normalized_axis(axes[i], rank));

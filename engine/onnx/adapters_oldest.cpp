@@ -128,7 +128,12 @@ SourceNodes tile_of_one_axis(ImportScope& scope, SourceNode node) {
                       adapted_label(node), input);
     require(tensor->elements() == 1, ErrorCode::kBadInput, "{}: input {} must hold one number",
             adapted_label(node), input);
-    return convert(*tensor, DType::kI64).values<std::int64_t>()[0];
+    const double value = convert(*tensor, DType::kF64).values<double>()[0];
+    constexpr double kMost = 9007199254740992.0;  // 2^53
+    require(value >= -kMost && value <= kMost, ErrorCode::kBadInput,
+            "{}: input {} holds {}, a whole number was expected", adapted_label(node), input,
+            value);
+    return static_cast<std::int64_t>(value);
   };
   int rank = scope.type(node, 0).shape.rank;
   Ints repeats(static_cast<std::size_t>(rank), 1);
