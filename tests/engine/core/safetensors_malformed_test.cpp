@@ -1,6 +1,8 @@
 // Malformed and hostile safetensors files: each is refused with its message.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "engine/core/safetensors.h"
@@ -189,6 +191,28 @@ void check_refused(const std::vector<Case>& cases) {
 TEST_CASE("safetensors: malformed headers are refused") { check_refused(header_cases()); }
 TEST_CASE("safetensors: malformed tensors are refused") { check_refused(tensor_cases()); }
 TEST_CASE("safetensors: malformed layouts are refused") { check_refused(layout_cases()); }
+
+TEST_CASE("safetensors: a hundred thousand tensors take little time, also to be refused") {
+  constexpr int kTensors = 100'000;
+  const auto many = [](int last_begin) {
+    std::string header = "{";
+    for (int i = 0; i < kTensors; ++i) {
+      const int begin = i + 1 == kTensors ? last_begin : 4 * i;
+      header += fmt::format(R"({}"t{}":{{"dtype":"F32","shape":[1],"data_offsets":[{},{}]}})",
+                            i == 0 ? "" : ",", i, begin, begin + 4);
+    }
+    return file_of(header + "}", 4 * kTensors);
+  };
+  const TemporaryFolder folder;
+  const auto begin = std::chrono::steady_clock::now();
+  put(folder / "many", many(4 * (kTensors - 1)));
+  CHECK(SafetensorsFile::open(folder / "many").names().size() == kTensors);
+  put(folder / "many", many(0));
+  const Error error = error_of([&] { SafetensorsFile::open(folder / "many"); });
+  CHECK(error.code() == ErrorCode::kBadInput);
+  CHECK(contains(error.message(), "overlaps the one before it"));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+}
 
 TEST_CASE("safetensors: a file cut short anywhere is refused") {
   const TemporaryFolder folder;
