@@ -27,7 +27,7 @@ Shape checked_shape(std::span<const std::int64_t> dims) {
   require_supported(dims.size() <= static_cast<std::size_t>(kMaxRank),
                     "a tensor of {} dimensions; at most {} are supported", dims.size(), kMaxRank);
   // No machine has more; keeps costs and sums of sizes far from overflow.
-  constexpr std::int64_t kMostBytes = std::int64_t{1} << 46;
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 48;
   // The product without the zeros, so that [0, 2^62, 2^62] is refused: views may drop the zero.
   std::int64_t bytes = 8;
   for (std::int64_t d : dims) {

@@ -18,7 +18,7 @@ using Types = std::vector<TensorType>;
 std::int64_t checked_add(std::int64_t a, std::int64_t b);
 std::int64_t checked_multiply(std::int64_t a, std::int64_t b);
 // The shape with these dimensions; fails beyond kMaxRank, on a negative dimension and when the
-// elements (of 8 bytes) would take more than 64 TiB.
+// elements (of 8 bytes) would take more than 256 TiB.
 Shape checked_shape(std::span<const std::int64_t> dims);
 inline Shape checked_shape(const Shape& shape) { return checked_shape(shape.span()); }
 

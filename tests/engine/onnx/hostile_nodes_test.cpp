@@ -134,7 +134,7 @@ const RefusedText kShapes[] = {
     {"float[2] x, int64[1] r={9223372036854775807}", "y = Tile(x, r)", "is too large"},
     {"float[2] x, int64[1] r={-1}", "y = Tile(x, r)", "-1 is negative"},
     {"float[2] x, int64[2] r={1,1}", "y = Tile(x, r)", "2 numbers of repeats"},
-    {"int64[2] s={1099511627776,16}", "y = ConstantOfShape(s)", "too many elements"},
+    {"int64[2] s={1099511627776,64}", "y = ConstantOfShape(s)", "too many elements"},
     {"int64[1] s={-9223372036854775808}", "y = ConstantOfShape(s)", "negative dimension"},
     {"int64[1] s={1}", "y = ConstantOfShape<value = float[2] {1,2}>(s)", "must hold one element"},
     {"int64[9] s={1,1,1,1,1,1,1,1,1}", "y = ConstantOfShape(s)", "at most 8"},
