@@ -20,7 +20,7 @@ namespace trainscope {
 // What the calls of one evaluator may cost. A few nodes of a model can ask for years of work.
 struct WorkLimit {
   std::int64_t tensor_bytes = 0;  // of each tensor and workspace
-  std::int64_t work = 0;          // of all calls: FLOPs, and bytes read and written
+  std::int64_t work = 0;          // of all calls but small ones: FLOPs, and bytes read and written
 };
 
 // For values that are known when a graph is built: a second or so, and less than 1 GiB.

@@ -348,6 +348,9 @@ TEST_CASE("hostile graphs: values that are known before the run cost little") {
   std::string many = "o = ConstantOfShape(s) ";
   for (int i = 0; i < 20'000; ++i) many += fmt::format("v{} = ConstantOfShape(s) ", i);
   check_cheap(text_model("int64[1] s={65536}", many + "y = Relu(o)"));
+  // Shape arithmetic goes on when there is nothing left for the rest.
+  check_cheap(text_model("float[6] x, int64[1] s={65536}, int64[2] a={1,2}, int64[2] b={1,1}",
+                         many + "to = Add(a, b) y = Reshape(x, to)"));
   many = "m0 = ConstantOfShape(s) ";
   for (int i = 0; i < 5'000; ++i) many += fmt::format("m{} = MatMul(m{}, m{}) ", i + 1, i, i);
   check_cheap(text_model("int64[2] s={256,256}", many + "y = Relu(m5000)"));
