@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <unordered_map>
+#include <vector>
+
+#include "memplan/csv_text.h"
 
 namespace trainscope::memplan {
 namespace {
@@ -18,23 +20,6 @@ using std::string_view;
 constexpr string_view kHeader = "id,lower,upper,size";
 constexpr size_t kColumns = 4;
 constexpr size_t kLongestId = 256;
-
-// Input is quoted in messages: short, and without bytes that would garble a terminal.
-string quoted(string_view text) {
-  constexpr size_t kLongest = 40;
-  string out = "'";
-  for (const char c : text.substr(0, kLongest)) out += c >= ' ' && c <= '~' ? c : '?';
-  return out + (text.size() > kLongest ? "...'" : "'");
-}
-
-// Cuts the next line off `text`, without its line end (LF or CRLF).
-string_view next_line(string_view& text) {
-  const size_t end = text.find('\n');
-  string_view line = text.substr(0, end);
-  text.remove_prefix(end == string_view::npos ? text.size() : end + 1);
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
-}
 
 // Reads one line; `error` stays empty while all is well.
 class RowReader {
@@ -62,30 +47,20 @@ class RowReader {
   }
 
   bool split(string_view line, std::array<string_view, kColumns>& fields) {
-    const auto columns = static_cast<size_t>(std::count(line.begin(), line.end(), ',')) + 1;
-    if (columns != kColumns) {
-      refuse("expected 4 columns " + string(kHeader) + ", found " + std::to_string(columns) +
+    const std::vector<string_view> found = split_fields(line);
+    if (found.size() != kColumns) {
+      refuse("expected 4 columns " + string(kHeader) + ", found " + std::to_string(found.size()) +
              " in " + quoted(line));
       return false;
     }
-    for (string_view& field : fields) {
-      field = line.substr(0, line.find(','));
-      line.remove_prefix(std::min(line.size(), field.size() + 1));
-    }
+    std::copy(found.begin(), found.end(), fields.begin());
     return true;
   }
 
   int64_t number(const char* column, string_view field) {
     int64_t value = 0;
-    const char* end = field.data() + field.size();
-    const auto [stop, code] = std::from_chars(field.data(), end, value);
-    if (code == std::errc::result_out_of_range) {
-      refuse(string(column) + " " + quoted(field) + " does not fit a signed 64-bit integer");
-    } else if (code != std::errc() || stop != end) {
-      refuse(string(column) + " " + quoted(field) + " is not a whole number");
-    } else if (value < 0) {
-      refuse(string(column) + " " + quoted(field) + " is negative");
-    }
+    const string error_text = read_number(field, value);
+    if (!error_text.empty()) refuse(string(column) + " " + error_text);
     return value;
   }
 
