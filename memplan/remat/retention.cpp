@@ -1,0 +1,295 @@
+// Evaluates stages and changes of what is held.
+#include "memplan/remat/retention.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace trainscope::memplan {
+namespace {
+
+using std::int32_t;
+using std::int64_t;
+using std::size_t;
+
+size_t at(int32_t index) { return static_cast<size_t>(index); }
+
+// Calls run(node) and free(node) in the order in which a stage does them. `last_use[v]` is the
+// position in `runs` of the last node that reads or makes v.
+template <typename Run, typename Free>
+void walk_stage(const RematGraph& graph, const std::vector<int32_t>& runs,
+                const std::vector<int32_t>& last_use, const Run& run, const Free& free) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const int32_t node = runs[i];
+    const int32_t position = static_cast<int32_t>(i);
+    run(node);
+    for (const int32_t input : graph.inputs(node)) {
+      if (last_use[at(input)] == position) free(input);
+    }
+    if (last_use[at(node)] == position) free(node);
+  }
+}
+
+}  // namespace
+
+Retention::Retention(const RematGraph& graph, int64_t budget_bytes)
+    : graph_(graph),
+      budget_bytes_(budget_bytes),
+      touched_(graph.size(), graph.size() + 1),
+      mark_(at(graph.size()), 0),
+      touch_mark_(at(graph.size()), 0),
+      fresh_mark_(at(graph.size()) + 1, 0),
+      last_use_(at(graph.size()), 0) {}
+
+void Retention::load(BitRows held) {
+  const size_t count = at(graph_.size());
+  held_ = std::move(held);
+  touched_.reset();
+  starts_.assign(count + 1, {});
+  held_bytes_.assign(count + 1, 0);
+  for (int32_t node = 0; node < graph_.size(); ++node) {
+    int32_t first = held_.next_set(node, 0);
+    while (first >= 0) {
+      const int32_t last = end_of_hold(node, first);
+      held_bytes_[at(first)] += graph_.bytes(node);
+      held_bytes_[at(last) + 1] -= graph_.bytes(node);
+      toggle_start(first - 1, node);
+      first = held_.next_set(node, last + 1);
+    }
+  }
+  for (size_t t = 1; t <= count; ++t) held_bytes_[t] += held_bytes_[t - 1];
+  peak_bytes_ = held_bytes_;
+  stages_.assign(count, {});
+  cost_ = {};
+  shift_bytes_.assign(count + 1, 0);
+  proposed_.clear();
+  fresh_stages_.clear();
+  for (int32_t stage = 0; stage < graph_.size(); ++stage) {
+    Stage& fresh = stages_[at(stage)];
+    evaluate(stage, fresh);
+    for (const int32_t node : fresh.touched) touched_.set(node, stage);
+    cost_.time += fresh.time;
+    peak_bytes_[at(stage)] += fresh.extra_bytes;
+  }
+  set_budget(budget_bytes_);
+  for (int32_t node = 0; node < graph_.size(); ++node) {
+    for (int32_t first = held_.next_set(node, 0); first >= 0;) {
+      const int32_t last = end_of_hold(node, first);
+      maybe_useless_.push_back({node, last});
+      first = held_.next_set(node, last + 1);
+    }
+  }
+  trim();
+}
+
+void Retention::set_budget(int64_t budget_bytes) {
+  budget_bytes_ = budget_bytes;
+  cost_.excess_bytes = 0;
+  for (int32_t stage = 0; stage < graph_.size(); ++stage) {
+    cost_.excess_bytes += excess(peak_bytes(stage));
+  }
+}
+
+int64_t Retention::peak_bytes() const {
+  return *std::max_element(peak_bytes_.begin(), peak_bytes_.end());
+}
+
+int32_t Retention::worst_stage() const {
+  return static_cast<int32_t>(std::max_element(peak_bytes_.begin(), peak_bytes_.end()) -
+                              peak_bytes_.begin());
+}
+
+void Retention::toggle_start(int32_t stage, int32_t node) {
+  if (stage == node) return;  // the first run makes it anyway
+  std::vector<int32_t>& starts = starts_[at(stage)];
+  const auto found = std::find(starts.begin(), starts.end(), node);
+  if (found == starts.end()) {
+    starts.push_back(node);
+  } else {
+    *found = starts.back();
+    starts.pop_back();
+  }
+}
+
+void Retention::toggle(const HoldChange& change) {
+  // A hold starts in the stage before its first column, so an end of the change moves a start
+  // exactly if the column beyond it is (or is not) held.
+  if (!held_.test(change.node, change.first - 1)) toggle_start(change.first - 1, change.node);
+  if (held_.test(change.node, change.last + 1)) toggle_start(change.last, change.node);
+  held_.flip(change.node, change.first, change.last);
+}
+
+void Retention::find_runs(int32_t stage, std::vector<int32_t>& runs) {
+  ++epoch_;
+  const auto need = [&](int32_t node) {
+    if (std::exchange(mark_[at(node)], epoch_) != epoch_) runs.push_back(node);
+  };
+  runs.clear();
+  need(stage);
+  for (const int32_t node : starts_[at(stage)]) need(node);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (const int32_t input : graph_.inputs(runs[i])) {
+      if (!held_.test(input, stage)) need(input);
+    }
+  }
+  std::sort(runs.begin(), runs.end());
+}
+
+void Retention::evaluate(int32_t stage, Stage& out) {
+  find_runs(stage, out.runs);
+  out.touched.clear();
+  out.time = 0;
+  const auto touch = [&](int32_t node, size_t position) {
+    // A value that stays is never freed here.
+    last_use_[at(node)] = held_.test(node, stage + 1) ? -1 : static_cast<int32_t>(position);
+    if (std::exchange(touch_mark_[at(node)], epoch_) != epoch_) out.touched.push_back(node);
+  };
+  for (size_t i = 0; i < out.runs.size(); ++i) {
+    const int32_t node = out.runs[i];
+    out.time += node == stage ? graph_.time(node) : graph_.rerun_time(node);
+    touch(node, i);
+    for (const int32_t input : graph_.inputs(node)) touch(input, i);
+  }
+  int64_t live = 0;
+  int64_t most = std::numeric_limits<int64_t>::min();
+  const auto run = [&](int32_t node) {
+    live += graph_.bytes(node);
+    most = std::max(most, live + graph_.workspace_bytes(node));
+  };
+  walk_stage(graph_, out.runs, last_use_, run, [&](int32_t node) { live -= graph_.bytes(node); });
+  out.extra_bytes = most;
+}
+
+void Retention::evaluate_fresh(int32_t stage) {
+  if (std::exchange(fresh_mark_[at(stage)], fresh_epoch_) == fresh_epoch_) return;
+  if (fresh_.size() == fresh_stages_.size()) fresh_.emplace_back();
+  evaluate(stage, fresh_[fresh_stages_.size()]);
+  fresh_stages_.push_back(stage);
+}
+
+// The stages at both ends; those in between notice the change only if they read the value.
+void Retention::evaluate_noticing(const HoldChange& change) {
+  evaluate_fresh(change.first - 1);
+  for (int32_t stage = touched_.next_set(change.node, change.first);
+       stage >= 0 && stage < change.last; stage = touched_.next_set(change.node, stage + 1)) {
+    evaluate_fresh(stage);
+  }
+  evaluate_fresh(change.last);
+}
+
+void Retention::sum_shifts() {
+  first_changed_ = graph_.size();
+  last_changed_ = -1;
+  for (const HoldChange& change : proposed_) {
+    first_changed_ = std::min(first_changed_, change.first);
+    last_changed_ = std::max(last_changed_, change.last);
+  }
+  std::fill(shift_bytes_.begin() + first_changed_ - 1, shift_bytes_.begin() + last_changed_ + 1, 0);
+  for (const HoldChange& change : proposed_) {
+    const int64_t bytes = graph_.bytes(change.node);
+    const int64_t shift = held_.test(change.node, change.first) ? bytes : -bytes;
+    for (int32_t stage = change.first; stage <= change.last; ++stage) {
+      shift_bytes_[at(stage)] += shift;
+    }
+  }
+}
+
+RematCost Retention::propose(std::span<const HoldChange> changes) {
+  proposed_.assign(changes.begin(), changes.end());
+  ++fresh_epoch_;
+  for (const HoldChange& change : changes) toggle(change);
+  for (const HoldChange& change : changes) evaluate_noticing(change);
+  sum_shifts();
+  proposed_cost_ = cost_;
+  for (int32_t stage = first_changed_; stage <= last_changed_; ++stage) {
+    const int64_t peak = peak_bytes(stage);
+    proposed_cost_.excess_bytes += excess(peak + shift_bytes_[at(stage)]) - excess(peak);
+  }
+  for (size_t i = 0; i < fresh_stages_.size(); ++i) {
+    const int32_t stage = fresh_stages_[i];
+    const Stage& old = stages_[at(stage)];
+    const int64_t base = held_bytes_[at(stage)] + shift_bytes_[at(stage)];
+    proposed_cost_.excess_bytes +=
+        excess(base + fresh_[i].extra_bytes) - excess(base + old.extra_bytes);
+    proposed_cost_.time += fresh_[i].time - old.time;
+  }
+  return proposed_cost_;
+}
+
+void Retention::reject() {
+  for (size_t i = proposed_.size(); i-- > 0;) toggle(proposed_[i]);
+  fresh_stages_.clear();
+}
+
+void Retention::adopt(int32_t stage, Stage& fresh) {
+  Stage& old = stages_[at(stage)];
+  std::swap(old, fresh);
+  for (const int32_t node : fresh.touched) touched_.clear(node, stage);
+  for (const int32_t node : old.touched) touched_.set(node, stage);
+  for (const int32_t node : fresh.touched) {
+    if (!touched_.test(node, stage)) maybe_useless_.push_back({node, stage});
+  }
+  peak_bytes_[at(stage)] = held_bytes_[at(stage)] + old.extra_bytes;
+}
+
+void Retention::adopt() {
+  for (int32_t stage = first_changed_; stage <= last_changed_; ++stage) {
+    held_bytes_[at(stage)] += shift_bytes_[at(stage)];
+    peak_bytes_[at(stage)] += shift_bytes_[at(stage)];
+  }
+  for (size_t i = 0; i < fresh_stages_.size(); ++i) adopt(fresh_stages_[i], fresh_[i]);
+  cost_ = proposed_cost_;
+  fresh_stages_.clear();
+  for (const HoldChange& change : proposed_) {
+    maybe_useless_.push_back({change.node, change.first - 1});
+    maybe_useless_.push_back({change.node, change.last});
+  }
+}
+
+void Retention::accept() {
+  adopt();
+  trim();
+}
+
+void Retention::forget_useless(const HoldEnd& end) {
+  if (end.stage <= end.node || !held_.test(end.node, end.stage)) return;
+  if (held_.test(end.node, end.stage + 1) || touched_.test(end.node, end.stage)) return;
+  // The stage that makes the value touches it, so the search stops inside the hold.
+  const int32_t used = touched_.previous_set(end.node, end.stage);
+  propose(HoldChange{.node = end.node, .first = used + 1, .last = end.stage});
+  adopt();
+}
+
+void Retention::trim() {
+  while (!maybe_useless_.empty()) {
+    const HoldEnd end = maybe_useless_.back();
+    maybe_useless_.pop_back();
+    forget_useless(end);
+  }
+}
+
+RematPlan Retention::plan() const {
+  RematPlan plan;
+  std::vector<int32_t> last_use(at(graph_.size()), -1);
+  for (int32_t stage = 0; stage < graph_.size(); ++stage) {
+    const std::vector<int32_t>& runs = stages_[at(stage)].runs;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const auto touch = [&](int32_t node) {
+        last_use[at(node)] = held_.test(node, stage + 1) ? -1 : static_cast<int32_t>(i);
+      };
+      touch(runs[i]);
+      for (const int32_t input : graph_.inputs(runs[i])) touch(input);
+    }
+    walk_stage(
+        graph_, runs, last_use,
+        [&](int32_t node) {
+          plan.steps.push_back({RematAction::kCompute, node});
+        },
+        [&](int32_t node) {
+          plan.steps.push_back({RematAction::kFree, node});
+        });
+  }
+  return plan;
+}
+
+}  // namespace trainscope::memplan

@@ -1,0 +1,268 @@
+// Repair, filling and annealing of what is held.
+#include "memplan/remat/search.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trainscope::memplan {
+namespace {
+
+using std::int32_t;
+using std::int64_t;
+using std::optional;
+using std::size_t;
+
+// How often the price and the heat follow the search.
+constexpr int64_t kStepsPerUpdate = 64;
+constexpr double kPriceStep = 1.02;
+constexpr double kPriceRange = 1e5;
+
+}  // namespace
+
+RematSearch::RematSearch(Retention& state, std::uint64_t seed, Clock::time_point deadline)
+    : state_(state), graph_(state.graph()), random_(seed), deadline_(deadline) {
+  for (int32_t node = 0; node < graph_.size(); ++node) {
+    if (graph_.horizon(node) > node + 1) movable_.push_back(node);
+  }
+}
+
+bool RematSearch::forbidden(const RematCost& cost) const {
+  return cost.time - state_.cost().time > graph_.forbidden_time() / 2;
+}
+
+// Of two changes that lower the excess: the one with less time lost per byte; of two that gain
+// time, the larger gain in bytes.
+bool RematSearch::better(const Candidate& a, const Candidate& b) const {
+  const RematCost& now = state_.cost();
+  const double bytes_a = static_cast<double>(now.excess_bytes - a.cost.excess_bytes);
+  const double bytes_b = static_cast<double>(now.excess_bytes - b.cost.excess_bytes);
+  const double lost_a = std::max(0.0, a.cost.time - now.time) * bytes_b;
+  const double lost_b = std::max(0.0, b.cost.time - now.time) * bytes_a;
+  return lost_a != lost_b ? lost_a < lost_b : bytes_a > bytes_b;
+}
+
+void RematSearch::consider(const HoldChange& change, optional<Candidate>& best) {
+  const Candidate candidate{.change = change, .cost = state_.propose(change)};
+  state_.reject();
+  if (candidate.cost.excess_bytes >= state_.cost().excess_bytes || forbidden(candidate.cost))
+    return;
+  if (!best || better(candidate, *best)) best = candidate;
+}
+
+// The last stage up to `stage` at which the node could run again without reruns of its inputs, as
+// far as each of them alone tells.
+int32_t RematSearch::last_chance(int32_t node, int32_t stage) const {
+  for (const int32_t input : graph_.inputs(node)) {
+    if (!state_.held(input, stage)) stage = state_.previous_touch(input, stage);
+  }
+  return stage;
+}
+
+// Everything that is in memory in the stage without being read by it, and what it read and keeps.
+void RematSearch::consider_drops(int32_t stage, optional<Candidate>& best) {
+  for (int32_t node = 0; node < stage; ++node) {
+    const bool touched = state_.touched(node, stage);
+    const int32_t inside = touched ? stage + 1 : stage;
+    if (!state_.held(node, inside)) continue;
+    const int32_t first = touched ? inside : state_.previous_touch(node, stage) + 1;
+    const int32_t last =
+        std::min(state_.next_touch(node, inside), state_.end_of_hold(node, inside));
+    consider({.node = node, .first = first, .last = last}, best);
+    const int32_t chance = last_chance(node, last);
+    if (chance >= inside && chance < last) {
+      consider({.node = node, .first = first, .last = chance}, best);
+    }
+  }
+}
+
+// What the stage runs again could have stayed.
+void RematSearch::consider_holds(int32_t stage, optional<Candidate>& best) {
+  const std::vector<int32_t> runs(state_.runs(stage).begin(), state_.runs(stage).end());
+  for (const int32_t node : runs) {
+    if (node == stage) continue;
+    const int32_t first = state_.previous_touch(node, stage - 1) + 1;
+    consider({.node = node, .first = first, .last = stage}, best);
+    for (int32_t from = first + 1; from <= stage; ++from) {
+      if (!std::any_of(graph_.inputs(node).begin(), graph_.inputs(node).end(),
+                       [&](int32_t input) { return state_.touched(input, from - 1); })) {
+        continue;
+      }
+      consider({.node = node, .first = from, .last = stage}, best);
+    }
+  }
+}
+
+bool RematSearch::repair() {
+  while (state_.cost().excess_bytes > 0) {
+    const int32_t stage = state_.worst_stage();
+    optional<Candidate> best;
+    consider_drops(stage, best);
+    consider_holds(stage, best);
+    if (!best || out_of_time()) return false;
+    state_.propose(best->change);
+    state_.accept();
+  }
+  return true;
+}
+
+void RematSearch::fill() {
+  bool found = true;
+  while (found && !out_of_time()) {
+    optional<Candidate> best;
+    for (int32_t stage = 0; stage < graph_.size(); ++stage) {
+      const std::vector<int32_t> runs(state_.runs(stage).begin(), state_.runs(stage).end());
+      for (const int32_t node : runs) {
+        if (node == stage) continue;
+        const HoldChange change{
+            .node = node, .first = state_.previous_touch(node, stage - 1) + 1, .last = stage};
+        const Candidate candidate{.change = change, .cost = state_.propose(change)};
+        state_.reject();
+        if (candidate.cost.excess_bytes > state_.cost().excess_bytes) continue;
+        if (candidate.cost.time >= (best ? best->cost.time : state_.cost().time)) continue;
+        best = candidate;
+      }
+    }
+    found = best.has_value();
+    if (!found) break;
+    state_.propose(best->change);
+    state_.accept();
+  }
+}
+
+// Changes of one proposal are about different values.
+void RematSearch::add(const HoldChange& change) {
+  const bool known = std::any_of(changes_.begin(), changes_.end(), [&](const HoldChange& other) {
+    return other.node == change.node;
+  });
+  if (!known) changes_.push_back(change);
+}
+
+int32_t RematSearch::random_node() {
+  const auto place = random_.between(0, static_cast<int32_t>(movable_.size()) - 1);
+  return movable_[static_cast<size_t>(place)];
+}
+
+// What the node reads stays until it runs in `stage`.
+void RematSearch::hold_inputs(int32_t node, int32_t stage) {
+  for (const int32_t input : graph_.inputs(node)) {
+    const int32_t used = state_.previous_touch(input, stage);
+    if (used == stage || state_.held(input, stage)) continue;
+    add({.node = input, .first = used + 1, .last = stage});
+  }
+}
+
+// What only the node's run in `stage` reads need not stay until then.
+void RematSearch::release_inputs(int32_t node, int32_t stage) {
+  for (const int32_t input : graph_.inputs(node)) {
+    if (!state_.held(input, stage) || state_.held(input, stage + 1)) continue;
+    const auto others = graph_.consumers(input);
+    const bool shared = std::any_of(others.begin(), others.end(), [&](int32_t reader) {
+      return reader != node && state_.ran(reader, stage);
+    });
+    if (shared) continue;
+    add({.node = input, .first = state_.previous_touch(input, stage - 1) + 1, .last = stage});
+  }
+}
+
+void RematSearch::random_drop(int32_t node, int32_t stage) {
+  const int32_t first = state_.previous_touch(node, stage - 1) + 1;
+  const int32_t end = std::min(state_.next_touch(node, stage), state_.end_of_hold(node, stage));
+  int32_t last = end;
+  // Sometimes only the beginning: the node then runs again earlier than needed, at best while its
+  // inputs are at hand. Or they stay in its place.
+  const int32_t kind = random_.between(0, 7);
+  if (kind <= 1) last = random_.between(first, end);
+  if (kind == 2) last = std::max(first, last_chance(node, end));
+  add({.node = node, .first = first, .last = last});
+  if (kind == 1 || kind == 3) hold_inputs(node, last);
+}
+
+void RematSearch::random_hold(int32_t node, int32_t stage) {
+  const int32_t last = state_.next_touch(node, stage);
+  if (last < 0) return;  // nobody reads it later
+  int32_t first = state_.previous_touch(node, stage - 1) + 1;
+  // Sometimes only the end: the node then runs again earlier than now, at best where its inputs
+  // are at hand. Or they need not stay any more.
+  const int32_t kind = random_.between(0, 5);
+  if (kind == 0) first = random_.between(first, last);
+  if (kind == 1) first = std::max(first, last_chance(node, last - 1) + 1);
+  add({.node = node, .first = first, .last = last});
+  if (kind == 2) release_inputs(node, last);
+}
+
+// Puts a change or a few that go together into changes_; none if it found none.
+void RematSearch::choose_changes() {
+  changes_.clear();
+  const int32_t node = random_node();
+  const int32_t stage = random_.between(node + 1, graph_.horizon(node));
+  const bool held = state_.held(node, stage);
+  if (held) {
+    random_drop(node, stage);
+  } else {
+    random_hold(node, stage);
+  }
+  if (random_.between(0, 3) > 0) return;
+  // Another value takes its place, or the other way round.
+  const int32_t other = random_node();
+  if (other == node || other >= stage || graph_.horizon(other) < stage) return;
+  if (state_.held(other, stage) == held) return;
+  if (held) {
+    random_hold(other, stage);
+  } else {
+    random_drop(other, stage);
+  }
+}
+
+// The mean time of a rerun over the bytes that it saves in all stages, roughly.
+double RematSearch::first_price() const {
+  double time = 0;
+  double bytes = 0;
+  for (const int32_t node : movable_) {
+    if (!graph_.may_rerun(node)) continue;
+    time += graph_.rerun_time(node);
+    bytes +=
+        static_cast<double>(graph_.bytes(node)) * static_cast<double>(graph_.horizon(node) - node);
+  }
+  return bytes > 0 ? time / bytes : 1;
+}
+
+void RematSearch::remember() {
+  if (state_.cost().excess_bytes > 0 || state_.cost().time >= best_time_) return;
+  best_time_ = state_.cost().time;
+  best_ = state_.matrix();
+}
+
+void RematSearch::anneal(const AnnealOptions& options) {
+  if (movable_.empty()) return;
+  best_time_ = std::numeric_limits<double>::infinity();
+  remember();
+  const double usual_price = first_price();
+  double price = usual_price;
+  double heat = options.first_heat;
+  for (int64_t step = 0; step < options.steps; ++step) {
+    if (step % kStepsPerUpdate == 0) {
+      if (out_of_time()) break;
+      const double progress = static_cast<double>(step) / static_cast<double>(options.steps);
+      heat = options.first_heat * std::pow(options.last_heat / options.first_heat, progress);
+      price = state_.cost().excess_bytes > 0 ? price * kPriceStep : price / kPriceStep;
+      price = std::clamp(price, usual_price / kPriceRange, usual_price * kPriceRange);
+    }
+    choose_changes();
+    if (changes_.empty()) continue;
+    const RematCost before = state_.cost();
+    const RematCost after = state_.propose(changes_);
+    const double worse = after.time - before.time +
+                         price * static_cast<double>(after.excess_bytes - before.excess_bytes);
+    const bool taken =
+        !forbidden(after) && (worse <= 0 || random_.fraction() < std::exp(-worse / heat));
+    if (!taken) {
+      state_.reject();
+      continue;
+    }
+    state_.accept();
+    remember();
+  }
+  if (std::isfinite(best_time_)) state_.load(best_);
+}
+
+}  // namespace trainscope::memplan

@@ -1,0 +1,61 @@
+// Plans to start the search from.
+#include "memplan/remat/seeds.h"
+
+#include <vector>
+
+namespace trainscope::memplan {
+namespace {
+
+using std::int32_t;
+using std::size_t;
+
+size_t at(int32_t index) { return static_cast<size_t>(index); }
+
+BitRows no_holds(const RematGraph& graph) { return {graph.size(), graph.size() + 1}; }
+
+// Both ends included; nothing if the last one is before the first.
+void hold(BitRows& held, int32_t node, int32_t first, int32_t last) {
+  if (first <= last) held.flip(node, first, last);
+}
+
+}  // namespace
+
+BitRows hold_all(const RematGraph& graph) {
+  BitRows held = no_holds(graph);
+  for (int32_t node = 0; node < graph.size(); ++node) {
+    hold(held, node, node + 1, graph.last_use(node));
+  }
+  return held;
+}
+
+BitRows hold_with_reruns(const RematGraph& graph, int32_t frontier,
+                         std::span<const int32_t> dropped) {
+  BitRows held = no_holds(graph);
+  std::vector<bool> available(at(graph.size()), true);
+  for (const int32_t node : dropped) available[at(node)] = false;
+  for (int32_t node = 0; node < graph.size(); ++node) {
+    int32_t last = graph.horizon(node);
+    if (!available[at(node)]) {
+      last = node;
+      for (const int32_t reader : graph.consumers(node)) {
+        if (reader <= frontier) last = reader;
+      }
+    }
+    hold(held, node, node + 1, last);
+  }
+  std::vector<int32_t> missing;
+  for (int32_t stage = frontier + 1; stage < graph.size(); ++stage) {
+    missing.assign(1, stage);
+    for (size_t i = 0; i < missing.size(); ++i) {
+      for (const int32_t input : graph.inputs(missing[i])) {
+        if (available[at(input)]) continue;
+        available[at(input)] = true;
+        hold(held, input, stage + 1, graph.horizon(input));
+        missing.push_back(input);
+      }
+    }
+  }
+  return held;
+}
+
+}  // namespace trainscope::memplan
