@@ -1,0 +1,136 @@
+// Prices what others would do.
+#include "memplan/remat/baselines.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "memplan/remat/drop_set.h"
+
+namespace trainscope::memplan {
+namespace {
+
+using std::int32_t;
+using std::int64_t;
+using std::size_t;
+
+constexpr size_t kShares = 100;
+// PyTorch's knapsack counts bytes in 1/10000 of all saved bytes.
+constexpr size_t kSlots = 10'000;
+
+size_t at(int32_t index) { return static_cast<size_t>(index); }
+
+// Forward values that backward nodes read.
+std::vector<int32_t> saved_values(const RematGraph& graph) {
+  std::vector<int32_t> saved;
+  for (int32_t node = 0; node < graph.first_backward(); ++node) {
+    if (graph.last_use(node) >= graph.first_backward()) saved.push_back(node);
+  }
+  return saved;
+}
+
+class Pricer {
+ public:
+  explicit Pricer(const RematGraph& graph)
+      : graph_(graph), simulator_(graph, graph.first_backward() - 1) {}
+
+  FrontPoint price(std::vector<int32_t> dropped) {
+    std::erase_if(dropped, [&](int32_t node) { return !graph_.may_rerun(node); });
+    const DropCost cost = simulator_.run(dropped);
+    return {.peak_bytes = cost.peak_bytes, .time = cost.time, .dropped = std::move(dropped)};
+  }
+
+ private:
+  const RematGraph& graph_;
+  DropSimulator simulator_;
+};
+
+std::vector<int32_t> all_but_checkpoints(const RematGraph& graph) {
+  const int32_t count = graph.first_backward();
+  const auto segments = static_cast<int32_t>(std::lround(std::sqrt(static_cast<double>(count))));
+  const int32_t stride = std::max(1, count / std::max(1, segments));
+  std::vector<int32_t> dropped;
+  for (int32_t node = 0; node < count; ++node) {
+    if ((node + 1) % stride != 0) dropped.push_back(node);
+  }
+  return dropped;
+}
+
+// 0-1 knapsack for all capacities at once; taken[i][c]: item i is in the best choice of the items
+// up to i within c slots.
+class Knapsack {
+ public:
+  Knapsack(const RematGraph& graph, std::vector<int32_t> items) : items_(std::move(items)) {
+    double total = 1;
+    for (const int32_t item : items_) total += static_cast<double>(graph.bytes(item));
+    std::vector<double> best(kSlots + 1, 0);
+    for (const int32_t item : items_) {
+      const double share = static_cast<double>(graph.bytes(item)) / total;
+      slots_.push_back(static_cast<size_t>(std::ceil(share * static_cast<double>(kSlots))));
+      taken_.emplace_back(kSlots + 1, false);
+      for (size_t capacity = kSlots; capacity >= slots_.back() && capacity > 0; --capacity) {
+        const double with = best[capacity - slots_.back()] + graph.time(item);
+        if (with <= best[capacity]) continue;
+        best[capacity] = with;
+        taken_.back()[capacity] = true;
+      }
+    }
+  }
+
+  std::vector<int32_t> left_out(size_t capacity) const {
+    std::vector<int32_t> out;
+    for (size_t i = items_.size(); i-- > 0;) {
+      if (taken_[i][capacity]) {
+        capacity -= slots_[i];
+      } else {
+        out.push_back(items_[i]);
+      }
+    }
+    return out;
+  }
+
+ private:
+  std::vector<int32_t> items_;
+  std::vector<size_t> slots_;
+  std::vector<std::vector<bool>> taken_;
+};
+
+// What is not saved runs again, and so does all that it needs and that is not saved.
+std::vector<int32_t> all_but(const RematGraph& graph, const std::vector<int32_t>& left_out,
+                             const std::vector<int32_t>& saved) {
+  std::vector<bool> keep(at(graph.size()));
+  for (const int32_t node : saved) keep[at(node)] = true;
+  for (const int32_t node : left_out) keep[at(node)] = false;
+  std::vector<int32_t> dropped;
+  for (int32_t node = 0; node < graph.first_backward(); ++node) {
+    if (!keep[at(node)]) dropped.push_back(node);
+  }
+  return dropped;
+}
+
+}  // namespace
+
+std::vector<RematBaseline> remat_baselines(const RematGraph& graph) {
+  if (graph.first_backward() < 1 || graph.first_backward() >= graph.size()) return {};
+  Pricer pricer(graph);
+  RematBaseline knapsack{.name = "knapsack"};
+  const std::vector<int32_t> saved = saved_values(graph);
+  const Knapsack choice(graph, saved);
+  for (size_t share = 0; share <= kShares; ++share) {
+    const std::vector<int32_t> left_out = choice.left_out(share * kSlots / kShares);
+    knapsack.points.push_back(
+        pricer.price(left_out.empty() ? left_out : all_but(graph, left_out, saved)));
+  }
+  return {{.name = "none", .points = {pricer.price({})}},
+          {.name = "sqrt_n", .points = {pricer.price(all_but_checkpoints(graph))}},
+          std::move(knapsack)};
+}
+
+std::optional<double> best_time_within(const RematBaseline& baseline, int64_t budget_bytes) {
+  std::optional<double> best;
+  for (const FrontPoint& point : baseline.points) {
+    if (point.peak_bytes <= budget_bytes && (!best || point.time < *best)) best = point.time;
+  }
+  return best;
+}
+
+}  // namespace trainscope::memplan
