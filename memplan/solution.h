@@ -48,7 +48,7 @@ struct Result {
 // or the time is.
 [[nodiscard]] Result solve(const Problem& problem, const Options& options = {});
 
-// The methods of placers.def, in the order in which they are tried.
+// The methods of placers.def: those that "all" tries, in this order, then the baselines.
 [[nodiscard]] std::span<const std::string_view> placer_names();
 
 }  // namespace trainscope::memplan

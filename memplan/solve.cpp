@@ -23,6 +23,13 @@ constexpr std::array kPlacers = {
 #undef PLACER
 };
 
+constexpr size_t kRacing = 0
+#define PLACER(name) +1
+#define BASELINE(name)
+#include "memplan/placers.def"
+#undef PLACER
+    ;
+
 constexpr auto kPlacerNames = [] {
   std::array<std::string_view, kPlacers.size()> names;
   for (size_t i = 0; i < names.size(); ++i) names[i] = kPlacers[i].name;
@@ -124,7 +131,7 @@ Result refuse(std::string message) {
 }
 
 std::span<const Placer> chosen_placers(std::string_view method) {
-  if (method == "all") return kPlacers;
+  if (method == "all") return {kPlacers.data(), kRacing};
   for (const Placer& placer : kPlacers) {
     if (placer.name == method) return {&placer, 1};
   }

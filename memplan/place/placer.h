@@ -69,8 +69,6 @@ struct Placer {
   Placement (*place)(const Task&, const Limits&) = nullptr;
 };
 
-[[nodiscard]] std::span<const Placer> placers();
-
 [[nodiscard]] constexpr std::int64_t align_up(std::int64_t bytes, std::int64_t alignment_bytes) {
   const std::int64_t past = bytes % alignment_bytes;
   return past == 0 ? bytes : bytes + (alignment_bytes - past);
