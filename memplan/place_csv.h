@@ -12,8 +12,9 @@ namespace trainscope::memplan {
 
 struct PlaceOptions {
   std::optional<std::int64_t> capacity_bytes = {};  // stop at the first layout within it
-  double seconds = 1;
+  double seconds = 1;  // the only limit: the exact search goes on until then
   int threads = 1;
+  std::string_view method = "all";  // see Options::method
 };
 
 // kPlaced: `csv` holds the problem's rows with their offsets. kOverCapacity: no layout within the

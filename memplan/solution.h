@@ -19,9 +19,11 @@ namespace trainscope::memplan {
 struct Solution {
   std::vector<std::int64_t> offsets = {};  // bytes, in the order of Problem::buffers
   std::int64_t height_bytes = 0;
+  // No layout is lower: the live bytes, or more where the exact search has been through everything
+  // below.
   std::int64_t lower_bound_bytes = 0;
   bool proven = true;                 // height == lower bound: no layout of this problem is lower
-  std::string_view method = "stack";  // the placer that decided the height
+  std::string_view method = "stack";  // the placer, or "exact", that decided the height
   std::chrono::nanoseconds elapsed = {};
 };
 
@@ -29,7 +31,11 @@ struct Solution {
 struct Options {
   double seconds = std::numeric_limits<double>::infinity();  // the first placer always finishes
   int threads = 1;
-  std::string_view method = "all";  // or one name of placer_names()
+  // "all": the placers, then the exact search of what they leave above the bound. "exact": that
+  // search after the first placer. Or one name of placer_names(), alone.
+  std::string_view method = "all";
+  // What the exact search may spend, in boxes looked at; about a third of a second.
+  std::uint64_t most_visits = 16'000'000;
 };
 
 enum class Status {

@@ -1,11 +1,13 @@
-// Races the placers over the parts of a problem and keeps the lowest layout.
+// Races the placers over the parts of a problem, refines what stays too high, keeps the lowest.
 #include <algorithm>
 #include <array>
 #include <future>
 #include <mutex>
+#include <numeric>
 #include <system_error>
 
 #include "memplan/bounds.h"
+#include "memplan/exact/refine.h"
 #include "memplan/place/decompose.h"
 #include "memplan/place/placer.h"
 #include "memplan/solution.h"
@@ -36,6 +38,7 @@ constexpr auto kPlacerNames = [] {
   return names;
 }();
 
+constexpr std::string_view kExact = "exact";
 constexpr int64_t kNoHeight = std::numeric_limits<int64_t>::max();
 // More would only wait for each other.
 constexpr size_t kMostThreads = 64;
@@ -48,6 +51,7 @@ constexpr std::uint64_t kMostVisits = 40'000'000;
 struct Best {
   std::atomic<int64_t> height_bytes = kNoHeight;
   size_t placer = 0;  // which one; the earlier wins a tie
+  std::string_view method = {};
   std::vector<int64_t> offsets = {};
 };
 
@@ -78,7 +82,7 @@ class Race {
     for (std::future<void>& helper : helpers) helper.get();
   }
 
-  [[nodiscard]] const std::vector<Best>& best() const { return best_; }
+  [[nodiscard]] std::vector<Best>& best() { return best_; }
 
  private:
   size_t pair_count() const { return parts_.size() * placers_.size(); }
@@ -115,6 +119,7 @@ class Race {
     if (std::pair(height_bytes, placer) >= known) return;
     best.height_bytes = height_bytes;
     best.placer = placer;
+    best.method = placers_[placer].name;
     best.offsets = std::move(*offsets);
   }
 
@@ -132,6 +137,7 @@ Result refuse(std::string message) {
 
 std::span<const Placer> chosen_placers(std::string_view method) {
   if (method == "all") return {kPlacers.data(), kRacing};
+  if (method == kExact) return {kPlacers.data(), 1};
   for (const Placer& placer : kPlacers) {
     if (placer.name == method) return {&placer, 1};
   }
@@ -145,19 +151,42 @@ Clock::time_point deadline_after(double seconds) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// Collects the parts' layouts and names the placer of the highest part.
-void assemble(const Problem& problem, const Race& race, Decomposition decomposition,
-              Solution& solution, std::span<const Placer> placers) {
+// Lets the exact search lower the parts that are above the target, the highest first: once it has
+// failed on one, the others need not be lower than that one. Returns a bound on the whole.
+int64_t refine_parts(const Decomposition& decomposition, std::vector<Best>& best,
+                     int64_t target_bytes, Effort effort) {
+  int64_t bound_bytes = 0;
+  std::vector<size_t> order(best.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return best[a].height_bytes > best[b].height_bytes; });
+  for (const size_t p : order) {
+    const int64_t height_bytes = best[p].height_bytes;
+    if (height_bytes <= target_bytes) break;
+    const Task& task = decomposition.parts[p].task;
+    const Interval known{.lower_bytes = task.bound_bytes, .height_bytes = height_bytes};
+    const Interval found = refine(task, known, target_bytes, effort, best[p].offsets);
+    if (found.height_bytes < height_bytes) best[p].method = kExact;
+    best[p].height_bytes = found.height_bytes;
+    bound_bytes = std::max(bound_bytes, found.lower_bytes);
+    target_bytes = std::max(target_bytes, found.height_bytes);
+  }
+  return decomposition.stacking_is_free ? bound_bytes : 0;
+}
+
+// Collects the parts' layouts and names the method of the highest part.
+void assemble(const Problem& problem, const std::vector<Best>& layouts, Decomposition decomposition,
+              Solution& solution) {
   int64_t highest_part = -1;
   for (size_t p = 0; p < decomposition.parts.size(); ++p) {
     const Part& part = decomposition.parts[p];
-    const Best& best = race.best()[p];
+    const Best& best = layouts[p];
     for (size_t i = 0; i < part.buffers.size(); ++i) {
       decomposition.offsets[part.buffers[i]] = best.offsets[i];
     }
     if (best.height_bytes <= highest_part) continue;
     highest_part = best.height_bytes;
-    solution.method = placers[best.placer].name;
+    solution.method = best.method;
   }
   solution.offsets = std::move(decomposition.offsets);
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
@@ -196,10 +225,16 @@ Result solve(const Problem& problem, const Options& options) {
   Solution solution{.lower_bound_bytes = lower_bound_bytes(problem)};
   const int64_t target = std::max(solution.lower_bound_bytes, problem.capacity_bytes.value_or(0));
   Decomposition decomposition = decompose(problem, solution.lower_bound_bytes);
-  Race race(decomposition.parts, placers,
-            {.target_bytes = target, .deadline = deadline_after(options.seconds)});
+  const Clock::time_point deadline = deadline_after(options.seconds);
+  Race race(decomposition.parts, placers, {.target_bytes = target, .deadline = deadline});
   race.run(options.threads);
-  assemble(problem, race, std::move(decomposition), solution, placers);
+  if (options.method == "all" || options.method == kExact) {
+    const int64_t bound = refine_parts(
+        decomposition, race.best(), target,
+        {.visits = options.most_visits, .deadline = deadline, .threads = options.threads});
+    solution.lower_bound_bytes = std::max(solution.lower_bound_bytes, bound);
+  }
+  assemble(problem, race.best(), std::move(decomposition), solution);
   solution.elapsed = Clock::now() - start;
   return judge(problem, std::move(solution));
 }

@@ -97,6 +97,19 @@ std::vector<std::vector<size_t>> cut_in_time(const Problem& problem,
   return stretches;
 }
 
+// Without obstacles and with one alignment, the strips of the slab that whole-life buffers take can
+// be moved below all others without changing anything else.
+bool can_stack_freely(const Problem& problem, const Roles& roles) {
+  const auto movable = [&](size_t i) { return !problem.buffers[i].fixed_offset; };
+  const auto strict = [&](const Buffer& buffer) {
+    return offset_alignment_bytes(problem, buffer) > problem.alignment_bytes;
+  };
+  if (std::none_of(roles.persistent.begin(), roles.persistent.end(), movable)) return true;
+  return roles.fixed.empty() &&
+         std::all_of(roles.persistent.begin(), roles.persistent.end(), movable) &&
+         std::none_of(problem.buffers.begin(), problem.buffers.end(), strict);
+}
+
 class PartBuilder {
  public:
   PartBuilder(const Problem& problem, std::vector<size_t> buffers)
@@ -163,6 +176,7 @@ Decomposition decompose(const Problem& problem, int64_t bound_bytes) {
     result.offsets.push_back(buffer.fixed_offset.value_or(0));
   }
   const Roles roles = sort_by_role(problem);
+  result.stacking_is_free = can_stack_freely(problem, roles);
   const int64_t base_bytes = stack_persistent(problem, roles, result.offsets).taken_from_zero();
   for (std::vector<size_t>& stretch : cut_in_time(problem, roles.movable)) {
     PartBuilder builder(problem, std::move(stretch));

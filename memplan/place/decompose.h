@@ -19,6 +19,9 @@ struct Decomposition {
   // Offsets of fixed, empty and whole-life buffers; the others are 0 until their part is placed.
   std::vector<std::int64_t> offsets = {};
   std::vector<Part> parts = {};
+  // The whole-life buffers can lie at the bottom of a lowest layout: always so unless an obstacle
+  // or a stricter alignment may make another place better.
+  bool stacking_is_free = true;
 };
 
 [[nodiscard]] Decomposition decompose(const Problem& problem, std::int64_t bound_bytes);

@@ -6,25 +6,11 @@
 #include <string>
 
 #include "memplan/solution.h"
+#include "tests/memplan/dice.h"
 
 namespace trainscope::memplan::testing {
-namespace {
 
 using std::int64_t;
-
-// std::uniform_int_distribution differs between libraries; this does not.
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : engine_(seed) {}
-  int64_t between(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(engine_() % static_cast<std::uint64_t>(high - low + 1));
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-}  // namespace
 
 Problem random_problem(std::uint64_t seed, const RandomShape& shape) {
   Dice dice(seed);

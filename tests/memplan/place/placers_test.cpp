@@ -76,7 +76,10 @@ TEST_CASE("placers: against the optimum by brute force") {
       optimal[m] += height == optimum ? 1 : 0;
       best = std::min(best, height);
     }
-    CHECK(solve(problem).solution.height_bytes == best);
+    const Solution solution = solve(problem).solution;
+    CHECK(solution.height_bytes == optimum);
+    CHECK(solution.lower_bound_bytes == optimum);
+    CHECK(solution.proven);
     optimal_together += best == optimum ? 1 : 0;
   }
   for (size_t m = 0; m < optimal.size(); ++m) {

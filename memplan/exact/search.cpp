@@ -1,0 +1,300 @@
+// The search: choices on a stack, each with the components that it leaves.
+#include "memplan/exact/search.h"
+
+#include <numeric>
+
+namespace trainscope::memplan {
+namespace {
+
+using std::int32_t;
+using std::size_t;
+
+bool meet(const SearchBox& a, const SearchBox& b) {
+  return a.first_slot < b.end_slot && b.first_slot < a.end_slot;
+}
+
+}  // namespace
+
+CanonicalSearch::CanonicalSearch(const SearchModel& model, std::span<const int32_t> rank,
+                                 Units height)
+    : model_(model),
+      rank_(rank),
+      height_(height),
+      offset_(model.boxes.size()),
+      placed_flags_(model.boxes.size(), 0),
+      span_tops_(static_cast<size_t>(model.span_count)),
+      pool_(model.boxes.size()),
+      reach_of_(model.boxes.size()),
+      stacked_(static_cast<size_t>(model.slot_count)) {
+  std::iota(pool_.begin(), pool_.end(), 0);
+  for (const int32_t index : pool_) offset(index) = model.lowest(box(index), model.base);
+  Component whole{.end_box = static_cast<int32_t>(pool_.size()),
+                  .end_slot = model.slot_count,
+                  .level = model.base};
+  if (analyse(whole)) {
+    open(whole);
+  } else {
+    state_ = State::kImpossible;
+  }
+}
+
+CanonicalSearch::Marks CanonicalSearch::marks() const {
+  return {.pool = pool_.size(),
+          .candidates = candidates_.size(),
+          .children = children_.size(),
+          .raised = raised_.size(),
+          .placed = placed_.size()};
+}
+
+void CanonicalSearch::step() {
+  const Frame& top = frames_.back();
+  if (!top.chosen) {
+    try_next_candidate();
+  } else if (top.next_child < top.end_child) {
+    open(Component(children_[top.next_child]));
+  } else {
+    finish_top();
+  }
+}
+
+// Lists what may come next in the component, in order of rank.
+void CanonicalSearch::open(const Component& component) {
+  Frame frame{.component = component, .marks = marks()};
+  for (int32_t i = component.first_box; i < component.end_box; ++i) {
+    const int32_t index = pool_[static_cast<size_t>(i)];
+    const Units at = offset(index);
+    if (at < component.level || at >= component.ceiling) continue;
+    if (at == component.level && rank(index) <= component.last_rank) continue;
+    const int32_t twin = box(index).twin;
+    if (twin >= 0 && placed_flags_[static_cast<size_t>(twin)] == 0) continue;
+    if (out_of_turn(index)) continue;
+    // Everything else would have to lie above it, even where it is not.
+    if (at + component.fullest > height_) {
+      overflow(at + component.fullest);
+    } else {
+      candidates_.push_back(index);
+    }
+  }
+  const auto first = candidates_.begin() + static_cast<std::ptrdiff_t>(frame.marks.candidates);
+  std::sort(first, candidates_.end(), [&](int32_t a, int32_t b) {
+    return offset(a) != offset(b) ? offset(a) < offset(b) : rank(a) < rank(b);
+  });
+  frame.next_candidate = frame.marks.candidates;
+  frame.end_candidate = candidates_.size();
+  visits_ += static_cast<std::uint64_t>(component.end_box - component.first_box);
+  frames_.push_back(frame);
+}
+
+// Two boxes of one span, one directly on the other, may change places: only one way is tried.
+bool CanonicalSearch::out_of_turn(int32_t index) {
+  const SpanTop& last = span_top(index);
+  return box(index).alignment == 1 && last.top == offset(index) && last.rank > rank(index);
+}
+
+void CanonicalSearch::try_next_candidate() {
+  Frame& frame = frames_.back();
+  if (frame.next_candidate == frame.end_candidate) return fail_top();
+  const int32_t index = candidates_[frame.next_candidate++];
+  const Marks before = marks();
+  place(frame.component, index);
+  if (!split(frame.component, index)) return undo(before);
+  frame.chosen = true;
+  frame.next_child = before.children;
+  frame.end_child = children_.size();
+}
+
+// The component is solved; its boxes stay where they are.
+void CanonicalSearch::finish_top() {
+  const Marks opened = frames_.back().marks;
+  frames_.pop_back();
+  pool_.resize(opened.pool);
+  candidates_.resize(opened.candidates);
+  children_.resize(opened.children);
+  if (frames_.empty()) {
+    state_ = State::kFits;
+  } else {
+    ++frames_.back().next_child;
+  }
+}
+
+// The component cannot be solved, and so neither can the choice that left it.
+void CanonicalSearch::fail_top() {
+  failures_.insert(frames_.back().component.key);
+  undo(frames_.back().marks);
+  frames_.pop_back();
+  if (frames_.empty()) {
+    state_ = State::kImpossible;
+    return;
+  }
+  Frame& frame = frames_.back();
+  frame.chosen = false;
+  Marks chosen = frame.marks;
+  chosen.candidates = frame.end_candidate;
+  undo(chosen);
+}
+
+void CanonicalSearch::undo(const Marks& marks) {
+  for (; raised_.size() > marks.raised; raised_.pop_back()) {
+    offset(raised_.back().box) = raised_.back().offset;
+  }
+  for (; placed_.size() > marks.placed; placed_.pop_back()) {
+    const Placed& last = placed_.back();
+    placed_flags_[static_cast<size_t>(last.box)] = 0;
+    span_top(last.box) = last.before;
+  }
+  pool_.resize(marks.pool);
+  candidates_.resize(marks.candidates);
+  children_.resize(marks.children);
+}
+
+// Everything that meets the box now has to lie above it.
+void CanonicalSearch::place(const Component& component, int32_t index) {
+  const SearchBox& placed = box(index);
+  const Units top = offset(index) + placed.size;
+  placed_.push_back({.box = index, .before = span_top(index)});
+  placed_flags_[static_cast<size_t>(index)] = 1;
+  span_top(index) = {.top = top, .rank = rank(index)};
+  for (int32_t i = component.first_box; i < component.end_box; ++i) {
+    const int32_t other = pool_[static_cast<size_t>(i)];
+    if (other == index || offset(other) >= top || !meet(placed, box(other))) continue;
+    raised_.push_back({.box = other, .offset = offset(other)});
+    offset(other) = model_.lowest(box(other), top);
+  }
+  visits_ += static_cast<std::uint64_t>(component.end_box - component.first_box);
+}
+
+// Cuts what is left of the component where no box spans two slots. False if a piece is hopeless.
+bool CanonicalSearch::split(const Component& component, int32_t index) {
+  const size_t first_child = children_.size();
+  int32_t alive_until = -1;
+  for (int32_t i = component.first_box; i < component.end_box; ++i) {
+    const int32_t other = pool_[static_cast<size_t>(i)];
+    if (other == index) continue;
+    const auto end = static_cast<int32_t>(pool_.size());
+    if (box(other).first_slot >= alive_until) {
+      children_.push_back({.first_box = end,
+                           .first_slot = box(other).first_slot,
+                           .level = offset(index),
+                           .last_rank = rank(index)});
+    }
+    pool_.push_back(other);
+    alive_until = std::max(alive_until, box(other).end_slot);
+    children_.back().end_box = end + 1;
+    children_.back().end_slot = alive_until;
+  }
+  for (size_t child = first_child; child < children_.size(); ++child) {
+    if (!analyse(children_[child])) return false;
+  }
+  // What is likely to fail goes first.
+  std::sort(children_.begin() + static_cast<std::ptrdiff_t>(first_child), children_.end(),
+            [](const Component& a, const Component& b) { return a.slack < b.slack; });
+  return true;
+}
+
+// False if the component is known to be impossible.
+bool CanonicalSearch::analyse(Component& component) {
+  collect_reach(component);
+  if (failures_.contains(component.key)) return false;
+  return raise_unsupported() && fits_every_slot(component);
+}
+
+// Sorts the boxes by the lowest address they can get if nothing else moves, and notes those that
+// are below the level: they have to be lifted by a box yet to come.
+void CanonicalSearch::collect_reach(Component& component) {
+  reach_.clear();
+  unsupported_.clear();
+  component.ceiling = std::numeric_limits<Units>::max();
+  for (int32_t i = component.first_box; i < component.end_box; ++i) {
+    const int32_t index = pool_[static_cast<size_t>(i)];
+    Units at = offset(index);
+    component.ceiling = std::min(component.ceiling, at + box(index).size);
+    const bool open =
+        at > component.level || (at == component.level && rank(index) > component.last_rank);
+    const auto number = static_cast<std::uint64_t>(index) + 1;
+    if (open) {
+      const auto fact = 2 * static_cast<std::uint64_t>(at) + (out_of_turn(index) ? 3U : 2U);
+      component.key.add(number, fact);
+    } else {
+      component.key.add(number, 0);
+      unsupported_.push_back(index);
+      at = model_.lowest(box(index), std::max(at, component.level));
+    }
+    reach_of_[static_cast<size_t>(index)] = at;
+    reach_.push_back({.offset = at, .box = index});
+  }
+  if (!unsupported_.empty()) {
+    component.key.add(0, static_cast<std::uint64_t>(component.level));
+  }
+  std::sort(reach_.begin(), reach_.end(),
+            [](const Reach& a, const Reach& b) { return a.offset < b.offset; });
+}
+
+// A box below the level ends up on another one. False if none can come under it any more: the box
+// would fit where it is, below all the others, and such a layout is not canonical.
+bool CanonicalSearch::raise_unsupported() {
+  bool changed = false;
+  for (const int32_t index : unsupported_) {
+    const SearchBox& lifted = box(index);
+    const Units top = offset(index) + lifted.size;
+    Units support = std::numeric_limits<Units>::max();
+    bool blocked = false;
+    for (const Reach& reach : reach_) {
+      if (reach.offset >= support || (!blocked && reach.offset >= top)) break;
+      if (reach.box == index || !meet(lifted, box(reach.box))) continue;
+      blocked = true;
+      support = std::min(support, reach.offset + box(reach.box).size);
+    }
+    if (!blocked) return false;
+    Units& known = reach_of_[static_cast<size_t>(index)];
+    support = model_.lowest(lifted, support);
+    changed = changed || support > known;
+    known = std::max(known, support);
+  }
+  if (!changed) return true;
+  for (Reach& reach : reach_) reach.offset = reach_of_[static_cast<size_t>(reach.box)];
+  std::sort(reach_.begin(), reach_.end(),
+            [](const Reach& a, const Reach& b) { return a.offset < b.offset; });
+  return true;
+}
+
+// In each slot, whatever cannot begin below some address has to fit above it.
+bool CanonicalSearch::fits_every_slot(Component& component) {
+  std::fill(stacked_.begin() + component.first_slot, stacked_.begin() + component.end_slot, 0);
+  component.slack = height_;
+  component.fullest = 0;
+  size_t pinned = 0;
+  for (size_t i = reach_.size(); i-- > 0;) {
+    const auto [at, index] = reach_[i];
+    for (; pinned < model_.pinned.size() && model_.pinned[pinned].begin >= at; ++pinned) {
+      const PinnedBox& other = model_.pinned[pinned];
+      if (other.begin >= height_) continue;
+      stack(std::max(other.first_slot, component.first_slot),
+            std::min(other.end_slot, component.end_slot),
+            std::min(other.size, height_ - other.begin));
+    }
+    const Units above = stack(box(index).first_slot, box(index).end_slot, box(index).size);
+    component.slack = std::min(component.slack, height_ - above - at);
+    if (component.slack < 0) {
+      overflow(at + above);
+      return false;
+    }
+    component.fullest = std::max(component.fullest, above);
+  }
+  // What is pinned low does not have to fit above a candidate: no such shortcut then.
+  if (!model_.pinned.empty()) component.fullest = 0;
+  visits_ += reach_.size();
+  return true;
+}
+
+// Adds the size to the slots and returns the most that one of them now holds.
+Units CanonicalSearch::stack(int32_t first_slot, int32_t end_slot, Units size) {
+  Units most = 0;
+  for (int32_t slot = first_slot; slot < end_slot; ++slot) {
+    Units& here = stacked_[static_cast<size_t>(slot)];
+    here += size;
+    most = std::max(most, here);
+  }
+  return most;
+}
+
+}  // namespace trainscope::memplan
