@@ -1,6 +1,7 @@
 // optimizer_step: appends clipping and one fused update of all parameters.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -133,8 +134,24 @@ Step describe_step(const OptimizerOptions& optimizer, Attributes& attributes) {
   return {.op = "AdamWStep", .states = moments};
 }
 
-void append_update(Builder& b, const Trained& trained, const TrainingOptions& options) {
-  const OptimizerOptions& optimizer = options.optimizer;
+// What all updates of a step read besides parameters, gradients and states.
+struct StepInputs {
+  ValueId learning_rate;
+  ValueId gradient_scale;
+  ValueId step;
+};
+
+StepInputs add_step_inputs(Builder& b, const Trained& trained, const TrainingOptions& options) {
+  // In this order: inputs have theirs from it.
+  const ValueId learning_rate = b.input(kLearningRateInput, {.dtype = DType::kF64, .shape = {}});
+  const ValueId scale = gradient_scale(b, trained, options);
+  return {.learning_rate = learning_rate,
+          .gradient_scale = scale,
+          .step = b.input(kStepInput, {.dtype = DType::kI64, .shape = {}})};
+}
+
+void append_update(Builder& b, const Trained& trained, const StepInputs& common,
+                   const OptimizerOptions& optimizer) {
   Attributes attributes = per_parameter(b.graph(), trained, optimizer);
   const Step step = describe_step(optimizer, attributes);
   std::vector<ValueId> states;
@@ -142,9 +159,9 @@ void append_update(Builder& b, const Trained& trained, const TrainingOptions& op
   std::vector<ValueId> inputs = trained.parameters;
   inputs.insert(inputs.end(), trained.gradients.begin(), trained.gradients.end());
   inputs.insert(inputs.end(), states.begin(), states.end());
-  inputs.push_back(b.input(kLearningRateInput, {.dtype = DType::kF64, .shape = {}}));
-  inputs.push_back(gradient_scale(b, trained, options));
-  inputs.push_back(b.input(kStepInput, {.dtype = DType::kI64, .shape = {}}));
+  inputs.push_back(common.learning_rate);
+  inputs.push_back(common.gradient_scale);
+  inputs.push_back(common.step);
   std::vector<ValueId> updated = trained.parameters;
   updated.insert(updated.end(), states.begin(), states.end());
   std::vector<ValueId> next =
@@ -155,6 +172,72 @@ void append_update(Builder& b, const Trained& trained, const TrainingOptions& op
   }
 }
 
+// Where each parameter can change: the node before which its gradient is there and nothing reads
+// its old elements any more, be it through views; kNoNode: the end.
+class UpdatePlaces {
+ public:
+  explicit UpdatePlaces(const Graph& graph)
+      : graph_(graph), order_(graph.order()), position_(graph.node_capacity(), 0) {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      position_[static_cast<std::size_t>(order_[i])] = i;
+    }
+  }
+
+  NodeId of(ValueId parameter, ValueId gradient) const {
+    const NodeId producer = graph_.value(gradient).producer;
+    std::size_t last = producer == kNoNode ? 0 : position(producer);
+    std::vector<ValueId> open = {parameter};
+    while (!open.empty()) {
+      const Value& value = graph_.value(open.back());
+      open.pop_back();
+      for (const Use& use : value.uses) {
+        last = std::max(last, position(use.node));
+        const Node& reader = graph_.node(use.node);
+        if (reader.op->is_view) open.push_back(reader.outputs[0]);
+      }
+    }
+    return last + 1 < order_.size() ? order_[last + 1] : kNoNode;
+  }
+
+ private:
+  std::size_t position(NodeId id) const { return position_[static_cast<std::size_t>(id)]; }
+
+  const Graph& graph_;
+  std::vector<NodeId> order_;
+  std::vector<std::size_t> position_;  // by NodeId
+};
+
+void check_in_backward(const TrainingOptions& options) {
+  require(options.optimizer.clip_norm <= 0.0, ErrorCode::kUsage,
+          "the optimizer cannot run in the backward phase with clipping: the norm of all gradients "
+          "is known at its end");
+  require(options.micro_batches == 1, ErrorCode::kUsage,
+          "the optimizer cannot run in the backward phase with accumulation: gradients are summed "
+          "over {} micro-batches first",
+          options.micro_batches);
+}
+
+// One update for each parameter, as early as it can be: its gradient's bytes are free then.
+void update_in_backward(Rewriter& rewriter, const Trained& trained, PassContext& context) {
+  const OptimizerOptions& optimizer = context.options.optimizer;
+  check_in_backward(context.options);
+  const UpdatePlaces places(rewriter.graph());
+  std::vector<NodeId> place;
+  for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
+    place.push_back(places.of(trained.parameters[i], trained.gradients[i]));
+  }
+  const StepInputs common =
+      add_step_inputs(rewriter.at_end(Phase::kBackward), trained, context.options);
+  for (std::size_t i = 0; i < place.size(); ++i) {
+    Builder& b =
+        place[i] == kNoNode ? rewriter.at_end(Phase::kBackward) : rewriter.before(place[i]);
+    b.set_phase(Phase::kBackward);
+    b.set_prefix("update/");
+    append_update(b, {.parameters = {trained.parameters[i]}, .gradients = {trained.gradients[i]}},
+                  common, optimizer);
+  }
+}
+
 bool append_optimizer_step(Graph& graph, PassContext& context) {
   if (context.options.mode != GraphMode::kTrain || graph.find(kLearningRateInput) != kNoValue)
     return false;
@@ -162,9 +245,14 @@ bool append_optimizer_step(Graph& graph, PassContext& context) {
   if (trained.parameters.empty()) return false;
   check_groups(graph, trained, context.options.optimizer);
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
-  Builder& b = rewriter.at_end(Phase::kUpdate);
-  b.set_prefix("update/");
-  append_update(b, trained, context.options);
+  if (context.options.optimizer.in_backward) {
+    update_in_backward(rewriter, trained, context);
+  } else {
+    Builder& b = rewriter.at_end(Phase::kUpdate);
+    b.set_prefix("update/");
+    const StepInputs common = add_step_inputs(b, trained, context.options);
+    append_update(b, trained, common, context.options.optimizer);
+  }
   // From here on the gradients are ordinary values, free once the update has read them.
   if (!context.options.keep_gradients) {
     std::erase_if(graph.gradients, [&graph](const GradientOf& g) {
@@ -178,9 +266,10 @@ bool append_optimizer_step(Graph& graph, PassContext& context) {
 }  // namespace
 
 Pass optimizer_step_pass() {
-  return {.name = "optimizer_step",
-          .doc = "Append clipping and one fused update of all parameters.",
-          .run = append_optimizer_step};
+  return {
+      .name = "optimizer_step",
+      .doc = "Append clipping and one fused update of all parameters, or one of each in backward.",
+      .run = append_optimizer_step};
 }
 
 }  // namespace trainscope

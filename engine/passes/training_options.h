@@ -63,6 +63,9 @@ struct OptimizerOptions {
   double weight_decay = 0.0;
   bool decay_matrices_only = false;  // no decay for parameters of fewer than two dimensions
   double clip_norm = 0.0;            // 0: no clipping by the global norm
+  // Each parameter changes as soon as its gradient is there, which then needs no memory until the
+  // end of the step. Without clipping and accumulation only; the same bits.
+  bool in_backward = false;
   std::vector<ParameterGroup> groups = {};
 };
 
