@@ -6,12 +6,36 @@
 #include <array>
 
 #include "engine/autodiff/autodiff.h"
+#include "engine/core/error.h"
 #include "engine/exec/backends.h"
 #include "engine/exec/reference.h"
 #include "engine/ops/standard_ops.h"
 #include "engine/passes/passes.h"
+#include "engine/recompute/costs.h"
 
 namespace trainscope {
+
+namespace {
+
+// Plans on the step as it stands, then makes the chosen repeats its last stage.
+void add_recompute(Compiled& compiled, const CompileOptions& options) {
+  const Program& plain = compiled.program;
+  RecomputePlan plan = plan_recompute(plain, step_seconds(plain, options.costs), op_table(),
+                                      options.recompute, options.lower);
+  compiled.recompute = {.plain_bytes = plan.plain_bytes,
+                        .plain_seconds = plan.plain_seconds,
+                        .seconds = plan.seconds,
+                        .bound_seconds = plan.bound_seconds,
+                        .repeats = static_cast<std::int64_t>(plan.repeats.size())};
+  Stage stage = stage_of("recompute", std::move(plan.graph.graph), compiled.stages.size());
+  stage.changed = !plan.repeats.empty();
+  stage.counters["repeated"] = compiled.recompute->repeats;
+  compiled.stages.push_back(std::move(stage));
+  compiled.program = lower(compiled.stages.back().graph, cpu_kernels(), options.lower);
+  CHECK_INVARIANT(compiled.program.arena_bytes == plan.arena_bytes);
+}
+
+}  // namespace
 
 const OpTable& op_table() {
   static const OpTable table = standard_ops();
@@ -44,7 +68,13 @@ std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& 
   auto compiled = std::make_unique<Compiled>();
   compiled->stages = build_stages(model, options);
   compiled->program = lower(compiled->stages.back().graph, cpu_kernels(), options.lower);
+  if (options.recompute.mode != RecomputeMode::kNone) add_recompute(*compiled, options);
   return compiled;
+}
+
+std::vector<double> step_seconds(const Program& plain, const std::filesystem::path& costs) {
+  return costs.empty() ? modelled_seconds(plain.graph, kCpuRates)
+                       : read_node_seconds(costs, plain.graph);
 }
 
 void release_initial(Compiled& compiled) {

@@ -1,12 +1,16 @@
 // The engine's flow in one place: model -> stages -> program.
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "engine/onnx/import.h"
 #include "engine/passes/pass_manager.h"
 #include "engine/passes/training_options.h"
 #include "engine/plan/lower.h"
+#include "engine/recompute/recompute.h"  // IWYU pragma: export
 
 namespace trainscope {
 
@@ -15,11 +19,23 @@ struct CompileOptions {
   TrainingOptions training = {};  // what to build around the forward graph
   PassOptions passes = {};
   LowerOptions lower = {};
+  RecomputeOptions recompute = {};
+  std::filesystem::path costs = {};  // measured times of the nodes; empty: a model of the machine
+};
+
+// What recomputation was predicted to do.
+struct RecomputeSummary {
+  std::int64_t plain_bytes = 0;  // arena without it
+  double plain_seconds = 0.0;    // of a step, by the costs given
+  double seconds = 0.0;          // ... with it
+  double bound_seconds = 0.0;    // no schedule within the budget is quicker; 0: not known
+  std::int64_t repeats = 0;      // nodes that run a second time
 };
 
 struct Compiled {
   Stages stages;
   Program program;  // of the last stage's graph
+  std::optional<RecomputeSummary> recompute;
 };
 
 // The op rows, made once.
@@ -31,6 +47,9 @@ std::span<const Pass> default_passes();
 Stages build_stages(const OnnxModel& model, const CompileOptions& options);
 // ... and kernels and memory plan. The result does not move: executors point into it.
 std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& options);
+// The time of each node of a step without recomputation, by NodeId: as the file `costs` has them,
+// or, when its name is empty, by a model of two server cores.
+std::vector<double> step_seconds(const Program& plain, const std::filesystem::path& costs);
 // Forgets the initial elements of parameters and states, in every stage: an executor that has
 // loaded them keeps them in its arena. The model they came from may hold them still.
 void release_initial(Compiled& compiled);

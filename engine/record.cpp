@@ -74,9 +74,14 @@ Json buffer_record(const Program& program, std::size_t index, const Contents& co
 
 Json instruction_record(const Program& program, const Instruction& instruction) {
   const Node& node = program.graph.node(instruction.node);
+  Json outputs = Json::array();
+  for (ValueId v : node.outputs) {
+    if (v != kNoValue) outputs.push_back(program.graph.value(v).name);
+  }
   return Json::object({{"node", node.name},
                        {"op", node.op->name},
                        {"phase", name_of(node.phase)},
+                       {"outputs", std::move(outputs)},
                        {"workspace_bytes", instruction.prepared.workspace_bytes},
                        {"sources", Json::list(node.provenance.sources)}});
 }
@@ -123,9 +128,29 @@ Json plan_record(const Program& program) {
   for (std::size_t i = 0; i < contents.size(); ++i) {
     buffers.push_back(buffer_record(program, i, contents[i]));
   }
+  Json copies = Json::array();
+  for (const StateCopy& copy : program.copies) {
+    copies.push_back(Json::object({{"from", program.graph.value(copy.from).name},
+                                   {"to", program.graph.value(copy.to).name},
+                                   {"phase", name_of(copy.phase)}}));
+  }
+  plan.set("copies", std::move(copies));
   plan.set("instructions", std::move(instructions));
   plan.set("buffers", std::move(buffers));
   return plan;
+}
+
+Json recompute_record(const RecomputeSummary& summary) {
+  const auto overhead = [&summary](double seconds) {
+    return std::max(0.0, seconds / summary.plain_seconds - 1.0);
+  };
+  Json json = Json::object({{"repeats", summary.repeats},
+                            {"plain_bytes", summary.plain_bytes},
+                            {"plain_seconds", summary.plain_seconds},
+                            {"seconds", summary.seconds},
+                            {"overhead", overhead(summary.seconds)}});
+  if (summary.bound_seconds > 0) json.set("bound_overhead", overhead(summary.bound_seconds));
+  return json;
 }
 
 }  // namespace trainscope

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/bundle/format.h"
+#include "engine/compile.h"
 #include "engine/passes/stage.h"
 #include "engine/plan/program.h"
 
@@ -15,5 +16,8 @@ Json plan_record(const Program& program);
 
 // Sizes alone: what `plan` prints.
 Json plan_sizes(const Program& program);
+
+// plan.json's "recompute": what it saves and costs, as predicted.
+Json recompute_record(const RecomputeSummary& summary);
 
 }  // namespace trainscope

@@ -16,6 +16,7 @@ Session::Compilation Session::make(GraphMode mode, const ImportOptions& import,
   CompileOptions options = options_;
   options.import = import;
   options.training.mode = mode;
+  if (parameters != nullptr) options.recompute = {};  // nothing to save without a backward phase
   options.lower.external_parameters = parameters != nullptr;
   Compilation made;
   made.mode = mode;

@@ -24,17 +24,6 @@ Cost total_cost(const Graph& graph) {
   return total;
 }
 
-Stage record(std::string_view name, const Graph& graph, std::size_t index) {
-  Stage stage;
-  stage.name = name;
-  stage.label = fmt::format("{:02}-{}", index, name);
-  stage.graph = graph;
-  stage.nodes = static_cast<std::int64_t>(graph.node_count());
-  stage.cost = total_cost(graph);
-  stage.hash = hash_of(graph);
-  return stage;
-}
-
 void check_name(std::string_view wanted, std::span<const Pass> passes) {
   std::vector<std::string_view> names;
   for (const Pass& pass : passes) names.push_back(pass.name);
@@ -67,7 +56,7 @@ Stage run_one(const Pass& pass, const Stage& before, PassContext context, std::s
   double ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   check_invariants(graph, pass.name);
-  Stage stage = record(pass.name, graph, index);
+  Stage stage = stage_of(pass.name, std::move(graph), index);
   CHECK_INVARIANT(changed || stage.hash == before.hash);
   stage.changed = changed;
   stage.milliseconds = ms;
@@ -77,13 +66,24 @@ Stage run_one(const Pass& pass, const Stage& before, PassContext context, std::s
 
 }  // namespace
 
+Stage stage_of(std::string_view name, Graph graph, std::size_t index) {
+  Stage stage;
+  stage.name = name;
+  stage.label = fmt::format("{:02}-{}", index, name);
+  stage.nodes = static_cast<std::int64_t>(graph.node_count());
+  stage.cost = total_cost(graph);
+  stage.hash = hash_of(graph);
+  stage.graph = std::move(graph);
+  return stage;
+}
+
 Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context,
                   const PassOptions& options) {
   for (const std::string& name : options.disabled) check_name(name, passes);
   if (!options.stop_after.empty()) check_name(options.stop_after, passes);
   check_invariants(graph, "import");
   Stages stages;
-  stages.push_back(record("imported", graph.compacted(), 0));
+  stages.push_back(stage_of("imported", graph.compacted(), 0));
   for (const Pass& pass : passes) {
     if (std::ranges::find(options.disabled, pass.name) == options.disabled.end()) {
       stages.push_back(run_one(pass, stages.back(), context, stages.size()));

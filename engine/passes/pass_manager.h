@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/passes/pass.h"
@@ -20,5 +21,8 @@ struct PassOptions {
 // the pass's name. Errors of a pass carry its name.
 Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context,
                   const PassOptions& options);
+
+// The record of a graph that something else than a pass made; `index` is its place in the run.
+Stage stage_of(std::string_view name, Graph graph, std::size_t index);
 
 }  // namespace trainscope

@@ -40,14 +40,6 @@ DType dtype_of(const Graph& graph, const Node& node) {
   return kernel_dtype(types(node.inputs), types(node.outputs));
 }
 
-// Nodes in phase order: forward, backward, update. Stable, so still topological: no earlier phase
-// reads what a later one makes.
-std::vector<NodeId> phase_order(const Graph& graph) {
-  std::vector<NodeId> order = graph.order();
-  std::ranges::stable_sort(order, {}, [&graph](NodeId id) { return graph.node(id).phase; });
-  return order;
-}
-
 class Lowering {
  public:
   Lowering(Graph graph, const KernelTable& kernels, const LowerOptions& options)
@@ -115,28 +107,22 @@ class Lowering {
   }
 
   void state_problem() {
-    auto steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(program_.instructions.size()));
-    memplan::Problem& problem = program_.problem;
-    for (const Lifetimes::Buffer& b : lifetimes_.buffers) {
-      bool whole = b.persistent || b.external;
-      problem.buffers.push_back(
-          {.id = b.name,
-           .lower = whole ? 0 : std::min(b.first, steps - 1),
-           .upper = whole ? steps : std::min(b.last + 1, steps),
-           .size_bytes = b.external ? 0 : static_cast<std::int64_t>(b.bytes)});
-      if (b.persistent && !b.external)
-        program_.persistent_bytes += static_cast<std::int64_t>(b.bytes);
-    }
+    std::vector<std::int64_t> workspaces;
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-      auto bytes = static_cast<std::int64_t>(program_.instructions[i].prepared.workspace_bytes);
-      program_.workspace_bytes = std::max(program_.workspace_bytes, bytes);
-      if (bytes == 0) continue;
-      workspace_of_.push_back(i);
-      problem.buffers.push_back(
-          {.id = "workspace of " + program_.graph.node(program_.instructions[i].node).name,
-           .lower = static_cast<std::int64_t>(i),
-           .upper = static_cast<std::int64_t>(i) + 1,
-           .size_bytes = bytes});
+      workspaces.push_back(
+          static_cast<std::int64_t>(program_.instructions[i].prepared.workspace_bytes));
+      program_.workspace_bytes = std::max(program_.workspace_bytes, workspaces.back());
+      if (workspaces.back() > 0) workspace_of_.push_back(i);
+    }
+    for (const Lifetimes::Buffer& b : lifetimes_.buffers) {
+      if (b.persistent && !b.external) {
+        program_.persistent_bytes += static_cast<std::int64_t>(b.bytes);
+      }
+    }
+    program_.problem = placement_problem(lifetimes_, workspaces);
+    for (std::size_t k = 0; k < workspace_of_.size(); ++k) {
+      program_.problem.buffers[lifetimes_.buffers.size() + k].id =
+          "workspace of " + program_.graph.node(program_.instructions[workspace_of_[k]].node).name;
     }
   }
 
@@ -173,6 +159,31 @@ class Lowering {
 };
 
 }  // namespace
+
+std::vector<NodeId> phase_order(const Graph& graph) {
+  std::vector<NodeId> order = graph.order();
+  std::ranges::stable_sort(order, {}, [&graph](NodeId id) { return graph.node(id).phase; });
+  return order;
+}
+
+memplan::Problem placement_problem(const Lifetimes& lifetimes,
+                                   std::span<const std::int64_t> workspaces) {
+  const auto steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(workspaces.size()));
+  memplan::Problem problem;
+  for (const Lifetimes::Buffer& b : lifetimes.buffers) {
+    const bool whole = b.persistent || b.external;
+    problem.buffers.push_back({.id = b.name,
+                               .lower = whole ? 0 : std::min(b.first, steps - 1),
+                               .upper = whole ? steps : std::min(b.last + 1, steps),
+                               .size_bytes = b.external ? 0 : static_cast<std::int64_t>(b.bytes)});
+  }
+  for (std::size_t i = 0; i < workspaces.size(); ++i) {
+    if (workspaces[i] == 0) continue;
+    const auto step = static_cast<std::int64_t>(i);
+    problem.buffers.push_back({.lower = step, .upper = step + 1, .size_bytes = workspaces[i]});
+  }
+  return problem;
+}
 
 Program lower(Graph graph, const KernelTable& kernels, const LowerOptions& options) {
   return Lowering(std::move(graph), kernels, options).run();

@@ -30,6 +30,10 @@ struct LowerOptions {
 // Fails with kBadInput (every op and dtype without a kernel, with node names) or kOutOfMemory.
 Program lower(Graph graph, const KernelTable& kernels, const LowerOptions& options);
 
+// Nodes in order of execution: forward, backward, update. Stable, so still topological: no earlier
+// phase reads what a later one makes.
+std::vector<NodeId> phase_order(const Graph& graph);
+
 // Values that share bytes, and how long the bytes are needed.
 struct Lifetimes {
   struct Buffer {
@@ -47,5 +51,10 @@ struct Lifetimes {
 // order: the nodes to execute, views included; steps are positions among the others (instructions).
 Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
                          const LowerOptions& options);
+
+// What is to be placed: a buffer for each of the lifetimes, then one for each instruction's
+// workspace that is not empty. workspaces: bytes by instruction.
+memplan::Problem placement_problem(const Lifetimes& lifetimes,
+                                   std::span<const std::int64_t> workspaces);
 
 }  // namespace trainscope

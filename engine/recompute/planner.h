@@ -1,0 +1,51 @@
+// The recompute planner of memplan on the units of a step.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/recompute/step_model.h"
+#include "memplan/remat/front.h"
+#include "memplan/remat/problem.h"
+
+namespace trainscope {
+
+struct PlannedOrder {
+  std::vector<int> order;      // units, as repeats_of takes them
+  double seconds = 0.0;        // of the step
+  double bound_seconds = 0.0;  // no order within the budget is quicker
+};
+
+// Bytes here are those of the units' values and workspaces: without parameters, states and inputs.
+class RecomputePlanner {
+ public:
+  explicit RecomputePlanner(const StepModel& model);
+
+  // The quickest order found within the budget; none when no order can be.
+  std::optional<PlannedOrder> plan(std::int64_t budget_bytes) const;
+
+  // Sets of units to run again when the backward phase first needs them, by rising time and falling
+  // bytes: the front, and of other methods ("sqrt_n", "knapsack") the plans they have.
+  std::vector<std::vector<bool>> front() const;
+  std::vector<std::vector<bool>> baseline(std::string_view method) const;
+
+  std::int64_t plain_peak_bytes() const { return plain_peak_bytes_; }  // every unit once
+  std::int64_t least_bytes() const { return least_bytes_; }  // of any order: one unit's needs
+  int hungriest_unit() const { return hungriest_unit_; }     // the unit that needs them
+
+ private:
+  std::vector<std::vector<bool>> unit_sets(std::span<const memplan::FrontPoint> points) const;
+  void add_node(const StepModel& model, int unit, std::vector<std::int32_t>& node_of_unit);
+
+  memplan::RematProblem problem_;
+  std::vector<int> unit_of_node_;
+  std::size_t unit_count_ = 0;
+  std::int64_t plain_peak_bytes_ = 0;
+  std::int64_t least_bytes_ = 0;
+  int hungriest_unit_ = 0;
+};
+
+}  // namespace trainscope

@@ -1,0 +1,92 @@
+// Trades time for memory: chooses what a training step computes a second time, so that its arena
+// fits a budget or its time a limit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/ir/graph.h"
+#include "engine/ir/op_def.h"
+#include "engine/plan/lower.h"
+#include "engine/plan/program.h"
+#include "engine/recompute/clusters.h"
+#include "engine/recompute/repeats.h"
+
+namespace trainscope {
+
+enum class RecomputeMode : std::uint8_t {
+  kNone,
+  kAuto,      // the planner: within `budget_bytes`, or the least memory within `max_overhead`
+  kLevel1,    // every cluster of cheap ops (ONNX Runtime's layer-wise level)
+  kLevel2,    // ... and those that keep something smaller instead (its compromise level)
+  kClusters,  // those in `clusters`
+};
+
+struct RecomputeOptions {
+  RecomputeMode mode = RecomputeMode::kNone;
+  std::optional<std::int64_t> budget_bytes = {};  // of the whole arena
+  std::optional<double> max_overhead = {};        // share of the step's time: 0.1 is 10 %
+  std::vector<ClusterRequest> clusters = {};
+  // Globs over the names of values: kept, or computed again, whatever the planner would like. The
+  // planner never recomputes what matches `keep`; of a value that matches both, `keep` wins.
+  std::vector<std::string> keep = {};
+  std::vector<std::string> again = {};
+};
+
+struct RecomputePlan {
+  std::vector<Repeat> repeats;   // of the program's graph
+  RepeatedGraph graph;           // with them
+  std::int64_t plain_bytes = 0;  // arena without recomputation
+  std::int64_t arena_bytes = 0;  // with it
+  double plain_seconds = 0.0;    // of a step by the costs given
+  double seconds = 0.0;
+  double bound_seconds = 0.0;  // no schedule within the budget is quicker; 0: not known
+};
+
+// `plain` is the step without recomputation, `seconds` the time of each of its nodes by NodeId.
+// Gradients stay the same bit for bit. Fails with kOutOfMemory when no plan fits the budget, naming
+// the least workable one and the op that needs it; with kUsage for patterns without a match.
+RecomputePlan plan_recompute(const Program& plain, std::span<const double> seconds,
+                             const OpTable& ops, const RecomputeOptions& options,
+                             const LowerOptions& lower);
+
+// A plan by its placed arena and its time, for tables.
+struct TradePoint {
+  std::string method;  // "front", "level 1", ...
+  std::int64_t arena_bytes = 0;
+  double seconds = 0.0;
+  std::int64_t repeats = 0;
+};
+// Memory for time, by falling arena and rising time, the first without recomputation: about a
+// hundred plans in which nothing runs more than twice, less those that others beat.
+std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
+                                        const OpTable& ops, const LowerOptions& lower);
+// Levels 1 and 2, the square root of n checkpoints (Chen et al. 2016), and PyTorch's knapsack over
+// saved bytes at shares of 25, 50, 75 and 100 %, each followed by the planner's plan at most as
+// large ("planner").
+std::vector<TradePoint> compare_methods(const Program& plain, std::span<const double> seconds,
+                                        const OpTable& ops, const LowerOptions& lower);
+
+// What one cluster would do alone, all its places at once.
+struct Opportunity {
+  std::string id;
+  ClusterKind kind = ClusterKind::kRecompute;
+  std::int64_t places = 0;
+  std::int64_t saved_bytes = 0;       // of the values: what ONNX Runtime's table shows
+  std::int64_t peak_saved_bytes = 0;  // of the placed arena; negative where it grows
+  double seconds = 0.0;               // more time a step
+};
+// By bytes saved, largest first.
+std::vector<Opportunity> recompute_opportunities(const Program& plain,
+                                                 std::span<const double> seconds,
+                                                 const OpTable& ops, const LowerOptions& lower);
+
+// The arena that the graph with repeats will need: what lower() comes to, without choosing kernels
+// again.
+std::int64_t arena_with(const Program& plain, const RepeatedGraph& graph,
+                        const LowerOptions& lower);
+
+}  // namespace trainscope

@@ -1,0 +1,241 @@
+// Groups the nodes of a step into units and turns orders of units into repeats of nodes.
+#include "engine/recompute/step_model.h"
+
+#include <algorithm>
+#include <set>
+
+#include "engine/core/error.h"
+#include "engine/ir/op_def.h"
+#include "engine/plan/lower.h"
+
+namespace trainscope {
+namespace {
+
+constexpr int kNone = -1;
+
+class ModelBuilder {
+ public:
+  ModelBuilder(const Program& program, std::span<const double> seconds)
+      : program_(program),
+        graph_(program.graph),
+        seconds_(seconds),
+        unit_of_(graph_.value_capacity(), kNone),
+        readers_(graph_.value_capacity(), 0),
+        kept_(graph_.value_capacity(), true) {}
+
+  StepModel run() {
+    count_readers();
+    std::size_t instruction = 0;
+    for (NodeId id : phase_order(graph_)) {
+      if (graph_.node(id).op->is_view) {
+        add_view(id);
+      } else {
+        add_call(program_.instructions[instruction++]);
+      }
+    }
+    add_end();
+    count_bytes();
+    model_.fixed_bytes = program_.persistent_bytes;
+    for (const StepUnit& unit : model_.units) {
+      model_.seconds += unit.seconds;
+      model_.units_forward += unit.forward ? 1 : 0;
+    }
+    return std::move(model_);
+  }
+
+ private:
+  static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
+  StepUnit& unit(int i) { return model_.units[static_cast<std::size_t>(i)]; }
+
+  // How many calls read the bytes of a value, through views or not; outside readers count too.
+  void count_readers() {
+    std::vector<ValueId> root(graph_.value_capacity(), kNoValue);
+    const auto root_of = [&root](ValueId v) {
+      return root[index(v)] == kNoValue ? v : root[index(v)];
+    };
+    for (NodeId id : graph_.order()) {
+      const Node& node = graph_.node(id);
+      if (node.op->is_view) {
+        root[index(node.outputs[0])] = root_of(node.inputs[0]);
+        continue;
+      }
+      for (ValueId v : node.inputs) {
+        if (v != kNoValue) ++readers_[index(root_of(v))];
+      }
+    }
+    for (ValueId v : graph_.live_values()) {
+      if (graph_.is_output(v)) ++readers_[index(root_of(v))];
+    }
+  }
+
+  void add_view(NodeId id) {
+    const Node& node = graph_.node(id);
+    const int from = unit_of_[index(node.inputs[0])];
+    if (from == kNone) return;  // of a parameter or an input
+    unit(from).nodes.push_back(id);
+    unit_of_[index(node.outputs[0])] = from;
+    // The bytes are counted once, at the value that the view is of.
+    kept_[index(node.outputs[0])] = false;
+  }
+
+  void add_call(const Instruction& instruction) {
+    const Node& node = graph_.node(instruction.node);
+    std::set<int> inputs;
+    for (ValueId v : node.inputs) {
+      if (v != kNoValue && unit_of_[index(v)] != kNone) inputs.insert(unit_of_[index(v)]);
+    }
+    int target = in_place_unit(node, inputs);
+    if (target == kNone) {
+      target = static_cast<int>(model_.units.size());
+      model_.units.push_back({.nodes = {},
+                              .inputs = {inputs.begin(), inputs.end()},
+                              .forward = node.phase == Phase::kForward});
+    }
+    StepUnit& unit = this->unit(target);
+    unit.nodes.push_back(instruction.node);
+    unit.seconds += seconds_[static_cast<std::size_t>(instruction.node)];
+    unit.workspace_bytes = std::max(
+        unit.workspace_bytes, static_cast<std::int64_t>(instruction.prepared.workspace_bytes));
+    for (ValueId v : node.outputs) {
+      if (v != kNoValue) unit_of_[index(v)] = target;
+    }
+  }
+
+  // The unit whose bytes this call writes over, if it is their only reader and needs nothing that
+  // comes after them: then both are one unit, and the bytes are counted once.
+  int in_place_unit(const Node& node, const std::set<int>& inputs) {
+    for (ValueId in : node.inputs) {
+      if (in == kNoValue || unit_of_[index(in)] == kNone) continue;
+      for (ValueId out : node.outputs) {
+        if (out == kNoValue || !same_buffer(in, out)) continue;
+        const int owner = unit_of_[index(in)];
+        const NodeId producer = graph_.value(in).producer;
+        const bool alone = readers_[index(in)] == 1 && !graph_.node(producer).op->is_view;
+        if (!alone || *inputs.rbegin() != owner) return kNone;
+        if (graph_.node(producer).phase != node.phase) return kNone;
+        add_inputs(owner, inputs);
+        kept_[index(in)] = false;
+        return owner;
+      }
+    }
+    return kNone;
+  }
+
+  void add_inputs(int owner, const std::set<int>& inputs) {
+    std::set<int> all(unit(owner).inputs.begin(), unit(owner).inputs.end());
+    all.insert(inputs.begin(), inputs.end());
+    all.erase(owner);
+    unit(owner).inputs.assign(all.begin(), all.end());
+  }
+
+  std::int32_t buffer_of(ValueId v) const { return program_.placements[index(v)].buffer; }
+  bool same_buffer(ValueId a, ValueId b) const {
+    return buffer_of(a) >= 0 && buffer_of(a) == buffer_of(b);
+  }
+
+  void add_end() {
+    std::set<int> inputs;
+    for (ValueId v : graph_.live_values()) {
+      if (graph_.is_output(v) && unit_of_[index(v)] != kNone) inputs.insert(unit_of_[index(v)]);
+    }
+    model_.units.push_back({.nodes = {}, .inputs = {inputs.begin(), inputs.end()}});
+  }
+
+  void count_bytes() {
+    const std::int64_t steps = static_cast<std::int64_t>(program_.instructions.size());
+    for (ValueId v : graph_.live_values()) {
+      if (unit_of_[index(v)] == kNone || !kept_[index(v)] || buffer_of(v) < 0) continue;
+      const auto& buffer = program_.problem.buffers[static_cast<std::size_t>(buffer_of(v))];
+      const bool in_state = buffer.lower == 0 && buffer.upper == steps &&
+                            graph_.value(v).kind == ValueKind::kNode && is_update(v);
+      if (in_state) continue;
+      unit(unit_of_[index(v)]).bytes += static_cast<std::int64_t>(graph_.value(v).type.bytes());
+    }
+  }
+
+  // Whether the value is written straight into the storage of a state.
+  bool is_update(ValueId v) const {
+    return std::ranges::any_of(graph_.updates, [&](const Update& update) {
+      return update.value == v && same_buffer(update.state, v);
+    });
+  }
+
+  const Program& program_;
+  const Graph& graph_;
+  std::span<const double> seconds_;
+  StepModel model_;
+  std::vector<int> unit_of_;  // by ValueId
+  std::vector<int> readers_;  // by ValueId: calls that read its bytes
+  std::vector<bool> kept_;    // by ValueId: its bytes are still its own when the unit has run
+};
+
+}  // namespace
+
+StepModel step_model(const Program& program, std::span<const double> seconds) {
+  CHECK_INVARIANT(seconds.size() >= program.graph.node_capacity());
+  return ModelBuilder(program, seconds).run();
+}
+
+std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model,
+                               std::span<const int> order) {
+  std::vector<std::int64_t> position(graph.node_capacity(), 0);
+  std::int64_t next = 0;
+  for (NodeId id : phase_order(graph)) position[static_cast<std::size_t>(id)] = next++;
+  const auto at = [&position](NodeId id) { return position[static_cast<std::size_t>(id)]; };
+
+  std::vector<bool> ran(model.units.size(), false);
+  std::vector<int> waiting;  // repeats since the last unit that ran for the first time
+  std::vector<Repeat> repeats;
+  for (int i : order) {
+    const StepUnit& unit = model.units[static_cast<std::size_t>(i)];
+    if (ran[static_cast<std::size_t>(i)]) {
+      waiting.push_back(i);
+      continue;
+    }
+    ran[static_cast<std::size_t>(i)] = true;
+    if (unit.nodes.empty()) continue;  // the end of the step
+    const NodeId before = unit.nodes.front();
+    for (int w : waiting) {
+      for (NodeId id : model.units[static_cast<std::size_t>(w)].nodes) {
+        if (at(id) < at(before)) repeats.push_back({.node = id, .before = before});
+      }
+    }
+    waiting.clear();
+  }
+  return repeats;
+}
+
+std::vector<int> on_demand_order(const StepModel& model, const std::vector<bool>& again) {
+  std::vector<int> order;
+  std::vector<bool> there(model.units.size(), false);
+  std::vector<int> stack;
+  for (std::size_t i = 0; i < model.units.size(); ++i) {
+    const StepUnit& unit = model.units[i];
+    if (unit.forward) {
+      order.push_back(static_cast<int>(i));
+      there[i] = !again[i];
+      continue;
+    }
+    stack.assign(unit.inputs.rbegin(), unit.inputs.rend());
+    while (!stack.empty()) {
+      const auto top = static_cast<std::size_t>(stack.back());
+      if (there[top]) {
+        stack.pop_back();
+        continue;
+      }
+      const std::size_t size = stack.size();
+      for (int input : model.units[top].inputs) {
+        if (!there[static_cast<std::size_t>(input)]) stack.push_back(input);
+      }
+      if (stack.size() > size) continue;
+      order.push_back(static_cast<int>(top));
+      there[top] = true;
+      stack.pop_back();
+    }
+    order.push_back(static_cast<int>(i));
+    there[i] = true;
+  }
+  return order;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,48 @@
+// A training step as the recompute planner sees it: units of nodes that run together, the bytes
+// each leaves behind, and who reads them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/ir/graph.h"
+#include "engine/plan/program.h"
+#include "engine/recompute/repeats.h"
+
+namespace trainscope {
+
+// One kernel call with what cannot be told from it: the views of its outputs, and the calls that
+// write over them in place.
+struct StepUnit {
+  std::vector<NodeId> nodes;  // in order of execution, views included
+  std::vector<int> inputs;    // units whose bytes it reads, ascending
+  std::int64_t bytes = 0;     // of its outputs, as long as anything reads any of them
+  std::int64_t workspace_bytes = 0;
+  double seconds = 0.0;
+  bool forward = false;  // may run again
+  // Wishes of the user, for the planner.
+  bool pinned = false;  // must not run again
+  bool again = false;   // must: the backward phase reads what the second run makes
+};
+
+struct StepModel {
+  std::vector<StepUnit> units;     // in order of execution; the last one reads what the step leaves
+  std::int64_t fixed_bytes = 0;    // parameters, states, constants: there throughout
+  double seconds = 0.0;            // of all units
+  std::int64_t units_forward = 0;  // they come first
+};
+
+// `program` is the step without recomputation, `seconds` the time of each node by NodeId.
+StepModel step_model(const Program& program, std::span<const double> seconds);
+
+// What to insert when the units run in this order, a unit perhaps several times. Every unit appears
+// for the first time in the order of the model, with its inputs before it.
+std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model,
+                               std::span<const int> order);
+
+// The order in which the units marked in `again` run a second time when the backward phase first
+// reads them, and what they need from others that are marked likewise.
+std::vector<int> on_demand_order(const StepModel& model, const std::vector<bool>& again);
+
+}  // namespace trainscope

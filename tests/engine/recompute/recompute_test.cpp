@@ -1,0 +1,188 @@
+// Recomputation on the reference models: the same bits, the bytes predicted, within the budget.
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "tests/support/program_check.h"
+#include "tests/support/reference_models.h"
+
+namespace trainscope::test {
+namespace {
+
+struct Trained {
+  ReferenceModel reference;
+  Session session;
+
+  Trained(std::string_view name, const RecomputeOptions& recompute,
+          std::optional<OptimizerOptions> optimizer = {})
+      : reference(name), session(reference.model, with(reference, recompute, optimizer)) {
+    Cycle batches(reference.batches);
+    Trainer trainer(session.executor(), 1);
+    for (std::int64_t step = 1; step <= 3; ++step) {
+      losses.push_back(trainer.run_step(step, 1e-3, batches).loss);
+    }
+  }
+
+  const Program& program() const { return session.compiled().program; }
+  std::vector<double> losses;
+
+ private:
+  static CompileOptions with(const ReferenceModel& reference, const RecomputeOptions& recompute,
+                             const std::optional<OptimizerOptions>& optimizer) {
+    CompileOptions options = reference.options(GraphMode::kTrain);
+    if (optimizer) options.training.optimizer = *optimizer;
+    options.recompute = recompute;
+    return options;
+  }
+};
+
+// Names of parameters and states whose bytes differ.
+std::vector<std::string> differences(Trained& a, Trained& b) {
+  std::vector<std::string> names;
+  const Graph& graph = a.program().graph;
+  for (ValueId id : graph.live_values()) {
+    const Value& value = graph.value(id);
+    if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kState) continue;
+    if (!a.session.executor().has(value.name)) continue;
+    const Tensor x = a.session.executor().read(value.name);
+    const Tensor y = b.session.executor().read(value.name);
+    if (std::memcmp(x.data(), y.data(), x.bytes()) != 0) names.push_back(value.name);
+  }
+  return names;
+}
+
+void check_equal(Trained& plain, Trained& again) {
+  CHECK(again.losses == plain.losses);
+  CHECK(differences(plain, again) == std::vector<std::string>{});
+  CHECK(again.session.executor().used_bytes() == again.program().arena_bytes);
+  CHECK(placement_faults(again.program()) == std::vector<std::string>{});
+}
+
+std::int64_t repeats(const Trained& trained) {
+  return trained.session.compiled().recompute->repeats;
+}
+
+}  // namespace
+
+TEST_CASE("recompute: levels keep every bit and predict every byte") {
+  for (const std::string& name : kReferenceModels) {
+    CAPTURE(name);
+    Trained plain(name, {});
+    for (RecomputeMode mode : {RecomputeMode::kLevel1, RecomputeMode::kLevel2}) {
+      CAPTURE(static_cast<int>(mode));
+      Trained again(name, {.mode = mode});
+      check_equal(plain, again);
+    }
+  }
+}
+
+TEST_CASE("recompute: in the memory of a level the planner is not slower than it") {
+  for (const std::string& name : kReferenceModels) {
+    CAPTURE(name);
+    Trained plain(name, {});
+    const ReferenceModel reference(name);
+    for (RecomputeMode mode : {RecomputeMode::kLevel1, RecomputeMode::kLevel2}) {
+      CAPTURE(static_cast<int>(mode));
+      CompileOptions options = reference.options(GraphMode::kTrain);
+      options.recompute.mode = mode;
+      const std::unique_ptr<Compiled> level = compile(reference.model, options);
+      const std::int64_t budget = level->program.arena_bytes;
+      if (budget >= plain.program().arena_bytes) continue;  // the level saves nothing here
+      Trained again(name, {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
+      CHECK(again.program().arena_bytes <= budget);
+      CHECK(repeats(again) > 0);
+      CHECK(again.session.compiled().recompute->seconds <= level->recompute->seconds);
+      CHECK(again.session.compiled().recompute->bound_seconds <=
+            again.session.compiled().recompute->seconds);
+      check_equal(plain, again);
+    }
+  }
+}
+
+TEST_CASE("recompute: no slower than asked for") {
+  for (const std::string& name : kReferenceModels) {
+    CAPTURE(name);
+    Trained plain(name, {});
+    Trained quick(name, {.mode = RecomputeMode::kAuto, .max_overhead = 0.05});
+    const RecomputeSummary& summary = *quick.session.compiled().recompute;
+    CHECK(summary.seconds <= 1.05 * summary.plain_seconds);
+    CHECK(quick.program().arena_bytes <= plain.program().arena_bytes);
+    check_equal(plain, quick);
+  }
+}
+
+TEST_CASE("recompute: a budget that holds everything changes nothing") {
+  Trained plain("gpt2", {});
+  Trained again("gpt2",
+                {.mode = RecomputeMode::kAuto, .budget_bytes = plain.program().arena_bytes});
+  CHECK(repeats(again) == 0);
+  CHECK(again.program().arena_bytes == plain.program().arena_bytes);
+}
+
+TEST_CASE("recompute: a budget below any plan names the op and the least one") {
+  const ReferenceModel reference("gpt2");
+  CompileOptions options = reference.options(GraphMode::kTrain);
+  options.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = 1000};
+  try {
+    compile(reference.model, options);
+    FAIL("1000 bytes were enough");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kOutOfMemory);
+    CHECK(error.message().find("no plan fits 1000 bytes: node '") != std::string::npos);
+    CHECK(error.hint().find("least workable budget") != std::string::npos);
+  }
+}
+
+TEST_CASE("recompute: pins keep and force") {
+  Trained plain("lenet", {});
+  const Graph& graph = plain.program().graph;
+  std::string kept;
+  for (NodeId id : graph.order()) {
+    if (graph.node(id).op->name == "Tanh" && kept.empty()) {
+      kept = graph.value(graph.node(id).outputs[0]).name;
+    }
+  }
+  REQUIRE(kept != "");
+  const auto repeated = [](const Trained& trained, const std::string& value) {
+    return trained.program().graph.find(value + "/again") != kNoValue;
+  };
+  Trained forced("lenet", {.mode = RecomputeMode::kClusters, .again = {kept}});
+  check_equal(plain, forced);
+  CHECK(repeated(forced, kept));
+  Trained level("lenet", {.mode = RecomputeMode::kLevel2, .keep = {"*"}});
+  CHECK(repeats(level) == 0);
+  check_equal(plain, level);
+}
+
+TEST_CASE("optimizer in backward: the same bits in less memory") {
+  for (const std::string& name : kReferenceModels) {
+    for (OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdamW, OptimizerKind::kLamb}) {
+      CAPTURE(name);
+      CAPTURE(name_of(kind));
+      const OptimizerOptions late{.kind = kind, .weight_decay = 0.01};
+      OptimizerOptions soon = late;
+      soon.in_backward = true;
+      Trained plain(name, {}, late);
+      Trained early(name, {}, soon);
+      check_equal(plain, early);
+      CHECK(early.program().arena_bytes <= plain.program().arena_bytes);
+      CHECK(early.program().update_begin == early.program().instructions.size());
+      Trained both(name, {.mode = RecomputeMode::kLevel2}, soon);
+      check_equal(plain, both);
+    }
+  }
+}
+
+TEST_CASE("optimizer in backward: refused with clipping and with accumulation") {
+  const ReferenceModel reference("mlp");
+  CompileOptions options = reference.options(GraphMode::kTrain);
+  options.training.optimizer = {.clip_norm = 1.0, .in_backward = true};
+  CHECK_THROWS_WITH_AS(compile(reference.model, options), doctest::Contains("with clipping"),
+                       Error);
+  options.training.optimizer.clip_norm = 0.0;
+  options.training.micro_batches = 2;
+  CHECK_THROWS_WITH_AS(compile(reference.model, options), doctest::Contains("with accumulation"),
+                       Error);
+}
+
+}  // namespace trainscope::test
