@@ -7,11 +7,14 @@
 #include <string_view>
 
 #include "engine/core/error.h"
+#include "engine/op_times.h"
+#include "engine/session.h"
 
 namespace trainscope {
 namespace {
 
 constexpr std::int64_t kWarmUpSteps = 3;
+constexpr std::int64_t kMeasuredSteps = 7;
 constexpr const char* kLabels = "labels";
 
 OnnxModel workload_model(const BenchWorkload& workload, const BenchOptions& options) {
@@ -28,8 +31,12 @@ CompileOptions compile_options(const BenchWorkload& workload, const BenchOptions
   compile.training.mode = GraphMode::kTrain;
   compile.training.loss = {.kind = LossKind::kCrossEntropy, .output = "logits", .labels = kLabels};
   compile.training.optimizer = workload.optimizer;
+  compile.training.optimizer.in_backward = options.optimizer_in_backward;
   compile.training.seed = options.seed;
   compile.lower.threads = options.threads;
+  compile.lower.same_bits = options.same_bits;
+  compile.recompute = options.recompute;
+  compile.costs = options.costs;
   return compile;
 }
 
@@ -131,6 +138,19 @@ std::int64_t product_terms(const Graph& graph, const Node& node) {
   return 0;
 }
 
+// More steps, whose clock reads are not in the times of the others.
+void measure_ops(Executor& executor, Trainer& trainer, OneBatch& batches,
+                 const BenchWorkload& workload, const BenchOptions& options) {
+  OpTimes times(executor.program());
+  executor.set_observer(&times);
+  const std::int64_t first = kWarmUpSteps + options.steps + 1;
+  for (std::int64_t step = first; step < first + kMeasuredSteps; ++step) {
+    trainer.run_step(step, workload.learning_rate, batches);
+  }
+  executor.set_observer(nullptr);
+  times.write(options.op_times);
+}
+
 }  // namespace
 
 std::int64_t training_flops(const Graph& forward) {
@@ -177,6 +197,8 @@ BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options
   result.flops_per_step = training_flops(forward);
   result.parameters = elements_of(forward, ValueKind::kParameter);
   result.arena_bytes = compiled->program.arena_bytes;
+  result.persistent_bytes = compiled->program.persistent_bytes;
+  result.recompute = compiled->recompute;
   Executor executor(compiled->program);
   executor.load_initial();
   release_initial(*compiled);
@@ -191,6 +213,8 @@ BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options
     result.last_loss = done.loss;
     if (step > kWarmUpSteps) result.step_ms.push_back(taken.count());
   }
+  result.used_bytes = executor.used_bytes();
+  if (!options.op_times.empty()) measure_ops(executor, trainer, batches, workload, options);
   return result;
 }
 

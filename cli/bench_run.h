@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "cli/bench_workloads.h"
+#include "engine/compile.h"
 
 namespace trainscope {
 
@@ -14,6 +17,11 @@ struct BenchOptions {
   std::int64_t steps = 0;     // timed ones
   int threads = 1;
   std::uint64_t seed = 0;
+  SameBits same_bits = SameBits::kSameThreads;
+  bool optimizer_in_backward = false;
+  RecomputeOptions recompute = {};
+  std::filesystem::path costs = {};     // as CompileOptions has them
+  std::filesystem::path op_times = {};  // where the time of each op goes; empty: not measured
 };
 
 struct BenchResult {
@@ -21,8 +29,11 @@ struct BenchResult {
   std::int64_t flops_per_step = 0;  // as training_flops counts them
   std::int64_t parameters = 0;
   std::int64_t arena_bytes = 0;
+  std::int64_t persistent_bytes = 0;
+  std::int64_t used_bytes = 0;  // of the arena
   double first_loss = 0.0;
   double last_loss = 0.0;
+  std::optional<RecomputeSummary> recompute;
 };
 
 // A step is forward, backward and update on one synthetic batch. A few steps before the timed ones

@@ -10,7 +10,9 @@
 #include "cli/command.h"
 #include "cli/invocation.h"
 #include "cli/machine.h"
+#include "cli/training_flags.h"
 #include "engine/core/text.h"
+#include "engine/record.h"
 
 namespace trainscope {
 namespace {
@@ -37,6 +39,9 @@ constexpr Flag kFlags[] = {
      .help = "Timed steps; 3 more come before them",
      .minimum = 1,
      .maximum = 1 << 24},
+    {.name = "op-times",
+     .value = "TIMES.csv",
+     .help = "Measure each op in 7 more steps: a file for --costs"},
 };
 
 // The most memory this process ever had, in MiB; 0 when the system does not say.
@@ -75,6 +80,10 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("gflops", rounded(flops / spread.median * 1e-6, 1e2));
   facts.set("peak_rss_mb", rounded(peak_rss_mb(), 1e1));
   facts.set("arena_mb", rounded(static_cast<double>(result.arena_bytes) / kMebi, 1e1));
+  facts.set("arena_bytes", result.arena_bytes);
+  facts.set("used_bytes", result.used_bytes);
+  facts.set("persistent_bytes", result.persistent_bytes);
+  if (result.recompute) facts.set("recompute", recompute_record(*result.recompute));
   facts.set("parameters", result.parameters);
   facts.set("loss_first", result.first_loss);
   facts.set("loss_last", result.last_loss);
@@ -101,7 +110,12 @@ Outcome run(const Invocation& invocation) {
                              .sequence = settings.find_integer("seq").value_or(workload.sequence),
                              .steps = settings.integer("steps"),
                              .threads = invocation.threads(),
-                             .seed = invocation.seed()};
+                             .seed = invocation.seed(),
+                             .same_bits = same_bits(settings),
+                             .optimizer_in_backward = settings.on("optimizer-in-backward"),
+                             .recompute = recompute_options(settings),
+                             .costs = settings.text_or_empty("costs"),
+                             .op_times = settings.text_or_empty("op-times")};
   Outcome outcome{.facts = facts_of(workload, options, run_bench(workload, options))};
   outcome.text = text_of(outcome.facts);
   return outcome;
@@ -126,7 +140,7 @@ Command bench_command() {
       .name = "bench",
       .summary = "Time the training step of a standard workload.",
       .arguments = {{.name = "WORKLOAD", .help = workload_list()}},
-      .flags = join_flags({kFlags}),
+      .flags = join_flags({kFlags, determinism_flags(), recompute_flags()}),
       .examples = {"trainscope bench w1-sgd --threads 2 --json", "trainscope bench w3 --steps 5"},
       .run = run};
 }

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "cli/plan_tables.h"
 #include "cli/source.h"
 #include "cli/training_flags.h"
 #include "engine/core/error.h"
+#include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/record.h"
 
@@ -28,11 +30,26 @@ Json sizes_of(const Json& plan) {
   return sizes;
 }
 
-Json planned(const Source& source, const Invocation& invocation) {
+// A model, its sizes settled, and what to compile of it.
+struct Step {
+  OnnxModel model;
+  CompileOptions options;
+};
+
+Step step_of(const Source& source, const Invocation& invocation) {
   const Invocation settled = source.settle(invocation);
-  const OnnxModel model = source.original_model();
+  OnnxModel model = source.original_model();
   const Sizes sizes = resolve_sizes(model, size_request(settled.settings()));
-  return plan_sizes(compile(model, compile_options(settled, model, sizes))->program);
+  CompileOptions options = compile_options(settled, model, sizes);
+  return {.model = std::move(model), .options = std::move(options)};
+}
+
+Json planned(const Source& source, const Invocation& invocation) {
+  const Step step = step_of(source, invocation);
+  const auto compiled = compile(step.model, step.options);
+  Json facts = plan_sizes(compiled->program);
+  if (compiled->recompute) facts.set("recompute", recompute_record(*compiled->recompute));
+  return facts;
 }
 
 Json plan_facts(const Source& source, const Invocation& invocation) {
@@ -52,12 +69,14 @@ std::string plan_text(const Json& plan) {
   };
   const auto bound = plan.get<double>("lower_bound_bytes");
   const double gap = bound > 0 ? 100.0 * plan.get<double>("gap_bytes") / bound : 0.0;
-  return fmt::format(
+  std::string text = fmt::format(
       "peak         {}\nlower bound  {}\ngap          {}  {:.2f} %\npersistent   {}\n"
       "workspace    {}\nbuffers      {:>16} in {} instructions\n",
       bytes("arena_bytes"), bytes("lower_bound_bytes"), bytes("gap_bytes"), gap,
       bytes("persistent_bytes"), bytes("workspace_bytes"), plan.get<std::int64_t>("buffer_count"),
       plan.get<std::int64_t>("instruction_count"));
+  if (const Json* recompute = plan.find("recompute")) text += recompute_text(*recompute);
+  return text;
 }
 
 Outcome run(const Invocation& invocation) {
@@ -66,6 +85,15 @@ Outcome run(const Invocation& invocation) {
   outcome.text = plan_text(outcome.facts);
   const auto peak = outcome.facts.get<std::int64_t>("arena_bytes");
   outcome.facts.set("peak_bytes", peak);
+  if (asks_for_table(invocation.settings())) {
+    Step step = step_of(source, invocation);
+    add_plan_tables(step.model, std::move(step.options), invocation.settings(), outcome);
+    const Json* front = outcome.facts.find("front");
+    if (front != nullptr && source.is_run()) {
+      write_file_atomic(source.run().folder() / "front.json",
+                        Json::object({{"front", *front}}).dump() + "\n");
+    }
+  }
   return outcome;
 }
 
@@ -76,9 +104,9 @@ Command plan_command() {
           .summary = "Predict the memory of a training step, to the byte.",
           .arguments = {{.name = "MODEL.onnx|RUN",
                          .help = "a model, or a run: its plan, or with flags another one"}},
-          .flags = compile_flags(),
-          .examples = {"trainscope plan model.onnx --optimizer adamw --batch 32",
-                       "trainscope plan runs/mlp-1 --json"},
+          .flags = join_flags({plan_table_flags(), compile_flags()}),
+          .examples = {"trainscope plan model.onnx --batch 32 --memory-budget 500MB",
+                       "trainscope plan model.onnx --front --compare"},
           .run = run};
 }
 

@@ -50,7 +50,7 @@ std::span<const Flag> determinism_flags() { return kDeterminismFlags; }
 
 std::vector<Flag> compile_flags() {
   return join_flags({loss_flags(), size_flags(), optimizer_flags(), schedule_flags(), graph_flags(),
-                     determinism_flags()});
+                     determinism_flags(), recompute_flags()});
 }
 
 SameBits same_bits(const Settings& settings) {
@@ -78,11 +78,14 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.training.loss = parse_loss(settings.text("loss"));
   resolve_loss_output(model, options.training.loss);
   options.training.optimizer = optimizer_options(settings);
+  options.training.optimizer.in_backward = settings.on("optimizer-in-backward");
   options.training.micro_batches = settings.integer("accumulate");
   options.passes.disabled = settings.texts("disable");
   options.passes.stop_after = settings.text_or_empty("stop-after");
   if (settings.text("kernels") == "reference") options.lower.kernels = KernelChoice::kReference;
   options.lower.same_bits = same_bits(settings);
+  options.recompute = recompute_options(settings);
+  options.costs = settings.text_or_empty("costs");
   return options;
 }
 

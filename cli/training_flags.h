@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,7 @@ std::span<const Flag> optimizer_flags();    // --optimizer, --lr, --clip, --accu
 std::span<const Flag> schedule_flags();     // --schedule, --warmup, ...
 std::span<const Flag> graph_flags();        // --train, --freeze, --disable, --stop-after, --kernels
 std::span<const Flag> determinism_flags();  // --deterministic
+std::span<const Flag> recompute_flags();    // --memory-budget, --recompute, ...
 // All of them and size_flags().
 std::vector<Flag> compile_flags();
 
@@ -27,6 +29,7 @@ CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes)
 
 // Of a verb that has determinism_flags().
 SameBits same_bits(const Settings& settings);
+RecomputeOptions recompute_options(const Settings& settings);
 OptimizerOptions optimizer_options(const Settings& settings);
 Schedule training_schedule(const Settings& settings, std::int64_t steps);
 
@@ -35,6 +38,9 @@ Schedule training_schedule(const Settings& settings, std::int64_t steps);
 void refuse_idle_flags(const Settings& settings, std::string_view choice,
                        std::span<const std::string_view> all,
                        std::span<const std::string_view> meaningful);
+
+// What recomputation was predicted to do, from recompute_record: two lines for people.
+std::string recompute_text(const Json& summary);
 
 // The optimizer as checkpoints keep it: every number that steps depend on.
 Json optimizer_json(const OptimizerOptions& optimizer);

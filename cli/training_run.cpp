@@ -191,8 +191,11 @@ void TrainingRun::begin() {
   log.open_file(writer_->log_file());
   writer_->write_config(config_toml(resolved_options(invocation_, options_.training.loss, sizes_)));
   write_stages(*writer_, session_->compiled().stages);
-  writer_->write_plan(plan_record(session_->compiled().program));
-  const Program& program = session_->compiled().program;
+  const Compiled& compiled = session_->compiled();
+  const Program& program = compiled.program;
+  Json plan = plan_record(program);
+  if (compiled.recompute) plan.set("recompute", recompute_record(*compiled.recompute));
+  writer_->write_plan(plan);
   log.info("{}: {} steps of {} x {} examples, {} parameter tensors, an arena of {}",
            printable(writer_->folder().string()), total_steps_ - from_step_,
            options_.training.micro_batches, sizes_.batch,

@@ -1,0 +1,179 @@
+// Memory for time from the command line: budgets, levels, requests, pins, measured costs, tables.
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "engine/core/json.h"
+#include "engine/core/text.h"
+#include "tests/cli/program_runner.h"
+
+namespace trainscope::test {
+namespace {
+
+const std::string kGpt = test_model("gpt2/model.onnx").string();
+
+Finished plan(const std::vector<std::string>& more, const TemporaryFolder& folder) {
+  std::vector<std::string> words = {"plan", kGpt, "--threads", "1", "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run(words, {}, folder.path());
+}
+
+Json facts(const std::vector<std::string>& more, const TemporaryFolder& folder) {
+  const Finished finished = plan(more, folder);
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  return Json::parse(finished.out);
+}
+
+std::int64_t peak(const Json& facts) { return facts.get<std::int64_t>("peak_bytes"); }
+
+}  // namespace
+
+TEST_CASE("recompute: a budget in bytes and in units") {
+  const TemporaryFolder folder;
+  const std::int64_t plain = peak(facts({}, folder));
+  const Json bytes = facts({"--memory-budget", "1000000"}, folder);
+  CHECK(peak(bytes) <= 1000000);
+  CHECK(bytes.at("recompute").get<std::int64_t>("plain_bytes") == plain);
+  CHECK(bytes.at("recompute").get<std::int64_t>("repeats") > 0);
+  CHECK(bytes.at("recompute").get<double>("overhead") > 0);
+  for (const char* same : {"1000KB", "1MB", "0.001GB", "1000000B", "1000000 B"}) {
+    CAPTURE(same);
+    CHECK(peak(facts({"--memory-budget", same}, folder)) == peak(bytes));
+  }
+  CHECK(peak(facts({"--memory-budget", "1GiB"}, folder)) == plain);
+  const Json quick = facts({"--max-overhead", "2%"}, folder);
+  CHECK(quick.at("recompute").get<double>("overhead") <= 0.02);
+  CHECK(peak(facts({"--recompute", "auto", "--max-overhead", "0.02"}, folder)) == peak(quick));
+}
+
+TEST_CASE("recompute: what cannot be asked for") {
+  const TemporaryFolder folder;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--memory-budget", "much"}, "--memory-budget is 'much': expected a number of bytes"},
+      {{"--memory-budget", "-5"}, "expected a number of bytes"},
+      {{"--memory-budget", "0"}, "expected a number of bytes"},
+      {{"--memory-budget", "1e30"}, "expected a number of bytes"},
+      {{"--memory-budget", "nan"}, "expected a number of bytes"},
+      {{"--max-overhead", "-1%"}, "--max-overhead is '-1%': expected a share"},
+      {{"--max-overhead", "fast"}, "expected a share"},
+      {{"--max-overhead", "5%", "--memory-budget", "1MB"}, "two ways to ask"},
+      {{"--recompute", "auto"}, "needs --memory-budget or --max-overhead"},
+      {{"--recompute", "1", "--memory-budget", "1MB"}, "--recompute 1 plans for no limit"},
+      {{"--recompute", "none", "--max-overhead", "1%"}, "--recompute none plans for no limit"},
+      {{"--recompute", "Add+:1"}, "'Add+:1' is no recompute request"},
+      {{"--recompute", "Ad+:1:-1"}, "there is no recompute cluster 'Ad+' of kind 1"},
+      {{"--optimizer-in-backward", "--clip", "1"}, "with clipping"},
+      {{"--optimizer-in-backward", "--accumulate", "2"}, "with accumulation"}};
+  for (const auto& [words, message] : cases) {
+    CAPTURE(join(words, " "));
+    const Finished finished = plan(words, folder);
+    CHECK(finished.exit_code == 2);
+    CHECK_MESSAGE(finished.err.find(message) != std::string::npos, finished.err);
+  }
+  CHECK(plan({"--recompute", "nowhere.json"}, folder).exit_code == 6);
+  CHECK(plan({"--pins", "nowhere.txt"}, folder).exit_code == 6);
+  CHECK(plan({"--recompute", "1", "--costs", "nowhere.csv"}, folder).exit_code == 6);
+}
+
+TEST_CASE("recompute: a budget that no plan keeps is exit code 5 with the least workable one") {
+  const TemporaryFolder folder;
+  const Finished finished = plan({"--memory-budget", "10KB"}, folder);
+  CHECK(finished.exit_code == 5);
+  CHECK(finished.err.find("no plan fits 10000 bytes: node '") != std::string::npos);
+  CHECK(finished.err.find("the least workable budget is about") != std::string::npos);
+}
+
+TEST_CASE("recompute: requests, a file of them, pins") {
+  const TemporaryFolder folder;
+  const Json table = facts({"--opportunities"}, folder).at("opportunities");
+  REQUIRE(table.as_array().size() > 2);
+  const Json& first = table.at(std::size_t{0});
+  const auto cluster = first.get<std::string>("cluster");
+  const std::string request = cluster + ":1:-1";
+  const Json asked = facts({"--recompute", request}, folder);
+  CHECK(asked.at("recompute").get<std::int64_t>("plain_bytes") - peak(asked) ==
+        first.get<std::int64_t>("peak_saved_bytes"));
+  std::ofstream(folder / "requests.json") << Json::array({request}).dump();
+  CHECK(peak(facts({"--recompute", "requests.json"}, folder)) == peak(asked));
+  std::ofstream(folder / "wrong.json") << "{\"a\": 1}";
+  CHECK(plan({"--recompute", "wrong.json"}, folder).exit_code == 3);
+
+  std::ofstream(folder / "pins.txt") << "# all of it\n\nkeep *\n";
+  const Json kept = facts({"--recompute", "1", "--pins", "pins.txt"}, folder);
+  CHECK(kept.at("recompute").get<std::int64_t>("repeats") == 0);
+  CHECK(plan({"--pins", "pins.txt"}, folder).exit_code == 2);
+  std::ofstream(folder / "bad.txt") << "keep *\nforget x\n";
+  const Finished bad = plan({"--recompute", "1", "--pins", "bad.txt"}, folder);
+  CHECK(bad.exit_code == 3);
+  CHECK(bad.err.find("bad.txt:2") != std::string::npos);
+  std::ofstream(folder / "none.txt") << "again nothing_like_this\n";
+  CHECK(plan({"--recompute", "1", "--pins", "none.txt"}, folder).exit_code == 2);
+}
+
+TEST_CASE("recompute: the front falls in memory and rises in time") {
+  const TemporaryFolder folder;
+  const Json front = facts({"--front"}, folder).at("front");
+  const std::vector<Json>& rows = front.as_array();
+  REQUIRE(rows.size() > 5);
+  CHECK(rows.front().get<double>("overhead") == doctest::Approx(0.0).epsilon(1e-6));
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    CHECK(rows[i].get<std::int64_t>("arena_bytes") < rows[i - 1].get<std::int64_t>("arena_bytes"));
+    CHECK(rows[i].get<double>("seconds") >= rows[i - 1].get<double>("seconds"));
+  }
+}
+
+TEST_CASE("recompute: the front of a run stays in its folder") {
+  const TemporaryFolder folder;
+  const Finished trained = run({"train", kGpt, "--data", "synthetic", "--steps", "1", "--threads",
+                                "1", "-q", "--run-dir", "r", "--memory-budget", "1MB"},
+                               {}, folder.path());
+  INFO(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  const Finished asked = run({"plan", "r", "--front", "--json"}, {}, folder.path());
+  INFO(asked.err);
+  REQUIRE(asked.exit_code == 0);
+  CHECK(asked.json().at("recompute").get<std::int64_t>("repeats") > 0);
+  const Json kept = read_json_file(folder / "r/front.json");
+  CHECK(kept.at("front").as_array().size() == asked.json().at("front").as_array().size());
+}
+
+TEST_CASE("recompute: beside each method the planner is not slower in its memory") {
+  const TemporaryFolder folder;
+  const Json table = facts({"--compare"}, folder).at("compare");
+  const std::vector<Json>& rows = table.as_array();
+  REQUIRE(rows.size() >= 7);
+  CHECK(rows.front().get<std::string>("method") == "none");
+  for (std::size_t i = 1; i + 1 < rows.size(); i += 2) {
+    CAPTURE(rows[i].get<std::string>("method"));
+    CHECK(rows[i + 1].get<std::string>("method") == "planner");
+    CHECK(rows[i + 1].get<std::int64_t>("arena_bytes") <= rows[i].get<std::int64_t>("arena_bytes"));
+    CHECK(rows[i + 1].get<double>("seconds") <= rows[i].get<double>("seconds") * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("recompute: measured times of a workload are costs for its plans") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> bench = {"bench",     "w2-lenet", "--steps", "1",
+                                          "--threads", "1",        "--json"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = bench;
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run(words, {}, folder.path());
+    INFO(finished.err);
+    REQUIRE(finished.exit_code == 0);
+    return Json::parse(finished.out);
+  };
+  const Json plain = with({"--op-times", "times.csv"});
+  const Json again = with({"--costs", "times.csv", "--recompute", "1"});
+  CHECK(again.at("recompute").get<double>("plain_seconds") > 0);
+  CHECK(again.get<std::int64_t>("used_bytes") == again.get<std::int64_t>("arena_bytes"));
+  CHECK(again.get<double>("loss_last") == plain.get<double>("loss_last"));
+  const Finished foreign =
+      run({"bench", "w1-sgd", "--steps", "1", "--costs", "times.csv", "--recompute", "1"}, {},
+          folder.path());
+  CHECK(foreign.exit_code == 3);
+  CHECK(foreign.err.find("no time for") != std::string::npos);
+}
+
+}  // namespace trainscope::test
