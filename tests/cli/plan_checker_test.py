@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+"""scripts/check_plan.py finds no fault in the plans of runs, and finds those that are planted.
+
+Usage: plan_checker_test.py TRAINSCOPE. Exit code 77 (skipped) without python3-onnx or numpy.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    import numpy  # noqa: F401  (the checker needs both)
+    import onnx  # noqa: F401
+except ImportError:
+    print("skipped: python3-onnx or python3-numpy is not installed")
+    sys.exit(77)
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = ROOT / "tests/data/models"
+PROGRAM = Path(sys.argv.pop()).resolve()
+
+
+class PlanChecker(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def train(self, model, *flags):
+        run = self.folder / f"run-{len(list(self.folder.iterdir()))}"
+        done = subprocess.run(
+            [PROGRAM, "train", MODELS / model / "model.onnx", "--data", "synthetic", "--steps", "1",
+             "--threads", "1", "-q", "--run-dir", run, *flags], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return run
+
+    def check(self, run, *flags):
+        done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/check_plan.py", run, *flags],
+                              capture_output=True, text=True)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return done.stdout
+
+    def arena(self, run):
+        return json.loads((run / "plan.json").read_text())["arena_bytes"]
+
+    def test_sound_plans(self):
+        for model in ("mlp", "lenet", "resnet18", "gpt2", "bert", "llama", "gpt2-dropout"):
+            for flags in ([], ["--accumulate", "2", "--clip", "1"], ["--recompute", "1"],
+                          ["--recompute", "2"], ["--max-overhead", "10%"],
+                          ["--max-overhead", "30%", "--optimizer", "sgd"]):
+                with self.subTest(model=model, flags=flags):
+                    self.assertIn(" 0 faults", self.check(self.train(model, *flags)))
+
+    def test_budget(self):
+        plain = self.arena(self.train("gpt2"))
+        budget = plain - plain // 20
+        run = self.train("gpt2", "--memory-budget", str(budget))
+        self.assertLessEqual(self.arena(run), budget)
+        self.assertIn(" 0 faults", self.check(run, "--budget", str(budget)))
+        self.assertIn("above the budget", self.check(run, "--budget", str(self.arena(run) - 1)))
+
+    def spoil(self, run, change):
+        path = run / "plan.json"
+        plan = json.loads(path.read_text())
+        change(plan)
+        path.write_text(json.dumps(plan))
+        return self.check(run)
+
+    def test_planted_faults(self):
+        def values(plan):
+            return [row for row in plan["buffers"] if row["kind"] == "value" and row["bytes"] > 64]
+
+        def overlap(plan):
+            rows = values(plan)
+            for row in rows:
+                row["offset"] = rows[0]["offset"]
+
+        def outside(plan):
+            values(plan)[0]["offset"] = plan["arena_bytes"]
+
+        def short_life(plan):
+            row = max(values(plan), key=lambda r: r["death"] - r["birth"])
+            row["death"] = row["birth"] + 1
+
+        def left_out(plan):
+            del plan["instructions"][3]
+
+        def exchanged(plan):
+            rows = plan["instructions"]
+            rows[1], rows[2] = rows[2], rows[1]
+
+        def bound(plan):
+            plan["lower_bound_bytes"] //= 2
+
+        for change in (overlap, outside, short_life, left_out, exchanged, bound):
+            with self.subTest(change=change.__name__):
+                run = self.train("gpt2", "--recompute", "2")
+                self.assertNotIn(" 0 faults", self.spoil(run, change))
+
+    def test_recompute_that_computes_something_else(self):
+        run = self.train("gpt2", "--recompute", "2")
+        rows = json.loads((run / "stages/stages.json").read_text())["stages"]
+        path = run / "stages" / rows[-1]["file"]
+        model = onnx.load(path, load_external_data=False)
+        again = next(n for n in model.graph.node if n.name.endswith("/again") and len(n.input) > 1)
+        again.input[0], again.input[1] = again.input[1], again.input[0]
+        onnx.save(model, path)
+        self.assertIn("recomputation changes", self.check(run))
+
+    def test_no_run(self):
+        done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/check_plan.py", self.folder],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cannot read", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
