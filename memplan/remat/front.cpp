@@ -19,6 +19,7 @@ using std::size_t;
 
 // Steps between two neighbouring cuts; more would only be thinned out again.
 constexpr size_t kMostSteps = 100;
+constexpr size_t kMostSingles = 500;
 
 size_t at(int32_t index) { return static_cast<size_t>(index); }
 
@@ -103,6 +104,7 @@ class Sweep {
 
   void run() {
     add({});
+    add_single_values();
     sweep({});
     for (const int32_t count : checkpoint_counts(frontier_ + 1)) {
       sweep(checkpoints(graph_, frontier_, count));
@@ -138,6 +140,15 @@ class Sweep {
       if (i % stride != 0 && i + 1 != pieces.size()) continue;
       std::sort(dropped.begin(), dropped.end());
       add(dropped);
+    }
+  }
+
+  // The beginning of the front: pieces may be more than is needed there.
+  void add_single_values() {
+    const size_t stride = at(frontier_) / kMostSingles + 1;
+    for (size_t i = 0; i <= at(frontier_); i += stride) {
+      const auto node = static_cast<int32_t>(i);
+      if (graph_.may_rerun(node) && graph_.horizon(node) > frontier_) add({node});
     }
   }
 
