@@ -147,6 +147,7 @@ TEST_CASE("exit code 3: models and data that cannot be used") {
         {"plan", "bad.onnx"},
         {"train", "bad.onnx", "--data", "synthetic", "--steps", "1"},
         {"place", "bad.csv", "--out", "out.csv"},
+        {"remat", "bad.csv", "--front"},
         {"inspect", "."}}) {
     const Finished finished = run(words, {}, folder.path());
     INFO(words.front());
@@ -177,6 +178,19 @@ TEST_CASE("exit code 5: no layout within the capacity") {
       run({"place", "p.csv", "--capacity", "128", "--out", "s.csv"}, {}, folder.path()).exit_code ==
       0);
   CHECK(read_text(folder / "s.csv").starts_with("id,lower,upper,size,offset\n"));
+}
+
+TEST_CASE("exit code 5: no recompute plan within the budget") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "p.csv") << "id,name,bytes,time,backward,inputs\n0,a,50,1,0,\n"
+                                     "1,b,40,9,0,0\n";
+  const Finished finished =
+      run({"remat", "p.csv", "--budget", "89", "--out", "plan.csv"}, {}, folder.path());
+  CHECK(finished.exit_code == 5);
+  CHECK(finished.err ==
+        "error: no plan fits 89 bytes: node 1 ('b') alone needs 90 for its inputs, value and "
+        "workspace; the least workable budget is 90\n  at: p.csv\n  try: --budget 90 or more\n");
+  CHECK(!fs::exists(folder / "plan.csv"));
 }
 
 TEST_CASE("exit code 6: files that cannot be read or written") {

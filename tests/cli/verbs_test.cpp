@@ -232,6 +232,25 @@ TEST_CASE("place: offsets for every row") {
   CHECK(read_text(folder / "s.csv") == "id,lower,upper,size,offset\na,0,2,64,0\nb,2,3,64,0\n");
 }
 
+TEST_CASE("remat: a plan within the budget, its bound, and the front") {
+  const TemporaryFolder folder;
+  // Node 2 needs node 1 alone; node 3 needs node 0 again, which is cheap to make.
+  std::ofstream(folder / "p.csv") << "id,name,bytes,time,backward,inputs\n0,a,50,1,0,\n"
+                                     "1,b,40,9,0,0\n2,loss,40,9,0,1\n3,d,10,9,1,0 2\n";
+  const Json json =
+      facts({"remat", "p.csv", "--budget", "100", "--out", "plan.csv"}, folder.path());
+  CHECK(json.get<int>("peak_bytes") == 100);
+  CHECK(json.get<int>("time") == 29);
+  CHECK(json.get<int>("lower_bound_time") == 29);
+  CHECK(json.get<bool>("proven"));
+  CHECK(read_text(folder / "plan.csv") ==
+        "compute,0\ncompute,1\nfree,0\ncompute,2\nfree,1\ncompute,0\ncompute,3\n");
+  const Json saved = facts({"remat", "p.csv", "--budget", "100%", "--front"}, folder.path());
+  CHECK(saved.get<int>("budget_bytes") == 130);
+  CHECK(saved.get<double>("extra_percent") == 0);
+  CHECK(saved.array_at("front").size() == 2);
+}
+
 TEST_CASE("text: train a character model, evaluate it, and let it write") {
   const TemporaryFolder folder;
   std::string text;
