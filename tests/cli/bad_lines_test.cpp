@@ -280,7 +280,7 @@ TEST_CASE("bad command lines: verbs, arguments, values") {
       {{"config", "show", "--completely-else", "loss"},
        "config has no flag '--completely-else'\n  try: `trainscope help config` lists its flags"},
   };
-  CHECK(lines.size() == 71);
+  CHECK(lines.size() == 73);
   check_refused(lines, {});
 }
 
