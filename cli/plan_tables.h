@@ -9,7 +9,7 @@
 
 namespace trainscope {
 
-std::span<const Flag> plan_table_flags();  // --front, --compare, --opportunities
+std::span<const Flag> plan_table_flags();  // --front, --compare, ...
 bool asks_for_table(const Settings& settings);
 
 // Adds the tables asked for to an outcome: facts and text. `options` are those of the step; its

@@ -172,7 +172,7 @@ std::string recompute_text(const Json& summary) {
       fmt::format("recompute    {:>16} ops run again, {:.2f} % more time predicted",
                   summary.get<std::int64_t>("repeats"), 100.0 * summary.get<double>("overhead"));
   if (const Json* bound = summary.find("bound_overhead")) {
-    text += fmt::format(" (no plan is below {:.2f} %)", 100.0 * bound->as_number());
+    text += fmt::format(" (no order of its bytes is below {:.2f} %)", 100.0 * bound->as_number());
   }
   return text + fmt::format("\nwithout it   {:>16} bytes  {}\n", plain,
                             human_bytes(static_cast<std::uint64_t>(plain)));

@@ -138,6 +138,29 @@ TEST_CASE("recompute: the front of a run stays in its folder") {
   CHECK(kept.at("front").as_array().size() == asked.json().at("front").as_array().size());
 }
 
+TEST_CASE("recompute: the largest batch within a budget") {
+  const TemporaryFolder folder;
+  REQUIRE(run({"model", "mlp", "--dims", "16,64,4", "-o", "m.onnx"}, {}, folder.path()).exit_code ==
+          0);
+  const auto asked = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"plan", "m.onnx", "--threads", "1", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words, {}, folder.path());
+  };
+  const Finished found = asked({"--memory-budget", "200KB", "--largest-batch"});
+  INFO(found.err);
+  REQUIRE(found.exit_code == 0);
+  const auto plain = found.json().get<std::int64_t>("largest_batch_plain");
+  CHECK(found.json().get<std::int64_t>("largest_batch") >= plain);
+  REQUIRE(plain > 1);
+  const auto arena = [&](std::int64_t batch) {
+    return peak(asked({"--batch", std::to_string(batch)}).json());
+  };
+  CHECK(arena(plain) <= 200000);
+  CHECK(arena(plain + 1) > 200000);
+  CHECK(asked({"--largest-batch"}).exit_code == 2);
+}
+
 TEST_CASE("recompute: beside each method the planner is not slower in its memory") {
   const TemporaryFolder folder;
   const Json table = facts({"--compare"}, folder).at("compare");
