@@ -28,7 +28,7 @@ struct RecomputeSummary {
   std::int64_t plain_bytes = 0;  // arena without it
   double plain_seconds = 0.0;    // of a step, by the costs given
   double seconds = 0.0;          // ... with it
-  double bound_seconds = 0.0;    // no schedule within the budget is quicker; 0: not known
+  double bound_seconds = 0.0;    // see RecomputePlan
   std::int64_t repeats = 0;      // nodes that run a second time
 };
 

@@ -63,11 +63,7 @@ class Search {
     std::optional<RecomputePlan> simple = simple_within(budget_bytes);
     if (!best && !simple) refuse(budget_bytes);
     if (!best) return std::move(*simple);
-    if (simple && simple->seconds < best->seconds) {
-      simple->bound_seconds = best->bound_seconds;
-      return std::move(*simple);
-    }
-    return std::move(*best);
+    return simple && simple->seconds < best->seconds ? std::move(*simple) : std::move(*best);
   }
 
   // The least arena found whose time is within the share.

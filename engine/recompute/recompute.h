@@ -43,7 +43,9 @@ struct RecomputePlan {
   std::int64_t arena_bytes = 0;  // with it
   double plain_seconds = 0.0;    // of a step by the costs given
   double seconds = 0.0;
-  double bound_seconds = 0.0;  // no schedule within the budget is quicker; 0: not known
+  // No order of the units is quicker in the bytes that the planner was given; 0: not known. The
+  // units' bytes differ a little from the arena's: results in place, gaps.
+  double bound_seconds = 0.0;
 };
 
 // `plain` is the step without recomputation, `seconds` the time of each of its nodes by NodeId.
