@@ -108,7 +108,9 @@ std::vector<std::vector<bool>> RecomputePlanner::unit_sets(
 }
 
 std::vector<std::vector<bool>> RecomputePlanner::front() const {
-  return unit_sets(memplan::RematFront(memplan::RematGraph(problem_), kMostFrontPoints).points());
+  return unit_sets(
+      memplan::RematFront(memplan::RematGraph(problem_), {.most_points = kMostFrontPoints})
+          .points());
 }
 
 std::vector<std::vector<bool>> RecomputePlanner::baseline(std::string_view method) const {

@@ -2,7 +2,8 @@
 #include "memplan/remat/front.h"
 
 #include <algorithm>
-#include <functional>
+#include <iterator>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -102,11 +103,12 @@ class Sweep {
   Sweep(const RematGraph& graph, int32_t frontier)
       : graph_(graph), frontier_(frontier), simulator_(graph, frontier) {}
 
-  void run() {
+  void run(int64_t enough_bytes) {
     add({});
     add_single_values();
     sweep({});
     for (const int32_t count : checkpoint_counts(frontier_ + 1)) {
+      if (least_bytes_ <= enough_bytes) return;
       sweep(checkpoints(graph_, frontier_, count));
     }
   }
@@ -116,6 +118,7 @@ class Sweep {
  private:
   void add(const std::vector<int32_t>& dropped) {
     const DropCost cost = simulator_.run(dropped);
+    least_bytes_ = std::min(least_bytes_, cost.peak_bytes);
     points.push_back({.peak_bytes = cost.peak_bytes, .time = cost.time, .dropped = dropped});
   }
 
@@ -155,6 +158,7 @@ class Sweep {
   const RematGraph& graph_;
   int32_t frontier_;
   DropSimulator simulator_;
+  int64_t least_bytes_ = std::numeric_limits<int64_t>::max();
 };
 
 // Those that no other beats, by falling peak.
@@ -190,12 +194,12 @@ std::vector<FrontPoint> thin_out(std::vector<FrontPoint> points, size_t most) {
 
 }  // namespace
 
-RematFront::RematFront(const RematGraph& graph, size_t most_points)
+RematFront::RematFront(const RematGraph& graph, const FrontOptions& options)
     : frontier_(graph.size() > 0 ? choose_frontier(graph) : 0) {
   if (graph.size() == 0) return;
   Sweep sweep(graph, frontier_);
-  sweep.run();
-  points_ = thin_out(not_beaten(std::move(sweep.points)), most_points);
+  sweep.run(options.enough_bytes);
+  points_ = thin_out(not_beaten(std::move(sweep.points)), options.most_points);
 }
 
 size_t RematFront::find(int64_t budget_bytes) const {

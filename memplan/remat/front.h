@@ -16,13 +16,19 @@ struct FrontPoint {
   std::vector<std::int32_t> dropped = {};  // see hold_with_reruns()
 };
 
+struct FrontOptions {
+  std::size_t most_points = 200;
+  // With this many bytes or less some point is deep enough: no more checkpoints are forced.
+  std::int64_t enough_bytes = -1;
+};
+
 // Points by falling peak and rising time, the first one without recompute.
 class RematFront {
  public:
   // The nested cuts at the last forward node (or, without backward nodes, where most is in memory),
   // also with 1, 2, 3, ... values kept by force; between neighbours one layer or connected piece
   // after the other. Keeps at most `most_points` of what is not beaten, evenly over the peaks.
-  explicit RematFront(const RematGraph& graph, std::size_t most_points = 200);
+  explicit RematFront(const RematGraph& graph, const FrontOptions& options = {});
 
   const std::vector<FrontPoint>& points() const { return points_; }
   std::int32_t frontier() const { return frontier_; }

@@ -28,12 +28,13 @@ constexpr size_t kSeedsBelow = 2;
 // Steps of annealing in one round for one plan: about 0.2 s in all for 400 nodes.
 constexpr int64_t kSteps = 20'000;
 constexpr size_t kMostSurvivors = 4;
+constexpr int kMostInVain = 3;
 // First heats in mean times of a node. The last one is a hundredth of the first.
 constexpr double kHot = 1;
 constexpr double kWarm = 0.1;
 constexpr double kMild = 0.03;
 constexpr double kCool = 100;
-// The search keeps a bit for each pair of nodes, and its steps get slower with the square root.
+// The search keeps two bits for each pair of nodes.
 constexpr int32_t kMostSearched = 20'000;
 
 Clock::time_point deadline_after(double seconds) {
@@ -71,16 +72,21 @@ class Portfolio {
   Draft run(double enough) {
     enough_ = enough;
     add_seeds();
+    int in_vain = 0;  // rounds in a row
     for (const double heat : {kHot, kWarm, kMild, kWarm, kMild, kMild}) {
-      if (done()) break;
+      if (done() || in_vain == kMostInVain) break;
+      const RematCost before = drafts_.front().cost;
       round(heat);
+      const RematCost& after = drafts_.front().cost;
+      const bool gained = after.excess_bytes < before.excess_bytes || after.time < before.time;
+      in_vain = gained || after.excess_bytes > 0 ? 0 : in_vain + 1;
     }
     return std::move(drafts_.front());
   }
 
  private:
   void add_seeds() {
-    const RematFront front(graph_);
+    const RematFront front(graph_, {.enough_bytes = state_.budget_bytes()});
     const size_t place = front.find(state_.budget_bytes());
     const size_t first = place > kSeedsAbove ? place - kSeedsAbove : 0;
     add(hold_all(graph_));
@@ -157,6 +163,7 @@ class Planner {
     result_.lower_bound_time = result_.base_time;
     if (result_.peak_bytes <= options_.budget_bytes) return planned();
     if (least.bytes > options_.budget_bytes) return infeasible();
+    if (graph_.size() > kMostSearched) return too_large();
     const double bound = least_time(graph_, options_.budget_bytes, kFrontiers);
     if (std::isinf(bound)) return no_plan();
     result_.lower_bound_time = static_cast<int64_t>(bound);
@@ -210,6 +217,15 @@ class Planner {
                       describe_node(problem_, result_.least_node) +
                       ", which needs most, alone needs " + std::to_string(result_.least_bytes) +
                       "; without recompute the peak is " + std::to_string(result_.save_all_bytes);
+    result_.plan = {};
+    return std::move(result_);
+  }
+
+  RematResult too_large() {
+    result_.status = RematStatus::kNotFound;
+    result_.message = "the search is for up to " + std::to_string(kMostSearched) +
+                      " nodes, these are " + std::to_string(graph_.size()) +
+                      ": plan blocks of them";
     result_.plan = {};
     return std::move(result_);
   }
