@@ -85,6 +85,7 @@ class Repair {
   bool repair(const Window& window, const std::vector<size_t>& movable) {
     int64_t height_bytes = 0;
     for (const size_t i : movable) height_bytes = std::max(height_bytes, end_of(i));
+    if (height_bytes <= target_bytes_) return true;  // an earlier window went over this one
     Effort effort = effort_;
     effort.visits = std::min(kVisitsPerBox * movable.size(), effort_.visits - spent_);
     const Task part = cut_out(window, movable);

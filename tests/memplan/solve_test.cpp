@@ -75,16 +75,19 @@ TEST_CASE("solve: stretches without common buffers share the bytes") {
 
 TEST_CASE("solve: random problems are valid and at or above the bound") {
   int proven = 0;
+  constexpr std::uint64_t kVisits = 100'000;  // enough for most, and quick
   constexpr std::uint64_t kSeeds = 300;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const int buffers = 1 + static_cast<int>(seed * 7 % 80);
     proven +=
         solve_checked(testing::random_problem(
-                          seed, {.buffers = buffers, .alignment_bytes = seed % 2 == 0 ? 1 : 64}))
+                          seed, {.buffers = buffers, .alignment_bytes = seed % 2 == 0 ? 1 : 64}),
+                      {.most_visits = kVisits})
                 .solution.proven
             ? 1
             : 0;
-    solve_checked(testing::random_problem_with_fixed(seed, {.buffers = buffers}));
+    solve_checked(testing::random_problem_with_fixed(seed, {.buffers = buffers}),
+                  {.most_visits = kVisits});
   }
   MESSAGE("at the bound: " << proven << " of " << kSeeds);
   CHECK(proven > 150);
@@ -170,7 +173,8 @@ TEST_CASE("solve: transformer training steps meet the bound or nearly so") {
   double worst_gap = 0;
   for (const int layers : {1, 2, 4, 12, 24, 96}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
-      const Solution solution = solve_checked(testing::training_problem(layers, seed)).solution;
+      const Solution solution =
+          solve_checked(testing::training_problem(layers, seed), {.most_visits = 100'000}).solution;
       INFO("layers ", layers, ", seed ", seed);
       CHECK(gap_of(solution) <= (layers < 12 ? 0.02 : 0.005));
       worst_gap = std::max(worst_gap, gap_of(solution));
