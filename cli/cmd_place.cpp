@@ -13,6 +13,13 @@ namespace {
 
 constexpr std::uint64_t kMaxProblemBytes = std::uint64_t{1} << 30;
 
+// Every name of Options::method, for help and completion.
+constexpr std::string_view kMethods = "all|exact"
+#define PLACER(name) "|" #name
+#include "memplan/placers.def"
+#undef PLACER
+    ;
+
 constexpr Flag kFlags[] = {
     {.name = "capacity",
      .type = FlagType::kInteger,
@@ -25,6 +32,11 @@ constexpr Flag kFlags[] = {
      .fallback = "1",
      .help = "Time limit of the search",
      .minimum = 0},
+    {.name = "method",
+     .type = FlagType::kChoice,
+     .value = kMethods,
+     .fallback = "all",
+     .help = "One placer alone, or the exact search alone"},
     {.name = "out", .value = "SOLUTION.csv", .help = "Where the rows with their offsets go"},
 };
 
@@ -37,6 +49,16 @@ Json facts_of(const memplan::Solution& solution) {
                        {"seconds", std::chrono::duration<double>(solution.elapsed).count()}});
 }
 
+std::string describe(const memplan::Solution& solution) {
+  const auto bound = static_cast<double>(solution.lower_bound_bytes);
+  const auto gap = static_cast<double>(solution.height_bytes - solution.lower_bound_bytes);
+  return fmt::format("height {} bytes, lower bound {}, gap {:.2f} %, {}; by {} ({:.3f} s)\n",
+                     solution.height_bytes, solution.lower_bound_bytes,
+                     bound > 0 ? 100 * gap / bound : 0,
+                     solution.proven ? "the best there is" : "not proven the best", solution.method,
+                     std::chrono::duration<double>(solution.elapsed).count());
+}
+
 Outcome run(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const std::string& problem = invocation.argument(0);
@@ -44,7 +66,8 @@ Outcome run(const Invocation& invocation) {
   const memplan::PlaceOutcome placed = memplan::place_csv(
       read_file(problem, kMaxProblemBytes), {.capacity_bytes = settings.find_integer("capacity"),
                                              .seconds = settings.number("seconds"),
-                                             .threads = invocation.threads()});
+                                             .threads = invocation.threads(),
+                                             .method = settings.text("method")});
   if (placed.status == memplan::Status::kBadProblem) {
     fail(ErrorCode::kBadInput, "'{}': {}", printable(problem), printable(placed.message, 400));
   }
@@ -55,10 +78,7 @@ Outcome run(const Invocation& invocation) {
   }
   write_file_atomic(settings.text("out"), placed.csv);
   Outcome outcome{.facts = facts_of(placed.solution)};
-  outcome.text = fmt::format("height {} bytes, lower bound {}, {} ({:.3f} s)\n",
-                             placed.solution.height_bytes, placed.solution.lower_bound_bytes,
-                             placed.solution.proven ? "the best there is" : "not proven the best",
-                             std::chrono::duration<double>(placed.solution.elapsed).count());
+  outcome.text = describe(placed.solution);
   return outcome;
 }
 
