@@ -21,7 +21,8 @@ STEPS = {"w1-sgd": 1000, "w1-adamw": 800, "w2-lenet": 1000, "w2-resnet18": 8, "w
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workloads", nargs="+", choices=STEPS)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD",
+                        help=f"of {', '.join(STEPS)}; default: all")
     parser.add_argument("--name", default="pytorch", help="of the files: DATE-NAME.md")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, help="timed steps of a run, for every workload")
@@ -34,7 +35,11 @@ def arguments():
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--load-limit", type=float, default=0.06)
     parser.add_argument("--out", type=Path, default=measure.RESULTS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.workloads = options.workloads or list(STEPS)
+    for workload in set(options.workloads) - set(STEPS):
+        parser.error(f"there is no workload '{workload}': {', '.join(STEPS)}")
+    return options
 
 
 def commands(options, workload):

@@ -121,7 +121,9 @@ class Reading {
     if (!problems_.empty()) {
       Error error(ErrorCode::kUsage, problems_.front().message);
       for (std::size_t i = 1; i < std::min(problems_.size(), kMostProblems); ++i) {
-        error.at(problems_[i].message);
+        const std::string& hint = problems_[i].hint;
+        error.at(hint.empty() ? problems_[i].message
+                              : fmt::format("{} ({})", problems_[i].message, hint));
       }
       throw error.hint(problems_.front().hint);
     }

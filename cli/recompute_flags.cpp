@@ -125,6 +125,14 @@ void read_pins(const std::string& path, RecomputeOptions& options) {
   }
 }
 
+// What is neither a word, nor a request, nor looks like a file's name.
+void check_form(const std::string& text) {
+  const bool number = parse_int(text).has_value();
+  if (!number && !text.ends_with('+')) return;
+  throw Error(ErrorCode::kUsage, fmt::format("--recompute is '{}'", printable(text)))
+      .hint("none, 1, 2, auto, cluster requests as Add+Gelu+:1:-1, or a JSON file of them");
+}
+
 RecomputeMode mode_of(const std::string& text) {
   if (text == "none") return RecomputeMode::kNone;
   if (text == "1") return RecomputeMode::kLevel1;
@@ -155,6 +163,7 @@ RecomputeOptions recompute_options(const Settings& settings) {
   require(limited || options.mode != RecomputeMode::kAuto, ErrorCode::kUsage,
           "--recompute auto needs --memory-budget or --max-overhead");
   if (options.mode == RecomputeMode::kClusters) {
+    check_form(text);
     options.clusters =
         text.find(':') == std::string::npos ? read_requests(text) : parse_cluster_requests(text);
   }

@@ -14,9 +14,9 @@
 namespace trainscope {
 namespace {
 
-constexpr int kMostAttempts = 10;
-// Close enough: this share of what lies between the least and the plain height.
-constexpr double kSlack = 0.004;
+// Budgets given to the planner, evenly between the least and the plain peak.
+constexpr int kGrid = 16;
+constexpr int kRefinements = 4;
 
 class Search {
  public:
@@ -46,78 +46,127 @@ class Search {
             .seconds = model_.seconds};
   }
 
-  RecomputePlan realise(std::span<const int> order) const {
+  RecomputePlan realise(std::span<const int> order, double bound_seconds = 0.0) {
     RecomputePlan plan = nothing();
     plan.repeats = repeats_of(plain_.graph, model_, order);
     plan.graph = with_repeats(plain_.graph, ops_, plan.repeats);
     plan.arena_bytes = arena_with(plain_, plan.graph, lower_);
     plan.seconds = 0;
     for (int unit : order) plan.seconds += model_.units[static_cast<std::size_t>(unit)].seconds;
+    plan.bound_seconds = bound_seconds;
+    known_.push_back({.order = {order.begin(), order.end()},
+                      .arena_bytes = plan.arena_bytes,
+                      .seconds = plan.seconds,
+                      .bound_seconds = bound_seconds,
+                      .repeats = static_cast<std::int64_t>(plan.repeats.size())});
     return plan;
   }
 
   // The quickest plan found whose arena is within the budget.
-  RecomputePlan within(std::int64_t budget_bytes) const {
+  RecomputePlan within(std::int64_t budget_bytes) {
     if (plain_.arena_bytes <= budget_bytes) return nothing();
-    std::optional<RecomputePlan> best = search_within(budget_bytes);
-    std::optional<RecomputePlan> simple = simple_within(budget_bytes);
-    if (!best && !simple) refuse(budget_bytes);
-    if (!best) return std::move(*simple);
-    return simple && simple->seconds < best->seconds ? std::move(*simple) : std::move(*best);
+    explore(budget_bytes);
+    try_families(budget_bytes);
+    const Known* best = nullptr;
+    for (const Known& known : known_) {
+      const bool fits = known.arena_bytes <= budget_bytes;
+      if (fits && (best == nullptr || known.seconds < best->seconds)) best = &known;
+    }
+    if (best == nullptr) refuse(budget_bytes);
+    const Known chosen = *best;  // realising adds to the list
+    return realise(chosen.order, chosen.bound_seconds);
+  }
+
+  // Everything that is tried whatever the budget, by falling arena and rising time.
+  std::vector<TradePoint> front() {
+    for (const UnitSets& sets : families_) {
+      for (const std::vector<bool>& again : sets) realise(on_demand_order(model_, again));
+    }
+    for (int i = 1; i < kGrid; ++i) arena_at(grid_budget(i));
+    std::ranges::sort(known_, {},
+                      [](const Known& k) { return std::pair(k.seconds, k.arena_bytes); });
+    std::vector<TradePoint> front = {point("front", nothing())};
+    for (const Known& known : known_) {
+      if (known.arena_bytes >= front.back().arena_bytes) continue;
+      front.push_back({.method = "front",
+                       .arena_bytes = known.arena_bytes,
+                       .seconds = known.seconds,
+                       .repeats = known.repeats});
+    }
+    return front;
   }
 
   // The least arena found whose time is within the share.
-  RecomputePlan quicker_than(double max_overhead) const {
+  RecomputePlan quicker_than(double max_overhead) {
     const double most = model_.seconds * (1.0 + max_overhead);
-    RecomputePlan best = nothing();
     std::int64_t low = planner_.least_bytes();
     std::int64_t high = planner_.plain_peak_bytes();
-    for (int attempt = 0; attempt < kMostAttempts && low < high; ++attempt) {
-      const std::int64_t budget = low + (high - low) / 2;
-      const std::optional<PlannedOrder> planned = planner_.plan(budget);
+    constexpr int kAttempts = 10;
+    for (int attempt = 0; attempt < kAttempts && low < high; ++attempt) {
+      const std::int64_t middle = low + (high - low) / 2;
+      const std::optional<PlannedOrder> planned = planner_.plan(middle);
       const bool quick = planned && planned->seconds <= most;
-      (quick ? high : low) = budget;
-      if (!quick) continue;
-      RecomputePlan plan = realise(planned->order);
-      if (plan.arena_bytes < best.arena_bytes) best = std::move(plan);
+      (quick ? high : low) = middle;
+      if (quick) realise(planned->order);
     }
-    return best;
+    const Known* best = nullptr;
+    for (const Known& known : known_) {
+      const bool less = best == nullptr || known.arena_bytes < best->arena_bytes;
+      if (known.seconds <= most && less && known.arena_bytes < plain_.arena_bytes) best = &known;
+    }
+    if (best == nullptr) return nothing();
+    const Known chosen = *best;
+    return realise(chosen.order);
   }
 
  private:
-  // The model's bytes and the arena differ by alignment, results in place, and gaps. So the budget
-  // given to the planner is moved until the arena fits, and not by much more than it must.
-  std::optional<RecomputePlan> search_within(std::int64_t budget_bytes) const {
+  // A plan that was realised: its arena is known.
+  struct Known {
+    std::vector<int> order;
+    std::int64_t arena_bytes = 0;
+    double seconds = 0.0;
+    double bound_seconds = 0.0;
+    std::int64_t repeats = 0;
+  };
+
+  std::int64_t grid_budget(int i) const {
+    const std::int64_t range = planner_.plain_peak_bytes() - planner_.least_bytes();
+    return planner_.plain_peak_bytes() - range / kGrid * i;
+  }
+
+  // The arena of the planner's plan for so many bytes of the model; none when it finds no plan.
+  std::optional<std::int64_t> arena_at(std::int64_t model_bytes) {
+    const std::optional<PlannedOrder> planned = planner_.plan(model_bytes);
+    if (!planned) return std::nullopt;
+    return realise(planned->order, planned->bound_seconds).arena_bytes;
+  }
+
+  // The model's bytes and the arena differ by alignment, results in place, and gaps. So the planner
+  // is asked for less and less until its plans fit twice in a row, then for what lies between the
+  // last that did not and the first that did.
+  void explore(std::int64_t budget_bytes) {
     const std::int64_t unseen = plain_.arena_bytes - planner_.plain_peak_bytes();
-    const auto slack = static_cast<std::int64_t>(
-        kSlack * static_cast<double>(planner_.plain_peak_bytes() - planner_.least_bytes()));
-    std::optional<RecomputePlan> best;
-    std::optional<std::int64_t> fits;      // budgets given to the planner
-    std::optional<std::int64_t> too_much;  // ... whose plans do not fit
-    std::int64_t budget = budget_bytes - unseen;
-    for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-      budget = std::max(budget, planner_.least_bytes());
-      std::int64_t over = 0;
-      const std::optional<PlannedOrder> planned = planner_.plan(budget);
-      if (planned) {
-        RecomputePlan plan = realise(planned->order);
-        plan.bound_seconds = planned->bound_seconds;
-        over = plan.arena_bytes - budget_bytes;
-        if (over <= 0 && (!best || plan.seconds < best->seconds)) best = std::move(plan);
+    const std::int64_t step = (planner_.plain_peak_bytes() - planner_.least_bytes()) / kGrid;
+    std::optional<std::int64_t> fits;
+    std::optional<std::int64_t> too_much;
+    int in_a_row = 0;
+    for (int i = 1; i <= kGrid && in_a_row < 2; ++i) {
+      const std::int64_t model_bytes = grid_budget(i);
+      if (model_bytes > budget_bytes - unseen + step) {
+        too_much = model_bytes;
+        continue;
       }
-      // Below a budget for which nothing is found, nothing is looked for.
-      const bool lower = planned && over > 0;
-      (lower ? too_much : fits) = budget;
-      if (lower && budget == planner_.least_bytes()) break;
-      if (fits && too_much && *too_much - *fits <= slack) break;
-      if (!lower && planned && -over <= slack) break;
-      if (fits && too_much) {
-        budget = *fits + (*too_much - *fits) / 2;
-      } else {
-        budget = planned ? budget - over : budget + (planner_.plain_peak_bytes() - budget) / 2;
-      }
+      const std::optional<std::int64_t> arena = arena_at(model_bytes);
+      const bool fit = arena && *arena <= budget_bytes;
+      in_a_row = fit ? in_a_row + 1 : 0;
+      if (fit && !fits) fits = model_bytes;
+      if (!fit && !fits) too_much = model_bytes;
     }
-    return best;
+    for (int i = 0; i < kRefinements && fits && too_much; ++i) {
+      const std::int64_t middle = *fits + (*too_much - *fits) / 2;
+      const std::optional<std::int64_t> arena = arena_at(middle);
+      (arena && *arena <= budget_bytes ? fits : too_much) = middle;
+    }
   }
 
   using UnitSets = std::vector<std::vector<bool>>;
@@ -142,42 +191,44 @@ class Search {
     return list;
   }
 
-  // The quickest of them within the budget. More time is less memory in a family, nearly: after the
-  // bisection a few quicker plans are tried too.
-  std::optional<RecomputePlan> simple_within(std::int64_t budget_bytes) const {
+  // More time is less memory in a family, nearly: after the bisection a few quicker plans are tried
+  // too.
+  void try_families(std::int64_t budget_bytes) {
     constexpr std::ptrdiff_t kNeighbours = 4;
-    std::optional<RecomputePlan> best;
     for (const UnitSets& sets : families_) {
       const auto fits = [&](const std::vector<bool>& again) {
-        RecomputePlan plan = realise(on_demand_order(model_, again));
-        const bool within = plan.arena_bytes <= budget_bytes;
-        if (within && (!best || plan.seconds < best->seconds)) best = std::move(plan);
-        return within;
+        return realise(on_demand_order(model_, again)).arena_bytes <= budget_bytes;
       };
       auto first = std::ranges::partition_point(
           sets, [&fits](const std::vector<bool>& again) { return !fits(again); });
       for (auto n = std::min(kNeighbours, first - sets.begin()); n > 0; --n) fits(*--first);
     }
-    return best;
   }
 
-  [[noreturn]] void refuse(std::int64_t budget_bytes) const {
+  // The least arena for which a plan is found at all.
+  std::int64_t least_arena() {
+    std::int64_t without = planner_.least_bytes();
+    std::int64_t with = planner_.plain_peak_bytes();
+    for (int i = 0; i < 2 * kRefinements; ++i) {
+      const std::int64_t middle = without + (with - without) / 2;
+      (arena_at(middle) ? with : without) = middle;
+    }
+    for (const UnitSets& sets : families_) {
+      for (const std::vector<bool>& again : sets) realise(on_demand_order(model_, again));
+    }
+    return std::ranges::min(known_, {}, &Known::arena_bytes).arena_bytes;
+  }
+
+  [[noreturn]] void refuse(std::int64_t budget_bytes) {
     const StepUnit& unit = model_.units[static_cast<std::size_t>(planner_.hungriest_unit())];
     const Node& node = plain_.graph.node(unit.nodes.front());
-    const std::int64_t least =
-        planner_.least_bytes() + plain_.arena_bytes - planner_.plain_peak_bytes();
-    if (budget_bytes >= least) {
-      throw Error(ErrorCode::kOutOfMemory,
-                  fmt::format("no plan of {} bytes was found; node '{}' ({}) needs most",
-                              budget_bytes, printable(node.name), node.op->name))
-          .hint("a larger --memory-budget, or a smaller batch");
-    }
-    throw Error(ErrorCode::kOutOfMemory,
-                fmt::format("no plan fits {} bytes: node '{}' ({}) alone needs its inputs, outputs "
-                            "and workspace beside {} bytes of parameters and states",
-                            budget_bytes, printable(node.name), node.op->name, model_.fixed_bytes))
-        .hint(fmt::format("the least workable budget is about {} bytes; a smaller batch needs less",
-                          least));
+    throw Error(
+        ErrorCode::kOutOfMemory,
+        fmt::format("no plan was found for {} bytes: most are needed by node '{}' ({}), its "
+                    "inputs, outputs and workspace, beside {} bytes of parameters and states",
+                    budget_bytes, printable(node.name), node.op->name, model_.fixed_bytes))
+        .hint(fmt::format("the least budget with a plan is {} bytes; a smaller batch needs less",
+                          std::min(plain_.arena_bytes, least_arena())));
   }
 
   const Program& plain_;
@@ -186,6 +237,7 @@ class Search {
   StepModel model_;
   RecomputePlanner planner_;
   std::vector<UnitSets> families_;
+  std::vector<Known> known_;
 };
 
 // Units with a value that one of the patterns names. A pattern without a match is kUsage.
@@ -250,24 +302,12 @@ std::int64_t arena_with(const Program& plain, const RepeatedGraph& graph,
 
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower) {
-  const Search search(plain, ops, lower, step_model(plain, seconds));
-  std::vector<TradePoint> all;
-  for (const std::vector<bool>& again : search.planner().front()) {
-    all.push_back(search.point("front", search.realise(on_demand_order(search.model(), again))));
-  }
-  std::ranges::sort(all, {},
-                    [](const TradePoint& p) { return std::pair(p.seconds, p.arena_bytes); });
-  std::vector<TradePoint> front;
-  for (TradePoint& point : all) {
-    const bool beaten = !front.empty() && point.arena_bytes >= front.back().arena_bytes;
-    if (!beaten) front.push_back(std::move(point));
-  }
-  return front;
+  return Search(plain, ops, lower, step_model(plain, seconds)).front();
 }
 
 std::vector<TradePoint> compare_methods(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower) {
-  const Search search(plain, ops, lower, step_model(plain, seconds));
+  Search search(plain, ops, lower, step_model(plain, seconds));
   std::vector<TradePoint> points = {search.point("none", search.nothing())};
   const auto add = [&](std::string method, const std::vector<bool>& again) {
     const RecomputePlan plan = search.realise(on_demand_order(search.model(), again));
@@ -289,7 +329,7 @@ std::vector<TradePoint> compare_methods(const Program& plain, std::span<const do
 std::vector<Opportunity> recompute_opportunities(const Program& plain,
                                                  std::span<const double> seconds,
                                                  const OpTable& ops, const LowerOptions& lower) {
-  const Search search(plain, ops, lower, step_model(plain, seconds));
+  Search search(plain, ops, lower, step_model(plain, seconds));
   const std::vector<Cluster> clusters = find_clusters(plain.graph, search.model());
   std::vector<Opportunity> list;
   for (const Cluster& cluster : clusters) {
@@ -320,7 +360,7 @@ RecomputePlan plan_recompute(const Program& plain, std::span<const double> secon
     model.units[i].pinned = keep[i];
     model.units[i].again = again[i];
   }
-  const Search search(plain, ops, lower, std::move(model));
+  Search search(plain, ops, lower, std::move(model));
   if (options.mode == RecomputeMode::kNone) return search.nothing();
   if (options.mode != RecomputeMode::kAuto) {
     return search.realise(on_demand_order(search.model(), again));

@@ -50,7 +50,7 @@ struct RecomputePlan {
 
 // `plain` is the step without recomputation, `seconds` the time of each of its nodes by NodeId.
 // Gradients stay the same bit for bit. Fails with kOutOfMemory when no plan fits the budget, naming
-// the least workable one and the op that needs it; with kUsage for patterns without a match.
+// the least with a plan and the op that needs most; with kUsage for patterns without a match.
 RecomputePlan plan_recompute(const Program& plain, std::span<const double> seconds,
                              const OpTable& ops, const RecomputeOptions& options,
                              const LowerOptions& lower);
@@ -62,8 +62,8 @@ struct TradePoint {
   double seconds = 0.0;
   std::int64_t repeats = 0;
 };
-// Memory for time, by falling arena and rising time, the first without recomputation: about a
-// hundred plans in which nothing runs more than twice, less those that others beat.
+// Memory for time, by falling arena and rising time, the first without recomputation: of a few
+// hundred plans of the planner and of the methods below, those that no other beats.
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower);
 // Levels 1 and 2, the square root of n checkpoints (Chen et al. 2016), and PyTorch's knapsack over

@@ -152,7 +152,7 @@ TEST_CASE("config: everything wrong with a file is told at once") {
   CHECK(finished.err ==
         "error: c.toml:1:1: there is no key 'stepz'\n"
         "  at: c.toml:2:6: lr is a string: expected a number of 0 or more\n"
-        "  at: c.toml:4:2: there is no verb 'plna' for this table\n"
+        "  at: c.toml:4:2: there is no verb 'plna' for this table (did you mean 'plan'?)\n"
         "  try: did you mean 'steps'?\n");
 }
 
