@@ -68,7 +68,7 @@ std::string flag_entry(const Flag& flag) {
   if (flag.letter != 0) names = fmt::format("\\fB\\-{}\\fR, ", flag.letter);
   const bool toggle = flag.type == FlagType::kToggle;
   names += fmt::format("\\fB\\-\\-{}{}\\fR", toggle ? "[no\\-]" : "", roff(flag.name));
-  if (!flag.value.empty()) names += fmt::format(" \\fI{}\\fR", roff(flag.value));
+  if (!flag.value.empty()) names += fmt::format(" \\fI{}\\fR", breakable(roff(flag.value)));
   std::string text = fmt::format(".TP\n{}\n{}\n", names, sentence(flag.help));
   if (flag.type == FlagType::kTexts) text += "May be repeated.\n";
   if (!flag.fallback.empty()) text += fmt::format("Default: {}.\n", roff(flag.fallback));

@@ -22,7 +22,9 @@ Prepared region_plan(const Shape& dense, const Shape& larger, const SliceParams&
   const Strides larger_stride = dense_strides(larger);
   for (std::size_t a = 0; a < static_cast<std::size_t>(dense.rank); ++a) {
     plan->offset += params.start[a] * larger_stride[a];
-    plan->loop.add_axis(dense.dims[a], {dense_stride[a], params.step[a] * larger_stride[a]});
+    // A single element takes no step, however large a model says it is.
+    const std::int64_t step = dense.dims[a] > 1 ? params.step[a] : 0;
+    plan->loop.add_axis(dense.dims[a], {dense_stride[a], step * larger_stride[a]});
   }
   return {.workspace_bytes = 0, .state = plan};
 }
