@@ -7,6 +7,7 @@
 #include "cli/help.h"
 #include "cli/machine.h"
 #include "cli/settings.h"
+#include "engine/core/text.h"
 
 namespace trainscope {
 namespace {
@@ -26,6 +27,8 @@ std::string roff(std::string_view text) {
   }
   return result;
 }
+
+constexpr std::size_t kLongestTag = 60;
 
 std::string upper(std::string_view text) {
   std::string result(text);
@@ -68,8 +71,12 @@ std::string flag_entry(const Flag& flag) {
   if (flag.letter != 0) names = fmt::format("\\fB\\-{}\\fR, ", flag.letter);
   const bool toggle = flag.type == FlagType::kToggle;
   names += fmt::format("\\fB\\-\\-{}{}\\fR", toggle ? "[no\\-]" : "", roff(flag.name));
-  if (!flag.value.empty()) names += fmt::format(" \\fI{}\\fR", breakable(roff(flag.value)));
+  // A tag is one line: what does not fit goes into the text.
+  const bool long_choice = flag.type == FlagType::kChoice && flag.value.size() > kLongestTag;
+  const std::string_view value = long_choice ? "CHOICE" : flag.value;
+  if (!value.empty()) names += fmt::format(" \\fI{}\\fR", roff(value));
   std::string text = fmt::format(".TP\n{}\n{}\n", names, sentence(flag.help));
+  if (long_choice) text += fmt::format("One of {}.\n", roff(join(split(flag.value, '|'), ", ")));
   if (flag.type == FlagType::kTexts) text += "May be repeated.\n";
   if (!flag.fallback.empty()) text += fmt::format("Default: {}.\n", roff(flag.fallback));
   return text;

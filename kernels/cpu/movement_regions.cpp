@@ -18,12 +18,13 @@ struct RegionPlan {
 
 Prepared region_plan(const Shape& dense, const Shape& larger, const SliceParams& params) {
   auto plan = std::make_shared<RegionPlan>();
+  const bool empty = dense.elements() == 0;  // begins nowhere, whatever a model says
   const Strides dense_stride = dense_strides(dense);
   const Strides larger_stride = dense_strides(larger);
   for (std::size_t a = 0; a < static_cast<std::size_t>(dense.rank); ++a) {
-    plan->offset += params.start[a] * larger_stride[a];
-    // A single element takes no step, however large a model says it is.
-    const std::int64_t step = dense.dims[a] > 1 ? params.step[a] : 0;
+    if (!empty) plan->offset += params.start[a] * larger_stride[a];
+    // A single element takes no step.
+    const std::int64_t step = !empty && dense.dims[a] > 1 ? params.step[a] : 0;
     plan->loop.add_axis(dense.dims[a], {dense_stride[a], step * larger_stride[a]});
   }
   return {.workspace_bytes = 0, .state = plan};
