@@ -64,7 +64,8 @@ class Search {
 
   // The quickest plan found whose arena is within the budget.
   RecomputePlan within(std::int64_t budget_bytes) {
-    if (plain_.arena_bytes <= budget_bytes) return nothing();
+    RecomputePlan least_time = as_pinned();
+    if (least_time.arena_bytes <= budget_bytes) return least_time;
     explore(budget_bytes);
     try_families(budget_bytes);
     const Known* best = nullptr;
@@ -75,6 +76,14 @@ class Search {
     if (best == nullptr) refuse(budget_bytes);
     const Known chosen = *best;  // realising adds to the list
     return realise(chosen.order, chosen.bound_seconds);
+  }
+
+  // With what must run again alone.
+  RecomputePlan as_pinned() {
+    std::vector<bool> again(model_.units.size(), false);
+    apply_pins(again);
+    return std::ranges::find(again, true) == again.end() ? nothing()
+                                                         : realise(on_demand_order(model_, again));
   }
 
   // Everything that is tried whatever the budget, by falling arena and rising time.
@@ -99,6 +108,7 @@ class Search {
   // The least arena found whose time is within the share.
   RecomputePlan quicker_than(double max_overhead) {
     const double most = model_.seconds * (1.0 + max_overhead);
+    RecomputePlan least_time = as_pinned();
     std::int64_t low = planner_.least_bytes();
     std::int64_t high = planner_.plain_peak_bytes();
     constexpr int kAttempts = 10;
@@ -112,9 +122,10 @@ class Search {
     const Known* best = nullptr;
     for (const Known& known : known_) {
       const bool less = best == nullptr || known.arena_bytes < best->arena_bytes;
-      if (known.seconds <= most && less && known.arena_bytes < plain_.arena_bytes) best = &known;
+      const bool saves = known.arena_bytes < least_time.arena_bytes;
+      if (known.seconds <= most && less && saves) best = &known;
     }
-    if (best == nullptr) return nothing();
+    if (best == nullptr) return least_time;
     const Known chosen = *best;
     return realise(chosen.order);
   }
@@ -171,6 +182,13 @@ class Search {
 
   using UnitSets = std::vector<std::vector<bool>>;
 
+  // Other methods know of no pins.
+  void apply_pins(std::vector<bool>& again) const {
+    for (std::size_t i = 0; i < again.size(); ++i) {
+      again[i] = (again[i] || model_.units[i].again) && !model_.units[i].pinned;
+    }
+  }
+
   // Families of plans in which nothing runs more than twice, each by rising time.
   std::vector<UnitSets> families() const {
     const std::vector<Cluster> clusters = find_clusters(plain_.graph, model_);
@@ -180,6 +198,7 @@ class Search {
                                   {level_units(model_, clusters, 1)},
                                   {level_units(model_, clusters, 2)}};
     for (UnitSets& sets : list) {
+      for (std::vector<bool>& again : sets) apply_pins(again);
       std::ranges::stable_sort(sets, {}, [this](const std::vector<bool>& again) {
         double seconds = 0;
         for (std::size_t i = 0; i < again.size(); ++i) {

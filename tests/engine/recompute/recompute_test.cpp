@@ -150,9 +150,36 @@ TEST_CASE("recompute: pins keep and force") {
   Trained forced("lenet", {.mode = RecomputeMode::kClusters, .again = {kept}});
   check_equal(plain, forced);
   CHECK(repeated(forced, kept));
+  const std::int64_t enough = plain.program().arena_bytes * 2;
+  Trained roomy("lenet", {.mode = RecomputeMode::kAuto, .budget_bytes = enough, .again = {kept}});
+  check_equal(plain, roomy);
+  CHECK(repeated(roomy, kept));
   Trained level("lenet", {.mode = RecomputeMode::kLevel2, .keep = {"*"}});
   CHECK(repeats(level) == 0);
   check_equal(plain, level);
+}
+
+TEST_CASE("recompute: the planner and the methods beside it keep to pins") {
+  Trained plain("gpt2", {});
+  const std::int64_t budget = plain.program().arena_bytes * 9 / 10;
+  Trained free("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
+  std::vector<std::string> chosen;
+  for (ValueId id : free.program().graph.live_values()) {
+    const std::string& name = free.program().graph.value(id).name;
+    if (name.ends_with("/again")) chosen.push_back(name.substr(0, name.size() - 6));
+  }
+  REQUIRE(!chosen.empty());
+  Trained other("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget, .keep = chosen});
+  CHECK(other.program().arena_bytes <= budget);
+  for (const std::string& name : chosen) {
+    CHECK(other.program().graph.find(name + "/again") == kNoValue);
+  }
+  check_equal(plain, other);
+  const ReferenceModel reference("gpt2");
+  CompileOptions options = reference.options(GraphMode::kTrain);
+  options.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = budget, .keep = {"*"}};
+  CHECK_THROWS_WITH_AS(compile(reference.model, options), doctest::Contains("no plan was found"),
+                       Error);
 }
 
 TEST_CASE("optimizer in backward: the same bits in less memory") {
