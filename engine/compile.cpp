@@ -27,7 +27,7 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
                         .seconds = plan.seconds,
                         .bound_seconds = plan.bound_seconds,
                         .repeats = static_cast<std::int64_t>(plan.repeats.size())};
-  Stage stage = stage_of("recompute", std::move(plan.graph.graph), compiled.stages.size());
+  Stage stage = stage_of("recompute", std::move(plan.graph), compiled.stages.size());
   stage.changed = !plan.repeats.empty();
   stage.counters["repeated"] = compiled.recompute->repeats;
   compiled.stages.push_back(std::move(stage));

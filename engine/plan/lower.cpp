@@ -9,6 +9,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/op_def.h"
+#include "engine/plan/lifetimes.h"
 #include "memplan/validate.h"
 
 namespace trainscope {
@@ -120,6 +121,9 @@ class Lowering {
       }
     }
     program_.problem = placement_problem(lifetimes_, workspaces);
+    for (std::size_t i = 0; i < lifetimes_.buffers.size(); ++i) {
+      program_.problem.buffers[i].id = program_.graph.value(lifetimes_.buffers[i].value).name;
+    }
     for (std::size_t k = 0; k < workspace_of_.size(); ++k) {
       program_.problem.buffers[lifetimes_.buffers.size() + k].id =
           "workspace of " + program_.graph.node(program_.instructions[workspace_of_[k]].node).name;
@@ -164,25 +168,6 @@ std::vector<NodeId> phase_order(const Graph& graph) {
   std::vector<NodeId> order = graph.order();
   std::ranges::stable_sort(order, {}, [&graph](NodeId id) { return graph.node(id).phase; });
   return order;
-}
-
-memplan::Problem placement_problem(const Lifetimes& lifetimes,
-                                   std::span<const std::int64_t> workspaces) {
-  const auto steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(workspaces.size()));
-  memplan::Problem problem;
-  for (const Lifetimes::Buffer& b : lifetimes.buffers) {
-    const bool whole = b.persistent || b.external;
-    problem.buffers.push_back({.id = b.name,
-                               .lower = whole ? 0 : std::min(b.first, steps - 1),
-                               .upper = whole ? steps : std::min(b.last + 1, steps),
-                               .size_bytes = b.external ? 0 : static_cast<std::int64_t>(b.bytes)});
-  }
-  for (std::size_t i = 0; i < workspaces.size(); ++i) {
-    if (workspaces[i] == 0) continue;
-    const auto step = static_cast<std::int64_t>(i);
-    problem.buffers.push_back({.lower = step, .upper = step + 1, .size_bytes = workspaces[i]});
-  }
-  return problem;
 }
 
 Program lower(Graph graph, const KernelTable& kernels, const LowerOptions& options) {

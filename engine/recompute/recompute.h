@@ -38,7 +38,7 @@ struct RecomputeOptions {
 
 struct RecomputePlan {
   std::vector<Repeat> repeats;   // of the program's graph
-  RepeatedGraph graph;           // with them
+  Graph graph = {};              // with them
   std::int64_t plain_bytes = 0;  // arena without recomputation
   std::int64_t arena_bytes = 0;  // with it
   double plain_seconds = 0.0;    // of a step by the costs given
@@ -85,10 +85,5 @@ struct Opportunity {
 std::vector<Opportunity> recompute_opportunities(const Program& plain,
                                                  std::span<const double> seconds,
                                                  const OpTable& ops, const LowerOptions& lower);
-
-// The arena that the graph with repeats will need: what lower() comes to, without choosing kernels
-// again.
-std::int64_t arena_with(const Program& plain, const RepeatedGraph& graph,
-                        const LowerOptions& lower);
 
 }  // namespace trainscope

@@ -1,12 +1,10 @@
-// Clones nodes and leads their later readers to the clones.
+// Leads later readers to what runs again: first in numbers, then as clones of nodes.
 #include "engine/recompute/repeats.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,46 +14,46 @@
 namespace trainscope {
 namespace {
 
-class RepeatBuilder {
+constexpr std::int32_t kNone = RunOrder::kNone;
+
+class RepeatedRuns {
  public:
-  RepeatBuilder(Graph& graph, const OpTable& ops, std::span<const Repeat> repeats)
+  RepeatedRuns(const Graph& graph, std::span<const NodeId> order, std::span<const Repeat> repeats)
       : graph_(graph),
-        rewriter_(graph, ops, "recompute", nullptr),
+        order_(order),
         repeats_(repeats),
-        order_(graph.order()),
         position_(graph.node_capacity(), 0),
         last_use_(graph.value_capacity(), -1),
-        newest_(graph.value_capacity(), kNoValue) {
-    inputs_.resize(graph.node_capacity());
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      position_[index(order_[i])] = static_cast<std::int64_t>(i);
-      inputs_[index(order_[i])] = graph.node(order_[i]).inputs;
+        newest_(graph.value_capacity(), kNone) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      position_[index(order[i])] = static_cast<std::int64_t>(i);
     }
+    result_.runs.reserve(order.size() + repeats.size());
   }
 
-  void run() {
+  RunOrder run() {
     find_last_uses();
     std::size_t next = 0;
     for (NodeId id : order_) {
       for (; next < repeats_.size() && repeats_[next].before == id; ++next) add(repeats_[next]);
-      read_newest(id);
+      begin_run(id, false);
+      for (ValueId v : graph_.node(id).outputs) {
+        result_.operands.push_back(static_cast<std::int32_t>(v));
+      }
+      end_run();
     }
     CHECK_INVARIANT(next == repeats_.size());  // sorted by position
-  }
-
-  NodeId origin(NodeId id) const {
-    const auto found = origin_.find(id);
-    return found == origin_.end() ? id : found->second;
+    return std::move(result_);
   }
 
  private:
   static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
   static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
 
-  // By value of the original graph: the last position at which a node or a repeat reads it.
+  // By value of the graph: the last position at which a node or a repeat reads it.
   void find_last_uses() {
     const auto use = [this](NodeId reader, std::int64_t at) {
-      for (ValueId v : inputs_[index(reader)]) {
+      for (ValueId v : graph_.node(reader).inputs) {
         if (v != kNoValue) last_use_[index(v)] = std::max(last_use_[index(v)], at);
       }
     };
@@ -63,15 +61,26 @@ class RepeatBuilder {
     for (const Repeat& repeat : repeats_) use(repeat.node, position_[index(repeat.before)]);
   }
 
-  ValueId newest(ValueId v) const {
-    if (v == kNoValue || newest_[index(v)] == kNoValue) return v;
-    return newest_[index(v)];
+  bool is_wanted(ValueId v, std::int64_t at) const {
+    return v != kNoValue && last_use_[index(v)] >= at;
   }
 
-  // Whether anything at or after a position reads the node's results.
-  bool is_wanted(const Node& node, std::int64_t at) const {
-    return std::ranges::any_of(
-        node.outputs, [&](ValueId v) { return v != kNoValue && last_use_[index(v)] >= at; });
+  void begin_run(NodeId id, bool again) {
+    const Node& node = graph_.node(id);
+    result_.runs.push_back({.node = id,
+                            .again = again,
+                            .begin = static_cast<std::uint32_t>(result_.operands.size()),
+                            .input_count = static_cast<std::uint32_t>(node.inputs.size())});
+    for (ValueId v : node.inputs) {
+      const bool remade = v != kNoValue && newest_[index(v)] != kNone;
+      result_.operands.push_back(remade ? newest_[index(v)] : static_cast<std::int32_t>(v));
+    }
+  }
+
+  void end_run() {
+    Run& run = result_.runs.back();
+    run.output_count =
+        static_cast<std::uint32_t>(result_.operands.size()) - run.begin - run.input_count;
   }
 
   void add(const Repeat& repeat) {
@@ -79,57 +88,107 @@ class RepeatBuilder {
     const Node& node = graph_.node(repeat.node);
     CHECK_INVARIANT(node.phase == Phase::kForward || node.op->is_view);
     CHECK_INVARIANT(position_[index(repeat.node)] < at);
-    if (!is_wanted(node, at)) return;
+    std::size_t count = node.outputs.size();
+    while (count > 0 && !is_wanted(node.outputs[count - 1], at)) --count;
+    if (count == 0) return;
+    begin_run(repeat.node, true);
+    for (std::size_t i = 0; i < count; ++i) {
+      const ValueId v = node.outputs[i];
+      // The first output stays in any case: few ops can do without it.
+      const bool keep = is_wanted(v, at) || (i == 0 && v != kNoValue);
+      result_.operands.push_back(keep ? remake(v) : kNone);
+    }
+    end_run();
+  }
+
+  std::int32_t remake(ValueId v) {
+    const std::size_t number = graph_.value_capacity() + result_.remade.size();
+    result_.remade.push_back(v);
+    return newest_[index(v)] = static_cast<std::int32_t>(number);
+  }
+
+  const Graph& graph_;
+  std::span<const NodeId> order_;
+  std::span<const Repeat> repeats_;
+  std::vector<std::int64_t> position_;  // by NodeId
+  std::vector<std::int64_t> last_use_;  // by ValueId
+  std::vector<std::int32_t> newest_;    // by ValueId: the number of its latest repeat
+  RunOrder result_;
+};
+
+// Carries such an order out on its graph.
+class RepeatBuilder {
+ public:
+  RepeatBuilder(Graph& graph, const OpTable& ops, const RunOrder& order)
+      : graph_(graph),
+        rewriter_(graph, ops, "recompute", nullptr),
+        order_(order),
+        capacity_(graph.value_capacity()) {}
+
+  void run() {
+    std::size_t waiting = 0;  // the first of the repeats since the last node
+    for (std::size_t i = 0; i < order_.runs.size(); ++i) {
+      const Run& run = order_.runs[i];
+      if (run.again) continue;
+      for (; waiting < i; ++waiting) add(order_.runs[waiting], run.node);
+      waiting = i + 1;
+      const std::span<const std::int32_t> inputs = order_.inputs(run);
+      for (std::size_t k = 0; k < inputs.size(); ++k) {
+        const bool remade = inputs[k] >= static_cast<std::int32_t>(capacity_);
+        if (remade) rewriter_.set_input(run.node, static_cast<int>(k), value(inputs[k]));
+      }
+    }
+  }
+
+ private:
+  ValueId value(std::int32_t number) const {
+    const auto at = static_cast<std::size_t>(number);
+    return number < 0 || at < capacity_ ? ValueId(number) : made_[at - capacity_];
+  }
+
+  void add(const Run& run, NodeId before) {
+    const Node& node = graph_.node(run.node);
     Builder::Spec spec{.op = node.op,
                        .name = graph_.unique_name(node.name + "/again"),
                        .inputs = {},
                        .output_names = {},
                        .attributes = node.attributes,
                        .provenance = {.sources = node.provenance.sources, .pass = "recompute"}};
-    for (ValueId v : inputs_[index(repeat.node)]) spec.inputs.push_back(newest(v));
-    for (ValueId v : node.outputs) {
-      const bool wanted = v != kNoValue && last_use_[index(v)] >= at;
-      // The first output stays in any case: few ops can do without it.
-      const bool keep = v != kNoValue && (wanted || spec.output_names.empty());
-      spec.output_names.push_back(keep ? graph_.value(v).name + "/again" : std::string());
+    for (std::int32_t v : order_.inputs(run)) spec.inputs.push_back(value(v));
+    const std::span<const std::int32_t> outputs = order_.outputs(run);
+    for (std::int32_t v : outputs) {
+      spec.output_names.push_back(v == kNone ? std::string() : name_of(v) + "/again");
     }
-    while (spec.output_names.back().empty()) spec.output_names.pop_back();
-    const std::vector<ValueId> originals = node.outputs;
-    const NodeId clone = rewriter_.before(repeat.before).add(std::move(spec));
-    origin_.emplace(clone, repeat.node);
-    for (std::size_t i = 0; i < graph_.node(clone).outputs.size(); ++i) {
-      const ValueId made = graph_.node(clone).outputs[i];
-      if (made != kNoValue) newest_[index(originals[i])] = made;
+    const NodeId clone = rewriter_.before(before).add(std::move(spec));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] == kNone) continue;
+      CHECK_INVARIANT(static_cast<std::size_t>(outputs[i]) == capacity_ + made_.size());
+      made_.push_back(graph_.node(clone).outputs[i]);
     }
   }
 
-  void read_newest(NodeId id) {
-    const std::vector<ValueId>& originals = inputs_[index(id)];
-    for (std::size_t i = 0; i < originals.size(); ++i) {
-      const ValueId now = newest(originals[i]);
-      if (now != originals[i]) rewriter_.set_input(id, static_cast<int>(i), now);
-    }
+  const std::string& name_of(std::int32_t number) const {
+    return graph_.value(order_.remade[static_cast<std::size_t>(number) - capacity_]).name;
   }
 
   Graph& graph_;
   Rewriter rewriter_;
-  std::span<const Repeat> repeats_;
-  std::vector<NodeId> order_;                  // of the original graph
-  std::vector<std::int64_t> position_;         // by NodeId of the original graph
-  std::vector<std::vector<ValueId>> inputs_;   // by NodeId, of the original graph
-  std::vector<std::int64_t> last_use_;         // by ValueId of the original graph
-  std::unordered_map<NodeId, NodeId> origin_;  // of the repeats
-  std::vector<ValueId> newest_;  // by ValueId of the original graph: its latest repeat
+  const RunOrder& order_;
+  std::size_t capacity_;       // of values, before the first repeat
+  std::vector<ValueId> made_;  // by number less the capacity
 };
 
 }  // namespace
 
-RepeatedGraph with_repeats(Graph graph, const OpTable& ops, std::span<const Repeat> repeats) {
-  RepeatBuilder builder(graph, ops, repeats);
-  builder.run();
-  RepeatedGraph result{.graph = graph.compacted(), .origin = {}};
-  for (NodeId id : graph.order()) result.origin.push_back(builder.origin(id));
-  CHECK_INVARIANT(verify(result.graph).empty());
+RunOrder repeated_order(const Graph& graph, std::span<const NodeId> order,
+                        std::span<const Repeat> repeats) {
+  return RepeatedRuns(graph, order, repeats).run();
+}
+
+Graph with_repeats(Graph graph, const OpTable& ops, const RunOrder& order) {
+  RepeatBuilder(graph, ops, order).run();
+  Graph result = graph.compacted();
+  CHECK_INVARIANT(verify(result).empty());
   return result;
 }
 

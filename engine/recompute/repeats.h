@@ -1,4 +1,5 @@
-// Recomputation as a change of the graph: nodes that run a second time, later.
+// Recomputation as a change of the order of runs, and of the graph: nodes that run a second time,
+// later.
 #pragma once
 
 #include <span>
@@ -6,6 +7,7 @@
 
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
+#include "engine/plan/run_order.h"
 
 namespace trainscope {
 
@@ -15,19 +17,19 @@ struct Repeat {
   NodeId before;
 };
 
-struct RepeatedGraph {
-  Graph graph;
-  std::vector<NodeId> origin;  // by NodeId of `graph`: the node it is, or repeats, in the original
-};
-
-// The graph in which each repeat is a node of its own, "<name>/again": what `before` and the nodes
-// after it read of the original comes from the repeat, so the original's bytes are free in between.
-// Same op, inputs and attributes, so the same bits; random ops draw the same numbers again, since
-// their stream is an attribute. Outputs that nobody reads again are left out where the op may.
+// A step with repeats: what `before` and the runs after it read of the original comes from the
+// repeat, so the original's bytes are free in between. Outputs that nobody reads again are left
+// out, as far as the op may; so is a repeat of which nobody reads anything.
 //
-// `repeats` go by the position of `before` in the order of execution, those before the same node in
-// the order in which they run; the graph's order is phase by phase. Only views and nodes of the
-// forward phase may be repeated. The result is verified and compacted.
-RepeatedGraph with_repeats(Graph graph, const OpTable& ops, std::span<const Repeat> repeats);
+// `order` is that of the step without repeats. `repeats` go by the position of `before` in it,
+// those before the same node in the order in which they run. Only views and nodes of the forward
+// phase may be repeated.
+RunOrder repeated_order(const Graph& graph, std::span<const NodeId> order,
+                        std::span<const Repeat> repeats);
+
+// The graph of such an order, in which each repeat is a node of its own, "<name>/again". Same op,
+// inputs and attributes, so the same bits; random ops draw the same numbers again, since their
+// stream is an attribute. The graph's order is this one; it is verified and compacted.
+Graph with_repeats(Graph graph, const OpTable& ops, const RunOrder& order);
 
 }  // namespace trainscope

@@ -1,0 +1,309 @@
+// Lifetimes of values, and which values share bytes: views, updates of states, in-place results.
+#include "engine/plan/lifetimes.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+
+// The search for one order. Values are numbers, as the order has them.
+class LifetimeSearch {
+ public:
+  LifetimeSearch(const LifetimeFinder& finder, const RunOrder& order)
+      : finder_(finder), graph_(finder.graph_), order_(order), capacity_(graph_.value_capacity()) {
+    const std::size_t n = capacity_ + order.remade.size();
+    parent_.resize(n);
+    std::iota(parent_.begin(), parent_.end(), 0);
+    first_.assign(n, kNever);
+    last_.assign(n, -1);
+    pinned_.assign(n, false);
+  }
+
+  Lifetimes run() {
+    number_steps();
+    join_views();
+    find_extent();
+    refuse_exchanges();
+    join_updates();
+    if (finder_.in_place_) join_in_place();
+    return collect();
+  }
+
+ private:
+  static constexpr std::int64_t kNever = std::int64_t{1} << 60;
+  static constexpr std::int32_t kNone = RunOrder::kNone;
+  static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
+  static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
+
+  const Node& node(const Run& run) const { return graph_.node(run.node); }
+  bool is_view(const Run& run) const { return node(run).op->is_view; }
+  // The value of the graph that has the type of this one.
+  ValueId original(std::size_t number) const {
+    return number < capacity_ ? ValueId(static_cast<std::int32_t>(number))
+                              : order_.remade[number - capacity_];
+  }
+  std::size_t bytes_of(std::size_t number) const { return finder_.bytes_[index(original(number))]; }
+
+  std::size_t find(std::size_t v) {
+    while (parent_[v] != v) v = parent_[v] = parent_[parent_[v]];
+    return v;
+  }
+  std::size_t find(ValueId v) { return find(index(v)); }
+  std::size_t find(std::int32_t number) { return find(static_cast<std::size_t>(number)); }
+
+  // The class of b joins that of a.
+  void join(std::size_t a, std::size_t b) {
+    std::size_t ra = find(a);
+    std::size_t rb = find(b);
+    if (ra == rb) return;
+    parent_[rb] = ra;
+    first_[ra] = std::min(first_[ra], first_[rb]);
+    last_[ra] = std::max(last_[ra], last_[rb]);
+    pinned_[ra] = pinned_[ra] || pinned_[rb];
+  }
+
+  void number_steps() {
+    step_.reserve(order_.runs.size());
+    for (const Run& run : order_.runs) step_.push_back(is_view(run) ? steps_ : steps_++);
+  }
+
+  void join_views() {
+    for (const Run& run : order_.runs) {
+      if (!is_view(run)) continue;
+      join(static_cast<std::size_t>(order_.inputs(run)[0]),
+           static_cast<std::size_t>(order_.outputs(run)[0]));
+    }
+  }
+
+  void touch(std::size_t v, std::int64_t step) {
+    std::size_t root = find(v);
+    first_[root] = std::min(first_[root], step);
+    last_[root] = std::max(last_[root], step);
+  }
+
+  void find_extent() {
+    for (std::size_t i = 0; i < order_.runs.size(); ++i) {
+      const Run& run = order_.runs[i];
+      if (is_view(run)) continue;
+      const std::uint32_t count = run.input_count + run.output_count;
+      for (std::int32_t v : std::span(order_.operands).subspan(run.begin, count)) {
+        if (v != kNone) touch(static_cast<std::size_t>(v), step_[i]);
+      }
+    }
+    for (ValueId v : finder_.values_) {
+      if (graph_.value(v).kind != ValueKind::kNode) pinned_[find(v)] = true;
+    }
+    for (ValueId v : graph_.outputs) keep_to_end(v);
+    for (const GradientOf& g : graph_.gradients) keep_to_end(g.gradient);
+    if (graph_.loss != kNoValue) keep_to_end(graph_.loss);
+    for (ValueId v : graph_.inputs) {  // written before the first step, if anything reads it
+      if (last_[find(v)] >= 0) touch(index(v), 0);
+    }
+  }
+
+  void keep_to_end(ValueId v) { touch(index(v), steps_); }
+
+  // The new value may be written straight into the state's storage when nothing reads the state
+  // after the writing run, and that run reads it in place or not at all.
+  bool can_update_in_place(const Update& update, std::int64_t position) {
+    if (position < 0) return false;
+    const Run& run = order_.runs[static_cast<std::size_t>(position)];
+    const std::size_t state = find(update.state);
+    if (is_view(run) || find(update.value) == state) return false;
+    const std::int64_t step = step_[static_cast<std::size_t>(position)];
+    if (last_[state] > step || pinned_[find(update.value)]) return false;
+    const std::span<const std::int32_t> inputs = order_.inputs(run);
+    const auto reads = std::ranges::count_if(
+        inputs, [&](std::int32_t v) { return v != kNone && find(v) == state; });
+    if (reads == 0) return last_[state] < step;
+    if (reads > 1) return false;
+    for (const InPlace& pair : finder_.pairs_of_[index(run.node)]) {
+      if (output_of(run, pair) != static_cast<std::int32_t>(update.value)) continue;
+      const std::int32_t input = inputs[static_cast<std::size_t>(pair.input)];
+      if (input != kNone && find(input) == state) return true;
+    }
+    return false;
+  }
+
+  // A repeat may leave outputs out.
+  std::int32_t output_of(const Run& run, const InPlace& pair) const {
+    const std::span<const std::int32_t> outputs = order_.outputs(run);
+    const auto at = static_cast<std::size_t>(pair.output);
+    return at < outputs.size() ? outputs[at] : kNone;
+  }
+
+  // A state that becomes another one's old elements (a swap, say) would need a copy of these first.
+  // No pass makes such an update, a file may hold one.
+  void refuse_exchanges() {
+    std::vector<bool> updated(parent_.size(), false);
+    for (const Update& u : graph_.updates) updated[find(u.state)] = true;
+    for (const Update& u : graph_.updates) {
+      bool exchange = updated[find(u.value)] && find(u.value) != find(u.state);
+      if (!exchange) continue;
+      fail(ErrorCode::kBadInput, "the update of '{}' reads '{}', which the same step updates",
+           printable(graph_.value(u.state).name), printable(graph_.value(u.value).name));
+    }
+  }
+
+  void join_updates() {
+    std::vector<std::int64_t> position(graph_.node_capacity(), -1);
+    for (std::size_t i = 0; i < order_.runs.size(); ++i) {
+      const Run& run = order_.runs[i];
+      if (!run.again) position[index(run.node)] = static_cast<std::int64_t>(i);
+    }
+    for (const Update& update : graph_.updates) {
+      NodeId producer = graph_.value(update.value).producer;
+      std::int64_t at = producer == kNoNode ? -1 : position[index(producer)];
+      if (can_update_in_place(update, at)) {
+        join(index(update.state), index(update.value));
+        continue;
+      }
+      if (find(update.state) == find(update.value)) continue;
+      Phase phase = producer == kNoNode ? Phase::kUpdate : graph_.node(producer).phase;
+      keep_to_end(update.value);
+      copies_.push_back({update.value, update.state, phase});
+    }
+  }
+
+  // Whether output may take over input's bytes: this is their last reader and nothing else of the
+  // run lives in them.
+  bool can_share(const Run& run, std::int32_t input, std::int32_t output, std::int64_t step) {
+    const std::size_t from = find(input);
+    if (pinned_[from] || last_[from] != step || pinned_[find(output)]) return false;
+    if (bytes_of(static_cast<std::size_t>(input)) != bytes_of(static_cast<std::size_t>(output))) {
+      return false;
+    }
+    const auto in_class = [&](std::int32_t v) { return v != kNone && find(v) == from; };
+    return std::ranges::count_if(order_.inputs(run), in_class) == 1 &&
+           std::ranges::none_of(order_.outputs(run), in_class) && first_[find(output)] == step;
+  }
+
+  void join_in_place() {
+    for (std::size_t i = 0; i < order_.runs.size(); ++i) {
+      const Run& run = order_.runs[i];
+      for (const InPlace& pair : finder_.pairs_of_[index(run.node)]) {
+        const std::int32_t input = order_.inputs(run)[static_cast<std::size_t>(pair.input)];
+        const std::int32_t output = output_of(run, pair);
+        if (input == kNone || output == kNone) continue;
+        if (can_share(run, input, output, step_[i])) {
+          join(static_cast<std::size_t>(input), static_cast<std::size_t>(output));
+        }
+      }
+    }
+  }
+
+  Lifetimes collect() {
+    Lifetimes lifetimes;
+    lifetimes.copies = copies_;
+    lifetimes.buffer_of.assign(parent_.size(), -1);
+    buffer_of_root_.assign(parent_.size(), -1);
+    for (ValueId v : finder_.values_) add_to_buffer(index(v), lifetimes);
+    for (std::size_t i = 0; i < order_.remade.size(); ++i) {
+      add_to_buffer(capacity_ + i, lifetimes);
+    }
+    sort_buffers(lifetimes);
+    return lifetimes;
+  }
+
+  void add_to_buffer(std::size_t number, Lifetimes& lifetimes) {
+    const std::size_t root = find(number);
+    const Value& value = graph_.value(original(number));
+    const bool persistent = value.kind == ValueKind::kParameter || value.kind == ValueKind::kState;
+    if (last_[root] < 0 && !persistent) return;  // nothing touches it
+    std::int32_t& buffer = buffer_of_root_[root];
+    if (buffer < 0) {
+      buffer = static_cast<std::int32_t>(lifetimes.buffers.size());
+      lifetimes.buffers.push_back({.first = std::min(first_[root], steps_),
+                                   .last = std::max<std::int64_t>(last_[root], 0),
+                                   .value = original(number)});
+    }
+    Lifetimes::Buffer& b = lifetimes.buffers[static_cast<std::size_t>(buffer)];
+    b.bytes = std::max(b.bytes, bytes_of(number));
+    b.persistent = b.persistent || persistent || value.kind == ValueKind::kConstant;
+    b.external = b.external || (persistent && finder_.external_parameters_);
+    lifetimes.buffer_of[number] = buffer;
+  }
+
+  static void sort_buffers(Lifetimes& lifetimes) {
+    std::vector<std::int32_t> order(lifetimes.buffers.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [&lifetimes](std::int32_t i) {
+      const Lifetimes::Buffer& b = lifetimes.buffers[static_cast<std::size_t>(i)];
+      return std::tuple(!b.persistent, b.first, b.last, b.bytes);
+    });
+    std::vector<Lifetimes::Buffer> sorted;
+    std::vector<std::int32_t> place(order.size());
+    sorted.reserve(order.size());
+    for (std::int32_t i : order) {
+      place[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(sorted.size());
+      sorted.push_back(lifetimes.buffers[static_cast<std::size_t>(i)]);
+    }
+    lifetimes.buffers = std::move(sorted);
+    for (std::int32_t& buffer : lifetimes.buffer_of) {
+      if (buffer >= 0) buffer = place[static_cast<std::size_t>(buffer)];
+    }
+  }
+
+  const LifetimeFinder& finder_;
+  const Graph& graph_;
+  const RunOrder& order_;
+  std::size_t capacity_;  // of the graph's values: the first number of what is made again
+  std::int64_t steps_ = 0;
+  std::vector<std::int64_t> step_;  // by run
+  std::vector<std::size_t> parent_;
+  std::vector<std::int64_t> first_;
+  std::vector<std::int64_t> last_;
+  std::vector<bool> pinned_;  // inputs, parameters, states, constants: never overwritten in place
+  std::vector<std::int32_t> buffer_of_root_;
+  std::vector<StateCopy> copies_;
+};
+
+LifetimeFinder::LifetimeFinder(const Graph& graph, const LowerOptions& options)
+    : graph_(graph),
+      in_place_(options.in_place),
+      external_parameters_(options.external_parameters),
+      values_(graph.live_values()),
+      bytes_(graph.value_capacity(), 0),
+      pairs_of_(graph.node_capacity()) {
+  for (ValueId v : values_) bytes_[static_cast<std::size_t>(v)] = graph.value(v).type.bytes();
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (!node.op->in_place) continue;
+    NodeArgs args(graph, node);
+    pairs_of_[static_cast<std::size_t>(id)] = node.op->in_place(*args);
+  }
+}
+
+Lifetimes LifetimeFinder::find(const RunOrder& order) const {
+  return LifetimeSearch(*this, order).run();
+}
+
+Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
+                         const LowerOptions& options) {
+  return LifetimeFinder(graph, options).find(run_order_of(graph, order));
+}
+
+memplan::Problem placement_problem(const Lifetimes& lifetimes,
+                                   std::span<const std::int64_t> workspaces) {
+  const auto steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(workspaces.size()));
+  memplan::Problem problem;
+  problem.buffers.reserve(lifetimes.buffers.size() + workspaces.size());
+  for (const Lifetimes::Buffer& b : lifetimes.buffers) {
+    const bool whole = b.persistent || b.external;
+    problem.buffers.push_back({.lower = whole ? 0 : std::min(b.first, steps - 1),
+                               .upper = whole ? steps : std::min(b.last + 1, steps),
+                               .size_bytes = b.external ? 0 : static_cast<std::int64_t>(b.bytes)});
+  }
+  for (std::size_t i = 0; i < workspaces.size(); ++i) {
+    if (workspaces[i] == 0) continue;
+    const auto step = static_cast<std::int64_t>(i);
+    problem.buffers.push_back({.lower = step, .upper = step + 1, .size_bytes = workspaces[i]});
+  }
+  return problem;
+}
+
+}  // namespace trainscope

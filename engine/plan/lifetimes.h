@@ -1,0 +1,58 @@
+// Which values of a step share bytes, how long the bytes are needed, and what that asks of the
+// memory planner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/ir/graph.h"
+#include "engine/ir/op_def.h"
+#include "engine/plan/lower.h"
+#include "engine/plan/run_order.h"
+
+namespace trainscope {
+
+// Steps are positions among the runs that are no views: instructions.
+struct Lifetimes {
+  struct Buffer {
+    std::int64_t first = 0;  // step that writes it first
+    std::int64_t last = 0;   // last step that needs it
+    std::size_t bytes = 0;
+    bool persistent = false;
+    bool external = false;
+    ValueId value = kNoValue;  // the first one that lives there
+  };
+  std::vector<Buffer> buffers;          // by first, last, bytes: numbering of values plays no part
+  std::vector<std::int32_t> buffer_of;  // by a value's number; -1: no bytes needed
+  std::vector<StateCopy> copies;
+};
+
+// Finds lifetimes for many orders of one graph, which must outlive it.
+class LifetimeFinder {
+ public:
+  LifetimeFinder(const Graph& graph, const LowerOptions& options);
+  Lifetimes find(const RunOrder& order) const;
+
+ private:
+  friend class LifetimeSearch;
+
+  const Graph& graph_;
+  bool in_place_;
+  bool external_parameters_;
+  std::vector<ValueId> values_;                 // those that exist
+  std::vector<std::size_t> bytes_;              // by ValueId
+  std::vector<std::vector<InPlace>> pairs_of_;  // by NodeId: results that may be in place
+};
+
+// Of one run of each of the nodes, in this order.
+Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
+                         const LowerOptions& options);
+
+// What is to be placed, without names: a buffer for each of the lifetimes, then one for each
+// workspace that is not empty. workspaces: bytes by step.
+memplan::Problem placement_problem(const Lifetimes& lifetimes,
+                                   std::span<const std::int64_t> workspaces);
+
+}  // namespace trainscope

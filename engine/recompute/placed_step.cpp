@@ -1,0 +1,38 @@
+// Orders with repeats, placed.
+#include "engine/recompute/placed_step.h"
+
+#include "engine/core/error.h"
+
+namespace trainscope {
+
+PlacedStep::PlacedStep(const Program& plain, const LowerOptions& lower)
+    : plain_(plain),
+      lower_(lower),
+      lifetimes_(plain.graph, lower),
+      order_(phase_order(plain.graph)),
+      workspace_of_(plain.graph.node_capacity(), 0) {
+  for (const Instruction& instruction : plain.instructions) {
+    workspace_of_[static_cast<std::size_t>(instruction.node)] =
+        static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
+  }
+}
+
+RunOrder PlacedStep::with_repeats(std::span<const Repeat> repeats) const {
+  return repeated_order(plain_.graph, order_, repeats);
+}
+
+std::int64_t PlacedStep::arena_bytes(const RunOrder& order) const {
+  std::vector<std::int64_t> workspaces;
+  workspaces.reserve(order.runs.size());
+  for (const Run& run : order.runs) {
+    if (plain_.graph.node(run.node).op->is_view) continue;
+    workspaces.push_back(workspace_of_[static_cast<std::size_t>(run.node)]);
+  }
+  const memplan::Result placed =
+      memplan::solve(placement_problem(lifetimes_.find(order), workspaces),
+                     {.seconds = lower_.seconds, .threads = lower_.threads});
+  CHECK_INVARIANT(placed.status == memplan::Status::kPlaced);
+  return placed.solution.height_bytes;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,223 @@
+// Plans of the planner at budgets around the one asked for, and families of simple plans.
+#include "engine/recompute/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/recompute/clusters.h"
+
+namespace trainscope {
+namespace {
+
+// Budgets given to the planner, evenly between the least and the plain peak.
+constexpr int kGrid = 16;
+constexpr int kRefinements = 4;
+
+}  // namespace
+
+RecomputeSearch::RecomputeSearch(const Program& plain, const OpTable& ops,
+                                 const LowerOptions& lower, StepModel model)
+    : plain_(plain),
+      ops_(ops),
+      model_(std::move(model)),
+      placed_(plain, lower),
+      planner_(model_),
+      families_(families()) {}
+
+Attempt RecomputeSearch::attempt(std::vector<int> order, double bound_seconds) {
+  const std::vector<Repeat> repeats = repeats_of(plain_.graph, model_, order);
+  Attempt attempt{.order = std::move(order),
+                  .arena_bytes = placed_.arena_bytes(placed_.with_repeats(repeats)),
+                  .bound_seconds = bound_seconds,
+                  .repeats = static_cast<std::int64_t>(repeats.size())};
+  for (int unit : attempt.order) {
+    attempt.seconds += model_.units[static_cast<std::size_t>(unit)].seconds;
+  }
+  tried_.push_back(attempt);
+  return attempt;
+}
+
+Attempt RecomputeSearch::on_demand(const std::vector<bool>& again) {
+  return attempt(on_demand_order(model_, again));
+}
+
+Attempt RecomputeSearch::as_pinned() {
+  std::vector<bool> again(model_.units.size(), false);
+  apply_pins(again);
+  return on_demand(again);
+}
+
+RecomputePlan RecomputeSearch::realise(const Attempt& attempt) const {
+  RecomputePlan plan{.repeats = repeats_of(plain_.graph, model_, attempt.order),
+                     .plain_bytes = plain_.arena_bytes,
+                     .arena_bytes = attempt.arena_bytes,
+                     .plain_seconds = model_.seconds,
+                     .seconds = attempt.seconds,
+                     .bound_seconds = attempt.bound_seconds};
+  plan.graph = with_repeats(plain_.graph, ops_, placed_.with_repeats(plan.repeats));
+  return plan;
+}
+
+Attempt RecomputeSearch::within(std::int64_t budget_bytes) {
+  Attempt least_time = as_pinned();
+  if (least_time.arena_bytes <= budget_bytes) return least_time;
+  explore(budget_bytes);
+  try_families(budget_bytes);
+  const Attempt* best = nullptr;
+  for (const Attempt& each : tried_) {
+    const bool fits = each.arena_bytes <= budget_bytes;
+    if (fits && (best == nullptr || each.seconds < best->seconds)) best = &each;
+  }
+  if (best == nullptr) refuse(budget_bytes);
+  return *best;
+}
+
+std::vector<Attempt> RecomputeSearch::front() {
+  const Attempt plain = on_demand(std::vector<bool>(model_.units.size(), false));
+  try_all_families();
+  for (int i = 1; i < kGrid; ++i) arena_at(grid_budget(i));
+  std::vector<Attempt> by_time = tried_;
+  std::ranges::sort(by_time, {},
+                    [](const Attempt& each) { return std::pair(each.seconds, each.arena_bytes); });
+  std::vector<Attempt> front = {plain};
+  for (Attempt& each : by_time) {
+    if (each.arena_bytes < front.back().arena_bytes) front.push_back(std::move(each));
+  }
+  return front;
+}
+
+Attempt RecomputeSearch::quicker_than(double max_overhead) {
+  const double most = model_.seconds * (1.0 + max_overhead);
+  Attempt best = as_pinned();
+  std::int64_t low = planner_.least_bytes();
+  std::int64_t high = planner_.plain_peak_bytes();
+  constexpr int kAttempts = 10;
+  for (int i = 0; i < kAttempts && low < high; ++i) {
+    const std::int64_t middle = low + (high - low) / 2;
+    std::optional<PlannedOrder> planned = planner_.plan(middle);
+    const bool quick = planned && planned->seconds <= most;
+    (quick ? high : low) = middle;
+    if (quick) attempt(std::move(planned->order));
+  }
+  for (const Attempt& each : tried_) {
+    if (each.seconds <= most && each.arena_bytes < best.arena_bytes) best = each;
+  }
+  return best;
+}
+
+std::int64_t RecomputeSearch::grid_budget(int i) const {
+  const std::int64_t range = planner_.plain_peak_bytes() - planner_.least_bytes();
+  return planner_.plain_peak_bytes() - range / kGrid * i;
+}
+
+// The arena of the planner's plan for so many bytes of the model; none when it finds no plan.
+std::optional<std::int64_t> RecomputeSearch::arena_at(std::int64_t model_bytes) {
+  std::optional<PlannedOrder> planned = planner_.plan(model_bytes);
+  if (!planned) return std::nullopt;
+  return attempt(std::move(planned->order), planned->bound_seconds).arena_bytes;
+}
+
+// The model's bytes and the arena differ by alignment, results in place, and gaps. So the planner
+// is asked for less and less until its plans fit twice in a row, then for what lies between the
+// last that did not and the first that did.
+void RecomputeSearch::explore(std::int64_t budget_bytes) {
+  const std::int64_t unseen = plain_.arena_bytes - planner_.plain_peak_bytes();
+  const std::int64_t step = (planner_.plain_peak_bytes() - planner_.least_bytes()) / kGrid;
+  std::optional<std::int64_t> fits;
+  std::optional<std::int64_t> too_much;
+  int in_a_row = 0;
+  for (int i = 1; i <= kGrid && in_a_row < 2; ++i) {
+    const std::int64_t model_bytes = grid_budget(i);
+    if (model_bytes > budget_bytes - unseen + step) {
+      too_much = model_bytes;
+      continue;
+    }
+    const std::optional<std::int64_t> arena = arena_at(model_bytes);
+    const bool fit = arena && *arena <= budget_bytes;
+    in_a_row = fit ? in_a_row + 1 : 0;
+    if (fit && !fits) fits = model_bytes;
+    if (!fit && !fits) too_much = model_bytes;
+  }
+  for (int i = 0; i < kRefinements && fits && too_much; ++i) {
+    const std::int64_t middle = *fits + (*too_much - *fits) / 2;
+    const std::optional<std::int64_t> arena = arena_at(middle);
+    (arena && *arena <= budget_bytes ? fits : too_much) = middle;
+  }
+}
+
+// Other methods know of no pins.
+void RecomputeSearch::apply_pins(std::vector<bool>& again) const {
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    again[i] = (again[i] || model_.units[i].again) && !model_.units[i].pinned;
+  }
+}
+
+// Families of plans in which nothing runs more than twice, each by rising time.
+std::vector<RecomputeSearch::UnitSets> RecomputeSearch::families() const {
+  const std::vector<Cluster> clusters = find_clusters(plain_.graph, model_);
+  std::vector<UnitSets> list = {planner_.front(),
+                                planner_.baseline("knapsack"),
+                                planner_.baseline("sqrt_n"),
+                                {level_units(model_, clusters, 1)},
+                                {level_units(model_, clusters, 2)}};
+  for (UnitSets& sets : list) {
+    for (std::vector<bool>& again : sets) apply_pins(again);
+    std::ranges::stable_sort(sets, {}, [this](const std::vector<bool>& again) {
+      double seconds = 0;
+      for (std::size_t i = 0; i < again.size(); ++i) {
+        if (again[i]) seconds += model_.units[i].seconds;
+      }
+      return seconds;
+    });
+  }
+  return list;
+}
+
+// More time is less memory in a family, nearly: after the bisection a few quicker plans are tried
+// too.
+void RecomputeSearch::try_families(std::int64_t budget_bytes) {
+  constexpr std::ptrdiff_t kNeighbours = 4;
+  for (const UnitSets& sets : families_) {
+    const auto fits = [&](const std::vector<bool>& again) {
+      return on_demand(again).arena_bytes <= budget_bytes;
+    };
+    auto first = std::ranges::partition_point(
+        sets, [&fits](const std::vector<bool>& again) { return !fits(again); });
+    for (auto n = std::min(kNeighbours, first - sets.begin()); n > 0; --n) fits(*--first);
+  }
+}
+
+void RecomputeSearch::try_all_families() {
+  for (const UnitSets& sets : families_) {
+    for (const std::vector<bool>& again : sets) on_demand(again);
+  }
+}
+
+// The least arena for which a plan is found at all.
+std::int64_t RecomputeSearch::least_arena() {
+  std::int64_t without = planner_.least_bytes();
+  std::int64_t with = planner_.plain_peak_bytes();
+  for (int i = 0; i < 2 * kRefinements; ++i) {
+    const std::int64_t middle = without + (with - without) / 2;
+    (arena_at(middle) ? with : without) = middle;
+  }
+  try_all_families();
+  return std::ranges::min(tried_, {}, &Attempt::arena_bytes).arena_bytes;
+}
+
+void RecomputeSearch::refuse(std::int64_t budget_bytes) {
+  const StepUnit& unit = model_.units[static_cast<std::size_t>(planner_.hungriest_unit())];
+  const Node& node = plain_.graph.node(unit.nodes.front());
+  throw Error(ErrorCode::kOutOfMemory,
+              fmt::format("no plan was found for {} bytes: most are needed by node '{}' ({}), its "
+                          "inputs, outputs and workspace, beside {} bytes of parameters and states",
+                          budget_bytes, printable(node.name), node.op->name, model_.fixed_bytes))
+      .hint(fmt::format("the least budget with a plan is {} bytes; a smaller batch needs less",
+                        std::min(plain_.arena_bytes, least_arena())));
+}
+
+}  // namespace trainscope

@@ -1,0 +1,73 @@
+// The search for plans of recomputation on the placed arena: every plan that was tried is kept, and
+// questions are answered from all of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/ir/op_def.h"
+#include "engine/recompute/placed_step.h"
+#include "engine/recompute/planner.h"
+#include "engine/recompute/recompute.h"
+#include "engine/recompute/step_model.h"
+
+namespace trainscope {
+
+// An order of units, and what it comes to.
+struct Attempt {
+  std::vector<int> order;
+  std::int64_t arena_bytes = 0;
+  double seconds = 0.0;
+  double bound_seconds = 0.0;  // as RecomputePlan has it
+  std::int64_t repeats = 0;    // nodes that run again
+};
+
+class RecomputeSearch {
+ public:
+  // `plain` (the step without recomputation), `ops` and `lower` must outlive it.
+  RecomputeSearch(const Program& plain, const OpTable& ops, const LowerOptions& lower,
+                  StepModel model);
+
+  const StepModel& model() const { return model_; }
+  const RecomputePlanner& planner() const { return planner_; }
+
+  // Runs the units marked, and what they need of others marked, again when the backward phase first
+  // reads them.
+  Attempt on_demand(const std::vector<bool>& again);
+  // With what must run again, and nothing else.
+  Attempt as_pinned();
+  // The quickest found whose arena is within the budget. Fails with kOutOfMemory.
+  Attempt within(std::int64_t budget_bytes);
+  // The least arena found whose time is within the share.
+  Attempt quicker_than(double max_overhead);
+  // Everything that is tried whatever the budget: what no other beats, by falling arena and rising
+  // time, the first without recomputation.
+  std::vector<Attempt> front();
+
+  RecomputePlan realise(const Attempt& attempt) const;
+
+ private:
+  using UnitSets = std::vector<std::vector<bool>>;
+
+  Attempt attempt(std::vector<int> order, double bound_seconds = 0.0);
+  std::int64_t grid_budget(int i) const;
+  std::optional<std::int64_t> arena_at(std::int64_t model_bytes);
+  void explore(std::int64_t budget_bytes);
+  void apply_pins(std::vector<bool>& again) const;
+  std::vector<UnitSets> families() const;
+  void try_families(std::int64_t budget_bytes);
+  void try_all_families();
+  std::int64_t least_arena();
+  [[noreturn]] void refuse(std::int64_t budget_bytes);
+
+  const Program& plain_;
+  const OpTable& ops_;
+  StepModel model_;
+  PlacedStep placed_;
+  RecomputePlanner planner_;
+  std::vector<UnitSets> families_;
+  std::vector<Attempt> tried_;
+};
+
+}  // namespace trainscope
