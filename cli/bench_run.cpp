@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -138,19 +140,6 @@ std::int64_t product_terms(const Graph& graph, const Node& node) {
   return 0;
 }
 
-// More steps, whose clock reads are not in the times of the others.
-void measure_ops(Executor& executor, Trainer& trainer, OneBatch& batches,
-                 const BenchWorkload& workload, const BenchOptions& options) {
-  OpTimes times(executor.program());
-  executor.set_observer(&times);
-  const std::int64_t first = kWarmUpSteps + options.steps + 1;
-  for (std::int64_t step = first; step < first + kMeasuredSteps; ++step) {
-    trainer.run_step(step, workload.learning_rate, batches);
-  }
-  executor.set_observer(nullptr);
-  times.write(options.op_times);
-}
-
 }  // namespace
 
 std::int64_t training_flops(const Graph& forward) {
@@ -188,33 +177,89 @@ Spread spread_of(std::vector<double> values) {
   return {.least = values.front(), .median = median, .most = values.back()};
 }
 
+namespace {
+
+// A compiled workload and what it came to so far.
+class TimedStep {
+ public:
+  TimedStep(const BenchWorkload& workload, const BenchOptions& options)
+      : workload_(workload),
+        options_(options),
+        compiled_(compile(workload_model(workload, options), compile_options(workload, options))),
+        executor_(compiled_->program),
+        batches_(synthetic_batch(*compiled_, workload, options)),
+        trainer_(executor_, 1) {
+    const Graph& forward = compiled_->stages.front().graph;
+    result_.flops_per_step = training_flops(forward);
+    result_.parameters = elements_of(forward, ValueKind::kParameter);
+    result_.arena_bytes = compiled_->program.arena_bytes;
+    result_.persistent_bytes = compiled_->program.persistent_bytes;
+    result_.recompute = compiled_->recompute;
+    executor_.load_initial();
+    release_initial(*compiled_);
+  }
+
+  // Steps count from 1.
+  void run(std::int64_t step) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    const StepResult done = trainer_.run_step(step, workload_.learning_rate, batches_);
+    const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
+    if (step == 1) result_.first_loss = done.loss;
+    result_.last_loss = done.loss;
+    if (step > kWarmUpSteps) result_.step_ms.push_back(taken.count());
+    result_.used_bytes = executor_.used_bytes();
+  }
+
+  // More steps, whose clock reads are not in the times of the others.
+  void measure_ops() {
+    OpTimes times(executor_.program());
+    executor_.set_observer(&times);
+    const std::int64_t first = kWarmUpSteps + options_.steps + 1;
+    for (std::int64_t step = first; step < first + kMeasuredSteps; ++step) {
+      trainer_.run_step(step, workload_.learning_rate, batches_);
+    }
+    executor_.set_observer(nullptr);
+    times.write(options_.op_times);
+  }
+
+  const BenchResult& result() const { return result_; }
+
+ private:
+  const BenchWorkload& workload_;
+  BenchOptions options_;
+  std::unique_ptr<Compiled> compiled_;
+  Executor executor_;
+  OneBatch batches_;
+  Trainer trainer_;
+  BenchResult result_;
+};
+
+}  // namespace
+
 BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options) {
   check_sizes(workload, options);
-  BenchResult result;
-  const std::unique_ptr<Compiled> compiled =
-      compile(workload_model(workload, options), compile_options(workload, options));
-  const Graph& forward = compiled->stages.front().graph;
-  result.flops_per_step = training_flops(forward);
-  result.parameters = elements_of(forward, ValueKind::kParameter);
-  result.arena_bytes = compiled->program.arena_bytes;
-  result.persistent_bytes = compiled->program.persistent_bytes;
-  result.recompute = compiled->recompute;
-  Executor executor(compiled->program);
-  executor.load_initial();
-  release_initial(*compiled);
-  OneBatch batches(synthetic_batch(*compiled, workload, options));
-  Trainer trainer(executor, 1);
-  using Clock = std::chrono::steady_clock;
-  for (std::int64_t step = 1; step <= kWarmUpSteps + options.steps; ++step) {
-    const Clock::time_point start = Clock::now();
-    const StepResult done = trainer.run_step(step, workload.learning_rate, batches);
-    const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
-    if (step == 1) result.first_loss = done.loss;
-    result.last_loss = done.loss;
-    if (step > kWarmUpSteps) result.step_ms.push_back(taken.count());
+  TimedStep step(workload, options);
+  std::optional<TimedStep> plain;
+  if (options.paired) {
+    BenchOptions without = options;
+    without.recompute = {};
+    plain.emplace(workload, without);
   }
-  result.used_bytes = executor.used_bytes();
-  if (!options.op_times.empty()) measure_ops(executor, trainer, batches, workload, options);
+  for (std::int64_t i = 1; i <= kWarmUpSteps + options.steps; ++i) {
+    const bool plain_first = i % 2 == 0;  // whoever comes second finds the other's caches
+    if (plain && plain_first) plain->run(i);
+    step.run(i);
+    if (plain && !plain_first) plain->run(i);
+  }
+  BenchResult result = step.result();
+  if (plain) {
+    result.plain_step_ms = plain->result().step_ms;
+    require(plain->result().last_loss == result.last_loss, ErrorCode::kMismatch,
+            "after {} steps the loss is {}, without recomputation {}", options.steps,
+            result.last_loss, plain->result().last_loss);
+  }
+  if (!options.op_times.empty()) step.measure_ops();
   return result;
 }
 

@@ -22,11 +22,13 @@ struct BenchOptions {
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};     // as CompileOptions has them
   std::filesystem::path op_times = {};  // where the time of each op goes; empty: not measured
+  bool paired = false;  // the step without recomputation too, in turn with the one asked for
 };
 
 struct BenchResult {
-  std::vector<double> step_ms;      // in the order of the steps
-  std::int64_t flops_per_step = 0;  // as training_flops counts them
+  std::vector<double> step_ms;        // in the order of the steps
+  std::vector<double> plain_step_ms;  // when paired: without recomputation
+  std::int64_t flops_per_step = 0;    // as training_flops counts them
   std::int64_t parameters = 0;
   std::int64_t arena_bytes = 0;
   std::int64_t persistent_bytes = 0;
@@ -37,7 +39,8 @@ struct BenchResult {
 };
 
 // A step is forward, backward and update on one synthetic batch. A few steps before the timed ones
-// bring caches and threads up. Throws kUsage when a size does not suit the workload.
+// bring caches and threads up. Throws kUsage when a size does not suit the workload; a paired run
+// kMismatch when the losses of the two differ.
 BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options);
 
 // Floating-point operations of a training step on a forward graph: 2 for each multiply-add of a

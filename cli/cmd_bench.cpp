@@ -42,6 +42,9 @@ constexpr Flag kFlags[] = {
     {.name = "op-times",
      .value = "TIMES.csv",
      .help = "Measure each op in 7 more steps: a file for --costs"},
+    {.name = "paired",
+     .type = FlagType::kSwitch,
+     .help = "The step without recomputation too, in turn with the other: losses must be equal"},
 };
 
 // The most memory this process ever had, in MiB; 0 when the system does not say.
@@ -57,6 +60,16 @@ double peak_rss_mb() {
 }
 
 double rounded(double value, double digits) { return std::round(value * digits) / digits; }
+
+// The time without recomputation beside the other, and the median of the pairs' ratios less one.
+void add_pairs(const BenchResult& result, Json& facts) {
+  std::vector<double> more;
+  for (std::size_t i = 0; i < result.step_ms.size(); ++i) {
+    more.push_back(result.step_ms[i] / result.plain_step_ms[i] - 1.0);
+  }
+  facts.set("plain_step_ms", rounded(spread_of(result.plain_step_ms).median, 1e4));
+  facts.set("measured_overhead", rounded(spread_of(std::move(more)).median, 1e6));
+}
 
 Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
               const BenchResult& result) {
@@ -84,6 +97,7 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("used_bytes", result.used_bytes);
   facts.set("persistent_bytes", result.persistent_bytes);
   if (result.recompute) facts.set("recompute", recompute_record(*result.recompute));
+  if (options.paired) add_pairs(result, facts);
   facts.set("parameters", result.parameters);
   facts.set("loss_first", result.first_loss);
   facts.set("loss_last", result.last_loss);
@@ -92,7 +106,7 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
 }
 
 std::string text_of(const Json& facts) {
-  return fmt::format(
+  std::string text = fmt::format(
       "{}: {:.3f} ms a step (median of {}, {:.3f} to {:.3f}), {:.1f} samples/s, {:.1f} GFLOP/s\n"
       "memory: arena {:.1f} MiB, process {:.1f} MiB at most; {} threads\n",
       facts.get<std::string>("workload"), facts.get<double>("step_ms"),
@@ -100,6 +114,15 @@ std::string text_of(const Json& facts) {
       facts.get<double>("step_ms_max"), facts.get<double>("samples_per_s"),
       facts.get<double>("gflops"), facts.get<double>("arena_mb"), facts.get<double>("peak_rss_mb"),
       facts.get<std::int64_t>("threads"));
+  if (const Json* more = facts.find("measured_overhead")) {
+    text += fmt::format("recompute: {:.2f} % more time than the plain step's {:.3f} ms",
+                        100.0 * more->as_number(), facts.get<double>("plain_step_ms"));
+    if (const Json* plan = facts.find("recompute")) {
+      text += fmt::format(", {:.2f} % predicted", 100.0 * plan->get<double>("overhead"));
+    }
+    text += '\n';
+  }
+  return text;
 }
 
 Outcome run(const Invocation& invocation) {
@@ -115,7 +138,8 @@ Outcome run(const Invocation& invocation) {
                              .optimizer_in_backward = settings.on("optimizer-in-backward"),
                              .recompute = recompute_options(settings),
                              .costs = settings.text_or_empty("costs"),
-                             .op_times = settings.text_or_empty("op-times")};
+                             .op_times = settings.text_or_empty("op-times"),
+                             .paired = settings.on("paired")};
   Outcome outcome{.facts = facts_of(workload, options, run_bench(workload, options))};
   outcome.text = text_of(outcome.facts);
   return outcome;

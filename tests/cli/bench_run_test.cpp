@@ -105,3 +105,17 @@ TEST_CASE("bench: every workload trains, here on small batches") {
     CHECK(result.last_loss < result.first_loss);  // the same batch again and again
   }
 }
+
+TEST_CASE("bench: a paired run times the step without recomputation in turn") {
+  const BenchOptions options{.batch = 64,
+                             .steps = 4,
+                             .threads = 1,
+                             .recompute = {.mode = RecomputeMode::kLevel1},
+                             .paired = true};
+  const BenchResult result = run_bench(find_workload("w1-sgd"), options);
+  CHECK(result.step_ms.size() == 4);
+  CHECK(result.plain_step_ms.size() == 4);
+  REQUIRE(result.recompute);
+  CHECK(result.recompute->repeats > 0);
+  CHECK(result.used_bytes == result.arena_bytes);
+}
