@@ -193,6 +193,7 @@ class TimedStep {
     result_.flops_per_step = training_flops(forward);
     result_.parameters = elements_of(forward, ValueKind::kParameter);
     result_.arena_bytes = compiled_->program.arena_bytes;
+    result_.host_arena_bytes = compiled_->program.host.bytes;
     result_.persistent_bytes = compiled_->program.persistent_bytes;
     result_.recompute = compiled_->recompute;
     executor_.load_initial();
@@ -209,6 +210,7 @@ class TimedStep {
     result_.last_loss = done.loss;
     if (step > kWarmUpSteps) result_.step_ms.push_back(taken.count());
     result_.used_bytes = executor_.used_bytes();
+    result_.used_host_bytes = executor_.used_host_bytes();
   }
 
   // More steps, whose clock reads are not in the times of the others.

@@ -33,6 +33,8 @@ struct BenchResult {
   std::int64_t arena_bytes = 0;
   std::int64_t persistent_bytes = 0;
   std::int64_t used_bytes = 0;  // of the arena
+  std::int64_t host_arena_bytes = 0;
+  std::int64_t used_host_bytes = 0;
   double first_loss = 0.0;
   double last_loss = 0.0;
   std::optional<RecomputeSummary> recompute;

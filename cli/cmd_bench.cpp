@@ -95,6 +95,8 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("arena_mb", rounded(static_cast<double>(result.arena_bytes) / kMebi, 1e1));
   facts.set("arena_bytes", result.arena_bytes);
   facts.set("used_bytes", result.used_bytes);
+  facts.set("host_arena_bytes", result.host_arena_bytes);
+  facts.set("used_host_bytes", result.used_host_bytes);
   facts.set("persistent_bytes", result.persistent_bytes);
   if (result.recompute) facts.set("recompute", recompute_record(*result.recompute));
   if (options.paired) add_pairs(result, facts);

@@ -78,6 +78,10 @@ std::string plan_text(const Json& plan) {
       bytes("arena_bytes"), bytes("lower_bound_bytes"), bytes("gap_bytes"), gap,
       bytes("persistent_bytes"), bytes("workspace_bytes"), plan.get<std::int64_t>("buffer_count"),
       plan.get<std::int64_t>("instruction_count"));
+  const Json* host = plan.find("host_arena_bytes");  // of older runs: absent
+  if (host != nullptr && host->as_int() > 0) {
+    text += fmt::format("host memory  {}\n", bytes("host_arena_bytes"));
+  }
   if (const Json* recompute = plan.find("recompute")) text += recompute_text(*recompute);
   return text;
 }

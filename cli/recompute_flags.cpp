@@ -30,6 +30,14 @@ constexpr Flag kFlags[] = {
     {.name = "pins",
      .value = "FILE",
      .help = "Lines 'keep PATTERN' and 'again PATTERN' over names of values"},
+    {.name = "offload",
+     .type = FlagType::kSwitch,
+     .help = "Within a budget or an overhead values may also wait in host memory, an arena of its "
+             "own"},
+    {.name = "link-rate",
+     .value = "BYTES",
+     .fallback = "10GB",
+     .help = "Bytes a second to host memory and back, for --offload"},
     {.name = "optimizer-in-backward",
      .type = FlagType::kSwitch,
      .help = "Update each parameter as soon as its gradient is there: less memory, the same bits; "
@@ -54,7 +62,7 @@ constexpr Unit kUnits[] = {{"KiB", kKibi},
                            {"TB", 1e12},
                            {"B", 1.0}};
 
-std::int64_t parse_bytes(std::string_view text) {
+std::int64_t parse_bytes(std::string_view text, std::string_view flag) {
   constexpr double kMost = 9e18;  // below 2^63
   double unit = 1.0;
   std::string_view number = text;
@@ -67,7 +75,7 @@ std::int64_t parse_bytes(std::string_view text) {
   const std::optional<double> value = parse_number(number);
   if (!value || !(*value > 0) || *value * unit > kMost) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("--memory-budget is '{}': expected a number of bytes", printable(text)))
+                fmt::format("--{} is '{}': expected a number of bytes", flag, printable(text)))
         .hint("for example 6442450944, 6GiB or 500MB");
   }
   return static_cast<std::int64_t>(*value * unit);
@@ -133,6 +141,11 @@ void check_form(const std::string& text) {
       .hint("none, 1, 2, auto, cluster requests as Add+Gelu+:1:-1, or a JSON file of them");
 }
 
+HostLink link_of(const Settings& settings) {
+  const std::int64_t rate = parse_bytes(settings.text("link-rate"), "link-rate");
+  return {.bytes_per_second = static_cast<double>(rate)};
+}
+
 RecomputeMode mode_of(const std::string& text) {
   if (text == "none") return RecomputeMode::kNone;
   if (text == "1") return RecomputeMode::kLevel1;
@@ -149,7 +162,7 @@ RecomputeOptions recompute_options(const Settings& settings) {
   const std::string& text = settings.text("recompute");
   options.mode = mode_of(text);
   if (settings.has("memory-budget"))
-    options.budget_bytes = parse_bytes(settings.text("memory-budget"));
+    options.budget_bytes = parse_bytes(settings.text("memory-budget"), "memory-budget");
   if (settings.has("max-overhead"))
     options.max_overhead = parse_share(settings.text("max-overhead"));
   require(!options.budget_bytes || !options.max_overhead, ErrorCode::kUsage,
@@ -167,6 +180,11 @@ RecomputeOptions recompute_options(const Settings& settings) {
     options.clusters =
         text.find(':') == std::string::npos ? read_requests(text) : parse_cluster_requests(text);
   }
+  if (settings.on("offload")) {
+    require(options.mode == RecomputeMode::kAuto, ErrorCode::kUsage,
+            "--offload needs --memory-budget or --max-overhead");
+    options.link = link_of(settings);
+  }
   if (settings.has("pins")) read_pins(settings.text("pins"), options);
   const bool none = options.mode == RecomputeMode::kNone;
   if (none && !options.again.empty()) options.mode = RecomputeMode::kClusters;
@@ -182,6 +200,12 @@ std::string recompute_text(const Json& summary) {
                   summary.get<std::int64_t>("repeats"), 100.0 * summary.get<double>("overhead"));
   if (const Json* bound = summary.find("bound_overhead")) {
     text += fmt::format(" (no order of its bytes is below {:.2f} %)", 100.0 * bound->as_number());
+  }
+  const Json* in_host = summary.find("offloaded_bytes");  // of older runs: absent
+  const std::int64_t offloaded = in_host == nullptr ? 0 : in_host->as_int();
+  if (offloaded > 0) {
+    text += fmt::format("\noffloaded    {:>16} bytes  {}", offloaded,
+                        human_bytes(static_cast<std::uint64_t>(offloaded)));
   }
   return text + fmt::format("\nwithout it   {:>16} bytes  {}\n", plain,
                             human_bytes(static_cast<std::uint64_t>(plain)));

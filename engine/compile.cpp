@@ -26,10 +26,12 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
                         .plain_seconds = plan.plain_seconds,
                         .seconds = plan.seconds,
                         .bound_seconds = plan.bound_seconds,
-                        .repeats = static_cast<std::int64_t>(plan.repeats.size())};
+                        .repeats = plan.repeat_count(),
+                        .offloaded_bytes = plan.host_bytes};
   Stage stage = stage_of("recompute", std::move(plan.graph), compiled.stages.size());
   stage.changed = !plan.repeats.empty();
   stage.counters["repeated"] = compiled.recompute->repeats;
+  stage.counters["offloaded_bytes"] = plan.host_bytes;
   compiled.stages.push_back(std::move(stage));
   compiled.program = lower(compiled.stages.back().graph, cpu_kernels(), options.lower);
   CHECK_INVARIANT(compiled.program.arena_bytes == plan.arena_bytes);

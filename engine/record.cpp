@@ -32,11 +32,12 @@ std::string_view kind_of(const Graph& graph, const std::vector<ValueId>& values)
   return any([](ValueKind kind) { return kind == ValueKind::kInput; }) ? "input" : "value";
 }
 
-std::vector<Contents> contents_of_buffers(const Program& program) {
-  std::vector<Contents> contents(program.problem.buffers.size());
+std::vector<Contents> contents_of_buffers(const Program& program, bool host) {
+  const memplan::Problem& problem = host ? program.host.problem : program.problem;
+  std::vector<Contents> contents(problem.buffers.size());
   for (std::size_t v = 0; v < program.placements.size(); ++v) {
     const std::int32_t buffer = program.placements[v].buffer;
-    if (buffer < 0) continue;
+    if (buffer < 0 || program.placements[v].host != host) continue;
     contents[static_cast<std::size_t>(buffer)].values.push_back(static_cast<ValueId>(v));
   }
   for (Contents& one : contents) {
@@ -58,18 +59,29 @@ std::string producer_of(const Program& program, const Contents& contents,
   return graph.node(program.instructions[instruction].node).name;
 }
 
-Json buffer_record(const Program& program, std::size_t index, const Contents& contents) {
-  const memplan::Buffer& buffer = program.problem.buffers[index];
+Json buffer_record(const Program& program, const memplan::Buffer& buffer, std::int64_t offset,
+                   const Contents& contents) {
   Json values = Json::array();
   for (ValueId v : contents.values) values.push_back(program.graph.value(v).name);
   return Json::object({{"name", buffer.id},
                        {"kind", contents.kind},
-                       {"offset", program.solution.offsets[index]},
+                       {"offset", offset},
                        {"bytes", buffer.size_bytes},
                        {"birth", buffer.lower},
                        {"death", buffer.upper},
                        {"producer", producer_of(program, contents, buffer)},
                        {"values", std::move(values)}});
+}
+
+Json buffers_record(const Program& program, bool host) {
+  const memplan::Problem& problem = host ? program.host.problem : program.problem;
+  const memplan::Solution& solution = host ? program.host.solution : program.solution;
+  const std::vector<Contents> contents = contents_of_buffers(program, host);
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    rows.push_back(buffer_record(program, problem.buffers[i], solution.offsets[i], contents[i]));
+  }
+  return rows;
 }
 
 Json instruction_record(const Program& program, const Instruction& instruction) {
@@ -104,6 +116,7 @@ StageRecord stage_record(const Stage& stage, const Stage* before) {
 Json plan_sizes(const Program& program) {
   const std::int64_t bound = program.solution.lower_bound_bytes;
   return Json::object({{"arena_bytes", program.arena_bytes},
+                       {"host_arena_bytes", program.host.bytes},
                        {"lower_bound_bytes", bound},
                        {"gap_bytes", program.arena_bytes - bound},
                        {"proven", program.solution.proven},
@@ -123,11 +136,6 @@ Json plan_record(const Program& program) {
   for (const Instruction& instruction : program.instructions) {
     instructions.push_back(instruction_record(program, instruction));
   }
-  const std::vector<Contents> contents = contents_of_buffers(program);
-  Json buffers = Json::array();
-  for (std::size_t i = 0; i < contents.size(); ++i) {
-    buffers.push_back(buffer_record(program, i, contents[i]));
-  }
   Json copies = Json::array();
   for (const StateCopy& copy : program.copies) {
     copies.push_back(Json::object({{"from", program.graph.value(copy.from).name},
@@ -136,7 +144,8 @@ Json plan_record(const Program& program) {
   }
   plan.set("copies", std::move(copies));
   plan.set("instructions", std::move(instructions));
-  plan.set("buffers", std::move(buffers));
+  plan.set("buffers", buffers_record(program, false));
+  plan.set("host_buffers", buffers_record(program, true));
   return plan;
 }
 
@@ -148,7 +157,8 @@ Json recompute_record(const RecomputeSummary& summary) {
                             {"plain_bytes", summary.plain_bytes},
                             {"plain_seconds", summary.plain_seconds},
                             {"seconds", summary.seconds},
-                            {"overhead", overhead(summary.seconds)}});
+                            {"overhead", overhead(summary.seconds)},
+                            {"offloaded_bytes", summary.offloaded_bytes}});
   if (summary.bound_seconds > 0) json.set("bound_overhead", overhead(summary.bound_seconds));
   return json;
 }

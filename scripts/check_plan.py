@@ -49,6 +49,9 @@ class Stage:
             self.add_contents(node)
 
     def add_contents(self, node):
+        if node.op_type in ("Offload", "Fetch"):  # the same elements elsewhere
+            self.content[node.output[0]] = self.content[node.input[0]]
+            return
         attributes = sorted((a.name, a.SerializeToString()) for a in node.attribute)
         inputs = [self.content[name] if name else 0 for name in node.input]
         made = digest(node.domain, node.op_type, attributes, inputs)
@@ -73,12 +76,14 @@ def digest(*parts):
 
 
 class Memory:
-    """What each unit of the arena holds."""
+    """What each unit of the arena holds, and behind it of the arena in host memory."""
 
     def __init__(self, plan, faults):
         self.unit = plan["alignment_bytes"]
         self.fault = faults
-        self.units = numpy.full(-(-plan["arena_bytes"] // self.unit), NOTHING, numpy.int64)
+        sizes = [-(-plan[key] // self.unit) for key in ("arena_bytes", "host_arena_bytes")]
+        self.host_begin = sizes[0] * self.unit
+        self.units = numpy.full(sum(sizes), NOTHING, numpy.int64)
 
     def part(self, place):
         offset, size = place
@@ -103,8 +108,14 @@ class Replay:
         self.place = {}     # value -> (offset, bytes)
         self.life = {}      # value -> (birth, death)
         self.workspace = {}  # instruction -> place
-        for row in plan["buffers"]:
-            where = (row["offset"], row["bytes"])
+        self.in_host = set()  # values
+        arena = [(0, row) for row in plan["buffers"]]
+        host = [(self.memory.host_begin, row) for row in plan["host_buffers"]]
+        for begin, row in arena + host:
+            where = (begin + row["offset"], row["bytes"])
+            if begin == 0 and sum(where) > self.memory.host_begin:
+                faults(f"'{row['name']}' ends outside the arena")
+            self.in_host.update(row["values"] if begin else [])
             if row["kind"] == "workspace":
                 self.workspace[row["birth"]] = where
             for value in row["values"]:
@@ -160,6 +171,12 @@ class Replay:
             if not self.memory.holds(self.place[name], self.content(name)):
                 self.fault(f"instruction {index} ({row['op']}): the bytes of '{name}' hold "
                            "something else")
+        for name in outputs:
+            if (name in self.in_host) != (row["op"] == "Offload"):
+                self.fault(f"instruction {index} ({row['op']}): '{name}' is in the wrong memory")
+        for name in inputs:
+            if name in self.in_host and row["op"] != "Fetch":
+                self.fault(f"instruction {index} ({row['op']}) reads '{name}' in host memory")
         self.check_apart(index, inputs, outputs)
         if index in self.workspace:
             if self.workspace[index][1] < row["workspace_bytes"]:

@@ -34,7 +34,7 @@ BadTensor inspect(const TensorView& view) {
 }  // namespace
 
 Executor::Executor(const Program& program, const Executor* parameters)
-    : program_(program), arena_(program.arena_bytes) {
+    : program_(program), arena_(program.arena_bytes), host_arena_(program.host.bytes) {
   views_.resize(program.graph.value_capacity());
   for (ValueId id : program.graph.live_values()) by_name_.emplace(program.graph.value(id).name, id);
   for (std::size_t v = 0; v < views_.size(); ++v) {
@@ -52,8 +52,12 @@ Executor::Executor(const Program& program, const Executor* parameters)
     Call call;
     for (ValueId v : node.inputs) call.inputs.push_back(view_of(v));
     for (ValueId v : node.outputs) call.outputs.push_back(view_of(v));
-    for (ValueId v : node.inputs) call.end_bytes = std::max(call.end_bytes, end_of(v));
-    for (ValueId v : node.outputs) call.end_bytes = std::max(call.end_bytes, end_of(v));
+    for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
+      for (ValueId v : *values) {
+        call.end_bytes = std::max(call.end_bytes, end_of(v));
+        call.host_end_bytes = std::max(call.host_end_bytes, end_of(v, true));
+      }
+    }
     auto workspace_bytes = static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
     if (workspace_bytes > 0) {
       call.workspace = arena_.data() + instruction.workspace_offset;
@@ -71,7 +75,7 @@ TensorView Executor::bind(ValueId value, const Executor* parameters) const {
   TensorView view{.type = v.type, .data = nullptr};
   if (v.erased || placement.buffer < 0) return view;
   if (!placement.external) {
-    view.data = arena_.data() + placement.offset;
+    view.data = (placement.host ? host_arena_ : arena_).data() + placement.offset;
     return view;
   }
   // Views of an external parameter share its bytes: the buffer carries the parameter's name.
@@ -81,13 +85,13 @@ TensorView Executor::bind(ValueId value, const Executor* parameters) const {
   return view;
 }
 
-std::int64_t Executor::end_of(ValueId value) const {
+std::int64_t Executor::end_of(ValueId value, bool host) const {
   if (value == kNoValue) return 0;
   const Placement& placement = program_.placements[static_cast<std::size_t>(value)];
-  if (placement.buffer < 0 || placement.external) return 0;
-  const memplan::Buffer& buffer =
-      program_.problem.buffers[static_cast<std::size_t>(placement.buffer)];
-  std::int64_t unit = program_.problem.alignment_bytes;
+  if (placement.buffer < 0 || placement.external || placement.host != host) return 0;
+  const memplan::Problem& problem = host ? program_.host.problem : program_.problem;
+  const memplan::Buffer& buffer = problem.buffers[static_cast<std::size_t>(placement.buffer)];
+  std::int64_t unit = problem.alignment_bytes;
   return placement.offset + (buffer.size_bytes + unit - 1) / unit * unit;
 }
 
@@ -158,6 +162,7 @@ void Executor::run(std::size_t begin, std::size_t end) {
                              .state = instruction.prepared.state.get(),
                              .threads = program_.threads});
     used_bytes_ = std::max(used_bytes_, call.end_bytes);
+    used_host_bytes_ = std::max(used_host_bytes_, call.host_end_bytes);
     if (observer_ != nullptr) observer_->after(i);
   }
 }

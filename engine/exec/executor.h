@@ -51,7 +51,9 @@ class Executor {
   // The highest byte that any buffer bound so far ends at, workspaces in full, in whole units of
   // the plan's alignment. Equal to program().arena_bytes after a full step.
   std::int64_t used_bytes() const { return used_bytes_; }
-  bool guard_intact() const { return arena_.guard_intact(); }
+  // The same of host memory; equal to program().host.bytes after a full step.
+  std::int64_t used_host_bytes() const { return used_host_bytes_; }
+  bool guard_intact() const { return arena_.guard_intact() && host_arena_.guard_intact(); }
 
   // The first bad input, parameter or state; if there is none, runs forward and backward again and
   // names the first tensor with a NaN, or else the first with +infinity. (-infinity is what
@@ -73,10 +75,11 @@ class Executor {
     std::vector<TensorView> inputs;
     std::vector<TensorView> outputs;
     void* workspace = nullptr;
-    std::int64_t end_bytes = 0;  // of its highest buffer
+    std::int64_t end_bytes = 0;       // of its highest buffer
+    std::int64_t host_end_bytes = 0;  // ... in host memory
   };
   TensorView bind(ValueId value, const Executor* parameters) const;
-  std::int64_t end_of(ValueId value) const;
+  std::int64_t end_of(ValueId value, bool host = false) const;
   std::vector<ValueId> given_values() const;
   void run(std::size_t begin, std::size_t end);
   void copy_states(Phase first, Phase last);
@@ -85,10 +88,12 @@ class Executor {
 
   const Program& program_;
   Arena arena_;
+  Arena host_arena_;
   std::map<std::string_view, ValueId> by_name_;  // looked up without allocating, unlike Graph's
   std::vector<TensorView> views_;                // by ValueId
   std::vector<Call> calls_;                      // by instruction
   std::int64_t used_bytes_ = 0;
+  std::int64_t used_host_bytes_ = 0;
   Observer* observer_ = nullptr;
 };
 

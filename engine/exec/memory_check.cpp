@@ -41,8 +41,9 @@ std::vector<MemoryCheck::Range> MemoryCheck::writable_by(std::size_t instruction
   std::vector<Range> ranges;
   for (ValueId v : program.graph.node(call.node).outputs) {
     if (v == kNoValue) continue;
-    std::int64_t offset = program.placements[static_cast<std::size_t>(v)].offset;
-    if (offset < 0) continue;
+    const Placement& placement = program.placements[static_cast<std::size_t>(v)];
+    const std::int64_t offset = placement.offset;
+    if (offset < 0 || placement.host) continue;
     ranges.push_back(
         {offset, offset + static_cast<std::int64_t>(program.graph.value(v).type.bytes())});
   }

@@ -111,6 +111,7 @@ struct OpDef {
   CostRule cost = nullptr;            // absent: 0 FLOPs, bytes of all inputs and outputs
   InPlaceRule in_place = nullptr;     // absent: never
   bool is_view = false;               // output 0 is input 0's bytes under another shape
+  bool to_host = false;               // its results lie in host memory, not in the arena
   Determinism determinism = Determinism::kAlways;
   // kNo: integer or shape-like results; gradients stop here without an error.
   Differentiable differentiable = Differentiable::kYes;

@@ -21,6 +21,7 @@ class LifetimeSearch {
     first_.assign(n, kNever);
     last_.assign(n, -1);
     pinned_.assign(n, false);
+    host_.assign(n, false);
   }
 
   Lifetimes run() {
@@ -40,7 +41,11 @@ class LifetimeSearch {
   static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
 
   const Node& node(const Run& run) const { return graph_.node(run.node); }
-  bool is_view(const Run& run) const { return node(run).op->is_view; }
+  static bool is_transfer(const Run& run) { return run.node == kNoNode; }
+  bool is_view(const Run& run) const { return !is_transfer(run) && node(run).op->is_view; }
+  bool makes_host_value(const Run& run) const {
+    return run.kind == RunKind::kOffload || (!is_transfer(run) && node(run).op->to_host);
+  }
   // The value of the graph that has the type of this one.
   ValueId original(std::size_t number) const {
     return number < capacity_ ? ValueId(static_cast<std::int32_t>(number))
@@ -64,6 +69,7 @@ class LifetimeSearch {
     first_[ra] = std::min(first_[ra], first_[rb]);
     last_[ra] = std::max(last_[ra], last_[rb]);
     pinned_[ra] = pinned_[ra] || pinned_[rb];
+    host_[ra] = host_[ra] || host_[rb];
   }
 
   void number_steps() {
@@ -89,6 +95,7 @@ class LifetimeSearch {
     for (std::size_t i = 0; i < order_.runs.size(); ++i) {
       const Run& run = order_.runs[i];
       if (is_view(run)) continue;
+      if (makes_host_value(run)) host_[find(order_.outputs(run)[0])] = true;
       const std::uint32_t count = run.input_count + run.output_count;
       for (std::int32_t v : std::span(order_.operands).subspan(run.begin, count)) {
         if (v != kNone) touch(static_cast<std::size_t>(v), step_[i]);
@@ -153,7 +160,7 @@ class LifetimeSearch {
     std::vector<std::int64_t> position(graph_.node_capacity(), -1);
     for (std::size_t i = 0; i < order_.runs.size(); ++i) {
       const Run& run = order_.runs[i];
-      if (!run.again) position[index(run.node)] = static_cast<std::int64_t>(i);
+      if (run.kind == RunKind::kFirst) position[index(run.node)] = static_cast<std::int64_t>(i);
     }
     for (const Update& update : graph_.updates) {
       NodeId producer = graph_.value(update.value).producer;
@@ -174,6 +181,7 @@ class LifetimeSearch {
   bool can_share(const Run& run, std::int32_t input, std::int32_t output, std::int64_t step) {
     const std::size_t from = find(input);
     if (pinned_[from] || last_[from] != step || pinned_[find(output)]) return false;
+    if (host_[from] != host_[find(output)]) return false;
     if (bytes_of(static_cast<std::size_t>(input)) != bytes_of(static_cast<std::size_t>(output))) {
       return false;
     }
@@ -185,6 +193,7 @@ class LifetimeSearch {
   void join_in_place() {
     for (std::size_t i = 0; i < order_.runs.size(); ++i) {
       const Run& run = order_.runs[i];
+      if (is_transfer(run)) continue;
       for (const InPlace& pair : finder_.pairs_of_[index(run.node)]) {
         const std::int32_t input = order_.inputs(run)[static_cast<std::size_t>(pair.input)];
         const std::int32_t output = output_of(run, pair);
@@ -224,6 +233,7 @@ class LifetimeSearch {
     Lifetimes::Buffer& b = lifetimes.buffers[static_cast<std::size_t>(buffer)];
     b.bytes = std::max(b.bytes, bytes_of(number));
     b.persistent = b.persistent || persistent || value.kind == ValueKind::kConstant;
+    b.host = host_[root];
     b.external = b.external || (persistent && finder_.external_parameters_);
     lifetimes.buffer_of[number] = buffer;
   }
@@ -233,7 +243,7 @@ class LifetimeSearch {
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, {}, [&lifetimes](std::int32_t i) {
       const Lifetimes::Buffer& b = lifetimes.buffers[static_cast<std::size_t>(i)];
-      return std::tuple(!b.persistent, b.first, b.last, b.bytes);
+      return std::tuple(b.host, !b.persistent, b.first, b.last, b.bytes);
     });
     std::vector<Lifetimes::Buffer> sorted;
     std::vector<std::int32_t> place(order.size());
@@ -243,6 +253,8 @@ class LifetimeSearch {
       sorted.push_back(lifetimes.buffers[static_cast<std::size_t>(i)]);
     }
     lifetimes.buffers = std::move(sorted);
+    lifetimes.in_arena = static_cast<std::size_t>(
+        std::ranges::count(lifetimes.buffers, false, &Lifetimes::Buffer::host));
     for (std::int32_t& buffer : lifetimes.buffer_of) {
       if (buffer >= 0) buffer = place[static_cast<std::size_t>(buffer)];
     }
@@ -258,6 +270,7 @@ class LifetimeSearch {
   std::vector<std::int64_t> first_;
   std::vector<std::int64_t> last_;
   std::vector<bool> pinned_;  // inputs, parameters, states, constants: never overwritten in place
+  std::vector<bool> host_;
   std::vector<std::int32_t> buffer_of_root_;
   std::vector<StateCopy> copies_;
 };
@@ -287,16 +300,33 @@ Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
   return LifetimeFinder(graph, options).find(run_order_of(graph, order));
 }
 
+namespace {
+
+memplan::Buffer placeable(const Lifetimes::Buffer& b, std::int64_t steps) {
+  const bool whole = b.persistent || b.external;
+  return {.lower = whole ? 0 : std::min(b.first, steps - 1),
+          .upper = whole ? steps : std::min(b.last + 1, steps),
+          .size_bytes = b.external ? 0 : static_cast<std::int64_t>(b.bytes)};
+}
+
+}  // namespace
+
+memplan::Problem host_problem(const Lifetimes& lifetimes, std::size_t steps) {
+  memplan::Problem problem;
+  for (std::size_t i = lifetimes.in_arena; i < lifetimes.buffers.size(); ++i) {
+    problem.buffers.push_back(placeable(
+        lifetimes.buffers[i], std::max<std::int64_t>(1, static_cast<std::int64_t>(steps))));
+  }
+  return problem;
+}
+
 memplan::Problem placement_problem(const Lifetimes& lifetimes,
                                    std::span<const std::int64_t> workspaces) {
   const auto steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(workspaces.size()));
   memplan::Problem problem;
   problem.buffers.reserve(lifetimes.buffers.size() + workspaces.size());
-  for (const Lifetimes::Buffer& b : lifetimes.buffers) {
-    const bool whole = b.persistent || b.external;
-    problem.buffers.push_back({.lower = whole ? 0 : std::min(b.first, steps - 1),
-                               .upper = whole ? steps : std::min(b.last + 1, steps),
-                               .size_bytes = b.external ? 0 : static_cast<std::int64_t>(b.bytes)});
+  for (std::size_t i = 0; i < lifetimes.in_arena; ++i) {
+    problem.buffers.push_back(placeable(lifetimes.buffers[i], steps));
   }
   for (std::size_t i = 0; i < workspaces.size(); ++i) {
     if (workspaces[i] == 0) continue;

@@ -22,9 +22,12 @@ struct Lifetimes {
     std::size_t bytes = 0;
     bool persistent = false;
     bool external = false;
+    bool host = false;         // in host memory
     ValueId value = kNoValue;  // the first one that lives there
   };
-  std::vector<Buffer> buffers;          // by first, last, bytes: numbering of values plays no part
+  // By first, last, bytes: the numbering of values plays no part. Those in host memory come last.
+  std::vector<Buffer> buffers;
+  std::size_t in_arena = 0;             // of the buffers
   std::vector<std::int32_t> buffer_of;  // by a value's number; -1: no bytes needed
   std::vector<StateCopy> copies;
 };
@@ -50,9 +53,11 @@ class LifetimeFinder {
 Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
                          const LowerOptions& options);
 
-// What is to be placed, without names: a buffer for each of the lifetimes, then one for each
-// workspace that is not empty. workspaces: bytes by step.
+// What is to be placed in the arena, without names: a buffer for each of the lifetimes that are not
+// in host memory, then one for each workspace that is not empty. workspaces: bytes by step.
 memplan::Problem placement_problem(const Lifetimes& lifetimes,
                                    std::span<const std::int64_t> workspaces);
+// What is to be placed in host memory in a program of so many steps.
+memplan::Problem host_problem(const Lifetimes& lifetimes, std::size_t steps);
 
 }  // namespace trainscope

@@ -121,37 +121,55 @@ class Lowering {
       }
     }
     program_.problem = placement_problem(lifetimes_, workspaces);
+    program_.host.problem = host_problem(lifetimes_, program_.instructions.size());
+    const std::size_t in_arena = lifetimes_.in_arena;
     for (std::size_t i = 0; i < lifetimes_.buffers.size(); ++i) {
-      program_.problem.buffers[i].id = program_.graph.value(lifetimes_.buffers[i].value).name;
+      memplan::Buffer& buffer =
+          i < in_arena ? program_.problem.buffers[i] : program_.host.problem.buffers[i - in_arena];
+      buffer.id = program_.graph.value(lifetimes_.buffers[i].value).name;
     }
     for (std::size_t k = 0; k < workspace_of_.size(); ++k) {
-      program_.problem.buffers[lifetimes_.buffers.size() + k].id =
+      program_.problem.buffers[in_arena + k].id =
           "workspace of " + program_.graph.node(program_.instructions[workspace_of_[k]].node).name;
     }
   }
 
-  void place() {
-    memplan::Result result = memplan::solve(
-        program_.problem, {.seconds = options_.seconds, .threads = options_.threads});
+  memplan::Solution solve(const memplan::Problem& problem) const {
+    memplan::Result result =
+        memplan::solve(problem, {.seconds = options_.seconds, .threads = options_.threads});
     require(result.status == memplan::Status::kPlaced, ErrorCode::kOutOfMemory,
             "the memory plan failed: {}", printable(result.message, 400));
-    CHECK_INVARIANT(memplan::validate(program_.problem, result.solution).empty());
-    program_.solution = std::move(result.solution);
+    CHECK_INVARIANT(memplan::validate(problem, result.solution).empty());
+    return std::move(result.solution);
+  }
+
+  void place() {
+    program_.solution = solve(program_.problem);
     program_.arena_bytes = program_.solution.height_bytes;
-    const std::vector<std::int64_t>& offsets = program_.solution.offsets;
+    if (!program_.host.problem.buffers.empty()) {
+      program_.host.solution = solve(program_.host.problem);
+      program_.host.bytes = program_.host.solution.height_bytes;
+    }
     program_.placements.resize(program_.graph.value_capacity());
     for (std::size_t v = 0; v < lifetimes_.buffer_of.size(); ++v) {
-      std::int32_t buffer = lifetimes_.buffer_of[v];
-      if (buffer < 0) continue;
-      bool external = lifetimes_.buffers[static_cast<std::size_t>(buffer)].external;
-      program_.placements[v] = {.offset = external ? -1 : offsets[static_cast<std::size_t>(buffer)],
-                                .buffer = buffer,
-                                .external = external};
+      if (lifetimes_.buffer_of[v] >= 0) {
+        program_.placements[v] = placement(static_cast<std::size_t>(lifetimes_.buffer_of[v]));
+      }
     }
     for (std::size_t k = 0; k < workspace_of_.size(); ++k) {
       program_.instructions[workspace_of_[k]].workspace_offset =
-          offsets[lifetimes_.buffers.size() + k];
+          program_.solution.offsets[lifetimes_.in_arena + k];
     }
+  }
+
+  Placement placement(std::size_t buffer) const {
+    const Lifetimes::Buffer& lifetime = lifetimes_.buffers[buffer];
+    const std::size_t index = lifetime.host ? buffer - lifetimes_.in_arena : buffer;
+    const memplan::Solution& solution = lifetime.host ? program_.host.solution : program_.solution;
+    return {.offset = lifetime.external ? -1 : solution.offsets[index],
+            .buffer = static_cast<std::int32_t>(index),
+            .external = lifetime.external,
+            .host = lifetime.host};
   }
 
   const KernelTable& kernels_;

@@ -30,9 +30,17 @@ struct StateCopy {
 
 // Where a value lives. `external`: in another program's arena (parameters of an evaluation).
 struct Placement {
-  std::int64_t offset = -1;  // bytes from the arena's start; -1: not placed (unused or external)
-  std::int32_t buffer = -1;  // index into problem.buffers; values that share bytes share it
+  std::int64_t offset = -1;  // bytes from its arena's start; -1: not placed (unused or external)
+  std::int32_t buffer = -1;  // of its arena's problem; values that share bytes share it
   bool external = false;
+  bool host = false;  // in host memory
+};
+
+// A second block of memory, for what is offloaded.
+struct HostArena {
+  memplan::Problem problem;
+  memplan::Solution solution;
+  std::int64_t bytes = 0;
 };
 
 // Invariants: instructions are in phase order; no two buffers alive at one step overlap (checked by
@@ -47,6 +55,7 @@ struct Program {
   memplan::Problem problem;    // steps are instruction indices
   memplan::Solution solution;  // offsets by buffer
   std::int64_t arena_bytes = 0;
+  HostArena host;
   std::int64_t persistent_bytes = 0;  // parameters, states and constants
   std::int64_t workspace_bytes = 0;   // of the hungriest instruction
   int threads = 1;

@@ -10,23 +10,29 @@
 
 namespace trainscope {
 
-// One execution of a node; `again`: not its first.
+enum class RunKind : std::uint8_t {
+  kFirst,    // of a node
+  kAgain,    // of a node that ran before
+  kOffload,  // one value to host memory: no node of the graph
+  kFetch,    // ... and back
+};
+
 struct Run {
   NodeId node = kNoNode;
-  bool again = false;
+  RunKind kind = RunKind::kFirst;
   std::uint32_t begin = 0;  // in RunOrder::operands: the inputs, then the outputs
   std::uint32_t input_count = 0;
   std::uint32_t output_count = 0;
 };
 
-// Values have their ValueId as number; what a node makes again has a number of its own, from
-// Graph::value_capacity() on.
+// Values have their ValueId as number; what is made again, offloaded or fetched has a number of its
+// own, from Graph::value_capacity() on.
 struct RunOrder {
   static constexpr std::int32_t kNone = -1;  // a left out input or output
 
   std::vector<Run> runs;  // views included
   std::vector<std::int32_t> operands;
-  std::vector<ValueId> remade;  // by number less value_capacity(): the value that was made again
+  std::vector<ValueId> remade;  // by number less value_capacity(): the value that it is again
 
   std::span<const std::int32_t> inputs(const Run& run) const {
     return std::span(operands).subspan(run.begin, run.input_count);

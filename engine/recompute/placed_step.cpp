@@ -25,8 +25,9 @@ std::int64_t PlacedStep::arena_bytes(const RunOrder& order) const {
   std::vector<std::int64_t> workspaces;
   workspaces.reserve(order.runs.size());
   for (const Run& run : order.runs) {
-    if (plain_.graph.node(run.node).op->is_view) continue;
-    workspaces.push_back(workspace_of_[static_cast<std::size_t>(run.node)]);
+    const bool transfer = run.node == kNoNode;
+    if (!transfer && plain_.graph.node(run.node).op->is_view) continue;
+    workspaces.push_back(transfer ? 0 : workspace_of_[static_cast<std::size_t>(run.node)]);
   }
   const memplan::Result placed =
       memplan::solve(placement_problem(lifetimes_.find(order), workspaces),

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -18,7 +19,8 @@ TradePoint point_of(std::string method, const Attempt& attempt) {
   return {.method = std::move(method),
           .arena_bytes = attempt.arena_bytes,
           .seconds = attempt.seconds,
-          .repeats = attempt.repeats};
+          .repeats = attempt.repeats,
+          .host_bytes = attempt.host_bytes};
 }
 
 // Units with a value that one of the patterns names. A pattern without a match is kUsage.
@@ -60,11 +62,17 @@ std::vector<bool> chosen_units(const Graph& graph, const StepModel& model,
 
 }  // namespace
 
+std::int64_t RecomputePlan::repeat_count() const {
+  return std::ranges::count_if(repeats,
+                               [](const Repeat& repeat) { return repeat.node != kNoNode; });
+}
+
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
-                                        const OpTable& ops, const LowerOptions& lower) {
+                                        const OpTable& ops, const LowerOptions& lower,
+                                        const std::optional<HostLink>& link) {
   std::vector<TradePoint> points;
   for (const Attempt& attempt :
-       RecomputeSearch(plain, ops, lower, step_model(plain, seconds)).front()) {
+       RecomputeSearch(plain, ops, lower, step_model(plain, seconds), link).front()) {
     points.push_back(point_of("front", attempt));
   }
   return points;
@@ -125,7 +133,7 @@ RecomputePlan plan_recompute(const Program& plain, std::span<const double> secon
     model.units[i].pinned = keep[i];
     model.units[i].again = again[i];
   }
-  RecomputeSearch search(plain, ops, lower, std::move(model));
+  RecomputeSearch search(plain, ops, lower, std::move(model), options.link);
   if (options.mode != RecomputeMode::kAuto) return search.realise(search.on_demand(again));
   if (options.budget_bytes) return search.realise(search.within(*options.budget_bytes));
   return search.realise(search.quicker_than(options.max_overhead.value_or(0.0)));

@@ -25,6 +25,17 @@ enum class RecomputeMode : std::uint8_t {
   kClusters,  // those in `clusters`
 };
 
+// The way to host memory and back. A transfer of n bytes takes n / bytes_per_second and
+// seconds_per_transfer, in which nothing else runs.
+struct HostLink {
+  double bytes_per_second = 10e9;
+  double seconds_per_transfer = 10e-6;
+
+  double seconds(std::int64_t bytes) const {
+    return static_cast<double>(bytes) / bytes_per_second + seconds_per_transfer;
+  }
+};
+
 struct RecomputeOptions {
   RecomputeMode mode = RecomputeMode::kNone;
   std::optional<std::int64_t> budget_bytes = {};  // of the whole arena
@@ -34,11 +45,14 @@ struct RecomputeOptions {
   // planner never recomputes what matches `keep`; of a value that matches both, `keep` wins.
   std::vector<std::string> keep = {};
   std::vector<std::string> again = {};
+  // Set: the planner may also send values to host memory and fetch them for the backward phase.
+  std::optional<HostLink> link = {};
 };
 
 struct RecomputePlan {
-  std::vector<Repeat> repeats;   // of the program's graph
+  std::vector<Repeat> repeats;   // and fetches, of the program's graph
   Graph graph = {};              // with them
+  std::int64_t host_bytes = 0;   // of all values that go to host memory
   std::int64_t plain_bytes = 0;  // arena without recomputation
   std::int64_t arena_bytes = 0;  // with it
   double plain_seconds = 0.0;    // of a step by the costs given
@@ -46,6 +60,8 @@ struct RecomputePlan {
   // No order of the units is quicker in the bytes that the planner was given; 0: not known. The
   // units' bytes differ a little from the arena's: results in place, gaps.
   double bound_seconds = 0.0;
+
+  std::int64_t repeat_count() const;  // nodes that run again
 };
 
 // `plain` is the step without recomputation, `seconds` the time of each of its nodes by NodeId.
@@ -61,11 +77,13 @@ struct TradePoint {
   std::int64_t arena_bytes = 0;
   double seconds = 0.0;
   std::int64_t repeats = 0;
+  std::int64_t host_bytes = 0;
 };
 // Memory for time, by falling arena and rising time, the first without recomputation: of a few
 // hundred plans of the planner and of the methods below, those that no other beats.
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
-                                        const OpTable& ops, const LowerOptions& lower);
+                                        const OpTable& ops, const LowerOptions& lower,
+                                        const std::optional<HostLink>& link = {});
 // Levels 1 and 2, the square root of n checkpoints (Chen et al. 2016), and PyTorch's knapsack over
 // saved bytes at shares of 25, 50, 75 and 100 %, each followed by the planner's plan at most as
 // large ("planner").

@@ -24,7 +24,8 @@ class RepeatedRuns {
         repeats_(repeats),
         position_(graph.node_capacity(), 0),
         last_use_(graph.value_capacity(), -1),
-        newest_(graph.value_capacity(), kNone) {
+        newest_(graph.value_capacity(), kNone),
+        offloaded_(graph.value_capacity(), kNone) {
     for (std::size_t i = 0; i < order.size(); ++i) {
       position_[index(order[i])] = static_cast<std::int64_t>(i);
     }
@@ -36,11 +37,12 @@ class RepeatedRuns {
     std::size_t next = 0;
     for (NodeId id : order_) {
       for (; next < repeats_.size() && repeats_[next].before == id; ++next) add(repeats_[next]);
-      begin_run(id, false);
+      begin_run(id, RunKind::kFirst);
       for (ValueId v : graph_.node(id).outputs) {
         result_.operands.push_back(static_cast<std::int32_t>(v));
       }
       end_run();
+      offload_results(graph_.node(id));
     }
     CHECK_INVARIANT(next == repeats_.size());  // sorted by position
     return std::move(result_);
@@ -58,17 +60,49 @@ class RepeatedRuns {
       }
     };
     for (NodeId id : order_) use(id, position_[index(id)]);
-    for (const Repeat& repeat : repeats_) use(repeat.node, position_[index(repeat.before)]);
+    for (const Repeat& repeat : repeats_) {
+      if (repeat.node != kNoNode) use(repeat.node, position_[index(repeat.before)]);
+    }
+    for (const Repeat& repeat : repeats_) {
+      if (repeat.node != kNoNode) continue;
+      const std::int64_t at = position_[index(repeat.before)];
+      if (is_wanted(repeat.fetch, at)) offloaded_[index(repeat.fetch)] = kOffloadLater;
+    }
   }
 
   bool is_wanted(ValueId v, std::int64_t at) const {
     return v != kNoValue && last_use_[index(v)] >= at;
   }
 
-  void begin_run(NodeId id, bool again) {
+  void offload_results(const Node& node) {
+    for (ValueId v : node.outputs) {
+      if (v == kNoValue || offloaded_[index(v)] != kOffloadLater) continue;
+      begin_transfer(RunKind::kOffload, static_cast<std::int32_t>(v));
+      offloaded_[index(v)] = new_number(v);
+      result_.operands.push_back(offloaded_[index(v)]);
+      end_run();
+    }
+  }
+
+  void fetch(ValueId v, std::int64_t at) {
+    if (!is_wanted(v, at)) return;
+    CHECK_INVARIANT(offloaded_[index(v)] >= 0);
+    begin_transfer(RunKind::kFetch, offloaded_[index(v)]);
+    result_.operands.push_back(newest_[index(v)] = new_number(v));
+    end_run();
+  }
+
+  void begin_transfer(RunKind kind, std::int32_t number) {
+    result_.runs.push_back({.kind = kind,
+                            .begin = static_cast<std::uint32_t>(result_.operands.size()),
+                            .input_count = 1});
+    result_.operands.push_back(number);
+  }
+
+  void begin_run(NodeId id, RunKind kind) {
     const Node& node = graph_.node(id);
     result_.runs.push_back({.node = id,
-                            .again = again,
+                            .kind = kind,
                             .begin = static_cast<std::uint32_t>(result_.operands.size()),
                             .input_count = static_cast<std::uint32_t>(node.inputs.size())});
     for (ValueId v : node.inputs) {
@@ -85,26 +119,28 @@ class RepeatedRuns {
 
   void add(const Repeat& repeat) {
     const std::int64_t at = position_[index(repeat.before)];
+    if (repeat.node == kNoNode) return fetch(repeat.fetch, at);
     const Node& node = graph_.node(repeat.node);
     CHECK_INVARIANT(node.phase == Phase::kForward || node.op->is_view);
     CHECK_INVARIANT(position_[index(repeat.node)] < at);
     std::size_t count = node.outputs.size();
     while (count > 0 && !is_wanted(node.outputs[count - 1], at)) --count;
     if (count == 0) return;
-    begin_run(repeat.node, true);
+    begin_run(repeat.node, RunKind::kAgain);
     for (std::size_t i = 0; i < count; ++i) {
       const ValueId v = node.outputs[i];
       // The first output stays in any case: few ops can do without it.
       const bool keep = is_wanted(v, at) || (i == 0 && v != kNoValue);
-      result_.operands.push_back(keep ? remake(v) : kNone);
+      if (keep) newest_[index(v)] = new_number(v);
+      result_.operands.push_back(keep ? newest_[index(v)] : kNone);
     }
     end_run();
   }
 
-  std::int32_t remake(ValueId v) {
+  std::int32_t new_number(ValueId v) {
     const std::size_t number = graph_.value_capacity() + result_.remade.size();
     result_.remade.push_back(v);
-    return newest_[index(v)] = static_cast<std::int32_t>(number);
+    return static_cast<std::int32_t>(number);
   }
 
   const Graph& graph_;
@@ -113,6 +149,9 @@ class RepeatedRuns {
   std::vector<std::int64_t> position_;  // by NodeId
   std::vector<std::int64_t> last_use_;  // by ValueId
   std::vector<std::int32_t> newest_;    // by ValueId: the number of its latest repeat
+  // By ValueId: the number of what is in host memory.
+  static constexpr std::int32_t kOffloadLater = -2;
+  std::vector<std::int32_t> offloaded_;
   RunOrder result_;
 };
 
@@ -129,7 +168,7 @@ class RepeatBuilder {
     std::size_t waiting = 0;  // the first of the repeats since the last node
     for (std::size_t i = 0; i < order_.runs.size(); ++i) {
       const Run& run = order_.runs[i];
-      if (run.again) continue;
+      if (run.kind != RunKind::kFirst) continue;
       for (; waiting < i; ++waiting) add(order_.runs[waiting], run.node);
       waiting = i + 1;
       const std::span<const std::int32_t> inputs = order_.inputs(run);
@@ -138,6 +177,7 @@ class RepeatBuilder {
         if (remade) rewriter_.set_input(run.node, static_cast<int>(k), value(inputs[k]));
       }
     }
+    CHECK_INVARIANT(waiting == order_.runs.size());
   }
 
  private:
@@ -147,6 +187,30 @@ class RepeatBuilder {
   }
 
   void add(const Run& run, NodeId before) {
+    const bool transfer = run.node == kNoNode;
+    const NodeId clone = rewriter_.before(before).add(transfer ? transfer_of(run) : again(run));
+    const std::span<const std::int32_t> outputs = order_.outputs(run);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] == kNone) continue;
+      CHECK_INVARIANT(static_cast<std::size_t>(outputs[i]) == capacity_ + made_.size());
+      made_.push_back(graph_.node(clone).outputs[i]);
+    }
+  }
+
+  Builder::Spec transfer_of(const Run& run) const {
+    const bool fetch = run.kind == RunKind::kFetch;
+    const Value& original = graph_.value(original_of(order_.outputs(run)[0]));
+    const Node& producer = graph_.node(original.producer);
+    const std::string name = original.name + (fetch ? "/fetch" : "/offload");
+    return {.op = &rewriter_.ops().get(fetch ? "Fetch" : "Offload"),
+            .name = graph_.unique_name(name),
+            .inputs = {value(order_.inputs(run)[0])},
+            .output_names = {name},
+            .attributes = {},
+            .provenance = {.sources = producer.provenance.sources, .pass = "recompute"}};
+  }
+
+  Builder::Spec again(const Run& run) const {
     const Node& node = graph_.node(run.node);
     Builder::Spec spec{.op = node.op,
                        .name = graph_.unique_name(node.name + "/again"),
@@ -155,20 +219,15 @@ class RepeatBuilder {
                        .attributes = node.attributes,
                        .provenance = {.sources = node.provenance.sources, .pass = "recompute"}};
     for (std::int32_t v : order_.inputs(run)) spec.inputs.push_back(value(v));
-    const std::span<const std::int32_t> outputs = order_.outputs(run);
-    for (std::int32_t v : outputs) {
-      spec.output_names.push_back(v == kNone ? std::string() : name_of(v) + "/again");
+    for (std::int32_t v : order_.outputs(run)) {
+      spec.output_names.push_back(v == kNone ? std::string()
+                                             : graph_.value(original_of(v)).name + "/again");
     }
-    const NodeId clone = rewriter_.before(before).add(std::move(spec));
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i] == kNone) continue;
-      CHECK_INVARIANT(static_cast<std::size_t>(outputs[i]) == capacity_ + made_.size());
-      made_.push_back(graph_.node(clone).outputs[i]);
-    }
+    return spec;
   }
 
-  const std::string& name_of(std::int32_t number) const {
-    return graph_.value(order_.remade[static_cast<std::size_t>(number) - capacity_]).name;
+  ValueId original_of(std::int32_t number) const {
+    return order_.remade[static_cast<std::size_t>(number) - capacity_];
   }
 
   Graph& graph_;

@@ -11,10 +11,12 @@
 
 namespace trainscope {
 
-// `node` runs once more, just before `before`.
+// Just before `before`, `node` runs once more; or `fetch` comes back from host memory, where it
+// went as soon as it was made.
 struct Repeat {
-  NodeId node;
-  NodeId before;
+  NodeId node = kNoNode;
+  NodeId before = kNoNode;
+  ValueId fetch = kNoValue;
 };
 
 // A step with repeats: what `before` and the runs after it read of the original comes from the
@@ -27,7 +29,8 @@ struct Repeat {
 RunOrder repeated_order(const Graph& graph, std::span<const NodeId> order,
                         std::span<const Repeat> repeats);
 
-// The graph of such an order, in which each repeat is a node of its own, "<name>/again". Same op,
+// The graph of such an order, in which each repeat is a node of its own, "<name>/again", and there
+// are nodes Offload and Fetch around what is in host memory in between. Repeats have the same op,
 // inputs and attributes, so the same bits; random ops draw the same numbers again, since their
 // stream is an attribute. The graph's order is this one; it is verified and compacted.
 Graph with_repeats(Graph graph, const OpTable& ops, const RunOrder& order);

@@ -20,25 +20,43 @@ constexpr int kRefinements = 4;
 }  // namespace
 
 RecomputeSearch::RecomputeSearch(const Program& plain, const OpTable& ops,
-                                 const LowerOptions& lower, StepModel model)
+                                 const LowerOptions& lower, StepModel model,
+                                 std::optional<HostLink> link)
     : plain_(plain),
       ops_(ops),
       model_(std::move(model)),
       placed_(plain, lower),
       planner_(model_),
+      link_(link),
       families_(families()) {}
 
-Attempt RecomputeSearch::attempt(std::vector<int> order, double bound_seconds) {
+Attempt RecomputeSearch::attempt(UnitOrder order, double bound_seconds) {
   const std::vector<Repeat> repeats = repeats_of(plain_.graph, model_, order);
   Attempt attempt{.order = std::move(order),
                   .arena_bytes = placed_.arena_bytes(placed_.with_repeats(repeats)),
-                  .bound_seconds = bound_seconds,
-                  .repeats = static_cast<std::int64_t>(repeats.size())};
-  for (int unit : attempt.order) {
-    attempt.seconds += model_.units[static_cast<std::size_t>(unit)].seconds;
-  }
+                  .bound_seconds = link_ ? 0.0 : bound_seconds};  // it knows of no host memory
+  for (const Repeat& repeat : repeats) attempt.repeats += repeat.node != kNoNode ? 1 : 0;
+  add_costs(attempt);
   tried_.push_back(attempt);
   return attempt;
+}
+
+// Transfers: one to host memory for each unit that comes back, one back each time.
+void RecomputeSearch::add_costs(Attempt& attempt) const {
+  std::vector<int> runs(model_.units.size(), 0);
+  for (int i : attempt.order.units) {
+    const auto at = static_cast<std::size_t>(i);
+    const StepUnit& unit = model_.units[at];
+    const int run = runs[at]++;
+    const bool in_host = !attempt.order.in_host.empty() && attempt.order.in_host[at];
+    if (run == 0 || !in_host) {
+      attempt.seconds += unit.seconds;
+      continue;
+    }
+    const double transfer = link_ ? link_->seconds(unit.bytes) : 0.0;
+    attempt.seconds += run == 1 ? 2 * transfer : transfer;
+    if (run == 1) attempt.host_bytes += unit.bytes;
+  }
 }
 
 Attempt RecomputeSearch::on_demand(const std::vector<bool>& again) {
@@ -53,6 +71,7 @@ Attempt RecomputeSearch::as_pinned() {
 
 RecomputePlan RecomputeSearch::realise(const Attempt& attempt) const {
   RecomputePlan plan{.repeats = repeats_of(plain_.graph, model_, attempt.order),
+                     .host_bytes = attempt.host_bytes,
                      .plain_bytes = plain_.arena_bytes,
                      .arena_bytes = attempt.arena_bytes,
                      .plain_seconds = model_.seconds,
@@ -67,6 +86,7 @@ Attempt RecomputeSearch::within(std::int64_t budget_bytes) {
   if (least_time.arena_bytes <= budget_bytes) return least_time;
   explore(budget_bytes);
   try_families(budget_bytes);
+  if (link_) try_offload(budget_bytes);
   const Attempt* best = nullptr;
   for (const Attempt& each : tried_) {
     const bool fits = each.arena_bytes <= budget_bytes;
@@ -80,6 +100,7 @@ std::vector<Attempt> RecomputeSearch::front() {
   const Attempt plain = on_demand(std::vector<bool>(model_.units.size(), false));
   try_all_families();
   for (int i = 1; i < kGrid; ++i) arena_at(grid_budget(i));
+  if (link_) try_offload_everywhere();
   std::vector<Attempt> by_time = tried_;
   std::ranges::sort(by_time, {},
                     [](const Attempt& each) { return std::pair(each.seconds, each.arena_bytes); });
@@ -101,8 +122,9 @@ Attempt RecomputeSearch::quicker_than(double max_overhead) {
     std::optional<PlannedOrder> planned = planner_.plan(middle);
     const bool quick = planned && planned->seconds <= most;
     (quick ? high : low) = middle;
-    if (quick) attempt(std::move(planned->order));
+    if (quick) attempt({.units = std::move(planned->order), .in_host = {}});
   }
+  if (link_) try_offload_within(most);
   for (const Attempt& each : tried_) {
     if (each.seconds <= most && each.arena_bytes < best.arena_bytes) best = each;
   }
@@ -118,7 +140,8 @@ std::int64_t RecomputeSearch::grid_budget(int i) const {
 std::optional<std::int64_t> RecomputeSearch::arena_at(std::int64_t model_bytes) {
   std::optional<PlannedOrder> planned = planner_.plan(model_bytes);
   if (!planned) return std::nullopt;
-  return attempt(std::move(planned->order), planned->bound_seconds).arena_bytes;
+  return attempt({.units = std::move(planned->order), .in_host = {}}, planned->bound_seconds)
+      .arena_bytes;
 }
 
 // The model's bytes and the arena differ by alignment, results in place, and gaps. So the planner
@@ -197,6 +220,91 @@ void RecomputeSearch::try_all_families() {
   }
 }
 
+// Units whose values wait for the backward phase, the longest first, without those that run again
+// and those whose transfers are mostly waiting for the link.
+std::vector<int> RecomputeSearch::offload_candidates(const std::vector<bool>& again) const {
+  std::vector<bool> waits(model_.units.size(), false);
+  for (std::size_t i = 0; i < model_.units.size(); ++i) {
+    const StepUnit& unit = model_.units[i];
+    if (unit.forward && !again[i]) continue;
+    for (int input : unit.inputs) waits[static_cast<std::size_t>(input)] = true;
+  }
+  std::vector<int> candidates;
+  for (std::size_t i = 0; i < model_.units.size(); ++i) {
+    const StepUnit& unit = model_.units[i];
+    const double moving = static_cast<double>(unit.bytes) / link_->bytes_per_second;
+    const bool worth_it = moving > link_->seconds_per_transfer;
+    if (waits[i] && !again[i] && unit.offloadable && !unit.pinned && worth_it) {
+      candidates.push_back(static_cast<int>(i));
+    }
+  }
+  return candidates;
+}
+
+// What runs again beside what is offloaded: nothing, and plans of the front evenly by time.
+std::vector<std::vector<bool>> RecomputeSearch::offload_bases() const {
+  constexpr std::size_t kBases = 12;
+  std::vector<bool> nothing(model_.units.size(), false);
+  apply_pins(nothing);
+  std::vector<std::vector<bool>> bases = {std::move(nothing)};
+  const UnitSets& front = families_.front();
+  for (std::size_t i = 1; i <= kBases && !front.empty(); ++i) {
+    bases.push_back(front[(front.size() - 1) * i / kBases]);
+  }
+  return bases;
+}
+
+UnitOrder RecomputeSearch::with_offload(const std::vector<bool>& again,
+                                        std::span<const int> in_host) const {
+  std::vector<bool> marked(model_.units.size(), false);
+  for (int unit : in_host) marked[static_cast<std::size_t>(unit)] = true;
+  return on_demand_order(model_, again, std::move(marked));
+}
+
+// For each of the bases the fewest candidates, from the first, with which the plan fits.
+void RecomputeSearch::try_offload(std::int64_t budget_bytes) {
+  for (const std::vector<bool>& again : offload_bases()) {
+    const std::vector<int> candidates = offload_candidates(again);
+    std::size_t low = 0;
+    std::size_t high = candidates.size();
+    while (low < high) {
+      const std::size_t middle = low + (high - low) / 2;
+      const Attempt tried = attempt(with_offload(again, std::span(candidates).first(middle)));
+      if (tried.arena_bytes <= budget_bytes) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    attempt(with_offload(again, std::span(candidates).first(low)));
+  }
+}
+
+// For each of the bases the most candidates whose transfers are within the time.
+void RecomputeSearch::try_offload_within(double most_seconds) {
+  for (const std::vector<bool>& again : offload_bases()) {
+    const std::vector<int> candidates = offload_candidates(again);
+    double seconds = on_demand(again).seconds;
+    std::size_t count = 0;
+    for (; count < candidates.size(); ++count) {
+      const StepUnit& unit = model_.units[static_cast<std::size_t>(candidates[count])];
+      seconds += 2 * link_->seconds(unit.bytes);
+      if (seconds > most_seconds) break;
+    }
+    if (count > 0) attempt(with_offload(again, std::span(candidates).first(count)));
+  }
+}
+
+void RecomputeSearch::try_offload_everywhere() {
+  constexpr std::size_t kParts = 10;
+  for (const std::vector<bool>& again : offload_bases()) {
+    const std::vector<int> candidates = offload_candidates(again);
+    for (std::size_t part = 1; part <= kParts; ++part) {
+      attempt(with_offload(again, std::span(candidates).first(candidates.size() * part / kParts)));
+    }
+  }
+}
+
 // The least arena for which a plan is found at all.
 std::int64_t RecomputeSearch::least_arena() {
   std::int64_t without = planner_.least_bytes();
@@ -206,6 +314,7 @@ std::int64_t RecomputeSearch::least_arena() {
     (arena_at(middle) ? with : without) = middle;
   }
   try_all_families();
+  if (link_) try_offload_everywhere();
   return std::ranges::min(tried_, {}, &Attempt::arena_bytes).arena_bytes;
 }
 

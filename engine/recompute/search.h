@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/ir/op_def.h"
@@ -16,18 +17,19 @@ namespace trainscope {
 
 // An order of units, and what it comes to.
 struct Attempt {
-  std::vector<int> order;
+  UnitOrder order;
   std::int64_t arena_bytes = 0;
   double seconds = 0.0;
   double bound_seconds = 0.0;  // as RecomputePlan has it
   std::int64_t repeats = 0;    // nodes that run again
+  std::int64_t host_bytes = 0;
 };
 
 class RecomputeSearch {
  public:
   // `plain` (the step without recomputation), `ops` and `lower` must outlive it.
   RecomputeSearch(const Program& plain, const OpTable& ops, const LowerOptions& lower,
-                  StepModel model);
+                  StepModel model, std::optional<HostLink> link = {});
 
   const StepModel& model() const { return model_; }
   const RecomputePlanner& planner() const { return planner_; }
@@ -50,7 +52,8 @@ class RecomputeSearch {
  private:
   using UnitSets = std::vector<std::vector<bool>>;
 
-  Attempt attempt(std::vector<int> order, double bound_seconds = 0.0);
+  void add_costs(Attempt& attempt) const;
+  Attempt attempt(UnitOrder order, double bound_seconds = 0.0);
   std::int64_t grid_budget(int i) const;
   std::optional<std::int64_t> arena_at(std::int64_t model_bytes);
   void explore(std::int64_t budget_bytes);
@@ -58,6 +61,12 @@ class RecomputeSearch {
   std::vector<UnitSets> families() const;
   void try_families(std::int64_t budget_bytes);
   void try_all_families();
+  std::vector<int> offload_candidates(const std::vector<bool>& again) const;
+  std::vector<std::vector<bool>> offload_bases() const;
+  UnitOrder with_offload(const std::vector<bool>& again, std::span<const int> in_host) const;
+  void try_offload(std::int64_t budget_bytes);
+  void try_offload_within(double most_seconds);
+  void try_offload_everywhere();
   std::int64_t least_arena();
   [[noreturn]] void refuse(std::int64_t budget_bytes);
 
@@ -66,6 +75,7 @@ class RecomputeSearch {
   StepModel model_;
   PlacedStep placed_;
   RecomputePlanner planner_;
+  std::optional<HostLink> link_;
   std::vector<UnitSets> families_;
   std::vector<Attempt> tried_;
 };

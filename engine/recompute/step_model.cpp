@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/ir/op_def.h"
@@ -149,7 +150,16 @@ class ModelBuilder {
       const bool in_state = buffer.lower == 0 && buffer.upper == steps &&
                             graph_.value(v).kind == ValueKind::kNode && is_update(v);
       if (in_state) continue;
-      unit(unit_of_[index(v)]).bytes += static_cast<std::int64_t>(graph_.value(v).type.bytes());
+      StepUnit& unit = this->unit(unit_of_[index(v)]);
+      unit.bytes += static_cast<std::int64_t>(graph_.value(v).type.bytes());
+      unit.kept.push_back(v);
+    }
+    for (StepUnit& unit : model_.units) {
+      unit.offloadable = unit.forward && unit.bytes > 0;
+    }
+    for (ValueId v : graph_.live_values()) {
+      const int owner = unit_of_[index(v)];
+      if (owner != kNone && graph_.is_output(v)) unit(owner).offloadable = false;
     }
   }
 
@@ -176,8 +186,7 @@ StepModel step_model(const Program& program, std::span<const double> seconds) {
   return ModelBuilder(program, seconds).run();
 }
 
-std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model,
-                               std::span<const int> order) {
+std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model, const UnitOrder& order) {
   std::vector<std::int64_t> position(graph.node_capacity(), 0);
   std::int64_t next = 0;
   for (NodeId id : phase_order(graph)) position[static_cast<std::size_t>(id)] = next++;
@@ -186,34 +195,45 @@ std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model,
   std::vector<bool> ran(model.units.size(), false);
   std::vector<int> waiting;  // repeats since the last unit that ran for the first time
   std::vector<Repeat> repeats;
-  for (int i : order) {
+  const auto add_waiting = [&](NodeId before) {
+    for (int w : waiting) {
+      const StepUnit& unit = model.units[static_cast<std::size_t>(w)];
+      const bool fetched = !order.in_host.empty() && order.in_host[static_cast<std::size_t>(w)];
+      for (ValueId v : fetched ? unit.kept : std::vector<ValueId>()) {
+        repeats.push_back({.before = before, .fetch = v});
+      }
+      for (NodeId id : unit.nodes) {
+        const bool runs = !fetched || graph.node(id).op->is_view;
+        if (runs && at(id) < at(before)) repeats.push_back({.node = id, .before = before});
+      }
+    }
+    waiting.clear();
+  };
+  for (int i : order.units) {
     const StepUnit& unit = model.units[static_cast<std::size_t>(i)];
     if (ran[static_cast<std::size_t>(i)]) {
       waiting.push_back(i);
       continue;
     }
     ran[static_cast<std::size_t>(i)] = true;
-    if (unit.nodes.empty()) continue;  // the end of the step
-    const NodeId before = unit.nodes.front();
-    for (int w : waiting) {
-      for (NodeId id : model.units[static_cast<std::size_t>(w)].nodes) {
-        if (at(id) < at(before)) repeats.push_back({.node = id, .before = before});
-      }
-    }
-    waiting.clear();
+    if (!unit.nodes.empty()) add_waiting(unit.nodes.front());  // else it is the end of the step
   }
   return repeats;
 }
 
-std::vector<int> on_demand_order(const StepModel& model, const std::vector<bool>& again) {
-  std::vector<int> order;
+UnitOrder on_demand_order(const StepModel& model, const std::vector<bool>& again,
+                          std::vector<bool> in_host) {
+  UnitOrder order{.units = {}, .in_host = std::move(in_host)};
+  const auto is_in_host = [&order](std::size_t unit) {
+    return !order.in_host.empty() && order.in_host[unit];
+  };
   std::vector<bool> there(model.units.size(), false);
   std::vector<int> stack;
   for (std::size_t i = 0; i < model.units.size(); ++i) {
     const StepUnit& unit = model.units[i];
     if (unit.forward) {
-      order.push_back(static_cast<int>(i));
-      there[i] = !again[i];
+      order.units.push_back(static_cast<int>(i));
+      there[i] = !again[i] && !is_in_host(i);
       continue;
     }
     stack.assign(unit.inputs.rbegin(), unit.inputs.rend());
@@ -225,14 +245,15 @@ std::vector<int> on_demand_order(const StepModel& model, const std::vector<bool>
       }
       const std::size_t size = stack.size();
       for (int input : model.units[top].inputs) {
-        if (!there[static_cast<std::size_t>(input)]) stack.push_back(input);
+        const bool needed = !is_in_host(top) && !there[static_cast<std::size_t>(input)];
+        if (needed) stack.push_back(input);
       }
       if (stack.size() > size) continue;
-      order.push_back(static_cast<int>(top));
+      order.units.push_back(static_cast<int>(top));
       there[top] = true;
       stack.pop_back();
     }
-    order.push_back(static_cast<int>(i));
+    order.units.push_back(static_cast<int>(i));
     there[i] = true;
   }
   return order;

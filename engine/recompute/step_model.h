@@ -15,12 +15,14 @@ namespace trainscope {
 // One kernel call with what cannot be told from it: the views of its outputs, and the calls that
 // write over them in place.
 struct StepUnit {
-  std::vector<NodeId> nodes;  // in order of execution, views included
-  std::vector<int> inputs;    // units whose bytes it reads, ascending
-  std::int64_t bytes = 0;     // of its outputs, as long as anything reads any of them
+  std::vector<NodeId> nodes;       // in order of execution, views included
+  std::vector<int> inputs;         // units whose bytes it reads, ascending
+  std::int64_t bytes = 0;          // of its outputs, as long as anything reads any of them
+  std::vector<ValueId> kept = {};  // what these bytes are
   std::int64_t workspace_bytes = 0;
   double seconds = 0.0;
-  bool forward = false;  // may run again
+  bool forward = false;      // may run again
+  bool offloadable = false;  // the step leaves nothing of it
   // Wishes of the user, for the planner.
   bool pinned = false;  // must not run again
   bool again = false;   // must: the backward phase reads what the second run makes
@@ -36,13 +38,21 @@ struct StepModel {
 // `program` is the step without recomputation, `seconds` the time of each node by NodeId.
 StepModel step_model(const Program& program, std::span<const double> seconds);
 
-// What to insert when the units run in this order, a unit perhaps several times. Every unit appears
-// for the first time in the order of the model, with its inputs before it.
-std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model,
-                               std::span<const int> order);
+// An order of units, a unit perhaps several times. Every unit appears for the first time in the
+// order of the model, with its inputs before it. Where one in host memory appears again, its values
+// come back from there instead.
+struct UnitOrder {
+  std::vector<int> units;
+  std::vector<bool> in_host;  // by unit; empty: none
+};
 
-// The order in which the units marked in `again` run a second time when the backward phase first
-// reads them, and what they need from others that are marked likewise.
-std::vector<int> on_demand_order(const StepModel& model, const std::vector<bool>& again);
+// What to insert when the units run in this order.
+std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model, const UnitOrder& order);
+
+// The order in which the units marked in `again` run a second time, and those marked in `in_host`
+// (empty: none) come back, when the backward phase first reads them or something that runs again
+// does.
+UnitOrder on_demand_order(const StepModel& model, const std::vector<bool>& again,
+                          std::vector<bool> in_host = {});
 
 }  // namespace trainscope

@@ -49,7 +49,8 @@ class PlanChecker(unittest.TestCase):
         for model in ("mlp", "lenet", "resnet18", "gpt2", "bert", "llama", "gpt2-dropout"):
             for flags in ([], ["--accumulate", "2", "--clip", "1"], ["--recompute", "1"],
                           ["--recompute", "2"], ["--max-overhead", "10%"],
-                          ["--max-overhead", "30%", "--optimizer", "sgd"]):
+                          ["--max-overhead", "30%", "--optimizer", "sgd"],
+                          ["--max-overhead", "5%", "--offload", "--link-rate", "10TB"]):
                 with self.subTest(model=model, flags=flags):
                     self.assertIn(" 0 faults", self.check(self.train(model, *flags)))
 

@@ -28,7 +28,9 @@ class Follower {
   explicit Follower(const Program& program)
       : program_(program),
         graph_(program.graph),
-        owner_(static_cast<std::size_t>((program.arena_bytes + kUnit - 1) / kUnit), kNobody) {}
+        arena_units_((program.arena_bytes + kUnit - 1) / kUnit),
+        owner_(static_cast<std::size_t>(arena_units_ + (program.host.bytes + kUnit - 1) / kUnit),
+               kNobody) {}
 
   std::vector<std::string> run() {
     find_identities();
@@ -73,8 +75,11 @@ class Follower {
     return v != kNoValue && program_.placements[index(v)].offset >= 0;
   }
   bool elsewhere(ValueId v) const { return program_.placements[index(v)].external; }
+  // Host memory comes after the arena.
   Range range(ValueId v) const {
-    return range_at(program_.placements[index(v)].offset,
+    const Placement& placement = program_.placements[index(v)];
+    const std::int64_t base = placement.host ? arena_units_ * kUnit : 0;
+    return range_at(base + placement.offset,
                     static_cast<std::int64_t>(graph_.value(v).type.bytes()));
   }
 
@@ -190,7 +195,8 @@ class Follower {
   const Program& program_;
   const Graph& graph_;
   std::vector<std::int32_t> identity_;  // by ValueId: the value whose elements it shows
-  std::vector<std::int32_t> owner_;     // by unit of the arena: identity of what it holds
+  std::int64_t arena_units_;
+  std::vector<std::int32_t> owner_;  // by unit of both arenas: identity of what it holds
   std::vector<std::string> faults_;
 };
 

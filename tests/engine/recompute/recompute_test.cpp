@@ -55,6 +55,7 @@ void check_equal(Trained& plain, Trained& again) {
   CHECK(again.losses == plain.losses);
   CHECK(differences(plain, again) == std::vector<std::string>{});
   CHECK(again.session.executor().used_bytes() == again.program().arena_bytes);
+  CHECK(again.session.executor().used_host_bytes() == again.program().host.bytes);
   CHECK(placement_faults(again.program()) == std::vector<std::string>{});
 }
 
@@ -180,6 +181,46 @@ TEST_CASE("recompute: the planner and the methods beside it keep to pins") {
   options.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = budget, .keep = {"*"}};
   CHECK_THROWS_WITH_AS(compile(reference.model, options), doctest::Contains("no plan was found"),
                        Error);
+}
+
+TEST_CASE("offload: the same bits in less memory, both arenas as predicted") {
+  constexpr HostLink kQuick{.bytes_per_second = 1e15, .seconds_per_transfer = 0.0};
+  // The two others have their peak in the update, where nothing waits.
+  for (const std::string name : {"resnet18", "gpt2", "bert", "llama", "gpt2-dropout"}) {
+    CAPTURE(name);
+    Trained plain(name, {});
+    Trained other(name, {.mode = RecomputeMode::kAuto, .max_overhead = 0.02, .link = kQuick});
+    const RecomputeSummary& summary = *other.session.compiled().recompute;
+    CHECK(summary.seconds <= 1.02 * summary.plain_seconds);
+    CHECK(summary.bound_seconds == 0.0);  // it is for plans that compute everything
+    CHECK(other.program().arena_bytes < plain.program().arena_bytes);
+    CHECK(summary.offloaded_bytes > 0);
+    CHECK(other.program().host.bytes > 0);
+    CHECK(other.program().host.bytes <= summary.offloaded_bytes + 64 * 1000);
+    check_equal(plain, other);
+  }
+}
+
+TEST_CASE("offload: nothing waits behind a link that is slower than computing") {
+  constexpr HostLink kSlow{.bytes_per_second = 1e3, .seconds_per_transfer = 0.0};
+  Trained plain("gpt2", {});
+  const std::int64_t budget = plain.program().arena_bytes * 9 / 10;
+  Trained without("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
+  Trained with("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget, .link = kSlow});
+  CHECK(with.program().host.bytes == 0);
+  CHECK(with.session.compiled().recompute->seconds ==
+        without.session.compiled().recompute->seconds);
+}
+
+TEST_CASE("offload: a link never makes a plan slower, and a quick one makes deeper budgets") {
+  constexpr HostLink kQuick{.bytes_per_second = 1e12, .seconds_per_transfer = 0.0};
+  const ReferenceModel reference("gpt2");
+  CompileOptions options = reference.options(GraphMode::kTrain);
+  const std::int64_t plain = compile(reference.model, options)->program.arena_bytes;
+  options.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = plain * 9 / 10};
+  const double without = compile(reference.model, options)->recompute->seconds;
+  options.recompute.link = kQuick;
+  CHECK(compile(reference.model, options)->recompute->seconds < without);
 }
 
 TEST_CASE("optimizer in backward: the same bits in less memory") {
