@@ -2,6 +2,7 @@
 #include "memplan/remat/baselines.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "memplan/remat/drop_set.h"
@@ -55,31 +56,33 @@ std::vector<int32_t> all_but_checkpoints(const RematGraph& graph) {
   return dropped;
 }
 
-// 0-1 knapsack for all capacities at once; taken[i][c]: item i is in the best choice of the items
-// up to i within c slots.
+// 0-1 knapsack for all capacities at once; taken_[i]: a bit for each capacity, whether item i is in
+// the best choice of the items up to i.
 class Knapsack {
  public:
   Knapsack(const RematGraph& graph, std::vector<int32_t> items) : items_(std::move(items)) {
     double total = 1;
     for (const int32_t item : items_) total += static_cast<double>(graph.bytes(item));
-    std::vector<double> best(kSlots + 1, 0);
+    std::vector<double> best(kWords * kWordBits, 0);
+    std::vector<double> with(best);
     for (const int32_t item : items_) {
       const double share = static_cast<double>(graph.bytes(item)) / total;
       slots_.push_back(static_cast<size_t>(std::ceil(share * static_cast<double>(kSlots))));
-      taken_.emplace_back(kSlots + 1, false);
-      for (size_t capacity = kSlots; capacity >= slots_.back() && capacity > 0; --capacity) {
-        const double with = best[capacity - slots_.back()] + graph.time(item);
-        if (with <= best[capacity]) continue;
-        best[capacity] = with;
-        taken_.back()[capacity] = true;
+      const double time = graph.time(item);
+      with = best;
+      for (size_t capacity = std::max<size_t>(1, slots_.back()); capacity < with.size();
+           ++capacity) {
+        with[capacity] = std::max(best[capacity], best[capacity - slots_.back()] + time);
       }
+      taken_.push_back(bits_of_more(with, best));
+      best.swap(with);
     }
   }
 
   std::vector<int32_t> left_out(size_t capacity) const {
     std::vector<int32_t> out;
     for (size_t i = items_.size(); i-- > 0;) {
-      if (taken_[i][capacity]) {
+      if ((taken_[i][capacity / kWordBits] >> (capacity % kWordBits) & 1u) != 0) {
         capacity -= slots_[i];
       } else {
         out.push_back(items_[i]);
@@ -89,9 +92,24 @@ class Knapsack {
   }
 
  private:
+  static constexpr size_t kWordBits = 64;
+  static constexpr size_t kWords = kSlots / kWordBits + 1;
+  using Bits = std::array<std::uint64_t, kWords>;
+
+  static Bits bits_of_more(const std::vector<double>& with, const std::vector<double>& without) {
+    Bits bits{};
+    for (size_t word = 0; word < kWords; ++word) {
+      for (size_t i = 0; i < kWordBits; ++i) {
+        const size_t capacity = word * kWordBits + i;
+        bits[word] |= std::uint64_t{with[capacity] > without[capacity]} << i;
+      }
+    }
+    return bits;
+  }
+
   std::vector<int32_t> items_;
   std::vector<size_t> slots_;
-  std::vector<std::vector<bool>> taken_;
+  std::vector<Bits> taken_;
 };
 
 // What is not saved runs again, and so does all that it needs and that is not saved.
@@ -115,10 +133,13 @@ std::vector<RematBaseline> remat_baselines(const RematGraph& graph) {
   RematBaseline knapsack{.name = "knapsack"};
   const std::vector<int32_t> saved = saved_values(graph);
   const Knapsack choice(graph, saved);
+  std::vector<int32_t> before;
   for (size_t share = 0; share <= kShares; ++share) {
-    const std::vector<int32_t> left_out = choice.left_out(share * kSlots / kShares);
+    std::vector<int32_t> left_out = choice.left_out(share * kSlots / kShares);
+    if (share > 0 && left_out == before) continue;
     knapsack.points.push_back(
         pricer.price(left_out.empty() ? left_out : all_but(graph, left_out, saved)));
+    before = std::move(left_out);
   }
   return {{.name = "none", .points = {pricer.price({})}},
           {.name = "sqrt_n", .points = {pricer.price(all_but_checkpoints(graph))}},

@@ -20,7 +20,8 @@ struct RematBaseline {
 // none: everything is kept. sqrt_n: square root of n checkpoints, all else runs again (Chen et al.
 // 2016). knapsack: of the values that backward reads, those with the most rerun time that fit into
 // a share of their bytes, each seen for itself (PyTorch's activation_memory_budget), for 101
-// shares. Empty for a problem without backward nodes.
+// shares, less those that choose the same. Empty for a problem without backward nodes. What each
+// point drops, it drops at the last forward node.
 [[nodiscard]] std::vector<RematBaseline> remat_baselines(const RematGraph& graph);
 
 // The least time of a baseline's plans within the budget.

@@ -2,6 +2,7 @@
 #include "memplan/remat/drop_set.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace trainscope::memplan {
 namespace {
@@ -17,55 +18,67 @@ size_t at(int32_t index) { return static_cast<size_t>(index); }
 DropSimulator::DropSimulator(const RematGraph& graph, int32_t frontier)
     : graph_(graph),
       frontier_(frontier),
-      available_(at(graph.size())),
-      made_at_(at(graph.size())) {}
+      made_at_(at(graph.size())),
+      available_(at(graph.size()), 1) {
+  std::iota(made_at_.begin(), made_at_.end(), 0);
+  for (int32_t node = 0; node <= frontier; ++node) {
+    forward_time_ += graph.time(node);
+    forward_.push_back({.bytes = graph.bytes(node), .needed_until = node});
+    for (const int32_t input : graph.inputs(node)) forward_[at(input)].needed_until = node;
+  }
+}
+
+void DropSimulator::run_later(int32_t node) {
+  const auto now = static_cast<int32_t>(values_.size());
+  time_ += node <= frontier_ ? graph_.rerun_time(node) : graph_.time(node);
+  made_at_[at(node)] = now;
+  later_runs_.push_back(node);
+  values_.push_back({.bytes = graph_.bytes(node), .needed_until = now});
+  for (const int32_t input : graph_.inputs(node))
+    values_[at(made_at_[at(input)])].needed_until = now;
+}
 
 // What the stage needs and has not, then its node.
 void DropSimulator::run_missing(int32_t stage) {
   missing_.assign(1, stage);
   for (size_t i = 0; i < missing_.size(); ++i) {
     for (const int32_t input : graph_.inputs(missing_[i])) {
-      if (available_[at(input)]) continue;
-      available_[at(input)] = true;
+      if (available_[at(input)] != 0) continue;
+      available_[at(input)] = 1;
       missing_.push_back(input);
     }
   }
-  std::sort(missing_.begin(), missing_.end());
-  runs_.insert(runs_.end(), missing_.begin(), missing_.end());
+  if (missing_.size() > 1) std::sort(missing_.begin(), missing_.end());
+  for (const int32_t node : missing_) run_later(node);
 }
 
-void DropSimulator::list_runs(std::span<const int32_t> dropped) {
-  runs_.clear();
-  for (int32_t node = 0; node <= frontier_; ++node) runs_.push_back(node);
-  std::fill(available_.begin(), available_.end(), true);
-  for (const int32_t node : dropped) available_[at(node)] = false;
-  for (int32_t stage = frontier_ + 1; stage < graph_.size(); ++stage) run_missing(stage);
+int64_t DropSimulator::peak_bytes() {
+  leaving_.assign(values_.size(), 0);
+  for (const Value& value : values_) leaving_[at(value.needed_until)] += value.bytes;
+  int64_t live = 0;
+  int64_t peak = -1;
+  const auto pass = [&](size_t position, int32_t node) {
+    live += values_[position].bytes;
+    if (const int64_t bytes = live + graph_.workspace_bytes(node); bytes > peak) {
+      peak = bytes;
+      peak_position_ = static_cast<int32_t>(position);
+    }
+    live -= leaving_[position];
+  };
+  for (int32_t node = 0; node <= frontier_; ++node) pass(at(node), node);
+  for (size_t i = 0; i < later_runs_.size(); ++i) pass(forward_.size() + i, later_runs_[i]);
+  return peak;
 }
 
 DropCost DropSimulator::run(std::span<const int32_t> dropped) {
-  list_runs(dropped);
-  needed_until_.assign(runs_.size(), 0);
-  DropCost cost;
-  for (size_t position = 0; position < runs_.size(); ++position) {
-    const int32_t node = runs_[position];
-    const auto now = static_cast<int32_t>(position);
-    const bool again = now > frontier_ && node <= frontier_;
-    cost.time += again ? graph_.rerun_time(node) : graph_.time(node);
-    made_at_[at(node)] = now;
-    needed_until_[position] = now;
-    for (const int32_t input : graph_.inputs(node)) needed_until_[at(made_at_[at(input)])] = now;
-  }
-  leaving_.assign(runs_.size(), 0);
-  for (size_t position = 0; position < runs_.size(); ++position) {
-    leaving_[at(needed_until_[position])] += graph_.bytes(runs_[position]);
-  }
-  int64_t live = 0;
-  for (size_t position = 0; position < runs_.size(); ++position) {
-    const int32_t node = runs_[position];
-    live += graph_.bytes(node);
-    cost.peak_bytes = std::max(cost.peak_bytes, live + graph_.workspace_bytes(node));
-    live -= leaving_[position];
-  }
+  time_ = forward_time_;
+  values_ = forward_;
+  later_runs_.clear();
+  for (const int32_t node : dropped) available_[at(node)] = 0;
+  for (int32_t stage = frontier_ + 1; stage < graph_.size(); ++stage) run_missing(stage);
+  const DropCost cost{.peak_bytes = peak_bytes(), .time = time_};
+  for (const int32_t node : dropped) available_[at(node)] = 1;
+  for (const int32_t node : later_runs_) made_at_[at(node)] = node;
   return cost;
 }
 

@@ -21,20 +21,35 @@ class DropSimulator {
   DropSimulator(const RematGraph& graph, std::int32_t frontier);
 
   DropCost run(std::span<const std::int32_t> dropped);
+  // Whether the value that the node made up to the frontier was in memory at the peak of that run.
+  bool was_at_peak(std::int32_t node) const {
+    const std::int32_t until = values_[static_cast<std::size_t>(node)].needed_until;
+    return node <= peak_position_ && peak_position_ <= until;
+  }
 
  private:
-  void list_runs(std::span<const std::int32_t> dropped);
+  struct Value {
+    std::int64_t bytes = 0;
+    std::int32_t needed_until = 0;  // position of the last run that reads it, or of its own
+  };
+
   void run_missing(std::int32_t stage);
+  void run_later(std::int32_t node);
+  std::int64_t peak_bytes();
 
   const RematGraph& graph_;
   std::int32_t frontier_;
-  std::vector<std::int32_t> runs_;     // nodes in the order in which they run
-  std::vector<bool> available_;        // by node
-  std::vector<std::int32_t> missing_;  // scratch of run_missing()
-  // By position: until which position the value made there is needed.
-  std::vector<std::int32_t> needed_until_;
-  std::vector<std::int32_t> made_at_;  // by node, of its current value
-  std::vector<std::int64_t> leaving_;  // by position: bytes that go after it
+  double forward_time_ = 0;
+  double time_ = 0;
+  std::int32_t peak_position_ = 0;
+  // A position is a place among all runs in order; the first ones are the nodes up to the frontier.
+  std::vector<Value> forward_;            // as far as the nodes up to the frontier read them
+  std::vector<Value> values_;             // by position: what is made there
+  std::vector<std::int32_t> later_runs_;  // nodes, after the frontier
+  std::vector<std::int64_t> leaving_;     // by position: bytes that go after it
+  std::vector<std::int32_t> made_at_;     // by node: position of its current value
+  std::vector<std::uint8_t> available_;   // by node; all of them between two calls of run()
+  std::vector<std::int32_t> missing_;     // scratch of run_missing()
 };
 
 }  // namespace trainscope::memplan
