@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
+#include "memplan/remat/baselines.h"
 #include "memplan/remat/drop_set.h"
 #include "memplan/remat/frontier_cut.h"
 #include "memplan/remat/seeds.h"
@@ -18,9 +19,7 @@ using std::int32_t;
 using std::int64_t;
 using std::size_t;
 
-// Steps between two neighbouring cuts; more would only be thinned out again.
-constexpr size_t kMostSteps = 100;
-constexpr size_t kMostSingles = 500;
+constexpr size_t kMostSingles = 200;
 
 size_t at(int32_t index) { return static_cast<size_t>(index); }
 
@@ -98,96 +97,215 @@ std::vector<std::vector<int32_t>> connected_pieces(const RematGraph& graph,
   return pieces;
 }
 
+// Plans that no other one beats.
+class Staircase {
+ public:
+  // Whether one needs no more bytes and no more time than this.
+  bool beaten(int64_t peak_bytes, double time) const {
+    const auto above = points_.upper_bound(peak_bytes);
+    return above != points_.begin() && std::prev(above)->second.time <= time;
+  }
+
+  void add(FrontPoint point) {
+    if (beaten(point.peak_bytes, point.time)) return;
+    auto other = points_.lower_bound(point.peak_bytes);
+    while (other != points_.end() && other->second.time >= point.time) {
+      other = points_.erase(other);
+    }
+    points_.emplace_hint(other, point.peak_bytes, std::move(point));
+  }
+
+  bool empty() const { return points_.empty(); }
+  int64_t least_bytes() const { return points_.begin()->first; }
+  int64_t most_bytes() const { return points_.rbegin()->first; }
+
+  // By falling peak; none is left.
+  std::vector<FrontPoint> take() {
+    std::vector<FrontPoint> taken;
+    for (auto each = points_.rbegin(); each != points_.rend(); ++each) {
+      taken.push_back(std::move(each->second));
+    }
+    points_.clear();
+    return taken;
+  }
+
+ private:
+  std::map<int64_t, FrontPoint> points_;  // by peak, so with falling time
+};
+
 class Sweep {
  public:
-  Sweep(const RematGraph& graph, int32_t frontier)
-      : graph_(graph), frontier_(frontier), simulator_(graph, frontier) {}
+  Sweep(const RematGraph& graph, int32_t frontier, size_t most_points)
+      : graph_(graph),
+        frontier_(frontier),
+        most_points_(std::max<int64_t>(1, static_cast<int64_t>(most_points))),
+        simulator_(graph, frontier) {}
 
   void run(int64_t enough_bytes) {
-    add({});
-    add_single_values();
+    const DropCost all = add({});
     sweep({});
+    add_single_values(all);
     for (const int32_t count : checkpoint_counts(frontier_ + 1)) {
-      if (least_bytes_ <= enough_bytes) return;
+      if (stairs.least_bytes() <= enough_bytes) return;
       sweep(checkpoints(graph_, frontier_, count));
     }
   }
 
-  std::vector<FrontPoint> points = {};
+  Staircase stairs = {};
 
  private:
-  void add(const std::vector<int32_t>& dropped) {
+  DropCost add(const std::vector<int32_t>& dropped) {
     const DropCost cost = simulator_.run(dropped);
-    least_bytes_ = std::min(least_bytes_, cost.peak_bytes);
-    points.push_back({.peak_bytes = cost.peak_bytes, .time = cost.time, .dropped = dropped});
+    if (!stairs.beaten(cost.peak_bytes, cost.time)) {
+      FrontPoint point{.peak_bytes = cost.peak_bytes, .time = cost.time, .dropped = dropped};
+      std::sort(point.dropped.begin(), point.dropped.end());
+      stairs.add(std::move(point));
+    }
+    return cost;
+  }
+
+  // A plan, and what is known of those that drop more of the pieces, before they are tried: each
+  // piece takes the time of its reruns, and its bytes of this plan's peak. As prefix sums.
+  struct From {
+    DropCost cost = {};
+    std::vector<DropCost> saved = {{}};
+  };
+
+  From price(const std::vector<int32_t>& dropped, const std::vector<std::vector<int32_t>>& pieces) {
+    From from{.cost = add(dropped)};
+    for (const auto& piece : pieces) {
+      DropCost saved = from.saved.back();
+      for (const int32_t node : piece) {
+        saved.time += graph_.rerun_time(node);
+        if (simulator_.was_at_peak(node)) saved.peak_bytes += graph_.bytes(node);
+      }
+      from.saved.push_back(saved);
+    }
+    return from;
+  }
+
+  // Whether a plan of these bytes and time would be better by a step of the front.
+  bool worth(int64_t peak_bytes, double time) const {
+    const int64_t step = (stairs.most_bytes() - stairs.least_bytes()) / most_points_;
+    return !stairs.beaten(peak_bytes + step, time);
+  }
+
+  // Whether one of the plans between may be.
+  bool worth(const From& from, size_t begin, size_t end) const {
+    for (size_t i = begin + 1; i < end; ++i) {
+      const int64_t less = from.saved[i].peak_bytes - from.saved[begin].peak_bytes;
+      const double more = from.saved[i].time - from.saved[begin].time;
+      if (worth(from.cost.peak_bytes - less, from.cost.time + more)) return true;
+    }
+    return false;
   }
 
   void sweep(const std::vector<int32_t>& kept) {
     FrontierCut cut(graph_, {.frontier = frontier_, .last = graph_.size() - 1}, kept);
+    const auto worth_looking = [&](const FrontierChoice& more, const FrontierChoice& less) {
+      const From from = price(more.rerun, {difference(less.rerun, more.rerun)});
+      return worth(from.cost.peak_bytes - from.saved.back().peak_bytes, from.cost.time);
+    };
     std::vector<int32_t> before;
-    for (FrontierChoice& choice : all_choices(cut)) {
+    for (FrontierChoice& choice : all_choices(cut, worth_looking)) {
       step_by_step(before, choice.rerun);
       before = std::move(choice.rerun);
     }
+    add(before);
   }
 
   // Cuts at rising prices are nested, so each step adds one piece; a piece alone may lack what it
-  // reads, which then runs again too, and the simulator counts it.
+  // reads, which then runs again too, and the simulator counts it. Halves the stretches in which
+  // something may be found.
   void step_by_step(const std::vector<int32_t>& before, const std::vector<int32_t>& after) {
     const std::vector<std::vector<int32_t>> pieces =
         connected_pieces(graph_, difference(after, before));
-    const size_t stride = pieces.size() / kMostSteps + 1;
-    std::vector<int32_t> dropped = before;
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      dropped.insert(dropped.end(), pieces[i].begin(), pieces[i].end());
-      if (i % stride != 0 && i + 1 != pieces.size()) continue;
-      std::sort(dropped.begin(), dropped.end());
-      add(dropped);
+    struct Stretch {
+      size_t begin, end;  // of the pieces
+      From from;          // with those before
+    };
+    std::vector<Stretch> open = {{0, pieces.size(), price(before, pieces)}};
+    while (!open.empty()) {
+      Stretch stretch = std::move(open.back());
+      open.pop_back();
+      if (!worth(stretch.from, stretch.begin, stretch.end)) continue;
+      const size_t middle = (stretch.begin + stretch.end) / 2;
+      std::vector<int32_t> dropped = before;
+      for (size_t i = 0; i < middle; ++i) {
+        dropped.insert(dropped.end(), pieces[i].begin(), pieces[i].end());
+      }
+      open.push_back({middle, stretch.end, price(dropped, pieces)});
+      open.push_back({stretch.begin, middle, std::move(stretch.from)});
     }
   }
 
-  // The beginning of the front: pieces may be more than is needed there.
-  void add_single_values() {
-    const size_t stride = at(frontier_) / kMostSingles + 1;
-    for (size_t i = 0; i <= at(frontier_); i += stride) {
-      const auto node = static_cast<int32_t>(i);
-      if (graph_.may_rerun(node) && graph_.horizon(node) > frontier_) add({node});
+  // The beginning of the front: pieces may be more than is needed there. The quickest first: most
+  // of the others are beaten before they are tried.
+  void add_single_values(const DropCost& all) {
+    std::vector<int32_t> values;
+    for (int32_t node = 0; node <= frontier_; ++node) {
+      if (graph_.may_rerun(node) && graph_.horizon(node) > frontier_) values.push_back(node);
+    }
+    std::stable_sort(values.begin(), values.end(), [&](int32_t a, int32_t b) {
+      return graph_.rerun_time(a) < graph_.rerun_time(b);
+    });
+    size_t tried = 0;
+    for (const int32_t node : values) {
+      if (tried == kMostSingles) return;
+      const double time = all.time + graph_.rerun_time(node);
+      if (stairs.beaten(all.peak_bytes - graph_.bytes(node), time)) continue;
+      add({node});
+      ++tried;
     }
   }
 
   const RematGraph& graph_;
   int32_t frontier_;
+  int64_t most_points_;
   DropSimulator simulator_;
-  int64_t least_bytes_ = std::numeric_limits<int64_t>::max();
 };
 
-// Those that no other beats, by falling peak.
-std::vector<FrontPoint> not_beaten(std::vector<FrontPoint> points) {
-  std::sort(points.begin(), points.end(), [](const FrontPoint& a, const FrontPoint& b) {
-    return a.time != b.time ? a.time < b.time : a.peak_bytes < b.peak_bytes;
-  });
-  std::vector<FrontPoint> kept;
-  for (FrontPoint& point : points) {
-    if (kept.empty() || point.peak_bytes < kept.back().peak_bytes) kept.push_back(std::move(point));
-  }
-  return kept;
+size_t place_within(const std::vector<FrontPoint>& points, int64_t budget_bytes) {
+  const auto found =
+      std::lower_bound(points.begin(), points.end(), budget_bytes,
+                       [](const FrontPoint& point, int64_t b) { return point.peak_bytes > b; });
+  return static_cast<size_t>(found - points.begin());
 }
 
-// At most `most`: of points close to each other in peak only the first.
-std::vector<FrontPoint> thin_out(std::vector<FrontPoint> points, size_t most) {
-  if (points.size() <= most || most < 2) return points;
-  const double range = static_cast<double>(points.front().peak_bytes - points.back().peak_bytes);
-  std::vector<FrontPoint> kept;
+// Those that are needed, and others that lie so many bytes below the one before.
+std::vector<size_t> places_apart(const std::vector<FrontPoint>& points,
+                                 const std::vector<bool>& needed, int64_t bytes) {
+  std::vector<size_t> places;
   for (size_t i = 0; i < points.size(); ++i) {
-    const double slots_left = static_cast<double>(most - kept.size());
-    const double left = static_cast<double>(points[i].peak_bytes - points.back().peak_bytes);
-    const bool last = i + 1 == points.size();
-    const bool apart =
-        kept.empty() || static_cast<double>(kept.back().peak_bytes - points[i].peak_bytes) *
-                                static_cast<double>(most) >=
-                            range;
-    const bool all_fit = static_cast<double>(points.size() - i) <= slots_left;
-    if (last || all_fit || (apart && left > 0)) kept.push_back(std::move(points[i]));
+    if (needed[i] || points[places.back()].peak_bytes - points[i].peak_bytes >= bytes) {
+      places.push_back(i);
+    }
+  }
+  return places;
+}
+
+// At most `most`, and of points close to each other in peak only the first; but first of all those
+// that answer to the budgets `asked`.
+std::vector<FrontPoint> thin_out(std::vector<FrontPoint> points, size_t most,
+                                 const std::vector<int64_t>& asked) {
+  if (points.size() <= most || most < 2) return points;
+  std::vector<bool> needed(points.size(), false);
+  needed.front() = needed.back() = true;
+  for (const int64_t budget : asked) needed[place_within(points, budget)] = true;
+  if (static_cast<size_t>(std::count(needed.begin(), needed.end(), true)) > most) {
+    needed.assign(points.size(), false);
+    needed.front() = needed.back() = true;
+  }
+  // The least distance at which not too many are left.
+  int64_t apart = 0;
+  int64_t enough = points.front().peak_bytes - points.back().peak_bytes;
+  while (apart + 1 < enough) {
+    const int64_t middle = apart + (enough - apart) / 2;
+    (places_apart(points, needed, middle).size() > most ? apart : enough) = middle;
+  }
+  std::vector<FrontPoint> kept;
+  for (const size_t place : places_apart(points, needed, enough)) {
+    kept.push_back(std::move(points[place]));
   }
   return kept;
 }
@@ -197,17 +315,19 @@ std::vector<FrontPoint> thin_out(std::vector<FrontPoint> points, size_t most) {
 RematFront::RematFront(const RematGraph& graph, const FrontOptions& options)
     : frontier_(graph.size() > 0 ? choose_frontier(graph) : 0) {
   if (graph.size() == 0) return;
-  Sweep sweep(graph, frontier_);
+  Sweep sweep(graph, frontier_, options.most_points);
+  std::vector<int64_t> asked;
+  for (RematBaseline& baseline : remat_baselines(graph)) {
+    for (FrontPoint& point : baseline.points) {
+      asked.push_back(point.peak_bytes);
+      sweep.stairs.add(std::move(point));
+    }
+  }
   sweep.run(options.enough_bytes);
-  points_ = thin_out(not_beaten(std::move(sweep.points)), options.most_points);
+  points_ = thin_out(sweep.stairs.take(), options.most_points, asked);
 }
 
-size_t RematFront::find(int64_t budget_bytes) const {
-  const auto found = std::find_if(points_.begin(), points_.end(), [&](const FrontPoint& point) {
-    return point.peak_bytes <= budget_bytes;
-  });
-  return static_cast<size_t>(found - points_.begin());
-}
+size_t RematFront::find(int64_t budget_bytes) const { return place_within(points_, budget_bytes); }
 
 BitRows RematFront::holds(const RematGraph& graph, size_t place) const {
   return hold_with_reruns(graph, frontier_, points_[place].dropped);

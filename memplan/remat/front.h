@@ -27,7 +27,8 @@ class RematFront {
  public:
   // The nested cuts at the last forward node (or, without backward nodes, where most is in memory),
   // also with 1, 2, 3, ... values kept by force; between neighbours one layer or connected piece
-  // after the other. Keeps at most `most_points` of what is not beaten, evenly over the peaks.
+  // after the other; and what the baselines find. Keeps at most `most_points` of what is not
+  // beaten, evenly over the peaks, but first those without which a baseline's point would win.
   explicit RematFront(const RematGraph& graph, const FrontOptions& options = {});
 
   const std::vector<FrontPoint>& points() const { return points_; }

@@ -140,7 +140,7 @@ FrontierChoice FrontierCut::choose(double price) {
   return choice;
 }
 
-std::vector<FrontierChoice> all_choices(FrontierCut& cut) {
+std::vector<FrontierChoice> all_choices(FrontierCut& cut, const WorthLooking& worth) {
   constexpr double kAllBytes = std::numeric_limits<double>::infinity();
   std::vector<FrontierChoice> found = {cut.choose(0), cut.choose(kAllBytes)};
   // At price 0 all that is read is saved; neighbours that are both cheapest at the price where
@@ -150,7 +150,7 @@ std::vector<FrontierChoice> all_choices(FrontierCut& cut) {
     const FrontierChoice& less = found[i + 1];
     const double bytes = static_cast<double>(more.saved_bytes - less.saved_bytes);
     const double time = less.rerun_time - more.rerun_time;
-    if (bytes <= 0 || time <= 0) {
+    if (bytes <= 0 || time <= 0 || !worth(more, less)) {
       ++i;
       continue;
     }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -61,7 +62,11 @@ class FrontierCut {
   std::int64_t read_bytes_ = 0;
 };
 
-// Every choice that is the cheapest at some price, from saving all that is read to saving least.
-[[nodiscard]] std::vector<FrontierChoice> all_choices(FrontierCut& cut);
+// Whether what may lie between two choices is worth a look, of which the first one saves more.
+using WorthLooking = std::function<bool(const FrontierChoice&, const FrontierChoice&)>;
+
+// Every choice that is the cheapest at some price, from saving all that is read to saving least;
+// but not those between two that `worth` does not want.
+[[nodiscard]] std::vector<FrontierChoice> all_choices(FrontierCut& cut, const WorthLooking& worth);
 
 }  // namespace trainscope::memplan

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "memplan/remat/baselines.h"
 #include "memplan/remat/certificate.h"
 #include "memplan/remat/graph.h"
 #include "tests/memplan/remat/problems.h"
@@ -126,6 +127,22 @@ TEST_CASE("remat planner: the same problem gives the same plan") {
   const int64_t budget = save_all_bytes(problem) * 85 / 100;
   CHECK(plan_remat(problem, {.budget_bytes = budget}).plan ==
         plan_remat(problem, {.budget_bytes = budget}).plan);
+}
+
+TEST_CASE("remat planner: never slower than another method's plan of the same bytes") {
+  int compared = 0;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    const RematProblem problem = testing::training_step(seed, {.nodes = 20});
+    for (const RematBaseline& baseline : remat_baselines(RematGraph(problem))) {
+      for (const FrontPoint& point : baseline.points) {
+        const RematResult result = plan_checked(problem, point.peak_bytes);
+        REQUIRE(result.status == RematStatus::kPlanned);
+        CHECK(static_cast<double>(result.time) <= point.time);
+        ++compared;
+      }
+    }
+  }
+  CHECK(compared > 15);
 }
 
 TEST_CASE("remat planner: a budget out of reach names the node and what would do") {

@@ -82,6 +82,29 @@ RematProblem random_graph(std::uint64_t seed, const RandomGraphShape& shape) {
   return builder.problem;
 }
 
+RematProblem training_step(std::uint64_t seed, const RandomGraphShape& shape) {
+  Builder builder;
+  builder.problem = random_graph(seed, shape);
+  Random random(seed + 1);
+  const std::vector<RematNode> forward = builder.problem.nodes;
+  std::vector<std::vector<int32_t>> gradients(forward.size());  // by node: those of its readers
+  for (size_t i = forward.size(); i-- > 0;) {
+    RematNode node{.name = "d" + std::to_string(i),
+                   .bytes = forward[i].bytes,
+                   .time = random.between(0, 60),
+                   .backward = true,
+                   .inputs = forward[i].inputs};
+    node.inputs.push_back(static_cast<int32_t>(i));
+    node.inputs.insert(node.inputs.end(), gradients[i].begin(), gradients[i].end());
+    std::sort(node.inputs.begin(), node.inputs.end());
+    const int32_t gradient = builder.add(std::move(node));
+    for (const int32_t input : forward[i].inputs) {
+      gradients[static_cast<size_t>(input)].push_back(gradient);
+    }
+  }
+  return builder.problem;
+}
+
 namespace {
 
 // A transformer's step, node by node. Every gradient reads what its op's rule needs.

@@ -23,6 +23,10 @@ struct RandomGraphShape {
 // A random graph in which most values are read again late, without backward nodes.
 RematProblem random_graph(std::uint64_t seed, const RandomGraphShape& shape);
 
+// A random graph and the gradients of its nodes, each of which reads the gradients of the node's
+// readers, the node's value and its inputs. About twice as many nodes as the shape says.
+RematProblem training_step(std::uint64_t seed, const RandomGraphShape& shape);
+
 // The training step of a transformer of identical layers, about 35 values a layer. Activations in
 // two bytes an element, times from a model of a device (compute and memory roof).
 struct TransformerShape {
