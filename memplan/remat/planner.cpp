@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
-#include <vector>
 
 #include "memplan/remat/certificate.h"
 #include "memplan/remat/exact.h"
-#include "memplan/remat/front.h"
-#include "memplan/remat/search.h"
+#include "memplan/remat/portfolio.h"
+#include "memplan/remat/retention.h"
 #include "memplan/remat/seeds.h"
 
 namespace trainscope::memplan {
@@ -21,19 +21,12 @@ using std::size_t;
 using std::string;
 using Clock = std::chrono::steady_clock;
 
+// Of the certificate; a look-up must not wait for it.
 constexpr int32_t kFrontiers = 12;
+constexpr int32_t kFrontiersOfLookUp = 1;
 // Plans of the front to start from: some above the budget, which are repaired, some below.
 constexpr size_t kSeedsAbove = 3;
 constexpr size_t kSeedsBelow = 2;
-// Steps of annealing in one round for one plan: about 0.2 s in all for 400 nodes.
-constexpr int64_t kSteps = 20'000;
-constexpr size_t kMostSurvivors = 4;
-constexpr int kMostInVain = 3;
-// First heats in mean times of a node. The last one is a hundredth of the first.
-constexpr double kHot = 1;
-constexpr double kWarm = 0.1;
-constexpr double kMild = 0.03;
-constexpr double kCool = 100;
 // The search keeps two bits for each pair of nodes.
 constexpr int32_t kMostSearched = 20'000;
 
@@ -44,228 +37,186 @@ Clock::time_point deadline_after(double seconds) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// A plan of the search: one that keeps the budget has no excess.
-struct Draft {
-  BitRows holds = {};
-  RematCost cost = {};
-  int64_t peak_bytes = 0;
-
-  bool keeps_budget() const { return cost.excess_bytes == 0; }
-};
-
-bool better(const Draft& a, const Draft& b) {
-  if (a.cost.excess_bytes != b.cost.excess_bytes) {
-    return a.cost.excess_bytes < b.cost.excess_bytes;
-  }
-  return a.cost.time < b.cost.time;
+RematPlan plan_of(const RematGraph& graph, BitRows holds) {
+  Retention state(graph, 0);
+  state.load(std::move(holds));
+  return state.plan();
 }
 
-class Portfolio {
- public:
-  Portfolio(const RematGraph& graph, int64_t budget_bytes, Clock::time_point deadline)
-      : graph_(graph), state_(graph, budget_bytes), deadline_(deadline) {
-    for (int32_t node = 0; node < graph.size(); ++node) mean_time_ += graph.time(node);
-    mean_time_ = std::max(mean_time_, 1.0) / graph.size();
-  }
-
-  // `enough`: a time that cannot be beaten.
-  Draft run(double enough) {
-    enough_ = enough;
-    add_seeds();
-    int in_vain = 0;  // rounds in a row
-    for (const double heat : {kHot, kWarm, kMild, kWarm, kMild, kMild}) {
-      if (done() || in_vain == kMostInVain) break;
-      const RematCost before = drafts_.front().cost;
-      round(heat);
-      const RematCost& after = drafts_.front().cost;
-      const bool gained = after.excess_bytes < before.excess_bytes || after.time < before.time;
-      in_vain = gained || after.excess_bytes > 0 ? 0 : in_vain + 1;
-    }
-    return std::move(drafts_.front());
-  }
-
- private:
-  void add_seeds() {
-    const RematFront front(graph_, {.enough_bytes = state_.budget_bytes()});
-    const size_t place = front.find(state_.budget_bytes());
-    const size_t first = place > kSeedsAbove ? place - kSeedsAbove : 0;
-    add(hold_all(graph_));
-    for (size_t i = first; i < std::min(front.points().size(), place + kSeedsBelow); ++i) {
-      if (Clock::now() < deadline_) add(front.holds(graph_, i));
-    }
-    keep_best();
-  }
-
-  void add(BitRows holds) {
-    state_.load(std::move(holds));
-    RematSearch search(state_, next_seed_++, deadline_);
-    search.repair();
-    search.fill();
-    drafts_.push_back(draft());
-  }
-
-  // Each draft goes on as it is and as what annealing makes of it.
-  void round(double heat) {
-    const size_t count = drafts_.size();
-    for (size_t i = 0; i < count && !done(); ++i) {
-      state_.load(drafts_[i].holds);
-      RematSearch search(state_, next_seed_++, deadline_);
-      search.anneal({.steps = kSteps,
-                     .first_heat = heat * mean_time_,
-                     .last_heat = heat * mean_time_ / kCool});
-      if (search.repair()) search.fill();
-      drafts_.push_back(draft());
-    }
-    keep_best();
-  }
-
-  Draft draft() const {
-    return {.holds = state_.matrix(), .cost = state_.cost(), .peak_bytes = state_.peak_bytes()};
-  }
-
-  void keep_best() {
-    std::stable_sort(drafts_.begin(), drafts_.end(), better);
-    const auto same = [](const Draft& a, const Draft& b) { return a.holds == b.holds; };
-    drafts_.erase(std::unique(drafts_.begin(), drafts_.end(), same), drafts_.end());
-    if (drafts_.size() > kMostSurvivors) drafts_.resize(kMostSurvivors);
-  }
-
-  bool done() const {
-    const Draft& best = drafts_.front();
-    return (best.keeps_budget() && best.cost.time <= enough_) || Clock::now() >= deadline_;
-  }
-
-  const RematGraph& graph_;
-  Retention state_;
-  Clock::time_point deadline_;
-  double mean_time_ = 0;
-  double enough_ = 0;
-  std::uint64_t next_seed_ = 1;
-  std::vector<Draft> drafts_;  // the best first
-};
-
-class Planner {
- public:
-  Planner(const RematProblem& problem, const RematOptions& options)
-      : problem_(problem),
-        options_(options),
-        deadline_(deadline_after(options.seconds)),
-        graph_(problem) {}
-
-  RematResult run() {
-    result_.base_time = base_time(problem_);
-    adopt(save_all_plan(problem_));
-    result_.save_all_bytes = result_.peak_bytes;
-    result_.workable_bytes = result_.peak_bytes;
-    const LeastBudget least = least_budget(graph_);
-    result_.least_bytes = least.bytes;
-    result_.least_node = least.node;
-    result_.lower_bound_time = result_.base_time;
-    if (result_.peak_bytes <= options_.budget_bytes) return planned();
-    if (least.bytes > options_.budget_bytes) return infeasible();
-    if (graph_.size() > kMostSearched) return too_large();
-    const double bound = least_time(graph_, options_.budget_bytes, kFrontiers);
-    if (std::isinf(bound)) return no_plan();
-    result_.lower_bound_time = static_cast<int64_t>(bound);
-    ExactResult exact = solve_exactly(graph_, options_.budget_bytes, options_.most_exact_states);
-    if (exact.status == ExactStatus::kImpossible) return no_plan();
-    if (exact.status == ExactStatus::kGaveUp) return search(bound);
-    adopt(std::move(exact.plan));
-    result_.workable_bytes = result_.peak_bytes;
-    result_.lower_bound_time = result_.time;
-    return planned();
-  }
-
- private:
-  void adopt(RematPlan plan) {
-    const RematReplay replay = simulate(problem_, plan);
-    result_.plan = std::move(plan);
-    result_.peak_bytes = replay.peak_bytes;
-    result_.time = replay.time;
-  }
-
-  RematResult planned() {
-    result_.status = RematStatus::kPlanned;
-    result_.proven = result_.time == result_.lower_bound_time;
-    return std::move(result_);
-  }
-
-  string budget_text() const { return std::to_string(options_.budget_bytes) + " bytes"; }
-
-  // The least budget of the worst node is the answer only if some plan keeps it.
-  RematResult infeasible() {
-    const bool searchable = graph_.size() <= kMostSearched;
-    if (searchable) {
-      Portfolio portfolio(graph_, result_.least_bytes, deadline_);
-      constexpr double kAnyTime = std::numeric_limits<double>::infinity();
-      result_.workable_bytes = portfolio.run(kAnyTime).peak_bytes;
-    }
-    result_.status = RematStatus::kInfeasible;
-    result_.message = "no plan fits " + budget_text() + ": " +
-                      describe_node(problem_, result_.least_node) + " alone needs " +
-                      std::to_string(result_.least_bytes) +
-                      " for its inputs, value and workspace; the least workable budget " +
-                      (result_.workable_bytes == result_.least_bytes ? "is " : "known is ") +
-                      std::to_string(result_.workable_bytes);
-    result_.plan = {};
-    return std::move(result_);
-  }
-
-  RematResult no_plan() {
-    result_.status = RematStatus::kInfeasible;
-    result_.message = "no plan fits " + budget_text() + ", though " +
-                      describe_node(problem_, result_.least_node) +
-                      ", which needs most, alone needs " + std::to_string(result_.least_bytes) +
-                      "; without recompute the peak is " + std::to_string(result_.save_all_bytes);
-    result_.plan = {};
-    return std::move(result_);
-  }
-
-  RematResult too_large() {
-    result_.status = RematStatus::kNotFound;
-    result_.message = "the search is for up to " + std::to_string(kMostSearched) +
-                      " nodes, these are " + std::to_string(graph_.size()) +
-                      ": plan blocks of them";
-    result_.plan = {};
-    return std::move(result_);
-  }
-
-  RematResult search(double bound) {
-    Portfolio portfolio(graph_, options_.budget_bytes, deadline_);
-    const Draft best = portfolio.run(bound);
-    result_.workable_bytes = best.peak_bytes;
-    if (best.keeps_budget()) {
-      Retention state(graph_, options_.budget_bytes);
-      state.load(best.holds);
-      adopt(state.plan());
-      return planned();
-    }
-    result_.status = RematStatus::kNotFound;
-    result_.message = "found no plan that fits " + budget_text() +
-                      ", though none was proven impossible; the lowest peak found is " +
-                      std::to_string(best.peak_bytes);
-    result_.plan = {};
-    return std::move(result_);
-  }
-
-  const RematProblem& problem_;
-  const RematOptions& options_;
-  Clock::time_point deadline_;
-  RematGraph graph_;
-  RematResult result_;
-};
+RematResult refusal(string message) {
+  return {.status = RematStatus::kBadProblem, .message = std::move(message)};
+}
 
 }  // namespace
 
+RematPlanner::RematPlanner(const RematProblem& problem) : problem_(problem), graph_(problem) {
+  facts_.base_time = base_time(problem);
+  const RematReplay replay = simulate(problem, save_all_plan(problem));
+  facts_.lower_bound_time = facts_.base_time;
+  facts_.save_all_bytes = replay.peak_bytes;
+  facts_.workable_bytes = replay.peak_bytes;
+  const LeastBudget least = least_budget(graph_);
+  facts_.least_bytes = least.bytes;
+  facts_.least_node = least.node;
+}
+
+const RematFront& RematPlanner::front() {
+  if (!front_) front_.emplace(graph_);
+  return *front_;
+}
+
+bool RematPlanner::searchable() const { return graph_.size() <= kMostSearched; }
+
+// Keeps the plan unless a known one is as good.
+void RematPlanner::learn(const RematPlan& plan) {
+  const RematReplay replay = simulate(problem_, plan);
+  auto above = known_.upper_bound(replay.peak_bytes);
+  if (above != known_.begin() && std::prev(above)->second.time <= replay.time) return;
+  auto beaten = known_.lower_bound(replay.peak_bytes);
+  while (beaten != known_.end() && beaten->second.time >= replay.time) {
+    beaten = known_.erase(beaten);
+  }
+  known_[replay.peak_bytes] = {.time = replay.time, .plan = plan};
+}
+
+RematResult RematPlanner::planned(RematPlan plan, double bound) const {
+  RematResult result = facts_;
+  const RematReplay replay = simulate(problem_, plan);
+  result.status = RematStatus::kPlanned;
+  result.plan = std::move(plan);
+  result.peak_bytes = replay.peak_bytes;
+  result.workable_bytes = replay.peak_bytes;
+  result.time = replay.time;
+  result.lower_bound_time = static_cast<int64_t>(bound);
+  result.proven = result.time == result.lower_bound_time;
+  return result;
+}
+
+// The least budget of the worst node is the answer only if some plan keeps it.
+RematResult RematPlanner::infeasible(const Question& question) {
+  RematResult result = facts_;
+  result.status = RematStatus::kInfeasible;
+  if (searchable()) {
+    if (question.effort == RematEffort::kSearch && !std::exchange(least_searched_, true)) {
+      Question least = question;
+      least.budget_bytes = result.least_bytes;
+      search(least, 0);
+    }
+    result.workable_bytes = std::min(result.workable_bytes, front().points().back().peak_bytes);
+    if (!known_.empty()) {
+      result.workable_bytes = std::min(result.workable_bytes, known_.begin()->first);
+    }
+  }
+  result.message = "no plan fits " + std::to_string(question.budget_bytes) +
+                   " bytes: " + describe_node(problem_, result.least_node) + " alone needs " +
+                   std::to_string(result.least_bytes) +
+                   " for its inputs, value and workspace; the least workable budget " +
+                   (result.workable_bytes == result.least_bytes ? "is " : "known is ") +
+                   std::to_string(result.workable_bytes);
+  return result;
+}
+
+RematResult RematPlanner::no_plan(const Question& question) const {
+  RematResult result = facts_;
+  result.status = RematStatus::kInfeasible;
+  result.message = "no plan fits " + std::to_string(question.budget_bytes) + " bytes, though " +
+                   describe_node(problem_, result.least_node) + ", which needs most, alone needs " +
+                   std::to_string(result.least_bytes) + "; without recompute the peak is " +
+                   std::to_string(result.save_all_bytes);
+  return result;
+}
+
+RematResult RematPlanner::too_large() const {
+  RematResult result = facts_;
+  result.status = RematStatus::kNotFound;
+  result.message = "the search is for up to " + std::to_string(kMostSearched) +
+                   " nodes, these are " + std::to_string(graph_.size()) + ": plan blocks of them";
+  return result;
+}
+
+RematResult RematPlanner::best_known(const Question& question, double bound) {
+  const size_t place = front().find(question.budget_bytes);
+  const auto above = known_.upper_bound(question.budget_bytes);
+  const bool found = above != known_.begin();
+  const bool in_front = place < front().points().size();
+  if (found && (!in_front || static_cast<double>(std::prev(above)->second.time) <=
+                                 front().points()[place].time)) {
+    return planned(std::prev(above)->second.plan, bound);
+  }
+  if (in_front) return planned(plan_of(graph_, front().holds(graph_, place)), bound);
+  RematResult result = facts_;
+  result.status = RematStatus::kNotFound;
+  result.workable_bytes = front().points().back().peak_bytes;
+  if (!known_.empty()) {
+    result.workable_bytes = std::min(result.workable_bytes, known_.begin()->first);
+  }
+  result.lower_bound_time = static_cast<int64_t>(bound);
+  result.message = "found no plan that fits " + std::to_string(question.budget_bytes) +
+                   " bytes, though none was proven impossible; the lowest peak found is " +
+                   std::to_string(result.workable_bytes);
+  return result;
+}
+
+RematResult RematPlanner::search(const Question& question, double bound) {
+  RematPortfolio portfolio(graph_, question.budget_bytes, question.deadline);
+  const size_t place = front().find(question.budget_bytes);
+  const size_t first = place > kSeedsAbove ? place - kSeedsAbove : 0;
+  portfolio.add(hold_all(graph_));
+  for (size_t i = first; i < std::min(front().points().size(), place + kSeedsBelow); ++i) {
+    if (Clock::now() < question.deadline) portfolio.add(front().holds(graph_, i));
+  }
+  const auto above = known_.upper_bound(question.budget_bytes);
+  if (above != known_.begin()) {
+    portfolio.add(holds_of(graph_, std::prev(above)->second.plan));
+  }
+  if (above != known_.end()) portfolio.add(holds_of(graph_, above->second.plan));
+  if (question.effort == RematEffort::kSearch) portfolio.anneal(bound);
+  learn(plan_of(graph_, portfolio.best().holds));
+  return best_known(question, bound);
+}
+
+RematResult RematPlanner::exact_or_search(const Question& question, double bound) {
+  ExactResult exact = solve_exactly(graph_, question.budget_bytes, question.most_exact_states);
+  if (exact.status == ExactStatus::kImpossible) return no_plan(question);
+  if (exact.status == ExactStatus::kGaveUp) return search(question, bound);
+  learn(exact.plan);
+  RematResult result = planned(std::move(exact.plan), bound);
+  result.lower_bound_time = result.time;
+  result.proven = true;
+  return result;
+}
+
+RematResult RematPlanner::answer(const Question& question) {
+  if (facts_.save_all_bytes <= question.budget_bytes) {
+    return planned(save_all_plan(problem_), static_cast<double>(facts_.base_time));
+  }
+  if (facts_.least_bytes > question.budget_bytes) return infeasible(question);
+  if (!searchable()) return too_large();
+  const bool look_up = question.effort == RematEffort::kLookUp;
+  const double bound =
+      least_time(graph_, question.budget_bytes, look_up ? kFrontiersOfLookUp : kFrontiers);
+  if (std::isinf(bound)) return no_plan(question);
+  if (look_up) return best_known(question, bound);
+  if (question.effort == RematEffort::kRepair) return search(question, bound);
+  return exact_or_search(question, bound);
+}
+
+RematResult RematPlanner::plan(const RematOptions& options) {
+  const Clock::time_point start = Clock::now();
+  if (options.budget_bytes < 0) return refusal("the budget must be 0 bytes or more");
+  if (!(options.seconds >= 0)) return refusal("the time limit must be 0 seconds or more");
+  RematResult result = answer({.budget_bytes = options.budget_bytes,
+                               .effort = options.effort,
+                               .deadline = deadline_after(options.seconds),
+                               .most_exact_states = options.most_exact_states});
+  result.elapsed = Clock::now() - start;
+  return result;
+}
+
 RematResult plan_remat(const RematProblem& problem, const RematOptions& options) {
   const Clock::time_point start = Clock::now();
-  const auto refuse = [](string message) {
-    return RematResult{.status = RematStatus::kBadProblem, .message = std::move(message)};
-  };
-  if (const std::optional<string> error = find_remat_error(problem)) return refuse(*error);
-  if (options.budget_bytes < 0) return refuse("the budget must be 0 bytes or more");
-  if (!(options.seconds >= 0)) return refuse("the time limit must be 0 seconds or more");
-  RematResult result = Planner(problem, options).run();
+  if (std::optional<string> error = find_remat_error(problem)) return refusal(std::move(*error));
+  RematResult result = RematPlanner(problem).plan(options);
   result.elapsed = Clock::now() - start;
   return result;
 }

@@ -36,7 +36,7 @@ Retention::Retention(const RematGraph& graph, int64_t budget_bytes)
     : graph_(graph),
       budget_bytes_(budget_bytes),
       touched_(graph.size(), graph.size() + 1),
-      mark_(at(graph.size()), 0),
+      needed_(graph.size()),
       touch_mark_(at(graph.size()), 0),
       fresh_mark_(at(graph.size()) + 1, 0),
       last_use_(at(graph.size()), 0) {}
@@ -120,9 +120,9 @@ void Retention::toggle(const HoldChange& change) {
 }
 
 void Retention::find_runs(int32_t stage, std::vector<int32_t>& runs) {
-  ++epoch_;
   const auto need = [&](int32_t node) {
-    if (std::exchange(mark_[at(node)], epoch_) != epoch_) runs.push_back(node);
+    if (!needed_.insert(node)) return;
+    runs.push_back(node);
   };
   runs.clear();
   need(stage);
@@ -132,11 +132,12 @@ void Retention::find_runs(int32_t stage, std::vector<int32_t>& runs) {
       if (!held_.test(input, stage)) need(input);
     }
   }
-  std::sort(runs.begin(), runs.end());
+  needed_.take_in_order(runs);
 }
 
 void Retention::evaluate(int32_t stage, Stage& out) {
   find_runs(stage, out.runs);
+  ++epoch_;
   out.touched.clear();
   out.time = 0;
   const auto touch = [&](int32_t node, size_t position) {

@@ -15,6 +15,7 @@
 
 #include "memplan/remat/bit_rows.h"
 #include "memplan/remat/graph.h"
+#include "memplan/remat/node_set.h"
 #include "memplan/remat/plan.h"
 
 namespace trainscope::memplan {
@@ -131,7 +132,7 @@ class Retention {
   std::vector<HoldEnd> maybe_useless_;
 
   // Scratch of evaluate().
-  std::vector<std::uint32_t> mark_;
+  NodeSet needed_;
   std::vector<std::uint32_t> touch_mark_;
   std::uint32_t epoch_ = 0;
   std::vector<std::uint32_t> fresh_mark_;  // by stage

@@ -58,4 +58,25 @@ BitRows hold_with_reruns(const RematGraph& graph, int32_t frontier,
   return held;
 }
 
+BitRows holds_of(const RematGraph& graph, const RematPlan& plan) {
+  BitRows held = no_holds(graph);
+  std::vector<int32_t> made_in(at(graph.size()), -1);  // stage; -1: not in memory
+  int32_t stage = 0;
+  bool over = false;  // the stage's first run was the last one
+  for (const RematStep& step : plan.steps) {
+    if (step.action == RematAction::kCompute) {
+      if (over) ++stage;
+      over = step.node == stage;
+      made_in[at(step.node)] = stage;
+    } else {
+      hold(held, step.node, made_in[at(step.node)] + 1, stage);
+      made_in[at(step.node)] = -1;
+    }
+  }
+  for (int32_t node = 0; node < graph.size(); ++node) {
+    if (made_in[at(node)] >= 0) hold(held, node, made_in[at(node)] + 1, graph.size() - 1);
+  }
+  return held;
+}
+
 }  // namespace trainscope::memplan

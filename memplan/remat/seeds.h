@@ -6,6 +6,7 @@
 
 #include "memplan/remat/bit_rows.h"
 #include "memplan/remat/graph.h"
+#include "memplan/remat/plan.h"
 
 namespace trainscope::memplan {
 
@@ -17,5 +18,8 @@ namespace trainscope::memplan {
 // the start. Retention::load() shortens the holds to what is read.
 [[nodiscard]] BitRows hold_with_reruns(const RematGraph& graph, std::int32_t frontier,
                                        std::span<const std::int32_t> dropped);
+
+// What the plan, whose first runs keep the order of the nodes, has in memory between them.
+[[nodiscard]] BitRows holds_of(const RematGraph& graph, const RematPlan& plan);
 
 }  // namespace trainscope::memplan

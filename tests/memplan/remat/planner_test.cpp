@@ -135,7 +135,8 @@ TEST_CASE("remat planner: never slower than another method's plan of the same by
     const RematProblem problem = testing::training_step(seed, {.nodes = 20});
     for (const RematBaseline& baseline : remat_baselines(RematGraph(problem))) {
       for (const FrontPoint& point : baseline.points) {
-        const RematResult result = plan_checked(problem, point.peak_bytes);
+        const RematResult result = plan_checked(
+            problem, {.budget_bytes = point.peak_bytes, .effort = RematEffort::kRepair});
         REQUIRE(result.status == RematStatus::kPlanned);
         CHECK(static_cast<double>(result.time) <= point.time);
         ++compared;

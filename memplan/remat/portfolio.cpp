@@ -1,0 +1,93 @@
+// Rounds of annealing over the best drafts.
+#include "memplan/remat/portfolio.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "memplan/remat/search.h"
+
+namespace trainscope::memplan {
+namespace {
+
+using std::int32_t;
+using std::int64_t;
+using std::size_t;
+
+// Steps of annealing in one round for one plan: about 0.2 s in all for 400 nodes.
+constexpr int64_t kSteps = 20'000;
+constexpr size_t kMostSurvivors = 4;
+constexpr int kMostInVain = 3;
+// First heats in mean times of a node. The last one is a hundredth of the first.
+constexpr double kHot = 1;
+constexpr double kWarm = 0.1;
+constexpr double kMild = 0.03;
+constexpr double kCool = 100;
+
+bool better(const RematDraft& a, const RematDraft& b) {
+  if (a.cost.excess_bytes != b.cost.excess_bytes) {
+    return a.cost.excess_bytes < b.cost.excess_bytes;
+  }
+  return a.cost.time < b.cost.time;
+}
+
+}  // namespace
+
+RematPortfolio::RematPortfolio(const RematGraph& graph, int64_t budget_bytes,
+                               Clock::time_point deadline)
+    : graph_(graph), state_(graph, budget_bytes), deadline_(deadline) {
+  for (int32_t node = 0; node < graph.size(); ++node) mean_time_ += graph.time(node);
+  mean_time_ = std::max(mean_time_, 1.0) / graph.size();
+}
+
+void RematPortfolio::add(BitRows holds) {
+  state_.load(std::move(holds));
+  RematSearch search(state_, next_seed_++, deadline_);
+  search.repair();
+  search.fill();
+  drafts_.push_back(draft());
+  keep_best();
+}
+
+void RematPortfolio::anneal(double enough) {
+  int in_vain = 0;  // rounds in a row
+  for (const double heat : {kHot, kWarm, kMild, kWarm, kMild, kMild}) {
+    if (done(enough) || in_vain == kMostInVain) break;
+    const RematCost before = best().cost;
+    round(heat, enough);
+    const RematCost& after = best().cost;
+    const bool gained = after.excess_bytes < before.excess_bytes || after.time < before.time;
+    in_vain = gained || after.excess_bytes > 0 ? 0 : in_vain + 1;
+  }
+}
+
+// Each draft goes on as it is and as what annealing makes of it.
+void RematPortfolio::round(double heat, double enough) {
+  const std::vector<RematDraft> before = drafts_;
+  for (const RematDraft& each : before) {
+    if (done(enough)) break;
+    state_.load(each.holds);
+    RematSearch search(state_, next_seed_++, deadline_);
+    search.anneal(
+        {.steps = kSteps, .first_heat = heat * mean_time_, .last_heat = heat * mean_time_ / kCool});
+    if (search.repair()) search.fill();
+    drafts_.push_back(draft());
+  }
+  keep_best();
+}
+
+RematDraft RematPortfolio::draft() const {
+  return {.holds = state_.matrix(), .cost = state_.cost(), .peak_bytes = state_.peak_bytes()};
+}
+
+void RematPortfolio::keep_best() {
+  std::stable_sort(drafts_.begin(), drafts_.end(), better);
+  const auto same = [](const RematDraft& a, const RematDraft& b) { return a.holds == b.holds; };
+  drafts_.erase(std::unique(drafts_.begin(), drafts_.end(), same), drafts_.end());
+  if (drafts_.size() > kMostSurvivors) drafts_.resize(kMostSurvivors);
+}
+
+bool RematPortfolio::done(double enough) const {
+  return (best().keeps_budget() && best().cost.time <= enough) || Clock::now() >= deadline_;
+}
+
+}  // namespace trainscope::memplan

@@ -1,0 +1,50 @@
+// The search for one budget: several plans side by side, each repaired, filled and annealed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "memplan/remat/bit_rows.h"
+#include "memplan/remat/graph.h"
+#include "memplan/remat/retention.h"
+
+namespace trainscope::memplan {
+
+// A plan of the search: one that keeps the budget has no excess.
+struct RematDraft {
+  BitRows holds = {};
+  RematCost cost = {};
+  std::int64_t peak_bytes = 0;
+
+  bool keeps_budget() const { return cost.excess_bytes == 0; }
+};
+
+class RematPortfolio {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  RematPortfolio(const RematGraph& graph, std::int64_t budget_bytes, Clock::time_point deadline);
+
+  // What repair and filling make of this plan takes part.
+  void add(BitRows holds);
+  // Rounds of annealing, until they are in vain or a plan takes no more than `enough`.
+  void anneal(double enough);
+  // Needs one that was added.
+  const RematDraft& best() const { return drafts_.front(); }
+
+ private:
+  void round(double heat, double enough);
+  RematDraft draft() const;
+  void keep_best();
+  bool done(double enough) const;
+
+  const RematGraph& graph_;
+  Retention state_;
+  Clock::time_point deadline_;
+  double mean_time_ = 0;
+  std::uint64_t next_seed_ = 1;
+  std::vector<RematDraft> drafts_;  // the best first
+};
+
+}  // namespace trainscope::memplan
