@@ -1,124 +1,125 @@
-// A merge sort tree whose blocks can lose boxes.
+// A tree of frames over the lives' points, in Z-order.
 #include "memplan/place/contained.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
-#include <numeric>
+#include <utility>
 
 namespace trainscope::memplan {
 namespace {
 
 using std::int32_t;
 using std::size_t;
+using std::uint64_t;
 
 constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
-// Fewer positions are looked at one by one.
-constexpr size_t kSmallestLog2 = 5;
+constexpr size_t kLeafPoints = 8;
+// A path down the tree leaves one sibling a level behind.
+constexpr size_t kDeepest = 64;
+
+// Bit i goes to bit 2 i.
+uint64_t spread_bits(int32_t value) {
+  uint64_t bits = static_cast<std::uint32_t>(value);
+  bits = (bits | (bits << 16)) & 0x0000ffff0000ffffU;
+  bits = (bits | (bits << 8)) & 0x00ff00ff00ff00ffU;
+  bits = (bits | (bits << 4)) & 0x0f0f0f0f0f0f0f0fU;
+  bits = (bits | (bits << 2)) & 0x3333333333333333U;
+  return (bits | (bits << 1)) & 0x5555555555555555U;
+}
 
 }  // namespace
 
 Contained::Contained(const Task& task, const std::vector<int32_t>& rank)
-    : task_(task), by_first_(rank.size()), position_of_(rank.size()) {
-  std::iota(by_first_.begin(), by_first_.end(), 0);
-  const auto first_slot = [&](int32_t box) {
-    return task.boxes[static_cast<size_t>(box)].first_slot;
-  };
-  std::stable_sort(by_first_.begin(), by_first_.end(),
-                   [&](int32_t a, int32_t b) { return first_slot(a) < first_slot(b); });
-  std::vector<int32_t> ends;
-  for (const int32_t box : by_first_) {
+    : position_of_rank_(rank.size()) {
+  std::vector<std::pair<uint64_t, int32_t>> curve;  // place on it, box
+  curve.reserve(rank.size());
+  for (const Box& box : task.boxes) {
+    curve.emplace_back(2 * spread_bits(box.first_slot) + spread_bits(box.end_slot),
+                       static_cast<int32_t>(curve.size()));
+  }
+  std::sort(curve.begin(), curve.end());
+  points_.reserve(curve.size());
+  for (const auto& [place, box] : curve) {
+    const Box& life = task.boxes[static_cast<size_t>(box)];
     const int32_t own_rank = rank[static_cast<size_t>(box)];
-    position_of_[static_cast<size_t>(own_rank)] = static_cast<int32_t>(rank_at_.size());
-    first_slots_.push_back(first_slot(box));
-    rank_at_.push_back(own_rank);
-    ends.push_back(task.boxes[static_cast<size_t>(box)].end_slot);
+    position_of_rank_[static_cast<size_t>(own_rank)] = points_.size();
+    points_.push_back({life.first_slot, life.end_slot, own_rank, box});
   }
-  while (padded_ < rank.size()) padded_ *= 2;
-  for (size_t log2 = 0; (size_t{1} << log2) <= padded_; ++log2) {
-    levels_.emplace_back();
-    if (log2 >= kSmallestLog2) build_level(log2, ends);
-  }
+  while (leaf_count_ * kLeafPoints < points_.size()) leaf_count_ *= 2;
+  nodes_.resize(2 * leaf_count_);
+  for (size_t i = 0; i < leaf_count_; ++i) nodes_[leaf_count_ + i] = leaf(i);
+  for (size_t i = leaf_count_; i-- > 1;) nodes_[i] = parent(i);
 }
 
-void Contained::build_level(size_t log2, const std::vector<int32_t>& ends) {
-  Level& level = levels_[log2];
-  const size_t size = size_t{1} << log2;
-  level.ends.assign(padded_, kNone);
-  level.lowest.assign(2 * padded_, kNone);
-  level.leaf_of.assign(ends.size(), 0);
-  std::vector<int32_t> positions;
-  for (size_t begin = 0; begin < ends.size(); begin += size) {
-    positions.resize(std::min(size, ends.size() - begin));
-    std::iota(positions.begin(), positions.end(), static_cast<int32_t>(begin));
-    std::sort(positions.begin(), positions.end(), [&](int32_t a, int32_t b) {
-      return ends[static_cast<size_t>(a)] < ends[static_cast<size_t>(b)];
-    });
-    int32_t* const tree = level.lowest.data() + 2 * begin;
-    for (size_t i = 0; i < positions.size(); ++i) {
-      const auto position = static_cast<size_t>(positions[i]);
-      level.ends[begin + i] = ends[position];
-      level.leaf_of[position] = static_cast<int32_t>(i);
-      tree[size + i] = rank_at_[position];
-    }
-    for (size_t node = size; node-- > 1;) {
-      tree[node] = std::min(tree[2 * node], tree[2 * node + 1]);
-    }
+Contained::Node Contained::leaf(size_t number) const {
+  Node node{
+      .lowest_rank = kNone, .min_first = kNone, .max_first = -1, .min_end = kNone, .max_end = -1};
+  const size_t end = std::min(points_.size(), (number + 1) * kLeafPoints);
+  for (size_t i = number * kLeafPoints; i < end; ++i) {
+    const Point& point = points_[i];
+    if (point.rank == kNone) continue;
+    node.lowest_rank = std::min(node.lowest_rank, point.rank);
+    node.min_first = std::min(node.min_first, point.first_slot);
+    node.max_first = std::max(node.max_first, point.first_slot);
+    node.min_end = std::min(node.min_end, point.end_slot);
+    node.max_end = std::max(node.max_end, point.end_slot);
   }
+  return node;
 }
 
-int32_t Contained::lowest_in_block(size_t log2, size_t block, int32_t end_slot) const {
-  const Level& level = levels_[log2];
-  const size_t size = size_t{1} << log2;
-  const int32_t* const ends = level.ends.data() + block * size;
-  const int32_t* const tree = level.lowest.data() + 2 * block * size;
-  auto count = static_cast<size_t>(std::upper_bound(ends, ends + size, end_slot) - ends);
-  int32_t lowest = kNone;
-  size_t left = size;
-  for (size_t right = size + count; left < right; left /= 2, right /= 2) {
-    if (left % 2 == 1) lowest = std::min(lowest, tree[left++]);
-    if (right % 2 == 1) lowest = std::min(lowest, tree[--right]);
-  }
-  return lowest;
+Contained::Node Contained::parent(size_t node) const {
+  const Node& left = nodes_[2 * node];
+  const Node& right = nodes_[2 * node + 1];
+  return {.lowest_rank = std::min(left.lowest_rank, right.lowest_rank),
+          .min_first = std::min(left.min_first, right.min_first),
+          .max_first = std::max(left.max_first, right.max_first),
+          .min_end = std::min(left.min_end, right.min_end),
+          .max_end = std::max(left.max_end, right.max_end)};
 }
 
 int32_t Contained::take_first(int32_t first_slot, int32_t end_slot) {
-  const auto position_from = [&](int32_t slot) {
-    return static_cast<size_t>(std::lower_bound(first_slots_.begin(), first_slots_.end(), slot) -
-                               first_slots_.begin());
-  };
-  size_t begin = position_from(first_slot);
-  const size_t end = position_from(end_slot);
   int32_t lowest = kNone;
-  while (begin < end) {
-    size_t log2 = 0;  // of the largest block that begins here and does not go beyond the end
-    while (log2 + 1 < levels_.size() && begin % (size_t{2} << log2) == 0 &&
-           begin + (size_t{2} << log2) <= end) {
-      ++log2;
+  std::array<size_t, kDeepest> waiting;
+  size_t count = 0;
+  waiting[count++] = 1;
+  while (count > 0) {
+    const size_t index = waiting[--count];
+    const Node& node = nodes_[index];
+    if (node.lowest_rank >= lowest || node.max_first < first_slot || node.min_end > end_slot) {
+      continue;
     }
-    if (log2 >= kSmallestLog2) {
-      lowest = std::min(lowest, lowest_in_block(log2, begin >> log2, end_slot));
-      begin += size_t{1} << log2;
+    if (node.min_first >= first_slot && node.max_end <= end_slot) {
+      lowest = node.lowest_rank;
+    } else if (index < leaf_count_) {
+      // The more promising child is looked at first.
+      const bool left = nodes_[2 * index].lowest_rank < nodes_[2 * index + 1].lowest_rank;
+      waiting[count++] = 2 * index + (left ? 1 : 0);
+      waiting[count++] = 2 * index + (left ? 0 : 1);
     } else {
-      const auto box = static_cast<size_t>(by_first_[begin]);
-      if (task_.boxes[box].end_slot <= end_slot) lowest = std::min(lowest, rank_at_[begin]);
-      ++begin;
+      const size_t begin = (index - leaf_count_) * kLeafPoints;
+      const size_t end = std::min(points_.size(), begin + kLeafPoints);
+      for (size_t i = begin; i < end; ++i) {
+        const Point& point = points_[i];
+        const bool within = point.first_slot >= first_slot && point.end_slot <= end_slot;
+        if (within) lowest = std::min(lowest, point.rank);
+      }
     }
   }
   if (lowest == kNone) return -1;
-  const auto position = static_cast<size_t>(position_of_[static_cast<size_t>(lowest)]);
+  const size_t position = position_of_rank_[static_cast<size_t>(lowest)];
   remove(position);
-  return by_first_[position];
+  return points_[position].box;
 }
 
 void Contained::remove(size_t position) {
-  rank_at_[position] = kNone;
-  for (size_t log2 = kSmallestLog2; log2 < levels_.size(); ++log2) {
-    Level& level = levels_[log2];
-    const size_t size = size_t{1} << log2;
-    int32_t* const tree = level.lowest.data() + 2 * (position & ~(size - 1));
-    size_t node = size + static_cast<size_t>(level.leaf_of[position]);
-    tree[node] = kNone;
-    for (node /= 2; node > 0; node /= 2) tree[node] = std::min(tree[2 * node], tree[2 * node + 1]);
+  points_[position].rank = kNone;
+  size_t node = leaf_count_ + position / kLeafPoints;
+  nodes_[node] = leaf(position / kLeafPoints);
+  for (node /= 2; node > 0; node /= 2) {
+    const Node now = parent(node);
+    if (now == nodes_[node]) return;
+    nodes_[node] = now;
   }
 }
 

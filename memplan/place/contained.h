@@ -9,8 +9,11 @@
 
 namespace trainscope::memplan {
 
-// Boxes by first slot, in blocks of each power of two; each block has its boxes by end slot, under
-// a tree of the lowest rank. O(log^2 n) for a question, O(log^2 n) for a box taken.
+// A life is a point (first slot, end slot), and the lives within a range are a quadrant. The points
+// lie on a Z-order curve (Morton 1966), so that neighbours on it are neighbours in the plane; over
+// it is a binary tree in which each node knows the frame and the lowest rank of what is left below.
+// O(log n) for a box taken; a question looks at the nodes that the quadrant's border cuts and that
+// may hold a lower rank than the best so far.
 class Contained {
  public:
   // Ranks are 0, 1, ... in some order.
@@ -21,24 +24,31 @@ class Contained {
   std::int32_t take_first(std::int32_t first_slot, std::int32_t end_slot);
 
  private:
-  // One size of blocks: block b holds the positions [b * size, (b + 1) * size) of by_first_.
-  struct Level {
-    std::vector<std::int32_t> ends = {};     // ascending within a block
-    std::vector<std::int32_t> lowest = {};   // per block a tree: 2 * size ranks, leaves last
-    std::vector<std::int32_t> leaf_of = {};  // by position: its place in the block's order of ends
+  struct Point {
+    std::int32_t first_slot = 0;
+    std::int32_t end_slot = 0;
+    std::int32_t rank = 0;  // kNone once taken
+    std::int32_t box = 0;
+  };
+  // Of the points that are left.
+  struct Node {
+    std::int32_t lowest_rank;
+    std::int32_t min_first;
+    std::int32_t max_first;
+    std::int32_t min_end;
+    std::int32_t max_end;
+
+    bool operator==(const Node&) const = default;
   };
 
-  void build_level(std::size_t log2, const std::vector<std::int32_t>& ends);
-  std::int32_t lowest_in_block(std::size_t log2, std::size_t block, std::int32_t end_slot) const;
+  [[nodiscard]] Node leaf(std::size_t number) const;
+  [[nodiscard]] Node parent(std::size_t node) const;
   void remove(std::size_t position);
 
-  const Task& task_;
-  std::size_t padded_ = 1;                      // positions, a power of two
-  std::vector<std::int32_t> by_first_ = {};     // box at each position
-  std::vector<std::int32_t> first_slots_ = {};  // of the boxes at the positions
-  std::vector<std::int32_t> rank_at_ = {};      // by position; kNone once taken
-  std::vector<std::int32_t> position_of_ = {};  // by rank
-  std::vector<Level> levels_ = {};              // by log2 of the size; the small ones are empty
+  std::size_t leaf_count_ = 1;      // a power of two
+  std::vector<Point> points_ = {};  // along the curve, several to a leaf
+  std::vector<std::size_t> position_of_rank_ = {};
+  std::vector<Node> nodes_ = {};  // the root is 1, the leaves come last
 };
 
 }  // namespace trainscope::memplan

@@ -15,7 +15,7 @@ using std::int32_t;
 using std::size_t;
 
 TEST_CASE("contained: takes the first box within the range until there is none") {
-  for (const int count : {1, 2, 31, 33, 64, 300}) {
+  for (const int count : {1, 2, 8, 9, 31, 64, 300, 2000}) {
     testing::Dice dice(static_cast<std::uint64_t>(count));
     constexpr int kSlots = 50;
     Task task{.slot_count = kSlots};
