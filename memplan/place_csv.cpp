@@ -15,6 +15,7 @@ PlaceOutcome place_csv(std::string_view problem_csv, const PlaceOptions& options
   Result result = solve(parsed.problem, {.seconds = options.seconds,
                                          .threads = options.threads,
                                          .method = options.method,
+                                         .patience = Patience::kUnlimited,
                                          .most_visits = std::numeric_limits<std::uint64_t>::max()});
   PlaceOutcome outcome{.status = result.status,
                        .message = std::move(result.message),

@@ -27,6 +27,12 @@ struct Solution {
   std::chrono::nanoseconds elapsed = {};
 };
 
+// How hard the search tries once the prompt placers have run.
+enum class Patience {
+  kWorthwhile,  // as hard as what can still be won is worth: for a plan that somebody waits for
+  kUnlimited,   // until nothing is left to win, or the effort or the time is used up
+};
+
 // Without a time limit the answer depends on the problem alone, never on `threads` or the machine.
 struct Options {
   double seconds = std::numeric_limits<double>::infinity();  // the first placer always finishes
@@ -34,7 +40,8 @@ struct Options {
   // "all": the placers, then the exact search of what they leave above the bound. "exact": that
   // search after the first placer. Or one name of placer_names(), alone.
   std::string_view method = "all";
-  // What the exact search may spend, in boxes looked at; about a third of a second.
+  Patience patience = Patience::kWorthwhile;
+  // What the exact search may spend at most, in boxes looked at; about a third of a second.
   std::uint64_t most_visits = 16'000'000;
 };
 

@@ -41,15 +41,19 @@ struct Task {
 };
 
 // When to stop early. Heights only grow while a placer runs, so one that has passed a height that
-// is known to be reached cannot win any more; giving up then never changes the outcome.
+// is known to be reached cannot win any more; nor can one that comes after a placer whose layout is
+// good enough. Giving up then never changes the outcome.
 struct Limits {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   const std::atomic<std::int64_t>* height_to_beat = nullptr;
+  const std::atomic<std::size_t>* reached_by = nullptr;  // a placer whose layout is good enough
+  std::size_t placer = 0;                                // the number of this one
   // Work allowed, in byte ranges looked at: the same on any machine, unlike a time.
   std::uint64_t most_visits = std::numeric_limits<std::uint64_t>::max();
 
   [[nodiscard]] bool hopeless(std::int64_t height_bytes) const {
-    return height_to_beat && height_bytes > height_to_beat->load(std::memory_order_relaxed);
+    return (height_to_beat && height_bytes > height_to_beat->load(std::memory_order_relaxed)) ||
+           (reached_by && reached_by->load(std::memory_order_relaxed) < placer);
   }
   [[nodiscard]] bool expired() const {
     return deadline != std::chrono::steady_clock::time_point::max() &&

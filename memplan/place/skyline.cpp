@@ -5,10 +5,9 @@
 #include <array>
 #include <functional>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <queue>
-#include <tuple>
+#include <utility>
 
 #include "memplan/place/contained.h"
 #include "memplan/place/live_profile.h"
@@ -36,12 +35,17 @@ std::vector<int32_t> rank_by(const std::vector<Key>& keys) {
   return rank;
 }
 
-// Neighbouring stretches of slots never have the same height.
+// The heights of all slots, as stretches: neighbours never have the same height.
 class Skyline {
  public:
   Skyline(const Task& task, const std::vector<int32_t>& rank)
-      : task_(task), waiting_(task, rank), offsets_(task.boxes.size(), 0) {
+      : task_(task),
+        waiting_(task, rank),
+        offsets_(task.boxes.size(), 0),
+        stretch_from_(at(task.slot_count)),
+        begin_of_(at(task.slot_count) + 1, 0) {
     set(0, {.end_slot = task.slot_count, .height_bytes = task.base_bytes});
+    lowest_.emplace(task.base_bytes, 0);
   }
 
   Placement run(const Limits& limits) {
@@ -49,70 +53,81 @@ class Skyline {
       if (limits.give_up(steps, highest_bytes_)) return {};
       const auto [height, slot] = lowest_.top();
       lowest_.pop();
-      const auto found = stretches_.find(slot);
-      if (found == stretches_.end() || found->second.height_bytes != height) continue;  // is gone
-      const int32_t box = waiting_.take_first(slot, found->second.end_slot);
+      const Stretch stretch = stretch_from_[at(slot)];
+      if (stretch.end_slot == kNoStretch || stretch.height_bytes != height) continue;  // is gone
+      const int32_t box = waiting_.take_first(slot, stretch.end_slot);
       if (box < 0) {
-        raise(found);
+        raise(slot);
       } else {
-        put(static_cast<size_t>(box), found);
+        put(at(box), slot);
       }
     }
     return std::move(offsets_);
   }
 
  private:
+  static constexpr int32_t kNoStretch = 0;
   struct Stretch {
-    int32_t end_slot = 0;
+    int32_t end_slot = kNoStretch;
     int64_t height_bytes = 0;
   };
-  using Stretches = std::map<int32_t, Stretch>;  // by first slot
+
+  static size_t at(int32_t index) { return static_cast<size_t>(index); }
 
   void set(int32_t slot, const Stretch& stretch) {
-    stretches_[slot] = stretch;
-    lowest_.emplace(stretch.height_bytes, slot);
+    stretch_from_[at(slot)] = stretch;
+    begin_of_[at(stretch.end_slot)] = slot;
   }
 
-  void put(size_t index, Stretches::iterator at) {
+  void put(size_t index, int32_t slot) {
     const Box& box = task_.boxes[index];
-    const int32_t slot = at->first;
-    const Stretch old = at->second;
+    const Stretch old = std::exchange(stretch_from_[at(slot)], {});
     const int64_t offset = clear_offset(box, old.height_bytes);
     offsets_[index] = offset;
     --left_;
     highest_bytes_ = std::max(highest_bytes_, offset + box.size_bytes);
-    stretches_.erase(at);
-    if (slot < box.first_slot) set(slot, {box.first_slot, old.height_bytes});
-    if (box.end_slot < old.end_slot) set(box.end_slot, {old.end_slot, old.height_bytes});
+    if (slot < box.first_slot) {
+      set(slot, {box.first_slot, old.height_bytes});
+      lowest_.emplace(old.height_bytes, slot);
+    }
+    if (box.end_slot < old.end_slot) {
+      set(box.end_slot, {old.end_slot, old.height_bytes});
+      lowest_.emplace(old.height_bytes, box.end_slot);
+    }
     set(box.first_slot, {box.end_slot, offset + box.size_bytes});
-    join(stretches_.find(box.first_slot));
+    join(box.first_slot);
   }
 
   // Up to the lower neighbour: nothing that is left lies wholly in it.
-  void raise(Stretches::iterator at) {
+  void raise(int32_t slot) {
+    Stretch& stretch = stretch_from_[at(slot)];
     int64_t height = std::numeric_limits<int64_t>::max();
-    if (at != stretches_.begin()) height = std::prev(at)->second.height_bytes;
-    const auto next = std::next(at);
-    if (next != stretches_.end()) height = std::min(height, next->second.height_bytes);
-    at->second.height_bytes = height;
-    join(at);
+    if (slot > 0) height = stretch_from_[at(begin_of_[at(slot)])].height_bytes;
+    if (stretch.end_slot < task_.slot_count) {
+      height = std::min(height, stretch_from_[at(stretch.end_slot)].height_bytes);
+    }
+    stretch.height_bytes = height;
+    join(slot);
   }
 
-  void join(Stretches::iterator at) {
-    const auto next = std::next(at);
-    if (next != stretches_.end() && next->second.height_bytes == at->second.height_bytes) {
-      at->second.end_slot = next->second.end_slot;
-      stretches_.erase(next);
+  // Makes one stretch of neighbours of one height, and lists it.
+  void join(int32_t slot) {
+    const Stretch stretch = stretch_from_[at(slot)];
+    int32_t begin = slot;
+    int32_t end = stretch.end_slot;
+    if (end < task_.slot_count) {
+      Stretch& next = stretch_from_[at(end)];
+      if (next.height_bytes == stretch.height_bytes) end = std::exchange(next, {}).end_slot;
     }
-    if (at != stretches_.begin()) {
-      const auto before = std::prev(at);
-      if (before->second.height_bytes == at->second.height_bytes) {
-        before->second.end_slot = at->second.end_slot;
-        stretches_.erase(at);
-        at = before;
+    if (slot > 0) {
+      const int32_t before = begin_of_[at(slot)];
+      if (stretch_from_[at(before)].height_bytes == stretch.height_bytes) {
+        stretch_from_[at(slot)] = {};
+        begin = before;
       }
     }
-    lowest_.emplace(at->second.height_bytes, at->first);
+    set(begin, {end, stretch.height_bytes});
+    lowest_.emplace(stretch.height_bytes, begin);
   }
 
   // The lowest address at or above `from` that is aligned and clear of the obstacles.
@@ -137,7 +152,8 @@ class Skyline {
   std::vector<int64_t> offsets_;
   size_t left_ = offsets_.size();
   int64_t highest_bytes_ = 0;
-  Stretches stretches_;
+  std::vector<Stretch> stretch_from_;       // by first slot
+  std::vector<int32_t> begin_of_;           // the first slot of the stretch that ends at a slot
   using Low = std::pair<int64_t, int32_t>;  // height, first slot; some are out of date
   std::priority_queue<Low, std::vector<Low>, std::greater<>> lowest_;
 };
@@ -145,22 +161,46 @@ class Skyline {
 double duration_of(const Box& box) { return static_cast<double>(box.duration_steps); }
 double area_of(const Box& box) { return duration_of(box) * static_cast<double>(box.size_bytes); }
 
+bool lives_at(const Box& box, int32_t slot) {
+  return box.first_slot <= slot && slot < box.end_slot;
+}
+
+template <typename KeyOf>
+Placement skyline(const Task& task, const Limits& limits, const KeyOf& key_of) {
+  std::vector<Key> keys;
+  keys.reserve(task.boxes.size());
+  for (const Box& box : task.boxes) keys.push_back(key_of(box));
+  return Skyline(task, rank_by(keys)).run(limits);
+}
+
 }  // namespace
 
 Placement place_skyline_duration(const Task& task, const Limits& limits) {
-  std::vector<Key> keys;
-  for (const Box& box : task.boxes) keys.push_back({duration_of(box), area_of(box)});
-  return Skyline(task, rank_by(keys)).run(limits);
+  return skyline(task, limits, [](const Box& box) { return Key{duration_of(box), area_of(box)}; });
 }
 
 Placement place_skyline_total_duration(const Task& task, const Limits& limits) {
   const LiveProfile profile(task);
-  std::vector<Key> keys;
-  for (const Box& box : task.boxes) {
+  return skyline(task, limits, [&](const Box& box) {
     const auto total = static_cast<double>(profile.max_bytes(box.first_slot, box.end_slot));
-    keys.push_back({total, duration_of(box), area_of(box)});
-  }
-  return Skyline(task, rank_by(keys)).run(limits);
+    return Key{total, duration_of(box), area_of(box)};
+  });
+}
+
+Placement place_skyline_peak_end(const Task& task, const Limits& limits) {
+  const int32_t peak = peak_slot(task);
+  return skyline(task, limits, [&](const Box& box) {
+    return Key{lives_at(box, peak) ? 1.0 : 0.0, static_cast<double>(box.end_slot),
+               static_cast<double>(box.size_bytes)};
+  });
+}
+
+Placement place_skyline_peak_start(const Task& task, const Limits& limits) {
+  const int32_t peak = peak_slot(task);
+  return skyline(task, limits, [&](const Box& box) {
+    return Key{lives_at(box, peak) ? 1.0 : 0.0, -static_cast<double>(box.first_slot),
+               static_cast<double>(box.size_bytes)};
+  });
 }
 
 }  // namespace trainscope::memplan

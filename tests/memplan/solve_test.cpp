@@ -7,6 +7,7 @@
 #include "memplan/bounds.h"
 #include "memplan/solution.h"
 #include "memplan/validate.h"
+#include "tests/memplan/graphs.h"
 #include "tests/memplan/problems.h"
 
 namespace trainscope::memplan {
@@ -82,12 +83,12 @@ TEST_CASE("solve: random problems are valid and at or above the bound") {
     proven +=
         solve_checked(testing::random_problem(
                           seed, {.buffers = buffers, .alignment_bytes = seed % 2 == 0 ? 1 : 64}),
-                      {.most_visits = kVisits})
+                      {.patience = Patience::kUnlimited, .most_visits = kVisits})
                 .solution.proven
             ? 1
             : 0;
     solve_checked(testing::random_problem_with_fixed(seed, {.buffers = buffers}),
-                  {.most_visits = kVisits});
+                  {.patience = Patience::kUnlimited, .most_visits = kVisits});
   }
   MESSAGE("at the bound: " << proven << " of " << kSeeds);
   CHECK(proven > 150);
@@ -98,12 +99,29 @@ TEST_CASE("solve: the outcome does not depend on threads") {
     Problem problem = testing::random_problem(seed, {.buffers = 150, .steps = 60});
     if (seed % 3 == 0) problem = testing::training_problem(6, seed);
     if (seed % 3 == 1) problem.capacity_bytes = lower_bound_bytes(problem) * 11 / 10;
+    if (seed % 10 == 2) problem = testing::branching_problem(1000, seed);
     const Solution one = solve_checked(problem).solution;
     for (const int threads : {2, 5, 64}) {
       const Solution many = solve_checked(problem, {.threads = threads}).solution;
       CHECK(many.offsets == one.offsets);
       CHECK(many.method == one.method);
     }
+  }
+}
+
+TEST_CASE("solve: steps that are far apart are laid out like steps that are not") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Problem problem = seed % 2 == 0 ? testing::training_problem(3, seed)
+                                          : testing::random_problem(seed, {.buffers = 60});
+    Problem apart = problem;
+    for (Buffer& buffer : apart.buffers) {
+      buffer.lower *= 1'000'000;
+      buffer.upper *= 1'000'000;
+    }
+    const Solution near = solve_checked(problem).solution;
+    const Solution far = solve_checked(apart).solution;
+    CHECK(far.offsets == near.offsets);
+    CHECK(far.lower_bound_bytes == near.lower_bound_bytes);
   }
 }
 
@@ -164,6 +182,36 @@ TEST_CASE("solve: activations that die in reverse order meet the bound") {
       INFO("length ", length, ", seed ", seed, ", gap ", gap_of(solution));
       CHECK(gap_of(solution) <= (length <= 100 ? 0 : 0.001));
     }
+  }
+}
+
+TEST_CASE("solve: networks with residual branches are within 1 % of the bound") {
+  double worst_gap = 0;
+  for (const int buffers : {1000, 10'000}) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      const Problem problem = testing::branching_problem(buffers, seed);
+      worst_gap = std::max(worst_gap, gap_of(solve_checked(problem, {.threads = 2}).solution));
+    }
+  }
+  MESSAGE("worst gap " << worst_gap);
+  CHECK(worst_gap <= 0.01);
+}
+
+TEST_CASE("solve: GPT at any degree of recomputation meets the bound") {
+  for (const int layers : {12, 24, 96}) {
+    for (int forgotten = 0; forgotten <= testing::kGptPlans; forgotten += 9) {
+      INFO("layers ", layers, ", forgotten ", forgotten);
+      CHECK(solve_checked(testing::gpt_problem(layers, forgotten)).solution.proven);
+    }
+  }
+}
+
+TEST_CASE("solve: patience never makes a layout higher") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Problem problem = testing::random_problem(seed, {.buffers = 120, .steps = 90});
+    const Solution quick = solve_checked(problem).solution;
+    const Solution patient = solve_checked(problem, {.patience = Patience::kUnlimited}).solution;
+    CHECK(patient.height_bytes <= quick.height_bytes);
   }
 }
 

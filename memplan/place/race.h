@@ -1,0 +1,72 @@
+// Runs placers over the parts of a problem, on any number of threads, and keeps the lowest layouts.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "memplan/place/decompose.h"
+#include "memplan/place/placer.h"
+
+namespace trainscope::memplan {
+
+// The best layout of one part so far. Heights at or below the target count as the target: they are
+// all good enough, and the earliest placer to get there wins.
+struct Best {
+  std::atomic<std::int64_t> height_bytes = std::numeric_limits<std::int64_t>::max();
+  // The earliest placer that got to the target.
+  std::atomic<std::size_t> reached_by = std::numeric_limits<std::size_t>::max();
+  std::size_t placer = 0;  // which one; the earlier wins a tie
+  std::string_view method = {};
+  std::vector<std::int64_t> offsets = {};
+};
+
+// A pair of placer and part is skipped or broken off only if it cannot win any more: its layout is
+// higher already than one that is known, or an earlier placer has reached the target. A tie goes to
+// the earlier placer. So without a deadline the outcome does not depend on who runs what when.
+class Race {
+ public:
+  struct Goal {
+    std::int64_t target_bytes = 0;
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+    int threads = 1;
+  };
+
+  Race(const std::vector<Part>& parts, const Goal& goal)
+      : parts_(parts), goal_(goal), best_(parts.size()), most_visits_(parts.size()) {}
+
+  // Lets these placers, which come after all that ran before, lay out the parts above the target.
+  // Of the first run the first placer always finishes. `visits_for(part)` is what a placer may
+  // spend on the part, 0 for none of them; it is asked before the placers start.
+  template <typename VisitsFor>
+  void run(std::span<const Placer> placers, const VisitsFor& visits_for) {
+    for (std::size_t part = 0; part < parts_.size(); ++part) most_visits_[part] = visits_for(part);
+    run(placers);
+  }
+
+  [[nodiscard]] std::vector<Best>& best() { return best_; }
+
+ private:
+  void run(std::span<const Placer> placers);
+  [[nodiscard]] std::size_t helpful_threads() const;
+  void work();
+  bool worth_running(std::size_t placer, std::size_t part) const;
+  void place(std::size_t placer, std::size_t part);
+
+  const std::vector<Part>& parts_;
+  Goal goal_;
+  std::vector<Best> best_;
+  std::vector<std::uint64_t> most_visits_;  // by part
+  std::span<const Placer> placers_;         // that run now
+  std::size_t first_placer_ = 0;            // the number of placers_.front()
+  std::mutex mutex_;
+  std::atomic<std::size_t> next_ = 0;  // of the pairs (placer, part), all parts of a placer first
+};
+
+}  // namespace trainscope::memplan
