@@ -19,7 +19,6 @@ using std::string_view;
 
 constexpr string_view kHeader = "id,lower,upper,size";
 constexpr size_t kColumns = 4;
-constexpr size_t kLongestId = 256;
 
 // Reads one line; `error` stays empty while all is well.
 class RowReader {
@@ -31,7 +30,7 @@ class RowReader {
                   .lower = number("lower", fields[1]),
                   .upper = number("upper", fields[2]),
                   .size_bytes = number("size", fields[3])};
-    check_id(fields[0]);
+    if (string wrong = find_id_error(fields[0]); !wrong.empty()) refuse(std::move(wrong));
     if (error.empty() && buffer.upper <= buffer.lower) {
       error = "upper " + std::to_string(buffer.upper) + " is not after lower " +
               std::to_string(buffer.lower) + " (upper is exclusive)";
@@ -62,18 +61,6 @@ class RowReader {
     const string error_text = read_number(field, value);
     if (!error_text.empty()) refuse(string(column) + " " + error_text);
     return value;
-  }
-
-  void check_id(string_view id) {
-    const auto forbidden = [](char c) { return (c >= 0 && c < ' ') || c == '"' || c == '\x7f'; };
-    if (id.empty()) refuse("the id is empty");
-    if (id.size() > kLongestId) {
-      refuse("the id " + quoted(id) + " is longer than " + std::to_string(kLongestId) + " bytes");
-    }
-    if (std::any_of(id.begin(), id.end(), forbidden)) {
-      refuse("the id " + quoted(id) +
-             " has a quote or control character (quoting is not supported)");
-    }
   }
 };
 

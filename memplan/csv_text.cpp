@@ -1,6 +1,7 @@
 // Lines, fields and numbers of CSV files.
 #include "memplan/csv_text.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace trainscope::memplan {
@@ -18,6 +19,19 @@ std::string_view next_line(std::string_view& text) {
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
+}
+
+std::string find_id_error(std::string_view id) {
+  constexpr std::size_t kLongestId = 256;
+  const auto forbidden = [](char c) { return (c >= 0 && c < ' ') || c == '"' || c == '\x7f'; };
+  if (id.empty()) return "the id is empty";
+  if (id.size() > kLongestId) {
+    return "the id " + quoted(id) + " is longer than " + std::to_string(kLongestId) + " bytes";
+  }
+  if (std::any_of(id.begin(), id.end(), forbidden)) {
+    return "the id " + quoted(id) + " has a quote or control character (quoting is not supported)";
+  }
+  return {};
 }
 
 std::vector<std::string_view> split_fields(std::string_view line) {

@@ -15,6 +15,9 @@ namespace trainscope::memplan {
 // Cuts the next line off `text`, without its line end (LF or CRLF).
 std::string_view next_line(std::string_view& text);
 
+// What is wrong with a name in a file (quotes and control characters are not supported), or "".
+[[nodiscard]] std::string find_id_error(std::string_view id);
+
 // Every field between commas, empty ones too; the pieces look into `line`.
 [[nodiscard]] std::vector<std::string_view> split_fields(std::string_view line);
 
