@@ -61,6 +61,9 @@ struct Result {
 // or the time is.
 [[nodiscard]] Result solve(const Problem& problem, const Options& options = {});
 
+// The result that a layout is: placed, or over the capacity and why.
+[[nodiscard]] Result judge(std::optional<std::int64_t> capacity_bytes, Solution solution);
+
 // The methods of placers.def: those that "all" tries, in this order, then the baselines.
 [[nodiscard]] std::span<const std::string_view> placer_names();
 

@@ -154,23 +154,22 @@ void assemble(const Problem& problem, const std::vector<Best>& layouts, Decompos
   solution.proven = solution.height_bytes == solution.lower_bound_bytes;
 }
 
-Result judge(const Problem& problem, Solution solution) {
-  if (!problem.capacity_bytes || solution.height_bytes <= *problem.capacity_bytes) {
+}  // namespace
+
+std::span<const std::string_view> placer_names() { return kPlacerNames; }
+
+Result judge(std::optional<int64_t> capacity_bytes, Solution solution) {
+  if (!capacity_bytes || solution.height_bytes <= *capacity_bytes) {
     return {.status = Status::kPlaced, .solution = std::move(solution)};
   }
-  std::string message = "no layout within the capacity of " +
-                        std::to_string(*problem.capacity_bytes) + " bytes found: best height " +
-                        std::to_string(solution.height_bytes) + ", lower bound " +
-                        std::to_string(solution.lower_bound_bytes);
-  if (solution.lower_bound_bytes > *problem.capacity_bytes) message += " (so none exists)";
+  std::string message = "no layout within the capacity of " + std::to_string(*capacity_bytes) +
+                        " bytes found: best height " + std::to_string(solution.height_bytes) +
+                        ", lower bound " + std::to_string(solution.lower_bound_bytes);
+  if (solution.lower_bound_bytes > *capacity_bytes) message += " (so none exists)";
   return {.status = Status::kOverCapacity,
           .solution = std::move(solution),
           .message = std::move(message)};
 }
-
-}  // namespace
-
-std::span<const std::string_view> placer_names() { return kPlacerNames; }
 
 Result solve(const Problem& problem, const Options& options) {
   const Clock::time_point start = Clock::now();
@@ -200,7 +199,7 @@ Result solve(const Problem& problem, const Options& options) {
   }
   assemble(problem, race.best(), std::move(decomposition), solution);
   solution.elapsed = Clock::now() - start;
-  return judge(problem, std::move(solution));
+  return judge(problem.capacity_bytes, std::move(solution));
 }
 
 }  // namespace trainscope::memplan
