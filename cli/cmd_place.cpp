@@ -37,6 +37,10 @@ constexpr Flag kFlags[] = {
      .value = kMethods,
      .fallback = "all",
      .help = "One placer alone, or the exact search alone"},
+    {.name = "streams",
+     .value = "OPERATIONS.csv",
+     .help = "Operations of several streams (rows id,stream,after); the buffers are then rows "
+             "id,size,producer,readers"},
     {.name = "out", .value = "SOLUTION.csv", .help = "Where the rows with their offsets go"},
 };
 
@@ -59,15 +63,25 @@ std::string describe(const memplan::Solution& solution) {
                      std::chrono::duration<double>(solution.elapsed).count());
 }
 
+memplan::PlaceOutcome place(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  require(!settings.has("streams") || settings.text("method") == "all", ErrorCode::kUsage,
+          "--method is for problems without --streams: leave it out");
+  const std::string problem = read_file(invocation.argument(0), kMaxProblemBytes);
+  const memplan::PlaceOptions options{.capacity_bytes = settings.find_integer("capacity"),
+                                      .seconds = settings.number("seconds"),
+                                      .threads = invocation.threads(),
+                                      .method = settings.text("method")};
+  if (!settings.has("streams")) return memplan::place_csv(problem, options);
+  const std::string operations = read_file(settings.text("streams"), kMaxProblemBytes);
+  return memplan::place_streams_csv({.operations = operations, .buffers = problem}, options);
+}
+
 Outcome run(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const std::string& problem = invocation.argument(0);
   require(settings.has("out"), ErrorCode::kUsage, "place needs --out SOLUTION.csv");
-  const memplan::PlaceOutcome placed = memplan::place_csv(
-      read_file(problem, kMaxProblemBytes), {.capacity_bytes = settings.find_integer("capacity"),
-                                             .seconds = settings.number("seconds"),
-                                             .threads = invocation.threads(),
-                                             .method = settings.text("method")});
+  const memplan::PlaceOutcome placed = place(invocation);
   if (placed.status == memplan::Status::kBadProblem) {
     fail(ErrorCode::kBadInput, "'{}': {}", printable(problem), printable(placed.message, 400));
   }
@@ -85,15 +99,17 @@ Outcome run(const Invocation& invocation) {
 }  // namespace
 
 Command place_command() {
-  return {.name = "place",
-          .summary = "Lay out the buffers of a placement problem.",
-          .arguments = {{.name = "PROBLEM.csv",
-                         .help = "rows id,lower,upper,size; upper is exclusive"}},
-          .flags = join_flags({kFlags}),
-          .examples = {"trainscope place problem.csv --out solution.csv",
-                       "trainscope place problem.csv --capacity 1048576 --seconds 10 --out "
-                       "solution.csv"},
-          .run = run};
+  return {
+      .name = "place",
+      .summary = "Lay out the buffers of a placement problem.",
+      .arguments = {{.name = "PROBLEM.csv",
+                     .help = "rows id,lower,upper,size; upper is exclusive (with --streams: rows "
+                             "id,size,producer,readers)"}},
+      .flags = join_flags({kFlags}),
+      .examples = {"trainscope place problem.csv --out solution.csv",
+                   "trainscope place problem.csv --capacity 1048576 --seconds 10 --out "
+                   "solution.csv"},
+      .run = run};
 }
 
 }  // namespace trainscope

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "memplan/solution.h"
+#include "memplan/streams/csv.h"
 
 namespace trainscope::memplan {
 
@@ -28,5 +29,8 @@ struct PlaceOutcome {
 };
 
 [[nodiscard]] PlaceOutcome place_csv(std::string_view problem_csv, const PlaceOptions& options);
+
+// The same for several streams; there is only the method "all".
+[[nodiscard]] PlaceOutcome place_streams_csv(const StreamTexts& texts, const PlaceOptions& options);
 
 }  // namespace trainscope::memplan

@@ -180,6 +180,28 @@ TEST_CASE("exit code 5: no layout within the capacity") {
   CHECK(read_text(folder / "s.csv").starts_with("id,lower,upper,size,offset\n"));
 }
 
+TEST_CASE("place: several streams from two files") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "ops.csv") << "id,stream,after\nmake,gpu,\nnext,gpu,\ncopy,link,make\n";
+  std::ofstream(folder / "p.csv") << "id,size,producer,readers\na,64,make,copy\nb,64,next,\n";
+  std::ofstream(folder / "bad.csv") << "id,size,producer,readers\na,64,made,\n";
+  const auto place = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "place");
+    words.insert(words.end(), {"--streams", "ops.csv", "--out", "s.csv"});
+    return run(words, {}, folder.path());
+  };
+  const Finished bad = place({"bad.csv"});
+  CHECK(bad.exit_code == 3);
+  CHECK(bad.err.find("buffers, line 2: producer names 'made', which is no operation") !=
+        std::string::npos);
+  CHECK(place({"p.csv", "--method", "exact"}).exit_code == 2);
+  CHECK(place({"p.csv", "--capacity", "127"}).exit_code == 5);  // the copy may still read
+  CHECK(!fs::exists(folder / "s.csv"));
+  CHECK(place({"p.csv", "--capacity", "128"}).exit_code == 0);
+  CHECK(
+      read_text(folder / "s.csv").starts_with("id,size,producer,readers,offset\na,64,make,copy,"));
+}
+
 TEST_CASE("exit code 5: no recompute plan within the budget") {
   const TemporaryFolder folder;
   std::ofstream(folder / "p.csv") << "id,name,bytes,time,backward,inputs\n0,a,50,1,0,\n"
