@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -15,6 +18,13 @@ constexpr Flag kFlags[] = {
     {.name = "front",
      .type = FlagType::kSwitch,
      .help = "Memory for time: the plans that no other plan beats; of a run, kept in its folder"},
+    {.name = "sweep",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Plans for N budgets, each from those before it, and how long planning took: what a "
+             "slider does",
+     .minimum = 2,
+     .maximum = 100'000},
     {.name = "compare",
      .type = FlagType::kSwitch,
      .help = "Other methods' recomputation, and the planner's in as much memory"},
@@ -64,6 +74,46 @@ std::string points_text(const std::vector<TradePoint>& points, double plain_seco
   return text;
 }
 
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+// Budgets evenly from the least arena of the front to the plain one.
+void add_sweep(const Program& plain, const std::vector<double>& times, const LowerOptions& lower,
+               std::int64_t count, Outcome& outcome) {
+  auto start = std::chrono::steady_clock::now();
+  RecomputeSlider slider(plain, times, op_table(), lower);
+  const std::vector<TradePoint> front = slider.front();
+  const double front_ms = milliseconds_since(start);
+  const std::int64_t least = front.back().arena_bytes;
+  Json rows = Json::array();
+  std::vector<double> moves_ms;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t budget = least + (plain.arena_bytes - least) * i / (count - 1);
+    start = std::chrono::steady_clock::now();
+    const RecomputePlan plan = *slider.within(budget);
+    moves_ms.push_back(milliseconds_since(start));
+    rows.push_back(Json::object({{"budget_bytes", budget},
+                                 {"arena_bytes", plan.arena_bytes},
+                                 {"seconds", plan.seconds},
+                                 {"overhead", overhead(plan.seconds, plan.plain_seconds)},
+                                 {"milliseconds", moves_ms.back()}}));
+  }
+  std::ranges::sort(moves_ms);
+  const double median = moves_ms[moves_ms.size() / 2];
+  outcome.facts.set("sweep", Json::object({{"front_points", front.size()},
+                                           {"front_ms", front_ms},
+                                           {"median_ms", median},
+                                           {"most_ms", moves_ms.back()},
+                                           {"plans", std::move(rows)}}));
+  outcome.text += fmt::format(
+      "\nfront of {} plans in {:.1f} ms; {} budgets, each a plan and its graph in {:.1f} ms "
+      "(median), "
+      "{:.1f} ms at most\n",
+      front.size(), front_ms, count, median, moves_ms.back());
+}
+
 void add_opportunities(const std::vector<Opportunity>& list, double plain_seconds,
                        Outcome& outcome) {
   Json rows = Json::array();
@@ -90,11 +140,13 @@ void add_opportunities(const std::vector<Opportunity>& list, double plain_second
 std::span<const Flag> plan_table_flags() { return kFlags; }
 
 bool asks_for_table(const Settings& settings) {
-  return settings.on("front") || settings.on("compare") || settings.on("opportunities");
+  return settings.on("front") || settings.has("sweep") || settings.on("compare") ||
+         settings.on("opportunities");
 }
 
 void add_plan_tables(const OnnxModel& model, CompileOptions options, const Settings& settings,
                      Outcome& outcome) {
+  const std::optional<HostLink> link = options.recompute.link;
   options.recompute = {};
   const std::unique_ptr<Compiled> compiled = compile(model, options);
   const Program& plain = compiled->program;
@@ -102,9 +154,13 @@ void add_plan_tables(const OnnxModel& model, CompileOptions options, const Setti
   double plain_seconds = 0.0;
   for (double seconds : times) plain_seconds += seconds;
   if (settings.on("front")) {
-    const std::vector<TradePoint> front = recompute_front(plain, times, op_table(), options.lower);
+    const std::vector<TradePoint> front =
+        recompute_front(plain, times, op_table(), options.lower, link);
     outcome.facts.set("front", point_rows(front, plain_seconds));
     outcome.text += "\n" + points_text(front, plain_seconds, kRowsShown);
+  }
+  if (const std::optional<std::int64_t> count = settings.find_integer("sweep")) {
+    add_sweep(plain, times, options.lower, *count, outcome);
   }
   if (settings.on("compare")) {
     const std::vector<TradePoint> points = compare_methods(plain, times, op_table(), options.lower);

@@ -19,7 +19,6 @@ std::int64_t picoseconds(double seconds) {
 }
 
 constexpr std::int32_t kNone = -1;
-constexpr std::size_t kMostFrontPoints = 600;  // a good part of them is beaten once it is placed
 
 }  // namespace
 
@@ -51,8 +50,9 @@ RecomputePlanner::RecomputePlanner(const StepModel& model) : unit_count_(model.u
     }
     add_node(model, static_cast<int>(i), node_of_unit);
   }
+  planner_.emplace(problem_);
   const memplan::RematResult all =
-      memplan::plan_remat(problem_, {.budget_bytes = std::numeric_limits<std::int64_t>::max() / 2});
+      planner_->plan({.budget_bytes = std::numeric_limits<std::int64_t>::max() / 2});
   CHECK_INVARIANT(all.status == memplan::RematStatus::kPlanned);
   plain_peak_bytes_ = all.save_all_bytes;
   least_bytes_ = all.least_bytes;
@@ -78,9 +78,11 @@ void RecomputePlanner::add_node(const StepModel& model, int unit,
   unit_of_node_.push_back(unit);
 }
 
-std::optional<PlannedOrder> RecomputePlanner::plan(std::int64_t budget_bytes) const {
+std::optional<PlannedOrder> RecomputePlanner::plan(std::int64_t budget_bytes,
+                                                   memplan::RematEffort effort) {
   if (budget_bytes < least_bytes_) return std::nullopt;
-  const memplan::RematResult result = memplan::plan_remat(problem_, {.budget_bytes = budget_bytes});
+  const memplan::RematResult result =
+      planner_->plan({.budget_bytes = budget_bytes, .effort = effort});
   CHECK_INVARIANT(result.status != memplan::RematStatus::kBadProblem);
   if (result.status != memplan::RematStatus::kPlanned) return std::nullopt;
   PlannedOrder planned{
@@ -107,10 +109,8 @@ std::vector<std::vector<bool>> RecomputePlanner::unit_sets(
   return sets;
 }
 
-std::vector<std::vector<bool>> RecomputePlanner::front() const {
-  return unit_sets(
-      memplan::RematFront(memplan::RematGraph(problem_), {.most_points = kMostFrontPoints})
-          .points());
+std::vector<std::vector<bool>> RecomputePlanner::front() {
+  return unit_sets(planner_->front().points());
 }
 
 std::vector<std::vector<bool>> RecomputePlanner::baseline(std::string_view method) const {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/recompute/step_model.h"
-#include "memplan/remat/front.h"
+#include "memplan/remat/planner.h"
 #include "memplan/remat/problem.h"
 
 namespace trainscope {
@@ -23,13 +23,15 @@ struct PlannedOrder {
 class RecomputePlanner {
  public:
   explicit RecomputePlanner(const StepModel& model);
+  RecomputePlanner(const RecomputePlanner&) = delete;
+  RecomputePlanner& operator=(const RecomputePlanner&) = delete;
 
-  // The quickest order found within the budget; none when no order can be.
-  std::optional<PlannedOrder> plan(std::int64_t budget_bytes) const;
+  // The quickest order found within the budget, now or before; none when no order can be.
+  std::optional<PlannedOrder> plan(std::int64_t budget_bytes, memplan::RematEffort effort);
 
   // Sets of units to run again when the backward phase first needs them, by rising time and falling
   // bytes: the front, and of other methods ("sqrt_n", "knapsack") the plans they have.
-  std::vector<std::vector<bool>> front() const;
+  std::vector<std::vector<bool>> front();
   std::vector<std::vector<bool>> baseline(std::string_view method) const;
 
   std::int64_t plain_peak_bytes() const { return plain_peak_bytes_; }  // every unit once
@@ -41,6 +43,7 @@ class RecomputePlanner {
   void add_node(const StepModel& model, int unit, std::vector<std::int32_t>& node_of_unit);
 
   memplan::RematProblem problem_;
+  std::optional<memplan::RematPlanner> planner_;  // of the problem
   std::vector<int> unit_of_node_;
   std::size_t unit_count_ = 0;
   std::int64_t plain_peak_bytes_ = 0;

@@ -23,6 +23,12 @@ TradePoint point_of(std::string method, const Attempt& attempt) {
           .host_bytes = attempt.host_bytes};
 }
 
+std::vector<TradePoint> points_of(const std::vector<Attempt>& front) {
+  std::vector<TradePoint> points;
+  for (const Attempt& attempt : front) points.push_back(point_of("front", attempt));
+  return points;
+}
+
 // Units with a value that one of the patterns names. A pattern without a match is kUsage.
 std::vector<bool> matching_units(const Graph& graph, const StepModel& model,
                                  std::span<const std::string> patterns) {
@@ -70,12 +76,21 @@ std::int64_t RecomputePlan::repeat_count() const {
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower,
                                         const std::optional<HostLink>& link) {
-  std::vector<TradePoint> points;
-  for (const Attempt& attempt :
-       RecomputeSearch(plain, ops, lower, step_model(plain, seconds), link).front()) {
-    points.push_back(point_of("front", attempt));
-  }
-  return points;
+  RecomputeSearch search(plain, ops, lower, step_model(plain, seconds), link);
+  return points_of(search.front());
+}
+
+RecomputeSlider::RecomputeSlider(const Program& plain, std::span<const double> seconds,
+                                 const OpTable& ops, const LowerOptions& lower)
+    : search_(std::make_unique<RecomputeSearch>(plain, ops, lower, step_model(plain, seconds))) {}
+
+RecomputeSlider::~RecomputeSlider() = default;
+
+std::vector<TradePoint> RecomputeSlider::front() { return points_of(search_->front()); }
+
+std::optional<RecomputePlan> RecomputeSlider::within(std::int64_t budget_bytes) {
+  const std::optional<Attempt> found = search_->nearby(budget_bytes);
+  return found ? std::optional(search_->realise(*found)) : std::nullopt;
 }
 
 std::vector<TradePoint> compare_methods(const Program& plain, std::span<const double> seconds,

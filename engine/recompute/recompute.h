@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,6 +50,8 @@ struct RecomputeOptions {
   std::optional<HostLink> link = {};
 };
 
+class RecomputeSearch;
+
 struct RecomputePlan {
   std::vector<Repeat> repeats;   // and fetches, of the program's graph
   Graph graph = {};              // with them
@@ -79,11 +82,30 @@ struct TradePoint {
   std::int64_t repeats = 0;
   std::int64_t host_bytes = 0;
 };
-// Memory for time, by falling arena and rising time, the first without recomputation: of a few
-// hundred plans of the planner and of the methods below, those that no other beats.
+// Memory for time, by falling arena and rising time, the first without recomputation: of the
+// planner's front and of levels 1 and 2, what no other beats.
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower,
                                         const std::optional<HostLink>& link = {});
+
+// Plans for budgets that follow each other quickly, as a slider asks for them. The arguments of the
+// constructor must outlive it.
+class RecomputeSlider {
+ public:
+  RecomputeSlider(const Program& plain, std::span<const double> seconds, const OpTable& ops,
+                  const LowerOptions& lower);
+  ~RecomputeSlider();
+
+  // As recompute_front(); made by the first call of either.
+  std::vector<TradePoint> front();
+  // The quickest plan known whose arena is within the budget, or what a greedy search makes of it.
+  // At any time a larger budget gets no slower a plan. None when nothing known fits.
+  std::optional<RecomputePlan> within(std::int64_t budget_bytes);
+
+ private:
+  std::unique_ptr<RecomputeSearch> search_;
+};
+
 // Levels 1 and 2, the square root of n checkpoints (Chen et al. 2016), and PyTorch's knapsack over
 // saved bytes at shares of 25, 50, 75 and 100 %, each followed by the planner's plan at most as
 // large ("planner").

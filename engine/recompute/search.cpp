@@ -13,9 +13,10 @@
 namespace trainscope {
 namespace {
 
-// Budgets given to the planner, evenly between the least and the plain peak.
+// Of the range between the least bytes and the plain peak: a step of the search.
 constexpr int kGrid = 16;
-constexpr int kRefinements = 4;
+constexpr int kBisections = 8;
+constexpr int kRefinements = 5;
 
 }  // namespace
 
@@ -81,32 +82,56 @@ RecomputePlan RecomputeSearch::realise(const Attempt& attempt) const {
   return plan;
 }
 
+const Attempt* RecomputeSearch::best_within(std::int64_t budget_bytes) const {
+  const Attempt* best = nullptr;
+  for (const Attempt& each : tried_) {
+    const bool fits = each.arena_bytes <= budget_bytes;
+    if (fits && (best == nullptr || each.seconds < best->seconds)) best = &each;
+  }
+  return best;
+}
+
 Attempt RecomputeSearch::within(std::int64_t budget_bytes) {
   Attempt least_time = as_pinned();
   if (least_time.arena_bytes <= budget_bytes) return least_time;
   explore(budget_bytes);
   try_families(budget_bytes);
   if (link_) try_offload(budget_bytes);
-  const Attempt* best = nullptr;
-  for (const Attempt& each : tried_) {
-    const bool fits = each.arena_bytes <= budget_bytes;
-    if (fits && (best == nullptr || each.seconds < best->seconds)) best = &each;
-  }
+  const Attempt* best = best_within(budget_bytes);
   if (best == nullptr) refuse(budget_bytes);
   return *best;
 }
 
-std::vector<Attempt> RecomputeSearch::front() {
-  const Attempt plain = on_demand(std::vector<bool>(model_.units.size(), false));
-  try_all_families();
-  for (int i = 1; i < kGrid; ++i) arena_at(grid_budget(i));
+void RecomputeSearch::place_front() {
+  if (std::exchange(front_placed_, true)) return;
+  as_pinned();
+  for (const UnitSets& sets : families_) {
+    for (const std::vector<bool>& again : sets) on_demand(again);
+  }
   if (link_) try_offload_everywhere();
-  std::vector<Attempt> by_time = tried_;
-  std::ranges::sort(by_time, {},
-                    [](const Attempt& each) { return std::pair(each.seconds, each.arena_bytes); });
-  std::vector<Attempt> front = {plain};
-  for (Attempt& each : by_time) {
-    if (each.arena_bytes < front.back().arena_bytes) front.push_back(std::move(each));
+}
+
+std::optional<Attempt> RecomputeSearch::nearby(std::int64_t budget_bytes) {
+  place_front();
+  const Attempt* known = best_within(budget_bytes);
+  // What is in the arena but not in the planner's bytes is about the same for neighbours.
+  if (known == nullptr || known->arena_bytes == budget_bytes) {
+    return known == nullptr ? std::nullopt : std::optional(*known);
+  }
+  const std::int64_t unseen = plain_.arena_bytes - planner_.plain_peak_bytes();
+  arena_at(budget_bytes - unseen, memplan::RematEffort::kRepair);
+  return *best_within(budget_bytes);
+}
+
+std::vector<Attempt> RecomputeSearch::front() {
+  place_front();
+  std::vector<const Attempt*> by_time;
+  for (const Attempt& each : tried_) by_time.push_back(&each);
+  std::ranges::sort(
+      by_time, {}, [](const Attempt* each) { return std::pair(each->seconds, each->arena_bytes); });
+  std::vector<Attempt> front;
+  for (const Attempt* each : by_time) {
+    if (front.empty() || each->arena_bytes < front.back().arena_bytes) front.push_back(*each);
   }
   return front;
 }
@@ -114,12 +139,13 @@ std::vector<Attempt> RecomputeSearch::front() {
 Attempt RecomputeSearch::quicker_than(double max_overhead) {
   const double most = model_.seconds * (1.0 + max_overhead);
   Attempt best = as_pinned();
+  place_front();
   std::int64_t low = planner_.least_bytes();
   std::int64_t high = planner_.plain_peak_bytes();
   constexpr int kAttempts = 10;
   for (int i = 0; i < kAttempts && low < high; ++i) {
     const std::int64_t middle = low + (high - low) / 2;
-    std::optional<PlannedOrder> planned = planner_.plan(middle);
+    std::optional<PlannedOrder> planned = planner_.plan(middle, memplan::RematEffort::kSearch);
     const bool quick = planned && planned->seconds <= most;
     (quick ? high : low) = middle;
     if (quick) attempt({.units = std::move(planned->order), .in_host = {}});
@@ -131,44 +157,40 @@ Attempt RecomputeSearch::quicker_than(double max_overhead) {
   return best;
 }
 
-std::int64_t RecomputeSearch::grid_budget(int i) const {
-  const std::int64_t range = planner_.plain_peak_bytes() - planner_.least_bytes();
-  return planner_.plain_peak_bytes() - range / kGrid * i;
-}
-
 // The arena of the planner's plan for so many bytes of the model; none when it finds no plan.
-std::optional<std::int64_t> RecomputeSearch::arena_at(std::int64_t model_bytes) {
-  std::optional<PlannedOrder> planned = planner_.plan(model_bytes);
+std::optional<std::int64_t> RecomputeSearch::arena_at(std::int64_t model_bytes,
+                                                      memplan::RematEffort effort) {
+  std::optional<PlannedOrder> planned = planner_.plan(model_bytes, effort);
   if (!planned) return std::nullopt;
   return attempt({.units = std::move(planned->order), .in_host = {}}, planned->bound_seconds)
       .arena_bytes;
 }
 
-// The model's bytes and the arena differ by alignment, results in place, and gaps. So the planner
-// is asked for less and less until its plans fit twice in a row, then for what lies between the
-// last that did not and the first that did.
+// The model's bytes and the arena differ by alignment, results in place, and gaps. So quick plans
+// find the most bytes of the model whose plan fits, and the search goes on from there: down until
+// its plan fits, then up half the way to what did not.
 void RecomputeSearch::explore(std::int64_t budget_bytes) {
-  const std::int64_t unseen = plain_.arena_bytes - planner_.plain_peak_bytes();
-  const std::int64_t step = (planner_.plain_peak_bytes() - planner_.least_bytes()) / kGrid;
-  std::optional<std::int64_t> fits;
-  std::optional<std::int64_t> too_much;
-  int in_a_row = 0;
-  for (int i = 1; i <= kGrid && in_a_row < 2; ++i) {
-    const std::int64_t model_bytes = grid_budget(i);
-    if (model_bytes > budget_bytes - unseen + step) {
-      too_much = model_bytes;
-      continue;
-    }
-    const std::optional<std::int64_t> arena = arena_at(model_bytes);
-    const bool fit = arena && *arena <= budget_bytes;
-    in_a_row = fit ? in_a_row + 1 : 0;
-    if (fit && !fits) fits = model_bytes;
-    if (!fit && !fits) too_much = model_bytes;
-  }
-  for (int i = 0; i < kRefinements && fits && too_much; ++i) {
-    const std::int64_t middle = *fits + (*too_much - *fits) / 2;
-    const std::optional<std::int64_t> arena = arena_at(middle);
+  std::int64_t fits = planner_.least_bytes();
+  std::int64_t too_much = planner_.plain_peak_bytes();
+  const std::int64_t step = (too_much - fits) / kGrid;
+  for (int i = 0; i < kBisections; ++i) {
+    const std::int64_t middle = fits + (too_much - fits) / 2;
+    const std::optional<std::int64_t> arena = arena_at(middle, memplan::RematEffort::kRepair);
     (arena && *arena <= budget_bytes ? fits : too_much) = middle;
+  }
+  const auto fit = [&](std::int64_t model_bytes) {
+    const std::optional<std::int64_t> arena = arena_at(model_bytes, memplan::RematEffort::kSearch);
+    return arena && *arena <= budget_bytes;
+  };
+  int left = kRefinements;
+  for (; left > 0 && !fit(fits); --left) {
+    too_much = fits;
+    fits = std::max(planner_.least_bytes(), fits - step / 2);
+  }
+  if (left == kRefinements) too_much = std::max(too_much, fits + step);
+  for (; left > 1; --left) {
+    const std::int64_t middle = fits + (too_much - fits) / 2;
+    (fit(middle) ? fits : too_much) = middle;
   }
 }
 
@@ -180,13 +202,10 @@ void RecomputeSearch::apply_pins(std::vector<bool>& again) const {
 }
 
 // Families of plans in which nothing runs more than twice, each by rising time.
-std::vector<RecomputeSearch::UnitSets> RecomputeSearch::families() const {
+std::vector<RecomputeSearch::UnitSets> RecomputeSearch::families() {
   const std::vector<Cluster> clusters = find_clusters(plain_.graph, model_);
-  std::vector<UnitSets> list = {planner_.front(),
-                                planner_.baseline("knapsack"),
-                                planner_.baseline("sqrt_n"),
-                                {level_units(model_, clusters, 1)},
-                                {level_units(model_, clusters, 2)}};
+  std::vector<UnitSets> list = {
+      planner_.front(), {level_units(model_, clusters, 1)}, {level_units(model_, clusters, 2)}};
   for (UnitSets& sets : list) {
     for (std::vector<bool>& again : sets) apply_pins(again);
     std::ranges::stable_sort(sets, {}, [this](const std::vector<bool>& again) {
@@ -211,12 +230,6 @@ void RecomputeSearch::try_families(std::int64_t budget_bytes) {
     auto first = std::ranges::partition_point(
         sets, [&fits](const std::vector<bool>& again) { return !fits(again); });
     for (auto n = std::min(kNeighbours, first - sets.begin()); n > 0; --n) fits(*--first);
-  }
-}
-
-void RecomputeSearch::try_all_families() {
-  for (const UnitSets& sets : families_) {
-    for (const std::vector<bool>& again : sets) on_demand(again);
   }
 }
 
@@ -309,12 +322,11 @@ void RecomputeSearch::try_offload_everywhere() {
 std::int64_t RecomputeSearch::least_arena() {
   std::int64_t without = planner_.least_bytes();
   std::int64_t with = planner_.plain_peak_bytes();
-  for (int i = 0; i < 2 * kRefinements; ++i) {
+  for (int i = 0; i < kBisections; ++i) {
     const std::int64_t middle = without + (with - without) / 2;
-    (arena_at(middle) ? with : without) = middle;
+    (arena_at(middle, memplan::RematEffort::kSearch) ? with : without) = middle;
   }
-  try_all_families();
-  if (link_) try_offload_everywhere();
+  place_front();
   return std::ranges::min(tried_, {}, &Attempt::arena_bytes).arena_bytes;
 }
 

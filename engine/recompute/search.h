@@ -46,6 +46,9 @@ class RecomputeSearch {
   // Everything that is tried whatever the budget: what no other beats, by falling arena and rising
   // time, the first without recomputation.
   std::vector<Attempt> front();
+  // For budgets in quick succession: the quickest of all that was tried, the front included, or of
+  // what a greedy search makes of it. Empty: nothing fits.
+  std::optional<Attempt> nearby(std::int64_t budget_bytes);
 
   RecomputePlan realise(const Attempt& attempt) const;
 
@@ -54,13 +57,13 @@ class RecomputeSearch {
 
   void add_costs(Attempt& attempt) const;
   Attempt attempt(UnitOrder order, double bound_seconds = 0.0);
-  std::int64_t grid_budget(int i) const;
-  std::optional<std::int64_t> arena_at(std::int64_t model_bytes);
+  std::optional<std::int64_t> arena_at(std::int64_t model_bytes, memplan::RematEffort effort);
+  const Attempt* best_within(std::int64_t budget_bytes) const;
+  void place_front();
   void explore(std::int64_t budget_bytes);
   void apply_pins(std::vector<bool>& again) const;
-  std::vector<UnitSets> families() const;
+  std::vector<UnitSets> families();
   void try_families(std::int64_t budget_bytes);
-  void try_all_families();
   std::vector<int> offload_candidates(const std::vector<bool>& again) const;
   std::vector<std::vector<bool>> offload_bases() const;
   UnitOrder with_offload(const std::vector<bool>& again, std::span<const int> in_host) const;
@@ -78,6 +81,7 @@ class RecomputeSearch {
   std::optional<HostLink> link_;
   std::vector<UnitSets> families_;
   std::vector<Attempt> tried_;
+  bool front_placed_ = false;
 };
 
 }  // namespace trainscope

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "engine/exec/backends.h"
 #include "tests/support/program_check.h"
 #include "tests/support/reference_models.h"
 
@@ -181,6 +182,37 @@ TEST_CASE("recompute: the planner and the methods beside it keep to pins") {
   options.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = budget, .keep = {"*"}};
   CHECK_THROWS_WITH_AS(compile(reference.model, options), doctest::Contains("no plan was found"),
                        Error);
+}
+
+TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
+  const ReferenceModel reference("bert");
+  const CompileOptions options = reference.options(GraphMode::kTrain);
+  const std::unique_ptr<Compiled> compiled = compile(reference.model, options);
+  const Program& plain = compiled->program;
+  RecomputeSlider slider(plain, step_seconds(plain, {}), op_table(), options.lower);
+  const std::vector<TradePoint> front = slider.front();
+  REQUIRE(front.size() > 3);
+  CHECK(front.front().repeats == 0);
+  const std::int64_t least = front.back().arena_bytes;
+  CHECK_FALSE(slider.within(1000).has_value());
+  constexpr int kBudgets = 40;
+  const auto budget = [&](int i) { return least + (plain.arena_bytes - least) * i / kBudgets; };
+  for (int i = kBudgets; i >= 0; --i) slider.within(budget(i));
+  double most_seconds = 1e9;
+  for (int i = 0; i <= kBudgets; ++i) {
+    CAPTURE(i);
+    const std::optional<RecomputePlan> plan = slider.within(budget(i));
+    REQUIRE(plan);
+    CHECK(plan->arena_bytes <= budget(i));
+    CHECK(plan->seconds <= most_seconds);
+    most_seconds = plan->seconds;
+    const Program program = lower(plan->graph, cpu_kernels(), options.lower);
+    CHECK(program.arena_bytes == plan->arena_bytes);
+  }
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    CHECK(front[i].arena_bytes < front[i - 1].arena_bytes);
+    CHECK(front[i].seconds >= front[i - 1].seconds);
+  }
 }
 
 TEST_CASE("offload: the same bits in less memory, both arenas as predicted") {
