@@ -5,6 +5,7 @@
 #include "cli/plan_tables.h"
 #include "cli/source.h"
 #include "cli/training_flags.h"
+#include "cli/world_flags.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
@@ -34,6 +35,7 @@ Json sizes_of(const Json& plan) {
 struct Step {
   OnnxModel model;
   CompileOptions options;
+  Sizes sizes;
 };
 
 // `batch`: another than the one asked for; 0: that one.
@@ -44,7 +46,7 @@ Step step_of(const Source& source, const Invocation& invocation, std::int64_t ba
   if (batch > 0) request.batch = batch;
   const Sizes sizes = resolve_sizes(model, request);
   CompileOptions options = compile_options(settled, model, sizes);
-  return {.model = std::move(model), .options = std::move(options)};
+  return {.model = std::move(model), .options = std::move(options), .sizes = sizes};
 }
 
 Json planned(const Source& source, const Invocation& invocation) {
@@ -133,7 +135,18 @@ void add_largest_batch(const Source& source, const Invocation& invocation, Outco
       most, 100.0 * overhead, plain);
 }
 
+Outcome planned_worlds(const Invocation& invocation) {
+  const Source source = Source::open(invocation.argument(0));
+  const CompileStep compile_step = [&](std::int64_t batch) -> SizedStep {
+    Step step = step_of(source, invocation, batch);
+    step.options.recompute = {};
+    return {.compiled = compile(step.model, step.options), .sizes = step.sizes};
+  };
+  return plan_worlds(compile_step, source.settle(invocation));
+}
+
 Outcome run(const Invocation& invocation) {
+  if (asks_for_world(invocation.settings())) return planned_worlds(invocation);
   if (invocation.settings().on("largest-batch")) {
     require(invocation.settings().has("memory-budget"), ErrorCode::kUsage,
             "--largest-batch needs --memory-budget");
@@ -165,7 +178,7 @@ Command plan_command() {
           .summary = "Predict the memory of a training step, to the byte.",
           .arguments = {{.name = "MODEL.onnx|RUN",
                          .help = "a model, or a run: its plan, or with flags another one"}},
-          .flags = join_flags({plan_table_flags(), compile_flags()}),
+          .flags = join_flags({plan_table_flags(), world_flags(), compile_flags()}),
           .examples = {"trainscope plan model.onnx --batch 32 --memory-budget 500MB",
                        "trainscope plan model.onnx --front --compare"},
           .run = run};

@@ -62,7 +62,9 @@ constexpr Unit kUnits[] = {{"KiB", kKibi},
                            {"TB", 1e12},
                            {"B", 1.0}};
 
-std::int64_t parse_bytes(std::string_view text, std::string_view flag) {
+}  // namespace
+
+std::int64_t parse_bytes(std::string_view flag, std::string_view text) {
   constexpr double kMost = 9e18;  // below 2^63
   double unit = 1.0;
   std::string_view number = text;
@@ -80,6 +82,8 @@ std::int64_t parse_bytes(std::string_view text, std::string_view flag) {
   }
   return static_cast<std::int64_t>(*value * unit);
 }
+
+namespace {
 
 double parse_share(std::string_view text) {
   const bool percent = text.ends_with('%');
@@ -142,7 +146,7 @@ void check_form(const std::string& text) {
 }
 
 HostLink link_of(const Settings& settings) {
-  const std::int64_t rate = parse_bytes(settings.text("link-rate"), "link-rate");
+  const std::int64_t rate = parse_bytes("link-rate", settings.text("link-rate"));
   return {.bytes_per_second = static_cast<double>(rate)};
 }
 
@@ -162,7 +166,7 @@ RecomputeOptions recompute_options(const Settings& settings) {
   const std::string& text = settings.text("recompute");
   options.mode = mode_of(text);
   if (settings.has("memory-budget"))
-    options.budget_bytes = parse_bytes(settings.text("memory-budget"), "memory-budget");
+    options.budget_bytes = parse_bytes("memory-budget", settings.text("memory-budget"));
   if (settings.has("max-overhead"))
     options.max_overhead = parse_share(settings.text("max-overhead"));
   require(!options.budget_bytes || !options.max_overhead, ErrorCode::kUsage,

@@ -1,0 +1,40 @@
+// The largest batch a device of a world takes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "cli/world_flags.h"
+#include "engine/world/world_plan.h"
+
+namespace trainscope {
+
+// Compiled steps by batch, so that no world compiles one again; of large graphs the latest only.
+class StepsByBatch {
+ public:
+  explicit StepsByBatch(const CompileStep& compile) : compile_(compile) {}
+
+  // 0: the batch that was asked for. Valid until another one is asked for.
+  const SizedStep& at(std::int64_t batch);
+
+ private:
+  const CompileStep& compile_;
+  std::map<std::int64_t, SizedStep> steps_;
+  std::size_t nodes_ = 0;  // in all of them
+};
+
+// Examples of one micro-batch on one device; 0: not even one fits.
+struct LargestBatches {
+  std::int64_t plain = 0;            // without recomputation
+  std::optional<std::int64_t> most;  // with it; none: not asked for, or too large a graph to search
+  std::int64_t eager = 0;            // as eager PyTorch would hold it
+};
+
+// Throws kUsage for a model that fixes its batch.
+LargestBatches largest_batches(StepsByBatch& steps, const WorldOptions& options, bool recompute);
+
+// Graphs beyond this are not searched with recomputation: each plan takes seconds.
+inline constexpr std::size_t kMostSearchedNodes = 1500;
+
+}  // namespace trainscope

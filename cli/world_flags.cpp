@@ -1,0 +1,181 @@
+// The flags of `plan --target`, and its rows.
+#include "cli/world_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "cli/training_flags.h"
+#include "cli/world_batch.h"
+#include "cli/world_table.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/world/world_plan.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::int64_t kMostDevices = 1 << 20;
+
+constexpr Flag kFlags[] = {
+    {.name = "target",
+     .value = "h200|a100-80|a100-40|v100-32|v100-16",
+     .help = "Plan for devices that are not here: computed from sizes and a model of them, not "
+             "measured"},
+    {.name = "world",
+     .value = "N,N,..",
+     .fallback = "1",
+     .help = "Devices, with --target; several numbers: a row each"},
+    {.name = "zero",
+     .type = FlagType::kChoice,
+     .value = "0|1|2|3",
+     .fallback = "0",
+     .help = "What data-parallel devices share: 1 optimizer states, 2 also gradients, 3 also "
+             "parameters"},
+    {.name = "tensor-parallel",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .fallback = "1",
+     .help = "Devices that share each matrix",
+     .minimum = 1,
+     .maximum = kMostDevices},
+    {.name = "pipeline",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .fallback = "1",
+     .help = "Stages that the layers are cut into; --accumulate gives the micro-batches",
+     .minimum = 1,
+     .maximum = kMostDevices},
+    {.name = "precision",
+     .type = FlagType::kChoice,
+     .value = "f32|tf32",
+     .fallback = "f32",
+     .help = "Of products, with --target"},
+};
+
+std::vector<std::int64_t> parse_worlds(std::string_view text) {
+  std::vector<std::int64_t> worlds;
+  for (std::string_view part : split(text, ',')) {
+    const std::optional<std::int64_t> number = parse_int(trim(part));
+    if (!number || *number < 1 || *number > kMostDevices) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--world is '{}': expected numbers of devices from 1 to {}",
+                              printable(text), kMostDevices))
+          .hint("for example 8 or 1,2,4,8");
+    }
+    worlds.push_back(*number);
+  }
+  return worlds;
+}
+
+// What the planner of this machine's step has, and that of a world has not.
+void refuse_local_flags(const Settings& settings) {
+  for (std::string_view flag :
+       {"front", "compare", "opportunities", "pins", "costs", "max-overhead"}) {
+    require(!settings.given(flag), ErrorCode::kUsage, "--{} is for this machine, not for --target",
+            flag);
+  }
+  const std::string& recompute = settings.text("recompute");
+  require(recompute == "none" || recompute == "auto", ErrorCode::kUsage,
+          "--recompute {} is for this machine: with --target it is auto (what does not fit is "
+          "computed again) or none",
+          printable(recompute));
+}
+
+WorldOptions world_options(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  refuse_local_flags(settings);
+  WorldOptions options;
+  MachineModel& machine = options.machine;
+  machine.device = &find_world_device(settings.text("target"));
+  machine.rates =
+      rates_of(*machine.device, settings.text("precision") == "tf32" ? ProductPrecision::kTf32
+                                                                     : ProductPrecision::kF32);
+  machine.layout = {.tensor = settings.integer("tensor-parallel"),
+                    .pipeline = settings.integer("pipeline"),
+                    .zero = static_cast<int>(*parse_int(settings.text("zero")))};
+  options.micro_batches = settings.integer("accumulate");
+  options.budget_bytes = settings.has("memory-budget")
+                             ? parse_bytes("memory-budget", settings.text("memory-budget"))
+                             : machine.device->memory_bytes - kReserveBytes;
+  options.lower.threads = invocation.threads();
+  return options;
+}
+
+// Each world's layout is checked before anything is planned. In a list, a world without data
+// parallelism has nothing to share.
+std::vector<WorldOptions> all_worlds(const Invocation& invocation) {
+  const WorldOptions common = world_options(invocation);
+  std::vector<WorldOptions> worlds;
+  const std::vector<std::int64_t> sizes = parse_worlds(invocation.settings().text("world"));
+  for (std::int64_t world : sizes) {
+    worlds.push_back(common);
+    Layout& layout = worlds.back().machine.layout;
+    layout.world = world;
+    if (sizes.size() > 1 && world == layout.tensor * layout.pipeline) layout.zero = 0;
+    check_layout(layout);
+  }
+  return worlds;
+}
+
+// Without the budget where no plan is within it.
+WorldRow plan_row(const Program& step, WorldOptions options, bool recompute,
+                  std::optional<Error>& refused) {
+  WorldRow row;
+  const std::optional<std::int64_t> budget = options.budget_bytes;
+  if (recompute) {
+    try {
+      row.plan = plan_world(step, op_table(), options);
+      row.fits = true;
+      return row;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kOutOfMemory) throw;
+      if (!refused) refused = error;
+    }
+  }
+  options.budget_bytes.reset();
+  row.plan = plan_world(step, op_table(), options);
+  row.fits = !budget || row.plan.device().peak_bytes <= *budget;
+  return row;
+}
+
+}  // namespace
+
+std::span<const Flag> world_flags() { return kFlags; }
+
+bool asks_for_world(const Settings& settings) {
+  if (settings.has("target")) return true;
+  for (const Flag& flag : kFlags) {
+    require(!settings.given(flag.name), ErrorCode::kUsage, "--{} needs --target", flag.name);
+  }
+  return false;
+}
+
+Outcome plan_worlds(const CompileStep& compile, const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  const std::vector<WorldOptions> worlds = all_worlds(invocation);
+  const bool recompute = !(settings.given("recompute") && settings.text("recompute") == "none");
+  StepsByBatch steps(compile);
+  const SizedStep& asked = steps.at(0);
+  WorldTable table{.device = worlds.front().machine.device->name,
+                   .budget_bytes = *worlds.front().budget_bytes,
+                   .batch = asked.sizes.batch,
+                   .sequence = asked.sizes.sequence,
+                   .micro_batches = worlds.front().micro_batches,
+                   .rows = {}};
+  std::optional<Error> refused;
+  for (const WorldOptions& options : worlds) {
+    table.rows.push_back(plan_row(asked.compiled->program, options, recompute, refused));
+    if (settings.on("largest-batch")) {
+      table.rows.back().batches = largest_batches(steps, options, recompute);
+    }
+  }
+  const bool any = std::ranges::any_of(table.rows, &WorldRow::fits);
+  if (!any && refused && !settings.on("largest-batch")) throw *refused;
+  return world_outcome(table);
+}
+
+}  // namespace trainscope

@@ -1,0 +1,123 @@
+// Shapes and costs of the ops that share a step among devices.
+#include "engine/world/collective_ops.h"
+
+#include <vector>
+
+#include "engine/core/error.h"
+
+namespace trainscope {
+namespace {
+
+using Types = std::vector<TensorType>;
+
+// Their time is that of messages, which the timeline knows.
+Cost no_work(const OpArgs&) { return {}; }
+
+std::int64_t parts_of(const OpArgs& args) { return args.attributes.integer("parts", 1); }
+
+Shape shape_attribute(const OpArgs& args) {
+  const Ints dims = args.attributes.integers("shape");
+  return Shape(std::span<const std::int64_t>(dims));
+}
+
+Types gathered(const OpArgs& args) {
+  const Shape shape = shape_attribute(args);
+  CHECK_INVARIANT(args.type(0).elements() == shard_elements(shape.elements(), parts_of(args)));
+  return {{.dtype = args.type(0).dtype, .shape = shape}};
+}
+
+Types scattered(const OpArgs& args) {
+  return {{.dtype = args.type(0).dtype,
+           .shape = {shard_elements(args.type(0).elements(), parts_of(args))}}};
+}
+
+struct StepGroups {
+  int parameters = 0;
+  int states = 0;  // of each parameter
+};
+StepGroups groups_of(const OpArgs& args) {
+  return {.parameters = static_cast<int>(args.attributes.integer("parameters", 0)),
+          .states = static_cast<int>(args.attributes.integer("states", 0))};
+}
+
+Types stepped(const OpArgs& args) {
+  const StepGroups groups = groups_of(args);
+  Types types;
+  for (int i = 0; i < groups.parameters; ++i) types.push_back(args.type(i));
+  for (int i = 0; i < groups.states * groups.parameters; ++i) {
+    types.push_back(args.type(2 * groups.parameters + i));
+  }
+  return types;
+}
+
+std::vector<InPlace> step_in_place(const OpArgs& args) {
+  const StepGroups groups = groups_of(args);
+  std::vector<InPlace> pairs;
+  for (int i = 0; i < (1 + groups.states) * groups.parameters; ++i) {
+    pairs.push_back({.output = i, .input = i < groups.parameters ? i : i + groups.parameters});
+  }
+  return pairs;
+}
+
+// A shard of parameter, gradient and each state is read, and all but the gradient written.
+Cost step_cost(const OpArgs& args) {
+  const std::int64_t bytes = args.attributes.integer("shard_bytes", 0);
+  const std::int64_t states = groups_of(args).states;
+  return {.flops = args.attributes.integer("flops", 0),
+          .bytes_read = bytes * (2 + states),
+          .bytes_written = bytes * (1 + states)};
+}
+
+OpDef receive_row() {
+  return {.name = "Receive",
+          .domain = kTrainscopeDomain,
+          .min_inputs = 0,
+          .max_inputs = 0,
+          .shape = [](const OpArgs& args) -> Types {
+            return {{.dtype = static_cast<DType>(args.attributes.integer("dtype", 0)),
+                     .shape = shape_attribute(args)}};
+          },
+          .cost = no_work};
+}
+
+}  // namespace
+
+const OpDef& all_gather_op() {
+  static const OpDef row = {
+      .name = "AllGather", .domain = kTrainscopeDomain, .shape = gathered, .cost = no_work};
+  return row;
+}
+
+const OpDef& reduce_scatter_op() {
+  static const OpDef row = {
+      .name = "ReduceScatter", .domain = kTrainscopeDomain, .shape = scattered, .cost = no_work};
+  return row;
+}
+
+const OpDef& all_reduce_op() {
+  static const OpDef row = {
+      .name = "AllReduce",
+      .domain = kTrainscopeDomain,
+      .shape = [](const OpArgs& args) -> Types { return {args.type(0)}; },
+      .cost = no_work,
+      .in_place = [](const OpArgs&) { return std::vector<InPlace>{{.output = 0, .input = 0}}; }};
+  return row;
+}
+
+const OpDef& sharded_step_op() {
+  static const OpDef row = {.name = "ShardedStep",
+                            .domain = kTrainscopeDomain,
+                            .max_inputs = kVariadic,
+                            .max_outputs = kVariadic,
+                            .shape = stepped,
+                            .cost = step_cost,
+                            .in_place = step_in_place};
+  return row;
+}
+
+const OpDef& receive_op() {
+  static const OpDef row = receive_row();
+  return row;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,32 @@
+// Ops of a sharded step that only plans know: they have sizes, but no kernels.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "engine/ir/op_def.h"
+
+namespace trainscope {
+
+// Over the data-parallel devices unless the attribute `group` says "tensor".
+//   AllGather      [ceil(n / parts)] -> the tensor of n elements; attributes shape, parts
+//   ReduceScatter  the tensor -> the sum's [ceil(n / parts)]; attribute parts
+//   AllReduce      a tensor -> the sum over the group, in its place
+//   ShardedStep    an optimizer's step over shards: parameters, gradients, states, scalars ->
+//                  parameters, states, each in its place; attributes parameters, states, flops,
+//                  shard_bytes. Parameters and gradients may be whole: one shard is touched.
+//   Receive        -> what the neighbouring stage of the pipeline sends; attributes shape, dtype
+const OpDef& all_gather_op();
+const OpDef& reduce_scatter_op();
+const OpDef& all_reduce_op();
+const OpDef& sharded_step_op();
+const OpDef& receive_op();
+
+inline constexpr std::string_view kTensorGroup = "tensor";
+
+// Elements of one of `parts` equal shards, the last one padded.
+inline std::int64_t shard_elements(std::int64_t elements, std::int64_t parts) {
+  return (elements + parts - 1) / parts;
+}
+
+}  // namespace trainscope

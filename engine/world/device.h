@@ -1,0 +1,49 @@
+// Devices that a plan can be made for without having one: published figures, and what of them
+// programs reach.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "engine/recompute/costs.h"
+
+namespace trainscope {
+
+// Rates are peaks, per second and in one direction.
+struct Device {
+  std::string_view name;
+  std::string_view doc;
+  std::int64_t memory_bytes = 0;  // what the driver offers, whole GiB
+  double flops_f32 = 0.0;
+  double flops_tf32 = 0.0;        // dense; 0: the device cannot
+  double bytes_per_second = 0.0;  // of its own memory
+  double link_bytes = 0.0;        // to the other devices of its node
+  double network_bytes = 0.0;     // its share of the node's network
+  std::int64_t devices_per_node = 8;
+};
+
+// In the order in which help shows them.
+std::span<const Device> world_devices();
+// Throws kUsage, naming those that exist.
+const Device& find_world_device(std::string_view name);
+
+// Numbers of a product: f32 as PyTorch's default, or its "high" (TF32).
+enum class ProductPrecision : std::uint8_t { kF32, kTf32 };
+
+// Shares of the peaks that a plan counts on; the same for every device.
+// Products: cuBLAS reaches 0.80 of an H200's bf16 peak on squares of 8192 and 0.61 to 0.71 on the
+// shapes of transformers of width 768 to 1024. Memory: reading and writing reaches 0.90 there.
+// Links: NCCL's bus bandwidth for large messages is 0.75 to 0.85 of one direction of NVLink.
+inline constexpr double kProductShare = 0.65;
+inline constexpr double kMemoryShare = 0.85;
+inline constexpr double kLinkShare = 0.80;
+// Of each kernel, whatever its work: what eager launches cost at least.
+inline constexpr double kSecondsPerKernel = 5e-6;
+// Left to the driver's context, libraries and communication buffers.
+inline constexpr std::int64_t kReserveBytes = std::int64_t{1} << 30;
+
+// The roofline with these shares. Throws kUsage where the device lacks the precision.
+MachineRates rates_of(const Device& device, ProductPrecision precision);
+
+}  // namespace trainscope

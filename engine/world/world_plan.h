@@ -1,0 +1,54 @@
+// What a training step would need on each device of a world that is not here: computed from the
+// sizes of shards and a stated model of the devices, never measured (docs/worlds.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/ir/op_def.h"
+#include "engine/plan/lower.h"
+#include "engine/plan/program.h"
+#include "engine/world/timeline.h"
+
+namespace trainscope {
+
+struct WorldOptions {
+  MachineModel machine;
+  std::int64_t micro_batches = 1;  // of each step: those that gradients are accumulated over
+  // Of one device's arena; none: no limit. What does not fit is computed again.
+  std::optional<std::int64_t> budget_bytes = {};
+  LowerOptions lower = {};
+};
+
+// One device of a stage of the pipeline (without one: of all).
+struct DeviceShare {
+  std::int64_t parameter_bytes = 0;
+  std::int64_t gradient_bytes = 0;     // as the optimizer reads them
+  std::int64_t state_bytes = 0;        // of the optimizer
+  std::int64_t plain_bytes = 0;        // placed arena without recomputation
+  std::int64_t peak_bytes = 0;         // with it
+  std::int64_t lower_bound_bytes = 0;  // of the plain arena
+  std::int64_t eager_bytes = 0;        // see eager_peak_bytes
+  std::int64_t repeats = 0;            // nodes that run again
+  StepTime time;
+};
+
+struct WorldPlan {
+  Layout layout;
+  std::vector<DeviceShare> stages;
+  std::size_t fullest = 0;  // the stage with the highest peak
+  double step_seconds = 0.0;
+  double message_seconds = 0.0;  // of the slowest stage; partly hidden behind kernels
+  double exposed_seconds = 0.0;  // of the step, in which no kernel of that stage runs
+  double sent_bytes = 0.0;       // by each device of that stage
+  double bubble_share = 0.0;     // of the step: a pipeline that fills and drains
+
+  const DeviceShare& device() const { return stages[fullest]; }
+};
+
+// `step` is the whole step as one device would run it, lowered or placed. Fails with kUsage for a
+// layout that the graph cannot have, with kOutOfMemory when no plan fits the budget.
+WorldPlan plan_world(const Program& step, const OpTable& ops, const WorldOptions& options);
+
+}  // namespace trainscope

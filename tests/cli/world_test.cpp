@@ -1,0 +1,92 @@
+// `plan --target`: rows, details, refusals.
+#include <doctest/doctest.h>
+
+#include "engine/core/json.h"
+#include "tests/cli/program_runner.h"
+
+namespace trainscope::test {
+namespace {
+
+const std::string kGpt = test_model("gpt2/model.onnx").string();
+
+Finished plan(std::vector<std::string> more) {
+  std::vector<std::string> words = {"plan", kGpt, "--threads", "1"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run(words);
+}
+
+Json facts(std::vector<std::string> more) {
+  more.emplace_back("--json");
+  const Finished finished = plan(std::move(more));
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  return finished.json();
+}
+
+void check_refused(const std::vector<std::string>& more, std::string_view part) {
+  const Finished finished = plan(more);
+  CAPTURE(more);
+  INFO(finished.err);
+  CHECK(finished.exit_code == 2);
+  CHECK(finished.err.find(part) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("plan --target: one device is the plan of this machine") {
+  const auto local = facts({}).get<std::int64_t>("arena_bytes");
+  const Json world = facts({"--target", "h200"});
+  const Json& row = world.at("worlds").at(0);
+  CHECK(row.get<std::int64_t>("peak_bytes") == local);
+  CHECK(row.get<bool>("fits"));
+  CHECK(row.get<double>("step_seconds") > 0.0);
+  CHECK(row.get<double>("sent_bytes") == 0.0);
+  CHECK_FALSE(world.get<bool>("measured"));
+  CHECK(world.get<std::int64_t>("budget_bytes") == std::int64_t{138} << 30);
+}
+
+TEST_CASE("plan --target: a row for each world") {
+  const Json world = facts({"--target", "a100-40", "--world", "1,2,4, 8", "--zero", "3"});
+  const JsonArray& rows = world.at("worlds").as_array();
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[0].get<int>("zero") == 0);  // nobody to share with
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    CHECK(rows[i].get<int>("zero") == 3);
+    CHECK(rows[i].get<std::int64_t>("data_parallel") == std::int64_t{1} << i);
+    CHECK(rows[i].get<std::int64_t>("state_bytes") < rows[i - 1].get<std::int64_t>("state_bytes"));
+    CHECK(rows[i].get<double>("samples_per_second") > 0.0);
+  }
+  const Finished text = plan({"--target", "a100-40", "--world", "2", "--zero", "1"});
+  CHECK(text.exit_code == 0);
+  CHECK(text.out.find("not measured") != std::string::npos);
+}
+
+TEST_CASE("plan --target: what does not fit is computed again, or refused with exit code 5") {
+  const auto plain =
+      facts({"--target", "v100-16"}).at("worlds").at(0).get<std::int64_t>("peak_bytes");
+  const std::string budget = std::to_string(plain * 85 / 100);
+  const Json row = facts({"--target", "v100-16", "--memory-budget", budget}).at("worlds").at(0);
+  CHECK(row.get<std::int64_t>("peak_bytes") <= plain * 85 / 100);
+  CHECK(row.get<std::int64_t>("plain_bytes") == plain);
+  CHECK(row.get<std::int64_t>("repeats") > 0);
+  const Finished refused = plan({"--target", "v100-16", "--memory-budget", "10KB"});
+  CHECK(refused.exit_code == 5);
+  CHECK(refused.err.find("least budget") != std::string::npos);
+}
+
+TEST_CASE("plan --target: the wrong question is one error") {
+  check_refused({"--target", "h100"}, "h200, a100-80, a100-40, v100-32, v100-16");
+  check_refused({"--target", "h200", "--world", "0"}, "--world is '0'");
+  check_refused({"--target", "h200", "--world", "2,x"}, "--world is '2,x'");
+  check_refused({"--target", "h200", "--zero", "1"}, "--zero 1");
+  check_refused({"--target", "h200", "--zero", "4"}, "--zero");
+  check_refused({"--target", "h200", "--world", "6", "--tensor-parallel", "4"}, "multiple");
+  check_refused({"--target", "h200", "--world", "4", "--tensor-parallel", "4", "--zero", "2"},
+                "--zero 2");
+  check_refused({"--target", "v100-16", "--precision", "tf32"}, "TF32");
+  check_refused({"--world", "8"}, "--world needs --target");
+  check_refused({"--target", "h200", "--front"}, "--front");
+  check_refused({"--target", "h200", "--recompute", "1"}, "--recompute 1");
+}
+
+}  // namespace trainscope::test
