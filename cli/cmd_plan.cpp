@@ -136,7 +136,7 @@ void add_largest_batch(const Source& source, const Invocation& invocation, Outco
 }
 
 Outcome planned_worlds(const Invocation& invocation) {
-  const Source source = Source::open(invocation.argument(0));
+  const Source source = Source::open_or_build(invocation.argument(0));
   const CompileStep compile_step = [&](std::int64_t batch) -> SizedStep {
     Step step = step_of(source, invocation, batch);
     step.options.recompute = {};
@@ -151,7 +151,7 @@ Outcome run(const Invocation& invocation) {
     require(invocation.settings().has("memory-budget"), ErrorCode::kUsage,
             "--largest-batch needs --memory-budget");
   }
-  const Source source = Source::open(invocation.argument(0));
+  const Source source = Source::open_or_build(invocation.argument(0));
   Outcome outcome{.facts = plan_facts(source, invocation)};
   outcome.text = plan_text(outcome.facts);
   const auto peak = outcome.facts.get<std::int64_t>("arena_bytes");
@@ -176,11 +176,13 @@ Outcome run(const Invocation& invocation) {
 Command plan_command() {
   return {.name = "plan",
           .summary = "Predict the memory of a training step, to the byte.",
-          .arguments = {{.name = "MODEL.onnx|RUN",
-                         .help = "a model, or a run: its plan, or with flags another one"}},
+          .arguments = {{.name = "MODEL.onnx|RUN|BUILDER:SIZE",
+                         .help = "a model, a run (its plan, or with flags another one), or a "
+                                 "builder's model without a file: gpt2:1558M, "
+                                 "gpt2:355M,context=2048"}},
           .flags = join_flags({plan_table_flags(), world_flags(), compile_flags()}),
           .examples = {"trainscope plan model.onnx --batch 32 --memory-budget 500MB",
-                       "trainscope plan model.onnx --front --compare"},
+                       "trainscope plan gpt2:1558M --target h200 --world 1,8,64 --zero 2"},
           .run = run};
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/model_name.h"
 #include "cli/training_run.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -30,11 +31,20 @@ Source Source::open(const std::string& path) {
   return source;
 }
 
+Source Source::open_or_build(const std::string& word) {
+  if (path_exists(word) || !is_model_name(word)) return open(word);
+  Source source;
+  source.path_ = word;
+  source.built_ = true;
+  return source;
+}
+
 Invocation Source::settle(const Invocation& invocation) const {
   return invocation.with_run(run_ ? run_->manifest().options : Json::object());
 }
 
 OnnxModel Source::original_model() const {
+  if (built_) return shapes_of(named_model(path_.string()));
   if (!run_) return OnnxModel::read(path_);
   const fs::path file = model_path(*run_);
   OnnxModel model = OnnxModel::read(file);

@@ -17,6 +17,8 @@ class Source {
  public:
   // Throws kIo when there is nothing, kBadInput when a folder is no run.
   static Source open(const std::string& path);
+  // Also a builder's model that no file holds, "gpt2:1558M": its shapes, without elements.
+  static Source open_or_build(const std::string& word);
 
   bool is_run() const { return run_.has_value(); }
   const RunReader& run() const { return *run_; }
@@ -40,8 +42,9 @@ class Source {
   Trained trained_model(const Invocation& invocation) const;
 
  private:
-  std::filesystem::path path_;
+  std::filesystem::path path_;  // or the builder's model
   std::optional<RunReader> run_;
+  bool built_ = false;
 };
 
 // --best, for verbs that take a run.

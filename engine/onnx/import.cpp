@@ -137,12 +137,18 @@ void Importer::check_known_inputs() const {
 }
 
 void Importer::add_initializer(int index, ValueKind kind) {
-  SharedTensor tensor = model_.tensor(index);
-  DType dtype = dtype_of(tensor->dtype());
-  if (dtype != tensor->dtype()) tensor = std::make_shared<const Tensor>(convert(*tensor, dtype));
+  const ModelInitializer& initializer = model_.facts.initializers[static_cast<std::size_t>(index)];
+  const DType dtype = dtype_of(initializer.type.dtype);
+  SharedTensor tensor;
+  // Plans need no elements of what changes, only of what is known before the run.
+  const bool by_shape = kind != ValueKind::kConstant && model_.is_unread(index);
+  if (!by_shape) tensor = model_.tensor(index);
+  if (tensor && dtype != tensor->dtype()) {
+    tensor = std::make_shared<const Tensor>(convert(*tensor, dtype));
+  }
   Value value;
-  value.name = model_.facts.initializers[static_cast<std::size_t>(index)].name;
-  value.type = tensor->type();
+  value.name = initializer.name;
+  value.type = {.dtype = dtype, .shape = initializer.type.shape};
   value.kind = kind;
   value.data = std::move(tensor);
   graph_.add_value(std::move(value));

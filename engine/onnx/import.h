@@ -38,6 +38,8 @@ struct ModelInitializer {
   TensorType type;
 };
 
+class ExternalFiles;
+
 // A parsed model whose every name, type, size and edge has been checked. Elements of initializers
 // are held once and shared by all graphs made from it; external data is read when first asked for.
 class OnnxModel {
@@ -47,6 +49,9 @@ class OnnxModel {
   // `folder` is where external data lies; without one external data is refused.
   static OnnxModel from_bytes(std::span<const std::byte> bytes,
                               const std::filesystem::path& folder = {});
+  // External data counts as present and is never read: parameters and states of graphs made from
+  // this have no elements. For plans.
+  static OnnxModel shapes_from_bytes(std::span<const std::byte> bytes);
   // ONNX's text format: for tests.
   static OnnxModel parse_text(const std::string& text);
 
@@ -77,6 +82,7 @@ class OnnxModel {
 
  private:
   explicit OnnxModel(std::unique_ptr<Impl> impl);
+  static OnnxModel parsed(std::span<const std::byte> bytes, ExternalFiles files);
   std::unique_ptr<Impl> impl_;
 };
 

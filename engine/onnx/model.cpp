@@ -131,8 +131,16 @@ OnnxModel OnnxModel::read(const std::filesystem::path& path) {
 
 OnnxModel OnnxModel::from_bytes(std::span<const std::byte> bytes,
                                 const std::filesystem::path& folder) {
+  return parsed(bytes, ExternalFiles(folder));
+}
+
+OnnxModel OnnxModel::shapes_from_bytes(std::span<const std::byte> bytes) {
+  return parsed(bytes, ExternalFiles::unread());
+}
+
+OnnxModel OnnxModel::parsed(std::span<const std::byte> bytes, ExternalFiles files) {
   auto impl = std::make_unique<Impl>();
-  impl->files = ExternalFiles(folder);
+  impl->files = std::move(files);
   check_size(bytes.size());
   const google::protobuf::LogSilencer quiet;
   check_parsed(impl->proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));

@@ -28,6 +28,11 @@ struct OnnxModel::Impl {
 
   // Elements of the initializer at an index; those in other files are read at the first call.
   SharedTensor tensor(int index) const;
+  // Whether its elements were left out on purpose (OnnxModel::shapes_from_bytes).
+  bool is_unread(int index) const {
+    return files.is_unread() &&
+           proto.graph().initializer(index).data_location() == pb::TensorProto::EXTERNAL;
+  }
   // A tensor inside a node's attribute may lie in another file too.
   ExternalFiles& external_files() const { return files; }
 

@@ -102,4 +102,16 @@ std::string onnx_bytes(const PlainModel& model) {
   return proto.SerializeAsString();
 }
 
+OnnxModel shapes_of(const PlainModel& model) {
+  pb::ModelProto proto = model_proto(model);
+  for (pb::TensorProto& initializer : *proto.mutable_graph()->mutable_initializer()) {
+    initializer.set_data_location(pb::TensorProto::EXTERNAL);
+    pb::StringStringEntryProto& place = *initializer.add_external_data();
+    place.set_key("location");
+    place.set_value("none");
+  }
+  const std::string bytes = proto.SerializeAsString();
+  return OnnxModel::shapes_from_bytes(std::as_bytes(std::span(bytes)));
+}
+
 }  // namespace trainscope

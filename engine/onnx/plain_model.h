@@ -50,5 +50,7 @@ void write_onnx(const PlainModel& model, const std::filesystem::path& path,
                 Weights weights = Weights::kAuto);
 // The same as the bytes of one file: OnnxModel::from_bytes reads them.
 std::string onnx_bytes(const PlainModel& model);
+// The model without making the elements of its initializers: for plans of any size.
+OnnxModel shapes_of(const PlainModel& model);
 
 }  // namespace trainscope

@@ -65,6 +65,7 @@ void check_external(const pb::TensorProto& proto, std::uint64_t bytes, std::stri
             "{}: external data has length {}, its shape and type need {} bytes", what,
             *place.length, bytes);
   }
+  if (files.is_unread()) return;
   std::uint64_t size = 0;
   try {
     size = files.open(place.location).size_bytes();
@@ -188,6 +189,7 @@ std::span<const std::int64_t> dims_of(const pb::TensorProto& proto) {
 }  // namespace
 
 const MappedFile& ExternalFiles::open(const std::string& location) {
+  require(!unread_, ErrorCode::kBadInput, "the elements are not here: only shapes are known");
   auto found = files_.find(location);
   if (found != files_.end()) return found->second;
   require(!folder_.empty(), ErrorCode::kBadInput,

@@ -18,11 +18,20 @@ class ExternalFiles {
  public:
   ExternalFiles() = default;
   explicit ExternalFiles(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  // Elements in other files are taken to be there and never read: for plans, which need shapes
+  // only.
+  static ExternalFiles unread() {
+    ExternalFiles files;
+    files.unread_ = true;
+    return files;
+  }
+  bool is_unread() const { return unread_; }
   // kBadInput when the location leaves the folder or is no regular file of its own.
   const MappedFile& open(const std::string& location);
 
  private:
   std::filesystem::path folder_;  // empty: external data is refused
+  bool unread_ = false;
   std::map<std::string, MappedFile> files_;
 };
 

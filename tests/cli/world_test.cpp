@@ -74,6 +74,40 @@ TEST_CASE("plan --target: what does not fit is computed again, or refused with e
   CHECK(refused.err.find("least budget") != std::string::npos);
 }
 
+TEST_CASE("plan: a builder's model without a file has the plan of its file") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "gpt.onnx").string();
+  REQUIRE(run({"model", "gpt2", "--layers", "1", "--heads", "2", "--embedding", "16", "--vocab",
+               "40", "--no-bias", "-o", file})
+              .exit_code == 0);
+  const std::vector<std::string> rest = {"--batch", "2", "--seq", "8", "--threads", "1", "--json"};
+  const auto bytes = [&rest](const std::string& model) {
+    std::vector<std::string> words = {"plan", model};
+    words.insert(words.end(), rest.begin(), rest.end());
+    const Finished finished = run(words);
+    INFO(finished.err);
+    REQUIRE(finished.exit_code == 0);
+    return finished.json().get<std::int64_t>("arena_bytes");
+  };
+  CHECK(bytes("gpt2:layers=1,heads=2,embedding=16,vocab=40,bias=off") == bytes(file));
+  for (const char* wrong : {"gpt2:99M", "gpt2:124M,layers", "gpt2:124M,depth=2", "gpt2:layers=x",
+                            "gpt2:layers=1,layers=2", "mlp:dims=3,4", "gpt2:heads=5"}) {
+    CAPTURE(wrong);
+    CHECK(run({"plan", wrong}).exit_code == 2);
+  }
+  CHECK(run({"plan", "nothing:1"}).exit_code == 6);
+}
+
+TEST_CASE("plan --target: a published size needs no file of gigabytes") {
+  const Finished finished = run({"plan", "gpt2:1558M", "--batch", "1", "--seq", "1024", "--target",
+                                 "v100-16", "--recompute", "none", "--threads", "1", "--json"});
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  const Json row = finished.json().at("worlds").at(0);
+  CHECK_FALSE(row.get<bool>("fits"));
+  CHECK(row.get<std::int64_t>("parameter_bytes") == std::int64_t{4} * 1557611200);
+}
+
 TEST_CASE("plan --target: the wrong question is one error") {
   check_refused({"--target", "h100"}, "h200, a100-80, a100-40, v100-32, v100-16");
   check_refused({"--target", "h200", "--world", "0"}, "--world is '0'");
