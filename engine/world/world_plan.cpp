@@ -5,6 +5,7 @@
 
 #include "engine/recompute/recompute.h"
 #include "engine/world/place.h"
+#include "engine/world/tensor_split.h"
 #include "engine/world/zero.h"
 #include "memplan/bounds.h"
 
@@ -60,7 +61,10 @@ DeviceShare plan_device(Graph graph, std::span<const std::int64_t> workspaces, c
 WorldPlan plan_world(const Program& step, const OpTable& ops, const WorldOptions& options) {
   check_layout(options.machine.layout);
   WorldPlan plan{.layout = options.machine.layout, .stages = {}};
-  plan.stages.push_back(plan_device(step.graph, workspaces_of(step), ops, options));
+  Graph graph = step.graph;
+  std::vector<std::int64_t> workspaces = workspaces_of(step);
+  split_tensors(graph, ops, plan.layout.tensor, workspaces);
+  plan.stages.push_back(plan_device(std::move(graph), workspaces, ops, options));
   const StepTime& time = plan.device().time;
   plan.step_seconds = time.seconds;
   plan.message_seconds = time.message_seconds;

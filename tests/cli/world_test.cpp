@@ -115,6 +115,7 @@ TEST_CASE("plan --target: the wrong question is one error") {
   check_refused({"--target", "h200", "--zero", "1"}, "--zero 1");
   check_refused({"--target", "h200", "--zero", "4"}, "--zero");
   check_refused({"--target", "h200", "--world", "6", "--tensor-parallel", "4"}, "multiple");
+  check_refused({"--target", "h200", "--world", "3", "--tensor-parallel", "3"}, "heads");
   check_refused({"--target", "h200", "--world", "4", "--tensor-parallel", "4", "--zero", "2"},
                 "--zero 2");
   check_refused({"--target", "v100-16", "--precision", "tf32"}, "TF32");

@@ -1,0 +1,351 @@
+// The table of rules. Products follow Megatron-LM (Shoeybi et al. 2019): a weight is cut by columns
+// where its input is whole, by rows where the input is cut already; tables of tokens by rows.
+#include "engine/world/split_rules.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+using Shares = std::vector<Share>;
+using Result = std::optional<Shares>;
+
+Share input_share(const SplitArgs& a, int i) { return a.inputs[static_cast<std::size_t>(i)]; }
+Share& input_share(SplitArgs& a, int i) = delete;
+
+void choose(const SplitArgs& a, int i, Share share) {
+  a.inputs[static_cast<std::size_t>(i)] = share;
+}
+
+const Shape& shape_of(const SplitArgs& a, ValueId v) { return a.graph.value(v).type.shape; }
+const Shape& output_shape(const SplitArgs& a, int i = 0) {
+  return shape_of(a, a.node.outputs[static_cast<std::size_t>(i)]);
+}
+
+Shares every_output(const SplitArgs& a, Share share) {
+  return Shares(a.node.outputs.size(), share);
+}
+
+// Axis of the broadcast result that an input's axis is.
+int aligned(const SplitArgs& a, int input, int axis) {
+  return axis + output_shape(a).rank - a.op.rank(input);
+}
+
+// --- Element by element, with broadcasting
+// --------------------------------------------------------- Nothing of an input may be cut where
+// another one is whole, unless that one is broadcast there.
+Result pointwise(const SplitArgs& a) {
+  const int inputs = a.op.input_count();
+  int axis = -1;  // of the result
+  for (int i = 0; i < inputs; ++i) {
+    const Share share = input_share(a, i);
+    if (!share.is_split()) continue;
+    const int at = aligned(a, i, share.axis);
+    if (axis >= 0 && axis != at) return std::nullopt;
+    axis = at;
+  }
+  if (std::ranges::any_of(a.inputs, &Share::is_partial)) return std::nullopt;
+  if (axis < 0) return every_output(a, {});
+  for (int i = 0; i < inputs; ++i) {
+    const Share share = input_share(a, i);
+    if (share.is_split() || !a.op.has(i)) continue;
+    const int own = axis - (output_shape(a).rank - a.op.rank(i));
+    if (own < 0 || a.op.shape(i)[own] == 1) continue;
+    if (!share.is_open()) return std::nullopt;
+    choose(a, i, Share::split(own));
+  }
+  return every_output(a, Share::split(axis));
+}
+
+// A sum of summands is one, also with something whole in it, which one device adds.
+Result addition(const SplitArgs& a) {
+  if (std::ranges::none_of(a.inputs, &Share::is_partial)) return pointwise(a);
+  for (Share& share : a.inputs) {
+    if (share.is_open()) share = {};
+  }
+  if (std::ranges::any_of(a.inputs, &Share::is_split)) return std::nullopt;
+  return every_output(a, Share::partial());
+}
+
+Result along_other_axes(const SplitArgs& a) {
+  const Share share = input_share(a, 0);
+  const int axis = a.op.axis("axis", -1, a.op.rank(0));
+  for (int i = 1; i < a.op.input_count(); ++i) {
+    if (input_share(a, i) != share) return std::nullopt;
+  }
+  if (!share.is_split() || share.axis == axis) return std::nullopt;
+  return every_output(a, share);
+}
+
+// --- Shapes
+// ----------------------------------------------------------------------------------------
+[[noreturn]] void refuse_heads(const SplitArgs& a, std::int64_t heads) {
+  throw Error(ErrorCode::kUsage,
+              fmt::format("--tensor-parallel {} does not divide the {} heads of '{}'", a.parts,
+                          heads, printable(a.node.name)));
+}
+
+// Both shapes fall into groups of axes with equal products. A cut goes along where its axis is the
+// first of its group that is no 1: the elements of a part are together then.
+Result reshape(const SplitArgs& a) {
+  const Share share = input_share(a, 0);
+  if (share.is_open()) return std::nullopt;
+  if (!share.is_split()) return every_output(a, share);
+  const Shape& from = a.op.shape(0);
+  const Shape& to = output_shape(a);
+  int i = 0;
+  int j = 0;
+  while (i < from.rank && j < to.rank) {
+    const int first = i;
+    const int first_to = j;
+    std::int64_t left = from[i++];
+    std::int64_t right = to[j++];
+    while (left != right) {
+      if (left < right && i < from.rank) {
+        left *= from[i++];
+      } else if (right < left && j < to.rank) {
+        right *= to[j++];
+      } else {
+        return std::nullopt;
+      }
+    }
+    if (share.axis < first || share.axis >= i) continue;
+    int major = first;
+    while (major < i - 1 && from[major] == 1) ++major;
+    int major_to = first_to;
+    while (major_to < j - 1 && to[major_to] == 1) ++major_to;
+    if (major != share.axis) return std::nullopt;
+    if (from[major] == to[major_to]) return Shares{Share::split(major_to)};
+    if (to[major_to] % a.parts != 0 && from[major] > to[major_to]) refuse_heads(a, to[major_to]);
+    if (to[major_to] % a.parts != 0 || from[major] % a.parts != 0) return std::nullopt;
+    return Shares{Share::split(major_to)};
+  }
+  return std::nullopt;
+}
+
+Result transpose(const SplitArgs& a) {
+  const Share share = input_share(a, 0);
+  if (share.is_open()) return std::nullopt;
+  if (!share.is_split()) return every_output(a, share);
+  const auto permutation = std::get<PermutationParams>(a.node.op->params(a.op)).permutation;
+  for (int axis = 0; axis < a.op.rank(0); ++axis) {
+    if (permutation[static_cast<std::size_t>(axis)] == share.axis) {
+      return Shares{Share::split(axis)};
+    }
+  }
+  return std::nullopt;
+}
+
+// Along its own axis the parts are cut one by one: which columns a device has does not matter.
+Result split(const SplitArgs& a) {
+  const Share share = input_share(a, 0);
+  if (!share.is_split()) return std::nullopt;
+  const int axis = a.op.axis("axis", 0, a.op.rank(0));
+  for (std::size_t i = 0; i < a.node.outputs.size() && axis == share.axis; ++i) {
+    const std::int64_t size = output_shape(a, static_cast<int>(i))[axis];
+    if (size % a.parts != 0) refuse_heads(a, size);
+  }
+  return every_output(a, share);
+}
+
+Result concat(const SplitArgs& a) {
+  const Share share = input_share(a, 0);
+  if (!share.is_split()) return std::nullopt;
+  for (int i = 1; i < a.op.input_count(); ++i) {
+    if (input_share(a, i) != share) return std::nullopt;
+  }
+  for (int i = 0; i < a.op.input_count(); ++i) {
+    if (a.op.shape(i)[share.axis] % a.parts != 0) return std::nullopt;
+  }
+  return every_output(a, share);
+}
+
+// An axis that stays as it is may be cut.
+Result slice(const SplitArgs& a) {
+  const Share share = input_share(a, 0);
+  if (!share.is_split()) return std::nullopt;
+  if (a.op.shape(0)[share.axis] != output_shape(a)[share.axis]) return std::nullopt;
+  return every_output(a, share);
+}
+
+Result expand(const SplitArgs& a) {
+  const Share share = input_share(a, 0);
+  if (!share.is_split()) return std::nullopt;
+  return every_output(a, Share::split(aligned(a, 0, share.axis)));
+}
+
+Result reduce_sum(const SplitArgs& a) {
+  const Share share = input_share(a, 0);
+  if (share.is_open()) return std::nullopt;
+  if (!share.is_split()) return every_output(a, share);
+  const ReduceParams params = std::get<ReduceParams>(a.node.op->params(a.op));
+  if (params.reduced[static_cast<std::size_t>(share.axis)]) {
+    return every_output(a, Share::partial());
+  }
+  int axis = share.axis;
+  if (output_shape(a).rank < a.op.rank(0)) {
+    axis -= static_cast<int>(
+        std::count(params.reduced.begin(), params.reduced.begin() + share.axis, true));
+  }
+  return every_output(a, Share::split(axis));
+}
+
+// --- Products
+// --------------------------------------------------------------------------------------
+struct Matrices {
+  int a_inner = 0;  // axes that are summed over
+  int b_inner = 0;
+  int a_outer = 0;  // rows of the result
+  int b_outer = 0;  // its columns
+};
+
+std::optional<Matrices> matrices_of(const SplitArgs& a) {
+  const int left = a.op.rank(0);
+  const int right = a.op.rank(1);
+  if (left < 2 || right < 2) return std::nullopt;
+  const MatMulParams params = std::get<MatMulParams>(a.node.op->params(a.op));
+  return Matrices{.a_inner = params.transpose_a ? left - 2 : left - 1,
+                  .b_inner = params.transpose_b ? right - 1 : right - 2,
+                  .a_outer = params.transpose_a ? left - 1 : left - 2,
+                  .b_outer = params.transpose_b ? right - 2 : right - 1};
+}
+
+// Column then row: what is chosen of an open weight.
+void choose_weight(const SplitArgs& a, const Matrices& m) {
+  const Share x = input_share(a, 0);
+  const Share w = input_share(a, 1);
+  if (!w.is_open() || a.op.rank(1) != 2) return;
+  if (x.is_split() && x.axis == m.a_inner) choose(a, 1, Share::split(m.b_inner));
+  if (x.is_whole()) choose(a, 1, Share::split(m.b_outer));
+}
+
+Result batched(const SplitArgs& a, Share x, Share w) {
+  const int rank = output_shape(a).rank;
+  const int at = x.is_split() ? aligned(a, 0, x.axis) : aligned(a, 1, w.axis);
+  if (at >= rank - 2 || at < 0) return std::nullopt;
+  for (int i = 0; i < 2; ++i) {
+    const Share share = input_share(a, i);
+    const int own = at - (rank - a.op.rank(i));
+    const bool cut = share.is_split() && share.axis == own;
+    const bool broadcast = share.is_whole() && (own < 0 || a.op.shape(i)[own] == 1);
+    if (!cut && !broadcast) return std::nullopt;
+  }
+  return Shares{Share::split(at)};
+}
+
+Result product(const SplitArgs& a) {
+  const std::optional<Matrices> m = matrices_of(a);
+  if (!m) return std::nullopt;
+  choose_weight(a, *m);
+  const Share x = input_share(a, 0);
+  const Share w = input_share(a, 1);
+  const int rank = output_shape(a).rank;
+  const auto cut_at = [](Share share, int axis) { return share.is_split() && share.axis == axis; };
+  if (x.is_open() || w.is_open()) return std::nullopt;
+  if (x.is_whole() && w.is_whole()) return Shares{{}};
+  if (cut_at(x, m->a_inner) && cut_at(w, m->b_inner)) return Shares{Share::partial()};
+  if (x.is_whole() && cut_at(w, m->b_outer)) return Shares{Share::split(rank - 1)};
+  if (cut_at(x, m->a_outer) && w.is_whole()) return Shares{Share::split(rank - 2)};
+  return batched(a, x, w);
+}
+
+// A product and an addend, which one device adds where the product is a sum.
+Result gemm(const SplitArgs& a) {
+  const Result result = product(a);
+  if (!result || !a.op.has(2)) return result;
+  const Share y = result->front();
+  const Share c = input_share(a, 2);
+  const int axis = y.is_split() ? y.axis - (2 - a.op.rank(2)) : -1;
+  const bool cut = axis >= 0 && a.op.shape(2)[axis] > 1;
+  if (c.is_open()) choose(a, 2, cut ? Share::split(axis) : Share{});
+  const Share wanted = cut ? Share::split(axis) : Share{};
+  return input_share(a, 2) == wanted ? result : std::nullopt;
+}
+
+// --- Tables and losses
+// ----------------------------------------------------------------------------- A table with more
+// rows than columns is one of tokens. Each device looks up what it has.
+Result gather(const SplitArgs& a) {
+  const Share table = input_share(a, 0);
+  if (a.op.rank(0) != 2 || a.op.axis("axis", 0, 2) != 0) return std::nullopt;
+  const bool tokens = a.op.shape(0)[0] > a.op.shape(0)[1];
+  if (table.is_open() && tokens) choose(a, 0, Share::split(0));
+  if (input_share(a, 0) != Share::split(0)) return std::nullopt;
+  return Shares{Share::partial()};
+}
+
+// Each device keeps the rows that it has.
+Result gather_grad(const SplitArgs& a) {
+  if (!input_share(a, 0).is_whole() || a.wanted.front() != Share::split(0)) return std::nullopt;
+  return Shares{Share::split(0)};
+}
+
+// Scores cut by classes: the sums over classes are added up over the devices.
+Result cross_entropy(const SplitArgs& a) {
+  const int axis = a.op.axis("class_axis", -1, a.op.rank(0));
+  if (input_share(a, 0) != Share::split(axis)) return std::nullopt;
+  return every_output(a, Share::partial());
+}
+
+Result cross_entropy_grad(const SplitArgs& a) {
+  const int axis = a.op.axis("class_axis", -1, a.op.rank(1));
+  if (input_share(a, 1) != Share::split(axis)) return std::nullopt;
+  return every_output(a, Share::split(axis));
+}
+
+// Gradients in any shares: the sums of squares are added up, a few bytes.
+Result norm_of_all(const SplitArgs& a) { return every_output(a, {}); }
+
+Result accumulate(const SplitArgs& a) { return every_output(a, input_share(a, 1)); }
+
+constexpr std::string_view kPointwise[] = {
+    "Sub",      "Mul",        "Div",           "Pow",     "PowGrad",   "Neg",           "Abs",
+    "Sign",     "Reciprocal", "Sqrt",          "Cast",    "Exp",       "Log",           "Relu",
+    "Tanh",     "Sigmoid",    "Erf",           "Elu",     "LeakyRelu", "Softplus",      "Softsign",
+    "ReluGrad", "TanhGrad",   "SigmoidGrad",   "ErfGrad", "EluGrad",   "LeakyReluGrad", "Equal",
+    "Not",      "Where",      "RandomDropout", "Max",     "Min",       "Gelu",          "Identity",
+    "Sin",      "Cos"};
+
+constexpr SplitRow kRows[] = {
+    {.op = "Add", .rule = addition, .linear = true},
+    {.op = "Sum", .rule = addition, .linear = true},
+    {.op = "Reshape", .rule = reshape, .linear = true},
+    {.op = "Squeeze", .rule = reshape, .linear = true},
+    {.op = "Unsqueeze", .rule = reshape, .linear = true},
+    {.op = "Flatten", .rule = reshape, .linear = true},
+    {.op = "Transpose", .rule = transpose, .linear = true},
+    {.op = "ReduceSum", .rule = reduce_sum, .linear = true},
+    {.op = "Split", .rule = split},
+    {.op = "Concat", .rule = concat},
+    {.op = "Slice", .rule = slice},
+    {.op = "Expand", .rule = expand},
+    {.op = "Softmax", .rule = along_other_axes},
+    {.op = "SoftmaxGrad", .rule = along_other_axes},
+    {.op = "LogSoftmax", .rule = along_other_axes},
+    {.op = "MatMul", .rule = product},
+    {.op = "BatchMatMul", .rule = product},
+    {.op = "Gemm", .rule = gemm},
+    {.op = "Gather", .rule = gather},
+    {.op = "GatherGrad", .rule = gather_grad},
+    {.op = "CrossEntropy", .rule = cross_entropy},
+    {.op = "CrossEntropyGrad", .rule = cross_entropy_grad},
+    {.op = "GlobalNorm", .rule = norm_of_all},
+    {.op = "Accumulate", .rule = accumulate},
+};
+
+constexpr SplitRow kPointwiseRow{.op = "", .rule = pointwise};
+
+}  // namespace
+
+const SplitRow* find_split_row(const Node& node) {
+  const auto row = std::ranges::find(kRows, node.op->name, &SplitRow::op);
+  if (row != std::end(kRows)) return row;
+  return std::ranges::find(kPointwise, node.op->name) != std::end(kPointwise) ? &kPointwiseRow
+                                                                              : nullptr;
+}
+
+}  // namespace trainscope
