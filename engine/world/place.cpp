@@ -6,6 +6,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/op_def.h"
+#include "engine/plan/lifetimes.h"
 #include "engine/world/zero.h"
 #include "memplan/bounds.h"
 #include "memplan/validate.h"

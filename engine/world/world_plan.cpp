@@ -52,7 +52,7 @@ DeviceShare plan_device(Graph graph, std::span<const std::int64_t> workspaces, c
       {.mode = RecomputeMode::kAuto, .budget_bytes = options.budget_bytes}, options.lower);
   share.peak_bytes = plan.arena_bytes;
   share.repeats = static_cast<std::int64_t>(plan.repeats.size());
-  share.time = step_time(plan.graph.graph, options.machine, options.micro_batches);
+  share.time = step_time(plan.graph, options.machine, options.micro_batches);
   return share;
 }
 
