@@ -37,6 +37,7 @@ CompileOptions compile_options(const BenchWorkload& workload, const BenchOptions
   compile.training.seed = options.seed;
   compile.lower.threads = options.threads;
   compile.lower.same_bits = options.same_bits;
+  compile.order = options.order;
   compile.recompute = options.recompute;
   compile.costs = options.costs;
   return compile;

@@ -42,6 +42,11 @@ constexpr Flag kFlags[] = {
      .type = FlagType::kSwitch,
      .help = "Update each parameter as soon as its gradient is there: less memory, the same bits; "
              "not with --clip or --accumulate"},
+    {.name = "op-order",
+     .type = FlagType::kChoice,
+     .value = "given|memory",
+     .fallback = "memory",
+     .help = "memory: ops of a phase in another order where that lowers the arena; the same bits"},
     {.name = "costs",
      .value = "TIMES.csv",
      .help = "Measured time of each op, from `bench --op-times`; else a model of the machine"},
@@ -160,6 +165,10 @@ RecomputeMode mode_of(const std::string& text) {
 }  // namespace
 
 std::span<const Flag> recompute_flags() { return kFlags; }
+
+OpOrder op_order(const Settings& settings) {
+  return settings.text("op-order") == "given" ? OpOrder::kGiven : OpOrder::kMemory;
+}
 
 RecomputeOptions recompute_options(const Settings& settings) {
   RecomputeOptions options;

@@ -84,6 +84,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.passes.stop_after = settings.text_or_empty("stop-after");
   if (settings.text("kernels") == "reference") options.lower.kernels = KernelChoice::kReference;
   options.lower.same_bits = same_bits(settings);
+  options.order = op_order(settings);
   options.recompute = recompute_options(settings);
   options.costs = settings.text_or_empty("costs");
   return options;

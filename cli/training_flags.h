@@ -29,6 +29,8 @@ CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes)
 
 // Of a verb that has determinism_flags().
 SameBits same_bits(const Settings& settings);
+// Of a verb that has recompute_flags().
+OpOrder op_order(const Settings& settings);
 RecomputeOptions recompute_options(const Settings& settings);
 // "6GiB" as a number of bytes; throws kUsage, naming the flag.
 std::int64_t parse_bytes(std::string_view flag, std::string_view text);

@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <array>
+#include <chrono>
 
 #include "engine/autodiff/autodiff.h"
 #include "engine/core/error.h"
@@ -16,6 +17,23 @@
 namespace trainscope {
 
 namespace {
+
+// The step in an order of lower memory, if there is one, as a stage of its own.
+void add_order(Compiled& compiled, const LowerOptions& lower_options) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::optional<Graph> ordered = ordered_for_memory(compiled.program, lower_options);
+  const std::int64_t given_bytes = compiled.program.arena_bytes;
+  const Graph& graph = ordered ? *ordered : compiled.stages.back().graph;
+  Stage stage = stage_of("order", graph, compiled.stages.size());
+  stage.changed = ordered.has_value();
+  if (ordered) {
+    compiled.program = lower(stage.graph, cpu_kernels(), lower_options);
+    stage.counters["bytes saved"] = given_bytes - compiled.program.arena_bytes;
+  }
+  stage.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  compiled.stages.push_back(std::move(stage));
+}
 
 // Plans on the step as it stands, then makes the chosen repeats its last stage.
 void add_recompute(Compiled& compiled, const CompileOptions& options) {
@@ -70,6 +88,7 @@ std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& 
   auto compiled = std::make_unique<Compiled>();
   compiled->stages = build_stages(model, options);
   compiled->program = lower(compiled->stages.back().graph, cpu_kernels(), options.lower);
+  if (options.order == OpOrder::kMemory) add_order(*compiled, options.lower);
   if (options.recompute.mode != RecomputeMode::kNone) add_recompute(*compiled, options);
   return compiled;
 }

@@ -10,6 +10,7 @@
 #include "engine/passes/pass_manager.h"
 #include "engine/passes/training_options.h"
 #include "engine/plan/lower.h"
+#include "engine/plan/memory_order.h"
 #include "engine/recompute/recompute.h"  // IWYU pragma: export
 
 namespace trainscope {
@@ -19,6 +20,7 @@ struct CompileOptions {
   TrainingOptions training = {};  // what to build around the forward graph
   PassOptions passes = {};
   LowerOptions lower = {};
+  OpOrder order = OpOrder::kMemory;
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};  // measured times of the nodes; empty: a model of the machine
 };

@@ -5,8 +5,8 @@
 
 Reads RUN/plan.json and the last stage's ONNX file alone, and shares no code with the planner. Every
 value gets a content: what made it, from which contents. Going through the instructions, each must
-find the contents of its inputs in the bytes that the plan gives them. A stage with recomputation
-must compute the same contents as the one before it. Exit code 0: nothing found; 1: faults, one a
+find the contents of its inputs in the bytes that the plan gives them. A stage with another order
+or with recomputation must compute the same contents as the one before it. Exit code 0: nothing found; 1: faults, one a
 line; 2: the run cannot be read.
 """
 import argparse
@@ -21,6 +21,7 @@ import onnx
 NOTHING = 0
 GARBAGE = -1
 MOST_FAULTS = 20
+AFTER_PASSES = ("order", "recompute")  # stages that change when ops run, not what is computed
 
 
 class Faults:
@@ -241,22 +242,24 @@ def overlap(a, b):
     return max(a[0], b[0]) < min(a[0] + a[1], b[0] + b[1])
 
 
-def check_recompute(stages, last, faults):
-    """The stage computes what the one before it computes."""
-    before = dict(stages[-2].results())
-    for name, content in last.results():
-        if before.get(name) != content:
-            faults(f"recomputation changes '{name}'")
+def check_same(name, before, after, faults):
+    """A stage after the passes computes what the one before it computes."""
+    given = dict(before.results())
+    for result, content in after.results():
+        if given.get(result) != content:
+            faults(f"the stage {name} changes '{result}'")
 
 
 def check(run, budget):
     faults = Faults()
     plan = json.loads((run / "plan.json").read_text())
     rows = json.loads((run / "stages/stages.json").read_text())["stages"]
-    wanted = rows[-2:] if rows[-1]["name"] == "recompute" else rows[-1:]
-    stages = [Stage(run / "stages" / row["file"]) for row in wanted]
-    if len(stages) == 2:
-        check_recompute(stages, stages[-1], faults)
+    first = len(rows) - 1
+    while rows[first]["name"] in AFTER_PASSES:
+        first -= 1
+    stages = [Stage(run / "stages" / row["file"]) for row in rows[first:]]
+    for row, before, after in zip(rows[first + 1:], stages, stages[1:]):
+        check_same(row["name"], before, after, faults)
     Replay(plan, stages[-1], faults).run()
     if budget is not None and plan["arena_bytes"] > budget:
         faults(f"the arena of {plan['arena_bytes']} bytes is above the budget")

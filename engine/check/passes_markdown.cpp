@@ -40,6 +40,14 @@ std::string passes_markdown(std::span<const Pass> pipeline) {
     if (&*first != &pass) continue;
     text += fmt::format("| {} | {} | {} |\n", places(pipeline, pass.name), pass.name, pass.doc);
   }
+  text +=
+      "\nTwo more stages follow the passes when a program is made. They change when nodes run, "
+      "not what is computed, and need the kernels' workspaces and the placed arena:\n\n| stage | "
+      "when | what it does |\n|---|---|---|\n| order | unless `--op-order given` | Put the nodes "
+      "of "
+      "each phase into an order with a lower arena, if one is found ([memory.md](memory.md)). |\n"
+      "| recompute | with `--recompute`, `--memory-budget` or `--max-overhead` | Run nodes of the "
+      "forward phase again where backward needs their results ([recompute.md](recompute.md)). |\n";
   return text;
 }
 

@@ -222,7 +222,8 @@ void Graph::rename(ValueId id, std::string new_name) {
   v.name = std::move(new_name);
 }
 
-Graph Graph::compacted() const {
+Graph Graph::reordered(std::span<const NodeId> nodes) const {
+  CHECK_INVARIANT(nodes.size() == live_nodes_);
   Graph copy;
   copy.name = name;
   copy.opset = opset;
@@ -234,7 +235,7 @@ Graph Graph::compacted() const {
     value.uses.clear();
     map[i] = copy.add_value(std::move(value));
   }
-  for (NodeId id : order()) {
+  for (NodeId id : nodes) {
     Node n = node(id);
     for (ValueId& input : n.inputs) input = mapped(input);
     std::vector<Value> outputs_of_node;

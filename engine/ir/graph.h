@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -130,7 +131,9 @@ class Graph {
   void erase_value(ValueId value);
   void rename(ValueId value, std::string name);
   // A copy without erased entries, ids dense in order of execution.
-  Graph compacted() const;
+  Graph compacted() const { return reordered(order()); }
+  // ... with the live nodes in another topological order.
+  Graph reordered(std::span<const NodeId> nodes) const;
 
  private:
   static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }

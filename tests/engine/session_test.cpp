@@ -43,7 +43,8 @@ TEST_CASE("compile: every pass of the list runs in its order, in every mode") {
     CompileOptions with_mode = options(4);
     with_mode.training.mode = mode;
     const auto compiled = compile(m, with_mode);
-    REQUIRE(compiled->stages.size() == default_passes().size() + 1);
+    REQUIRE(compiled->stages.size() == default_passes().size() + 2);
+    CHECK(compiled->stages.back().name == "order");
     for (std::size_t i = 0; i < default_passes().size(); ++i) {
       CHECK(compiled->stages[i + 1].name == default_passes()[i].name);
     }
