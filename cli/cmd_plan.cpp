@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "cli/micro_batches.h"
 #include "cli/plan_tables.h"
 #include "cli/source.h"
 #include "cli/training_flags.h"
@@ -145,7 +146,23 @@ Outcome planned_worlds(const Invocation& invocation) {
   return plan_worlds(compile_step, source.settle(invocation));
 }
 
+Outcome planned_micro_batches(const Invocation& invocation) {
+  require(!invocation.settings().has("costs"), ErrorCode::kUsage,
+          "--costs are those of one batch size, --micro-batches compares several");
+  const Source source = Source::open_or_build(invocation.argument(0));
+  const Step asked = step_of(source, invocation);
+  require(asked.sizes.batch > 0, ErrorCode::kUsage, "the model has no batch to split");
+  const CompileSplit compile_split = [&](const BatchSplit& split) {
+    Step step = step_of(source, invocation, split.batch);
+    step.options.training.micro_batches = split.micro_batches;
+    return compile(step.model, step.options);
+  };
+  return plan_micro_batches(compile_split, {.batch = asked.sizes.batch,
+                                            .micro_batches = asked.options.training.micro_batches});
+}
+
 Outcome run(const Invocation& invocation) {
+  if (invocation.settings().on("micro-batches")) return planned_micro_batches(invocation);
   if (asks_for_world(invocation.settings())) return planned_worlds(invocation);
   if (invocation.settings().on("largest-batch")) {
     require(invocation.settings().has("memory-budget"), ErrorCode::kUsage,

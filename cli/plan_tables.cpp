@@ -31,6 +31,10 @@ constexpr Flag kFlags[] = {
     {.name = "largest-batch",
      .type = FlagType::kSwitch,
      .help = "The largest batch within --memory-budget, with recomputation and without"},
+    {.name = "micro-batches",
+     .type = FlagType::kSwitch,
+     .help = "Every split of the examples of a step into equal micro-batches, and the quickest "
+             "that fits"},
     {.name = "opportunities",
      .type = FlagType::kSwitch,
      .help = "Clusters for --recompute REQUESTS, and what each would save"},

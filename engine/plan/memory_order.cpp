@@ -6,6 +6,7 @@
 
 #include "engine/core/error.h"
 #include "engine/ir/op_def.h"
+#include "engine/plan/lifetimes.h"
 #include "memplan/order/order.h"
 #include "memplan/solution.h"
 

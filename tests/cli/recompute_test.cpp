@@ -13,14 +13,19 @@ namespace {
 
 const std::string kGpt = test_model("gpt2/model.onnx").string();
 
-Finished plan(const std::vector<std::string>& more, const TemporaryFolder& folder) {
-  std::vector<std::string> words = {"plan", kGpt, "--threads", "1", "--json"};
+// A builder's model: its sizes are open.
+const std::string kBuilt = "gpt2:124M,layers=3,vocab=300,embedding=64,heads=4";
+
+Finished plan(const std::vector<std::string>& more, const TemporaryFolder& folder,
+              const std::string& model = kGpt) {
+  std::vector<std::string> words = {"plan", model, "--threads", "1", "--json"};
   words.insert(words.end(), more.begin(), more.end());
   return run(words, {}, folder.path());
 }
 
-Json facts(const std::vector<std::string>& more, const TemporaryFolder& folder) {
-  const Finished finished = plan(more, folder);
+Json facts(const std::vector<std::string>& more, const TemporaryFolder& folder,
+           const std::string& model = kGpt) {
+  const Finished finished = plan(more, folder, model);
   INFO(finished.err);
   REQUIRE(finished.exit_code == 0);
   return Json::parse(finished.out);
@@ -189,6 +194,57 @@ TEST_CASE("recompute: beside each method the planner is not slower in its memory
     CHECK(rows[i + 1].get<std::int64_t>("arena_bytes") <= rows[i].get<std::int64_t>("arena_bytes"));
     CHECK(rows[i + 1].get<double>("seconds") <= rows[i].get<double>("seconds") * (1 + 1e-9));
   }
+}
+
+TEST_CASE("recompute: a sweep plans every budget, no slower with more memory") {
+  const TemporaryFolder folder;
+  const Json sweep = facts({"--sweep", "12"}, folder).at("sweep");
+  const std::vector<Json>& rows = sweep.at("plans").as_array();
+  REQUIRE(rows.size() == 12);
+  CHECK(sweep.get<std::int64_t>("front_points") > 3);
+  double before = 1e9;
+  for (const Json& row : rows) {
+    CHECK(row.get<std::int64_t>("arena_bytes") <= row.get<std::int64_t>("budget_bytes"));
+    CHECK(row.get<double>("seconds") <= before);
+    before = row.get<double>("seconds");
+  }
+  CHECK(rows.back().get<double>("overhead") == 0.0);
+}
+
+TEST_CASE("recompute: micro-batches of every size, the quickest that fits is named") {
+  const TemporaryFolder folder;
+  const Json all = facts({"--micro-batches", "--batch", "2", "--accumulate", "3", "--seq", "64"},
+                         folder, kBuilt);
+  CHECK(all.get<std::int64_t>("examples") == 6);
+  const std::vector<Json>& splits = all.at("splits").as_array();
+  REQUIRE(splits.size() == 4);  // 6, 3, 2, 1
+  CHECK(splits[0].get<std::int64_t>("batch") == 6);
+  CHECK(splits[3].get<std::int64_t>("accumulate") == 6);
+  CHECK(splits[3].get<std::int64_t>("arena_bytes") < splits[0].get<std::int64_t>("arena_bytes"));
+  const auto one = splits[3].get<std::int64_t>("arena_bytes");
+  CHECK(peak(facts({"--batch", "1", "--accumulate", "6", "--seq", "64"}, folder, kBuilt)) == one);
+  const Json tight = facts(
+      {"--micro-batches", "--batch", "6", "--seq", "64", "--memory-budget", std::to_string(one)},
+      folder, kBuilt);
+  CHECK(tight.at("quickest").get<std::int64_t>("arena_bytes") <= one);
+  const Finished none =
+      plan({"--micro-batches", "--batch", "2", "--memory-budget", "1KB"}, folder, kBuilt);
+  CHECK(none.exit_code == 5);
+  CHECK(none.err.find("the least budget with a plan is") != std::string::npos);
+  CHECK(plan({"--micro-batches", "--costs", "times.csv"}, folder).exit_code == 2);
+}
+
+TEST_CASE("recompute: offload needs a limit, a rate is a number of bytes") {
+  const TemporaryFolder folder;
+  const Json plain = facts({"--batch", "8", "--seq", "64"}, folder, kBuilt);
+  const Json quick = facts(
+      {"--batch", "8", "--seq", "64", "--max-overhead", "20%", "--offload", "--link-rate", "10GB"},
+      folder, kBuilt);
+  CHECK(peak(quick) < peak(plain));
+  CHECK(quick.get<std::int64_t>("host_arena_bytes") > 0);
+  CHECK(plain.get<std::int64_t>("host_arena_bytes") == 0);
+  CHECK(plan({"--offload"}, folder).exit_code == 2);
+  CHECK(plan({"--offload", "--max-overhead", "1%", "--link-rate", "fast"}, folder).exit_code == 2);
 }
 
 TEST_CASE("recompute: measured times of a workload are costs for its plans") {

@@ -1,0 +1,86 @@
+// Plans of all divisors of a step's examples.
+#include "cli/micro_batches.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+struct Row {
+  BatchSplit split;
+  std::int64_t arena_bytes = 0;
+  double seconds = 0.0;  // of a whole step
+  std::int64_t repeats = 0;
+};
+
+// Forward and backward once for each micro-batch, the update once.
+double step_time(const Compiled& compiled, std::int64_t micro_batches) {
+  const Program& program = compiled.program;
+  const std::vector<double> times = step_seconds(program, {});
+  double once = 0.0;
+  double each = 0.0;
+  for (NodeId id : program.graph.order()) {
+    const bool update = program.graph.node(id).phase == Phase::kUpdate;
+    (update ? once : each) += times[static_cast<std::size_t>(id)];
+  }
+  return once + each * static_cast<double>(micro_batches);
+}
+
+std::optional<Row> row_of(const CompileSplit& compile_split, const BatchSplit& split) {
+  try {
+    const std::unique_ptr<Compiled> compiled = compile_split(split);
+    return Row{.split = split,
+               .arena_bytes = compiled->program.arena_bytes,
+               .seconds = step_time(*compiled, split.micro_batches),
+               .repeats = compiled->recompute ? compiled->recompute->repeats : 0};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kOutOfMemory || split.batch == 1) throw;
+    return std::nullopt;
+  }
+}
+
+Json json_of(const Row& row) {
+  return Json::object({{"batch", row.split.batch},
+                       {"accumulate", row.split.micro_batches},
+                       {"arena_bytes", row.arena_bytes},
+                       {"seconds", row.seconds},
+                       {"repeats", row.repeats}});
+}
+
+}  // namespace
+
+Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& asked) {
+  Outcome outcome{.facts = Json::object({{"examples", asked.examples()}})};
+  outcome.text = fmt::format("{:>8} {:>12} {:>16} {:>12} {:>10} {:>12}\n", "--batch",
+                             "--accumulate", "arena bytes", "", "ops again", "ms a step");
+  Json rows = Json::array();
+  std::optional<Row> best;
+  for (std::int64_t batch = asked.examples(); batch >= 1; --batch) {
+    if (asked.examples() % batch != 0) continue;
+    const BatchSplit split{.batch = batch, .micro_batches = asked.examples() / batch};
+    const std::optional<Row> row = row_of(compile_split, split);
+    if (!row) {
+      outcome.text += fmt::format("{:>8} {:>12} {:>16}\n", batch, split.micro_batches, "too much");
+      continue;
+    }
+    rows.push_back(json_of(*row));
+    outcome.text +=
+        fmt::format("{:>8} {:>12} {:>16} {:>12} {:>10} {:>12.3f}\n", batch, split.micro_batches,
+                    row->arena_bytes, human_bytes(static_cast<std::uint64_t>(row->arena_bytes)),
+                    row->repeats, 1e3 * row->seconds);
+    if (!best || row->seconds < best->seconds) best = row;
+  }
+  outcome.text += fmt::format("quickest: --batch {} --accumulate {}\n", best->split.batch,
+                              best->split.micro_batches);
+  outcome.facts.set("splits", std::move(rows));
+  outcome.facts.set("quickest", json_of(*best));
+  return outcome;
+}
+
+}  // namespace trainscope
