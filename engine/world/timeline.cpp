@@ -21,7 +21,7 @@ struct Message {
 
 bool is_message(const Node& node) {
   return node.op == &all_gather_op() || node.op == &reduce_scatter_op() ||
-         node.op == &all_reduce_op();
+         node.op == &all_reduce_op() || node.op == &receive_op();
 }
 
 std::int64_t bytes_of(const Graph& graph, ValueId v) {
@@ -32,7 +32,11 @@ Message message_of(const Graph& graph, const Node& node, const MachineModel& mac
   const bool tensor = node.attributes.text("group", "") == kTensorGroup;
   Message message{.group = tensor ? tensor_group(*machine.device, machine.layout)
                                   : data_group(*machine.device, machine.layout)};
-  if (node.op == &all_gather_op()) {
+  if (node.op == &receive_op()) {
+    message = {.collective = Collective::kSend,
+               .bytes = bytes_of(graph, node.outputs[0]),
+               .group = stage_link(*machine.device, machine.layout)};
+  } else if (node.op == &all_gather_op()) {
     message.collective = Collective::kAllGather;
     message.bytes = bytes_of(graph, node.outputs[0]);
   } else {
@@ -170,7 +174,7 @@ std::vector<double> kernel_seconds(const Graph& graph, const MachineModel& machi
   std::vector<double> seconds = modelled_seconds(graph, machine.rates);
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (is_message(node) || node.op == &receive_op()) seconds[static_cast<std::size_t>(id)] = 0.0;
+    if (is_message(node)) seconds[static_cast<std::size_t>(id)] = 0.0;
   }
   return seconds;
 }

@@ -1,9 +1,15 @@
 // From a step to one device's share of it: shard, place, recompute, time.
 #include "engine/world/world_plan.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
+#include "engine/core/error.h"
 #include "engine/recompute/recompute.h"
+#include "engine/world/collective_ops.h"
+#include "engine/world/pipeline.h"
 #include "engine/world/place.h"
 #include "engine/world/tensor_split.h"
 #include "engine/world/zero.h"
@@ -31,45 +37,198 @@ std::vector<double> all_seconds(const Graph& graph, const MachineModel& machine)
   return seconds;
 }
 
-DeviceShare plan_device(Graph graph, std::span<const std::int64_t> workspaces, const OpTable& ops,
-                        const WorldOptions& options) {
-  const Layout& layout = options.machine.layout;
-  apply_zero(graph, ops, layout.zero, layout.data());
-  DeviceShare share;
-  count_states(graph, share);
-  share.eager_bytes = eager_peak_bytes(graph);
-  const Program program = place_graph(std::move(graph), workspaces, options.lower);
-  share.plain_bytes = program.arena_bytes;
-  share.peak_bytes = program.arena_bytes;
-  share.lower_bound_bytes = program.solution.lower_bound_bytes;
-  const bool fits = !options.budget_bytes || share.plain_bytes <= *options.budget_bytes;
-  if (fits) {
-    share.time = step_time(program.graph, options.machine, options.micro_batches);
-    return share;
+// Bytes that a micro-batch leaves for its backward: what other micro-batches hold meanwhile.
+std::int64_t saved_bytes(const Program& program) {
+  std::int64_t backward = static_cast<std::int64_t>(program.instructions.size());
+  for (std::size_t i = program.instructions.size(); i-- > 0;) {
+    const Phase phase = program.graph.node(program.instructions[i].node).phase;
+    if (phase != Phase::kForward) backward = static_cast<std::int64_t>(i);
   }
-  const RecomputePlan plan = plan_recompute(
-      program, all_seconds(program.graph, options.machine), ops,
-      {.mode = RecomputeMode::kAuto, .budget_bytes = options.budget_bytes}, options.lower);
-  share.peak_bytes = plan.arena_bytes;
-  share.repeats = static_cast<std::int64_t>(plan.repeats.size());
-  share.time = step_time(plan.graph, options.machine, options.micro_batches);
-  return share;
+  std::vector<bool> kept(program.problem.buffers.size(), false);
+  for (ValueId v : program.graph.live_values()) {
+    const std::int32_t buffer = program.placements[static_cast<std::size_t>(v)].buffer;
+    const ValueKind kind = program.graph.value(v).kind;
+    if (buffer < 0 || kind == ValueKind::kNode || kind == ValueKind::kInput) continue;
+    kept[static_cast<std::size_t>(buffer)] = true;
+  }
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const memplan::Buffer& buffer = program.problem.buffers[i];
+    if (kept[i] || buffer.lower >= backward || buffer.upper <= backward) continue;
+    bytes += memplan::occupied_bytes(program.problem, buffer);
+  }
+  return bytes;
+}
+
+// One device of a stage.
+class Device1F1B {
+ public:
+  Device1F1B(const PipelineStage& stage, std::int64_t in_flight, const OpTable& ops,
+             const WorldOptions& options)
+      : stage_(stage), in_flight_(in_flight), ops_(ops), options_(options) {}
+
+  DeviceShare plan() {
+    Graph graph = stage_.graph;
+    apply_zero(graph, ops_, options_.machine.layout.zero, options_.machine.layout.data());
+    count_states(graph, share_);
+    share_.eager_bytes = eager_peak_bytes(graph);
+    program_ = place_graph(std::move(graph), stage_.workspaces, options_.lower);
+    const std::int64_t held = (in_flight_ - 1) * saved_bytes(program_);
+    const Program full =
+        held > 0 ? place_graph(program_.graph, stage_.workspaces, options_.lower, held) : program_;
+    share_.eager_bytes += held;
+    share_.plain_bytes = full.arena_bytes;
+    share_.peak_bytes = full.arena_bytes;
+    share_.lower_bound_bytes = full.solution.lower_bound_bytes;
+    if (options_.budget_bytes && share_.plain_bytes > *options_.budget_bytes) {
+      recompute(*options_.budget_bytes);
+    } else {
+      take_time(program_.graph);
+    }
+    return share_;
+  }
+
+ private:
+  void take_time(const Graph& graph) {
+    share_.time = step_time(graph, options_.machine, options_.micro_batches);
+    const StepTime one = step_time(graph, options_.machine, 1);
+    share_.micro_batch_seconds = step_time(graph, options_.machine, 2).seconds - one.seconds;
+    share_.tail_seconds = one.seconds - share_.micro_batch_seconds;
+  }
+
+  // What comes from another stage cannot be made here again.
+  RecomputeOptions recompute_options(std::int64_t budget_bytes) const {
+    RecomputeOptions options{.mode = RecomputeMode::kAuto, .budget_bytes = budget_bytes};
+    for (NodeId id : program_.graph.order()) {
+      const Node& node = program_.graph.node(id);
+      if (node.op == &receive_op() && node.phase == Phase::kForward) {
+        options.keep.push_back(program_.graph.value(node.outputs[0]).name);
+      }
+    }
+    return options;
+  }
+
+  RecomputePlan planned(std::int64_t budget_bytes) const {
+    return plan_recompute(program_, all_seconds(program_.graph, options_.machine), ops_,
+                          recompute_options(budget_bytes), options_.lower);
+  }
+
+  // With all micro-batches that are in flight.
+  std::int64_t arena_of(const RecomputePlan& plan) const {
+    if (in_flight_ == 1) return plan.arena_bytes;
+    std::vector<std::int64_t> workspaces;
+    const std::vector<std::int64_t> known = workspaces_of(program_);
+    for (NodeId origin : plan.graph.origin) {
+      workspaces.push_back(known[static_cast<std::size_t>(origin)]);
+    }
+    const Program one = place_graph(plan.graph, workspaces, options_.lower);
+    return place_graph(plan.graph, workspaces, options_.lower,
+                       (in_flight_ - 1) * saved_bytes(one))
+        .arena_bytes;
+  }
+
+  void accept(const RecomputePlan& plan, std::int64_t arena_bytes) {
+    share_.peak_bytes = arena_bytes;
+    share_.repeats = static_cast<std::int64_t>(plan.repeats.size());
+    take_time(plan.graph);
+  }
+
+  void recompute(std::int64_t budget_bytes) {
+    if (in_flight_ == 1) {
+      const RecomputePlan plan = planned(budget_bytes);
+      accept(plan, plan.arena_bytes);
+      return;
+    }
+    // The planner knows one micro-batch; what it may have of the budget is searched for.
+    std::int64_t low = program_.persistent_bytes;
+    std::int64_t high = std::min(budget_bytes, program_.arena_bytes);
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    bool found = false;
+    constexpr int kAttempts = 6;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      const std::int64_t middle = low + (high - low) / 2;
+      try {
+        const RecomputePlan plan = planned(middle);
+        const std::int64_t arena = arena_of(plan);
+        least = std::min(least, arena);
+        const bool fits = arena <= budget_bytes;
+        if (fits && (!found || plan.seconds < seconds_)) {
+          accept(plan, arena);
+          seconds_ = plan.seconds;
+          found = true;
+        }
+        (fits ? low : high) = middle;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kOutOfMemory) throw;
+        low = middle;
+      }
+    }
+    if (found) return;
+    const std::int64_t workable = std::min(least, share_.plain_bytes);
+    throw Error(ErrorCode::kOutOfMemory,
+                fmt::format("no plan was found for {} bytes with {} micro-batches in flight",
+                            budget_bytes, in_flight_))
+        .hint(fmt::format("the least budget with a plan is {} bytes; fewer micro-batches or more "
+                          "stages need less",
+                          workable));
+  }
+
+  const PipelineStage& stage_;
+  std::int64_t in_flight_;
+  const OpTable& ops_;
+  const WorldOptions& options_;
+  Program program_;  // of one micro-batch
+  DeviceShare share_;
+  double seconds_ = 0.0;  // of the plan accepted
+};
+
+std::vector<PipelineStage> stages_of(const Program& step, const OpTable& ops,
+                                     const MachineModel& machine) {
+  PipelineStage whole{.graph = step.graph, .workspaces = workspaces_of(step)};
+  split_tensors(whole.graph, ops, machine.layout.tensor, whole.workspaces);
+  std::vector<PipelineStage> stages;
+  if (machine.layout.pipeline == 1) {
+    stages.push_back(std::move(whole));
+    return stages;
+  }
+  return cut_stages(whole.graph, ops, machine.layout.pipeline, all_seconds(whole.graph, machine),
+                    whole.workspaces);
+}
+
+// All stages work at the pace of the slowest; filling and draining costs its micro-batch once for
+// each other stage (Narayanan et al. 2021, section 2.2).
+void add_times(const WorldOptions& options, WorldPlan& plan) {
+  double slowest = 0.0;
+  double tail = 0.0;
+  const DeviceShare* busiest = &plan.stages.front();
+  for (const DeviceShare& share : plan.stages) {
+    if (share.micro_batch_seconds > slowest) busiest = &share;
+    slowest = std::max(slowest, share.micro_batch_seconds);
+    tail = std::max(tail, share.tail_seconds);
+  }
+  const auto others = static_cast<double>(plan.stages.size() - 1);
+  const auto micro_batches = static_cast<double>(options.micro_batches);
+  plan.step_seconds = (micro_batches + others) * slowest + tail;
+  plan.bubble_share = plan.step_seconds > 0 ? others * slowest / plan.step_seconds : 0.0;
+  plan.message_seconds = busiest->time.message_seconds;
+  plan.sent_bytes = busiest->time.sent_bytes;
+  plan.exposed_seconds = busiest->time.seconds - busiest->time.kernel_seconds;
 }
 
 }  // namespace
 
 WorldPlan plan_world(const Program& step, const OpTable& ops, const WorldOptions& options) {
-  check_layout(options.machine.layout);
-  WorldPlan plan{.layout = options.machine.layout, .stages = {}};
-  Graph graph = step.graph;
-  std::vector<std::int64_t> workspaces = workspaces_of(step);
-  split_tensors(graph, ops, plan.layout.tensor, workspaces);
-  plan.stages.push_back(plan_device(std::move(graph), workspaces, ops, options));
-  const StepTime& time = plan.device().time;
-  plan.step_seconds = time.seconds;
-  plan.message_seconds = time.message_seconds;
-  plan.exposed_seconds = time.seconds - time.kernel_seconds;
-  plan.sent_bytes = time.sent_bytes;
+  const Layout& layout = options.machine.layout;
+  check_layout(layout);
+  WorldPlan plan{.layout = layout, .stages = {}};
+  const std::vector<PipelineStage> stages = stages_of(step, ops, options.machine);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const std::int64_t in_flight = micro_batches_in_flight(static_cast<std::int64_t>(i),
+                                                           layout.pipeline, options.micro_batches);
+    plan.stages.push_back(Device1F1B(stages[i], in_flight, ops, options).plan());
+    if (plan.stages[i].peak_bytes > plan.device().peak_bytes) plan.fullest = i;
+  }
+  add_times(options, plan);
   return plan;
 }
 

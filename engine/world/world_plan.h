@@ -31,7 +31,9 @@ struct DeviceShare {
   std::int64_t lower_bound_bytes = 0;  // of the plain arena
   std::int64_t eager_bytes = 0;        // see eager_peak_bytes
   std::int64_t repeats = 0;            // nodes that run again
-  StepTime time;
+  StepTime time;                       // of the device alone, without a pipeline's bubble
+  double micro_batch_seconds = 0.0;    // of one more micro-batch
+  double tail_seconds = 0.0;           // of what a step has once: sums of gradients, the update
 };
 
 struct WorldPlan {

@@ -118,6 +118,8 @@ TEST_CASE("plan --target: the wrong question is one error") {
   check_refused({"--target", "h200", "--world", "3", "--tensor-parallel", "3"}, "heads");
   check_refused({"--target", "h200", "--world", "4", "--tensor-parallel", "4", "--zero", "2"},
                 "--zero 2");
+  check_refused({"--target", "h200", "--world", "1000", "--pipeline", "1000"},
+                "stages can be made");
   check_refused({"--target", "v100-16", "--precision", "tf32"}, "TF32");
   check_refused({"--world", "8"}, "--world needs --target");
   check_refused({"--target", "h200", "--front"}, "--front");

@@ -1,0 +1,160 @@
+// Pipelines: where a step is cut, what each stage holds and does.
+#include "engine/world/pipeline.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <set>
+
+#include "engine/world/collective_ops.h"
+#include "engine/world/place.h"
+#include "tests/engine/world/world_steps.h"
+#include "tests/support/graph_text.h"
+
+namespace trainscope::test {
+namespace {
+
+std::vector<PipelineStage> cut(const Compiled& step, std::int64_t stages) {
+  const Graph& graph = step.program.graph;
+  const WorldOptions options = world_of({});
+  return cut_stages(graph, op_table(), stages, kernel_seconds(graph, options.machine),
+                    workspaces_of(step.program));
+}
+
+std::set<std::string> parameters(const Graph& graph) {
+  std::set<std::string> names;
+  for (ValueId v : graph.values_of(ValueKind::kParameter)) names.insert(graph.value(v).name);
+  return names;
+}
+
+std::vector<std::string> received(const Graph& graph) {
+  std::vector<std::string> names;
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (node.op == &receive_op()) names.push_back(graph.value(node.outputs[0]).name);
+  }
+  return names;
+}
+
+WorldPlan planned(const Compiled& step, const Layout& layout, std::int64_t micro_batches) {
+  WorldOptions options = world_of(layout);
+  options.micro_batches = micro_batches;
+  return plan_world(step.program, op_table(), options);
+}
+
+}  // namespace
+
+TEST_CASE("pipeline: stages are graphs, and every parameter is on one") {
+  const auto step = compiled_step("mlp", {{"dims", Ints{16, 32, 32, 32, 8}}});
+  for (std::int64_t count : {2, 3, 4}) {
+    CAPTURE(count);
+    std::set<std::string> all;
+    std::size_t sum = 0;
+    for (const PipelineStage& stage : cut(*step, count)) {
+      CHECK(verify(stage.graph) == std::vector<std::string>{});
+      const std::set<std::string> own = parameters(stage.graph);
+      all.insert(own.begin(), own.end());
+      sum += own.size();
+    }
+    CHECK(all == parameters(step->program.graph));
+    CHECK(sum == all.size());
+  }
+}
+
+TEST_CASE("pipeline: one activation goes on, its gradient comes back") {
+  const auto step = gpt_step(4);
+  const std::vector<PipelineStage> stages = cut(*step, 2);
+  REQUIRE(stages.size() == 2);
+  for (const PipelineStage& stage : stages) {
+    CHECK(verify(stage.graph) == std::vector<std::string>{});
+  }
+  // The tied table is on both; each gets what the other one makes of its gradient.
+  CHECK(parameters(stages[0].graph).contains("wte.weight"));
+  CHECK(parameters(stages[1].graph).contains("wte.weight"));
+  CHECK(received(stages[0].graph).size() == 2);
+  CHECK(received(stages[1].graph).size() == 2);
+  const Graph& last = stages[1].graph;
+  CHECK(last.value(last.find(received(last).front())).type.shape == Shape{2, 8, 32});
+  CHECK(last.loss != kNoValue);
+  CHECK(stages[0].graph.loss == kNoValue);
+}
+
+TEST_CASE("pipeline: dropout, masks, clipping and micro-batches in every model") {
+  const ModelArguments bert = {{"layers", std::int64_t{4}},        {"heads", std::int64_t{4}},
+                               {"embedding", std::int64_t{32}},    {"vocab", std::int64_t{64}},
+                               {"feed-forward", std::int64_t{64}}, {"context", std::int64_t{16}}};
+  for (const char* name : {"bert", "llama"}) {
+    CAPTURE(name);
+    ModelArguments arguments = bert;
+    if (name[0] == 'l') arguments.emplace("kv-heads", std::int64_t{2});
+    const auto step =
+        compiled_step(name, arguments, {.batch = 2, .sequence = 8, .micro_batches = 4});
+    for (const PipelineStage& stage : cut(*step, 4)) {
+      CHECK(verify(stage.graph) == std::vector<std::string>{});
+      CHECK(received(stage.graph).size() <= 3);
+    }
+    const WorldPlan plan = planned(*step, {.world = 16, .tensor = 2, .pipeline = 4, .zero = 1}, 4);
+    CHECK(plan.stages.size() == 4);
+    CHECK(plan.device().peak_bytes < step->program.arena_bytes);
+  }
+}
+
+TEST_CASE("pipeline: micro-batches in flight are those of one forward, one backward") {
+  CHECK(micro_batches_in_flight(0, 4, 8) == 4);
+  CHECK(micro_batches_in_flight(3, 4, 8) == 1);
+  CHECK(micro_batches_in_flight(1, 4, 2) == 2);
+  CHECK(micro_batches_in_flight(0, 1, 8) == 1);
+  // Memory of the first stage grows up to as many micro-batches as there are stages.
+  std::vector<std::int64_t> peaks;
+  for (std::int64_t micro_batches : {1, 2, 4, 8}) {
+    const auto step = gpt_step(4, {.micro_batches = 2});
+    peaks.push_back(
+        planned(*step, {.world = 4, .pipeline = 4}, micro_batches).stages[0].peak_bytes);
+  }
+  CHECK(peaks[1] > peaks[0]);
+  CHECK(peaks[2] > peaks[1]);
+  CHECK(peaks[2] - peaks[1] == 2 * (peaks[1] - peaks[0]));
+  CHECK(peaks[3] == peaks[2]);
+}
+
+TEST_CASE("pipeline: the bubble") {
+  const auto step = gpt_step(4, {.micro_batches = 2});
+  const WorldPlan plan = planned(*step, {.world = 4, .pipeline = 4}, 6);
+  double slowest = 0.0;
+  double tail = 0.0;
+  for (const DeviceShare& share : plan.stages) {
+    slowest = std::max(slowest, share.micro_batch_seconds);
+    tail = std::max(tail, share.tail_seconds);
+  }
+  CHECK(plan.step_seconds == doctest::Approx((6 + 3) * slowest + tail));
+  CHECK(plan.bubble_share == doctest::Approx(3 * slowest / plan.step_seconds));
+  const WorldPlan more = planned(*step, {.world = 4, .pipeline = 4}, 60);
+  CHECK(more.bubble_share < plan.bubble_share);
+}
+
+TEST_CASE("pipeline: more stages than the graph has pieces are refused") {
+  const auto step = mlp_step();
+  const std::optional<Error> error = error_of([&] { cut(*step, 100); });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kUsage);
+  CHECK(contains(error->message(), "stages can be made"));
+}
+
+TEST_CASE("pipeline: a budget is kept with micro-batches in flight, or refused") {
+  const auto step = gpt_step(6, {.batch = 4, .sequence = 16, .micro_batches = 4});
+  WorldOptions options = world_of({.world = 2, .pipeline = 2});
+  options.micro_batches = 4;
+  const WorldPlan plain = plan_world(step->program, op_table(), options);
+  options.budget_bytes = plain.device().peak_bytes * 85 / 100;
+  const WorldPlan within = plan_world(step->program, op_table(), options);
+  for (const DeviceShare& share : within.stages) CHECK(share.peak_bytes <= *options.budget_bytes);
+  CHECK(within.stages[0].repeats > 0);
+  options.budget_bytes = plain.device().state_bytes;
+  const std::optional<Error> error =
+      error_of([&] { plan_world(step->program, op_table(), options); });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kOutOfMemory);
+  CHECK(contains(error->hint(), "least budget"));
+}
+
+}  // namespace trainscope::test
