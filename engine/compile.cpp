@@ -46,7 +46,7 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
                         .bound_seconds = plan.bound_seconds,
                         .repeats = plan.repeat_count(),
                         .offloaded_bytes = plan.host_bytes};
-  Stage stage = stage_of("recompute", std::move(plan.graph), compiled.stages.size());
+  Stage stage = stage_of("recompute", std::move(plan.graph.graph), compiled.stages.size());
   stage.changed = !plan.repeats.empty();
   stage.counters["repeated"] = compiled.recompute->repeats;
   stage.counters["offloaded_bytes"] = plan.host_bytes;

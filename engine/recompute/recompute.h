@@ -54,7 +54,7 @@ class RecomputeSearch;
 
 struct RecomputePlan {
   std::vector<Repeat> repeats;   // and fetches, of the program's graph
-  Graph graph = {};              // with them
+  RepeatedGraph graph = {};      // with them
   std::int64_t host_bytes = 0;   // of all values that go to host memory
   std::int64_t plain_bytes = 0;  // arena without recomputation
   std::int64_t arena_bytes = 0;  // with it

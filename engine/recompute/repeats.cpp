@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -180,6 +181,11 @@ class RepeatBuilder {
     CHECK_INVARIANT(waiting == order_.runs.size());
   }
 
+  NodeId origin(NodeId id) const {
+    const auto found = origin_.find(id);
+    return found == origin_.end() ? id : found->second;
+  }
+
  private:
   ValueId value(std::int32_t number) const {
     const auto at = static_cast<std::size_t>(number);
@@ -189,6 +195,7 @@ class RepeatBuilder {
   void add(const Run& run, NodeId before) {
     const bool transfer = run.node == kNoNode;
     const NodeId clone = rewriter_.before(before).add(transfer ? transfer_of(run) : again(run));
+    origin_.emplace(clone, run.node);
     const std::span<const std::int32_t> outputs = order_.outputs(run);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == kNone) continue;
@@ -233,8 +240,9 @@ class RepeatBuilder {
   Graph& graph_;
   Rewriter rewriter_;
   const RunOrder& order_;
-  std::size_t capacity_;       // of values, before the first repeat
-  std::vector<ValueId> made_;  // by number less the capacity
+  std::size_t capacity_;                       // of values, before the first repeat
+  std::vector<ValueId> made_;                  // by number less the capacity
+  std::unordered_map<NodeId, NodeId> origin_;  // of new nodes
 };
 
 }  // namespace
@@ -244,10 +252,12 @@ RunOrder repeated_order(const Graph& graph, std::span<const NodeId> order,
   return RepeatedRuns(graph, order, repeats).run();
 }
 
-Graph with_repeats(Graph graph, const OpTable& ops, const RunOrder& order) {
-  RepeatBuilder(graph, ops, order).run();
-  Graph result = graph.compacted();
-  CHECK_INVARIANT(verify(result).empty());
+RepeatedGraph with_repeats(Graph graph, const OpTable& ops, const RunOrder& order) {
+  RepeatBuilder builder(graph, ops, order);
+  builder.run();
+  RepeatedGraph result{.graph = graph.compacted(), .origin = {}};
+  for (NodeId id : graph.order()) result.origin.push_back(builder.origin(id));
+  CHECK_INVARIANT(verify(result.graph).empty());
   return result;
 }
 

@@ -29,10 +29,16 @@ struct Repeat {
 RunOrder repeated_order(const Graph& graph, std::span<const NodeId> order,
                         std::span<const Repeat> repeats);
 
+struct RepeatedGraph {
+  Graph graph;
+  // By NodeId of `graph`: the node it is, or repeats, in the original; kNoNode: a transfer.
+  std::vector<NodeId> origin;
+};
+
 // The graph of such an order, in which each repeat is a node of its own, "<name>/again", and there
 // are nodes Offload and Fetch around what is in host memory in between. Repeats have the same op,
 // inputs and attributes, so the same bits; random ops draw the same numbers again, since their
 // stream is an attribute. The graph's order is this one; it is verified and compacted.
-Graph with_repeats(Graph graph, const OpTable& ops, const RunOrder& order);
+RepeatedGraph with_repeats(Graph graph, const OpTable& ops, const RunOrder& order);
 
 }  // namespace trainscope

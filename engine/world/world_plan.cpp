@@ -121,8 +121,8 @@ class Device1F1B {
     for (NodeId origin : plan.graph.origin) {
       workspaces.push_back(known[static_cast<std::size_t>(origin)]);
     }
-    const Program one = place_graph(plan.graph, workspaces, options_.lower);
-    return place_graph(plan.graph, workspaces, options_.lower,
+    const Program one = place_graph(plan.graph.graph, workspaces, options_.lower);
+    return place_graph(plan.graph.graph, workspaces, options_.lower,
                        (in_flight_ - 1) * saved_bytes(one))
         .arena_bytes;
   }
@@ -130,7 +130,7 @@ class Device1F1B {
   void accept(const RecomputePlan& plan, std::int64_t arena_bytes) {
     share_.peak_bytes = arena_bytes;
     share_.repeats = static_cast<std::int64_t>(plan.repeats.size());
-    take_time(plan.graph);
+    take_time(plan.graph.graph);
   }
 
   void recompute(std::int64_t budget_bytes) {

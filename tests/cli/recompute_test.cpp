@@ -227,8 +227,8 @@ TEST_CASE("recompute: micro-batches of every size, the quickest that fits is nam
       {"--micro-batches", "--batch", "6", "--seq", "64", "--memory-budget", std::to_string(one)},
       folder, kBuilt);
   CHECK(tight.at("quickest").get<std::int64_t>("arena_bytes") <= one);
-  const Finished none =
-      plan({"--micro-batches", "--batch", "2", "--memory-budget", "1KB"}, folder, kBuilt);
+  const Finished none = plan(
+      {"--micro-batches", "--batch", "2", "--seq", "64", "--memory-budget", "1KB"}, folder, kBuilt);
   CHECK(none.exit_code == 5);
   CHECK(none.err.find("the least budget with a plan is") != std::string::npos);
   CHECK(plan({"--micro-batches", "--costs", "times.csv"}, folder).exit_code == 2);

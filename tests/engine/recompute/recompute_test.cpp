@@ -206,7 +206,7 @@ TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
     CHECK(plan->arena_bytes <= budget(i));
     CHECK(plan->seconds <= most_seconds);
     most_seconds = plan->seconds;
-    const Program program = lower(plan->graph, cpu_kernels(), options.lower);
+    const Program program = lower(plan->graph.graph, cpu_kernels(), options.lower);
     CHECK(program.arena_bytes == plan->arena_bytes);
   }
   for (std::size_t i = 1; i < front.size(); ++i) {
