@@ -105,27 +105,44 @@ bool RematSearch::repair() {
   return true;
 }
 
+// The value that the stage runs again could have stayed since it was last touched. Nothing if that
+// saves no time or does not fit.
+optional<RematSearch::Candidate> RematSearch::refill(int32_t node, int32_t stage) {
+  const HoldChange change{
+      .node = node, .first = state_.previous_touch(node, stage - 1) + 1, .last = stage};
+  const RematCost before = state_.cost();
+  const Candidate candidate{.change = change, .cost = state_.propose(change)};
+  state_.reject();
+  if (candidate.cost.excess_bytes > before.excess_bytes) return {};
+  if (candidate.cost.time >= before.time) return {};
+  return candidate;
+}
+
+// In passes, each with those that save most first.
 void RematSearch::fill() {
   bool found = true;
   while (found && !out_of_time()) {
-    optional<Candidate> best;
+    std::vector<Candidate> candidates;
     for (int32_t stage = 0; stage < graph_.size(); ++stage) {
-      const std::vector<int32_t> runs(state_.runs(stage).begin(), state_.runs(stage).end());
-      for (const int32_t node : runs) {
+      for (const int32_t node :
+           std::vector<int32_t>(state_.runs(stage).begin(), state_.runs(stage).end())) {
         if (node == stage) continue;
-        const HoldChange change{
-            .node = node, .first = state_.previous_touch(node, stage - 1) + 1, .last = stage};
-        const Candidate candidate{.change = change, .cost = state_.propose(change)};
-        state_.reject();
-        if (candidate.cost.excess_bytes > state_.cost().excess_bytes) continue;
-        if (candidate.cost.time >= (best ? best->cost.time : state_.cost().time)) continue;
-        best = candidate;
+        if (const optional<Candidate> one = refill(node, stage)) candidates.push_back(*one);
       }
     }
-    found = best.has_value();
-    if (!found) break;
-    state_.propose(best->change);
-    state_.accept();
+    std::stable_sort(
+        candidates.begin(), candidates.end(),
+        [](const Candidate& a, const Candidate& b) { return a.cost.time < b.cost.time; });
+    found = false;
+    for (const Candidate& candidate : candidates) {
+      const int32_t stage = candidate.change.last;
+      if (!state_.ran(candidate.change.node, stage)) continue;
+      const optional<Candidate> still = refill(candidate.change.node, stage);
+      if (!still) continue;
+      state_.propose(still->change);
+      state_.accept();
+      found = true;
+    }
   }
 }
 

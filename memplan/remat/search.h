@@ -52,6 +52,7 @@ class RematSearch {
   void consider(const HoldChange& change, std::optional<Candidate>& best);
   void consider_drops(std::int32_t stage, std::optional<Candidate>& best);
   void consider_holds(std::int32_t stage, std::optional<Candidate>& best);
+  std::optional<Candidate> refill(std::int32_t node, std::int32_t stage);
   bool better(const Candidate& a, const Candidate& b) const;
   bool forbidden(const RematCost& cost) const;
   double first_price() const;
