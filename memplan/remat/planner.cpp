@@ -22,8 +22,11 @@ using std::string;
 using Clock = std::chrono::steady_clock;
 
 // Of the certificate; a look-up must not wait for it.
-constexpr int32_t kFrontiers = 12;
-constexpr int32_t kFrontiersOfLookUp = 1;
+int32_t frontiers_of(RematEffort effort) {
+  if (effort == RematEffort::kLookUp) return 4;
+  return effort == RematEffort::kRepair ? 24 : 48;
+}
+
 // Plans of the front to start from: some above the budget, which are repaired, some below.
 constexpr size_t kSeedsAbove = 3;
 constexpr size_t kSeedsBelow = 2;
@@ -161,7 +164,9 @@ RematResult RematPlanner::search(const Question& question, double bound) {
   RematPortfolio portfolio(graph_, question.budget_bytes, question.deadline);
   const size_t place = front().find(question.budget_bytes);
   const size_t first = place > kSeedsAbove ? place - kSeedsAbove : 0;
-  portfolio.add(hold_all(graph_));
+  // What greedy repair makes of the plan that keeps everything takes long to find.
+  const bool deep = place == front().points().size();
+  if (deep || question.effort == RematEffort::kSearch) portfolio.add(hold_all(graph_));
   for (size_t i = first; i < std::min(front().points().size(), place + kSeedsBelow); ++i) {
     if (Clock::now() < question.deadline) portfolio.add(front().holds(graph_, i));
   }
@@ -192,11 +197,9 @@ RematResult RematPlanner::answer(const Question& question) {
   }
   if (facts_.least_bytes > question.budget_bytes) return infeasible(question);
   if (!searchable()) return too_large();
-  const bool look_up = question.effort == RematEffort::kLookUp;
-  const double bound =
-      least_time(graph_, question.budget_bytes, look_up ? kFrontiersOfLookUp : kFrontiers);
+  const double bound = least_time(graph_, question.budget_bytes, frontiers_of(question.effort));
   if (std::isinf(bound)) return no_plan(question);
-  if (look_up) return best_known(question, bound);
+  if (question.effort == RematEffort::kLookUp) return best_known(question, bound);
   if (question.effort == RematEffort::kRepair) return search(question, bound);
   return exact_or_search(question, bound);
 }

@@ -17,11 +17,17 @@ using std::size_t;
 constexpr int64_t kSteps = 20'000;
 constexpr size_t kMostSurvivors = 4;
 constexpr int kMostInVain = 3;
+constexpr int kMostInVainIfWide = 5;
 // First heats in mean times of a node. The last one is a hundredth of the first.
-constexpr double kHot = 1;
+constexpr double kHot = 0.3;
 constexpr double kWarm = 0.1;
 constexpr double kMild = 0.03;
 constexpr double kCool = 100;
+constexpr double kHeats[] = {kWarm, kHot, kMild, kWarm, kMild, kMild, kHot, kWarm, kMild, kMild};
+// A plan so close to the bound is good enough, in parts of the time without recompute. Where the
+// gap is wide, more rounds are worth their time.
+constexpr double kClose = 2e-4;
+constexpr double kWide = 1e-2;
 
 bool better(const RematDraft& a, const RematDraft& b) {
   if (a.cost.excess_bytes != b.cost.excess_bytes) {
@@ -48,10 +54,13 @@ void RematPortfolio::add(BitRows holds) {
   keep_best();
 }
 
-void RematPortfolio::anneal(double enough) {
+void RematPortfolio::anneal(double bound) {
+  const double base_time = mean_time_ * graph_.size();
+  const double enough = bound + kClose * base_time;
   int in_vain = 0;  // rounds in a row
-  for (const double heat : {kHot, kWarm, kMild, kWarm, kMild, kMild}) {
-    if (done(enough) || in_vain == kMostInVain) break;
+  for (const double heat : kHeats) {
+    const bool wide = best().cost.time > bound + kWide * base_time;
+    if (done(enough) || in_vain >= (wide ? kMostInVainIfWide : kMostInVain)) break;
     const RematCost before = best().cost;
     round(heat, enough);
     const RematCost& after = best().cost;

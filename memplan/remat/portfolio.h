@@ -28,8 +28,8 @@ class RematPortfolio {
 
   // What repair and filling make of this plan takes part.
   void add(BitRows holds);
-  // Rounds of annealing, until they are in vain or a plan takes no more than `enough`.
-  void anneal(double enough);
+  // Rounds of annealing, until they are in vain or a plan is close to the bound on the time.
+  void anneal(double bound);
   // Needs one that was added.
   const RematDraft& best() const { return drafts_.front(); }
 

@@ -123,6 +123,21 @@ TEST_CASE("remat planner: a look-up in a transformer of 24 layers takes millisec
   MESSAGE((milliseconds / kBudgets) << " ms a look-up with its replays");
 }
 
+TEST_CASE("remat planner: greedy repair of a transformer's front comes close to the certificate") {
+  for (const std::int64_t layers : {12, 24}) {
+    const RematProblem problem = testing::transformer_step({.layers = layers});
+    RematPlanner planner(problem);
+    const int64_t peak = planner.front().points().front().peak_bytes;
+    for (const int percent : {90, 70, 50, 30}) {
+      const RematResult result =
+          planner.plan({.budget_bytes = peak / 100 * percent, .effort = RematEffort::kRepair});
+      REQUIRE(result.status == RematStatus::kPlanned);
+      CHECK(static_cast<double>(result.time - result.lower_bound_time) <=
+            0.003 * static_cast<double>(result.base_time));
+    }
+  }
+}
+
 TEST_CASE("remat planner: a budget out of reach is told once and for all") {
   const RematProblem problem = testing::chain_step(12, 3);
   RematPlanner planner(problem);

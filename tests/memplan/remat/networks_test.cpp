@@ -84,7 +84,8 @@ TEST_CASE("networks: a random layered graph of 250 nodes" * doctest::skip(kNoNet
   const RematProblem problem = read_network("layered_n250");
   // 90 %: within a point of the certificate, 1.76 %.
   CHECK(planned_extra(problem, {"layered_n250", 90, 1.76, 1}) <= 2.76);
-  CHECK(planned_extra(problem, {"layered_n250", 80, 0, 0}) <= 8);
+  // 80 %: two integer programs found no plan at all in ten minutes.
+  CHECK(planned_extra(problem, {"layered_n250", 80, 0, 0}) <= 7.5);
 }
 
 TEST_CASE("networks: the least workable budgets" * doctest::skip(kNoNetworks)) {
