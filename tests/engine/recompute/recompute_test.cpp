@@ -60,6 +60,14 @@ void check_equal(Trained& plain, Trained& again) {
   CHECK(placement_faults(again.program()) == std::vector<std::string>{});
 }
 
+std::int64_t arena_as_given(const std::string& name, const OptimizerOptions& optimizer) {
+  const ReferenceModel reference(name);
+  CompileOptions options = reference.options(GraphMode::kTrain);
+  options.training.optimizer = optimizer;
+  options.order = OpOrder::kGiven;
+  return compile(reference.model, options)->program.arena_bytes;
+}
+
 std::int64_t repeats(const Trained& trained) {
   return trained.session.compiled().recompute->repeats;
 }
@@ -266,7 +274,8 @@ TEST_CASE("optimizer in backward: the same bits in less memory") {
       Trained plain(name, {}, late);
       Trained early(name, {}, soon);
       check_equal(plain, early);
-      CHECK(early.program().arena_bytes <= plain.program().arena_bytes);
+      // Of one order: each gets another one that suits it, and that search promises nothing.
+      CHECK(arena_as_given(name, soon) <= arena_as_given(name, late));
       CHECK(early.program().update_begin == early.program().instructions.size());
       Trained both(name, {.mode = RecomputeMode::kLevel2}, soon);
       check_equal(plain, both);
