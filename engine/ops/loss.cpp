@@ -53,6 +53,7 @@ LossParams loss_params(const OpArgs& args, int class_axis) {
 Types cross_entropy_shape(const OpArgs& args) {
   checked_class_axis(args, 0);
   const TensorType scalar = scalar_of(args.type(0));
+  if (args.has(2)) require_scalar_like(args, 2, scalar);
   return {scalar, {.dtype = scalar.dtype, .shape = args.shape(1)}, scalar};
 }
 
@@ -95,9 +96,14 @@ Attributes class_attributes(const GradArgs& g) {
 
 Values cross_entropy_gradient(const GradArgs& g) {
   require_loss_only(g);
+  const bool divided = g.x.size() > 2 && g.x[2] != kNoValue;
+  require(!divided || !g.wants(2), ErrorCode::kBadInput, "the divisor of '{}' has no gradient",
+          printable(g.node.name));
   const Values y = all_outputs(g, 3);
-  return {g.b("CrossEntropyGrad", {g.dy[0], g.x[0], g.x[1], y[1], y[2]}, class_attributes(g)),
-          kNoValue};
+  Values dx(g.x.size(), kNoValue);
+  dx[0] = g.b("CrossEntropyGrad", {g.dy[0], g.x[0], g.x[1], y[1], divided ? g.x[2] : y[2]},
+              class_attributes(g));
+  return dx;
 }
 
 // --- NegativeLogLikelihood -----------------------------------------------------------------------
@@ -176,12 +182,12 @@ Values bce_with_logits_gradient(const GradArgs& g) {
 std::vector<OpDef> class_losses() {
   return {
       {.name = "CrossEntropy",
-       .doc = "logits, labels -> mean of log_sum_exp(logits) - logits[label] over the labels that "
-              "count; log_sum_exp per label; count, how many count. A label outside [0, classes) "
-              "makes the loss NaN",
+       .doc = "logits, labels, divisor (optional: count) -> sum of log_sum_exp(logits) - "
+              "logits[label] over the labels that count, divided by the divisor; log_sum_exp per "
+              "label; count, how many count. A label outside [0, classes) makes the loss NaN",
        .domain = kTrainscopeDomain,
        .min_inputs = 2,
-       .max_inputs = 2,
+       .max_inputs = 3,
        .max_outputs = 3,
        .attributes = kClassAttributes,
        .params = class_params<0>,
@@ -195,7 +201,8 @@ std::vector<OpDef> class_losses() {
                     "[2,3], i64[2]={1,-100}; outputs=3", "[2,3], i64[2]={1,7}; outputs=3",
                     "[0,4], i64[0]<4; outputs=3",
                     "[2,0,3], i64[2,3]={-100,-100,-100,-100,-100,-100}; class_axis=1 outputs=3",
-                    "[4,1100], i64[4]<1100; outputs=3", "[130,700], i64[130]<700; outputs=3"}},
+                    "[4,1100], i64[4]<1100; outputs=3", "[130,700], i64[130]<700; outputs=3",
+                    "[3,5], i64[3]<5, []={7.5}; outputs=3"}},
       {.name = "CrossEntropyGrad",
        .doc = "dloss, logits, labels, log_sum_exp, count -> (softmax(logits) - one_hot(label)) * "
               "dloss / count, 0 where the label does not count",

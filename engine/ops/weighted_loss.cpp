@@ -58,6 +58,10 @@ Params params_of(const OpArgs& args) {
 Types loss_shape(const OpArgs& args) {
   checked_class_axis(args, 0, 2);
   const TensorType scalar = scalar_of(args.type(0));
+  if (args.has(3)) {
+    require_dtype(args, 3, scalar.dtype);
+    require_rank(args, 3, 0);
+  }
   return {scalar, {.dtype = scalar.dtype, .shape = args.shape(1)}, scalar};
 }
 
@@ -86,45 +90,49 @@ Values loss_gradient(const GradArgs& g) {
             "output {} of '{}' has no gradient; only the loss itself has", i,
             printable(g.node.name));
   }
-  require(g.x.size() < 3 || !g.wants(2), ErrorCode::kBadInput,
-          "the class weights of '{}' have no gradient", printable(g.node.name));
+  for (int i = 2; i < static_cast<int>(g.x.size()); ++i) {
+    require(!g.wants(i), ErrorCode::kBadInput, "input {} of '{}' has no gradient", i,
+            printable(g.node.name));
+  }
   const Values y = all_outputs(g);
-  Values inputs = {g.dy[0], g.x[0], g.x[1], y[1], y[2]};
-  if (g.x.size() > 2) inputs.push_back(g.x[2]);
+  const bool divided = g.x.size() > 3 && g.x[3] != kNoValue;
+  Values inputs = {g.dy[0], g.x[0], g.x[1], y[1], divided ? g.x[3] : y[2]};
+  if (g.x.size() > 2 && g.x[2] != kNoValue) inputs.push_back(g.x[2]);
   Values dx(g.x.size(), kNoValue);
   dx[0] = g.b("WeightedCrossEntropyGrad", inputs, g.node.attributes);
   return dx;
 }
 
 OpDef loss_row() {
-  return {
-      .name = "WeightedCrossEntropy",
-      .doc =
-          "logits, labels, weights (one per class, optional: 1) -> with e = label_smoothing the "
-          "sum over the labels y that count of (1 - e) * w[y] * l[y] + e / classes * sum of "
-          "w[c] * l[c], l = log_sum_exp(logits) - logits, divided by the sum of w[y]; "
-          "log_sum_exp per label; that sum of w[y]. A label outside [0, classes) makes the "
-          "loss NaN",
-      .domain = kTrainscopeDomain,
-      .min_inputs = 2,
-      .max_inputs = 3,
-      .max_outputs = 3,
-      .attributes = kAttributes,
-      .params = params_of<0>,
-      .shape = loss_shape,
-      .gradient = loss_gradient,
-      .cost = per_input_element<13>,
-      .examples = {"[3,5], i64[3]<5; label_smoothing=0.1 outputs=3",
-                   "[3,5], i64[3]<5; label_smoothing=0.1",
-                   "[3,4], i64[3]<4, [4]={0.5,1.0,2.0,0.25}; outputs=3",
-                   "[2,4,3], i32[2,3]<4, [4]={0.5,1.0,2.0,0.25}; class_axis=1 ignore_index=2 "
-                   "label_smoothing=0.3 outputs=3",
-                   "[3,2,7], i64[2,7]<3, [3]={1.0,0.0,3.0}; class_axis=0 label_smoothing=1.0 "
-                   "outputs=3",
-                   "[2,3], i64[2]={1,-100}; label_smoothing=0.2 outputs=3",
-                   "[2,3], i64[2]={1,7}, [3]={1.0,2.0,3.0}; outputs=3",
-                   "[0,4], i64[0]<4; label_smoothing=0.5 outputs=3",
-                   "[130,700], i64[130]<700; label_smoothing=0.1 outputs=3"}};
+  return {.name = "WeightedCrossEntropy",
+          .doc =
+              "logits, labels, weights (one per class, optional: 1), divisor (optional: the sum of "
+              "w[y]) -> with e = label_smoothing the sum over the labels y that count of (1 - e) * "
+              "w[y] * l[y] + e / classes * sum of w[c] * l[c], l = log_sum_exp(logits) - logits, "
+              "divided by the divisor; log_sum_exp per label; the sum of w[y]. A label outside [0, "
+              "classes) makes the loss NaN",
+          .domain = kTrainscopeDomain,
+          .min_inputs = 2,
+          .max_inputs = 4,
+          .max_outputs = 3,
+          .attributes = kAttributes,
+          .params = params_of<0>,
+          .shape = loss_shape,
+          .gradient = loss_gradient,
+          .cost = per_input_element<13>,
+          .examples = {"[3,5], i64[3]<5; label_smoothing=0.1 outputs=3",
+                       "[3,5], i64[3]<5; label_smoothing=0.1",
+                       "[3,4], i64[3]<4, [4]={0.5,1.0,2.0,0.25}; outputs=3",
+                       "[2,4,3], i32[2,3]<4, [4]={0.5,1.0,2.0,0.25}; class_axis=1 ignore_index=2 "
+                       "label_smoothing=0.3 outputs=3",
+                       "[3,2,7], i64[2,7]<3, [3]={1.0,0.0,3.0}; class_axis=0 label_smoothing=1.0 "
+                       "outputs=3",
+                       "[2,3], i64[2]={1,-100}; label_smoothing=0.2 outputs=3",
+                       "[2,3], i64[2]={1,7}, [3]={1.0,2.0,3.0}; outputs=3",
+                       "[0,4], i64[0]<4; label_smoothing=0.5 outputs=3",
+                       "[3,4], i64[3]<4, [4]={0.5,1.0,2.0,0.25}, []={3.0}; outputs=3",
+                       "[3,5], i64[3]<5, -, []={2.5}; label_smoothing=0.1 outputs=3",
+                       "[130,700], i64[130]<700; label_smoothing=0.1 outputs=3"}};
 }
 
 OpDef gradient_row() {

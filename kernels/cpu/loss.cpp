@@ -34,9 +34,14 @@ bool has_output(const RunArgs& a, std::size_t output) {
   return output < a.outputs.size() && a.outputs[output].present;
 }
 
+bool has_input(const RunArgs& a, std::size_t input) {
+  return input < a.inputs.size() && a.inputs[input].present;
+}
+
 // Output 0: the mean over the counted labels, from one partial sum per block, added in their order
-// so that it does not depend on the number of threads; 0/0 without counted labels. Output
-// `count_output`, if wanted: how many are counted.
+// so that it does not depend on the number of threads; 0/0 without counted labels. Input 2, if
+// given, is what the sum is divided by instead. Output `count_output`, if wanted: how many are
+// counted.
 template <typename T>
 void write_mean(const RunArgs& a, std::span<const Partial> partials, std::size_t count_output) {
   Partial sum;
@@ -44,12 +49,14 @@ void write_mean(const RunArgs& a, std::span<const Partial> partials, std::size_t
     sum.loss += partial.loss;
     sum.count += partial.count;
   }
-  if (a.outputs[0].present) *a.outputs[0].as<T>() = static_cast<T>(sum.loss / sum.count);
+  const double divisor =
+      has_input(a, 2) ? static_cast<double>(*a.inputs[2].as<const T>()) : sum.count;
+  if (a.outputs[0].present) *a.outputs[0].as<T>() = static_cast<T>(sum.loss / divisor);
   if (has_output(a, count_output)) *a.outputs[count_output].as<T>() = static_cast<T>(sum.count);
 }
 
-// logits [outer, classes, inner], labels [outer, inner] -> loss [], log_sum_exp [outer, inner],
-// count [].
+// logits [outer, classes, inner], labels [outer, inner], divisor [] -> loss [], log_sum_exp
+// [outer, inner], count [].
 template <typename T>
 void cross_entropy(const RunArgs& a) {
   const auto& params = std::get<LossParams>(a.params);

@@ -76,8 +76,8 @@ bool has_output(const RunArgs& a, std::size_t output) {
   return output < a.outputs.size() && a.outputs[output].present;
 }
 
-// logits [outer, classes, inner], labels [outer, inner], weights [classes] -> loss [], log_sum_exp
-// [outer, inner], total weight [].
+// logits [outer, classes, inner], labels [outer, inner], weights [classes], divisor [] -> loss [],
+// log_sum_exp [outer, inner], total weight [].
 template <typename T>
 void weighted_cross_entropy(const RunArgs& a) {
   const auto& params = std::get<LossParams>(a.params);
@@ -119,7 +119,9 @@ void weighted_cross_entropy(const RunArgs& a) {
     sum.loss += partials[b].loss;
     sum.weight += partials[b].weight;
   }
-  if (a.outputs[0].present) *a.outputs[0].as<T>() = static_cast<T>(sum.loss / sum.weight);
+  const bool divided = a.inputs.size() > 3 && a.inputs[3].present;
+  const double divisor = divided ? static_cast<double>(*a.inputs[3].as<const T>()) : sum.weight;
+  if (a.outputs[0].present) *a.outputs[0].as<T>() = static_cast<T>(sum.loss / divisor);
   if (has_output(a, 2)) *a.outputs[2].as<T>() = static_cast<T>(sum.weight);
 }
 
