@@ -19,6 +19,7 @@ struct BenchOptions {
   std::uint64_t seed = 0;
   SameBits same_bits = SameBits::kSameThreads;
   bool optimizer_in_backward = false;
+  std::int64_t loss_chunks = 1;
   OpOrder order = OpOrder::kMemory;
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};     // as CompileOptions has them

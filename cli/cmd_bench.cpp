@@ -138,6 +138,7 @@ Outcome run(const Invocation& invocation) {
                              .seed = invocation.seed(),
                              .same_bits = same_bits(settings),
                              .optimizer_in_backward = settings.on("optimizer-in-backward"),
+                             .loss_chunks = settings.integer("loss-chunks"),
                              .order = op_order(settings),
                              .recompute = recompute_options(settings),
                              .costs = settings.text_or_empty("costs"),

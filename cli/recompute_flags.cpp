@@ -42,6 +42,14 @@ constexpr Flag kFlags[] = {
      .type = FlagType::kSwitch,
      .help = "Update each parameter as soon as its gradient is there: less memory, the same bits; "
              "not with --clip or --accumulate"},
+    {.name = "loss-chunks",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .fallback = "1",
+     .help = "Last linear layer and cross entropy over an Nth of the rows at a time, forward and "
+             "backward: less memory for a large vocabulary; sums are added in another order",
+     .minimum = 1,
+     .maximum = 4096},
     {.name = "op-order",
      .type = FlagType::kChoice,
      .value = "given|memory",

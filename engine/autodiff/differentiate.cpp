@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/autodiff/autodiff.h"
+#include "engine/autodiff/late_nodes.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
@@ -14,14 +15,14 @@ namespace trainscope {
 namespace {
 
 // Reverse-mode differentiation over the linear order: no recursion. Contributions to a value's
-// gradient are added up when its producer is reached, in the order in which they arose.
+// gradient are added up as they arise, so that two of them are in memory at most.
 class Differentiator {
  public:
   Differentiator(Rewriter& rewriter, const TrainingOptions& options)
       : rewriter_(rewriter),
         graph_(rewriter.graph()),
         depends_(graph_.value_capacity(), false),
-        contributions_(graph_.value_capacity()),
+        sum_(graph_.value_capacity(), kNoValue),
         forward_(graph_.order()) {
     find_targets(options);
     find_dependents();
@@ -30,7 +31,7 @@ class Differentiator {
   void run() {
     Builder& b = rewriter_.at_end(Phase::kBackward);
     b.set_prefix("grad/");
-    add_contribution(graph_.loss, b.scalar(1.0, b.type(graph_.loss).dtype));
+    add_contribution(b, graph_.loss, b.scalar(1.0, b.type(graph_.loss).dtype));
     for (auto id = forward_.rbegin(); id != forward_.rend(); ++id) differentiate(b, *id);
     refuse_missing_gradients();
     for (ValueId target : targets_) record_gradient(b, target);
@@ -66,25 +67,17 @@ class Differentiator {
     }
   }
 
-  void add_contribution(ValueId of, ValueId gradient) {
+  void add_contribution(Builder& b, ValueId of, ValueId gradient) {
     if (of == kNoValue || gradient == kNoValue || !depends_[index(of)]) return;
-    contributions_[index(of)].push_back(gradient);
-  }
-
-  ValueId total(Builder& b, ValueId v) {
-    std::vector<ValueId>& parts = contributions_[index(v)];
-    if (parts.empty()) return kNoValue;
-    ValueId sum = parts.front();
-    for (std::size_t i = 1; i < parts.size(); ++i) sum = b("Add", {sum, parts[i]});
-    parts.assign(1, sum);
-    return sum;
+    ValueId& sum = sum_[index(of)];
+    sum = sum == kNoValue ? gradient : b("Add", {sum, gradient});
   }
 
   void differentiate(Builder& b, NodeId id) {
     const Node node = graph_.node(id);  // a copy: the graph's storage grows below
     b.set_provenance({.sources = node.provenance.sources, .pass = "differentiate"});
     std::vector<ValueId> dy;
-    for (ValueId v : node.outputs) dy.push_back(v == kNoValue ? kNoValue : total(b, v));
+    for (ValueId v : node.outputs) dy.push_back(v == kNoValue ? kNoValue : sum_[index(v)]);
     if (std::ranges::all_of(dy, [](ValueId v) { return v == kNoValue; })) return;
     std::unique_ptr<bool[]> wanted = std::make_unique<bool[]>(node.inputs.size());
     bool any = false;
@@ -105,7 +98,7 @@ class Differentiator {
     for (std::size_t i = 0; i < dx.size(); ++i) {
       if (!wanted[i] || dx[i] == kNoValue) continue;
       CHECK_INVARIANT(graph_.value(dx[i]).type == graph_.value(node.inputs[i]).type);
-      add_contribution(node.inputs[i], dx[i]);
+      add_contribution(b, node.inputs[i], dx[i]);
     }
   }
 
@@ -154,7 +147,7 @@ class Differentiator {
 
   void record_gradient(Builder& b, ValueId target) {
     b.set_provenance({.sources = {}, .pass = "differentiate"});
-    ValueId gradient = total(b, target);
+    ValueId gradient = sum_[index(target)];
     if (gradient == kNoValue) {
       ++without_gradient_;
       return;
@@ -171,7 +164,7 @@ class Differentiator {
   Graph& graph_;
   std::vector<ValueId> targets_;
   std::vector<bool> depends_;
-  std::vector<std::vector<ValueId>> contributions_;
+  std::vector<ValueId> sum_;  // by value: its gradient so far
   std::vector<NodeId> forward_;
   std::map<std::string, std::vector<std::string>> without_rule_;  // op: its nodes, last first
   std::vector<std::string> refusals_;                             // last node first
@@ -183,12 +176,14 @@ bool run_differentiate(Graph& graph, PassContext& context) {
       context.options.mode == GraphMode::kTrain || context.options.mode == GraphMode::kGradients;
   if (!wanted || graph.loss == kNoValue || !graph.gradients.empty()) return false;
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  const std::vector<NodeId> model = graph.order();
   Differentiator differentiator(rewriter, context.options);
   differentiator.run();
   context.count("gradients", static_cast<std::int64_t>(graph.gradients.size()));
   context.count("without gradient", static_cast<std::int64_t>(differentiator.without_gradient()));
   require(!graph.gradients.empty(), ErrorCode::kUsage,
           "nothing to train: no trainable parameter influences the loss");
+  graph = graph.reordered(with_late_nodes(graph, model));
   return true;
 }
 

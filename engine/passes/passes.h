@@ -14,6 +14,7 @@ Pass common_subexpression_pass();
 Pass dead_code_pass();
 Pass decompose_pass();
 Pass loss_pass();
+Pass chunked_loss_pass();
 Pass transposed_products_pass();
 
 }  // namespace trainscope

@@ -79,6 +79,9 @@ enum class GraphMode : std::uint8_t {
 struct TrainingOptions {
   GraphMode mode = GraphMode::kTrain;
   LossOptions loss = {};
+  // Into so many parts the rows of the last linear layer and of a cross entropy over it are split,
+  // when training: the scores of one part are in memory at a time.
+  std::int64_t loss_chunks = 1;
   OptimizerOptions optimizer = {};
   std::int64_t micro_batches = 1;  // gradients of so many batches are averaged before an update
   std::uint64_t seed = 0;          // of dropout
