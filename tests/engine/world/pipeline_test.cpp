@@ -141,7 +141,7 @@ TEST_CASE("pipeline: more stages than the graph has pieces are refused") {
 }
 
 TEST_CASE("pipeline: a budget is kept with micro-batches in flight, or refused") {
-  const auto step = gpt_step(6, {.batch = 4, .sequence = 16, .micro_batches = 4});
+  const auto step = gpt_step(2, {.batch = 4, .sequence = 16, .micro_batches = 4});
   WorldOptions options = world_of({.world = 2, .pipeline = 2});
   options.micro_batches = 4;
   const WorldPlan plain = plan_world(step->program, op_table(), options);

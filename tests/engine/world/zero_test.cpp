@@ -167,7 +167,7 @@ TEST_CASE("zero: micro-batches are summed over devices once, or each when only s
 }
 
 TEST_CASE("world: a budget is kept by recomputation, or refused with the least one") {
-  const auto step = gpt_step(4, {.batch = 8, .sequence = 16});
+  const auto step = gpt_step(1, {.batch = 8, .sequence = 16});
   WorldOptions options = world_of({.world = 4, .zero = 1});
   const DeviceShare plain = plan_world(step->program, op_table(), options).device();
   options.budget_bytes = plain.peak_bytes * 8 / 10;
