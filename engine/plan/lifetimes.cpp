@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <unordered_map>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -123,17 +124,33 @@ class LifetimeSearch {
     if (is_view(run) || find(update.value) == state) return false;
     const std::int64_t step = step_[static_cast<std::size_t>(position)];
     if (last_[state] > step || pinned_[find(update.value)]) return false;
+    const Reads& reads = reads_of(position, run);
+    const auto count = reads.by_class.find(state);
+    if (count == reads.by_class.end()) return last_[state] < step;
+    if (count->second > 1) return false;
+    const auto [first, last] = reads.in_place.equal_range(static_cast<std::int32_t>(update.value));
+    return std::any_of(first, last, [&](const auto& pair) { return find(pair.second) == state; });
+  }
+
+  // Of one run: how many inputs lie in each class, and which input each output may overwrite. An
+  // optimizer makes thousands of updates: what they share is found once.
+  struct Reads {
+    std::int64_t position = -1;
+    std::unordered_map<std::size_t, int> by_class = {};
+    std::unordered_multimap<std::int32_t, std::int32_t> in_place = {};
+  };
+  const Reads& reads_of(std::int64_t position, const Run& run) {
+    if (reads_.position == position) return reads_;
+    reads_ = {.position = position};
     const std::span<const std::int32_t> inputs = order_.inputs(run);
-    const auto reads = std::ranges::count_if(
-        inputs, [&](std::int32_t v) { return v != kNone && find(v) == state; });
-    if (reads == 0) return last_[state] < step;
-    if (reads > 1) return false;
-    for (const InPlace& pair : finder_.pairs_of_[index(run.node)]) {
-      if (output_of(run, pair) != static_cast<std::int32_t>(update.value)) continue;
-      const std::int32_t input = inputs[static_cast<std::size_t>(pair.input)];
-      if (input != kNone && find(input) == state) return true;
+    for (std::int32_t v : inputs) {
+      if (v != kNone) ++reads_.by_class[find(v)];
     }
-    return false;
+    for (const InPlace& pair : finder_.pairs_of_[index(run.node)]) {
+      const std::int32_t input = inputs[static_cast<std::size_t>(pair.input)];
+      if (input != kNone) reads_.in_place.emplace(output_of(run, pair), input);
+    }
+    return reads_;
   }
 
   // A repeat may leave outputs out.
@@ -273,6 +290,7 @@ class LifetimeSearch {
   std::vector<bool> host_;
   std::vector<std::int32_t> buffer_of_root_;
   std::vector<StateCopy> copies_;
+  Reads reads_;  // of the run asked for last; joining a value to its state keeps the state's class
 };
 
 LifetimeFinder::LifetimeFinder(const Graph& graph, const LowerOptions& options)
