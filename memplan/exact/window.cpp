@@ -16,6 +16,8 @@ using std::uint64_t;
 
 // What one window may cost, per box in it: room for a few thousand choices, not for a proof.
 constexpr uint64_t kVisitsPerBox = 4096;
+// A search keeps what it knows of all pairs: larger windows would take seconds to set up.
+constexpr size_t kMostMovable = 5000;
 
 struct Window {
   int32_t first_slot = 0;
@@ -62,6 +64,7 @@ class Repair {
     size_t movable_before = 0;
     while (!spent()) {
       const std::vector<size_t> movable = boxes_within(window);
+      if (movable.size() > kMostMovable) return;
       if (movable.size() > movable_before && repair(window, movable)) return;
       movable_before = std::max(movable_before, movable.size());
       if (window.first_slot == 0 && window.end_slot == task_.slot_count) return;
