@@ -3,14 +3,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <numeric>
 
-#include "engine/core/text.h"
 #include "memplan/order/order.h"
 #include "tests/support/graph_text.h"
-#include "tests/support/program_check.h"
-#include "tests/support/reference_models.h"
+#include "tests/support/trained_model.h"
 
 namespace trainscope::test {
 namespace {
@@ -54,58 +51,17 @@ void check_problem(const Program& program, const LowerOptions& lower) {
   CHECK(profile == placed_profile(program));
 }
 
-struct Trained {
-  ReferenceModel reference;
-  Session session;
-  std::vector<double> losses;
-
+struct Trained : TrainedModel {
   Trained(std::string_view name, OpOrder order, const RecomputeOptions& recompute = {},
           bool in_backward = false)
-      : reference(name), session(reference.model, with(reference, order, recompute, in_backward)) {
-    Cycle batches(reference.batches);
-    Trainer trainer(session.executor(), 1);
-    for (std::int64_t step = 1; step <= 3; ++step) {
-      losses.push_back(trainer.run_step(step, 1e-3, batches).loss);
-    }
-  }
-  const Program& program() const { return session.compiled().program; }
-
- private:
-  static CompileOptions with(const ReferenceModel& reference, OpOrder order,
-                             const RecomputeOptions& recompute, bool in_backward) {
-    CompileOptions options = reference.options(GraphMode::kTrain);
-    options.training.keep_gradients = !in_backward;
-    if (in_backward) options.training.optimizer.clip_norm = 0.0;
-    options.training.optimizer.in_backward = in_backward;
-    options.order = order;
-    options.recompute = recompute;
-    return options;
-  }
+      : TrainedModel(name, [&](CompileOptions& options) {
+          options.training.keep_gradients = !in_backward;
+          if (in_backward) options.training.optimizer.clip_norm = 0.0;
+          options.training.optimizer.in_backward = in_backward;
+          options.order = order;
+          options.recompute = recompute;
+        }) {}
 };
-
-// Names of outputs, gradients, parameters and states whose bytes differ.
-std::vector<std::string> differences(Trained& a, Trained& b) {
-  std::vector<std::string> names;
-  const Graph& graph = a.program().graph;
-  for (ValueId id : graph.live_values()) {
-    const Value& value = graph.value(id);
-    const bool node = value.kind == ValueKind::kNode;
-    if (node && !graph.is_output(id)) continue;
-    if (value.kind == ValueKind::kInput || !a.session.executor().has(value.name)) continue;
-    const Tensor x = a.session.executor().read(value.name);
-    const Tensor y = b.session.executor().read(value.name);
-    if (std::memcmp(x.data(), y.data(), x.bytes()) != 0) names.push_back(value.name);
-  }
-  return names;
-}
-
-void check_equal(Trained& given, Trained& ordered) {
-  CHECK(ordered.losses == given.losses);
-  CHECK(differences(given, ordered) == std::vector<std::string>{});
-  CHECK(ordered.session.executor().used_bytes() == ordered.program().arena_bytes);
-  const std::vector<std::string> faults = placement_faults(ordered.program());
-  CHECK_MESSAGE(faults.empty(), join(faults, "\n"));
-}
 
 // Two long values are made first and read one after the other.
 constexpr std::string_view kEarlyBranches =

@@ -1,64 +1,20 @@
 // Recomputation on the reference models: the same bits, the bytes predicted, within the budget.
 #include <doctest/doctest.h>
 
-#include <cstring>
-
 #include "engine/exec/backends.h"
-#include "tests/support/program_check.h"
-#include "tests/support/reference_models.h"
+#include "tests/support/trained_model.h"
 
 namespace trainscope::test {
 namespace {
 
-struct Trained {
-  ReferenceModel reference;
-  Session session;
-
+struct Trained : TrainedModel {
   Trained(std::string_view name, const RecomputeOptions& recompute,
           std::optional<OptimizerOptions> optimizer = {})
-      : reference(name), session(reference.model, with(reference, recompute, optimizer)) {
-    Cycle batches(reference.batches);
-    Trainer trainer(session.executor(), 1);
-    for (std::int64_t step = 1; step <= 3; ++step) {
-      losses.push_back(trainer.run_step(step, 1e-3, batches).loss);
-    }
-  }
-
-  const Program& program() const { return session.compiled().program; }
-  std::vector<double> losses;
-
- private:
-  static CompileOptions with(const ReferenceModel& reference, const RecomputeOptions& recompute,
-                             const std::optional<OptimizerOptions>& optimizer) {
-    CompileOptions options = reference.options(GraphMode::kTrain);
-    if (optimizer) options.training.optimizer = *optimizer;
-    options.recompute = recompute;
-    return options;
-  }
+      : TrainedModel(name, [&](CompileOptions& options) {
+          if (optimizer) options.training.optimizer = *optimizer;
+          options.recompute = recompute;
+        }) {}
 };
-
-// Names of parameters and states whose bytes differ.
-std::vector<std::string> differences(Trained& a, Trained& b) {
-  std::vector<std::string> names;
-  const Graph& graph = a.program().graph;
-  for (ValueId id : graph.live_values()) {
-    const Value& value = graph.value(id);
-    if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kState) continue;
-    if (!a.session.executor().has(value.name)) continue;
-    const Tensor x = a.session.executor().read(value.name);
-    const Tensor y = b.session.executor().read(value.name);
-    if (std::memcmp(x.data(), y.data(), x.bytes()) != 0) names.push_back(value.name);
-  }
-  return names;
-}
-
-void check_equal(Trained& plain, Trained& again) {
-  CHECK(again.losses == plain.losses);
-  CHECK(differences(plain, again) == std::vector<std::string>{});
-  CHECK(again.session.executor().used_bytes() == again.program().arena_bytes);
-  CHECK(again.session.executor().used_host_bytes() == again.program().host.bytes);
-  CHECK(placement_faults(again.program()) == std::vector<std::string>{});
-}
 
 std::int64_t arena_as_given(const std::string& name, const OptimizerOptions& optimizer) {
   const ReferenceModel reference(name);
