@@ -28,8 +28,7 @@ RecomputeSearch::RecomputeSearch(const Program& plain, const OpTable& ops,
       model_(std::move(model)),
       placed_(plain, lower),
       planner_(model_),
-      link_(link),
-      families_(families()) {}
+      link_(link) {}
 
 Attempt RecomputeSearch::attempt(UnitOrder order, double bound_seconds) {
   const std::vector<Repeat> repeats = repeats_of(plain_.graph, model_, order);
@@ -105,7 +104,7 @@ Attempt RecomputeSearch::within(std::int64_t budget_bytes) {
 void RecomputeSearch::place_front() {
   if (std::exchange(front_placed_, true)) return;
   as_pinned();
-  for (const UnitSets& sets : families_) {
+  for (const UnitSets& sets : families()) {
     for (const std::vector<bool>& again : sets) on_demand(again);
   }
   if (link_) try_offload_everywhere();
@@ -202,11 +201,12 @@ void RecomputeSearch::apply_pins(std::vector<bool>& again) const {
 }
 
 // Families of plans in which nothing runs more than twice, each by rising time.
-std::vector<RecomputeSearch::UnitSets> RecomputeSearch::families() {
+const std::vector<RecomputeSearch::UnitSets>& RecomputeSearch::families() {
+  if (!families_.empty()) return families_;
   const std::vector<Cluster> clusters = find_clusters(plain_.graph, model_);
-  std::vector<UnitSets> list = {
+  families_ = {
       planner_.front(), {level_units(model_, clusters, 1)}, {level_units(model_, clusters, 2)}};
-  for (UnitSets& sets : list) {
+  for (UnitSets& sets : families_) {
     for (std::vector<bool>& again : sets) apply_pins(again);
     std::ranges::stable_sort(sets, {}, [this](const std::vector<bool>& again) {
       double seconds = 0;
@@ -216,14 +216,14 @@ std::vector<RecomputeSearch::UnitSets> RecomputeSearch::families() {
       return seconds;
     });
   }
-  return list;
+  return families_;
 }
 
 // More time is less memory in a family, nearly: after the bisection a few quicker plans are tried
 // too.
 void RecomputeSearch::try_families(std::int64_t budget_bytes) {
   constexpr std::ptrdiff_t kNeighbours = 4;
-  for (const UnitSets& sets : families_) {
+  for (const UnitSets& sets : families()) {
     const auto fits = [&](const std::vector<bool>& again) {
       return on_demand(again).arena_bytes <= budget_bytes;
     };
@@ -255,12 +255,12 @@ std::vector<int> RecomputeSearch::offload_candidates(const std::vector<bool>& ag
 }
 
 // What runs again beside what is offloaded: nothing, and plans of the front evenly by time.
-std::vector<std::vector<bool>> RecomputeSearch::offload_bases() const {
+std::vector<std::vector<bool>> RecomputeSearch::offload_bases() {
   constexpr std::size_t kBases = 12;
   std::vector<bool> nothing(model_.units.size(), false);
   apply_pins(nothing);
   std::vector<std::vector<bool>> bases = {std::move(nothing)};
-  const UnitSets& front = families_.front();
+  const UnitSets& front = families().front();
   for (std::size_t i = 1; i <= kBases && !front.empty(); ++i) {
     bases.push_back(front[(front.size() - 1) * i / kBases]);
   }

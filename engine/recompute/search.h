@@ -62,10 +62,10 @@ class RecomputeSearch {
   void place_front();
   void explore(std::int64_t budget_bytes);
   void apply_pins(std::vector<bool>& again) const;
-  std::vector<UnitSets> families();
+  const std::vector<UnitSets>& families();
   void try_families(std::int64_t budget_bytes);
   std::vector<int> offload_candidates(const std::vector<bool>& again) const;
-  std::vector<std::vector<bool>> offload_bases() const;
+  std::vector<std::vector<bool>> offload_bases();
   UnitOrder with_offload(const std::vector<bool>& again, std::span<const int> in_host) const;
   void try_offload(std::int64_t budget_bytes);
   void try_offload_within(double most_seconds);
@@ -79,7 +79,7 @@ class RecomputeSearch {
   PlacedStep placed_;
   RecomputePlanner planner_;
   std::optional<HostLink> link_;
-  std::vector<UnitSets> families_;
+  std::vector<UnitSets> families_;  // empty until asked for
   std::vector<Attempt> tried_;
   bool front_placed_ = false;
 };

@@ -27,7 +27,10 @@ class ModelBuilder {
   StepModel run() {
     count_readers();
     std::size_t instruction = 0;
+    std::int64_t position = 0;
+    model_.position.assign(graph_.node_capacity(), 0);
     for (NodeId id : phase_order(graph_)) {
+      model_.position[static_cast<std::size_t>(id)] = position++;
       if (graph_.node(id).op->is_view) {
         add_view(id);
       } else {
@@ -39,7 +42,6 @@ class ModelBuilder {
     model_.fixed_bytes = program_.persistent_bytes;
     for (const StepUnit& unit : model_.units) {
       model_.seconds += unit.seconds;
-      model_.units_forward += unit.forward ? 1 : 0;
     }
     return std::move(model_);
   }
@@ -187,11 +189,7 @@ StepModel step_model(const Program& program, std::span<const double> seconds) {
 }
 
 std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model, const UnitOrder& order) {
-  std::vector<std::int64_t> position(graph.node_capacity(), 0);
-  std::int64_t next = 0;
-  for (NodeId id : phase_order(graph)) position[static_cast<std::size_t>(id)] = next++;
-  const auto at = [&position](NodeId id) { return position[static_cast<std::size_t>(id)]; };
-
+  const auto at = [&model](NodeId id) { return model.position[static_cast<std::size_t>(id)]; };
   std::vector<bool> ran(model.units.size(), false);
   std::vector<int> waiting;  // repeats since the last unit that ran for the first time
   std::vector<Repeat> repeats;

@@ -29,10 +29,10 @@ struct StepUnit {
 };
 
 struct StepModel {
-  std::vector<StepUnit> units;     // in order of execution; the last one reads what the step leaves
-  std::int64_t fixed_bytes = 0;    // parameters, states, constants: there throughout
-  double seconds = 0.0;            // of all units
-  std::int64_t units_forward = 0;  // they come first
+  std::vector<StepUnit> units;   // in order of execution; the last one reads what the step leaves
+  std::int64_t fixed_bytes = 0;  // parameters, states, constants: there throughout
+  double seconds = 0.0;          // of all units
+  std::vector<std::int64_t> position = {};  // by NodeId: in order of execution
 };
 
 // `program` is the step without recomputation, `seconds` the time of each node by NodeId.

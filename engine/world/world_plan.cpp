@@ -129,7 +129,7 @@ class Device1F1B {
 
   void accept(const RecomputePlan& plan, std::int64_t arena_bytes) {
     share_.peak_bytes = arena_bytes;
-    share_.repeats = static_cast<std::int64_t>(plan.repeats.size());
+    share_.repeats = plan.repeat_count();
     take_time(plan.graph.graph);
   }
 
