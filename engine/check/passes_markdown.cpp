@@ -47,7 +47,8 @@ std::string passes_markdown(std::span<const Pass> pipeline) {
       "of "
       "each phase into an order with a lower arena, if one is found ([memory.md](memory.md)). |\n"
       "| recompute | with `--recompute`, `--memory-budget` or `--max-overhead` | Run nodes of the "
-      "forward phase again where backward needs their results ([recompute.md](recompute.md)). |\n";
+      "forward phase again where backward needs their results, or, with `--offload`, let these "
+      "wait in host memory ([recompute.md](recompute.md)). |\n";
   return text;
 }
 
