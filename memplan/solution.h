@@ -29,6 +29,7 @@ struct Solution {
 
 // How hard the search tries once the prompt placers have run.
 enum class Patience {
+  kGlance,  // the prompt placers, until one is within a thousandth of the bound: for one of many
   kWorthwhile,  // as hard as what can still be won is worth: for a plan that somebody waits for
   kUnlimited,   // until nothing is left to win, or the effort or the time is used up
 };
@@ -40,6 +41,9 @@ struct Options {
   // "all": the placers, then the exact search of what they leave above the bound. "exact": that
   // search after the first placer. Or one name of placer_names(), alone.
   std::string_view method = "all";
+  // With "all": the prompt placer that goes first, since it served a similar problem; empty: as
+  // they are listed.
+  std::string_view first = {};
   Patience patience = Patience::kWorthwhile;
   // What the exact search may spend at most, in boxes looked at; about a third of a second.
   std::uint64_t most_visits = 16'000'000;

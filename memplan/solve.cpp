@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <vector>
 
 #include "memplan/bounds.h"
 #include "memplan/exact/refine.h"
@@ -54,21 +55,38 @@ Result refuse(std::string message) {
 
 // What a method consists of.
 struct Stages {
-  std::span<const Placer> prompt = {};
+  std::vector<Placer> prompt = {};
   std::span<const Placer> thorough = {};
   bool exact = false;
 };
 
-Stages stages_of(std::string_view method) {
+// All methods; only the prompt ones for a glance. A `first` that is none of these changes nothing.
+Stages all_stages(const Options& options) {
   const std::span<const Placer> all(kPlacers);
-  if (method == "all") {
-    return {all.first(kPrompt), all.subspan(kPrompt, kRacing - kPrompt), true};
-  }
-  if (method == kExact) return {.prompt = all.first(1), .exact = true};
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].name == method) return {.prompt = all.subspan(i, 1)};
+  Stages stages{.prompt = {all.begin(), all.begin() + kPrompt}};
+  const auto first = std::find_if(stages.prompt.begin(), stages.prompt.end(),
+                                  [&](const Placer& p) { return p.name == options.first; });
+  if (first != stages.prompt.end()) std::rotate(stages.prompt.begin(), first, first + 1);
+  if (options.patience == Patience::kGlance) return stages;
+  stages.thorough = all.subspan(kPrompt, kRacing - kPrompt);
+  stages.exact = true;
+  return stages;
+}
+
+Stages stages_of(const Options& options) {
+  if (options.method == "all") return all_stages(options);
+  if (options.method == kExact) return {.prompt = {kPlacers.front()}, .exact = true};
+  for (const Placer& placer : kPlacers) {
+    if (placer.name == options.method) return {.prompt = {placer}};
   }
   return {};
+}
+
+// The height from which on there is nothing to win.
+int64_t good_height(const Problem& problem, int64_t bound_bytes, Patience patience) {
+  constexpr int64_t kGlanceShare = 1000;
+  const int64_t slack = patience == Patience::kGlance ? bound_bytes / kGlanceShare : 0;
+  return std::max(bound_bytes + slack, problem.capacity_bytes.value_or(0));
 }
 
 Clock::time_point deadline_after(double seconds) {
@@ -174,14 +192,14 @@ Result judge(std::optional<int64_t> capacity_bytes, Solution solution) {
 Result solve(const Problem& problem, const Options& options) {
   const Clock::time_point start = Clock::now();
   if (std::optional<std::string> error = find_problem_error(problem)) return refuse(*error);
-  const Stages stages = stages_of(options.method);
+  const Stages stages = stages_of(options);
   if (stages.prompt.empty())
     return refuse("no placement method '" + std::string(options.method) + "'");
   if (!(options.seconds >= 0)) return refuse("the time limit must be 0 seconds or more");
   if (options.threads < 1) return refuse("the number of threads must be 1 or more");
 
   Solution solution{.lower_bound_bytes = lower_bound_bytes(problem)};
-  const int64_t target = std::max(solution.lower_bound_bytes, problem.capacity_bytes.value_or(0));
+  const int64_t target = good_height(problem, solution.lower_bound_bytes, options.patience);
   Decomposition decomposition = decompose(problem, solution.lower_bound_bytes);
   const Clock::time_point deadline = deadline_after(options.seconds);
   Race race(decomposition.parts,

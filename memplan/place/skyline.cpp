@@ -3,7 +3,6 @@
 // the bound this way: with the longest lives first, lives that are nested in time are stacked.
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <queue>
@@ -45,7 +44,7 @@ class Skyline {
         stretch_from_(at(task.slot_count)),
         begin_of_(at(task.slot_count) + 1, 0) {
     set(0, {.end_slot = task.slot_count, .height_bytes = task.base_bytes});
-    lowest_.emplace(task.base_bytes, 0);
+    lowest_.push({task.base_bytes, 0});
   }
 
   Placement run(const Limits& limits) {
@@ -88,11 +87,11 @@ class Skyline {
     highest_bytes_ = std::max(highest_bytes_, offset + box.size_bytes);
     if (slot < box.first_slot) {
       set(slot, {box.first_slot, old.height_bytes});
-      lowest_.emplace(old.height_bytes, slot);
+      lowest_.push({old.height_bytes, slot});
     }
     if (box.end_slot < old.end_slot) {
       set(box.end_slot, {old.end_slot, old.height_bytes});
-      lowest_.emplace(old.height_bytes, box.end_slot);
+      lowest_.push({old.height_bytes, box.end_slot});
     }
     set(box.first_slot, {box.end_slot, offset + box.size_bytes});
     join(box.first_slot);
@@ -127,7 +126,7 @@ class Skyline {
       }
     }
     set(begin, {end, stretch.height_bytes});
-    lowest_.emplace(stretch.height_bytes, begin);
+    lowest_.push({stretch.height_bytes, begin});
   }
 
   // The lowest address at or above `from` that is aligned and clear of the obstacles.
@@ -152,10 +151,19 @@ class Skyline {
   std::vector<int64_t> offsets_;
   size_t left_ = offsets_.size();
   int64_t highest_bytes_ = 0;
-  std::vector<Stretch> stretch_from_;       // by first slot
-  std::vector<int32_t> begin_of_;           // the first slot of the stretch that ends at a slot
-  using Low = std::pair<int64_t, int32_t>;  // height, first slot; some are out of date
-  std::priority_queue<Low, std::vector<Low>, std::greater<>> lowest_;
+  std::vector<Stretch> stretch_from_;  // by first slot
+  std::vector<int32_t> begin_of_;      // the first slot of the stretch that ends at a slot
+  // A stretch; some are out of date.
+  struct Low {
+    int64_t height_bytes = 0;
+    int32_t first_slot = 0;
+
+    bool operator<(const Low& other) const {  // the lowest is on top of the queue
+      if (height_bytes != other.height_bytes) return height_bytes > other.height_bytes;
+      return first_slot > other.first_slot;
+    }
+  };
+  std::priority_queue<Low> lowest_;
 };
 
 double duration_of(const Box& box) { return static_cast<double>(box.duration_steps); }

@@ -21,11 +21,8 @@ using std::size_t;
 using std::string;
 using Clock = std::chrono::steady_clock;
 
-// Of the certificate; a look-up must not wait for it.
-int32_t frontiers_of(RematEffort effort) {
-  if (effort == RematEffort::kLookUp) return 4;
-  return effort == RematEffort::kRepair ? 24 : 48;
-}
+// Of the certificate; quick answers must not wait for it.
+int32_t frontiers_of(RematEffort effort) { return effort == RematEffort::kSearch ? 48 : 4; }
 
 // Plans of the front to start from: some above the budget, which are repaired, some below.
 constexpr size_t kSeedsAbove = 3;

@@ -215,6 +215,24 @@ TEST_CASE("solve: patience never makes a layout higher") {
   }
 }
 
+TEST_CASE("solve: a glance is never lower, and starts with the method it is told") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Problem problem = testing::training_problem(6, seed);
+    const Solution whole = solve_checked(problem).solution;
+    for (const std::string_view first : placer_names()) {
+      CAPTURE(first);
+      const Solution glance =
+          solve_checked(problem, {.first = first, .patience = Patience::kGlance}).solution;
+      CHECK(glance.height_bytes >= whole.height_bytes);
+      const bool prompt = !first.starts_with("first_fit") && first != "ort_best_fit";
+      const std::int64_t alone = solve_checked(problem, {.method = first}).solution.height_bytes;
+      const std::int64_t bound = glance.lower_bound_bytes;
+      if (prompt && alone <= bound + bound / 1000) CHECK(glance.method == first);
+      if (prompt) CHECK(glance.height_bytes <= std::max(alone, bound + bound / 1000));
+    }
+  }
+}
+
 TEST_CASE("solve: transformer training steps meet the bound or nearly so") {
   int plans = 0;
   int proven = 0;
