@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
-#include <unordered_map>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -125,31 +124,39 @@ class LifetimeSearch {
     const std::int64_t step = step_[static_cast<std::size_t>(position)];
     if (last_[state] > step || pinned_[find(update.value)]) return false;
     const Reads& reads = reads_of(position, run);
-    const auto count = reads.by_class.find(state);
-    if (count == reads.by_class.end()) return last_[state] < step;
-    if (count->second > 1) return false;
-    const auto [first, last] = reads.in_place.equal_range(static_cast<std::int32_t>(update.value));
-    return std::any_of(first, last, [&](const auto& pair) { return find(pair.second) == state; });
+    const auto count = std::ranges::equal_range(reads.classes, state);
+    if (count.empty()) return last_[state] < step;
+    if (count.size() > 1) return false;
+    const auto pairs = std::ranges::equal_range(
+        reads.in_place, static_cast<std::int32_t>(update.value), {}, &OverwritePair::output);
+    return std::ranges::any_of(
+        pairs, [&](const OverwritePair& pair) { return find(pair.input) == state; });
   }
 
-  // Of one run: how many inputs lie in each class, and which input each output may overwrite. An
-  // optimizer makes thousands of updates: what they share is found once.
+  struct OverwritePair {
+    std::int32_t output = kNone;
+    std::int32_t input = kNone;
+  };
+  // Of one run: the classes of its inputs, and which input each output may overwrite, both sorted.
+  // An optimizer makes thousands of updates: what they share is found once.
   struct Reads {
     std::int64_t position = -1;
-    std::unordered_map<std::size_t, int> by_class = {};
-    std::unordered_multimap<std::int32_t, std::int32_t> in_place = {};
+    std::vector<std::size_t> classes = {};
+    std::vector<OverwritePair> in_place = {};
   };
   const Reads& reads_of(std::int64_t position, const Run& run) {
     if (reads_.position == position) return reads_;
     reads_ = {.position = position};
     const std::span<const std::int32_t> inputs = order_.inputs(run);
     for (std::int32_t v : inputs) {
-      if (v != kNone) ++reads_.by_class[find(v)];
+      if (v != kNone) reads_.classes.push_back(find(v));
     }
     for (const InPlace& pair : finder_.pairs_of_[index(run.node)]) {
       const std::int32_t input = inputs[static_cast<std::size_t>(pair.input)];
-      if (input != kNone) reads_.in_place.emplace(output_of(run, pair), input);
+      if (input != kNone) reads_.in_place.push_back({output_of(run, pair), input});
     }
+    std::ranges::sort(reads_.classes);
+    std::ranges::stable_sort(reads_.in_place, {}, &OverwritePair::output);
     return reads_;
   }
 
@@ -338,6 +345,18 @@ memplan::Problem host_problem(const Lifetimes& lifetimes, std::size_t steps) {
   return problem;
 }
 
+namespace {
+
+void add_workspaces(std::span<const std::int64_t> workspaces, memplan::Problem& problem) {
+  for (std::size_t i = 0; i < workspaces.size(); ++i) {
+    if (workspaces[i] == 0) continue;
+    const auto step = static_cast<std::int64_t>(i);
+    problem.buffers.push_back({.lower = step, .upper = step + 1, .size_bytes = workspaces[i]});
+  }
+}
+
+}  // namespace
+
 memplan::Problem placement_problem(const Lifetimes& lifetimes,
                                    std::span<const std::int64_t> workspaces) {
   const auto steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(workspaces.size()));
@@ -346,11 +365,25 @@ memplan::Problem placement_problem(const Lifetimes& lifetimes,
   for (std::size_t i = 0; i < lifetimes.in_arena; ++i) {
     problem.buffers.push_back(placeable(lifetimes.buffers[i], steps));
   }
-  for (std::size_t i = 0; i < workspaces.size(); ++i) {
-    if (workspaces[i] == 0) continue;
-    const auto step = static_cast<std::int64_t>(i);
-    problem.buffers.push_back({.lower = step, .upper = step + 1, .size_bytes = workspaces[i]});
+  add_workspaces(workspaces, problem);
+  return problem;
+}
+
+memplan::Problem height_problem(const Lifetimes& lifetimes,
+                                std::span<const std::int64_t> workspaces) {
+  const auto steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(workspaces.size()));
+  memplan::Problem problem;
+  problem.buffers.reserve(1 + lifetimes.buffers.size() + workspaces.size());
+  problem.buffers.push_back({.lower = 0, .upper = steps});
+  for (std::size_t i = 0; i < lifetimes.in_arena; ++i) {
+    memplan::Buffer buffer = placeable(lifetimes.buffers[i], steps);
+    if (buffer.lower == 0 && buffer.upper == steps) {
+      problem.buffers.front().size_bytes += memplan::occupied_bytes(problem, buffer);
+    } else {
+      problem.buffers.push_back(std::move(buffer));
+    }
   }
+  add_workspaces(workspaces, problem);
   return problem;
 }
 

@@ -57,6 +57,9 @@ Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
 // in host memory, then one for each workspace that is not empty. workspaces: bytes by step.
 memplan::Problem placement_problem(const Lifetimes& lifetimes,
                                    std::span<const std::int64_t> workspaces);
+// A smaller problem of the same height: all that lives throughout is one buffer, the first.
+memplan::Problem height_problem(const Lifetimes& lifetimes,
+                                std::span<const std::int64_t> workspaces);
 // What is to be placed in host memory in a program of so many steps.
 memplan::Problem host_problem(const Lifetimes& lifetimes, std::size_t steps);
 

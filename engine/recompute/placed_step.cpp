@@ -21,7 +21,21 @@ RunOrder PlacedStep::with_repeats(std::span<const Repeat> repeats) const {
   return repeated_order(plain_.graph, order_, repeats);
 }
 
-std::int64_t PlacedStep::arena_bytes(const RunOrder& order) const {
+PlacedStep::Height PlacedStep::place(const RunOrder& order) const {
+  if (order.remade.empty()) {  // the plain step
+    return {.arena_bytes = plain_.arena_bytes, .bound_bytes = plain_.solution.lower_bound_bytes};
+  }
+  return place(order, {.seconds = lower_.seconds, .threads = lower_.threads});
+}
+
+// Its neighbours are mostly laid out best by the same method as the plain step.
+PlacedStep::Height PlacedStep::glance(const RunOrder& order) const {
+  return place(order, {.seconds = lower_.seconds,
+                       .first = plain_.solution.method,
+                       .patience = memplan::Patience::kGlance});
+}
+
+PlacedStep::Height PlacedStep::place(const RunOrder& order, const memplan::Options& options) const {
   std::vector<std::int64_t> workspaces;
   workspaces.reserve(order.runs.size());
   for (const Run& run : order.runs) {
@@ -30,10 +44,10 @@ std::int64_t PlacedStep::arena_bytes(const RunOrder& order) const {
     workspaces.push_back(transfer ? 0 : workspace_of_[static_cast<std::size_t>(run.node)]);
   }
   const memplan::Result placed =
-      memplan::solve(placement_problem(lifetimes_.find(order), workspaces),
-                     {.seconds = lower_.seconds, .threads = lower_.threads});
+      memplan::solve(height_problem(lifetimes_.find(order), workspaces), options);
   CHECK_INVARIANT(placed.status == memplan::Status::kPlaced);
-  return placed.solution.height_bytes;
+  return {.arena_bytes = placed.solution.height_bytes,
+          .bound_bytes = placed.solution.lower_bound_bytes};
 }
 
 }  // namespace trainscope

@@ -19,11 +19,20 @@ class PlacedStep {
   // `plain` is the step without recomputation.
   PlacedStep(const Program& plain, const LowerOptions& lower);
 
+  struct Height {
+    std::int64_t arena_bytes = 0;
+    std::int64_t bound_bytes = 0;  // no layout of this order is lower
+  };
+
   RunOrder with_repeats(std::span<const Repeat> repeats) const;
-  // The arena that a program of this order gets from lower().
-  std::int64_t arena_bytes(const RunOrder& order) const;
+  // With the arena that a program of this order gets from lower().
+  Height place(const RunOrder& order) const;
+  // The same or a little higher, many times as quickly: memplan::Patience::kGlance.
+  Height glance(const RunOrder& order) const;
 
  private:
+  Height place(const RunOrder& order, const memplan::Options& options) const;
+
   const Program& plain_;
   const LowerOptions& lower_;
   LifetimeFinder lifetimes_;

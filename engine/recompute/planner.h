@@ -34,6 +34,7 @@ class RecomputePlanner {
   std::vector<std::vector<bool>> front();
   std::vector<std::vector<bool>> baseline(std::string_view method) const;
 
+  std::int64_t least_front_bytes() { return planner_->front().points().back().peak_bytes; }
   std::int64_t plain_peak_bytes() const { return plain_peak_bytes_; }  // every unit once
   std::int64_t least_bytes() const { return least_bytes_; }  // of any order: one unit's needs
   int hungriest_unit() const { return hungriest_unit_; }     // the unit that needs them

@@ -88,7 +88,12 @@ RecomputeSlider::~RecomputeSlider() = default;
 
 std::vector<TradePoint> RecomputeSlider::front() { return points_of(search_->front()); }
 
-std::optional<RecomputePlan> RecomputeSlider::within(std::int64_t budget_bytes) {
+std::optional<TradePoint> RecomputeSlider::point_within(std::int64_t budget_bytes) {
+  const std::optional<Attempt> found = search_->nearby(budget_bytes);
+  return found ? std::optional(point_of("slider", *found)) : std::nullopt;
+}
+
+std::optional<RecomputePlan> RecomputeSlider::plan_within(std::int64_t budget_bytes) {
   const std::optional<Attempt> found = search_->nearby(budget_bytes);
   return found ? std::optional(search_->realise(*found)) : std::nullopt;
 }

@@ -83,7 +83,8 @@ struct TradePoint {
   std::int64_t host_bytes = 0;
 };
 // Memory for time, by falling arena and rising time, the first without recomputation: of the
-// planner's front and of levels 1 and 2, what no other beats.
+// planner's front and of levels 1 and 2, what no other beats. Placed at a glance: a program's arena
+// may be lower by a thousandth or so.
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower,
                                         const std::optional<HostLink>& link = {});
@@ -96,11 +97,13 @@ class RecomputeSlider {
                   const LowerOptions& lower);
   ~RecomputeSlider();
 
-  // As recompute_front(); made by the first call of either.
+  // As recompute_front(); made by the first call of any.
   std::vector<TradePoint> front();
   // The quickest plan known whose arena is within the budget, or what a greedy search makes of it.
   // At any time a larger budget gets no slower a plan. None when nothing known fits.
-  std::optional<RecomputePlan> within(std::int64_t budget_bytes);
+  std::optional<TradePoint> point_within(std::int64_t budget_bytes);
+  // ... with its graph, which takes longer.
+  std::optional<RecomputePlan> plan_within(std::int64_t budget_bytes);
 
  private:
   std::unique_ptr<RecomputeSearch> search_;

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
+#include <iterator>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -17,6 +20,16 @@ namespace {
 constexpr int kGrid = 16;
 constexpr int kBisections = 8;
 constexpr int kRefinements = 5;
+// Plans of the planner's front that are placed.
+constexpr std::size_t kMostOfFront = 128;
+
+// All up to `most`, else some evenly, the last among them.
+std::vector<std::vector<bool>> some_of(std::vector<std::vector<bool>> all, std::size_t most) {
+  if (all.size() <= most) return all;
+  std::vector<std::vector<bool>> some;
+  for (std::size_t i = 1; i <= most; ++i) some.push_back(std::move(all[all.size() * i / most - 1]));
+  return some;
+}
 
 }  // namespace
 
@@ -26,19 +39,51 @@ RecomputeSearch::RecomputeSearch(const Program& plain, const OpTable& ops,
     : plain_(plain),
       ops_(ops),
       model_(std::move(model)),
+      threads_(lower.threads),
       placed_(plain, lower),
       planner_(model_),
       link_(link) {}
 
-Attempt RecomputeSearch::attempt(UnitOrder order, double bound_seconds) {
-  const std::vector<Repeat> repeats = repeats_of(plain_.graph, model_, order);
-  Attempt attempt{.order = std::move(order),
-                  .arena_bytes = placed_.arena_bytes(placed_.with_repeats(repeats)),
-                  .bound_seconds = link_ ? 0.0 : bound_seconds};  // it knows of no host memory
+RecomputeSearch::Unplaced RecomputeSearch::when_needed(const std::vector<bool>& again) const {
+  return {.order = on_demand_order(model_, again)};
+}
+
+Attempt RecomputeSearch::place(Unplaced unplaced, const Closeness& closeness) const {
+  const std::vector<Repeat> repeats = repeats_of(plain_.graph, model_, unplaced.order);
+  const RunOrder order = placed_.with_repeats(repeats);
+  const bool exact = closeness.as_program || repeats.empty();
+  PlacedStep::Height height = exact ? placed_.place(order) : placed_.glance(order);
+  const std::int64_t budget_bytes = closeness.budget_bytes;
+  if (height.bound_bytes <= budget_bytes && budget_bytes < height.arena_bytes) {
+    height = placed_.place(order);
+  }
+  Attempt attempt{.order = std::move(unplaced.order),
+                  .arena_bytes = height.arena_bytes,
+                  .bound_seconds = link_ ? 0.0 : unplaced.bound_seconds};  // without host memory
   for (const Repeat& repeat : repeats) attempt.repeats += repeat.node != kNoNode ? 1 : 0;
   add_costs(attempt);
-  tried_.push_back(attempt);
   return attempt;
+}
+
+const Attempt& RecomputeSearch::attempt(Unplaced unplaced, const Closeness& closeness) {
+  return tried_.emplace_back(place(std::move(unplaced), closeness));
+}
+
+void RecomputeSearch::glance_at(std::vector<Unplaced> list) {
+  std::vector<Attempt> placed(list.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < list.size(); i = next++) {
+      placed[i] = place(std::move(list[i]), {});
+    }
+  };
+  std::vector<std::future<void>> helpers;
+  while (static_cast<int>(helpers.size()) + 1 < threads_) {
+    helpers.push_back(std::async(std::launch::async, work));
+  }
+  work();
+  for (std::future<void>& helper : helpers) helper.get();
+  std::ranges::move(placed, std::back_inserter(tried_));
 }
 
 // Transfers: one to host memory for each unit that comes back, one back each time.
@@ -60,7 +105,7 @@ void RecomputeSearch::add_costs(Attempt& attempt) const {
 }
 
 Attempt RecomputeSearch::on_demand(const std::vector<bool>& again) {
-  return attempt(on_demand_order(model_, again));
+  return attempt(when_needed(again), {.as_program = true});
 }
 
 Attempt RecomputeSearch::as_pinned() {
@@ -73,11 +118,12 @@ RecomputePlan RecomputeSearch::realise(const Attempt& attempt) const {
   RecomputePlan plan{.repeats = repeats_of(plain_.graph, model_, attempt.order),
                      .host_bytes = attempt.host_bytes,
                      .plain_bytes = plain_.arena_bytes,
-                     .arena_bytes = attempt.arena_bytes,
                      .plain_seconds = model_.seconds,
                      .seconds = attempt.seconds,
                      .bound_seconds = attempt.bound_seconds};
-  plan.graph = with_repeats(plain_.graph, ops_, placed_.with_repeats(plan.repeats));
+  const RunOrder order = placed_.with_repeats(plan.repeats);
+  plan.arena_bytes = placed_.place(order).arena_bytes;
+  plan.graph = with_repeats(plain_.graph, ops_, order);
   return plan;
 }
 
@@ -104,21 +150,23 @@ Attempt RecomputeSearch::within(std::int64_t budget_bytes) {
 void RecomputeSearch::place_front() {
   if (std::exchange(front_placed_, true)) return;
   as_pinned();
+  std::vector<Unplaced> list;
   for (const UnitSets& sets : families()) {
-    for (const std::vector<bool>& again : sets) on_demand(again);
+    for (const std::vector<bool>& again : sets) list.push_back(when_needed(again));
   }
+  glance_at(std::move(list));
   if (link_) try_offload_everywhere();
 }
 
 std::optional<Attempt> RecomputeSearch::nearby(std::int64_t budget_bytes) {
   place_front();
   const Attempt* known = best_within(budget_bytes);
+  if (known == nullptr) return std::nullopt;
   // What is in the arena but not in the planner's bytes is about the same for neighbours.
-  if (known == nullptr || known->arena_bytes == budget_bytes) {
-    return known == nullptr ? std::nullopt : std::optional(*known);
-  }
   const std::int64_t unseen = plain_.arena_bytes - planner_.plain_peak_bytes();
-  arena_at(budget_bytes - unseen, memplan::RematEffort::kRepair);
+  const bool beyond_front = budget_bytes - unseen < planner_.least_front_bytes();
+  if (known->arena_bytes == budget_bytes || beyond_front) return *known;
+  arena_at(budget_bytes - unseen, memplan::RematEffort::kRepair, {.budget_bytes = budget_bytes});
   return *best_within(budget_bytes);
 }
 
@@ -147,7 +195,7 @@ Attempt RecomputeSearch::quicker_than(double max_overhead) {
     std::optional<PlannedOrder> planned = planner_.plan(middle, memplan::RematEffort::kSearch);
     const bool quick = planned && planned->seconds <= most;
     (quick ? high : low) = middle;
-    if (quick) attempt({.units = std::move(planned->order), .in_host = {}});
+    if (quick) attempt({.order = {.units = std::move(planned->order), .in_host = {}}}, {});
   }
   if (link_) try_offload_within(most);
   for (const Attempt& each : tried_) {
@@ -158,10 +206,12 @@ Attempt RecomputeSearch::quicker_than(double max_overhead) {
 
 // The arena of the planner's plan for so many bytes of the model; none when it finds no plan.
 std::optional<std::int64_t> RecomputeSearch::arena_at(std::int64_t model_bytes,
-                                                      memplan::RematEffort effort) {
+                                                      memplan::RematEffort effort,
+                                                      const Closeness& closeness) {
   std::optional<PlannedOrder> planned = planner_.plan(model_bytes, effort);
   if (!planned) return std::nullopt;
-  return attempt({.units = std::move(planned->order), .in_host = {}}, planned->bound_seconds)
+  UnitOrder order{.units = std::move(planned->order), .in_host = {}};
+  return attempt({.order = std::move(order), .bound_seconds = planned->bound_seconds}, closeness)
       .arena_bytes;
 }
 
@@ -172,13 +222,16 @@ void RecomputeSearch::explore(std::int64_t budget_bytes) {
   std::int64_t fits = planner_.least_bytes();
   std::int64_t too_much = planner_.plain_peak_bytes();
   const std::int64_t step = (too_much - fits) / kGrid;
+  const Closeness closeness{.budget_bytes = budget_bytes};
   for (int i = 0; i < kBisections; ++i) {
     const std::int64_t middle = fits + (too_much - fits) / 2;
-    const std::optional<std::int64_t> arena = arena_at(middle, memplan::RematEffort::kRepair);
+    const std::optional<std::int64_t> arena =
+        arena_at(middle, memplan::RematEffort::kRepair, closeness);
     (arena && *arena <= budget_bytes ? fits : too_much) = middle;
   }
   const auto fit = [&](std::int64_t model_bytes) {
-    const std::optional<std::int64_t> arena = arena_at(model_bytes, memplan::RematEffort::kSearch);
+    const std::optional<std::int64_t> arena =
+        arena_at(model_bytes, memplan::RematEffort::kSearch, closeness);
     return arena && *arena <= budget_bytes;
   };
   int left = kRefinements;
@@ -204,8 +257,9 @@ void RecomputeSearch::apply_pins(std::vector<bool>& again) const {
 const std::vector<RecomputeSearch::UnitSets>& RecomputeSearch::families() {
   if (!families_.empty()) return families_;
   const std::vector<Cluster> clusters = find_clusters(plain_.graph, model_);
-  families_ = {
-      planner_.front(), {level_units(model_, clusters, 1)}, {level_units(model_, clusters, 2)}};
+  families_ = {some_of(planner_.front(), kMostOfFront),
+               {level_units(model_, clusters, 1)},
+               {level_units(model_, clusters, 2)}};
   for (UnitSets& sets : families_) {
     for (std::vector<bool>& again : sets) apply_pins(again);
     std::ranges::stable_sort(sets, {}, [this](const std::vector<bool>& again) {
@@ -225,7 +279,8 @@ void RecomputeSearch::try_families(std::int64_t budget_bytes) {
   constexpr std::ptrdiff_t kNeighbours = 4;
   for (const UnitSets& sets : families()) {
     const auto fits = [&](const std::vector<bool>& again) {
-      return on_demand(again).arena_bytes <= budget_bytes;
+      return attempt(when_needed(again), {.budget_bytes = budget_bytes}).arena_bytes <=
+             budget_bytes;
     };
     auto first = std::ranges::partition_point(
         sets, [&fits](const std::vector<bool>& again) { return !fits(again); });
@@ -267,29 +322,32 @@ std::vector<std::vector<bool>> RecomputeSearch::offload_bases() {
   return bases;
 }
 
-UnitOrder RecomputeSearch::with_offload(const std::vector<bool>& again,
-                                        std::span<const int> in_host) const {
+RecomputeSearch::Unplaced RecomputeSearch::with_offload(const std::vector<bool>& again,
+                                                        std::span<const int> in_host) const {
   std::vector<bool> marked(model_.units.size(), false);
   for (int unit : in_host) marked[static_cast<std::size_t>(unit)] = true;
-  return on_demand_order(model_, again, std::move(marked));
+  return {.order = on_demand_order(model_, again, std::move(marked))};
 }
 
 // For each of the bases the fewest candidates, from the first, with which the plan fits.
 void RecomputeSearch::try_offload(std::int64_t budget_bytes) {
+  const auto fits = [&](const std::vector<bool>& again, std::span<const int> in_host) {
+    return attempt(with_offload(again, in_host), {.budget_bytes = budget_bytes}).arena_bytes <=
+           budget_bytes;
+  };
   for (const std::vector<bool>& again : offload_bases()) {
     const std::vector<int> candidates = offload_candidates(again);
     std::size_t low = 0;
     std::size_t high = candidates.size();
     while (low < high) {
       const std::size_t middle = low + (high - low) / 2;
-      const Attempt tried = attempt(with_offload(again, std::span(candidates).first(middle)));
-      if (tried.arena_bytes <= budget_bytes) {
+      if (fits(again, std::span(candidates).first(middle))) {
         high = middle;
       } else {
         low = middle + 1;
       }
     }
-    attempt(with_offload(again, std::span(candidates).first(low)));
+    fits(again, std::span(candidates).first(low));
   }
 }
 
@@ -297,25 +355,28 @@ void RecomputeSearch::try_offload(std::int64_t budget_bytes) {
 void RecomputeSearch::try_offload_within(double most_seconds) {
   for (const std::vector<bool>& again : offload_bases()) {
     const std::vector<int> candidates = offload_candidates(again);
-    double seconds = on_demand(again).seconds;
+    double seconds = attempt(when_needed(again), {}).seconds;
     std::size_t count = 0;
     for (; count < candidates.size(); ++count) {
       const StepUnit& unit = model_.units[static_cast<std::size_t>(candidates[count])];
       seconds += 2 * link_->seconds(unit.bytes);
       if (seconds > most_seconds) break;
     }
-    if (count > 0) attempt(with_offload(again, std::span(candidates).first(count)));
+    if (count > 0) attempt(with_offload(again, std::span(candidates).first(count)), {});
   }
 }
 
 void RecomputeSearch::try_offload_everywhere() {
   constexpr std::size_t kParts = 10;
+  std::vector<Unplaced> list;
   for (const std::vector<bool>& again : offload_bases()) {
     const std::vector<int> candidates = offload_candidates(again);
     for (std::size_t part = 1; part <= kParts; ++part) {
-      attempt(with_offload(again, std::span(candidates).first(candidates.size() * part / kParts)));
+      list.push_back(
+          with_offload(again, std::span(candidates).first(candidates.size() * part / kParts)));
     }
   }
+  glance_at(std::move(list));
 }
 
 // The least arena for which a plan is found at all.
@@ -324,7 +385,7 @@ std::int64_t RecomputeSearch::least_arena() {
   std::int64_t with = planner_.plain_peak_bytes();
   for (int i = 0; i < kBisections; ++i) {
     const std::int64_t middle = without + (with - without) / 2;
-    (arena_at(middle, memplan::RematEffort::kSearch) ? with : without) = middle;
+    (arena_at(middle, memplan::RematEffort::kSearch, {}) ? with : without) = middle;
   }
   place_front();
   return std::ranges::min(tried_, {}, &Attempt::arena_bytes).arena_bytes;

@@ -18,7 +18,7 @@ namespace trainscope {
 // An order of units, and what it comes to.
 struct Attempt {
   UnitOrder order;
-  std::int64_t arena_bytes = 0;
+  std::int64_t arena_bytes = 0;  // at a glance: the program's, or a little more
   double seconds = 0.0;
   double bound_seconds = 0.0;  // as RecomputePlan has it
   std::int64_t repeats = 0;    // nodes that run again
@@ -35,7 +35,7 @@ class RecomputeSearch {
   const RecomputePlanner& planner() const { return planner_; }
 
   // Runs the units marked, and what they need of others marked, again when the backward phase first
-  // reads them.
+  // reads them. Placed as the program would be.
   Attempt on_demand(const std::vector<bool>& again);
   // With what must run again, and nothing else.
   Attempt as_pinned();
@@ -54,10 +54,25 @@ class RecomputeSearch {
 
  private:
   using UnitSets = std::vector<std::vector<bool>>;
+  static constexpr std::int64_t kNoBudget = -1;
 
+  struct Unplaced {
+    UnitOrder order;
+    double bound_seconds = 0.0;  // as RecomputePlan has it
+  };
+  // Where a glance is not enough.
+  struct Closeness {
+    bool as_program = false;         // never
+    std::int64_t budget_bytes = -1;  // if it leaves open whether the plan fits
+  };
+
+  Unplaced when_needed(const std::vector<bool>& again) const;
   void add_costs(Attempt& attempt) const;
-  Attempt attempt(UnitOrder order, double bound_seconds = 0.0);
-  std::optional<std::int64_t> arena_at(std::int64_t model_bytes, memplan::RematEffort effort);
+  Attempt place(Unplaced unplaced, const Closeness& closeness) const;
+  const Attempt& attempt(Unplaced unplaced, const Closeness& closeness);
+  void glance_at(std::vector<Unplaced> list);
+  std::optional<std::int64_t> arena_at(std::int64_t model_bytes, memplan::RematEffort effort,
+                                       const Closeness& closeness);
   const Attempt* best_within(std::int64_t budget_bytes) const;
   void place_front();
   void explore(std::int64_t budget_bytes);
@@ -66,7 +81,7 @@ class RecomputeSearch {
   void try_families(std::int64_t budget_bytes);
   std::vector<int> offload_candidates(const std::vector<bool>& again) const;
   std::vector<std::vector<bool>> offload_bases();
-  UnitOrder with_offload(const std::vector<bool>& again, std::span<const int> in_host) const;
+  Unplaced with_offload(const std::vector<bool>& again, std::span<const int> in_host) const;
   void try_offload(std::int64_t budget_bytes);
   void try_offload_within(double most_seconds);
   void try_offload_everywhere();
@@ -76,6 +91,7 @@ class RecomputeSearch {
   const Program& plain_;
   const OpTable& ops_;
   StepModel model_;
+  int threads_;
   PlacedStep placed_;
   RecomputePlanner planner_;
   std::optional<HostLink> link_;

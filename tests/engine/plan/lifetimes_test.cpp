@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include "memplan/bounds.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/reference_models.h"
 
 namespace trainscope::test {
 namespace {
@@ -159,6 +161,26 @@ TEST_CASE("lifetimes: external parameters and states need no bytes here, constan
 TEST_CASE("lifetimes: constants that only shape rules read need no bytes") {
   const Live live("(float[4] x) => (float[2,2] y) <int64[2] s = {2,2}> { y = Reshape(x, s) }");
   CHECK(live.buffer("s") == -1);
+}
+
+TEST_CASE("lifetimes: all that lives throughout as one buffer needs as many bytes") {
+  for (const std::string& name : kReferenceModels) {
+    CAPTURE(name);
+    const ReferenceModel reference(name);
+    const CompileOptions options = reference.options(GraphMode::kTrain);
+    const std::unique_ptr<Compiled> compiled = compile(reference.model, options);
+    const Graph& graph = compiled->program.graph;
+    std::vector<std::int64_t> workspaces;
+    for (const Instruction& instruction : compiled->program.instructions) {
+      workspaces.push_back(static_cast<std::int64_t>(instruction.prepared.workspace_bytes));
+    }
+    const Lifetimes lifetimes = find_lifetimes(graph, phase_order(graph), options.lower);
+    const memplan::Problem whole = placement_problem(lifetimes, workspaces);
+    const memplan::Problem small = height_problem(lifetimes, workspaces);
+    CHECK(small.buffers.size() < whole.buffers.size());
+    CHECK(memplan::lower_bound_bytes(small) == memplan::lower_bound_bytes(whole));
+    CHECK(memplan::solve(small).solution.height_bytes == compiled->program.arena_bytes);
+  }
 }
 
 }  // namespace trainscope::test

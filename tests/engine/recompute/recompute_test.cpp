@@ -158,15 +158,19 @@ TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
   REQUIRE(front.size() > 3);
   CHECK(front.front().repeats == 0);
   const std::int64_t least = front.back().arena_bytes;
-  CHECK_FALSE(slider.within(1000).has_value());
+  CHECK_FALSE(slider.point_within(1000).has_value());
   constexpr int kBudgets = 40;
   const auto budget = [&](int i) { return least + (plain.arena_bytes - least) * i / kBudgets; };
-  for (int i = kBudgets; i >= 0; --i) slider.within(budget(i));
+  for (int i = kBudgets; i >= 0; --i) slider.point_within(budget(i));
   double most_seconds = 1e9;
   for (int i = 0; i <= kBudgets; ++i) {
     CAPTURE(i);
-    const std::optional<RecomputePlan> plan = slider.within(budget(i));
+    const std::optional<TradePoint> point = slider.point_within(budget(i));
+    const std::optional<RecomputePlan> plan = slider.plan_within(budget(i));
+    REQUIRE(point);
     REQUIRE(plan);
+    CHECK(point->seconds == plan->seconds);
+    CHECK(point->arena_bytes >= plan->arena_bytes);
     CHECK(plan->arena_bytes <= budget(i));
     CHECK(plan->seconds <= most_seconds);
     most_seconds = plan->seconds;
