@@ -76,6 +76,14 @@ struct MatMulParams {  // Gemm, MatMul, BatchMatMul: alpha * op(A) op(B) + beta 
   double beta = 1.0;
 };
 
+struct AttentionParams {      // Attention and its gradient
+  std::int64_t heads = 0;     // of q
+  std::int64_t kv_heads = 0;  // of k and v each; divides heads
+  double scale = 1.0;
+  bool causal = false;  // query i sees the keys up to i
+  bool packed = false;  // q, k and v are side by side in one input
+};
+
 struct TriluParams {
   bool upper = true;
   std::int64_t diagonal = 0;
@@ -148,9 +156,10 @@ struct ScanParams {  // CumSum along the axis; exclusive: without the element it
   bool reverse = false;
 };
 
-using Params = std::variant<NoParams, AxisParams, ReduceParams, PermutationParams, SliceParams,
-                            PadParams, ConvParams, PoolParams, NormParams, MatMulParams,
-                            TriluParams, LossParams, DropoutParams, OptimizerParams, ClipParams,
-                            FillParams, AlphaParams, ModParams, ArgParams, TopKParams, ScanParams>;
+using Params =
+    std::variant<NoParams, AxisParams, ReduceParams, PermutationParams, SliceParams, PadParams,
+                 ConvParams, PoolParams, NormParams, MatMulParams, TriluParams, LossParams,
+                 DropoutParams, OptimizerParams, ClipParams, FillParams, AlphaParams, ModParams,
+                 ArgParams, TopKParams, ScanParams, AttentionParams>;
 
 }  // namespace trainscope

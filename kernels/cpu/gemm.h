@@ -70,6 +70,18 @@ template <typename T>
 void run_gemm_part(const GemmPlan& plan, const GemmPart& part, const GemmOperands<T>& operands,
                    void* scratch);
 
+// One product on the calling thread, for which `scratch` has gemm_scratch_bytes(size) bytes; these
+// do not fall when a size grows.
+template <typename T>
+std::size_t gemm_scratch_bytes(const GemmSize& size) {
+  return plan_gemm<T>(size, 1).slot_bytes;
+}
+template <typename T>
+void multiply(const GemmSize& size, const GemmOperands<T>& operands, void* scratch) {
+  const GemmPart whole{.row_end = size.m, .column_end = size.n};
+  run_gemm_part<T>(plan_gemm<T>(size, 1), whole, operands, scratch);
+}
+
 // Computes all parts; `operands_of(product)` gives the operands of a whole product.
 template <typename T, class OperandsOf>
 void run_gemm(const GemmPlan& plan, void* workspace, int threads, OperandsOf operands_of) {

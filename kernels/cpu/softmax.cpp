@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/vector_math.h"
 
 namespace trainscope::cpu {
@@ -27,31 +28,6 @@ Layout layout_of(const RunArgs& args) {
   for (int a = 0; a < axis; ++a) layout.outer *= shape[a];
   for (int a = axis + 1; a < shape.rank; ++a) layout.inner *= shape[a];
   return layout;
-}
-
-// Partial sums over so many elements are formed in T, their sum in double.
-constexpr std::int64_t kChunk = 512;
-
-// Sum of f(i) for i in [0, n); f may write element i.
-template <typename T, class F>
-double sum_of(std::int64_t n, F f) {
-  double total = 0.0;
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    const std::int64_t end = std::min(n, begin + kChunk);
-    T sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::int64_t i = begin; i < end; ++i) sum += f(i);
-    total += static_cast<double>(sum);
-  }
-  return total;
-}
-
-template <typename T>
-T largest_of(const T* x, std::int64_t n) {
-  T largest = -std::numeric_limits<T>::infinity();
-#pragma omp simd reduction(max : largest)
-  for (std::int64_t i = 0; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
-  return largest;
 }
 
 // --- Rows: inner = 1 -----------------------------------------------------------------------------

@@ -1,0 +1,161 @@
+// What the kernels of attention and of its gradient share: sizes, strides, scores of a block.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <variant>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cpu/gemm.h"
+
+namespace trainscope::cpu {
+
+// Queries whose scores are there at once, for all keys: enough that packing keys for a product
+// costs little.
+inline constexpr std::int64_t kQueryBlock = 64;
+
+void add_attention_grad(KernelTable& table);
+
+struct AttentionSizes {
+  std::int64_t batch = 0;
+  std::int64_t tokens = 0;
+  std::int64_t keys = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t width = 0;  // of a head
+  bool causal = false;
+
+  std::int64_t block_rows() const { return std::min(kQueryBlock, tokens); }
+  std::int64_t blocks() const { return (tokens + kQueryBlock - 1) / kQueryBlock; }
+};
+
+// `inputs` begin with q.
+AttentionSizes attention_sizes(const Params& params, std::span<const TensorView> inputs);
+
+// Rows of one head: token i at data + i * row.
+template <typename T>
+struct HeadRows {
+  T* data = nullptr;
+  std::int64_t row = 0;
+
+  HeadRows from(std::int64_t i) const { return {data + i * row, row}; }
+};
+
+// Head `head` of batch entry `b` in a tensor [batch, tokens, heads, width].
+template <typename T>
+HeadRows<T> head_rows(T* data, const Shape& shape, std::int64_t b, std::int64_t head) {
+  const std::int64_t row = shape[2] * shape[3];
+  return {data + b * shape[1] * row + head * shape[3], row};
+}
+
+// q, k and v of one head, whether they are in tensors of their own or side by side.
+template <typename T>
+struct HeadTriple {
+  HeadRows<T> q;
+  HeadRows<T> k;
+  HeadRows<T> v;
+};
+
+// `tensors` are q, k and v, or one that holds all three. Null where one is left out.
+template <typename T>
+HeadTriple<T> head_triple(const Params& params, std::span<const TensorView> tensors, std::int64_t b,
+                          std::int64_t head) {
+  const auto& attention = std::get<AttentionParams>(params);
+  const std::int64_t shared = head / (attention.heads / attention.kv_heads);
+  const auto rows = [&](std::size_t tensor, std::int64_t at) -> HeadRows<T> {
+    if (tensor >= tensors.size() || !tensors[tensor].present) return {};
+    return head_rows(tensors[tensor].as<T>(), tensors[tensor].shape(), b, at);
+  };
+  if (attention.packed) {
+    return {.q = rows(0, head),
+            .k = rows(0, attention.heads + shared),
+            .v = rows(0, attention.heads + attention.kv_heads + shared)};
+  }
+  return {.q = rows(0, head), .k = rows(1, shared), .v = rows(2, shared)};
+}
+
+// The bias, broadcast to [batch, heads, tokens, keys].
+template <typename T>
+class Bias {
+ public:
+  Bias() = default;
+  explicit Bias(const TensorView& bias) : data_(bias.as<const T>()) {
+    const Shape& shape = bias.shape();
+    std::int64_t stride = 1;
+    for (int axis = shape.rank - 1; axis >= 0; --axis) {
+      const auto at = static_cast<std::size_t>(axis + 4 - shape.rank);
+      strides_[at] = shape[axis] == 1 ? 0 : stride;
+      stride *= shape[axis];
+    }
+  }
+
+  // Adds that of query `row` to its scores.
+  void add_to(T* scores, std::int64_t keys, std::int64_t b, std::int64_t head,
+              std::int64_t row) const {
+    if (data_ == nullptr) return;
+    const T* bias = data_ + b * strides_[0] + head * strides_[1] + row * strides_[2];
+    for (std::int64_t j = 0; j < keys; ++j) scores[j] += bias[j * strides_[3]];
+  }
+
+ private:
+  const T* data_ = nullptr;
+  std::int64_t strides_[4] = {};
+};
+
+template <typename T>
+Bias<T> bias_of(std::span<const TensorView> inputs) {
+  return inputs.size() > 3 && inputs[3].present ? Bias<T>(inputs[3]) : Bias<T>();
+}
+
+inline std::size_t round_up_to_line(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// What the products of a block of queries with all keys take for packing.
+template <typename T>
+std::size_t product_scratch_bytes(const AttentionSizes& sizes) {
+  const std::int64_t rows = sizes.block_rows();
+  return std::max({gemm_scratch_bytes<T>({.m = rows, .n = sizes.keys, .k = sizes.width}),
+                   gemm_scratch_bytes<T>({.m = rows, .n = sizes.width, .k = sizes.keys}),
+                   gemm_scratch_bytes<T>({.m = sizes.keys, .n = sizes.width, .k = rows})});
+}
+
+// scores[i, j] = scale * q[i] k[j] + bias for queries [begin, end) of a head and the keys that any
+// of them sees; -inf where it does not. `scores` has rows of sizes.keys elements.
+template <typename T>
+struct ScoreBlock {
+  const AttentionSizes& sizes;
+  HeadRows<const T> q;
+  HeadRows<const T> k;
+  Bias<T> bias;
+  std::int64_t batch = 0;
+  std::int64_t head = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  std::int64_t keys() const { return sizes.causal ? end : sizes.keys; }
+
+  void compute(T scale, T* scores, void* scratch) const {
+    multiply<T>({.m = end - begin, .n = keys(), .k = sizes.width},
+                {.a = q.from(begin).data,
+                 .a_row = q.row,
+                 .a_column = 1,
+                 .b = k.data,
+                 .b_row = 1,
+                 .b_column = k.row,
+                 .c = scores,
+                 .c_row = sizes.keys,
+                 .alpha = scale},
+                scratch);
+    for (std::int64_t i = begin; i < end; ++i) {
+      T* row = scores + (i - begin) * sizes.keys;
+      bias.add_to(row, keys(), batch, head, i);
+      if (sizes.causal) {
+        std::fill(row + i + 1, row + end, -std::numeric_limits<T>::infinity());
+      }
+    }
+  }
+};
+
+}  // namespace trainscope::cpu
