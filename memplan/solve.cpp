@@ -99,9 +99,9 @@ Clock::time_point deadline_after(double seconds) {
 // What may be spent on a part that the prompt placers have left above the target, in visits.
 struct Worth {
   // All of it where a tenth of the target can be won, a quarter where a twentieth can; but at least
-  // what takes a millisecond and decides small problems.
+  // what takes some ten milliseconds and decides most steps of a network.
   static constexpr double kGapWorthAll = 0.1;
-  static constexpr uint64_t kLeastVisits = uint64_t{1} << 16;
+  static constexpr uint64_t kLeastVisits = uint64_t{1} << 20;
   // A first fit gets an eighth of that, at most a quarter of a second (only orders that leave the
   // slab in crumbs need more), and is left out where it would not come to its end.
   static constexpr uint64_t kPlacerShare = 8;
