@@ -77,6 +77,7 @@ std::vector<TradePoint> recompute_front(const Program& plain, std::span<const do
                                         const OpTable& ops, const LowerOptions& lower,
                                         const std::optional<HostLink>& link) {
   RecomputeSearch search(plain, ops, lower, step_model(plain, seconds), link);
+  search.refine_front();
   return points_of(search.front());
 }
 

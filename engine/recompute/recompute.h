@@ -83,8 +83,8 @@ struct TradePoint {
   std::int64_t host_bytes = 0;
 };
 // Memory for time, by falling arena and rising time, the first without recomputation: of the
-// planner's front and of levels 1 and 2, what no other beats. Placed at a glance: a program's arena
-// may be lower by a thousandth or so.
+// planner's front, of what it finds for 100 budgets, and of levels 1 and 2, what no other beats.
+// Placed at a glance: a program's arena may be lower by a thousandth or so.
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower,
                                         const std::optional<HostLink>& link = {});
@@ -97,7 +97,8 @@ class RecomputeSlider {
                   const LowerOptions& lower);
   ~RecomputeSlider();
 
-  // As recompute_front(); made by the first call of any.
+  // As recompute_front(), and what was found since, but without the 100 budgets; made by the first
+  // call of any.
   std::vector<TradePoint> front();
   // The quickest plan known whose arena is within the budget, or what a greedy search makes of it.
   // At any time a larger budget gets no slower a plan. None when nothing known fits.

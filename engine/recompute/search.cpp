@@ -142,6 +142,7 @@ Attempt RecomputeSearch::within(std::int64_t budget_bytes) {
   explore(budget_bytes);
   try_families(budget_bytes);
   if (link_) try_offload(budget_bytes);
+  if (best_within(budget_bytes) == nullptr) try_deepest();
   const Attempt* best = best_within(budget_bytes);
   if (best == nullptr) refuse(budget_bytes);
   return *best;
@@ -168,6 +169,21 @@ std::optional<Attempt> RecomputeSearch::nearby(std::int64_t budget_bytes) {
   if (known->arena_bytes == budget_bytes || beyond_front) return *known;
   arena_at(budget_bytes - unseen, memplan::RematEffort::kRepair, {.budget_bytes = budget_bytes});
   return *best_within(budget_bytes);
+}
+
+// At evenly spaced budgets what a greedy search makes of the neighbours in the front.
+void RecomputeSearch::refine_front() {
+  constexpr std::int64_t kBudgets = 100;
+  place_front();
+  const std::int64_t least = planner_.least_front_bytes();
+  const std::int64_t most = planner_.plain_peak_bytes();
+  std::vector<Unplaced> list;
+  for (std::int64_t i = 0; i < kBudgets; ++i) {
+    const std::int64_t budget = least + (most - least) / kBudgets * i;
+    std::optional<PlannedOrder> planned = planner_.plan(budget, memplan::RematEffort::kRepair);
+    if (planned) list.push_back({.order = {.units = std::move(planned->order), .in_host = {}}});
+  }
+  glance_at(std::move(list));
 }
 
 std::vector<Attempt> RecomputeSearch::front() {
@@ -379,16 +395,19 @@ void RecomputeSearch::try_offload_everywhere() {
   glance_at(std::move(list));
 }
 
-// The least arena for which a plan is found at all.
-std::int64_t RecomputeSearch::least_arena() {
-  std::int64_t without = planner_.least_bytes();
-  std::int64_t with = planner_.plain_peak_bytes();
+// The least arenas for which plans are found at all, whatever was asked before: the least of them
+// is what a refusal names, so this budget must find it too.
+void RecomputeSearch::try_deepest() {
+  RecomputePlanner fresh(model_);
+  std::int64_t without = fresh.least_bytes();
+  std::int64_t with = fresh.plain_peak_bytes();
   for (int i = 0; i < kBisections; ++i) {
     const std::int64_t middle = without + (with - without) / 2;
-    (arena_at(middle, memplan::RematEffort::kSearch, {}) ? with : without) = middle;
+    std::optional<PlannedOrder> planned = fresh.plan(middle, memplan::RematEffort::kSearch);
+    (planned ? with : without) = middle;
+    if (planned) attempt({.order = {.units = std::move(planned->order), .in_host = {}}}, {});
   }
   place_front();
-  return std::ranges::min(tried_, {}, &Attempt::arena_bytes).arena_bytes;
 }
 
 void RecomputeSearch::refuse(std::int64_t budget_bytes) {
@@ -399,7 +418,7 @@ void RecomputeSearch::refuse(std::int64_t budget_bytes) {
                           "inputs, outputs and workspace, beside {} bytes of parameters and states",
                           budget_bytes, printable(node.name), node.op->name, model_.fixed_bytes))
       .hint(fmt::format("the least budget with a plan is {} bytes; a smaller batch needs less",
-                        std::min(plain_.arena_bytes, least_arena())));
+                        std::ranges::min(tried_, {}, &Attempt::arena_bytes).arena_bytes));
 }
 
 }  // namespace trainscope

@@ -46,6 +46,8 @@ class RecomputeSearch {
   // Everything that is tried whatever the budget: what no other beats, by falling arena and rising
   // time, the first without recomputation.
   std::vector<Attempt> front();
+  // Tries more for it, which takes several times as long.
+  void refine_front();
   // For budgets in quick succession: the quickest of all that was tried, the front included, or of
   // what a greedy search makes of it. Empty: nothing fits.
   std::optional<Attempt> nearby(std::int64_t budget_bytes);
@@ -85,7 +87,7 @@ class RecomputeSearch {
   void try_offload(std::int64_t budget_bytes);
   void try_offload_within(double most_seconds);
   void try_offload_everywhere();
-  std::int64_t least_arena();
+  void try_deepest();
   [[noreturn]] void refuse(std::int64_t budget_bytes);
 
   const Program& plain_;

@@ -148,6 +148,30 @@ TEST_CASE("recompute: the planner and the methods beside it keep to pins") {
                        Error);
 }
 
+// The figure in "... the least budget with a plan is N bytes ...".
+std::int64_t least_budget_in(const Error& error) {
+  const std::string& text = error.hint();
+  const std::string before = "least budget with a plan is ";
+  const std::size_t at = text.find(before);
+  REQUIRE(at != std::string::npos);
+  return std::stoll(text.substr(at + before.size()));
+}
+
+TEST_CASE("recompute: a refusal names a budget that has a plan") {
+  const ReferenceModel reference("gpt2");
+  CompileOptions options = reference.options(GraphMode::kTrain);
+  options.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = 1000};
+  std::optional<Error> refusal;
+  try {
+    compile(reference.model, options);
+  } catch (const Error& error) {
+    refusal = error;
+  }
+  REQUIRE(refusal);
+  options.recompute.budget_bytes = least_budget_in(*refusal);
+  CHECK(compile(reference.model, options)->program.arena_bytes <= options.recompute.budget_bytes);
+}
+
 TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
   const ReferenceModel reference("bert");
   const CompileOptions options = reference.options(GraphMode::kTrain);
