@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "memplan/remat/search.h"
-
 namespace trainscope::memplan {
 namespace {
 
@@ -13,17 +11,23 @@ using std::int32_t;
 using std::int64_t;
 using std::size_t;
 
-// Steps of annealing in one round for one plan: about 0.2 s in all for 400 nodes.
-constexpr int64_t kSteps = 20'000;
+// Steps of annealing in one round for one plan: a millisecond for 400 nodes. More where the gap to
+// the bound, in parts of the time without recompute, is wide.
+constexpr double kSteps = 6'000;
+constexpr double kUsualGap = 4e-3;
+constexpr double kMostTimes = 4;
+// A small problem has few changes to try: at most so many steps for each value and stage.
+constexpr double kStepsPerHold = 200;
 constexpr size_t kMostSurvivors = 4;
 constexpr int kMostInVain = 3;
-constexpr int kMostInVainIfWide = 5;
-// First heats in mean times of a node. The last one is a hundredth of the first.
-constexpr double kHot = 0.3;
+constexpr int kMostInVainIfWide = 6;
+// First heats in mean times of a node: what leads out of deep budgets are detours above them, not
+// heat. The last one is a hundredth of the first.
 constexpr double kWarm = 0.1;
-constexpr double kMild = 0.03;
+constexpr double kMild = 0.02;
 constexpr double kCool = 100;
-constexpr double kHeats[] = {kWarm, kHot, kMild, kWarm, kMild, kMild, kHot, kWarm, kMild, kMild};
+constexpr double kHeats[] = {kMild, kWarm, kMild, kMild, kWarm, kMild,
+                             kMild, kWarm, kMild, kMild, kMild, kMild};
 // A plan so close to the bound is good enough, in parts of the time without recompute. Where the
 // gap is wide, more rounds are worth their time.
 constexpr double kClose = 2e-4;
@@ -41,7 +45,10 @@ bool better(const RematDraft& a, const RematDraft& b) {
 RematPortfolio::RematPortfolio(const RematGraph& graph, int64_t budget_bytes,
                                Clock::time_point deadline)
     : graph_(graph), state_(graph, budget_bytes), deadline_(deadline) {
-  for (int32_t node = 0; node < graph.size(); ++node) mean_time_ += graph.time(node);
+  for (int32_t node = 0; node < graph.size(); ++node) {
+    mean_time_ += graph.time(node);
+    holds_ += graph.horizon(node) - node;
+  }
   mean_time_ = std::max(mean_time_, 1.0) / graph.size();
 }
 
@@ -59,10 +66,15 @@ void RematPortfolio::anneal(double bound) {
   const double enough = bound + kClose * base_time;
   int in_vain = 0;  // rounds in a row
   for (const double heat : kHeats) {
-    const bool wide = best().cost.time > bound + kWide * base_time;
-    if (done(enough) || in_vain >= (wide ? kMostInVainIfWide : kMostInVain)) break;
+    const double gap = (best().cost.time - bound) / base_time;
+    if (done(enough) || in_vain >= (gap > kWide ? kMostInVainIfWide : kMostInVain)) break;
     const RematCost before = best().cost;
-    round(heat, enough);
+    const double times = std::clamp(gap / kUsualGap, 1.0, kMostTimes);
+    const double steps = std::min(kSteps * times, kStepsPerHold * static_cast<double>(holds_));
+    round({.steps = static_cast<int64_t>(steps),
+           .first_heat = heat * mean_time_,
+           .last_heat = heat * mean_time_ / kCool},
+          enough);
     const RematCost& after = best().cost;
     const bool gained = after.excess_bytes < before.excess_bytes || after.time < before.time;
     in_vain = gained || after.excess_bytes > 0 ? 0 : in_vain + 1;
@@ -70,14 +82,13 @@ void RematPortfolio::anneal(double bound) {
 }
 
 // Each draft goes on as it is and as what annealing makes of it.
-void RematPortfolio::round(double heat, double enough) {
+void RematPortfolio::round(const AnnealOptions& options, double enough) {
   const std::vector<RematDraft> before = drafts_;
   for (const RematDraft& each : before) {
     if (done(enough)) break;
     state_.load(each.holds);
     RematSearch search(state_, next_seed_++, deadline_);
-    search.anneal(
-        {.steps = kSteps, .first_heat = heat * mean_time_, .last_heat = heat * mean_time_ / kCool});
+    search.anneal(options);
     if (search.repair()) search.fill();
     drafts_.push_back(draft());
   }

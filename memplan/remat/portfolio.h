@@ -8,6 +8,7 @@
 #include "memplan/remat/bit_rows.h"
 #include "memplan/remat/graph.h"
 #include "memplan/remat/retention.h"
+#include "memplan/remat/search.h"
 
 namespace trainscope::memplan {
 
@@ -34,7 +35,7 @@ class RematPortfolio {
   const RematDraft& best() const { return drafts_.front(); }
 
  private:
-  void round(double heat, double enough);
+  void round(const AnnealOptions& options, double enough);
   RematDraft draft() const;
   void keep_best();
   bool done(double enough) const;
@@ -43,6 +44,7 @@ class RematPortfolio {
   Retention state_;
   Clock::time_point deadline_;
   double mean_time_ = 0;
+  std::int64_t holds_ = 0;  // stages in which values can be held, summed over the values
   std::uint64_t next_seed_ = 1;
   std::vector<RematDraft> drafts_;  // the best first
 };

@@ -12,6 +12,8 @@ using std::int32_t;
 using std::int64_t;
 using std::size_t;
 
+constexpr double kForever = std::numeric_limits<double>::infinity();
+
 size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 // Calls run(node) and free(node) in the order in which a stage does them. `last_use[v]` is the
@@ -61,16 +63,19 @@ void Retention::load(BitRows held) {
   peak_bytes_ = held_bytes_;
   stages_.assign(count, {});
   cost_ = {};
-  shift_bytes_.assign(count + 1, 0);
+  adopted_.clear();
   proposed_.clear();
   fresh_stages_.clear();
   for (int32_t stage = 0; stage < graph_.size(); ++stage) {
     Stage& fresh = stages_[at(stage)];
-    evaluate(stage, fresh);
+    find_runs(stage, kForever, fresh);
+    find_peak(stage, fresh);
     for (const int32_t node : fresh.touched) touched_.set(node, stage);
     cost_.time += fresh.time;
     peak_bytes_[at(stage)] += fresh.extra_bytes;
   }
+  block_peak_.assign(count / kBlock + 1, 0);
+  if (count > 0) sum_up_blocks(0, graph_.size() - 1);
   set_budget(budget_bytes_);
   for (int32_t node = 0; node < graph_.size(); ++node) {
     for (int32_t first = held_.next_set(node, 0); first >= 0;) {
@@ -87,6 +92,14 @@ void Retention::set_budget(int64_t budget_bytes) {
   cost_.excess_bytes = 0;
   for (int32_t stage = 0; stage < graph_.size(); ++stage) {
     cost_.excess_bytes += excess(peak_bytes(stage));
+  }
+}
+
+void Retention::sum_up_blocks(int32_t first_stage, int32_t last_stage) {
+  for (int32_t block = first_stage / kBlock; block <= last_stage / kBlock; ++block) {
+    const auto begin = peak_bytes_.begin() + block * kBlock;
+    const auto end = peak_bytes_.begin() + std::min(graph_.size(), (block + 1) * kBlock);
+    block_peak_[at(block)] = *std::max_element(begin, end);
   }
 }
 
@@ -119,37 +132,36 @@ void Retention::toggle(const HoldChange& change) {
   held_.flip(change.node, change.first, change.last);
 }
 
-void Retention::find_runs(int32_t stage, std::vector<int32_t>& runs) {
+bool Retention::find_runs(int32_t stage, double most_time, Stage& out) {
+  needed_.insert(stage);
+  out.runs.assign(1, stage);
+  out.time = graph_.time(stage);
   const auto need = [&](int32_t node) {
     if (!needed_.insert(node)) return;
-    runs.push_back(node);
+    out.runs.push_back(node);
+    out.time += graph_.rerun_time(node);
   };
-  runs.clear();
-  need(stage);
   for (const int32_t node : starts_[at(stage)]) need(node);
-  for (size_t i = 0; i < runs.size(); ++i) {
-    for (const int32_t input : graph_.inputs(runs[i])) {
+  for (size_t i = 0; i < out.runs.size() && out.time <= most_time; ++i) {
+    for (const int32_t input : graph_.inputs(out.runs[i])) {
       if (!held_.test(input, stage)) need(input);
     }
   }
-  needed_.take_in_order(runs);
+  needed_.take_in_order(out.runs);
+  return out.time <= most_time;
 }
 
-void Retention::evaluate(int32_t stage, Stage& out) {
-  find_runs(stage, out.runs);
+void Retention::find_peak(int32_t stage, Stage& out) {
   ++epoch_;
   out.touched.clear();
-  out.time = 0;
   const auto touch = [&](int32_t node, size_t position) {
     // A value that stays is never freed here.
     last_use_[at(node)] = held_.test(node, stage + 1) ? -1 : static_cast<int32_t>(position);
     if (std::exchange(touch_mark_[at(node)], epoch_) != epoch_) out.touched.push_back(node);
   };
   for (size_t i = 0; i < out.runs.size(); ++i) {
-    const int32_t node = out.runs[i];
-    out.time += node == stage ? graph_.time(node) : graph_.rerun_time(node);
-    touch(node, i);
-    for (const int32_t input : graph_.inputs(node)) touch(input, i);
+    touch(out.runs[i], i);
+    for (const int32_t input : graph_.inputs(out.runs[i])) touch(input, i);
   }
   int64_t live = 0;
   int64_t most = std::numeric_limits<int64_t>::min();
@@ -161,60 +173,114 @@ void Retention::evaluate(int32_t stage, Stage& out) {
   out.extra_bytes = most;
 }
 
-void Retention::evaluate_fresh(int32_t stage) {
+void Retention::add_fresh(int32_t stage) {
   if (std::exchange(fresh_mark_[at(stage)], fresh_epoch_) == fresh_epoch_) return;
   if (fresh_.size() == fresh_stages_.size()) fresh_.emplace_back();
-  evaluate(stage, fresh_[fresh_stages_.size()]);
   fresh_stages_.push_back(stage);
 }
 
 // The stages at both ends; those in between notice the change only if they read the value.
-void Retention::evaluate_noticing(const HoldChange& change) {
-  evaluate_fresh(change.first - 1);
+void Retention::add_noticing(const HoldChange& change) {
+  add_fresh(change.first - 1);
   for (int32_t stage = touched_.next_set(change.node, change.first);
        stage >= 0 && stage < change.last; stage = touched_.next_set(change.node, stage + 1)) {
-    evaluate_fresh(stage);
+    add_fresh(stage);
   }
-  evaluate_fresh(change.last);
+  add_fresh(change.last);
 }
 
-void Retention::sum_shifts() {
+// Makes the changes and finds the time that they cost; gives up as soon as that is above `most` for
+// sure.
+bool Retention::change_time(std::span<const HoldChange> changes, double most) {
+  proposed_.assign(changes.begin(), changes.end());
+  ++fresh_epoch_;
+  for (const HoldChange& change : changes) toggle(change);
+  for (const HoldChange& change : changes) add_noticing(change);
+  proposed_cost_ = cost_;
+  double most_saved = 0;  // by stages yet to come: their reruns
+  for (const int32_t stage : fresh_stages_) {
+    most_saved += stages_[at(stage)].time - graph_.time(stage);
+  }
+  for (size_t i = 0; i < fresh_stages_.size(); ++i) {
+    const int32_t stage = fresh_stages_[i];
+    const double before = stages_[at(stage)].time;
+    most_saved -= before - graph_.time(stage);
+    const double lost = proposed_cost_.time - cost_.time;
+    if (!find_runs(stage, before + most - lost + most_saved, fresh_[i])) return false;
+    proposed_cost_.time += fresh_[i].time - before;
+  }
+  return true;
+}
+
+int64_t Retention::shift_bytes(int32_t stage) const {
+  int64_t bytes = 0;
+  for (const Shift& shift : shifts_) {
+    if (shift.first <= stage && stage <= shift.last) bytes += shift.bytes;
+  }
+  return bytes;
+}
+
+// The excess of all stages but the fresh ones.
+void Retention::change_excess_between() {
+  shifts_.clear();
   first_changed_ = graph_.size();
   last_changed_ = -1;
+  int64_t most_bytes = 0;  // by which a stage can rise
   for (const HoldChange& change : proposed_) {
+    const int64_t bytes = graph_.bytes(change.node);
+    const bool added = held_.test(change.node, change.first);
+    shifts_.push_back({change.first, change.last, added ? bytes : -bytes});
+    if (added) most_bytes += bytes;
     first_changed_ = std::min(first_changed_, change.first);
     last_changed_ = std::max(last_changed_, change.last);
   }
-  std::fill(shift_bytes_.begin() + first_changed_ - 1, shift_bytes_.begin() + last_changed_ + 1, 0);
-  for (const HoldChange& change : proposed_) {
-    const int64_t bytes = graph_.bytes(change.node);
-    const int64_t shift = held_.test(change.node, change.first) ? bytes : -bytes;
-    for (int32_t stage = change.first; stage <= change.last; ++stage) {
-      shift_bytes_[at(stage)] += shift;
+  for (int32_t block = first_changed_ / kBlock; block <= last_changed_ / kBlock; ++block) {
+    if (block_peak_[at(block)] + most_bytes <= budget_bytes_) continue;
+    const int32_t end = std::min(last_changed_ + 1, (block + 1) * kBlock);
+    for (int32_t stage = std::max(first_changed_, block * kBlock); stage < end; ++stage) {
+      const int64_t peak = peak_bytes(stage);
+      proposed_cost_.excess_bytes += excess(peak + shift_bytes(stage)) - excess(peak);
     }
+  }
+  for (const int32_t stage : fresh_stages_) {
+    proposed_cost_.excess_bytes -= excess(peak_bytes(stage) + shift_bytes(stage));
+  }
+}
+
+void Retention::change_fresh_excess() {
+  for (size_t i = 0; i < fresh_stages_.size(); ++i) {
+    const int32_t stage = fresh_stages_[i];
+    find_peak(stage, fresh_[i]);
+    proposed_cost_.excess_bytes +=
+        excess(held_bytes_[at(stage)] + shift_bytes(stage) + fresh_[i].extra_bytes);
   }
 }
 
 RematCost Retention::propose(std::span<const HoldChange> changes) {
-  proposed_.assign(changes.begin(), changes.end());
-  ++fresh_epoch_;
-  for (const HoldChange& change : changes) toggle(change);
-  for (const HoldChange& change : changes) evaluate_noticing(change);
-  sum_shifts();
-  proposed_cost_ = cost_;
-  for (int32_t stage = first_changed_; stage <= last_changed_; ++stage) {
-    const int64_t peak = peak_bytes(stage);
-    proposed_cost_.excess_bytes += excess(peak + shift_bytes_[at(stage)]) - excess(peak);
-  }
-  for (size_t i = 0; i < fresh_stages_.size(); ++i) {
-    const int32_t stage = fresh_stages_[i];
-    const Stage& old = stages_[at(stage)];
-    const int64_t base = held_bytes_[at(stage)] + shift_bytes_[at(stage)];
-    proposed_cost_.excess_bytes +=
-        excess(base + fresh_[i].extra_bytes) - excess(base + old.extra_bytes);
-    proposed_cost_.time += fresh_[i].time - old.time;
-  }
+  change_time(changes, kForever);
+  change_excess_between();
+  change_fresh_excess();
   return proposed_cost_;
+}
+
+bool Retention::propose(std::span<const HoldChange> changes, const RematLimit& limit) {
+  const auto rent = [&](int64_t bytes) { return limit.byte_price * static_cast<double>(bytes); };
+  const auto within = [&] {
+    const int64_t more_excess = proposed_cost_.excess_bytes - cost_.excess_bytes;
+    return proposed_cost_.time - cost_.time + rent(more_excess) <= limit.most_cost;
+  };
+  const double most_time = std::min(limit.most_time, limit.most_cost + rent(cost_.excess_bytes));
+  bool taken = change_time(changes, most_time);
+  if (taken) {
+    change_excess_between();
+    taken = within();
+  }
+  if (taken) {
+    change_fresh_excess();
+    taken = within();
+  }
+  if (!taken) reject();
+  return taken;
 }
 
 void Retention::reject() {
@@ -234,12 +300,16 @@ void Retention::adopt(int32_t stage, Stage& fresh) {
 }
 
 void Retention::adopt() {
-  for (int32_t stage = first_changed_; stage <= last_changed_; ++stage) {
-    held_bytes_[at(stage)] += shift_bytes_[at(stage)];
-    peak_bytes_[at(stage)] += shift_bytes_[at(stage)];
+  for (const Shift& shift : shifts_) {
+    for (int32_t stage = shift.first; stage <= shift.last; ++stage) {
+      held_bytes_[at(stage)] += shift.bytes;
+      peak_bytes_[at(stage)] += shift.bytes;
+    }
   }
   for (size_t i = 0; i < fresh_stages_.size(); ++i) adopt(fresh_stages_[i], fresh_[i]);
+  sum_up_blocks(first_changed_ - 1, last_changed_);
   cost_ = proposed_cost_;
+  adopted_.insert(adopted_.end(), proposed_.begin(), proposed_.end());
   fresh_stages_.clear();
   for (const HoldChange& change : proposed_) {
     maybe_useless_.push_back({change.node, change.first - 1});
@@ -267,6 +337,12 @@ void Retention::trim() {
     maybe_useless_.pop_back();
     forget_useless(end);
   }
+}
+
+BitRows Retention::marked() const {
+  BitRows held = held_;
+  for (const HoldChange& change : adopted_) held.flip(change.node, change.first, change.last);
+  return held;
 }
 
 RematPlan Retention::plan() const {

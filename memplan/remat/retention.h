@@ -33,6 +33,13 @@ struct RematCost {
   std::int64_t excess_bytes = 0;
 };
 
+// How much more a change may cost in time + byte_price * excess, and in time alone.
+struct RematLimit {
+  double byte_price = 0;  // time per byte
+  double most_cost = 0;
+  double most_time = 0;
+};
+
 class Retention {
  public:
   Retention(const RematGraph& graph, std::int64_t budget_bytes);
@@ -78,17 +85,33 @@ class Retention {
   RematCost propose(std::span<const HoldChange> changes);
   RematCost propose(const HoldChange& change) { return propose({&change, 1}); }
   void reject();
+  // The same, but rejects by itself what goes over the limit, and says whether it did not. Most
+  // such changes it knows before it has looked at any byte.
+  bool propose(std::span<const HoldChange> changes, const RematLimit& limit);
   // Also gives up every hold that nobody reads any more.
   void accept();
+
+  // What is held now can be had again, from marked(), until the next mark() or load().
+  void mark() { adopted_.clear(); }
+  BitRows marked() const;
 
   RematPlan plan() const;
 
  private:
+  // Stages whose highest peak is known are passed over together while it stays within the budget.
+  static constexpr std::int32_t kBlock = 16;
+
   struct Stage {
     double time = 0;
     std::int64_t extra_bytes = 0;  // peak less what is held when the stage begins
     std::vector<std::int32_t> runs;
     std::vector<std::int32_t> touched;
+  };
+  // By how much a change moves what is held in the stages first..last.
+  struct Shift {
+    std::int32_t first = 0;
+    std::int32_t last = 0;
+    std::int64_t bytes = 0;
   };
   // A hold that may end later than its value is read.
   struct HoldEnd {
@@ -101,11 +124,15 @@ class Retention {
   }
   void toggle(const HoldChange& change);
   void toggle_start(std::int32_t stage, std::int32_t node);
-  void evaluate(std::int32_t stage, Stage& out);
-  void find_runs(std::int32_t stage, std::vector<std::int32_t>& runs);
-  void evaluate_fresh(std::int32_t stage);
-  void evaluate_noticing(const HoldChange& change);
-  void sum_shifts();
+  bool find_runs(std::int32_t stage, double most_time, Stage& out);
+  void find_peak(std::int32_t stage, Stage& out);
+  void add_fresh(std::int32_t stage);
+  void add_noticing(const HoldChange& change);
+  bool change_time(std::span<const HoldChange> changes, double most);
+  std::int64_t shift_bytes(std::int32_t stage) const;
+  void sum_up_blocks(std::int32_t first_stage, std::int32_t last_stage);
+  void change_excess_between();
+  void change_fresh_excess();
   void adopt();
   void adopt(std::int32_t stage, Stage& fresh);
   void trim();
@@ -118,20 +145,22 @@ class Retention {
   std::vector<std::vector<std::int32_t>> starts_;  // by stage: held after it, not before
   std::vector<std::int64_t> held_bytes_;           // by stage, when it begins
   std::vector<std::int64_t> peak_bytes_;           // by stage
+  std::vector<std::int64_t> block_peak_;           // of kBlock stages each
   std::vector<Stage> stages_;
   RematCost cost_;
+  std::vector<HoldChange> adopted_;  // since mark() or load()
 
   // The changes under way.
   std::vector<HoldChange> proposed_;
   RematCost proposed_cost_;
   std::int32_t first_changed_ = 0;  // the stages whose held bytes change
   std::int32_t last_changed_ = -1;
-  std::vector<std::int64_t> shift_bytes_;  // by stage, from first_changed_ - 1 on: by how much
+  std::vector<Shift> shifts_;
   std::vector<std::int32_t> fresh_stages_;
   std::vector<Stage> fresh_;  // its first fresh_stages_.size() are in use
   std::vector<HoldEnd> maybe_useless_;
 
-  // Scratch of evaluate().
+  // Scratch.
   NodeSet needed_;
   std::vector<std::uint32_t> touch_mark_;
   std::uint32_t epoch_ = 0;

@@ -13,7 +13,7 @@ using std::optional;
 using std::size_t;
 
 // How often the price and the heat follow the search.
-constexpr int64_t kStepsPerUpdate = 64;
+constexpr int64_t kStepsPerUpdate = 24;
 constexpr double kPriceStep = 1.02;
 constexpr double kPriceRange = 1e5;
 
@@ -211,7 +211,10 @@ void RematSearch::random_hold(int32_t node, int32_t stage) {
 void RematSearch::choose_changes() {
   changes_.clear();
   const int32_t node = random_node();
-  const int32_t stage = random_.between(node + 1, graph_.horizon(node));
+  // Beyond the last stage that touches it nothing holds the value.
+  const int32_t last = state_.previous_touch(node, graph_.horizon(node));
+  if (last == node) return;
+  const int32_t stage = random_.between(node + 1, last);
   const bool held = state_.held(node, stage);
   if (held) {
     random_drop(node, stage);
@@ -246,7 +249,7 @@ double RematSearch::first_price() const {
 void RematSearch::remember() {
   if (state_.cost().excess_bytes > 0 || state_.cost().time >= best_time_) return;
   best_time_ = state_.cost().time;
-  best_ = state_.matrix();
+  state_.mark();
 }
 
 void RematSearch::anneal(const AnnealOptions& options) {
@@ -266,20 +269,15 @@ void RematSearch::anneal(const AnnealOptions& options) {
     }
     choose_changes();
     if (changes_.empty()) continue;
-    const RematCost before = state_.cost();
-    const RematCost after = state_.propose(changes_);
-    const double worse = after.time - before.time +
-                         price * static_cast<double>(after.excess_bytes - before.excess_bytes);
-    const bool taken =
-        !forbidden(after) && (worse <= 0 || random_.fraction() < std::exp(-worse / heat));
-    if (!taken) {
-      state_.reject();
-      continue;
-    }
+    // Worse by w is taken with probability exp(-w / heat).
+    const RematLimit limit{.byte_price = price,
+                           .most_cost = -heat * std::log1p(-random_.fraction()),
+                           .most_time = graph_.forbidden_time() / 2};
+    if (!state_.propose(changes_, limit)) continue;
     state_.accept();
     remember();
   }
-  if (std::isfinite(best_time_)) state_.load(best_);
+  if (std::isfinite(best_time_)) state_.load(state_.marked());
 }
 
 }  // namespace trainscope::memplan

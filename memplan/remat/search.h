@@ -64,7 +64,6 @@ class RematSearch {
   Clock::time_point deadline_;
   std::vector<std::int32_t> movable_;  // values that somebody may need later than at once
   std::vector<HoldChange> changes_;    // of the step under way
-  BitRows best_;
   double best_time_ = std::numeric_limits<double>::infinity();
 };
 

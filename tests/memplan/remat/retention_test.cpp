@@ -67,6 +67,8 @@ TEST_CASE("retention: without recompute it is the plan that saves all") {
 
 TEST_CASE("retention: a change costs what a fresh look at the whole says") {
   int accepted = 0;
+  int taken = 0;  // within a limit
+  int refused = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const RematProblem problem = testing::random_graph(seed, {.nodes = 24, .workspace = true});
     const RematGraph graph(problem);
@@ -84,6 +86,19 @@ TEST_CASE("retention: a change costs what a fresh look at the whole says") {
           .node = node, .first = state.previous_touch(node, stage - 1) + 1, .last = last};
       if (held && state.next_touch(node, change.first) < change.last) continue;
       const RematCost before = state.cost();
+      const BitRows held_before = state.matrix();
+      const RematCost alone = state.propose(change);
+      state.reject();
+      const RematLimit limit{
+          .byte_price = 0.5, .most_cost = random.between(-40, 40) * 1.0, .most_time = 40};
+      const double time = alone.time - before.time;
+      const double bytes = static_cast<double>(alone.excess_bytes - before.excess_bytes);
+      const bool within = time <= limit.most_time && time + 0.5 * bytes <= limit.most_cost;
+      REQUIRE(state.propose({&change, 1}, limit) == within);
+      (within ? taken : refused) += 1;
+      if (within) state.reject();
+      CHECK(state.matrix() == held_before);
+      state.mark();
       const RematCost proposed = state.propose(change);
       if (random.between(0, 2) == 0) {
         state.reject();
@@ -96,6 +111,7 @@ TEST_CASE("retention: a change costs what a fresh look at the whole says") {
         CHECK(state.cost().time <= proposed.time);
         CHECK(state.cost().excess_bytes <= proposed.excess_bytes);
       }
+      CHECK(state.marked() == held_before);
       fresh.load(state.matrix());
       CHECK(fresh.matrix() == state.matrix());
       CHECK(fresh.cost().time == state.cost().time);
@@ -105,6 +121,8 @@ TEST_CASE("retention: a change costs what a fresh look at the whole says") {
     check_state(problem, state);
   }
   CHECK(accepted > 300);
+  CHECK(taken > 100);
+  CHECK(refused > 100);
 }
 
 TEST_CASE("retention: dropping values at a frontier costs what the drop simulator says") {
