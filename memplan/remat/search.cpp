@@ -42,6 +42,7 @@ bool RematSearch::better(const Candidate& a, const Candidate& b) const {
 }
 
 void RematSearch::consider(const HoldChange& change, optional<Candidate>& best) {
+  ++looks_;
   const Candidate candidate{.change = change, .cost = state_.propose(change)};
   state_.reject();
   if (candidate.cost.excess_bytes >= state_.cost().excess_bytes || forbidden(candidate.cost))
@@ -98,7 +99,7 @@ bool RematSearch::repair() {
     optional<Candidate> best;
     consider_drops(stage, best);
     consider_holds(stage, best);
-    if (!best || out_of_time()) return false;
+    if (!best || looks_ > kMostLooks || out_of_time()) return false;
     state_.propose(best->change);
     state_.accept();
   }

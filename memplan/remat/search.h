@@ -24,7 +24,7 @@ class RematSearch {
   RematSearch(Retention& state, std::uint64_t seed, Clock::time_point deadline);
 
   // Gives up holds, the cheapest in time per byte of excess first, until the budget is kept; false
-  // if nothing helps any more.
+  // if nothing helps any more, or after kMostLooks changes looked at: a second or two.
   bool repair();
   // Adds holds that save time within the budget until none is left.
   void fill();
@@ -36,6 +36,8 @@ class RematSearch {
   bool out_of_time() const { return Clock::now() >= deadline_; }
 
  private:
+  static constexpr std::int64_t kMostLooks = 1'000'000;
+
   struct Candidate {
     HoldChange change = {};
     RematCost cost = {};
@@ -64,6 +66,7 @@ class RematSearch {
   Clock::time_point deadline_;
   std::vector<std::int32_t> movable_;  // values that somebody may need later than at once
   std::vector<HoldChange> changes_;    // of the step under way
+  std::int64_t looks_ = 0;             // of repair, at changes
   double best_time_ = std::numeric_limits<double>::infinity();
 };
 
