@@ -307,8 +307,8 @@ constexpr std::string_view kPointwise[] = {
     "Sign",     "Reciprocal", "Sqrt",          "Cast",    "Exp",       "Log",           "Relu",
     "Tanh",     "Sigmoid",    "Erf",           "Elu",     "LeakyRelu", "Softplus",      "Softsign",
     "ReluGrad", "TanhGrad",   "SigmoidGrad",   "ErfGrad", "EluGrad",   "LeakyReluGrad", "Equal",
-    "Not",      "Where",      "RandomDropout", "Max",     "Min",       "Gelu",          "Identity",
-    "Sin",      "Cos"};
+    "Not",      "Where",      "RandomDropout", "Max",     "Min",       "Gelu",          "GeluGrad",
+    "Swish",    "SwishGrad",  "Identity",      "Sin",     "Cos"};
 
 constexpr SplitRow kRows[] = {
     {.op = "Add", .rule = addition, .linear = true},

@@ -62,11 +62,12 @@ struct PoolParams {  // MaxPool, AveragePool and their gradients
   bool count_include_pad = false;
 };
 
-struct NormParams {  // BatchNormalization, LayerNormalization and their gradients
+struct NormParams {  // Batch-, Layer- and RMSNormalization and their gradients
   int axis = 1;
   double epsilon = 1e-5;
   double momentum = 0.9;  // ONNX: running = running * momentum + batch * (1 - momentum)
   bool training = false;
+  bool centered = true;  // false: RMSNormalization, which subtracts no mean
 };
 
 struct MatMulParams {  // Gemm, MatMul, BatchMatMul: alpha * op(A) op(B) + beta * C
@@ -135,6 +136,10 @@ struct AlphaParams {  // Elu, LeakyRelu and their gradients
   double alpha = 1.0;
 };
 
+struct GeluParams {  // Gelu and its gradient: by tanh, else by erf
+  bool by_tanh = false;
+};
+
 struct ModParams {  // the sign of the result: the dividend's (C's %), else the divisor's (Python's)
   bool truncated = false;
 };
@@ -159,7 +164,7 @@ struct ScanParams {  // CumSum along the axis; exclusive: without the element it
 using Params =
     std::variant<NoParams, AxisParams, ReduceParams, PermutationParams, SliceParams, PadParams,
                  ConvParams, PoolParams, NormParams, MatMulParams, TriluParams, LossParams,
-                 DropoutParams, OptimizerParams, ClipParams, FillParams, AlphaParams, ModParams,
-                 ArgParams, TopKParams, ScanParams, AttentionParams>;
+                 DropoutParams, OptimizerParams, ClipParams, FillParams, AlphaParams, GeluParams,
+                 ModParams, ArgParams, TopKParams, ScanParams, AttentionParams>;
 
 }  // namespace trainscope
