@@ -1,5 +1,5 @@
-// BatchNormalization and LayerNormalization, and ai.trainscope's gradients of both. The gradient
-// kernels compute means and deviations again from x: no op has to keep them.
+// BatchNormalization, LayerNormalization and RMSNormalization, and ai.trainscope's gradients of
+// them. The gradient kernels compute means and deviations again from x: no op has to keep them.
 #include <utility>
 #include <vector>
 
@@ -109,7 +109,7 @@ std::vector<InPlace> grad_in_place(const OpArgs&) {
 
 // --- LayerNormalization(x, scale [, bias]) -------------------------------------------------------
 
-Params layer_norm_params_for(const OpArgs& args, int x) {
+NormParams layer_norm_params_for(const OpArgs& args, int x) {
   return NormParams{.axis = args.axis("axis", -1, args.rank(x)),
                     .epsilon = args.attributes.number("epsilon", kDefaultEpsilon)};
 }
@@ -164,6 +164,31 @@ Types layer_norm_grad_shape(const OpArgs& args) {
   require_same_types(args, 0, 1);
   require_normalized_shape(args, 2, args.shape(1), args.axis("axis", -1, args.rank(1)));
   return {args.type(1), args.type(2), args.type(2)};
+}
+
+// --- RMSNormalization(x, scale) ------------------------------------------------------------------
+
+Params rms_norm_params_for(const OpArgs& args, int x) {
+  NormParams params = layer_norm_params_for(args, x);
+  params.centered = false;
+  return params;
+}
+Params rms_norm_params(const OpArgs& args) { return rms_norm_params_for(args, 0); }
+Params rms_norm_grad_params(const OpArgs& args) { return rms_norm_params_for(args, 1); }
+
+Types rms_norm_shape(const OpArgs& args) { return {layer_norm_shape(args)[0]}; }
+
+Types rms_norm_grad_shape(const OpArgs& args) {
+  const Types types = layer_norm_grad_shape(args);
+  return {types[0], types[1]};
+}
+
+Values rms_norm_gradient(const GradArgs& g) {
+  const Values parts =
+      g.b.multi("RMSNormalizationGrad", {g.dy[0], g.x[0], g.x[1]}, g.wants(1) ? 2 : 1,
+                {{"axis", g.node.attributes.integer("axis", -1)},
+                 {"epsilon", g.node.attributes.number("epsilon", kDefaultEpsilon)}});
+  return {parts[0], g.wants(1) ? parts[1] : kNoValue};
 }
 
 // --- Rows ----------------------------------------------------------------------------------------
@@ -253,10 +278,46 @@ OpDef layer_norm_grad_row() {
                        "[400,100], [400,100], [100]; outputs=3"}};
 }
 
+// ONNX has it in later opsets than the one that stages are written in, hence our domain.
+OpDef rms_norm_row() {
+  return {
+      .name = "RMSNormalization",
+      .doc = "x / sqrt(mean of x^2 + epsilon) * scale over the axes from `axis` on.",
+      .domain = kTrainscopeDomain,
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .attributes = {kAxis, kEpsilon, {"stash_type", "ignored: sums are formed in f64"}},
+      .params = rms_norm_params,
+      .shape = rms_norm_shape,
+      .gradient = rms_norm_gradient,
+      .cost = per_input_element<6>,
+      .in_place = first_in_place,
+      .examples = {"[2,3,4], [4]", "[2,3,4], [3,4]; axis=1", "[2,3,4], [2,3,4]; axis=0 epsilon=0.1",
+                   "[3,5], [1,5]", "[0,4], [4]", "[400,100], [100]"}};
+}
+
+OpDef rms_norm_grad_row() {
+  return {.name = "RMSNormalizationGrad",
+          .doc = "dx, dscale of RMSNormalization from dy, x and scale.",
+          .domain = kTrainscopeDomain,
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .max_outputs = 2,
+          .attributes = {kAxis, kEpsilon},
+          .params = rms_norm_grad_params,
+          .shape = rms_norm_grad_shape,
+          .cost = per_input_element<12>,
+          .in_place = grad_in_place,
+          .examples = {"[2,3,4], [2,3,4], [4]; outputs=2", "[2,3,4], [2,3,4], [3,4]; axis=1",
+                       "[3,5], [3,5], [5]; outputs=2", "[0,4], [0,4], [4]; outputs=2",
+                       "[400,100], [400,100], [100]; outputs=2"}};
+}
+
 }  // namespace
 
 std::vector<OpDef> norm_ops() {
-  return {batch_norm_row(), batch_norm_grad_row(), layer_norm_row(), layer_norm_grad_row()};
+  return {batch_norm_row(),      batch_norm_grad_row(), layer_norm_row(),
+          layer_norm_grad_row(), rms_norm_row(),        rms_norm_grad_row()};
 }
 
 }  // namespace trainscope

@@ -1,8 +1,10 @@
-// LayerNormalization and its gradient over rows [rows, width].
+// LayerNormalization, RMSNormalization (the same without a mean) and their gradients over rows
+// [rows, width].
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <variant>
 
 #include "kernels/api/kernel.h"
@@ -39,10 +41,11 @@ struct Statistics {
 
 // One pass over the row: sums of x - shift and its square in double, where the shift is an element
 // of the row, so that nothing cancels. Two halves at once, because additions wait for each other.
+// A row that is not centered has the mean 0.
 template <typename T>
-Statistics row_statistics(const T* x, std::int64_t width, double epsilon) {
+Statistics row_statistics(const T* x, std::int64_t width, const NormParams& params) {
   if (width == 0) return {};
-  const auto shift = static_cast<double>(x[0]);
+  const double shift = params.centered ? static_cast<double>(x[0]) : 0.0;
   const std::int64_t half = width / 2;
   double sum = width % 2 == 0 ? 0.0 : static_cast<double>(x[width - 1]) - shift;
   double squares = sum * sum;
@@ -58,18 +61,18 @@ Statistics row_statistics(const T* x, std::int64_t width, double epsilon) {
     other_squares += e * e;
   }
   const auto n = static_cast<double>(width);
-  const double mean = (sum + other_sum) / n;
+  const double mean = params.centered ? (sum + other_sum) / n : 0.0;
   const double variance = (squares + other_squares) / n - mean * mean;
   // `variance > 0` would lose a NaN.
   return {.mean = shift + mean,
-          .inverse = 1.0 / std::sqrt((variance < 0.0 ? 0.0 : variance) + epsilon)};
+          .inverse = 1.0 / std::sqrt((variance < 0.0 ? 0.0 : variance) + params.epsilon)};
 }
 
 // --- LayerNormalization(x, scale [, bias]) -> y [, mean, inverse deviation] ----------------------
 
 template <typename T>
 void run_layer_norm(const RunArgs& args) {
-  const double epsilon = std::get<NormParams>(args.params).epsilon;
+  const auto& params = std::get<NormParams>(args.params);
   const auto* x = args.inputs[0].as<const T>();
   const auto* scale = args.inputs[1].as<const T>();
   const bool has_bias = args.inputs.size() > 2 && args.inputs[2].present;
@@ -83,7 +86,7 @@ void run_layer_norm(const RunArgs& args) {
   const auto normalize = [&](std::int64_t row) {
     const T* from = x + row * layout.width;
     T* to = y + row * layout.width;
-    const Statistics statistics = row_statistics(from, layout.width, epsilon);
+    const Statistics statistics = row_statistics(from, layout.width, params);
     keep(1, row, statistics.mean);
     keep(2, row, statistics.inverse);
     const auto mean = static_cast<T>(statistics.mean);
@@ -168,6 +171,7 @@ struct GradRow {
   std::int64_t width;
   T mean;
   T inverse;
+  bool centered;
 };
 
 // Sums of g = dy * scale and of g * (normalized x): they enter dx divided by the width, so that
@@ -227,7 +231,7 @@ void write_row(const GradRow<T>& row, const RowSums<T>& sums) {
   const T* scale = row.scale;
   const T mean = row.mean;
   const T inverse = row.inverse;
-  const T mean_g = sums.g / static_cast<T>(row.width);
+  const T mean_g = row.centered ? sums.g / static_cast<T>(row.width) : T{0};
   const T mean_gx = sums.gx / static_cast<T>(row.width);
   for (std::int64_t i = 0; i < row.width; ++i) {
     const T normalized = (x[i] - mean) * inverse;
@@ -254,15 +258,16 @@ template <typename T>
 GradRow<T> grad_row(const RunArgs& args, const Layout& layout, std::int64_t row) {
   const std::int64_t at = row * layout.width;
   const T* x = args.inputs[1].as<const T>() + at;
-  const double epsilon = std::get<NormParams>(args.params).epsilon;
-  const Statistics statistics = row_statistics(x, layout.width, epsilon);
+  const auto& params = std::get<NormParams>(args.params);
+  const Statistics statistics = row_statistics(x, layout.width, params);
   return {.dy = args.inputs[0].as<const T>() + at,
           .x = x,
           .scale = args.inputs[2].as<const T>(),
           .dx = args.outputs[0].as<T>() + at,
           .width = layout.width,
           .mean = static_cast<T>(statistics.mean),
-          .inverse = static_cast<T>(statistics.inverse)};
+          .inverse = static_cast<T>(statistics.inverse),
+          .centered = params.centered};
 }
 
 template <typename T>
@@ -296,11 +301,19 @@ void run_layer_norm_grad(const RunArgs& args) {
 template <typename T>
 void add_own(KernelTable& table) {
   const DType dtype = kDTypeOf<T>;
-  table.add("LayerNormalization", dtype, {.name = "layer_norm.own", .run = run_layer_norm<T>});
-  table.add("LayerNormalizationGrad", dtype,
-            {.name = "layer_norm_grad.own",
-             .prepare = prepare_layer_norm_grad<T>,
-             .run = run_layer_norm_grad<T>});
+  struct Names {
+    std::string_view op, kernel, gradient_op, gradient_kernel;
+  };
+  constexpr Names kNames[] = {
+      {"LayerNormalization", "layer_norm.own", "LayerNormalizationGrad", "layer_norm_grad.own"},
+      {"RMSNormalization", "rms_norm.own", "RMSNormalizationGrad", "rms_norm_grad.own"}};
+  for (const Names& names : kNames) {
+    table.add(names.op, dtype, {.name = names.kernel, .run = run_layer_norm<T>});
+    table.add(names.gradient_op, dtype,
+              {.name = names.gradient_kernel,
+               .prepare = prepare_layer_norm_grad<T>,
+               .run = run_layer_norm_grad<T>});
+  }
 }
 
 }  // namespace
