@@ -12,6 +12,9 @@ namespace {
 
 constexpr Flag kFlags[] = {
     {.name = "stages", .type = FlagType::kSwitch, .help = "The stages of the graph"},
+    {.name = "explain",
+     .type = FlagType::kSwitch,
+     .help = "With --stages: what each pass nearly rewrote, and why it did not"},
     {.name = "stage",
      .value = "NAME",
      .help = "The graph after a pass; default with --node: the last"},
@@ -70,16 +73,23 @@ Outcome inspect_memory(const Source& source, const Invocation& settled) {
   return describe_memory(plan_record(compile(model, options_for(settled, model))->program), at);
 }
 
-Outcome inspect_stages(const Source& source, const Invocation& settled) {
-  if (source.is_run()) return describe_stages(source.run().stages());
+std::vector<StageRecord> stages_of(const Source& source, const Invocation& settled) {
+  if (source.is_run()) return source.run().stages();
   const OnnxModel model = source.original_model();
-  return describe_stages(records_of(build_stages(model, options_for(settled, model))));
+  return records_of(build_stages(model, options_for(settled, model)));
+}
+
+Outcome inspect_stages(const Source& source, const Invocation& settled) {
+  const std::vector<StageRecord> stages = stages_of(source, settled);
+  return settled.settings().on("explain") ? explain_stages(stages) : describe_stages(stages);
 }
 
 Outcome run(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(!settings.has("at") || settings.on("memory"), ErrorCode::kUsage,
           "--at belongs to --memory");
+  require(!settings.on("explain") || settings.on("stages"), ErrorCode::kUsage,
+          "--explain belongs to --stages");
   const bool of_stage = settings.on("stages") || settings.has("stage") || settings.has("node");
   require(!settings.on("memory") || !of_stage, ErrorCode::kUsage,
           "--memory is of the plan, which belongs to no stage: leave out --stages, --stage and "

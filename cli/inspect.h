@@ -17,6 +17,8 @@ Outcome describe_model(const OnnxModel& model);
 Outcome describe_run(const RunReader& run);
 // A row for each stage.
 Outcome describe_stages(std::span<const StageRecord> stages);
+// ... and a line for each node that a pass nearly rewrote: pass, node, reason.
+Outcome explain_stages(std::span<const StageRecord> stages);
 
 // A graph: its nodes, and printed.
 Outcome describe_graph(const Graph& graph);

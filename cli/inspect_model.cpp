@@ -34,21 +34,14 @@ Json tensors_facts(const std::vector<ModelTensor>& tensors) {
   return list;
 }
 
-std::string count_text(std::int64_t value) { return fmt::format("{}", value); }
-
 std::string stage_row(const StageRecord& stage) {
   std::string counters;
-  std::string flops = "-";
   for (const auto& [name, count] : stage.counters) {
-    if (name == "flops") {
-      flops = count_text(count);
-      continue;
-    }
     counters += fmt::format("{}{} {}", counters.empty() ? "" : ", ", count, printable(name));
   }
-  return fmt::format("  {:<32} {:>6} {:>7} {:>9.2f} {:>14}  {}\n", printable(stage.file, 32),
+  return fmt::format("  {:<32} {:>6} {:>7} {:>9.2f} {:>14} {:>14}  {}\n", printable(stage.file, 32),
                      stage.nodes_after, stage.changed ? "changed" : "same", stage.milliseconds,
-                     flops, counters);
+                     stage.flops_after, stage.bytes_after, counters);
 }
 
 std::string session_row(const RunSession& session) {
@@ -105,13 +98,28 @@ Outcome describe_model(const OnnxModel& model) {
 Outcome describe_stages(std::span<const StageRecord> stages) {
   Outcome outcome;
   Json list = Json::array();
-  outcome.text = fmt::format("  {:<32} {:>6} {:>7} {:>9} {:>14}  {}\n", "stage", "nodes", "", "ms",
-                             "FLOPs", "counted");
+  outcome.text = fmt::format("  {:<32} {:>6} {:>7} {:>9} {:>14} {:>14}  {}\n", "stage", "nodes", "",
+                             "ms", "FLOPs", "bytes", "counted");
   for (const StageRecord& stage : stages) {
     list.push_back(to_json(stage));
     outcome.text += stage_row(stage);
   }
   outcome.facts.set("stages", std::move(list));
+  return outcome;
+}
+
+Outcome explain_stages(std::span<const StageRecord> stages) {
+  Outcome outcome = describe_stages(stages);
+  outcome.text += "near misses\n";
+  bool any = false;
+  for (const StageRecord& stage : stages) {
+    for (const NearMissRecord& miss : stage.near_misses) {
+      outcome.text += fmt::format("  {}  {}: {}\n", printable(stage.name), printable(miss.node),
+                                  printable(miss.reason, 400));
+      any = true;
+    }
+  }
+  if (!any) outcome.text += "  none\n";
   return outcome;
 }
 

@@ -133,14 +133,23 @@ RunManifest run_manifest_from(const Json& json) {
 Json to_json(const StageRecord& stage) {
   Json counters = Json::object();
   for (const auto& [name, count] : stage.counters) counters.set(name, count);
+  Json near_misses = Json::array();
+  for (const NearMissRecord& miss : stage.near_misses) {
+    near_misses.push_back(Json::object({{"node", miss.node}, {"reason", miss.reason}}));
+  }
   return Json::object({{"name", stage.name},
                        {"file", stage.file},
                        {"nodes_before", stage.nodes_before},
                        {"nodes_after", stage.nodes_after},
+                       {"flops_before", stage.flops_before},
+                       {"flops_after", stage.flops_after},
+                       {"bytes_before", stage.bytes_before},
+                       {"bytes_after", stage.bytes_after},
                        {"milliseconds", stage.milliseconds},
                        {"changed", stage.changed},
                        {"hash", stage.hash},
-                       {"counters", std::move(counters)}});
+                       {"counters", std::move(counters)},
+                       {"near_misses", std::move(near_misses)}});
 }
 
 StageRecord stage_from(const Json& json) {
@@ -148,16 +157,26 @@ StageRecord stage_from(const Json& json) {
                     .file = json.get<std::string>("file"),
                     .nodes_before = json.get<std::int64_t>("nodes_before"),
                     .nodes_after = json.get<std::int64_t>("nodes_after"),
+                    .flops_before = json.get_or<std::int64_t>("flops_before", 0),
+                    .flops_after = json.get_or<std::int64_t>("flops_after", 0),
+                    .bytes_before = json.get_or<std::int64_t>("bytes_before", 0),
+                    .bytes_after = json.get_or<std::int64_t>("bytes_after", 0),
                     .milliseconds = number_from(json, "milliseconds"),
                     .changed = json.get<bool>("changed"),
                     .hash = json.get<std::string>("hash"),
-                    .counters = {}};
+                    .counters = {},
+                    .near_misses = {}};
   const bool plain = !stage.file.empty() && stage.file.find('/') == std::string::npos &&
                      stage.file.front() != '.' && stage.file.find('\0') == std::string::npos;
   require(plain, ErrorCode::kBadInput, "key 'file': '{}' is no file name within stages/",
           printable(stage.file));
   for (const JsonMember& counter : json.object_at("counters")) {
     stage.counters.emplace(counter.key, counter.value.as_int());
+  }
+  if (!json.contains("near_misses")) return stage;  // of a run from before there were any
+  for (const Json& miss : json.array_at("near_misses")) {
+    stage.near_misses.push_back(
+        {.node = miss.get<std::string>("node"), .reason = miss.get<std::string>("reason")});
   }
   return stage;
 }

@@ -59,16 +59,27 @@ struct RunManifest {
   std::vector<RunSession> sessions = {};  // the latest last, never empty in a folder
 };
 
+// A node that a pass nearly rewrote.
+struct NearMissRecord {
+  std::string node = {};
+  std::string reason = {};
+};
+
 // A graph after a pass; the file is stages/NN-NAME.onnx.
 struct StageRecord {
   std::string name = {};
   std::string file = {};  // within stages/
   std::int64_t nodes_before = 0;
   std::int64_t nodes_after = 0;
+  std::int64_t flops_before = 0;  // of all nodes
+  std::int64_t flops_after = 0;
+  std::int64_t bytes_before = 0;  // that all nodes read and write
+  std::int64_t bytes_after = 0;
   double milliseconds = 0.0;
   bool changed = false;
   std::string hash = {};
   std::map<std::string, std::int64_t> counters = {};
+  std::vector<NearMissRecord> near_misses = {};
 };
 
 // One optimizer step. What is not measured is NaN or absent.

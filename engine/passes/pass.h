@@ -5,10 +5,13 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/ir/builder.h"
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
+#include "engine/passes/stage.h"
 #include "engine/passes/training_options.h"
 
 namespace trainscope {
@@ -20,8 +23,12 @@ struct PassContext {
   const TrainingOptions& options;
   std::string_view pass;                              // its own name, for provenance
   std::map<std::string, std::int64_t> counters = {};  // shown in the stage record
+  std::vector<NearMiss> near_misses = {};             // ... by `inspect --explain`
 
   void count(std::string_view what, std::int64_t n = 1) { counters[std::string(what)] += n; }
+  void near_miss(const Node& node, std::string reason) {
+    near_misses.push_back({.node = node.name, .reason = std::move(reason)});
+  }
 };
 
 // `run` returns whether it changed the graph; a second run right after must return false.

@@ -43,6 +43,7 @@ void check_invariants(const Graph& graph, std::string_view pass) {
 Stage run_one(const Pass& pass, const Stage& before, PassContext context, std::size_t index) {
   context.pass = pass.name;
   context.counters.clear();
+  context.near_misses.clear();
   Graph graph = before.graph;
   auto start = std::chrono::steady_clock::now();
   bool changed = false;
@@ -61,6 +62,7 @@ Stage run_one(const Pass& pass, const Stage& before, PassContext context, std::s
   stage.changed = changed;
   stage.milliseconds = ms;
   stage.counters = std::move(context.counters);
+  stage.near_misses = std::move(context.near_misses);
   return stage;
 }
 

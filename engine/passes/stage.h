@@ -11,6 +11,12 @@
 
 namespace trainscope {
 
+// What a pass nearly rewrote, and why it did not.
+struct NearMiss {
+  std::string node;
+  std::string reason;
+};
+
 struct Stage {
   std::string name;   // of the pass; "imported" for the first
   std::string label;  // "03-simplify": unique in its run, also the file name
@@ -21,6 +27,7 @@ struct Stage {
   Cost cost;  // sum over all nodes
   std::uint64_t hash = 0;
   std::map<std::string, std::int64_t> counters;
+  std::vector<NearMiss> near_misses;
 };
 
 using Stages = std::vector<Stage>;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "engine/core/file.h"
 #include "engine/session.h"
 #include "tests/cli/program_runner.h"
 
@@ -74,7 +75,7 @@ TEST_CASE("inspect: a model, a run, its stages, a graph, a node, memory") {
   CHECK(run_facts.at("last_step").get<int>("step") == 6);
   CHECK(run_facts.array_at("stages").size() > 5);
   const Json stages = facts({"inspect", folder, "--stages"}, {});
-  CHECK(stages.array_at("stages").back().at("counters").get<std::int64_t>("flops") > 0);
+  CHECK(stages.array_at("stages").back().get<std::int64_t>("flops_after") > 0);
 
   const Json imported = facts({"inspect", folder, "--stage", "imported"}, {});
   CHECK(imported.array_at("nodes").size() == 5);
@@ -93,6 +94,24 @@ TEST_CASE("inspect: a model, a run, its stages, a graph, a node, memory") {
   CHECK(facts({"inspect", folder, "--stage", "imported", "--node", "0"}, {})
             .get<std::string>("name") == "/0/Gemm");
   CHECK(run({"inspect", folder, "--node", "/9/Gemm"}).exit_code == 2);
+}
+
+TEST_CASE("inspect --stages --explain: what passes nearly rewrote") {
+  CHECK(run({"inspect", kMlp, "--stages", "--explain"}).out.ends_with("near misses\n  none\n"));
+  const TemporaryFolder folder;
+  fs::copy(mlp_run(), folder / "run", fs::copy_options::recursive);
+  const fs::path file = folder / "run" / "stages" / "stages.json";
+  std::string text = read_file(file, 1 << 20);
+  const std::string none = "\"near_misses\": []";
+  REQUIRE(text.find(none) != std::string::npos);
+  text.replace(text.find(none), none.size(),
+               R"("near_misses":[{"node":"/Exp","reason":"somebody reads it"}])");
+  write_file_atomic(file, text);
+  const std::string folder_text = (folder / "run").string();
+  CHECK(run({"inspect", folder_text, "--stages", "--explain"})
+            .out.ends_with("near misses\n  imported  /Exp: somebody reads it\n"));
+  CHECK_FALSE(run({"inspect", folder_text, "--stages"}).out.find("near") != std::string::npos);
+  CHECK(run({"inspect", folder_text, "--explain"}).exit_code == 2);
 }
 
 TEST_CASE("inspect --memory: live buffers lie in the arena and do not overlap") {

@@ -69,10 +69,15 @@ TEST_CASE("run: what is written is read back") {
   writer.add_stage({.name = "dead_code",
                     .nodes_before = 5,
                     .nodes_after = 3,
+                    .flops_before = 90,
+                    .flops_after = 70,
+                    .bytes_before = 80,
+                    .bytes_after = 60,
                     .milliseconds = 0.25,
                     .changed = true,
                     .hash = "cd",
-                    .counters = {{"removed", 2}}});
+                    .counters = {{"removed", 2}},
+                    .near_misses = {{.node = "/Exp", .reason = "somebody reads it"}}});
   writer.add_step(step_record(1));
   writer.add_step(step_record(2, std::numeric_limits<double>::quiet_NaN()));
   writer.add_evaluation({.step = 2, .loss = 2.25, .examples = 40, .milliseconds = 8.0});
@@ -102,10 +107,18 @@ TEST_CASE("run: what is written is read back") {
   CHECK(stages[1].name == "dead_code");
   CHECK(stages[1].nodes_before == 5);
   CHECK(stages[1].nodes_after == 3);
+  CHECK(stages[1].flops_before == 90);
+  CHECK(stages[1].flops_after == 70);
+  CHECK(stages[1].bytes_before == 80);
+  CHECK(stages[1].bytes_after == 60);
   CHECK(stages[1].milliseconds == 0.25);
   CHECK(stages[1].changed);
   CHECK(stages[1].hash == "cd");
   CHECK(stages[1].counters == std::map<std::string, std::int64_t>{{"removed", 2}});
+  CHECK(stages[0].near_misses.empty());
+  REQUIRE(stages[1].near_misses.size() == 1);
+  CHECK(stages[1].near_misses[0].node == "/Exp");
+  CHECK(stages[1].near_misses[0].reason == "somebody reads it");
   CHECK(reader.stage_file(stages[1]) == folder / "run" / "stages" / "01-dead_code.onnx");
 
   const Metrics metrics = reader.metrics();
@@ -361,6 +374,20 @@ TEST_CASE("run: damaged metrics name their line, unknown kinds are skipped") {
   }
   put(file, good + good);  // the same step twice without a resume
   CHECK(contains(error_of([&] { reader.metrics(); }).message(), "step 4 comes after step 4"));
+}
+
+TEST_CASE("run: stages from before FLOPs, bytes and near misses were in them are read") {
+  const TemporaryFolder folder;
+  RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+  put(folder / "run" / "stages" / "stages.json",
+      R"({"stages": [{"name": "imported", "file": "00-imported.onnx", "nodes_before": 5,)"
+      R"( "nodes_after": 5, "milliseconds": 1.5, "changed": false, "hash": "ab",)"
+      R"( "counters": {"flops": 7}}]})");
+  const std::vector<StageRecord> stages = RunReader::open(folder / "run").stages();
+  REQUIRE(stages.size() == 1);
+  CHECK(stages[0].nodes_after == 5);
+  CHECK(stages[0].flops_after == 0);
+  CHECK(stages[0].near_misses.empty());
 }
 
 TEST_CASE("run: damaged stage lists and plans are refused") {

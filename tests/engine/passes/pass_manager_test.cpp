@@ -36,6 +36,11 @@ bool drop_identities(Graph& graph, PassContext& context) {
   return rewriter.changed();
 }
 
+bool nearly_drop(Graph& graph, PassContext& context) {
+  context.near_miss(graph.node(graph.first()), "it is the first");
+  return false;
+}
+
 bool change_and_deny(Graph& graph, PassContext& context) {
   drop_identities(graph, context);
   return false;
@@ -90,6 +95,14 @@ TEST_CASE("pass manager: a stage per pass, numbered, with counters and what chan
   CHECK(stages[0].graph.node_count() == 3);  // a snapshot: later passes do not touch it
   CHECK(stages[2].cost.bytes_written == 2 * 2 * 4);
   CHECK(stages[2].cost.flops == stages[0].cost.flops);
+}
+
+TEST_CASE("pass manager: near misses are in the stage of their pass alone") {
+  const Stages stages = run({pass("near", nearly_drop), pass("idle", do_nothing)});
+  REQUIRE(stages[1].near_misses.size() == 1);
+  CHECK(stages[1].near_misses[0].node == stages[1].graph.node(stages[1].graph.first()).name);
+  CHECK(stages[1].near_misses[0].reason == "it is the first");
+  CHECK(stages[2].near_misses.empty());
 }
 
 TEST_CASE("pass manager: disabled passes leave no stage") {
