@@ -16,5 +16,10 @@ Pass decompose_pass();
 Pass loss_pass();
 Pass chunked_loss_pass();
 Pass transposed_products_pass();
+Pass fuse_gelu_pass();        // fuse/gelu.cpp
+Pass fuse_silu_pass();        // fuse/silu.cpp
+Pass fuse_layer_norm_pass();  // fuse/layer_norm.cpp
+Pass fuse_rms_norm_pass();    // fuse/rms_norm.cpp
+Pass fuse_softmax_pass();     // fuse/softmax.cpp
 
 }  // namespace trainscope

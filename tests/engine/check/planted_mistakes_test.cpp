@@ -239,6 +239,19 @@ TEST_CASE("verify: a convergence folder finds its model with a slash behind it t
 }
 
 TEST_SUITE("slow") {
+  TEST_CASE("verify: fusions left out change no result") {
+    const std::pair<std::string, std::string> kFusions[] = {{"gpt2", "fuse_gelu"},
+                                                            {"bert", "fuse_gelu"},
+                                                            {"llama", "fuse_silu"},
+                                                            {"llama", "fuse_rms_norm"}};
+    for (const auto& [model, pass] : kFusions) {
+      CAPTURE(model);
+      CAPTURE(pass);
+      CHECK(verify_reference(reference_folder(model), {.lower = {}, .passes = {.disabled = {pass}}})
+                .failed == 0);
+    }
+  }
+
   TEST_CASE("verify: disabled passes and reference kernels change no result") {
     for (const std::string model : {"gpt2", "resnet18"}) {
       for (const std::string pass : {"simplify", "common_subexpression", "fold_constants"}) {

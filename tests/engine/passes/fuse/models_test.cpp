@@ -1,0 +1,83 @@
+// How often each fusion finds its op in the reference models and in the builders' models.
+#include "engine/models/models.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+
+#include "engine/onnx/plain_model.h"
+#include "tests/support/graph_text.h"
+
+namespace trainscope::test {
+namespace {
+
+using Counts = std::map<std::string, std::int64_t>;  // by pass; passes that find nothing are absent
+
+Counts fused_counts(const OnnxModel& model, const std::map<std::string, std::int64_t>& dims) {
+  CompileOptions options;
+  options.import.dims = dims;
+  options.training.mode = GraphMode::kInference;
+  Counts counts;
+  for (const Stage& stage : build_stages(model, options)) {
+    const auto fused = stage.counters.find("fused");
+    if (fused != stage.counters.end()) counts[stage.name] = fused->second;
+    CHECK_MESSAGE(stage.near_misses.empty(), stage.name);
+  }
+  return counts;
+}
+
+Counts in_reference(std::string_view name) {
+  const std::filesystem::path folder =
+      std::filesystem::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/models" / name;
+  return fused_counts(OnnxModel::read(folder / "model.onnx"), {});
+}
+
+struct Built {
+  std::string name;
+  ModelArguments arguments;
+  std::map<std::string, std::int64_t> dims;
+  Counts counts;
+};
+
+}  // namespace
+
+TEST_CASE("fusions: counts in the reference models") {
+  CHECK(in_reference("gpt2") == Counts{{"fuse_gelu", 2}});
+  CHECK(in_reference("gpt2-dropout") == Counts{{"fuse_gelu", 2}});
+  CHECK(in_reference("bert") == Counts{{"fuse_gelu", 3}});
+  CHECK(in_reference("llama") == Counts{{"fuse_rms_norm", 5}, {"fuse_silu", 2}});
+  for (const char* plain : {"mlp", "lenet", "resnet18"}) CHECK(in_reference(plain).empty());
+}
+
+TEST_CASE("fusions: counts in the builders' models") {
+  const std::map<std::string, std::int64_t> tokens{{"batch", 2}, {"sequence", 8}};
+  const ModelArguments small{
+      {"layers", 2}, {"heads", 2}, {"embedding", 16}, {"vocab", 13}, {"context", 8}};
+  ModelArguments bert = small;
+  bert.insert({"feed-forward", 32});
+  ModelArguments llama = bert;
+  llama.insert({"kv-heads", 2});
+  const ModelArguments vit{{"layers", 2}, {"heads", 2},  {"embedding", 16}, {"feed-forward", 32},
+                           {"patch", 4},  {"image", 16}, {"classes", 5}};
+  const Built built[] = {
+      {"gpt2", small, tokens, {{"fuse_gelu", 2}}},
+      {"bert", bert, tokens, {{"fuse_gelu", 3}}},
+      {"llama", llama, tokens, {{"fuse_rms_norm", 5}, {"fuse_silu", 2}}},
+      {"vit", vit, {{"batch", 2}}, {{"fuse_gelu", 2}}},
+      {"resnet",
+       {{"blocks", Ints{1, 1}}, {"width", 4}, {"image", 32}, {"classes", 5}},
+       {{"batch", 2}},
+       {}},
+  };
+  for (const Built& each : built) {
+    CAPTURE(each.name);
+    const std::string bytes = onnx_bytes(build_model(each.name, each.arguments, 1));
+    const OnnxModel model = OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
+    CHECK(fused_counts(model, each.dims) == each.counts);
+  }
+}
+
+}  // namespace trainscope::test

@@ -1,0 +1,81 @@
+// What every spelling of a fused op is checked for.
+#include "tests/engine/passes/fuse/spellings.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/text.h"
+
+namespace trainscope::test {
+namespace {
+
+// Roundings of f32 in other orders; a wrong constant is far above it.
+constexpr double kRounding = 4e-6;
+
+const Node* first_node(const Graph& graph, std::string_view op) {
+  for (NodeId id : graph.order()) {
+    if (graph.node(id).op->name == op) return &graph.node(id);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string text_of(const Fusion& fusion, std::string_view nodes) {
+  return fmt::format("{} {{ {} {} }}", fusion.inputs, fusion.before, nodes);
+}
+
+Stages stages_of(const Fusion& fusion, std::string_view nodes, bool fuse) {
+  CompileOptions options;
+  options.import.frozen = fusion.constants;
+  options.training.mode = GraphMode::kGradients;
+  options.training.loss = {.kind = LossKind::kMse, .output = "y"};
+  if (!fuse) options.passes.disabled = {std::string(fusion.pass)};
+  return stages(text_of(fusion, nodes), options);
+}
+
+const Stage& stage_named(const Stages& stages, std::string_view name) {
+  const auto found = std::ranges::find(stages, name, &Stage::name);
+  REQUIRE(found != stages.end());
+  return *found;
+}
+
+void check_spelling(const Fusion& fusion, const Spelling& spelling) {
+  CAPTURE(spelling.name);
+  const Stages with = stages_of(fusion, spelling.nodes);
+  const Stages without = stages_of(fusion, spelling.nodes, false);
+  const Stage& stage = stage_named(with, fusion.pass);
+  CHECK(stage.counters.at("fused") == 1);
+  CHECK(stage.near_misses.empty());
+  CHECK(count_ops(stage.graph, fusion.fused) == 1);
+  const Stage& before = *(&stage - 1);
+  // All of them are gone, and no dead ones are left.
+  CHECK(stage.nodes == before.nodes - spelling.count + 1);
+  CHECK(stage.cost.bytes_written < before.cost.bytes_written);
+  const Node* fused = first_node(stage.graph, fusion.fused);
+  REQUIRE(fused != nullptr);
+  CHECK(fused->provenance.sources.size() >= static_cast<std::size_t>(spelling.count));
+  CHECK(fused->provenance.pass == fusion.pass);
+
+  const Graph& fused_step = with.back().graph;
+  const Graph& plain_step = without.back().graph;
+  CHECK(fused_step.gradients.size() > 0);
+  const Tensors inputs = random_inputs(plain_step, 3);
+  CHECK(difference(results_of(fused_step, inputs), results_of(plain_step, inputs)) < kRounding);
+
+  TrainingOptions options;
+  CHECK_FALSE(changes(stage.graph, fusion.pass, options));
+}
+
+std::string near_misses_of(const Fusion& fusion, std::string_view nodes) {
+  const Stages all = stages_of(fusion, nodes);
+  const Stage& stage = stage_named(all, fusion.pass);
+  CHECK_FALSE(stage.changed);
+  std::vector<std::string> reasons;
+  for (const NearMiss& miss : stage.near_misses) reasons.push_back(miss.reason);
+  return join(reasons, "; ");
+}
+
+}  // namespace trainscope::test

@@ -1,0 +1,35 @@
+// Spellings of one fused op: each must become it, give the same results and gradients, and name all
+// the nodes that it stands for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/graph_text.h"
+
+namespace trainscope::test {
+
+struct Spelling {
+  std::string_view name;
+  std::string_view nodes;  // from x to y, in ONNX's text form
+  int count = 0;           // of the nodes that the fused one stands for
+};
+
+struct Fusion {
+  std::string_view pass;
+  std::string_view fused;   // op
+  std::string_view inputs;  // "(float[5,7] x0) => (float[5,7] y) <initializers>"
+  std::string_view before;  // nodes that make x of x0
+  std::vector<std::string> constants;
+};
+
+std::string text_of(const Fusion& fusion, std::string_view nodes);
+// The stages up to gradients of the sum of squares of y.
+Stages stages_of(const Fusion& fusion, std::string_view nodes, bool fuse = true);
+const Stage& stage_named(const Stages& stages, std::string_view name);
+void check_spelling(const Fusion& fusion, const Spelling& spelling);
+// The pass leaves the nodes alone; its near misses, joined by "; ".
+std::string near_misses_of(const Fusion& fusion, std::string_view nodes);
+
+}  // namespace trainscope::test
