@@ -41,6 +41,10 @@ Types gather_grad_shape(const OpArgs& args) {
   const Shape shape = checked_shape(args.attributes.integers("shape"));
   const int axis = args.axis("axis", 0, shape.rank);
   require_shape(args, 0, gathered_shape(shape, args.shape(1), axis));
+  if (args.has(2)) {
+    require_dtype(args, 2, args.type(0).dtype);
+    require_shape(args, 2, shape);
+  }
   return {{.dtype = args.type(0).dtype, .shape = shape}};
 }
 
@@ -50,8 +54,27 @@ Params gather_grad_params(const OpArgs& args) {
 }
 
 Values gather_grad_gradient(const GradArgs& g) {
-  return {g.b("Gather", {g.dy[0], g.x[1]}, {{"axis", g.node.attributes.integer("axis", 0)}}),
-          kNoValue};
+  Values gradients(g.x.size(), kNoValue);
+  if (g.wants(0)) {
+    gradients[0] =
+        g.b("Gather", {g.dy[0], g.x[1]}, {{"axis", g.node.attributes.integer("axis", 0)}});
+  }
+  if (g.x.size() > 2) gradients[2] = g.dy[0];
+  return gradients;
+}
+
+// Into zeros, or into a sum in place, where only the rows that the indices name are touched.
+Cost gather_grad_cost(const OpArgs& args) {
+  const auto dy = static_cast<std::int64_t>(args.type(0).bytes());
+  const std::int64_t flops = args.type(0).elements();
+  if (!args.has(2)) return with_flops(args, flops);
+  const auto indices = static_cast<std::int64_t>(args.type(1).bytes());
+  return {.flops = flops, .bytes_read = 2 * dy + indices, .bytes_written = dy};
+}
+
+std::vector<InPlace> gather_grad_in_place(const OpArgs& args) {
+  if (!args.has(2)) return {};
+  return {{.output = 0, .input = 2}};
 }
 
 }  // namespace
@@ -72,21 +95,26 @@ std::vector<OpDef> index_ops() {
                     "[4,2], i64[0]<4", "[3,0], i64[2]<3", "[65,128], i64[12,64]<65",
                     "i64[5]<9, i64[2]<5", "bool[5], i64[2]<5"}},
       {.name = "GatherGrad",
-       .doc = "zeros of a shape plus dy added at the indices of input 1, in their order",
+       .doc = "zeros of a shape, or input 2, plus dy added at the indices of input 1, in their "
+              "order",
        .domain = kTrainscopeDomain,
        .min_inputs = 2,
-       .max_inputs = 2,
+       .max_inputs = 3,
        .attributes = {{"axis", "the axis that the indices are about, 0 by default"},
                       {"shape", "of the result"}},
        .params = gather_grad_params,
        .shape = gather_grad_shape,
        .gradient = gather_grad_gradient,
-       .cost = per_input_element<1>,
+       .cost = gather_grad_cost,
+       .in_place = gather_grad_in_place,
        .examples = {"[4,3], i64[4]<5; shape={5,3}", "[2,2,3], i64[2,2]<5; shape={5,3}",
                     "[3,4], i32[4]<5; axis=1 shape={3,5}", "[2], i64[]={-1}; axis=-1 shape={2,3}",
                     "[3], i64[3]<4; shape={4}", "[0,3], i64[0]<4; shape={4,3}",
                     "[12,64,128], i64[12,64]<65; shape={65,128}",
-                    "[70000], i64[70000]<50; shape={50}"}},
+                    "[70000], i64[70000]<50; shape={50}", "[4,3], i64[4]<5, [5,3]; shape={5,3}",
+                    "[3,4], i32[4]<5, [3,5]; axis=1 shape={3,5}",
+                    "[0,3], i64[0]<4, [4,3]; shape={4,3}",
+                    "[12,64,128], i64[12,64]<65, [65,128]; shape={65,128}"}},
   };
 }
 

@@ -90,11 +90,12 @@ struct Scatter {
   Layout shape;
   const T* dy;
   const I* indices;
+  const T* sum;  // what is added to: null means zeros, dx that it is there already
   T* dx;
 
   void run(const Owned& owned) const {
     for (std::int64_t o = owned.outer_begin; o < owned.outer_end; ++o) {
-      clear(owned, o);
+      if (sum != dx) start(owned, o);
       for (std::int64_t n = 0; n < shape.count; ++n) {
         const std::int64_t row = resolved(indices[n], shape.size);
         if (row < owned.row_begin || row >= owned.row_end) continue;
@@ -106,26 +107,36 @@ struct Scatter {
     }
   }
 
-  void clear(const Owned& owned, std::int64_t o) const {
-    T* first = dx + o * shape.size * shape.inner;
+  void start(const Owned& owned, std::int64_t o) const {
+    const std::int64_t first = o * shape.size * shape.inner;
     if (owned.column_end - owned.column_begin == shape.inner) {
-      std::fill(first + owned.row_begin * shape.inner, first + owned.row_end * shape.inner, T{});
+      start(first + owned.row_begin * shape.inner, first + owned.row_end * shape.inner);
       return;
     }
     for (std::int64_t row = owned.row_begin; row < owned.row_end; ++row) {
-      T* line = first + row * shape.inner;
-      std::fill(line + owned.column_begin, line + owned.column_end, T{});
+      const std::int64_t line = first + row * shape.inner;
+      start(line + owned.column_begin, line + owned.column_end);
+    }
+  }
+
+  void start(std::int64_t begin, std::int64_t end) const {
+    if (sum == nullptr) {
+      std::fill(dx + begin, dx + end, T{});
+    } else {
+      std::copy(sum + begin, sum + end, dx + begin);
     }
   }
 };
 
 template <class T, class I>
 void gather_grad(const RunArgs& run) {
+  const bool has_sum = run.inputs.size() > 2 && run.inputs[2].present;
   const Scatter<T, I> scatter{
       .shape = layout_of(run.outputs[0].shape(), std::get<AxisParams>(run.params).axis,
                          run.inputs[1].elements()),
       .dy = run.inputs[0].as<const T>(),
       .indices = run.inputs[1].as<const I>(),
+      .sum = has_sum ? run.inputs[2].as<const T>() : nullptr,
       .dx = run.outputs[0].as<T>()};
   const Layout& s = scatter.shape;
   if (run.outputs[0].elements() == 0) return;

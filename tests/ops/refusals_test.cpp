@@ -170,6 +170,8 @@ TEST_CASE("refusals: constants and indices") {
            {"Gather", "[1,1,1,1,1,1,1,1], i64[1,1]<1", "at most 8"},
            {"GatherGrad", "[2,3], i64[3]<2; shape={5,3}", "must be"},
            {"GatherGrad", "[2], i64[2]<2; shape={-5}", "negative"},
+           {"GatherGrad", "[2], i64[2]<2, [4]; shape={5}", "must be"},
+           {"GatherGrad", "[2], i64[2]<2, i64[5]<9; shape={5}", "must be"},
        }) {
     check_refused(refusal);
   }

@@ -41,6 +41,18 @@ TEST_CASE("index: GatherGrad adds up repeated indices and skips those outside") 
   CHECK(dx[0].values<float>() == F32{0, 0, 11, 14, 0, 0});
 }
 
+TEST_CASE("index: GatherGrad adds to a sum, which stays as it is elsewhere") {
+  OpCall scatter{.op = "GatherGrad",
+                 .params = AxisParams{.axis = 0},
+                 .inputs = {Literal::of<float>(Shape{4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}),
+                            Literal::of<std::int32_t>(Shape{4}, {1, -2, 9, 1}),
+                            Literal::of<float>(Shape{3, 2}, {10, 20, 30, 40, 50, 60})},
+                 .outputs = {{.dtype = DType::kF32, .shape = Shape{3, 2}}}};
+  CHECK(call(scatter)[0].values<float>() == F32{10, 20, 41, 54, 50, 60});
+  scatter.inputs[2] = Literal::absent();
+  CHECK(call(scatter)[0].values<float>() == F32{0, 0, 11, 14, 0, 0});
+}
+
 TEST_CASE("index: the bits of GatherGrad do not depend on the number of threads") {
   struct Case {
     Shape dy;
@@ -64,10 +76,18 @@ TEST_CASE("index: the bits of GatherGrad do not depend on the number of threads"
                    .params = AxisParams{.axis = c.axis},
                    .inputs = {Literal::of(c.dy, dy), Literal::of(Shape{c.dy[c.axis]}, indices)},
                    .outputs = {{.dtype = DType::kF32, .shape = c.dx}}};
-    const std::vector<std::byte> expected = call(scatter)[0].bytes;
-    for (int threads : {2, 3, 4}) {
-      scatter.threads = threads;
-      CHECK(call(scatter)[0].bytes == expected);
+    F32 sum;
+    for (std::int64_t i = 0; i < c.dx.elements(); ++i) {
+      sum.push_back(static_cast<float>(random_normal(1, 4, static_cast<std::uint64_t>(i))));
+    }
+    for (bool into_sum : {false, true}) {
+      if (into_sum) scatter.inputs.push_back(Literal::of(c.dx, sum));
+      scatter.threads = 1;
+      const std::vector<std::byte> expected = call(scatter)[0].bytes;
+      for (int threads : {2, 3, 4}) {
+        scatter.threads = threads;
+        CHECK(call(scatter)[0].bytes == expected);
+      }
     }
   }
 }
