@@ -21,5 +21,6 @@ Pass fuse_silu_pass();        // fuse/silu.cpp
 Pass fuse_layer_norm_pass();  // fuse/layer_norm.cpp
 Pass fuse_rms_norm_pass();    // fuse/rms_norm.cpp
 Pass fuse_softmax_pass();     // fuse/softmax.cpp
+Pass scattered_sums_pass();
 
 }  // namespace trainscope

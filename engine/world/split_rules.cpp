@@ -278,10 +278,12 @@ Result gather(const SplitArgs& a) {
   return Shares{Share::partial()};
 }
 
-// Each device keeps the rows that it has.
+// Each device keeps the rows that it has, also of a sum that it adds to.
 Result gather_grad(const SplitArgs& a) {
-  if (!input_share(a, 0).is_whole() || a.wanted.front() != Share::split(0)) return std::nullopt;
-  return Shares{Share::split(0)};
+  const Share rows = Share::split(0);
+  if (!input_share(a, 0).is_whole() || a.wanted.front() != rows) return std::nullopt;
+  if (a.op.has(2) && input_share(a, 2) != rows) return std::nullopt;
+  return Shares{rows};
 }
 
 // Scores cut by classes: the sums over classes are added up over the devices.

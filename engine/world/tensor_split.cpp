@@ -108,8 +108,13 @@ class Sharing {
           open.pop_back();
           wanted_of_[v] = step.parameters[i];
           const NodeId producer = graph_.value(v).producer;
-          if (producer == kNoNode || graph_.node(producer).op->name != "Add") continue;
-          for (ValueId input : graph_.node(producer).inputs) open.push_back(input);
+          if (producer == kNoNode) continue;
+          const Node& node = graph_.node(producer);
+          if (node.op->name == "Add")
+            open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+          if (node.op->name == "GatherGrad" && node.inputs.size() > 2) {
+            open.push_back(node.inputs[2]);
+          }
         }
       }
     }
