@@ -245,6 +245,9 @@ bool append_optimizer_step(Graph& graph, PassContext& context) {
   if (trained.parameters.empty()) return false;
   check_groups(graph, trained, context.options.optimizer);
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  if (!context.options.keep_outputs) {
+    graph.release_outputs(std::vector<ValueId>(graph.outputs));
+  }
   if (context.options.optimizer.in_backward) {
     update_in_backward(rewriter, trained, context);
   } else {

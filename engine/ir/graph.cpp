@@ -92,6 +92,12 @@ bool Graph::is_output(ValueId id) const {
   return output_index_.is_output[index(id)];
 }
 
+void Graph::release_outputs(std::span<const ValueId> released) {
+  std::erase_if(outputs,
+                [released](ValueId v) { return std::ranges::find(released, v) != released.end(); });
+  output_index_ = {};  // it would not see other outputs in their places
+}
+
 bool Graph::replace_output(ValueId from, ValueId to) {
   index_outputs();
   if (!output_index_.is_output[index(from)] && !output_index_.has_gradient[index(from)]) {

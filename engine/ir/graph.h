@@ -115,6 +115,8 @@ class Graph {
   bool is_output(ValueId id) const;  // a graph output, update value, gradient or the loss
   // Puts `to` wherever `from` is one of these, or what a gradient is of; false when it is nowhere.
   bool replace_output(ValueId from, ValueId to);
+  // Takes these off the list of graph outputs: a step need not keep their bytes to its end.
+  void release_outputs(std::span<const ValueId> released);
 
   // `wanted` if it is free, else wanted_1, wanted_2, ...
   std::string unique_name(std::string_view wanted) const;

@@ -211,8 +211,8 @@ class ChunkedLoss {
                  name_of_node(graph_.node(use.node)));
         }
       }
-      std::erase(graph_.outputs, v);
     }
+    graph_.release_outputs(released);
   }
 
   void replace(std::int64_t rows, std::int64_t classes) {

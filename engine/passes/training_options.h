@@ -88,6 +88,7 @@ struct TrainingOptions {
   std::vector<std::string> gradient_of =
       {};                       // values other than parameters whose gradient is wanted
   bool keep_gradients = false;  // parameters' gradients stay readable after the step
+  bool keep_outputs = false;    // the model's outputs, too; only of kTrain they need not
 };
 
 }  // namespace trainscope
