@@ -2,6 +2,7 @@
 #include "engine/recompute/step_model.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -22,7 +23,10 @@ class ModelBuilder {
         seconds_(seconds),
         unit_of_(graph_.value_capacity(), kNone),
         readers_(graph_.value_capacity(), 0),
-        kept_(graph_.value_capacity(), true) {}
+        kept_(graph_.value_capacity(), true),
+        updates_(graph_.value_capacity(), false) {
+    for (const Update& update : graph_.updates) updates_[index(update.value)] = true;
+  }
 
   StepModel run() {
     count_readers();
@@ -38,8 +42,8 @@ class ModelBuilder {
       }
     }
     add_end();
-    count_bytes();
     model_.fixed_bytes = program_.persistent_bytes;
+    count_bytes();
     for (const StepUnit& unit : model_.units) {
       model_.seconds += unit.seconds;
     }
@@ -84,15 +88,14 @@ class ModelBuilder {
   void add_call(const Instruction& instruction) {
     const Node& node = graph_.node(instruction.node);
     std::set<int> inputs;
-    for (ValueId v : node.inputs) {
-      if (v != kNoValue && unit_of_[index(v)] != kNone) inputs.insert(unit_of_[index(v)]);
-    }
+    for (ValueId v : node.inputs) add_owners(v, inputs);
     int target = in_place_unit(node, inputs);
     if (target == kNone) {
       target = static_cast<int>(model_.units.size());
       model_.units.push_back({.nodes = {},
                               .inputs = {inputs.begin(), inputs.end()},
                               .forward = node.phase == Phase::kForward});
+      over_.push_back(overwritten_unit(node));
     }
     StepUnit& unit = this->unit(target);
     unit.nodes.push_back(instruction.node);
@@ -102,26 +105,78 @@ class ModelBuilder {
     for (ValueId v : node.outputs) {
       if (v != kNoValue) unit_of_[index(v)] = target;
     }
+    if (node.phase == Phase::kBackward) part_results(node, target);
   }
 
-  // The unit whose bytes this call writes over, if it is their only reader and needs nothing that
-  // comes after them: then both are one unit, and the bytes are counted once.
-  int in_place_unit(const Node& node, const std::set<int>& inputs) {
+  // The gradients of a norm's scale and bias wait for the update, that of its input does not: what
+  // is made beside the largest result is a unit of its own, which takes no time.
+  void part_results(const Node& node, int made_by) {
+    const auto bytes = [this](ValueId v) {
+      return v == kNoValue ? 0 : graph_.value(v).type.bytes();
+    };
+    const ValueId largest = *std::ranges::max_element(node.outputs, {}, bytes);
+    const auto part = static_cast<int>(model_.units.size());
+    bool any = false;
+    for (ValueId v : node.outputs) {
+      if (v == kNoValue || v == largest) continue;
+      unit_of_[index(v)] = part;
+      any = true;
+    }
+    if (!any) return;
+    model_.units.push_back({.nodes = {}, .inputs = {made_by}});
+    over_.push_back(kNone);
+    parts_.push_back({.made_by = made_by, .part = part});
+  }
+
+  // What must be there for a value to be: the unit that makes it, and those in whose bytes it is.
+  void add_owners(ValueId v, std::set<int>& units) const {
+    if (v == kNoValue) return;
+    for (int i = unit_of_[index(v)]; i != kNone; i = over_[static_cast<std::size_t>(i)]) {
+      units.insert(i);
+    }
+  }
+
+  // An input that nobody else reads, of a unit, and the output that takes over its bytes.
+  struct Overwrite {
+    ValueId in = kNoValue;
+    ValueId out = kNoValue;
+  };
+  std::optional<Overwrite> overwrite_of(const Node& node) const {
     for (ValueId in : node.inputs) {
       if (in == kNoValue || unit_of_[index(in)] == kNone) continue;
       for (ValueId out : node.outputs) {
         if (out == kNoValue || !same_buffer(in, out)) continue;
-        const int owner = unit_of_[index(in)];
-        const NodeId producer = graph_.value(in).producer;
-        const bool alone = readers_[index(in)] == 1 && !graph_.node(producer).op->is_view;
-        if (!alone || *inputs.rbegin() != owner) return kNone;
-        if (graph_.node(producer).phase != node.phase) return kNone;
-        add_inputs(owner, inputs);
-        kept_[index(in)] = false;
-        return owner;
+        const bool alone =
+            readers_[index(in)] == 1 && !graph_.node(graph_.value(in).producer).op->is_view;
+        return alone ? std::optional(Overwrite{in, out}) : std::nullopt;
       }
     }
-    return kNone;
+    return std::nullopt;
+  }
+
+  // The unit whose bytes this call writes over, if it needs nothing that comes after them: then
+  // both are one unit, and the bytes are counted once.
+  int in_place_unit(const Node& node, const std::set<int>& inputs) {
+    const std::optional<Overwrite> found = overwrite_of(node);
+    if (!found) return kNone;
+    const int owner = unit_of_[index(found->in)];
+    const Node& producer = graph_.node(graph_.value(found->in).producer);
+    if (*inputs.rbegin() != owner || producer.phase != node.phase) return kNone;
+    add_inputs(owner, inputs);
+    kept_[index(found->out)] = kept_[index(found->in)];
+    kept_[index(found->in)] = false;
+    return owner;
+  }
+
+  // The earlier unit whose bytes a new one's result takes over. Neither may run twice: the bytes
+  // are counted where they were made, and are there as long as the result is read.
+  int overwritten_unit(const Node& node) {
+    const std::optional<Overwrite> found = overwrite_of(node);
+    if (!found || node.phase == Phase::kForward) return kNone;
+    const int owner = unit_of_[index(found->in)];
+    if (unit(owner).forward) return kNone;
+    kept_[index(found->out)] = false;
+    return owner;
   }
 
   void add_inputs(int owner, const std::set<int>& inputs) {
@@ -139,7 +194,7 @@ class ModelBuilder {
   void add_end() {
     std::set<int> inputs;
     for (ValueId v : graph_.live_values()) {
-      if (graph_.is_output(v) && unit_of_[index(v)] != kNone) inputs.insert(unit_of_[index(v)]);
+      if (graph_.is_output(v) && !is_forward_update(v)) add_owners(v, inputs);
     }
     model_.units.push_back({.nodes = {}, .inputs = {inputs.begin(), inputs.end()}});
   }
@@ -152,17 +207,33 @@ class ModelBuilder {
       const bool in_state = buffer.lower == 0 && buffer.upper == steps &&
                             graph_.value(v).kind == ValueKind::kNode && is_update(v);
       if (in_state) continue;
+      if (is_forward_update(v)) {
+        model_.fixed_bytes += static_cast<std::int64_t>(graph_.value(v).type.bytes());
+        continue;
+      }
       StepUnit& unit = this->unit(unit_of_[index(v)]);
       unit.bytes += static_cast<std::int64_t>(graph_.value(v).type.bytes());
       unit.kept.push_back(v);
+    }
+    for (const Part& each : parts_) {
+      unit(each.made_by).workspace_bytes += unit(each.part).bytes;  // made in the same call
     }
     for (StepUnit& unit : model_.units) {
       unit.offloadable = unit.forward && unit.bytes > 0;
     }
     for (ValueId v : graph_.live_values()) {
       const int owner = unit_of_[index(v)];
-      if (owner != kNone && graph_.is_output(v)) unit(owner).offloadable = false;
+      if (owner == kNone || is_forward_update(v)) continue;
+      if (graph_.is_output(v)) unit(owner).offloadable = false;
     }
+  }
+
+  // Running statistics: there from the forward phase to the end, whatever becomes of the result
+  // that was made with them.
+  bool is_forward_update(ValueId v) const {
+    const int owner = unit_of_[index(v)];
+    return updates_[index(v)] && owner != kNone &&
+           model_.units[static_cast<std::size_t>(owner)].forward;
   }
 
   // Whether the value is written straight into the storage of a state.
@@ -177,8 +248,15 @@ class ModelBuilder {
   std::span<const double> seconds_;
   StepModel model_;
   std::vector<int> unit_of_;  // by ValueId
-  std::vector<int> readers_;  // by ValueId: calls that read its bytes
-  std::vector<bool> kept_;    // by ValueId: its bytes are still its own when the unit has run
+  std::vector<int> over_;     // by unit: the earlier one in whose bytes its result is
+  struct Part {
+    int made_by = kNone;
+    int part = kNone;
+  };
+  std::vector<Part> parts_;
+  std::vector<int> readers_;   // by ValueId: calls that read its bytes
+  std::vector<bool> kept_;     // by ValueId: its bytes are still its own when the unit has run
+  std::vector<bool> updates_;  // by ValueId: what a state is after the step
 };
 
 }  // namespace

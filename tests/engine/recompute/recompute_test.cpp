@@ -77,6 +77,28 @@ TEST_CASE("recompute: no slower than asked for") {
   }
 }
 
+TEST_CASE("recompute: a third of what is above parameters, gradients and states is enough") {
+  for (const std::string name : {"gpt2", "bert", "llama"}) {  // the first two with a tied table
+    CAPTURE(name);
+    Trained plain(name, {});
+    std::int64_t persistent = plain.program().persistent_bytes;
+    const Graph& graph = plain.program().graph;
+    for (ValueId v : graph.values_of(ValueKind::kParameter)) {
+      persistent += static_cast<std::int64_t>(graph.value(v).type.bytes());
+    }
+    const std::int64_t above = plain.program().arena_bytes - persistent;
+    REQUIRE(above > 0);
+    for (std::int64_t percent : {75, 50, 35}) {
+      CAPTURE(percent);
+      const std::int64_t budget = persistent + above * percent / 100;
+      Trained again(name, {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
+      CHECK(again.program().arena_bytes <= budget);
+      CHECK(repeats(again) > 0);
+      check_equal(plain, again);
+    }
+  }
+}
+
 TEST_CASE("recompute: a budget that holds everything changes nothing") {
   Trained plain("gpt2", {});
   Trained again("gpt2",

@@ -1,0 +1,83 @@
+// The units of a step: what waits for what, and whose bytes are counted where.
+#include "engine/recompute/step_model.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/support/reference_models.h"
+
+namespace trainscope::test {
+namespace {
+
+struct Units {
+  std::unique_ptr<Compiled> compiled;
+  StepModel model;
+
+  explicit Units(std::string_view name) {
+    const ReferenceModel reference(name);
+    compiled = compile(reference.model, reference.options(GraphMode::kTrain));
+    model = step_model(compiled->program, step_seconds(compiled->program, {}));
+  }
+
+  const Graph& graph() const { return compiled->program.graph; }
+  // The unit of the only node of an op that `wanted` says yes to.
+  template <typename Wanted>
+  const StepUnit& unit_of(const Wanted& wanted) const {
+    const auto holds = [&](const StepUnit& unit) {
+      return std::ranges::any_of(unit.nodes, [&](NodeId id) { return wanted(graph().node(id)); });
+    };
+    REQUIRE(std::ranges::count_if(model.units, holds) == 1);
+    return *std::ranges::find_if(model.units, holds);
+  }
+  std::int64_t input_bytes(const StepUnit& unit) const {
+    std::int64_t bytes = 0;
+    for (int i : unit.inputs) bytes += model.units[static_cast<std::size_t>(i)].bytes;
+    return bytes;
+  }
+  std::int64_t parameter_bytes() const {
+    std::int64_t bytes = 0;
+    for (ValueId v : graph().values_of(ValueKind::kParameter)) {
+      bytes += static_cast<std::int64_t>(graph().value(v).type.bytes());
+    }
+    return bytes;
+  }
+};
+
+constexpr std::int64_t kScalars = 64;  // bytes: loss, norm of the gradients, clip factor
+
+}  // namespace
+
+TEST_CASE("step model: the update waits for gradients, not for what is made with them") {
+  for (const std::string name : {"resnet18", "gpt2", "bert"}) {
+    CAPTURE(name);
+    const Units units(name);
+    const StepUnit& update =
+        units.unit_of([](const Node& node) { return node.op->name == "AdamWStep"; });
+    CHECK(units.input_bytes(update) >= units.parameter_bytes());
+    CHECK(units.input_bytes(update) <= units.parameter_bytes() + kScalars);
+  }
+}
+
+TEST_CASE("step model: running statistics stay, the results made with them need not") {
+  const Units units("resnet18");
+  CHECK(units.input_bytes(units.model.units.back()) <= kScalars);
+  CHECK(units.model.fixed_bytes >= units.compiled->program.persistent_bytes);
+}
+
+TEST_CASE("step model: rows added into a sum have no bytes of their own") {
+  const Units units("gpt2");
+  const StepUnit& sum = units.unit_of(
+      [](const Node& node) { return node.op->name == "GatherGrad" && node.inputs.size() == 3; });
+  CHECK(sum.bytes == 0);
+  const std::int64_t peak = [&] {
+    std::int64_t most = 0;
+    for (const StepUnit& unit : units.model.units) {
+      most = std::max(most, unit.bytes + unit.workspace_bytes + units.input_bytes(unit));
+    }
+    return most;
+  }();
+  CHECK(peak <= units.compiled->program.arena_bytes - units.model.fixed_bytes);
+}
+
+}  // namespace trainscope::test
