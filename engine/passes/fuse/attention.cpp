@@ -1,0 +1,68 @@
+// fuse_attention: products, masks and softmax of attention as one node, which reads the heads where
+// a linear layer leaves them.
+#include <utility>
+
+#include "engine/passes/fuse/attention_search.h"
+#include "engine/passes/passes.h"
+
+namespace trainscope {
+namespace {
+
+ValueId by_token(Builder& b, const Strand& strand) {
+  if (strand.is_in_order()) return strand.source;
+  return b("Transpose", {strand.source}, {{"perm", strand.permutation}});
+}
+
+ValueId attention(Builder& b, const AttentionMatch& found) {
+  const auto size = [&b](const Strand& strand, std::size_t axis) {
+    return b.shape(strand.source)[static_cast<int>(strand.permutation[axis])];
+  };
+  Attributes attributes{{"scale", found.scale}, {"causal", std::int64_t{found.causal ? 1 : 0}}};
+  std::vector<ValueId> inputs;
+  if (found.packed != kNoValue) {
+    const std::int64_t heads = size(found.q, 2);
+    const std::int64_t kv_heads = size(found.k, 2);
+    attributes.set("q_heads", heads);
+    attributes.set("kv_heads", kv_heads);
+    const Shape whole{size(found.q, 0), size(found.q, 1), heads + 2 * kv_heads, size(found.q, 3)};
+    inputs = {b.reshape(found.packed, whole), kNoValue, kNoValue};
+  } else {
+    inputs = {by_token(b, found.q), by_token(b, found.k), by_token(b, found.v)};
+  }
+  ValueId bias = kNoValue;
+  for (ValueId each : found.biases) bias = bias == kNoValue ? each : b("Add", {bias, each});
+  inputs.push_back(bias);
+  while (inputs.back() == kNoValue) inputs.pop_back();
+  const ValueId y = b.multi("Attention", std::move(inputs), 2, std::move(attributes))[0];
+  return found.by_token ? y : b("Transpose", {y}, {{"perm", Ints{0, 2, 1, 3}}});
+}
+
+bool fuse_attention(Graph& graph, PassContext& context) {
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  const Matcher match(graph, context.options);
+  for (NodeId id : graph.order()) {
+    if (graph.node(id).erased || !match.is_op(id, "Softmax")) continue;
+    AttentionSearch search(match);
+    const std::optional<AttentionMatch> found = search.find(id);
+    if (!found) {
+      if (!search.why_not().empty()) context.near_miss(graph.node(id), search.why_not());
+      continue;
+    }
+    replace_region(rewriter, found->nodes, found->last,
+                   [&](Builder& b) { return attention(b, *found); });
+    context.count("fused");
+  }
+  return rewriter.changed();
+}
+
+}  // namespace
+
+Pass fuse_attention_pass() {
+  return {.name = "fuse_attention",
+          .doc =
+              "Compute attention in one node that never holds all scores, and reads q, k and v "
+              "where linear layers leave them.",
+          .run = fuse_attention};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,342 @@
+// The search goes from the softmax to the product that reads its weights, then back through masks
+// and scales to the product that makes the scores, and from there along q, k and v.
+#include "engine/passes/fuse/attention_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_set>
+#include <utility>
+
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+constexpr int kRank = 4;
+// [batch, tokens, heads, width] of [batch, heads, tokens, width], or of the transposed matrices.
+const Ints kByToken = {0, 2, 1, 3};
+const Ints kByTokenOfTransposed = {0, 3, 1, 2};
+constexpr double kMasked = -1e9;  // what is added to scores at most, so that no weight is left
+constexpr int kMostSteps = 16;    // from the weights to the product of the scores
+
+bool is_ours(const Node& node, std::string_view op) {
+  return node.op->name == op && node.op->domain == kTrainscopeDomain;
+}
+
+}  // namespace
+
+bool Strand::is_in_order() const { return std::ranges::is_sorted(permutation); }
+
+std::optional<AttentionMatch> AttentionSearch::give_up(std::string why) {
+  why_not_ = std::move(why);
+  return std::nullopt;
+}
+
+std::optional<AttentionMatch> AttentionSearch::find(NodeId softmax) {
+  const Node& node = match_.graph().node(softmax);
+  const ValueId scores = node.inputs[0];
+  const ValueId weights = node.outputs[0];
+  const std::int64_t axis = node.attributes.integer("axis", -1);
+  if (shape(scores).rank != kRank || (axis != -1 && axis != kRank - 1)) return std::nullopt;
+  const std::optional<Product> mixed = product_of_weights(weights);
+  if (!mixed) return std::nullopt;
+  found_.nodes = {softmax, mixed->node};
+  const std::optional<Product> scored = product_of_scores(scores);
+  if (!scored) return std::nullopt;
+  found_.nodes.push_back(scored->node);
+  found_.q = follow(scored->a, kByToken, false);
+  found_.k = follow(scored->b, scored->transpose_b ? kByToken : kByTokenOfTransposed, true);
+  found_.v = follow(mixed->b, kByToken, true);
+  found_.scale *= scored->alpha * found_.q.scale * found_.k.scale;
+  if (found_.v.scale != 1.0 || shape(found_.v.source).rank != kRank)
+    found_.v = {mixed->b, kByToken};
+  const auto heads = [&](const Strand& s) {
+    return shape(s.source)[static_cast<int>(s.permutation[2])];
+  };
+  const auto width = [&](const Strand& s) {
+    return shape(s.source)[static_cast<int>(s.permutation[3])];
+  };
+  if (width(found_.v) != width(found_.q)) return give_up("values and queries differ in width");
+  if (heads(found_.k) != heads(found_.v)) return give_up("keys and values differ in heads");
+  if (shape(scored->a)[0] != shape(scored->b)[0] || shape(weights)[0] != shape(mixed->b)[0]) {
+    return give_up("a batch axis is broadcast");
+  }
+  find_packed();
+  find_end(*mixed);
+  return found_;
+}
+
+// Both operands are [batch, heads, rows, columns]; only the second may be transposed.
+std::optional<AttentionSearch::Product> AttentionSearch::product(NodeId id) const {
+  if (id == kNoNode) return std::nullopt;
+  const Node& node = match_.graph().node(id);
+  const bool batch = is_ours(node, "BatchMatMul");
+  if (!batch && !match_.is_op(id, "MatMul")) return std::nullopt;
+  if (node.attributes.integer("transpose_a", 0) != 0) return std::nullopt;
+  if (shape(node.inputs[0]).rank != kRank || shape(node.inputs[1]).rank != kRank) {
+    return std::nullopt;
+  }
+  return Product{.node = id,
+                 .a = node.inputs[0],
+                 .b = node.inputs[1],
+                 .transpose_b = node.attributes.integer("transpose_b", 0) != 0,
+                 .alpha = node.attributes.number("alpha", 1.0)};
+}
+
+std::optional<AttentionSearch::Product> AttentionSearch::product_of_weights(ValueId weights) {
+  const std::vector<Use>& uses = match_.value(weights).uses;
+  std::optional<Product> mixed;
+  for (const Use& use : uses) {
+    const std::optional<Product> candidate = product(use.node);
+    if (candidate && candidate->a == weights && !candidate->transpose_b) mixed = candidate;
+    if (is_ours(match_.graph().node(use.node), "RandomDropout")) {
+      give_up("the weights are dropped out");
+    }
+  }
+  if (!mixed || mixed->alpha != 1.0) return std::nullopt;
+  if (match_.only_reader(weights) == kNoNode) {
+    give_up(match_.why_kept(weights));
+    return std::nullopt;
+  }
+  return mixed;
+}
+
+std::optional<AttentionSearch::Product> AttentionSearch::product_of_scores(ValueId scores) {
+  ValueId v = scores;
+  for (int step = 0; step < kMostSteps; ++step) {
+    if (match_.only_reader(v) == kNoNode) {
+      give_up(match_.why_kept(v));
+      return std::nullopt;
+    }
+    const NodeId id = match_.value(v).producer;
+    if (const std::optional<Product> found = product(id)) return found;
+    if (id == kNoNode) break;
+    ValueId next = kNoValue;
+    if (match_.is_op(id, "Add")) {
+      next = without_bias(id);
+    } else if (match_.is_op(id, "Where")) {
+      next = without_mask(id);
+    } else if (!take_scale(id, next)) {
+      next = kNoValue;
+      give_up(fmt::format("'{}' ({}) stands between the scores and their softmax",
+                          printable(match_.graph().node(id).name),
+                          match_.graph().node(id).op->name));
+    }
+    if (next == kNoValue) return std::nullopt;
+    found_.nodes.push_back(id);
+    v = next;
+  }
+  return std::nullopt;
+}
+
+// The operand of the sum that is scores; the other one is a bias.
+ValueId AttentionSearch::without_bias(NodeId add) {
+  const Shape& whole = shape(match_.output(add));
+  const auto is_scores = [&](std::size_t i) {
+    const ValueId v = match_.input(add, i);
+    const NodeId id = match_.value(v).producer;
+    const bool computed = product(id) || match_.is_op(id, "Mul") || match_.is_op(id, "Div") ||
+                          match_.is_op(id, "Add") || match_.is_op(id, "Where");
+    return computed && shape(v) == whole && match_.only_reader(v) != kNoNode;
+  };
+  const std::size_t scores = is_scores(0) ? 0 : 1;
+  if (!is_scores(scores)) {
+    give_up("neither operand of the sum is made by a product of matrices");
+    return kNoValue;
+  }
+  const ValueId bias = match_.input(add, 1 - scores);
+  if (is_causal(bias)) {
+    found_.causal = true;
+  } else if (found_.scale != 1.0) {
+    give_up("the scores are scaled after a bias");
+    return kNoValue;
+  } else if (depends_on_parameter(bias)) {
+    give_up(fmt::format("the bias '{}' is trained", printable(match_.value(bias).name)));
+    return kNoValue;
+  } else {
+    found_.biases.push_back(bias);
+  }
+  return match_.input(add, scores);
+}
+
+// Where(later, -inf, scores) or Where(seen, scores, -inf)
+ValueId AttentionSearch::without_mask(NodeId where) {
+  for (std::size_t masked : {std::size_t{1}, std::size_t{2}}) {
+    const std::optional<double> fill = match_.number(match_.input(where, masked));
+    if (!fill || !(*fill <= kMasked)) continue;
+    if (!masks_later_tokens(match_.input(where, 0), masked == 1)) break;
+    found_.causal = true;
+    return match_.input(where, 3 - masked);
+  }
+  give_up("the mask is not that of a causal model");
+  return kNoValue;
+}
+
+// v * number or v / number: v becomes the operand, the factor is returned.
+std::optional<double> AttentionSearch::factor_of(NodeId id, ValueId& v) const {
+  const bool quotient = match_.is_op(id, "Div");
+  if (!quotient && !match_.is_op(id, "Mul")) return std::nullopt;
+  for (std::size_t i : {std::size_t{1}, std::size_t{0}}) {
+    if (quotient && i == 0) break;
+    const std::optional<double> number = match_.number(match_.input(id, i));
+    const ValueId other = match_.input(id, 1 - i);
+    if (!number || shape(other) != shape(match_.output(id))) continue;
+    v = other;
+    return quotient ? 1.0 / *number : *number;
+  }
+  return std::nullopt;
+}
+
+bool AttentionSearch::take_scale(NodeId id, ValueId& v) {
+  const std::optional<double> factor = factor_of(id, v);
+  if (!factor || *factor <= 0.0) return false;
+  found_.scale *= *factor;
+  return true;
+}
+
+Strand AttentionSearch::follow(ValueId v, Ints permutation, bool shared_heads) {
+  Strand strand{.source = v, .permutation = std::move(permutation)};
+  // The gradient of a value that is passed by would be lost.
+  while (!match_.is_wanted(strand.source)) {
+    const NodeId id = match_.value(strand.source).producer;
+    const bool by_head = strand.permutation == kByToken;
+    if (match_.is_op(id, "Transpose")) {
+      const Ints inner = match_.graph().node(id).attributes.integers("perm");
+      if (inner.empty()) return strand;
+      for (std::int64_t& axis : strand.permutation) axis = inner[static_cast<std::size_t>(axis)];
+      strand.source = match_.input(id, 0);
+      found_.nodes.push_back(id);
+    } else if (const std::optional<double> factor = factor_of(id, strand.source)) {
+      strand.scale *= *factor;
+      found_.nodes.push_back(id);
+    } else if (const ValueId few = before_sharing(strand.source);
+               shared_heads && by_head && few != kNoValue) {
+      for (ValueId at = strand.source; at != few;) {
+        found_.nodes.push_back(match_.value(at).producer);
+        at = match_.input(found_.nodes.back(), 0);
+      }
+      strand.source = few;
+    } else {
+      break;
+    }
+  }
+  return strand;
+}
+
+// [batch, heads, tokens, width] that each of several heads of q reads: before it was repeated as
+// [batch, heads, times, tokens, width].
+ValueId AttentionSearch::before_sharing(ValueId v) const {
+  const NodeId reshape = match_.made_by(v, "Reshape");
+  const NodeId expand =
+      reshape == kNoNode ? kNoNode : match_.made_by(match_.input(reshape, 0), "Expand");
+  if (expand == kNoNode) return kNoValue;
+  const ValueId repeated = match_.output(expand);
+  const ValueId once = match_.input(expand, 0);
+  const NodeId inserted = match_.value(once).producer;
+  const bool reshaped = match_.is_op(inserted, "Unsqueeze") || match_.is_op(inserted, "Reshape");
+  if (!reshaped || shape(repeated).rank != kRank + 1) return kNoValue;
+  if (match_.is_wanted(repeated) || match_.is_wanted(once)) return kNoValue;
+  const ValueId source = match_.input(inserted, 0);
+  const Shape& s = shape(source);
+  if (s.rank != kRank || shape(once) != Shape{s[0], s[1], 1, s[2], s[3]}) return kNoValue;
+  const std::int64_t times = shape(repeated)[2];
+  const bool plain = shape(repeated) == Shape{s[0], s[1], times, s[2], s[3]} &&
+                     shape(v) == Shape{s[0], s[1] * times, s[2], s[3]};
+  return plain ? source : kNoValue;
+}
+
+// Whether the bias is 0 for a token and those before it and nothing else is left of the others.
+bool AttentionSearch::is_causal(ValueId bias) const {
+  const Value& value = match_.value(bias);
+  const Shape& s = value.type.shape;
+  const bool known =
+      value.kind == ValueKind::kConstant && value.data && s.rank >= 2 && is_float(value.type.dtype);
+  if (!known || s.elements() != s[s.rank - 1] * s[s.rank - 1]) return false;
+  const Tensor numbers = convert(*value.data, DType::kF64);
+  const auto x = numbers.values<double>();
+  const auto n = static_cast<std::size_t>(s[s.rank - 1]);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      if (j <= i ? x[i * n + j] != 0.0 : !(x[i * n + j] <= kMasked)) return false;
+    }
+  }
+  return s[s.rank - 2] == s[s.rank - 1];
+}
+
+bool AttentionSearch::masks_later_tokens(ValueId condition, bool masked_where) const {
+  const Value& value = match_.value(condition);
+  const Shape& s = value.type.shape;
+  if (!value.data || value.type.dtype != DType::kBool || s.rank < 2) return false;
+  const auto n = static_cast<std::size_t>(s[s.rank - 1]);
+  if (s[s.rank - 2] != s[s.rank - 1] || value.data->values<bool>().size() != n * n) return false;
+  const auto x = value.data->values<bool>();
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      if (x[i * n + j] != (masked_where == (j > i))) return false;
+    }
+  }
+  return true;
+}
+
+bool AttentionSearch::depends_on_parameter(ValueId v) const {
+  std::unordered_set<ValueId> seen{v};
+  std::vector<ValueId> open{v};
+  while (!open.empty()) {
+    const Value& value = match_.value(open.back());
+    open.pop_back();
+    if (value.kind == ValueKind::kParameter) return true;
+    if (value.producer == kNoNode) continue;
+    for (ValueId input : match_.graph().node(value.producer).inputs) {
+      if (input != kNoValue && seen.insert(input).second) open.push_back(input);
+    }
+  }
+  return false;
+}
+
+// q, k and v are the parts of one Split along the heads, or along [heads * width] of the tokens.
+void AttentionSearch::find_packed() {
+  const Strand* strands[] = {&found_.q, &found_.k, &found_.v};
+  NodeId split = kNoNode;
+  bool reshaped = false;
+  for (std::size_t i = 0; i < 3; ++i) {
+    ValueId part = strands[i]->source;
+    const NodeId reshape = match_.made_by(part, "Reshape");
+    const bool from_flat = reshape != kNoNode && strands[i]->is_in_order();
+    if (from_flat) part = match_.input(reshape, 0);
+    const NodeId producer = match_.value(part).producer;
+    if (!match_.is_op(producer, "Split")) return;
+    const Node& node = match_.graph().node(producer);
+    const bool wanted = match_.is_wanted(part) || match_.is_wanted(strands[i]->source);
+    const bool fits = !wanted && node.outputs.size() == 3 && node.outputs[i] == part &&
+                      (i == 0 || (producer == split && from_flat == reshaped));
+    const int rank = shape(part).rank;
+    const int axis = normalized_axis(node.attributes.integer("axis", 0), rank);
+    const bool along_heads =
+        from_flat ? rank == 3 && axis == 2 : axis == static_cast<int>(strands[i]->permutation[2]);
+    if (!fits || !along_heads) return;
+    if (from_flat) found_.nodes.push_back(reshape);
+    split = producer;
+    reshaped = from_flat;
+  }
+  found_.nodes.push_back(split);
+  if (reshaped) {
+    found_.packed = match_.input(split, 0);
+    return;
+  }
+  const Strand whole = follow(match_.input(split, 0), found_.q.permutation, false);
+  if (whole.is_in_order() && whole.scale == 1.0) found_.packed = whole.source;
+}
+
+// The Transpose that brings the heads back beside each other, where it is the only reader.
+void AttentionSearch::find_end(const Product& mixed) {
+  const ValueId y = match_.output(mixed.node);
+  const NodeId reader = match_.only_reader(y);
+  found_.by_token = reader != kNoNode && match_.is_op(reader, "Transpose") &&
+                    match_.graph().node(reader).attributes.integers("perm") == kByToken;
+  found_.last = found_.by_token ? reader : mixed.node;
+  if (found_.by_token) found_.nodes.push_back(reader);
+}
+
+}  // namespace trainscope

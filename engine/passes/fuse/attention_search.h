@@ -1,0 +1,76 @@
+// Finds softmax(scale * q k' + bias) v in a graph, however its heads were moved into place.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/passes/match.h"
+
+namespace trainscope {
+
+// The value `source` with its axes permuted, and multiplied by a number.
+struct Strand {
+  ValueId source = kNoValue;
+  Ints permutation;  // axis a is axis permutation[a] of the source
+  double scale = 1.0;
+
+  bool is_in_order() const;
+};
+
+struct AttentionMatch {
+  // [batch, tokens, heads, width] each; k and v of fewer heads may be shared by several of q.
+  Strand q;
+  Strand k;
+  Strand v;
+  // Set: q, k and v lie side by side in this value [batch, tokens, heads, width], which may have to
+  // be reshaped from [batch, tokens, heads * width].
+  ValueId packed = kNoValue;
+  double scale = 1.0;
+  bool causal = false;
+  std::vector<ValueId> biases;
+  NodeId last = kNoNode;      // what computes the result
+  bool by_token = false;      // the result is [batch, tokens, heads, width], else by head
+  std::vector<NodeId> nodes;  // that nobody else may need any more
+};
+
+class AttentionSearch {
+ public:
+  explicit AttentionSearch(const Matcher& match) : match_(match) {}
+
+  // From a Softmax node on. Nothing: why_not() says what was found, if it looks like attention.
+  std::optional<AttentionMatch> find(NodeId softmax);
+  const std::string& why_not() const { return why_not_; }
+
+ private:
+  struct Product {
+    NodeId node = kNoNode;
+    ValueId a = kNoValue;
+    ValueId b = kNoValue;
+    bool transpose_b = false;
+    double alpha = 1.0;
+  };
+
+  const Shape& shape(ValueId v) const { return match_.value(v).type.shape; }
+  std::optional<Product> product(NodeId id) const;
+  std::optional<Product> product_of_weights(ValueId weights);
+  std::optional<Product> product_of_scores(ValueId scores);
+  ValueId without_bias(NodeId add);
+  ValueId without_mask(NodeId where);
+  bool take_scale(NodeId id, ValueId& v);
+  std::optional<double> factor_of(NodeId id, ValueId& v) const;
+  Strand follow(ValueId v, Ints permutation, bool shared_heads);
+  ValueId before_sharing(ValueId v) const;
+  bool is_causal(ValueId bias) const;
+  bool masks_later_tokens(ValueId condition, bool masked_where) const;
+  bool depends_on_parameter(ValueId v) const;
+  void find_packed();
+  void find_end(const Product& mixed);
+  std::optional<AttentionMatch> give_up(std::string why);
+
+  const Matcher& match_;
+  AttentionMatch found_;
+  std::string why_not_;
+};
+
+}  // namespace trainscope

@@ -1,0 +1,113 @@
+// fuse_attention: spellings, and what stays and why.
+#include <doctest/doctest.h>
+
+#include "tests/engine/passes/fuse/spellings.h"
+
+namespace trainscope::test {
+namespace {
+
+// 2 examples of 3 tokens, 2 heads of width 4.
+Fusion fusion_of(std::string_view inputs) {
+  return {.pass = "fuse_attention",
+          .fused = "Attention",
+          .inputs = inputs,
+          .before = "x = Mul(x0, p)",
+          .constants = {"ends", "heads", "merged", "scale", "root", "later", "unseen", "low",
+                        "flat", "one"}};
+}
+
+constexpr std::string_view kPacked =
+    "(float[2,3,24] x0) => (float[2,3,8] y) <float[1] p = {0.5}, int64[3] ends = {8,8,8}, int64[4]"
+    " heads = {2,3,2,4}, int64[3] merged = {2,3,8}, float scale = {0.5}, float root = {2},"
+    " float[3,3] later = {0,-1e10,-1e10,0,0,-1e10,0,0,0}, bool[1,1,3,3] unseen ="
+    " {0,1,1,0,0,1,0,0,0}, float low = {-1e30}, int64[4] flat = {2,3,6,4}, int64[3] one ="
+    " {2,2,2}>";
+
+}  // namespace
+
+TEST_CASE("fuse_attention: q, k and v of one linear layer are read where they lie") {
+  const Fusion packed = fusion_of(kPacked);
+  constexpr Spelling kSpellings[] = {
+      {"PyTorch's TorchScript exporter",
+       "q1, k1, v1 = Split <axis = 2> (x, ends)  q2 = Reshape(q1, heads)  k2 = Reshape(k1, heads)"
+       "  v2 = Reshape(v1, heads)  q = Transpose <perm = [0,2,1,3]> (q2)"
+       "  k = Transpose <perm = [0,2,3,1]> (k2)  v = Transpose <perm = [0,2,1,3]> (v2)"
+       "  r = MatMul(q, k)  c = Mul(r, scale)  m = Where(unseen, low, c)"
+       "  w = Softmax <axis = -1> (m)  h = MatMul(w, v)  t = Transpose <perm = [0,2,1,3]> (h)"
+       "  y = Reshape(t, merged)",
+       12},
+      {"our builders",
+       "a = Reshape(x, flat)  b = Transpose <perm = [0,2,1,3]> (a)"
+       "  q, k, v = Split <axis = 1> (b, one)  z = Mul(q, scale)"
+       "  o = Transpose <perm = [0,1,3,2]> (k)  r = MatMul(z, o)  m = Add(r, later)"
+       "  w = Softmax <axis = -1> (m)  h = MatMul(w, v)  t = Transpose <perm = [0,2,1,3]> (h)"
+       "  y = Reshape(t, merged)",
+       8},
+      {"PyTorch's dynamo exporter: both factors scaled",
+       "q1, k1, v1 = Split <axis = 2> (x, ends)  q2 = Reshape(q1, heads)  k2 = Reshape(k1, heads)"
+       "  v2 = Reshape(v1, heads)  q = Transpose <perm = [0,2,1,3]> (q2)"
+       "  k = Transpose <perm = [0,2,1,3]> (k2)  v = Transpose <perm = [0,2,1,3]> (v2)"
+       "  z = Div(q, root)  o = Transpose <perm = [0,1,3,2]> (k)  n = Mul(o, scale)"
+       "  r = MatMul(z, n)  m = Add(later, r)  w = Softmax <axis = 3> (m)  h = MatMul(w, v)"
+       "  t = Transpose <perm = [0,2,1,3]> (h)  y = Reshape(t, merged)",
+       13},
+  };
+  for (const Spelling& spelling : kSpellings) check_spelling(packed, spelling);
+}
+
+constexpr std::string_view kSeparate =
+    "(float[2,3,4,4] x0) => (float[2,3,4,4] y) <float[1] p = {0.5}, float[2,3,2,4] k0 ="
+    " {1,2,3,4,5,6,7,8,9,8,7,6,5,4,3,2,1,0,-1,-2,-3,2,1,3,1,2,0,4,0,6,-7,1,2,1,-1,-2,5,4,3,2,1,0,"
+    "-1,-2,-3,2,1,3}, float[2,3,2,4] v0 ="
+    " {1,0,3,4,5,6,2,8,9,8,1,6,5,4,3,2,1,0,-1,-2,-3,2,1,3,1,2,0,4,0,6,-7,1,2,1,-1,-2,5,4,3,2,1,0,"
+    "-1,-2,-3,2,1,3}, float root = {4}, float[2,1,1,3] padding = {0,0,-3,0,0,0}, float[4,1,3] "
+    "slopes"
+    " = {0,1,2,0,-1,1,2,1,0,0,2,1}, int64[5] times = {1,1,2,1,1}, int64[1] two = {2}, int64[4] "
+    "whole"
+    " = {2,4,3,4}, float scale = {0.25}, bool train = {1}, float low = {-1e30}, bool[1,1,3,3] some "
+    "= {0,1,0,0,0,0,0,0,0}>";
+const std::vector<std::string> kConstants{"root",  "padding", "times", "two", "whole",
+                                          "scale", "train",   "low",   "some"};
+constexpr std::string_view kByHead =
+    "x = Mul(x0, p)  q = Transpose <perm = [0,2,1,3]> (x)  k2 = Transpose <perm = [0,2,1,3]> (k0)"
+    "  v2 = Transpose <perm = [0,2,1,3]> (v0)  k3 = Unsqueeze(k2, two)  k4 = Expand(k3, times)"
+    "  k = Reshape(k4, whole)  v3 = Unsqueeze(v2, two)  v4 = Expand(v3, times)"
+    "  v = Reshape(v4, whole)  o = Transpose <perm = [0,1,3,2]> (k)  r = MatMul(q, o)  ";
+
+// q and k become scores r, v is there; 9 nodes that the fused one stands for.
+Fusion separate() {
+  Fusion fusion = fusion_of(kSeparate);
+  fusion.before = kByHead;
+  fusion.constants = kConstants;
+  return fusion;
+}
+
+TEST_CASE("fuse_attention: heads that share keys and values, padding masks") {
+  check_spelling(separate(), {"grouped queries and a bias",
+                              "c = Div(r, root)  m = Add(c, padding)  w = Softmax <axis = -1> (m)"
+                              "  h = MatMul(w, v)  y = Transpose <perm = [0,2,1,3]> (h)",
+                              15});
+}
+
+TEST_CASE("fuse_attention: what stays says why") {
+  const auto near_miss = [](std::string_view nodes) { return near_misses_of(separate(), nodes); };
+  constexpr std::string_view kRest = "  h = MatMul(w, v)  y = Transpose <perm = [0,2,1,3]> (h)";
+  const auto weights = [&](std::string_view nodes) {
+    return near_miss(std::string(nodes) + std::string(kRest));
+  };
+  CHECK(weights("m = Add(r, padding)  c = Div(m, root)  w = Softmax <axis = -1> (c)") ==
+        "the scores are scaled after a bias");
+  CHECK(weights("a = Abs(x)  b = ReduceMax(a)  m = Add(r, b)  w = Softmax <axis = -1> (m)") ==
+        "the bias 'b' is trained");
+  CHECK(weights("c = Exp(r)  w = Softmax <axis = -1> (c)") ==
+        "'Exp_12' (Exp) stands between the scores and their softmax");
+  CHECK(weights("m = Where(some, low, r)  w = Softmax <axis = -1> (m)") ==
+        "the mask is not that of a causal model");
+  CHECK(weights("u = Softmax <axis = -1> (r)  w = Dropout(u, scale, train)") ==
+        "the weights are dropped out");
+  CHECK(near_miss("w = Softmax <axis = -1> (r)  h = MatMul(w, v)  s = ReduceMax(w)"
+                  "  t = Transpose <perm = [0,2,1,3]> (h)  y = Add(t, s)") ==
+        "'w' has 2 readers");
+}
+
+}  // namespace trainscope::test
