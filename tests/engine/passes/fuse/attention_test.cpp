@@ -106,8 +106,7 @@ TEST_CASE("fuse_attention: what stays says why") {
   CHECK(weights("u = Softmax <axis = -1> (r)  w = Dropout(u, scale, train)") ==
         "the weights are dropped out");
   CHECK(near_miss("w = Softmax <axis = -1> (r)  h = MatMul(w, v)  s = ReduceMax(w)"
-                  "  t = Transpose <perm = [0,2,1,3]> (h)  y = Add(t, s)") ==
-        "'w' has 2 readers");
+                  "  t = Transpose <perm = [0,2,1,3]> (h)  y = Add(t, s)") == "'w' has 2 readers");
 }
 
 }  // namespace trainscope::test
