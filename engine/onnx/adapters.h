@@ -18,7 +18,7 @@ struct AdapterRow {
   int from = 0;
   int to = 0;
   Adapter convert = nullptr;
-  std::string_view becomes = {};  // the op that stands in for one that ONNX has dropped
+  std::string_view becomes = {};  // the op, perhaps of ours, for one that opset 17 does not have
 };
 
 enum class Adaptation : std::uint8_t { kAsIs, kConvert, kUnknown };

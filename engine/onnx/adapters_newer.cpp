@@ -97,6 +97,13 @@ Nodes resize_of_all_axes(ImportScope& /*scope*/, SourceNode node) {
   return {std::move(node)};
 }
 
+// Ops that ONNX has had since then are in our own domain: a stage of opset 17 cannot name them.
+Nodes to_own_domain(ImportScope& /*scope*/, SourceNode node) {
+  node.domain = std::string(kTrainscopeDomain);
+  node.opset = 17;
+  return {std::move(node)};
+}
+
 constexpr AdapterRow kRows[] = {
     {"ReduceL1", 18, kEnd, axes_to_attribute},
     {"ReduceL2", 18, kEnd, axes_to_attribute},
@@ -111,6 +118,9 @@ constexpr AdapterRow kRows[] = {
     {"Pad", 18, kEnd, pads_of_all_axes},
     {"Resize", 18, kEnd, resize_of_all_axes},
     {"Cast", 19, kEnd, without_saturate},
+    {"Gelu", 20, kEnd, to_own_domain, "Gelu"},
+    {"RMSNormalization", 23, kEnd, to_own_domain, "RMSNormalization"},
+    {"Swish", 24, kEnd, to_own_domain, "Swish"},
 };
 
 }  // namespace

@@ -21,8 +21,9 @@ std::string why_missing(const OnnxModel::Impl& model, const OpTable& ops, const 
   AdapterChoice choice;
   if (call.domain.empty()) choice = adapter_for(call.op, call.opset);
   if (is_replaced(choice)) {
-    bool there = ops.find(choice.row->becomes) != nullptr;
-    return there ? "" : fmt::format("there is no {}, which stands in for it", choice.row->becomes);
+    const std::string_view becomes = choice.row->becomes;
+    bool there = ops.find(becomes) != nullptr || ops.find(becomes, kTrainscopeDomain) != nullptr;
+    return there ? "" : fmt::format("there is no {}, which stands in for it", becomes);
   }
   if (ops.find(call.op, call.domain) == nullptr) {
     bool has_body = has_standard_function(call.domain, call.op, call.opset);

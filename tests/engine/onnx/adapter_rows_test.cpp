@@ -269,6 +269,10 @@ std::vector<Case> newer_cases() {
       {node_of("Pad", 18, {"x", "pads", "", "shape"}), "Pad(x, {0,3,4,0,5,6}, -) -> y"});
   cases.push_back(
       {node_of("Cast", 19, {"x"}, {{"to", n(1)}, {"saturate", n(1)}}), "Cast(x) -> y to=1"});
+  cases.push_back({node_of("Gelu", 20, {"x"}, {{"approximate", std::string("tanh")}}),
+                   "Gelu(x) -> y approximate='tanh'"});
+  cases.push_back({node_of("RMSNormalization", 23, {"x", "b4"}), "RMSNormalization(x, b4) -> y"});
+  cases.push_back({node_of("Swish", 24, {"x"}, {{"alpha", 2.0}}), "Swish(x) -> y alpha=2"});
   cases.push_back(
       {node_of("Resize", 18, {"image", "", "scales"},
                {{"antialias", n(0)}, {"keep_aspect_ratio_policy", std::string("stretch")}}),

@@ -118,6 +118,14 @@ TEST_CASE("adapters: opset 18 and later") {
   CHECK(import_at(21, "r = Relu(x) y = Transpose(r)").result == Shape{4, 3, 2});
 }
 
+TEST_CASE("adapters: ops that opset 17 does not have are ours") {
+  CHECK(import_at(20, "y = Gelu<approximate = \"tanh\">(x)").nodes ==
+        "y f32[2,3,4] = ts.Gelu(x) approximate='tanh'\n");
+  CHECK(import_at(23, "y = RMSNormalization(x, w)", "float[4] w = {1, 2, 3, 4}").nodes ==
+        "y f32[2,3,4] = ts.RMSNormalization(x, w)\n");
+  CHECK(import_at(24, "y = Swish(x)").nodes == "y f32[2,3,4] = ts.Swish(x)\n");
+}
+
 TEST_CASE("adapters: a form nobody can convert is reported with op, node and opset") {
   onnx::ModelProto proto = small_model();
   proto.mutable_opset_import(0)->set_version(8);
