@@ -29,6 +29,11 @@ PartOfWhole part_of(const Shape& part, const Shape& whole, int axis) {
   return result;
 }
 
+// Whether the planner has placed the part where it goes: nothing is to be copied.
+bool is_there(const PartOfWhole& part, const void* from, const void* to) {
+  return part.outer == 1 && from == to;
+}
+
 // The elements of the part (operand 0) and their places in the whole (operand 1).
 StridedLoop part_loop(const PartOfWhole& part) {
   StridedLoop loop{.operands = 2};
@@ -46,6 +51,10 @@ void concat(const RunArgs& run) {
     const PartOfWhole part = part_of(input.shape(), run.outputs[0].shape(), axis);
     const StridedLoop loop = part_loop(part);
     const T* x = input.as<const T>();
+    if (is_there(part, x, y)) {
+      y += part.run;
+      continue;
+    }
     parallel_for(run.threads, loop.elements, kElementGrain,
                  [&](std::int64_t begin, std::int64_t end) {
                    for_each_row(loop, begin, end, [&](const Offsets& at, std::int64_t count) {
@@ -90,9 +99,11 @@ void split(const RunArgs& run) {
   for (std::size_t i = 0; i < run.outputs.size(); ++i) {
     const TensorView& output = run.outputs[i];
     if (!output.present || output.elements() == 0) continue;
-    const StridedLoop loop = part_loop(part_of(output.shape(), run.inputs[0].shape(), axis));
+    const PartOfWhole part = part_of(output.shape(), run.inputs[0].shape(), axis);
+    const StridedLoop loop = part_loop(part);
     const T* from = x + offsets[i];
     T* y = output.as<T>();
+    if (is_there(part, from, y)) continue;
     parallel_for(
         run.threads, loop.elements, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
           for_each_row(loop, begin, end, [&](const Offsets& at, std::int64_t count) {

@@ -46,6 +46,7 @@ void slice(const RunArgs& run) {
   const auto& plan = *static_cast<const RegionPlan*>(run.state);
   const T* x = run.inputs[0].as<const T>() + plan.offset;
   T* y = run.outputs[0].as<T>();
+  if (x == y) return;  // placed where it is: only a region in one piece is
   const std::int64_t stride = plan.loop.row_stride(1);
   parallel_for(run.threads, plan.loop.elements, kElementGrain,
                [&](std::int64_t begin, std::int64_t end) {

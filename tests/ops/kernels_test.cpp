@@ -165,6 +165,22 @@ TEST_CASE("op suite: in place gives the same bits") {
   }
 }
 
+TEST_CASE("op suite: what lies inside the other tensor needs no copy") {
+  const Tables tables;
+  std::set<std::string_view> ops;
+  for (DType float_type : {DType::kF32, DType::kF64}) {
+    for_each_kernel(tables, float_type, [&ops](const OpCase& op_case, const Kernel& kernel) {
+      if (op_case.ranges().offsets.empty()) return;
+      ops.insert(op_case.row().name);
+      const RunResult apart = run_kernel(op_case, kernel, {});
+      const RunResult inside = run_kernel(op_case, kernel, {.ranges = true});
+      for (const std::string& fault : inside.faults) FAIL_CHECK(fault);
+      CHECK_MESSAGE(same_bytes(apart.outputs, inside.outputs), "inside gives other bits");
+    });
+  }
+  CHECK(ops == std::set<std::string_view>{"Concat", "Slice", "Split"});
+}
+
 TEST_CASE("op suite: two runs give the same bits; threads change no value, or no bit") {
   const Tables tables;
   std::set<std::string> differ;

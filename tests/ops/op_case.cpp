@@ -54,7 +54,9 @@ class Arena {
                         .data = blocks_.back()->data(),
                         .present = op_case.has(i)});
     }
+    if (options.ranges) ranges_ = op_case.ranges();
     for (std::size_t k = 0; k < op_case.outputs().size(); ++k) add_output(k);
+    for (std::size_t i = 0; ranges_.in_output && i < ranges_.offsets.size(); ++i) move_input(i);
   }
 
   void add_workspace(std::size_t bytes) {
@@ -100,11 +102,21 @@ class Arena {
         view.data = inputs[static_cast<std::size_t>(pair.input)].data;
       }
     }
+    if (!ranges_.in_output && k < ranges_.offsets.size()) {
+      view.data = static_cast<std::byte*>(inputs[0].data) + ranges_.offsets[k];
+    }
     if (view.data == nullptr) {
       blocks_.push_back(std::make_unique<GuardedBytes>(view.type.bytes(), options_.poison));
       view.data = blocks_.back()->data();
     }
     outputs.push_back(view);
+  }
+
+  void move_input(std::size_t i) {
+    if (inputs[i].type.bytes() == 0) return;
+    std::byte* to = static_cast<std::byte*>(outputs[0].data) + ranges_.offsets[i];
+    std::memcpy(to, inputs[i].data, inputs[i].type.bytes());
+    inputs[i].data = to;
   }
 
   bool overwritten(int input) const {
@@ -120,6 +132,7 @@ class Arena {
 
   const OpCase& case_;
   const RunOptions& options_;
+  ByteRanges ranges_;
   std::vector<std::unique_ptr<GuardedBytes>> blocks_;  // inputs, outputs, workspace
 };
 

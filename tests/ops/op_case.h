@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/tensor.h"
-#include "engine/ir/op_def.h"
+#include "engine/ops/byte_ranges.h"
 #include "kernels/api/kernel.h"
 #include "tests/support/op_examples.h"
 
@@ -34,6 +34,7 @@ class OpCase {
   OpArgs args() const;
   DType key() const;  // under which the kernel table holds the kernel
   std::vector<InPlace> in_place() const;
+  ByteRanges ranges() const { return byte_ranges(row_, args()); }
   // "Softmax '[2,3]; axis=1' f32"
   std::string name() const;
   // Null for inputs that are left out: what Evaluate takes.
@@ -57,6 +58,7 @@ struct RunOptions {
   unsigned char poison = 0xA5;         // what outputs and workspace hold before the run
   std::vector<InPlace> in_place = {};  // outputs that get their inputs' bytes
   int absent_output = -1;              // left out
+  bool ranges = false;                 // what may lie inside another tensor does
 };
 
 struct RunResult {
