@@ -62,7 +62,16 @@ std::string producer_of(const Program& program, const Contents& contents,
 Json buffer_record(const Program& program, const memplan::Buffer& buffer, std::int64_t offset,
                    const Contents& contents) {
   Json values = Json::array();
-  for (ValueId v : contents.values) values.push_back(program.graph.value(v).name);
+  Json parts = Json::array();
+  for (ValueId v : contents.values) {
+    const Value& value = program.graph.value(v);
+    const Placement& placement = program.placements[static_cast<std::size_t>(v)];
+    const auto bytes = static_cast<std::int64_t>(value.type.bytes());
+    values.push_back(value.name);
+    if (placement.external || (placement.offset == offset && bytes == buffer.size_bytes)) continue;
+    parts.push_back(
+        Json::object({{"value", value.name}, {"offset", placement.offset}, {"bytes", bytes}}));
+  }
   return Json::object({{"name", buffer.id},
                        {"kind", contents.kind},
                        {"offset", offset},
@@ -70,7 +79,8 @@ Json buffer_record(const Program& program, const memplan::Buffer& buffer, std::i
                        {"birth", buffer.lower},
                        {"death", buffer.upper},
                        {"producer", producer_of(program, contents, buffer)},
-                       {"values", std::move(values)}});
+                       {"values", std::move(values)},
+                       {"parts", std::move(parts)}});
 }
 
 Json buffers_record(const Program& program, bool host) {

@@ -3,11 +3,11 @@
 
     scripts/check_plan.py RUN [--budget BYTES]
 
-Reads RUN/plan.json and the last stage's ONNX file alone, and shares no code with the planner. Every
-value gets a content: what made it, from which contents. Going through the instructions, each must
-find the contents of its inputs in the bytes that the plan gives them. A stage with another order
-or with recomputation must compute the same contents as the one before it. Exit code 0: nothing found; 1: faults, one a
-line; 2: the run cannot be read.
+Reads RUN/plan.json and the last stages' ONNX files alone, and shares no code with the planner. Every
+value gets a content: what made it, from which contents; what Slice, Split or Concat move in one
+piece keeps its own. Going through the instructions, each must find the contents of its inputs in the
+bytes that the plan gives them. A stage with another order or with recomputation must compute what
+the one before it does. Exit code 0: nothing found; 1: faults, one a line; 2: no run.
 """
 import argparse
 import hashlib
@@ -17,20 +17,12 @@ from pathlib import Path
 
 import numpy
 import onnx
+import onnx.numpy_helper
 
-NOTHING = 0
-GARBAGE = -1
+TRANSFERS = ("Offload", "Fetch")
+NOTHING, GARBAGE = 0, -1
 MOST_FAULTS = 20
 AFTER_PASSES = ("order", "recompute")  # stages that change when ops run, not what is computed
-
-
-class Faults:
-    def __init__(self):
-        self.lines = []
-
-    def __call__(self, line):
-        if len(self.lines) < MOST_FAULTS:
-            self.lines.append(line)
 
 
 class Stage:
@@ -38,19 +30,22 @@ class Stage:
 
     def __init__(self, path):
         model = onnx.load(path, load_external_data=False)
-        note = next(p.value for p in model.metadata_props if p.key == "ai.trainscope.stage")
-        self.note = json.loads(note)
-        self.nodes = {}  # by the first value that it makes
-        self.order = []
+        notes = {p.key: p.value for p in model.metadata_props}
+        self.note = json.loads(notes["ai.trainscope.stage"])
+        self.nodes = {}  # in order, by the first value that each makes
         self.content = {name: digest("given", name) for name, _ in self.note["values"]}
-        for node in model.graph.node:
-            first = next(name for name in node.output if name)
-            self.nodes[first] = node
-            self.order.append(first)
+        graph = model.graph
+        self.constants = {t.name: t for t in graph.initializer}
+        self.types = {t.name: (t.data_type, t.dims) for t in graph.initializer}
+        for info in [*graph.input, *graph.value_info, *graph.output]:
+            kind = info.type.tensor_type
+            self.types[info.name] = kind.elem_type, [d.dim_value for d in kind.shape.dim]
+        for node in graph.node:
+            self.nodes[next(name for name in node.output if name)] = node
             self.add_contents(node)
 
     def add_contents(self, node):
-        if node.op_type in ("Offload", "Fetch"):  # the same elements elsewhere
+        if node.op_type in TRANSFERS:  # the same elements elsewhere
             self.content[node.output[0]] = self.content[node.input[0]]
             return
         attributes = sorted((a.name, a.SerializeToString()) for a in node.attribute)
@@ -60,14 +55,41 @@ class Stage:
             if name:
                 self.content[name] = digest(made, index)
 
+    def array(self, name):
+        """Of the value's type, never filled: for what numpy knows of places in it."""
+        kind, dims = self.types[name]
+        return numpy.empty(dims, f"V{onnx.mapping.TENSOR_TYPE_TO_NP_TYPE[kind].itemsize}")
+
+    def pieces(self, node):
+        """(large value, small one, byte, bytes) of what is taken out or put in in one piece."""
+        def numbers(i, absent=None):
+            given = i < len(node.input) and node.input[i]
+            return onnx.numpy_helper.to_array(self.constants[node.input[i]]) if given else absent
+
+        joins = node.op_type == "Concat"
+        large, small = (node.output[0], node.input) if joins else (node.input[0], node.output)
+        array = self.array(large)
+        if node.op_type == "Slice":
+            axes, steps = numbers(3, range(array.ndim)), numbers(4, [1] * array.ndim)
+            cut = [slice(None)] * array.ndim
+            for axis, *where in zip(axes, numbers(1), numbers(2), steps):
+                cut[axis] = slice(*where)
+            parts = [array[tuple(cut)]]
+        else:
+            axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
+            sizes = [self.types[name][1][axis] for name in small] if joins else numbers(1)
+            ends = len(small) if sizes is None else numpy.cumsum(sizes)[:-1]
+            parts = numpy.split(array, ends, axis)
+        first = array.__array_interface__["data"][0]
+        return [(large, name, part.__array_interface__["data"][0] - first, part.nbytes)
+                for name, part in zip(small, parts)
+                if name and part.size and part.flags.c_contiguous]
+
     def results(self):
         """What the step is for: contents of updates, gradients, outputs and the loss."""
-        pairs = [(state, self.content[value]) for state, value in self.note["updates"]]
-        pairs += [(of, self.content[value]) for of, value in self.note["gradients"]]
-        pairs += [(name, self.content[name]) for name in self.note["outputs"]]
-        if self.note["loss"]:
-            pairs.append(("loss", self.content[self.note["loss"]]))
-        return pairs
+        pairs = self.note["updates"] + self.note["gradients"]
+        pairs += [(name, name) for name in self.note["outputs"] + [self.note["loss"]] if name]
+        return {(of, self.content[value]) for of, value in pairs}
 
 
 def digest(*parts):
@@ -79,56 +101,58 @@ def digest(*parts):
 class Memory:
     """What each unit of the arena holds, and behind it of the arena in host memory."""
 
-    def __init__(self, plan, faults):
+    def __init__(self, plan, fault):
         self.unit = plan["alignment_bytes"]
-        self.fault = faults
+        self.fault = fault
         sizes = [-(-plan[key] // self.unit) for key in ("arena_bytes", "host_arena_bytes")]
         self.host_begin = sizes[0] * self.unit
         self.units = numpy.full(sum(sizes), NOTHING, numpy.int64)
 
-    def part(self, place):
+    def __getitem__(self, place):
         offset, size = place
-        if offset < 0 or offset % self.unit or offset + size > len(self.units) * self.unit:
-            self.fault(f"bytes {offset} to {offset + size} are outside the arena or not aligned")
-            return self.units[:0]
-        return self.units[offset // self.unit:-(-(offset + size) // self.unit)]
-
-    def put(self, place, content):
-        self.part(place)[:] = content
-
-    def holds(self, place, content):
-        return bool((self.part(place) == content).all())
+        first, end = offset // self.unit, -(-(offset + size) // self.unit)
+        if 0 <= offset and offset % self.unit == 0 and end <= len(self.units):
+            return self.units[first:end]
+        self.fault(f"bytes {offset} to {offset + size} are outside the arena or not aligned")
+        return numpy.full(end - first, NOTHING)
 
 
 class Replay:
-    def __init__(self, plan, stage, faults):
-        self.plan = plan
-        self.stage = stage
-        self.fault = faults
-        self.memory = Memory(plan, faults)
-        self.place = {}     # value -> (offset, bytes)
-        self.life = {}      # value -> (birth, death)
+    def __init__(self, plan, stage, fault):
+        self.plan, self.stage, self.fault = plan, stage, fault
+        self.memory = Memory(plan, fault)
+        self.place = {}      # value -> (offset, bytes)
+        self.life = {}       # value -> (birth, death)
         self.workspace = {}  # instruction -> place
         self.in_host = set()  # values
-        arena = [(0, row) for row in plan["buffers"]]
-        host = [(self.memory.host_begin, row) for row in plan["host_buffers"]]
-        for begin, row in arena + host:
-            where = (begin + row["offset"], row["bytes"])
-            if begin == 0 and sum(where) > self.memory.host_begin:
-                faults(f"'{row['name']}' ends outside the arena")
-            self.in_host.update(row["values"] if begin else [])
-            if row["kind"] == "workspace":
-                self.workspace[row["birth"]] = where
-            for value in row["values"]:
-                self.place[value] = where
-                self.life[value] = (row["birth"], row["death"])
+        self.inside = {}     # value -> (another one, the unit of it where this one begins)
+        self.joined = {}     # value -> its units, where they are those of others
         self.states = {state for state, _ in stage.note["updates"]}
+        for begin, rows in ((0, "buffers"), (self.memory.host_begin, "host_buffers")):
+            for row in plan[rows]:
+                self.add_buffer(row, begin)
+
+    def add_buffer(self, row, begin):
+        where = (begin + row["offset"], row["bytes"])
+        if begin == 0 and sum(where) > self.memory.host_begin:
+            self.fault(f"'{row['name']}' ends outside the arena")
+        self.in_host.update(row["values"] if begin else [])
+        if row["kind"] == "workspace":
+            self.workspace[row["birth"]] = where
+        parts = {part["value"]: (begin + part["offset"], part["bytes"]) for part in row["parts"]}
+        for value in row["values"]:
+            self.place[value] = offset, size = parts.get(value, where)
+            self.life[value] = (row["birth"], row["death"])
+            if not where[0] <= offset <= offset + size <= sum(where):
+                self.fault(f"'{value}' is no part of '{row['name']}'")
+            if size < self.stage.array(value).nbytes:
+                self.fault(f"'{value}' has too few bytes")
 
     def run(self):
+        self.check_order()
         for name, _ in self.stage.note["values"]:
             if name in self.place:
-                self.memory.put(self.place[name], self.stage.content[name])
-        self.check_order()
+                self.put(name)
         for index, row in enumerate(self.plan["instructions"]):
             self.execute(index, row)
         self.check_end()
@@ -139,119 +163,109 @@ class Replay:
         listed = [row["outputs"][0] for row in self.plan["instructions"]]
         if len(set(listed)) != len(listed):
             self.fault("an instruction is there twice")
-        for first in set(listed) - set(self.stage.order):
+        for first in set(listed) - set(self.stage.nodes):
             self.fault(f"'{first}' is made by no node of the graph")
-        self.views = {}
         computed = set(listed)
-        for first in self.stage.order:
-            if first in computed:
-                continue
-            node = self.stage.nodes[first]
-            if self.place.get(first) != self.place.get(node.input[0]):
+        for first, node in self.stage.nodes.items():
+            view = first not in computed
+            if view and self.place.get(first) != self.place.get(node.input[0]):
                 self.fault(f"'{first}' is neither computed nor a view of '{node.input[0]}'")
-            self.views[first] = node.input[0]
+            if view or node.op_type in TRANSFERS:
+                self.inside[first] = (node.input[0], 0)
+            elif node.op_type in ("Slice", "Split", "Concat"):
+                self.follow_pieces(node)
 
-    def content(self, value):
-        while value in self.views:
-            value = self.views[value]
-        return self.stage.content[value]
+    def follow_pieces(self, node):
+        """Parts that fill whole units of what they are in hold what that holds there."""
+        unit = self.memory.unit
+        for large, small, byte, size in self.stage.pieces(node):
+            whole = self.stage.array(large).nbytes
+            begin, units = byte // unit, self.units(small, size)
+            if byte % unit or size % unit and byte + size < whole:
+                continue
+            if small in node.output:
+                self.inside[small] = (large, begin)
+            else:
+                self.joined.setdefault(large, self.units(large, whole))
+                self.joined[large][begin:begin + len(units)] = units
+
+    def units(self, value, size):
+        """What the first units of a value are: no two are alike unless they hold the same."""
+        begin, count = 0, -(-size // self.memory.unit)
+        while value in self.inside:
+            value, there = self.inside[value]
+            begin += there
+        if value in self.joined:
+            return self.joined[value][begin:begin + count]
+        return self.stage.content[value] + numpy.arange(begin, begin + count)
+
+    def put(self, value):
+        self.memory[self.place[value]][:] = self.units(value, self.place[value][1])
+
+    def holds(self, storage, value):
+        place = self.place[storage]
+        return numpy.array_equal(self.memory[place], self.units(value, place[1]))
 
     def execute(self, index, row):
         node = self.stage.nodes[row["outputs"][0]]
         inputs = [name for name in node.input if name]
         outputs = [name for name in node.output if name]
+        where = f"instruction {index} ({row['op']}):"
         if outputs != row["outputs"]:
-            self.fault(f"instruction {index}: the plan and the graph differ in what it makes")
+            self.fault(f"{where} the plan and the graph differ in what it makes")
         for name in inputs + outputs:
             if name not in self.place:
-                return self.fault(f"instruction {index}: '{name}' has no place")
+                return self.fault(f"{where} '{name}' has no place")
             birth, death = self.life[name]
             if not birth <= index < death:
-                self.fault(f"instruction {index}: '{name}' is alive from {birth} to {death} only")
+                self.fault(f"{where} '{name}' is alive from {birth} to {death} only")
+            if (name in self.in_host) != (row["op"] == TRANSFERS[name in inputs]):
+                self.fault(f"{where} '{name}' is in the wrong memory")
         for name in inputs:
-            if not self.memory.holds(self.place[name], self.content(name)):
-                self.fault(f"instruction {index} ({row['op']}): the bytes of '{name}' hold "
-                           "something else")
+            if not self.holds(name, name):
+                self.fault(f"{where} the bytes of '{name}' hold something else")
         for name in outputs:
-            if (name in self.in_host) != (row["op"] == "Offload"):
-                self.fault(f"instruction {index} ({row['op']}): '{name}' is in the wrong memory")
-        for name in inputs:
-            if name in self.in_host and row["op"] != "Fetch":
-                self.fault(f"instruction {index} ({row['op']}) reads '{name}' in host memory")
-        self.check_apart(index, inputs, outputs)
+            self.put(name)
         if index in self.workspace:
             if self.workspace[index][1] < row["workspace_bytes"]:
-                self.fault(f"instruction {index}: the workspace is too small")
-            self.memory.put(self.workspace[index], GARBAGE)
-        for name in outputs:
-            self.memory.put(self.place[name], self.content(name))
-
-    def check_apart(self, index, inputs, outputs):
-        """Outputs and workspace touch nothing of the instruction, but for results in place."""
-        written = [(name, self.place[name]) for name in outputs]
-        for k, (name, place) in enumerate(written):
-            for other in inputs:
-                if overlap(place, self.place[other]) and place != self.place[other]:
-                    self.fault(f"instruction {index}: '{name}' is written over part of '{other}'")
-            for other, there in written[:k]:
-                if overlap(place, there):
-                    self.fault(f"instruction {index}: '{name}' and '{other}' share bytes")
-        scratch = self.workspace.get(index)
-        for name in inputs + outputs if scratch else []:
-            if overlap(scratch, self.place[name]):
-                self.fault(f"instruction {index}: its workspace touches '{name}'")
+                self.fault(f"{where} the workspace is too small")
+            self.memory[self.workspace[index]][:] = GARBAGE
+        in_place = {self.place[name] for name in outputs}
+        for name in inputs + outputs:
+            replaced = name in inputs and self.place[name] in in_place
+            if not replaced and not self.holds(name, name):
+                self.fault(f"{where} '{name}' is written over")
 
     def check_end(self):
         note = self.stage.note
         copied = {(row["from"], row["to"]) for row in self.plan["copies"]}
         for state, value in note["updates"]:
-            there = self.place[state]
-            if self.memory.holds(there, self.content(value)):
-                continue
-            kept = self.memory.holds(self.place[value], self.content(value))
-            if (value, state) not in copied or not kept:
+            storage = value if (value, state) in copied else state
+            if not self.holds(storage, value):
                 self.fault(f"the update of '{state}' is lost")
-        last = [of_gradient for _, of_gradient in note["gradients"]]
-        last += [name for name in note["outputs"] + [note["loss"]] if name]
-        for name in last:
-            if name not in self.states and not self.memory.holds(self.place[name],
-                                                                 self.content(name)):
+        kept = [gradient for _, gradient in note["gradients"]]
+        kept += [name for name in note["outputs"] + [note["loss"]] if name]
+        kept += [name for name, kind in note["values"] if kind != "input" and name in self.place]
+        for name in kept:
+            if name not in self.states and not self.holds(name, name):
                 self.fault(f"'{name}' is gone at the end of the step")
-        for name, kind in note["values"]:
-            if kind != "input" and name in self.place and name not in self.states:
-                if not self.memory.holds(self.place[name], self.content(name)):
-                    self.fault(f"{kind} '{name}' was overwritten")
 
     def check_bound(self):
         """No layout is lower than the bytes alive at one step, and the plan says which they are."""
-        unit = self.plan["alignment_bytes"]
+        unit = self.memory.unit
         change = numpy.zeros(len(self.plan["instructions"]) + 2, numpy.int64)
         for row in self.plan["buffers"]:
             size = -(-row["bytes"] // unit) * unit
             change[row["birth"]] += size
             change[row["death"]] -= size
         alive = int(numpy.cumsum(change).max(initial=0))
-        if self.plan["lower_bound_bytes"] < alive:
-            self.fault(f"{alive} bytes are alive at once, the bound is "
-                       f"{self.plan['lower_bound_bytes']}")
-        if self.plan["arena_bytes"] < self.plan["lower_bound_bytes"]:
-            self.fault("the arena is below its own lower bound")
-
-
-def overlap(a, b):
-    return max(a[0], b[0]) < min(a[0] + a[1], b[0] + b[1])
-
-
-def check_same(name, before, after, faults):
-    """A stage after the passes computes what the one before it computes."""
-    given = dict(before.results())
-    for result, content in after.results():
-        if given.get(result) != content:
-            faults(f"the stage {name} changes '{result}'")
+        bound, arena = self.plan["lower_bound_bytes"], self.plan["arena_bytes"]
+        if not alive <= bound <= arena:
+            self.fault(f"{alive} bytes alive at once, the bound {bound}, the arena {arena}")
 
 
 def check(run, budget):
-    faults = Faults()
+    faults = []
     plan = json.loads((run / "plan.json").read_text())
     rows = json.loads((run / "stages/stages.json").read_text())["stages"]
     first = len(rows) - 1
@@ -259,11 +273,12 @@ def check(run, budget):
         first -= 1
     stages = [Stage(run / "stages" / row["file"]) for row in rows[first:]]
     for row, before, after in zip(rows[first + 1:], stages, stages[1:]):
-        check_same(row["name"], before, after, faults)
-    Replay(plan, stages[-1], faults).run()
+        for result, _ in after.results() - before.results():
+            faults.append(f"the stage {row['name']} changes '{result}'")
+    Replay(plan, stages[-1], faults.append).run()
     if budget is not None and plan["arena_bytes"] > budget:
-        faults(f"the arena of {plan['arena_bytes']} bytes is above the budget")
-    return faults.lines
+        faults.append(f"the arena of {plan['arena_bytes']} bytes is above the budget")
+    return faults
 
 
 def main():
@@ -276,9 +291,7 @@ def main():
     except (OSError, ValueError, KeyError, StopIteration) as error:
         print(f"cannot read {options.run}: {error!r}", file=sys.stderr)
         return 2
-    for line in lines:
-        print(line)
-    print(f"{options.run}: {len(lines)} faults")
+    print(*lines[:MOST_FAULTS], f"{options.run}: {len(lines)} faults", sep="\n")
     return 1 if lines else 0
 
 

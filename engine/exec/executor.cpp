@@ -90,9 +90,10 @@ std::int64_t Executor::end_of(ValueId value, bool host) const {
   const Placement& placement = program_.placements[static_cast<std::size_t>(value)];
   if (placement.buffer < 0 || placement.external || placement.host != host) return 0;
   const memplan::Problem& problem = host ? program_.host.problem : program_.problem;
-  const memplan::Buffer& buffer = problem.buffers[static_cast<std::size_t>(placement.buffer)];
+  const memplan::Solution& solution = host ? program_.host.solution : program_.solution;
+  const auto buffer = static_cast<std::size_t>(placement.buffer);
   std::int64_t unit = problem.alignment_bytes;
-  return placement.offset + (buffer.size_bytes + unit - 1) / unit * unit;
+  return solution.offsets[buffer] + (problem.buffers[buffer].size_bytes + unit - 1) / unit * unit;
 }
 
 void Executor::load_initial() {

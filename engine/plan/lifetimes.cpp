@@ -7,6 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/plan/sub_ranges.h"
 
 namespace trainscope {
 
@@ -24,14 +25,19 @@ class LifetimeSearch {
     host_.assign(n, false);
   }
 
-  Lifetimes run() {
+  Lifetimes run(std::span<const std::int64_t> workspaces) {
     number_steps();
     join_views();
     find_extent();
     refuse_exchanges();
     join_updates();
     if (finder_.in_place_) join_in_place();
-    return collect();
+    Lifetimes lifetimes = collect();
+    if (!finder_.ranges_of_.empty()) {
+      share_ranges(graph_, order_, {finder_.ranges_of_, workspaces}, lifetimes);
+    }
+    sort_buffers(lifetimes);
+    return lifetimes;
   }
 
  private:
@@ -233,12 +239,12 @@ class LifetimeSearch {
     Lifetimes lifetimes;
     lifetimes.copies = copies_;
     lifetimes.buffer_of.assign(parent_.size(), -1);
+    lifetimes.offset_of.assign(parent_.size(), 0);
     buffer_of_root_.assign(parent_.size(), -1);
     for (ValueId v : finder_.values_) add_to_buffer(index(v), lifetimes);
     for (std::size_t i = 0; i < order_.remade.size(); ++i) {
       add_to_buffer(capacity_ + i, lifetimes);
     }
-    sort_buffers(lifetimes);
     return lifetimes;
   }
 
@@ -314,15 +320,17 @@ LifetimeFinder::LifetimeFinder(const Graph& graph, const LowerOptions& options)
     NodeArgs args(graph, node);
     pairs_of_[static_cast<std::size_t>(id)] = node.op->in_place(*args);
   }
+  if (in_place_) ranges_of_ = ranges_of_nodes(graph);
 }
 
-Lifetimes LifetimeFinder::find(const RunOrder& order) const {
-  return LifetimeSearch(*this, order).run();
+Lifetimes LifetimeFinder::find(const RunOrder& order,
+                               std::span<const std::int64_t> workspaces) const {
+  return LifetimeSearch(*this, order).run(workspaces);
 }
 
 Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
-                         const LowerOptions& options) {
-  return LifetimeFinder(graph, options).find(run_order_of(graph, order));
+                         const LowerOptions& options, std::span<const std::int64_t> workspaces) {
+  return LifetimeFinder(graph, options).find(run_order_of(graph, order), workspaces);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
+#include "engine/ops/byte_ranges.h"
 #include "engine/plan/lower.h"
 #include "engine/plan/run_order.h"
 
@@ -29,6 +30,7 @@ struct Lifetimes {
   std::vector<Buffer> buffers;
   std::size_t in_arena = 0;             // of the buffers
   std::vector<std::int32_t> buffer_of;  // by a value's number; -1: no bytes needed
+  std::vector<std::int64_t> offset_of;  // by a value's number: bytes from its buffer's start
   std::vector<StateCopy> copies;
 };
 
@@ -36,7 +38,8 @@ struct Lifetimes {
 class LifetimeFinder {
  public:
   LifetimeFinder(const Graph& graph, const LowerOptions& options);
-  Lifetimes find(const RunOrder& order) const;
+  // workspaces: bytes by step, which decide what is worth it; empty: none.
+  Lifetimes find(const RunOrder& order, std::span<const std::int64_t> workspaces = {}) const;
 
  private:
   friend class LifetimeSearch;
@@ -47,11 +50,13 @@ class LifetimeFinder {
   std::vector<ValueId> values_;                 // those that exist
   std::vector<std::size_t> bytes_;              // by ValueId
   std::vector<std::vector<InPlace>> pairs_of_;  // by NodeId: results that may be in place
+  std::vector<ByteRanges> ranges_of_;           // by NodeId: what may lie in what; empty: nothing
 };
 
 // Of one run of each of the nodes, in this order.
 Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
-                         const LowerOptions& options);
+                         const LowerOptions& options,
+                         std::span<const std::int64_t> workspaces = {});
 
 // What is to be placed in the arena, without names: a buffer for each of the lifetimes that are not
 // in host memory, then one for each workspace that is not empty. workspaces: bytes by step.

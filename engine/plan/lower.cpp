@@ -52,9 +52,13 @@ class Lowering {
 
   Program run() {
     choose_kernels();
-    lifetimes_ = find_lifetimes(program_.graph, order_, options_);
+    std::vector<std::int64_t> workspaces;
+    for (const Instruction& instruction : program_.instructions) {
+      workspaces.push_back(static_cast<std::int64_t>(instruction.prepared.workspace_bytes));
+    }
+    lifetimes_ = find_lifetimes(program_.graph, order_, options_, workspaces);
     program_.copies = lifetimes_.copies;
-    state_problem();
+    state_problem(workspaces);
     place();
     return std::move(program_);
   }
@@ -107,13 +111,10 @@ class Lowering {
     return false;
   }
 
-  void state_problem() {
-    std::vector<std::int64_t> workspaces;
-    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-      workspaces.push_back(
-          static_cast<std::int64_t>(program_.instructions[i].prepared.workspace_bytes));
-      program_.workspace_bytes = std::max(program_.workspace_bytes, workspaces.back());
-      if (workspaces.back() > 0) workspace_of_.push_back(i);
+  void state_problem(std::span<const std::int64_t> workspaces) {
+    for (std::size_t i = 0; i < workspaces.size(); ++i) {
+      program_.workspace_bytes = std::max(program_.workspace_bytes, workspaces[i]);
+      if (workspaces[i] > 0) workspace_of_.push_back(i);
     }
     for (const Lifetimes::Buffer& b : lifetimes_.buffers) {
       if (b.persistent && !b.external) {
@@ -153,7 +154,7 @@ class Lowering {
     program_.placements.resize(program_.graph.value_capacity());
     for (std::size_t v = 0; v < lifetimes_.buffer_of.size(); ++v) {
       if (lifetimes_.buffer_of[v] >= 0) {
-        program_.placements[v] = placement(static_cast<std::size_t>(lifetimes_.buffer_of[v]));
+        program_.placements[v] = placement(v);
       }
     }
     for (std::size_t k = 0; k < workspace_of_.size(); ++k) {
@@ -162,11 +163,13 @@ class Lowering {
     }
   }
 
-  Placement placement(std::size_t buffer) const {
+  Placement placement(std::size_t value) const {
+    const auto buffer = static_cast<std::size_t>(lifetimes_.buffer_of[value]);
     const Lifetimes::Buffer& lifetime = lifetimes_.buffers[buffer];
     const std::size_t index = lifetime.host ? buffer - lifetimes_.in_arena : buffer;
     const memplan::Solution& solution = lifetime.host ? program_.host.solution : program_.solution;
-    return {.offset = lifetime.external ? -1 : solution.offsets[index],
+    const std::int64_t offset = solution.offsets[index] + lifetimes_.offset_of[value];
+    return {.offset = lifetime.external ? -1 : offset,
             .buffer = static_cast<std::int32_t>(index),
             .external = lifetime.external,
             .host = lifetime.host};

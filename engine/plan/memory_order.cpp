@@ -203,7 +203,7 @@ std::int64_t arena_of(const Program& program, std::span<const NodeId> nodes,
     workspaces.push_back(workspace_of[static_cast<std::size_t>(id)]);
   }
   const memplan::Result placed = memplan::solve(
-      placement_problem(find_lifetimes(program.graph, nodes, options), workspaces),
+      placement_problem(find_lifetimes(program.graph, nodes, options, workspaces), workspaces),
       {.seconds = options.seconds, .threads = options.threads, .most_visits = kTrialVisits});
   CHECK_INVARIANT(placed.status == memplan::Status::kPlaced);
   return placed.solution.height_bytes;

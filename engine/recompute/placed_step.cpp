@@ -44,7 +44,7 @@ PlacedStep::Height PlacedStep::place(const RunOrder& order, const memplan::Optio
     workspaces.push_back(transfer ? 0 : workspace_of_[static_cast<std::size_t>(run.node)]);
   }
   const memplan::Result placed =
-      memplan::solve(height_problem(lifetimes_.find(order), workspaces), options);
+      memplan::solve(height_problem(lifetimes_.find(order, workspaces), workspaces), options);
   CHECK_INVARIANT(placed.status == memplan::Status::kPlaced);
   return {.arena_bytes = placed.solution.height_bytes,
           .bound_bytes = placed.solution.lower_bound_bytes};

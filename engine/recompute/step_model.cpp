@@ -145,7 +145,7 @@ class ModelBuilder {
     for (ValueId in : node.inputs) {
       if (in == kNoValue || unit_of_[index(in)] == kNone) continue;
       for (ValueId out : node.outputs) {
-        if (out == kNoValue || !same_buffer(in, out)) continue;
+        if (out == kNoValue || !same_bytes(in, out)) continue;
         const bool alone =
             readers_[index(in)] == 1 && !graph_.node(graph_.value(in).producer).op->is_view;
         return alone ? std::optional(Overwrite{in, out}) : std::nullopt;
@@ -189,6 +189,12 @@ class ModelBuilder {
   std::int32_t buffer_of(ValueId v) const { return program_.placements[index(v)].buffer; }
   bool same_buffer(ValueId a, ValueId b) const {
     return buffer_of(a) >= 0 && buffer_of(a) == buffer_of(b);
+  }
+  // Not so a part of a buffer and the whole.
+  bool same_bytes(ValueId a, ValueId b) const {
+    const Placement& other = program_.placements[index(b)];
+    return same_buffer(a, b) && program_.placements[index(a)].offset == other.offset &&
+           graph_.value(a).type.bytes() == graph_.value(b).type.bytes();
   }
 
   void add_end() {

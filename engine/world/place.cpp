@@ -63,7 +63,7 @@ Program place_graph(Graph graph, std::span<const std::int64_t> workspaces,
     program.workspace_bytes = std::max(program.workspace_bytes, by_instruction.back());
     program.instructions.push_back(std::move(instruction));
   }
-  const Lifetimes lifetimes = find_lifetimes(program.graph, order, options);
+  const Lifetimes lifetimes = find_lifetimes(program.graph, order, options, by_instruction);
   program.copies = lifetimes.copies;
   for (const Lifetimes::Buffer& buffer : lifetimes.buffers) {
     if (buffer.persistent) program.persistent_bytes += static_cast<std::int64_t>(buffer.bytes);
@@ -86,8 +86,8 @@ Program place_graph(Graph graph, std::span<const std::int64_t> workspaces,
   for (std::size_t v = 0; v < lifetimes.buffer_of.size(); ++v) {
     const std::int32_t buffer = lifetimes.buffer_of[v];
     if (buffer < 0) continue;
-    program.placements[v] = {.offset = program.solution.offsets[static_cast<std::size_t>(buffer)],
-                             .buffer = buffer};
+    const std::int64_t begin = program.solution.offsets[static_cast<std::size_t>(buffer)];
+    program.placements[v] = {.offset = begin + lifetimes.offset_of[v], .buffer = buffer};
   }
   return program;
 }

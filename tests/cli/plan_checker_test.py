@@ -30,8 +30,9 @@ class PlanChecker(unittest.TestCase):
 
     def train(self, model, *flags):
         run = self.folder / f"run-{len(list(self.folder.iterdir()))}"
+        file = model if isinstance(model, Path) else MODELS / model / "model.onnx"
         done = subprocess.run(
-            [PROGRAM, "train", MODELS / model / "model.onnx", "--data", "synthetic", "--steps", "1",
+            [PROGRAM, "train", file, "--data", "synthetic", "--steps", "1",
              "--threads", "1", "-q", "--run-dir", run, *flags], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return run
@@ -54,6 +55,47 @@ class PlanChecker(unittest.TestCase):
                           ["--max-overhead", "5%", "--offload", "--link-rate", "10TB"]):
                 with self.subTest(model=model, flags=flags):
                     self.assertIn(" 0 faults", self.check(self.train(model, *flags)))
+
+    def unet(self, *flags):
+        """A run in which values lie inside others."""
+        model = self.folder / "unet.onnx"
+        subprocess.run([PROGRAM, "model", "unet", "--depth", "2", "--width", "8", "--image", "32",
+                        "-q", "--out", model], check=True, capture_output=True)
+        return self.train(model, "--batch", "1", "--loss", "cross_entropy:class_axis=1", *flags)
+
+    def test_values_inside_others(self):
+        for flags in ([], ["--recompute", "2"], ["--max-overhead", "10%", "--offload"]):
+            with self.subTest(flags=flags):
+                run = self.unet(*flags)
+                plan = json.loads((run / "plan.json").read_text())
+                self.assertTrue(any(row["parts"] for row in plan["buffers"]))
+                self.assertIn(" 0 faults", self.check(run))
+
+    def test_planted_faults_in_parts(self):
+        def parts(plan):
+            """Of results that a Concat finds in place."""
+            rows = [row for row in plan["buffers"] if len(row["parts"]) > 1]
+            return rows[0]["parts"]
+
+        def moved(plan):
+            parts(plan)[0]["offset"] += 64
+
+        def exchanged(plan):
+            one, other = parts(plan)[0], parts(plan)[-1]
+            one["offset"], other["offset"] = other["offset"], one["offset"]
+
+        def outside(plan):
+            parts(plan)[-1]["offset"] = plan["arena_bytes"] - 64
+
+        def short(plan):
+            parts(plan)[0]["bytes"] -= 64
+
+        def left_out(plan):
+            parts(plan).pop()
+
+        for change in (moved, exchanged, outside, short, left_out):
+            with self.subTest(change=change.__name__):
+                self.assertNotIn(" 0 faults", self.spoil(self.unet(), change))
 
     def test_budget(self):
         plain = self.arena(self.train("gpt2"))

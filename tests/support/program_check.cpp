@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engine/ir/op_def.h"
+#include "engine/ops/byte_ranges.h"
 
 namespace trainscope::test {
 namespace {
@@ -29,11 +29,11 @@ class Follower {
       : program_(program),
         graph_(program.graph),
         arena_units_((program.arena_bytes + kUnit - 1) / kUnit),
-        owner_(static_cast<std::size_t>(arena_units_ + (program.host.bytes + kUnit - 1) / kUnit),
-               kNobody) {}
+        held_(static_cast<std::size_t>(arena_units_ + (program.host.bytes + kUnit - 1) / kUnit),
+              kNothing) {}
 
   std::vector<std::string> run() {
-    find_identities();
+    find_contents();
     for (ValueId v : graph_.live_values()) {
       if (graph_.value(v).kind != ValueKind::kNode && placed(v)) take(v);
     }
@@ -50,22 +50,50 @@ class Follower {
   }
 
  private:
-  static constexpr std::int32_t kNobody = -1;
-  static constexpr std::int32_t kWorkspace = -2;
+  // What a unit of memory holds: a value and which of its units. Its number is unique.
+  using Unit = std::int64_t;
+  static constexpr Unit kNothing = -1;
+  static constexpr Unit kWorkspace = -2;
 
   template <typename... Args>
   void complain(fmt::format_string<Args...> format, Args&&... args) {
     if (faults_.size() < 20) faults_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  // A view holds what its source holds.
-  void find_identities() {
-    for (std::size_t v = 0; v < graph_.value_capacity(); ++v) {
-      identity_.push_back(static_cast<std::int32_t>(v));
+  // A view holds what its source holds, a part what the whole holds there.
+  void find_contents() {
+    contents_.resize(graph_.value_capacity());
+    Unit next = 0;
+    for (ValueId v : graph_.live_values()) {
+      const Range units = range_at(0, static_cast<std::int64_t>(graph_.value(v).type.bytes()));
+      for (std::int64_t u = 0; u < units.end; ++u) contents_[index(v)].push_back(next++);
     }
     for (NodeId id : graph_.order()) {
       const Node& node = graph_.node(id);
-      if (node.op->is_view) identity_[index(node.outputs[0])] = identity_[index(node.inputs[0])];
+      if (node.op->is_view) contents_[index(node.outputs[0])] = contents_[index(node.inputs[0])];
+      find_parts(node);
+    }
+  }
+
+  void find_parts(const Node& node) {
+    const ByteRanges ranges = byte_ranges(graph_, node);
+    if (ranges.offsets.empty()) return;
+    std::vector<Unit>& whole =
+        contents_[index(ranges.in_output ? node.outputs[0] : node.inputs[0])];
+    const std::vector<ValueId>& parts = ranges.in_output ? node.inputs : node.outputs;
+    for (std::size_t i = 0; i < std::min(parts.size(), ranges.offsets.size()); ++i) {
+      if (parts[i] == kNoValue || ranges.offsets[i] % kUnit != 0) continue;
+      std::vector<Unit>& part = contents_[index(parts[i])];
+      const auto begin = whole.begin() + ranges.offsets[i] / kUnit;
+      // Units that hold something else, too, are neither's.
+      const auto bytes = static_cast<std::int64_t>(graph_.value(parts[i]).type.bytes());
+      const bool at_end = begin + std::ssize(part) == whole.end();
+      const std::int64_t units = at_end ? std::ssize(part) : bytes / kUnit;
+      if (ranges.in_output) {
+        std::copy_n(part.begin(), units, begin);
+      } else {
+        std::copy_n(begin, units, part.begin());
+      }
     }
   }
 
@@ -83,19 +111,30 @@ class Follower {
                     static_cast<std::int64_t>(graph_.value(v).type.bytes()));
   }
 
-  void mark(Range range, std::int32_t owner) {
-    if (range.begin < 0 || range.end > static_cast<std::int64_t>(owner_.size())) {
-      complain("units {} to {} are outside the arena", range.begin, range.end);
-      return;
-    }
-    std::fill(owner_.begin() + range.begin, owner_.begin() + range.end, owner);
+  bool is_inside(Range range) {
+    if (range.begin >= 0 && range.end <= static_cast<std::int64_t>(held_.size())) return true;
+    complain("units {} to {} are outside the arena", range.begin, range.end);
+    return false;
   }
-  void take(ValueId v) { mark(range(v), identity_[index(v)]); }
+  void take(ValueId v) {
+    const std::vector<Unit>& content = contents_[index(v)];
+    if (is_inside(range(v))) std::ranges::copy(content, held_.begin() + range(v).begin);
+  }
 
   bool holds(ValueId storage, ValueId content) const {
     const Range r = range(storage);
-    return std::all_of(owner_.begin() + r.begin, owner_.begin() + r.end,
-                       [&](std::int32_t owner) { return owner == identity_[index(content)]; });
+    return std::equal(held_.begin() + r.begin, held_.begin() + r.end,
+                      contents_[index(content)].begin(), contents_[index(content)].end());
+  }
+
+  // Whether the two have the same elements where they lie over one another.
+  bool agree(ValueId a, ValueId b) const {
+    for (std::int64_t u = std::max(range(a).begin, range(b).begin);
+         u < std::min(range(a).end, range(b).end); ++u) {
+      const Unit in_a = contents_[index(a)][static_cast<std::size_t>(u - range(a).begin)];
+      if (in_a != contents_[index(b)][static_cast<std::size_t>(u - range(b).begin)]) return false;
+    }
+    return true;
   }
 
   void execute(const Instruction& instruction) {
@@ -128,7 +167,8 @@ class Follower {
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       if (!placed(node.outputs[o])) continue;
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (!placed(node.inputs[i]) || !overlap(range(node.outputs[o]), range(node.inputs[i]))) {
+        if (!placed(node.inputs[i]) || !overlap(range(node.outputs[o]), range(node.inputs[i])) ||
+            agree(node.outputs[o], node.inputs[i])) {
           continue;
         }
         const bool same_place = range(node.outputs[o]).begin == range(node.inputs[i]).begin;
@@ -156,7 +196,8 @@ class Follower {
         }
       }
     }
-    mark(workspace, kWorkspace);
+    if (!is_inside(workspace)) return;
+    std::fill(held_.begin() + workspace.begin, held_.begin() + workspace.end, kWorkspace);
   }
 
   void check_end(ValueId v, std::string_view what) {
@@ -194,9 +235,9 @@ class Follower {
 
   const Program& program_;
   const Graph& graph_;
-  std::vector<std::int32_t> identity_;  // by ValueId: the value whose elements it shows
+  std::vector<std::vector<Unit>> contents_;  // by ValueId
   std::int64_t arena_units_;
-  std::vector<std::int32_t> owner_;  // by unit of both arenas: identity of what it holds
+  std::vector<Unit> held_;  // by unit of both arenas
   std::vector<std::string> faults_;
 };
 

@@ -174,7 +174,8 @@ TEST_CASE("lifetimes: all that lives throughout as one buffer needs as many byte
     for (const Instruction& instruction : compiled->program.instructions) {
       workspaces.push_back(static_cast<std::int64_t>(instruction.prepared.workspace_bytes));
     }
-    const Lifetimes lifetimes = find_lifetimes(graph, phase_order(graph), options.lower);
+    const Lifetimes lifetimes =
+        find_lifetimes(graph, phase_order(graph), options.lower, workspaces);
     const memplan::Problem whole = placement_problem(lifetimes, workspaces);
     const memplan::Problem small = height_problem(lifetimes, workspaces);
     CHECK(small.buffers.size() < whole.buffers.size());
