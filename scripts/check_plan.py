@@ -15,6 +15,7 @@ import json
 import sys
 from pathlib import Path
 
+import google.protobuf.message
 import numpy
 import onnx
 import onnx.numpy_helper
@@ -160,7 +161,7 @@ class Replay:
 
     def check_order(self):
         """Each node of the graph is an instruction, or a view: its result is its input's bytes."""
-        listed = [row["outputs"][0] for row in self.plan["instructions"]]
+        listed = [(row["outputs"] or [""])[0] for row in self.plan["instructions"]]
         if len(set(listed)) != len(listed):
             self.fault("an instruction is there twice")
         for first in set(listed) - set(self.stage.nodes):
@@ -207,7 +208,9 @@ class Replay:
         return numpy.array_equal(self.memory[place], self.units(value, place[1]))
 
     def execute(self, index, row):
-        node = self.stage.nodes[row["outputs"][0]]
+        node = self.stage.nodes.get((row["outputs"] or [""])[0])
+        if node is None:
+            return self.fault(f"instruction {index} ({row['op']}) makes nothing of the graph")
         inputs = [name for name in node.input if name]
         outputs = [name for name in node.output if name]
         where = f"instruction {index} ({row['op']}):"
@@ -288,7 +291,8 @@ def main():
     options = parser.parse_args()
     try:
         lines = check(options.run, options.budget)
-    except (OSError, ValueError, KeyError, StopIteration) as error:
+    except (OSError, ValueError, LookupError, StopIteration, TypeError, AttributeError, MemoryError,
+            google.protobuf.message.DecodeError) as error:
         print(f"cannot read {options.run}: {error!r}", file=sys.stderr)
         return 2
     print(*lines[:MOST_FAULTS], f"{options.run}: {len(lines)} faults", sep="\n")

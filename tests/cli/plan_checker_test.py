@@ -41,6 +41,7 @@ class PlanChecker(unittest.TestCase):
         done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/check_plan.py", run, *flags],
                               capture_output=True, text=True)
         self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertEqual(done.stderr, "")  # 1 is also how Python ends with a traceback
         return done.stdout
 
     def arena(self, run):
@@ -138,7 +139,13 @@ class PlanChecker(unittest.TestCase):
         def bound(plan):
             plan["lower_bound_bytes"] //= 2
 
-        for change in (overlap, outside, short_life, left_out, exchanged, bound):
+        def nothing(plan):
+            plan["instructions"][3]["outputs"] = []
+
+        def unknown(plan):
+            plan["instructions"][3]["outputs"] = ["no such value"]
+
+        for change in (overlap, outside, short_life, left_out, exchanged, bound, nothing, unknown):
             with self.subTest(change=change.__name__):
                 run = self.train("gpt2", "--recompute", "2")
                 self.assertNotIn(" 0 faults", self.spoil(run, change))
@@ -152,6 +159,27 @@ class PlanChecker(unittest.TestCase):
         again.input[0], again.input[1] = again.input[1], again.input[0]
         onnx.save(model, path)
         self.assertIn("the stage recompute changes", self.check(run))
+
+    def test_files_that_are_something_else(self):
+        def unreadable(change):
+            run = self.train("mlp")
+            change(run)
+            done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/check_plan.py", run],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertTrue(done.stderr.startswith("cannot read"), done.stderr)
+
+        def garbage_stage(run):
+            rows = json.loads((run / "stages/stages.json").read_text())["stages"]
+            (run / "stages" / rows[-1]["file"]).write_bytes(b"\xff garbage")
+
+        unreadable(garbage_stage)
+        for text in ("[]", "{}", "1", "null", "", '{"buffers": 3}'):
+            with self.subTest(plan=text):
+                unreadable(lambda run: (run / "plan.json").write_text(text))
+        for text in ("[]", '{"stages": []}', '{"stages": [1]}'):
+            with self.subTest(stages=text):
+                unreadable(lambda run: (run / "stages/stages.json").write_text(text))
 
     def test_no_run(self):
         done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/check_plan.py", self.folder],
