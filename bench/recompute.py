@@ -44,7 +44,8 @@ def bench(options, workload, *flags):
 
 def has_plan(options, workload, flags):
     """Whether any fits: otherwise the program ends with exit code 5 and says what would."""
-    command = [options.trainscope, "bench", workload, "--steps", "1", *flags[:-1]]
+    command = [options.trainscope, "bench", workload, "--steps", "1", "--threads",
+               options.threads, *flags[:-1]]
     return subprocess.run(list(map(str, command)), stdout=subprocess.DEVNULL,
                           check=False).returncode != 5
 
@@ -54,8 +55,9 @@ def cells(row):
     if "arena_bytes" not in row:
         return start + ["no plan fits"] + [""] * 5
     return start + [
-        f"{row['arena_bytes'] / 1e6:.1f}", str(row["repeats"]), f"{row['bound']:.2%}",
-        f"{row['predicted']:.2%}", f"{row['measured']:.2%}",
+        f"{row['arena_bytes'] / 1e6:.1f}", str(row["repeats"]),
+        "-" if row["bound"] is None else f"{row['bound']:.2%}", f"{row['predicted']:.2%}",
+        f"{row['measured']:.2%}",
         ", ".join(f"{each:.2%}" for each in row["measured_of_runs"])]
 
 
@@ -81,7 +83,7 @@ def rows_of(options, workload, costs):
                "arena_bytes": run["arena_bytes"], "used_bytes": run["used_bytes"],
                "repeats": plan["repeats"], "predicted": plan["overhead"],
                "measured": statistics.median(overheads), "measured_of_runs": overheads,
-               "bound": plan.get("bound_overhead", 0.0)}
+               "bound": plan.get("bound_overhead")}
         print(f"{workload} {share} %: predicted {plan['overhead']:.2%}, measured "
               f"{', '.join(f'{each:.2%}' for each in overheads)}", file=sys.stderr)
 
