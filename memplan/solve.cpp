@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "memplan/bounds.h"
+#include "memplan/deadline.h"
 #include "memplan/exact/refine.h"
 #include "memplan/place/decompose.h"
 #include "memplan/place/placer.h"
@@ -87,13 +88,6 @@ int64_t good_height(const Problem& problem, int64_t bound_bytes, Patience patien
   constexpr int64_t kGlanceShare = 1000;
   const int64_t slack = patience == Patience::kGlance ? bound_bytes / kGlanceShare : 0;
   return std::max(bound_bytes + slack, problem.capacity_bytes.value_or(0));
-}
-
-Clock::time_point deadline_after(double seconds) {
-  constexpr double kForever = 1e9;  // about 30 years; far from overflowing the clock
-  if (seconds >= kForever) return Clock::time_point::max();
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 // What may be spent on a part that the prompt placers have left above the target, in visits.

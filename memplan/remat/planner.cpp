@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "memplan/deadline.h"
 #include "memplan/remat/certificate.h"
 #include "memplan/remat/exact.h"
 #include "memplan/remat/portfolio.h"
@@ -29,13 +30,6 @@ constexpr size_t kSeedsAbove = 3;
 constexpr size_t kSeedsBelow = 2;
 // The search keeps two bits for each pair of nodes.
 constexpr int32_t kMostSearched = 20'000;
-
-Clock::time_point deadline_after(double seconds) {
-  constexpr double kForever = 1e9;  // about 30 years; far from overflowing the clock
-  if (seconds >= kForever) return Clock::time_point::max();
-  return Clock::now() +
-         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
 
 RematPlan plan_of(const RematGraph& graph, BitRows holds) {
   Retention state(graph, 0);
