@@ -86,7 +86,7 @@ void RecomputeSearch::glance_at(std::vector<Unplaced> list) {
   std::ranges::move(placed, std::back_inserter(tried_));
 }
 
-// Transfers: one to host memory for each unit that comes back, one back each time.
+// Transfers: of each value of a unit that comes back one to host memory, and one back each time.
 void RecomputeSearch::add_costs(Attempt& attempt) const {
   std::vector<int> runs(model_.units.size(), 0);
   for (int i : attempt.order.units) {
@@ -98,7 +98,11 @@ void RecomputeSearch::add_costs(Attempt& attempt) const {
       attempt.seconds += unit.seconds;
       continue;
     }
-    const double transfer = link_ ? link_->seconds(unit.bytes) : 0.0;
+    double transfer = 0.0;
+    for (ValueId v : unit.kept) {
+      const auto bytes = static_cast<std::int64_t>(plain_.graph.value(v).type.bytes());
+      transfer += link_ ? link_->seconds(bytes) : 0.0;
+    }
     attempt.seconds += run == 1 ? 2 * transfer : transfer;
     if (run == 1) attempt.host_bytes += unit.bytes;
   }

@@ -194,6 +194,31 @@ TEST_CASE("recompute: a refusal names a budget that has a plan") {
   CHECK(compile(reference.model, options)->program.arena_bytes <= options.recompute.budget_bytes);
 }
 
+TEST_CASE("recompute: each value that goes to host memory and back has its price") {
+  const ReferenceModel reference("gpt2");
+  const CompileOptions options = reference.options(GraphMode::kTrain);
+  const Program plain = compile(reference.model, options)->program;
+  const std::vector<double> seconds = step_seconds(plain, {});
+  const HostLink link{.bytes_per_second = 1e12, .seconds_per_transfer = 1e-9};
+  const RecomputePlan plan = plan_recompute(
+      plain, seconds, op_table(), {.mode = RecomputeMode::kAuto, .max_overhead = 0.5, .link = link},
+      options.lower);
+  double more = 0.0;
+  std::int64_t host_bytes = 0;
+  for (const Repeat& repeat : plan.repeats) {
+    if (repeat.node != kNoNode) {
+      more += seconds[static_cast<std::size_t>(repeat.node)];
+      continue;
+    }
+    const auto bytes = static_cast<std::int64_t>(plain.graph.value(repeat.fetch).type.bytes());
+    more += 2 * link.seconds(bytes);
+    host_bytes += bytes;
+  }
+  CHECK(host_bytes > 0);
+  CHECK(plan.host_bytes == host_bytes);
+  CHECK(plan.seconds - plan.plain_seconds == doctest::Approx(more).epsilon(1e-6));
+}
+
 TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
   const ReferenceModel reference("bert");
   const CompileOptions options = reference.options(GraphMode::kTrain);
