@@ -182,7 +182,8 @@ std::vector<bool> requested_units(const StepModel& model, std::span<const Cluste
     for (const Cluster& cluster : clusters) ids.push_back(cluster.id);
     throw Error(ErrorCode::kUsage, fmt::format("there is no recompute cluster '{}' of kind {}",
                                                printable(request.id), request.kind))
-        .hint(nearest_hint(request.id, ids));
+        .hint(nearest_hint(request.id, ids))
+        .hint("`trainscope plan --opportunities` lists them");
   }
   return again;
 }

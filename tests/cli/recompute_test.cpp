@@ -84,6 +84,7 @@ TEST_CASE("recompute: what cannot be asked for") {
       {{"--recompute", "Add+:1"}, "'Add+:1' is no recompute request"},
       {{"--recompute", "Ad+:1:-1"}, "there is no recompute cluster 'Ad+' of kind 1"},
       {{"--optimizer-in-backward", "--clip", "1"}, "with clipping"},
+      {{"--recompute", "Nothing+Like+This+:1:-1"}, "plan --opportunities` lists them"},
       {{"--optimizer-in-backward", "--accumulate", "2"}, "with accumulation"}};
   for (const auto& [words, message] : cases) {
     CAPTURE(join(words, " "));
