@@ -44,22 +44,31 @@ constexpr Flag kFlags[] = {
     {.name = "out", .value = "SOLUTION.csv", .help = "Where the rows with their offsets go"},
 };
 
-Json facts_of(const memplan::Solution& solution) {
+Json facts_of(const memplan::Solution& solution, const std::string& asked_method) {
   return Json::object({{"height_bytes", solution.height_bytes},
                        {"lower_bound_bytes", solution.lower_bound_bytes},
                        {"gap_bytes", solution.height_bytes - solution.lower_bound_bytes},
                        {"proven", solution.proven},
                        {"method", solution.method},
+                       {"asked_method", asked_method},
                        {"seconds", std::chrono::duration<double>(solution.elapsed).count()}});
 }
 
-std::string describe(const memplan::Solution& solution) {
+// What decided the height, and why that is not the method asked for: another was there first.
+std::string decided_by(std::string_view method, const std::string& asked_method) {
+  if (asked_method == "all" || asked_method == method) return std::string(method);
+  if (method == "stack") return fmt::format("stack, which leaves nothing to {}", asked_method);
+  return fmt::format("{}, {} found nothing lower", method, asked_method);
+}
+
+std::string describe(const memplan::Solution& solution, const std::string& asked_method) {
   const auto bound = static_cast<double>(solution.lower_bound_bytes);
   const auto gap = static_cast<double>(solution.height_bytes - solution.lower_bound_bytes);
   return fmt::format("height {} bytes, lower bound {}, gap {:.2f} %, {}; by {} ({:.3f} s)\n",
                      solution.height_bytes, solution.lower_bound_bytes,
                      bound > 0 ? 100 * gap / bound : 0,
-                     solution.proven ? "the best there is" : "not proven the best", solution.method,
+                     solution.proven ? "the best there is" : "not proven the best",
+                     decided_by(solution.method, asked_method),
                      std::chrono::duration<double>(solution.elapsed).count());
 }
 
@@ -77,22 +86,37 @@ memplan::PlaceOutcome place(const Invocation& invocation) {
   return memplan::place_streams_csv({.operations = operations, .buffers = problem}, options);
 }
 
+// The file of a fault: of two the one that the message begins with, and the other beside it.
+std::string at_fault(const Invocation& invocation, std::string_view message) {
+  const Settings& settings = invocation.settings();
+  const std::string problem = printable(invocation.argument(0));
+  if (!settings.has("streams")) return fmt::format("'{}'", problem);
+  const std::string operations = printable(settings.text("streams"));
+  return message.starts_with("operation")
+             ? fmt::format("'{}' (buffers in '{}')", operations, problem)
+             : fmt::format("'{}' (operations in '{}')", problem, operations);
+}
+
 Outcome run(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const std::string& problem = invocation.argument(0);
   require(settings.has("out"), ErrorCode::kUsage, "place needs --out SOLUTION.csv");
   const memplan::PlaceOutcome placed = place(invocation);
   if (placed.status == memplan::Status::kBadProblem) {
-    fail(ErrorCode::kBadInput, "'{}': {}", printable(problem), printable(placed.message, 400));
+    fail(ErrorCode::kBadInput, "{}: {}", at_fault(invocation, placed.message),
+         printable(placed.message, 400));
   }
   if (placed.status == memplan::Status::kOverCapacity) {
+    const bool none_exists = placed.solution.lower_bound_bytes > settings.integer("capacity");
     throw Error(ErrorCode::kOutOfMemory, printable(placed.message, 400))
         .at(printable(problem))
-        .hint("more --seconds, or a larger --capacity");
+        .hint(fmt::format("{}--capacity {} or more", none_exists ? "" : "more --seconds, or ",
+                          placed.solution.height_bytes));
   }
   write_file_atomic(settings.text("out"), placed.csv);
-  Outcome outcome{.facts = facts_of(placed.solution)};
-  outcome.text = describe(placed.solution);
+  const std::string& asked_method = settings.text("method");
+  Outcome outcome{.facts = facts_of(placed.solution, asked_method)};
+  outcome.text = describe(placed.solution, asked_method);
   return outcome;
 }
 

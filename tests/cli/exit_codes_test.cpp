@@ -173,6 +173,8 @@ TEST_CASE("exit code 5: no layout within the capacity") {
   const Finished finished =
       run({"place", "p.csv", "--capacity", "100", "--out", "s.csv"}, {}, folder.path());
   CHECK(finished.exit_code == 5);
+  CHECK(finished.err.find("(so none exists)") != std::string::npos);
+  CHECK(finished.err.ends_with("\n  try: --capacity 128 or more\n"));
   CHECK(!fs::exists(folder / "s.csv"));
   CHECK(
       run({"place", "p.csv", "--capacity", "128", "--out", "s.csv"}, {}, folder.path()).exit_code ==
@@ -193,6 +195,13 @@ TEST_CASE("place: several streams from two files") {
   const Finished bad = place({"bad.csv"});
   CHECK(bad.exit_code == 3);
   CHECK(bad.err.find("buffers, line 2: producer names 'made', which is no operation") !=
+        std::string::npos);
+  CHECK(bad.err.find("'bad.csv' (operations in 'ops.csv'): buffers") != std::string::npos);
+  std::ofstream(folder / "bad_ops.csv") << "id,stream,after\nmake,gpu,nobody\n";
+  const Finished bad_operations =
+      run({"place", "p.csv", "--streams", "bad_ops.csv", "--out", "s.csv"}, {}, folder.path());
+  CHECK(bad_operations.exit_code == 3);
+  CHECK(bad_operations.err.find("'bad_ops.csv' (buffers in 'p.csv'): operations, line 2") !=
         std::string::npos);
   CHECK(place({"p.csv", "--method", "exact"}).exit_code == 2);
   CHECK(place({"p.csv", "--capacity", "127"}).exit_code == 5);  // the copy may still read

@@ -251,6 +251,25 @@ TEST_CASE("place: offsets for every row") {
   CHECK(read_text(folder / "s.csv") == "id,lower,upper,size,offset\na,0,2,64,0\nb,2,3,64,0\n");
 }
 
+TEST_CASE("place: what decided a layout, and what was asked to") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "p.csv") << "id,lower,upper,size\na,0,2,64\nb,0,2,64\n";
+  std::ofstream(folder / "q.csv") << "id,lower,upper,size\na,0,2,64\nb,1,3,64\n";
+  const auto by = [&](const std::string& problem, const std::string& method) {
+    return run({"place", problem, "--method", method, "--out", "s.csv"}, {}, folder.path()).out;
+  };
+  CHECK(by("p.csv", "all").find("; by stack (") != std::string::npos);
+  for (const std::string method : {"exact", "ort_best_fit"}) {
+    CAPTURE(method);
+    CHECK(by("p.csv", method).find("; by stack, which leaves nothing to " + method + " (") !=
+          std::string::npos);
+  }
+  CHECK(by("q.csv", "ort_best_fit").find("; by ort_best_fit (") != std::string::npos);
+  const Json json = facts({"place", "p.csv", "--method", "exact", "--out", "s.csv"}, folder.path());
+  CHECK(json.get<std::string>("method") == "stack");
+  CHECK(json.get<std::string>("asked_method") == "exact");
+}
+
 TEST_CASE("remat: a plan within the budget, its bound, and the front") {
   const TemporaryFolder folder;
   // Node 2 needs node 1 alone; node 3 needs node 0 again, which is cheap to make.
