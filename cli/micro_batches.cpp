@@ -32,17 +32,36 @@ double step_time(const Compiled& compiled, std::int64_t micro_batches) {
   return once + each * static_cast<double>(micro_batches);
 }
 
-std::optional<Row> row_of(const CompileSplit& compile_split, const BatchSplit& split) {
+// A split without a plan within the budget.
+struct Refused {
+  BatchSplit split;
+  std::int64_t least_bytes = 0;
+};
+
+// None when no plan fits; `refused` is then, of those so far, the one that needs least.
+std::optional<Row> row_of(const CompileSplit& compile_split, const BatchSplit& split,
+                          std::optional<Refused>& refused) {
   try {
     const std::unique_ptr<Compiled> compiled = compile_split(split);
     return Row{.split = split,
                .arena_bytes = compiled->program.arena_bytes,
                .seconds = step_time(*compiled, split.micro_batches),
                .repeats = compiled->recompute ? compiled->recompute->repeats : 0};
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kOutOfMemory || split.batch == 1) throw;
+  } catch (const NoPlanFits& error) {
+    if (!refused || error.least_bytes < refused->least_bytes) {
+      refused = Refused{.split = split, .least_bytes = error.least_bytes};
+    }
     return std::nullopt;
   }
+}
+
+[[noreturn]] void refuse_all(const Refused& least) {
+  throw Error(ErrorCode::kOutOfMemory,
+              fmt::format("no split of {} examples has a plan within the budget: the least found "
+                          "is {} bytes with --batch {} --accumulate {}",
+                          least.split.examples(), least.least_bytes, least.split.batch,
+                          least.split.micro_batches))
+      .hint(fmt::format("--memory-budget {} or more, or fewer examples a step", least.least_bytes));
 }
 
 Json json_of(const Row& row) {
@@ -61,10 +80,11 @@ Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& 
                              "--accumulate", "arena bytes", "", "ops again", "ms a step");
   Json rows = Json::array();
   std::optional<Row> best;
+  std::optional<Refused> refused;
   for (std::int64_t batch = asked.examples(); batch >= 1; --batch) {
     if (asked.examples() % batch != 0) continue;
     const BatchSplit split{.batch = batch, .micro_batches = asked.examples() / batch};
-    const std::optional<Row> row = row_of(compile_split, split);
+    const std::optional<Row> row = row_of(compile_split, split, refused);
     if (!row) {
       outcome.text += fmt::format("{:>8} {:>12} {:>16}\n", batch, split.micro_batches, "too much");
       continue;
@@ -76,6 +96,7 @@ Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& 
                     row->repeats, 1e3 * row->seconds);
     if (!best || row->seconds < best->seconds) best = row;
   }
+  if (!best) refuse_all(*refused);
   outcome.text += fmt::format("quickest: --batch {} --accumulate {}\n", best->split.batch,
                               best->split.micro_batches);
   outcome.facts.set("splits", std::move(rows));

@@ -19,7 +19,7 @@ struct BatchSplit {
   std::int64_t examples() const { return batch * micro_batches; }
 };
 
-// Compiles the step of a split. Fails with kOutOfMemory when none of its plans fits the budget.
+// Compiles the step of a split. Fails with NoPlanFits when no plan is within the budget.
 using CompileSplit = std::function<std::unique_ptr<Compiled>(const BatchSplit&)>;
 
 // Every split of the examples of `asked` into equal micro-batches: its arena and its time, by the

@@ -7,8 +7,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/lower.h"
@@ -50,6 +52,14 @@ struct RecomputeOptions {
   std::optional<HostLink> link = {};
 };
 
+// No plan is within the budget; kOutOfMemory.
+struct NoPlanFits : Error {
+  NoPlanFits(std::string message, std::int64_t least)
+      : Error(ErrorCode::kOutOfMemory, std::move(message)), least_bytes(least) {}
+
+  std::int64_t least_bytes = 0;  // the least budget for which a plan was found
+};
+
 class RecomputeSearch;
 
 struct RecomputePlan {
@@ -68,7 +78,7 @@ struct RecomputePlan {
 };
 
 // `plain` is the step without recomputation, `seconds` the time of each of its nodes by NodeId.
-// Gradients stay the same bit for bit. Fails with kOutOfMemory when no plan fits the budget, naming
+// Gradients stay the same bit for bit. Fails with NoPlanFits when no plan fits the budget, naming
 // the least with a plan and the op that needs most; with kUsage for patterns without a match.
 RecomputePlan plan_recompute(const Program& plain, std::span<const double> seconds,
                              const OpTable& ops, const RecomputeOptions& options,

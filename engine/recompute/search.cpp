@@ -415,14 +415,21 @@ void RecomputeSearch::try_deepest() {
 }
 
 void RecomputeSearch::refuse(std::int64_t budget_bytes) {
-  const StepUnit& unit = model_.units[static_cast<std::size_t>(planner_.hungriest_unit())];
-  const Node& node = plain_.graph.node(unit.nodes.front());
-  throw Error(ErrorCode::kOutOfMemory,
-              fmt::format("no plan was found for {} bytes: most are needed by node '{}' ({}), its "
-                          "inputs, outputs and workspace, beside {} bytes of parameters and states",
-                          budget_bytes, printable(node.name), node.op->name, model_.fixed_bytes))
-      .hint(fmt::format("the least budget with a plan is {} bytes; a smaller batch needs less",
-                        std::ranges::min(tried_, {}, &Attempt::arena_bytes).arena_bytes));
+  auto hungriest = static_cast<std::size_t>(planner_.hungriest_unit());
+  // What holds results and computes nothing needs them because of what made them.
+  while (model_.units[hungriest].nodes.empty()) {
+    hungriest = static_cast<std::size_t>(model_.units[hungriest].inputs.front());
+  }
+  const Node& node = plain_.graph.node(model_.units[hungriest].nodes.front());
+  const std::int64_t least = std::ranges::min(tried_, {}, &Attempt::arena_bytes).arena_bytes;
+  NoPlanFits error(
+      fmt::format("no plan was found for {} bytes: most are needed by node '{}' ({}), its "
+                  "inputs, outputs and workspace, beside {} bytes of parameters and states",
+                  budget_bytes, printable(node.name), node.op->name, model_.fixed_bytes),
+      least);
+  error.hint(fmt::format("the least budget with a plan is {} bytes; a smaller batch needs less",
+                         error.least_bytes));
+  throw error;
 }
 
 }  // namespace trainscope
