@@ -235,6 +235,31 @@ TEST_CASE("recompute: micro-batches of every size, the quickest that fits is nam
   CHECK(plan({"--micro-batches", "--costs", "times.csv"}, folder).exit_code == 2);
 }
 
+TEST_CASE("recompute: the smallest micro-batch is not always the smallest arena") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> words = {"--micro-batches", "--batch", "2"};  // one gradient less
+  const auto within = [&](std::int64_t budget) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--memory-budget", std::to_string(budget)});
+    return plan(all, folder, "mlp");
+  };
+  const Json both = facts(words, folder, "mlp");
+  const std::vector<Json>& splits = both.at("splits").as_array();
+  REQUIRE(splits.size() == 2);  // 2 x 1, 1 x 2
+  const auto whole = splits[0].get<std::int64_t>("arena_bytes");
+  const auto halves = splits[1].get<std::int64_t>("arena_bytes");
+  REQUIRE(whole < halves);
+  const Finished found = within((whole + halves) / 2);
+  INFO(found.err);
+  REQUIRE(found.exit_code == 0);
+  CHECK(found.json().at("splits").as_array().size() == 1);
+  CHECK(found.json().at("quickest").get<std::int64_t>("batch") == 2);
+  const Finished none = within(whole / 2);
+  CHECK(none.exit_code == 5);
+  CHECK(none.err.find(fmt::format("--memory-budget {} or more", whole)) != std::string::npos);
+  CHECK(none.err.find("--batch 2 --accumulate 1") != std::string::npos);
+}
+
 TEST_CASE("recompute: offload needs a limit, a rate is a number of bytes") {
   const TemporaryFolder folder;
   const Json plain = facts({"--batch", "8", "--seq", "64"}, folder, kBuilt);
@@ -273,28 +298,3 @@ TEST_CASE("recompute: measured times of a workload are costs for its plans") {
 }
 
 }  // namespace trainscope::test
-TEST_CASE("recompute: the smallest micro-batch is not always the smallest arena") {
-  const TemporaryFolder folder;
-  const std::vector<std::string> words = {"--micro-batches", "--batch", "2"};  // one gradient less
-  const auto within = [&](std::int64_t budget) {
-    std::vector<std::string> all = words;
-    all.insert(all.end(), {"--memory-budget", std::to_string(budget)});
-    return plan(all, folder, "mlp");
-  };
-  const Json both = facts(words, folder, "mlp");
-  const std::vector<Json>& splits = both.at("splits").as_array();
-  REQUIRE(splits.size() == 2);  // 2 x 1, 1 x 2
-  const auto whole = splits[0].get<std::int64_t>("arena_bytes");
-  const auto halves = splits[1].get<std::int64_t>("arena_bytes");
-  REQUIRE(whole < halves);
-  const Finished found = within((whole + halves) / 2);
-  INFO(found.err);
-  REQUIRE(found.exit_code == 0);
-  CHECK(found.json().at("splits").as_array().size() == 1);
-  CHECK(found.json().at("quickest").get<std::int64_t>("batch") == 2);
-  const Finished none = within(whole / 2);
-  CHECK(none.exit_code == 5);
-  CHECK(none.err.find(fmt::format("--memory-budget {} or more", whole)) != std::string::npos);
-  CHECK(none.err.find("--batch 2 --accumulate 1") != std::string::npos);
-}
-
