@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/invocation.h"
+#include "cli/training_flags.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
@@ -23,7 +24,7 @@ constexpr std::size_t kMessageBytes = 400;
 constexpr Flag kFlags[] = {
     {.name = "budget",
      .value = "BYTES|PERCENT%",
-     .help = "Most bytes in memory; with % of the peak without recompute"},
+     .help = "Most bytes in memory, also as 6GiB or 500MB; with % of the peak without recompute"},
     {.name = "seconds",
      .type = FlagType::kNumber,
      .value = "S",
@@ -50,10 +51,10 @@ std::int64_t budget_bytes(const std::string& text, std::int64_t peak_bytes) {
       return static_cast<std::int64_t>(
           std::floor(static_cast<double>(peak_bytes) * (*percent / 100)));
     }
-  } else if (const std::optional<std::int64_t> bytes = parse_int(text); bytes && *bytes >= 0) {
+  } else if (const std::optional<std::int64_t> bytes = find_bytes(text)) {
     return *bytes;
   }
-  fail(ErrorCode::kUsage, "--budget is '{}': expected a number of bytes, or up to 1000%",
+  fail(ErrorCode::kUsage, "--budget is '{}': expected a number of bytes, 1 or more, or up to 1000%",
        printable(text));
 }
 

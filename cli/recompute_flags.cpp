@@ -77,7 +77,7 @@ constexpr Unit kUnits[] = {{"KiB", kKibi},
 
 }  // namespace
 
-std::int64_t parse_bytes(std::string_view flag, std::string_view text) {
+std::optional<std::int64_t> find_bytes(std::string_view text) {
   constexpr double kMost = 9e18;  // below 2^63
   double unit = 1.0;
   std::string_view number = text;
@@ -88,12 +88,16 @@ std::int64_t parse_bytes(std::string_view flag, std::string_view text) {
     break;
   }
   const std::optional<double> value = parse_number(number);
-  if (!value || !(*value > 0) || *value * unit > kMost) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("--{} is '{}': expected a number of bytes", flag, printable(text)))
-        .hint("for example 6442450944, 6GiB or 500MB");
-  }
+  if (!value || !(*value * unit >= 1.0) || *value * unit > kMost) return std::nullopt;
   return static_cast<std::int64_t>(*value * unit);
+}
+
+std::int64_t parse_bytes(std::string_view flag, std::string_view text) {
+  const std::optional<std::int64_t> bytes = find_bytes(text);
+  if (bytes) return *bytes;
+  throw Error(ErrorCode::kUsage, fmt::format("--{} is '{}': expected a number of bytes, 1 or more",
+                                             flag, printable(text)))
+      .hint("for example 6442450944, 6GiB or 500MB");
 }
 
 namespace {

@@ -1,6 +1,8 @@
 // Flags that say what to build around a model, and the engine's options made of them.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,7 +34,9 @@ SameBits same_bits(const Settings& settings);
 // Of a verb that has recompute_flags().
 OpOrder op_order(const Settings& settings);
 RecomputeOptions recompute_options(const Settings& settings);
-// "6GiB" as a number of bytes; throws kUsage, naming the flag.
+// "6GiB" as a number of bytes, 1 or more; none for what is no such number.
+std::optional<std::int64_t> find_bytes(std::string_view text);
+// The same; throws kUsage instead, naming the flag.
 std::int64_t parse_bytes(std::string_view flag, std::string_view text);
 OptimizerOptions optimizer_options(const Settings& settings);
 Schedule training_schedule(const Settings& settings, std::int64_t steps);

@@ -71,6 +71,7 @@ TEST_CASE("recompute: what cannot be asked for") {
       {{"--memory-budget", "much"}, "--memory-budget is 'much': expected a number of bytes"},
       {{"--memory-budget", "-5"}, "expected a number of bytes"},
       {{"--memory-budget", "0"}, "expected a number of bytes"},
+      {{"--memory-budget", "0.5"}, "--memory-budget is '0.5': expected a number of bytes"},
       {{"--memory-budget", "1e30"}, "expected a number of bytes"},
       {{"--memory-budget", "nan"}, "expected a number of bytes"},
       {{"--max-overhead", "-1%"}, "--max-overhead is '-1%': expected a share"},
@@ -271,6 +272,7 @@ TEST_CASE("recompute: offload needs a limit, a rate is a number of bytes") {
   CHECK(plain.get<std::int64_t>("host_arena_bytes") == 0);
   CHECK(plan({"--offload"}, folder).exit_code == 2);
   CHECK(plan({"--offload", "--max-overhead", "1%", "--link-rate", "fast"}, folder).exit_code == 2);
+  CHECK(plan({"--offload", "--max-overhead", "1%", "--link-rate", "0.5"}, folder).exit_code == 2);
 }
 
 TEST_CASE("recompute: measured times of a workload are costs for its plans") {

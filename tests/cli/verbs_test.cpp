@@ -283,6 +283,17 @@ TEST_CASE("remat: a plan within the budget, its bound, and the front") {
   CHECK(json.get<bool>("proven"));
   CHECK(read_text(folder / "plan.csv") ==
         "compute,0\ncompute,1\nfree,0\ncompute,2\nfree,1\ncompute,0\ncompute,3\n");
+  for (const std::string same : {"100B", "0.1KB", "100 B"}) {
+    CAPTURE(same);
+    CHECK(facts({"remat", "p.csv", "--budget", same}, folder.path()).get<int>("peak_bytes") == 100);
+  }
+  for (const std::string wrong : {"much", "0.5", "1001%", "%"}) {
+    CAPTURE(wrong);
+    const Finished refused = run({"remat", "p.csv", "--budget", wrong}, {}, folder.path());
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.err.find("expected a number of bytes, 1 or more, or up to 1000%") !=
+          std::string::npos);
+  }
   const Json saved = facts({"remat", "p.csv", "--budget", "100%", "--front"}, folder.path());
   CHECK(saved.get<int>("budget_bytes") == 130);
   CHECK(saved.get<double>("extra_percent") == 0);
