@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "engine/core/text.h"
 
@@ -40,7 +43,12 @@ constexpr Flag kFlags[] = {
      .help = "Clusters for --recompute REQUESTS, and what each would save"},
 };
 
-double overhead(double seconds, double plain) { return plain > 0 ? seconds / plain - 1.0 : 0.0; }
+// 0 for the plain step: its time may have been added up in another order.
+double overhead(double seconds, double plain) {
+  constexpr double kRounding = 1e-9;
+  const double share = plain > 0 ? seconds / plain - 1.0 : 0.0;
+  return std::abs(share) < kRounding ? 0.0 : share;
+}
 
 std::string bytes_text(std::int64_t bytes) {
   return bytes < 0 ? fmt::format("-{}", human_bytes(static_cast<std::uint64_t>(-bytes)))
