@@ -147,6 +147,14 @@ Outcome planned_worlds(const Invocation& invocation) {
 }
 
 Outcome planned_micro_batches(const Invocation& invocation) {
+  for (const char* flag : {"front", "sweep", "compare", "opportunities", "largest-batch"}) {
+    require(!invocation.settings().given(flag), ErrorCode::kUsage,
+            "--micro-batches compares splits of a step, --{} is of one: ask for it with the "
+            "--batch and --accumulate of that one",
+            flag);
+  }
+  require(!asks_for_world(invocation.settings()), ErrorCode::kUsage,
+          "--micro-batches is for this machine, not for --target");
   require(!invocation.settings().has("costs"), ErrorCode::kUsage,
           "--costs are those of one batch size, --micro-batches compares several");
   const Source source = Source::open_or_build(invocation.argument(0));

@@ -210,6 +210,8 @@ RecomputeOptions recompute_options(const Settings& settings) {
             "--offload needs --memory-budget or --max-overhead");
     options.link = link_of(settings);
   }
+  require(options.link || !settings.given("link-rate"), ErrorCode::kUsage,
+          "--link-rate needs --offload");
   if (settings.has("pins")) read_pins(settings.text("pins"), options);
   const bool none = options.mode == RecomputeMode::kNone;
   if (none && !options.again.empty()) options.mode = RecomputeMode::kClusters;

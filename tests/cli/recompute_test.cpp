@@ -98,6 +98,27 @@ TEST_CASE("recompute: what cannot be asked for") {
   CHECK(plan({"--recompute", "1", "--costs", "nowhere.csv"}, folder).exit_code == 6);
 }
 
+TEST_CASE("recompute: a flag that would do nothing is refused") {
+  const TemporaryFolder folder;
+  const std::string alone = "--micro-batches compares splits of a step";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--micro-batches", "--front"}, alone},
+      {{"--micro-batches", "--sweep", "3"}, alone},
+      {{"--micro-batches", "--compare"}, alone},
+      {{"--micro-batches", "--opportunities"}, alone},
+      {{"--micro-batches", "--largest-batch", "--memory-budget", "9MB"}, alone},
+      {{"--micro-batches", "--target", "h200"}, "--micro-batches is for this machine"},
+      {{"--micro-batches", "--world", "2"}, "--world needs --target"},
+      {{"--link-rate", "25GB"}, "--link-rate needs --offload"},
+      {{"--max-overhead", "5%", "--link-rate", "25GB"}, "--link-rate needs --offload"}};
+  for (const auto& [words, message] : cases) {
+    CAPTURE(join(words, " "));
+    const Finished finished = plan(words, folder);
+    CHECK(finished.exit_code == 2);
+    CHECK_MESSAGE(finished.err.find(message) != std::string::npos, finished.err);
+  }
+}
+
 TEST_CASE("recompute: a budget that no plan keeps is exit code 5 with the least workable one") {
   const TemporaryFolder folder;
   const Finished finished = plan({"--memory-budget", "10KB"}, folder);
