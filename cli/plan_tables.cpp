@@ -91,25 +91,34 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-// Budgets evenly from the least arena of the front to the plain one.
-void add_sweep(const Program& plain, const std::vector<double>& times, const LowerOptions& lower,
-               std::int64_t count, Outcome& outcome) {
+// A step without recomputation, and what every plan of it keeps to.
+struct PlainStep {
+  const Program& program;
+  const std::vector<double>& times;  // by NodeId
+  double seconds = 0.0;              // of all
+  const LowerOptions& lower;
+  RecomputeOptions wishes = {};
+};
+
+// Budgets evenly from the least arena of the front to that of its quickest plan.
+void add_sweep(const PlainStep& step, std::int64_t count, Outcome& outcome) {
   auto start = std::chrono::steady_clock::now();
-  RecomputeSlider slider(plain, times, op_table(), lower);
+  RecomputeSlider slider(step.program, step.times, op_table(), step.lower, step.wishes);
   const std::vector<TradePoint> front = slider.front();
   const double front_ms = milliseconds_since(start);
   const std::int64_t least = front.back().arena_bytes;
+  const std::int64_t most = front.front().arena_bytes;
   Json rows = Json::array();
   std::vector<double> moves_ms;
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t budget = least + (plain.arena_bytes - least) * i / (count - 1);
+    const std::int64_t budget = least + (most - least) * i / (count - 1);
     start = std::chrono::steady_clock::now();
     const TradePoint plan = *slider.point_within(budget);
     moves_ms.push_back(milliseconds_since(start));
     rows.push_back(Json::object({{"budget_bytes", budget},
                                  {"arena_bytes", plan.arena_bytes},
                                  {"seconds", plan.seconds},
-                                 {"overhead", overhead(plan.seconds, front.front().seconds)},
+                                 {"overhead", overhead(plan.seconds, step.seconds)},
                                  {"milliseconds", moves_ms.back()}}));
   }
   std::ranges::sort(moves_ms);
@@ -157,31 +166,34 @@ bool asks_for_table(const Settings& settings) {
 
 void add_plan_tables(const OnnxModel& model, CompileOptions options, const Settings& settings,
                      Outcome& outcome) {
-  const std::optional<HostLink> link = options.recompute.link;
-  options.recompute = {};
+  RecomputeOptions wishes = std::exchange(options.recompute, {});
   const std::unique_ptr<Compiled> compiled = compile(model, options);
   const Program& plain = compiled->program;
   const std::vector<double> times = step_seconds(plain, options.costs);
-  double plain_seconds = 0.0;
-  for (double seconds : times) plain_seconds += seconds;
+  const PlainStep step{.program = plain,
+                       .times = times,
+                       .seconds = std::accumulate(times.begin(), times.end(), 0.0),
+                       .lower = options.lower,
+                       .wishes = std::move(wishes)};
   if (settings.on("front")) {
     const std::vector<TradePoint> front =
-        recompute_front(plain, times, op_table(), options.lower, link);
-    outcome.facts.set("front", point_rows(front, plain_seconds));
-    outcome.text += "\n" + points_text(front, plain_seconds, kRowsShown);
+        recompute_front(plain, times, op_table(), step.lower, step.wishes);
+    outcome.facts.set("front", point_rows(front, step.seconds));
+    outcome.text += "\n" + points_text(front, step.seconds, kRowsShown);
   }
   if (const std::optional<std::int64_t> count = settings.find_integer("sweep")) {
-    add_sweep(plain, times, options.lower, *count, outcome);
+    add_sweep(step, *count, outcome);
   }
   if (settings.on("compare")) {
-    const std::vector<TradePoint> points = compare_methods(plain, times, op_table(), options.lower);
-    outcome.facts.set("compare", point_rows(points, plain_seconds));
-    outcome.text += "\n" + points_text(points, plain_seconds, points.size());
+    const std::vector<TradePoint> points =
+        compare_methods(plain, times, op_table(), step.lower, step.wishes);
+    outcome.facts.set("compare", point_rows(points, step.seconds));
+    outcome.text += "\n" + points_text(points, step.seconds, points.size());
   }
   if (settings.on("opportunities")) {
     outcome.text += "\n";
-    add_opportunities(recompute_opportunities(plain, times, op_table(), options.lower),
-                      plain_seconds, outcome);
+    add_opportunities(recompute_opportunities(plain, times, op_table(), step.lower, step.wishes),
+                      step.seconds, outcome);
   }
 }
 

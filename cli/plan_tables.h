@@ -12,8 +12,8 @@ namespace trainscope {
 std::span<const Flag> plan_table_flags();  // --front, --compare, ...
 bool asks_for_table(const Settings& settings);
 
-// Adds the tables asked for to an outcome: facts and text. `options` are those of the step; its
-// recomputation is left out.
+// Adds the tables asked for to an outcome: facts and text. `options` are those of the step; of its
+// recomputation the pins and the link count.
 void add_plan_tables(const OnnxModel& model, CompileOptions options, const Settings& settings,
                      Outcome& outcome);
 

@@ -66,6 +66,19 @@ std::vector<bool> chosen_units(const Graph& graph, const StepModel& model,
   }
 }
 
+// The model with the user's wishes.
+StepModel pinned_model(const Program& plain, std::span<const double> seconds,
+                       const RecomputeOptions& options) {
+  StepModel model = step_model(plain, seconds);
+  const std::vector<bool> keep = matching_units(plain.graph, model, options.keep);
+  const std::vector<bool> again = matching_units(plain.graph, model, options.again);
+  for (std::size_t i = 0; i < model.units.size(); ++i) {
+    model.units[i].pinned = keep[i];
+    model.units[i].again = again[i] && !keep[i];
+  }
+  return model;
+}
+
 }  // namespace
 
 std::int64_t RecomputePlan::repeat_count() const {
@@ -75,15 +88,17 @@ std::int64_t RecomputePlan::repeat_count() const {
 
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower,
-                                        const std::optional<HostLink>& link) {
-  RecomputeSearch search(plain, ops, lower, step_model(plain, seconds), link);
+                                        const RecomputeOptions& options) {
+  RecomputeSearch search(plain, ops, lower, pinned_model(plain, seconds, options), options.link);
   search.refine_front();
   return points_of(search.front());
 }
 
 RecomputeSlider::RecomputeSlider(const Program& plain, std::span<const double> seconds,
-                                 const OpTable& ops, const LowerOptions& lower)
-    : search_(std::make_unique<RecomputeSearch>(plain, ops, lower, step_model(plain, seconds))) {}
+                                 const OpTable& ops, const LowerOptions& lower,
+                                 const RecomputeOptions& options)
+    : search_(std::make_unique<RecomputeSearch>(
+          plain, ops, lower, pinned_model(plain, seconds, options), options.link)) {}
 
 RecomputeSlider::~RecomputeSlider() = default;
 
@@ -100,10 +115,12 @@ std::optional<RecomputePlan> RecomputeSlider::plan_within(std::int64_t budget_by
 }
 
 std::vector<TradePoint> compare_methods(const Program& plain, std::span<const double> seconds,
-                                        const OpTable& ops, const LowerOptions& lower) {
-  RecomputeSearch search(plain, ops, lower, step_model(plain, seconds));
+                                        const OpTable& ops, const LowerOptions& lower,
+                                        const RecomputeOptions& options) {
+  RecomputeSearch search(plain, ops, lower, pinned_model(plain, seconds, options), options.link);
   std::vector<TradePoint> points = {point_of("none", search.as_pinned())};
-  const auto add = [&](std::string method, const std::vector<bool>& again) {
+  const auto add = [&](std::string method, std::vector<bool> again) {
+    search.apply_pins(again);
     const Attempt attempt = search.on_demand(again);
     points.push_back(point_of(std::move(method), attempt));
     points.push_back(point_of("planner", search.within(attempt.arena_bytes)));
@@ -122,21 +139,27 @@ std::vector<TradePoint> compare_methods(const Program& plain, std::span<const do
 
 std::vector<Opportunity> recompute_opportunities(const Program& plain,
                                                  std::span<const double> seconds,
-                                                 const OpTable& ops, const LowerOptions& lower) {
-  RecomputeSearch search(plain, ops, lower, step_model(plain, seconds));
+                                                 const OpTable& ops, const LowerOptions& lower,
+                                                 const RecomputeOptions& options) {
+  RecomputeSearch search(plain, ops, lower, pinned_model(plain, seconds, options));
+  const Attempt pinned = search.as_pinned();
   const std::vector<Cluster> clusters = find_clusters(plain.graph, search.model());
   std::vector<Opportunity> list;
   for (const Cluster& cluster : clusters) {
     std::vector<bool> again(search.model().units.size(), false);
     Opportunity row{.id = cluster.id, .kind = cluster.kind};
     for (const ClusterUse& use : cluster.uses) {
+      const StepUnit& unit = search.model().units[static_cast<std::size_t>(use.unit)];
+      if (unit.pinned || unit.again) continue;
       ++row.places;
       row.saved_bytes += use.saved_bytes;
-      for (int unit : use.again) again[static_cast<std::size_t>(unit)] = true;
+      for (int run : use.again) again[static_cast<std::size_t>(run)] = true;
     }
+    if (row.places == 0) continue;
+    search.apply_pins(again);
     const Attempt attempt = search.on_demand(again);
-    row.peak_saved_bytes = plain.arena_bytes - attempt.arena_bytes;
-    row.seconds = attempt.seconds - search.model().seconds;
+    row.peak_saved_bytes = pinned.arena_bytes - attempt.arena_bytes;
+    row.seconds = attempt.seconds - pinned.seconds;
     list.push_back(std::move(row));
   }
   return list;
@@ -145,16 +168,10 @@ std::vector<Opportunity> recompute_opportunities(const Program& plain,
 RecomputePlan plan_recompute(const Program& plain, std::span<const double> seconds,
                              const OpTable& ops, const RecomputeOptions& options,
                              const LowerOptions& lower) {
-  StepModel model = step_model(plain, seconds);
-  const std::vector<bool> keep = matching_units(plain.graph, model, options.keep);
-  std::vector<bool> again = matching_units(plain.graph, model, options.again);
-  const std::vector<bool> chosen = chosen_units(plain.graph, model, options);
-  for (std::size_t i = 0; i < model.units.size(); ++i) {
-    again[i] = (again[i] || chosen[i]) && !keep[i];
-    model.units[i].pinned = keep[i];
-    model.units[i].again = again[i];
-  }
+  StepModel model = pinned_model(plain, seconds, options);
+  std::vector<bool> again = chosen_units(plain.graph, model, options);
   RecomputeSearch search(plain, ops, lower, std::move(model), options.link);
+  search.apply_pins(again);
   if (options.mode != RecomputeMode::kAuto) return search.realise(search.on_demand(again));
   if (options.budget_bytes) return search.realise(search.within(*options.budget_bytes));
   return search.realise(search.quicker_than(options.max_overhead.value_or(0.0)));

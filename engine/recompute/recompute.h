@@ -94,17 +94,18 @@ struct TradePoint {
 };
 // Memory for time, by falling arena and rising time, the first without recomputation: of the
 // planner's front, of what it finds for 100 budgets, and of levels 1 and 2, what no other beats.
-// Placed at a glance: a program's arena may be lower by a thousandth or so.
+// Placed at a glance: a program's arena may be lower by a thousandth or so. Of `options` the pins
+// and the link count, here and below; what is pinned to run again does so in every plan.
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower,
-                                        const std::optional<HostLink>& link = {});
+                                        const RecomputeOptions& options = {});
 
 // Plans for budgets that follow each other quickly, as a slider asks for them. The arguments of the
 // constructor must outlive it.
 class RecomputeSlider {
  public:
   RecomputeSlider(const Program& plain, std::span<const double> seconds, const OpTable& ops,
-                  const LowerOptions& lower);
+                  const LowerOptions& lower, const RecomputeOptions& options = {});
   ~RecomputeSlider();
 
   // As recompute_front(), and what was found since, but without the 100 budgets; made by the first
@@ -122,11 +123,12 @@ class RecomputeSlider {
 
 // Levels 1 and 2, the square root of n checkpoints (Chen et al. 2016), and PyTorch's knapsack over
 // saved bytes at shares of 25, 50, 75 and 100 %, each followed by the planner's plan at most as
-// large ("planner").
+// large ("planner"). All keep to the pins, the planner alone uses the link.
 std::vector<TradePoint> compare_methods(const Program& plain, std::span<const double> seconds,
-                                        const OpTable& ops, const LowerOptions& lower);
+                                        const OpTable& ops, const LowerOptions& lower,
+                                        const RecomputeOptions& options = {});
 
-// What one cluster would do alone, all its places at once.
+// What one cluster would do alone, all its places at once, on top of what is pinned.
 struct Opportunity {
   std::string id;
   ClusterKind kind = ClusterKind::kRecompute;
@@ -135,9 +137,10 @@ struct Opportunity {
   std::int64_t peak_saved_bytes = 0;  // of the placed arena; negative where it grows
   double seconds = 0.0;               // more time a step
 };
-// By bytes saved, largest first.
+// By bytes saved, largest first; none of which the pins leave nothing.
 std::vector<Opportunity> recompute_opportunities(const Program& plain,
                                                  std::span<const double> seconds,
-                                                 const OpTable& ops, const LowerOptions& lower);
+                                                 const OpTable& ops, const LowerOptions& lower,
+                                                 const RecomputeOptions& options = {});
 
 }  // namespace trainscope

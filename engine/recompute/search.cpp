@@ -266,7 +266,6 @@ void RecomputeSearch::explore(std::int64_t budget_bytes) {
   }
 }
 
-// Other methods know of no pins.
 void RecomputeSearch::apply_pins(std::vector<bool>& again) const {
   for (std::size_t i = 0; i < again.size(); ++i) {
     again[i] = (again[i] || model_.units[i].again) && !model_.units[i].pinned;

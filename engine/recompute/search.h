@@ -33,6 +33,8 @@ class RecomputeSearch {
 
   const StepModel& model() const { return model_; }
   const RecomputePlanner& planner() const { return planner_; }
+  // Marks what must run again, and no longer what must not: other methods know of no pins.
+  void apply_pins(std::vector<bool>& again) const;
 
   // Runs the units marked, and what they need of others marked, again when the backward phase first
   // reads them. Placed as the program would be.
@@ -78,7 +80,6 @@ class RecomputeSearch {
   const Attempt* best_within(std::int64_t budget_bytes) const;
   void place_front();
   void explore(std::int64_t budget_bytes);
-  void apply_pins(std::vector<bool>& again) const;
   const std::vector<UnitSets>& families();
   void try_families(std::int64_t budget_bytes);
   std::vector<int> offload_candidates(const std::vector<bool>& again) const;

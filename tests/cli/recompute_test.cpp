@@ -84,8 +84,8 @@ TEST_CASE("recompute: what cannot be asked for") {
       {{"--recompute", "Mul+"}, "--recompute is 'Mul+'"},
       {{"--recompute", "Add+:1"}, "'Add+:1' is no recompute request"},
       {{"--recompute", "Ad+:1:-1"}, "there is no recompute cluster 'Ad+' of kind 1"},
-      {{"--optimizer-in-backward", "--clip", "1"}, "with clipping"},
       {{"--recompute", "Nothing+Like+This+:1:-1"}, "plan --opportunities` lists them"},
+      {{"--optimizer-in-backward", "--clip", "1"}, "with clipping"},
       {{"--optimizer-in-backward", "--accumulate", "2"}, "with accumulation"}};
   for (const auto& [words, message] : cases) {
     CAPTURE(join(words, " "));
@@ -168,6 +168,31 @@ TEST_CASE("recompute: the front falls in memory and rises in time") {
   for (std::size_t i = 1; i < rows.size(); ++i) {
     CHECK(rows[i].get<std::int64_t>("arena_bytes") < rows[i - 1].get<std::int64_t>("arena_bytes"));
     CHECK(rows[i].get<double>("seconds") >= rows[i - 1].get<double>("seconds"));
+  }
+}
+
+TEST_CASE("recompute: tables keep to pins") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "keep.txt") << "keep *\n";
+  const Json kept = facts({"--pins", "keep.txt", "--max-overhead", "10%", "--front", "--sweep", "3",
+                           "--compare", "--opportunities"},
+                          folder);
+  REQUIRE(kept.at("front").as_array().size() == 1);  // nothing may run again
+  CHECK(kept.at("front").at(std::size_t{0}).get<std::int64_t>("repeats") == 0);
+  CHECK(kept.at("sweep").get<std::int64_t>("front_points") == 1);
+  for (const Json& row : kept.at("compare").as_array()) {
+    CHECK(row.get<std::int64_t>("repeats") == 0);
+  }
+  CHECK(kept.at("opportunities").as_array().empty());
+
+  std::ofstream(folder / "again.txt") << "again *Softmax*\n";
+  const Json forced = facts({"--pins", "again.txt", "--front", "--compare"}, folder);
+  for (const char* table : {"front", "compare"}) {
+    CAPTURE(table);
+    REQUIRE(!forced.at(table).as_array().empty());
+    for (const Json& row : forced.at(table).as_array()) {
+      CHECK(row.get<std::int64_t>("repeats") > 0);
+    }
   }
 }
 
