@@ -17,8 +17,8 @@ double samples_per_second(const WorldTable& table, const WorldPlan& plan) {
   return plan.step_seconds > 0 ? static_cast<double>(samples) / plan.step_seconds : 0.0;
 }
 
-double exposed_share(const WorldPlan& plan) {
-  return plan.step_seconds > 0 ? plan.exposed_seconds / plan.step_seconds : 0.0;
+double share_of_step(const WorldPlan& plan, double seconds) {
+  return plan.step_seconds > 0 ? seconds / plan.step_seconds : 0.0;
 }
 
 Json share_record(const DeviceShare& share) {
@@ -46,7 +46,8 @@ Json row_record(const WorldTable& table, const WorldRow& row) {
   record.set("message_seconds", plan.message_seconds);
   record.set("exposed_seconds", plan.exposed_seconds);
   record.set("sent_bytes", plan.sent_bytes);
-  record.set("bubble_share", plan.bubble_share);
+  record.set("bubble_share", share_of_step(plan, plan.bubble_seconds));
+  record.set("waiting_share", share_of_step(plan, plan.waiting_seconds()));
   record.set("samples_per_second", samples_per_second(table, plan));
   if (table.sequence > 0) {
     record.set("tokens_per_second",
@@ -85,7 +86,8 @@ std::string table_text(const WorldTable& table) {
     text += fmt::format("{:>7} {:>5} {:>4} {:>11} {:>11} {:>7.1f} ms {:>12.0f} {:>6.1f} %",
                         plan.layout.world, plan.layout.data(), plan.layout.zero,
                         bytes_text(plan.device().peak_bytes), bytes_text(plan.device().eager_bytes),
-                        1e3 * plan.step_seconds, rate, 100.0 * exposed_share(plan));
+                        1e3 * plan.step_seconds, rate,
+                        100.0 * share_of_step(plan, plan.waiting_seconds()));
     if (batches) {
       text += fmt::format(" {:>14} {:>8}", batches_text(*row.batches), row.batches->eager);
     }
@@ -120,7 +122,8 @@ std::string details_text(const WorldPlan& plan) {
       "for\n",
       "step", 1e3 * plan.step_seconds, 1e3 * plan.message_seconds, 1e3 * plan.exposed_seconds);
   if (plan.stages.size() > 1) {
-    text += fmt::format("{:<13}{:>15.1f} % of the step\n", "bubble", 100.0 * plan.bubble_share);
+    text += fmt::format("{:<13}{:>15.1f} % of the step\n", "bubble",
+                        100.0 * share_of_step(plan, plan.bubble_seconds));
     for (std::size_t i = 0; i < plan.stages.size(); ++i) {
       text += fmt::format("stage {:<7}{:>16} bytes  {}, {:.3f} ms of kernels\n", i,
                           plan.stages[i].peak_bytes, bytes_text(plan.stages[i].peak_bytes),

@@ -7,6 +7,7 @@
 
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
+#include "engine/world/timeline.h"
 
 namespace trainscope {
 
@@ -15,19 +16,13 @@ struct PipelineStage {
   std::vector<std::int64_t> workspaces;  // by NodeId
 };
 
-// Cuts where one activation alone passes on, so that the slowest stage is as quick as it can be;
-// `seconds` and `workspaces` by NodeId. What backward makes belongs to the stage of the forward
-// node that it is the gradient of. A stage receives what it reads of others; a parameter that
-// several read is on each of them, its gradient goes from one to the other; nodes that read no
-// parameter (masks) run wherever they are needed. Fails with kUsage for more stages than there are
-// pieces.
-std::vector<PipelineStage> cut_stages(const Graph& graph, const OpTable& ops, std::int64_t stages,
-                                      std::span<const double> seconds,
+// machine.layout.pipeline of them, cut where one activation alone passes on (pieces.h), so that the
+// slowest is as quick as it can be (stage_balance.h). A stage receives what it reads of others; a
+// parameter that several read is on each of them, its gradient goes from one to the other; nodes
+// that read no parameter (masks) run wherever they are needed. `workspaces` by NodeId. Fails with
+// kUsage for more stages than there are pieces with parameters.
+std::vector<PipelineStage> cut_stages(const Graph& graph, const OpTable& ops,
+                                      const MachineModel& machine,
                                       std::span<const std::int64_t> workspaces);
-
-// Micro-batches whose activations a stage holds at most: stages and micro-batches counted from 0 on
-// in "one forward, one backward" (Narayanan et al. 2019 and 2021).
-std::int64_t micro_batches_in_flight(std::int64_t stage, std::int64_t stages,
-                                     std::int64_t micro_batches);
 
 }  // namespace trainscope

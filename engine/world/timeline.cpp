@@ -65,6 +65,12 @@ class Streams {
     }
   }
 
+  void forward() {
+    for (NodeId id : order_) {
+      if (graph_.node(id).phase == Phase::kForward) run(id, graph_.node(id));
+    }
+  }
+
   enum class Gradients : std::uint8_t { kLeft, kSummed };
   void forward_and_backward(Gradients gradients) {
     std::ranges::fill(ready_, 0.0);
@@ -199,6 +205,12 @@ StepTime step_time(const Graph& graph, const MachineModel& machine, std::int64_t
   streams.forward_and_backward(Streams::Gradients::kSummed);
   streams.update();
   return streams.time();
+}
+
+double forward_seconds(const Graph& graph, const MachineModel& machine) {
+  Streams streams(graph, machine);
+  streams.forward();
+  return streams.time().seconds;
 }
 
 }  // namespace trainscope

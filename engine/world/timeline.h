@@ -35,6 +35,9 @@ struct StepTime {
 // after it. Forward and backward run once for each micro-batch, the update once.
 StepTime step_time(const Graph& graph, const MachineModel& machine, std::int64_t micro_batches);
 
+// Of the forward phase of one micro-batch.
+double forward_seconds(const Graph& graph, const MachineModel& machine);
+
 // DistributedDataParallel's default bucket.
 inline constexpr std::int64_t kBucketBytes = 25 << 20;
 

@@ -92,8 +92,10 @@ class Device1F1B {
   void take_time(const Graph& graph) {
     share_.time = step_time(graph, options_.machine, options_.micro_batches);
     const StepTime one = step_time(graph, options_.machine, 1);
-    share_.micro_batch_seconds = step_time(graph, options_.machine, 2).seconds - one.seconds;
-    share_.tail_seconds = one.seconds - share_.micro_batch_seconds;
+    const double each = step_time(graph, options_.machine, 2).seconds - one.seconds;
+    const double forward = std::min(each, forward_seconds(graph, options_.machine));
+    share_.micro_batch = {.forward = forward, .backward = each - forward};
+    share_.tail_seconds = one.seconds - each;
   }
 
   // What comes from another stage cannot be made here again.
@@ -191,28 +193,28 @@ std::vector<PipelineStage> stages_of(const Program& step, const OpTable& ops,
     stages.push_back(std::move(whole));
     return stages;
   }
-  return cut_stages(whole.graph, ops, machine.layout.pipeline, all_seconds(whole.graph, machine),
-                    whole.workspaces);
+  return cut_stages(whole.graph, ops, machine, whole.workspaces);
 }
 
-// All stages work at the pace of the slowest; filling and draining costs its micro-batch once for
-// each other stage (Narayanan et al. 2021, section 2.2).
+// The slowest stage is the one that the figures of messages are of.
 void add_times(const WorldOptions& options, WorldPlan& plan) {
-  double slowest = 0.0;
+  std::vector<StageSeconds> stages;
   double tail = 0.0;
-  const DeviceShare* busiest = &plan.stages.front();
+  const DeviceShare* slowest = &plan.stages.front();
   for (const DeviceShare& share : plan.stages) {
-    if (share.micro_batch_seconds > slowest) busiest = &share;
-    slowest = std::max(slowest, share.micro_batch_seconds);
+    stages.push_back(share.micro_batch);
+    if (share.micro_batch.sum() > slowest->micro_batch.sum()) slowest = &share;
     tail = std::max(tail, share.tail_seconds);
   }
-  const auto others = static_cast<double>(plan.stages.size() - 1);
-  const auto micro_batches = static_cast<double>(options.micro_batches);
-  plan.step_seconds = (micro_batches + others) * slowest + tail;
-  plan.bubble_share = plan.step_seconds > 0 ? others * slowest / plan.step_seconds : 0.0;
-  plan.message_seconds = busiest->time.message_seconds;
-  plan.sent_bytes = busiest->time.sent_bytes;
-  plan.exposed_seconds = busiest->time.seconds - busiest->time.kernel_seconds;
+  plan.step_seconds = slowest->time.seconds;
+  if (stages.size() > 1) {
+    plan.step_seconds =
+        std::max(plan.step_seconds, pipeline_seconds(stages, options.micro_batches) + tail);
+  }
+  plan.bubble_seconds = plan.step_seconds - slowest->time.seconds;
+  plan.message_seconds = slowest->time.message_seconds;
+  plan.sent_bytes = slowest->time.sent_bytes;
+  plan.exposed_seconds = slowest->time.seconds - slowest->time.kernel_seconds;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "engine/ir/op_def.h"
 #include "engine/plan/lower.h"
 #include "engine/plan/program.h"
+#include "engine/world/pipeline_schedule.h"
 #include "engine/world/timeline.h"
 
 namespace trainscope {
@@ -32,7 +33,7 @@ struct DeviceShare {
   std::int64_t eager_bytes = 0;        // see eager_peak_bytes
   std::int64_t repeats = 0;            // nodes that run again
   StepTime time;                       // of the device alone, without a pipeline's bubble
-  double micro_batch_seconds = 0.0;    // of one more micro-batch
+  StageSeconds micro_batch;            // of one more of them
   double tail_seconds = 0.0;           // of what a step has once: sums of gradients, the update
 };
 
@@ -42,11 +43,13 @@ struct WorldPlan {
   std::size_t fullest = 0;  // the stage with the highest peak
   double step_seconds = 0.0;
   double message_seconds = 0.0;  // of the slowest stage; partly hidden behind kernels
-  double exposed_seconds = 0.0;  // of the step, in which no kernel of that stage runs
+  double exposed_seconds = 0.0;  // those that no kernel of that stage hides
+  double bubble_seconds = 0.0;   // in which that stage waits for the others: filling and draining
   double sent_bytes = 0.0;       // by each device of that stage
-  double bubble_share = 0.0;     // of the step: a pipeline that fills and drains
 
   const DeviceShare& device() const { return stages[fullest]; }
+  // In which no kernel of the slowest stage runs.
+  double waiting_seconds() const { return exposed_seconds + bubble_seconds; }
 };
 
 // `step` is the whole step as one device would run it, lowered or placed. Fails with kUsage for a
