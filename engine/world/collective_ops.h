@@ -8,7 +8,8 @@
 
 namespace trainscope {
 
-// Over the data-parallel devices unless the attribute `group` says "tensor".
+// Over the data-parallel devices unless the attribute `group` says "tensor", or "tied": the `parts`
+// stages of a pipeline that share a parameter, in the last micro-batch only.
 //   AllGather      [ceil(n / parts)] -> the tensor of n elements; attributes shape, parts
 //   ReduceScatter  the tensor -> the sum's [ceil(n / parts)]; attribute parts
 //   AllReduce      a tensor -> the sum over the group, in its place
@@ -23,6 +24,7 @@ const OpDef& sharded_step_op();
 const OpDef& receive_op();
 
 inline constexpr std::string_view kTensorGroup = "tensor";
+inline constexpr std::string_view kTiedGroup = "tied";
 
 // Elements of one of `parts` equal shards, the last one padded.
 inline std::int64_t shard_elements(std::int64_t elements, std::int64_t parts) {

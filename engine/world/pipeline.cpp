@@ -11,6 +11,7 @@
 #include "engine/world/collective_ops.h"
 #include "engine/world/pieces.h"
 #include "engine/world/stage_balance.h"
+#include "engine/world/tied_gradients.h"
 #include "engine/world/zero.h"
 
 namespace trainscope {
@@ -21,12 +22,18 @@ constexpr std::string_view kPass = "pipeline";
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 std::size_t index(NodeId v) { return static_cast<std::size_t>(v); }
 
+// Who does what.
+struct Division {
+  std::vector<int> stage_of;  // by NodeId; kNoPiece: runs wherever it is needed
+  std::vector<TiedGradient> tied;
+};
+
 class StageBuilder {
  public:
-  StageBuilder(const Graph& graph, const OpTable& ops, const std::vector<int>& stage_of, int stage,
+  StageBuilder(const Graph& graph, const OpTable& ops, const Division& division, int stage,
                std::span<const std::int64_t> workspaces)
       : from_(graph),
-        stage_of_(stage_of),
+        stage_of_(division.stage_of),
         stage_(stage),
         workspaces_(workspaces),
         builder_(result_.graph, ops),
@@ -35,6 +42,7 @@ class StageBuilder {
       const NodeId id = step.node;
       optimizers_.emplace(id, std::move(step));
     }
+    for (const TiedGradient& tied : division.tied) take_over(tied);
   }
 
   PipelineStage run() {
@@ -46,6 +54,8 @@ class StageBuilder {
       const auto optimizer = optimizers_.find(id);
       if (optimizer != optimizers_.end()) {
         add_optimizer(optimizer->second);
+      } else if (tied_.contains(id)) {
+        add_tied(*tied_.at(id));
       } else if (chosen_.contains(id)) {
         add(id);
       }
@@ -55,17 +65,36 @@ class StageBuilder {
   }
 
  private:
+  // Where a part of the sum is made all that adds it up runs.
+  void take_over(const TiedGradient& tied) {
+    const bool holds = std::ranges::find(tied.stages, stage_) != tied.stages.end();
+    for (NodeId id : tied.additions) elsewhere_.insert(id);
+    if (!holds) {
+      for (NodeId id : tied.kept) elsewhere_.insert(id);
+      return;
+    }
+    tied_.emplace(from_.value(tied.sum).producer, &tied);
+    for (NodeId id : tied.kept) shared_.insert(id);
+    shared_.insert(from_.value(tied.sum).producer);
+  }
+
+  bool is_own(NodeId id) const {
+    if (shared_.contains(id)) return true;
+    return stage_of_[index(id)] == stage_ && !elsewhere_.contains(id);
+  }
+
   // The stage's nodes, and those without a stage that they need; its parameters.
   void choose(const std::vector<NodeId>& order) {
     std::unordered_set<ValueId> needed;
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
       const Node& node = from_.node(*id);
-      const int stage = stage_of_[index(*id)];
       const bool wanted =
+          stage_of_[index(*id)] == kNoPiece &&
           std::ranges::any_of(node.outputs, [&needed](ValueId v) { return needed.contains(v); });
       const bool update = node.phase == Phase::kUpdate || optimizers_.contains(*id);
-      if (!(stage == stage_ || update || (stage == kNoPiece && wanted))) continue;
+      if (!(is_own(*id) || update || wanted)) continue;
       chosen_.insert(*id);
+      if (tied_.contains(*id)) continue;  // its own parts are the stage's anyway
       for (ValueId v : node.inputs) {
         if (v == kNoValue) continue;
         needed.insert(v);
@@ -105,7 +134,7 @@ class StageBuilder {
     const bool own_only = node.phase == Phase::kUpdate && node.op->max_inputs == kVariadic;
     for (ValueId v : node.inputs) {
       const NodeId producer = v == kNoValue ? kNoNode : from_.value(v).producer;
-      if (own_only && producer != kNoNode && stage_of_[index(producer)] != stage_) continue;
+      if (own_only && producer != kNoNode && !is_own(producer)) continue;
       inputs.push_back(map(v, node.phase));
     }
     return inputs;
@@ -116,6 +145,32 @@ class StageBuilder {
     node.inputs = inputs_of(node);
     if (node.inputs.empty() && !from_.node(id).inputs.empty()) return;
     append(std::move(node), from_.node(id).outputs, id);
+  }
+
+  // The stage's own parts, added up, and the message that adds those of the others.
+  void add_tied(const TiedGradient& tied) {
+    const NodeId root = from_.value(tied.sum).producer;
+    const std::string& name = from_.value(tied.sum).name;
+    builder_.set_phase(Phase::kBackward);
+    ValueId sum = kNoValue;
+    const auto add_node = [&](const OpDef* op, std::vector<ValueId> inputs, Attributes attributes) {
+      const std::string unique = result_.graph.unique_name(std::string(op->name) + "/" + name);
+      const NodeId made = builder_.add({.op = op,
+                                        .name = unique,
+                                        .inputs = std::move(inputs),
+                                        .output_names = {unique},
+                                        .attributes = std::move(attributes),
+                                        .provenance = {.sources = {}, .pass = std::string(kPass)}});
+      return result_.graph.node(made).outputs[0];
+    };
+    for (ValueId part : tied.parts) {
+      if (stage_of_[index(from_.value(part).producer)] != stage_) continue;
+      const ValueId own = new_of_[index(part)];
+      sum = sum == kNoValue ? own : add_node(from_.node(root).op, {sum, own}, {});
+    }
+    const auto holders = static_cast<std::int64_t>(tied.stages.size());
+    new_of_[index(tied.sum)] =
+        add_node(&all_reduce_op(), {sum}, {{"group", std::string(kTiedGroup)}, {"parts", holders}});
   }
 
   void append(Node node, const std::vector<ValueId>& outputs, NodeId id) {
@@ -197,6 +252,9 @@ class StageBuilder {
   Builder builder_;
   std::vector<ValueId> new_of_;  // by ValueId of the whole graph
   std::unordered_map<NodeId, OptimizerNode> optimizers_;
+  std::unordered_map<NodeId, const TiedGradient*> tied_;  // by the node that makes the sum
+  std::unordered_set<NodeId> shared_;                     // that run here and on other stages
+  std::unordered_set<NodeId> elsewhere_;
   std::unordered_set<NodeId> chosen_;
   std::unordered_set<ValueId> parameters_;
 };
@@ -220,8 +278,7 @@ PieceCosts costs_of(const Graph& graph, const Pieces& pieces, const MachineModel
   return costs;
 }
 
-// By NodeId; kNoPiece where a node runs wherever it is needed.
-std::vector<int> stages_of_nodes(const Graph& graph, const MachineModel& machine) {
+Division divide(const Graph& graph, const MachineModel& machine) {
   const Pieces pieces = find_pieces(graph);
   const std::int64_t stages = machine.layout.pipeline;
   const std::int64_t most = std::ranges::count(pieces.with_parameters, true);
@@ -230,12 +287,14 @@ std::vector<int> stages_of_nodes(const Graph& graph, const MachineModel& machine
           "alone passes on: {} stages can be made",
           stages, most, most);
   const std::vector<int> run_of = balanced_stages(costs_of(graph, pieces, machine), stages);
-  std::vector<int> stage_of(graph.node_capacity(), kNoPiece);
+  Division division{.stage_of = std::vector<int>(graph.node_capacity(), kNoPiece), .tied = {}};
   for (NodeId id : graph.order()) {
     const int piece = pieces.of[index(id)];
-    if (piece != kNoPiece) stage_of[index(id)] = run_of[static_cast<std::size_t>(piece)];
+    if (piece == kNoPiece) continue;
+    division.stage_of[index(id)] = run_of[static_cast<std::size_t>(piece)];
   }
-  return stage_of;
+  division.tied = find_tied_gradients(graph, division.stage_of);
+  return division;
 }
 
 }  // namespace
@@ -244,10 +303,10 @@ std::vector<PipelineStage> cut_stages(const Graph& graph, const OpTable& ops,
                                       const MachineModel& machine,
                                       std::span<const std::int64_t> workspaces) {
   const std::int64_t stages = machine.layout.pipeline;
-  const std::vector<int> stage_of = stages_of_nodes(graph, machine);
+  const Division division = divide(graph, machine);
   std::vector<PipelineStage> result;
   for (int stage = 0; stage < static_cast<int>(stages); ++stage) {
-    result.push_back(StageBuilder(graph, ops, stage_of, stage, workspaces).run());
+    result.push_back(StageBuilder(graph, ops, division, stage, workspaces).run());
   }
   return result;
 }

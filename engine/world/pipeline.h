@@ -18,9 +18,9 @@ struct PipelineStage {
 
 // machine.layout.pipeline of them, cut where one activation alone passes on (pieces.h), so that the
 // slowest is as quick as it can be (stage_balance.h). A stage receives what it reads of others; a
-// parameter that several read is on each of them, its gradient goes from one to the other; nodes
-// that read no parameter (masks) run wherever they are needed. `workspaces` by NodeId. Fails with
-// kUsage for more stages than there are pieces with parameters.
+// parameter that several read is on each of them, and they sum its gradient once a step
+// (tied_gradients.h); nodes that read no parameter (masks) run wherever they are needed.
+// `workspaces` by NodeId. Fails with kUsage for more stages than there are pieces with parameters.
 std::vector<PipelineStage> cut_stages(const Graph& graph, const OpTable& ops,
                                       const MachineModel& machine,
                                       std::span<const std::int64_t> workspaces);

@@ -28,10 +28,20 @@ std::int64_t bytes_of(const Graph& graph, ValueId v) {
   return static_cast<std::int64_t>(graph.value(v).type.bytes());
 }
 
-Message message_of(const Graph& graph, const Node& node, const MachineModel& machine) {
+bool is_tied(const Node& node) { return node.attributes.text("group", "") == kTiedGroup; }
+
+Group group_of(const Node& node, const MachineModel& machine) {
+  const Device& device = *machine.device;
+  if (is_tied(node)) {
+    return {.size = node.attributes.integer("parts", 2),
+            .bytes_per_second = stage_link(device, machine.layout).bytes_per_second};
+  }
   const bool tensor = node.attributes.text("group", "") == kTensorGroup;
-  Message message{.group = tensor ? tensor_group(*machine.device, machine.layout)
-                                  : data_group(*machine.device, machine.layout)};
+  return tensor ? tensor_group(device, machine.layout) : data_group(device, machine.layout);
+}
+
+Message message_of(const Graph& graph, const Node& node, const MachineModel& machine) {
+  Message message{.group = group_of(node, machine)};
   if (node.op == &receive_op()) {
     message = {.collective = Collective::kSend,
                .bytes = bytes_of(graph, node.outputs[0]),
@@ -65,15 +75,17 @@ class Streams {
     }
   }
 
+  enum class Gradients : std::uint8_t { kLeft, kSummed };
   void forward() {
+    gradients_now_ = Gradients::kLeft;
     for (NodeId id : order_) {
       if (graph_.node(id).phase == Phase::kForward) run(id, graph_.node(id));
     }
   }
 
-  enum class Gradients : std::uint8_t { kLeft, kSummed };
   void forward_and_backward(Gradients gradients) {
     std::ranges::fill(ready_, 0.0);
+    gradients_now_ = gradients;
     for (NodeId id : order_) {
       const Node& node = graph_.node(id);
       if (node.phase == Phase::kUpdate) continue;
@@ -113,6 +125,10 @@ class Streams {
     double inputs = 0.0;
     for (ValueId v : node.inputs) {
       if (v != kNoValue) inputs = std::max(inputs, ready_[index(v)]);
+    }
+    if (is_message(node) && is_tied(node) && gradients_now_ == Gradients::kLeft) {
+      ready_[index(node.outputs[0])] = inputs;  // its own, added up so far
+      return;
     }
     if (is_message(node)) {
       ready_[index(node.outputs[0])] = send(message_of(graph_, node, machine_), inputs);
@@ -169,6 +185,7 @@ class Streams {
   std::unordered_map<NodeId, std::vector<ValueId>> gradients_of_;  // by producer
   std::int64_t updated_bytes_ = 0;  // of the parameters that are gathered after the update
   std::int64_t bucket_bytes_ = 0;
+  Gradients gradients_now_ = Gradients::kLeft;
   double kernels_done_ = 0.0;
   double messages_done_ = 0.0;
   StepTime time_;

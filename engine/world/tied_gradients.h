@@ -1,0 +1,25 @@
+// Gradients of parameters that several stages of a pipeline read.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/ir/graph.h"
+
+namespace trainscope {
+
+// Backward adds up what several stages make of one gradient. Each of them keeps a sum of its own
+// over the micro-batches instead, and they exchange these once a step, as Megatron-LM does with its
+// tied embedding.
+struct TiedGradient {
+  ValueId sum = kNoValue;              // of all parts: what accumulation and optimizer read
+  std::vector<NodeId> additions = {};  // that make it
+  std::vector<ValueId> parts = {};     // what is added up, in order
+  std::vector<int> stages = {};        // that make parts, rising
+  std::vector<NodeId> kept = {};       // nodes that add the sum up over micro-batches
+};
+
+// `stage_of` by NodeId.
+std::vector<TiedGradient> find_tied_gradients(const Graph& graph, std::span<const int> stage_of);
+
+}  // namespace trainscope
