@@ -72,18 +72,23 @@ LargestBatches largest_batches(StepsByBatch& steps, const WorldOptions& options,
   const std::int64_t budget = *options.budget_bytes;
   WorldOptions plain = options;
   plain.budget_bytes.reset();
-  std::map<std::int64_t, DeviceShare> known;
-  const auto share = [&](std::int64_t batch) -> const DeviceShare& {
+  struct Peaks {
+    std::int64_t planned = 0;
+    std::int64_t eager = 0;
+  };
+  std::map<std::int64_t, Peaks> known;
+  const auto peaks = [&](std::int64_t batch) -> const Peaks& {
     auto found = known.find(batch);
     if (found == known.end()) {
       const WorldPlan plan = plan_world(steps.at(batch).compiled->program, op_table(), plain);
-      found = known.emplace(batch, plan.device()).first;
+      const Peaks both{.planned = plan.device().peak_bytes, .eager = plan.eager_bytes()};
+      found = known.emplace(batch, both).first;
     }
     return found->second;
   };
   LargestBatches batches;
-  batches.plain = largest_within(budget, [&](std::int64_t b) { return share(b).peak_bytes; });
-  batches.eager = largest_within(budget, [&](std::int64_t b) { return share(b).eager_bytes; });
+  batches.plain = largest_within(budget, [&](std::int64_t b) { return peaks(b).planned; });
+  batches.eager = largest_within(budget, [&](std::int64_t b) { return peaks(b).eager; });
   const std::size_t nodes = steps.at(0).compiled->program.graph.node_count();
   if (!recompute || nodes > kMostSearchedNodes) return batches;
   batches.most = largest_that(batches.plain, [&](std::int64_t batch) {

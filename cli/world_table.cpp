@@ -42,6 +42,8 @@ Json row_record(const WorldTable& table, const WorldRow& row) {
   record.set("pipeline", plan.layout.pipeline);
   record.set("zero", plan.layout.zero);
   record.set("fits", row.fits);
+  record.set("eager_bytes", plan.eager_bytes());  // of all stages, as the next
+  record.set("repeats", plan.repeats());
   record.set("step_seconds", plan.step_seconds);
   record.set("message_seconds", plan.message_seconds);
   record.set("exposed_seconds", plan.exposed_seconds);
@@ -85,16 +87,14 @@ std::string table_text(const WorldTable& table) {
         samples_per_second(table, plan) * (tokens ? static_cast<double>(table.sequence) : 1.0);
     text += fmt::format("{:>7} {:>5} {:>4} {:>11} {:>11} {:>7.1f} ms {:>12.0f} {:>6.1f} %",
                         plan.layout.world, plan.layout.data(), plan.layout.zero,
-                        bytes_text(plan.device().peak_bytes), bytes_text(plan.device().eager_bytes),
+                        bytes_text(plan.device().peak_bytes), bytes_text(plan.eager_bytes()),
                         1e3 * plan.step_seconds, rate,
                         100.0 * share_of_step(plan, plan.waiting_seconds()));
     if (batches) {
       text += fmt::format(" {:>14} {:>8}", batches_text(*row.batches), row.batches->eager);
     }
     if (!row.fits) text += "  does not fit";
-    if (plan.device().repeats > 0) {
-      text += fmt::format("  {} ops again", plan.device().repeats);
-    }
+    if (plan.repeats() > 0) text += fmt::format("  {} ops again", plan.repeats());
     text += '\n';
   }
   return text;
@@ -108,11 +108,11 @@ std::string bytes_line(std::string_view name, std::int64_t bytes) {
 std::string details_text(const WorldPlan& plan) {
   const DeviceShare& device = plan.device();
   std::string text = bytes_line("peak", device.peak_bytes);
-  if (device.repeats > 0) {
+  if (plan.repeats() > 0) {
     text += bytes_line("without", device.plain_bytes);
-    text += fmt::format("{:<13}{:>16} ops run again\n", "recompute", device.repeats);
+    text += fmt::format("{:<13}{:>16} ops run again\n", "recompute", plan.repeats());
   }
-  text += bytes_line("PyTorch", device.eager_bytes);
+  text += bytes_line("PyTorch", plan.eager_bytes());
   text += bytes_line("parameters", device.parameter_bytes);
   text += bytes_line("gradients", device.gradient_bytes);
   text += bytes_line("states", device.state_bytes);

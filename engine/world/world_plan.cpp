@@ -219,6 +219,16 @@ void add_times(const WorldOptions& options, WorldPlan& plan) {
 
 }  // namespace
 
+std::int64_t WorldPlan::eager_bytes() const {
+  return std::ranges::max(stages, {}, &DeviceShare::eager_bytes).eager_bytes;
+}
+
+std::int64_t WorldPlan::repeats() const {
+  std::int64_t repeats = 0;
+  for (const DeviceShare& stage : stages) repeats += stage.repeats;
+  return repeats;
+}
+
 WorldPlan plan_world(const Program& step, const OpTable& ops, const WorldOptions& options) {
   const Layout& layout = options.machine.layout;
   check_layout(layout);

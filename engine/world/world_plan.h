@@ -48,6 +48,8 @@ struct WorldPlan {
   double sent_bytes = 0.0;       // by each device of that stage
 
   const DeviceShare& device() const { return stages[fullest]; }
+  std::int64_t eager_bytes() const;  // of the stage where PyTorch would hold most
+  std::int64_t repeats() const;      // of all stages
   // In which no kernel of the slowest stage runs.
   double waiting_seconds() const { return exposed_seconds + bubble_seconds; }
 };

@@ -184,6 +184,24 @@ TEST_CASE("pipeline: more stages than the graph has pieces are refused") {
   CHECK(contains(error->message(), "stages can be made"));
 }
 
+TEST_CASE("pipeline: PyTorch's peak is that of its fullest stage, whatever our budget") {
+  const auto step = gpt_step(2, {.batch = 4, .sequence = 16, .micro_batches = 4});
+  WorldOptions options = world_of({.world = 2, .pipeline = 2});
+  options.micro_batches = 4;
+  const WorldPlan plain = plan_world(step->program, op_table(), options);
+  std::int64_t most = 0;
+  for (const DeviceShare& stage : plain.stages) most = std::max(most, stage.eager_bytes);
+  CHECK(plain.eager_bytes() == most);
+  CHECK(plain.repeats() == 0);
+  for (std::int64_t percent : {95, 90, 85}) {
+    options.budget_bytes = plain.device().peak_bytes * percent / 100;
+    const WorldPlan within = plan_world(step->program, op_table(), options);
+    CHECK(within.eager_bytes() == most);
+    CHECK(within.repeats() == within.stages[0].repeats + within.stages[1].repeats);
+    CHECK(within.repeats() > 0);
+  }
+}
+
 TEST_CASE("pipeline: a budget is kept with micro-batches in flight, or refused") {
   const auto step = gpt_step(2, {.batch = 4, .sequence = 16, .micro_batches = 4});
   WorldOptions options = world_of({.world = 2, .pipeline = 2});
