@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <string>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/recompute/recompute.h"
 #include "engine/world/collective_ops.h"
 #include "engine/world/pipeline.h"
@@ -60,6 +61,39 @@ std::int64_t saved_bytes(const Program& program) {
   return bytes;
 }
 
+// A stage without a plan in its budget.
+struct Refusal {
+  std::int64_t least_bytes = 0;  // the least arena that was found
+  std::string why;
+};
+
+struct PlannedStage {
+  DeviceShare share;
+  std::optional<Refusal> refusal;
+};
+
+// The node that needs most by itself.
+std::string hungriest_node(const Program& program) {
+  const Node* hungriest = nullptr;
+  std::int64_t most = -1;
+  for (const Instruction& instruction : program.instructions) {
+    const Node& node = program.graph.node(instruction.node);
+    auto bytes = static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
+    for (const std::vector<ValueId>* list : {&node.inputs, &node.outputs}) {
+      for (ValueId v : *list) {
+        if (v != kNoValue && program.graph.value(v).kind == ValueKind::kNode) {
+          bytes += bytes_of(program.graph, v);
+        }
+      }
+    }
+    if (bytes <= most || node.phase == Phase::kUpdate) continue;
+    most = bytes;
+    hungriest = &node;
+  }
+  if (hungriest == nullptr) return "no node";
+  return fmt::format("node '{}' ({})", printable(hungriest->name), hungriest->op->name);
+}
+
 // One device of a stage.
 class Device1F1B {
  public:
@@ -67,7 +101,7 @@ class Device1F1B {
              const WorldOptions& options)
       : stage_(stage), in_flight_(in_flight), ops_(ops), options_(options) {}
 
-  DeviceShare plan() {
+  PlannedStage plan() {
     Graph graph = stage_.graph;
     apply_zero(graph, ops_, options_.machine.layout.zero, options_.machine.layout.data());
     count_states(graph, share_);
@@ -81,14 +115,19 @@ class Device1F1B {
     share_.peak_bytes = full.arena_bytes;
     share_.lower_bound_bytes = full.solution.lower_bound_bytes;
     if (options_.budget_bytes && share_.plain_bytes > *options_.budget_bytes) {
-      recompute(*options_.budget_bytes);
-    } else {
-      take_time(program_.graph);
+      return recompute(*options_.budget_bytes);
     }
-    return share_;
+    take_time(program_.graph);
+    return {.share = share_, .refusal = std::nullopt};
   }
 
  private:
+  // A plan, and its arena with all micro-batches that are in flight.
+  struct Candidate {
+    RecomputePlan plan;
+    std::int64_t arena_bytes = 0;
+  };
+
   void take_time(const Graph& graph) {
     share_.time = step_time(graph, options_.machine, options_.micro_batches);
     const StepTime one = step_time(graph, options_.machine, 1);
@@ -98,24 +137,37 @@ class Device1F1B {
     share_.tail_seconds = one.seconds - each;
   }
 
-  // What comes from another stage cannot be made here again.
-  RecomputeOptions recompute_options(std::int64_t budget_bytes) const {
-    RecomputeOptions options{.mode = RecomputeMode::kAuto, .budget_bytes = budget_bytes};
+  Candidate candidate(RecomputeOptions limits) const {
+    // What comes from another stage cannot be made here again.
     for (NodeId id : program_.graph.order()) {
       const Node& node = program_.graph.node(id);
       if (node.op == &receive_op() && node.phase == Phase::kForward) {
-        options.keep.push_back(program_.graph.value(node.outputs[0]).name);
+        limits.keep.push_back(program_.graph.value(node.outputs[0]).name);
       }
     }
-    return options;
+    limits.mode = RecomputeMode::kAuto;
+    RecomputePlan plan = plan_recompute(program_, all_seconds(program_.graph, options_.machine),
+                                        ops_, limits, options_.lower);
+    const std::int64_t arena_bytes = arena_of(plan);
+    return {.plan = std::move(plan), .arena_bytes = arena_bytes};
   }
 
-  RecomputePlan planned(std::int64_t budget_bytes) const {
-    return plan_recompute(program_, all_seconds(program_.graph, options_.machine), ops_,
-                          recompute_options(budget_bytes), options_.lower);
+  // None when nothing fits so many bytes of one micro-batch.
+  std::optional<Candidate> candidate_within(std::int64_t bytes) const {
+    try {
+      return candidate({.budget_bytes = bytes});
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kOutOfMemory) throw;
+      return std::nullopt;
+    }
   }
 
-  // With all micro-batches that are in flight.
+  // Whatever time it takes.
+  Candidate least_candidate() const {
+    constexpr double kAnyOverhead = 1e9;
+    return candidate({.max_overhead = kAnyOverhead});
+  }
+
   std::int64_t arena_of(const RecomputePlan& plan) const {
     if (in_flight_ == 1) return plan.arena_bytes;
     std::vector<std::int64_t> workspaces;
@@ -129,50 +181,44 @@ class Device1F1B {
         .arena_bytes;
   }
 
-  void accept(const RecomputePlan& plan, std::int64_t arena_bytes) {
-    share_.peak_bytes = arena_bytes;
-    share_.repeats = plan.repeat_count();
-    take_time(plan.graph.graph);
-  }
-
-  void recompute(std::int64_t budget_bytes) {
-    if (in_flight_ == 1) {
-      const RecomputePlan plan = planned(budget_bytes);
-      accept(plan, plan.arena_bytes);
-      return;
-    }
-    // The planner knows one micro-batch; what it may have of the budget is searched for.
+  // The planner knows one micro-batch; what it may have of the budget is searched for.
+  std::optional<Candidate> quickest_within(std::int64_t budget_bytes) const {
+    if (in_flight_ == 1) return candidate_within(budget_bytes);
     std::int64_t low = program_.persistent_bytes;
     std::int64_t high = std::min(budget_bytes, program_.arena_bytes);
-    std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    bool found = false;
+    std::optional<Candidate> best;
     constexpr int kAttempts = 6;
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    for (int attempt = 0; attempt < kAttempts && low < high; ++attempt) {
       const std::int64_t middle = low + (high - low) / 2;
-      try {
-        const RecomputePlan plan = planned(middle);
-        const std::int64_t arena = arena_of(plan);
-        least = std::min(least, arena);
-        const bool fits = arena <= budget_bytes;
-        if (fits && (!found || plan.seconds < seconds_)) {
-          accept(plan, arena);
-          seconds_ = plan.seconds;
-          found = true;
-        }
-        (fits ? low : high) = middle;
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::kOutOfMemory) throw;
-        low = middle;
-      }
+      std::optional<Candidate> found = candidate_within(middle);
+      const bool too_large = found && found->arena_bytes > budget_bytes;
+      (too_large ? high : low) = middle;
+      if (!found || too_large) continue;
+      if (!best || found->plan.seconds < best->plan.seconds) best = std::move(found);
     }
-    if (found) return;
-    const std::int64_t workable = std::min(least, share_.plain_bytes);
-    throw Error(ErrorCode::kOutOfMemory,
-                fmt::format("no plan was found for {} bytes with {} micro-batches in flight",
-                            budget_bytes, in_flight_))
-        .hint(fmt::format("the least budget with a plan is {} bytes; fewer micro-batches or more "
-                          "stages need less",
-                          workable));
+    return best;
+  }
+
+  // The least plan is tried last, so that a budget of as much as it needs has a plan.
+  PlannedStage recompute(std::int64_t budget_bytes) {
+    std::optional<Candidate> chosen = quickest_within(budget_bytes);
+    std::optional<Refusal> refusal;
+    if (!chosen) {
+      chosen = least_candidate();
+      if (share_.plain_bytes <= chosen->arena_bytes) return {share_, refused(share_.plain_bytes)};
+      if (chosen->arena_bytes > budget_bytes) refusal = refused(chosen->arena_bytes);
+    }
+    share_.peak_bytes = chosen->arena_bytes;
+    share_.repeats = chosen->plan.repeat_count();
+    take_time(chosen->plan.graph.graph);
+    return {.share = share_, .refusal = std::move(refusal)};
+  }
+
+  Refusal refused(std::int64_t least_bytes) const {
+    return {.least_bytes = least_bytes,
+            .why = fmt::format("most are needed by {}, its inputs, outputs and workspace, beside "
+                               "{} bytes of parameters and states and {} micro-batches in flight",
+                               hungriest_node(program_), program_.persistent_bytes, in_flight_)};
   }
 
   const PipelineStage& stage_;
@@ -181,8 +227,24 @@ class Device1F1B {
   const WorldOptions& options_;
   Program program_;  // of one micro-batch
   DeviceShare share_;
-  double seconds_ = 0.0;  // of the plan accepted
 };
+
+// The budget that every stage has a plan in is that of the stage that needs most.
+[[noreturn]] void refuse(std::int64_t budget_bytes, const std::vector<PlannedStage>& stages) {
+  std::size_t worst = stages.size();
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (!stages[i].refusal) continue;
+    const bool more = worst == stages.size() ||
+                      stages[i].refusal->least_bytes > stages[worst].refusal->least_bytes;
+    if (more) worst = i;
+  }
+  const Refusal& refusal = *stages[worst].refusal;
+  const std::string stage = stages.size() > 1 ? fmt::format(" on stage {}", worst) : "";
+  throw Error(ErrorCode::kOutOfMemory,
+              fmt::format("no plan was found for {} bytes{}: {}", budget_bytes, stage, refusal.why))
+      .hint(fmt::format("the least budget with a plan is {} bytes; a smaller batch needs less",
+                        refusal.least_bytes));
+}
 
 std::vector<PipelineStage> stages_of(const Program& step, const OpTable& ops,
                                      const MachineModel& machine) {
@@ -234,10 +296,16 @@ WorldPlan plan_world(const Program& step, const OpTable& ops, const WorldOptions
   check_layout(layout);
   WorldPlan plan{.layout = layout, .stages = {}};
   const std::vector<PipelineStage> stages = stages_of(step, ops, options.machine);
+  std::vector<PlannedStage> planned;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::int64_t in_flight = micro_batches_in_flight(static_cast<std::int64_t>(i),
                                                            layout.pipeline, options.micro_batches);
-    plan.stages.push_back(Device1F1B(stages[i], in_flight, ops, options).plan());
+    planned.push_back(Device1F1B(stages[i], in_flight, ops, options).plan());
+  }
+  const auto refused = [](const PlannedStage& stage) { return stage.refusal.has_value(); };
+  if (std::ranges::any_of(planned, refused)) refuse(*options.budget_bytes, planned);
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    plan.stages.push_back(planned[i].share);
     if (plan.stages[i].peak_bytes > plan.device().peak_bytes) plan.fullest = i;
   }
   add_times(options, plan);

@@ -55,7 +55,8 @@ struct WorldPlan {
 };
 
 // `step` is the whole step as one device would run it, lowered or placed. Fails with kUsage for a
-// layout that the graph cannot have, with kOutOfMemory when no plan fits the budget.
+// layout that the graph cannot have, with kOutOfMemory when no plan fits the budget,
+// naming the op that needs most and the least budget with a plan of every stage.
 WorldPlan plan_world(const Program& step, const OpTable& ops, const WorldOptions& options);
 
 }  // namespace trainscope

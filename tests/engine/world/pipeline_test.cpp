@@ -211,12 +211,33 @@ TEST_CASE("pipeline: a budget is kept with micro-batches in flight, or refused")
   const WorldPlan within = plan_world(step->program, op_table(), options);
   for (const DeviceShare& share : within.stages) CHECK(share.peak_bytes <= *options.budget_bytes);
   CHECK(within.stages[0].repeats > 0);
-  options.budget_bytes = plain.device().state_bytes;
-  const std::optional<Error> error =
-      error_of([&] { plan_world(step->program, op_table(), options); });
-  REQUIRE(error.has_value());
-  CHECK(error->code() == ErrorCode::kOutOfMemory);
-  CHECK(contains(error->hint(), "least budget"));
+}
+
+TEST_CASE("pipeline: the least budget of a refusal has a plan, and no budget far below it") {
+  const auto step = gpt_step(2, {.batch = 4, .sequence = 16, .micro_batches = 4});
+  WorldOptions options = world_of({.world = 2, .pipeline = 2});
+  options.micro_batches = 4;
+  const auto refusal = [&](std::int64_t budget) {
+    options.budget_bytes = budget;
+    return error_of([&] { plan_world(step->program, op_table(), options); });
+  };
+  std::int64_t least = 0;
+  for (std::int64_t budget : {1000, 100'000}) {
+    const std::optional<Error> error = refusal(budget);
+    REQUIRE(error.has_value());
+    CHECK(error->code() == ErrorCode::kOutOfMemory);
+    CHECK(contains(error->message(), "needed by node '"));
+    const std::string_view start = "the least budget with a plan is ";
+    REQUIRE(error->hint().starts_with(start));
+    const std::int64_t said = std::stoll(error->hint().substr(start.size()));
+    CHECK((least == 0 || said == least));  // whatever the budget that it is asked for
+    least = said;
+  }
+  options.budget_bytes = least;
+  const WorldPlan plan = plan_world(step->program, op_table(), options);
+  CHECK(plan.device().peak_bytes <= least);
+  CHECK(plan.repeats() > 0);
+  CHECK(refusal(least * 9 / 10).has_value());
 }
 
 }  // namespace trainscope::test
