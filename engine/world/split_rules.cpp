@@ -35,8 +35,9 @@ int aligned(const SplitArgs& a, int input, int axis) {
   return axis + output_shape(a).rank - a.op.rank(input);
 }
 
-// --- Element by element, with broadcasting
-// --------------------------------------------------------- Nothing of an input may be cut where
+// --- Element by element, with broadcasting -------------------------------------------------------
+
+// Nothing of an input may be cut where
 // another one is whole, unless that one is broadcast there.
 Result pointwise(const SplitArgs& a) {
   const int inputs = a.op.input_count();
@@ -81,12 +82,36 @@ Result along_other_axes(const SplitArgs& a) {
   return every_output(a, share);
 }
 
-// --- Shapes
-// ----------------------------------------------------------------------------------------
+// --- Shapes --------------------------------------------------------------------------------------
+
 [[noreturn]] void refuse_heads(const SplitArgs& a, std::int64_t heads) {
   throw Error(ErrorCode::kUsage,
               fmt::format("--tensor-parallel {} does not divide the {} heads of '{}'", a.parts,
                           heads, printable(a.node.name)));
+}
+
+// Along an axis of heads. Those of queries, keys and values may be one axis, which a Split behind a
+// transpose takes apart.
+std::int64_t heads_along(const SplitArgs& a, ValueId v, int axis) {
+  const std::int64_t size = shape_of(a, v)[axis];
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const Use& use : a.graph.value(v).uses) {
+      const Node& reader = a.graph.node(use.node);
+      const NodeArgs args(a.graph, reader);
+      if (use.input != 0 || reader.phase != Phase::kForward) continue;
+      if (reader.op->name == "Split" && args->axis("axis", 0, args->rank(0)) == axis) {
+        return shape_of(a, reader.outputs[0])[axis];
+      }
+      if (reader.op->name != "Transpose") continue;
+      const auto permutation = std::get<PermutationParams>(reader.op->params(*args)).permutation;
+      axis = static_cast<int>(std::ranges::find(permutation, axis) - permutation.begin());
+      v = reader.outputs[0];
+      moved = true;
+      break;
+    }
+  }
+  return size;
 }
 
 // Both shapes fall into groups of axes with equal products. A cut goes along where its axis is the
@@ -120,7 +145,9 @@ Result reshape(const SplitArgs& a) {
     while (major_to < j - 1 && to[major_to] == 1) ++major_to;
     if (major != share.axis) return std::nullopt;
     if (from[major] == to[major_to]) return Shares{Share::split(major_to)};
-    if (to[major_to] % a.parts != 0 && from[major] > to[major_to]) refuse_heads(a, to[major_to]);
+    if (to[major_to] % a.parts != 0 && from[major] > to[major_to]) {
+      refuse_heads(a, heads_along(a, a.node.outputs[0], major_to));
+    }
     if (to[major_to] % a.parts != 0 || from[major] % a.parts != 0) return std::nullopt;
     return Shares{Share::split(major_to)};
   }
@@ -194,8 +221,8 @@ Result reduce_sum(const SplitArgs& a) {
   return every_output(a, Share::split(axis));
 }
 
-// --- Products
-// --------------------------------------------------------------------------------------
+// --- Products ------------------------------------------------------------------------------------
+
 struct Matrices {
   int a_inner = 0;  // axes that are summed over
   int b_inner = 0;
@@ -266,9 +293,9 @@ Result gemm(const SplitArgs& a) {
   return input_share(a, 2) == wanted ? result : std::nullopt;
 }
 
-// --- Tables and losses
-// ----------------------------------------------------------------------------- A table with more
-// rows than columns is one of tokens. Each device looks up what it has.
+// --- Tables and losses ---------------------------------------------------------------------------
+
+// A table with more rows than columns is one of tokens. Each device looks up what it has.
 Result gather(const SplitArgs& a) {
   const Share table = input_share(a, 0);
   if (a.op.rank(0) != 2 || a.op.axis("axis", 0, 2) != 0) return std::nullopt;

@@ -271,6 +271,10 @@ class Cutting {
       if (!share.is_split()) continue;
       Value& value = graph_.value(v);
       std::int64_t& size = value.type.shape[share.axis];
+      require(size >= parts_, ErrorCode::kUsage,
+              "--tensor-parallel {} is more than the {} elements of '{}' along the axis that is "
+              "shared",
+              parts_, size, printable(value.name));
       size = split_size(size, parts_);
       value.data = nullptr;
     }

@@ -121,6 +121,12 @@ TEST_CASE("tensor parallel: heads that do not divide, and graphs without product
   REQUIRE(heads.has_value());
   CHECK(heads->code() == ErrorCode::kUsage);
   CHECK(contains(heads->message(), "does not divide the 4 heads"));
+  // Queries, keys and values are one axis of 12 there.
+  CHECK(contains(refusal_of([&] { split(*step, 8); }), "does not divide the 4 heads"));
+  const std::optional<Error> parts = error_of([&] { split(*mlp_step(), 1024); });
+  REQUIRE(parts.has_value());
+  CHECK(parts->code() == ErrorCode::kUsage);
+  CHECK(contains(parts->message(), "--tensor-parallel 1024 is more than the 64 elements"));
   const OnnxModel plain = model("(float[4,3] x) => (float[4,3] logits) <" +
                                 weight("float[3] a", 3) + "> { logits = Mul(x, a) }");
   const auto nothing = compile(plain, {});
