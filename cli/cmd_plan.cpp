@@ -139,8 +139,7 @@ void add_largest_batch(const Source& source, const Invocation& invocation, Outco
 Outcome planned_worlds(const Invocation& invocation) {
   const Source source = Source::open_or_build(invocation.argument(0));
   const CompileStep compile_step = [&](std::int64_t batch) -> SizedStep {
-    Step step = step_of(source, invocation, batch);
-    step.options.recompute = {};
+    const Step step = step_of(source, invocation, batch);
     return {.compiled = compile(step.model, step.options), .sizes = step.sizes};
   };
   return plan_worlds(compile_step, source.settle(invocation));
@@ -170,8 +169,8 @@ Outcome planned_micro_batches(const Invocation& invocation) {
 }
 
 Outcome run(const Invocation& invocation) {
-  if (invocation.settings().on("micro-batches")) return planned_micro_batches(invocation);
   if (asks_for_world(invocation.settings())) return planned_worlds(invocation);
+  if (invocation.settings().on("micro-batches")) return planned_micro_batches(invocation);
   if (invocation.settings().on("largest-batch")) {
     require(invocation.settings().has("memory-budget"), ErrorCode::kUsage,
             "--largest-batch needs --memory-budget");

@@ -167,6 +167,13 @@ HostLink link_of(const Settings& settings) {
   return {.bytes_per_second = static_cast<double>(rate)};
 }
 
+// With `plan --target` these flags are about devices that are not here: their step is compiled
+// without recomputation, and world_flags.cpp reads what they say.
+bool is_for_a_world(const Settings& settings) {
+  const auto target = settings.all().find("target");
+  return target != settings.all().end() && !target->second.texts.empty();
+}
+
 RecomputeMode mode_of(const std::string& text) {
   if (text == "none") return RecomputeMode::kNone;
   if (text == "1") return RecomputeMode::kLevel1;
@@ -184,6 +191,7 @@ OpOrder op_order(const Settings& settings) {
 
 RecomputeOptions recompute_options(const Settings& settings) {
   RecomputeOptions options;
+  if (is_for_a_world(settings)) return options;
   const std::string& text = settings.text("recompute");
   options.mode = mode_of(text);
   if (settings.has("memory-budget"))

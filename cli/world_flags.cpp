@@ -73,11 +73,12 @@ std::vector<std::int64_t> parse_worlds(std::string_view text) {
 
 // What the planner of this machine's step has, and that of a world has not.
 void refuse_local_flags(const Settings& settings) {
-  for (std::string_view flag :
-       {"front", "compare", "opportunities", "pins", "costs", "max-overhead"}) {
+  for (std::string_view flag : {"front", "sweep", "compare", "opportunities", "micro-batches",
+                                "pins", "costs", "max-overhead", "offload", "link-rate"}) {
     require(!settings.given(flag), ErrorCode::kUsage, "--{} is for this machine, not for --target",
             flag);
   }
+  if (!settings.given("recompute")) return;  // that of a run is not the world's
   const std::string& recompute = settings.text("recompute");
   require(recompute == "none" || recompute == "auto", ErrorCode::kUsage,
           "--recompute {} is for this machine: with --target it is auto (what does not fit is "
@@ -98,7 +99,7 @@ WorldOptions world_options(const Invocation& invocation) {
                     .pipeline = settings.integer("pipeline"),
                     .zero = static_cast<int>(*parse_int(settings.text("zero")))};
   options.micro_batches = settings.integer("accumulate");
-  options.budget_bytes = settings.has("memory-budget")
+  options.budget_bytes = settings.given("memory-budget")  // that of a run is this machine's
                              ? parse_bytes("memory-budget", settings.text("memory-budget"))
                              : machine.device->memory_bytes - kReserveBytes;
   options.lower.threads = invocation.threads();
@@ -121,9 +122,26 @@ std::vector<WorldOptions> all_worlds(const Invocation& invocation) {
   return worlds;
 }
 
+struct WorldRefusal {
+  std::int64_t world = 1;
+  Error error;
+};
+
+// Of several worlds each is named.
+[[noreturn]] void refuse(const std::vector<WorldRefusal>& refusals) {
+  if (refusals.size() == 1) throw refusals.front().error;
+  std::vector<std::string> messages;
+  std::vector<std::string> hints;
+  for (const WorldRefusal& refusal : refusals) {
+    messages.push_back(fmt::format("--world {}: {}", refusal.world, refusal.error.message()));
+    hints.push_back(fmt::format("--world {}: {}", refusal.world, refusal.error.hint()));
+  }
+  throw Error(ErrorCode::kOutOfMemory, join(messages, "; ")).hint(join(hints, "; "));
+}
+
 // Without the budget where no plan is within it.
 WorldRow plan_row(const Program& step, WorldOptions options, bool recompute,
-                  std::optional<Error>& refused) {
+                  std::vector<WorldRefusal>& refusals) {
   WorldRow row;
   const std::optional<std::int64_t> budget = options.budget_bytes;
   if (recompute) {
@@ -133,7 +151,7 @@ WorldRow plan_row(const Program& step, WorldOptions options, bool recompute,
       return row;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kOutOfMemory) throw;
-      if (!refused) refused = error;
+      refusals.push_back({.world = options.machine.layout.world, .error = error});
     }
   }
   options.budget_bytes.reset();
@@ -166,15 +184,15 @@ Outcome plan_worlds(const CompileStep& compile, const Invocation& invocation) {
                    .sequence = asked.sizes.sequence,
                    .micro_batches = worlds.front().micro_batches,
                    .rows = {}};
-  std::optional<Error> refused;
+  std::vector<WorldRefusal> refusals;
   for (const WorldOptions& options : worlds) {
-    table.rows.push_back(plan_row(asked.compiled->program, options, recompute, refused));
+    table.rows.push_back(plan_row(asked.compiled->program, options, recompute, refusals));
     if (settings.on("largest-batch")) {
       table.rows.back().batches = largest_batches(steps, options, recompute);
     }
   }
   const bool any = std::ranges::any_of(table.rows, &WorldRow::fits);
-  if (!any && refused && !settings.on("largest-batch")) throw *refused;
+  if (!any && !refusals.empty() && !settings.on("largest-batch")) refuse(refusals);
   return world_outcome(table);
 }
 

@@ -74,6 +74,31 @@ TEST_CASE("plan --target: what does not fit is computed again, or refused with e
   CHECK(refused.err.find("least budget") != std::string::npos);
 }
 
+TEST_CASE("plan --target: --recompute says whether what does not fit is computed again") {
+  const auto peak =
+      facts({"--target", "v100-16"}).at("worlds").at(0).get<std::int64_t>("peak_bytes");
+  const std::string budget = std::to_string(peak * 85 / 100);
+  const auto row = [&](const char* recompute) {
+    return facts({"--target", "v100-16", "--memory-budget", budget, "--recompute", recompute})
+        .at("worlds")
+        .at(0);
+  };
+  CHECK(row("auto").get<bool>("fits"));
+  CHECK(row("auto").get<std::int64_t>("repeats") > 0);
+  CHECK_FALSE(row("none").get<bool>("fits"));
+  CHECK(row("none").get<std::int64_t>("peak_bytes") == peak);
+  CHECK(facts({"--target", "v100-16", "--recompute", "auto"}).at("worlds").at(0).get<bool>("fits"));
+}
+
+TEST_CASE("plan --target: a refusal of several worlds names each") {
+  const Finished refused =
+      plan({"--target", "v100-16", "--memory-budget", "10KB", "--world", "1,2", "--zero", "1"});
+  CHECK(refused.exit_code == 5);
+  for (const char* world : {"--world 1: no plan", "--world 2: no plan", "--world 2: the least"}) {
+    CHECK(refused.err.find(world) != std::string::npos);
+  }
+}
+
 TEST_CASE("plan: a builder's model without a file has the plan of its file") {
   const TemporaryFolder folder;
   const std::string file = (folder / "gpt.onnx").string();
@@ -122,7 +147,12 @@ TEST_CASE("plan --target: the wrong question is one error") {
                 "stages can be made");
   check_refused({"--target", "v100-16", "--precision", "tf32"}, "TF32");
   check_refused({"--world", "8"}, "--world needs --target");
-  check_refused({"--target", "h200", "--front"}, "--front");
+  for (const char* flag :
+       {"--front", "--compare", "--opportunities", "--micro-batches", "--offload"}) {
+    check_refused({"--target", "h200", flag}, std::string(flag) + " is for this machine");
+  }
+  check_refused({"--target", "h200", "--sweep", "3"}, "--sweep is for this machine");
+  check_refused({"--target", "h200", "--link-rate", "1GB"}, "--link-rate is for this machine");
   check_refused({"--target", "h200", "--recompute", "1"}, "--recompute 1");
 }
 
