@@ -20,18 +20,77 @@ std::int64_t bytes_of(const Graph& graph, ValueId v) {
   return static_cast<std::int64_t>(graph.value(v).type.bytes());
 }
 
-// Lifetimes as they are, but nothing is freed before its phase of the step allows it to.
-memplan::Problem eager_problem(const Lifetimes& lifetimes, std::int64_t steps) {
-  memplan::Problem problem{.buffers = {}, .alignment_bytes = kTorchBlockBytes};
-  for (const Lifetimes::Buffer& buffer : lifetimes.buffers) {
-    problem.buffers.push_back(
-        {.id = {},
-         .lower = buffer.persistent ? 0 : buffer.first,
-         .upper = buffer.persistent ? steps + 1 : std::min(buffer.last, steps) + 1,
-         .size_bytes = static_cast<std::int64_t>(buffer.bytes)});
+// The step as PyTorch runs it: a buffer for each result.
+class EagerStep {
+ public:
+  explicit EagerStep(const Graph& graph) : graph_(graph), step_of_(graph.node_capacity(), 0) {
+    const std::vector<NodeId> order = phase_order(graph);
+    for (NodeId id : order) {
+      step_of_[static_cast<std::size_t>(id)] = steps_;
+      if (!graph.node(id).op->is_view) ++steps_;
+    }
+    lifetimes_ = find_lifetimes(graph, order, {.in_place = false});
+    problem_.alignment_bytes = kTorchBlockBytes;
+    for (const Lifetimes::Buffer& buffer : lifetimes_.buffers) {
+      add({.id = {},
+           .lower = buffer.persistent ? 0 : buffer.first,
+           .upper = buffer.persistent ? steps_ + 1 : std::min(buffer.last, steps_) + 1,
+           .size_bytes = static_cast<std::int64_t>(buffer.bytes)});
+    }
   }
-  return problem;
-}
+
+  std::int64_t peak_bytes() {
+    for (const OptimizerNode& optimizer : optimizer_nodes(graph_)) {
+      for (ValueId gradient : optimizer.gradients) hold_to_end(gradient);
+      add_updates(optimizer);
+    }
+    if (graph_.loss != kNoValue && graph_.value(graph_.loss).producer != kNoNode) {
+      add_logarithms(graph_.value(graph_.loss).producer);
+    }
+    return memplan::lower_bound_bytes(problem_);
+  }
+
+ private:
+  void add(memplan::Buffer buffer) { problem_.buffers.push_back(std::move(buffer)); }
+  std::int64_t step(NodeId id) const { return step_of_[static_cast<std::size_t>(id)]; }
+
+  void hold_to_end(ValueId v) {
+    const std::int32_t buffer = lifetimes_.buffer_of[static_cast<std::size_t>(v)];
+    if (buffer >= 0) problem_.buffers[static_cast<std::size_t>(buffer)].upper = steps_ + 1;
+  }
+
+  // What `foreach` makes of all parameters before it writes them.
+  void add_updates(const OptimizerNode& optimizer) {
+    std::int64_t updated = 0;
+    for (std::size_t i = 0; i < optimizer.parameters.size() && !optimizer.states.empty(); ++i) {
+      updated += bytes_of(graph_, optimizer.states[i]);
+    }
+    const std::int64_t at = step(optimizer.node);
+    add({.id = {}, .lower = at, .upper = at + 1, .size_bytes = updated});
+  }
+
+  // Saved beside the scores until backward has read them.
+  void add_logarithms(NodeId loss) {
+    const Node& node = graph_.node(loss);
+    if (node.op->name != "CrossEntropy") return;
+    std::int64_t last = -1;
+    for (ValueId output : node.outputs) {
+      if (output == kNoValue) continue;
+      for (const Use& use : graph_.value(output).uses) last = std::max(last, step(use.node));
+    }
+    if (last < 0) return;
+    add({.id = {},
+         .lower = step(loss),
+         .upper = last + 1,
+         .size_bytes = bytes_of(graph_, node.inputs[0])});
+  }
+
+  const Graph& graph_;
+  std::vector<std::int64_t> step_of_;  // by NodeId
+  std::int64_t steps_ = 0;
+  Lifetimes lifetimes_;
+  memplan::Problem problem_;
+};
 
 }  // namespace
 
@@ -92,49 +151,6 @@ Program place_graph(Graph graph, std::span<const std::int64_t> workspaces,
   return program;
 }
 
-std::int64_t eager_peak_bytes(const Graph& graph) {
-  const std::vector<NodeId> order = phase_order(graph);
-  const Lifetimes lifetimes = find_lifetimes(graph, order, {.in_place = false});
-  std::int64_t steps = 0;
-  std::vector<std::int64_t> step_of(graph.node_capacity(), 0);
-  for (NodeId id : order) {
-    step_of[static_cast<std::size_t>(id)] = steps;
-    if (!graph.node(id).op->is_view) ++steps;
-  }
-  memplan::Problem problem = eager_problem(lifetimes, steps);
-  const auto buffer = [&](ValueId v) -> memplan::Buffer* {
-    const std::int32_t index = lifetimes.buffer_of[static_cast<std::size_t>(v)];
-    return index < 0 ? nullptr : &problem.buffers[static_cast<std::size_t>(index)];
-  };
-  for (const OptimizerNode& optimizer : optimizer_nodes(graph)) {
-    std::int64_t updated = 0;
-    for (std::size_t i = 0; i < optimizer.parameters.size() && !optimizer.states.empty(); ++i) {
-      updated += bytes_of(graph, optimizer.states[i]);
-    }
-    for (ValueId gradient : optimizer.gradients) {
-      if (memplan::Buffer* held = buffer(gradient)) held->upper = steps + 1;
-    }
-    const std::int64_t at = step_of[static_cast<std::size_t>(optimizer.node)];
-    problem.buffers.push_back({.id = {}, .lower = at, .upper = at + 1, .size_bytes = updated});
-  }
-  if (graph.loss != kNoValue && graph.value(graph.loss).producer != kNoNode) {
-    const NodeId loss = graph.value(graph.loss).producer;
-    const Node& node = graph.node(loss);
-    std::int64_t last = -1;
-    for (ValueId output : node.outputs) {
-      if (output == kNoValue) continue;
-      for (const Use& use : graph.value(output).uses) {
-        last = std::max(last, step_of[static_cast<std::size_t>(use.node)]);
-      }
-    }
-    if (node.op->name == "CrossEntropy" && last >= 0) {
-      problem.buffers.push_back({.id = {},
-                                 .lower = step_of[static_cast<std::size_t>(loss)],
-                                 .upper = last + 1,
-                                 .size_bytes = bytes_of(graph, node.inputs[0])});
-    }
-  }
-  return memplan::lower_bound_bytes(problem);
-}
+std::int64_t eager_peak_bytes(const Graph& graph) { return EagerStep(graph).peak_bytes(); }
 
 }  // namespace trainscope

@@ -110,33 +110,48 @@ class Sharding {
     for (std::size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
     std::vector<Read> reads;
     std::unordered_set<NodeId> views;
+    std::unordered_map<ValueId, Shape> whole;
     for (const OptimizerNode& step : steps) {
-      for (ValueId parameter : step.parameters) find_reads(parameter, optimizer, views, reads);
+      for (ValueId parameter : step.parameters) {
+        find_reads(parameter, optimizer, views, reads);
+        whole.emplace(parameter, graph_.value(parameter).type.shape);
+      }
     }
     std::ranges::stable_sort(reads, {}, &Read::position);
-    std::unordered_map<ValueId, Shape> whole;
-    for (const Read& read : reads) {
-      whole.emplace(read.parameter, graph_.value(read.parameter).type.shape);
-    }
-    for (const OptimizerNode& step : steps) {
-      for (ValueId parameter : step.parameters) shrink(parameter);
-    }
-    std::int64_t elements_in_all = 0;
-    for (const auto& [parameter, shape] : whole) elements_in_all += shape.elements();
-    const std::int64_t most = std::min(kPrefetchElements, elements_in_all / kPrefetchParts);
+    for (const auto& [parameter, shape] : whole) shrink(parameter);
+    gather_ahead(reads, whole);
+    erase_unread(views);
+  }
+
+  // Each as early as what waits to be read then allows.
+  void gather_ahead(const std::vector<Read>& reads,
+                    const std::unordered_map<ValueId, Shape>& whole) {
+    const auto elements = [&](const Read& read) { return whole.at(read.parameter).elements(); };
+    const auto phase = [this](const Read& read) { return graph_.node(read.reader).phase; };
+    const std::int64_t most = most_waiting(reads, whole);
     std::size_t first = 0;  // of those that may be gathered this early
     std::int64_t waiting = 0;
     for (std::size_t i = 0; i < reads.size(); ++i) {
-      const auto elements = [&](std::size_t at) {
-        return whole.at(reads[at].parameter).elements();
-      };
-      const auto phase = [&](std::size_t at) { return graph_.node(reads[at].reader).phase; };
-      waiting += elements(i);
-      while (first < i && (waiting > most || phase(first) != phase(i))) {
-        waiting -= elements(first++);
+      waiting += elements(reads[i]);
+      while (first < i && (waiting > most || phase(reads[first]) != phase(reads[i]))) {
+        waiting -= elements(reads[first++]);
       }
       gather(reads[i], whole.at(reads[i].parameter), reads[first].reader);
     }
+  }
+
+  // Elements; of parameters that nobody reads none are gathered.
+  static std::int64_t most_waiting(const std::vector<Read>& reads,
+                                   const std::unordered_map<ValueId, Shape>& whole) {
+    std::unordered_set<ValueId> read;
+    std::int64_t elements = 0;
+    for (const Read& each : reads) {
+      if (read.insert(each.parameter).second) elements += whole.at(each.parameter).elements();
+    }
+    return std::min(kPrefetchElements, elements / kPrefetchParts);
+  }
+
+  void erase_unread(const std::unordered_set<NodeId>& views) {
     for (auto id = order_.rbegin(); id != order_.rend(); ++id) {
       if (views.contains(*id) && graph_.value(graph_.node(*id).outputs[0]).uses.empty()) {
         rewriter_.erase(*id);
