@@ -19,7 +19,8 @@ struct LowerOptions {
   int threads = 1;
   KernelChoice kernels = KernelChoice::kFastest;
   SameBits same_bits = SameBits::kSameThreads;
-  bool in_place = true;              // let outputs take over the bytes of dying inputs
+  // Outputs take over the bytes of dying inputs; parts lie inside the whole.
+  bool in_place = true;
   bool external_parameters = false;  // parameters and states live in another program's arena
   // Time limit of the placement search; without one the plan depends on the graph alone.
   double seconds = std::numeric_limits<double>::infinity();

@@ -31,7 +31,7 @@ struct StateCopy {
 // Where a value lives. `external`: in another program's arena (parameters of an evaluation).
 struct Placement {
   std::int64_t offset = -1;  // bytes from its arena's start; -1: not placed (unused or external)
-  std::int32_t buffer = -1;  // of its arena's problem; values that share bytes share it
+  std::int32_t buffer = -1;  // of its arena's problem; the value may be a part of it
   bool external = false;
   bool host = false;  // in host memory
 };
