@@ -181,12 +181,11 @@ class Device1F1B {
         .arena_bytes;
   }
 
-  // The planner knows one micro-batch; what it may have of the budget is searched for.
-  std::optional<Candidate> quickest_within(std::int64_t budget_bytes) const {
-    if (in_flight_ == 1) return candidate_within(budget_bytes);
-    std::int64_t low = program_.persistent_bytes;
+  // The planner knows one micro-batch; what it may have of the budget is searched for, from what is
+  // known to have a plan.
+  Candidate quickest_within(std::int64_t budget_bytes, Candidate best) const {
+    std::int64_t low = best.plan.arena_bytes;
     std::int64_t high = std::min(budget_bytes, program_.arena_bytes);
-    std::optional<Candidate> best;
     constexpr int kAttempts = 6;
     for (int attempt = 0; attempt < kAttempts && low < high; ++attempt) {
       const std::int64_t middle = low + (high - low) / 2;
@@ -194,24 +193,31 @@ class Device1F1B {
       const bool too_large = found && found->arena_bytes > budget_bytes;
       (too_large ? high : low) = middle;
       if (!found || too_large) continue;
-      if (!best || found->plan.seconds < best->plan.seconds) best = std::move(found);
+      if (found->plan.seconds < best.plan.seconds) best = std::move(*found);
     }
     return best;
   }
 
-  // The least plan is tried last, so that a budget of as much as it needs has a plan.
+  // A budget of as much as the least plan needs has a plan.
   PlannedStage recompute(std::int64_t budget_bytes) {
-    std::optional<Candidate> chosen = quickest_within(budget_bytes);
-    std::optional<Refusal> refusal;
-    if (!chosen) {
-      chosen = least_candidate();
-      if (share_.plain_bytes <= chosen->arena_bytes) return {share_, refused(share_.plain_bytes)};
-      if (chosen->arena_bytes > budget_bytes) refusal = refused(chosen->arena_bytes);
+    std::optional<Candidate> chosen;
+    if (in_flight_ == 1) chosen = candidate_within(budget_bytes);
+    if (chosen) return accepted(*chosen);
+    const Candidate least = least_candidate();
+    if (share_.plain_bytes <= least.arena_bytes) {
+      return {.share = share_, .refusal = refused(share_.plain_bytes)};
     }
-    share_.peak_bytes = chosen->arena_bytes;
-    share_.repeats = chosen->plan.repeat_count();
-    take_time(chosen->plan.graph.graph);
-    return {.share = share_, .refusal = std::move(refusal)};
+    if (least.arena_bytes > budget_bytes) {
+      return {.share = share_, .refusal = refused(least.arena_bytes)};
+    }
+    return accepted(in_flight_ == 1 ? least : quickest_within(budget_bytes, least));
+  }
+
+  PlannedStage accepted(const Candidate& chosen) {
+    share_.peak_bytes = chosen.arena_bytes;
+    share_.repeats = chosen.plan.repeat_count();
+    take_time(chosen.plan.graph.graph);
+    return {.share = share_, .refusal = std::nullopt};
   }
 
   Refusal refused(std::int64_t least_bytes) const {
