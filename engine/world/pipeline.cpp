@@ -299,10 +299,14 @@ Division divide(const Graph& graph, const MachineModel& machine) {
 
 }  // namespace
 
-std::vector<PipelineStage> cut_stages(const Graph& graph, const OpTable& ops,
+std::vector<PipelineStage> cut_stages(const Graph& whole, const OpTable& ops,
                                       const MachineModel& machine,
-                                      std::span<const std::int64_t> workspaces) {
+                                      std::span<const std::int64_t> all_workspaces) {
   const std::int64_t stages = machine.layout.pipeline;
+  Graph graph = whole;
+  separate_scattered_sums(graph, ops);
+  std::vector<std::int64_t> workspaces(all_workspaces.begin(), all_workspaces.end());
+  workspaces.resize(graph.node_capacity(), 0);
   const Division division = divide(graph, machine);
   std::vector<PipelineStage> result;
   for (int stage = 0; stage < static_cast<int>(stages); ++stage) {

@@ -90,8 +90,8 @@ Result along_other_axes(const SplitArgs& a) {
                           heads, printable(a.node.name)));
 }
 
-// Along an axis of heads. Those of queries, keys and values may be one axis, which a Split behind a
-// transpose takes apart.
+// Along an axis of heads. Those of queries, keys and values may be one axis, which an Attention
+// reads, or a Split behind a transpose takes apart.
 std::int64_t heads_along(const SplitArgs& a, ValueId v, int axis) {
   const std::int64_t size = shape_of(a, v)[axis];
   for (bool moved = true; moved;) {
@@ -103,6 +103,7 @@ std::int64_t heads_along(const SplitArgs& a, ValueId v, int axis) {
       if (reader.op->name == "Split" && args->axis("axis", 0, args->rank(0)) == axis) {
         return shape_of(a, reader.outputs[0])[axis];
       }
+      if (reader.op->name == "Attention" && axis == 2) return shape_of(a, reader.outputs[0])[axis];
       if (reader.op->name != "Transpose") continue;
       const auto permutation = std::get<PermutationParams>(reader.op->params(*args)).permutation;
       axis = static_cast<int>(std::ranges::find(permutation, axis) - permutation.begin());
@@ -166,6 +167,32 @@ Result transpose(const SplitArgs& a) {
   }
   return std::nullopt;
 }
+
+// Heads are cut, those of queries and those of keys and values alike; `first` is the input q, and
+// before it come dy, y and log_sum of the gradient.
+Result attention_from(const SplitArgs& a, int first) {
+  const auto params = std::get<AttentionParams>(a.node.op->params(a.op));
+  const bool packed = params.packed;
+  const int last = packed ? first : first + 2;
+  const bool biased = a.op.input_count() > first + 3 && a.op.has(first + 3);
+  const Shape bias = biased ? a.op.shape(first + 3) : Shape{};
+  bool whole = true;
+  for (const Share& share : a.inputs) whole = whole && share.is_whole();
+  if (whole) return every_output(a, {});
+  for (int i = 0; i <= last; ++i) {
+    const int heads = i == 2 && first > 2 ? 1 : 2;
+    if (a.op.has(i) && input_share(a, i) != Share::split(heads)) return std::nullopt;
+  }
+  if (biased && bias.rank == 4 && bias[1] != 1) return std::nullopt;
+  for (std::int64_t heads : {params.heads, params.kv_heads}) {
+    if (heads % a.parts != 0) refuse_heads(a, heads);
+  }
+  Shares shares = every_output(a, Share::split(2));
+  if (first == 0 && shares.size() > 1) shares[1] = Share::split(1);  // log_sum
+  return shares;
+}
+Result attention(const SplitArgs& a) { return attention_from(a, 0); }
+Result attention_grad(const SplitArgs& a) { return attention_from(a, 3); }
 
 // Along its own axis the parts are cut one by one: which columns a device has does not matter.
 Result split(const SplitArgs& a) {
@@ -354,6 +381,8 @@ constexpr SplitRow kRows[] = {
     {.op = "Expand", .rule = expand},
     {.op = "Softmax", .rule = along_other_axes},
     {.op = "SoftmaxGrad", .rule = along_other_axes},
+    {.op = "Attention", .rule = attention},
+    {.op = "AttentionGrad", .rule = attention_grad},
     {.op = "LogSoftmax", .rule = along_other_axes},
     {.op = "MatMul", .rule = product},
     {.op = "BatchMatMul", .rule = product},

@@ -310,11 +310,20 @@ class Cutting {
       rewriter_.set_input(id, 1, constant(dims));
     } else if (node.op->name == "GatherGrad") {
       graph_.node(id).attributes.set("shape", dims);
+    } else if (node.op->name == "Attention" || node.op->name == "AttentionGrad") {
+      cut_heads(graph_.node(id).attributes);
     } else if (node.op->name == "Split" && node.inputs.size() > 1 && node.inputs[1] != kNoValue) {
       Ints sizes;
       const int axis = NodeArgs(graph_, node)->axis("axis", 0, shape.rank);
       for (ValueId v : node.outputs) sizes.push_back(graph_.value(v).type.shape[axis]);
       if (axis == share.axis) rewriter_.set_input(id, 1, constant(sizes));
+    }
+  }
+
+  void cut_heads(Attributes& attributes) {
+    for (const char* heads : {"q_heads", "kv_heads"}) {
+      const std::int64_t all = attributes.integer(heads, 0);
+      if (all > 0) attributes.set(heads, all / parts_);
     }
   }
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
+#include "engine/ir/rewriter.h"
 #include "engine/world/zero.h"
 
 namespace trainscope {
@@ -35,6 +37,19 @@ TiedGradient take_apart(const Graph& graph, ValueId sum) {
 }
 
 }  // namespace
+
+void separate_scattered_sums(Graph& graph, const OpTable& ops) {
+  Rewriter rewriter(graph, ops, "pipeline", nullptr);
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (node.op->name != "GatherGrad" || node.inputs.size() < 3) continue;
+    const std::vector<ValueId> inputs = node.inputs;
+    const Attributes attributes = node.attributes;
+    Builder& b = rewriter.before(id);
+    const ValueId rows = b("GatherGrad", {inputs[0], inputs[1]}, attributes);
+    rewriter.replace_node(id, {b("Add", {inputs[2], rows})});
+  }
+}
 
 std::vector<TiedGradient> find_tied_gradients(const Graph& graph, std::span<const int> stage_of) {
   std::vector<TiedGradient> found;

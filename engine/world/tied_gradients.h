@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/ir/graph.h"
+#include "engine/ir/op_def.h"
 
 namespace trainscope {
 
@@ -18,6 +19,10 @@ struct TiedGradient {
   std::vector<int> stages = {};        // that make parts, rising
   std::vector<NodeId> kept = {};       // nodes that add the sum up over micro-batches
 };
+
+// Rows that the backward phase adds into another summand become a summand of their own, for the
+// other one may come from another stage.
+void separate_scattered_sums(Graph& graph, const OpTable& ops);
 
 // `stage_of` by NodeId.
 std::vector<TiedGradient> find_tied_gradients(const Graph& graph, std::span<const int> stage_of);
