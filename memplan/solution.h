@@ -29,7 +29,7 @@ struct Solution {
 
 // How hard the search tries once the prompt placers have run.
 enum class Patience {
-  kGlance,  // the prompt placers, until one is within a thousandth of the bound: for one of many
+  kGlance,      // the prompt placers, until one is within 0.5 % of the bound: for one of many
   kWorthwhile,  // as hard as what can still be won is worth: for a plan that somebody waits for
   kUnlimited,   // until nothing is left to win, or the effort or the time is used up
 };

@@ -85,7 +85,7 @@ Stages stages_of(const Options& options) {
 
 // The height from which on there is nothing to win.
 int64_t good_height(const Problem& problem, int64_t bound_bytes, Patience patience) {
-  constexpr int64_t kGlanceShare = 1000;
+  constexpr int64_t kGlanceShare = 200;
   const int64_t slack = patience == Patience::kGlance ? bound_bytes / kGlanceShare : 0;
   return std::max(bound_bytes + slack, problem.capacity_bytes.value_or(0));
 }

@@ -28,10 +28,9 @@ PlacedStep::Height PlacedStep::place(const RunOrder& order) const {
   return place(order, {.seconds = lower_.seconds, .threads = lower_.threads});
 }
 
-// Its neighbours are mostly laid out best by the same method as the plain step.
-PlacedStep::Height PlacedStep::glance(const RunOrder& order) const {
+PlacedStep::Height PlacedStep::glance(const RunOrder& order, std::string_view first) const {
   return place(order, {.seconds = lower_.seconds,
-                       .first = plain_.solution.method,
+                       .first = first.empty() ? plain_.solution.method : first,
                        .patience = memplan::Patience::kGlance});
 }
 
@@ -47,7 +46,8 @@ PlacedStep::Height PlacedStep::place(const RunOrder& order, const memplan::Optio
       memplan::solve(height_problem(lifetimes_.find(order, workspaces), workspaces), options);
   CHECK_INVARIANT(placed.status == memplan::Status::kPlaced);
   return {.arena_bytes = placed.solution.height_bytes,
-          .bound_bytes = placed.solution.lower_bound_bytes};
+          .bound_bytes = placed.solution.lower_bound_bytes,
+          .method = placed.solution.method};
 }
 
 }  // namespace trainscope

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "engine/plan/lifetimes.h"
@@ -22,13 +23,15 @@ class PlacedStep {
   struct Height {
     std::int64_t arena_bytes = 0;
     std::int64_t bound_bytes = 0;  // no layout of this order is lower
+    std::string_view method = {};  // memplan's, that found the layout
   };
 
   RunOrder with_repeats(std::span<const Repeat> repeats) const;
   // With the arena that a program of this order gets from lower().
   Height place(const RunOrder& order) const;
-  // The same or a little higher, many times as quickly: memplan::Patience::kGlance.
-  Height glance(const RunOrder& order) const;
+  // The same or a little higher, many times as quickly: memplan::Patience::kGlance. `first` is the
+  // method that served a neighbour.
+  Height glance(const RunOrder& order, std::string_view first) const;
 
  private:
   Height place(const RunOrder& order, const memplan::Options& options) const;

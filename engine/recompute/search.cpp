@@ -52,14 +52,15 @@ Attempt RecomputeSearch::place(Unplaced unplaced, const Closeness& closeness) co
   const std::vector<Repeat> repeats = repeats_of(plain_.graph, model_, unplaced.order);
   const RunOrder order = placed_.with_repeats(repeats);
   const bool exact = closeness.as_program || repeats.empty();
-  PlacedStep::Height height = exact ? placed_.place(order) : placed_.glance(order);
+  PlacedStep::Height height = exact ? placed_.place(order) : placed_.glance(order, closeness.first);
   const std::int64_t budget_bytes = closeness.budget_bytes;
   if (height.bound_bytes <= budget_bytes && budget_bytes < height.arena_bytes) {
     height = placed_.place(order);
   }
   Attempt attempt{.order = std::move(unplaced.order),
                   .arena_bytes = height.arena_bytes,
-                  .bound_seconds = link_ ? 0.0 : unplaced.bound_seconds};  // without host memory
+                  .bound_seconds = link_ ? 0.0 : unplaced.bound_seconds,  // without host memory
+                  .method = height.method};
   for (const Repeat& repeat : repeats) attempt.repeats += repeat.node != kNoNode ? 1 : 0;
   add_costs(attempt);
   return attempt;
@@ -69,12 +70,20 @@ const Attempt& RecomputeSearch::attempt(Unplaced unplaced, const Closeness& clos
   return tried_.emplace_back(place(std::move(unplaced), closeness));
 }
 
+// Neighbours in the list are mostly laid out best by the same method. The list is cut into chains
+// whatever the number of threads, so that the outcome does not depend on it.
 void RecomputeSearch::glance_at(std::vector<Unplaced> list) {
+  constexpr std::size_t kChains = 8;
   std::vector<Attempt> placed(list.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < list.size(); i = next++) {
-      placed[i] = place(std::move(list[i]), {});
+    for (std::size_t chain = next++; chain < kChains; chain = next++) {
+      std::string_view first;
+      for (std::size_t i = list.size() * chain / kChains; i < list.size() * (chain + 1) / kChains;
+           ++i) {
+        placed[i] = place(std::move(list[i]), {.first = first});
+        first = placed[i].method;
+      }
     }
   };
   std::vector<std::future<void>> helpers;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "engine/ir/op_def.h"
@@ -23,6 +24,7 @@ struct Attempt {
   double bound_seconds = 0.0;  // as RecomputePlan has it
   std::int64_t repeats = 0;    // nodes that run again
   std::int64_t host_bytes = 0;
+  std::string_view method = {};  // that laid it out
 };
 
 class RecomputeSearch {
@@ -68,6 +70,7 @@ class RecomputeSearch {
   struct Closeness {
     bool as_program = false;         // never
     std::int64_t budget_bytes = -1;  // if it leaves open whether the plan fits
+    std::string_view first = {};     // method that served a neighbour
   };
 
   Unplaced when_needed(const std::vector<bool>& again) const;
