@@ -29,7 +29,7 @@ bool is_product(std::string_view op) {
 bool is_normalization(std::string_view op) {
   return op == "LayerNormalization" || op == "BatchNormalization" ||
          op == "InstanceNormalization" || op == "GroupNormalization" ||
-         op == "SimplifiedLayerNormalization";
+         op == "SimplifiedLayerNormalization" || op == "RMSNormalization";
 }
 
 class Search {

@@ -95,6 +95,16 @@ void RecomputeSearch::glance_at(std::vector<Unplaced> list) {
   std::ranges::move(placed, std::back_inserter(tried_));
 }
 
+// Of each value that the unit keeps, one way.
+double RecomputeSearch::transfer_seconds(const StepUnit& unit) const {
+  double seconds = 0.0;
+  for (ValueId v : unit.kept) {
+    const auto bytes = static_cast<std::int64_t>(plain_.graph.value(v).type.bytes());
+    seconds += link_ ? link_->seconds(bytes) : 0.0;
+  }
+  return seconds;
+}
+
 // Transfers: of each value of a unit that comes back one to host memory, and one back each time.
 void RecomputeSearch::add_costs(Attempt& attempt) const {
   std::vector<int> runs(model_.units.size(), 0);
@@ -107,11 +117,7 @@ void RecomputeSearch::add_costs(Attempt& attempt) const {
       attempt.seconds += unit.seconds;
       continue;
     }
-    double transfer = 0.0;
-    for (ValueId v : unit.kept) {
-      const auto bytes = static_cast<std::int64_t>(plain_.graph.value(v).type.bytes());
-      transfer += link_ ? link_->seconds(bytes) : 0.0;
-    }
+    const double transfer = transfer_seconds(unit);
     attempt.seconds += run == 1 ? 2 * transfer : transfer;
     if (run == 1) attempt.host_bytes += unit.bytes;
   }
@@ -387,7 +393,7 @@ void RecomputeSearch::try_offload_within(double most_seconds) {
     std::size_t count = 0;
     for (; count < candidates.size(); ++count) {
       const StepUnit& unit = model_.units[static_cast<std::size_t>(candidates[count])];
-      seconds += 2 * link_->seconds(unit.bytes);
+      seconds += 2 * transfer_seconds(unit);
       if (seconds > most_seconds) break;
     }
     if (count > 0) attempt(with_offload(again, std::span(candidates).first(count)), {});

@@ -74,6 +74,7 @@ class RecomputeSearch {
   };
 
   Unplaced when_needed(const std::vector<bool>& again) const;
+  double transfer_seconds(const StepUnit& unit) const;
   void add_costs(Attempt& attempt) const;
   Attempt place(Unplaced unplaced, const Closeness& closeness) const;
   const Attempt& attempt(Unplaced unplaced, const Closeness& closeness);
