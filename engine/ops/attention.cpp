@@ -55,9 +55,10 @@ void require_packed(const OpArgs& args, int first, const AttentionParams& params
   require(params.heads > 0 && params.kv_heads > 0, ErrorCode::kBadInput,
           "q_heads={} and kv_heads={} must be above 0 where k and v are left out", params.heads,
           params.kv_heads);
-  require(args.shape(first)[2] == params.heads + 2 * params.kv_heads, ErrorCode::kBadInput,
+  const std::int64_t all = checked_add(params.heads, checked_multiply(2, params.kv_heads));
+  require(args.shape(first)[2] == all, ErrorCode::kBadInput,
           "input {} is {}: its third axis must be q_heads + 2 * kv_heads = {}", first,
-          type_text(args.type(first)), params.heads + 2 * params.kv_heads);
+          type_text(args.type(first)), all);
 }
 
 void require_separate(const OpArgs& args, int first) {
