@@ -17,7 +17,7 @@
 namespace trainscope {
 namespace {
 
-// Where the inputs of Attention begin: in the gradient they come after dy, y and log_sum.
+// Where the inputs of Attention begin: in the gradient they come after dy, y and output 1.
 constexpr int kForward = 0;
 constexpr int kGradient = 3;
 
@@ -107,15 +107,15 @@ Types attention_shape(const OpArgs& args) {
   const Sizes sizes = checked_sizes(args, kForward);
   const DType dtype = args.type(0).dtype;
   return {{dtype, {sizes.batch, sizes.tokens, sizes.heads, sizes.head_width}},
-          {dtype, {sizes.batch, sizes.heads, sizes.tokens}}};
+          {dtype, {sizes.batch, sizes.heads, sizes.tokens, 2}}};
 }
 
-// Inputs dy, y, log_sum, then those of Attention.
+// Inputs dy, y, output 1, then those of Attention.
 Types gradient_shape(const OpArgs& args) {
   const Sizes sizes = checked_sizes(args, kGradient);
   require_same_types(args, 0, 1);
   require_shape(args, 0, {sizes.batch, sizes.tokens, sizes.heads, sizes.head_width});
-  require_shape(args, 2, {sizes.batch, sizes.heads, sizes.tokens});
+  require_shape(args, 2, {sizes.batch, sizes.heads, sizes.tokens, 2});
   if (!is_packed(args, kGradient)) return {args.type(3), args.type(4), args.type(5)};
   require(args.output_count == 1, ErrorCode::kBadInput,
           "{} outputs asked for; without k and v there is one", args.output_count);
@@ -169,8 +169,8 @@ OpDef attention_row() {
           "softmax(scale * q k' + bias) v for each head: q [batch, tokens, heads, width], k and "
           "v [batch, keys, kv_heads, width], where heads is a multiple of kv_heads; bias "
           "broadcast to [batch, heads, tokens, keys]. Without k and v the first input holds "
-          "the heads of q, k and v side by side. Output 1: log of the sum of exp(scores), "
-          "[batch, heads, tokens].",
+          "the heads of q, k and v side by side. Output 1, for the gradient: the largest "
+          "score of a row and 1 / sum of exp(score - largest), [batch, heads, tokens, 2].",
       .domain = kTrainscopeDomain,
       .min_inputs = 1,
       .max_inputs = 4,
@@ -193,26 +193,27 @@ OpDef attention_row() {
 }
 
 OpDef gradient_row() {
-  return {.name = "AttentionGrad",
-          .doc =
-              "dq, dk and dv of Attention, side by side where these are, from dy, y, its output 1 "
-              "and its inputs; the scores are computed again.",
-          .domain = kTrainscopeDomain,
-          .min_inputs = 4,
-          .max_inputs = 7,
-          .max_outputs = 3,
-          .attributes = {kScale, kCausal, kHeads, kKvHeads},
-          .params = gradient_params,
-          .shape = gradient_shape,
-          .cost = gradient_cost,
-          .in_place = gradient_in_place,
-          .examples = {"[2,5,3,4], [2,5,3,4], [2,3,5], [2,5,3,4], [2,5,3,4], [2,5,3,4]; outputs=3",
-                       "[2,6,3,4], [2,6,3,4], [2,3,6], [2,6,9,4]; q_heads=3 causal=1",
-                       "[2,5,4,4], [2,5,4,4], [2,4,5], [2,5,4,4], [2,5,2,4], [2,5,2,4], [5,5]; "
-                       "causal=1 outputs=3",
-                       "[0,5,2,4], [0,5,2,4], [0,2,5], [0,5,6,4]; q_heads=2",
-                       "[2,0,2,4], [2,0,2,4], [2,2,0], [2,0,2,4], [2,3,1,4], [2,3,1,4]; outputs=3",
-                       "[1,150,2,8], [1,150,2,8], [1,2,150], [1,150,6,8]; q_heads=2 causal=1"}};
+  return {
+      .name = "AttentionGrad",
+      .doc =
+          "dq, dk and dv of Attention, side by side where these are, from dy, y, its output 1 "
+          "and its inputs; the scores are computed again.",
+      .domain = kTrainscopeDomain,
+      .min_inputs = 4,
+      .max_inputs = 7,
+      .max_outputs = 3,
+      .attributes = {kScale, kCausal, kHeads, kKvHeads},
+      .params = gradient_params,
+      .shape = gradient_shape,
+      .cost = gradient_cost,
+      .in_place = gradient_in_place,
+      .examples = {"[2,5,3,4], [2,5,3,4], [2,3,5,2], [2,5,3,4], [2,5,3,4], [2,5,3,4]; outputs=3",
+                   "[2,6,3,4], [2,6,3,4], [2,3,6,2], [2,6,9,4]; q_heads=3 causal=1",
+                   "[2,5,4,4], [2,5,4,4], [2,4,5,2], [2,5,4,4], [2,5,2,4], [2,5,2,4], [5,5]; "
+                   "causal=1 outputs=3",
+                   "[0,5,2,4], [0,5,2,4], [0,2,5,2], [0,5,6,4]; q_heads=2",
+                   "[2,0,2,4], [2,0,2,4], [2,2,0,2], [2,0,2,4], [2,3,1,4], [2,3,1,4]; outputs=3",
+                   "[1,150,2,8], [1,150,2,8], [1,2,150,2], [1,150,6,8]; q_heads=2 causal=1"}};
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ Result transpose(const SplitArgs& a) {
 }
 
 // Heads are cut, those of queries and those of keys and values alike; `first` is the input q, and
-// before it come dy, y and log_sum of the gradient.
+// before it come dy, y and output 1 of the forward op.
 Result attention_from(const SplitArgs& a, int first) {
   const auto params = std::get<AttentionParams>(a.node.op->params(a.op));
   const bool packed = params.packed;
@@ -188,7 +188,7 @@ Result attention_from(const SplitArgs& a, int first) {
     if (heads % a.parts != 0) refuse_heads(a, heads);
   }
   Shares shares = every_output(a, Share::split(2));
-  if (first == 0 && shares.size() > 1) shares[1] = Share::split(1);  // log_sum
+  if (first == 0 && shares.size() > 1) shares[1] = Share::split(1);  // output 1
   return shares;
 }
 Result attention(const SplitArgs& a) { return attention_from(a, 0); }

@@ -1,8 +1,9 @@
 // Attention by blocks of queries: the scores of a block with all its keys, their softmax, its
-// product with the values. Blocks of different heads run on different threads.
+// product with the values. Keys and values of a head are packed once for all its blocks; heads run
+// on different threads.
 #include "kernels/cpu/attention.h"
 
-#include <cmath>
+#include <span>
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_sums.h"
@@ -24,37 +25,49 @@ AttentionSizes attention_sizes(const Params& params, std::span<const TensorView>
 
 namespace {
 
-// Bytes of one thread: the scores of a block, then what products need.
-template <typename T>
-std::size_t score_bytes(const AttentionSizes& sizes) {
-  return round_up_to_line(static_cast<std::size_t>(sizes.block_rows() * sizes.keys) * sizeof(T));
+// A unit of work is a head, or where there are few of them every parts-th block of its queries.
+std::int64_t parts_of_head(const AttentionSizes& sizes, int threads) {
+  const std::int64_t heads = std::max<std::int64_t>(1, sizes.batch * sizes.heads);
+  const std::int64_t wanted = threads <= 1 ? 1 : (4 * threads + heads - 1) / heads;
+  return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, sizes.blocks()));
 }
-template <typename T>
-std::size_t slot_bytes(const AttentionSizes& sizes) {
-  return score_bytes<T>(sizes) + product_scratch_bytes<T>(sizes);
+std::int64_t work_items(const AttentionSizes& sizes, int threads) {
+  if (sizes.tokens == 0) return 0;
+  return sizes.batch * sizes.heads * parts_of_head(sizes, threads);
+}
+std::int64_t slots_of(const AttentionSizes& sizes, int threads) {
+  return std::clamp<std::int64_t>(work_items(sizes, threads), 0, std::max(1, threads));
 }
 
-// A unit of work is a block of queries of one head.
-std::int64_t work_items(const AttentionSizes& sizes) {
-  return sizes.batch * sizes.heads * sizes.blocks();
+template <typename T>
+std::size_t product_bytes(const AttentionSizes& sizes) {
+  const std::int64_t rows = sizes.block_rows();
+  return std::max(packed_product_bytes<T>(rows, sizes.width),
+                  packed_product_bytes<T>(rows, sizes.keys));
+}
+
+// Of one thread: k and v of a head, the scores of a block, then what products need.
+template <typename T>
+std::size_t slot_bytes(const AttentionSizes& sizes) {
+  return PackedB<T>::bytes(sizes.width, sizes.keys) + PackedB<T>::bytes(sizes.keys, sizes.width) +
+         score_bytes<T>(sizes) + product_bytes<T>(sizes);
 }
 
 template <typename T>
 Prepared prepare_attention(const PrepareArgs& args) {
   const AttentionSizes sizes = attention_sizes(args.params, args.inputs);
-  const auto slots = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(work_items(sizes), 0, std::max(1, args.threads)));
-  return {.workspace_bytes = slots * slot_bytes<T>(sizes), .state = nullptr};
+  return {.workspace_bytes =
+              static_cast<std::size_t>(slots_of(sizes, args.threads)) * slot_bytes<T>(sizes),
+          .state = nullptr};
 }
 
-// Scores become exp(score - largest); returns log(sum of exp(scores)). A row of -inf gives NaN.
+// Scores become exp(score - largest). A row of -inf gives NaN.
 template <typename T>
-T exponentials(T* scores, std::int64_t keys, T& inverse_sum) {
+RowStatistics<T> exponentials(T* scores, std::int64_t keys) {
   const T largest = largest_of(scores, keys);
   const double sum =
       sum_of<T>(keys, [=](std::int64_t j) { return scores[j] = vector_exp(scores[j] - largest); });
-  inverse_sum = static_cast<T>(1.0 / sum);
-  return static_cast<T>(static_cast<double>(largest) + std::log(sum));
+  return {.largest = largest, .inverse_sum = static_cast<T>(1.0 / sum)};
 }
 
 template <typename T>
@@ -63,71 +76,105 @@ class Forward {
   explicit Forward(const RunArgs& args)
       : args_(args),
         sizes_(attention_sizes(args.params, args.inputs)),
-        bias_(bias_of<T>(args.inputs)) {
-    if (args.outputs.size() > 1 && args.outputs[1].present) log_sum_ = args.outputs[1].as<T>();
+        bias_(bias_of<T>(args.inputs)),
+        parts_(parts_of_head(sizes_, args.threads)) {
+    if (args.outputs.size() > 1 && args.outputs[1].present) statistics_ = args.outputs[1].as<T>();
   }
 
   void run() const {
-    const std::int64_t items = work_items(sizes_);
-    const std::int64_t slots = std::min<std::int64_t>(items, std::max(1, args_.threads));
+    const std::int64_t items = work_items(sizes_, args_.threads);
+    const std::int64_t slots = slots_of(sizes_, args_.threads);
     parallel_for(args_.threads, slots, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t slot = begin; slot < end; ++slot) {
         std::byte* scratch = static_cast<std::byte*>(args_.workspace) +
                              static_cast<std::size_t>(slot) * slot_bytes<T>(sizes_);
-        // Every slots-th one: blocks at the end of a causal head are the longer ones.
         for (std::int64_t item = slot; item < items; item += slots) run_item(item, scratch);
       }
     });
   }
 
  private:
+  // A head with its keys and values as products read them.
+  struct Head {
+    std::int64_t batch = 0;
+    std::int64_t head = 0;
+    HeadRows<const T> q;
+    HeadRows<T> y;
+    PackedB<T> keys;    // [width, keys]
+    PackedB<T> values;  // [keys, width]
+    T* scores = nullptr;
+    T* product_scratch = nullptr;
+  };
+
   void run_item(std::int64_t item, std::byte* scratch) const {
-    const std::int64_t block = item % sizes_.blocks();
-    const std::int64_t head = item / sizes_.blocks() % sizes_.heads;
-    const std::int64_t batch = item / sizes_.blocks() / sizes_.heads;
-    const HeadTriple<const T> from = head_triple<const T>(args_.params, args_.inputs, batch, head);
-    const ScoreBlock<T> scores_of{.sizes = sizes_,
-                                  .q = from.q,
-                                  .k = from.k,
-                                  .bias = bias_,
-                                  .batch = batch,
-                                  .head = head,
-                                  .begin = block * kQueryBlock,
-                                  .end = std::min(sizes_.tokens, (block + 1) * kQueryBlock)};
-    auto* scores = reinterpret_cast<T*>(scratch);
-    std::byte* packing = scratch + score_bytes<T>(sizes_);
-    scores_of.compute(static_cast<T>(std::get<AttentionParams>(args_.params).scale), scores,
-                      packing);
-    const HeadRows<T> y = head_rows(args_.outputs[0].as<T>(), args_.outputs[0].shape(), batch, head)
-                              .from(scores_of.begin);
-    const std::int64_t rows = scores_of.end - scores_of.begin;
-    T inverse_sums[kQueryBlock];
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const T log_sum = exponentials(scores + i * sizes_.keys, scores_of.keys(), inverse_sums[i]);
-      if (log_sum_ != nullptr) {
-        log_sum_[(batch * sizes_.heads + head) * sizes_.tokens + scores_of.begin + i] = log_sum;
-      }
+    const std::int64_t batch = item / parts_ / sizes_.heads;
+    const std::int64_t number = item / parts_ % sizes_.heads;
+    const HeadTriple<const T> from =
+        head_triple<const T>(args_.params, args_.inputs, batch, number);
+    Pieces pieces(scratch);
+    const Head head{
+        .batch = batch,
+        .head = number,
+        .q = from.q,
+        .y = head_rows(args_.outputs[0].as<T>(), args_.outputs[0].shape(), batch, number),
+        .keys = {{from.k.data, from.k.row, 1},
+                 sizes_.width,
+                 sizes_.keys,
+                 pieces.take<T>(PackedB<T>::bytes(sizes_.width, sizes_.keys))},
+        .values = {{from.v.data, 1, from.v.row},
+                   sizes_.keys,
+                   sizes_.width,
+                   pieces.take<T>(PackedB<T>::bytes(sizes_.keys, sizes_.width))},
+        .scores = pieces.take<T>(score_bytes<T>(sizes_)),
+        .product_scratch = pieces.take<T>(0)};
+    for (std::int64_t block = item % parts_; block < sizes_.blocks(); block += parts_) {
+      run_block(head, block * kQueryBlock);
     }
+  }
+
+  void run_block(const Head& head, std::int64_t begin) const {
+    const ScoreBlock<T> scores_of{.sizes = sizes_,
+                                  .q = head.q,
+                                  .keys_packed = head.keys,
+                                  .bias = bias_,
+                                  .batch = head.batch,
+                                  .head = head.head,
+                                  .begin = begin,
+                                  .end = std::min(sizes_.tokens, begin + kQueryBlock)};
+    scores_of.compute(static_cast<T>(std::get<AttentionParams>(args_.params).scale), head.scores,
+                      head.product_scratch);
+    const std::int64_t rows = scores_of.end - begin;
+    const std::int64_t to_next = score_row<T>(sizes_);
+    RowStatistics<T> statistics[kQueryBlock];
+    for (std::int64_t i = 0; i < rows; ++i) {
+      statistics[i] = exponentials(head.scores + i * to_next, scores_of.keys());
+    }
+    const HeadRows<T> y = head.y.from(begin);
     multiply<T>({.m = rows, .n = sizes_.width, .k = scores_of.keys()},
-                {.a = scores,
-                 .a_row = sizes_.keys,
-                 .a_column = 1,
-                 .b = from.v.data,
-                 .b_row = from.v.row,
-                 .b_column = 1,
-                 .c = y.data,
-                 .c_row = y.row},
-                packing);
+                {.a = head.scores, .a_row = to_next, .a_column = 1, .c = y.data, .c_row = y.row},
+                head.values, head.product_scratch);
     for (std::int64_t i = 0; i < rows; ++i) {
       T* row = y.from(i).data;
-      for (std::int64_t d = 0; d < sizes_.width; ++d) row[d] *= inverse_sums[i];
+      for (std::int64_t d = 0; d < sizes_.width; ++d) row[d] *= statistics[i].inverse_sum;
+    }
+    keep_statistics(head, begin, {statistics, static_cast<std::size_t>(rows)});
+  }
+
+  void keep_statistics(const Head& head, std::int64_t begin,
+                       std::span<const RowStatistics<T>> statistics) const {
+    if (statistics_ == nullptr) return;
+    T* to = statistics_ + 2 * ((head.batch * sizes_.heads + head.head) * sizes_.tokens + begin);
+    for (const RowStatistics<T>& row : statistics) {
+      *to++ = row.largest;
+      *to++ = row.inverse_sum;
     }
   }
 
   const RunArgs& args_;
   AttentionSizes sizes_;
   Bias<T> bias_;
-  T* log_sum_ = nullptr;  // [batch, heads, tokens]
+  std::int64_t parts_;
+  T* statistics_ = nullptr;  // [batch, heads, tokens, 2]
 };
 
 template <typename T>

@@ -13,9 +13,9 @@
 
 namespace trainscope::cpu {
 
-// Queries whose scores are there at once, for all keys: enough that packing keys for a product
-// costs little.
-inline constexpr std::int64_t kQueryBlock = 64;
+// Queries whose scores are there at once, for all keys: a few tiles high, so that a causal head
+// computes little that is masked.
+inline constexpr std::int64_t kQueryBlock = 48;
 
 void add_attention_grad(KernelTable& table);
 
@@ -112,22 +112,55 @@ Bias<T> bias_of(std::span<const TensorView> inputs) {
 
 inline std::size_t round_up_to_line(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// What the products of a block of queries with all keys take for packing.
 template <typename T>
-std::size_t product_scratch_bytes(const AttentionSizes& sizes) {
-  const std::int64_t rows = sizes.block_rows();
-  return std::max({gemm_scratch_bytes<T>({.m = rows, .n = sizes.keys, .k = sizes.width}),
-                   gemm_scratch_bytes<T>({.m = rows, .n = sizes.width, .k = sizes.keys}),
-                   gemm_scratch_bytes<T>({.m = sizes.keys, .n = sizes.width, .k = rows})});
+std::int64_t whole_tiles(std::int64_t columns) {
+  const std::int64_t tile = tile_columns<T>();
+  return (columns + tile - 1) / tile * tile;
 }
 
+// Elements from one row of scores to the next: whole tiles, and a cache line more, because rows
+// 4096 bytes apart would take each other's place in L1.
+template <typename T>
+std::int64_t score_row(const AttentionSizes& sizes) {
+  return whole_tiles<T>(sizes.keys) + 64 / static_cast<std::int64_t>(sizeof(T));
+}
+template <typename T>
+std::size_t score_bytes(const AttentionSizes& sizes) {
+  return round_up_to_line(static_cast<std::size_t>(sizes.block_rows() * score_row<T>(sizes)) *
+                          sizeof(T));
+}
+
+// Workspace of one thread, taken piece by piece.
+class Pieces {
+ public:
+  explicit Pieces(void* begin) : at_(static_cast<std::byte*>(begin)) {}
+
+  template <typename T>
+  T* take(std::size_t bytes) {
+    std::byte* taken = at_;
+    at_ += round_up_to_line(bytes);
+    return reinterpret_cast<T*>(taken);
+  }
+
+ private:
+  std::byte* at_;
+};
+
+// What a row of scores becomes weights with: exp(score - largest) * inverse_sum. Both are kept: of
+// a row whose keys are all masked with -1e9 a sum of logarithms would lose the sum.
+template <typename T>
+struct RowStatistics {
+  T largest = 0;
+  T inverse_sum = 0;
+};
+
 // scores[i, j] = scale * q[i] k[j] + bias for queries [begin, end) of a head and the keys that any
-// of them sees; -inf where it does not. `scores` has rows of sizes.keys elements.
+// of them sees; -inf where it does not. `scores` has rows of score_row() elements.
 template <typename T>
 struct ScoreBlock {
   const AttentionSizes& sizes;
   HeadRows<const T> q;
-  HeadRows<const T> k;
+  const PackedB<T>& keys_packed;  // [width, keys]
   Bias<T> bias;
   std::int64_t batch = 0;
   std::int64_t head = 0;
@@ -136,20 +169,18 @@ struct ScoreBlock {
 
   std::int64_t keys() const { return sizes.causal ? end : sizes.keys; }
 
-  void compute(T scale, T* scores, void* scratch) const {
-    multiply<T>({.m = end - begin, .n = keys(), .k = sizes.width},
+  void compute(T scale, T* scores, T* scratch) const {
+    const std::int64_t to_next = score_row<T>(sizes);
+    multiply<T>({.m = end - begin, .n = whole_tiles<T>(keys()), .k = sizes.width},
                 {.a = q.from(begin).data,
                  .a_row = q.row,
                  .a_column = 1,
-                 .b = k.data,
-                 .b_row = 1,
-                 .b_column = k.row,
                  .c = scores,
-                 .c_row = sizes.keys,
+                 .c_row = to_next,
                  .alpha = scale},
-                scratch);
+                keys_packed, scratch);
     for (std::int64_t i = begin; i < end; ++i) {
-      T* row = scores + (i - begin) * sizes.keys;
+      T* row = scores + (i - begin) * to_next;
       bias.add_to(row, keys(), batch, head, i);
       if (sizes.causal) {
         std::fill(row + i + 1, row + end, -std::numeric_limits<T>::infinity());

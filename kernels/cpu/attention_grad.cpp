@@ -1,6 +1,6 @@
 // The gradient of attention: the weights of a block of queries are computed again from its scores
-// and their log-sums, as in Dao et al., "FlashAttention" (2022). The heads that share keys and
-// values are one unit of work, which adds to dk and dv block by block.
+// and the statistics of their rows, as in Dao et al., "FlashAttention" (2022). The heads that share
+// keys and values are one unit of work, which adds to dk and dv block by block.
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_sums.h"
@@ -9,24 +9,37 @@
 namespace trainscope::cpu {
 namespace {
 
-constexpr std::size_t kForward = 3;  // inputs dy, y and log_sum come before those of Attention
+constexpr std::size_t kForward =
+    3;  // inputs dy, y and the statistics come before those of Attention
 
-// Bytes of one thread: weights and their gradients of a block, then what products need.
-template <typename T>
-std::size_t block_bytes(const AttentionSizes& sizes) {
-  return round_up_to_line(static_cast<std::size_t>(sizes.block_rows() * sizes.keys) * sizeof(T));
+std::int64_t groups_of(const AttentionSizes& sizes) { return sizes.batch * sizes.kv_heads; }
+std::int64_t slots_of(const AttentionSizes& sizes, int threads) {
+  return std::clamp<std::int64_t>(groups_of(sizes), 0, std::max(1, threads));
 }
+
+template <typename T>
+std::size_t product_bytes(const AttentionSizes& sizes) {
+  const std::int64_t rows = sizes.block_rows();
+  return std::max({packed_product_bytes<T>(rows, sizes.width),
+                   packed_product_bytes<T>(rows, sizes.keys),
+                   packed_product_bytes<T>(sizes.keys, rows)});
+}
+
+// Of one thread: k both ways and v of a head, weights and their gradients of a block, its rows of q
+// or dy, then what products need.
 template <typename T>
 std::size_t slot_bytes(const AttentionSizes& sizes) {
-  return 2 * block_bytes<T>(sizes) + product_scratch_bytes<T>(sizes);
+  return 2 * PackedB<T>::bytes(sizes.width, sizes.keys) +
+         PackedB<T>::bytes(sizes.keys, sizes.width) + 2 * score_bytes<T>(sizes) +
+         PackedB<T>::bytes(sizes.block_rows(), sizes.width) + product_bytes<T>(sizes);
 }
 
 template <typename T>
 Prepared prepare_grad(const PrepareArgs& args) {
   const AttentionSizes sizes = attention_sizes(args.params, args.inputs.subspan(kForward));
-  const auto slots = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(sizes.batch * sizes.kv_heads, 0, std::max(1, args.threads)));
-  return {.workspace_bytes = slots * slot_bytes<T>(sizes), .state = nullptr};
+  return {.workspace_bytes =
+              static_cast<std::size_t>(slots_of(sizes, args.threads)) * slot_bytes<T>(sizes),
+          .state = nullptr};
 }
 
 template <typename T>
@@ -37,25 +50,38 @@ class Backward {
         forward_(args.inputs.subspan(kForward)),
         sizes_(attention_sizes(args.params, forward_)),
         bias_(bias_of<T>(forward_)),
+        to_next_(score_row<T>(sizes_)),
         scale_(static_cast<T>(std::get<AttentionParams>(args.params).scale)) {}
 
   void run() const {
     if (sizes_.tokens == 0) return clear_shared();
-    const std::int64_t groups = sizes_.batch * sizes_.kv_heads;
-    const std::int64_t slots = std::min<std::int64_t>(groups, std::max(1, args_.threads));
+    const std::int64_t slots = slots_of(sizes_, args_.threads);
     parallel_for(args_.threads, slots, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t slot = begin; slot < end; ++slot) {
         std::byte* scratch = static_cast<std::byte*>(args_.workspace) +
                              static_cast<std::size_t>(slot) * slot_bytes<T>(sizes_);
-        for (std::int64_t group = slot; group < groups; group += slots) run_group(group, scratch);
+        for (std::int64_t group = slot; group < groups_of(sizes_); group += slots) {
+          run_group(group, scratch);
+        }
       }
     });
   }
 
  private:
+  // What the heads of a group share, as products read it.
+  struct Group {
+    std::int64_t batch = 0;
+    PackedB<T> keys;         // [width, keys]
+    PackedB<T> values;       // [width, keys]
+    PackedB<T> keys_by_row;  // [keys, width]
+    T* weights = nullptr;    // [rows, to_next_]
+    T* dscores = nullptr;    // [rows, to_next_]
+    T* rows_packed = nullptr;
+    T* product_scratch = nullptr;
+  };
+
   // A block of queries of one head.
   struct Block {
-    std::int64_t batch = 0;
     std::int64_t head = 0;
     std::int64_t begin = 0;
     std::int64_t end = 0;
@@ -64,9 +90,7 @@ class Backward {
     HeadTriple<const T> x = {};
     HeadTriple<T> dx = {};
     HeadRows<const T> dy = {};
-    T* weights = nullptr;  // [rows, sizes.keys]
-    T* dscores = nullptr;
-    std::byte* packing = nullptr;
+    HeadRows<const T> y = {};
 
     std::int64_t rows() const { return end - begin; }
   };
@@ -79,91 +103,104 @@ class Backward {
     }
   }
 
+  Group packed_group(std::int64_t batch, std::int64_t head, std::byte* scratch) const {
+    const HeadTriple<const T> x = head_triple<const T>(args_.params, forward_, batch, head);
+    const std::size_t bytes = PackedB<T>::bytes(sizes_.width, sizes_.keys);
+    Pieces pieces(scratch);
+    return {.batch = batch,
+            .keys = {{x.k.data, x.k.row, 1}, sizes_.width, sizes_.keys, pieces.take<T>(bytes)},
+            .values = {{x.v.data, x.v.row, 1}, sizes_.width, sizes_.keys, pieces.take<T>(bytes)},
+            .keys_by_row = {{x.k.data, 1, x.k.row},
+                            sizes_.keys,
+                            sizes_.width,
+                            pieces.take<T>(PackedB<T>::bytes(sizes_.keys, sizes_.width))},
+            .weights = pieces.take<T>(score_bytes<T>(sizes_)),
+            .dscores = pieces.take<T>(score_bytes<T>(sizes_)),
+            .rows_packed = pieces.take<T>(PackedB<T>::bytes(sizes_.block_rows(), sizes_.width)),
+            .product_scratch = pieces.take<T>(0)};
+  }
+
   // The last block of a causal head sees all keys: it writes every row of dk and dv.
-  void run_group(std::int64_t group, std::byte* scratch) const {
+  void run_group(std::int64_t number, std::byte* scratch) const {
     const std::int64_t per_group = sizes_.heads / sizes_.kv_heads;
-    Block block{.batch = group / sizes_.kv_heads, .first = true};
-    block.weights = reinterpret_cast<T*>(scratch);
-    block.dscores = reinterpret_cast<T*>(scratch + block_bytes<T>(sizes_));
-    block.packing = scratch + 2 * block_bytes<T>(sizes_);
-    for (std::int64_t h = 0; h < per_group; ++h) {
-      block.head = group % sizes_.kv_heads * per_group + h;
-      block.x = head_triple<const T>(args_.params, forward_, block.batch, block.head);
-      block.dx = head_triple<T>(args_.params, args_.outputs, block.batch, block.head);
-      block.dy = head_rows(args_.inputs[0].as<const T>(), args_.inputs[0].shape(), block.batch,
-                           block.head);
+    const std::int64_t first_head = number % sizes_.kv_heads * per_group;
+    const Group group = packed_group(number / sizes_.kv_heads, first_head, scratch);
+    Block block{.first = true};
+    for (block.head = first_head; block.head < first_head + per_group; ++block.head) {
+      block.x = head_triple<const T>(args_.params, forward_, group.batch, block.head);
+      block.dx = head_triple<T>(args_.params, args_.outputs, group.batch, block.head);
+      block.dy = rows_of(0, group.batch, block.head);
+      block.y = rows_of(1, group.batch, block.head);
       for (std::int64_t i = sizes_.blocks(); i-- > 0;) {
         block.begin = i * kQueryBlock;
         block.end = std::min(sizes_.tokens, block.begin + kQueryBlock);
         block.keys = sizes_.causal ? block.end : sizes_.keys;
-        run_block(block);
+        run_block(group, block);
         block.first = false;
       }
     }
   }
 
-  void run_block(const Block& block) const {
-    find_weights(block);
-    // dv += weights' dy
-    add_by_key(block, block.weights, block.dy, block.dx.v);
-    find_score_gradients(block);
-    // dk += dscores' q, then dq, which may take over the bytes of q or of dy.
-    add_by_key(block, block.dscores, block.x.q, block.dx.k);
-    if (block.dx.q.data == nullptr) return;
-    multiply<T>({.m = block.rows(), .n = sizes_.width, .k = block.keys},
-                {.a = block.dscores,
-                 .a_row = sizes_.keys,
-                 .a_column = 1,
-                 .b = block.x.k.data,
-                 .b_row = block.x.k.row,
-                 .b_column = 1,
-                 .c = block.dx.q.from(block.begin).data,
-                 .c_row = block.dx.q.row},
-                block.packing);
+  HeadRows<const T> rows_of(std::size_t input, std::int64_t batch, std::int64_t head) const {
+    return head_rows(args_.inputs[input].as<const T>(), args_.inputs[input].shape(), batch, head);
   }
 
-  // weights[i, j] = exp(score - log_sum)
-  void find_weights(const Block& block) const {
+  void run_block(const Group& group, const Block& block) const {
+    find_weights(group, block);
+    // dv += weights' dy
+    add_by_key(group, block, group.weights, block.dy, block.dx.v);
+    find_score_gradients(group, block);
+    // dk += dscores' q, then dq, which may take over the bytes of q or of dy.
+    add_by_key(group, block, group.dscores, block.x.q, block.dx.k);
+    if (block.dx.q.data == nullptr) return;
+    multiply<T>({.m = block.rows(), .n = sizes_.width, .k = block.keys},
+                {.a = group.dscores,
+                 .a_row = to_next_,
+                 .a_column = 1,
+                 .c = block.dx.q.from(block.begin).data,
+                 .c_row = block.dx.q.row},
+                group.keys_by_row, group.product_scratch);
+  }
+
+  void find_weights(const Group& group, const Block& block) const {
     const ScoreBlock<T> scores{.sizes = sizes_,
                                .q = block.x.q,
-                               .k = block.x.k,
+                               .keys_packed = group.keys,
                                .bias = bias_,
-                               .batch = block.batch,
+                               .batch = group.batch,
                                .head = block.head,
                                .begin = block.begin,
                                .end = block.end};
-    scores.compute(scale_, block.weights, block.packing);
-    const T* log_sums = args_.inputs[2].as<const T>() +
-                        (block.batch * sizes_.heads + block.head) * sizes_.tokens + block.begin;
+    scores.compute(scale_, group.weights, group.product_scratch);
+    const T* statistics =
+        args_.inputs[2].as<const T>() +
+        2 * ((group.batch * sizes_.heads + block.head) * sizes_.tokens + block.begin);
     for (std::int64_t i = 0; i < block.rows(); ++i) {
-      T* row = block.weights + i * sizes_.keys;
-      const T log_sum = log_sums[i];
-      for (std::int64_t j = 0; j < block.keys; ++j) row[j] = vector_exp(row[j] - log_sum);
+      T* row = group.weights + i * to_next_;
+      const RowStatistics<T> of_row{.largest = statistics[2 * i],
+                                    .inverse_sum = statistics[2 * i + 1]};
+      for (std::int64_t j = 0; j < block.keys; ++j) {
+        row[j] = vector_exp(row[j] - of_row.largest) * of_row.inverse_sum;
+      }
     }
   }
 
   // dscores = scale * weights * (dy v' - sum of dy * y)
-  void find_score_gradients(const Block& block) const {
-    multiply<T>({.m = block.rows(), .n = block.keys, .k = sizes_.width},
+  void find_score_gradients(const Group& group, const Block& block) const {
+    multiply<T>({.m = block.rows(), .n = whole_tiles<T>(block.keys), .k = sizes_.width},
                 {.a = block.dy.from(block.begin).data,
                  .a_row = block.dy.row,
                  .a_column = 1,
-                 .b = block.x.v.data,
-                 .b_row = 1,
-                 .b_column = block.x.v.row,
-                 .c = block.dscores,
-                 .c_row = sizes_.keys},
-                block.packing);
-    const HeadRows<const T> y =
-        head_rows(args_.inputs[1].as<const T>(), args_.inputs[1].shape(), block.batch, block.head)
-            .from(block.begin);
+                 .c = group.dscores,
+                 .c_row = to_next_},
+                group.values, group.product_scratch);
     for (std::int64_t i = 0; i < block.rows(); ++i) {
       const T* dy_row = block.dy.from(block.begin + i).data;
-      const T* y_row = y.from(i).data;
+      const T* y_row = block.y.from(block.begin + i).data;
       const auto shift = static_cast<T>(
           sum_of<T>(sizes_.width, [=](std::int64_t d) { return dy_row[d] * y_row[d]; }));
-      const T* weights = block.weights + i * sizes_.keys;
-      T* row = block.dscores + i * sizes_.keys;
+      const T* weights = group.weights + i * to_next_;
+      T* row = group.dscores + i * to_next_;
       for (std::int64_t j = 0; j < block.keys; ++j) {
         row[j] = scale_ * weights[j] * (row[j] - shift);
       }
@@ -171,29 +208,29 @@ class Backward {
   }
 
   // to[j] (+)= sum over the block's queries i of by_query[i, j] * rows[i]
-  void add_by_key(const Block& block, const T* by_query, const HeadRows<const T>& rows,
-                  const HeadRows<T>& to) const {
+  void add_by_key(const Group& group, const Block& block, const T* by_query,
+                  const HeadRows<const T>& rows, const HeadRows<T>& to) const {
     if (to.data == nullptr) return;
+    const PackedB<T> packed({rows.from(block.begin).data, 1, rows.row}, block.rows(), sizes_.width,
+                            group.rows_packed);
     multiply<T>({.m = block.keys, .n = sizes_.width, .k = block.rows()},
                 {.a = by_query,
                  .a_row = 1,
-                 .a_column = sizes_.keys,
-                 .b = rows.from(block.begin).data,
-                 .b_row = rows.row,
-                 .b_column = 1,
+                 .a_column = to_next_,
                  .c = to.data,
                  .c_row = to.row,
                  .d = block.first ? nullptr : to.data,
                  .d_row = to.row,
                  .d_column = 1,
                  .beta = 1},
-                block.packing);
+                packed, group.product_scratch);
   }
 
   const RunArgs& args_;
   std::span<const TensorView> forward_;  // the inputs of Attention
   AttentionSizes sizes_;
   Bias<T> bias_;
+  std::int64_t to_next_;  // from one row of scores to the next
   T scale_;
 };
 

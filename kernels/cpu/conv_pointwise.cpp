@@ -37,11 +37,15 @@ bool supports(const PrepareArgs& args) {
          args.inputs[1].elements() > 0 && args.outputs[0].elements() > 0;
 }
 
-Prepared prepared(const GemmPlan& plan) {
-  return {.workspace_bytes = plan.workspace_bytes(), .state = std::make_shared<GemmPlan>(plan)};
+template <typename T>
+Prepared prepared(const GemmPlan<T>& plan) {
+  return {.workspace_bytes = plan.workspace_bytes(), .state = std::make_shared<GemmPlan<T>>(plan)};
 }
 
-const GemmPlan& plan_of(const RunArgs& args) { return *static_cast<const GemmPlan*>(args.state); }
+template <typename T>
+const GemmPlan<T>& plan_of(const RunArgs& args) {
+  return *static_cast<const GemmPlan<T>*>(args.state);
+}
 
 // --- Conv: y[n] = w x[n] + bias ------------------------------------------------------------------
 
@@ -55,7 +59,7 @@ template <typename T>
 void run_forward(const RunArgs& args) {
   const Sizes s = sizes_of(args.inputs[0].shape(), args.outputs[0].shape());
   const bool has_bias = args.inputs.size() > 2 && args.inputs[2].present;
-  run_gemm<T>(plan_of(args), args.workspace, args.threads, [&](std::int64_t n) {
+  run_gemm(plan_of<T>(args), args.workspace, args.threads, [&](std::int64_t n) {
     return GemmOperands<T>{.a = args.inputs[1].as<const T>(),
                            .a_row = s.c,
                            .a_column = 1,
@@ -82,7 +86,7 @@ Prepared prepare_grad_input(const PrepareArgs& args) {
 template <typename T>
 void run_grad_input(const RunArgs& args) {
   const Sizes s = sizes_of(args.outputs[0].shape(), args.inputs[0].shape());
-  run_gemm<T>(plan_of(args), args.workspace, args.threads, [&](std::int64_t n) {
+  run_gemm(plan_of<T>(args), args.workspace, args.threads, [&](std::int64_t n) {
     return GemmOperands<T>{.a = args.inputs[1].as<const T>(),
                            .a_row = 1,
                            .a_column = s.c,
@@ -100,7 +104,7 @@ template <typename T>
 Prepared prepare_grad_weight(const PrepareArgs& args) {
   const Sizes s = sizes_of(args.inputs[0].shape(), args.inputs[1].shape());
   // Divided according to all the work, then run for one example at a time.
-  GemmPlan plan = plan_gemm<T>({.m = s.m, .n = s.c, .k = s.plane * s.n}, args.threads);
+  GemmPlan<T> plan = plan_gemm<T>({.m = s.m, .n = s.c, .k = s.plane * s.n}, args.threads);
   plan.size.k = s.plane;
   return prepared(plan);
 }
@@ -110,7 +114,7 @@ void run_grad_weight(const RunArgs& args) {
   const Sizes s = sizes_of(args.inputs[0].shape(), args.inputs[1].shape());
   T* dw = args.outputs[0].as<T>();
   for (std::int64_t n = 0; n < s.n; ++n) {
-    run_gemm<T>(plan_of(args), args.workspace, args.threads, [&](std::int64_t) {
+    run_gemm(plan_of<T>(args), args.workspace, args.threads, [&](std::int64_t) {
       return GemmOperands<T>{.a = args.inputs[1].as<const T>() + n * s.m * s.plane,
                              .a_row = s.plane,
                              .a_column = 1,

@@ -4,186 +4,196 @@
 #include "kernels/cpu/gemm.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace trainscope::cpu {
 namespace {
 
-// One AVX2 register of T (a vector extension of g++ and clang).
-template <typename T>
-using Vector [[gnu::vector_size(32)]] = T;
-
-template <typename T>
-struct Block {
-  static constexpr std::int64_t kLanes = 32 / static_cast<std::int64_t>(sizeof(T));
-  // 6 x 2 accumulators, 2 registers for B and 1 for A: 15 of 16.
-  static constexpr std::int64_t kRows = 6;
-  static constexpr std::int64_t kColumns = 2 * kLanes;
-  // A panel of B [kDepth, kColumns] stays in L1, a block of A [kHeight, kDepth] in L2.
-  static constexpr std::int64_t kDepth = 256;
-  static constexpr std::int64_t kHeight = 96;
-  static constexpr std::int64_t kWidth = 4096 / static_cast<std::int64_t>(sizeof(T));
-};
+// A block of A [kHeight, block depth] and a panel of B stay in L2, and most of a panel of A in L1:
+// measured quicker than shallow blocks, which write C more often.
+constexpr std::int64_t kBlockBytes = 3072;  // of a line of a block along k
+constexpr std::int64_t kHeight = 96;
+constexpr std::int64_t kWidth = 1024;
+// With so few tiles beside each other a panel of A is used too seldom to be packed.
+constexpr std::int64_t kTilesWithoutPacking = 4;
 
 constexpr std::int64_t kSmallestPartFlops = 400000;  // below it a thread costs more than it saves
-constexpr std::size_t kAlignment = 64;
+constexpr std::int64_t kAlignment = 64;
+constexpr std::int64_t kLargestTile = 12 * 32;
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
 
-// Source matrix of a packed block: element (i, j) at data[i * row + j * column].
+// k in equal parts. Only k decides, so that sums are formed in the same order everywhere.
 template <typename T>
-struct Strided {
-  const T* data;
-  std::int64_t row;
-  std::int64_t column;
-
-  Strided from(std::int64_t i, std::int64_t j) const {
-    return {data + i * row + j * column, row, column};
-  }
-};
-
-// One panel of `kPanel` lines: packed[p][line] = data[line * across + p * along], zeros beyond
-// `lines`. Lines are rows of A or columns of B.
-template <std::int64_t kPanel, typename T>
-void pack_panel(Strided<T> source, std::int64_t lines, std::int64_t depth, T* packed) {
-  const auto [data, across, along] = source;
-  if (lines < kPanel) {
-    std::fill_n(packed, depth * kPanel, T{0});
-    for (std::int64_t line = 0; line < lines; ++line) {
-      for (std::int64_t p = 0; p < depth; ++p) {
-        packed[p * kPanel + line] = data[line * across + p * along];
-      }
-    }
-    return;
-  }
-  if (across == 1) {
-    for (std::int64_t p = 0; p < depth; ++p) {
-      std::memcpy(packed + p * kPanel, data + p * along, kPanel * sizeof(T));
-    }
-    return;
-  }
-  for (std::int64_t p = 0; p < depth; ++p) {
-    for (std::int64_t line = 0; line < kPanel; ++line) {
-      packed[p * kPanel + line] = data[line * across + p * along];
-    }
-  }
-}
-
-template <std::int64_t kPanel, typename T>
-void pack(Strided<T> source, std::int64_t lines, std::int64_t depth, T* packed) {
-  for (std::int64_t line = 0; line < lines; line += kPanel) {
-    pack_panel<kPanel>(source.from(line, 0), std::min(kPanel, lines - line), depth, packed);
-    packed += kPanel * depth;
-  }
+std::int64_t depth_of_blocks(std::int64_t k) {
+  constexpr std::int64_t kLargest = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t blocks = std::max<std::int64_t>(1, divide_up(k, kLargest));
+  return std::max<std::int64_t>(1, round_up(divide_up(k, blocks), 4));
 }
 
 template <typename T>
-Vector<T> load(const T* from) {
-  Vector<T> v;
-  std::memcpy(&v, from, sizeof(v));
-  return v;
+std::size_t bytes_of(std::int64_t elements) {
+  return static_cast<std::size_t>(
+      round_up(elements * static_cast<std::int64_t>(sizeof(T)), kAlignment));
 }
-
-// tile[kRows, kColumns] = sum over p of a[p, kRows] b[p, kColumns]
-template <typename T>
-[[gnu::noinline]] void multiply_panels(std::int64_t depth, const T* a, const T* b, T* tile) {
-  using B = Block<T>;
-  Vector<T> sums[B::kRows][2] = {};
-  for (std::int64_t p = 0; p < depth; ++p) {
-    const Vector<T> b0 = load(b);
-    const Vector<T> b1 = load(b + B::kLanes);
-#pragma GCC unroll 6
-    for (std::int64_t i = 0; i < B::kRows; ++i) {
-      sums[i][0] += a[i] * b0;
-      sums[i][1] += a[i] * b1;
-    }
-    a += B::kRows;
-    b += B::kColumns;
-  }
-  std::memcpy(tile, sums, sizeof(sums));
-}
-
-// What happens to a finished tile: the first block over k writes C, the others add to it.
-template <typename T>
-struct Store {
-  const GemmOperands<T>& operands;
-  bool first;
-
-  void tile(const T* tile, const GemmPart& at) const {
-    const std::int64_t columns = at.column_end - at.column_begin;
-    for (std::int64_t i = at.row_begin; i < at.row_end; ++i) {
-      T* c = operands.c + i * operands.c_row + at.column_begin;
-      if (!first) {
-        for (std::int64_t j = 0; j < columns; ++j) c[j] += operands.alpha * tile[j];
-      } else if (operands.d == nullptr) {
-        for (std::int64_t j = 0; j < columns; ++j) c[j] = operands.alpha * tile[j];
-      } else {
-        const T* d = operands.d + i * operands.d_row + at.column_begin * operands.d_column;
-        for (std::int64_t j = 0; j < columns; ++j) {
-          c[j] = operands.alpha * tile[j] + operands.beta * d[j * operands.d_column];
-        }
-      }
-      tile += Block<T>::kColumns;
-    }
-  }
-};
-
-// C[at] from a packed block of A [rows, depth] and one of B [depth, columns].
-template <typename T>
-void multiply_blocks(const T* a, const T* b, std::int64_t depth, const GemmPart& at,
-                     const Store<T>& store) {
-  using B = Block<T>;
-  alignas(kAlignment) T tile[B::kRows * B::kColumns];
-  for (std::int64_t j = at.column_begin; j < at.column_end; j += B::kColumns) {
-    const T* panel = a;
-    for (std::int64_t i = at.row_begin; i < at.row_end; i += B::kRows) {
-      multiply_panels(depth, panel, b, tile);
-      store.tile(tile, {.row_begin = i,
-                        .row_end = std::min(i + B::kRows, at.row_end),
-                        .column_begin = j,
-                        .column_end = std::min(j + B::kColumns, at.column_end)});
-      panel += B::kRows * depth;
-    }
-    b += B::kColumns * depth;
-  }
-}
-
-// Bytes of a packed block of A and of B for parts of up to rows x columns.
+// Of a packed block of A and of B, for parts of up to rows x columns (whole tiles).
 template <typename T>
 std::size_t packed_a_bytes(std::int64_t rows, std::int64_t k) {
-  using B = Block<T>;
-  const std::int64_t elements =
-      round_up(std::min(rows, B::kHeight), B::kRows) * std::min(k, B::kDepth);
-  return static_cast<std::size_t>(round_up(elements, kAlignment / sizeof(T))) * sizeof(T);
+  return bytes_of<T>(std::min(rows, kHeight) * std::min(k, depth_of_blocks<T>(k)));
 }
 template <typename T>
 std::size_t packed_b_bytes(std::int64_t columns, std::int64_t k) {
-  using B = Block<T>;
-  const std::int64_t elements =
-      round_up(std::min(columns, B::kWidth), B::kColumns) * std::min(k, B::kDepth);
-  return static_cast<std::size_t>(round_up(elements, kAlignment / sizeof(T))) * sizeof(T);
+  return bytes_of<T>(std::min(columns, kWidth + kLargestTile) * std::min(k, depth_of_blocks<T>(k)));
+}
+
+// Panels of `depth` steps; how a tile finds its lines, see TileOperands.
+template <typename T>
+struct PanelsOfA {
+  const T* data = nullptr;
+  std::int64_t line = 1;
+  std::int64_t step = 0;
+  std::int64_t next_panel = 0;
+  T* last = nullptr;  // where a last panel of fewer lines is packed; null: all are packed
+};
+
+// One block of k: its part of all sums on a rectangle of C.
+template <typename T>
+class BlockProduct {
+ public:
+  BlockProduct(const GemmTile<T>& tile, const GemmOperands<T>& operands, std::int64_t depth,
+               bool first)
+      : tile_(tile), operands_(operands), depth_(depth), first_(first) {}
+
+  // The first rows x columns of `at` from panels of A and B.
+  void run(const PanelsOfA<T>& a, const T* b, std::int64_t next_b, const GemmPart& at) const {
+    for (std::int64_t j = at.column_begin; j < at.column_end; j += tile_.columns) {
+      run_column(a, b, at,
+                 {.column_begin = j, .column_end = std::min(j + tile_.columns, at.column_end)});
+      b += next_b;
+    }
+  }
+
+ private:
+  void run_column(const PanelsOfA<T>& a, const T* b, const GemmPart& at, GemmPart tile) const {
+    TileOperands<T> operands{.depth = depth_,
+                             .a = a.data,
+                             .a_line = a.line,
+                             .a_step = a.step,
+                             .b = b,
+                             .alpha = operands_.alpha,
+                             .beta = first_ ? operands_.beta : T{1}};
+    for (tile.row_begin = at.row_begin; tile.row_begin < at.row_end;
+         tile.row_begin = tile.row_end) {
+      tile.row_end = std::min(tile.row_begin + tile_.rows, at.row_end);
+      if (a.last != nullptr && tile.row_end - tile.row_begin < tile_.rows) {
+        operands.a = a.last;
+        operands.a_line = 1;
+        operands.a_step = tile_.rows;
+      }
+      run_tile(operands, tile);
+      operands.a += a.next_panel;
+    }
+  }
+
+  void run_tile(TileOperands<T>& operands, const GemmPart& at) const {
+    const bool whole =
+        at.row_end - at.row_begin == tile_.rows && at.column_end - at.column_begin == tile_.columns;
+    const bool addend = !first_ || operands_.d != nullptr;
+    if (!whole || (first_ && addend && operands_.d_column != 1)) {
+      return run_in_pieces(operands, at, addend);
+    }
+    operands.c = operands_.c + at.row_begin * operands_.c_row + at.column_begin;
+    operands.c_row = operands_.c_row;
+    if (addend) {
+      operands.addend = first_ ? element_of_d(at.row_begin, at.column_begin) : operands.c;
+      operands.addend_row = first_ ? operands_.d_row : operands_.c_row;
+    } else {
+      operands.addend = nullptr;
+    }
+    call(operands);
+  }
+
+  // By way of a whole tile aside, so that arithmetic is in one place.
+  void run_in_pieces(TileOperands<T> operands, const GemmPart& at, bool addend) const {
+    alignas(kAlignment) T result[kLargestTile];
+    alignas(kAlignment) T added[kLargestTile] = {};
+    operands.c = result;
+    operands.c_row = tile_.columns;
+    operands.addend = addend ? added : nullptr;
+    operands.addend_row = tile_.columns;
+    const std::int64_t columns = at.column_end - at.column_begin;
+    for (std::int64_t i = at.row_begin; addend && i < at.row_end; ++i) {
+      const T* from = first_ ? element_of_d(i, at.column_begin)
+                             : operands_.c + i * operands_.c_row + at.column_begin;
+      const std::int64_t step = first_ ? operands_.d_column : 1;
+      T* row = added + (i - at.row_begin) * tile_.columns;
+      for (std::int64_t j = 0; j < columns; ++j) row[j] = from[j * step];
+    }
+    call(operands);
+    for (std::int64_t i = at.row_begin; i < at.row_end; ++i) {
+      std::copy_n(result + (i - at.row_begin) * tile_.columns, columns,
+                  operands_.c + i * operands_.c_row + at.column_begin);
+    }
+  }
+
+  const T* element_of_d(std::int64_t i, std::int64_t j) const {
+    return operands_.d + i * operands_.d_row + j * operands_.d_column;
+  }
+  void call(const TileOperands<T>& operands) const {
+    (operands.a_line == 1 ? tile_.lines_together : tile_.steps_together)(operands);
+  }
+
+  const GemmTile<T>& tile_;
+  const GemmOperands<T>& operands_;
+  std::int64_t depth_;
+  bool first_;  // of the blocks of k: it writes C, the others add to it
+};
+
+template <typename T>
+PanelSource<T> rows_of_a(const GemmOperands<T>& operands) {
+  return {operands.a, operands.a_row, operands.a_column};
+}
+
+// `lines` rows of A from `source` on, packed.
+template <typename T>
+PanelsOfA<T> packed_panels(const GemmTile<T>& tile, const PanelSource<T>& source,
+                           std::int64_t lines, std::int64_t depth, T* packed) {
+  pack_panels(source, lines, depth, tile.rows, packed);
+  return {.data = packed, .step = tile.rows, .next_panel = tile.rows * depth};
+}
+
+// The same read where they are; `last` has place for one panel.
+template <typename T>
+PanelsOfA<T> panels_in_place(const GemmTile<T>& tile, const PanelSource<T>& source,
+                             std::int64_t lines, std::int64_t depth, T* last) {
+  const std::int64_t rest = lines % tile.rows;
+  if (rest != 0) pack_panels(source.from(lines - rest, 0), rest, depth, tile.rows, last);
+  return {.data = source.data,
+          .line = source.across,
+          .step = source.along,
+          .next_panel = tile.rows * source.across,
+          .last = last};
 }
 
 template <typename T>
-std::int64_t part_rows(const GemmPlan& plan) {
-  return round_up(divide_up(plan.size.m, plan.row_parts), Block<T>::kRows);
+std::int64_t part_rows(const GemmPlan<T>& plan) {
+  return round_up(divide_up(plan.size.m, plan.row_parts), plan.tile.rows);
 }
 template <typename T>
-std::int64_t part_columns(const GemmPlan& plan) {
-  return round_up(divide_up(plan.size.n, plan.column_parts), Block<T>::kColumns);
+std::int64_t part_columns(const GemmPlan<T>& plan) {
+  return round_up(divide_up(plan.size.n, plan.column_parts), plan.tile.columns);
 }
 
 // Divides each product into `parts` rectangles so that least has to be packed.
 template <typename T>
-void divide_output(GemmPlan& plan, std::int64_t parts) {
+void divide_output(GemmPlan<T>& plan, std::int64_t parts) {
   std::int64_t best = -1;
   for (std::int64_t rows = 1; rows <= parts; ++rows) {
     if (parts % rows != 0) continue;
-    GemmPlan candidate = plan;
+    GemmPlan<T> candidate = plan;
     candidate.row_parts = rows;
     candidate.column_parts = parts / rows;
-    const std::int64_t packed = part_rows<T>(candidate) + part_columns<T>(candidate);
+    const std::int64_t packed = part_rows(candidate) + part_columns(candidate);
     if (best >= 0 && packed >= best) continue;
     best = packed;
     plan.row_parts = rows;
@@ -194,8 +204,8 @@ void divide_output(GemmPlan& plan, std::int64_t parts) {
 }  // namespace
 
 template <typename T>
-GemmPlan plan_gemm(const GemmSize& size, int threads) {
-  GemmPlan plan{.size = size};
+GemmPlan<T> plan_gemm(const GemmSize& size, int threads, const GemmTile<T>& tile) {
+  GemmPlan<T> plan{.size = size, .tile = tile};
   if (size.m == 0 || size.n == 0 || size.batch == 0) {
     plan.size.batch = 0;
     return plan;
@@ -209,20 +219,20 @@ GemmPlan plan_gemm(const GemmSize& size, int threads) {
     const auto divisible = static_cast<std::int64_t>(std::min(1e9, flops / kSmallestPartFlops));
     const std::int64_t wanted =
         size.batch == 1 ? plan.slots : divide_up(4 * plan.slots, size.batch);
-    divide_output<T>(plan, std::clamp<std::int64_t>(divisible, 1, wanted));
-    plan.slots = std::min(plan.slots, gemm_parts(plan));
+    divide_output(plan, std::clamp<std::int64_t>(divisible, 1, wanted));
+    plan.slots = std::min(plan.slots, plan.parts());
   }
-  plan.slot_bytes = packed_a_bytes<T>(part_rows<T>(plan), size.k) +
-                    packed_b_bytes<T>(part_columns<T>(plan), size.k);
+  plan.slot_bytes =
+      packed_a_bytes<T>(part_rows(plan), size.k) + packed_b_bytes<T>(part_columns(plan), size.k);
   return plan;
 }
 
 template <typename T>
-GemmPart gemm_part(const GemmPlan& plan, std::int64_t index) {
+GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index) {
   const std::int64_t column = index % plan.column_parts;
   const std::int64_t row = index / plan.column_parts % plan.row_parts;
-  const std::int64_t rows = part_rows<T>(plan);
-  const std::int64_t columns = part_columns<T>(plan);
+  const std::int64_t rows = part_rows(plan);
+  const std::int64_t columns = part_columns(plan);
   return {.product = index / (plan.column_parts * plan.row_parts),
           .row_begin = std::min(plan.size.m, row * rows),
           .row_end = std::min(plan.size.m, (row + 1) * rows),
@@ -231,41 +241,96 @@ GemmPart gemm_part(const GemmPlan& plan, std::int64_t index) {
 }
 
 template <typename T>
-void run_gemm_part(const GemmPlan& plan, const GemmPart& part, const GemmOperands<T>& operands,
+void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part, const GemmOperands<T>& operands,
                    void* scratch) {
-  using B = Block<T>;
   const std::int64_t k = plan.size.k;
+  const std::int64_t block_depth = depth_of_blocks<T>(k);
+  const std::int64_t width = round_up(kWidth, plan.tile.columns);
   auto* packed_a = static_cast<T*>(scratch);
   auto* packed_b = reinterpret_cast<T*>(static_cast<std::byte*>(scratch) +
-                                        packed_a_bytes<T>(part_rows<T>(plan), k));
-  const Strided<T> a{operands.a, operands.a_row, operands.a_column};
-  const Strided<T> b_transposed{operands.b, operands.b_column, operands.b_row};
+                                        packed_a_bytes<T>(part_rows(plan), k));
+  const PanelSource<T> b{operands.b, operands.b_column, operands.b_row};
   GemmPart at = part;
   for (at.column_begin = part.column_begin; at.column_begin < part.column_end;
        at.column_begin = at.column_end) {
-    at.column_end = std::min(part.column_end, at.column_begin + B::kWidth);
+    at.column_end = std::min(part.column_end, at.column_begin + width);
     std::int64_t p = 0;
     do {  // once even for k = 0: the product is then beta * D
-      const std::int64_t depth = std::min(B::kDepth, k - p);
-      pack<B::kColumns>(b_transposed.from(at.column_begin, p), at.column_end - at.column_begin,
-                        depth, packed_b);
+      const std::int64_t depth = std::min(block_depth, k - p);
+      pack_panels(b.from(at.column_begin, p), at.column_end - at.column_begin, depth,
+                  plan.tile.columns, packed_b);
+      const BlockProduct<T> product(plan.tile, operands, depth, p == 0);
       for (at.row_begin = part.row_begin; at.row_begin < part.row_end; at.row_begin = at.row_end) {
-        at.row_end = std::min(part.row_end, at.row_begin + B::kHeight);
-        pack<B::kRows>(a.from(at.row_begin, p), at.row_end - at.row_begin, depth, packed_a);
-        multiply_blocks(packed_a, packed_b, depth, at, Store<T>{operands, p == 0});
+        at.row_end = std::min(part.row_end, at.row_begin + kHeight);
+        const PanelsOfA<T> a = packed_panels(plan.tile, rows_of_a(operands).from(at.row_begin, p),
+                                             at.row_end - at.row_begin, depth, packed_a);
+        product.run(a, packed_b, plan.tile.columns * depth, at);
       }
       p += depth;
     } while (p < k);
   }
 }
 
-template GemmPlan plan_gemm<float>(const GemmSize&, int);
-template GemmPlan plan_gemm<double>(const GemmSize&, int);
-template GemmPart gemm_part<float>(const GemmPlan&, std::int64_t);
-template GemmPart gemm_part<double>(const GemmPlan&, std::int64_t);
-template void run_gemm_part<float>(const GemmPlan&, const GemmPart&, const GemmOperands<float>&,
-                                   void*);
-template void run_gemm_part<double>(const GemmPlan&, const GemmPart&, const GemmOperands<double>&,
-                                    void*);
+template <typename T>
+std::size_t PackedB<T>::bytes(std::int64_t k, std::int64_t n) {
+  return bytes_of<T>(k * round_up(n, tile_columns<T>()));
+}
+
+template <typename T>
+PackedB<T>::PackedB(const PanelSource<T>& source, std::int64_t k, std::int64_t n, T* memory)
+    : k_(k), n_(n), block_depth_(depth_of_blocks<T>(k)), memory_(memory) {
+  const std::int64_t columns = round_up(n, tile_columns<T>());
+  for (std::int64_t row = 0; row < k; row += block_depth_) {
+    pack_panels(source.from(0, row), n, std::min(block_depth_, k - row), tile_columns<T>(),
+                memory + row * columns);
+  }
+}
+
+template <typename T>
+const T* PackedB<T>::panel(std::int64_t row, std::int64_t column) const {
+  return memory_ + row * round_up(n_, tile_columns<T>()) +
+         column * std::min(block_depth_, k_ - row);
+}
+
+template <typename T>
+std::size_t packed_product_bytes(std::int64_t m, std::int64_t k) {
+  return packed_a_bytes<T>(round_up(m, gemm_tiles<T>().front().rows), k);
+}
+
+template <typename T>
+void multiply(const GemmSize& size, const GemmOperands<T>& operands, const PackedB<T>& b,
+              T* scratch) {
+  const GemmTile<T>& tile = gemm_tiles<T>().front();
+  const bool in_place = size.n <= kTilesWithoutPacking * tile.columns &&
+                        (operands.a_row == 1 || operands.a_column == 1);
+  for (std::int64_t p = 0; p < size.k; p += b.block_depth()) {
+    const std::int64_t depth = std::min(b.block_depth(), size.k - p);
+    const BlockProduct<T> product(tile, operands, depth, p == 0);
+    for (std::int64_t i = 0; i < size.m; i += kHeight) {
+      const std::int64_t rows = std::min(kHeight, size.m - i);
+      const PanelSource<T> source = rows_of_a(operands).from(i, p);
+      const PanelsOfA<T> a = in_place ? panels_in_place(tile, source, rows, depth, scratch)
+                                      : packed_panels(tile, source, rows, depth, scratch);
+      product.run(a, b.panel(p, 0), b.panel(p, tile.columns) - b.panel(p, 0),
+                  {.row_begin = i, .row_end = i + rows, .column_end = size.n});
+    }
+  }
+}
+
+template GemmPlan<float> plan_gemm(const GemmSize&, int, const GemmTile<float>&);
+template GemmPlan<double> plan_gemm(const GemmSize&, int, const GemmTile<double>&);
+template GemmPart gemm_part(const GemmPlan<float>&, std::int64_t);
+template GemmPart gemm_part(const GemmPlan<double>&, std::int64_t);
+template void run_gemm_part(const GemmPlan<float>&, const GemmPart&, const GemmOperands<float>&,
+                            void*);
+template void run_gemm_part(const GemmPlan<double>&, const GemmPart&, const GemmOperands<double>&,
+                            void*);
+template class PackedB<float>;
+template class PackedB<double>;
+template std::size_t packed_product_bytes<float>(std::int64_t, std::int64_t);
+template std::size_t packed_product_bytes<double>(std::int64_t, std::int64_t);
+template void multiply(const GemmSize&, const GemmOperands<float>&, const PackedB<float>&, float*);
+template void multiply(const GemmSize&, const GemmOperands<double>&, const PackedB<double>&,
+                       double*);
 
 }  // namespace trainscope::cpu

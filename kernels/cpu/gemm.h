@@ -4,13 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/gemm_pack.h"
+#include "kernels/cpu/gemm_tile.h"
 #include "kernels/cpu/parallel.h"
 
 namespace trainscope::cpu {
 
 // C = alpha * A B + beta * D, C dense row-major. Element (i, j) of A is a[i * a_row + j *
 // a_column], so a transposed matrix has its strides exchanged; D may be broadcast by strides of 0,
-// or absent.
+// or absent. D may be C.
 template <typename T>
 struct GemmOperands {
   const T* a = nullptr;  // [m, k]
@@ -37,18 +39,22 @@ struct GemmSize {
 
 // How the output of all products is divided. An element's sum over k is always formed in the same
 // order, so the results depend neither on this division nor on the number of threads.
+template <typename T>
 struct GemmPlan {
   GemmSize size;
+  GemmTile<T> tile = {};
   std::int64_t row_parts = 1;
   std::int64_t column_parts = 1;
   std::int64_t slots = 1;  // pieces that run at once, each with its part of the workspace
   std::size_t slot_bytes = 0;
 
+  std::int64_t parts() const { return size.batch * row_parts * column_parts; }
   std::size_t workspace_bytes() const { return static_cast<std::size_t>(slots) * slot_bytes; }
 };
 
 template <typename T>
-GemmPlan plan_gemm(const GemmSize& size, int threads);
+GemmPlan<T> plan_gemm(const GemmSize& size, int threads,
+                      const GemmTile<T>& tile = gemm_tiles<T>().front());
 
 // One part of a plan: rows and columns of product `product`.
 struct GemmPart {
@@ -59,45 +65,65 @@ struct GemmPart {
   std::int64_t column_end = 0;
 };
 template <typename T>
-GemmPart gemm_part(const GemmPlan& plan, std::int64_t index);
-inline std::int64_t gemm_parts(const GemmPlan& plan) {
-  return plan.size.batch * plan.row_parts * plan.column_parts;
-}
+GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index);
 
 // Computes one part on the calling thread. `operands` are those of the part's whole product;
 // `scratch` has slot_bytes bytes, 64-byte aligned.
 template <typename T>
-void run_gemm_part(const GemmPlan& plan, const GemmPart& part, const GemmOperands<T>& operands,
+void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part, const GemmOperands<T>& operands,
                    void* scratch);
-
-// One product on the calling thread, for which `scratch` has gemm_scratch_bytes(size) bytes; these
-// do not fall when a size grows.
-template <typename T>
-std::size_t gemm_scratch_bytes(const GemmSize& size) {
-  return plan_gemm<T>(size, 1).slot_bytes;
-}
-template <typename T>
-void multiply(const GemmSize& size, const GemmOperands<T>& operands, void* scratch) {
-  const GemmPart whole{.row_end = size.m, .column_end = size.n};
-  run_gemm_part<T>(plan_gemm<T>(size, 1), whole, operands, scratch);
-}
 
 // Computes all parts; `operands_of(product)` gives the operands of a whole product.
 template <typename T, class OperandsOf>
-void run_gemm(const GemmPlan& plan, void* workspace, int threads, OperandsOf operands_of) {
-  const std::int64_t parts = gemm_parts(plan);
+void run_gemm(const GemmPlan<T>& plan, void* workspace, int threads, OperandsOf operands_of) {
+  const std::int64_t parts = plan.parts();
   const auto run_slot = [&](std::int64_t slot) {
     void* scratch =
         static_cast<std::byte*>(workspace) + static_cast<std::size_t>(slot) * plan.slot_bytes;
     const std::int64_t end = parts * (slot + 1) / plan.slots;
     for (std::int64_t index = parts * slot / plan.slots; index < end; ++index) {
-      const GemmPart part = gemm_part<T>(plan, index);
-      run_gemm_part<T>(plan, part, operands_of(part.product), scratch);
+      const GemmPart part = gemm_part(plan, index);
+      run_gemm_part(plan, part, operands_of(part.product), scratch);
     }
   };
   parallel_for(threads, plan.slots, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t slot = begin; slot < end; ++slot) run_slot(slot);
   });
 }
+
+// A matrix B [k, n] packed once for several products.
+template <typename T>
+class PackedB {
+ public:
+  static std::size_t bytes(std::int64_t k, std::int64_t n);
+  // `memory` has bytes(k, n), 64-byte aligned. Lines of the source are columns of B.
+  PackedB(const PanelSource<T>& source, std::int64_t k, std::int64_t n, T* memory);
+
+  std::int64_t n() const { return n_; }
+  // Rows that lie together, in panels of as many columns as a tile has.
+  std::int64_t block_depth() const { return block_depth_; }
+  const T* panel(std::int64_t row, std::int64_t column) const;
+
+ private:
+  std::int64_t k_;
+  std::int64_t n_;
+  std::int64_t block_depth_;
+  T* memory_;
+};
+
+// Columns of a tile: a product whose n is a multiple of it writes C without a detour.
+template <typename T>
+std::int64_t tile_columns() {
+  return gemm_tiles<T>().front().columns;
+}
+
+// The product with the first n columns and k rows of `b`, on the calling thread; n may be rounded
+// up to whole tiles, what lies beyond b.n() are zeros. `scratch` has packed_product_bytes(m, k)
+// bytes for this m and the k of `b`.
+template <typename T>
+void multiply(const GemmSize& size, const GemmOperands<T>& operands, const PackedB<T>& b,
+              T* scratch);
+template <typename T>
+std::size_t packed_product_bytes(std::int64_t m, std::int64_t k);
 
 }  // namespace trainscope::cpu

@@ -11,14 +11,15 @@
 namespace trainscope::cpu {
 namespace {
 
+template <typename T>
 struct State {
   MatMulLayout layout;
-  GemmPlan plan;
+  GemmPlan<T> plan;
 };
 
 template <typename T>
 Prepared prepare_matmul(const PrepareArgs& args) {
-  auto state = std::make_shared<State>();
+  auto state = std::make_shared<State<T>>();
   state->layout = matmul_layout(std::get<MatMulParams>(args.params), args.inputs[0].shape(),
                                 args.inputs[1].shape());
   state->plan = plan_gemm<T>(state->layout.size, args.threads);
@@ -50,11 +51,11 @@ GemmOperands<T> first_operands(const RunArgs& args, const MatMulLayout& layout) 
 
 template <typename T>
 void run_matmul(const RunArgs& args) {
-  const State& state = *static_cast<const State*>(args.state);
+  const auto& state = *static_cast<const State<T>*>(args.state);
   const MatMulLayout& layout = state.layout;
-  const GemmPlan& plan = state.plan;
+  const GemmPlan<T>& plan = state.plan;
   const GemmOperands<T> first = first_operands<T>(args, layout);
-  run_gemm<T>(plan, args.workspace, args.threads, [&](std::int64_t product) {
+  run_gemm(plan, args.workspace, args.threads, [&](std::int64_t product) {
     const MatrixPair pair = matrices_of(layout, product);
     GemmOperands<T> operands = first;
     operands.a += pair.a * plan.size.m * plan.size.k;

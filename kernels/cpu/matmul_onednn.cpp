@@ -1,4 +1,4 @@
-// MatMul, Gemm and BatchMatMul in f32 on oneDNN's matmul primitive.
+// MatMul, Gemm and BatchMatMul in f32 on oneDNN's matmul primitive, for small and narrow products.
 #include <algorithm>
 #include <memory>
 #include <variant>
@@ -79,10 +79,20 @@ bool addend_fits(const PrepareArgs& args) {
          (strides.column == 1 || output[1] == 1);
 }
 
+// Our own products pack both operands, which repays where each element is used in many sums: there
+// they are quicker, and have the same bits for any number of threads.
+bool is_worth_packing(const MatMulLayout& layout) {
+  constexpr std::int64_t kShortSide = 256;
+  return std::min(layout.size.m, layout.size.n) > kShortSide;
+}
+
 bool supports(const PrepareArgs& args) {
   const bool empty = std::ranges::any_of(
       args.inputs, [](const TensorView& view) { return view.present && view.elements() == 0; });
   if (empty || !addend_fits(args)) return false;
+  const auto& params = std::get<MatMulParams>(args.params);
+  const MatMulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
+  if (is_worth_packing(layout)) return false;
   const ThreadScope scope(args.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const Description found = describe(args, engine);

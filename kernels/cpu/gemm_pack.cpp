@@ -1,0 +1,137 @@
+// Packing of panels, by squares of 4 x 4 where lines lie apart.
+#include "kernels/cpu/gemm_pack.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace trainscope::cpu {
+namespace {
+
+constexpr std::int64_t kSide = 4;  // of the squares that are transposed in registers
+
+template <typename T>
+using Four [[gnu::vector_size(kSide * sizeof(T))]] = T;
+template <typename T>
+struct IndexOf;
+template <>
+struct IndexOf<float> {
+  using Vector [[gnu::vector_size(kSide * sizeof(std::int32_t))]] = std::int32_t;
+};
+template <>
+struct IndexOf<double> {
+  using Vector [[gnu::vector_size(kSide * sizeof(std::int64_t))]] = std::int64_t;
+};
+
+// to[j * to_row + i] = from[i * from_row + j] for i, j < kSide
+template <typename T>
+void transpose_square(const T* from, std::int64_t from_row, T* to, std::int64_t to_row) {
+  using Index = typename IndexOf<T>::Vector;
+  constexpr Index kLow = {0, 4, 1, 5};
+  constexpr Index kHigh = {2, 6, 3, 7};
+  constexpr Index kFirst = {0, 1, 4, 5};
+  constexpr Index kSecond = {2, 3, 6, 7};
+  Four<T> row[kSide];
+  for (int i = 0; i < kSide; ++i) std::memcpy(&row[i], from + i * from_row, sizeof(row[i]));
+  const Four<T> low01 = __builtin_shuffle(row[0], row[1], kLow);
+  const Four<T> high01 = __builtin_shuffle(row[0], row[1], kHigh);
+  const Four<T> low23 = __builtin_shuffle(row[2], row[3], kLow);
+  const Four<T> high23 = __builtin_shuffle(row[2], row[3], kHigh);
+  row[0] = __builtin_shuffle(low01, low23, kFirst);
+  row[1] = __builtin_shuffle(low01, low23, kSecond);
+  row[2] = __builtin_shuffle(high01, high23, kFirst);
+  row[3] = __builtin_shuffle(high01, high23, kSecond);
+  for (int i = 0; i < kSide; ++i) std::memcpy(to + i * to_row, &row[i], sizeof(row[i]));
+}
+
+// Squares of one cache line of each of four lines before the next four: more lines at once would,
+// a power of two apart, take each other's place in L1.
+template <std::int64_t kPanel, typename T>
+void pack_lines_apart(const PanelSource<T>& source, std::int64_t depth, T* packed) {
+  constexpr std::int64_t kSteps = 64 / static_cast<std::int64_t>(sizeof(T));
+  const auto [data, across, along] = source;
+  std::int64_t step = 0;
+  for (; along == 1 && step + kSteps <= depth; step += kSteps) {
+    for (std::int64_t line = 0; line < kPanel; ++line) {
+      __builtin_prefetch(data + line * across + step + 2 * kSteps);
+    }
+    for (std::int64_t line = 0; line < kPanel; line += kSide) {
+      for (std::int64_t at = step; at < step + kSteps; at += kSide) {
+        transpose_square(data + line * across + at, across, packed + at * kPanel + line, kPanel);
+      }
+    }
+  }
+  for (; step < depth; ++step) {
+    for (std::int64_t line = 0; line < kPanel; ++line) {
+      packed[step * kPanel + line] = data[line * across + step * along];
+    }
+  }
+}
+
+template <std::int64_t kPanel, typename T>
+void pack_lines_together(const PanelSource<T>& source, std::int64_t depth, T* packed) {
+  constexpr std::int64_t kAhead = 8;
+  for (std::int64_t step = 0; step < depth; ++step) {
+    const T* from = source.data + step * source.along;
+    __builtin_prefetch(from + kAhead * source.along);
+    __builtin_prefetch(from + kAhead * source.along + kPanel - 1);
+    std::memcpy(packed + step * kPanel, from, kPanel * sizeof(T));
+  }
+}
+
+// A panel that lacks lines.
+template <std::int64_t kPanel, typename T>
+void pack_rest(const PanelSource<T>& source, std::int64_t lines, std::int64_t depth, T* packed) {
+  std::fill_n(packed, depth * kPanel, T{0});
+  for (std::int64_t line = 0; line < lines; ++line) {
+    const T* from = source.data + line * source.across;
+    for (std::int64_t step = 0; step < depth; ++step) {
+      packed[step * kPanel + line] = from[step * source.along];
+    }
+  }
+}
+
+template <std::int64_t kPanel, typename T>
+void pack_all(const PanelSource<T>& source, std::int64_t lines, std::int64_t depth, T* packed) {
+  const std::int64_t whole = lines / kPanel;
+  for (std::int64_t panel = 0; panel < whole; ++panel) {
+    const PanelSource<T> from = source.from(panel * kPanel, 0);
+    T* to = packed + panel * kPanel * depth;
+    if (source.across == 1) {
+      pack_lines_together<kPanel>(from, depth, to);
+    } else {
+      pack_lines_apart<kPanel>(from, depth, to);
+    }
+  }
+  if (lines % kPanel == 0) return;
+  pack_rest<kPanel>(source.from(whole * kPanel, 0), lines % kPanel, depth,
+                    packed + whole * kPanel * depth);
+}
+
+}  // namespace
+
+template <typename T>
+void pack_panels(const PanelSource<T>& source, std::int64_t lines, std::int64_t depth,
+                 std::int64_t panel, T* packed) {
+  // The sides of all tiles.
+  switch (panel) {
+    case 4:
+      return pack_all<4>(source, lines, depth, packed);
+    case 12:
+      return pack_all<12>(source, lines, depth, packed);
+    case 16:
+      return pack_all<16>(source, lines, depth, packed);
+    case 24:
+      return pack_all<24>(source, lines, depth, packed);
+    case 32:
+      return pack_all<32>(source, lines, depth, packed);
+    default:
+      __builtin_unreachable();
+  }
+}
+
+template void pack_panels(const PanelSource<float>&, std::int64_t, std::int64_t, std::int64_t,
+                          float*);
+template void pack_panels(const PanelSource<double>&, std::int64_t, std::int64_t, std::int64_t,
+                          double*);
+
+}  // namespace trainscope::cpu

@@ -1,0 +1,22 @@
+// Tiles of matrix products for AVX2 (12 of its 16 registers hold sums), and the choice between
+// instruction sets.
+#include "kernels/cpu/gemm_tile.h"
+
+#include <array>
+
+#include "kernels/cpu/gemm_tile_loop.h"
+
+namespace trainscope::cpu {
+
+template <typename T>
+std::span<const GemmTile<T>> gemm_tiles() {
+  static const std::array<GemmTile<T>, 2> kAll = {gemm_tile_avx512<T>(),
+                                                  TileLoop<T, 32, 4, 3>::tile("avx2")};
+  const bool wide = __builtin_cpu_supports("avx512f") != 0;
+  return std::span(kAll).subspan(wide ? 0 : 1);
+}
+
+template std::span<const GemmTile<float>> gemm_tiles<float>();
+template std::span<const GemmTile<double>> gemm_tiles<double>();
+
+}  // namespace trainscope::cpu

@@ -1,0 +1,45 @@
+// The innermost part of a matrix product, in registers, once for each instruction set.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace trainscope::cpu {
+
+// C = alpha * (sum over p of the lines of A times B) + beta * addend, on a tile of C. Element
+// (i, p) of A is a[i * a_line + p * a_step]; row p of B is b[p * columns], consecutive.
+template <typename T>
+struct TileOperands {
+  std::int64_t depth = 0;  // elements of each sum
+  const T* a = nullptr;
+  std::int64_t a_line = 0;
+  std::int64_t a_step = 0;
+  const T* b = nullptr;
+  T* c = nullptr;
+  std::int64_t c_row = 0;
+  const T* addend = nullptr;  // rows of consecutive elements; null: nothing is added
+  std::int64_t addend_row = 0;
+  T alpha = 1;
+  T beta = 1;
+};
+
+// Each element's sum is formed in the order of p with fused products, so that tiles of all sizes
+// give the same bits.
+template <typename T>
+struct GemmTile {
+  const char* instructions = "";  // as in /proc/cpuinfo
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  void (*lines_together)(const TileOperands<T>&) = nullptr;  // for a_line == 1
+  void (*steps_together)(const TileOperands<T>&) = nullptr;  // for a_step == 1
+};
+
+// Those that this machine can run, the quickest first.
+template <typename T>
+std::span<const GemmTile<T>> gemm_tiles();
+
+// AVX-512; to be called only where the machine has it.
+template <typename T>
+GemmTile<T> gemm_tile_avx512();
+
+}  // namespace trainscope::cpu
