@@ -5,7 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <limits>
 #include <unordered_set>
 #include <utility>
 
@@ -45,6 +46,7 @@ std::optional<AttentionMatch> AttentionSearch::find(NodeId softmax) {
   found_.nodes = {softmax, mixed->node};
   const std::optional<Product> scored = product_of_scores(scores);
   if (!scored) return std::nullopt;
+  if (!settle_masks()) return std::nullopt;
   found_.nodes.push_back(scored->node);
   found_.q = follow(scored->a, kByToken, false);
   found_.k = follow(scored->b, scored->transpose_b ? kByToken : kByTokenOfTransposed, true);
@@ -147,8 +149,8 @@ ValueId AttentionSearch::without_bias(NodeId add) {
     return kNoValue;
   }
   const ValueId bias = match_.input(add, 1 - scores);
-  if (is_causal(bias)) {
-    found_.causal = true;
+  if (const std::optional<double> fill = causal_fill(bias); fill && leaves_no_weight(*fill)) {
+    add_causal({.fill = *fill, .scale = found_.scale, .bias = bias});
   } else if (found_.scale != 1.0) {
     give_up("the scores are scaled after a bias");
     return kNoValue;
@@ -165,13 +167,41 @@ ValueId AttentionSearch::without_bias(NodeId add) {
 ValueId AttentionSearch::without_mask(NodeId where) {
   for (std::size_t masked : {std::size_t{1}, std::size_t{2}}) {
     const std::optional<double> fill = match_.number(match_.input(where, masked));
-    if (!fill || !(*fill <= kMasked)) continue;
+    if (!fill || !leaves_no_weight(*fill)) continue;
     if (!masks_later_tokens(match_.input(where, 0), masked == 1)) break;
-    found_.causal = true;
+    add_causal({.fill = *fill, .scale = found_.scale});
     return match_.input(where, 3 - masked);
   }
   give_up("the mask is not that of a causal model");
   return kNoValue;
+}
+
+// Whether nothing is left of a score that is replaced by the number, or has it added to it.
+bool AttentionSearch::leaves_no_weight(double fill) const { return fill * found_.scale <= kMasked; }
+
+// Beside a bias, which may be as low, only -inf leaves no weight to later tokens.
+void AttentionSearch::add_causal(const CausalMask& mask) {
+  if (std::isinf(mask.fill)) {
+    found_.causal = true;
+  } else {
+    finite_masks_.push_back(mask);
+  }
+}
+
+bool AttentionSearch::settle_masks() {
+  if (found_.biases.empty()) {
+    found_.causal = found_.causal || !finite_masks_.empty();
+    return true;
+  }
+  for (const CausalMask& mask : finite_masks_) {
+    if (mask.bias == kNoValue || mask.scale != 1.0) {
+      give_up(fmt::format("the causal mask is {} beside a bias; only -inf leaves no weight there",
+                          mask.fill));
+      return false;
+    }
+    found_.biases.push_back(mask.bias);
+  }
+  return true;
 }
 
 // v * number or v / number: v becomes the operand, the factor is returned.
@@ -247,22 +277,25 @@ ValueId AttentionSearch::before_sharing(ValueId v) const {
   return plain ? source : kNoValue;
 }
 
-// Whether the bias is 0 for a token and those before it and nothing else is left of the others.
-bool AttentionSearch::is_causal(ValueId bias) const {
+// The largest number that the bias adds for later tokens, when it adds 0 for all others.
+std::optional<double> AttentionSearch::causal_fill(ValueId bias) const {
   const Value& value = match_.value(bias);
   const Shape& s = value.type.shape;
   const bool known =
       value.kind == ValueKind::kConstant && value.data && s.rank >= 2 && is_float(value.type.dtype);
-  if (!known || s.elements() != s[s.rank - 1] * s[s.rank - 1]) return false;
+  if (!known || s.elements() != s[s.rank - 1] * s[s.rank - 1]) return std::nullopt;
   const Tensor numbers = convert(*value.data, DType::kF64);
   const auto x = numbers.values<double>();
   const auto n = static_cast<std::size_t>(s[s.rank - 1]);
+  double fill = -std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
-      if (j <= i ? x[i * n + j] != 0.0 : !(x[i * n + j] <= kMasked)) return false;
+      const double added = x[i * n + j];
+      if (std::isnan(added) || (j <= i && added != 0.0)) return std::nullopt;
+      if (j > i) fill = std::max(fill, added);
     }
   }
-  return s[s.rank - 2] == s[s.rank - 1];
+  return s[s.rank - 2] == s[s.rank - 1] ? std::optional(fill) : std::nullopt;
 }
 
 bool AttentionSearch::masks_later_tokens(ValueId condition, bool masked_where) const {

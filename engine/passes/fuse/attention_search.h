@@ -50,6 +50,11 @@ class AttentionSearch {
     bool transpose_b = false;
     double alpha = 1.0;
   };
+  struct CausalMask {
+    double fill = 0.0;        // of later tokens
+    double scale = 1.0;       // of what it masks
+    ValueId bias = kNoValue;  // that adds it; kNoValue: it takes the place of scores
+  };
 
   const Shape& shape(ValueId v) const { return match_.value(v).type.shape; }
   std::optional<Product> product(NodeId id) const;
@@ -61,7 +66,10 @@ class AttentionSearch {
   std::optional<double> factor_of(NodeId id, ValueId& v) const;
   Strand follow(ValueId v, Ints permutation, bool shared_heads);
   ValueId before_sharing(ValueId v) const;
-  bool is_causal(ValueId bias) const;
+  bool leaves_no_weight(double fill) const;
+  void add_causal(const CausalMask& mask);
+  bool settle_masks();
+  std::optional<double> causal_fill(ValueId bias) const;
   bool masks_later_tokens(ValueId condition, bool masked_where) const;
   bool depends_on_parameter(ValueId v) const;
   void find_packed();
@@ -70,6 +78,7 @@ class AttentionSearch {
 
   const Matcher& match_;
   AttentionMatch found_;
+  std::vector<CausalMask> finite_masks_;
   std::string why_not_;
 };
 

@@ -69,6 +69,16 @@ void check_spelling(const Fusion& fusion, const Spelling& spelling) {
   CHECK_FALSE(changes(stage.graph, fusion.pass, options));
 }
 
+bool changes_no_result(const Fusion& fusion, std::string_view nodes) {
+  CAPTURE(nodes);
+  const Stages with = stages_of(fusion, nodes);
+  const Stages without = stages_of(fusion, nodes, false);
+  const Graph& plain = without.back().graph;
+  const Tensors inputs = random_inputs(plain, 3);
+  CHECK(difference(results_of(with.back().graph, inputs), results_of(plain, inputs)) < kRounding);
+  return stage_named(with, fusion.pass).changed;
+}
+
 std::string near_misses_of(const Fusion& fusion, std::string_view nodes) {
   const Stages all = stages_of(fusion, nodes);
   const Stage& stage = stage_named(all, fusion.pass);

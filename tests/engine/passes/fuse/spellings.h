@@ -29,6 +29,8 @@ std::string text_of(const Fusion& fusion, std::string_view nodes);
 Stages stages_of(const Fusion& fusion, std::string_view nodes, bool fuse = true);
 const Stage& stage_named(const Stages& stages, std::string_view name);
 void check_spelling(const Fusion& fusion, const Spelling& spelling);
+// With the pass and without it, y and the gradients are the same; whether it changed anything.
+bool changes_no_result(const Fusion& fusion, std::string_view nodes);
 // The pass leaves the nodes alone; its near misses, joined by "; ".
 std::string near_misses_of(const Fusion& fusion, std::string_view nodes);
 

@@ -1,0 +1,75 @@
+// fuse_attention: which masks become the causal attribute, which are added, and which stay.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/engine/passes/fuse/spellings.h"
+
+namespace trainscope::test {
+namespace {
+
+// 2 examples of 3 tokens, 2 heads of width 4; `high` and `infinite` mask later tokens, and
+// `padding` the first two of example 0, so that its first row has nothing left.
+constexpr std::string_view kInputs =
+    "(float[2,3,2,4] x0) => (float[2,3,2,4] y) <float[1] p = {0.5}, bool[3,3] later ="
+    " {0,1,1,0,0,1,0,0,0}, bool[3,3] seen = {1,0,0,1,1,0,1,1,1}, float low = {-1e9}, float zero ="
+    " {0}, float[3,3] high = {0,-1e9,-1e9,0,0,-1e9,0,0,0}, float[2,1,1,3] padding ="
+    " {-1e9,-1e9,0,0,0,0}, float tiny = {1e-9}>";
+
+Fusion masked() {
+  return {.pass = "fuse_attention",
+          .fused = "Attention",
+          .inputs = kInputs,
+          .before =
+              "lowest = Log(zero)  infinite = Where(later, lowest, zero)  x = Mul(x0, p)"
+              "  q = Transpose <perm = [0,2,1,3]> (x)  o = Transpose <perm = [0,2,3,1]> (x)"
+              "  r = MatMul(q, o)",
+          .constants = {"later", "seen", "low", "zero", "high", "padding", "tiny"}};
+}
+
+// `mask` makes m of the scores r.
+std::string nodes_of(std::string_view mask) {
+  return std::string(mask) +
+         "  w = Softmax <axis = -1> (m)  h = MatMul(w, q)  y = Transpose <perm = [0,2,1,3]> (h)";
+}
+
+std::string fused_line(std::string_view mask) {
+  const Stages all = stages_of(masked(), nodes_of(mask));
+  const std::string lines = node_lines(stage_named(all, "fuse_attention").graph);
+  const std::size_t at = lines.find(" = ts.Attention");
+  return at == std::string::npos ? "" : lines.substr(at + 3, lines.find('\n', at) - at - 3);
+}
+
+std::string near_miss(std::string_view mask) { return near_misses_of(masked(), nodes_of(mask)); }
+
+}  // namespace
+
+TEST_CASE("fuse_attention: a causal mask alone becomes an attribute") {
+  for (const std::string_view mask :
+       {"m = Where(later, low, r)", "m = Where(seen, r, lowest)", "m = Add(r, high)",
+        "m = Add(infinite, r)", "a = Add(r, high)  m = Where(later, low, a)"}) {
+    CHECK(changes_no_result(masked(), nodes_of(mask)));
+    CHECK(fused_line(mask) == "ts.Attention(x, x, x) causal=1 scale=1");
+  }
+}
+
+TEST_CASE("fuse_attention: beside a bias only -inf is an attribute, finite numbers are added") {
+  for (const std::string_view mask : {"a = Where(later, lowest, r)  m = Add(a, padding)",
+                                      "a = Add(r, padding)  m = Add(a, infinite)"}) {
+    CHECK(fused_line(mask) == "ts.Attention(x, x, x, padding) causal=1 scale=1");
+  }
+  CHECK(fused_line("a = Add(r, high)  m = Add(a, padding)") ==
+        "ts.Attention(x, x, x, Add) causal=0 scale=1");
+  CHECK(near_miss("a = Where(later, low, r)  m = Add(a, padding)") ==
+        "the causal mask is -1000000000 beside a bias; only -inf leaves no weight there");
+  CHECK(near_miss("a = Add(r, padding)  m = Where(later, low, a)") ==
+        "the causal mask is -1000000000 beside a bias; only -inf leaves no weight there");
+}
+
+TEST_CASE("fuse_attention: a fill that a factor makes small leaves weight") {
+  CHECK(near_miss("a = Where(later, low, r)  m = Mul(a, tiny)") ==
+        "the mask is not that of a causal model");
+  CHECK(near_miss("a = Add(r, high)  m = Mul(a, tiny)") == "the scores are scaled after a bias");
+}
+
+}  // namespace trainscope::test
