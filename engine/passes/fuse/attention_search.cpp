@@ -26,6 +26,13 @@ bool is_ours(const Node& node, std::string_view op) {
   return node.op->name == op && node.op->domain == kTrainscopeDomain;
 }
 
+// Whether it is one matrix, of as many queries and keys as the scores have, and of each the same.
+bool is_square_of(const Shape& s, const Shape& scores) {
+  const std::int64_t n = scores[kRank - 1];
+  return s.rank >= 2 && s[s.rank - 2] == n && s[s.rank - 1] == n && scores[kRank - 2] == n &&
+         s.elements() == n * n;
+}
+
 }  // namespace
 
 bool Strand::is_in_order() const { return std::ranges::is_sorted(permutation); }
@@ -149,7 +156,8 @@ ValueId AttentionSearch::without_bias(NodeId add) {
     return kNoValue;
   }
   const ValueId bias = match_.input(add, 1 - scores);
-  if (const std::optional<double> fill = causal_fill(bias); fill && leaves_no_weight(*fill)) {
+  if (const std::optional<double> fill = causal_fill(bias, whole);
+      fill && leaves_no_weight(*fill)) {
     add_causal({.fill = *fill, .scale = found_.scale, .bias = bias});
   } else if (found_.scale != 1.0) {
     give_up("the scores are scaled after a bias");
@@ -168,9 +176,11 @@ ValueId AttentionSearch::without_mask(NodeId where) {
   for (std::size_t masked : {std::size_t{1}, std::size_t{2}}) {
     const std::optional<double> fill = match_.number(match_.input(where, masked));
     if (!fill || !leaves_no_weight(*fill)) continue;
-    if (!masks_later_tokens(match_.input(where, 0), masked == 1)) break;
+    const ValueId scores = match_.input(where, 3 - masked);
+    const bool whole = shape(scores) == shape(match_.output(where));
+    if (!whole || !masks_later_tokens(where, masked == 1)) break;
     add_causal({.fill = *fill, .scale = found_.scale});
-    return match_.input(where, 3 - masked);
+    return scores;
   }
   give_up("the mask is not that of a causal model");
   return kNoValue;
@@ -278,15 +288,14 @@ ValueId AttentionSearch::before_sharing(ValueId v) const {
 }
 
 // The largest number that the bias adds for later tokens, when it adds 0 for all others.
-std::optional<double> AttentionSearch::causal_fill(ValueId bias) const {
+std::optional<double> AttentionSearch::causal_fill(ValueId bias, const Shape& scores) const {
   const Value& value = match_.value(bias);
   const Shape& s = value.type.shape;
-  const bool known =
-      value.kind == ValueKind::kConstant && value.data && s.rank >= 2 && is_float(value.type.dtype);
-  if (!known || s.elements() != s[s.rank - 1] * s[s.rank - 1]) return std::nullopt;
+  const bool known = value.kind == ValueKind::kConstant && value.data && is_float(value.type.dtype);
+  if (!known || !is_square_of(s, scores)) return std::nullopt;
   const Tensor numbers = convert(*value.data, DType::kF64);
   const auto x = numbers.values<double>();
-  const auto n = static_cast<std::size_t>(s[s.rank - 1]);
+  const auto n = static_cast<std::size_t>(scores[kRank - 1]);
   double fill = -std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
@@ -295,16 +304,15 @@ std::optional<double> AttentionSearch::causal_fill(ValueId bias) const {
       if (j > i) fill = std::max(fill, added);
     }
   }
-  return s[s.rank - 2] == s[s.rank - 1] ? std::optional(fill) : std::nullopt;
+  return fill;
 }
 
-bool AttentionSearch::masks_later_tokens(ValueId condition, bool masked_where) const {
-  const Value& value = match_.value(condition);
-  const Shape& s = value.type.shape;
-  if (!value.data || value.type.dtype != DType::kBool || s.rank < 2) return false;
-  const auto n = static_cast<std::size_t>(s[s.rank - 1]);
-  if (s[s.rank - 2] != s[s.rank - 1] || value.data->values<bool>().size() != n * n) return false;
+bool AttentionSearch::masks_later_tokens(NodeId where, bool masked_where) const {
+  const Value& value = match_.value(match_.input(where, 0));
+  const Shape& scores = shape(match_.output(where));
+  if (!value.data || !is_square_of(value.type.shape, scores)) return false;
   const auto x = value.data->values<bool>();
+  const auto n = static_cast<std::size_t>(scores[kRank - 1]);
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
       if (x[i * n + j] != (masked_where == (j > i))) return false;

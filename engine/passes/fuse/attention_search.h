@@ -69,8 +69,8 @@ class AttentionSearch {
   bool leaves_no_weight(double fill) const;
   void add_causal(const CausalMask& mask);
   bool settle_masks();
-  std::optional<double> causal_fill(ValueId bias) const;
-  bool masks_later_tokens(ValueId condition, bool masked_where) const;
+  std::optional<double> causal_fill(ValueId bias, const Shape& scores) const;
+  bool masks_later_tokens(NodeId where, bool masked_where) const;
   bool depends_on_parameter(ValueId v) const;
   void find_packed();
   void find_end(const Product& mixed);

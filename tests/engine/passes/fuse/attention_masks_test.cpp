@@ -14,7 +14,7 @@ constexpr std::string_view kInputs =
     "(float[2,3,2,4] x0) => (float[2,3,2,4] y) <float[1] p = {0.5}, bool[3,3] later ="
     " {0,1,1,0,0,1,0,0,0}, bool[3,3] seen = {1,0,0,1,1,0,1,1,1}, float low = {-1e9}, float zero ="
     " {0}, float[3,3] high = {0,-1e9,-1e9,0,0,-1e9,0,0,0}, float[2,1,1,3] padding ="
-    " {-1e9,-1e9,0,0,0,0}, float tiny = {1e-9}>";
+    " {-1e9,-1e9,0,0,0,0}, float tiny = {1e-9}, bool[1,1] none = {0}>";
 
 Fusion masked() {
   return {.pass = "fuse_attention",
@@ -24,7 +24,7 @@ Fusion masked() {
               "lowest = Log(zero)  infinite = Where(later, lowest, zero)  x = Mul(x0, p)"
               "  q = Transpose <perm = [0,2,1,3]> (x)  o = Transpose <perm = [0,2,3,1]> (x)"
               "  r = MatMul(q, o)",
-          .constants = {"later", "seen", "low", "zero", "high", "padding", "tiny"}};
+          .constants = {"later", "seen", "low", "zero", "high", "padding", "tiny", "none"}};
 }
 
 // `mask` makes m of the scores r.
@@ -70,6 +70,20 @@ TEST_CASE("fuse_attention: a fill that a factor makes small leaves weight") {
   CHECK(near_miss("a = Where(later, low, r)  m = Mul(a, tiny)") ==
         "the mask is not that of a causal model");
   CHECK(near_miss("a = Add(r, high)  m = Mul(a, tiny)") == "the scores are scaled after a bias");
+}
+
+TEST_CASE("fuse_attention: a mask of one element for all scores is not causal") {
+  CHECK(near_miss("m = Where(none, low, r)") == "the mask is not that of a causal model");
+}
+
+TEST_CASE("fuse_attention: a mask that broadcasts the scores stays") {
+  Fusion one_key = masked();
+  one_key.before =
+      "x = Mul(x0, p)  q = Transpose <perm = [0,2,1,3]> (x)"
+      "  s = ReduceMean <axes = [1]> (x)  o = Transpose <perm = [0,2,3,1]> (s)"
+      "  r = MatMul(q, o)";
+  CHECK(near_misses_of(one_key, nodes_of("m = Where(later, low, r)")) ==
+        "the mask is not that of a causal model");
 }
 
 }  // namespace trainscope::test
