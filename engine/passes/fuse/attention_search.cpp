@@ -342,20 +342,24 @@ void AttentionSearch::find_packed() {
   NodeId split = kNoNode;
   bool reshaped = false;
   for (std::size_t i = 0; i < 3; ++i) {
-    ValueId part = strands[i]->source;
+    const Strand& strand = *strands[i];
+    ValueId part = strand.source;
     const NodeId reshape = match_.made_by(part, "Reshape");
-    const bool from_flat = reshape != kNoNode && strands[i]->is_in_order();
+    const bool from_flat = reshape != kNoNode && strand.is_in_order();
     if (from_flat) part = match_.input(reshape, 0);
     const NodeId producer = match_.value(part).producer;
     if (!match_.is_op(producer, "Split")) return;
     const Node& node = match_.graph().node(producer);
-    const bool wanted = match_.is_wanted(part) || match_.is_wanted(strands[i]->source);
+    const bool wanted = match_.is_wanted(part) || match_.is_wanted(strand.source);
     const bool fits = !wanted && node.outputs.size() == 3 && node.outputs[i] == part &&
+                      strand.permutation == found_.q.permutation &&
                       (i == 0 || (producer == split && from_flat == reshaped));
-    const int rank = shape(part).rank;
-    const int axis = normalized_axis(node.attributes.integer("axis", 0), rank);
+    const Shape& heads = shape(strand.source);
+    const int axis = normalized_axis(node.attributes.integer("axis", 0), shape(part).rank);
+    // A token's heads are one row of the flat part.
     const bool along_heads =
-        from_flat ? rank == 3 && axis == 2 : axis == static_cast<int>(strands[i]->permutation[2]);
+        from_flat ? shape(part).rank == 3 && axis == 2 && shape(part)[2] == heads[2] * heads[3]
+                  : axis == static_cast<int>(strand.permutation[2]);
     if (!fits || !along_heads) return;
     if (from_flat) found_.nodes.push_back(reshape);
     split = producer;

@@ -55,6 +55,31 @@ TEST_CASE("fuse_attention: q, k and v of one linear layer are read where they li
   for (const Spelling& spelling : kSpellings) check_spelling(packed, spelling);
 }
 
+// Parts of one Split that are no heads side by side, or lie otherwise: read one by one.
+TEST_CASE("fuse_attention: parts that cannot be read where they lie") {
+  constexpr std::string_view kRest =
+      "  q = Transpose <perm = [0,2,1,3]> (a)  k = Transpose <perm = [0,2,3,1]> (b)"
+      "  v = Transpose <perm = [0,2,1,3]> (c)  r = MatMul(q, k)  w = Softmax <axis = -1> (r)"
+      "  h = MatMul(w, v)  y = Transpose <perm = [0,2,1,3]> (h)";
+  // 4 tokens of 2 heads of width 4, out of rows that hold 2 tokens.
+  Fusion rows = fusion_of(
+      "(float[1,2,48] x0) => (float[1,4,2,4] y) <float[1] p = {0.5}, int64[3] ends = {16,16,16},"
+      " int64[4] heads = {1,4,2,4}>");
+  rows.constants = {"ends", "heads"};
+  CHECK(changes_no_result(rows,
+                          "d, e, f = Split <axis = 2> (x, ends)  a = Reshape(d, heads)"
+                          "  b = Reshape(e, heads)  c = Reshape(f, heads)" +
+                              std::string(kRest)));
+  // Tokens and width of k change places.
+  Fusion turned = fusion_of(
+      "(float[1,4,6,4] x0) => (float[1,4,2,4] y) <float[1] p = {0.5}, int64[3] ends = {2,2,2}>");
+  turned.constants = {"ends"};
+  CHECK(changes_no_result(turned,
+                          "a, e, c = Split <axis = 2> (x, ends)"
+                          "  b = Transpose <perm = [0,3,2,1]> (e)" +
+                              std::string(kRest)));
+}
+
 constexpr std::string_view kSeparate =
     "(float[2,3,4,4] x0) => (float[2,3,4,4] y) <float[1] p = {0.5}, float[2,3,2,4] k0 ="
     " {1,2,3,4,5,6,7,8,9,8,7,6,5,4,3,2,1,0,-1,-2,-3,2,1,3,1,2,0,4,0,6,-7,1,2,1,-1,-2,5,4,3,2,1,0,"
