@@ -69,6 +69,10 @@ std::optional<AttentionMatch> AttentionSearch::find(NodeId softmax) {
   };
   if (width(found_.v) != width(found_.q)) return give_up("values and queries differ in width");
   if (heads(found_.k) != heads(found_.v)) return give_up("keys and values differ in heads");
+  if (heads(found_.k) == 0 || heads(found_.q) % heads(found_.k) != 0) {
+    return give_up(fmt::format("{} heads of queries cannot share {} of keys", heads(found_.q),
+                               heads(found_.k)));
+  }
   if (shape(scored->a)[0] != shape(scored->b)[0] || shape(weights)[0] != shape(mixed->b)[0]) {
     return give_up("a batch axis is broadcast");
   }

@@ -134,4 +134,16 @@ TEST_CASE("fuse_attention: what stays says why") {
                   "  t = Transpose <perm = [0,2,1,3]> (h)  y = Add(t, s)") == "'w' has 2 readers");
 }
 
+TEST_CASE("fuse_attention: one head of queries for several of keys stays") {
+  Fusion few = fusion_of("(float[2,3,2,4] x0) => (float[2,3,2,4] y) <float[1] p = {0.5}>");
+  few.constants = {};
+  CHECK(
+      near_misses_of(few,
+                     "m = ReduceMean <axes = [2]> (x)  q = Transpose <perm = [0,2,1,3]> (m)"
+                     "  k = Transpose <perm = [0,2,3,1]> (x)  v = Transpose <perm = [0,2,1,3]> (x)"
+                     "  r = MatMul(q, k)  w = Softmax <axis = -1> (r)  h = MatMul(w, v)"
+                     "  y = Transpose <perm = [0,2,1,3]> (h)") ==
+      "1 heads of queries cannot share 2 of keys");
+}
+
 }  // namespace trainscope::test
