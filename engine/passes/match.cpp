@@ -139,7 +139,7 @@ std::optional<double> Matcher::number(ValueId v) const {
   return convert(*of.data, DType::kF64).values<double>()[0];
 }
 
-bool Matcher::is_wanted(ValueId v) const { return graph_.is_output(v) || gradient_of_.contains(v); }
+bool Matcher::is_wanted(ValueId v) const { return graph_.is_output(v) || is_gradient_wanted(v); }
 
 NodeId Matcher::only_reader(ValueId v) const {
   const std::vector<Use>& uses = value(v).uses;

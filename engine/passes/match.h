@@ -48,6 +48,7 @@ class Matcher {
   std::string why_kept(ValueId v) const;
   // Whether something else than nodes asks for v.
   bool is_wanted(ValueId v) const;
+  bool is_gradient_wanted(ValueId v) const { return gradient_of_.contains(v); }
 
   // Input i of a node; kNoValue when there is none.
   ValueId input(NodeId id, std::size_t i) const;

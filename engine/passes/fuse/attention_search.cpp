@@ -166,8 +166,8 @@ ValueId AttentionSearch::without_bias(NodeId add) {
   } else if (found_.scale != 1.0) {
     give_up("the scores are scaled after a bias");
     return kNoValue;
-  } else if (depends_on_parameter(bias)) {
-    give_up(fmt::format("the bias '{}' is trained", printable(match_.value(bias).name)));
+  } else if (std::string why = why_gradient(bias); !why.empty()) {
+    give_up(std::move(why));
     return kNoValue;
   } else {
     found_.biases.push_back(bias);
@@ -325,19 +325,26 @@ bool AttentionSearch::masks_later_tokens(NodeId where, bool masked_where) const 
   return true;
 }
 
-bool AttentionSearch::depends_on_parameter(ValueId v) const {
-  std::unordered_set<ValueId> seen{v};
-  std::vector<ValueId> open{v};
+// Why the bias needs a gradient, which that of attention has none for; empty: it needs none.
+std::string AttentionSearch::why_gradient(ValueId bias) const {
+  std::unordered_set<ValueId> seen{bias};
+  std::vector<ValueId> open{bias};
   while (!open.empty()) {
-    const Value& value = match_.value(open.back());
+    const ValueId v = open.back();
+    const Value& value = match_.value(v);
     open.pop_back();
-    if (value.kind == ValueKind::kParameter) return true;
+    if (match_.is_gradient_wanted(v)) {
+      return fmt::format("the gradient of '{}' is asked for", printable(value.name));
+    }
+    if (value.kind == ValueKind::kParameter) {
+      return fmt::format("the bias '{}' is trained", printable(match_.value(bias).name));
+    }
     if (value.producer == kNoNode) continue;
     for (ValueId input : match_.graph().node(value.producer).inputs) {
       if (input != kNoValue && seen.insert(input).second) open.push_back(input);
     }
   }
-  return false;
+  return {};
 }
 
 // q, k and v are the parts of one Split along the heads, or along [heads * width] of the tokens.

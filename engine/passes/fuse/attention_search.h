@@ -71,7 +71,7 @@ class AttentionSearch {
   bool settle_masks();
   std::optional<double> causal_fill(ValueId bias, const Shape& scores) const;
   bool masks_later_tokens(NodeId where, bool masked_where) const;
-  bool depends_on_parameter(ValueId v) const;
+  std::string why_gradient(ValueId bias) const;
   void find_packed();
   void find_end(const Product& mixed);
   std::optional<AttentionMatch> give_up(std::string why);

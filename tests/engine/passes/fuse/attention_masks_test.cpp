@@ -76,6 +76,15 @@ TEST_CASE("fuse_attention: a mask of one element for all scores is not causal") 
   CHECK(near_miss("m = Where(none, low, r)") == "the mask is not that of a causal model");
 }
 
+TEST_CASE("fuse_attention: a mask stays whose gradient is asked for") {
+  constexpr std::string_view kMask =
+      "b = Neg(padding)  c = ReduceMax(x0)  d = Mul(b, c)"
+      "  m = Add(r, d)";
+  CHECK(near_misses_with_gradient_of("c", masked(), nodes_of(kMask)) ==
+        "the gradient of 'c' is asked for");
+  CHECK(fused_line(kMask) == "ts.Attention(x, x, x, d) causal=0 scale=1");
+}
+
 TEST_CASE("fuse_attention: a mask that broadcasts the scores stays") {
   Fusion one_key = masked();
   one_key.before =

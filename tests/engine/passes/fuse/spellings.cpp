@@ -21,17 +21,29 @@ const Node* first_node(const Graph& graph, std::string_view op) {
   return nullptr;
 }
 
+std::string joined_near_misses(const Stage& stage) {
+  CHECK_FALSE(stage.changed);
+  std::vector<std::string> reasons;
+  for (const NearMiss& miss : stage.near_misses) reasons.push_back(miss.reason);
+  return join(reasons, "; ");
+}
+
 }  // namespace
 
 std::string text_of(const Fusion& fusion, std::string_view nodes) {
   return fmt::format("{} {{ {} {} }}", fusion.inputs, fusion.before, nodes);
 }
 
-Stages stages_of(const Fusion& fusion, std::string_view nodes, bool fuse) {
+CompileOptions options_of(const Fusion& fusion) {
   CompileOptions options;
   options.import.frozen = fusion.constants;
   options.training.mode = GraphMode::kGradients;
   options.training.loss = {.kind = LossKind::kMse, .output = "y"};
+  return options;
+}
+
+Stages stages_of(const Fusion& fusion, std::string_view nodes, bool fuse) {
+  CompileOptions options = options_of(fusion);
   if (!fuse) options.passes.disabled = {std::string(fusion.pass)};
   return stages(text_of(fusion, nodes), options);
 }
@@ -80,12 +92,18 @@ bool changes_no_result(const Fusion& fusion, std::string_view nodes) {
 }
 
 std::string near_misses_of(const Fusion& fusion, std::string_view nodes) {
-  const Stages all = stages_of(fusion, nodes);
-  const Stage& stage = stage_named(all, fusion.pass);
-  CHECK_FALSE(stage.changed);
-  std::vector<std::string> reasons;
-  for (const NearMiss& miss : stage.near_misses) reasons.push_back(miss.reason);
-  return join(reasons, "; ");
+  return joined_near_misses(stage_named(stages_of(fusion, nodes), fusion.pass));
+}
+
+std::string near_misses_with_gradient_of(std::string_view value, const Fusion& fusion,
+                                         std::string_view nodes) {
+  CompileOptions options = options_of(fusion);
+  options.training.gradient_of = {std::string(value)};
+  const Stages all = stages(text_of(fusion, nodes), options);
+  const Graph& step = all.back().graph;
+  CHECK(std::ranges::any_of(
+      step.gradients, [&](const GradientOf& each) { return step.value(each.of).name == value; }));
+  return joined_near_misses(stage_named(all, fusion.pass));
 }
 
 }  // namespace trainscope::test

@@ -25,7 +25,8 @@ struct Fusion {
 };
 
 std::string text_of(const Fusion& fusion, std::string_view nodes);
-// The stages up to gradients of the sum of squares of y.
+// What the stages of a fusion are made with: up to gradients of the sum of squares of y.
+CompileOptions options_of(const Fusion& fusion);
 Stages stages_of(const Fusion& fusion, std::string_view nodes, bool fuse = true);
 const Stage& stage_named(const Stages& stages, std::string_view name);
 void check_spelling(const Fusion& fusion, const Spelling& spelling);
@@ -33,5 +34,8 @@ void check_spelling(const Fusion& fusion, const Spelling& spelling);
 bool changes_no_result(const Fusion& fusion, std::string_view nodes);
 // The pass leaves the nodes alone; its near misses, joined by "; ".
 std::string near_misses_of(const Fusion& fusion, std::string_view nodes);
+// The same where the gradient of a value is asked for, which must be there then.
+std::string near_misses_with_gradient_of(std::string_view value, const Fusion& fusion,
+                                         std::string_view nodes);
 
 }  // namespace trainscope::test
