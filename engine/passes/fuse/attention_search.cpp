@@ -21,6 +21,7 @@ const Ints kByToken = {0, 2, 1, 3};
 const Ints kByTokenOfTransposed = {0, 3, 1, 2};
 constexpr double kMasked = -1e9;  // what is added to scores at most, so that no weight is left
 constexpr int kMostSteps = 16;    // from the weights to the product of the scores
+constexpr int kMostVisits = 64;   // of values behind an operand of a sum
 
 bool is_ours(const Node& node, std::string_view op) {
   return node.op->name == op && node.op->domain == kTrainscopeDomain;
@@ -148,11 +149,7 @@ std::optional<AttentionSearch::Product> AttentionSearch::product_of_scores(Value
 ValueId AttentionSearch::without_bias(NodeId add) {
   const Shape& whole = shape(match_.output(add));
   const auto is_scores = [&](std::size_t i) {
-    const ValueId v = match_.input(add, i);
-    const NodeId id = match_.value(v).producer;
-    const bool computed = product(id) || match_.is_op(id, "Mul") || match_.is_op(id, "Div") ||
-                          match_.is_op(id, "Add") || match_.is_op(id, "Where");
-    return computed && shape(v) == whole && match_.only_reader(v) != kNoNode;
+    return comes_from_product(match_.input(add, i), whole);
   };
   const std::size_t scores = is_scores(0) ? 0 : 1;
   if (!is_scores(scores)) {
@@ -173,6 +170,24 @@ ValueId AttentionSearch::without_bias(NodeId add) {
     found_.biases.push_back(bias);
   }
   return match_.input(add, scores);
+}
+
+// Whether a product of matrices lies behind v, through sums, masks and factors of this shape.
+bool AttentionSearch::comes_from_product(ValueId v, const Shape& whole) const {
+  std::vector<ValueId> open{v};
+  for (int step = 0; step < kMostVisits && !open.empty(); ++step) {
+    const ValueId next = open.back();
+    const NodeId id = match_.value(next).producer;
+    open.pop_back();
+    if (id == kNoNode || shape(next) != whole || match_.only_reader(next) == kNoNode) continue;
+    if (product(id)) return true;
+    for (const std::string_view op : {"Add", "Mul", "Div", "Where"}) {
+      if (!match_.is_op(id, op)) continue;
+      const std::vector<ValueId>& inputs = match_.graph().node(id).inputs;
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+  }
+  return false;
 }
 
 // Where(later, -inf, scores) or Where(seen, scores, -inf)

@@ -61,6 +61,7 @@ class AttentionSearch {
   std::optional<Product> product_of_weights(ValueId weights);
   std::optional<Product> product_of_scores(ValueId scores);
   ValueId without_bias(NodeId add);
+  bool comes_from_product(ValueId v, const Shape& whole) const;
   ValueId without_mask(NodeId where);
   bool take_scale(NodeId id, ValueId& v);
   std::optional<double> factor_of(NodeId id, ValueId& v) const;

@@ -85,6 +85,14 @@ TEST_CASE("fuse_attention: a mask stays whose gradient is asked for") {
   CHECK(fused_line(kMask) == "ts.Attention(x, x, x, d) causal=0 scale=1");
 }
 
+TEST_CASE("fuse_attention: a bias of the scores' shape may be the first operand") {
+  constexpr std::string_view kMask =
+      "a = Transpose <perm = [0,2,1,3]> (x0)  b = ReduceMax <axes = [3]> (a)"
+      "  c = Transpose <perm = [0,1,3,2]> (b)  d = Mul(b, c)  m = Add(d, r)";
+  CHECK(changes_no_result(masked(), nodes_of(kMask)));
+  CHECK(fused_line(kMask) == "ts.Attention(x, x, x, d) causal=0 scale=1");
+}
+
 TEST_CASE("fuse_attention: a mask that broadcasts the scores stays") {
   Fusion one_key = masked();
   one_key.before =
