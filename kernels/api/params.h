@@ -132,7 +132,7 @@ struct FillParams {  // ConstantOfShape: the value as double (exact for |integer
   double value = 0.0;
 };
 
-struct AlphaParams {  // Elu, LeakyRelu and their gradients
+struct AlphaParams {  // Elu, LeakyRelu, Swish and their gradients
   double alpha = 1.0;
 };
 

@@ -60,8 +60,7 @@ std::optional<AttentionMatch> AttentionSearch::find(NodeId softmax) {
   found_.k = follow(scored->b, scored->transpose_b ? kByToken : kByTokenOfTransposed, true);
   found_.v = follow(mixed->b, kByToken, true);
   found_.scale *= scored->alpha * found_.q.scale * found_.k.scale;
-  if (found_.v.scale != 1.0 || shape(found_.v.source).rank != kRank)
-    found_.v = {mixed->b, kByToken};
+  if (found_.v.scale != 1.0) found_.v = {mixed->b, kByToken};
   const auto heads = [&](const Strand& s) {
     return shape(s.source)[static_cast<int>(s.permutation[2])];
   };
