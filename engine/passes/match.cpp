@@ -7,6 +7,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "engine/core/error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -247,7 +248,9 @@ void replace_region(Rewriter& rewriter, std::vector<NodeId> nodes, NodeId last,
     }
   }
   b.set_provenance(std::move(provenance));
-  rewriter.replace_node(last, {make(b)});
+  const ValueId made = make(b);
+  CHECK_INVARIANT(graph.value(made).type == graph.value(graph.node(last).outputs[0]).type);
+  rewriter.replace_node(last, {made});
   // Later nodes read earlier ones.
   for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
     if (graph.node(*id).erased) continue;

@@ -73,7 +73,8 @@ class Matcher {
   std::unordered_set<ValueId> gradient_of_;
 };
 
-// Puts what `make` builds in the place of what `last` computes, the last of the matched `nodes`.
+// Puts what `make` builds, a value of the same type, in the place of what `last` computes, the last
+// of the matched `nodes`.
 // The new nodes come from all of `nodes`; those that nobody reads any more are erased.
 void replace_region(Rewriter& rewriter, std::vector<NodeId> nodes, NodeId last,
                     const std::function<ValueId(Builder&)>& make);

@@ -114,11 +114,16 @@ class NormSearch {
     const NodeId next = reader();
     if (next == kNoNode) return false;
     const std::optional<double> epsilon = match_.number(match_.other_input(next, at_));
-    if (!match_.is_op(next, "Add") || !epsilon) return refuse_reader(next);
+    if (!match_.is_op(next, "Add") || !epsilon || grows(next)) return refuse_reader(next);
     if (!(*epsilon >= 0.0)) return refuse(fmt::format("epsilon is {}", *epsilon));
     found_.epsilon = *epsilon;
     go_on_to(next);
     return true;
+  }
+
+  // Whether the reader broadcasts what is reached to another shape.
+  bool grows(NodeId reader) const {
+    return match_.value(match_.output(reader)).type != match_.value(at_).type;
   }
 
   // The power of the variance that the reader makes of its power `exponent`.
@@ -127,7 +132,7 @@ class NormSearch {
     if (match_.is_op(reader, "Reciprocal")) return -exponent;
     const bool is_first = match_.input(reader, 0) == at_;
     const std::optional<double> number = match_.number(match_.other_input(reader, at_));
-    if (!number) return std::nullopt;
+    if (!number || grows(reader)) return std::nullopt;
     if (match_.is_op(reader, "Pow") && is_first) return exponent * *number;
     if (match_.is_op(reader, "Div") && !is_first && *number == 1.0) return -exponent;
     return std::nullopt;

@@ -156,6 +156,21 @@ TEST_CASE("fuse_layer_norm, fuse_rms_norm: means over other axes stay") {
                  "y f32[2,3,5] = Mul(RMSNormalization, two)"));
 }
 
+TEST_CASE("fuse_layer_norm, fuse_rms_norm: numbers that add axes stay outside") {
+  Fusion raised{
+      .pass = "fuse_rms_norm",
+      .fused = "RMSNormalization",
+      .inputs =
+          "(float[2,3,5] x0) => (float[1,2,3,5] y) <float[5] p = {0.5,-1,1.5,2,-2.5},"
+          " float[1,1,1,1] eps4 = {0.1}, float[1,1,1,1] half4 = {0.5}, float eps = {0.1}>",
+      .before = "x = Mul(x0, p)  s = Mul(x, x)  v = ReduceMean <axes = [-1]> (s)",
+      .constants = {"eps4", "half4", "eps"}};
+  CHECK(near_misses_of(raised, "e = Add(v, eps4)  r = Sqrt(e)  y = Div(x, r)") ==
+        "Add 'Add_3' does not belong to a norm");
+  CHECK(near_misses_of(raised, "e = Add(v, eps)  r = Pow(e, half4)  y = Div(x, r)") ==
+        "Pow 'Pow_4' does not belong to a norm");
+}
+
 TEST_CASE("fuse_softmax: spellings along an axis") {
   constexpr Spelling kSpellings[] = {
       {"with the largest subtracted",
