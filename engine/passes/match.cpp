@@ -154,6 +154,20 @@ std::string Matcher::why_kept(ValueId v) const {
   return fmt::format("'{}' has {} readers", name, value(v).uses.size());
 }
 
+ValueId Matcher::kept_inside(const std::vector<NodeId>& nodes, NodeId last) const {
+  const std::unordered_set<NodeId> inside(nodes.begin(), nodes.end());
+  for (NodeId id : nodes) {
+    if (id == last) continue;
+    for (ValueId v : graph_.node(id).outputs) {
+      if (v == kNoValue) continue;
+      const bool read = std::ranges::any_of(
+          value(v).uses, [&inside](const Use& use) { return !inside.contains(use.node); });
+      if (read || is_wanted(v)) return v;
+    }
+  }
+  return kNoValue;
+}
+
 ValueId Matcher::input(NodeId id, std::size_t i) const {
   const std::vector<ValueId>& inputs = graph_.node(id).inputs;
   return i < inputs.size() ? inputs[i] : kNoValue;

@@ -50,6 +50,9 @@ class Matcher {
   bool is_wanted(ValueId v) const;
   bool is_gradient_wanted(ValueId v) const { return gradient_of_.contains(v); }
 
+  // A result of these nodes, but `last`, that something else reads or asks for; else kNoValue.
+  ValueId kept_inside(const std::vector<NodeId>& nodes, NodeId last) const;
+
   // Input i of a node; kNoValue when there is none.
   ValueId input(NodeId id, std::size_t i) const;
   ValueId output(NodeId id) const { return graph_.node(id).outputs[0]; }

@@ -77,6 +77,10 @@ class NormSearch {
     add_scale();
     if (kind_ == NormKind::kLayerNorm) add_bias();
     found_.last = match_.value(at_).producer;
+    if (const ValueId kept = match_.kept_inside(found_.nodes, found_.last); kept != kNoValue) {
+      refuse(match_.why_kept(kept));
+      return std::nullopt;
+    }
     return found_;
   }
 

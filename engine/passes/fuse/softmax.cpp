@@ -55,13 +55,13 @@ class SoftmaxSearch {
       const ValueId exponentials = match_.input(id, 1 - i);
       const NodeId exp = match_.made_by(exponentials, "Exp");
       if (exp == kNoNode || sum->of != exponentials) continue;
-      if (!only_these_read(exponentials)) {
-        why_not_ = match_.why_kept(exponentials);
+      found_.nodes.insert(found_.nodes.end(), {id, exp, sum->node});
+      if (const ValueId kept = match_.kept_inside(found_.nodes, id); kept != kNoValue) {
+        why_not_ = match_.why_kept(kept);
         return std::nullopt;
       }
-      found_.nodes.insert(found_.nodes.end(), {id, exp, sum->node});
       found_.axis = sum->axis;
-      found_.x = without_largest(match_.input(exp, 0));
+      found_.x = without_largest(match_.input(exp, 0), id);
       return found_;
     }
     return std::nullopt;
@@ -81,19 +81,19 @@ class SoftmaxSearch {
     return reduction(match_, match_.input(inverse, 0), "ReduceSum");
   }
 
-  bool only_these_read(ValueId exponentials) const {
-    return match_.value(exponentials).uses.size() == 2 && !match_.is_wanted(exponentials);
-  }
-
-  // x of x - max(x) along the same axis, else v itself: the softmax subtracts it anyway.
-  ValueId without_largest(ValueId v) {
+  // x of x - max(x) along the same axis, else v itself: the softmax subtracts it anyway. So it does
+  // where something else needs the difference or the maximum.
+  ValueId without_largest(ValueId v, NodeId last) {
     const NodeId difference = match_.made_by(v, "Sub");
     if (difference == kNoNode) return v;
     const std::optional<Reduction> largest =
         reduction(match_, match_.input(difference, 1), "ReduceMax");
     const ValueId x = match_.input(difference, 0);
     if (!largest || largest->of != x || largest->axis != found_.axis) return v;
-    found_.nodes.insert(found_.nodes.end(), {difference, largest->node});
+    std::vector<NodeId> longer = found_.nodes;
+    longer.insert(longer.end(), {difference, largest->node});
+    if (match_.kept_inside(longer, last) != kNoValue) return v;
+    found_.nodes = std::move(longer);
     return x;
   }
 

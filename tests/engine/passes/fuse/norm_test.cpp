@@ -171,6 +171,27 @@ TEST_CASE("fuse_layer_norm, fuse_rms_norm: numbers that add axes stay outside") 
         "Pow 'Pow_4' does not belong to a norm");
 }
 
+TEST_CASE("fuse_layer_norm, fuse_rms_norm: a value inside that is needed keeps the nodes") {
+  constexpr std::string_view kSpelled =
+      "m = ReduceMean <axes = [-1]> (x)  d = Sub(x, m)  s = Mul(d, d)"
+      "  v = ReduceMean <axes = [-1]> (s)  e = Add(v, eps)  r = Sqrt(e)  n = Div(d, r)  ";
+  const std::string norm = std::string(kSpelled) + "y = Neg(n)";
+  for (const std::string value : {"m", "d", "s", "v", "r"}) {
+    CHECK(near_misses_with_gradient_of(value, kLayerNorm, norm) ==
+          "the gradient of '" + value + "' is asked for");
+  }
+  const auto misses = [&](std::string_view end) {
+    return near_misses_of(kLayerNorm, std::string(kSpelled) + std::string(end));
+  };
+  CHECK(misses("y = Add(n, m)") == "'m' has 2 readers");
+  CHECK(misses("y = Add(n, d)") == "'d' has 4 readers");
+  CHECK(misses("y = Add(n, s)") == "'s' has 2 readers");
+  CHECK(near_misses_with_gradient_of("s", kRmsNorm,
+                                     "s = Mul(x, x)  v = ReduceMean <axes = [-1]> (s)"
+                                     "  e = Add(v, eps)  r = Sqrt(e)  y = Div(x, r)") ==
+        "the gradient of 's' is asked for");
+}
+
 TEST_CASE("fuse_softmax: spellings along an axis") {
   constexpr Spelling kSpellings[] = {
       {"with the largest subtracted",
@@ -195,12 +216,32 @@ TEST_CASE("fuse_softmax: what stays, and why") {
   CHECK(near_misses_of(kSoftmax,
                        "e = Exp(x)  s = ReduceSum(e, last)  q = Div(e, s)"
                        "  y = Add(q, e)") == "'e' has 3 readers");
+  constexpr std::string_view kInverse =
+      "e = Exp(x)  s = ReduceSum(e, last)  i = Reciprocal(s)  q = Mul(e, i)  ";
+  for (const std::string value : {"e", "s", "i"}) {
+    CHECK(near_misses_with_gradient_of(value, kSoftmax, std::string(kInverse) + "y = Neg(q)") ==
+          "the gradient of '" + value + "' is asked for");
+  }
+  CHECK(near_misses_of(kSoftmax, std::string(kInverse) + "l = Log(s)  y = Add(q, l)") ==
+        "'s' has 2 readers");
   for (const std::string_view nodes :
        {"e = Exp(x)  f = Exp(x0)  s = ReduceSum(f, last)  y = Div(e, s)",
         "e = Tanh(x)  s = ReduceSum(e, last)  y = Div(e, s)",
         "e = Exp(x)  s = ReduceSum(e)  y = Div(e, s)"}) {
     CAPTURE(nodes);
     CHECK(near_misses_of(kSoftmax, nodes).empty());
+  }
+  // A softmax of the difference is one too.
+  for (const std::string value : {"m", "d"}) {
+    CompileOptions options = options_of(kSoftmax);
+    options.training.gradient_of = {value};
+    const Stages asked = stages(text_of(kSoftmax,
+                                        "m = ReduceMax <axes = [2]> (x)  d = Sub(x, m)  e = Exp(d)"
+                                        "  s = ReduceSum(e, last)  y = Div(e, s)"),
+                                options);
+    CHECK(contains(node_lines(stage_named(asked, "fuse_softmax").graph),
+                   "y f32[2,3,5] = Softmax(d)"));
+    CHECK(asked.back().graph.gradients.size() == 2);
   }
   // Another maximum than the row's own is not subtracted by a softmax: it stays before it.
   CHECK(contains(fused_lines(kSoftmax,
