@@ -140,6 +140,17 @@ std::optional<double> Matcher::number(ValueId v) const {
   return convert(*of.data, DType::kF64).values<double>()[0];
 }
 
+std::string Matcher::why_no_number(NodeId id) const {
+  if (id == kNoNode) return {};
+  for (ValueId v : graph_.node(id).inputs) {
+    if (v == kNoValue || value(v).kind != ValueKind::kParameter) continue;
+    if (value(v).type.shape.elements() != 1) continue;
+    return fmt::format("'{}' is trained, a constant is expected: freeze it (--freeze)",
+                       printable(value(v).name));
+  }
+  return {};
+}
+
 bool Matcher::is_wanted(ValueId v) const { return graph_.is_output(v) || is_gradient_wanted(v); }
 
 NodeId Matcher::only_reader(ValueId v) const {

@@ -42,6 +42,8 @@ class Matcher {
   NodeId made_by(ValueId v, std::string_view op) const;
   // The one element of v, when it is known at compile time.
   std::optional<double> number(ValueId v) const;
+  // Of a node that has a parameter of one element for an input: "'v' is trained, .."; else empty.
+  std::string why_no_number(NodeId id) const;
   // The only node that reads v, when nothing else wants v; else kNoNode.
   NodeId only_reader(ValueId v) const;
   // Why v has no only reader: "'v' has 2 readers".

@@ -133,15 +133,21 @@ std::optional<AttentionSearch::Product> AttentionSearch::product_of_scores(Value
       next = without_mask(id);
     } else if (!take_scale(id, next)) {
       next = kNoValue;
-      give_up(fmt::format("'{}' ({}) stands between the scores and their softmax",
-                          printable(match_.graph().node(id).name),
-                          match_.graph().node(id).op->name));
+      give_up(why_not_passed(id));
     }
     if (next == kNoValue) return std::nullopt;
     found_.nodes.push_back(id);
     v = next;
   }
   return std::nullopt;
+}
+
+std::string AttentionSearch::why_not_passed(NodeId id) const {
+  std::string trained = match_.why_no_number(id);
+  if (!trained.empty()) return trained;
+  const Node& node = match_.graph().node(id);
+  return fmt::format("'{}' ({}) stands between the scores and their softmax", printable(node.name),
+                     node.op->name);
 }
 
 // The operand of the sum that is scores; the other one is a bias.
@@ -162,7 +168,7 @@ ValueId AttentionSearch::without_bias(NodeId add) {
   } else if (found_.scale != 1.0) {
     give_up("the scores are scaled after a bias");
     return kNoValue;
-  } else if (std::string why = why_gradient(bias); !why.empty()) {
+  } else if (std::string why = why_gradient(bias, "bias"); !why.empty()) {
     give_up(std::move(why));
     return kNoValue;
   } else {
@@ -200,7 +206,9 @@ ValueId AttentionSearch::without_mask(NodeId where) {
     add_causal({.fill = *fill, .scale = found_.scale});
     return scores;
   }
-  give_up("the mask is not that of a causal model");
+  std::string why = match_.why_no_number(where);
+  if (why.empty()) why = why_gradient(match_.input(where, 0), "mask");
+  give_up(why.empty() ? "the mask is not that of a causal model" : why);
   return kNoValue;
 }
 
@@ -339,10 +347,10 @@ bool AttentionSearch::masks_later_tokens(NodeId where, bool masked_where) const 
   return true;
 }
 
-// Why the bias needs a gradient, which that of attention has none for; empty: it needs none.
-std::string AttentionSearch::why_gradient(ValueId bias) const {
-  std::unordered_set<ValueId> seen{bias};
-  std::vector<ValueId> open{bias};
+// Why `of`, a bias or a mask, depends on what has a gradient; empty: it does not.
+std::string AttentionSearch::why_gradient(ValueId of, std::string_view what) const {
+  std::unordered_set<ValueId> seen{of};
+  std::vector<ValueId> open{of};
   while (!open.empty()) {
     const ValueId v = open.back();
     const Value& value = match_.value(v);
@@ -351,7 +359,7 @@ std::string AttentionSearch::why_gradient(ValueId bias) const {
       return fmt::format("the gradient of '{}' is asked for", printable(value.name));
     }
     if (value.kind == ValueKind::kParameter) {
-      return fmt::format("the bias '{}' is trained", printable(match_.value(bias).name));
+      return fmt::format("the {} '{}' is trained", what, printable(match_.value(of).name));
     }
     if (value.producer == kNoNode) continue;
     for (ValueId input : match_.graph().node(value.producer).inputs) {

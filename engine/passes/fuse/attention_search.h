@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/passes/match.h"
@@ -60,6 +61,7 @@ class AttentionSearch {
   std::optional<Product> product(NodeId id) const;
   std::optional<Product> product_of_weights(ValueId weights);
   std::optional<Product> product_of_scores(ValueId scores);
+  std::string why_not_passed(NodeId id) const;
   ValueId without_bias(NodeId add);
   bool comes_from_product(ValueId v, const Shape& whole) const;
   ValueId without_mask(NodeId where);
@@ -72,7 +74,7 @@ class AttentionSearch {
   bool settle_masks();
   std::optional<double> causal_fill(ValueId bias, const Shape& scores) const;
   bool masks_later_tokens(NodeId where, bool masked_where) const;
-  std::string why_gradient(ValueId bias) const;
+  std::string why_gradient(ValueId of, std::string_view what) const;
   void find_packed();
   void find_end(const Product& mixed);
   std::optional<AttentionMatch> give_up(std::string why);

@@ -89,7 +89,10 @@ class GateSearch {
         return std::nullopt;
       }
       std::optional<Expression> next = read_by(match_, reader, e);
-      if (!next || (next->gated.x != kNoValue && next->gated.x != argument_.x)) break;
+      if (!next || !is_of_x(next->plain) || !is_of_x(next->gated)) {
+        why_not_ = match_.why_no_number(reader);
+        break;
+      }
       e = *std::move(next);
       e.value = match_.output(reader);
       e.nodes.push_back(reader);
@@ -97,6 +100,7 @@ class GateSearch {
         e.nodes.insert(e.nodes.end(), p->nodes.begin(), p->nodes.end());
       }
     }
+    if (!why_not_.empty()) return std::nullopt;
     why_not_ = fmt::format("'{}' is {} with g = {}({}), expected {}",
                            printable(match_.value(e.value).name), text_of(e), pattern.gate,
                            polynomial_text(argument_.c), expected_text(pattern));
@@ -120,6 +124,7 @@ class GateSearch {
   }
 
  private:
+  bool is_of_x(const Polynomial& p) const { return p.x == kNoValue || p.x == argument_.x; }
   bool has_type_of_x(const Expression& e) const {
     return match_.value(e.value).type == match_.value(argument_.x).type;
   }
@@ -147,7 +152,11 @@ class GatedFusion {
     if (graph.node(id).erased || !match_.is_op(id, pattern.gate)) return;
     GateSearch search(match_, id);
     const Polynomial& argument = search.argument();
-    if (argument.x == kNoValue || !is_near(argument.c, pattern.argument, kNearNumber)) return;
+    if (argument.x == kNoValue) return;
+    if (!is_near(argument.c, pattern.argument, kNearNumber)) {
+      note_trained(id, pattern);
+      return;
+    }
     if (!is_near(argument.c, pattern.argument, kSameNumber)) {
       context_.near_miss(graph.node(id), fmt::format("the argument of {} is {}, expected {}",
                                                      pattern.gate, polynomial_text(argument.c),
@@ -165,6 +174,13 @@ class GatedFusion {
   bool changed() const { return rewriter_.changed(); }
 
  private:
+  // A trained factor of the gate's argument, where the gate has no other common use.
+  void note_trained(NodeId id, const GatedPattern& pattern) {
+    if (pattern.gate != "Erf") return;
+    std::string why = match_.why_no_number(match_.value(match_.input(id, 0)).producer);
+    if (!why.empty()) context_.near_miss(match_.graph().node(id), std::move(why));
+  }
+
   void fuse(const Expression& found, const GatedPattern& pattern, ValueId x) {
     const NodeId last = match_.value(found.value).producer;
     replace_region(rewriter_, found.nodes, last, [&](Builder& b) {

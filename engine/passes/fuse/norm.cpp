@@ -109,6 +109,7 @@ class NormSearch {
   }
 
   bool refuse_reader(NodeId reader) {
+    if (std::string why = match_.why_no_number(reader); !why.empty()) return refuse(why);
     const Node& node = match_.graph().node(reader);
     return refuse(
         fmt::format("{} '{}' does not belong to a norm", node.op->name, printable(node.name)));

@@ -93,6 +93,21 @@ TEST_CASE("fuse_attention: a bias of the scores' shape may be the first operand"
   CHECK(fused_line(kMask) == "ts.Attention(x, x, x, d) causal=0 scale=1");
 }
 
+TEST_CASE("fuse_attention: near misses name numbers that are trained") {
+  const auto misses = [](std::string_view trained, std::string_view mask) {
+    Fusion fusion = masked();
+    std::erase(fusion.constants, trained);
+    return near_misses_of(fusion, nodes_of(mask));
+  };
+  CHECK(misses("tiny", "m = Mul(r, tiny)") ==
+        "'tiny' is trained, a constant is expected: freeze it (--freeze)");
+  CHECK(misses("low", "m = Where(later, low, r)") ==
+        "'low' is trained, a constant is expected: freeze it (--freeze)");
+  // A mask that a model keeps as floats among its parameters.
+  CHECK(misses("high", "c = Cast <to = 9> (high)  m = Where(c, low, r)") ==
+        "the mask 'c' is trained");
+}
+
 TEST_CASE("fuse_attention: a mask that broadcasts the scores stays") {
   Fusion one_key = masked();
   one_key.before =

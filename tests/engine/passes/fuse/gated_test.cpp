@@ -134,6 +134,20 @@ TEST_CASE("fuse_gelu, fuse_silu: near misses say what is in the way") {
         "'g' has 2 readers, which is 0 + (1) g");
 }
 
+TEST_CASE("fuse_gelu: near misses name numbers that are trained") {
+  const auto misses = [](std::string_view trained) {
+    Fusion fusion = kGelu;
+    std::erase(fusion.constants, trained);
+    return near_misses_of(fusion,
+                          "d = Div(x, root)  e = Erf(d)  s = Add(e, one)  q = Mul(x, s)"
+                          "  y = Mul(q, half)");
+  };
+  for (const std::string number : {"root", "one", "half"}) {
+    CHECK(misses(number) ==
+          "'" + number + "' is trained, a constant is expected: freeze it (--freeze)");
+  }
+}
+
 TEST_CASE("fuse_gelu: a value that is asked for stays") {
   const std::string text = text_of(
       kGelu, "d = Div(x, root)  e = Erf(d)  s = Add(e, one)  q = Mul(x, s)  y = Mul(q, half)");

@@ -140,6 +140,20 @@ TEST_CASE("fuse_layer_norm, fuse_rms_norm: near misses say what is in the way") 
         "what is divided, 'x', is not what was squared");
 }
 
+TEST_CASE("fuse_rms_norm: near misses name numbers that are trained") {
+  const auto misses = [](std::string_view trained) {
+    Fusion fusion = kRmsNorm;
+    std::erase(fusion.constants, trained);
+    return near_misses_of(fusion,
+                          "s = Mul(x, x)  v = ReduceMean <axes = [-1]> (s)  e = Add(v, eps)"
+                          "  i = Pow(e, minus)  y = Mul(x, i)");
+  };
+  for (const std::string number : {"eps", "minus"}) {
+    CHECK(misses(number) ==
+          "'" + number + "' is trained, a constant is expected: freeze it (--freeze)");
+  }
+}
+
 TEST_CASE("fuse_layer_norm, fuse_rms_norm: means over other axes stay") {
   for (const std::string_view nodes :
        {"s = Mul(x, x)  v = ReduceMean <axes = [1]> (s)  e = Add(v, eps)  r = Sqrt(e)"
