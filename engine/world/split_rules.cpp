@@ -183,7 +183,7 @@ Result attention_from(const SplitArgs& a, int first) {
     const int heads = i == 2 && first > 2 ? 1 : 2;
     if (a.op.has(i) && input_share(a, i) != Share::split(heads)) return std::nullopt;
   }
-  if (biased && bias.rank == 4 && bias[1] != 1) return std::nullopt;
+  if (biased && bias.rank >= 3 && bias[bias.rank - 3] != 1) return std::nullopt;
   for (std::int64_t heads : {params.heads, params.kv_heads}) {
     if (heads % a.parts != 0) refuse_heads(a, heads);
   }

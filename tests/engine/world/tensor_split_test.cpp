@@ -115,6 +115,30 @@ TEST_CASE("tensor parallel: what cannot be cut stays whole") {
   CHECK(shape_of(graph, "logits") == Shape{4, 3});
 }
 
+TEST_CASE("tensor parallel: attention with a bias for each head stays whole") {
+  const auto shares = [](const std::string& bias) {
+    const OnnxModel each =
+        model("(float[2,6,16] x) => (float[2,6,8] logits) <" + weight("float[16,16] a", 256) +
+              ", " + weight("float[16,8] b", 128) + ", " + bias +
+              ", int64[4] heads = {2,6,4,4}, int64[3] flat = {2,6,16}> { c = MatMul(x, a)"
+              "  d = Reshape(c, heads)  q = Transpose<perm = [0,2,1,3]>(d)"
+              "  k = Transpose<perm = [0,2,3,1]>(d)  r = MatMul(q, k)  m = Add(r, bias)"
+              "  w = Softmax<axis = -1>(m)  h = MatMul(w, q)  t = Transpose<perm = [0,2,1,3]>(h)"
+              "  o = Reshape(t, flat)  logits = MatMul(o, b) }");
+    CompileOptions options;
+    options.import.frozen = {"bias"};
+    const auto step = compile(each, options);
+    CHECK(count_ops(step->program.graph, "Attention") == 1);
+    const Graph graph = split(*step, 2).graph;
+    CHECK(verify(graph) == std::vector<std::string>{});
+    return shape_of(graph, "a");
+  };
+  CHECK(shares(weight("float[4,1,6] bias", 24)) == Shape{16, 16});
+  CHECK(shares(weight("float[1,4,1,6] bias", 24)) == Shape{16, 16});
+  CHECK(shares(weight("float[1,6,6] bias", 36)) == Shape{16, 8});
+  CHECK(shares(weight("float[6] bias", 6)) == Shape{16, 8});
+}
+
 TEST_CASE("tensor parallel: heads that do not divide, and graphs without products, are refused") {
   const auto step = gpt_step(1);
   const std::optional<Error> heads = error_of([&] { split(*step, 3); });
