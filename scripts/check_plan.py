@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Replays the memory plan of a run against its graph: order, lifetimes, bytes, recomputation.
+"""Replays the memory plans of runs against their graphs: order, lifetimes, bytes, recomputation.
 
-    scripts/check_plan.py RUN [--budget BYTES]
+    scripts/check_plan.py RUN... [--budget BYTES]
 
 Reads RUN/plan.json and the last stages' ONNX files alone, and shares no code with the planner. Every
 value gets a content: what made it, from which contents; what Slice, Split or Concat move in one
 piece keeps its own. Going through the instructions, each must find the contents of its inputs in the
 bytes that the plan gives them. A stage with another order or with recomputation must compute what
-the one before it does. Exit code 0: nothing found; 1: faults, one a line; 2: no run.
+the one before it does. Exit code 0: nothing found; 1: faults, one a line; 2: one is no run.
 """
 import argparse
 import hashlib
@@ -52,9 +52,7 @@ class Stage:
         attributes = sorted((a.name, a.SerializeToString()) for a in node.attribute)
         inputs = [self.content[name] if name else 0 for name in node.input]
         made = digest(node.domain, node.op_type, attributes, inputs)
-        for index, name in enumerate(node.output):
-            if name:
-                self.content[name] = digest(made, index)
+        self.content.update((n, digest(made, i)) for i, n in enumerate(node.output) if n)
 
     def array(self, name):
         """Of the value's type, never filled: for what numpy knows of places in it."""
@@ -161,12 +159,11 @@ class Replay:
 
     def check_order(self):
         """Each node of the graph is an instruction, or a view: its result is its input's bytes."""
-        listed = [(row["outputs"] or [""])[0] for row in self.plan["instructions"]]
-        if len(set(listed)) != len(listed):
+        computed = {(row["outputs"] or [""])[0] for row in self.plan["instructions"]}
+        if len(computed) != len(self.plan["instructions"]):
             self.fault("an instruction is there twice")
-        for first in set(listed) - set(self.stage.nodes):
+        for first in computed - set(self.stage.nodes):
             self.fault(f"'{first}' is made by no node of the graph")
-        computed = set(listed)
         for first, node in self.stage.nodes.items():
             view = first not in computed
             if view and self.place.get(first) != self.place.get(node.input[0]):
@@ -208,12 +205,11 @@ class Replay:
         return numpy.array_equal(self.memory[place], self.units(value, place[1]))
 
     def execute(self, index, row):
+        where = f"instruction {index} ({row['op']}):"
         node = self.stage.nodes.get((row["outputs"] or [""])[0])
         if node is None:
-            return self.fault(f"instruction {index} ({row['op']}) makes nothing of the graph")
-        inputs = [name for name in node.input if name]
-        outputs = [name for name in node.output if name]
-        where = f"instruction {index} ({row['op']}):"
+            return self.fault(f"{where} makes nothing of the graph")
+        inputs, outputs = ([name for name in l if name] for l in (node.input, node.output))
         if outputs != row["outputs"]:
             self.fault(f"{where} the plan and the graph differ in what it makes")
         for name in inputs + outputs:
@@ -224,9 +220,8 @@ class Replay:
                 self.fault(f"{where} '{name}' is alive from {birth} to {death} only")
             if (name in self.in_host) != (row["op"] == TRANSFERS[name in inputs]):
                 self.fault(f"{where} '{name}' is in the wrong memory")
-        for name in inputs:
-            if not self.holds(name, name):
-                self.fault(f"{where} the bytes of '{name}' hold something else")
+        for name in (name for name in inputs if not self.holds(name, name)):
+            self.fault(f"{where} the bytes of '{name}' hold something else")
         for name in outputs:
             self.put(name)
         if index in self.workspace:
@@ -246,8 +241,8 @@ class Replay:
             storage = value if (value, state) in copied else state
             if not self.holds(storage, value):
                 self.fault(f"the update of '{state}' is lost")
-        kept = [gradient for _, gradient in note["gradients"]]
-        kept += [name for name in note["outputs"] + [note["loss"]] if name]
+        kept = [gradient for _, gradient in note["gradients"]] + note["outputs"]
+        kept += [note["loss"]] if note["loss"] else []
         kept += [name for name, kind in note["values"] if kind != "input" and name in self.place]
         for name in kept:
             if name not in self.states and not self.holds(name, name):
@@ -268,16 +263,13 @@ class Replay:
 
 
 def check(run, budget):
-    faults = []
     plan = json.loads((run / "plan.json").read_text())
     rows = json.loads((run / "stages/stages.json").read_text())["stages"]
-    first = len(rows) - 1
-    while rows[first]["name"] in AFTER_PASSES:
-        first -= 1
+    first = max(i for i, row in enumerate(rows) if row["name"] not in AFTER_PASSES)
     stages = [Stage(run / "stages" / row["file"]) for row in rows[first:]]
-    for row, before, after in zip(rows[first + 1:], stages, stages[1:]):
-        for result, _ in after.results() - before.results():
-            faults.append(f"the stage {row['name']} changes '{result}'")
+    faults = [f"the stage {row['name']} changes '{result}'"
+              for row, before, after in zip(rows[first + 1:], stages, stages[1:])
+              for result, _ in after.results() - before.results()]
     Replay(plan, stages[-1], faults.append).run()
     if budget is not None and plan["arena_bytes"] > budget:
         faults.append(f"the arena of {plan['arena_bytes']} bytes is above the budget")
@@ -286,17 +278,21 @@ def check(run, budget):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--budget", type=int)
     options = parser.parse_args()
-    try:
-        lines = check(options.run, options.budget)
-    except (OSError, ValueError, LookupError, StopIteration, TypeError, AttributeError, MemoryError,
-            google.protobuf.message.DecodeError) as error:
-        print(f"cannot read {options.run}: {error!r}", file=sys.stderr)
-        return 2
-    print(*lines[:MOST_FAULTS], f"{options.run}: {len(lines)} faults", sep="\n")
-    return 1 if lines else 0
+    worst = 0
+    for run in options.runs:
+        try:
+            lines = check(run, options.budget)
+        except (OSError, ValueError, LookupError, StopIteration, TypeError, AttributeError,
+                MemoryError, google.protobuf.message.DecodeError) as error:
+            print(f"cannot read {run}: {error!r}", file=sys.stderr)
+            worst = 2
+            continue
+        print(*lines[:MOST_FAULTS], f"{run}: {len(lines)} faults", sep="\n")
+        worst = max(worst, 1 if lines else 0)
+    return worst
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """scripts/check_plan.py finds no fault in the plans of runs, and finds those that are planted.
 
+Plans that the other tests make are checked by tests/support/kept_plans.py.
+
 Usage: plan_checker_test.py TRAINSCOPE. Exit code 77 (skipped) without python3-onnx or numpy.
 """
 import json
@@ -37,8 +39,8 @@ class PlanChecker(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return run
 
-    def check(self, run, *flags):
-        done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/check_plan.py", run, *flags],
+    def check(self, *words):
+        done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/check_plan.py", *words],
                               capture_output=True, text=True)
         self.assertIn(done.returncode, (0, 1), done.stderr)
         self.assertEqual(done.stderr, "")  # 1 is also how Python ends with a traceback
@@ -48,14 +50,15 @@ class PlanChecker(unittest.TestCase):
         return json.loads((run / "plan.json").read_text())["arena_bytes"]
 
     def test_sound_plans(self):
+        runs = []
         for model in ("mlp", "lenet", "resnet18", "gpt2", "bert", "llama", "gpt2-dropout"):
             for flags in ([], ["--accumulate", "2", "--clip", "1"], ["--recompute", "1"],
                           ["--op-order", "given"], ["--recompute", "2"],
                           ["--max-overhead", "10%"], ["--optimizer-in-backward"],
                           ["--max-overhead", "30%", "--optimizer", "sgd"],
                           ["--max-overhead", "5%", "--offload", "--link-rate", "10TB"]):
-                with self.subTest(model=model, flags=flags):
-                    self.assertIn(" 0 faults", self.check(self.train(model, *flags)))
+                runs.append(self.train(model, *flags))
+        self.assertEqual(self.check(*runs), "".join(f"{run}: 0 faults\n" for run in runs))
 
     def unet(self, *flags):
         """A run in which values lie inside others."""
@@ -180,6 +183,41 @@ class PlanChecker(unittest.TestCase):
         for text in ("[]", '{"stages": []}', '{"stages": [1]}'):
             with self.subTest(stages=text):
                 unreadable(lambda run: (run / "stages/stages.json").write_text(text))
+
+    def test_several_runs(self):
+        sound, wrong = self.train("mlp"), self.train("lenet")
+        self.spoil(wrong, lambda plan: plan["instructions"].pop())
+        command = ["/usr/bin/python3", ROOT / "scripts/check_plan.py"]
+        done = subprocess.run([*command, wrong, sound], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertNotIn(f"{wrong}: 0 faults", done.stdout)
+        self.assertIn(f"{sound}: 0 faults", done.stdout)
+        done = subprocess.run([*command, self.folder / "none", sound], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"{sound}: 0 faults", done.stdout)
+
+    def test_kept_plans(self):
+        """What the test plans.check does with the plans that other tests have made."""
+        kept = self.folder / "kept"
+
+        def kept_plans(verb):
+            return subprocess.run(["/usr/bin/python3", ROOT / "tests/support/kept_plans.py", verb,
+                                   kept], capture_output=True, text=True)
+
+        self.assertEqual(kept_plans("check").returncode, 1)
+        self.assertEqual(kept_plans("begin").returncode, 0)
+        none = kept_plans("check")
+        self.assertEqual(none.returncode, 1)
+        self.assertIn("no test has left a plan", none.stdout)
+        self.train("gpt2", "--recompute", "2").rename(kept / "sound")
+        self.assertEqual(kept_plans("check").returncode, 0)
+        self.train("gpt2", "--recompute", "2").rename(kept / "wrong")
+        self.spoil(kept / "wrong", lambda plan: plan["instructions"].pop())
+        wrong = kept_plans("check")
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("1 of 2 plans are sound", wrong.stdout)
+        self.assertEqual(kept_plans("begin").returncode, 0)
+        self.assertEqual(list(kept.iterdir()), [])
 
     def test_no_run(self):
         done = subprocess.run(["/usr/bin/python3", ROOT / "scripts/check_plan.py", self.folder],
