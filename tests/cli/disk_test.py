@@ -12,6 +12,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from kept_plans import keep  # noqa: E402
+
 MODEL = Path(__file__).resolve().parents[1] / "data/models/lenet/model.onnx"
 PROGRAM = sys.argv.pop()
 UNSHARE = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-r", "-m"]
@@ -57,6 +60,7 @@ class Disk(unittest.TestCase):
         self.check_refused(done, "File too large")
         self.assertEqual(checkpoints(run_folder), ["step-00000001", "step-00000002"])
         self.assertEqual(run(words(run_folder, 4, "--resume", "auto")).returncode, 0)
+        keep(run_folder)
 
     def test_a_full_device(self):
         with open("/dev/full", "w") as full:

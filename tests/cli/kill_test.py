@@ -16,6 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from kept_plans import keep  # noqa: E402
+
 MODEL = Path(__file__).resolve().parents[1] / "data/models/gpt2-dropout/model.onnx"
 STEPS = 60
 KEEP = 3
@@ -148,6 +151,7 @@ def main():
         start = time.monotonic()
         words = command(arguments.program, reference, "--keep", str(STEPS), "--threads", "1", "-q")
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        keep(reference)
         # Long enough for a few steps, short enough for several kills in each run.
         span = 0.4 * (time.monotonic() - start)
         number = 0

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "engine/session.h"
+#include "tests/support/kept_plans.h"
 
 namespace trainscope::test {
 namespace {
@@ -37,6 +39,19 @@ void redirect(const fs::path& file, int descriptor) {
   _exit(127);
 }
 
+// Those that the program may have left.
+std::vector<fs::path> run_folders(const std::vector<std::string>& words, const fs::path& folder) {
+  const auto flag = std::ranges::find(words, "--run-dir");
+  if (flag != words.end() && flag + 1 != words.end()) return {folder / *(flag + 1)};
+  std::vector<fs::path> numbered;
+  if (!folder.empty() && fs::exists(folder / "runs")) {
+    for (const fs::directory_entry& run : fs::directory_iterator(folder / "runs")) {
+      numbered.push_back(run.path());
+    }
+  }
+  return numbered;
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -51,7 +66,8 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 Process::Process(const std::vector<std::string>& words,
-                 const std::map<std::string, std::string>& environment, const fs::path& folder) {
+                 const std::map<std::string, std::string>& environment, const fs::path& folder)
+    : words_(words), folder_(folder) {
   pid_ = fork();
   REQUIRE(pid_ >= 0);
   if (pid_ > 0) return;
@@ -73,6 +89,7 @@ Finished Process::wait() {
   REQUIRE(waitpid(pid_, &status, 0) == pid_);
   pid_ = -1;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (code == 0) std::ranges::for_each(run_folders(words_, folder_), keep_plan_of_run);
   return {
       .exit_code = code, .out = read_text(outputs_ / "out"), .err = read_text(outputs_ / "err")};
 }

@@ -47,10 +47,13 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void signal(int number) const;
+  // Keeps the plan of a run that ended well, see keep_plan_of_run.
   Finished wait();
 
  private:
   TemporaryFolder outputs_;
+  std::vector<std::string> words_;
+  std::filesystem::path folder_;
   int pid_ = -1;
 };
 

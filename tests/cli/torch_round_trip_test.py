@@ -14,6 +14,9 @@ import unittest
 import warnings
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from kept_plans import keep  # noqa: E402
+
 try:
     import onnx
     import torch
@@ -94,6 +97,7 @@ class RoundTrip(unittest.TestCase):
         result = self.program("train", "model.onnx", "--data", data, "--steps", "60", "--lr", "3e-3",
                               "--run-dir", "run", "--threads", "2", "-q", "--json", *more)
         self.assertEqual(result["status"], "finished")
+        keep(self.folder / "run")
         return result
 
     def load_back(self, model):

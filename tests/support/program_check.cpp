@@ -1,11 +1,14 @@
 // Follows every value through a program's arena, instruction by instruction.
 #include "tests/support/program_check.h"
 
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "engine/core/text.h"
 #include "engine/ops/byte_ranges.h"
+#include "tests/support/kept_plans.h"
 
 namespace trainscope::test {
 namespace {
@@ -245,6 +248,12 @@ class Follower {
 
 std::vector<std::string> placement_faults(const Program& program) {
   return Follower(program).run();
+}
+
+void check_placements(const Program& program, const Stages& stages) {
+  const std::vector<std::string> faults = placement_faults(program);
+  CHECK_MESSAGE(faults.empty(), join(faults, "\n"));
+  keep_plan(program, stages);
 }
 
 }  // namespace trainscope::test

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/passes/stage.h"
 #include "engine/plan/program.h"
 
 namespace trainscope::test {
@@ -14,5 +15,8 @@ namespace trainscope::test {
 // that is lost at the end, a buffer outside the arena. Values in another program's arena are left
 // out.
 std::vector<std::string> placement_faults(const Program& program);
+
+// Fails the test case for each fault, and keeps the plan, see keep_plan.
+void check_placements(const Program& program, const Stages& stages = {});
 
 }  // namespace trainscope::test

@@ -14,6 +14,9 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+from kept_plans import keep  # noqa: E402
+
 PROGRAM = sys.argv.pop()
 MODEL = Path(__file__).resolve().parents[2] / "data/models/mlp/model.onnx"
 TRAIN = ["train", str(MODEL), "--data", "synthetic", "--threads", "1", "-q", "--clip", "1"]
@@ -108,6 +111,8 @@ class TensorBoard(unittest.TestCase):
 
     def run_program(self, *words):
         subprocess.run([PROGRAM, *words], check=True, cwd=self.folder, capture_output=True)
+        if words[0] == "train":
+            keep(self.folder / "r")
 
     def lines(self):
         """Rows of metrics.jsonl that count."""

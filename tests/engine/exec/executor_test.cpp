@@ -10,6 +10,7 @@
 #include "engine/exec/backends.h"
 #include "engine/ir/well_known.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/kept_plans.h"
 
 namespace trainscope::test {
 namespace {
@@ -24,6 +25,7 @@ struct Running {
   explicit Running(Graph g, const LowerOptions& options = {})
       : program(lower(std::move(g), cpu_kernels(), options)), executor(program) {
     executor.load_initial();
+    keep_plan(program);
   }
   explicit Running(std::string_view text) : Running(graph(text)) {}
   std::vector<float> values(std::string_view name) const {

@@ -9,6 +9,7 @@
 #include "engine/exec/executor.h"
 #include "engine/exec/memory_check.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/kept_plans.h"
 #include "tests/support/reference_models.h"
 
 namespace trainscope::test {
@@ -30,6 +31,7 @@ Outcome train(const ReferenceModel& reference, const StepOptions& options) {
   CompileOptions compile_options = reference.options(GraphMode::kTrain, options.lower);
   compile_options.training.micro_batches = options.micro_batches;
   Session session(reference.model, compile_options);
+  keep_plan(session.compiled());
   Executor& executor = session.executor();
   Trainer trainer(executor, options.micro_batches);
   Cycle batches(reference.batches);

@@ -9,6 +9,7 @@
 #include "engine/models/models.h"
 #include "engine/session.h"
 #include "kernels/api/random.h"
+#include "tests/support/kept_plans.h"
 
 using namespace trainscope;
 
@@ -69,6 +70,7 @@ struct Trained {
 
   Trained(const OnnxModel& model, std::int64_t chunks, OpOrder order = OpOrder::kMemory)
       : session(model, options_with(chunks, GraphMode::kTrain, order)) {
+    test::keep_plan(session.compiled());
     SameBatch batch;
     const Graph& imported = session.compiled().stages.front().graph;
     batch.rename_input(imported.value(imported.inputs.front()).name);

@@ -11,6 +11,7 @@
 #include "engine/ir/well_known.h"
 #include "engine/models/models.h"
 #include "engine/session.h"
+#include "tests/support/kept_plans.h"
 
 using namespace trainscope;
 
@@ -153,6 +154,7 @@ TEST_CASE("models: every gradient is finite, and every parameter has one that is
     CAPTURE(tiny.name);
     const OnnxModel model = read(tiny);
     const auto compiled = compile(model, options_of(tiny, GraphMode::kGradients));
+    test::keep_plan(*compiled);
     Executor executor(compiled->program);
     executor.load_initial();
     bind_batch(executor, batch_for(*compiled, tiny.class_axis));
@@ -183,6 +185,7 @@ TEST_CASE("models: every builder's model learns a batch and answers the same whe
     CAPTURE(tiny.name);
     const OnnxModel model = read(tiny);
     Session session(model, options_of(tiny, GraphMode::kTrain));
+    test::keep_plan(session.compiled());
     const Batch batch = batch_for(session.compiled(), tiny.class_axis);
     Repeated batches(batch);
     Trainer trainer(session.executor(), 1);

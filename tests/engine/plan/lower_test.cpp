@@ -16,8 +16,7 @@ namespace trainscope::test {
 namespace {
 
 void check_program(const Program& program) {
-  const std::vector<std::string> faults = placement_faults(program);
-  CHECK_MESSAGE(faults.empty(), join(faults, "\n"));
+  check_placements(program);
   CHECK(memplan::validate(program.problem, program.solution).empty());
   CHECK(program.arena_bytes >= memplan::lower_bound_bytes(program.problem));
   CHECK(program.arena_bytes == program.solution.height_bytes);

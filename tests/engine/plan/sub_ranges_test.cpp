@@ -24,7 +24,7 @@ struct Placed {
 
   explicit Placed(std::string_view text, const LowerOptions& options = {})
       : program(lower(graph(text), cpu_kernels(), options)) {
-    CHECK(placement_faults(program) == std::vector<std::string>{});
+    check_placements(program);
   }
 
   const Placement& at(std::string_view name) const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/core/hash.h"
+#include "tests/support/kept_plans.h"
 #include "tests/support/reference_models.h"
 
 namespace trainscope::test {
@@ -21,6 +22,7 @@ Trained train(const ReferenceModel& reference, int threads, SameBits bits) {
   options.training.seed = 7;
   options.training.micro_batches = 2;
   Session session(reference.model, options);
+  keep_plan(session.compiled());
   Trainer trainer(session.executor(), 2);
   Cycle batches(reference.batches);
   Trained trained;

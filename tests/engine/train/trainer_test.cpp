@@ -13,6 +13,7 @@
 
 #include "engine/ir/well_known.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/kept_plans.h"
 #include "tests/support/reference_models.h"
 
 namespace trainscope::test {
@@ -85,7 +86,9 @@ struct Run {
       : reference(model),
         micro_batches(micro),
         session(model.model, options(model, micro)),
-        trainer(session.executor(), micro) {}
+        trainer(session.executor(), micro) {
+    keep_plan(session.compiled());
+  }
 
   static CompileOptions options(const ReferenceModel& model, std::int64_t micro) {
     CompileOptions options = model.options(GraphMode::kTrain);
