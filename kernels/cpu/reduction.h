@@ -199,14 +199,21 @@ class Reduction {
     }
   }
 
+  // Along the rows of the partial results, into the first one.
   void join_parts() const {
-    for (std::int64_t i = 0; i < outputs(); ++i) {
-      A joined = partial_[i];
-      for (std::int64_t part = 1; part < plan_.parts; ++part) {
-        joined = P::join(joined, partial_[part * outputs() + i]);
-      }
-      y_[i] = P::finish(joined, plan_.reduced.elements);
-    }
+    parallel_for(threads_, outputs(), row_grain(plan_.parts),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t part = 1; part < plan_.parts; ++part) {
+                     const A* row = partial_ + part * outputs();
+#pragma omp simd
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       partial_[i] = P::join(partial_[i], row[i]);
+                     }
+                   }
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     y_[i] = P::finish(partial_[i], plan_.reduced.elements);
+                   }
+                 });
   }
 
   std::int64_t outputs() const { return plan_.kept.elements * plan_.columns; }
