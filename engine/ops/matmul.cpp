@@ -1,4 +1,5 @@
-// Matrix products: MatMul, Gemm and ai.trainscope's BatchMatMul, which transposes and scales.
+// Matrix products: MatMul, Gemm and ai.trainscope's BatchMatMul, which transposes, scales and adds
+// a bias.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -83,7 +84,9 @@ void require_matrices(const OpArgs& args, int min_rank) {
 Types batch_matmul_shape(const OpArgs& args) {
   require_matrices(args, 2);
   const auto params = std::get<MatMulParams>(batch_matmul_params(args));
-  return {{args.type(0).dtype, product_shape(args.shape(0), args.shape(1), params)}};
+  const Shape shape = product_shape(args.shape(0), args.shape(1), params);
+  if (args.has(2)) require_shape(args, 2, {shape[shape.rank - 1]});
+  return {{args.type(0).dtype, shape}};
 }
 
 Shape as_row(const Shape& shape) { return shape.rank == 1 ? Shape{1, shape[0]} : shape; }
@@ -117,7 +120,8 @@ Types gemm_shape(const OpArgs& args) {
 Cost batch_matmul_cost(const OpArgs& args) {
   const auto params = std::get<MatMulParams>(batch_matmul_params(args));
   const Matrix left = matrix_of(args.shape(0), params.transpose_a);
-  return with_flops(args, product_flops(args.outputs[0].elements(), left.columns));
+  const std::int64_t addend = args.has(2) ? 1 : 0;
+  return with_flops(args, product_flops(args.outputs[0].elements(), left.columns + addend));
 }
 
 Cost matmul_cost(const OpArgs& args) {
@@ -189,7 +193,12 @@ const MatMulParams& params_of(const Params& params) { return std::get<MatMulPara
 
 Values batch_matmul_gradient(const GradArgs& g) {
   const NodeArgs args(g.b.graph(), g.node);
-  return product_gradients(g, {g.x[0], g.x[1], params_of(batch_matmul_params(*args))}, g.dy[0]);
+  const Params params = batch_matmul_params(*args);
+  const bool biased = g.x.size() > 2;
+  const ValueId dbias = biased ? gradient_of_input(g, 2, [&] { return g.dy[0]; }) : kNoValue;
+  Values gradients = product_gradients(g, {g.x[0], g.x[1], params_of(params)}, g.dy[0]);
+  if (biased) gradients.push_back(dbias);
+  return gradients;
 }
 
 Values matmul_gradient(const GradArgs& g) {
@@ -255,10 +264,12 @@ OpDef gemm_row() {
 
 OpDef batch_matmul_row() {
   return {.name = "BatchMatMul",
-          .doc = "alpha * op(A) op(B) on the last two axes; the others are broadcast.",
+          .doc =
+              "alpha * op(A) op(B) on the last two axes, the others are broadcast; plus a bias per "
+              "column.",
           .domain = kTrainscopeDomain,
           .min_inputs = 2,
-          .max_inputs = 2,
+          .max_inputs = 3,
           .attributes = {{"transpose_a", "1: the matrices of A are stored transposed"},
                          {"transpose_b", "1: the matrices of B are stored transposed"},
                          {"alpha", "factor of the product, 1"}},
@@ -266,14 +277,29 @@ OpDef batch_matmul_row() {
           .shape = batch_matmul_shape,
           .gradient = batch_matmul_gradient,
           .cost = batch_matmul_cost,
-          .examples = {"[2,3], [3,4]; alpha=0.5", "[3,2], [3,4]; transpose_a=1",
-                       "[2,3], [4,3]; transpose_b=1", "[3,2], [4,3]; transpose_a=1 transpose_b=1",
-                       "[2,3,4], [2,4,5]", "[2,4,3], [2,4,5]; transpose_a=1 alpha=2.0",
+          .examples = {"[2,3], [3,4]; alpha=0.5",
+                       "[3,2], [3,4]; transpose_a=1",
+                       "[2,3], [4,3]; transpose_b=1",
+                       "[3,2], [4,3]; transpose_a=1 transpose_b=1",
+                       "[2,3,4], [2,4,5]",
+                       "[2,4,3], [2,4,5]; transpose_a=1 alpha=2.0",
                        "[2,3,4], [2,5,4]; transpose_b=1",
-                       "[2,4,3], [2,5,4]; transpose_a=1 transpose_b=1 alpha=0.5", "[2,3,4], [4,5]",
-                       "[2,4,3], [4,5]; transpose_a=1", "[2,3,4], [1,5,4]; transpose_b=1",
-                       "[3,4], [2,4,5]", "[3,1,2,4], [2,4,3]", "[2,0,3], [2,3,4]",
-                       "[2,3,0], [2,0,4]", "[12,20,30], [12,25,30]; transpose_b=1"}};
+                       "[2,4,3], [2,5,4]; transpose_a=1 transpose_b=1 alpha=0.5",
+                       "[2,3,4], [4,5]",
+                       "[2,4,3], [4,5]; transpose_a=1",
+                       "[2,3,4], [1,5,4]; transpose_b=1",
+                       "[3,4], [2,4,5]",
+                       "[3,1,2,4], [2,4,3]",
+                       "[2,0,3], [2,3,4]",
+                       "[2,3,0], [2,0,4]",
+                       "[12,20,30], [12,25,30]; transpose_b=1",
+                       "[2,3], [3,4], [4]",
+                       "[2,3,4], [4,5], [5]",
+                       "[2,3,4], [2,5,4], [5]; transpose_b=1 alpha=0.5",
+                       "[2,0,3], [3,4], [4]",
+                       "[2,3,0], [0,4], [4]",
+                       "[2,70,50], [50,73], [73]",
+                       "[2,3,4], [4,1], [1]"}};
 }
 
 }  // namespace

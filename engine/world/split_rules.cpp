@@ -308,12 +308,12 @@ Result product(const SplitArgs& a) {
 }
 
 // A product and an addend, which one device adds where the product is a sum.
-Result gemm(const SplitArgs& a) {
+Result biased(const SplitArgs& a) {
   const Result result = product(a);
   if (!result || !a.op.has(2)) return result;
   const Share y = result->front();
   const Share c = input_share(a, 2);
-  const int axis = y.is_split() ? y.axis - (2 - a.op.rank(2)) : -1;
+  const int axis = y.is_split() ? y.axis - (output_shape(a).rank - a.op.rank(2)) : -1;
   const bool cut = axis >= 0 && a.op.shape(2)[axis] > 1;
   if (c.is_open()) choose(a, 2, cut ? Share::split(axis) : Share{});
   const Share wanted = cut ? Share::split(axis) : Share{};
@@ -385,8 +385,8 @@ constexpr SplitRow kRows[] = {
     {.op = "AttentionGrad", .rule = attention_grad},
     {.op = "LogSoftmax", .rule = along_other_axes},
     {.op = "MatMul", .rule = product},
-    {.op = "BatchMatMul", .rule = product},
-    {.op = "Gemm", .rule = gemm},
+    {.op = "BatchMatMul", .rule = biased},
+    {.op = "Gemm", .rule = biased},
     {.op = "Gather", .rule = gather},
     {.op = "GatherGrad", .rule = gather_grad},
     {.op = "CrossEntropy", .rule = cross_entropy},

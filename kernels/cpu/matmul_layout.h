@@ -49,7 +49,7 @@ inline MatrixPair matrices_of(const MatMulLayout& layout, std::int64_t product) 
 // products share one B.
 MatMulLayout matmul_layout(const MatMulParams& params, const Shape& a, const Shape& b);
 
-// How the addend C of a Gemm is broadcast to [m, n].
+// How the addend of a Gemm or BatchMatMul is broadcast to [m, n].
 struct AddendStrides {
   std::int64_t row = 0;
   std::int64_t column = 0;

@@ -61,7 +61,9 @@ Description describe(const PrepareArgs& args, const dnnl::engine& engine) {
   dnnl::primitive_attr attributes = user_scratchpad();
   if (params.alpha != 1.0) attributes.set_output_scales(0, {static_cast<float>(params.alpha)});
   if (has_addend(args)) {
-    found.bias = plain_desc({1, size.n});
+    Dims bias(static_cast<std::size_t>(layout.batch_rank) + 1, 1);
+    bias.push_back(size.n);
+    found.bias = plain_desc(bias);
     found.primitive = {{found.a, found.b, found.bias, found.c}, attributes, engine, true};
   } else {
     found.primitive = {{found.a, found.b, found.c}, attributes, engine, true};
@@ -76,7 +78,7 @@ bool addend_fits(const PrepareArgs& args) {
   const AddendStrides strides = addend_strides(args.inputs[2].shape());
   const Shape& output = args.outputs[0].shape();
   return params.alpha == 1.0 && params.beta == 1.0 && strides.row == 0 &&
-         (strides.column == 1 || output[1] == 1);
+         (strides.column == 1 || output[output.rank - 1] == 1);
 }
 
 // Our own products pack both operands, which repays where each element is used in many sums: there

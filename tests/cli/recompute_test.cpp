@@ -315,7 +315,7 @@ TEST_CASE("recompute: offload needs a limit, a rate is a number of bytes") {
   const TemporaryFolder folder;
   const Json plain = facts({"--batch", "8", "--seq", "64"}, folder, kBuilt);
   const Json quick = facts(
-      {"--batch", "8", "--seq", "64", "--max-overhead", "20%", "--offload", "--link-rate", "10GB"},
+      {"--batch", "8", "--seq", "64", "--max-overhead", "5%", "--offload", "--link-rate", "40GB"},
       folder, kBuilt);
   CHECK(peak(quick) < peak(plain));
   CHECK(quick.get<std::int64_t>("host_arena_bytes") > 0);

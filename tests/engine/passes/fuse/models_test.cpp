@@ -51,9 +51,10 @@ struct Built {
 }  // namespace
 
 TEST_CASE("fusions: counts in the reference models") {
-  CHECK(in_reference("gpt2") == Counts{{"fuse_gelu", 2}, {"fuse_attention", 2}});
-  CHECK(in_reference("gpt2-dropout") == Counts{{"fuse_gelu", 2}, {"fuse_attention", 2}});
-  CHECK(in_reference("bert") == Counts{{"fuse_gelu", 3}, {"fuse_attention", 2}});
+  const Counts gpt2{{"fuse_gelu", 2}, {"fuse_attention", 2}, {"fuse_bias", 8}};
+  CHECK(in_reference("gpt2") == gpt2);
+  CHECK(in_reference("gpt2-dropout") == gpt2);
+  CHECK(in_reference("bert") == Counts{{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}});
   CHECK(in_reference("llama") ==
         Counts{{"fuse_rms_norm", 5}, {"fuse_silu", 2}, {"fuse_attention", 2}});
   for (const char* plain : {"mlp", "lenet", "resnet18"}) CHECK(in_reference(plain).empty());
@@ -70,10 +71,10 @@ TEST_CASE("fusions: counts in the builders' models") {
   const ModelArguments vit{{"layers", 2}, {"heads", 2},  {"embedding", 16}, {"feed-forward", 32},
                            {"patch", 4},  {"image", 16}, {"classes", 5}};
   const Built built[] = {
-      {"gpt2", small, tokens, {{"fuse_gelu", 2}, {"fuse_attention", 2}}},
-      {"bert", bert, tokens, {{"fuse_gelu", 3}, {"fuse_attention", 2}}},
+      {"gpt2", small, tokens, {{"fuse_gelu", 2}, {"fuse_attention", 2}, {"fuse_bias", 8}}},
+      {"bert", bert, tokens, {{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}}},
       {"llama", llama, tokens, {{"fuse_rms_norm", 5}, {"fuse_silu", 2}, {"fuse_attention", 2}}},
-      {"vit", vit, {{"batch", 2}}, {{"fuse_gelu", 2}, {"fuse_attention", 2}}},
+      {"vit", vit, {{"batch", 2}}, {{"fuse_gelu", 2}, {"fuse_attention", 2}, {"fuse_bias", 12}}},
       {"resnet",
        {{"blocks", Ints{1, 1}}, {"width", 4}, {"image", 32}, {"classes", 5}},
        {{"batch", 2}},
