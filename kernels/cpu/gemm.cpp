@@ -12,6 +12,7 @@ namespace {
 // measured quicker than shallow blocks, which write C more often.
 constexpr std::int64_t kBlockBytes = 3072;  // of a line of a block along k
 constexpr std::int64_t kHeight = 96;
+// Of a block of B: A is packed again for each, so shallow ones are wider.
 constexpr std::int64_t kWidth = 1024;
 // With so few tiles beside each other a panel of A is used too seldom to be packed.
 constexpr std::int64_t kTilesWithoutPacking = 4;
@@ -36,14 +37,21 @@ std::size_t bytes_of(std::int64_t elements) {
   return static_cast<std::size_t>(
       round_up(elements * static_cast<std::int64_t>(sizeof(T)), kAlignment));
 }
+template <typename T>
+std::int64_t width_of_blocks(std::int64_t k, std::int64_t tile_columns) {
+  constexpr std::int64_t kLargest = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
+  return round_up(kWidth * kLargest / depth_of_blocks<T>(k), tile_columns);
+}
+
 // Of a packed block of A and of B, for parts of up to rows x columns (whole tiles).
 template <typename T>
 std::size_t packed_a_bytes(std::int64_t rows, std::int64_t k) {
   return bytes_of<T>(std::min(rows, kHeight) * std::min(k, depth_of_blocks<T>(k)));
 }
 template <typename T>
-std::size_t packed_b_bytes(std::int64_t columns, std::int64_t k) {
-  return bytes_of<T>(std::min(columns, kWidth + kLargestTile) * std::min(k, depth_of_blocks<T>(k)));
+std::size_t packed_b_bytes(std::int64_t columns, std::int64_t k, std::int64_t tile_columns) {
+  return bytes_of<T>(std::min(columns, width_of_blocks<T>(k, tile_columns)) *
+                     std::min(k, depth_of_blocks<T>(k)));
 }
 
 // Panels of `depth` steps; how a tile finds its lines, see TileOperands.
@@ -222,8 +230,8 @@ GemmPlan<T> plan_gemm(const GemmSize& size, int threads, const GemmTile<T>& tile
     divide_output(plan, std::clamp<std::int64_t>(divisible, 1, wanted));
     plan.slots = std::min(plan.slots, plan.parts());
   }
-  plan.slot_bytes =
-      packed_a_bytes<T>(part_rows(plan), size.k) + packed_b_bytes<T>(part_columns(plan), size.k);
+  plan.slot_bytes = packed_a_bytes<T>(part_rows(plan), size.k) +
+                    packed_b_bytes<T>(part_columns(plan), size.k, plan.tile.columns);
   return plan;
 }
 
@@ -245,7 +253,7 @@ void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part, const GemmOper
                    void* scratch) {
   const std::int64_t k = plan.size.k;
   const std::int64_t block_depth = depth_of_blocks<T>(k);
-  const std::int64_t width = round_up(kWidth, plan.tile.columns);
+  const std::int64_t width = width_of_blocks<T>(k, plan.tile.columns);
   auto* packed_a = static_cast<T*>(scratch);
   auto* packed_b = reinterpret_cast<T*>(static_cast<std::byte*>(scratch) +
                                         packed_a_bytes<T>(part_rows(plan), k));
