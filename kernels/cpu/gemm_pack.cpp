@@ -11,35 +11,19 @@ constexpr std::int64_t kSide = 4;  // of the squares that are transposed in regi
 
 template <typename T>
 using Four [[gnu::vector_size(kSide * sizeof(T))]] = T;
-template <typename T>
-struct IndexOf;
-template <>
-struct IndexOf<float> {
-  using Vector [[gnu::vector_size(kSide * sizeof(std::int32_t))]] = std::int32_t;
-};
-template <>
-struct IndexOf<double> {
-  using Vector [[gnu::vector_size(kSide * sizeof(std::int64_t))]] = std::int64_t;
-};
-
 // to[j * to_row + i] = from[i * from_row + j] for i, j < kSide
 template <typename T>
 void transpose_square(const T* from, std::int64_t from_row, T* to, std::int64_t to_row) {
-  using Index = typename IndexOf<T>::Vector;
-  constexpr Index kLow = {0, 4, 1, 5};
-  constexpr Index kHigh = {2, 6, 3, 7};
-  constexpr Index kFirst = {0, 1, 4, 5};
-  constexpr Index kSecond = {2, 3, 6, 7};
   Four<T> row[kSide];
   for (int i = 0; i < kSide; ++i) std::memcpy(&row[i], from + i * from_row, sizeof(row[i]));
-  const Four<T> low01 = __builtin_shuffle(row[0], row[1], kLow);
-  const Four<T> high01 = __builtin_shuffle(row[0], row[1], kHigh);
-  const Four<T> low23 = __builtin_shuffle(row[2], row[3], kLow);
-  const Four<T> high23 = __builtin_shuffle(row[2], row[3], kHigh);
-  row[0] = __builtin_shuffle(low01, low23, kFirst);
-  row[1] = __builtin_shuffle(low01, low23, kSecond);
-  row[2] = __builtin_shuffle(high01, high23, kFirst);
-  row[3] = __builtin_shuffle(high01, high23, kSecond);
+  const Four<T> low01 = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
+  const Four<T> high01 = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
+  const Four<T> low23 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
+  const Four<T> high23 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+  row[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+  row[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+  row[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+  row[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
   for (int i = 0; i < kSide; ++i) std::memcpy(to + i * to_row, &row[i], sizeof(row[i]));
 }
 

@@ -327,6 +327,7 @@ void add_pool(KernelTable& table) {
   add_own<float>(table);
   add_own<double>(table);
   add_pool_onednn(table);
+  add_pool_halves(table);
 }
 
 }  // namespace trainscope::cpu

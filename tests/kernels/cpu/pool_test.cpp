@@ -58,6 +58,46 @@ TEST_CASE("pool: MaxPoolGrad gives all to the first of equal maxima") {
   CHECK(run_own<float>("MaxPoolGrad", pool_2d(2, 1, 0), {dy, x}, {1, 1, 2, 4}) == expected);
 }
 
+TEST_CASE_TEMPLATE("pool: windows that halve both sides agree with those of any size", T, float,
+                   double) {
+  const KernelTable table = pool_table();
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  const T infinity = std::numeric_limits<T>::infinity();
+  // Few different numbers: many equal maxima, several NaNs in a window.
+  const std::vector<T> kinds{0, 1, 1, 2, -1, -infinity, infinity, nan};
+  for (const Shape& shape : {Shape{2, 3, 14, 14}, Shape{1, 2, 7, 37}, Shape{1, 1, 2, 2}}) {
+    CAPTURE(shape[3]);
+    const Shape half{shape[0], shape[1], shape[2] / 2, shape[3] / 2};
+    Host<T> x{.shape = shape, .values = {}};
+    Host<T> dy{.shape = half, .values = {}};
+    unsigned seed = 7;
+    for (std::int64_t i = 0; i < shape.elements(); ++i) {
+      seed = seed * 1664525U + 1013904223U;
+      x.values.push_back(kinds[(seed >> 16) % kinds.size()]);
+    }
+    for (std::int64_t i = 0; i < half.elements(); ++i) dy.values.push_back(static_cast<T>(i + 1));
+    dy.values[0] = infinity;
+    const auto run = [&](const char* op, const char* kernel, std::vector<Host<T>> inputs,
+                         const Shape& output, int threads) {
+      KernelRun<T> kernel_run(table, op, kernel,
+                              {.params = pool_2d(2, 2, 0),
+                               .inputs = std::move(inputs),
+                               .outputs = {output},
+                               .threads = threads});
+      return kernel_run.run()[0];
+    };
+    for (int threads : {1, 2}) {
+      const std::vector<T> y = run("MaxPool", "halves", {x}, half, threads);
+      const std::vector<T> expected = run("MaxPool", "own", {x}, half, 1);
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        CHECK((y[i] == expected[i] || (std::isnan(y[i]) && std::isnan(expected[i]))));
+      }
+      CHECK(run("MaxPoolGrad", "halves", {dy, x}, shape, threads) ==
+            run("MaxPoolGrad", "own", {dy, x}, shape, 1));
+    }
+  }
+}
+
 TEST_CASE("pool: AveragePool counts padding only when asked, and never what lies beyond it") {
   const Host<float> x{.shape = {1, 1, 5}, .values = {6, 12, 24, 48, 96}};
   // Windows of 3 by steps of 2 with one zero before: [0,6,12] [12,24,48] [48,96,-] (ceil_mode).
