@@ -12,6 +12,7 @@
 #include "engine/ir/op_def.h"
 #include "engine/ops/cost_rules.h"
 #include "engine/ops/gradient_rules.h"
+#include "engine/ops/product_cost.h"
 #include "engine/ops/shape_rules.h"
 
 namespace trainscope {
@@ -92,8 +93,10 @@ Sizes checked_sizes(const OpArgs& args, int first) {
                     .keys = params.packed ? q[1] : args.shape(first + 1)[1],
                     .heads = params.heads,
                     .head_width = q[3]};
-  require(params.kv_heads > 0 && params.heads % params.kv_heads == 0, ErrorCode::kBadInput,
-          "{} heads of q cannot share {} heads of k and v", params.heads, params.kv_heads);
+  const bool shared =
+      params.heads > 0 && params.kv_heads > 0 && params.heads % params.kv_heads == 0;
+  require(shared, ErrorCode::kBadInput, "{} heads of q cannot share {} heads of k and v",
+          params.heads, params.kv_heads);
   require(!params.causal || sizes.tokens == sizes.keys, ErrorCode::kBadInput,
           "causal attention of {} queries to {} keys; both must be the same tokens", sizes.tokens,
           sizes.keys);
@@ -137,12 +140,13 @@ Values attention_gradient(const GradArgs& g) {
   return parts;
 }
 
-// Products of matrices, each 2 FLOPs per score and element of a head, and the softmax.
+// Products of matrices, each 2 FLOPs per score and element of a head, and 12 of the softmax. No
+// tensor has as many elements as there are scores, so they may be beyond 63 bits.
 Cost cost_with(const OpArgs& args, int first, std::int64_t products) {
   const Sizes sizes = checked_sizes(args, first);
-  std::int64_t scores = sizes.batch * sizes.heads * sizes.tokens * sizes.keys;
+  std::int64_t scores = product_flops(sizes.batch * sizes.heads * sizes.tokens, sizes.keys) / 2;
   if (args.attributes.integer("causal", 0) != 0) scores = (scores + 1) / 2;
-  return with_flops(args, scores * (2 * products * sizes.head_width + 12));
+  return with_flops(args, product_flops(scores, products * sizes.head_width + 6));
 }
 Cost attention_cost(const OpArgs& args) { return cost_with(args, kForward, 2); }
 Cost gradient_cost(const OpArgs& args) { return cost_with(args, kGradient, 5); }

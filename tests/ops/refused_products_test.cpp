@@ -1,5 +1,5 @@
-// Matrix products, convolutions, pools, norms and softmaxes that do not fit together are refused by
-// their shape rules.
+// Matrix products, convolutions, pools, attention, gates, norms and softmaxes that do not fit
+// together are refused by their shape rules.
 #include <doctest/doctest.h>
 
 #include "tests/ops/refusal.h"
@@ -64,6 +64,47 @@ constexpr Refusal kWindows[] = {
     {"AveragePoolGrad", "[1,2,3,3]; kernel_shape={2,2}", "spatial dimensions"},
 };
 
+constexpr Refusal kAttention[] = {
+    {"Attention", "i64[2,5,3,4]<9, i64[2,5,3,4]<9, i64[2,5,3,4]<9", "float"},
+    {"Attention", "[2,5,3,4], [2,5,3,4], i64[2,5,3,4]<9", "one element type"},
+    {"Attention", "[5,3,4], [5,3,4], [5,3,4]", "4 dimensions"},
+    {"Attention", "[2,5,3,4], [5,3,4], [5,3,4]", "4 dimensions"},
+    {"Attention", "[2,5,3,4], [2,5,3,4]", "input 2 (v) is missing"},
+    {"Attention", "[2,5,3,4], -, [2,5,3,4]", "input 2 (v) is given without k"},
+    {"Attention", "[2,5,3,4], [2,5,3,4], [2,6,3,4]", "input 2 must be [2,5,3,4]"},
+    {"Attention", "[2,5,3,4], [1,5,3,4], [1,5,3,4]", "must agree in the first and the last axis"},
+    {"Attention", "[2,5,3,4], [2,5,3,6], [2,5,3,6]", "must agree in the first and the last axis"},
+    {"Attention", "[2,5,3,4], [2,5,2,4], [2,5,2,4]", "3 heads of q cannot share 2 heads"},
+    {"Attention", "[2,5,3,4], [2,5,0,4], [2,5,0,4]", "3 heads of q cannot share 0 heads"},
+    {"Attention", "[2,5,0,4], [2,5,3,4], [2,5,3,4]", "0 heads of q cannot share 3 heads"},
+    {"Attention", "[2,5,3,4], [2,6,3,4], [2,6,3,4]; causal=1", "5 queries to 6 keys"},
+    {"Attention", "[2,5,3,4], [2,0,3,4], [2,0,3,4]", "5 queries have no keys"},
+    {"Attention", "[2,5,3,4], [2,7,3,4], [2,7,3,4], [5]", "[5] and [2,3,5,7] cannot be broadcast"},
+    {"Attention", "[2,5,3,4], [2,7,3,4], [2,7,3,4], [1,2,3,5,7]", "cannot be broadcast"},
+    {"Attention", "[2,5,3,4], [2,7,3,4], [2,7,3,4], [4,2,3,5,7]", "cannot be broadcast"},
+    {"Attention", "[2,5,9,4]", "q_heads=0 and kv_heads=0 must be above 0"},
+    {"Attention", "[2,5,9,4]; q_heads=-3", "must be above 0"},
+    {"Attention", "[2,5,9,4]; q_heads=5 kv_heads=2", "5 heads of q cannot share 2 heads"},
+    {"Attention", "[2,5,9,4]; q_heads=4", "must be q_heads + 2 * kv_heads = 12"},
+    {"Attention", "[2,5,9,4]; q_heads=9223372036854775807", "too large"},
+    {"AttentionGrad", "[2,5,3,4], [2,5,3,5], [2,3,5], [2,5,3,4], [2,5,3,4], [2,5,3,4]", "one type"},
+    {"AttentionGrad", "[2,5,3,8], [2,5,3,8], [2,3,5], [2,5,3,4], [2,5,3,4], [2,5,3,4]",
+     "input 0 must be [2,5,3,4]"},
+    {"AttentionGrad", "[2,5,3,4], [2,5,3,4], [2,5,3], [2,5,3,4], [2,5,3,4], [2,5,3,4]",
+     "input 2 must be [2,3,5]"},
+    {"AttentionGrad", "[2,5,3,4], [2,5,3,4], [2,3,5], [2,5,9,4]; q_heads=3 outputs=3",
+     "3 outputs asked for; without k and v there is one"},
+};
+
+constexpr Refusal kGated[] = {
+    {"Gelu", "[2,3]; approximate='erf'", "approximate is 'erf'; 'none' and 'tanh' exist"},
+    {"Gelu", "i64[2,3]<9", "float"},
+    {"GeluGrad", "[2,3], [2,3]; approximate=''", "approximate is ''"},
+    {"GeluGrad", "[2,3], [3]", "one type"},
+    {"Swish", "i64[2,3]<9", "float"},
+    {"SwishGrad", "[2,3], [3,2]", "one type"},
+};
+
 constexpr Refusal kNorms[] = {
     {"BatchNormalization", "[4], [4], [4], [4], [4]", "a channel dimension"},
     {"BatchNormalization", "[4,3], [4], [3], [3], [3]", "must be [3]"},
@@ -91,6 +132,14 @@ TEST_CASE("refusals: matrix products") {
 
 TEST_CASE("refusals: convolutions and pools") {
   for (const Refusal& refusal : kWindows) check_refused(refusal);
+}
+
+TEST_CASE("refusals: attention") {
+  for (const Refusal& refusal : kAttention) check_refused(refusal);
+}
+
+TEST_CASE("refusals: gated activations") {
+  for (const Refusal& refusal : kGated) check_refused(refusal);
 }
 
 TEST_CASE("refusals: norms and softmax") {
