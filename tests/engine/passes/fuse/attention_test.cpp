@@ -1,6 +1,8 @@
 // fuse_attention: spellings, and what stays and why.
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "tests/engine/passes/fuse/spellings.h"
 
 namespace trainscope::test {
@@ -132,6 +134,38 @@ TEST_CASE("fuse_attention: what stays says why") {
         "the weights are dropped out");
   CHECK(near_miss("w = Softmax <axis = -1> (r)  h = MatMul(w, v)  s = ReduceMax(w)"
                   "  t = Transpose <perm = [0,2,1,3]> (h)  y = Add(t, s)") == "'w' has 2 readers");
+}
+
+// The kernel works on 64 queries at a time: 3 blocks, the last of one or two rows.
+TEST_CASE("fuse_attention: more queries than the kernel takes at once") {
+  std::string later;  // of 130 tokens
+  for (int i = 0; i < 130; ++i) {
+    for (int j = 0; j < 130; ++j) later += j > i ? ",1" : ",0";
+  }
+  const std::string causal_inputs =
+      "(float[2,130,2,4] x0) => (float[2,130,2,4] y) <float[1] p = {0.5}, float low = {-1e30},"
+      " bool[130,130] later = {" +
+      later.substr(1) + "}>";
+  Fusion causal = fusion_of(causal_inputs);
+  causal.constants = {"low", "later"};
+  CHECK(changes_no_result(causal,
+                          "q = Transpose <perm = [0,2,1,3]> (x)"
+                          "  o = Transpose <perm = [0,2,3,1]> (x)  r = MatMul(q, o)"
+                          "  m = Where(later, low, r)  w = Softmax <axis = -1> (m)"
+                          "  h = MatMul(w, q)  y = Transpose <perm = [0,2,1,3]> (h)"));
+  // 129 queries of 4 heads, 70 keys of 2, and a bias of their own for each.
+  Fusion crossed = fusion_of(
+      "(float[2,129,4,4] x0, float[2,70,2,4] z0, float[2,1,129,70] bias) => (float[2,129,4,4] y)"
+      " <float[1] p = {0.5}, float[2,1] s = {0.5, 2}, int64[1] two = {2},"
+      " int64[5] times = {1,1,2,1,1}, int64[4] whole = {2,4,70,4}>");
+  crossed.constants = {"two", "times", "whole"};
+  CHECK(changes_no_result(crossed,
+                          "q = Transpose <perm = [0,2,1,3]> (x)  z = Mul(z0, s)"
+                          "  z1 = Transpose <perm = [0,2,1,3]> (z)  z2 = Unsqueeze(z1, two)"
+                          "  z3 = Expand(z2, times)  v = Reshape(z3, whole)"
+                          "  o = Transpose <perm = [0,1,3,2]> (v)  r = MatMul(q, o)"
+                          "  m = Add(r, bias)  w = Softmax <axis = -1> (m)  h = MatMul(w, v)"
+                          "  y = Transpose <perm = [0,2,1,3]> (h)"));
 }
 
 TEST_CASE("fuse_attention: one head of queries for several of keys stays") {
