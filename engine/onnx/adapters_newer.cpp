@@ -104,6 +104,42 @@ Nodes to_own_domain(ImportScope& /*scope*/, SourceNode node) {
   return {std::move(node)};
 }
 
+// Whether `shape` has one element along each axis of `to`, or as many.
+bool is_broadcast_to(const Shape& shape, const Shape& to) {
+  bool fits = shape.rank <= to.rank;
+  for (int a = 0; fits && a < shape.rank; ++a) {
+    fits = shape[a] == 1 || shape[a] == to[a + to.rank - shape.rank];
+  }
+  return fits;
+}
+
+// Opset 23 broadcasts the scale to the normalised axes; ours has a number for each element of them.
+Nodes norm_of_whole_scale(ImportScope& scope, SourceNode node) {
+  if (node.inputs.size() < 2) return to_own_domain(scope, std::move(node));
+  const Shape x = scope.type(node, 0).shape;
+  const Shape scale = scope.type(node, 1).shape;
+  const int axis = normalized_axis(node.attributes.integer("axis", -1), x.rank);
+  const Shape normalized(x.span().subspan(static_cast<std::size_t>(axis)));
+  if (scale == normalized || !is_broadcast_to(scale, normalized)) {
+    return to_own_domain(scope, std::move(node));
+  }
+  const std::string whole = scope.fresh(node.name + "/scale");
+  const Ints sizes(normalized.span().begin(), normalized.span().end());
+  SourceNode expand{.op = "Expand",
+                    .domain = node.domain,
+                    .opset = 17,
+                    .name = node.name + "/expand",
+                    .source = node.source,
+                    .inputs = {node.inputs[1], scope.ints(sizes, node.name + "/sizes")},
+                    .outputs = {whole},
+                    .attributes = {},
+                    .depth = node.depth};
+  node.inputs[1] = whole;
+  Nodes nodes{std::move(expand)};
+  nodes.push_back(to_own_domain(scope, std::move(node)).front());
+  return nodes;
+}
+
 constexpr AdapterRow kRows[] = {
     {"ReduceL1", 18, kEnd, axes_to_attribute},
     {"ReduceL2", 18, kEnd, axes_to_attribute},
@@ -119,7 +155,7 @@ constexpr AdapterRow kRows[] = {
     {"Resize", 18, kEnd, resize_of_all_axes},
     {"Cast", 19, kEnd, without_saturate},
     {"Gelu", 20, kEnd, to_own_domain, "Gelu"},
-    {"RMSNormalization", 23, kEnd, to_own_domain, "RMSNormalization"},
+    {"RMSNormalization", 23, kEnd, norm_of_whole_scale, "RMSNormalization"},
     {"Swish", 24, kEnd, to_own_domain, "Swish"},
 };
 

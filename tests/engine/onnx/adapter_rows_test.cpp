@@ -272,6 +272,8 @@ std::vector<Case> newer_cases() {
   cases.push_back({node_of("Gelu", 20, {"x"}, {{"approximate", std::string("tanh")}}),
                    "Gelu(x) -> y approximate='tanh'"});
   cases.push_back({node_of("RMSNormalization", 23, {"x", "b4"}), "RMSNormalization(x, b4) -> y"});
+  cases.push_back({node_of("RMSNormalization", 23, {"x", "b4"}, {{"axis", n(1)}}),
+                   "Expand(b4, {3,4}) -> n/scale\nRMSNormalization(x, n/scale) -> y axis=1"});
   cases.push_back({node_of("Swish", 24, {"x"}, {{"alpha", 2.0}}), "Swish(x) -> y alpha=2"});
   cases.push_back(
       {node_of("Resize", 18, {"image", "", "scales"},

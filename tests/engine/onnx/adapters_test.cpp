@@ -123,6 +123,8 @@ TEST_CASE("adapters: ops that opset 17 does not have are ours") {
         "y f32[2,3,4] = ts.Gelu(x) approximate='tanh'\n");
   CHECK(import_at(23, "y = RMSNormalization(x, w)", "float[4] w = {1, 2, 3, 4}").nodes ==
         "y f32[2,3,4] = ts.RMSNormalization(x, w)\n");
+  CHECK(contains(import_at(23, "y = RMSNormalization(x, w)", "float[1] w = {2}").nodes,
+                 " = ts.RMSNormalization(x, "));
   CHECK(import_at(24, "y = Swish(x)").nodes == "y f32[2,3,4] = ts.Swish(x)\n");
 }
 
