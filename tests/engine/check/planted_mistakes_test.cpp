@@ -240,10 +240,10 @@ TEST_CASE("verify: a convergence folder finds its model with a slash behind it t
 
 TEST_SUITE("slow") {
   TEST_CASE("verify: fusions left out change no result") {
-    const std::pair<std::string, std::string> kFusions[] = {{"gpt2", "fuse_gelu"},
-                                                            {"bert", "fuse_gelu"},
-                                                            {"llama", "fuse_silu"},
-                                                            {"llama", "fuse_rms_norm"}};
+    const std::pair<std::string, std::string> kFusions[] = {
+        {"gpt2", "fuse_gelu"},      {"bert", "fuse_gelu"},      {"llama", "fuse_silu"},
+        {"llama", "fuse_rms_norm"}, {"gpt2", "fuse_attention"}, {"bert", "fuse_attention"},
+        {"llama", "fuse_attention"}};
     for (const auto& [model, pass] : kFusions) {
       CAPTURE(model);
       CAPTURE(pass);
