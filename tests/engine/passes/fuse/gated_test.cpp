@@ -6,26 +6,9 @@
 namespace trainscope::test {
 namespace {
 
-constexpr std::string_view kInputs =
-    "(float[5,7] x0) => (float[5,7] y) <float[7] p = {0.5,-1,1.5,2,-2.5,3,0.1}, float half = {0.5},"
-    " float one = {1}, float two = {2}, float three = {3}, float root = {1.4142135}, float inverse "
-    "="
-    " {0.70710677}, float cubic = {0.044715}, float slope = {0.7978846}, float quick = {1.702},"
-    " float[1,1] one11 = {1}, float literal = {1.414}, float off = {1.2}>";
-const std::vector<std::string> kConstants{"half",  "one",   "two",   "three", "root",    "inverse",
-                                          "cubic", "slope", "quick", "one11", "literal", "off"};
-
-Fusion fusion_of(std::string_view pass, std::string_view fused) {
-  return {.pass = pass,
-          .fused = fused,
-          .inputs = kInputs,
-          .before = "x = Mul(x0, p)",
-          .constants = kConstants};
-}
-
-const Fusion kGelu = fusion_of("fuse_gelu", "Gelu");
-const Fusion kQuick = fusion_of("fuse_gelu", "Swish");
-const Fusion kSilu = fusion_of("fuse_silu", "Swish");
+const Fusion kGelu = fusion_on_rows("fuse_gelu", "Gelu");
+const Fusion kQuick = fusion_on_rows("fuse_gelu", "Swish");
+const Fusion kSilu = fusion_on_rows("fuse_silu", "Swish");
 
 std::string fused_line(const Fusion& fusion, std::string_view nodes) {
   return node_lines(stage_named(stages_of(fusion, nodes), fusion.pass).graph);
@@ -59,7 +42,7 @@ TEST_CASE("fuse_gelu: by erf, in the orders that exporters write") {
   };
   for (const Spelling& spelling : kSpellings) check_spelling(kGelu, spelling);
   CHECK(contains(fused_line(kGelu, kSpellings[0].nodes),
-                 "y f32[5,7] = ts.Gelu(x) approximate='none'"));
+                 "y f32[2,3,5] = ts.Gelu(x) approximate='none'"));
 }
 
 TEST_CASE("fuse_gelu: by tanh, with any form of its polynomial") {
@@ -77,17 +60,17 @@ TEST_CASE("fuse_gelu: by tanh, with any form of its polynomial") {
        "  t = Tanh(u)  s = Add(t, one)  q = Mul(x, s)  y = Mul(q, half)",
        9},
       {"Hugging Face's gelu_fast: x factored out",
-       "w = Mul(x, slope)  a = Mul(x, cubic)  c = Mul(a, x)  i = Add(c, one)  u = Mul(w, i)"
+       "f = Mul(x, slope)  a = Mul(x, cubic)  c = Mul(a, x)  i = Add(c, one)  u = Mul(f, i)"
        "  t = Tanh(u)  s = Add(t, one)  h = Mul(x, half)  y = Mul(h, s)",
        9},
       {"multiplied out",
-       "w = Mul(x, slope)  c = Pow(x, three)  m = Mul(c, slope)  n = Mul(m, cubic)  u = Add(w, n)"
+       "f = Mul(x, slope)  c = Pow(x, three)  m = Mul(c, slope)  n = Mul(m, cubic)  u = Add(f, n)"
        "  t = Tanh(u)  s = Add(t, one)  h = Mul(x, half)  y = Mul(h, s)",
        9},
   };
   for (const Spelling& spelling : kSpellings) check_spelling(kGelu, spelling);
   CHECK(contains(fused_line(kGelu, kSpellings[0].nodes),
-                 "y f32[5,7] = ts.Gelu(x) approximate='tanh'"));
+                 "y f32[2,3,5] = ts.Gelu(x) approximate='tanh'"));
 }
 
 TEST_CASE("fuse_gelu: the quick form") {
@@ -100,7 +83,8 @@ TEST_CASE("fuse_gelu: the quick form") {
        5},
   };
   for (const Spelling& spelling : kSpellings) check_spelling(kQuick, spelling);
-  CHECK(contains(fused_line(kQuick, kSpellings[0].nodes), "y f32[5,7] = ts.Swish(x) alpha=1.702"));
+  CHECK(
+      contains(fused_line(kQuick, kSpellings[0].nodes), "y f32[2,3,5] = ts.Swish(x) alpha=1.702"));
 }
 
 TEST_CASE("fuse_silu: x times its sigmoid") {
@@ -112,7 +96,7 @@ TEST_CASE("fuse_silu: x times its sigmoid") {
   for (const Spelling& spelling : kSpellings) check_spelling(kSilu, spelling);
   // A factor that follows stays outside.
   CHECK(contains(fused_line(kSilu, "g = Sigmoid(x)  s = Mul(g, x)  y = Mul(s, two)"),
-                 "y f32[5,7] = Mul(Swish, two)"));
+                 "y f32[2,3,5] = Mul(Swish, two)"));
 }
 
 TEST_CASE("fuse_gelu, fuse_silu: near misses say what is in the way") {
@@ -149,17 +133,9 @@ TEST_CASE("fuse_gelu: near misses name numbers that are trained") {
 }
 
 TEST_CASE("fuse_gelu: a value that is asked for stays") {
-  const std::string text = text_of(
-      kGelu, "d = Div(x, root)  e = Erf(d)  s = Add(e, one)  q = Mul(x, s)  y = Mul(q, half)");
-  CompileOptions options;
-  options.import.frozen = kConstants;
-  options.training.mode = GraphMode::kGradients;
-  options.training.loss = {.kind = LossKind::kMse, .output = "y"};
-  options.training.gradient_of = {"s"};
-  const Stages asked = stages(text, options);
-  CHECK(count_ops(asked.back().graph, "Gelu") == 0);
-  REQUIRE(stage_named(asked, "fuse_gelu").near_misses.size() == 1);
-  CHECK(stage_named(asked, "fuse_gelu").near_misses[0].reason ==
+  CHECK(near_misses_with_gradient_of(
+            "s", kGelu,
+            "d = Div(x, root)  e = Erf(d)  s = Add(e, one)  q = Mul(x, s)  y = Mul(q, half)") ==
         "the gradient of 's' is asked for, which is 1 + (1) g");
 }
 

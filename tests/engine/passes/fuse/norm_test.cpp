@@ -6,25 +6,9 @@
 namespace trainscope::test {
 namespace {
 
-constexpr std::string_view kInputs =
-    "(float[2,3,5] x0) => (float[2,3,5] y) <float[5] p = {0.5,-1,1.5,2,-2.5}, float[5] w ="
-    " {1,2,-1,0.5,3}, float[5] b = {0.1,0.2,0.3,-0.4,0.5}, float[1,5] row = {1,2,-1,0.5,3},"
-    " float two = {2}, float half = {0.5}, float minus = {-0.5}, float one = {1}, float eps ="
-    " {0.0009765625}, float negative = {-0.1}, int64[1] last = {-1}, int64 square = {2}>";
-const std::vector<std::string> kConstants{"two", "half", "minus",    "one",
-                                          "eps", "last", "negative", "square"};
-
-Fusion fusion_of(std::string_view pass, std::string_view fused) {
-  return {.pass = pass,
-          .fused = fused,
-          .inputs = kInputs,
-          .before = "x = Mul(x0, p)",
-          .constants = kConstants};
-}
-
-const Fusion kLayerNorm = fusion_of("fuse_layer_norm", "LayerNormalization");
-const Fusion kRmsNorm = fusion_of("fuse_rms_norm", "RMSNormalization");
-const Fusion kSoftmax = fusion_of("fuse_softmax", "Softmax");
+const Fusion kLayerNorm = fusion_on_rows("fuse_layer_norm", "LayerNormalization");
+const Fusion kRmsNorm = fusion_on_rows("fuse_rms_norm", "RMSNormalization");
+const Fusion kSoftmax = fusion_on_rows("fuse_softmax", "Softmax");
 
 std::string fused_lines(const Fusion& fusion, std::string_view nodes) {
   return node_lines(stage_named(stages_of(fusion, nodes), fusion.pass).graph);
@@ -67,7 +51,7 @@ TEST_CASE("fuse_layer_norm: spellings with scale and bias, one of them, or neith
 
 TEST_CASE("fuse_layer_norm: the deviation computed twice") {
   CompileOptions options;
-  options.import.frozen = kConstants;
+  options.import.frozen = kLayerNorm.constants;
   options.training.mode = GraphMode::kInference;
   options.passes.disabled = {"common_subexpression"};
   const Stages twice =

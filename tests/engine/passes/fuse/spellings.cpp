@@ -30,6 +30,22 @@ std::string joined_near_misses(const Stage& stage) {
 
 }  // namespace
 
+Fusion fusion_on_rows(std::string_view pass, std::string_view fused) {
+  return {.pass = pass,
+          .fused = fused,
+          .inputs =
+              "(float[2,3,5] x0) => (float[2,3,5] y) <float[5] p = {0.5,-1,1.5,2,-2.5}, float[5] w"
+              " = {1,2,-1,0.5,3}, float[5] b = {0.1,0.2,0.3,-0.4,0.5}, float[1,5] row ="
+              " {1,2,-1,0.5,3}, float half = {0.5}, float one = {1}, float two = {2}, float three ="
+              " {3}, float minus = {-0.5}, float root = {1.4142135}, float inverse = {0.70710677},"
+              " float cubic = {0.044715}, float slope = {0.7978846}, float quick = {1.702},"
+              " float[1,1] one11 = {1}, float literal = {1.414}, float off = {1.2}, float eps ="
+              " {0.0009765625}, float negative = {-0.1}, int64[1] last = {-1}, int64 square = {2}>",
+          .before = "x = Mul(x0, p)",
+          .constants = {"half", "one", "two", "three", "minus", "root", "inverse", "cubic", "slope",
+                        "quick", "one11", "literal", "off", "eps", "negative", "last", "square"}};
+}
+
 std::string text_of(const Fusion& fusion, std::string_view nodes) {
   return fmt::format("{} {{ {} {} }}", fusion.inputs, fusion.before, nodes);
 }

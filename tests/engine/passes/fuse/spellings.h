@@ -24,6 +24,9 @@ struct Fusion {
   std::vector<std::string> constants;
 };
 
+// Of x [2,3,5], x0 times the parameter p; frozen numbers, and parameters w, b and row for each
+// column.
+Fusion fusion_on_rows(std::string_view pass, std::string_view fused);
 std::string text_of(const Fusion& fusion, std::string_view nodes);
 // What the stages of a fusion are made with: up to gradients of the sum of squares of y.
 CompileOptions options_of(const Fusion& fusion);
