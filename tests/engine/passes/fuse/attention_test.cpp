@@ -136,6 +136,29 @@ TEST_CASE("fuse_attention: what stays says why") {
                   "  t = Transpose <perm = [0,2,1,3]> (h)  y = Add(t, s)") == "'w' has 2 readers");
 }
 
+TEST_CASE("fuse_attention: a value that is asked for stays") {
+  constexpr std::string_view kNodes =
+      "c = Div(r, root)  w = Softmax <axis = -1> (c)  h = MatMul(w, v)"
+      "  y = Transpose <perm = [0,2,1,3]> (h)";
+  for (const std::string value : {"c", "w"}) {
+    CHECK(near_misses_with_gradient_of(value, separate(), kNodes) ==
+          "the gradient of '" + value + "' is asked for");
+  }
+  // Before the products there is attention all the same, and the gradient is the same.
+  for (const std::string value : {"q", "v2"}) {
+    CAPTURE(value);
+    CompileOptions options = options_of(separate());
+    options.training.gradient_of = {value};
+    const std::string text = text_of(separate(), kNodes);
+    const Graph fused = stages(text, options).back().graph;
+    options.passes.disabled = {"fuse_attention"};
+    const Graph plain = stages(text, options).back().graph;
+    CHECK(count_ops(fused, "Attention") == 1);
+    const Tensors inputs = random_inputs(plain, 3);
+    CHECK(difference(results_of(fused, inputs), results_of(plain, inputs)) < 4e-6);
+  }
+}
+
 // The kernel works on 64 queries at a time: 3 blocks, the last of one or two rows.
 TEST_CASE("fuse_attention: more queries than the kernel takes at once") {
   std::string later;  // of 130 tokens
