@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <unordered_set>
 #include <utility>
 
 #include "engine/core/text.h"
+#include "engine/passes/fuse/causal_mask.h"
 
 namespace trainscope {
 namespace {
@@ -25,13 +25,6 @@ constexpr int kMostVisits = 64;   // of values behind an operand of a sum
 
 bool is_ours(const Node& node, std::string_view op) {
   return node.op->name == op && node.op->domain == kTrainscopeDomain;
-}
-
-// Whether it is one matrix, of as many queries and keys as the scores have, and of each the same.
-bool is_square_of(const Shape& s, const Shape& scores) {
-  const std::int64_t n = scores[kRank - 1];
-  return s.rank >= 2 && s[s.rank - 2] == n && s[s.rank - 1] == n && scores[kRank - 2] == n &&
-         s.elements() == n * n;
 }
 
 }  // namespace
@@ -162,7 +155,7 @@ ValueId AttentionSearch::without_bias(NodeId add) {
     return kNoValue;
   }
   const ValueId bias = match_.input(add, 1 - scores);
-  if (const std::optional<double> fill = causal_fill(bias, whole);
+  if (const std::optional<double> fill = causal_fill(match_.value(bias), whole);
       fill && leaves_no_weight(*fill)) {
     add_causal({.fill = *fill, .scale = found_.scale, .bias = bias});
   } else if (found_.scale != 1.0) {
@@ -202,7 +195,8 @@ ValueId AttentionSearch::without_mask(NodeId where) {
     if (!fill || !leaves_no_weight(*fill)) continue;
     const ValueId scores = match_.input(where, 3 - masked);
     const bool whole = shape(scores) == shape(match_.output(where));
-    if (!whole || !masks_later_tokens(where, masked == 1)) break;
+    const Value& condition = match_.value(match_.input(where, 0));
+    if (!whole || !tells_later(condition, masked == 1, shape(scores))) break;
     add_causal({.fill = *fill, .scale = found_.scale});
     return scores;
   }
@@ -311,40 +305,6 @@ ValueId AttentionSearch::before_sharing(ValueId v) const {
   const bool plain = shape(repeated) == Shape{s[0], s[1], times, s[2], s[3]} &&
                      shape(v) == Shape{s[0], s[1] * times, s[2], s[3]};
   return plain ? source : kNoValue;
-}
-
-// The largest number that the bias adds for later tokens, when it adds 0 for all others.
-std::optional<double> AttentionSearch::causal_fill(ValueId bias, const Shape& scores) const {
-  const Value& value = match_.value(bias);
-  const Shape& s = value.type.shape;
-  const bool known = value.kind == ValueKind::kConstant && value.data && is_float(value.type.dtype);
-  if (!known || !is_square_of(s, scores)) return std::nullopt;
-  const Tensor numbers = convert(*value.data, DType::kF64);
-  const auto x = numbers.values<double>();
-  const auto n = static_cast<std::size_t>(scores[kRank - 1]);
-  double fill = -std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < n; ++j) {
-      const double added = x[i * n + j];
-      if (std::isnan(added) || (j <= i && added != 0.0)) return std::nullopt;
-      if (j > i) fill = std::max(fill, added);
-    }
-  }
-  return fill;
-}
-
-bool AttentionSearch::masks_later_tokens(NodeId where, bool masked_where) const {
-  const Value& value = match_.value(match_.input(where, 0));
-  const Shape& scores = shape(match_.output(where));
-  if (!value.data || !is_square_of(value.type.shape, scores)) return false;
-  const auto x = value.data->values<bool>();
-  const auto n = static_cast<std::size_t>(scores[kRank - 1]);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < n; ++j) {
-      if (x[i * n + j] != (masked_where == (j > i))) return false;
-    }
-  }
-  return true;
 }
 
 // Why `of`, a bias or a mask, depends on what has a gradient; empty: it does not.

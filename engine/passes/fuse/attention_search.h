@@ -72,8 +72,6 @@ class AttentionSearch {
   bool leaves_no_weight(double fill) const;
   void add_causal(const CausalMask& mask);
   bool settle_masks();
-  std::optional<double> causal_fill(ValueId bias, const Shape& scores) const;
-  bool masks_later_tokens(NodeId where, bool masked_where) const;
   std::string why_gradient(ValueId of, std::string_view what) const;
   void find_packed();
   void find_end(const Product& mixed);
