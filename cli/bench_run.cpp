@@ -204,7 +204,6 @@ class TimedStep {
 
   // Steps count from 1.
   void run(std::int64_t step) {
-    using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
     const StepResult done = trainer_.run_step(step, workload_.learning_rate, batches_);
     const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
@@ -220,16 +219,24 @@ class TimedStep {
     OpTimes times(executor_.program());
     executor_.set_observer(&times);
     const std::int64_t first = kWarmUpSteps + options_.steps + 1;
+    std::vector<double> step_ms;
     for (std::int64_t step = first; step < first + kMeasuredSteps; ++step) {
+      const Clock::time_point start = Clock::now();
       trainer_.run_step(step, workload_.learning_rate, batches_);
+      const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
+      step_ms.push_back(taken.count());
     }
     executor_.set_observer(nullptr);
     times.write(options_.op_times);
+    result_.ops = times.rows();
+    result_.measured_step_ms = spread_of(std::move(step_ms)).median;
   }
 
   const BenchResult& result() const { return result_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   const BenchWorkload& workload_;
   BenchOptions options_;
   std::unique_ptr<Compiled> compiled_;
@@ -256,6 +263,7 @@ BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options
     step.run(i);
     if (plain && !plain_first) plain->run(i);
   }
+  if (!options.op_times.empty()) step.measure_ops();
   BenchResult result = step.result();
   if (plain) {
     result.plain_step_ms = plain->result().step_ms;
@@ -263,7 +271,6 @@ BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options
             "after {} steps the loss is {}, without recomputation {}", options.steps,
             result.last_loss, plain->result().last_loss);
   }
-  if (!options.op_times.empty()) step.measure_ops();
   return result;
 }
 

@@ -41,7 +41,8 @@ constexpr Flag kFlags[] = {
      .maximum = 1 << 24},
     {.name = "op-times",
      .value = "TIMES.csv",
-     .help = "Measure each op in 7 more steps: a file for --costs"},
+     .help =
+         "Measure each op in 7 more steps: a file for --costs; --json tells FLOPs and bytes too"},
     {.name = "paired",
      .type = FlagType::kSwitch,
      .help = "The step without recomputation too, in turn with the other: losses must be equal"},
@@ -69,6 +70,25 @@ void add_pairs(const BenchResult& result, Json& facts) {
   }
   facts.set("plain_step_ms", rounded(spread_of(result.plain_step_ms).median, 1e4));
   facts.set("measured_overhead", rounded(spread_of(std::move(more)).median, 1e6));
+}
+
+// What each op took; the rest of the step is between them.
+void add_ops(const BenchResult& result, Json& facts) {
+  Json ops = Json::array();
+  double sum_ms = 0.0;
+  for (const OpTime& each : result.ops) {
+    ops.push_back(Json::object({{"value", each.value},
+                                {"op", each.op},
+                                {"kernel", each.kernel},
+                                {"phase", std::string(name_of(each.phase))},
+                                {"flops", each.flops},
+                                {"bytes", each.bytes},
+                                {"ms", rounded(each.seconds * 1e3, 1e6)}}));
+    sum_ms += each.seconds * 1e3;
+  }
+  facts.set("measured_step_ms", rounded(result.measured_step_ms, 1e4));
+  facts.set("ops_ms", rounded(sum_ms, 1e4));
+  facts.set("ops", std::move(ops));
 }
 
 Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
@@ -100,6 +120,7 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("persistent_bytes", result.persistent_bytes);
   if (result.recompute) facts.set("recompute", recompute_record(*result.recompute));
   if (options.paired) add_pairs(result, facts);
+  if (!result.ops.empty()) add_ops(result, facts);
   facts.set("parameters", result.parameters);
   facts.set("loss_first", result.first_loss);
   facts.set("loss_last", result.last_loss);

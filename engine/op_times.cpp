@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/ir/op_def.h"
 #include "engine/recompute/costs.h"
 
 namespace trainscope {
@@ -30,6 +31,27 @@ std::vector<double> OpTimes::seconds() const {
     result[static_cast<std::size_t>(program_.instructions[i].node)] = static_cast<double>(*middle);
   }
   return result;
+}
+
+std::vector<OpTime> OpTimes::rows() const {
+  const Graph& graph = program_.graph;
+  const std::vector<double> of_nodes = seconds();
+  std::vector<OpTime> rows;
+  for (const Instruction& instruction : program_.instructions) {
+    const Node& node = graph.node(instruction.node);
+    if (node.op->is_view) continue;
+    const auto made = std::ranges::find_if(node.outputs, [](ValueId v) { return v != kNoValue; });
+    NodeArgs args(graph, node);
+    const Cost cost = cost_of(*node.op, *args);
+    rows.push_back({.value = graph.value(*made).name,
+                    .op = std::string(node.op->name),
+                    .kernel = std::string(instruction.kernel->name),
+                    .phase = node.phase,
+                    .flops = cost.flops,
+                    .bytes = cost.bytes_read + cost.bytes_written,
+                    .seconds = of_nodes[static_cast<std::size_t>(instruction.node)]});
+  }
+  return rows;
 }
 
 void OpTimes::write(const std::filesystem::path& path) const {

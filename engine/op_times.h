@@ -4,12 +4,25 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "engine/exec/executor.h"
 
 namespace trainscope {
+
+// One kernel call of a step and what it took.
+struct OpTime {
+  std::string value;  // the first that it makes
+  std::string op;
+  std::string kernel;
+  Phase phase = Phase::kForward;
+  std::int64_t flops = 0;  // as the op's cost rule counts them
+  std::int64_t bytes = 0;  // read and written, each operand once
+  double seconds = 0.0;
+};
 
 // Keeps the last kSamples times of each instruction; measuring allocates nothing.
 class OpTimes final : public Executor::Observer {
@@ -21,6 +34,8 @@ class OpTimes final : public Executor::Observer {
 
   // The median of each node's times, by NodeId; 0 for views and for what never ran.
   std::vector<double> seconds() const;
+  // In the order of the instructions.
+  std::vector<OpTime> rows() const;
   // As a file for CompileOptions::costs.
   void write(const std::filesystem::path& path) const;
 
