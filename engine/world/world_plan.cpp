@@ -152,13 +152,17 @@ class Device1F1B {
     return {.plan = std::move(plan), .arena_bytes = arena_bytes};
   }
 
-  // None when nothing fits so many bytes of one micro-batch.
-  std::optional<Candidate> candidate_within(std::int64_t bytes) const {
+  struct Within {
+    std::optional<Candidate> found = {};
+    std::int64_t least_bytes = 0;  // where none is found: the least that has a plan
+  };
+
+  // In so many bytes of one micro-batch.
+  Within candidate_within(std::int64_t bytes) const {
     try {
-      return candidate({.budget_bytes = bytes});
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kOutOfMemory) throw;
-      return std::nullopt;
+      return {.found = candidate({.budget_bytes = bytes})};
+    } catch (const NoPlanFits& refusal) {
+      return {.least_bytes = refusal.least_bytes};
     }
   }
 
@@ -189,7 +193,7 @@ class Device1F1B {
     constexpr int kAttempts = 6;
     for (int attempt = 0; attempt < kAttempts && low < high; ++attempt) {
       const std::int64_t middle = low + (high - low) / 2;
-      std::optional<Candidate> found = candidate_within(middle);
+      std::optional<Candidate> found = candidate_within(middle).found;
       const bool too_large = found && found->arena_bytes > budget_bytes;
       (too_large ? high : low) = middle;
       if (!found || too_large) continue;
@@ -200,17 +204,16 @@ class Device1F1B {
 
   // A budget of as much as the least plan needs has a plan.
   PlannedStage recompute(std::int64_t budget_bytes) {
-    std::optional<Candidate> chosen;
-    if (in_flight_ == 1) chosen = candidate_within(budget_bytes);
-    if (chosen) return accepted(*chosen);
+    if (in_flight_ == 1) {
+      const Within within = candidate_within(budget_bytes);
+      if (within.found) return accepted(*within.found);
+      return {.share = share_, .refusal = refused(within.least_bytes)};
+    }
     const Candidate least = least_candidate();
-    if (share_.plain_bytes <= least.arena_bytes) {
-      return {.share = share_, .refusal = refused(share_.plain_bytes)};
-    }
-    if (least.arena_bytes > budget_bytes) {
-      return {.share = share_, .refusal = refused(least.arena_bytes)};
-    }
-    return accepted(in_flight_ == 1 ? least : quickest_within(budget_bytes, least));
+    const std::int64_t least_bytes = std::min(share_.plain_bytes, least.arena_bytes);
+    if (least_bytes > budget_bytes) return {.share = share_, .refusal = refused(least_bytes)};
+    if (options_.aim == WorldAim::kAnyPlan) return accepted(least);
+    return accepted(quickest_within(budget_bytes, least));
   }
 
   PlannedStage accepted(const Candidate& chosen) {
@@ -246,10 +249,12 @@ class Device1F1B {
   }
   const Refusal& refusal = *stages[worst].refusal;
   const std::string stage = stages.size() > 1 ? fmt::format(" on stage {}", worst) : "";
-  throw Error(ErrorCode::kOutOfMemory,
-              fmt::format("no plan was found for {} bytes{}: {}", budget_bytes, stage, refusal.why))
-      .hint(fmt::format("the least budget with a plan is {} bytes; a smaller batch needs less",
-                        refusal.least_bytes));
+  NoPlanFits error(
+      fmt::format("no plan was found for {} bytes{}: {}", budget_bytes, stage, refusal.why),
+      refusal.least_bytes);
+  error.hint(fmt::format("the least budget with a plan is {} bytes; a smaller batch needs less",
+                         refusal.least_bytes));
+  throw error;
 }
 
 std::vector<PipelineStage> stages_of(const Program& step, const OpTable& ops,

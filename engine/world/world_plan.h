@@ -14,12 +14,16 @@
 
 namespace trainscope {
 
+// Which plan within the budget is looked for.
+enum class WorldAim : std::uint8_t { kQuickest, kAnyPlan };
+
 struct WorldOptions {
   MachineModel machine;
   std::int64_t micro_batches = 1;  // of each step: those that gradients are accumulated over
   // Of one device's arena; none: no limit. What does not fit is computed again.
   std::optional<std::int64_t> budget_bytes = {};
   LowerOptions lower = {};
+  WorldAim aim = WorldAim::kQuickest;
 };
 
 // One device of a stage of the pipeline (without one: of all).
@@ -55,8 +59,8 @@ struct WorldPlan {
 };
 
 // `step` is the whole step as one device would run it, lowered or placed. Fails with kUsage for a
-// layout that the graph cannot have, with kOutOfMemory when no plan fits the budget,
-// naming the op that needs most and the least budget with a plan of every stage.
+// layout that the graph cannot have, with NoPlanFits when no plan is within the budget, naming the
+// op that needs most and the least budget with a plan of every stage.
 WorldPlan plan_world(const Program& step, const OpTable& ops, const WorldOptions& options);
 
 }  // namespace trainscope
