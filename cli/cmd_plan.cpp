@@ -1,6 +1,9 @@
 // plan: how much memory a training step needs, before it runs.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "cli/batch_search.h"
 #include "cli/command.h"
 #include "cli/micro_batches.h"
 #include "cli/plan_tables.h"
@@ -89,44 +92,37 @@ std::string plan_text(const Json& plan) {
   return text;
 }
 
-// The largest batch that fits, 0 for none: doubled while it does, then bisected.
-template <typename Fits>
-std::int64_t largest_batch(const Fits& fits) {
-  constexpr std::int64_t kMost = 1 << 20;
-  std::int64_t good = 0;
-  std::int64_t bad = 1;
-  while (bad <= kMost && fits(bad)) {
-    good = bad;
-    bad *= 2;
-  }
-  while (bad - good > 1) {
-    const std::int64_t middle = good + (bad - good) / 2;
-    (fits(middle) ? good : bad) = middle;
-  }
-  return good;
-}
-
 // How much more fits into the budget with recomputation.
 void add_largest_batch(const Source& source, const Invocation& invocation, Outcome& outcome) {
   double overhead = 0.0;
-  const auto fits = [&](std::int64_t batch, bool plain) {
+  BatchSearch search{.first = 2};
+  const auto attempt = [&](std::int64_t batch, bool plain) -> BatchNeed {
     Step step = step_of(source, invocation, batch);
-    const std::int64_t budget = *step.options.recompute.budget_bytes;
+    search.budget_bytes = *step.options.recompute.budget_bytes;
     if (plain) step.options.recompute = {};
     try {
       const std::unique_ptr<Compiled> compiled = compile(step.model, step.options);
+      const std::int64_t bytes = compiled->program.arena_bytes;
+      if (plain) return {.fits = bytes <= search.budget_bytes, .bytes = bytes};
       if (compiled->recompute) {
         overhead = compiled->recompute->seconds / compiled->recompute->plain_seconds - 1.0;
       }
-      return compiled->program.arena_bytes <= budget;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kOutOfMemory) throw;
-      return false;
+      return {.fits = true};
+    } catch (const NoPlanFits& refusal) {
+      return {.fits = false, .bytes = refusal.least_bytes};
     }
   };
-  const std::int64_t plain = largest_batch([&](std::int64_t batch) { return fits(batch, true); });
-  const std::int64_t most = largest_batch([&](std::int64_t batch) { return fits(batch, false); });
-  if (most > 0) fits(most, false);  // for its overhead
+  // The first two give what there is whatever the batch.
+  const std::int64_t one = attempt(1, true).bytes;
+  search.fixed_bytes = std::max<std::int64_t>(0, 2 * one - attempt(2, true).bytes);
+  const std::int64_t plain =
+      largest_batch(search, [&](std::int64_t batch) { return attempt(batch, true); });
+  constexpr std::int64_t kAtFirst = 4;  // times the batch that fits without recomputation
+  search.fits = plain;
+  search.first = search.stride = kAtFirst * std::max<std::int64_t>(1, plain);
+  const std::int64_t most =
+      largest_batch(search, [&](std::int64_t batch) { return attempt(batch, false); });
+  if (most > plain) attempt(most, false);  // for its overhead
   outcome.facts.set("largest_batch", most);
   outcome.facts.set("largest_batch_plain", plain);
   outcome.facts.set("largest_batch_overhead", overhead);

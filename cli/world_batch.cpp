@@ -1,57 +1,42 @@
-// Searches of the largest batch: where memory is a line over the batch, two points nearly say it.
+// Largest batches of worlds: without recomputation, as PyTorch would hold it, and with it.
 #include "cli/world_batch.h"
 
 #include <algorithm>
+#include <iterator>
 
-#include "engine/core/error.h"
+#include "cli/batch_search.h"
 
 namespace trainscope {
 namespace {
 
-constexpr std::int64_t kMostBatch = 1 << 20;
 constexpr std::size_t kMostNodes = 400'000;  // of compiled steps that are kept
 
-// The largest batch within the budget of a size that rises with it.
-template <typename BytesOf>
-std::int64_t largest_within(std::int64_t budget, const BytesOf& bytes_of) {
-  const std::int64_t one = bytes_of(1);
-  if (one > budget) return 0;
-  const std::int64_t two = bytes_of(2);
-  if (two > budget) return 1;
-  const std::int64_t each = std::max<std::int64_t>(1, two - one);
-  std::int64_t good = 2;
-  std::int64_t bad = kMostBatch + 1;
-  std::int64_t guess = std::clamp<std::int64_t>(1 + (budget - one) / each, 3, kMostBatch);
-  std::int64_t stride = 1;
-  while (bad - good > 1) {
-    guess = std::clamp(guess, good + 1, bad - 1);
-    if (bytes_of(guess) <= budget) {
-      good = guess;
-      guess += stride;
-    } else {
-      bad = guess;
-      guess -= stride;
-    }
-    stride *= 2;
-    if (bad <= kMostBatch && stride > bad - good) guess = good + (bad - good) / 2;
-  }
-  return good;
-}
+struct Peaks {
+  std::int64_t planned = 0;
+  std::int64_t eager = 0;
+};
 
-// With recomputation it either works or not: doubled from the batch that needs none, then bisected.
-template <typename Fits>
-std::int64_t largest_that(std::int64_t good, const Fits& fits) {
-  std::int64_t bad = std::max<std::int64_t>(1, 2 * good);
-  while (bad <= kMostBatch && fits(bad)) {
-    good = bad;
-    bad *= 2;
+// Without recomputation, each batch planned once.
+class PeaksByBatch {
+ public:
+  PeaksByBatch(StepsByBatch& steps, const WorldOptions& options)
+      : steps_(steps), options_(options) {
+    options_.budget_bytes.reset();
   }
-  while (bad - good > std::max<std::int64_t>(1, good / 64)) {
-    const std::int64_t middle = good + (bad - good) / 2;
-    (fits(middle) ? good : bad) = middle;
+
+  const Peaks& at(std::int64_t batch) {
+    const auto known = known_.find(batch);
+    if (known != known_.end()) return known->second;
+    const WorldPlan plan = plan_world(steps_.at(batch).compiled->program, op_table(), options_);
+    const Peaks peaks{.planned = plan.device().peak_bytes, .eager = plan.eager_bytes()};
+    return known_.emplace(batch, peaks).first->second;
   }
-  return good;
-}
+
+ private:
+  StepsByBatch& steps_;
+  WorldOptions options_;
+  std::map<std::int64_t, Peaks> known_;
+};
 
 }  // namespace
 
@@ -68,39 +53,63 @@ const SizedStep& StepsByBatch::at(std::int64_t batch) {
   return steps_.emplace(batch, std::move(step)).first->second;
 }
 
-LargestBatches largest_batches(StepsByBatch& steps, const WorldOptions& options, bool recompute) {
+LargestBatches LargestBatchSearch::find(const WorldOptions& options) {
+  const Layout& layout = options.machine.layout;
+  // Without ZeRO bytes do not depend on how many devices have the same.
+  const Key key = {layout.tensor, layout.pipeline, layout.zero,
+                   layout.zero == 0 ? 1 : layout.data()};
+  const auto known = found_.find(key);
+  if (known != found_.end()) return known->second;
+  return found_.emplace(key, search(options)).first->second;
+}
+
+LargestBatches LargestBatchSearch::search(const WorldOptions& options) {
   const std::int64_t budget = *options.budget_bytes;
-  WorldOptions plain = options;
-  plain.budget_bytes.reset();
-  struct Peaks {
-    std::int64_t planned = 0;
-    std::int64_t eager = 0;
+  PeaksByBatch peaks(steps_, options);
+  // The first two give what there is whatever the batch.
+  const std::int64_t one = peaks.at(1).planned;
+  const std::int64_t fixed = std::max<std::int64_t>(0, 2 * one - peaks.at(2).planned);
+  const auto find = [&](auto Peaks::*of) {
+    return largest_batch({.budget_bytes = budget, .fixed_bytes = fixed, .first = 2},
+                         [&](std::int64_t batch) -> BatchNeed {
+                           const std::int64_t bytes = peaks.at(batch).*of;
+                           return {.fits = bytes <= budget, .bytes = bytes};
+                         });
   };
-  std::map<std::int64_t, Peaks> known;
-  const auto peaks = [&](std::int64_t batch) -> const Peaks& {
-    auto found = known.find(batch);
-    if (found == known.end()) {
-      const WorldPlan plan = plan_world(steps.at(batch).compiled->program, op_table(), plain);
-      const Peaks both{.planned = plan.device().peak_bytes, .eager = plan.eager_bytes()};
-      found = known.emplace(batch, both).first;
-    }
-    return found->second;
-  };
-  LargestBatches batches;
-  batches.plain = largest_within(budget, [&](std::int64_t b) { return peaks(b).planned; });
-  batches.eager = largest_within(budget, [&](std::int64_t b) { return peaks(b).eager; });
-  const std::size_t nodes = steps.at(0).compiled->program.graph.node_count();
-  if (!recompute || nodes > kMostSearchedNodes) return batches;
-  batches.most = largest_that(batches.plain, [&](std::int64_t batch) {
-    try {
-      plan_world(steps.at(batch).compiled->program, op_table(), options);
-      return true;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kOutOfMemory) throw;
-      return false;
-    }
-  });
+  LargestBatches batches{
+      .plain = find(&Peaks::planned), .most = std::nullopt, .eager = find(&Peaks::eager)};
+  const std::size_t nodes = steps_.at(0).compiled->program.graph.node_count();
+  if (recompute_ && nodes <= kMostSearchedNodes) {
+    batches.most = search_recomputed(options, {.fits = batches.plain, .fixed_bytes = fixed});
+  }
   return batches;
+}
+
+std::int64_t LargestBatchSearch::search_recomputed(WorldOptions options, const Known& known) {
+  const std::int64_t budget = *options.budget_bytes;
+  options.aim = WorldAim::kAnyPlan;
+  const auto attempt = [&](std::int64_t batch) -> BatchNeed {
+    try {
+      plan_world(steps_.at(batch).compiled->program, op_table(), options);
+      return {.fits = true};
+    } catch (const NoPlanFits& refusal) {
+      least_ = {.batch = batch, .bytes = refusal.least_bytes - known.fixed_bytes};
+      return {.fits = false, .bytes = refusal.least_bytes};
+    }
+  };
+  constexpr std::int64_t kAtFirst = 4;  // times the batch that fits without recomputation
+  BatchSearch search{.budget_bytes = budget,
+                     .fixed_bytes = known.fixed_bytes,
+                     .fits = known.fits,
+                     .first = kAtFirst * known.fits,
+                     .stride = kAtFirst * std::max<std::int64_t>(1, known.fits)};
+  if (least_.bytes > 0) {  // an example of another world needs about as many
+    const double each = static_cast<double>(least_.bytes) / static_cast<double>(least_.batch);
+    const double first = static_cast<double>(budget - known.fixed_bytes) / each;
+    search.first = static_cast<std::int64_t>(std::clamp(first, 1.0, 1.0 * kMostBatch));
+    search.stride = 1;
+  }
+  return largest_batch(search, attempt);
 }
 
 }  // namespace trainscope

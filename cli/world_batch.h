@@ -1,6 +1,7 @@
 // The largest batch a device of a world takes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,8 +32,33 @@ struct LargestBatches {
   std::int64_t eager = 0;            // as eager PyTorch would hold it
 };
 
-// Throws kUsage for a model that fixes its batch.
-LargestBatches largest_batches(StepsByBatch& steps, const WorldOptions& options, bool recompute);
+// Worlds whose devices hold the same share an answer.
+class LargestBatchSearch {
+ public:
+  LargestBatchSearch(StepsByBatch& steps, bool recompute) : steps_(steps), recompute_(recompute) {}
+
+  // Throws kUsage for a model that fixes its batch.
+  LargestBatches find(const WorldOptions& options);
+
+ private:
+  using Key = std::array<std::int64_t, 4>;  // what bytes depend on in a layout
+  struct Known {
+    std::int64_t fits = 0;         // this batch does without recomputation
+    std::int64_t fixed_bytes = 0;  // whatever the batch
+  };
+  struct Least {
+    std::int64_t batch = 0;
+    std::int64_t bytes = 0;  // that it needs beyond the fixed ones; 0: not known
+  };
+
+  LargestBatches search(const WorldOptions& options);
+  std::int64_t search_recomputed(WorldOptions options, const Known& known);
+
+  StepsByBatch& steps_;
+  bool recompute_;
+  std::map<Key, LargestBatches> found_;
+  Least least_;  // of the last refusal
+};
 
 // Graphs beyond this are not searched with recomputation: each plan takes seconds.
 inline constexpr std::size_t kMostSearchedNodes = 1500;

@@ -177,6 +177,7 @@ Outcome plan_worlds(const CompileStep& compile, const Invocation& invocation) {
   const std::vector<WorldOptions> worlds = all_worlds(invocation);
   const bool recompute = !(settings.given("recompute") && settings.text("recompute") == "none");
   StepsByBatch steps(compile);
+  LargestBatchSearch batches(steps, recompute);
   const SizedStep& asked = steps.at(0);
   WorldTable table{.device = worlds.front().machine.device->name,
                    .budget_bytes = *worlds.front().budget_bytes,
@@ -188,7 +189,7 @@ Outcome plan_worlds(const CompileStep& compile, const Invocation& invocation) {
   for (const WorldOptions& options : worlds) {
     table.rows.push_back(plan_row(asked.compiled->program, options, recompute, refusals));
     if (settings.on("largest-batch")) {
-      table.rows.back().batches = largest_batches(steps, options, recompute);
+      table.rows.back().batches = batches.find(options);
     }
   }
   const bool any = std::ranges::any_of(table.rows, &WorldRow::fits);

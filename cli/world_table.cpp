@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/batch_search.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -68,9 +69,14 @@ Json row_record(const WorldTable& table, const WorldRow& row) {
   return record;
 }
 
+// The search's limit is no answer.
+std::string batch_text(std::int64_t batch) {
+  return fmt::format("{}{}", batch >= kMostBatch ? ">=" : "", batch);
+}
+
 std::string batches_text(const LargestBatches& batches) {
-  if (batches.most) return fmt::format("{} ({})", *batches.most, batches.plain);
-  return std::to_string(batches.plain);
+  if (!batches.most) return batch_text(batches.plain);
+  return fmt::format("{} ({})", batch_text(*batches.most), batch_text(batches.plain));
 }
 
 std::string table_text(const WorldTable& table) {
@@ -91,7 +97,8 @@ std::string table_text(const WorldTable& table) {
                         1e3 * plan.step_seconds, rate,
                         100.0 * share_of_step(plan, plan.waiting_seconds()));
     if (batches) {
-      text += fmt::format(" {:>14} {:>8}", batches_text(*row.batches), row.batches->eager);
+      text +=
+          fmt::format(" {:>14} {:>8}", batches_text(*row.batches), batch_text(row.batches->eager));
     }
     if (!row.fits) text += "  does not fit";
     if (plan.repeats() > 0) text += fmt::format("  {} ops again", plan.repeats());

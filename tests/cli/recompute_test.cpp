@@ -231,6 +231,12 @@ TEST_CASE("recompute: the largest batch within a budget") {
   };
   CHECK(arena(plain) <= 200000);
   CHECK(arena(plain + 1) > 200000);
+  const auto most = found.json().get<std::int64_t>("largest_batch");
+  const auto fits = [&](std::int64_t batch) {
+    return asked({"--memory-budget", "200KB", "--batch", std::to_string(batch)}).exit_code == 0;
+  };
+  CHECK(fits(most));
+  CHECK_FALSE(fits(most + 1));
   CHECK(asked({"--largest-batch"}).exit_code == 2);
 }
 

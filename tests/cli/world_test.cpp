@@ -99,6 +99,48 @@ TEST_CASE("plan --target: a refusal of several worlds names each") {
   }
 }
 
+TEST_CASE("plan --target: the largest batches fit, and those that are one larger do not") {
+  const auto asked = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"plan", "mlp:dims=64+256+256+256+10", "--target", "v100-16",
+                               "--threads", "1", "--memory-budget", "9MB", "--json"});
+    return run(more);
+  };
+  const std::vector<std::vector<std::string>> layouts = {
+      {"--world", "4", "--zero", "3"}, {"--world", "2", "--pipeline", "2", "--accumulate", "4"}};
+  bool recomputed = false;
+  for (const std::vector<std::string>& layout : layouts) {
+    CAPTURE(layout);
+    const auto batch = [&](std::int64_t number, const std::string& recompute) {
+      std::vector<std::string> words = {"--batch", std::to_string(number), "--recompute",
+                                        recompute};
+      words.insert(words.end(), layout.begin(), layout.end());
+      return asked(words).json();
+    };
+    std::vector<std::string> words = {"--largest-batch"};
+    words.insert(words.end(), layout.begin(), layout.end());
+    const Finished found = asked(words);
+    INFO(found.err);
+    REQUIRE(found.exit_code == 0);
+    const Json row = found.json().at("worlds").at(0);
+    const auto most = row.get<std::int64_t>("largest_batch");
+    const auto plain = row.get<std::int64_t>("largest_batch_plain");
+    const auto eager = row.get<std::int64_t>("largest_batch_eager");
+    CHECK(plain > 0);
+    CHECK(most >= plain);
+    recomputed = recomputed || most > plain;
+    const auto first = [](const Json& json) { return json.at("worlds").at(0); };
+    CHECK(first(batch(most, "auto")).get<bool>("fits"));
+    CHECK(first(batch(plain, "none")).get<bool>("fits"));
+    CHECK_FALSE(first(batch(plain + 1, "none")).get<bool>("fits"));
+    CHECK(first(batch(eager, "none")).get<std::int64_t>("eager_bytes") <= 9'000'000);
+    CHECK(first(batch(eager + 1, "none")).get<std::int64_t>("eager_bytes") > 9'000'000);
+    words = {"--batch", std::to_string(most + 1)};
+    words.insert(words.end(), layout.begin(), layout.end());
+    CHECK(asked(words).exit_code == 5);
+  }
+  CHECK(recomputed);
+}
+
 TEST_CASE("plan: a builder's model without a file has the plan of its file") {
   const TemporaryFolder folder;
   const std::string file = (folder / "gpt.onnx").string();
