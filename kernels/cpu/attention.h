@@ -118,11 +118,14 @@ std::int64_t whole_tiles(std::int64_t columns) {
   return (columns + tile - 1) / tile * tile;
 }
 
-// Elements from one row of scores to the next: whole tiles, and a cache line more, because rows
-// 4096 bytes apart would take each other's place in L1.
+// Elements from one row of scores to the next: whole tiles, and a cache line more where rows a
+// large power of two apart would take each other's place in L1.
 template <typename T>
 std::int64_t score_row(const AttentionSizes& sizes) {
-  return whole_tiles<T>(sizes.keys) + 64 / static_cast<std::int64_t>(sizeof(T));
+  constexpr std::int64_t kApart = 2048 / static_cast<std::int64_t>(sizeof(T));
+  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t row = whole_tiles<T>(sizes.keys);
+  return row % kApart == 0 ? row + kLine : row;
 }
 template <typename T>
 std::size_t score_bytes(const AttentionSizes& sizes) {

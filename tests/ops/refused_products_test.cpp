@@ -90,9 +90,9 @@ constexpr Refusal kAttention[] = {
     {"AttentionGrad", "[2,5,3,4], [2,5,3,5], [2,3,5], [2,5,3,4], [2,5,3,4], [2,5,3,4]", "one type"},
     {"AttentionGrad", "[2,5,3,8], [2,5,3,8], [2,3,5], [2,5,3,4], [2,5,3,4], [2,5,3,4]",
      "input 0 must be [2,5,3,4]"},
-    {"AttentionGrad", "[2,5,3,4], [2,5,3,4], [2,5,3], [2,5,3,4], [2,5,3,4], [2,5,3,4]",
-     "input 2 must be [2,3,5]"},
-    {"AttentionGrad", "[2,5,3,4], [2,5,3,4], [2,3,5], [2,5,9,4]; q_heads=3 outputs=3",
+    {"AttentionGrad", "[2,5,3,4], [2,5,3,4], [2,5,3,2], [2,5,3,4], [2,5,3,4], [2,5,3,4]",
+     "input 2 must be [2,3,5,2]"},
+    {"AttentionGrad", "[2,5,3,4], [2,5,3,4], [2,3,5,2], [2,5,9,4]; q_heads=3 outputs=3",
      "3 outputs asked for; without k and v there is one"},
 };
 

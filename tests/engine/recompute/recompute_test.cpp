@@ -256,8 +256,9 @@ TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
 
 TEST_CASE("offload: the same bits in less memory, both arenas as predicted") {
   constexpr HostLink kQuick{.bytes_per_second = 1e15, .seconds_per_transfer = 0.0};
-  // The two others have their peak in the update, where nothing waits.
-  for (const std::string name : {"resnet18", "gpt2", "bert", "llama", "gpt2-dropout"}) {
+  // The others have their peak where nothing waits: in the update, resnet18 in the workspace of one
+  // of the last gradients.
+  for (const std::string name : {"gpt2", "bert", "llama", "gpt2-dropout"}) {
     CAPTURE(name);
     Trained plain(name, {});
     Trained other(name, {.mode = RecomputeMode::kAuto, .max_overhead = 0.02, .link = kQuick});
