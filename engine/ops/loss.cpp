@@ -184,7 +184,8 @@ std::vector<OpDef> class_losses() {
       {.name = "CrossEntropy",
        .doc = "logits, labels, divisor (optional: count) -> sum of log_sum_exp(logits) - "
               "logits[label] over the labels that count, divided by the divisor; log_sum_exp per "
-              "label; count, how many count. A label outside [0, classes) makes the loss NaN",
+              "label, 0 where it does not count; count, how many count. A label outside "
+              "[0, classes) makes the loss NaN",
        .domain = kTrainscopeDomain,
        .min_inputs = 2,
        .max_inputs = 3,

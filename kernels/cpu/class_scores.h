@@ -120,20 +120,27 @@ void log_sum_exp_columns(const T* x, std::int64_t classes, std::int64_t stride, 
   }
 }
 
-// log_sum_exp of rows [begin, end) of one block.
+// log_sum_exp of rows [begin, end) of one block; 0 of rows whose label does not count.
 template <typename T>
-void block_log_sum_exp(const T* x, const ScoreLayout& layout, std::int64_t begin, std::int64_t end,
-                       double* result) {
+void block_log_sum_exp(const T* x, const ScoreLayout& layout, const Labels& labels,
+                       std::int64_t begin, std::int64_t end, double* result) {
   std::int64_t row = begin;
+  const auto is_ignored = [&labels](std::int64_t r) {
+    return labels.kind(labels[r]) == LabelKind::kIgnored;
+  };
   while (row < end) {
     const T* first = x + layout.offset(row);
     if (layout.inner == 1) {
-      result[row - begin] = log_sum_exp(first, layout.classes);
+      result[row - begin] = is_ignored(row) ? 0.0 : log_sum_exp(first, layout.classes);
       ++row;
       continue;
     }
     const std::int64_t width = std::min(end - row, layout.inner - row % layout.inner);
-    log_sum_exp_columns(first, layout.classes, layout.inner, width, result + (row - begin));
+    double* results = result + (row - begin);
+    log_sum_exp_columns(first, layout.classes, layout.inner, width, results);
+    for (std::int64_t l = 0; l < width; ++l) {
+      if (is_ignored(row + l)) results[l] = 0.0;
+    }
     row += width;
   }
 }

@@ -74,7 +74,7 @@ void cross_entropy(const RunArgs& a) {
                    const std::int64_t begin = b * kScoreRows;
                    const std::int64_t end = std::min(rows, begin + kScoreRows);
                    double row_log_sum[kScoreRows];
-                   block_log_sum_exp(logits, layout, begin, end, row_log_sum);
+                   block_log_sum_exp(logits, layout, labels, begin, end, row_log_sum);
                    Partial partial;
                    for (std::int64_t r = begin; r < end; ++r) {
                      const std::int64_t label = labels[r];

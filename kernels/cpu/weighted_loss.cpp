@@ -95,7 +95,7 @@ void weighted_cross_entropy(const RunArgs& a) {
     const std::int64_t begin = b * kScoreRows;
     const std::int64_t end = std::min(rows, begin + kScoreRows);
     double log_sums[kScoreRows];
-    block_log_sum_exp(logits, layout, begin, end, log_sums);
+    block_log_sum_exp(logits, layout, labels, begin, end, log_sums);
     Partial partial;
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int64_t label = labels[r];
