@@ -162,11 +162,6 @@ void check_form(const std::string& text) {
       .hint("none, 1, 2, auto, cluster requests as Add+Gelu+:1:-1, or a JSON file of them");
 }
 
-HostLink link_of(const Settings& settings) {
-  const std::int64_t rate = parse_bytes("link-rate", settings.text("link-rate"));
-  return {.bytes_per_second = static_cast<double>(rate)};
-}
-
 // With `plan --target` these flags are about devices that are not here: their step is compiled
 // without recomputation, and world_flags.cpp reads what they say.
 bool is_for_a_world(const Settings& settings) {
@@ -187,6 +182,11 @@ std::span<const Flag> recompute_flags() { return kFlags; }
 
 OpOrder op_order(const Settings& settings) {
   return settings.text("op-order") == "given" ? OpOrder::kGiven : OpOrder::kMemory;
+}
+
+HostLink host_link(const Settings& settings) {
+  const std::int64_t rate = parse_bytes("link-rate", settings.text("link-rate"));
+  return {.bytes_per_second = static_cast<double>(rate)};
 }
 
 RecomputeOptions recompute_options(const Settings& settings) {
@@ -216,7 +216,7 @@ RecomputeOptions recompute_options(const Settings& settings) {
   if (settings.on("offload")) {
     require(options.mode == RecomputeMode::kAuto, ErrorCode::kUsage,
             "--offload needs --memory-budget or --max-overhead");
-    options.link = link_of(settings);
+    options.link = host_link(settings);
   }
   require(options.link || !settings.given("link-rate"), ErrorCode::kUsage,
           "--link-rate needs --offload");

@@ -33,6 +33,8 @@ CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes)
 SameBits same_bits(const Settings& settings);
 // Of a verb that has recompute_flags().
 OpOrder op_order(const Settings& settings);
+// --link-rate.
+HostLink host_link(const Settings& settings);
 RecomputeOptions recompute_options(const Settings& settings);
 // "6GiB" as a number of bytes, 1 or more; none for what is no such number.
 std::optional<std::int64_t> find_bytes(std::string_view text);

@@ -74,7 +74,7 @@ std::vector<std::int64_t> parse_worlds(std::string_view text) {
 // What the planner of this machine's step has, and that of a world has not.
 void refuse_local_flags(const Settings& settings) {
   for (std::string_view flag : {"front", "sweep", "compare", "opportunities", "micro-batches",
-                                "pins", "costs", "max-overhead", "offload", "link-rate"}) {
+                                "pins", "costs", "max-overhead"}) {
     require(!settings.given(flag), ErrorCode::kUsage, "--{} is for this machine, not for --target",
             flag);
   }
@@ -84,6 +84,16 @@ void refuse_local_flags(const Settings& settings) {
           "--recompute {} is for this machine: with --target it is auto (what does not fit is "
           "computed again) or none",
           printable(recompute));
+}
+
+// None unless --offload is given with --target: that of a run is this machine's.
+std::optional<HostLink> world_link(const Settings& settings) {
+  const bool offload = settings.given("offload") && settings.on("offload");
+  require(offload || !settings.given("link-rate"), ErrorCode::kUsage,
+          "--link-rate needs --offload");
+  require(!offload || !settings.given("recompute") || settings.text("recompute") == "auto",
+          ErrorCode::kUsage, "--offload is a part of --recompute auto");
+  return offload ? std::optional(host_link(settings)) : std::nullopt;
 }
 
 WorldOptions world_options(const Invocation& invocation) {
@@ -98,6 +108,7 @@ WorldOptions world_options(const Invocation& invocation) {
   machine.layout = {.tensor = settings.integer("tensor-parallel"),
                     .pipeline = settings.integer("pipeline"),
                     .zero = static_cast<int>(*parse_int(settings.text("zero")))};
+  machine.link = world_link(settings);
   options.micro_batches = settings.integer("accumulate");
   options.budget_bytes = settings.given("memory-budget")  // that of a run is this machine's
                              ? parse_bytes("memory-budget", settings.text("memory-budget"))

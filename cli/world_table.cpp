@@ -31,6 +31,7 @@ Json share_record(const DeviceShare& share) {
                        {"gradient_bytes", share.gradient_bytes},
                        {"state_bytes", share.state_bytes},
                        {"repeats", share.repeats},
+                       {"host_bytes", share.host_bytes},
                        {"kernel_seconds", share.time.kernel_seconds}});
 }
 
@@ -115,10 +116,11 @@ std::string bytes_line(std::string_view name, std::int64_t bytes) {
 std::string details_text(const WorldPlan& plan) {
   const DeviceShare& device = plan.device();
   std::string text = bytes_line("peak", device.peak_bytes);
-  if (plan.repeats() > 0) {
+  if (device.peak_bytes < device.plain_bytes) {
     text += bytes_line("without", device.plain_bytes);
     text += fmt::format("{:<13}{:>16} ops run again\n", "recompute", plan.repeats());
   }
+  if (device.host_bytes > 0) text += bytes_line("host memory", device.host_bytes);
   text += bytes_line("PyTorch", plan.eager_bytes());
   text += bytes_line("parameters", device.parameter_bytes);
   text += bytes_line("gradients", device.gradient_bytes);

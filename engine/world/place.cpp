@@ -92,6 +92,15 @@ class EagerStep {
   memplan::Problem problem_;
 };
 
+memplan::Solution solve(const memplan::Problem& problem, const LowerOptions& options) {
+  memplan::Result result =
+      memplan::solve(problem, {.seconds = options.seconds, .threads = options.threads});
+  require(result.status == memplan::Status::kPlaced, ErrorCode::kOutOfMemory,
+          "the memory plan failed: {}", printable(result.message, 400));
+  CHECK_INVARIANT(memplan::validate(problem, result.solution).empty());
+  return std::move(result.solution);
+}
+
 }  // namespace
 
 std::vector<std::int64_t> workspaces_of(const Program& program) {
@@ -134,19 +143,25 @@ Program place_graph(Graph graph, std::span<const std::int64_t> workspaces,
                                        .upper = static_cast<std::int64_t>(program.update_begin),
                                        .size_bytes = held_bytes});
   }
-  memplan::Result result =
-      memplan::solve(program.problem, {.seconds = options.seconds, .threads = options.threads});
-  require(result.status == memplan::Status::kPlaced, ErrorCode::kOutOfMemory,
-          "the memory plan failed: {}", printable(result.message, 400));
-  CHECK_INVARIANT(memplan::validate(program.problem, result.solution).empty());
-  program.solution = std::move(result.solution);
+  program.solution = solve(program.problem, options);
   program.arena_bytes = program.solution.height_bytes;
+  program.host.problem = host_problem(lifetimes, program.instructions.size());
+  if (!program.host.problem.buffers.empty()) {
+    program.host.solution = solve(program.host.problem, options);
+    program.host.bytes = program.host.solution.height_bytes;
+  }
   program.placements.resize(program.graph.value_capacity());
   for (std::size_t v = 0; v < lifetimes.buffer_of.size(); ++v) {
     const std::int32_t buffer = lifetimes.buffer_of[v];
     if (buffer < 0) continue;
-    const std::int64_t begin = program.solution.offsets[static_cast<std::size_t>(buffer)];
-    program.placements[v] = {.offset = begin + lifetimes.offset_of[v], .buffer = buffer};
+    const bool host = lifetimes.buffers[static_cast<std::size_t>(buffer)].host;
+    const std::int32_t index =
+        host ? buffer - static_cast<std::int32_t>(lifetimes.in_arena) : buffer;
+    const memplan::Solution& solution = host ? program.host.solution : program.solution;
+    program.placements[v] = {
+        .offset = solution.offsets[static_cast<std::size_t>(index)] + lifetimes.offset_of[v],
+        .buffer = index,
+        .host = host};
   }
   return program;
 }

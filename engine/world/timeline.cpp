@@ -24,6 +24,8 @@ bool is_message(const Node& node) {
          node.op == &all_reduce_op() || node.op == &receive_op();
 }
 
+bool is_transfer(const Node& node) { return node.op->to_host || node.op->name == "Fetch"; }
+
 std::int64_t bytes_of(const Graph& graph, ValueId v) {
   return static_cast<std::int64_t>(graph.value(v).type.bytes());
 }
@@ -197,7 +199,10 @@ std::vector<double> kernel_seconds(const Graph& graph, const MachineModel& machi
   std::vector<double> seconds = modelled_seconds(graph, machine.rates);
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (is_message(node)) seconds[static_cast<std::size_t>(id)] = 0.0;
+    double& own = seconds[static_cast<std::size_t>(id)];
+    if (is_message(node)) own = 0.0;
+    if (machine.link && is_transfer(node))
+      own = machine.link->seconds(bytes_of(graph, node.inputs[0]));
   }
   return seconds;
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/ir/graph.h"
+#include "engine/recompute/recompute.h"
 #include "engine/world/layout.h"
 
 namespace trainscope {
@@ -14,9 +16,12 @@ struct MachineModel {
   const Device* device = nullptr;
   MachineRates rates;
   Layout layout;
+  // Set: values may wait in host memory; while one is on its way no kernel runs.
+  std::optional<HostLink> link = {};
 };
 
-// By NodeId: the time of each node's kernel by the roofline; 0 for messages and views.
+// By NodeId: the time of each node's kernel by the roofline, of a transfer to or from host memory
+// by the link; 0 for messages and views.
 std::vector<double> kernel_seconds(const Graph& graph, const MachineModel& machine);
 // By NodeId: the time of each node that is a message, else 0.
 std::vector<double> message_seconds(const Graph& graph, const MachineModel& machine);

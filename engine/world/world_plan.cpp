@@ -49,7 +49,8 @@ std::int64_t saved_bytes(const Program& program) {
   for (ValueId v : program.graph.live_values()) {
     const std::int32_t buffer = program.placements[static_cast<std::size_t>(v)].buffer;
     const ValueKind kind = program.graph.value(v).kind;
-    if (buffer < 0 || kind == ValueKind::kNode || kind == ValueKind::kInput) continue;
+    const bool elsewhere = program.placements[static_cast<std::size_t>(v)].host;
+    if (buffer < 0 || elsewhere || kind == ValueKind::kNode || kind == ValueKind::kInput) continue;
     kept[static_cast<std::size_t>(buffer)] = true;
   }
   std::int64_t bytes = 0;
@@ -146,6 +147,7 @@ class Device1F1B {
       }
     }
     limits.mode = RecomputeMode::kAuto;
+    limits.link = options_.machine.link;
     RecomputePlan plan = plan_recompute(program_, all_seconds(program_.graph, options_.machine),
                                         ops_, limits, options_.lower);
     const std::int64_t arena_bytes = arena_of(plan);
@@ -172,17 +174,30 @@ class Device1F1B {
     return candidate({.max_overhead = kAnyOverhead});
   }
 
-  std::int64_t arena_of(const RecomputePlan& plan) const {
-    if (in_flight_ == 1) return plan.arena_bytes;
+  // Of the nodes of a plan's graph; transfers have none.
+  std::vector<std::int64_t> workspaces_in(const RecomputePlan& plan) const {
     std::vector<std::int64_t> workspaces;
     const std::vector<std::int64_t> known = workspaces_of(program_);
     for (NodeId origin : plan.graph.origin) {
-      workspaces.push_back(known[static_cast<std::size_t>(origin)]);
+      workspaces.push_back(origin == kNoNode ? 0 : known[static_cast<std::size_t>(origin)]);
     }
+    return workspaces;
+  }
+
+  std::int64_t arena_of(const RecomputePlan& plan) const {
+    if (in_flight_ == 1) return plan.arena_bytes;
+    const std::vector<std::int64_t> workspaces = workspaces_in(plan);
     const Program one = place_graph(plan.graph.graph, workspaces, options_.lower);
     return place_graph(plan.graph.graph, workspaces, options_.lower,
                        (in_flight_ - 1) * saved_bytes(one))
         .arena_bytes;
+  }
+
+  // What all micro-batches in flight have in host memory.
+  std::int64_t host_bytes_of(const RecomputePlan& plan) const {
+    if (plan.host_bytes == 0) return 0;
+    return in_flight_ *
+           place_graph(plan.graph.graph, workspaces_in(plan), options_.lower).host.bytes;
   }
 
   // The planner knows one micro-batch; what it may have of the budget is searched for, from what is
@@ -219,6 +234,7 @@ class Device1F1B {
   PlannedStage accepted(const Candidate& chosen) {
     share_.peak_bytes = chosen.arena_bytes;
     share_.repeats = chosen.plan.repeat_count();
+    share_.host_bytes = host_bytes_of(chosen.plan);
     take_time(chosen.plan.graph.graph);
     return {.share = share_, .refusal = std::nullopt};
   }

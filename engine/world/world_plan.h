@@ -36,6 +36,7 @@ struct DeviceShare {
   std::int64_t lower_bound_bytes = 0;  // of the plain arena
   std::int64_t eager_bytes = 0;        // see eager_peak_bytes
   std::int64_t repeats = 0;            // nodes that run again
+  std::int64_t host_bytes = 0;         // placed, of what waits in host memory
   StepTime time;                       // of the device alone, without a pipeline's bubble
   StageSeconds micro_batch;            // of one more of them
   double tail_seconds = 0.0;           // of what a step has once: sums of gradients, the update

@@ -141,6 +141,23 @@ TEST_CASE("plan --target: the largest batches fit, and those that are one larger
   CHECK(recomputed);
 }
 
+TEST_CASE("plan --target: a quick link to host memory takes the place of recomputation") {
+  const std::vector<std::string> tight = {"--target", "v100-16", "--memory-budget", "690KB"};
+  const auto row = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = tight;
+    words.insert(words.end(), more.begin(), more.end());
+    return facts(words).at("worlds").at(0);
+  };
+  const Json alone = row({});
+  const Json slow = row({"--offload", "--link-rate", "1KB"});
+  const Json quick = row({"--offload", "--link-rate", "100TB"});
+  CHECK(alone.get<std::int64_t>("host_bytes") == 0);
+  CHECK(slow.get<std::int64_t>("host_bytes") == 0);
+  CHECK(slow.get<double>("step_seconds") == alone.get<double>("step_seconds"));
+  CHECK(quick.get<std::int64_t>("peak_bytes") <= 690'000);
+  CHECK(quick.get<double>("step_seconds") <= alone.get<double>("step_seconds"));
+}
+
 TEST_CASE("plan: a builder's model without a file has the plan of its file") {
   const TemporaryFolder folder;
   const std::string file = (folder / "gpt.onnx").string();
@@ -189,12 +206,12 @@ TEST_CASE("plan --target: the wrong question is one error") {
                 "stages can be made");
   check_refused({"--target", "v100-16", "--precision", "tf32"}, "TF32");
   check_refused({"--world", "8"}, "--world needs --target");
-  for (const char* flag :
-       {"--front", "--compare", "--opportunities", "--micro-batches", "--offload"}) {
+  for (const char* flag : {"--front", "--compare", "--opportunities", "--micro-batches"}) {
     check_refused({"--target", "h200", flag}, std::string(flag) + " is for this machine");
   }
   check_refused({"--target", "h200", "--sweep", "3"}, "--sweep is for this machine");
-  check_refused({"--target", "h200", "--link-rate", "1GB"}, "--link-rate is for this machine");
+  check_refused({"--target", "h200", "--link-rate", "1GB"}, "--link-rate needs --offload");
+  check_refused({"--target", "h200", "--offload", "--recompute", "none"}, "--offload is a part of");
   check_refused({"--target", "h200", "--recompute", "1"}, "--recompute 1");
 }
 
