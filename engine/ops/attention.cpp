@@ -151,7 +151,7 @@ Cost cost_with(const OpArgs& args, int first, std::int64_t products) {
 Cost attention_cost(const OpArgs& args) { return cost_with(args, kForward, 2); }
 Cost gradient_cost(const OpArgs& args) { return cost_with(args, kGradient, 5); }
 
-// A head's rows of q are read before those of y are written; packed, k and v are read on.
+// A block's rows of q are read before the same rows of y are written; packed, k and v are read on.
 std::vector<InPlace> attention_in_place(const OpArgs& args) {
   if (is_packed(args, kForward)) return {};
   return {{.output = 0, .input = 0}};

@@ -1,6 +1,6 @@
 // Attention by blocks of queries: the scores of a block with all its keys, their softmax, its
-// product with the values. Keys and values of a head are packed once for all its blocks; heads run
-// on different threads.
+// product with the values. Keys and values of a head are packed once for all its blocks; heads, or
+// where there are few of them parts of heads, run on different threads.
 #include "kernels/cpu/attention.h"
 
 #include <span>

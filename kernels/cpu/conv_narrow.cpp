@@ -1,6 +1,8 @@
 // Convolutions that make at most eight channels, and gradients by inputs of so few. oneDNN computes
 // sixteen channels at once, whether there are so many or not; here the pixels of a row fill the
-// registers instead, and the sums of all channels for one or two of these are formed together.
+// registers instead, and the sums of up to six channels for one or two of these are formed
+// together. Padding counts as zeros that are multiplied: a weight that is not finite spreads to the
+// border.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -105,7 +105,7 @@ Prepared prepare_grad_weight(const PrepareArgs& args) {
   const Sizes s = sizes_of(args.inputs[0].shape(), args.inputs[1].shape());
   // Divided according to all the work, then run for one example at a time.
   GemmPlan<T> plan = plan_gemm<T>({.m = s.m, .n = s.c, .k = s.plane * s.n}, args.threads);
-  plan.size.k = s.plane;
+  set_depth(plan, s.plane);
   return prepared(plan);
 }
 

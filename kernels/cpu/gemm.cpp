@@ -230,9 +230,15 @@ GemmPlan<T> plan_gemm(const GemmSize& size, int threads, const GemmTile<T>& tile
     divide_output(plan, std::clamp<std::int64_t>(divisible, 1, wanted));
     plan.slots = std::min(plan.slots, plan.parts());
   }
-  plan.slot_bytes = packed_a_bytes<T>(part_rows(plan), size.k) +
-                    packed_b_bytes<T>(part_columns(plan), size.k, plan.tile.columns);
+  set_depth(plan, size.k);
   return plan;
+}
+
+template <typename T>
+void set_depth(GemmPlan<T>& plan, std::int64_t k) {
+  plan.size.k = k;
+  plan.slot_bytes = packed_a_bytes<T>(part_rows(plan), k) +
+                    packed_b_bytes<T>(part_columns(plan), k, plan.tile.columns);
 }
 
 template <typename T>
@@ -311,7 +317,8 @@ void multiply(const GemmSize& size, const GemmOperands<T>& operands, const Packe
   const GemmTile<T>& tile = gemm_tiles<T>().front();
   const bool in_place = size.n <= kTilesWithoutPacking * tile.columns &&
                         (operands.a_row == 1 || operands.a_column == 1);
-  for (std::int64_t p = 0; p < size.k; p += b.block_depth()) {
+  std::int64_t p = 0;
+  do {  // once even for k = 0
     const std::int64_t depth = std::min(b.block_depth(), size.k - p);
     const BlockProduct<T> product(tile, operands, depth, p == 0);
     for (std::int64_t i = 0; i < size.m; i += kHeight) {
@@ -322,11 +329,14 @@ void multiply(const GemmSize& size, const GemmOperands<T>& operands, const Packe
       product.run(a, b.panel(p, 0), b.panel(p, tile.columns) - b.panel(p, 0),
                   {.row_begin = i, .row_end = i + rows, .column_end = size.n});
     }
-  }
+    p += depth;
+  } while (p < size.k);
 }
 
 template GemmPlan<float> plan_gemm(const GemmSize&, int, const GemmTile<float>&);
 template GemmPlan<double> plan_gemm(const GemmSize&, int, const GemmTile<double>&);
+template void set_depth(GemmPlan<float>&, std::int64_t);
+template void set_depth(GemmPlan<double>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<float>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<double>&, std::int64_t);
 template void run_gemm_part(const GemmPlan<float>&, const GemmPart&, const GemmOperands<float>&,

@@ -12,7 +12,7 @@ namespace trainscope::cpu {
 
 // C = alpha * A B + beta * D, C dense row-major. Element (i, j) of A is a[i * a_row + j *
 // a_column], so a transposed matrix has its strides exchanged; D may be broadcast by strides of 0,
-// or absent. D may be C.
+// or absent. D may be C, element for element.
 template <typename T>
 struct GemmOperands {
   const T* a = nullptr;  // [m, k]
@@ -55,6 +55,10 @@ struct GemmPlan {
 template <typename T>
 GemmPlan<T> plan_gemm(const GemmSize& size, int threads,
                       const GemmTile<T>& tile = gemm_tiles<T>().front());
+
+// The same division of products whose sums have k terms; what a part needs depends on k.
+template <typename T>
+void set_depth(GemmPlan<T>& plan, std::int64_t k);
 
 // One part of a plan: rows and columns of product `product`.
 struct GemmPart {

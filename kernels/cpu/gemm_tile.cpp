@@ -10,10 +10,10 @@ namespace trainscope::cpu {
 
 template <typename T>
 std::span<const GemmTile<T>> gemm_tiles() {
-  static const std::array<GemmTile<T>, 2> kAll = {gemm_tile_avx512<T>(),
-                                                  TileLoop<T, 32, 4, 3>::tile("avx2")};
-  const bool wide = __builtin_cpu_supports("avx512f") != 0;
-  return std::span(kAll).subspan(wide ? 0 : 1);
+  static const bool kWide = __builtin_cpu_supports("avx512f") != 0;
+  static const GemmTile<T> kNarrow = TileLoop<T, 32, 4, 3>::tile("avx2");
+  static const std::array<GemmTile<T>, 2> kAll = {kWide ? gemm_tile_avx512<T>() : kNarrow, kNarrow};
+  return std::span(kAll).subspan(kWide ? 0 : 1);
 }
 
 template std::span<const GemmTile<float>> gemm_tiles<float>();

@@ -1,6 +1,7 @@
 // The one source of the tiles, compiled for each instruction set. Nothing in here may be shared
 // between the files that include it: a function that two of them emit under one name could be taken
-// from the one whose instructions this machine lacks. Hence no standard library.
+// from the one whose instructions this machine lacks. Hence nothing of the
+// standard library but types.
 #pragma once
 
 #include "kernels/cpu/gemm_tile.h"

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -141,7 +142,22 @@ TEST_CASE_TEMPLATE("gemm: tiles, threads and packing change no bit", T, float, d
       CAPTURE(tile.instructions);
       for (int threads : {1, 2, 3, 5}) CHECK(problem.product(threads, tile) == expected);
     }
-    if (test.size.k > 0) CHECK(problem.product_with_packed_b() == expected);
+    CHECK(problem.product_with_packed_b() == expected);
+  }
+}
+
+TEST_CASE_TEMPLATE("gemm: a plan with other sums needs what one made for them needs", T, float,
+                   double) {
+  // Widths for which blocks of B get wider when they get less deep.
+  for (const auto& [n, all, each] : {std::array<std::int64_t, 3>{1280, 33000, 1500},
+                                     {1104, 5760, 360},
+                                     {1088, 14580, 729},
+                                     {64, 4000, 100}}) {
+    CAPTURE(n);
+    GemmPlan<T> plan = plan_gemm<T>({.m = 96, .n = n, .k = all}, 1);
+    set_depth(plan, each);
+    CHECK(plan.size.k == each);
+    CHECK(plan.slot_bytes == plan_gemm<T>({.m = 96, .n = n, .k = each}, 1).slot_bytes);
   }
 }
 
