@@ -155,15 +155,19 @@ def main():
         # Long enough for a few steps, short enough for several kills in each run.
         span = 0.4 * (time.monotonic() - start)
         number = 0
-        while counts.kills < arguments.rounds:
+        while counts.kills < arguments.rounds or counts.resumes == 0:
+            if counts.kills >= 20 * arguments.rounds:
+                fail(f"nothing was resumed: {counts.text()}")
+            if counts.kills >= arguments.rounds:
+                span *= 1.1  # the machine became slower since the first run: kill later
             folder = Path(scratch) / f"run-{number}"
             number += play_round(arguments, folder, reference, generator, counts, span)
         folder = Path(scratch) / f"run-{number}"
         if not play_round(arguments, folder, reference, generator, counts, 1e6):
             fail("the last run did not end")
     print(counts.text())
-    if counts.resumes == 0 or counts.compared == 0:
-        fail("nothing was resumed: the kills come too early")
+    if counts.compared == 0:
+        fail("no checkpoint was compared")
 
 
 if __name__ == "__main__":
