@@ -124,14 +124,14 @@ class RepeatedRuns {
     const Node& node = graph_.node(repeat.node);
     CHECK_INVARIANT(node.phase == Phase::kForward || node.op->is_view);
     CHECK_INVARIANT(position_[index(repeat.node)] < at);
-    std::size_t count = node.outputs.size();
-    while (count > 0 && !is_wanted(node.outputs[count - 1], at)) --count;
-    if (count == 0) return;
+    const auto wanted = [&](ValueId v) { return is_wanted(v, at); };
+    if (std::ranges::none_of(node.outputs, wanted)) return;
     begin_run(repeat.node, RunKind::kAgain);
-    for (std::size_t i = 0; i < count; ++i) {
+    // What nobody reads again is left out, but keeps its place: a Split goes by how many there are.
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId v = node.outputs[i];
       // The first output stays in any case: few ops can do without it.
-      const bool keep = is_wanted(v, at) || (i == 0 && v != kNoValue);
+      const bool keep = wanted(v) || (i == 0 && v != kNoValue);
       if (keep) newest_[index(v)] = new_number(v);
       result_.operands.push_back(keep ? newest_[index(v)] : kNone);
     }
