@@ -233,8 +233,10 @@ std::string recompute_text(const Json& summary) {
   std::string text =
       fmt::format("recompute    {:>16} ops run again, {:.2f} % more time predicted",
                   summary.get<std::int64_t>("repeats"), 100.0 * summary.get<double>("overhead"));
-  if (const Json* bound = summary.find("bound_overhead")) {
-    text += fmt::format(" (no order of its bytes is below {:.2f} %)", 100.0 * bound->as_number());
+  if (const Json* bytes = summary.find("bound_bytes")) {  // of older runs: absent
+    text += fmt::format("\nbound        {:>16} bytes  {}, in which no step is below {:.2f} %",
+                        bytes->as_int(), human_bytes(static_cast<std::uint64_t>(bytes->as_int())),
+                        100.0 * summary.get<double>("bound_overhead"));
   }
   const Json* in_host = summary.find("offloaded_bytes");  // of older runs: absent
   const std::int64_t offloaded = in_host == nullptr ? 0 : in_host->as_int();

@@ -44,6 +44,7 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
                         .plain_seconds = plan.plain_seconds,
                         .seconds = plan.seconds,
                         .bound_seconds = plan.bound_seconds,
+                        .bound_bytes = plan.bound_bytes,
                         .repeats = plan.repeat_count(),
                         .offloaded_bytes = plan.host_bytes};
   Stage stage = stage_of("recompute", std::move(plan.graph.graph), compiled.stages.size());

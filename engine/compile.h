@@ -31,6 +31,7 @@ struct RecomputeSummary {
   double plain_seconds = 0.0;        // of a step, by the costs given
   double seconds = 0.0;              // ... with it
   double bound_seconds = 0.0;        // see RecomputePlan
+  std::int64_t bound_bytes = 0;      // see RecomputePlan
   std::int64_t repeats = 0;          // nodes that run a second time
   std::int64_t offloaded_bytes = 0;  // of the values that wait in host memory
 };

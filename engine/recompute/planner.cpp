@@ -85,10 +85,7 @@ std::optional<PlannedOrder> RecomputePlanner::plan(std::int64_t budget_bytes,
       planner_->plan({.budget_bytes = budget_bytes, .effort = effort});
   CHECK_INVARIANT(result.status != memplan::RematStatus::kBadProblem);
   if (result.status != memplan::RematStatus::kPlanned) return std::nullopt;
-  PlannedOrder planned{
-      .order = {},
-      .seconds = static_cast<double>(result.time) / kPicoseconds,
-      .bound_seconds = static_cast<double>(result.lower_bound_time) / kPicoseconds};
+  PlannedOrder planned{.order = {}, .seconds = static_cast<double>(result.time) / kPicoseconds};
   for (const memplan::RematStep& step : result.plan.steps) {
     if (step.action != memplan::RematAction::kCompute) continue;
     planned.order.push_back(unit_of_node_[static_cast<std::size_t>(step.node)]);

@@ -14,9 +14,8 @@
 namespace trainscope {
 
 struct PlannedOrder {
-  std::vector<int> order;      // units, as repeats_of takes them
-  double seconds = 0.0;        // of the step
-  double bound_seconds = 0.0;  // no order within the budget is quicker
+  std::vector<int> order;  // units, as repeats_of takes them
+  double seconds = 0.0;    // of the step
 };
 
 // Bytes here are those of the units' values and workspaces: without parameters, states and inputs.

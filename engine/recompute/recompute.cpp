@@ -11,6 +11,7 @@
 #include "engine/recompute/clusters.h"
 #include "engine/recompute/search.h"
 #include "engine/recompute/step_model.h"
+#include "engine/recompute/time_bound.h"
 
 namespace trainscope {
 namespace {
@@ -77,6 +78,13 @@ StepModel pinned_model(const Program& plain, std::span<const double> seconds,
     model.units[i].again = again[i] && !keep[i];
   }
   return model;
+}
+
+Attempt chosen_attempt(RecomputeSearch& search, const std::vector<bool>& again,
+                       const RecomputeOptions& options) {
+  if (options.mode != RecomputeMode::kAuto) return search.on_demand(again);
+  if (options.budget_bytes) return search.within(*options.budget_bytes);
+  return search.quicker_than(options.max_overhead.value_or(0.0));
 }
 
 }  // namespace
@@ -172,9 +180,11 @@ RecomputePlan plan_recompute(const Program& plain, std::span<const double> secon
   std::vector<bool> again = chosen_units(plain.graph, model, options);
   RecomputeSearch search(plain, ops, lower, std::move(model), options.link);
   search.apply_pins(again);
-  if (options.mode != RecomputeMode::kAuto) return search.realise(search.on_demand(again));
-  if (options.budget_bytes) return search.realise(search.within(*options.budget_bytes));
-  return search.realise(search.quicker_than(options.max_overhead.value_or(0.0)));
+  RecomputePlan plan = search.realise(chosen_attempt(search, again, options));
+  if (options.link) return plan;
+  plan.bound_bytes = options.budget_bytes.value_or(plan.arena_bytes);
+  plan.bound_seconds = TimeBound(plain, seconds, search.model()).seconds_within(plan.bound_bytes);
+  return plan;
 }
 
 }  // namespace trainscope

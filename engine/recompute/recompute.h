@@ -70,9 +70,10 @@ struct RecomputePlan {
   std::int64_t arena_bytes = 0;  // with it
   double plain_seconds = 0.0;    // of a step by the costs given
   double seconds = 0.0;
-  // No order of the units is quicker in the bytes that the planner was given; 0: not known. The
-  // units' bytes differ a little from the arena's: results in place, gaps.
+  // No step within `bound_bytes` (the budget, or the arena where none was given) is quicker without
+  // host memory; 0: not known.
   double bound_seconds = 0.0;
+  std::int64_t bound_bytes = 0;
 
   std::int64_t repeat_count() const;  // nodes that run again
 };
@@ -93,9 +94,9 @@ struct TradePoint {
   std::int64_t host_bytes = 0;
 };
 // Memory for time, by falling arena and rising time, the first without recomputation: of the
-// planner's front, of what it finds for 100 budgets, and of levels 1 and 2, what no other beats.
-// Placed at a glance: a program's arena may be lower by up to half a percent. Of `options` the pins
-// and the link count, here and below; what is pinned to run again does so in every plan.
+// planner's front, of what it finds for 100 budgets, and of levels 1 and 2, what no other
+// beats. Placed at a glance: a program's arena may be lower by up to half a percent. Of `options`
+// the pins and the link count, here and below; what is pinned to run again does so in every plan.
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower,
                                         const RecomputeOptions& options = {});

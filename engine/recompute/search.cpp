@@ -59,7 +59,6 @@ Attempt RecomputeSearch::place(Unplaced unplaced, const Closeness& closeness) co
   }
   Attempt attempt{.order = std::move(unplaced.order),
                   .arena_bytes = height.arena_bytes,
-                  .bound_seconds = link_ ? 0.0 : unplaced.bound_seconds,  // without host memory
                   .method = height.method};
   for (const Repeat& repeat : repeats) attempt.repeats += repeat.node != kNoNode ? 1 : 0;
   add_costs(attempt);
@@ -138,8 +137,7 @@ RecomputePlan RecomputeSearch::realise(const Attempt& attempt) const {
                      .host_bytes = attempt.host_bytes,
                      .plain_bytes = plain_.arena_bytes,
                      .plain_seconds = model_.seconds,
-                     .seconds = attempt.seconds,
-                     .bound_seconds = attempt.bound_seconds};
+                     .seconds = attempt.seconds};
   const RunOrder order = placed_.with_repeats(plan.repeats);
   plan.arena_bytes = placed_.place(order).arena_bytes;
   plan.graph = with_repeats(plain_.graph, ops_, order);
@@ -246,8 +244,7 @@ std::optional<std::int64_t> RecomputeSearch::arena_at(std::int64_t model_bytes,
   std::optional<PlannedOrder> planned = planner_.plan(model_bytes, effort);
   if (!planned) return std::nullopt;
   UnitOrder order{.units = std::move(planned->order), .in_host = {}};
-  return attempt({.order = std::move(order), .bound_seconds = planned->bound_seconds}, closeness)
-      .arena_bytes;
+  return attempt({.order = std::move(order)}, closeness).arena_bytes;
 }
 
 // The model's bytes and the arena differ by alignment, results in place, and gaps. So quick plans

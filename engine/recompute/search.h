@@ -21,8 +21,7 @@ struct Attempt {
   UnitOrder order;
   std::int64_t arena_bytes = 0;  // at a glance: the program's, or a little more
   double seconds = 0.0;
-  double bound_seconds = 0.0;  // as RecomputePlan has it
-  std::int64_t repeats = 0;    // nodes that run again
+  std::int64_t repeats = 0;  // nodes that run again
   std::int64_t host_bytes = 0;
   std::string_view method = {};  // that laid it out
 };
@@ -64,7 +63,6 @@ class RecomputeSearch {
 
   struct Unplaced {
     UnitOrder order;
-    double bound_seconds = 0.0;  // as RecomputePlan has it
   };
   // Where a glance is not enough.
   struct Closeness {

@@ -43,6 +43,9 @@ TEST_CASE("recompute: a budget in bytes and in units") {
   CHECK(bytes.at("recompute").get<std::int64_t>("plain_bytes") == plain);
   CHECK(bytes.at("recompute").get<std::int64_t>("repeats") > 0);
   CHECK(bytes.at("recompute").get<double>("overhead") > 0);
+  CHECK(bytes.at("recompute").get<std::int64_t>("bound_bytes") == 700000);
+  CHECK(bytes.at("recompute").get<double>("bound_overhead") <=
+        bytes.at("recompute").get<double>("overhead"));
   for (const char* same : {"700KB", "0.7MB", "0.0007GB", "700000B", "700000 B"}) {
     CAPTURE(same);
     CHECK(peak(facts({"--memory-budget", same}, folder)) == peak(bytes));
