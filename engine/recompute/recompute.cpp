@@ -67,6 +67,32 @@ std::vector<bool> chosen_units(const Graph& graph, const StepModel& model,
   }
 }
 
+// A pattern that makes nothing run again is kUsage: all it names is kept, or backward reads none of
+// it.
+void check_again(const Graph& graph, const StepModel& model, const RecomputeOptions& options) {
+  std::vector<bool> again(model.units.size(), false);
+  for (std::size_t i = 0; i < again.size(); ++i) again[i] = model.units[i].again;
+  const std::vector<NodeId> order = phase_order(graph);
+  std::vector<bool> repeated(graph.node_capacity(), false);
+  const std::vector<Repeat> repeats = repeats_of(graph, model, on_demand_order(model, again));
+  for (const Run& run : repeated_order(graph, order, repeats).runs) {
+    if (run.kind == RunKind::kAgain) repeated[static_cast<std::size_t>(run.node)] = true;
+  }
+  for (const std::string& pattern : options.again) {
+    const std::vector<bool> named = matching_units(graph, model, std::span(&pattern, 1));
+    bool runs = false;
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      for (NodeId id : model.units[i].nodes) {
+        runs = runs || (named[i] && repeated[static_cast<std::size_t>(id)]);
+      }
+    }
+    require(runs, ErrorCode::kUsage,
+            "nothing that matches '{}' would run again: 'keep' names it too, or the backward phase "
+            "reads none of it",
+            printable(pattern));
+  }
+}
+
 // The model with the user's wishes.
 StepModel pinned_model(const Program& plain, std::span<const double> seconds,
                        const RecomputeOptions& options) {
@@ -77,6 +103,7 @@ StepModel pinned_model(const Program& plain, std::span<const double> seconds,
     model.units[i].pinned = keep[i];
     model.units[i].again = again[i] && !keep[i];
   }
+  if (!options.again.empty()) check_again(plain.graph, model, options);
   return model;
 }
 

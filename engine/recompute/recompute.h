@@ -94,7 +94,7 @@ struct TradePoint {
   std::int64_t host_bytes = 0;
 };
 // Memory for time, by falling arena and rising time, the first without recomputation: of the
-// planner's front, of what it finds for 100 budgets, and of levels 1 and 2, what no other
+// planner's front, of what it finds for 100 budgets and more, and of levels 1 and 2, what no other
 // beats. Placed at a glance: a program's arena may be lower by up to half a percent. Of `options`
 // the pins and the link count, here and below; what is pinned to run again does so in every plan.
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -20,6 +21,7 @@ namespace trainscope {
 struct Attempt {
   UnitOrder order;
   std::int64_t arena_bytes = 0;  // at a glance: the program's, or a little more
+  std::int64_t bound_bytes = 0;  // the program's are not below it
   double seconds = 0.0;
   std::int64_t repeats = 0;  // nodes that run again
   std::int64_t host_bytes = 0;
@@ -42,9 +44,10 @@ class RecomputeSearch {
   Attempt on_demand(const std::vector<bool>& again);
   // With what must run again, and nothing else.
   Attempt as_pinned();
-  // The quickest found whose arena is within the budget. Fails with kOutOfMemory.
+  // The quickest found whose arena is within the budget. Fails with NoPlanFits.
   Attempt within(std::int64_t budget_bytes);
-  // The least arena found whose time is within the share.
+  // The least arena found whose time is within the share. Fails with kUsage when what must run
+  // again takes more.
   Attempt quicker_than(double max_overhead);
   // Everything that is tried whatever the budget: what no other beats, by falling arena and rising
   // time, the first without recomputation.
@@ -76,14 +79,19 @@ class RecomputeSearch {
   void add_costs(Attempt& attempt) const;
   Attempt place(Unplaced unplaced, const Closeness& closeness) const;
   const Attempt& attempt(Unplaced unplaced, const Closeness& closeness);
+  void place_as_program(Attempt& attempt) const;
   void glance_at(std::vector<Unplaced> list);
   std::optional<std::int64_t> arena_at(std::int64_t model_bytes, memplan::RematEffort effort,
                                        const Closeness& closeness);
   const Attempt* best_within(std::int64_t budget_bytes) const;
+  const Attempt& least_arena(double most_seconds);
+  std::vector<const Attempt*> unbeaten() const;
   void place_front();
+  void ask_greedy(std::span<const std::int64_t> budgets, std::map<std::int64_t, double>& asked);
+  void try_always();
   void explore(std::int64_t budget_bytes);
+  void settle(std::int64_t budget_bytes);
   const std::vector<UnitSets>& families();
-  void try_families(std::int64_t budget_bytes);
   std::vector<int> offload_candidates(const std::vector<bool>& again) const;
   std::vector<std::vector<bool>> offload_bases();
   Unplaced with_offload(const std::vector<bool>& again, std::span<const int> in_host) const;
@@ -103,6 +111,7 @@ class RecomputeSearch {
   std::vector<UnitSets> families_;  // empty until asked for
   std::vector<Attempt> tried_;
   bool front_placed_ = false;
+  bool front_refined_ = false;
 };
 
 }  // namespace trainscope

@@ -16,11 +16,11 @@ struct RematNode {
   std::int64_t bytes = 0;
   std::int64_t time = 0;  // any unit, the same for all nodes
   bool backward = false;
-  bool may_rerun = true;             // false: runs exactly once (collectives)
+  bool may_rerun = true;  // false: runs exactly once (collectives)
   // In memory only while the node runs. Below 0, for bounds alone: results that take the place of
   // inputs.
   std::int64_t workspace_bytes = 0;
-  std::int32_t layer = -1;           // -1: of no layer
+  std::int32_t layer = -1;  // -1: of no layer
   // Earlier nodes by their index in RematProblem::nodes (not by id); none twice.
   std::vector<std::int32_t> inputs = {};
 };

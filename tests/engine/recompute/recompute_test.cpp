@@ -190,8 +190,74 @@ TEST_CASE("recompute: a refusal names a budget that has a plan") {
     refusal = error;
   }
   REQUIRE(refusal);
-  options.recompute.budget_bytes = least_budget_in(*refusal);
-  CHECK(compile(reference.model, options)->program.arena_bytes <= options.recompute.budget_bytes);
+  const std::int64_t least = least_budget_in(*refusal);
+  options.recompute.budget_bytes = least;
+  CHECK(compile(reference.model, options)->program.arena_bytes <= least);
+}
+
+TEST_CASE("recompute: of the plans within an overhead the least, and of these the quickest") {
+  for (const std::string name : {"gpt2", "resnet18"}) {
+    CAPTURE(name);
+    const ReferenceModel reference(name);
+    const CompileOptions options = reference.options(GraphMode::kTrain);
+    const Program plain = compile(reference.model, options)->program;
+    const std::vector<double> seconds = step_seconds(plain, {});
+    const std::vector<TradePoint> front =
+        recompute_front(plain, seconds, op_table(), options.lower);
+    const double plain_seconds = front.front().seconds;
+    for (std::size_t i = 1; i < front.size(); i += 1 + front.size() / 3) {
+      CAPTURE(i);
+      const double share = front[i].seconds / plain_seconds - 1.0 + 1e-9;
+      const RecomputePlan plan =
+          plan_recompute(plain, seconds, op_table(),
+                         {.mode = RecomputeMode::kAuto, .max_overhead = share}, options.lower);
+      CHECK(plan.seconds <= (1 + share) * plain_seconds);
+      CHECK(plan.arena_bytes <= front[i].arena_bytes);
+      if (plan.arena_bytes == front[i].arena_bytes) {
+        CHECK(plan.seconds <= front[i].seconds * (1 + 1e-9));
+      }
+    }
+  }
+}
+
+TEST_CASE("recompute: what is pinned to run again must be within the overhead, and must run") {
+  const ReferenceModel reference("gpt2");
+  CompileOptions options = reference.options(GraphMode::kTrain);
+  const std::unique_ptr<Compiled> plain = compile(reference.model, options);
+  std::string read;  // by the backward phase
+  for (NodeId id : plain->program.graph.order()) {
+    const Node& node = plain->program.graph.node(id);
+    if (node.op->name == "Gelu") read = plain->program.graph.value(node.outputs[0]).name;
+  }
+  REQUIRE(read != "");
+  const std::string unread = plain->program.graph.value(plain->program.graph.loss).name;
+  options.recompute = {.mode = RecomputeMode::kAuto, .max_overhead = 1e-9, .again = {read}};
+  CHECK_THROWS_WITH_AS(compile(reference.model, options),
+                       doctest::Contains("what is pinned to run again takes"), Error);
+  options.recompute.max_overhead = 0.5;
+  CHECK(compile(reference.model, options)->recompute->repeats > 0);
+  options.recompute.keep = {read};
+  CHECK_THROWS_WITH_AS(compile(reference.model, options),
+                       doctest::Contains("would run again: 'keep' names it too"), Error);
+  options.recompute = {.mode = RecomputeMode::kClusters, .again = {unread}};
+  CHECK_THROWS_WITH_AS(compile(reference.model, options),
+                       doctest::Contains("the backward phase reads none of it"), Error);
+}
+
+TEST_CASE("recompute: more threads than the system has change nothing") {
+  const ReferenceModel reference("gpt2");
+  const CompileOptions options = reference.options(GraphMode::kTrain);
+  const Program plain = compile(reference.model, options)->program;
+  const std::vector<double> seconds = step_seconds(plain, {});
+  LowerOptions many = options.lower;
+  many.threads = 1'000'000;
+  const std::vector<TradePoint> one = recompute_front(plain, seconds, op_table(), options.lower);
+  const std::vector<TradePoint> all = recompute_front(plain, seconds, op_table(), many);
+  REQUIRE(all.size() == one.size());
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    CHECK(all[i].arena_bytes == one[i].arena_bytes);
+    CHECK(all[i].seconds == one[i].seconds);
+  }
 }
 
 TEST_CASE("recompute: each value that goes to host memory and back has its price") {
@@ -293,6 +359,24 @@ TEST_CASE("offload: a link never makes a plan slower, and a quick one makes deep
   const double without = compile(reference.model, options)->recompute->seconds;
   options.recompute.link = kQuick;
   CHECK(compile(reference.model, options)->recompute->seconds < without);
+}
+
+TEST_CASE("offload: a quicker link does what a slower one does") {
+  const ReferenceModel reference("gpt2");
+  const CompileOptions options = reference.options(GraphMode::kTrain);
+  const Program plain = compile(reference.model, options)->program;
+  const std::vector<double> seconds = step_seconds(plain, {});
+  // Moving bytes takes longer than waiting for the first link, and next to nothing on the second.
+  std::int64_t least_of[2] = {};
+  constexpr double kRates[] = {1e6, 1e15};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const HostLink link{.bytes_per_second = kRates[i], .seconds_per_transfer = 1e-5};
+    const std::vector<TradePoint> front =
+        recompute_front(plain, seconds, op_table(), options.lower, {.link = link});
+    CHECK(std::ranges::any_of(front, [](const TradePoint& point) { return point.host_bytes > 0; }));
+    least_of[i] = front.back().arena_bytes;
+  }
+  CHECK(least_of[1] <= least_of[0]);
 }
 
 TEST_CASE("optimizer in backward: the same bits in less memory") {

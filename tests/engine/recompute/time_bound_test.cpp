@@ -125,6 +125,7 @@ TEST_CASE("time bound: a plan's is of the budget, and not above any plan within 
     for (const TradePoint& other : front) {
       if (other.arena_bytes <= point.arena_bytes) CHECK(plan.bound_seconds <= other.seconds);
     }
+    CHECK(plan.seconds <= point.seconds * (1 + 1e-9));
   }
 }
 
