@@ -62,7 +62,8 @@ Json point_rows(const std::vector<TradePoint>& points, double plain_seconds) {
                                  {"arena_bytes", point.arena_bytes},
                                  {"seconds", point.seconds},
                                  {"overhead", overhead(point.seconds, plain_seconds)},
-                                 {"repeats", point.repeats}}));
+                                 {"repeats", point.repeats},
+                                 {"host_bytes", point.host_bytes}}));
   }
   return rows;
 }
@@ -70,15 +71,19 @@ Json point_rows(const std::vector<TradePoint>& points, double plain_seconds) {
 // All rows up to `most`, else evenly chosen ones, the first and the last among them.
 std::string points_text(const std::vector<TradePoint>& points, double plain_seconds,
                         std::size_t most) {
-  std::string text = fmt::format("{:<16} {:>16} {:>12} {:>10} {:>8}\n", "method", "arena bytes", "",
-                                 "more time", "repeats");
+  const bool offloads =
+      std::ranges::any_of(points, [](const TradePoint& point) { return point.host_bytes > 0; });
+  std::string text = fmt::format("{:<16} {:>16} {:>12} {:>10} {:>8}{}\n", "method", "arena bytes",
+                                 "", "more time", "repeats", offloads ? "         host" : "");
   const std::size_t count = std::min(points.size(), most);
   for (std::size_t row = 0; row < count; ++row) {
     const std::size_t at = count < 2 ? row : row * (points.size() - 1) / (count - 1);
     const TradePoint& point = points[at];
-    text += fmt::format("{:<16} {:>16} {:>12} {:>8.2f} % {:>8}\n", point.method, point.arena_bytes,
+    text += fmt::format("{:<16} {:>16} {:>12} {:>8.2f} % {:>8}", point.method, point.arena_bytes,
                         bytes_text(point.arena_bytes),
                         100.0 * overhead(point.seconds, plain_seconds), point.repeats);
+    if (offloads) text += fmt::format(" {:>12}", bytes_text(point.host_bytes));
+    text += '\n';
   }
   if (count < points.size()) {
     text += fmt::format("({} of {} plans; --json has all)\n", count, points.size());
@@ -119,6 +124,7 @@ void add_sweep(const PlainStep& step, std::int64_t count, Outcome& outcome) {
                                  {"arena_bytes", plan.arena_bytes},
                                  {"seconds", plan.seconds},
                                  {"overhead", overhead(plan.seconds, step.seconds)},
+                                 {"host_bytes", plan.host_bytes},
                                  {"milliseconds", moves_ms.back()}}));
   }
   std::ranges::sort(moves_ms);

@@ -167,7 +167,15 @@ WorldRow plan_row(const Program& step, WorldOptions options, bool recompute,
   }
   options.budget_bytes.reset();
   row.plan = plan_world(step, op_table(), options);
-  row.fits = !budget || row.plan.device().peak_bytes <= *budget;
+  const std::int64_t peak_bytes = row.plan.device().peak_bytes;
+  row.fits = !budget || peak_bytes <= *budget;
+  if (!row.fits && !recompute) {
+    Error error(ErrorCode::kOutOfMemory,
+                fmt::format("without recomputation a device needs {} bytes, {} are there",
+                            peak_bytes, *budget));
+    error.hint("leave --recompute none out, or take more devices or a smaller batch");
+    refusals.push_back({.world = options.machine.layout.world, .error = std::move(error)});
+  }
   return row;
 }
 

@@ -105,7 +105,7 @@ std::string table_text(const WorldTable& table) {
     if (plan.repeats() > 0) text += fmt::format("  {} ops again", plan.repeats());
     text += '\n';
   }
-  return text;
+  return text + "(PyTorch: without workspaces, which the peak has)\n";
 }
 
 std::string bytes_line(std::string_view name, std::int64_t bytes) {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "engine/core/json.h"
@@ -295,6 +296,21 @@ TEST_CASE("recompute: micro-batches of every size, the quickest that fits is nam
   CHECK(plan({"--micro-batches", "--costs", "times.csv"}, folder).exit_code == 2);
 }
 
+TEST_CASE("recompute: transfers of micro-batches take what the link says") {
+  const TemporaryFolder folder;
+  for (const char* rate : {"1GB", "100GB"}) {
+    CAPTURE(rate);
+    std::vector<std::string> words = {"--batch", "8",         "--seq",       "64", "--max-overhead",
+                                      "30%",     "--offload", "--link-rate", rate};
+    const Json alone = facts(words, folder, kBuilt).at("recompute");
+    words.emplace_back("--micro-batches");
+    const Json whole = facts(words, folder, kBuilt).at("splits").at(std::size_t{0});
+    CHECK(alone.get<std::int64_t>("offloaded_bytes") > 0);
+    CHECK(whole.get<std::int64_t>("batch") == 8);
+    CHECK(whole.get<double>("seconds") == doctest::Approx(alone.get<double>("seconds")));
+  }
+}
+
 TEST_CASE("recompute: the smallest micro-batch is not always the smallest arena") {
   const TemporaryFolder folder;
   const std::vector<std::string> words = {"--micro-batches", "--batch", "2"};  // one gradient less
@@ -328,6 +344,12 @@ TEST_CASE("recompute: offload needs a limit, a rate is a number of bytes") {
       folder, kBuilt);
   CHECK(peak(quick) < peak(plain));
   CHECK(quick.get<std::int64_t>("host_arena_bytes") > 0);
+  const Json tables =
+      facts({"--batch", "8", "--seq", "64", "--max-overhead", "20%", "--offload", "--front"},
+            folder, kBuilt);
+  CHECK(std::ranges::any_of(tables.at("front").as_array(), [](const Json& row) {
+    return row.get<std::int64_t>("host_bytes") > 0;
+  }));
   CHECK(plain.get<std::int64_t>("host_arena_bytes") == 0);
   CHECK(plan({"--offload"}, folder).exit_code == 2);
   CHECK(plan({"--offload", "--max-overhead", "1%", "--link-rate", "fast"}, folder).exit_code == 2);

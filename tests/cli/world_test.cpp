@@ -1,5 +1,6 @@
 // `plan --target`: rows, details, refusals.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "engine/core/json.h"
 #include "tests/cli/program_runner.h"
@@ -85,8 +86,11 @@ TEST_CASE("plan --target: --recompute says whether what does not fit is computed
   };
   CHECK(row("auto").get<bool>("fits"));
   CHECK(row("auto").get<std::int64_t>("repeats") > 0);
-  CHECK_FALSE(row("none").get<bool>("fits"));
-  CHECK(row("none").get<std::int64_t>("peak_bytes") == peak);
+  const Finished none =
+      plan({"--target", "v100-16", "--memory-budget", budget, "--recompute", "none"});
+  CHECK(none.exit_code == 5);
+  CHECK(none.err.find(fmt::format("a device needs {} bytes, {} are there", peak, budget)) !=
+        std::string::npos);
   CHECK(facts({"--target", "v100-16", "--recompute", "auto"}).at("worlds").at(0).get<bool>("fits"));
 }
 
