@@ -21,6 +21,7 @@ struct BenchOptions {
   SameBits same_bits = SameBits::kSameThreads;
   bool optimizer_in_backward = false;
   std::int64_t loss_chunks = 1;
+  bool skip_ignored = false;
   OpOrder order = OpOrder::kMemory;
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};     // as CompileOptions has them

@@ -160,6 +160,8 @@ Outcome run(const Invocation& invocation) {
                              .same_bits = same_bits(settings),
                              .optimizer_in_backward = settings.on("optimizer-in-backward"),
                              .loss_chunks = settings.integer("loss-chunks"),
+                             // A workload that ignores labels has rows to leave out.
+                             .skip_ignored = settings.on("skip-ignored") || workload.labelled < 1.0,
                              .order = op_order(settings),
                              .recompute = recompute_options(settings),
                              .costs = settings.text_or_empty("costs"),

@@ -50,6 +50,10 @@ constexpr Flag kFlags[] = {
              "backward: less memory for a large vocabulary; sums are added in another order",
      .minimum = 1,
      .maximum = 4096},
+    {.name = "skip-ignored",
+     .type = FlagType::kSwitch,
+     .help = "The last linear layer computes only the rows whose labels count: less time where "
+             "many labels are ignore_index; in one loss chunk"},
     {.name = "op-order",
      .type = FlagType::kChoice,
      .value = "given|memory",

@@ -78,6 +78,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.training.loss = parse_loss(settings.text("loss"));
   resolve_loss_output(model, options.training.loss);
   options.training.loss_chunks = settings.integer("loss-chunks");
+  options.training.skip_ignored = settings.on("skip-ignored");
   options.training.optimizer = optimizer_options(settings);
   options.training.optimizer.in_backward = settings.on("optimizer-in-backward");
   options.training.micro_batches = settings.integer("accumulate");

@@ -15,6 +15,7 @@ Pass dead_code_pass();
 Pass decompose_pass();
 Pass loss_pass();
 Pass chunked_loss_pass();
+Pass counted_rows_pass();
 Pass transposed_products_pass();
 Pass fuse_gelu_pass();        // fuse/gelu.cpp
 Pass fuse_silu_pass();        // fuse/silu.cpp

@@ -82,6 +82,9 @@ struct TrainingOptions {
   // Into so many parts the rows of the last linear layer and of a cross entropy over it are split,
   // when training: the scores of one part are in memory at a time.
   std::int64_t loss_chunks = 1;
+  // The last linear layer computes no scores for labels of a cross entropy that do not count. Only
+  // of kTrain, in one chunk; the scores are no output then.
+  bool skip_ignored = false;
   OptimizerOptions optimizer = {};
   std::int64_t micro_batches = 1;  // gradients of so many batches are averaged before an update
   std::uint64_t seed = 0;          // of dropout

@@ -1,0 +1,189 @@
+// counted_rows: the last linear layer multiplies the rows alone whose labels count.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/core/text.h"
+#include "engine/passes/match.h"
+#include "engine/passes/passes.h"
+
+namespace trainscope {
+namespace {
+
+bool is_ours(const Node& node, std::string_view op) {
+  return node.op->name == op && node.op->domain == kTrainscopeDomain;
+}
+
+// A cross entropy of rows of scores, and the product of matrices that makes them.
+struct Head {
+  NodeId loss = kNoNode;
+  NodeId product = kNoNode;
+  std::vector<NodeId> nodes;  // both, and what only reshapes between them
+  ValueId bias = kNoValue;    // [classes]
+  bool transpose_b = false;
+};
+
+class HeadSearch {
+ public:
+  explicit HeadSearch(const Matcher& match) : match_(match) {}
+
+  std::optional<Head> find() {
+    Head head;
+    ValueId v = match_.graph().loss;
+    head.loss = match_.value(v).producer;
+    while (is_view(head.loss)) head.loss = match_.value(match_.input(head.loss, 0)).producer;
+    if (!is_plain_loss(head.loss)) return std::nullopt;
+    head.nodes = {head.loss};
+    v = match_.input(head.loss, 0);
+    const std::int64_t classes = last_axis(v);
+    while (last_axis(v) == classes && is_read_once(v)) {
+      const NodeId id = match_.value(v).producer;
+      if (id == kNoNode) return refuse(v, "is no product of matrices");
+      head.nodes.push_back(id);
+      if (!is_view(id)) return with_product(std::move(head), id);
+      v = match_.input(id, 0);
+    }
+    return refuse(v, "is read by more than the loss, or has other rows");
+  }
+
+  const std::string& why_not() const { return why_not_; }
+  NodeId loss() const { return match_.value(match_.graph().loss).producer; }
+
+ private:
+  const Node& node(NodeId id) const { return match_.graph().node(id); }
+  const Shape& shape(ValueId v) const { return match_.value(v).type.shape; }
+  std::int64_t last_axis(ValueId v) const {
+    return shape(v).rank == 0 ? 0 : shape(v)[shape(v).rank - 1];
+  }
+  bool is_view(NodeId id) const { return id != kNoNode && node(id).op->is_view; }
+  // As an output of the model it need not stay: the step does not keep these.
+  bool is_read_once(ValueId v) const { return match_.value(v).uses.size() == 1; }
+
+  // Over the last axis, by a mean of its own.
+  bool is_plain_loss(NodeId id) const {
+    if (id == kNoNode || !is_ours(node(id), "CrossEntropy") || node(id).inputs.size() > 2) {
+      return false;
+    }
+    const std::vector<ValueId>& outputs = node(id).outputs;
+    for (std::size_t i = 1; i < outputs.size(); ++i) {
+      if (outputs[i] != kNoValue && !match_.value(outputs[i]).uses.empty()) return false;
+    }
+    const int rank = shape(match_.input(id, 0)).rank;
+    const std::int64_t axis = node(id).attributes.integer("class_axis", -1);
+    return normalized_axis(axis, rank) == rank - 1;
+  }
+
+  std::optional<Head> refuse(ValueId v, std::string_view why) {
+    why_not_ = "'" + printable(match_.value(v).name) + "' " + std::string(why);
+    return std::nullopt;
+  }
+
+  std::optional<Head> with_product(Head head, NodeId id) {
+    const Node& product = node(id);
+    const bool onnx = match_.is_op(id, "MatMul") || match_.is_op(id, "Gemm");
+    if (!onnx && !is_ours(product, "BatchMatMul")) {
+      return refuse(match_.output(id), "is no product of matrices");
+    }
+    const auto flag = [&product](std::string_view a, std::string_view b) {
+      return product.attributes.integer(a, 0) != 0 || product.attributes.integer(b, 0) != 0;
+    };
+    const bool scaled = product.attributes.number("alpha", 1.0) != 1.0 ||
+                        product.attributes.number("beta", 1.0) != 1.0;
+    if (flag("transA", "transpose_a") || scaled || shape(product.inputs[1]).rank != 2 ||
+        shape(product.inputs[0]).rank < 2) {
+      return refuse(match_.output(id), "is not rows times one matrix");
+    }
+    head.product = id;
+    head.transpose_b = flag("transB", "transpose_b");
+    head.bias = match_.input(id, 2);
+    if (head.bias != kNoValue && shape(head.bias).elements() != last_axis(match_.output(id))) {
+      return refuse(head.bias, "is more than a number per class");
+    }
+    return head;
+  }
+
+  const Matcher& match_;
+  std::string why_not_;
+};
+
+std::vector<std::string> sources_of(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> sources;
+  for (NodeId id : nodes) {
+    const std::vector<std::string>& more = graph.node(id).provenance.sources;
+    sources.insert(sources.end(), more.begin(), more.end());
+  }
+  return sources;
+}
+
+// The loss of the rows that count, which come first.
+ValueId loss_of_counted(Builder& b, const Head& head, const Node& loss, const Node& product) {
+  const Shape x = b.shape(product.inputs[0]);
+  const std::int64_t width = x[x.rank - 1];
+  const std::int64_t rows = b.type(loss.inputs[1]).elements();
+  const ValueId labels = b.reshape(loss.inputs[1], {rows});
+  const std::vector<ValueId> counted =
+      b.multi("CountedRows", {labels}, 2,
+              {{"ignore_index", loss.attributes.integer("ignore_index", -100)}});
+  const ValueId packed = b("Gather", {b.reshape(product.inputs[0], {rows, width}), counted[0]});
+  std::vector<ValueId> inputs{packed, product.inputs[1], counted[1]};
+  if (head.bias != kNoValue) {
+    inputs.push_back(b.reshape(head.bias, {b.type(head.bias).elements()}));
+  }
+  Attributes attributes;
+  if (head.transpose_b) attributes.set("transpose_b", std::int64_t{1});
+  const ValueId scores = b("CountedMatMul", std::move(inputs), std::move(attributes));
+  const ValueId packed_labels = b("Gather", {labels, counted[0]});
+  Attributes of_loss = loss.attributes;
+  of_loss.set("class_axis", std::int64_t{-1});
+  return b.multi("CrossEntropy", {scores, packed_labels}, 3, std::move(of_loss)).front();
+}
+
+void replace(Rewriter& rewriter, const Head& head) {
+  Graph& graph = rewriter.graph();
+  const Node loss = graph.node(head.loss);  // copies: the graph grows
+  const Node product = graph.node(head.product);
+  std::vector<ValueId> scores;
+  for (NodeId id : head.nodes) {
+    if (id != head.loss) scores.push_back(graph.node(id).outputs[0]);
+  }
+  graph.release_outputs(scores);
+  Builder& b = rewriter.before(head.loss);
+  b.set_provenance({.sources = sources_of(graph, head.nodes), .pass = b.provenance().pass});
+  rewriter.replace(loss.outputs[0], loss_of_counted(b, head, loss, product));
+  for (NodeId id : head.nodes) rewriter.erase(id);  // from the loss back
+}
+
+bool skip_ignored(Graph& graph, PassContext& context) {
+  const TrainingOptions& options = context.options;
+  const bool wanted = options.skip_ignored && options.mode == GraphMode::kTrain &&
+                      !options.keep_outputs && options.loss_chunks <= 1;
+  if (!wanted || graph.loss == kNoValue) return false;
+  for (NodeId id : graph.order()) {
+    if (is_ours(graph.node(id), "CountedRows")) return false;  // done
+  }
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  const Matcher match(graph, options);
+  HeadSearch search(match);
+  const std::optional<Head> head = search.find();
+  if (!head) {
+    if (!search.why_not().empty()) context.near_miss(graph.node(search.loss()), search.why_not());
+    return false;
+  }
+  replace(rewriter, *head);
+  context.count("heads");
+  return true;
+}
+
+}  // namespace
+
+Pass counted_rows_pass() {
+  return {.name = "counted_rows",
+          .doc =
+              "With --skip-ignored: the last linear layer computes the rows alone whose labels "
+              "count.",
+          .run = skip_ignored};
+}
+
+}  // namespace trainscope
