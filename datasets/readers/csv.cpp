@@ -77,6 +77,12 @@ Tensor tensor_of(const CsvSource& source, const WantedField& field,
     case DType::kI64:
       fill(source, columns, tensor.values<std::int64_t>());
       break;
+    case DType::kBF16:
+    case DType::kF16: {
+      WantedField wide = field;
+      wide.dtype = DType::kF32;
+      return convert(tensor_of(source, wide, columns), field.dtype);
+    }
     case DType::kBool:
       fail(ErrorCode::kUsage, "data '{}': csv gives numbers, '{}' takes truth values",
            printable(source.spec.text), printable(field.name));

@@ -24,7 +24,7 @@ struct Source {
 template <typename T>
 void fill(std::span<T> values, const Source& source) {
   for (std::uint64_t i = 0; i < values.size(); ++i) {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (is_float(kDTypeOf<T>)) {
       values[i] = static_cast<T>(random_normal(source.seed, source.stream, i));
     } else {
       values[i] = static_cast<T>(random_below(source.seed, source.stream, i, source.bound));
@@ -44,6 +44,10 @@ void fill(Tensor& tensor, const Source& source) {
       return fill(tensor.values<std::int64_t>(), source);
     case DType::kBool:
       return fill(tensor.values<bool>(), source);
+    case DType::kBF16:
+      return fill(tensor.values<BFloat16>(), source);
+    case DType::kF16:
+      return fill(tensor.values<Float16>(), source);
   }
 }
 

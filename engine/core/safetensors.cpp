@@ -35,8 +35,8 @@ constexpr StoredType kStoredTypes[] = {
     {"F32", 4, DType::kF32},   {"F64", 8, DType::kF64},      {"I32", 4, DType::kI32},
     {"I64", 8, DType::kI64},   {"BOOL", 1, DType::kBool},    {"U8", 1, DType::kI64},
     {"I8", 1, std::nullopt},   {"I16", 2, std::nullopt},     {"U16", 2, std::nullopt},
-    {"U32", 4, std::nullopt},  {"U64", 8, std::nullopt},     {"F16", 2, std::nullopt},
-    {"BF16", 2, std::nullopt}, {"F8_E4M3", 1, std::nullopt}, {"F8_E5M2", 1, std::nullopt},
+    {"U32", 4, std::nullopt},  {"U64", 8, std::nullopt},     {"F16", 2, DType::kF16},
+    {"BF16", 2, DType::kBF16}, {"F8_E4M3", 1, std::nullopt}, {"F8_E5M2", 1, std::nullopt},
 };
 
 template <typename... Args>
@@ -241,7 +241,9 @@ TensorType SafetensorsFile::type(std::string_view name) const {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("tensor '{}' of {} has the type {}, which cannot be read",
                             printable(name), quoted(path()), found.stored_dtype))
-        .hint("readable are F32, F64, I32, I64, BOOL and U8: convert the tensor to one of these");
+        .hint(
+            "readable are F32, F64, BF16, F16, I32, I64, BOOL and U8: convert the tensor to one of "
+            "these");
   }
   return {.dtype = *found.dtype, .shape = found.shape};
 }

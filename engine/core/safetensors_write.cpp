@@ -29,6 +29,10 @@ std::string_view stored_name(DType dtype) {
       return "I64";
     case DType::kBool:
       return "BOOL";
+    case DType::kBF16:
+      return "BF16";
+    case DType::kF16:
+      return "F16";
   }
   return "?";
 }

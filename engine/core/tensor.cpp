@@ -54,6 +54,10 @@ void visit(DType dtype, F f) {
       return f(std::int64_t{});
     case DType::kBool:
       return f(bool{});
+    case DType::kBF16:
+      return f(BFloat16{});
+    case DType::kF16:
+      return f(Float16{});
   }
 }
 
@@ -104,7 +108,8 @@ Tensor convert(const Tensor& tensor, DType to) {
       using To = decltype(to_tag);
       const auto from = tensor.values<From>();
       const auto into = result.values<To>();
-      for (std::size_t i = 0; i < from.size(); ++i) into[i] = convert_element<To>(from[i]);
+      for (std::size_t i = 0; i < from.size(); ++i)
+        into[i] = convert_element<To>(computed(from[i]));
     });
   });
   return result;

@@ -18,8 +18,9 @@ template <typename T>
 void count_bad(const TensorView& view, BadTensor& bad) {
   const T* data = view.as<const T>();
   for (std::int64_t i = 0; i < view.elements(); ++i) {
-    if (std::isnan(data[i])) ++bad.nan;
-    if (std::isinf(data[i]) && data[i] > T{0}) ++bad.infinite;
+    const Computed<T> number = data[i];
+    if (std::isnan(number)) ++bad.nan;
+    if (std::isinf(number) && number > Computed<T>{0}) ++bad.infinite;
   }
 }
 
@@ -28,6 +29,8 @@ BadTensor inspect(const TensorView& view) {
   bad.elements = view.elements();
   if (view.type.dtype == DType::kF32) count_bad<float>(view, bad);
   if (view.type.dtype == DType::kF64) count_bad<double>(view, bad);
+  if (view.type.dtype == DType::kBF16) count_bad<BFloat16>(view, bad);
+  if (view.type.dtype == DType::kF16) count_bad<Float16>(view, bad);
   return bad;
 }
 

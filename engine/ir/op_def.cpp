@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/core/text.h"
@@ -73,6 +74,11 @@ std::vector<const OpDef*> OpTable::rows() const {
 }
 
 DType kernel_dtype(std::span<const TensorType> inputs, std::span<const TensorType> outputs) {
+  for (const std::span<const TensorType>& types : {outputs, inputs}) {
+    const auto stored = std::ranges::find_if(
+        types, [](const TensorType& type) { return is_stored_only(type.dtype); });
+    if (stored != types.end()) return stored->dtype;
+  }
   for (const TensorType& type : outputs) {
     if (is_float(type.dtype)) return type.dtype;
   }

@@ -102,6 +102,8 @@ std::string_view typed_field(DType dtype) {
       return "double_data";
     case DType::kI32:
     case DType::kBool:
+    case DType::kBF16:
+    case DType::kF16:
       return "int32_data";
     case DType::kI64:
       return "int64_data";
@@ -134,6 +136,10 @@ Tensor copy_field(const TensorType& type, const Field& field) {
     std::transform(field.begin(), field.end(), into.begin(), [](auto v) {
       if constexpr (std::is_same_v<T, bool>) {
         return v != 0;
+      } else if constexpr (kIsStoredOnly<T>) {
+        T number;  // int32_data holds its bits
+        number.bits = static_cast<std::uint16_t>(v);
+        return number;
       } else {
         return static_cast<T>(v);
       }
@@ -154,6 +160,12 @@ Tensor copy_field(const TensorType& type, const Field& field) {
       break;
     case DType::kBool:
       copy(tensor.values<bool>());
+      break;
+    case DType::kBF16:
+      copy(tensor.values<BFloat16>());
+      break;
+    case DType::kF16:
+      copy(tensor.values<Float16>());
       break;
   }
   return tensor;
@@ -177,6 +189,8 @@ Tensor read_typed(const pb::TensorProto& proto, const TensorType& type) {
       return copy_field(type, proto.int64_data());
     case DType::kI32:
     case DType::kBool:
+    case DType::kBF16:
+    case DType::kF16:
       return copy_field(type, proto.int32_data());
   }
   return Tensor(type);
@@ -216,6 +230,10 @@ int onnx_type_of(DType dtype) {
       return pb::TensorProto::INT64;
     case DType::kBool:
       return pb::TensorProto::BOOL;
+    case DType::kBF16:
+      return pb::TensorProto::BFLOAT16;
+    case DType::kF16:
+      return pb::TensorProto::FLOAT16;
   }
   return pb::TensorProto::UNDEFINED;
 }
@@ -225,7 +243,8 @@ DType dtype_of_onnx(int data_type, std::string_view what) {
     if (onnx_type_of(dtype) == data_type) return dtype;
   }
   constexpr std::string_view kFormat =
-      "{}: element type {} is not supported (float32, float64, int32, int64 and bool are)";
+      "{}: element type {} is not supported (float32, float64, bfloat16, float16, int32, int64 and "
+      "bool are)";
   // Numbers without a name are no types of ONNX at all.
   bool known = data_type > 0 && static_cast<std::size_t>(data_type) < kTypeNames.size();
   if (known) fail_unsupported(kFormat, what, onnx_type_name(data_type));

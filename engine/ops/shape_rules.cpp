@@ -102,6 +102,10 @@ std::int64_t onnx_number(DType dtype) {
       return 7;
     case DType::kBool:
       return 9;
+    case DType::kBF16:
+      return 16;
+    case DType::kF16:
+      return 10;
   }
   return 0;
 }
@@ -113,8 +117,10 @@ DType dtype_of_onnx(std::int64_t number) {
   constexpr std::int64_t kNewestNumber = 23;  // float4e2m1
   require(number >= 1 && number <= kNewestNumber, ErrorCode::kBadInput,
           "{} is not the number of an element type", number);
-  fail_unsupported("element type {} is not supported (1 f32, 11 f64, 6 i32, 7 i64 and 9 bool are)",
-                   number);
+  fail_unsupported(
+      "element type {} is not supported (1 f32, 11 f64, 16 bf16, 10 f16, 6 i32, 7 i64 and 9 bool "
+      "are)",
+      number);
 }
 
 Types same_as_first(const OpArgs& args) { return {args.type(0)}; }

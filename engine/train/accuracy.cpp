@@ -62,9 +62,17 @@ LabelCount count_correct(const TensorView& scores, const TensorView& labels,
   CHECK_INVARIANT(axis >= 0 && axis < rank);
   const Layout layout = layout_of(scores.shape(), axis);
   CHECK_INVARIANT(labels.elements() == layout.outer * layout.inner);
-  return scores.type.dtype == DType::kF64
-             ? count<double>(scores, labels, layout, classes.ignore_index)
-             : count<float>(scores, labels, layout, classes.ignore_index);
+  const std::int64_t ignored = classes.ignore_index;
+  switch (scores.type.dtype) {
+    case DType::kF64:
+      return count<double>(scores, labels, layout, ignored);
+    case DType::kBF16:
+      return count<BFloat16>(scores, labels, layout, ignored);
+    case DType::kF16:
+      return count<Float16>(scores, labels, layout, ignored);
+    default:
+      return count<float>(scores, labels, layout, ignored);
+  }
 }
 
 }  // namespace trainscope

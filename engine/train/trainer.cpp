@@ -14,8 +14,16 @@ namespace trainscope {
 namespace {
 
 double scalar_of(const TensorView& view) {
-  return view.type.dtype == DType::kF64 ? *view.as<const double>()
-                                        : static_cast<double>(*view.as<const float>());
+  switch (view.type.dtype) {
+    case DType::kF64:
+      return *view.as<const double>();
+    case DType::kBF16:
+      return static_cast<double>(*view.as<const BFloat16>());
+    case DType::kF16:
+      return static_cast<double>(*view.as<const Float16>());
+    default:
+      return static_cast<double>(*view.as<const float>());
+  }
 }
 
 // Scalars of the step; a program without a use for one has no bytes for it.

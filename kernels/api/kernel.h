@@ -48,10 +48,11 @@ struct Kernel {
   bool same_for_any_threads = true;
 };
 
-// Kernels of one back end by (op, dtype). The dtype is the op's "kernel dtype": that of its first
-// output that is a float, else of its first float input, else of its first input (see
-// kernel_dtype in engine/ir/op_def.h). Later additions for the same key are preferred over earlier
-// ones, so that the readable reference is added first and a faster kernel after it.
+// Kernels of one back end by (op, dtype). The dtype is the op's "kernel dtype": bf16 or f16 where
+// an input or output is stored so, else that of its first output that is a float, else of its first
+// float input, else of its first input (see kernel_dtype in engine/ir/op_def.h). Later additions
+// for the same key are preferred over earlier ones, so that the readable reference is added first
+// and a faster kernel after it.
 class KernelTable {
  public:
   struct Row {

@@ -103,39 +103,47 @@ T alpha_of(const RunArgs& run) {
 
 template <class T>
 void run_elu(const RunArgs& run) {
-  map_elements<T>(run, kVectorMathGrain, [alpha = alpha_of<T>(run)](T x) {
-    return x > T(0) ? x : alpha * vector_expm1(x);
+  using C = Computed<T>;
+  map_elements<T>(run, kVectorMathGrain, [alpha = alpha_of<C>(run)](C x) {
+    return x > C(0) ? x : alpha * vector_expm1(x);
   });
 }
 
 template <class T>
 void run_elu_grad(const RunArgs& run) {
+  using C = Computed<T>;
   map_pairs<T>(run, kElementGrain,
-               [alpha = alpha_of<T>(run)](T dy, T y) { return y > T(0) ? dy : dy * (y + alpha); });
+               [alpha = alpha_of<C>(run)](C dy, C y) { return y > C(0) ? dy : dy * (y + alpha); });
 }
 
 template <class T>
 void run_leaky_relu(const RunArgs& run) {
+  using C = Computed<T>;
   map_elements<T>(run, kElementGrain,
-                  [alpha = alpha_of<T>(run)](T x) { return x > T(0) ? x : alpha * x; });
+                  [alpha = alpha_of<C>(run)](C x) { return x > C(0) ? x : alpha * x; });
 }
 
 template <class T>
 void run_leaky_relu_grad(const RunArgs& run) {
+  using C = Computed<T>;
   map_pairs<T>(run, kElementGrain,
-               [alpha = alpha_of<T>(run)](T dy, T v) { return v > T(0) ? dy : alpha * dy; });
+               [alpha = alpha_of<C>(run)](C dy, C v) { return v > C(0) ? dy : alpha * dy; });
 }
 
 template <class F>
 void add_function(KernelTable& table, std::string_view op, std::string_view name) {
   table.add(op, DType::kF32, {.name = name, .run = run_unary<float, F>});
   table.add(op, DType::kF64, {.name = name, .run = run_unary<double, F>});
+  table.add(op, DType::kBF16, {.name = name, .run = run_unary<BFloat16, F>});
+  table.add(op, DType::kF16, {.name = name, .run = run_unary<Float16, F>});
 }
 
 template <class F>
 void add_gradient(KernelTable& table, std::string_view op, std::string_view name) {
   table.add(op, DType::kF32, {.name = name, .run = run_pairwise<float, F>});
   table.add(op, DType::kF64, {.name = name, .run = run_pairwise<double, F>});
+  table.add(op, DType::kBF16, {.name = name, .run = run_pairwise<BFloat16, F>});
+  table.add(op, DType::kF16, {.name = name, .run = run_pairwise<Float16, F>});
 }
 
 template <class T>
@@ -162,6 +170,8 @@ void add_activation(KernelTable& table) {
   add_gradient<ErfGradFunction>(table, "ErfGrad", "erf_grad");
   add_parametric<float>(table);
   add_parametric<double>(table);
+  add_parametric<BFloat16>(table);
+  add_parametric<Float16>(table);
 }
 
 }  // namespace trainscope::cpu

@@ -65,35 +65,40 @@ struct Labels {
 };
 
 template <typename T>
-T largest(const T* x, std::int64_t n) {
-  T lane[kScoreLanes];
-  std::fill(lane, lane + kScoreLanes, -std::numeric_limits<T>::infinity());
+Computed<T> largest(const T* x, std::int64_t n) {
+  using C = Computed<T>;
+  C lane[kScoreLanes];
+  std::fill(lane, lane + kScoreLanes, -std::numeric_limits<C>::infinity());
   std::int64_t i = 0;
   for (; i + kScoreLanes <= n; i += kScoreLanes) {
 #pragma omp simd
-    for (std::int64_t l = 0; l < kScoreLanes; ++l)
-      lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];
+    for (std::int64_t l = 0; l < kScoreLanes; ++l) {
+      const C score = x[i + l];
+      lane[l] = score > lane[l] ? score : lane[l];
+    }
   }
-  for (; i < n; ++i) lane[0] = x[i] > lane[0] ? x[i] : lane[0];
+  for (; i < n; ++i) lane[0] = computed(x[i]) > lane[0] ? computed(x[i]) : lane[0];
   return *std::max_element(lane, lane + kScoreLanes);
 }
 
-// log(sum(exp(x))), stable. T sums of at most kChunk elements a lane are added up in double.
+// log(sum(exp(x))), stable. Sums of at most kChunk elements a lane are added up in double.
 template <typename T>
 double log_sum_exp(const T* x, std::int64_t n) {
   constexpr std::int64_t kChunk = 64 * kScoreLanes;
-  const T shift = largest(x, n);
+  using C = Computed<T>;
+  const C shift = largest(x, n);
   double sum = 0.0;
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
     const std::int64_t end = std::min(n, begin + kChunk);
-    T lane[kScoreLanes] = {};
+    C lane[kScoreLanes] = {};
     std::int64_t i = begin;
     for (; i + kScoreLanes <= end; i += kScoreLanes) {
 #pragma omp simd
-      for (std::int64_t l = 0; l < kScoreLanes; ++l) lane[l] += vector_exp(x[i + l] - shift);
+      for (std::int64_t l = 0; l < kScoreLanes; ++l)
+        lane[l] += vector_exp(computed(x[i + l]) - shift);
     }
-    for (; i < end; ++i) lane[0] += vector_exp(x[i] - shift);
-    for (T value : lane) sum += static_cast<double>(value);
+    for (; i < end; ++i) lane[0] += vector_exp(computed(x[i]) - shift);
+    for (C value : lane) sum += static_cast<double>(value);
   }
   return static_cast<double>(shift) + std::log(sum);
 }
@@ -102,17 +107,21 @@ double log_sum_exp(const T* x, std::int64_t n) {
 template <typename T>
 void log_sum_exp_columns(const T* x, std::int64_t classes, std::int64_t stride, std::int64_t width,
                          double* result) {
-  T shift[kScoreLanes];
+  using C = Computed<T>;
+  C shift[kScoreLanes];
   double sum[kScoreLanes] = {};
-  std::fill(shift, shift + kScoreLanes, -std::numeric_limits<T>::infinity());
+  std::fill(shift, shift + kScoreLanes, -std::numeric_limits<C>::infinity());
   for (std::int64_t c = 0; c < classes; ++c) {
     const T* row = x + c * stride;
-    for (std::int64_t l = 0; l < width; ++l) shift[l] = row[l] > shift[l] ? row[l] : shift[l];
+    for (std::int64_t l = 0; l < width; ++l) {
+      const C score = row[l];
+      shift[l] = score > shift[l] ? score : shift[l];
+    }
   }
   for (std::int64_t c = 0; c < classes; ++c) {
     const T* row = x + c * stride;
     for (std::int64_t l = 0; l < width; ++l) {
-      sum[l] += static_cast<double>(vector_exp(row[l] - shift[l]));
+      sum[l] += static_cast<double>(vector_exp(computed(row[l]) - shift[l]));
     }
   }
   for (std::int64_t l = 0; l < width; ++l) {

@@ -22,7 +22,19 @@ void with_dtype(DType dtype, F&& f) {
       return f(static_cast<std::int64_t*>(nullptr));
     case DType::kBool:
       return f(static_cast<bool*>(nullptr));
+    case DType::kBF16:
+      return f(static_cast<BFloat16*>(nullptr));
+    case DType::kF16:
+      return f(static_cast<Float16*>(nullptr));
   }
+}
+
+// The same for dtypes that are computed with as they are; f is not called for others.
+template <class F>
+void with_computed_dtype(DType dtype, F&& f) {
+  with_dtype(dtype, [&](auto* type) {
+    if constexpr (!kIsStoredOnly<std::remove_pointer_t<decltype(type)>>) f(type);
+  });
 }
 
 // Calls f with a null pointer to an unsigned integer as wide as the dtype: for kernels that only
@@ -32,6 +44,8 @@ void with_width(DType dtype, F&& f) {
   switch (size_of(dtype)) {
     case 1:
       return f(static_cast<std::uint8_t*>(nullptr));
+    case 2:
+      return f(static_cast<std::uint16_t*>(nullptr));
     case 4:
       return f(static_cast<std::uint32_t*>(nullptr));
     default:

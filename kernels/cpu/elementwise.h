@@ -1,8 +1,9 @@
 // Kernels that apply a function to each element, of tensors of one shape or broadcast ones.
 //
 // A function is a struct with `kGrain` (elements worth a thread) and a static `apply`, a template
-// over the element type. The loops carry `omp simd` because an input may be the output's memory
-// (element for element): without it the compiler would check for overlap and not vectorise.
+// over the type that elements are computed with (float for the types of two bytes). The loops carry
+// `omp simd` because an input may be the output's memory (element for element): without it the
+// compiler would check for overlap and not vectorise.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ void run_unary(const RunArgs& run) {
   parallel_for(run.threads, run.outputs[0].elements(), F::kGrain,
                [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i) y[i] = F::apply(x[i]);
+                 for (std::int64_t i = begin; i < end; ++i)
+                   y[i] = static_cast<T>(F::apply(computed(x[i])));
                });
 }
 
@@ -35,7 +37,9 @@ void run_pairwise(const RunArgs& run) {
   parallel_for(run.threads, run.outputs[0].elements(), F::kGrain,
                [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i) z[i] = F::apply(x[i], y[i]);
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   z[i] = static_cast<T>(F::apply(computed(x[i]), computed(y[i])));
+                 }
                });
 }
 
@@ -47,7 +51,8 @@ void map_elements(const RunArgs& run, std::int64_t grain, F f) {
   parallel_for(run.threads, run.outputs[0].elements(), grain,
                [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
+                 for (std::int64_t i = begin; i < end; ++i)
+                   y[i] = static_cast<T>(f(computed(x[i])));
                });
 }
 
@@ -61,7 +66,9 @@ void map_pairs(const RunArgs& run, std::int64_t grain, F f) {
   parallel_for(run.threads, run.outputs[0].elements(), grain,
                [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i) z[i] = f(x[i], y[i]);
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   z[i] = static_cast<T>(f(computed(x[i]), computed(y[i])));
+                 }
                });
 }
 
@@ -77,15 +84,17 @@ void binary_row(const T* x, std::int64_t stride_x, const T* y, std::int64_t stri
                 std::int64_t count) {
   if (stride_x != 0 && stride_y != 0) {
 #pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) z[i] = F::apply(x[i], y[i]);
+    for (std::int64_t i = 0; i < count; ++i) {
+      z[i] = static_cast<U>(F::apply(computed(x[i]), computed(y[i])));
+    }
   } else if (stride_x != 0) {
-    const T b = *y;
+    const Computed<T> b = *y;
 #pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) z[i] = F::apply(x[i], b);
+    for (std::int64_t i = 0; i < count; ++i) z[i] = static_cast<U>(F::apply(computed(x[i]), b));
   } else {
-    const T a = *x;
+    const Computed<T> a = *x;
 #pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) z[i] = F::apply(a, y[i]);
+    for (std::int64_t i = 0; i < count; ++i) z[i] = static_cast<U>(F::apply(a, computed(y[i])));
   }
 }
 

@@ -134,15 +134,17 @@ T alpha_of(const RunArgs& run) {
 
 template <class T>
 void run_swish(const RunArgs& run) {
+  using C = Computed<T>;
   map_elements<T>(run, kGrain,
-                  [alpha = alpha_of<T>(run)](T x) { return x * vector_sigmoid(alpha * x); });
+                  [alpha = alpha_of<C>(run)](C x) { return x * vector_sigmoid(alpha * x); });
 }
 
 template <class T>
 void run_swish_grad(const RunArgs& run) {
-  map_pairs<T>(run, kGrain, [alpha = alpha_of<T>(run)](T dy, T x) {
-    const T scaled = bounded(alpha * x, T(800));
-    const Gate<T> gate(scaled);
+  using C = Computed<T>;
+  map_pairs<T>(run, kGrain, [alpha = alpha_of<C>(run)](C dy, C x) {
+    const C scaled = bounded(alpha * x, C(800));
+    const Gate<C> gate(scaled);
     return dy * (gate.value + scaled * gate.slope);
   });
 }
@@ -161,6 +163,8 @@ void add_own(KernelTable& table) {
 void add_gated(KernelTable& table) {
   add_own<float>(table);
   add_own<double>(table);
+  add_own<BFloat16>(table);
+  add_own<Float16>(table);
 }
 
 }  // namespace trainscope::cpu

@@ -7,6 +7,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/widened.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -36,8 +37,8 @@ std::int64_t resolved(I index, std::int64_t size) {
 
 template <class T>
 constexpr T outside_value() {
-  if constexpr (std::is_floating_point_v<T>) {
-    return std::numeric_limits<T>::quiet_NaN();
+  if constexpr (is_float(kDTypeOf<T>)) {
+    return static_cast<T>(std::numeric_limits<Computed<T>>::quiet_NaN());
   } else {
     return T{};
   }
@@ -168,13 +169,16 @@ void run_gather_grad(const RunArgs& run) {
   }
 }
 
+constexpr Kernel kGatherGrad{.name = "gather_grad", .run = run_gather_grad<float>};
+
 }  // namespace
 
 void add_index(KernelTable& table) {
   for (DType dtype : kAllDTypes) {
     table.add("Gather", dtype, {.name = "gather", .run = run_gather});
   }
-  table.add("GatherGrad", DType::kF32, {.name = "gather_grad", .run = run_gather_grad<float>});
+  table.add("GatherGrad", DType::kF32, kGatherGrad);
+  add_widened<kGatherGrad>(table, "GatherGrad", "gather_grad.widened");
   table.add("GatherGrad", DType::kF64, {.name = "gather_grad", .run = run_gather_grad<double>});
 }
 

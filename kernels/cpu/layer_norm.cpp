@@ -69,18 +69,20 @@ Statistics row_statistics(const T* x, std::int64_t width, const NormParams& para
 }
 
 // --- LayerNormalization(x, scale [, bias]) -> y [, mean, inverse deviation] ----------------------
+// x and y are T, all else is what T is computed with.
 
 template <typename T>
 void run_layer_norm(const RunArgs& args) {
+  using C = Computed<T>;
   const auto& params = std::get<NormParams>(args.params);
   const auto* x = args.inputs[0].as<const T>();
-  const auto* scale = args.inputs[1].as<const T>();
+  const auto* scale = args.inputs[1].as<const C>();
   const bool has_bias = args.inputs.size() > 2 && args.inputs[2].present;
-  const auto* bias = has_bias ? args.inputs[2].as<const T>() : nullptr;
+  const auto* bias = has_bias ? args.inputs[2].as<const C>() : nullptr;
   auto* y = args.outputs[0].as<T>();
   const Layout layout = layout_of(args.params, args.inputs[0].shape());
   const auto keep = [&](std::size_t output, std::int64_t row, double value) {
-    if (has_output(args.outputs, output)) args.outputs[output].as<T>()[row] = static_cast<T>(value);
+    if (has_output(args.outputs, output)) args.outputs[output].as<C>()[row] = static_cast<C>(value);
   };
 
   const auto normalize = [&](std::int64_t row) {
@@ -89,16 +91,18 @@ void run_layer_norm(const RunArgs& args) {
     const Statistics statistics = row_statistics(from, layout.width, params);
     keep(1, row, statistics.mean);
     keep(2, row, statistics.inverse);
-    const auto mean = static_cast<T>(statistics.mean);
-    const auto inverse = static_cast<T>(statistics.inverse);
+    const auto mean = static_cast<C>(statistics.mean);
+    const auto inverse = static_cast<C>(statistics.inverse);
     if (bias == nullptr) {
+#pragma omp simd
       for (std::int64_t i = 0; i < layout.width; ++i) {
-        to[i] = (from[i] - mean) * inverse * scale[i];
+        to[i] = static_cast<T>((computed(from[i]) - mean) * inverse * scale[i]);
       }
       return;
     }
+#pragma omp simd
     for (std::int64_t i = 0; i < layout.width; ++i) {
-      to[i] = (from[i] - mean) * inverse * scale[i] + bias[i];
+      to[i] = static_cast<T>((computed(from[i]) - mean) * inverse * scale[i] + bias[i]);
     }
   };
   parallel_for(args.threads, layout.rows, row_grain(layout.width * kWorkPerElement),
@@ -146,11 +150,11 @@ struct Sums {
 };
 
 // Workspace: the totals of all blocks, then their recent sums.
-template <typename T>
-Sums<T> sums_of(void* workspace, std::int64_t blocks, std::int64_t block, std::int64_t width) {
+template <typename C>
+Sums<C> sums_of(void* workspace, std::int64_t blocks, std::int64_t block, std::int64_t width) {
   const std::int64_t count = 2 * width;
   auto* totals = static_cast<double*>(workspace);
-  auto* recent = reinterpret_cast<T*>(totals + blocks * count);
+  auto* recent = reinterpret_cast<C*>(totals + blocks * count);
   return {.total = totals + block * count, .recent = recent + block * count, .count = count};
 }
 
@@ -159,97 +163,103 @@ Prepared prepare_layer_norm_grad(const PrepareArgs& args) {
   if (!sums_wanted(args.outputs)) return {};
   const Layout layout = layout_of(args.params, args.inputs[1].shape());
   const auto sums = static_cast<std::size_t>(blocks_of(layout.rows).count * 2 * layout.width);
-  return {.workspace_bytes = sums * (sizeof(double) + sizeof(T)), .state = nullptr};
+  return {.workspace_bytes = sums * (sizeof(double) + sizeof(Computed<T>)), .state = nullptr};
 }
 
 template <typename T>
 struct GradRow {
   const T* dy;
   const T* x;
-  const T* scale;
+  const Computed<T>* scale;
   T* dx;  // may be dy or x
   std::int64_t width;
-  T mean;
-  T inverse;
+  Computed<T> mean;
+  Computed<T> inverse;
   bool centered;
 };
 
 // Sums of g = dy * scale and of g * (normalized x): they enter dx divided by the width, so that
 // their rounding does not count.
-template <typename T>
+template <typename C>
 struct RowSums {
-  T g = 0;
-  T gx = 0;
+  C g = 0;
+  C gx = 0;
 };
 
 template <typename T>
-RowSums<T> row_sums(const GradRow<T>& row) {
+RowSums<Computed<T>> row_sums(const GradRow<T>& row) {
+  using C = Computed<T>;
   const T* dy = row.dy;
   const T* x = row.x;
-  const T* scale = row.scale;
-  const T mean = row.mean;
-  const T inverse = row.inverse;
-  T g_sum = 0;
-  T gx_sum = 0;
+  const C* scale = row.scale;
+  const C mean = row.mean;
+  const C inverse = row.inverse;
+  C g_sum = 0;
+  C gx_sum = 0;
 #pragma omp simd reduction(+ : g_sum, gx_sum)
   for (std::int64_t i = 0; i < row.width; ++i) {
-    const T g = dy[i] * scale[i];
+    const C g = computed(dy[i]) * scale[i];
     g_sum += g;
-    gx_sum += g * ((x[i] - mean) * inverse);
+    gx_sum += g * ((computed(x[i]) - mean) * inverse);
   }
   return {.g = g_sum, .gx = gx_sum};
 }
 
 // The same, adding to the sums over rows on the way.
 template <typename T>
-RowSums<T> row_sums(const GradRow<T>& row, const Sums<T>& sums) {
+RowSums<Computed<T>> row_sums(const GradRow<T>& row, const Sums<Computed<T>>& sums) {
+  using C = Computed<T>;
   const T* dy = row.dy;
   const T* x = row.x;
-  const T* scale = row.scale;
-  const T mean = row.mean;
-  const T inverse = row.inverse;
-  T* dscale = sums.recent;
-  T* dbias = sums.recent + row.width;
-  T g_sum = 0;
-  T gx_sum = 0;
+  const C* scale = row.scale;
+  const C mean = row.mean;
+  const C inverse = row.inverse;
+  C* dscale = sums.recent;
+  C* dbias = sums.recent + row.width;
+  C g_sum = 0;
+  C gx_sum = 0;
 #pragma omp simd reduction(+ : g_sum, gx_sum)
   for (std::int64_t i = 0; i < row.width; ++i) {
-    const T normalized = (x[i] - mean) * inverse;
-    const T g = dy[i] * scale[i];
+    const C normalized = (computed(x[i]) - mean) * inverse;
+    const C from_above = dy[i];
+    const C g = from_above * scale[i];
     g_sum += g;
     gx_sum += g * normalized;
-    dscale[i] += dy[i] * normalized;
-    dbias[i] += dy[i];
+    dscale[i] += from_above * normalized;
+    dbias[i] += from_above;
   }
   return {.g = g_sum, .gx = gx_sum};
 }
 
 template <typename T>
-void write_row(const GradRow<T>& row, const RowSums<T>& sums) {
+void write_row(const GradRow<T>& row, const RowSums<Computed<T>>& sums) {
+  using C = Computed<T>;
   const T* dy = row.dy;
   const T* x = row.x;
-  const T* scale = row.scale;
-  const T mean = row.mean;
-  const T inverse = row.inverse;
-  const T mean_g = row.centered ? sums.g / static_cast<T>(row.width) : T{0};
-  const T mean_gx = sums.gx / static_cast<T>(row.width);
+  T* dx = row.dx;
+  const C* scale = row.scale;
+  const C mean = row.mean;
+  const C inverse = row.inverse;
+  const C mean_g = row.centered ? sums.g / static_cast<C>(row.width) : C{0};
+  const C mean_gx = sums.gx / static_cast<C>(row.width);
+#pragma omp simd
   for (std::int64_t i = 0; i < row.width; ++i) {
-    const T normalized = (x[i] - mean) * inverse;
-    row.dx[i] = inverse * (dy[i] * scale[i] - mean_g - normalized * mean_gx);
+    const C normalized = (computed(x[i]) - mean) * inverse;
+    dx[i] = static_cast<T>(inverse * (computed(dy[i]) * scale[i] - mean_g - normalized * mean_gx));
   }
 }
 
 // Output k = the sums of all blocks, in order; `first` is block 0's.
-template <typename T>
+template <typename C>
 void sum_blocks(const RunArgs& args, std::int64_t width, std::int64_t blocks, std::size_t k,
                 const double* first) {
   if (!has_output(args.outputs, k)) return;
-  T* to = args.outputs[k].as<T>();
+  C* to = args.outputs[k].as<C>();
   parallel_for(args.threads, width, row_grain(blocks), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       double sum = 0.0;
       for (std::int64_t block = 0; block < blocks; ++block) sum += first[block * 2 * width + i];
-      to[i] = static_cast<T>(sum);
+      to[i] = static_cast<C>(sum);
     }
   });
 }
@@ -262,11 +272,11 @@ GradRow<T> grad_row(const RunArgs& args, const Layout& layout, std::int64_t row)
   const Statistics statistics = row_statistics(x, layout.width, params);
   return {.dy = args.inputs[0].as<const T>() + at,
           .x = x,
-          .scale = args.inputs[2].as<const T>(),
+          .scale = args.inputs[2].as<const Computed<T>>(),
           .dx = args.outputs[0].as<T>() + at,
           .width = layout.width,
-          .mean = static_cast<T>(statistics.mean),
-          .inverse = static_cast<T>(statistics.inverse),
+          .mean = static_cast<Computed<T>>(statistics.mean),
+          .inverse = static_cast<Computed<T>>(statistics.inverse),
           .centered = params.centered};
 }
 
@@ -277,7 +287,7 @@ void run_layer_norm_grad(const RunArgs& args) {
   const bool with_sums = sums_wanted(args.outputs);
 
   const auto run_block = [&](std::int64_t block) {
-    const auto sums = sums_of<T>(args.workspace, blocks.count, block, layout.width);
+    const auto sums = sums_of<Computed<T>>(args.workspace, blocks.count, block, layout.width);
     if (with_sums) sums.clear();
     const std::int64_t begin = block * blocks.rows;
     const std::int64_t end = std::min(layout.rows, begin + blocks.rows);
@@ -294,8 +304,8 @@ void run_layer_norm_grad(const RunArgs& args) {
                  for (std::int64_t block = begin; block < end; ++block) run_block(block);
                });
   const auto* totals = static_cast<const double*>(args.workspace);
-  sum_blocks<T>(args, layout.width, blocks.count, 1, totals);
-  sum_blocks<T>(args, layout.width, blocks.count, 2, totals + layout.width);
+  sum_blocks<Computed<T>>(args, layout.width, blocks.count, 1, totals);
+  sum_blocks<Computed<T>>(args, layout.width, blocks.count, 2, totals + layout.width);
 }
 
 template <typename T>
@@ -321,6 +331,8 @@ void add_own(KernelTable& table) {
 void add_layer_norm(KernelTable& table) {
   add_own<float>(table);
   add_own<double>(table);
+  add_own<BFloat16>(table);
+  add_own<Float16>(table);
 }
 
 }  // namespace trainscope::cpu

@@ -78,6 +78,8 @@ template <class F>
 void add_comparison(KernelTable& table, std::string_view op, std::string_view name) {
   table.add(op, DType::kF32, comparison_kernel<F, float>(name));
   table.add(op, DType::kF64, comparison_kernel<F, double>(name));
+  table.add(op, DType::kBF16, comparison_kernel<F, BFloat16>(name));
+  table.add(op, DType::kF16, comparison_kernel<F, Float16>(name));
   table.add(op, DType::kI32, comparison_kernel<F, std::int32_t>(name));
   table.add(op, DType::kI64, comparison_kernel<F, std::int64_t>(name));
 }

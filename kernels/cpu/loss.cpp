@@ -42,7 +42,7 @@ bool has_input(const RunArgs& a, std::size_t input) {
 // so that it does not depend on the number of threads; 0/0 without counted labels. Input 2, if
 // given, is what the sum is divided by instead. Output `count_output`, if wanted: how many are
 // counted.
-template <typename T>
+template <typename C>
 void write_mean(const RunArgs& a, std::span<const Partial> partials, std::size_t count_output) {
   Partial sum;
   for (const Partial& partial : partials) {
@@ -50,20 +50,21 @@ void write_mean(const RunArgs& a, std::span<const Partial> partials, std::size_t
     sum.count += partial.count;
   }
   const double divisor =
-      has_input(a, 2) ? static_cast<double>(*a.inputs[2].as<const T>()) : sum.count;
-  if (a.outputs[0].present) *a.outputs[0].as<T>() = static_cast<T>(sum.loss / divisor);
-  if (has_output(a, count_output)) *a.outputs[count_output].as<T>() = static_cast<T>(sum.count);
+      has_input(a, 2) ? static_cast<double>(*a.inputs[2].as<const C>()) : sum.count;
+  if (a.outputs[0].present) *a.outputs[0].as<C>() = static_cast<C>(sum.loss / divisor);
+  if (has_output(a, count_output)) *a.outputs[count_output].as<C>() = static_cast<C>(sum.count);
 }
 
 // logits [outer, classes, inner], labels [outer, inner], divisor [] -> loss [], log_sum_exp
-// [outer, inner], count [].
+// [outer, inner], count []. Logits are T, all else is what T is computed with.
 template <typename T>
 void cross_entropy(const RunArgs& a) {
   const auto& params = std::get<LossParams>(a.params);
   const ScoreLayout layout = score_layout(a.inputs[0].shape(), params.class_axis);
   const Labels labels{a.inputs[1], layout.classes, params.ignore_index};
   const T* logits = a.inputs[0].as<const T>();
-  T* kept = has_output(a, 1) ? a.outputs[1].as<T>() : nullptr;
+  using C = Computed<T>;
+  C* kept = has_output(a, 1) ? a.outputs[1].as<C>() : nullptr;
   auto* partials = static_cast<Partial*>(a.workspace);
   const std::int64_t rows = layout.rows();
   const std::int64_t blocks = score_blocks(rows);
@@ -79,7 +80,7 @@ void cross_entropy(const RunArgs& a) {
                    for (std::int64_t r = begin; r < end; ++r) {
                      const std::int64_t label = labels[r];
                      const LabelKind kind = labels.kind(label);
-                     if (kept != nullptr) kept[r] = static_cast<T>(row_log_sum[r - begin]);
+                     if (kept != nullptr) kept[r] = static_cast<C>(row_log_sum[r - begin]);
                      if (kind == LabelKind::kIgnored) continue;
                      partial.count += 1.0;
                      partial.loss += kind == LabelKind::kOutside
@@ -91,22 +92,25 @@ void cross_entropy(const RunArgs& a) {
                    partials[b] = partial;
                  }
                });
-  write_mean<T>(a, {partials, static_cast<std::size_t>(blocks)}, 2);
+  write_mean<C>(a, {partials, static_cast<std::size_t>(blocks)}, 2);
 }
 
 // One row of (softmax - one_hot) * scale. Near probability 1 the label's own element would lose its
 // digits in the difference, hence expm1. dx may be x.
 template <typename T>
-void cross_entropy_row(const T* x, T* dx, const ScoreLayout& layout, T log_sum, std::int64_t label,
-                       T scale) {
+void cross_entropy_row(const T* x, T* dx, const ScoreLayout& layout, Computed<T> log_sum,
+                       std::int64_t label, Computed<T> scale) {
   const std::int64_t at_label = label * layout.inner;
-  const T label_element = std::expm1(x[at_label] - log_sum) * scale;
+  const auto label_element = static_cast<T>(std::expm1(computed(x[at_label]) - log_sum) * scale);
   if (layout.inner == 1) {
 #pragma omp simd
-    for (std::int64_t c = 0; c < layout.classes; ++c) dx[c] = vector_exp(x[c] - log_sum) * scale;
+    for (std::int64_t c = 0; c < layout.classes; ++c) {
+      dx[c] = static_cast<T>(vector_exp(computed(x[c]) - log_sum) * scale);
+    }
   } else {
     for (std::int64_t c = 0; c < layout.classes; ++c) {
-      dx[c * layout.inner] = vector_exp(x[c * layout.inner] - log_sum) * scale;
+      const Computed<T> score = x[c * layout.inner];
+      dx[c * layout.inner] = static_cast<T>(vector_exp(score - log_sum) * scale);
     }
   }
   dx[at_label] = label_element;
@@ -119,9 +123,10 @@ void cross_entropy_grad(const RunArgs& a) {
   const ScoreLayout layout = score_layout(a.inputs[1].shape(), params.class_axis);
   const Labels labels{a.inputs[2], layout.classes, params.ignore_index};
   const T* logits = a.inputs[1].as<const T>();
-  const T* log_sums = a.inputs[3].as<const T>();
+  using C = Computed<T>;
+  const C* log_sums = a.inputs[3].as<const C>();
   T* dlogits = a.outputs[0].as<T>();
-  const T scale = *a.inputs[0].as<const T>() / *a.inputs[4].as<const T>();
+  const C scale = *a.inputs[0].as<const C>() / *a.inputs[4].as<const C>();
 
   parallel_for(a.threads, layout.rows(), row_grain(layout.classes),
                [&](std::int64_t begin, std::int64_t end) {
@@ -197,13 +202,19 @@ void negative_log_likelihood_grad(const RunArgs& a) {
 }
 
 template <typename T>
-void add_class_losses(KernelTable& table) {
+void add_cross_entropy(KernelTable& table) {
   constexpr DType dtype = kDTypeOf<T>;
   table.add(
       "CrossEntropy", dtype,
       {.name = "cross_entropy.reference", .prepare = prepare_partials, .run = cross_entropy<T>});
   table.add("CrossEntropyGrad", dtype,
             {.name = "cross_entropy_grad.reference", .run = cross_entropy_grad<T>});
+}
+
+template <typename T>
+void add_class_losses(KernelTable& table) {
+  constexpr DType dtype = kDTypeOf<T>;
+  add_cross_entropy<T>(table);
   table.add("NegativeLogLikelihood", dtype,
             {.name = "negative_log_likelihood.reference",
              .prepare = prepare_partials,
@@ -218,6 +229,8 @@ void add_class_losses(KernelTable& table) {
 void add_loss(KernelTable& table) {
   add_class_losses<float>(table);
   add_class_losses<double>(table);
+  add_cross_entropy<BFloat16>(table);
+  add_cross_entropy<Float16>(table);
   add_element_losses(table);
 }
 

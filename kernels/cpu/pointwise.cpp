@@ -105,6 +105,8 @@ template <class F>
 void add_arithmetic(KernelTable& table, std::string_view op, std::string_view name) {
   table.add(op, DType::kF32, arithmetic_kernel<F, float>(name));
   table.add(op, DType::kF64, arithmetic_kernel<F, double>(name));
+  table.add(op, DType::kBF16, arithmetic_kernel<F, BFloat16>(name));
+  table.add(op, DType::kF16, arithmetic_kernel<F, Float16>(name));
   table.add(op, DType::kI32, arithmetic_kernel<F, std::int32_t>(name));
   table.add(op, DType::kI64, arithmetic_kernel<F, std::int64_t>(name));
 }

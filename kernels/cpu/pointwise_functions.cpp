@@ -113,6 +113,8 @@ void add_float_function(KernelTable& table, std::string_view op, std::string_vie
 template <class F>
 void add_number_function(KernelTable& table, std::string_view op, std::string_view name) {
   add_float_function<F>(table, op, name);
+  table.add(op, DType::kBF16, {.name = name, .run = run_unary<BFloat16, F>});
+  table.add(op, DType::kF16, {.name = name, .run = run_unary<Float16, F>});
   table.add(op, DType::kI32, {.name = name, .run = run_unary<std::int32_t, F>});
   table.add(op, DType::kI64, {.name = name, .run = run_unary<std::int64_t, F>});
 }
@@ -127,7 +129,7 @@ void cast(const RunArgs& run) {
   parallel_for(run.threads, run.outputs[0].elements(), kElementGrain,
                [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i) y[i] = converted<To>(x[i]);
+                 for (std::int64_t i = begin; i < end; ++i) y[i] = converted<To>(computed(x[i]));
                });
 }
 

@@ -16,7 +16,7 @@ constexpr std::int64_t kPowGrain = 2048;  // std::pow takes tens of nanoseconds
 template <class T>
 T single_exponent(const TensorView& exponent) {
   T value{};
-  with_dtype(exponent.type.dtype, [&](auto* type) {
+  with_computed_dtype(exponent.type.dtype, [&](auto* type) {
     value = static_cast<T>(*exponent.as<const Pointee<decltype(type)>>());
   });
   return value;
@@ -84,7 +84,7 @@ void pow_of_integers(const RunArgs& run) {
 
 // Registered for the exponent's type where that is a float.
 void run_integer_pow(const RunArgs& run) {
-  with_dtype(run.inputs[1].type.dtype, [&](auto* type) {
+  with_computed_dtype(run.inputs[1].type.dtype, [&](auto* type) {
     using E = Pointee<decltype(type)>;
     if (run.outputs[0].type.dtype == DType::kI32) return pow_of_integers<std::int32_t, E>(run);
     pow_of_integers<std::int64_t, E>(run);
@@ -96,7 +96,7 @@ void run_pow(const RunArgs& run) {
   if (!is_float(run.outputs[0].type.dtype)) return run_integer_pow(run);
   const TensorView& exponent = run.inputs[1];
   if (exponent.elements() == 1) return pow_by_single<T>(run, single_exponent<T>(exponent));
-  with_dtype(exponent.type.dtype, [&](auto* type) {
+  with_computed_dtype(exponent.type.dtype, [&](auto* type) {
     using E = Pointee<decltype(type)>;
     pow_broadcast<T, E>(run, [](T x, E e) { return std::pow(x, static_cast<T>(e)); });
   });
@@ -128,7 +128,7 @@ void run_pow_grad(const RunArgs& run) {
   if (exponent.elements() == 1 && run.inputs[1].elements() == run.outputs[0].elements()) {
     return pow_grad_by_single<T>(run, single_exponent<T>(exponent));
   }
-  with_dtype(exponent.type.dtype, [&](auto* type) {
+  with_computed_dtype(exponent.type.dtype, [&](auto* type) {
     using E = Pointee<decltype(type)>;
     map_triples<T>(run, exponent.as<const E>(), kPowGrain,
                    [](T d, T v, E e) { return d * pow_slope(v, static_cast<T>(e)); });

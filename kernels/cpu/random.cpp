@@ -67,17 +67,17 @@ struct Dropout {
   std::uint64_t key;
   std::uint64_t stream;
   std::int32_t threshold;
-  T scale;
+  Computed<T> scale;
 
   // Every element is read and scaled, so that there is no branch to mispredict.
   void apply(const std::int32_t* words, const T* from, T* to, std::int64_t count) const {
     const std::int32_t limit = threshold;
-    const T factor = scale;
+    const Computed<T> factor = scale;
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int32_t draw = (words[i] >> 8) & 0xFFFFFF;
-      const T scaled = from[i] * factor;
-      to[i] = draw >= limit ? scaled : T{0};
+      const Computed<T> scaled = computed(from[i]) * factor;
+      to[i] = static_cast<T>(draw >= limit ? scaled : Computed<T>{0});
     }
   }
 
@@ -102,7 +102,7 @@ void random_dropout(const RunArgs& a) {
                            .key = step_key(params, *a.inputs[1].as<const std::int64_t>()),
                            .stream = params.stream,
                            .threshold = threshold_of(params.ratio),
-                           .scale = static_cast<T>(1.0 / (1.0 - params.ratio))};
+                           .scale = static_cast<Computed<T>>(1.0 / (1.0 - params.ratio))};
   const std::int64_t n = a.outputs[0].elements();
   const std::int64_t tiles = (n + kTile - 1) / kTile;
   parallel_for(a.threads, tiles, kElementGrain / kTile / 8,
@@ -122,6 +122,8 @@ void add_for(KernelTable& table) {
 void add_random(KernelTable& table) {
   add_for<float>(table);
   add_for<double>(table);
+  add_for<BFloat16>(table);
+  add_for<Float16>(table);
 }
 
 }  // namespace trainscope::cpu

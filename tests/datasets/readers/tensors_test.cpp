@@ -201,11 +201,11 @@ TEST_CASE("tensors: files that are damaged or not there") {
   CHECK(code_of_content(std::string_view(good).substr(0, good.size() - 1)) == ErrorCode::kBadInput);
   CHECK(code_of_content(good + "x") == ErrorCode::kBadInput);
   CHECK(code_of_content("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F{}"s) == ErrorCode::kBadInput);
-  const std::string half = R"({"x":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]},)"
-                           R"("labels":{"dtype":"I64","shape":[1],"data_offsets":[4,12]}})";
+  const std::string small = R"({"x":{"dtype":"I16","shape":[1,2],"data_offsets":[0,4]},)"
+                            R"("labels":{"dtype":"I64","shape":[1],"data_offsets":[4,12]}})";
   std::string file(8, '\0');
-  file[0] = static_cast<char>(half.size());
-  CHECK(code_of_content(file + half + std::string(12, '\0')) == ErrorCode::kBadInput);
+  file[0] = static_cast<char>(small.size());
+  CHECK(code_of_content(file + small + std::string(12, '\0')) == ErrorCode::kBadInput);
 }
 
 TEST_CASE("tensors: a model without inputs takes no data") {

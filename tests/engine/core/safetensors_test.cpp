@@ -115,7 +115,7 @@ TEST_CASE("safetensors: names that a file cannot hold are refused, nothing is wr
 TEST_CASE("safetensors: U8 is read as i64, other types are listed and refused on reading") {
   const TemporaryFolder folder;
   put(folder / "f", file_text(R"({"u":{"dtype":"U8","shape":[2,1],"data_offsets":[0,2]},)"
-                              R"("h":{"dtype":"BF16","shape":[1],"data_offsets":[2,4]}})",
+                              R"("h":{"dtype":"I16","shape":[1],"data_offsets":[2,4]}})",
                               "\x01\xFF\x80\x3f"));
   const SafetensorsFile file = SafetensorsFile::open(folder / "f");
   CHECK(file.type("u") == TensorType{.dtype = DType::kI64, .shape = {2, 1}});
@@ -123,13 +123,28 @@ TEST_CASE("safetensors: U8 is read as i64, other types are listed and refused on
   CHECK(u.values<std::int64_t>()[0] == 1);
   CHECK(u.values<std::int64_t>()[1] == 255);
   CHECK(file.bytes("u").size() == 2);
-  CHECK(file.entry("h").stored_dtype == "BF16");
+  CHECK(file.entry("h").stored_dtype == "I16");
   CHECK(file.bytes("h").size() == 2);
   const Error error = error_of([&] { file.tensor("h"); });
   CHECK(error.code() == ErrorCode::kBadInput);
   CHECK(contains(error.message(), "tensor 'h' of '"));
-  CHECK(contains(error.message(), "has the type BF16, which cannot be read"));
+  CHECK(contains(error.message(), "has the type I16, which cannot be read"));
   CHECK(contains(error.hint(), "convert the tensor"));
+}
+
+TEST_CASE("safetensors: numbers of two bytes are written and read as they are") {
+  const TemporaryFolder folder;
+  const BFloat16 low[] = {BFloat16(1.0F), BFloat16(-0.5F)};
+  const Float16 half[] = {Float16(65504.0F)};
+  const Tensor bf16 = Tensor::of<BFloat16>({2}, low);
+  const Tensor f16 = Tensor::of<Float16>({1}, half);
+  write_safetensors(folder / "f",
+                    std::vector<NamedTensor>{{"low", bf16.view()}, {"half", f16.view()}});
+  const SafetensorsFile file = SafetensorsFile::open(folder / "f");
+  CHECK(file.entry("low").stored_dtype == "BF16");
+  CHECK(file.entry("half").stored_dtype == "F16");
+  CHECK(float{file.tensor("low").values<BFloat16>()[1]} == -0.5F);
+  CHECK(float{file.tensor("half").values<Float16>()[0]} == 65504.0F);
 }
 
 TEST_CASE("safetensors: every listed type has its size") {

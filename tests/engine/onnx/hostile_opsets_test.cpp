@@ -45,7 +45,7 @@ const RefusedText kOlder[] = {
     {"float[2,3,4] x, float[3] b", "y = And<broadcast=1, axis=1>(x, b)", "must be bool", 1},
     {"float[2] x", "y = Cast<to=\"FLOATY\">(x)", "not the name of a type", 1},
     {"float[2] x", "y = Cast<to=\"UNDEFINED\">(x)", "not the name of a type", 5},
-    {"float[2] x", "y = Cast<to=\"FLOAT16\">(x)", "element type 10 is not supported", 1},
+    {"float[2] x", "y = Cast<to=\"INT8\">(x)", "element type 3 is not supported", 1},
     {"float[2,3] x", "y = Concat(x, x)", "axis is missing", 4},
     {"float[2] x", "y = Concat(x, x)", "axis 1 is outside", 3},
     {"float[2,3] x", "y = Reshape<shape=[-1,-1]>(x)", "holds -1 twice", 4},
