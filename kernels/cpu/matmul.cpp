@@ -7,6 +7,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/matmul_layout.h"
+#include "kernels/cpu/widened.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -65,12 +66,15 @@ void run_matmul(const RunArgs& args) {
   });
 }
 
+constexpr Kernel kMatMul{
+    .name = "matmul.own", .prepare = prepare_matmul<float>, .run = run_matmul<float>};
+
 }  // namespace
 
 void add_matmul(KernelTable& table) {
   for (const char* op : {"MatMul", "Gemm", "BatchMatMul"}) {
-    table.add(op, DType::kF32,
-              {.name = "matmul.own", .prepare = prepare_matmul<float>, .run = run_matmul<float>});
+    table.add(op, DType::kF32, kMatMul);
+    add_widened<kMatMul>(table, op, "matmul.own_widened");
     table.add(op, DType::kF64,
               {.name = "matmul.own", .prepare = prepare_matmul<double>, .run = run_matmul<double>});
   }

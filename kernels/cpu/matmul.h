@@ -6,6 +6,6 @@
 namespace trainscope::cpu {
 
 void add_matmul(KernelTable& table);         // our own, and those of the function below
-void add_matmul_onednn(KernelTable& table);  // f32 on oneDNN
+void add_matmul_onednn(KernelTable& table);  // on oneDNN
 
 }  // namespace trainscope::cpu

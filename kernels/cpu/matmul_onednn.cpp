@@ -1,4 +1,5 @@
-// MatMul, Gemm and BatchMatMul in f32 on oneDNN's matmul primitive, for small and narrow products.
+// MatMul, Gemm and BatchMatMul on oneDNN's matmul primitive: in bf16, and in f32 small and narrow
+// ones.
 #include <algorithm>
 #include <memory>
 #include <variant>
@@ -7,16 +8,24 @@
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_layout.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/widened.h"
 
 namespace trainscope::cpu {
 namespace {
 
 using Dims = dnnl::memory::dims;
 
+struct StoredMatrix {
+  dnnl::memory::data_type type;
+  Dims dims;
+  Dims strides;
+};
+
 // A stored matrix per product: batch axes of stride 0 have size 1, oneDNN broadcasts them.
 dnnl::memory::desc operand_desc(const MatMulLayout& layout,
                                 const std::array<std::int64_t, kMaxRank>& batch_stride,
-                                const Dims& matrix, const Dims& matrix_strides) {
+                                const StoredMatrix& stored) {
+  const auto& [type, matrix, matrix_strides] = stored;
   Dims dims;
   Dims strides;
   for (int axis = 0; axis < layout.batch_rank; ++axis) {
@@ -27,14 +36,14 @@ dnnl::memory::desc operand_desc(const MatMulLayout& layout,
   }
   dims.insert(dims.end(), matrix.begin(), matrix.end());
   strides.insert(strides.end(), matrix_strides.begin(), matrix_strides.end());
-  return {dims, kF32, strides};
+  return {dims, type, strides};
 }
 
-dnnl::memory::desc output_desc(const MatMulLayout& layout) {
+dnnl::memory::desc output_desc(const MatMulLayout& layout, DType dtype) {
   Dims dims(layout.batch.begin(), layout.batch.begin() + layout.batch_rank);
   dims.push_back(layout.size.m);
   dims.push_back(layout.size.n);
-  return plain_desc(dims);
+  return plain_desc(dims, onednn_type(dtype));
 }
 
 bool has_addend(const PrepareArgs& args) {
@@ -51,19 +60,21 @@ Description describe(const PrepareArgs& args, const dnnl::engine& engine) {
   const auto& params = std::get<MatMulParams>(args.params);
   const MatMulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
   const GemmSize& size = layout.size;
-  Description found{.a = operand_desc(layout, layout.a_stride, {size.m, size.k},
-                                      {layout.a_row(), layout.a_column()}),
-                    .b = operand_desc(layout, layout.b_stride, {size.k, size.n},
-                                      {layout.b_row(), layout.b_column()}),
-                    .c = output_desc(layout),
-                    .bias = {},
-                    .primitive = {}};
+  const dnnl::memory::data_type type = onednn_type(args.inputs[0].type.dtype);
+  Description found{
+      .a = operand_desc(layout, layout.a_stride,
+                        {type, {size.m, size.k}, {layout.a_row(), layout.a_column()}}),
+      .b = operand_desc(layout, layout.b_stride,
+                        {type, {size.k, size.n}, {layout.b_row(), layout.b_column()}}),
+      .c = output_desc(layout, args.outputs[0].type.dtype),
+      .bias = {},
+      .primitive = {}};
   dnnl::primitive_attr attributes = user_scratchpad();
   if (params.alpha != 1.0) attributes.set_output_scales(0, {static_cast<float>(params.alpha)});
   if (has_addend(args)) {
     Dims bias(static_cast<std::size_t>(layout.batch_rank) + 1, 1);
     bias.push_back(size.n);
-    found.bias = plain_desc(bias);
+    found.bias = plain_desc(bias, onednn_type(args.inputs[2].type.dtype));
     found.primitive = {{found.a, found.b, found.bias, found.c}, attributes, engine, true};
   } else {
     found.primitive = {{found.a, found.b, found.c}, attributes, engine, true};
@@ -81,20 +92,21 @@ bool addend_fits(const PrepareArgs& args) {
          (strides.column == 1 || output[output.rank - 1] == 1);
 }
 
-// Our own products pack both operands, which repays where each element is used in many sums: there
-// they are quicker, and have the same bits for any number of threads.
+// In f32 our own products pack both operands, which repays where each element is used in many sums:
+// there they are quicker, and have the same bits for any number of threads.
 bool is_worth_packing(const MatMulLayout& layout) {
   constexpr std::int64_t kShortSide = 256;
   return std::min(layout.size.m, layout.size.n) > kShortSide;
 }
 
 bool supports(const PrepareArgs& args) {
+  if (args.inputs[0].type.dtype == DType::kBF16 && !has_bf16_products()) return false;
   const bool empty = std::ranges::any_of(
       args.inputs, [](const TensorView& view) { return view.present && view.elements() == 0; });
   if (empty || !addend_fits(args)) return false;
   const auto& params = std::get<MatMulParams>(args.params);
   const MatMulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
-  if (is_worth_packing(layout)) return false;
+  if (args.inputs[0].type.dtype == DType::kF32 && is_worth_packing(layout)) return false;
   const ThreadScope scope(args.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const Description found = describe(args, engine);
@@ -113,17 +125,20 @@ Prepared prepare(const PrepareArgs& args) {
   return prepared(program);
 }
 
+// oneDNN chooses blocks of the inner dimension by the number of threads.
+constexpr Kernel kMatMul{.name = "matmul.onednn",
+                         .supports = supports,
+                         .prepare = prepare,
+                         .run = run_program,
+                         .same_for_any_threads = false};
+
 }  // namespace
 
 void add_matmul_onednn(KernelTable& table) {
-  // oneDNN chooses blocks of the inner dimension by the number of threads.
   for (const char* op : {"MatMul", "Gemm", "BatchMatMul"}) {
-    table.add(op, DType::kF32,
-              {.name = "matmul.onednn",
-               .supports = supports,
-               .prepare = prepare,
-               .run = run_program,
-               .same_for_any_threads = false});
+    table.add(op, DType::kF32, kMatMul);
+    add_widened<kMatMul>(table, op, "matmul.onednn_widened");
+    table.add(op, DType::kBF16, kMatMul);
   }
 }
 

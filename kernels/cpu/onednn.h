@@ -27,9 +27,13 @@ class ThreadScope {
 };
 
 inline constexpr auto kF32 = dnnl::memory::data_type::f32;
+// f32 or bf16.
+dnnl::memory::data_type onednn_type(DType dtype);
+// Whether this processor has instructions for products of bf16.
+bool has_bf16_products();
 
-// f32, dense, last axis fastest.
-dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims);
+// Dense, last axis fastest.
+dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims, dnnl::memory::data_type type = kF32);
 // f32 in whatever layout the primitive likes best.
 dnnl::memory::desc any_desc(const dnnl::memory::dims& dims);
 // Scratchpads are ours to plan.
