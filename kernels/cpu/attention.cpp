@@ -8,6 +8,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/widened.h"
 
 namespace trainscope::cpu {
 
@@ -182,12 +183,14 @@ void run_attention(const RunArgs& args) {
   Forward<T>(args).run();
 }
 
+constexpr Kernel kAttention{
+    .name = "attention.own", .prepare = prepare_attention<float>, .run = run_attention<float>};
+
 }  // namespace
 
 void add_attention(KernelTable& table) {
-  table.add(
-      "Attention", DType::kF32,
-      {.name = "attention.own", .prepare = prepare_attention<float>, .run = run_attention<float>});
+  table.add("Attention", DType::kF32, kAttention);
+  add_widened<kAttention>(table, "Attention", "attention.widened");
   table.add("Attention", DType::kF64,
             {.name = "attention.own",
              .prepare = prepare_attention<double>,

@@ -5,6 +5,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/widened.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -239,11 +240,14 @@ void run_grad(const RunArgs& args) {
   Backward<T>(args).run();
 }
 
+constexpr Kernel kAttentionGrad{
+    .name = "attention_grad.own", .prepare = prepare_grad<float>, .run = run_grad<float>};
+
 }  // namespace
 
 void add_attention_grad(KernelTable& table) {
-  table.add("AttentionGrad", DType::kF32,
-            {.name = "attention_grad.own", .prepare = prepare_grad<float>, .run = run_grad<float>});
+  table.add("AttentionGrad", DType::kF32, kAttentionGrad);
+  add_widened<kAttentionGrad>(table, "AttentionGrad", "attention_grad.widened");
   table.add(
       "AttentionGrad", DType::kF64,
       {.name = "attention_grad.own", .prepare = prepare_grad<double>, .run = run_grad<double>});

@@ -5,6 +5,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/widened.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -158,10 +159,14 @@ void interpolate_grad(const RunArgs& run) {
 }
 
 template <class T>
+constexpr Kernel kInterpolate{.name = "interpolate", .run = interpolate<T>};
+template <class T>
+constexpr Kernel kInterpolateGrad{.name = "interpolate_grad", .run = interpolate_grad<T>};
+
+template <class T>
 void add_for(KernelTable& table) {
-  constexpr DType dtype = kDTypeOf<T>;
-  table.add("Interpolate", dtype, {.name = "interpolate", .run = interpolate<T>});
-  table.add("InterpolateGrad", dtype, {.name = "interpolate_grad", .run = interpolate_grad<T>});
+  table.add("Interpolate", kDTypeOf<T>, kInterpolate<T>);
+  table.add("InterpolateGrad", kDTypeOf<T>, kInterpolateGrad<T>);
 }
 
 }  // namespace
@@ -169,6 +174,8 @@ void add_for(KernelTable& table) {
 void add_interpolate(KernelTable& table) {
   add_for<float>(table);
   add_for<double>(table);
+  add_widened<kInterpolate<float>>(table, "Interpolate", "interpolate.widened");
+  add_widened<kInterpolateGrad<float>>(table, "InterpolateGrad", "interpolate_grad.widened");
 }
 
 }  // namespace trainscope::cpu

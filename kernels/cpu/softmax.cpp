@@ -10,6 +10,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/widened.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -223,13 +224,21 @@ void run_log_softmax_grad(const RunArgs& args) {
 }
 
 template <typename T>
+constexpr Kernel kSoftmax{.name = "softmax.own", .run = run_softmax<T>};
+template <typename T>
+constexpr Kernel kLogSoftmax{.name = "log_softmax.own", .run = run_log_softmax<T>};
+template <typename T>
+constexpr Kernel kSoftmaxGrad{.name = "softmax_grad.own", .run = run_softmax_grad<T>};
+template <typename T>
+constexpr Kernel kLogSoftmaxGrad{.name = "log_softmax_grad.own", .run = run_log_softmax_grad<T>};
+
+template <typename T>
 void add_own(KernelTable& table) {
   const DType dtype = kDTypeOf<T>;
-  table.add("Softmax", dtype, {.name = "softmax.own", .run = run_softmax<T>});
-  table.add("LogSoftmax", dtype, {.name = "log_softmax.own", .run = run_log_softmax<T>});
-  table.add("SoftmaxGrad", dtype, {.name = "softmax_grad.own", .run = run_softmax_grad<T>});
-  table.add("LogSoftmaxGrad", dtype,
-            {.name = "log_softmax_grad.own", .run = run_log_softmax_grad<T>});
+  table.add("Softmax", dtype, kSoftmax<T>);
+  table.add("LogSoftmax", dtype, kLogSoftmax<T>);
+  table.add("SoftmaxGrad", dtype, kSoftmaxGrad<T>);
+  table.add("LogSoftmaxGrad", dtype, kLogSoftmaxGrad<T>);
 }
 
 }  // namespace
@@ -237,6 +246,10 @@ void add_own(KernelTable& table) {
 void add_softmax(KernelTable& table) {
   add_own<float>(table);
   add_own<double>(table);
+  add_widened<kSoftmax<float>>(table, "Softmax", "softmax.widened");
+  add_widened<kLogSoftmax<float>>(table, "LogSoftmax", "log_softmax.widened");
+  add_widened<kSoftmaxGrad<float>>(table, "SoftmaxGrad", "softmax_grad.widened");
+  add_widened<kLogSoftmaxGrad<float>>(table, "LogSoftmaxGrad", "log_softmax_grad.widened");
 }
 
 }  // namespace trainscope::cpu
