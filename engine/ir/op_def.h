@@ -86,6 +86,15 @@ using DecomposeRule = std::vector<ValueId> (*)(Builder&, const Node&);
 enum class Determinism : std::uint8_t { kAlways, kRandom };  // kRandom: has a seed, replayable
 enum class Differentiable : std::uint8_t { kYes, kNo };
 
+// How an op takes part in mixed precision: what the pass `precision` does with its float inputs and
+// outputs where a step stores them in two bytes.
+enum class Precision : std::uint8_t {
+  kWide,     // runs in f32
+  kLow,      // products: always in the low type
+  kFollow,   // in the low type where its inputs are in it already; parameters and constants adapt
+  kRounded,  // reads f32, its results are stored in the low type: lookups in parameters
+};
+
 // Fields keep this order in every row (designated initialisers); all but name, shape and examples
 // may be left out. The op suite (tests/ops) tests every row from its examples.
 //
@@ -115,6 +124,11 @@ struct OpDef {
   Determinism determinism = Determinism::kAlways;
   // kNo: integer or shape-like results; gradients stop here without an error.
   Differentiable differentiable = Differentiable::kYes;
+  Precision precision = Precision::kWide;
+  std::vector<int> wide_inputs = {};  // stay f32 where the op itself runs in the low type
+  // The op whose result is the same in f32, not rounded to the low type of the inputs; the op's own
+  // name: itself with the attribute wide=1.
+  std::string_view wide_form = {};
   std::vector<std::string_view> examples = {};
   double tolerance_f32 = 1e-5;  // relative L2 error against the f64 kernel
 };
@@ -133,8 +147,9 @@ class OpTable {
   std::map<std::pair<std::string, std::string>, OpDef, std::less<>> rows_;
 };
 
-// The dtype under which the kernel table holds the node's kernel: the first float output's, else
-// the first float input's, else the first input's (a node without inputs: its output's).
+// The dtype under which the kernel table holds the node's kernel: bf16 or f16 where an input or
+// output has it, else the first float output's, else the first float input's, else the first
+// input's (a node without inputs: its output's).
 DType kernel_dtype(std::span<const TensorType> inputs, std::span<const TensorType> outputs);
 
 // The rule's answer, or the default for a row without one.

@@ -74,6 +74,7 @@ void require_separate(const OpArgs& args, int first) {
 
 // The bias must be broadcast to [batch, heads, tokens, keys].
 void require_bias(const OpArgs& args, int input, const Sizes& sizes) {
+  require_dtype(args, input, computed(args.type(input - 3).dtype));
   const Shape scores{sizes.batch, sizes.heads, sizes.tokens, sizes.keys};
   const Shape& bias = args.shape(input);
   require(bias.rank <= 4 && broadcast_shapes(bias, scores) == scores, ErrorCode::kBadInput,
@@ -82,7 +83,9 @@ void require_bias(const OpArgs& args, int input, const Sizes& sizes) {
 
 Sizes checked_sizes(const OpArgs& args, int first) {
   require_float(args, first);
-  require_same_dtypes(args);
+  for (int i = first + 1; i < std::min(args.input_count(), first + 3); ++i) {
+    if (args.has(i)) require_dtype(args, i, args.type(first).dtype);
+  }
   require_rank(args, first, 4);
   if (!is_packed(args, first)) require_separate(args, first);
   const AttentionParams params = params_at(args, first);
@@ -110,13 +113,15 @@ Types attention_shape(const OpArgs& args) {
   const Sizes sizes = checked_sizes(args, kForward);
   const DType dtype = args.type(0).dtype;
   return {{dtype, {sizes.batch, sizes.tokens, sizes.heads, sizes.head_width}},
-          {dtype, {sizes.batch, sizes.heads, sizes.tokens, 2}}};
+          {computed(dtype), {sizes.batch, sizes.heads, sizes.tokens, 2}}};
 }
 
 // Inputs dy, y, output 1, then those of Attention.
 Types gradient_shape(const OpArgs& args) {
   const Sizes sizes = checked_sizes(args, kGradient);
   require_same_types(args, 0, 1);
+  require_dtype(args, 0, args.type(kGradient).dtype);
+  require_dtype(args, 2, computed(args.type(kGradient).dtype));
   require_shape(args, 0, {sizes.batch, sizes.tokens, sizes.heads, sizes.head_width});
   require_shape(args, 2, {sizes.batch, sizes.heads, sizes.tokens, 2});
   if (!is_packed(args, kGradient)) return {args.type(3), args.type(4), args.type(5)};
@@ -185,6 +190,8 @@ OpDef attention_row() {
       .gradient = attention_gradient,
       .cost = attention_cost,
       .in_place = attention_in_place,
+      .precision = Precision::kFollow,
+      .wide_inputs = {3},
       .examples = {"[2,5,3,4], [2,5,3,4], [2,5,3,4]; outputs=2",
                    "[2,5,3,4], [2,7,3,4], [2,7,3,4], [7]={0,-1,0.5,0,-2,1,0}; scale=0.3 outputs=2",
                    "[2,5,4,4], [2,5,2,4], [2,5,2,4], [5,1]={0,1,2,-1,0.5}; causal=1 outputs=2",

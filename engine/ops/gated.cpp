@@ -64,6 +64,7 @@ std::vector<OpDef> functions() {
        .gradient = gelu_gradient,
        .cost = per_output_element<20>,
        .in_place = first_in_place,
+       .precision = Precision::kFollow,
        .examples = {"[2,3]", "[2,3]; approximate='tanh'", "[]", "[0]", "[0]; approximate='tanh'",
                     "[20,1001]", "[20,1001]; approximate='tanh'"}},
       {.name = "Swish",
@@ -75,6 +76,7 @@ std::vector<OpDef> functions() {
        .gradient = swish_gradient,
        .cost = per_output_element<14>,
        .in_place = first_in_place,
+       .precision = Precision::kFollow,
        .examples = {"[2,3]", "[2,3]; alpha=1.702", "[]", "[0]", "[2,3]; alpha=-0.5",
                     "[2,3]; alpha=0.0", "[20,1001]; alpha=1.702"}},
   };

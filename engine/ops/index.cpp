@@ -90,6 +90,7 @@ std::vector<OpDef> index_ops() {
        .shape = gather_shape,
        .gradient = gather_gradient,
        .cost = copies_output,
+       .precision = Precision::kRounded,
        .examples = {"[5,3], i64[4]<5", "[5,3], i64[2,2]<5", "[3,5], i32[4]<5; axis=1",
                     "[3,5], i64[]={-1}; axis=-1", "[2,5,3], i64[2]={-5,4}; axis=1", "[4], i64[3]<4",
                     "[4,2], i64[0]<4", "[3,0], i64[2]<3", "[65,128], i64[12,64]<65",

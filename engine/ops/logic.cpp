@@ -147,6 +147,7 @@ std::vector<OpDef> selection_ops() {
        .gradient = where_gradient,
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
+       .precision = Precision::kFollow,
        .examples = {"bool[2,3], [2,3], [2,3]", "bool[3,3], [2,3,3], []", "bool[2,1], [], [3]",
                     "bool[], [2], [2]", "bool[0], [0], [1]", "bool[300,300], [2,300,300], []",
                     "bool[3], i64[3]<9, i64[]<9", "bool[3], i32[2,1]<9, i32[3]<9",

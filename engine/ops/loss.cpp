@@ -52,7 +52,7 @@ LossParams loss_params(const OpArgs& args, int class_axis) {
 // --- CrossEntropy --------------------------------------------------------------------------------
 Types cross_entropy_shape(const OpArgs& args) {
   checked_class_axis(args, 0);
-  const TensorType scalar = scalar_of(args.type(0));
+  const TensorType scalar{.dtype = computed(args.type(0).dtype), .shape = {}};
   if (args.has(2)) require_scalar_like(args, 2, scalar);
   return {scalar, {.dtype = scalar.dtype, .shape = args.shape(1)}, scalar};
 }
@@ -60,10 +60,11 @@ Types cross_entropy_shape(const OpArgs& args) {
 Types cross_entropy_grad_shape(const OpArgs& args) {
   checked_class_axis(args, 1);
   const TensorType& logits = args.type(1);
-  require_scalar_like(args, 0, logits);
-  require_dtype(args, 3, logits.dtype);
+  const TensorType scalar{.dtype = computed(logits.dtype), .shape = {}};
+  require_scalar_like(args, 0, scalar);
+  require_dtype(args, 3, scalar.dtype);
   require_shape(args, 3, args.shape(2));
-  require_scalar_like(args, 4, logits);
+  require_scalar_like(args, 4, scalar);
   return {logits};
 }
 
@@ -195,6 +196,8 @@ std::vector<OpDef> class_losses() {
        .shape = cross_entropy_shape,
        .gradient = cross_entropy_gradient,
        .cost = per_input_element<10>,
+       .precision = Precision::kFollow,
+       .wide_inputs = {2},
        .examples = {"[3,5], i64[3]<5; outputs=3", "[3,5], i64[3]<5",
                     "[2,4,3], i32[2,3]<4; class_axis=1 ignore_index=2 outputs=3",
                     "[2,3,7], i64[2,3]<7; class_axis=2 ignore_index=0 outputs=3",

@@ -86,7 +86,8 @@ Types batch_matmul_shape(const OpArgs& args) {
   const auto params = std::get<MatMulParams>(batch_matmul_params(args));
   const Shape shape = product_shape(args.shape(0), args.shape(1), params);
   if (args.has(2)) require_shape(args, 2, {shape[shape.rank - 1]});
-  return {{args.type(0).dtype, shape}};
+  const DType dtype = args.type(0).dtype;
+  return {{flag(args, "wide") ? computed(dtype) : dtype, shape}};
 }
 
 Shape as_row(const Shape& shape) { return shape.rank == 1 ? Shape{1, shape[0]} : shape; }
@@ -235,6 +236,7 @@ OpDef matmul_row() {
           .shape = matmul_shape,
           .gradient = matmul_gradient,
           .cost = matmul_cost,
+          .precision = Precision::kLow,
           .examples = {"[2,3], [3,4]", "[5], [5]", "[3], [3,2]", "[2,3], [3]", "[4], [2,4,3]",
                        "[2,3,4], [4]", "[2,3,4], [4,5]", "[3,4], [2,4,5]", "[2,1,3,4], [5,4,2]",
                        "[2,2,3,4], [2,2,4,3]", "[0,3], [3,2]", "[2,0], [0,3]", "[2,0,3], [3,4]",
@@ -255,6 +257,7 @@ OpDef gemm_row() {
       .shape = gemm_shape,
       .gradient = gemm_gradient,
       .cost = gemm_cost,
+      .precision = Precision::kLow,
       .examples = {"[2,3], [3,4]", "[2,3], [3,4], [4]", "[2,3], [3,4], [1,4]",
                    "[2,3], [3,4], [2,1]; beta=0.5", "[2,3], [3,4], [2,4]; alpha=0.5 beta=2.0",
                    "[2,3], [3,4], []", "[3,2], [3,4], [4]; transA=1", "[2,3], [4,3], [4]; transB=1",
@@ -272,11 +275,14 @@ OpDef batch_matmul_row() {
           .max_inputs = 3,
           .attributes = {{"transpose_a", "1: the matrices of A are stored transposed"},
                          {"transpose_b", "1: the matrices of B are stored transposed"},
-                         {"alpha", "factor of the product, 1"}},
+                         {"alpha", "factor of the product, 1"},
+                         {"wide", "1: of bf16 and f16 the result is f32"}},
           .params = batch_matmul_params,
           .shape = batch_matmul_shape,
           .gradient = batch_matmul_gradient,
           .cost = batch_matmul_cost,
+          .precision = Precision::kLow,
+          .wide_form = "BatchMatMul",
           .examples = {"[2,3], [3,4]; alpha=0.5",
                        "[3,2], [3,4]; transpose_a=1",
                        "[2,3], [4,3]; transpose_b=1",
@@ -299,7 +305,8 @@ OpDef batch_matmul_row() {
                        "[2,0,3], [3,4], [4]",
                        "[2,3,0], [0,4], [4]",
                        "[2,70,50], [50,73], [73]",
-                       "[2,3,4], [4,1], [1]"}};
+                       "[2,3,4], [4,1], [1]",
+                       "[12,20], [12,25]; transpose_a=1 wide=1"}};
 }
 
 }  // namespace

@@ -254,6 +254,7 @@ std::vector<OpDef> region_ops() {
        .shape = slice_shape,
        .gradient = slice_gradient,
        .cost = copies_output,
+       .precision = Precision::kFollow,
        .examples =
            {"[4,5], i64[2]={1,0}, i64[2]={3,4}", "[4,5], i64[1]={-2}, i64[1]={99}, i64[1]={1}",
             "[4,5], i64[1]={-1}, i64[1]={-99}, i64[1]={0}, i64[1]={-1}",
@@ -281,6 +282,7 @@ std::vector<OpDef> region_ops() {
        .max_inputs = 2,
        .shape = expand_shape,
        .gradient = expand_gradient,
+       .precision = Precision::kFollow,
        .examples = {"[3], i64[2]={2,3}", "[2,1,3], i64[3]={2,4,3}", "[2,3], i64[2]={1,1}",
                     "[], i64[2]={2,2}", "[1], i64[1]={0}", "[0,1], i64[2]={1,3}",
                     "[2,1,5,40], i64[4]={2,300,5,40}", "i64[1]<9, i64[1]={4}",
@@ -294,6 +296,7 @@ std::vector<OpDef> region_ops() {
        .shape = pad_shape,
        .gradient = pad_gradient,
        .cost = copies_output,
+       .precision = Precision::kFollow,
        .examples = {"[2,3], i64[4]={0,1,0,2}", "[2,3], i64[4]={1,-1,0,0}, []",
                     "[2,3,4,5], i64[8]={0,0,1,2,0,0,1,2}", "[0], i64[2]={1,1}",
                     "[3], i64[2]={-1,-1}", "[70,1001], i64[4]={1,1,1,1}",

@@ -129,17 +129,20 @@ void require_normalized_shape(const OpArgs& args, int input, const Shape& x, int
           shape_text(expected), shape_text(x), axis, shape_text(shape));
 }
 
+// Scale and bias of an x in bf16 or f16 stay f32, as the statistics do.
 Types layer_norm_shape(const OpArgs& args) {
   require_float(args, 0);
-  require_same_dtypes(args);
+  const DType wide = computed(args.type(0).dtype);
   const int axis = args.axis("axis", -1, args.rank(0));
   const Shape& x = args.shape(0);
   for (int i = 1; i < args.input_count(); ++i) {
-    if (args.has(i)) require_normalized_shape(args, i, x, axis);
+    if (!args.has(i)) continue;
+    require_dtype(args, i, wide);
+    require_normalized_shape(args, i, x, axis);
   }
   Shape kept = x;
   for (int a = axis; a < x.rank; ++a) kept[a] = 1;
-  const TensorType statistics{args.type(0).dtype, kept};
+  const TensorType statistics{wide, kept};
   return {args.type(0), statistics, statistics};
 }
 
@@ -160,8 +163,8 @@ Values layer_norm_gradient(const GradArgs& g) {
 
 Types layer_norm_grad_shape(const OpArgs& args) {
   require_float(args, 0);
-  require_same_dtypes(args);
   require_same_types(args, 0, 1);
+  require_dtype(args, 2, computed(args.type(1).dtype));
   require_normalized_shape(args, 2, args.shape(1), args.axis("axis", -1, args.rank(1)));
   return {args.type(1), args.type(2), args.type(2)};
 }
@@ -255,6 +258,8 @@ OpDef layer_norm_row() {
           .gradient = layer_norm_gradient,
           .cost = per_input_element<8>,
           .in_place = first_in_place,
+          .precision = Precision::kFollow,
+          .wide_inputs = {1, 2},
           .examples = {"[2,3,4], [4], [4]", "[2,3,4], [4]", "[2,3,4], [3,4], [3,4]; axis=1",
                        "[2,3,4], [2,3,4]; axis=0 epsilon=0.1", "[3,5], [5], [5]; outputs=3",
                        "[3,5], [1,5], [5]; outputs=2", "[0,4], [4], [4]; outputs=3",
@@ -292,6 +297,8 @@ OpDef rms_norm_row() {
       .gradient = rms_norm_gradient,
       .cost = per_input_element<6>,
       .in_place = first_in_place,
+      .precision = Precision::kFollow,
+      .wide_inputs = {1, 2},
       .examples = {"[2,3,4], [4]", "[2,3,4], [3,4]; axis=1", "[2,3,4], [2,3,4]; axis=0 epsilon=0.1",
                    "[3,5], [1,5]", "[0,4], [4]", "[400,100], [100]"}};
 }

@@ -113,7 +113,7 @@ Values cross_entropy_decomposition(Builder& b, const Node& node) {
   if (plain_mean && node.outputs.size() == 1) {
     const Values y =
         b.multi("CrossEntropy", {node.inputs[0], node.inputs[1]}, 3, class_attributes(node));
-    return {y[0]};
+    return {cast_to(b, y[0], b.type(node.inputs[0]).dtype)};
   }
   const ValueId log_probs = b("LogSoftmax", {node.inputs[0]}, {{"axis", std::int64_t{1}}});
   Values outputs{negative_log_likelihood(b, node, log_probs, reduction)};

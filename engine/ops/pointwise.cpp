@@ -104,6 +104,9 @@ Types pow_shape(const OpArgs& args) {
           "the base must be a tensor of numbers, is {}", type_text(args.type(0)));
   require(args.type(1).dtype != DType::kBool, ErrorCode::kBadInput,
           "the exponent must be a tensor of numbers, is {}", type_text(args.type(1)));
+  require_supported(!is_stored_only(args.type(1).dtype),
+                    "an exponent {} is not supported (float32, float64, int32 and int64 are)",
+                    type_text(args.type(1)));
   return {{.dtype = args.type(0).dtype, .shape = broadcast_shapes(args.shape(0), args.shape(1))}};
 }
 
@@ -121,6 +124,8 @@ Types pow_grad_shape(const OpArgs& args) {
           ErrorCode::kBadInput,
           "dy {} and base {} must have one element type, exponent {} a numeric",
           type_text(args.type(0)), type_text(args.type(1)), type_text(args.type(2)));
+  require_supported(!is_stored_only(args.type(2).dtype), "an exponent {} is not supported",
+                    type_text(args.type(2)));
   const Shape shape = broadcast_shapes(args.shape(1), args.shape(2));
   require_shape(args, 0, shape);
   return {args.type(0)};
@@ -141,6 +146,7 @@ std::vector<OpDef> arithmetic_ops() {
        .gradient = add_gradient,
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
+       .precision = Precision::kFollow,
        .examples = {"[2,3], [2,3]", "[2,3], [3]", "[3,1], [2,1,4]", "[], [5]", "[0,3], [3]",
                     "[], []", "[3,100,400], [100,1]", "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[]<9"}},
       {.name = "Sub",
@@ -151,6 +157,7 @@ std::vector<OpDef> arithmetic_ops() {
        .gradient = sub_gradient,
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
+       .precision = Precision::kFollow,
        .examples = {"[2,3], [2,3]", "[3], [2,3]", "[2,3], [2,1]", "[0], [0]", "[70,1001], [1001]",
                     "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[1]<9"}},
       {.name = "Mul",
@@ -161,6 +168,7 @@ std::vector<OpDef> arithmetic_ops() {
        .gradient = mul_gradient,
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
+       .precision = Precision::kFollow,
        .examples = {"[2,3], [2,3]", "[2,3], []", "[2,1,4], [3,1]", "[3,0], [3,1]",
                     "[70,1001], [70,1]", "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[1]<9"}},
       {.name = "Div",
@@ -171,6 +179,7 @@ std::vector<OpDef> arithmetic_ops() {
        .gradient = div_gradient,
        .cost = per_output_element<4>,
        .in_place = any_input_in_place,
+       .precision = Precision::kFollow,
        .examples = {"[2,3], [2,3]>0", "[2,3], [3]>0", "[3], [2,3]>0", "[2,4,3], [2,4,1]>0",
                     "[0,2], [2]>0", "[70,1001], [70,1]>0", "i64[2,3]<9, i64[3]<3",
                     "i32[4]<9, i32[1]<9"}},

@@ -46,6 +46,7 @@ std::vector<OpDef> algebraic_ops() {
        .gradient = [](const GradArgs& g) -> Values { return {g.b("Neg", {g.dy[0]})}; },
        .cost = per_output_element<1>,
        .in_place = first_in_place,
+       .precision = Precision::kFollow,
        .examples = {"[2,3]", "[]", "[0]", "[70,1001]", "i64[4]<9", "i32[4]<9"}},
       {.name = "Abs",
        .doc = "|x|",
@@ -55,6 +56,7 @@ std::vector<OpDef> algebraic_ops() {
        },
        .cost = per_output_element<1>,
        .in_place = first_in_place,
+       .precision = Precision::kFollow,
        .examples = {"[2,3]~", "[]~", "[0]", "i64[4]<9", "i32[4]<9"}},
       {.name = "Sign",
        .doc = "-1, 0 or 1",
@@ -85,14 +87,16 @@ std::vector<OpDef> algebraic_ops() {
       {.name = "Cast",
        .doc = "elements as another type; floats beyond an integer's range give its nearest, NaN "
               "gives 0",
-       .attributes = {{"to", "ONNX's number: 1 f32, 11 f64, 6 i32, 7 i64, 9 bool"}},
+       .attributes = {{"to",
+                       "ONNX's number: 1 f32, 11 f64, 16 bf16, 10 f16, 6 i32, 7 i64, 9 bool"}},
        .shape = cast_shape,
        .gradient = cast_gradient,
        .cost = per_output_element<1>,
        .in_place = first_in_place,
        .examples = {"[2,3]; to=1", "[2,3]; to=11", "[2,3]; to=6", "[2,3]; to=7", "[2,3]; to=9",
-                    "i64[4]<9; to=1", "i64[4]<9; to=6", "i32[4]<9; to=11", "bool[4]; to=7",
-                    "bool[70,1001]; to=1", "i64[4]<2; to=9", "[0]; to=7", "[]; to=11"}},
+                    "[2,3]; to=16", "[2,3]; to=10", "i64[4]<9; to=1", "i64[4]<9; to=6",
+                    "i32[4]<9; to=11", "bool[4]; to=7", "bool[70,1001]; to=1", "i64[4]<2; to=9",
+                    "[0]; to=7", "[]; to=11"}},
   };
 }
 

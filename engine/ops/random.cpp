@@ -95,6 +95,7 @@ std::vector<OpDef> random_ops() {
        .cost = per_output_element<20>,
        .in_place = first_in_place,
        .determinism = Determinism::kRandom,
+       .precision = Precision::kFollow,
        .examples = {"[2,3], i64[]={1}; ratio=0.25 seed=7 stream=3", "[13], i64[]={5}; ratio=0.5",
                     "[2,2], i64[]={2}; ratio=0.0", "[], i64[]={2}; ratio=0.9 seed=-1",
                     "[0,3], i64[]={2}; ratio=0.1",

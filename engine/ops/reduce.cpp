@@ -44,6 +44,13 @@ Types sum_shape(const OpArgs& args) {
   return reduced_type(args, sum_params(args));
 }
 
+Types wide_sum_shape(const OpArgs& args) {
+  require_float(args, 0);
+  TensorType type = sum_shape(args)[0];
+  type.dtype = computed(type.dtype);
+  return {type};
+}
+
 Types number_shape(const OpArgs& args) {
   require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
           "input 0 must be a tensor of numbers, is {}", type_text(args.type(0)));
@@ -267,11 +274,24 @@ std::vector<OpDef> sum_ops() {
        .shape = sum_shape,
        .gradient = sum_gradient,
        .cost = per_input_element<1>,
+       .precision = Precision::kFollow,
+       .wide_form = "ReduceSumWide",
        .examples = {"[2,3]", "[2,3]; keepdims=0", "[2,3,4], i64[1]={1}", "[2,3,4], i64[2]={0,-1}",
                     "[4,5,6], i64[2]={0,1}; keepdims=0", "[3,2,5,4], i64[2]={1,3}",
                     "[2,3], i64[0]={}; noop_with_empty_axes=1", "[]", "[0,3], i64[1]={0}", "[0,3]",
                     "[600,300], i64[1]={0}", "[300,600], i64[1]={1}", "[4,8,50,60], i64[3]={0,2,3}",
                     "[70,3001]", "i64[3,4]<9, i64[1]={0}", "i32[3,4]<9, i64[1]={1}"}},
+      {.name = "ReduceSumWide",
+       .doc = "ReduceSum whose result is f32 for bf16 and f16 too",
+       .domain = kTrainscopeDomain,
+       .min_inputs = 1,
+       .max_inputs = 2,
+       .attributes = {kKeepDims, {"noop_with_empty_axes", "1: no axes means no reduction"}},
+       .params = [](const OpArgs& args) -> Params { return sum_params(args); },
+       .shape = wide_sum_shape,
+       .cost = per_input_element<1>,
+       .examples = {"[2,3]", "[2,3]; keepdims=0", "[2,3,4], i64[1]={1}", "[0,3], i64[1]={0}",
+                    "[600,300], i64[1]={0}"}},
       {.name = "ReduceMean",
        .doc = "the mean over the axes of the attribute (all of them when it is absent)",
        .attributes = {kAxes, kKeepDims},
@@ -279,6 +299,7 @@ std::vector<OpDef> sum_ops() {
        .shape = float_shape,
        .gradient = mean_gradient,
        .cost = per_input_element<1>,
+       .precision = Precision::kFollow,
        .examples = {"[2,3]", "[2,3]; axes={1} keepdims=0", "[2,3,4]; axes={-1}",
                     "[2,3,4]; axes={0,2}", "[]", "[0,3]; axes={1}", "[600,300]; axes={0}",
                     "[300,600]; axes={-1}"}},

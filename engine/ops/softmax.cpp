@@ -57,6 +57,7 @@ OpDef softmax_row() {
           .gradient = softmax_gradient,
           .cost = per_output_element<12>,
           .in_place = first_in_place,
+          .precision = Precision::kFollow,
           .examples = kForwardExamples};
 }
 

@@ -25,5 +25,7 @@ Pass fuse_softmax_pass();     // fuse/softmax.cpp
 Pass fuse_attention_pass();   // fuse/attention.cpp
 Pass fuse_bias_pass();        // fuse/bias.cpp
 Pass scattered_sums_pass();
+Pass precision_pass();
+Pass wide_gradients_pass();
 
 }  // namespace trainscope

@@ -76,6 +76,13 @@ enum class GraphMode : std::uint8_t {
   kTrain,      // ... and the optimizer
 };
 
+// What mixed precision stores activations and computes products in; kF32: there is none.
+// Parameters, their gradients, statistics and losses stay f32.
+enum class StepPrecision : std::uint8_t { kF32, kBF16, kF16 };
+inline constexpr StepPrecision kStepPrecisions[] = {StepPrecision::kF32, StepPrecision::kBF16,
+                                                    StepPrecision::kF16};
+std::string_view name_of(StepPrecision precision);  // "f32", "bf16", "fp16"
+
 struct TrainingOptions {
   GraphMode mode = GraphMode::kTrain;
   LossOptions loss = {};
@@ -85,6 +92,7 @@ struct TrainingOptions {
   // The last linear layer computes no scores for labels of a cross entropy that do not count. Only
   // of kTrain, in one chunk; the scores are no output then.
   bool skip_ignored = false;
+  StepPrecision precision = StepPrecision::kF32;
   OptimizerOptions optimizer = {};
   std::int64_t micro_batches = 1;  // gradients of so many batches are averaged before an update
   std::uint64_t seed = 0;          // of dropout

@@ -18,11 +18,19 @@ using Accumulator = typename std::conditional_t<std::is_integral_v<T>, std::make
 template <class T>
 struct SumOf {
   using Element = T;
+  using Result = T;
   using Accumulated = Accumulator<T>;
   static Accumulated empty() { return Accumulated{}; }
   static Accumulated map(T x) { return static_cast<Accumulated>(x); }
   static Accumulated join(Accumulated a, Accumulated b) { return a + b; }
   static T finish(Accumulated sum, std::int64_t /*count*/) { return static_cast<T>(sum); }
+};
+
+// Of a stored type, without rounding the sum to it.
+template <class T>
+struct WideSumOf : SumOf<T> {
+  using Result = Computed<T>;
+  static Result finish(double sum, std::int64_t /*count*/) { return static_cast<Result>(sum); }
 };
 
 template <class T>
@@ -65,6 +73,7 @@ struct ProductOf : SumOf<T> {
 template <class T>
 struct LargestOf {
   using Element = T;
+  using Result = T;
   using Accumulated = T;
   using Limits = std::numeric_limits<T>;
   static T empty() { return Limits::has_infinity ? -Limits::infinity() : Limits::lowest(); }
@@ -93,6 +102,12 @@ void add_float_reduction(KernelTable& table, std::string_view op, std::string_vi
 }
 
 template <template <class> class P>
+void add_stored_reduction(KernelTable& table, std::string_view op, std::string_view name) {
+  add_reduction<P<BFloat16>>(table, op, name);
+  add_reduction<P<Float16>>(table, op, name);
+}
+
+template <template <class> class P>
 void add_number_reduction(KernelTable& table, std::string_view op, std::string_view name) {
   add_float_reduction<P>(table, op, name);
   add_reduction<P<std::int32_t>>(table, op, name);
@@ -103,7 +118,11 @@ void add_number_reduction(KernelTable& table, std::string_view op, std::string_v
 
 void add_reduce(KernelTable& table) {
   add_number_reduction<SumOf>(table, "ReduceSum", "reduce_sum");
+  add_stored_reduction<SumOf>(table, "ReduceSum", "reduce_sum");
+  add_float_reduction<WideSumOf>(table, "ReduceSumWide", "reduce_sum_wide");
+  add_stored_reduction<WideSumOf>(table, "ReduceSumWide", "reduce_sum_wide");
   add_float_reduction<MeanOf>(table, "ReduceMean", "reduce_mean");
+  add_stored_reduction<MeanOf>(table, "ReduceMean", "reduce_mean");
   add_number_reduction<MagnitudesOf>(table, "ReduceL1", "reduce_l1");
   add_float_reduction<LengthOf>(table, "ReduceL2", "reduce_l2");
   add_number_reduction<SquaresOf>(table, "ReduceSumSquare", "reduce_sum_square");

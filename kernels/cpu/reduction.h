@@ -140,10 +140,11 @@ class Reduction {
  public:
   using T = typename P::Element;
   using A = typename P::Accumulated;
+  using R = typename P::Result;
   Reduction(const RunArgs& run, const ReducePlan& plan)
       : plan_(plan),
         x_(run.inputs[0].as<const T>()),
-        y_(run.outputs[0].as<T>()),
+        y_(run.outputs[0].as<R>()),
         partial_(static_cast<A*>(run.workspace)),
         threads_(run.threads),
         blocks_((plan.columns + kColumnBlock - 1) / kColumnBlock) {}
@@ -220,7 +221,7 @@ class Reduction {
 
   const ReducePlan& plan_;
   const T* x_;
-  T* y_;
+  R* y_;
   A* partial_;
   int threads_;
   std::int64_t blocks_;
