@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "engine/autodiff/autodiff.h"
@@ -10,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
+#include "engine/ir/well_known.h"
 
 namespace trainscope {
 namespace {
@@ -23,7 +25,8 @@ class Differentiator {
         graph_(rewriter.graph()),
         depends_(graph_.value_capacity(), false),
         sum_(graph_.value_capacity(), kNoValue),
-        forward_(graph_.order()) {
+        forward_(graph_.order()),
+        loss_scale_(options.mode == GraphMode::kTrain && options.precision == StepPrecision::kF16) {
     find_targets(options);
     find_dependents();
   }
@@ -31,7 +34,7 @@ class Differentiator {
   void run() {
     Builder& b = rewriter_.at_end(Phase::kBackward);
     b.set_prefix("grad/");
-    add_contribution(b, graph_.loss, b.scalar(1.0, b.type(graph_.loss).dtype));
+    add_contribution(b, graph_.loss, first_gradient(b));
     for (auto id = forward_.rbegin(); id != forward_.rend(); ++id) differentiate(b, *id);
     refuse_missing_gradients();
     for (ValueId target : targets_) record_gradient(b, target);
@@ -40,6 +43,15 @@ class Differentiator {
   std::size_t without_gradient() const { return without_gradient_; }
 
  private:
+  // That of the loss by itself; with loss scaling a state, which optimizer_step divides by.
+  ValueId first_gradient(Builder& b) {
+    constexpr float kFirstScale = 65536.0F;
+    const DType dtype = b.type(graph_.loss).dtype;
+    if (!loss_scale_) return b.scalar(1.0, dtype);
+    Tensor scale = convert(Tensor::scalar(kFirstScale), dtype);
+    return b.state(kLossScaleState, scale.type(), std::make_shared<const Tensor>(std::move(scale)));
+  }
+
   static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
   void find_targets(const TrainingOptions& options) {
@@ -166,6 +178,7 @@ class Differentiator {
   std::vector<bool> depends_;
   std::vector<ValueId> sum_;  // by value: its gradient so far
   std::vector<NodeId> forward_;
+  bool loss_scale_;
   std::map<std::string, std::vector<std::string>> without_rule_;  // op: its nodes, last first
   std::vector<std::string> refusals_;                             // last node first
   std::size_t without_gradient_ = 0;

@@ -78,16 +78,28 @@ Attributes per_parameter(const Graph& graph, const Trained& trained,
   return {{"weight_decay", decay}, {"learning_rate_scale", scale}};
 }
 
+// Of the averaged gradients, as the graph has them.
+ValueId global_norm(Builder& b, const Trained& trained, const TrainingOptions& options) {
+  return b("GlobalNorm", trained.gradients,
+           {{"divisor", static_cast<double>(options.micro_batches)}});
+}
+
+// v without the factor of loss scaling, if there is one.
+ValueId unscaled(Builder& b, ValueId v) {
+  const ValueId scale = b.graph().find(kLossScaleState);
+  return scale == kNoValue ? v : b("Div", {v, scale});
+}
+
 // What every gradient is multiplied by: 1 / micro-batches, and the clip factor.
 ValueId gradient_scale(Builder& b, const Trained& trained, const TrainingOptions& options) {
   auto divisor = static_cast<double>(options.micro_batches);
   DType dtype = b.type(trained.gradients.front()).dtype;
-  if (options.optimizer.clip_norm <= 0.0) return b.scalar(1.0 / divisor, dtype);
-  ValueId norm = b("GlobalNorm", trained.gradients, {{"divisor", divisor}});
+  if (options.optimizer.clip_norm <= 0.0) return unscaled(b, b.scalar(1.0 / divisor, dtype));
+  ValueId norm = unscaled(b, global_norm(b, trained, options));
   b.graph().rename(norm, b.graph().unique_name(kGradientNormOutput));
   b.graph().outputs.push_back(norm);
-  return b("GradientScale", {norm},
-           {{"max_norm", options.optimizer.clip_norm}, {"divisor", divisor}});
+  return unscaled(b, b("GradientScale", {norm},
+                       {{"max_norm", options.optimizer.clip_norm}, {"divisor", divisor}}));
 }
 
 void append_states(Builder& b, const Trained& trained, std::string_view prefix,
@@ -141,13 +153,31 @@ struct StepInputs {
   ValueId step;
 };
 
+// From 1, as the trainer counts. With loss scaling as the steps taken count, and 0 for a step whose
+// gradients are not finite: the updates leave it out.
+ValueId step_number(Builder& b, const Trained& trained, const TrainingOptions& options) {
+  Graph& graph = b.graph();
+  const TensorType counter{.dtype = DType::kI64, .shape = {}};
+  if (graph.find(kLossScaleState) == kNoValue) return b.input(kStepInput, counter);
+  const std::vector<ValueId> states{graph.find(kLossScaleState),
+                                    b.state(kGoodStepsState, counter, nullptr),
+                                    b.state(kTakenStepsState, counter, nullptr)};
+  const std::vector<ValueId> next = b.multi(
+      "LossScaleStep", {global_norm(b, trained, options), states[0], states[1], states[2]}, 4);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    graph.rename(next[i + 1], graph.unique_name("next/" + graph.value(states[i]).name));
+    graph.updates.push_back({states[i], next[i + 1]});
+  }
+  return next[0];
+}
+
 StepInputs add_step_inputs(Builder& b, const Trained& trained, const TrainingOptions& options) {
   // In this order: inputs have theirs from it.
   const ValueId learning_rate = b.input(kLearningRateInput, {.dtype = DType::kF64, .shape = {}});
   const ValueId scale = gradient_scale(b, trained, options);
   return {.learning_rate = learning_rate,
           .gradient_scale = scale,
-          .step = b.input(kStepInput, {.dtype = DType::kI64, .shape = {}})};
+          .step = step_number(b, trained, options)};
 }
 
 void append_update(Builder& b, const Trained& trained, const StepInputs& common,
@@ -211,6 +241,10 @@ void check_in_backward(const TrainingOptions& options) {
   require(options.optimizer.clip_norm <= 0.0, ErrorCode::kUsage,
           "the optimizer cannot run in the backward phase with clipping: the norm of all gradients "
           "is known at its end");
+  require(
+      options.precision != StepPrecision::kF16, ErrorCode::kUsage,
+      "the optimizer cannot run in the backward phase with fp16: whether a step counts is known "
+      "at its end");
   require(options.micro_batches == 1, ErrorCode::kUsage,
           "the optimizer cannot run in the backward phase with accumulation: gradients are summed "
           "over {} micro-batches first",

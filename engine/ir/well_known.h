@@ -10,6 +10,12 @@ inline constexpr const char* kRandomStepInput = "ai.trainscope.random_step";
 inline constexpr const char* kMicroStepInput = "ai.trainscope.micro_step";        // i64, from 0
 inline constexpr const char* kLearningRateInput = "ai.trainscope.learning_rate";  // f64
 
+// States of dynamic loss scaling: what the loss's gradient begins with; steps since it last
+// changed and steps that were not left out (i64).
+inline constexpr const char* kLossScaleState = "ai.trainscope.loss_scale";
+inline constexpr const char* kGoodStepsState = "ai.trainscope.loss_scale.good_steps";
+inline constexpr const char* kTakenStepsState = "ai.trainscope.loss_scale.taken_steps";
+
 // The graph output that clipping adds: norm of the averaged gradients.
 inline constexpr const char* kGradientNormOutput = "ai.trainscope.gradient_norm";
 

@@ -3,7 +3,7 @@
 // How they compose for micro_batches summed gradients: sum_i = Accumulate(sum_i, grad_i, k), then
 // norm = GlobalNorm(sum...; divisor=micro_batches) is the norm of the averaged gradient, and
 // GradientScale(norm; max_norm, divisor=micro_batches) is what the steps multiply the sums by.
-// Without clipping the scale is the constant 1 / micro_batches.
+// Without clipping the scale is the constant 1 / micro_batches. A step of number 0 changes nothing.
 #include <algorithm>
 #include <vector>
 

@@ -128,6 +128,12 @@ struct ClipParams {  // GradientScale: min(1, max_norm / (norm + 1e-6)); max_nor
   double divisor = 1.0;  // micro-batches whose gradients were added up
 };
 
+struct LossScaleParams {  // LossScaleStep: when the scale doubles, and its limits
+  std::int64_t interval = 2000;
+  double least = 1.0;
+  double most = 16777216.0;  // 2^24
+};
+
 struct FillParams {  // ConstantOfShape: the value as double (exact for |integers| <= 2^53)
   double value = 0.0;
 };
@@ -165,6 +171,6 @@ using Params =
     std::variant<NoParams, AxisParams, ReduceParams, PermutationParams, SliceParams, PadParams,
                  ConvParams, PoolParams, NormParams, MatMulParams, TriluParams, LossParams,
                  DropoutParams, OptimizerParams, ClipParams, FillParams, AlphaParams, GeluParams,
-                 ModParams, ArgParams, TopKParams, ScanParams, AttentionParams>;
+                 ModParams, ArgParams, TopKParams, ScanParams, AttentionParams, LossScaleParams>;
 
 }  // namespace trainscope

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -155,6 +156,7 @@ void sgd_momentum_part(const StepInputs& in, const Part& part) {
 template <typename T>
 void adam_step(const RunArgs& a) {
   const StepInputs in(a);
+  if (in.is_left_out()) return keep_states(a);
   const AdamMode mode = in.params().mode;
   for_each_part(a.threads, *static_cast<const Offsets*>(a.state), [&](const Part& part) {
     switch (mode) {
@@ -171,6 +173,7 @@ void adam_step(const RunArgs& a) {
 template <typename T>
 void sgd_step(const RunArgs& a) {
   const StepInputs in(a);
+  if (in.is_left_out()) return keep_states(a);
   const bool with_momentum = in.params().momentum > 0.0;
   const bool nesterov = in.params().nesterov;
   for_each_part(a.threads, *static_cast<const Offsets*>(a.state), [&](const Part& part) {
@@ -301,6 +304,15 @@ StepInputs::StepInputs(const RunArgs& args)
       learning_rate_(number(scalar(args, 0))),
       gradient_scale_(number(scalar(args, 1))),
       step_(*scalar(args, 2).as<const std::int64_t>()) {}
+
+void keep_states(const RunArgs& args) {
+  const std::size_t count = std::get<OptimizerParams>(args.params).weight_decay.size();
+  for (std::size_t i = 0; i < args.outputs.size(); ++i) {
+    const TensorView& from = args.inputs[i < count ? i : i + count];  // no gradients among them
+    const TensorView& to = args.outputs[i];
+    if (from.data != to.data) std::memcpy(to.data, from.data, to.type.bytes());
+  }
+}
 
 double StepInputs::correction1() const {
   return params_.bias_correction ? 1.0 - std::pow(params_.beta1, static_cast<double>(step_)) : 1.0;

@@ -42,6 +42,8 @@ class StepInputs {
   // 1 - beta1^t and 1 - beta2^t, or 1 without bias correction.
   double correction1() const;
   double correction2() const;
+  // Step 0: nothing changes, whatever the gradients hold.
+  bool is_left_out() const { return step_ == 0; }
 
   template <typename T>
   const T* input(std::size_t group, const Part& part) const {
@@ -60,6 +62,9 @@ class StepInputs {
   double gradient_scale_;
   std::int64_t step_;
 };
+
+// Every output gets the bytes of the input that it is the next state of.
+void keep_states(const RunArgs& args);
 
 void add_optimizer(KernelTable& table);
 void add_lamb(KernelTable& table);

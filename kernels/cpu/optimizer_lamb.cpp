@@ -136,6 +136,7 @@ void move(const StepInputs& in, const Part& block, double ratio) {
 template <typename T>
 void lamb_step(const RunArgs& a) {
   const StepInputs in(a);
+  if (in.is_left_out()) return keep_states(a);
   const State& state = *static_cast<const State*>(a.state);
   const Workspace workspace(a.workspace, state);
   const auto for_each_block = [&](auto f) {

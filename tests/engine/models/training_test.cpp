@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <vector>
 
 #include "engine/ir/op_def.h"
 #include "engine/ir/well_known.h"
@@ -142,6 +143,36 @@ Tensor logits_of(Executor& executor, const Batch& batch) {
   return executor.read("logits");
 }
 
+struct Curve {
+  std::vector<double> losses;
+  std::int64_t arena_bytes = 0;
+};
+
+Curve curve_of(const OnnxModel& model, const Tiny& tiny, StepPrecision precision, int threads) {
+  CompileOptions options = options_of(tiny, GraphMode::kTrain);
+  options.training.precision = precision;
+  options.lower.threads = threads;
+  options.lower.same_bits = SameBits::kAnyThreads;
+  Session session(model, options);
+  Repeated batches(batch_for(session.compiled(), tiny.class_axis));
+  Trainer trainer(session.executor(), 1);
+  Curve curve{.losses = {}, .arena_bytes = session.compiled().program.arena_bytes};
+  for (std::int64_t step = 1; step <= 30; ++step) {
+    curve.losses.push_back(trainer.run_step(step, 3e-3, batches).loss);
+  }
+  CHECK(session.executor().used_bytes() == curve.arena_bytes);
+  return curve;
+}
+
+// The largest distance, as a share of the loss at first.
+double distance(const Curve& a, const Curve& b) {
+  double most = 0.0;
+  for (std::size_t i = 0; i < a.losses.size(); ++i) {
+    most = std::max(most, std::fabs(a.losses[i] - b.losses[i]));
+  }
+  return most / a.losses.front();
+}
+
 std::filesystem::path scratch_file() {
   return std::filesystem::temp_directory_path() /
          ("trainscope-models-" + std::to_string(getpid()) + ".onnx");
@@ -206,6 +237,34 @@ TEST_CASE("models: every builder's model learns a batch and answers the same whe
     CHECK(std::ranges::equal(here.values<float>(), there.values<float>()));
     std::filesystem::remove(file);
   }
+}
+
+TEST_CASE("models: curves in bf16 and fp16 are near those in f32, and repeat on any threads") {
+  for (const Tiny& tiny : tiny_models()) {
+    CAPTURE(tiny.name);
+    const OnnxModel model = read(tiny);
+    const Curve plain = curve_of(model, tiny, StepPrecision::kF32, 1);
+    for (StepPrecision precision : {StepPrecision::kBF16, StepPrecision::kF16}) {
+      CAPTURE(name_of(precision));
+      const Curve mixed = curve_of(model, tiny, precision, 1);
+      CHECK(distance(plain, mixed) < 0.02);
+      CHECK(distance(plain, mixed) > 0.0);
+      CHECK(curve_of(model, tiny, precision, 2).losses == mixed.losses);
+    }
+  }
+}
+
+TEST_CASE("models: activations in bf16 take less memory") {
+  const Tiny tiny{"gpt2",
+                  {{"layers", 2}, {"heads", 2}, {"embedding", 32}, {"vocab", 17}, {"context", 64}}};
+  const OnnxModel model = read(tiny);
+  const auto arena = [&](StepPrecision precision) {
+    CompileOptions options = options_of(tiny, GraphMode::kTrain);
+    options.import.dims = {{"batch", 8}, {"sequence", 64}};
+    options.training.precision = precision;
+    return compile(model, options)->program.arena_bytes;
+  };
+  CHECK(arena(StepPrecision::kBF16) < arena(StepPrecision::kF32) * 3 / 4);
 }
 
 TEST_CASE("models: external data is read back as it was made") {
