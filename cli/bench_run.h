@@ -22,6 +22,7 @@ struct BenchOptions {
   bool optimizer_in_backward = false;
   std::int64_t loss_chunks = 1;
   bool skip_ignored = false;
+  StepPrecision precision = StepPrecision::kF32;
   OpOrder order = OpOrder::kMemory;
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};     // as CompileOptions has them

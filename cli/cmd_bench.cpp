@@ -39,6 +39,11 @@ constexpr Flag kFlags[] = {
      .help = "Timed steps; 3 more come before them",
      .minimum = 1,
      .maximum = 1 << 24},
+    {.name = "dtype",
+     .type = FlagType::kChoice,
+     .value = "f32|bf16|f16",
+     .fallback = "f32",
+     .help = "What activations are stored and products computed in; parameters stay f32"},
     {.name = "op-times",
      .value = "TIMES.csv",
      .help =
@@ -108,7 +113,7 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("batch", options.batch);
   facts.set("steps", options.steps);
   facts.set("threads", options.threads);
-  facts.set("dtype", "f32");
+  facts.set("dtype", name_of(options.precision));
   facts.set("gflop_per_step", rounded(flops * 1e-9, 1e4));
   facts.set("gflops", rounded(flops / spread.median * 1e-6, 1e2));
   facts.set("peak_rss_mb", rounded(peak_rss_mb(), 1e1));
@@ -162,6 +167,7 @@ Outcome run(const Invocation& invocation) {
                              .loss_chunks = settings.integer("loss-chunks"),
                              // A workload that ignores labels has rows to leave out.
                              .skip_ignored = settings.on("skip-ignored") || workload.labelled < 1.0,
+                             .precision = step_precision(settings.text("dtype")),
                              .order = op_order(settings),
                              .recompute = recompute_options(settings),
                              .costs = settings.text_or_empty("costs"),

@@ -25,9 +25,9 @@ constexpr Flag kFlags[] = {
      .maximum = 1 << 20},
     {.name = "dtype",
      .type = FlagType::kChoice,
-     .value = "f32|f64",
+     .value = "f32|f64|bf16",
      .fallback = "f32",
-     .help = "Type of all floats of the model"},
+     .help = "Type of all floats of the model; bf16: of activations and products"},
     {.name = "values",
      .value = "all|NAME,..",
      .help = "Values whose elements and gradients are wanted too"},
@@ -41,6 +41,7 @@ GradientsOptions options_of(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   GradientsOptions options;
   if (settings.text("dtype") == "f64") options.float_type = DType::kF64;
+  if (settings.text("dtype") == "bf16") options.precision = StepPrecision::kBF16;
   if (settings.has("values")) {
     for (std::string_view name : split(settings.text("values"), ',')) {
       options.values.emplace_back(name);

@@ -4,6 +4,7 @@
 #include "cli/check_flags.h"
 #include "cli/command.h"
 #include "cli/invocation.h"
+#include "cli/training_flags.h"
 #include "engine/check/verify.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -12,6 +13,11 @@ namespace trainscope {
 namespace {
 
 constexpr Flag kFlags[] = {
+    {.name = "precision",
+     .type = FlagType::kChoice,
+     .value = "f32|bf16|fp16",
+     .fallback = "f32",
+     .help = "bf16, fp16: loss and gradients in mixed precision, by wider limits"},
     {.name = "failed-only", .type = FlagType::kSwitch, .help = "Only rows over their limit"},
 };
 
@@ -54,7 +60,8 @@ void add_report(const VerifyReport& report, const Settings& settings, Outcome& o
 
 Outcome run(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
-  const VerifyOptions options{.lower = lower_options(invocation),
+  const VerifyOptions options{.precision = step_precision(settings.text("precision")),
+                              .lower = lower_options(invocation),
                               .passes = pass_options(invocation)};
   Outcome outcome;
   Json reports = Json::array();

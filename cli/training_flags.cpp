@@ -32,6 +32,11 @@ constexpr Flag kGraphFlags[] = {
      .type = FlagType::kTexts,
      .value = "PATTERN",
      .help = "Do not train initializers whose name matches"},
+    {.name = "precision",
+     .type = FlagType::kChoice,
+     .value = "f32|bf16|fp16",
+     .fallback = "f32",
+     .help = "What activations are stored and products computed in; parameters stay f32"},
     {.name = "disable", .type = FlagType::kTexts, .value = "PASS", .help = "Leave out a pass"},
     {.name = "stop-after", .value = "PASS", .help = "The last pass to run"},
     {.name = "kernels",
@@ -58,6 +63,11 @@ SameBits same_bits(const Settings& settings) {
                                                     : SameBits::kSameThreads;
 }
 
+StepPrecision step_precision(std::string_view text) {
+  if (text == "bf16") return StepPrecision::kBF16;
+  return text == "f32" ? StepPrecision::kF32 : StepPrecision::kF16;
+}
+
 CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes) {
   CompileOptions options;
   options.import.dims = sizes.dims;
@@ -79,6 +89,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   resolve_loss_output(model, options.training.loss);
   options.training.loss_chunks = settings.integer("loss-chunks");
   options.training.skip_ignored = settings.on("skip-ignored");
+  options.training.precision = step_precision(settings.text("precision"));
   options.training.optimizer = optimizer_options(settings);
   options.training.optimizer.in_backward = settings.on("optimizer-in-backward");
   options.training.micro_batches = settings.integer("accumulate");

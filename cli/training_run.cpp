@@ -127,6 +127,9 @@ CheckpointState TrainingRun::state() const {
                                 {"stop_after", options_.passes.stop_after},
                                 {"kernels", settings_.text("kernels")},
                                 {"data", data_identity(data_->description())}});
+  // Runs from before it existed were f32, and say nothing.
+  const StepPrecision precision = options_.training.precision;
+  if (precision != StepPrecision::kF32) settings.set("precision", name_of(precision));
   settings.set(std::string(kAboutSettings), about_settings(invocation_, options_.lower.same_bits));
   return {.step = step_,
           .samples_seen = samples_seen_,

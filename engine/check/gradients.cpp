@@ -31,6 +31,7 @@ CompileOptions reference_compile_options(const ReferenceMeta& meta, GraphMode mo
   compile_options.import.float_type = options.float_type;
   compile_options.import.trainable = meta.trainable;
   compile_options.training.mode = mode;
+  compile_options.training.precision = options.precision;
   compile_options.training.loss = meta.loss;
   compile_options.training.keep_gradients = true;
   compile_options.lower = options.lower;
@@ -49,6 +50,12 @@ GradientsResult compute_gradients(const OnnxModel& model, const ReferenceMeta& m
 
   Session session(model, compile_options);
   Executor& executor = session.executor();
+  // In mixed precision some values are stored in two bytes; files hold what they are computed with.
+  const auto read = [&executor](const std::string& name) {
+    Tensor tensor = executor.read(name);
+    const DType wide = computed(tensor.dtype());
+    return wide == tensor.dtype() ? std::move(tensor) : convert(tensor, wide);
+  };
   for (const auto& [name, tensor] : batch.tensors) {
     if (executor.has(name)) executor.write(name, tensor);
   }
@@ -61,11 +68,11 @@ GradientsResult compute_gradients(const OnnxModel& model, const ReferenceMeta& m
   result.loss = executor.read(graph.value(graph.loss).name);
   for (const GradientOf& g : graph.gradients) {
     const Value& of = graph.value(g.of);
-    Tensor gradient = executor.read(graph.value(g.gradient).name);
+    Tensor gradient = read(graph.value(g.gradient).name);
     (of.kind == ValueKind::kParameter ? result.gradients : result.activation_gradients)
         .insert_or_assign(of.name, std::move(gradient));
   }
-  for (const std::string& name : values) result.activations.emplace(name, executor.read(name));
+  for (const std::string& name : values) result.activations.emplace(name, read(name));
   result.arena_bytes = executor.program().arena_bytes;
   result.used_bytes = executor.used_bytes();
   return result;

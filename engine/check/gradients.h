@@ -13,6 +13,7 @@ namespace trainscope {
 
 struct GradientsOptions {
   DType float_type = DType::kF32;
+  StepPrecision precision = StepPrecision::kF32;
   std::vector<std::string> values;  // names to keep; {"all"}: every float value of the graph
   LowerOptions lower;
   PassOptions passes;

@@ -41,6 +41,28 @@ std::string_view gradient_text(const OpDef& op) {
   return op.decompose ? "by decomposition" : "";
 }
 
+// "follow, f32: 1 2": the inputs that stay f32.
+std::string precision_cell(const OpDef& op) {
+  std::string text;
+  switch (op.precision) {
+    case Precision::kWide:
+      return text;
+    case Precision::kLow:
+      text = "low";
+      break;
+    case Precision::kFollow:
+      text = "follow";
+      break;
+    case Precision::kRounded:
+      text = "rounded";
+      break;
+  }
+  for (std::size_t i = 0; i < op.wide_inputs.size(); ++i) {
+    text += fmt::format("{}{}", i == 0 ? ", f32: " : " ", op.wide_inputs[i]);
+  }
+  return text;
+}
+
 // "`add` f32 f64, `add.fast` f32": the reference first.
 std::string kernels_cell(const OpDef& op, const KernelTable& kernels) {
   if (op.is_view) return "view of input 0";
@@ -59,16 +81,17 @@ std::string kernels_cell(const OpDef& op, const KernelTable& kernels) {
 }
 
 std::string row_text(const OpDef& op, const KernelTable& kernels) {
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", op.name, cell(op.doc),
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", op.name, cell(op.doc),
                      count_text(op.min_inputs, op.max_inputs), count_text(1, op.max_outputs),
                      attributes_cell(op), gradient_text(op), op.in_place ? "yes" : "",
-                     kernels_cell(op, kernels));
+                     precision_cell(op), kernels_cell(op, kernels));
 }
 
 std::string domain_text(const OpTable& ops, const KernelTable& kernels, std::string_view domain) {
   std::string text =
-      "| op | meaning | inputs | outputs | attributes | gradient | in place | CPU kernels |\n"
-      "|---|---|---|---|---|---|---|---|\n";
+      "| op | meaning | inputs | outputs | attributes | gradient | in place | mixed precision | "
+      "CPU kernels |\n"
+      "|---|---|---|---|---|---|---|---|---|\n";
   for (const OpDef* op : ops.rows()) {
     if (op->domain == domain) text += row_text(*op, kernels);
   }
@@ -84,7 +107,7 @@ std::string ops_markdown(const OpTable& ops, const KernelTable& kernels) {
       "edit. A test compares this file with the tables; with `TRAINSCOPE_UPDATE_DOCS=1` it writes "
       "the file anew.\n\nThe first kernel of a list is the readable reference; a later one is "
       "preferred where it supports the case. A decomposed op is replaced by simpler ones before "
-      "it runs.\n\n";
+      "it runs. Mixed precision: docs/precision.md; without an entry the op runs in f32.\n\n";
   text += "## ONNX, opset 17\n\n" + domain_text(ops, kernels, kOnnxDomain);
   text +=
       fmt::format("\n## {}\n\n", kTrainscopeDomain) + domain_text(ops, kernels, kTrainscopeDomain);

@@ -10,6 +10,7 @@
 #include "engine/check/gradients.h"
 #include "engine/check/reference.h"
 #include "engine/check/verify_convergence.h"
+#include "engine/check/verify_mixed.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/session.h"
@@ -272,7 +273,8 @@ VerifyReport verify_reference(const std::filesystem::path& folder, const VerifyO
             "a reference folder has model.onnx, meta.json, reference.safetensors, values.tsv, "
             "params.tsv");
   }
-  return verify_model(folder, options);
+  return options.precision == StepPrecision::kF32 ? verify_model(folder, options)
+                                                  : verify_mixed(folder, options);
 }
 
 double norm(const Tensor& a) {

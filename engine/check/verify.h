@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/passes/pass_manager.h"
+#include "engine/passes/training_options.h"
 #include "engine/plan/lower.h"
 
 namespace trainscope {
@@ -29,11 +30,13 @@ struct VerifyReport {
 };
 
 struct VerifyOptions {
+  StepPrecision precision = StepPrecision::kF32;
   LowerOptions lower;
   PassOptions passes;
 };
 
-// Everything that the folder holds numbers for: in f32 and, for gradients, f64. A folder without
+// Everything that the folder holds numbers for: in f32 and, for gradients, f64; in mixed precision
+// loss and gradients. A folder without
 // numbers fails with kUsage. `convergence-gpt2` is verified on ../gpt2/model.onnx.
 VerifyReport verify_reference(const std::filesystem::path& folder, const VerifyOptions& options);
 

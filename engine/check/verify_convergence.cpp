@@ -18,7 +18,8 @@
 namespace trainscope {
 namespace {
 
-constexpr double kCurveLimit = 1e-5;  // relative
+constexpr double kCurveLimit = 1e-5;       // relative
+constexpr double kMixedCurveLimit = 1e-2;  // ... of mixed precision
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 30;
 
 // Rows of token windows: the first `sequence` tokens in, the last `sequence` out.
@@ -152,6 +153,7 @@ VerifyReport verify_convergence(const std::filesystem::path& folder, const Verif
       meta, GraphMode::kTrain,
       {.float_type = DType::kF32, .values = {}, .lower = options.lower, .passes = options.passes});
   compile_options.training.keep_gradients = false;
+  compile_options.training.precision = options.precision;
   compile_options.training.optimizer = optimizer.options;
   compile_options.training.micro_batches = data.batch / rows;
   Session session(model, compile_options);
@@ -161,6 +163,7 @@ VerifyReport verify_convergence(const std::filesystem::path& folder, const Verif
   WindowBatches training(data.tokens, data.sequence, rows);
   WindowBatches validation(data.tokens, data.sequence, rows);
 
+  const double limit = options.precision == StepPrecision::kF32 ? kCurveLimit : kMixedCurveLimit;
   VerifyReport report;
   report.folder = folder;
   double worst = 0.0;
@@ -176,9 +179,9 @@ VerifyReport verify_convergence(const std::filesystem::path& folder, const Verif
     validation.set_starts(data.validation_starts);
     double loss = evaluate(session.executor(GraphMode::kEvaluate), validation).loss;
     double expected = stored_validation.number(std::to_string(step), "seed0_f64");
-    report.add({"validation", fmt::format("step {}", step), relative(loss, expected), kCurveLimit});
+    report.add({"validation", fmt::format("step {}", step), relative(loss, expected), limit});
   }
-  report.add({"losses", fmt::format("{} steps", data.steps), worst, kCurveLimit});
+  report.add({"losses", fmt::format("{} steps", data.steps), worst, limit});
   report.add({"plan", "used - predicted bytes",
               std::abs(static_cast<double>(session.executor().used_bytes() -
                                            session.executor().program().arena_bytes)),
