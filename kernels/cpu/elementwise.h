@@ -11,6 +11,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/stored.h"
 #include "kernels/cpu/strided_loop.h"
 
 namespace trainscope::cpu {
@@ -23,8 +24,7 @@ void run_unary(const RunArgs& run) {
   parallel_for(run.threads, run.outputs[0].elements(), F::kGrain,
                [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i)
-                   y[i] = static_cast<T>(F::apply(computed(x[i])));
+                 for (std::int64_t i = begin; i < end; ++i) store(y[i], F::apply(computed(x[i])));
                });
 }
 
@@ -38,7 +38,7 @@ void run_pairwise(const RunArgs& run) {
                [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
                  for (std::int64_t i = begin; i < end; ++i) {
-                   z[i] = static_cast<T>(F::apply(computed(x[i]), computed(y[i])));
+                   store(z[i], F::apply(computed(x[i]), computed(y[i])));
                  }
                });
 }
@@ -51,8 +51,7 @@ void map_elements(const RunArgs& run, std::int64_t grain, F f) {
   parallel_for(run.threads, run.outputs[0].elements(), grain,
                [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i)
-                   y[i] = static_cast<T>(f(computed(x[i])));
+                 for (std::int64_t i = begin; i < end; ++i) store(y[i], f(computed(x[i])));
                });
 }
 
@@ -67,7 +66,7 @@ void map_pairs(const RunArgs& run, std::int64_t grain, F f) {
                [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
                  for (std::int64_t i = begin; i < end; ++i) {
-                   z[i] = static_cast<T>(f(computed(x[i]), computed(y[i])));
+                   store(z[i], f(computed(x[i]), computed(y[i])));
                  }
                });
 }
@@ -85,16 +84,16 @@ void binary_row(const T* x, std::int64_t stride_x, const T* y, std::int64_t stri
   if (stride_x != 0 && stride_y != 0) {
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) {
-      z[i] = static_cast<U>(F::apply(computed(x[i]), computed(y[i])));
+      store(z[i], F::apply(computed(x[i]), computed(y[i])));
     }
   } else if (stride_x != 0) {
     const Computed<T> b = *y;
 #pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) z[i] = static_cast<U>(F::apply(computed(x[i]), b));
+    for (std::int64_t i = 0; i < count; ++i) store(z[i], F::apply(computed(x[i]), b));
   } else {
     const Computed<T> a = *x;
 #pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) z[i] = static_cast<U>(F::apply(a, computed(y[i])));
+    for (std::int64_t i = 0; i < count; ++i) store(z[i], F::apply(a, computed(y[i])));
   }
 }
 

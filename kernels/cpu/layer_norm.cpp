@@ -10,6 +10,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/stored.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -96,13 +97,13 @@ void run_layer_norm(const RunArgs& args) {
     if (bias == nullptr) {
 #pragma omp simd
       for (std::int64_t i = 0; i < layout.width; ++i) {
-        to[i] = static_cast<T>((computed(from[i]) - mean) * inverse * scale[i]);
+        store(to[i], (computed(from[i]) - mean) * inverse * scale[i]);
       }
       return;
     }
 #pragma omp simd
     for (std::int64_t i = 0; i < layout.width; ++i) {
-      to[i] = static_cast<T>((computed(from[i]) - mean) * inverse * scale[i] + bias[i]);
+      store(to[i], (computed(from[i]) - mean) * inverse * scale[i] + bias[i]);
     }
   };
   parallel_for(args.threads, layout.rows, row_grain(layout.width * kWorkPerElement),
@@ -245,7 +246,7 @@ void write_row(const GradRow<T>& row, const RowSums<Computed<T>>& sums) {
 #pragma omp simd
   for (std::int64_t i = 0; i < row.width; ++i) {
     const C normalized = (computed(x[i]) - mean) * inverse;
-    dx[i] = static_cast<T>(inverse * (computed(dy[i]) * scale[i] - mean_g - normalized * mean_gx));
+    store(dx[i], inverse * (computed(dy[i]) * scale[i] - mean_g - normalized * mean_gx));
   }
 }
 

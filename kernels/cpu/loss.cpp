@@ -10,6 +10,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/class_scores.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/stored.h"
 #include "kernels/cpu/vector_math.h"
 
 namespace trainscope::cpu {
@@ -105,7 +106,7 @@ void cross_entropy_row(const T* x, T* dx, const ScoreLayout& layout, Computed<T>
   if (layout.inner == 1) {
 #pragma omp simd
     for (std::int64_t c = 0; c < layout.classes; ++c) {
-      dx[c] = static_cast<T>(vector_exp(computed(x[c]) - log_sum) * scale);
+      store(dx[c], vector_exp(computed(x[c]) - log_sum) * scale);
     }
   } else {
     for (std::int64_t c = 0; c < layout.classes; ++c) {

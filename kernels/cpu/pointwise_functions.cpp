@@ -129,7 +129,8 @@ void cast(const RunArgs& run) {
   parallel_for(run.threads, run.outputs[0].elements(), kElementGrain,
                [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i) y[i] = converted<To>(computed(x[i]));
+                 for (std::int64_t i = begin; i < end; ++i)
+                   store(y[i], converted<Computed<To>>(computed(x[i])));
                });
 }
 

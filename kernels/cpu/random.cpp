@@ -9,6 +9,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/stored.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -77,7 +78,7 @@ struct Dropout {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int32_t draw = (words[i] >> 8) & 0xFFFFFF;
       const Computed<T> scaled = computed(from[i]) * factor;
-      to[i] = static_cast<T>(draw >= limit ? scaled : Computed<T>{0});
+      store(to[i], draw >= limit ? scaled : Computed<T>{0});
     }
   }
 

@@ -12,6 +12,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/stored.h"
 
 namespace trainscope::cpu {
 
@@ -51,7 +52,7 @@ void convert_elements(const TensorView& from, const TensorView& to, int threads)
   To* y = to.as<To>();
   parallel_for(threads, from.elements(), kElementGrain, [=](std::int64_t begin, std::int64_t end) {
 #pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) y[i] = static_cast<To>(computed(x[i]));
+    for (std::int64_t i = begin; i < end; ++i) store(y[i], computed(x[i]));
   });
 }
 
