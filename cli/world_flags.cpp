@@ -49,11 +49,7 @@ constexpr Flag kFlags[] = {
      .help = "Stages that the layers are cut into; --accumulate gives the micro-batches",
      .minimum = 1,
      .maximum = kMostDevices},
-    {.name = "precision",
-     .type = FlagType::kChoice,
-     .value = "f32|tf32",
-     .fallback = "f32",
-     .help = "Of products, with --target"},
+    {.name = "tf32", .type = FlagType::kSwitch, .help = "Products of f32 in TF32, with --target"},
 };
 
 std::vector<std::int64_t> parse_worlds(std::string_view text) {
@@ -96,15 +92,22 @@ std::optional<HostLink> world_link(const Settings& settings) {
   return offload ? std::optional(host_link(settings)) : std::nullopt;
 }
 
+ProductPrecision product_precision(const Settings& settings) {
+  const StepPrecision step = step_precision(settings.text("precision"));
+  require(step == StepPrecision::kF32 || !settings.on("tf32"), ErrorCode::kUsage,
+          "--tf32 is for products of f32, --precision is {}", name_of(step));
+  if (step == StepPrecision::kBF16) return ProductPrecision::kBf16;
+  if (step == StepPrecision::kF16) return ProductPrecision::kFp16;
+  return settings.on("tf32") ? ProductPrecision::kTf32 : ProductPrecision::kF32;
+}
+
 WorldOptions world_options(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   refuse_local_flags(settings);
   WorldOptions options;
   MachineModel& machine = options.machine;
   machine.device = &find_world_device(settings.text("target"));
-  machine.rates =
-      rates_of(*machine.device, settings.text("precision") == "tf32" ? ProductPrecision::kTf32
-                                                                     : ProductPrecision::kF32);
+  machine.rates = rates_of(*machine.device, product_precision(settings));
   machine.layout = {.tensor = settings.integer("tensor-parallel"),
                     .pipeline = settings.integer("pipeline"),
                     .zero = static_cast<int>(*parse_int(settings.text("zero")))};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/core/error.h"
@@ -14,18 +15,20 @@ namespace {
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// Peaks: NVIDIA's data sheets "H200 Tensor Core GPU" (2024; its TF32 figure is for sparse matrices,
-// halved here), "A100 Tensor Core GPU" (2021, SXM) and "V100 Tensor Core GPU" (2020, SXM2). NVLink:
-// half of the sheets' totals of both directions (900, 600, 300 GB/s). Networks: one 400 Gb/s
-// ConnectX-7 a GPU (DGX H200), one 200 Gb/s ConnectX-6 a GPU (DGX A100), four 100 Gb/s ConnectX-4
-// for eight GPUs (DGX-1), from the user guides of those systems. Memory: what drivers report to
-// programs, rounded down (139.8, 79.2, 39.4, 31.7 and 15.7 GiB).
+// Peaks: NVIDIA's data sheets "H200 Tensor Core GPU" (2024; its figures of tensor cores are for
+// sparse matrices, halved here), "A100 Tensor Core GPU" (2021, SXM) and "V100 Tensor Core GPU"
+// (2020, SXM2). NVLink: half of the sheets' totals of both directions (900, 600, 300 GB/s).
+// Networks: one 400 Gb/s ConnectX-7 a GPU (DGX H200), one 200 Gb/s ConnectX-6 a GPU (DGX A100),
+// four 100 Gb/s ConnectX-4 for eight GPUs (DGX-1), from the user guides of those systems. Memory:
+// what drivers report to programs, rounded down (139.8, 79.2, 39.4, 31.7 and 15.7 GiB).
 constexpr std::array kDevices = {
     Device{.name = "h200",
            .doc = "H200 SXM, 141 GB, 8 in a node",
            .memory_bytes = 139 * kGiB,
            .flops_f32 = 67e12,
            .flops_tf32 = 494.5e12,
+           .flops_bf16 = 989e12,
+           .flops_fp16 = 989e12,
            .bytes_per_second = 4.8e12,
            .link_bytes = 450e9,
            .network_bytes = 50e9},
@@ -34,6 +37,8 @@ constexpr std::array kDevices = {
            .memory_bytes = 79 * kGiB,
            .flops_f32 = 19.5e12,
            .flops_tf32 = 156e12,
+           .flops_bf16 = 312e12,
+           .flops_fp16 = 312e12,
            .bytes_per_second = 2.039e12,
            .link_bytes = 300e9,
            .network_bytes = 25e9},
@@ -42,6 +47,8 @@ constexpr std::array kDevices = {
            .memory_bytes = 39 * kGiB,
            .flops_f32 = 19.5e12,
            .flops_tf32 = 156e12,
+           .flops_bf16 = 312e12,
+           .flops_fp16 = 312e12,
            .bytes_per_second = 1.555e12,
            .link_bytes = 300e9,
            .network_bytes = 25e9},
@@ -49,6 +56,7 @@ constexpr std::array kDevices = {
            .doc = "V100 SXM2, 32 GB, 8 in a node",
            .memory_bytes = 31 * kGiB,
            .flops_f32 = 15.7e12,
+           .flops_fp16 = 125e12,
            .bytes_per_second = 0.9e12,
            .link_bytes = 150e9,
            .network_bytes = 6.25e9},
@@ -56,10 +64,26 @@ constexpr std::array kDevices = {
            .doc = "V100 SXM2, 16 GB, 8 in a node",
            .memory_bytes = 15 * kGiB,
            .flops_f32 = 15.7e12,
+           .flops_fp16 = 125e12,
            .bytes_per_second = 0.9e12,
            .link_bytes = 150e9,
            .network_bytes = 6.25e9},
 };
+
+// The name of a precision and its peak, 0 where the device lacks it.
+std::pair<std::string_view, double> product_peak(const Device& device, ProductPrecision precision) {
+  switch (precision) {
+    case ProductPrecision::kF32:
+      return {"f32", device.flops_f32};
+    case ProductPrecision::kTf32:
+      return {"TF32", device.flops_tf32};
+    case ProductPrecision::kBf16:
+      return {"bf16", device.flops_bf16};
+    case ProductPrecision::kFp16:
+      return {"fp16", device.flops_fp16};
+  }
+  return {"?", 0.0};
+}
 
 }  // namespace
 
@@ -75,9 +99,9 @@ const Device& find_world_device(std::string_view name) {
 }
 
 MachineRates rates_of(const Device& device, ProductPrecision precision) {
-  const bool tf32 = precision == ProductPrecision::kTf32;
-  require(!tf32 || device.flops_tf32 > 0.0, ErrorCode::kUsage, "{} has no TF32", device.name);
-  return {.flops_per_second = kProductShare * (tf32 ? device.flops_tf32 : device.flops_f32),
+  const auto [name, flops] = product_peak(device, precision);
+  require(flops > 0.0, ErrorCode::kUsage, "{} has no {}", device.name, name);
+  return {.flops_per_second = kProductShare * flops,
           .bytes_per_second = kMemoryShare * device.bytes_per_second,
           .seconds_per_call = kSecondsPerKernel};
 }

@@ -16,7 +16,9 @@ struct Device {
   std::string_view doc;
   std::int64_t memory_bytes = 0;  // what the driver offers, whole GiB
   double flops_f32 = 0.0;
-  double flops_tf32 = 0.0;        // dense; 0: the device cannot
+  double flops_tf32 = 0.0;  // dense; 0: the device cannot
+  double flops_bf16 = 0.0;
+  double flops_fp16 = 0.0;
   double bytes_per_second = 0.0;  // of its own memory
   double link_bytes = 0.0;        // to the other devices of its node
   double network_bytes = 0.0;     // its share of the node's network
@@ -28,8 +30,8 @@ std::span<const Device> world_devices();
 // Throws kUsage, naming those that exist.
 const Device& find_world_device(std::string_view name);
 
-// Numbers of a product: f32 as PyTorch's default, or its "high" (TF32).
-enum class ProductPrecision : std::uint8_t { kF32, kTf32 };
+// Numbers of a product: f32 as PyTorch's default, its "high" (TF32), or two bytes.
+enum class ProductPrecision : std::uint8_t { kF32, kTf32, kBf16, kFp16 };
 
 // Shares of the peaks that a plan counts on; the same for every device.
 // Products: cuBLAS reaches 0.80 of an H200's bf16 peak on squares of 8192 and 0.61 to 0.71 on the

@@ -118,7 +118,7 @@ TEST_CASE("plan --target: the largest batches fit, and those that are one larger
       std::vector<std::string> words = {"--batch", std::to_string(number), "--recompute",
                                         recompute};
       words.insert(words.end(), layout.begin(), layout.end());
-      return asked(words).json();
+      return asked(words);
     };
     std::vector<std::string> words = {"--largest-batch"};
     words.insert(words.end(), layout.begin(), layout.end());
@@ -132,10 +132,10 @@ TEST_CASE("plan --target: the largest batches fit, and those that are one larger
     CHECK(plain > 0);
     CHECK(most >= plain);
     recomputed = recomputed || most > plain;
-    const auto first = [](const Json& json) { return json.at("worlds").at(0); };
+    const auto first = [](const Finished& plan) { return plan.json().at("worlds").at(0); };
     CHECK(first(batch(most, "auto")).get<bool>("fits"));
     CHECK(first(batch(plain, "none")).get<bool>("fits"));
-    CHECK_FALSE(first(batch(plain + 1, "none")).get<bool>("fits"));
+    CHECK(batch(plain + 1, "none").exit_code == 5);
     CHECK(first(batch(eager, "none")).get<std::int64_t>("eager_bytes") <= 9'000'000);
     CHECK(first(batch(eager + 1, "none")).get<std::int64_t>("eager_bytes") > 9'000'000);
     words = {"--batch", std::to_string(most + 1)};
@@ -187,12 +187,16 @@ TEST_CASE("plan: a builder's model without a file has the plan of its file") {
 }
 
 TEST_CASE("plan --target: a published size needs no file of gigabytes") {
-  const Finished finished = run({"plan", "gpt2:1558M", "--batch", "1", "--seq", "1024", "--target",
-                                 "v100-16", "--recompute", "none", "--threads", "1", "--json"});
+  const auto planned = [](const char* device) {
+    return run({"plan", "gpt2:1558M", "--batch", "1", "--seq", "1024", "--target", device,
+                "--recompute", "none", "--threads", "1", "--json"});
+  };
+  const Finished finished = planned("h200");
   INFO(finished.err);
   REQUIRE(finished.exit_code == 0);
   const Json row = finished.json().at("worlds").at(0);
-  CHECK_FALSE(row.get<bool>("fits"));
+  CHECK(row.get<bool>("fits"));
+  CHECK(planned("v100-16").exit_code == 5);
   CHECK(row.get<std::int64_t>("parameter_bytes") == std::int64_t{4} * 1557611200);
 }
 
@@ -208,7 +212,10 @@ TEST_CASE("plan --target: the wrong question is one error") {
                 "--zero 2");
   check_refused({"--target", "h200", "--world", "1000", "--pipeline", "1000"},
                 "stages can be made");
-  check_refused({"--target", "v100-16", "--precision", "tf32"}, "TF32");
+  check_refused({"--target", "v100-16", "--tf32"}, "v100-16 has no TF32");
+  check_refused({"--target", "v100-16", "--precision", "bf16"}, "v100-16 has no bf16");
+  check_refused({"--target", "h200", "--precision", "bf16", "--tf32"}, "--precision is bf16");
+  check_refused({"--tf32"}, "--tf32 needs --target");
   check_refused({"--world", "8"}, "--world needs --target");
   for (const char* flag : {"--front", "--compare", "--opportunities", "--micro-batches"}) {
     check_refused({"--target", "h200", flag}, std::string(flag) + " is for this machine");

@@ -14,9 +14,12 @@ TEST_CASE("device: an unknown target is refused with those that exist") {
   for (const Device& device : world_devices()) CHECK(contains(refusal, device.name));
 }
 
-TEST_CASE("device: TF32 only where the device has it") {
+TEST_CASE("device: a precision only where the device has it") {
   const Device& volta = find_world_device("v100-16");
   CHECK(contains(refusal_of([&] { rates_of(volta, ProductPrecision::kTf32); }), "TF32"));
+  CHECK(contains(refusal_of([&] { rates_of(volta, ProductPrecision::kBf16); }), "bf16"));
+  CHECK(rates_of(volta, ProductPrecision::kFp16).flops_per_second >
+        rates_of(volta, ProductPrecision::kF32).flops_per_second);
   const Device& hopper = find_world_device("h200");
   CHECK(rates_of(hopper, ProductPrecision::kTf32).flops_per_second >
         rates_of(hopper, ProductPrecision::kF32).flops_per_second);
