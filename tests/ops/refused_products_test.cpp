@@ -66,7 +66,7 @@ constexpr Refusal kWindows[] = {
 
 constexpr Refusal kAttention[] = {
     {"Attention", "i64[2,5,3,4]<9, i64[2,5,3,4]<9, i64[2,5,3,4]<9", "float"},
-    {"Attention", "[2,5,3,4], [2,5,3,4], i64[2,5,3,4]<9", "one element type"},
+    {"Attention", "[2,5,3,4], [2,5,3,4], i64[2,5,3,4]<9", "input 2 must be f"},
     {"Attention", "[5,3,4], [5,3,4], [5,3,4]", "4 dimensions"},
     {"Attention", "[2,5,3,4], [5,3,4], [5,3,4]", "4 dimensions"},
     {"Attention", "[2,5,3,4], [2,5,3,4]", "input 2 (v) is missing"},

@@ -62,7 +62,7 @@ TEST_CASE("ops_markdown: a row with its attributes, gradient and kernels") {
   const std::string text = ops_markdown(standard_ops(), cpu_kernels());
   CHECK(text.find(
             "| MeanSquaredError | x, target -> mean of (x - target)^2 over all elements | 2 | "
-            "1 |  | rule |  | `mean_squared_error.reference` f32 f64 |\n") != std::string::npos);
+            "1 |  | rule |  |  | `mean_squared_error.reference` f32 f64 |\n") != std::string::npos);
   CHECK(text.find("| Dropout | ") != std::string::npos);
 }
 

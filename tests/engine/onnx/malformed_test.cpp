@@ -81,7 +81,7 @@ const BrokenModel kCases[] = {
      [](ModelProto& m) { type_of_x(m).mutable_tensor_type()->set_elem_type(99); },
      "input 'x': element type type 99"},
     {"float16 input", [](ModelProto& m) { type_of_x(m).mutable_tensor_type()->set_elem_type(10); },
-     "input 'x': element type float16 is not supported"},
+     "must have one element type, are f16[2,3] and f32[3,2]"},
     {"negative dimension of an input",
      [](ModelProto& m) {
        *graph(m).mutable_input(0) = value_info("x", {-2, 3});
@@ -189,7 +189,7 @@ const BrokenModel kCases[] = {
      },
      "initializer 'w': has 12 dimensions"},
     {"float16 initializer", [](ModelProto& m) { weight(m).set_data_type(TensorProto::FLOAT16); },
-     "but its elements are in float_data"},
+     "is f16[3,2] and needs 12 bytes, but raw_data has 24"},
     {"int8 initializer", [](ModelProto& m) { weight(m).set_data_type(TensorProto::INT8); },
      "initializer 'w': element type int8 is not supported"},
     {"complex initializer", [](ModelProto& m) { weight(m).set_data_type(TensorProto::COMPLEX64); },

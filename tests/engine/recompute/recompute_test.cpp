@@ -230,7 +230,6 @@ TEST_CASE("recompute: what is pinned to run again must be within the overhead, a
     if (node.op->name == "Gelu") read = plain->program.graph.value(node.outputs[0]).name;
   }
   REQUIRE(read != "");
-  const std::string unread = plain->program.graph.value(plain->program.graph.loss).name;
   options.recompute = {.mode = RecomputeMode::kAuto, .max_overhead = 1e-9, .again = {read}};
   CHECK_THROWS_WITH_AS(compile(reference.model, options),
                        doctest::Contains("what is pinned to run again takes"), Error);
@@ -239,6 +238,23 @@ TEST_CASE("recompute: what is pinned to run again must be within the overhead, a
   options.recompute.keep = {read};
   CHECK_THROWS_WITH_AS(compile(reference.model, options),
                        doctest::Contains("would run again: 'keep' names it too"), Error);
+}
+
+TEST_CASE("recompute: what the backward phase does not read cannot be pinned to run again") {
+  const ReferenceModel reference("bert");
+  CompileOptions options = reference.options(GraphMode::kTrain);
+  const std::unique_ptr<Compiled> plain = compile(reference.model, options);
+  const Graph& graph = plain->program.graph;
+  std::string unread;  // a sum of embeddings, which only another sum reads
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    if (node.op->name != "Add" || !unread.empty()) continue;
+    const Value& sum = graph.value(node.outputs[0]);
+    const bool summed = std::ranges::all_of(
+        sum.uses, [&](const Use& use) { return graph.node(use.node).op->name == "Add"; });
+    if (summed) unread = sum.name;
+  }
+  REQUIRE(unread != "");
   options.recompute = {.mode = RecomputeMode::kClusters, .again = {unread}};
   CHECK_THROWS_WITH_AS(compile(reference.model, options),
                        doctest::Contains("the backward phase reads none of it"), Error);
