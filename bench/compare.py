@@ -27,7 +27,10 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, help="timed steps of a run, for every workload")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--tiers", default="T0,T1", help="T0: as installed, T1: tuned OpenBLAS")
+    parser.add_argument("--tiers", default="T0,T1",
+                        help="T0: as installed, T1: tuned OpenBLAS; of --current-python T2: eager, "
+                             "T2c: torch.compile")
+    parser.add_argument("--current-python", help="an interpreter that has a newer PyTorch")
     parser.add_argument("--trainscope", type=Path,
                         default=measure.ROOT / "build/release/bin/trainscope")
     parser.add_argument("--peer", type=Path, default=measure.ROOT / "bench/torch_peer.py",
@@ -37,6 +40,8 @@ def arguments():
     parser.add_argument("--out", type=Path, default=measure.RESULTS)
     options = parser.parse_args()
     options.workloads = options.workloads or list(STEPS)
+    if "T2" in options.tiers and not options.current_python:
+        parser.error("T2 and T2c need --current-python")
     for workload in set(options.workloads) - set(STEPS):
         parser.error(f"there is no workload '{workload}': {', '.join(STEPS)}")
     return options
@@ -47,7 +52,9 @@ def commands(options, workload):
     sizes = ["--steps", str(options.steps or STEPS[workload]), "--threads", str(options.threads)]
     result = {"trainscope": ([options.trainscope, "bench", workload, *sizes, "--json"], {})}
     for tier in options.tiers.split(","):
-        result[tier] = ([options.python, options.peer, workload, *sizes],
+        python = options.current_python if tier.startswith("T2") else options.python
+        compiled = ["--compile"] if tier == "T2c" else []
+        result[tier] = ([python, options.peer, workload, *sizes, *compiled],
                         measure.peer_environment(tier, options.threads))
     return result
 
@@ -89,13 +96,15 @@ def main():
     options = arguments()
     runs = {workload: run_rounds(options, workload) for workload in options.workloads}
     tiers = options.tiers.split(",")
-    torch = next(iter(runs.values()))[tiers[0]][0]["peer"]
+    first = next(iter(runs.values()))
+    versions = ", ".join(f"{tier}: {first[tier][0]['peer']}" for tier in tiers)
     head = ["workload", "Trainscope ms", *(f"{tier} ms (ratio)" for tier in tiers),
             "GFLOP/s ours / best", "peak RSS MB ours / best", "arena MiB"]
     body = measure.table(head, [row(workload, each) for workload, each in runs.items()])
-    body += (f"\nMedian step of {options.rounds} rounds, {options.threads} threads, {torch}. "
+    body += (f"\nMedian step of {options.rounds} rounds, {options.threads} threads; {versions}. "
              "Ratio: PyTorch's time over ours, median of the rounds; above 1 Trainscope is "
-             "quicker. T0: PyTorch as installed; T1: OpenBLAS with OpenMP, its core type set.\n"
+             "quicker. T0: PyTorch as installed; T1: OpenBLAS with OpenMP, its core type set; T2: a "
+             "newer one; T2c: the same through torch.compile.\n"
              f"Runs with more than {options.load_limit} cores of other load were repeated.\n")
     facts = {"rounds": options.rounds, "threads": options.threads,
              "load_limit": options.load_limit, "runs": runs}

@@ -24,9 +24,12 @@ def cpu_flags():
 
 
 def peer_environment(tier, threads):
-    """T0: PyTorch as installed. T1: with OpenBLAS on PyTorch's own threads, in its fastest form."""
+    """T0: PyTorch as installed. T1: with OpenBLAS on PyTorch's own threads, in its fastest form.
+    T2, T2c: a newer one, eager and compiled, by one process, whose load is then known."""
     if tier == "T0":
         return {}
+    if tier.startswith("T2"):
+        return {"OMP_NUM_THREADS": str(threads), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     if not OPENBLAS.is_dir():
         sys.exit(f"T1 needs libopenblas0-openmp ({OPENBLAS}): scripts/setup.sh bench")
     # Debian's OpenBLAS does not know newer processors and would fall back to slower kernels.

@@ -92,6 +92,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--seq", type=int)
+    parser.add_argument("--compile", action="store_true", help="through torch.compile, 2.0 and up")
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)
@@ -100,14 +101,15 @@ def main():
     batch, length = options.batch or batch, options.seq or length
     model, data = make(batch, length)
     optimizer, flops = make_optimizer(model), model.flops(data[0])
+    trained = torch.compile(model) if options.compile else model
     losses, times = [], []
     for _ in range(WARM_UP_STEPS + options.steps):
         start = time.perf_counter()
-        losses.append(step(model, optimizer, data))
+        losses.append(step(trained, optimizer, data))
         times.append(1e3 * (time.perf_counter() - start))
     times = times[WARM_UP_STEPS:]
     median = statistics.median(times)
-    result = {"peer": f"torch {torch.__version__}", "workload": options.workload,
+    result = {"peer": f"torch {torch.__version__}{' compiled' if options.compile else ''}", "workload": options.workload,
               "step_ms": median, "step_ms_min": min(times), "step_ms_max": max(times),
               "samples_per_s": 1e3 * batch / median, "batch": batch, "steps": options.steps,
               "threads": options.threads, "gflop_per_step": flops / 1e9,

@@ -59,6 +59,17 @@ class Compare(unittest.TestCase):
                          [3.0, 4.0, 40.0])
         self.assertTrue(report["commit"] and report["date"] and report["machine"]["cpu"])
 
+    def test_a_newer_pytorch_runs_eager_and_compiled(self):
+        self.program("ours", [1.0])
+        self.program("theirs", [4.0, 3.0])
+        words = ["--tiers", "T2,T2c", "--rounds", "1", "--load-limit", str(os.cpu_count())]
+        self.assertIn("--current-python", self.compare(*words).stderr)
+        done = self.compare(*words, "--current-python", sys.executable)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| w1-sgd | 1.00 | 4.00 (4.00x) | 3.00 (3.00x) |", done.stdout)
+        log = (self.folder / "log").read_text().splitlines()
+        self.assertTrue(log[2].endswith("--compile") and not log[1].endswith("--compile"))
+
     def test_a_machine_without_git_is_measured_too(self):
         self.program("ours", [1.0])
         self.program("theirs", [1.0])
