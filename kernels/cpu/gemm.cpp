@@ -4,6 +4,9 @@
 #include "kernels/cpu/gemm.h"
 
 #include <algorithm>
+#include <type_traits>
+
+#include "kernels/cpu/stored.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -24,56 +27,73 @@ constexpr std::int64_t kLargestTile = 12 * 32;
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
 
+// Of packed elements that hold `depth` steps of k.
+template <typename T>
+constexpr std::int64_t packed_depth(std::int64_t depth) {
+  return divide_up(depth, kElementsPacked<T>);
+}
+
+template <typename T>
+constexpr std::int64_t kDeepestBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
+
 // k in equal parts. Only k decides, so that sums are formed in the same order everywhere.
 template <typename T>
 std::int64_t depth_of_blocks(std::int64_t k) {
-  constexpr std::int64_t kLargest = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
+  constexpr std::int64_t kLargest = kDeepestBlock<T>;
   const std::int64_t blocks = std::max<std::int64_t>(1, divide_up(k, kLargest));
   return std::max<std::int64_t>(1, round_up(divide_up(k, blocks), 4));
 }
 
 template <typename T>
-std::size_t bytes_of(std::int64_t elements) {
-  return static_cast<std::size_t>(
-      round_up(elements * static_cast<std::int64_t>(sizeof(T)), kAlignment));
-}
-template <typename T>
-std::int64_t width_of_blocks(std::int64_t k, std::int64_t tile_columns) {
-  constexpr std::int64_t kLargest = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
-  return round_up(kWidth * kLargest / depth_of_blocks<T>(k), tile_columns);
+std::size_t packed_bytes(std::int64_t lines, std::int64_t depth) {
+  const std::int64_t bytes =
+      lines * packed_depth<T>(depth) * static_cast<std::int64_t>(sizeof(Packed<T>));
+  return static_cast<std::size_t>(round_up(bytes, kAlignment));
 }
 
-// Of a packed block of A and of B, for parts of up to rows x columns (whole tiles).
+// How a product is worked through: blocks of k, and of B columns that are packed at once.
 template <typename T>
-std::size_t packed_a_bytes(std::int64_t rows, std::int64_t k) {
-  return bytes_of<T>(std::min(rows, kHeight) * std::min(k, depth_of_blocks<T>(k)));
-}
-template <typename T>
-std::size_t packed_b_bytes(std::int64_t columns, std::int64_t k, std::int64_t tile_columns) {
-  return bytes_of<T>(std::min(columns, width_of_blocks<T>(k, tile_columns)) *
-                     std::min(k, depth_of_blocks<T>(k)));
-}
+struct Blocks {
+  std::int64_t depth = 0;
+  std::int64_t width = 0;  // whole tiles
+
+  Blocks(const GemmSize& size, std::int64_t tile_columns)
+      : depth(size.rounds_result ? std::max<std::int64_t>(1, size.k) : depth_of_blocks<T>(size.k)),
+        width(
+            round_up(std::max<std::int64_t>(1, kWidth * kDeepestBlock<T> / depth), tile_columns)) {}
+
+  // Of a packed block of A and of B, for parts of up to rows x columns (whole tiles).
+  std::size_t a_bytes(std::int64_t rows, std::int64_t k) const {
+    return packed_bytes<T>(std::min(rows, kHeight), std::min(k, depth));
+  }
+  std::size_t b_bytes(std::int64_t columns, std::int64_t k) const {
+    return packed_bytes<T>(std::min(columns, width), std::min(k, depth));
+  }
+};
 
 // Panels of `depth` steps; how a tile finds its lines, see TileOperands.
 template <typename T>
 struct PanelsOfA {
-  const T* data = nullptr;
+  const Packed<T>* data = nullptr;
   std::int64_t line = 1;
   std::int64_t step = 0;
   std::int64_t next_panel = 0;
-  T* last = nullptr;  // where a last panel of fewer lines is packed; null: all are packed
+  Packed<T>* last = nullptr;  // where a last panel of fewer lines is packed; null: all are packed
 };
 
-// One block of k: its part of all sums on a rectangle of C.
-template <typename T>
+// One block of k, `depth` packed elements: its part of all sums on a rectangle of C.
+template <typename T, typename Result>
 class BlockProduct {
  public:
-  BlockProduct(const GemmTile<T>& tile, const GemmOperands<T>& operands, std::int64_t depth,
+  using Sum = Computed<T>;
+
+  BlockProduct(const GemmTile<T>& tile, const GemmOperands<T, Result>& operands, std::int64_t depth,
                bool first)
       : tile_(tile), operands_(operands), depth_(depth), first_(first) {}
 
   // The first rows x columns of `at` from panels of A and B.
-  void run(const PanelsOfA<T>& a, const T* b, std::int64_t next_b, const GemmPart& at) const {
+  void run(const PanelsOfA<T>& a, const Packed<T>* b, std::int64_t next_b,
+           const GemmPart& at) const {
     for (std::int64_t j = at.column_begin; j < at.column_end; j += tile_.columns) {
       run_column(a, b, at,
                  {.column_begin = j, .column_end = std::min(j + tile_.columns, at.column_end)});
@@ -82,14 +102,15 @@ class BlockProduct {
   }
 
  private:
-  void run_column(const PanelsOfA<T>& a, const T* b, const GemmPart& at, GemmPart tile) const {
+  void run_column(const PanelsOfA<T>& a, const Packed<T>* b, const GemmPart& at,
+                  GemmPart tile) const {
     TileOperands<T> operands{.depth = depth_,
                              .a = a.data,
                              .a_line = a.line,
                              .a_step = a.step,
                              .b = b,
                              .alpha = operands_.alpha,
-                             .beta = first_ ? operands_.beta : T{1}};
+                             .beta = first_ ? operands_.beta : Sum{1}};
     for (tile.row_begin = at.row_begin; tile.row_begin < at.row_end;
          tile.row_begin = tile.row_end) {
       tile.row_end = std::min(tile.row_begin + tile_.rows, at.row_end);
@@ -107,9 +128,16 @@ class BlockProduct {
     const bool whole =
         at.row_end - at.row_begin == tile_.rows && at.column_end - at.column_begin == tile_.columns;
     const bool addend = !first_ || operands_.d != nullptr;
-    if (!whole || (first_ && addend && operands_.d_column != 1)) {
+    if constexpr (!std::is_same_v<Result, Sum>) {
       return run_in_pieces(operands, at, addend);
+    } else if (whole && (!first_ || !addend || operands_.d_column == 1)) {
+      run_whole(operands, at, addend);
+    } else {
+      run_in_pieces(operands, at, addend);
     }
+  }
+
+  void run_whole(TileOperands<T>& operands, const GemmPart& at, bool addend) const {
     operands.c = operands_.c + at.row_begin * operands_.c_row + at.column_begin;
     operands.c_row = operands_.c_row;
     if (addend) {
@@ -123,28 +151,29 @@ class BlockProduct {
 
   // By way of a whole tile aside, so that arithmetic is in one place.
   void run_in_pieces(TileOperands<T> operands, const GemmPart& at, bool addend) const {
-    alignas(kAlignment) T result[kLargestTile];
-    alignas(kAlignment) T added[kLargestTile] = {};
+    alignas(kAlignment) Sum result[kLargestTile];
+    alignas(kAlignment) Sum added[kLargestTile] = {};
     operands.c = result;
     operands.c_row = tile_.columns;
     operands.addend = addend ? added : nullptr;
     operands.addend_row = tile_.columns;
     const std::int64_t columns = at.column_end - at.column_begin;
     for (std::int64_t i = at.row_begin; addend && i < at.row_end; ++i) {
-      const T* from = first_ ? element_of_d(i, at.column_begin)
-                             : operands_.c + i * operands_.c_row + at.column_begin;
+      const Result* from = first_ ? element_of_d(i, at.column_begin)
+                                  : operands_.c + i * operands_.c_row + at.column_begin;
       const std::int64_t step = first_ ? operands_.d_column : 1;
-      T* row = added + (i - at.row_begin) * tile_.columns;
-      for (std::int64_t j = 0; j < columns; ++j) row[j] = from[j * step];
+      Sum* row = added + (i - at.row_begin) * tile_.columns;
+      for (std::int64_t j = 0; j < columns; ++j) row[j] = computed(from[j * step]);
     }
     call(operands);
     for (std::int64_t i = at.row_begin; i < at.row_end; ++i) {
-      std::copy_n(result + (i - at.row_begin) * tile_.columns, columns,
-                  operands_.c + i * operands_.c_row + at.column_begin);
+      const Sum* from = result + (i - at.row_begin) * tile_.columns;
+      Result* to = operands_.c + i * operands_.c_row + at.column_begin;
+      for (std::int64_t j = 0; j < columns; ++j) store(to[j], from[j]);
     }
   }
 
-  const T* element_of_d(std::int64_t i, std::int64_t j) const {
+  const Result* element_of_d(std::int64_t i, std::int64_t j) const {
     return operands_.d + i * operands_.d_row + j * operands_.d_column;
   }
   void call(const TileOperands<T>& operands) const {
@@ -152,22 +181,22 @@ class BlockProduct {
   }
 
   const GemmTile<T>& tile_;
-  const GemmOperands<T>& operands_;
+  const GemmOperands<T, Result>& operands_;
   std::int64_t depth_;
   bool first_;  // of the blocks of k: it writes C, the others add to it
 };
 
-template <typename T>
-PanelSource<T> rows_of_a(const GemmOperands<T>& operands) {
+template <typename T, typename Result>
+PanelSource<T> rows_of_a(const GemmOperands<T, Result>& operands) {
   return {operands.a, operands.a_row, operands.a_column};
 }
 
 // `lines` rows of A from `source` on, packed.
 template <typename T>
 PanelsOfA<T> packed_panels(const GemmTile<T>& tile, const PanelSource<T>& source,
-                           std::int64_t lines, std::int64_t depth, T* packed) {
+                           std::int64_t lines, std::int64_t depth, Packed<T>* packed) {
   pack_panels(source, lines, depth, tile.rows, packed);
-  return {.data = packed, .step = tile.rows, .next_panel = tile.rows * depth};
+  return {.data = packed, .step = tile.rows, .next_panel = tile.rows * packed_depth<T>(depth)};
 }
 
 // The same read where they are; `last` has place for one panel.
@@ -237,8 +266,8 @@ GemmPlan<T> plan_gemm(const GemmSize& size, int threads, const GemmTile<T>& tile
 template <typename T>
 void set_depth(GemmPlan<T>& plan, std::int64_t k) {
   plan.size.k = k;
-  plan.slot_bytes = packed_a_bytes<T>(part_rows(plan), k) +
-                    packed_b_bytes<T>(part_columns(plan), k, plan.tile.columns);
+  const Blocks<T> blocks(plan.size, plan.tile.columns);
+  plan.slot_bytes = blocks.a_bytes(part_rows(plan), k) + blocks.b_bytes(part_columns(plan), k);
 }
 
 template <typename T>
@@ -254,31 +283,30 @@ GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index) {
           .column_end = std::min(plan.size.n, (column + 1) * columns)};
 }
 
-template <typename T>
-void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part, const GemmOperands<T>& operands,
-                   void* scratch) {
+template <typename T, typename Result>
+void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
+                   const GemmOperands<T, Result>& operands, void* scratch) {
   const std::int64_t k = plan.size.k;
-  const std::int64_t block_depth = depth_of_blocks<T>(k);
-  const std::int64_t width = width_of_blocks<T>(k, plan.tile.columns);
-  auto* packed_a = static_cast<T*>(scratch);
-  auto* packed_b = reinterpret_cast<T*>(static_cast<std::byte*>(scratch) +
-                                        packed_a_bytes<T>(part_rows(plan), k));
+  const Blocks<T> blocks(plan.size, plan.tile.columns);
+  auto* packed_a = static_cast<Packed<T>*>(scratch);
+  auto* packed_b = reinterpret_cast<Packed<T>*>(static_cast<std::byte*>(scratch) +
+                                                blocks.a_bytes(part_rows(plan), k));
   const PanelSource<T> b{operands.b, operands.b_column, operands.b_row};
   GemmPart at = part;
   for (at.column_begin = part.column_begin; at.column_begin < part.column_end;
        at.column_begin = at.column_end) {
-    at.column_end = std::min(part.column_end, at.column_begin + width);
+    at.column_end = std::min(part.column_end, at.column_begin + blocks.width);
     std::int64_t p = 0;
     do {  // once even for k = 0: the product is then beta * D
-      const std::int64_t depth = std::min(block_depth, k - p);
+      const std::int64_t depth = std::min(blocks.depth, k - p);
       pack_panels(b.from(at.column_begin, p), at.column_end - at.column_begin, depth,
                   plan.tile.columns, packed_b);
-      const BlockProduct<T> product(plan.tile, operands, depth, p == 0);
+      const BlockProduct<T, Result> product(plan.tile, operands, packed_depth<T>(depth), p == 0);
       for (at.row_begin = part.row_begin; at.row_begin < part.row_end; at.row_begin = at.row_end) {
         at.row_end = std::min(part.row_end, at.row_begin + kHeight);
         const PanelsOfA<T> a = packed_panels(plan.tile, rows_of_a(operands).from(at.row_begin, p),
                                              at.row_end - at.row_begin, depth, packed_a);
-        product.run(a, packed_b, plan.tile.columns * depth, at);
+        product.run(a, packed_b, plan.tile.columns * packed_depth<T>(depth), at);
       }
       p += depth;
     } while (p < k);
@@ -287,11 +315,11 @@ void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part, const GemmOper
 
 template <typename T>
 std::size_t PackedB<T>::bytes(std::int64_t k, std::int64_t n) {
-  return bytes_of<T>(k * round_up(n, tile_columns<T>()));
+  return packed_bytes<T>(round_up(n, tile_columns<T>()), k);
 }
 
 template <typename T>
-PackedB<T>::PackedB(const PanelSource<T>& source, std::int64_t k, std::int64_t n, T* memory)
+PackedB<T>::PackedB(const PanelSource<T>& source, std::int64_t k, std::int64_t n, Packed<T>* memory)
     : k_(k), n_(n), block_depth_(depth_of_blocks<T>(k)), memory_(memory) {
   const std::int64_t columns = round_up(n, tile_columns<T>());
   for (std::int64_t row = 0; row < k; row += block_depth_) {
@@ -301,14 +329,15 @@ PackedB<T>::PackedB(const PanelSource<T>& source, std::int64_t k, std::int64_t n
 }
 
 template <typename T>
-const T* PackedB<T>::panel(std::int64_t row, std::int64_t column) const {
+const Packed<T>* PackedB<T>::panel(std::int64_t row, std::int64_t column) const {
   return memory_ + row * round_up(n_, tile_columns<T>()) +
          column * std::min(block_depth_, k_ - row);
 }
 
 template <typename T>
 std::size_t packed_product_bytes(std::int64_t m, std::int64_t k) {
-  return packed_a_bytes<T>(round_up(m, gemm_tiles<T>().front().rows), k);
+  return packed_bytes<T>(std::min(round_up(m, gemm_tiles<T>().front().rows), kHeight),
+                         std::min(k, depth_of_blocks<T>(k)));
 }
 
 template <typename T>
@@ -320,7 +349,7 @@ void multiply(const GemmSize& size, const GemmOperands<T>& operands, const Packe
   std::int64_t p = 0;
   do {  // once even for k = 0
     const std::int64_t depth = std::min(b.block_depth(), size.k - p);
-    const BlockProduct<T> product(tile, operands, depth, p == 0);
+    const BlockProduct<T, T> product(tile, operands, depth, p == 0);
     for (std::int64_t i = 0; i < size.m; i += kHeight) {
       const std::int64_t rows = std::min(kHeight, size.m - i);
       const PanelSource<T> source = rows_of_a(operands).from(i, p);
@@ -335,14 +364,20 @@ void multiply(const GemmSize& size, const GemmOperands<T>& operands, const Packe
 
 template GemmPlan<float> plan_gemm(const GemmSize&, int, const GemmTile<float>&);
 template GemmPlan<double> plan_gemm(const GemmSize&, int, const GemmTile<double>&);
+template GemmPlan<BFloat16> plan_gemm(const GemmSize&, int, const GemmTile<BFloat16>&);
 template void set_depth(GemmPlan<float>&, std::int64_t);
 template void set_depth(GemmPlan<double>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<float>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<double>&, std::int64_t);
+template GemmPart gemm_part(const GemmPlan<BFloat16>&, std::int64_t);
 template void run_gemm_part(const GemmPlan<float>&, const GemmPart&, const GemmOperands<float>&,
                             void*);
 template void run_gemm_part(const GemmPlan<double>&, const GemmPart&, const GemmOperands<double>&,
                             void*);
+template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
+                            const GemmOperands<BFloat16>&, void*);
+template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
+                            const GemmOperands<BFloat16, float>&, void*);
 template class PackedB<float>;
 template class PackedB<double>;
 template std::size_t packed_product_bytes<float>(std::int64_t, std::int64_t);

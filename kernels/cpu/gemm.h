@@ -1,4 +1,4 @@
-// Matrix products of our own: cache-blocked, packed, register-tiled, in f32 and f64.
+// Matrix products of our own: cache-blocked, packed, register-tiled, in f32, f64 and bf16.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@ namespace trainscope::cpu {
 // C = alpha * A B + beta * D, C dense row-major. Element (i, j) of A is a[i * a_row + j *
 // a_column], so a transposed matrix has its strides exchanged; D may be broadcast by strides of 0,
 // or absent. D may be C, element for element.
-template <typename T>
+// The result may be stored in another type: sums of bf16, which are f32, as they are.
+template <typename T, typename Result = T>
 struct GemmOperands {
   const T* a = nullptr;  // [m, k]
   std::int64_t a_row = 0;
@@ -21,20 +22,21 @@ struct GemmOperands {
   const T* b = nullptr;  // [k, n]
   std::int64_t b_row = 0;
   std::int64_t b_column = 0;
-  T* c = nullptr;  // [m, n]
+  Result* c = nullptr;  // [m, n]
   std::int64_t c_row = 0;
-  const T* d = nullptr;  // [m, n]
+  const Result* d = nullptr;  // [m, n]
   std::int64_t d_row = 0;
   std::int64_t d_column = 0;
-  T alpha = 1;
-  T beta = 0;
+  Computed<T> alpha = 1;
+  Computed<T> beta = 0;
 };
 
 struct GemmSize {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  std::int64_t batch = 1;  // products of this size that are computed together
+  std::int64_t batch = 1;      // products of this size that are computed together
+  bool rounds_result = false;  // C has fewer digits than sums have: they are finished before
 };
 
 // How the output of all products is divided. An element's sum over k is always formed in the same
@@ -73,9 +75,9 @@ GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index);
 
 // Computes one part on the calling thread. `operands` are those of the part's whole product;
 // `scratch` has slot_bytes bytes, 64-byte aligned.
-template <typename T>
-void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part, const GemmOperands<T>& operands,
-                   void* scratch);
+template <typename T, typename Result>
+void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
+                   const GemmOperands<T, Result>& operands, void* scratch);
 
 // Computes all parts; `operands_of(product)` gives the operands of a whole product.
 template <typename T, class OperandsOf>
@@ -101,18 +103,18 @@ class PackedB {
  public:
   static std::size_t bytes(std::int64_t k, std::int64_t n);
   // `memory` has bytes(k, n), 64-byte aligned. Lines of the source are columns of B.
-  PackedB(const PanelSource<T>& source, std::int64_t k, std::int64_t n, T* memory);
+  PackedB(const PanelSource<T>& source, std::int64_t k, std::int64_t n, Packed<T>* memory);
 
   std::int64_t n() const { return n_; }
   // Rows that lie together, in panels of as many columns as a tile has.
   std::int64_t block_depth() const { return block_depth_; }
-  const T* panel(std::int64_t row, std::int64_t column) const;
+  const Packed<T>* panel(std::int64_t row, std::int64_t column) const;
 
  private:
   std::int64_t k_;
   std::int64_t n_;
   std::int64_t block_depth_;
-  T* memory_;
+  Packed<T>* memory_;
 };
 
 // Columns of a tile: a product whose n is a multiple of it writes C without a detour.
@@ -121,9 +123,9 @@ std::int64_t tile_columns() {
   return gemm_tiles<T>().front().columns;
 }
 
-// The product with the first n columns and k rows of `b`, on the calling thread; n may be rounded
-// up to whole tiles, what lies beyond b.n() are zeros. `scratch` has packed_product_bytes(m, k)
-// bytes for this m and the k of `b`.
+// In f32 and f64 the product with the first n columns and k rows of `b`, on the calling thread; n
+// may be rounded up to whole tiles, what lies beyond b.n() are zeros. `scratch` has
+// packed_product_bytes(m, k) bytes for this m and the k of `b`.
 template <typename T>
 void multiply(const GemmSize& size, const GemmOperands<T>& operands, const PackedB<T>& b,
               T* scratch);

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::int64_t kSide = 4;  // of the squares that are transposed in registers
 
+constexpr std::int64_t kPairsOfALine = 16;  // pairs of bf16 in a cache line
+
 template <typename T>
 using Four [[gnu::vector_size(kSide * sizeof(T))]] = T;
 // to[j * to_row + i] = from[i * from_row + j] for i, j < kSide
@@ -91,11 +93,84 @@ void pack_all(const PanelSource<T>& source, std::int64_t lines, std::int64_t dep
                     packed + whole * kPanel * depth);
 }
 
+// --- bf16 ----------------------------------------------------------------------------------------
+
+using Bits = std::uint16_t;
+
+BFloat16Pair pair_of(Bits first, Bits second) {
+  return static_cast<BFloat16Pair>(first) | static_cast<BFloat16Pair>(second) << 16;
+}
+
+// Of steps `step` and the one after it, where there is one.
+BFloat16Pair pair_at(const PanelSource<Bits>& source, std::int64_t line, std::int64_t step,
+                     std::int64_t depth) {
+  const Bits* from = source.data + line * source.across + step * source.along;
+  return pair_of(*from, step + 1 < depth ? from[source.along] : Bits{0});
+}
+
+template <std::int64_t kPanel>
+void pack_any_pairs(const PanelSource<Bits>& source, std::int64_t lines, std::int64_t begin,
+                    std::int64_t depth, BFloat16Pair* packed) {
+  for (std::int64_t step = begin; step < depth; step += 2) {
+    for (std::int64_t line = 0; line < lines; ++line) {
+      packed[step / 2 * kPanel + line] = pair_at(source, line, step, depth);
+    }
+  }
+}
+
+// Lines side by side: two steps are interleaved.
+template <std::int64_t kPanel>
+void pack_pairs_together(const PanelSource<Bits>& source, std::int64_t depth,
+                         BFloat16Pair* packed) {
+  constexpr std::int64_t kAhead = 8;
+  std::int64_t step = 0;
+  for (; step + 2 <= depth; step += 2) {
+    const Bits* first = source.data + step * source.along;
+    const Bits* second = first + source.along;
+    __builtin_prefetch(first + kAhead * source.along);
+    __builtin_prefetch(second + kAhead * source.along);
+    BFloat16Pair* to = packed + step / 2 * kPanel;
+    for (std::int64_t line = 0; line < kPanel; ++line)
+      to[line] = pair_of(first[line], second[line]);
+  }
+  pack_any_pairs<kPanel>(source, kPanel, step, depth, packed);
+}
+
+// Each line's pairs lie in memory as they are packed: elements of four bytes, transposed like f32.
+template <std::int64_t kPanel>
+void pack_pairs_apart(const PanelSource<Bits>& source, std::int64_t depth, BFloat16Pair* packed) {
+  const std::int64_t pairs = depth / 2 / kPairsOfALine * kPairsOfALine;
+  const auto* data = reinterpret_cast<const BFloat16Pair*>(source.data);  // read by memcpy alone
+  pack_lines_apart<kPanel>(PanelSource<BFloat16Pair>{data, source.across / 2, 1}, pairs, packed);
+  pack_any_pairs<kPanel>(source, kPanel, 2 * pairs, depth, packed);
+}
+
+template <std::int64_t kPanel>
+void pack_all_pairs(const PanelSource<Bits>& source, std::int64_t lines, std::int64_t depth,
+                    BFloat16Pair* packed) {
+  const std::int64_t size = kPanel * ((depth + 1) / 2);  // of a panel
+  const bool in_pairs = source.along == 1 && source.across % 2 == 0;
+  for (std::int64_t line = 0; line < lines; line += kPanel) {
+    const PanelSource<Bits> from = source.from(line, 0);
+    BFloat16Pair* to = packed + line / kPanel * size;
+    if (lines - line < kPanel) {
+      std::fill_n(to, size, BFloat16Pair{0});
+      pack_any_pairs<kPanel>(from, lines - line, 0, depth, to);
+    } else if (source.across == 1) {
+      pack_pairs_together<kPanel>(from, depth, to);
+    } else if (in_pairs) {
+      pack_pairs_apart<kPanel>(from, depth, to);
+    } else {
+      pack_any_pairs<kPanel>(from, kPanel, 0, depth, to);
+    }
+  }
+}
+
 }  // namespace
 
 template <typename T>
 void pack_panels(const PanelSource<T>& source, std::int64_t lines, std::int64_t depth,
-                 std::int64_t panel, T* packed) {
+                 std::int64_t panel, Packed<T>* packed) {
   // The sides of all tiles.
   switch (panel) {
     case 4:
@@ -111,6 +186,15 @@ void pack_panels(const PanelSource<T>& source, std::int64_t lines, std::int64_t 
     default:
       __builtin_unreachable();
   }
+}
+
+template <>
+void pack_panels(const PanelSource<BFloat16>& source, std::int64_t lines, std::int64_t depth,
+                 std::int64_t panel, BFloat16Pair* packed) {
+  static_assert(sizeof(BFloat16) == sizeof(Bits));
+  const PanelSource<Bits> bits{&source.data->bits, source.across, source.along};
+  if (panel == 12) return pack_all_pairs<12>(bits, lines, depth, packed);
+  return pack_all_pairs<32>(bits, lines, depth, packed);
 }
 
 template void pack_panels(const PanelSource<float>&, std::int64_t, std::int64_t, std::int64_t,

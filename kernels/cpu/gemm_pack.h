@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/gemm_tile.h"
+
 namespace trainscope::cpu {
 
 // `depth` steps of `lines` lines: rows of A or columns of B, steps along k. Element (line, step) is
@@ -19,9 +21,10 @@ struct PanelSource {
 };
 
 // packed[panel][step][line in panel], panels of `panel` lines (a multiple of 4), zeros for the
-// lines that the last one lacks.
+// lines that the last one lacks. In bf16 two steps make one packed element, the last one's second
+// half is 0 where the depth is odd.
 template <typename T>
 void pack_panels(const PanelSource<T>& source, std::int64_t lines, std::int64_t depth,
-                 std::int64_t panel, T* packed);
+                 std::int64_t panel, Packed<T>* packed);
 
 }  // namespace trainscope::cpu

@@ -16,6 +16,14 @@ std::span<const GemmTile<T>> gemm_tiles() {
   return std::span(kAll).subspan(kWide ? 0 : 1);
 }
 
+template <>
+std::span<const GemmTile<BFloat16>> gemm_tiles<BFloat16>() {
+  static const bool kHas = __builtin_cpu_supports("avx512bf16") != 0;
+  static const GemmTile<BFloat16> kTile =
+      kHas ? gemm_tile_avx512<BFloat16>() : GemmTile<BFloat16>{};
+  return {&kTile, kHas ? 1U : 0U};
+}
+
 template std::span<const GemmTile<float>> gemm_tiles<float>();
 template std::span<const GemmTile<double>> gemm_tiles<double>();
 

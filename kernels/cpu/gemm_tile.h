@@ -3,24 +3,37 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
+
+#include "kernels/api/low_precision.h"
 
 namespace trainscope::cpu {
 
+// Two elements of bf16 that follow each other along k, the first in the low half.
+using BFloat16Pair = std::uint32_t;
+
+// What elements T are packed as, and how many of them along k in one.
+template <typename T>
+using Packed = std::conditional_t<std::is_same_v<T, BFloat16>, BFloat16Pair, T>;
+template <typename T>
+inline constexpr std::int64_t kElementsPacked = std::is_same_v<T, BFloat16> ? 2 : 1;
+
 // C = alpha * (sum over p of the lines of A times B) + beta * addend, on a tile of C. Element
-// (i, p) of A is a[i * a_line + p * a_step]; row p of B is b[p * columns], consecutive.
+// (i, p) of A is a[i * a_line + p * a_step]; row p of B is b[p * columns], consecutive. Sums are of
+// type Computed<T>.
 template <typename T>
 struct TileOperands {
-  std::int64_t depth = 0;  // elements of each sum
-  const T* a = nullptr;
+  std::int64_t depth = 0;  // packed elements of each sum
+  const Packed<T>* a = nullptr;
   std::int64_t a_line = 0;
   std::int64_t a_step = 0;
-  const T* b = nullptr;
-  T* c = nullptr;
+  const Packed<T>* b = nullptr;
+  Computed<T>* c = nullptr;
   std::int64_t c_row = 0;
-  const T* addend = nullptr;  // rows of consecutive elements; null: nothing is added
+  const Computed<T>* addend = nullptr;  // rows of consecutive elements; null: nothing is added
   std::int64_t addend_row = 0;
-  T alpha = 1;
-  T beta = 1;
+  Computed<T> alpha = 1;
+  Computed<T> beta = 1;
 };
 
 // Each element's sum is formed in the order of p with fused products, so that tiles of all sizes
@@ -34,11 +47,11 @@ struct GemmTile {
   void (*steps_together)(const TileOperands<T>&) = nullptr;  // for a_step == 1
 };
 
-// Those that this machine can run, the quickest first.
+// Those that this machine can run, the quickest first; of bf16 none without AVX512_BF16.
 template <typename T>
 std::span<const GemmTile<T>> gemm_tiles();
 
-// AVX-512; to be called only where the machine has it.
+// AVX-512, for bf16 AVX512_BF16; to be called only where the machine has it.
 template <typename T>
 GemmTile<T> gemm_tile_avx512();
 

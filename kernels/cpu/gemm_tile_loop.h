@@ -9,17 +9,26 @@
 namespace trainscope::cpu {
 namespace {
 
+struct FusedProducts {
+  template <typename T, typename Vector>
+  static void add(Vector& sum, T a, const Vector& b) {
+    sum += a * b;
+  }
+};
+
 // kBytes: of a register. kRows * kVectors sums, kVectors registers of B and one of A at once.
-template <typename T, int kBytes, int kRows, int kVectors>
+template <typename T, int kBytes, int kRows, int kVectors, class Products = FusedProducts>
 struct TileLoop {
-  using Vector [[gnu::vector_size(kBytes)]] = T;
-  static constexpr std::int64_t kLanes = kBytes / static_cast<std::int64_t>(sizeof(T));
+  using Element = Packed<T>;
+  using Vector [[gnu::vector_size(kBytes)]] = Element;
+  using Sum [[gnu::vector_size(kBytes)]] = Computed<T>;
+  static constexpr std::int64_t kLanes = kBytes / static_cast<std::int64_t>(sizeof(Element));
   static constexpr std::int64_t kColumns = kVectors * kLanes;
 
   // A panel of B comes from L2.
   static constexpr std::int64_t kStepsAhead = 8;
-  static void prefetch(const T* row) {
-    constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  static void prefetch(const Element* row) {
+    constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Element));
 #pragma GCC unroll 4
     for (std::int64_t at = 0; at < kColumns; at += kLine) __builtin_prefetch(row + at);
   }
@@ -32,9 +41,9 @@ struct TileLoop {
       __builtin_prefetch(tile.c + i * tile.c_row, 1);
       __builtin_prefetch(tile.c + i * tile.c_row + kColumns - 1, 1);
     }
-    Vector sums[kRows][kVectors] = {};
-    const T* a = tile.a;
-    const T* b = tile.b;
+    Sum sums[kRows][kVectors] = {};
+    const Element* a = tile.a;
+    const Element* b = tile.b;
     for (std::int64_t p = 0; p < tile.depth; ++p) {
       prefetch(b + kStepsAhead * kColumns);
       Vector of_b[kVectors];
@@ -43,7 +52,7 @@ struct TileLoop {
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[i][v] += a[i * line] * of_b[v];
+        for (int v = 0; v < kVectors; ++v) Products::add(sums[i][v], a[i * line], of_b[v]);
       }
       a += step;
       b += kColumns;
@@ -51,14 +60,14 @@ struct TileLoop {
     store(tile, sums);
   }
 
-  static void store(const TileOperands<T>& tile, const Vector (&sums)[kRows][kVectors]) {
+  static void store(const TileOperands<T>& tile, const Sum (&sums)[kRows][kVectors]) {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        Vector result = sums[i][v] * tile.alpha;
+        Sum result = sums[i][v] * tile.alpha;
         if (tile.addend != nullptr) {
-          Vector addend;
+          Sum addend;
           __builtin_memcpy(&addend, tile.addend + i * tile.addend_row + v * kLanes, kBytes);
           result = sums[i][v] * tile.alpha + addend * tile.beta;
         }

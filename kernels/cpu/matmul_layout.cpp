@@ -91,4 +91,9 @@ AddendStrides addend_strides(const Shape& c) {
   return {.row = rows == 1 ? 0 : columns, .column = columns == 1 ? 0 : 1};
 }
 
+bool is_worth_packing(const MatMulLayout& layout) {
+  constexpr std::int64_t kShortSide = 256;
+  return std::min(layout.size.m, layout.size.n) > kShortSide;
+}
+
 }  // namespace trainscope::cpu

@@ -92,13 +92,6 @@ bool addend_fits(const PrepareArgs& args) {
          (strides.column == 1 || output[output.rank - 1] == 1);
 }
 
-// In f32 our own products pack both operands, which repays where each element is used in many sums:
-// there they are quicker, and have the same bits for any number of threads.
-bool is_worth_packing(const MatMulLayout& layout) {
-  constexpr std::int64_t kShortSide = 256;
-  return std::min(layout.size.m, layout.size.n) > kShortSide;
-}
-
 bool supports(const PrepareArgs& args) {
   if (args.inputs[0].type.dtype == DType::kBF16 && !has_bf16_products()) return false;
   const bool empty = std::ranges::any_of(

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <new>
@@ -39,15 +40,15 @@ struct Case {
   double beta = 0.0;  // of a row of D for all rows
 };
 
-template <typename T>
+template <typename T, typename Result = T>
 struct Problem {
   explicit Problem(const Case& test)
       : of(test),
         a(numbers<T>(of.size.m * of.size.k, 1)),
         b(numbers<T>(of.size.k * of.size.n, 2)),
-        d(numbers<T>(of.size.n, 3)) {}
+        d(numbers<Result>(of.size.n, 3)) {}
 
-  GemmOperands<T> operands(std::vector<T>& c) const {
+  GemmOperands<T, Result> operands(std::vector<Result>& c) const {
     return {.a = a.data(),
             .a_row = of.transpose_a ? 1 : of.size.k,
             .a_column = of.transpose_a ? of.size.m : 1,
@@ -59,12 +60,12 @@ struct Problem {
             .d = of.beta == 0.0 ? nullptr : d.data(),
             .d_row = 0,
             .d_column = 1,
-            .alpha = static_cast<T>(of.alpha),
-            .beta = static_cast<T>(of.beta)};
+            .alpha = static_cast<Computed<T>>(of.alpha),
+            .beta = static_cast<Computed<T>>(of.beta)};
   }
-  std::vector<T> product(int threads, const GemmTile<T>& tile) const {
+  std::vector<Result> product(int threads, const GemmTile<T>& tile) const {
     const GemmPlan<T> plan = plan_gemm<T>(of.size, threads, tile);
-    std::vector<T> c(static_cast<std::size_t>(of.size.m * of.size.n), T(NAN));
+    std::vector<Result> c(static_cast<std::size_t>(of.size.m * of.size.n), Result(NAN));
     const auto workspace = aligned(plan.workspace_bytes());
     run_gemm(plan, workspace.get(), threads, [&](std::int64_t) { return operands(c); });
     return c;
@@ -80,7 +81,7 @@ struct Problem {
     return c;
   }
   double exact(std::int64_t i, std::int64_t j) const {
-    const GemmOperands<T> from = operands(c_);
+    const GemmOperands<T, Result> from = operands(c_);
     double sum = 0.0;
     for (std::int64_t p = 0; p < of.size.k; ++p) {
       sum += static_cast<double>(a[static_cast<std::size_t>(i * from.a_row + p * from.a_column)]) *
@@ -92,8 +93,8 @@ struct Problem {
   Case of;
   std::vector<T> a;
   std::vector<T> b;
-  std::vector<T> d;
-  mutable std::vector<T> c_ = {};
+  std::vector<Result> d;
+  mutable std::vector<Result> c_ = {};
 };
 
 // Below, at and above the sides of tiles and of blocks, where products are divided, and 0.
@@ -174,6 +175,50 @@ TEST_CASE("gemm: an addend may be the result itself") {
   for (std::int64_t at : {0, 39, 40, 777, 1199}) {
     CHECK(c[static_cast<std::size_t>(at)] ==
           doctest::Approx(1.0 + problem.exact(at / 40, at % 40)).epsilon(1e-4));
+  }
+}
+
+// Sums of bf16 are formed in f32, whatever k, and rounded once.
+template <typename Result>
+void check_bf16(Case test, double rounding) {
+  CAPTURE(test.size.m);
+  CAPTURE(test.size.n);
+  CAPTURE(test.size.k);
+  test.size.rounds_result = kIsStoredOnly<Result>;
+  const Problem<BFloat16, Result> problem(test);
+  const GemmTile<BFloat16>& tile = gemm_tiles<BFloat16>().front();
+  const std::vector<Result> c = problem.product(1, tile);
+  double worst = 0.0;
+  for (std::int64_t i = 0; i < test.size.m; ++i) {
+    for (std::int64_t j = 0; j < test.size.n; ++j) {
+      const double exact = problem.exact(i, j);
+      const double got = static_cast<float>(c[static_cast<std::size_t>(i * test.size.n + j)]);
+      const double allowed =
+          rounding * std::abs(exact) + 0x1p-23 * static_cast<double>(test.size.k + 4);
+      const double share = std::abs(got - exact) / allowed;
+      worst = std::isnan(share) ? share : std::max(worst, share);
+    }
+  }
+  CHECK(worst <= 1.0);
+  const auto same_bits = [&](const std::vector<Result>& other) {
+    return std::memcmp(other.data(), c.data(), c.size() * sizeof(Result)) == 0;
+  };
+  for (int threads : {2, 3, 5}) CHECK(same_bits(problem.product(threads, tile)));
+}
+
+TEST_CASE("gemm: products of bf16, with results in bf16 and f32") {
+  if (gemm_tiles<BFloat16>().empty()) {
+    MESSAGE("this processor has no AVX512_BF16");
+    return;
+  }
+  std::vector<Case> cases = kCases;
+  // Several blocks of k, odd lines, and the second step of the last pair missing.
+  cases.push_back({.size = {.m = 40, .n = 50, .k = 3333}, .transpose_b = true});
+  cases.push_back({.size = {.m = 41, .n = 67, .k = 2049}, .transpose_a = true, .beta = 1.0});
+  cases.push_back({.size = {.m = 300, .n = 320, .k = 96}, .beta = 1.0});
+  for (const Case& test : cases) {
+    check_bf16<float>(test, 0.0);
+    check_bf16<BFloat16>(test, 0x1p-8);
   }
 }
 
