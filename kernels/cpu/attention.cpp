@@ -47,11 +47,13 @@ std::size_t product_bytes(const AttentionSizes& sizes) {
                   packed_product_bytes<T>(rows, sizes.keys));
 }
 
-// Of one thread: k and v of a head, the scores of a block, then what products need.
+// Of one thread: k and v of a head, the scores of a block, copies of scores and of results in other
+// digits, then what products need.
 template <typename T>
 std::size_t slot_bytes(const AttentionSizes& sizes) {
   return PackedB<T>::bytes(sizes.width, sizes.keys) + PackedB<T>::bytes(sizes.keys, sizes.width) +
-         score_bytes<T>(sizes) + product_bytes<T>(sizes);
+         score_bytes<T>(sizes) + copy_bytes<T, T>(sizes.block_rows(), score_row<T>(sizes)) +
+         copy_bytes<T, Computed<T>>(sizes.block_rows(), sizes.width) + product_bytes<T>(sizes);
 }
 
 template <typename T>
@@ -74,12 +76,16 @@ RowStatistics<T> exponentials(T* scores, std::int64_t keys) {
 template <typename T>
 class Forward {
  public:
+  using Number = Computed<T>;
+
   explicit Forward(const RunArgs& args)
       : args_(args),
         sizes_(attention_sizes(args.params, args.inputs)),
-        bias_(bias_of<T>(args.inputs)),
+        bias_(bias_of<Number>(args.inputs)),
         parts_(parts_of_head(sizes_, args.threads)) {
-    if (args.outputs.size() > 1 && args.outputs[1].present) statistics_ = args.outputs[1].as<T>();
+    if (args.outputs.size() > 1 && args.outputs[1].present) {
+      statistics_ = args.outputs[1].as<Number>();
+    }
   }
 
   void run() const {
@@ -103,8 +109,10 @@ class Forward {
     HeadRows<T> y;
     PackedB<T> keys;    // [width, keys]
     PackedB<T> values;  // [keys, width]
-    T* scores = nullptr;
-    T* product_scratch = nullptr;
+    Number* scores = nullptr;
+    T* rounded_scores = nullptr;
+    Number* sums = nullptr;  // of a block [rows, width]
+    Packed<T>* product_scratch = nullptr;
   };
 
   void run_item(std::int64_t item, std::byte* scratch) const {
@@ -121,13 +129,16 @@ class Forward {
         .keys = {{from.k.data, from.k.row, 1},
                  sizes_.width,
                  sizes_.keys,
-                 pieces.take<T>(PackedB<T>::bytes(sizes_.width, sizes_.keys))},
+                 pieces.take<Packed<T>>(PackedB<T>::bytes(sizes_.width, sizes_.keys))},
         .values = {{from.v.data, 1, from.v.row},
                    sizes_.keys,
                    sizes_.width,
-                   pieces.take<T>(PackedB<T>::bytes(sizes_.keys, sizes_.width))},
-        .scores = pieces.take<T>(score_bytes<T>(sizes_)),
-        .product_scratch = pieces.take<T>(0)};
+                   pieces.take<Packed<T>>(PackedB<T>::bytes(sizes_.keys, sizes_.width))},
+        .scores = pieces.take<Number>(score_bytes<T>(sizes_)),
+        .rounded_scores =
+            pieces.take<T>(copy_bytes<T, T>(sizes_.block_rows(), score_row<T>(sizes_))),
+        .sums = pieces.take<Number>(copy_bytes<T, Number>(sizes_.block_rows(), sizes_.width)),
+        .product_scratch = pieces.take<Packed<T>>(0)};
     for (std::int64_t block = item % parts_; block < sizes_.blocks(); block += parts_) {
       run_block(head, block * kQueryBlock);
     }
@@ -142,30 +153,48 @@ class Forward {
                                   .head = head.head,
                                   .begin = begin,
                                   .end = std::min(sizes_.tokens, begin + kQueryBlock)};
-    scores_of.compute(static_cast<T>(std::get<AttentionParams>(args_.params).scale), head.scores,
-                      head.product_scratch);
+    scores_of.compute(static_cast<Number>(std::get<AttentionParams>(args_.params).scale),
+                      head.scores, head.product_scratch);
     const std::int64_t rows = scores_of.end - begin;
     const std::int64_t to_next = score_row<T>(sizes_);
-    RowStatistics<T> statistics[kQueryBlock];
+    RowStatistics<Number> statistics[kQueryBlock];
     for (std::int64_t i = 0; i < rows; ++i) {
       statistics[i] = exponentials(head.scores + i * to_next, scores_of.keys());
     }
     const HeadRows<T> y = head.y.from(begin);
+    const HeadRows<Number> sums = sums_of(head, y);
     multiply<T>({.m = rows, .n = sizes_.width, .k = scores_of.keys()},
-                {.a = head.scores, .a_row = to_next, .a_column = 1, .c = y.data, .c_row = y.row},
+                {.a = rounded<T>(head.scores, rows, scores_of.keys(), to_next, head.rounded_scores),
+                 .a_row = to_next,
+                 .a_column = 1,
+                 .c = sums.data,
+                 .c_row = sums.row},
                 head.values, head.product_scratch);
     for (std::int64_t i = 0; i < rows; ++i) {
+      const Number* from = sums.from(i).data;
       T* row = y.from(i).data;
-      for (std::int64_t d = 0; d < sizes_.width; ++d) row[d] *= statistics[i].inverse_sum;
+      for (std::int64_t d = 0; d < sizes_.width; ++d) {
+        store(row[d], from[d] * statistics[i].inverse_sum);
+      }
     }
     keep_statistics(head, begin, {statistics, static_cast<std::size_t>(rows)});
   }
 
+  // Where sums of products go: the result's rows, unless it has fewer digits.
+  HeadRows<Number> sums_of(const Head& head, const HeadRows<T>& y) const {
+    if constexpr (kIsStoredOnly<T>) {
+      return {head.sums, sizes_.width};
+    } else {
+      return y;
+    }
+  }
+
   void keep_statistics(const Head& head, std::int64_t begin,
-                       std::span<const RowStatistics<T>> statistics) const {
+                       std::span<const RowStatistics<Number>> statistics) const {
     if (statistics_ == nullptr) return;
-    T* to = statistics_ + 2 * ((head.batch * sizes_.heads + head.head) * sizes_.tokens + begin);
-    for (const RowStatistics<T>& row : statistics) {
+    Number* to =
+        statistics_ + 2 * ((head.batch * sizes_.heads + head.head) * sizes_.tokens + begin);
+    for (const RowStatistics<Number>& row : statistics) {
       *to++ = row.largest;
       *to++ = row.inverse_sum;
     }
@@ -173,14 +202,21 @@ class Forward {
 
   const RunArgs& args_;
   AttentionSizes sizes_;
-  Bias<T> bias_;
+  Bias<Number> bias_;
   std::int64_t parts_;
-  T* statistics_ = nullptr;  // [batch, heads, tokens, 2]
+  Number* statistics_ = nullptr;  // [batch, heads, tokens, 2]
 };
 
 template <typename T>
 void run_attention(const RunArgs& args) {
   Forward<T>(args).run();
+}
+
+// In bf16: where products are, and a bias is f32.
+bool supports_bf16(const PrepareArgs& args) {
+  const bool bias_fits =
+      args.inputs.size() < 4 || !args.inputs[3].present || args.inputs[3].type.dtype == DType::kF32;
+  return bias_fits && !gemm_tiles<BFloat16>().empty();
 }
 
 constexpr Kernel kAttention{
@@ -191,6 +227,11 @@ constexpr Kernel kAttention{
 void add_attention(KernelTable& table) {
   table.add("Attention", DType::kF32, kAttention);
   add_widened<kAttention>(table, "Attention", "attention.widened");
+  table.add("Attention", DType::kBF16,
+            {.name = "attention.own",
+             .supports = supports_bf16,
+             .prepare = prepare_attention<BFloat16>,
+             .run = run_attention<BFloat16>});
   table.add("Attention", DType::kF64,
             {.name = "attention.own",
              .prepare = prepare_attention<double>,

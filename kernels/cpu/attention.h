@@ -10,6 +10,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/stored.h"
 
 namespace trainscope::cpu {
 
@@ -122,15 +123,40 @@ std::int64_t whole_tiles(std::int64_t columns) {
 // large power of two apart would take each other's place in L1.
 template <typename T>
 std::int64_t score_row(const AttentionSizes& sizes) {
-  constexpr std::int64_t kApart = 2048 / static_cast<std::int64_t>(sizeof(T));
-  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  constexpr std::int64_t kApart = 2048 / static_cast<std::int64_t>(sizeof(Computed<T>));
+  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Computed<T>));
   const std::int64_t row = whole_tiles<T>(sizes.keys);
   return row % kApart == 0 ? row + kLine : row;
 }
 template <typename T>
 std::size_t score_bytes(const AttentionSizes& sizes) {
   return round_up_to_line(static_cast<std::size_t>(sizes.block_rows() * score_row<T>(sizes)) *
-                          sizeof(T));
+                          sizeof(Computed<T>));
+}
+
+// A copy [rows, columns] of what is computed as T, where it is stored as something else: scores
+// rounded for products, sums of products before they are rounded.
+template <typename T, typename Copy>
+std::size_t copy_bytes(std::int64_t rows, std::int64_t columns) {
+  if (!kIsStoredOnly<T>) return 0;
+  return round_up_to_line(static_cast<std::size_t>(rows * columns) * sizeof(Copy));
+}
+
+// [rows, columns] of `from` as T: themselves, or rounded into `copy`, which has rows as far apart.
+template <typename T>
+const T* rounded(const Computed<T>* from, std::int64_t rows, std::int64_t columns,
+                 std::int64_t to_next, T* copy) {
+  if constexpr (!kIsStoredOnly<T>) {
+    return from;
+  } else {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const float* x = from + i * to_next;
+      T* y = copy + i * to_next;
+#pragma omp simd
+      for (std::int64_t j = 0; j < columns; ++j) store(y[j], x[j]);
+    }
+    return copy;
+  }
 }
 
 // Workspace of one thread, taken piece by piece.
@@ -164,7 +190,7 @@ struct ScoreBlock {
   const AttentionSizes& sizes;
   HeadRows<const T> q;
   const PackedB<T>& keys_packed;  // [width, keys]
-  Bias<T> bias;
+  Bias<Computed<T>> bias;
   std::int64_t batch = 0;
   std::int64_t head = 0;
   std::int64_t begin = 0;
@@ -172,7 +198,7 @@ struct ScoreBlock {
 
   std::int64_t keys() const { return sizes.causal ? end : sizes.keys; }
 
-  void compute(T scale, T* scores, T* scratch) const {
+  void compute(Computed<T> scale, Computed<T>* scores, Packed<T>* scratch) const {
     const std::int64_t to_next = score_row<T>(sizes);
     multiply<T>({.m = end - begin, .n = whole_tiles<T>(keys()), .k = sizes.width},
                 {.a = q.from(begin).data,
@@ -183,10 +209,10 @@ struct ScoreBlock {
                  .alpha = scale},
                 keys_packed, scratch);
     for (std::int64_t i = begin; i < end; ++i) {
-      T* row = scores + (i - begin) * to_next;
+      Computed<T>* row = scores + (i - begin) * to_next;
       bias.add_to(row, keys(), batch, head, i);
       if (sizes.causal) {
-        std::fill(row + i + 1, row + end, -std::numeric_limits<T>::infinity());
+        std::fill(row + i + 1, row + end, -std::numeric_limits<Computed<T>>::infinity());
       }
     }
   }

@@ -27,12 +27,16 @@ std::size_t product_bytes(const AttentionSizes& sizes) {
 }
 
 // Of one thread: k both ways and v of a head, weights and their gradients of a block, its rows of q
-// or dy, then what products need.
+// or dy, copies in other digits (scores of a block, sums of dq, dk and dv), then what products
+// need.
 template <typename T>
 std::size_t slot_bytes(const AttentionSizes& sizes) {
   return 2 * PackedB<T>::bytes(sizes.width, sizes.keys) +
          PackedB<T>::bytes(sizes.keys, sizes.width) + 2 * score_bytes<T>(sizes) +
-         PackedB<T>::bytes(sizes.block_rows(), sizes.width) + product_bytes<T>(sizes);
+         PackedB<T>::bytes(sizes.block_rows(), sizes.width) +
+         copy_bytes<T, T>(sizes.block_rows(), score_row<T>(sizes)) +
+         copy_bytes<T, Computed<T>>(sizes.block_rows(), sizes.width) +
+         2 * copy_bytes<T, Computed<T>>(sizes.keys, sizes.width) + product_bytes<T>(sizes);
 }
 
 template <typename T>
@@ -46,13 +50,15 @@ Prepared prepare_grad(const PrepareArgs& args) {
 template <typename T>
 class Backward {
  public:
+  using Number = Computed<T>;
+
   explicit Backward(const RunArgs& args)
       : args_(args),
         forward_(args.inputs.subspan(kForward)),
         sizes_(attention_sizes(args.params, forward_)),
-        bias_(bias_of<T>(forward_)),
+        bias_(bias_of<Number>(forward_)),
         to_next_(score_row<T>(sizes_)),
-        scale_(static_cast<T>(std::get<AttentionParams>(args.params).scale)) {}
+        scale_(static_cast<Number>(std::get<AttentionParams>(args.params).scale)) {}
 
   void run() const {
     if (sizes_.tokens == 0) return clear_shared();
@@ -72,13 +78,17 @@ class Backward {
   // What the heads of a group share, as products read it.
   struct Group {
     std::int64_t batch = 0;
-    PackedB<T> keys;         // [width, keys]
-    PackedB<T> values;       // [width, keys]
-    PackedB<T> keys_by_row;  // [keys, width]
-    T* weights = nullptr;    // [rows, to_next_]
-    T* dscores = nullptr;    // [rows, to_next_]
-    T* rows_packed = nullptr;
-    T* product_scratch = nullptr;
+    PackedB<T> keys;            // [width, keys]
+    PackedB<T> values;          // [width, keys]
+    PackedB<T> keys_by_row;     // [keys, width]
+    Number* weights = nullptr;  // [rows, to_next_]
+    Number* dscores = nullptr;  // [rows, to_next_]
+    Packed<T>* rows_packed = nullptr;
+    T* rounded_scores = nullptr;
+    Number* dq = nullptr;  // [rows, width]; of dk and dv [keys, width]
+    Number* dk = nullptr;
+    Number* dv = nullptr;
+    Packed<T>* product_scratch = nullptr;
   };
 
   // A block of queries of one head.
@@ -108,17 +118,25 @@ class Backward {
     const HeadTriple<const T> x = head_triple<const T>(args_.params, forward_, batch, head);
     const std::size_t bytes = PackedB<T>::bytes(sizes_.width, sizes_.keys);
     Pieces pieces(scratch);
-    return {.batch = batch,
-            .keys = {{x.k.data, x.k.row, 1}, sizes_.width, sizes_.keys, pieces.take<T>(bytes)},
-            .values = {{x.v.data, x.v.row, 1}, sizes_.width, sizes_.keys, pieces.take<T>(bytes)},
-            .keys_by_row = {{x.k.data, 1, x.k.row},
-                            sizes_.keys,
-                            sizes_.width,
-                            pieces.take<T>(PackedB<T>::bytes(sizes_.keys, sizes_.width))},
-            .weights = pieces.take<T>(score_bytes<T>(sizes_)),
-            .dscores = pieces.take<T>(score_bytes<T>(sizes_)),
-            .rows_packed = pieces.take<T>(PackedB<T>::bytes(sizes_.block_rows(), sizes_.width)),
-            .product_scratch = pieces.take<T>(0)};
+    return {
+        .batch = batch,
+        .keys = {{x.k.data, x.k.row, 1}, sizes_.width, sizes_.keys, pieces.take<Packed<T>>(bytes)},
+        .values = {{x.v.data, x.v.row, 1},
+                   sizes_.width,
+                   sizes_.keys,
+                   pieces.take<Packed<T>>(bytes)},
+        .keys_by_row = {{x.k.data, 1, x.k.row},
+                        sizes_.keys,
+                        sizes_.width,
+                        pieces.take<Packed<T>>(PackedB<T>::bytes(sizes_.keys, sizes_.width))},
+        .weights = pieces.take<Number>(score_bytes<T>(sizes_)),
+        .dscores = pieces.take<Number>(score_bytes<T>(sizes_)),
+        .rows_packed = pieces.take<Packed<T>>(PackedB<T>::bytes(sizes_.block_rows(), sizes_.width)),
+        .rounded_scores = pieces.take<T>(copy_bytes<T, T>(sizes_.block_rows(), to_next_)),
+        .dq = pieces.take<Number>(copy_bytes<T, Number>(sizes_.block_rows(), sizes_.width)),
+        .dk = pieces.take<Number>(copy_bytes<T, Number>(sizes_.keys, sizes_.width)),
+        .dv = pieces.take<Number>(copy_bytes<T, Number>(sizes_.keys, sizes_.width)),
+        .product_scratch = pieces.take<Packed<T>>(0)};
   }
 
   // The last block of a causal head sees all keys: it writes every row of dk and dv.
@@ -140,6 +158,27 @@ class Backward {
         block.first = false;
       }
     }
+    store_sums(group.dk, sizes_.keys, block.dx.k);
+    store_sums(group.dv, sizes_.keys, block.dx.v);
+  }
+
+  // Where sums of products go: the result's rows, unless it has fewer digits.
+  HeadRows<Number> sums_of(Number* copy, const HeadRows<T>& rows) const {
+    if constexpr (kIsStoredOnly<T>) {
+      return {copy, sizes_.width};
+    } else {
+      return rows;
+    }
+  }
+  void store_sums(const Number* copy, std::int64_t rows, const HeadRows<T>& to) const {
+    if constexpr (kIsStoredOnly<T>) {
+      if (to.data == nullptr) return;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const Number* from = copy + i * sizes_.width;
+        T* row = to.from(i).data;
+        for (std::int64_t d = 0; d < sizes_.width; ++d) store(row[d], from[d]);
+      }
+    }
   }
 
   HeadRows<const T> rows_of(std::size_t input, std::int64_t batch, std::int64_t head) const {
@@ -149,18 +188,25 @@ class Backward {
   void run_block(const Group& group, const Block& block) const {
     find_weights(group, block);
     // dv += weights' dy
-    add_by_key(group, block, group.weights, block.dy, block.dx.v);
+    add_by_key(group, block, group.weights, block.dy, block.dx.v, group.dv);
     find_score_gradients(group, block);
     // dk += dscores' q, then dq, which may take over the bytes of q or of dy.
-    add_by_key(group, block, group.dscores, block.x.q, block.dx.k);
+    add_by_key(group, block, group.dscores, block.x.q, block.dx.k, group.dk);
     if (block.dx.q.data == nullptr) return;
+    const HeadRows<T> dq = block.dx.q.from(block.begin);
+    const HeadRows<Number> sums = sums_of(group.dq, dq);
     multiply<T>({.m = block.rows(), .n = sizes_.width, .k = block.keys},
-                {.a = group.dscores,
+                {.a = as_stored(group, block, group.dscores),
                  .a_row = to_next_,
                  .a_column = 1,
-                 .c = block.dx.q.from(block.begin).data,
-                 .c_row = block.dx.q.row},
+                 .c = sums.data,
+                 .c_row = sums.row},
                 group.keys_by_row, group.product_scratch);
+    store_sums(group.dq, block.rows(), dq);
+  }
+
+  const T* as_stored(const Group& group, const Block& block, const Number* scores) const {
+    return rounded<T>(scores, block.rows(), block.keys, to_next_, group.rounded_scores);
   }
 
   void find_weights(const Group& group, const Block& block) const {
@@ -173,13 +219,13 @@ class Backward {
                                .begin = block.begin,
                                .end = block.end};
     scores.compute(scale_, group.weights, group.product_scratch);
-    const T* statistics =
-        args_.inputs[2].as<const T>() +
+    const Number* statistics =
+        args_.inputs[2].as<const Number>() +
         2 * ((group.batch * sizes_.heads + block.head) * sizes_.tokens + block.begin);
     for (std::int64_t i = 0; i < block.rows(); ++i) {
-      T* row = group.weights + i * to_next_;
-      const RowStatistics<T> of_row{.largest = statistics[2 * i],
-                                    .inverse_sum = statistics[2 * i + 1]};
+      Number* row = group.weights + i * to_next_;
+      const RowStatistics<Number> of_row{.largest = statistics[2 * i],
+                                         .inverse_sum = statistics[2 * i + 1]};
       for (std::int64_t j = 0; j < block.keys; ++j) {
         row[j] = vector_exp(row[j] - of_row.largest) * of_row.inverse_sum;
       }
@@ -198,10 +244,10 @@ class Backward {
     for (std::int64_t i = 0; i < block.rows(); ++i) {
       const T* dy_row = block.dy.from(block.begin + i).data;
       const T* y_row = block.y.from(block.begin + i).data;
-      const auto shift = static_cast<T>(
-          sum_of<T>(sizes_.width, [=](std::int64_t d) { return dy_row[d] * y_row[d]; }));
-      const T* weights = group.weights + i * to_next_;
-      T* row = group.dscores + i * to_next_;
+      const auto shift = static_cast<Number>(sum_of<Number>(
+          sizes_.width, [=](std::int64_t d) { return computed(dy_row[d]) * computed(y_row[d]); }));
+      const Number* weights = group.weights + i * to_next_;
+      Number* row = group.dscores + i * to_next_;
       for (std::int64_t j = 0; j < block.keys; ++j) {
         row[j] = scale_ * weights[j] * (row[j] - shift);
       }
@@ -209,13 +255,14 @@ class Backward {
   }
 
   // to[j] (+)= sum over the block's queries i of by_query[i, j] * rows[i]
-  void add_by_key(const Group& group, const Block& block, const T* by_query,
-                  const HeadRows<const T>& rows, const HeadRows<T>& to) const {
-    if (to.data == nullptr) return;
+  void add_by_key(const Group& group, const Block& block, const Number* by_query,
+                  const HeadRows<const T>& rows, const HeadRows<T>& result, Number* copy) const {
+    if (result.data == nullptr) return;
+    const HeadRows<Number> to = sums_of(copy, result);
     const PackedB<T> packed({rows.from(block.begin).data, 1, rows.row}, block.rows(), sizes_.width,
                             group.rows_packed);
     multiply<T>({.m = block.keys, .n = sizes_.width, .k = block.rows()},
-                {.a = by_query,
+                {.a = as_stored(group, block, by_query),
                  .a_row = 1,
                  .a_column = to_next_,
                  .c = to.data,
@@ -230,14 +277,21 @@ class Backward {
   const RunArgs& args_;
   std::span<const TensorView> forward_;  // the inputs of Attention
   AttentionSizes sizes_;
-  Bias<T> bias_;
+  Bias<Number> bias_;
   std::int64_t to_next_;  // from one row of scores to the next
-  T scale_;
+  Number scale_;
 };
 
 template <typename T>
 void run_grad(const RunArgs& args) {
   Backward<T>(args).run();
+}
+
+bool supports_bf16(const PrepareArgs& args) {
+  const auto forward = args.inputs.subspan(kForward);
+  const bool bias_fits =
+      forward.size() < 4 || !forward[3].present || forward[3].type.dtype == DType::kF32;
+  return bias_fits && args.inputs[2].type.dtype == DType::kF32 && !gemm_tiles<BFloat16>().empty();
 }
 
 constexpr Kernel kAttentionGrad{
@@ -248,6 +302,11 @@ constexpr Kernel kAttentionGrad{
 void add_attention_grad(KernelTable& table) {
   table.add("AttentionGrad", DType::kF32, kAttentionGrad);
   add_widened<kAttentionGrad>(table, "AttentionGrad", "attention_grad.widened");
+  table.add("AttentionGrad", DType::kBF16,
+            {.name = "attention_grad.own",
+             .supports = supports_bf16,
+             .prepare = prepare_grad<BFloat16>,
+             .run = run_grad<BFloat16>});
   table.add(
       "AttentionGrad", DType::kF64,
       {.name = "attention_grad.own", .prepare = prepare_grad<double>, .run = run_grad<double>});

@@ -324,14 +324,14 @@ PackedB<T>::PackedB(const PanelSource<T>& source, std::int64_t k, std::int64_t n
   const std::int64_t columns = round_up(n, tile_columns<T>());
   for (std::int64_t row = 0; row < k; row += block_depth_) {
     pack_panels(source.from(0, row), n, std::min(block_depth_, k - row), tile_columns<T>(),
-                memory + row * columns);
+                memory + packed_depth<T>(row) * columns);
   }
 }
 
 template <typename T>
 const Packed<T>* PackedB<T>::panel(std::int64_t row, std::int64_t column) const {
-  return memory_ + row * round_up(n_, tile_columns<T>()) +
-         column * std::min(block_depth_, k_ - row);
+  return memory_ + packed_depth<T>(row) * round_up(n_, tile_columns<T>()) +
+         column * packed_depth<T>(std::min(block_depth_, k_ - row));
 }
 
 template <typename T>
@@ -340,22 +340,26 @@ std::size_t packed_product_bytes(std::int64_t m, std::int64_t k) {
                          std::min(k, depth_of_blocks<T>(k)));
 }
 
-template <typename T>
-void multiply(const GemmSize& size, const GemmOperands<T>& operands, const PackedB<T>& b,
-              T* scratch) {
+template <typename T, typename Result>
+void multiply(const GemmSize& size, const GemmOperands<T, Result>& operands, const PackedB<T>& b,
+              Packed<T>* scratch) {
   const GemmTile<T>& tile = gemm_tiles<T>().front();
   const bool in_place = size.n <= kTilesWithoutPacking * tile.columns &&
                         (operands.a_row == 1 || operands.a_column == 1);
+  const auto panels_of_a = [&](const PanelSource<T>& rows, std::int64_t lines, std::int64_t depth) {
+    if constexpr (std::is_same_v<T, Packed<T>>) {
+      if (in_place) return panels_in_place(tile, rows, lines, depth, scratch);
+    }
+    return packed_panels(tile, rows, lines, depth, scratch);
+  };
   std::int64_t p = 0;
   do {  // once even for k = 0
     const std::int64_t depth = std::min(b.block_depth(), size.k - p);
-    const BlockProduct<T, T> product(tile, operands, depth, p == 0);
+    const BlockProduct<T, Result> product(tile, operands, packed_depth<T>(depth), p == 0);
     for (std::int64_t i = 0; i < size.m; i += kHeight) {
       const std::int64_t rows = std::min(kHeight, size.m - i);
-      const PanelSource<T> source = rows_of_a(operands).from(i, p);
-      const PanelsOfA<T> a = in_place ? panels_in_place(tile, source, rows, depth, scratch)
-                                      : packed_panels(tile, source, rows, depth, scratch);
-      product.run(a, b.panel(p, 0), b.panel(p, tile.columns) - b.panel(p, 0),
+      product.run(panels_of_a(rows_of_a(operands).from(i, p), rows, depth), b.panel(p, 0),
+                  b.panel(p, tile.columns) - b.panel(p, 0),
                   {.row_begin = i, .row_end = i + rows, .column_end = size.n});
     }
     p += depth;
@@ -380,10 +384,14 @@ template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
                             const GemmOperands<BFloat16, float>&, void*);
 template class PackedB<float>;
 template class PackedB<double>;
+template class PackedB<BFloat16>;
 template std::size_t packed_product_bytes<float>(std::int64_t, std::int64_t);
 template std::size_t packed_product_bytes<double>(std::int64_t, std::int64_t);
+template std::size_t packed_product_bytes<BFloat16>(std::int64_t, std::int64_t);
 template void multiply(const GemmSize&, const GemmOperands<float>&, const PackedB<float>&, float*);
 template void multiply(const GemmSize&, const GemmOperands<double>&, const PackedB<double>&,
                        double*);
+template void multiply(const GemmSize&, const GemmOperands<BFloat16, float>&,
+                       const PackedB<BFloat16>&, BFloat16Pair*);
 
 }  // namespace trainscope::cpu

@@ -123,12 +123,12 @@ std::int64_t tile_columns() {
   return gemm_tiles<T>().front().columns;
 }
 
-// In f32 and f64 the product with the first n columns and k rows of `b`, on the calling thread; n
+// The product with the first n columns and k rows of `b`, on the calling thread; n
 // may be rounded up to whole tiles, what lies beyond b.n() are zeros. `scratch` has
 // packed_product_bytes(m, k) bytes for this m and the k of `b`.
-template <typename T>
-void multiply(const GemmSize& size, const GemmOperands<T>& operands, const PackedB<T>& b,
-              T* scratch);
+template <typename T, typename Result = Computed<T>>
+void multiply(const GemmSize& size, const GemmOperands<T, Result>& operands, const PackedB<T>& b,
+              Packed<T>* scratch);
 template <typename T>
 std::size_t packed_product_bytes(std::int64_t m, std::int64_t k);
 
