@@ -1,5 +1,7 @@
 // MaxPool and its gradient where windows of 2 x 2 lie side by side, as most networks have them:
 // four loads and three comparisons for a window, a register of windows at a time.
+#include <immintrin.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -96,11 +98,53 @@ struct Pairs {
 };
 
 template <typename T>
-Pairs<T> load_pairs(const T* from) {
-  Lanes<T> a;
-  Lanes<T> b;
-  std::memcpy(&a, from, sizeof(a));
-  std::memcpy(&b, from + sizeof(a) / sizeof(T), sizeof(b));
+inline constexpr auto kLanes = static_cast<std::int64_t>(sizeof(Lanes<T>) / sizeof(T));
+
+// A whole register.
+struct Whole {
+  template <typename T>
+  static Lanes<T> load(const T* from) {
+    Lanes<T> lanes;
+    std::memcpy(&lanes, from, sizeof(lanes));
+    return lanes;
+  }
+  template <typename Register, typename T>
+  static void store(const Register& lanes, T* to) {
+    std::memcpy(to, &lanes, sizeof(lanes));
+  }
+  Whole half(std::int64_t) const { return {}; }
+};
+
+// Its first `count` lanes, none of them if that is below 1: memory beyond is neither read nor
+// written. Masks cost less than copies, or than branches on which element is largest.
+struct Some {
+  std::int64_t count = 0;
+
+  static __m256i mask(std::int64_t count, const float*) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static __m256i mask(std::int64_t count, const double*) {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+  }
+  Lanes<float> load(const float* from) const { return _mm256_maskload_ps(from, mask(count, from)); }
+  Lanes<double> load(const double* from) const {
+    return _mm256_maskload_pd(from, mask(count, from));
+  }
+  void store(const Lanes<float>& lanes, float* to) const {
+    _mm256_maskstore_ps(to, mask(count, to), lanes);
+  }
+  void store(const Lanes<double>& lanes, double* to) const {
+    _mm256_maskstore_pd(to, mask(count, to), lanes);
+  }
+  // Of twice as many elements, those in the first or second register.
+  Some half(std::int64_t before) const { return {2 * count - before}; }
+};
+
+template <typename T, class Part>
+Pairs<T> load_pairs(const T* from, const Part& part) {
+  const Lanes<T> a = part.half(0).load(from);
+  const Lanes<T> b = part.half(kLanes<T>).load(from + kLanes<T>);
   if constexpr (sizeof(T) == 4) {
     return {.left = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14),
             .right = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)};
@@ -110,8 +154,8 @@ Pairs<T> load_pairs(const T* from) {
   }
 }
 
-template <typename T>
-void store_pairs(const Pairs<T>& pairs, T* to) {
+template <typename T, class Part>
+void store_pairs(const Pairs<T>& pairs, T* to, const Part& part) {
   Lanes<T> a;
   Lanes<T> b;
   if constexpr (sizeof(T) == 4) {
@@ -121,48 +165,39 @@ void store_pairs(const Pairs<T>& pairs, T* to) {
     a = __builtin_shufflevector(pairs.left, pairs.right, 0, 4, 1, 5);
     b = __builtin_shufflevector(pairs.left, pairs.right, 2, 6, 3, 7);
   }
-  std::memcpy(to, &a, sizeof(a));
-  std::memcpy(to + sizeof(a) / sizeof(T), &b, sizeof(b));
+  part.half(0).store(a, to);
+  part.half(kLanes<T>).store(b, to + kLanes<T>);
 }
 
-// A register of windows; each gradient goes to the first of the maxima, or to the last of the NaNs.
-template <typename T>
-void spread_windows(const T* upper, const T* lower, const T* dy, T* to_upper, T* to_lower) {
-  const auto [a, b] = load_pairs(upper);
-  const auto [c, d] = load_pairs(lower);
-  Lanes<T> gradient;
-  std::memcpy(&gradient, dy, sizeof(gradient));
+// A register of windows or a part of one; each gradient goes to the first of the maxima, or to the
+// last of the NaNs.
+template <typename T, class Part>
+void spread_windows(const T* upper, const T* lower, const T* dy, T* to_upper, T* to_lower,
+                    const Part& part) {
+  const auto [a, b] = load_pairs(upper, part);
+  const auto [c, d] = load_pairs(lower, part);
+  const Lanes<T> gradient = part.load(dy);
   const Lanes<T> zero{};
   const Lanes<T> in_upper = better(a, b);
   const Lanes<T> before_last = better(in_upper, c);
   const Lanes<T> not_last = beats(d, before_last) ? zero : gradient;
   const Lanes<T> not_lower = beats(c, in_upper) ? zero : not_last;
-  store_pairs<T>({beats(b, a) ? zero : not_lower, beats(b, a) ? not_lower : zero}, to_upper);
+  store_pairs<T>({beats(b, a) ? zero : not_lower, beats(b, a) ? not_lower : zero}, to_upper, part);
   store_pairs<T>({beats(c, in_upper) ? not_last : zero, beats(d, before_last) ? gradient : zero},
-                 to_lower);
+                 to_lower, part);
 }
 
 template <typename T>
 void spread_row(const T* upper, const T* lower, const T* dy, std::int64_t windows, T* to_upper,
                 T* to_lower) {
-  constexpr auto kLanes = static_cast<std::int64_t>(sizeof(Lanes<T>) / sizeof(T));
   std::int64_t i = 0;
-  for (; i + kLanes <= windows; i += kLanes) {
-    spread_windows(upper + 2 * i, lower + 2 * i, dy + i, to_upper + 2 * i, to_lower + 2 * i);
+  for (; i + kLanes<T> <= windows; i += kLanes<T>) {
+    spread_windows(upper + 2 * i, lower + 2 * i, dy + i, to_upper + 2 * i, to_lower + 2 * i,
+                   Whole{});
   }
   if (i == windows) return;
-  // The rest by way of whole registers: which element is largest is anybody's guess, and a branch
-  // guessed wrong costs more than two copies.
-  const std::int64_t rest = windows - i;
-  T above[2 * kLanes] = {};
-  T below[2 * kLanes] = {};
-  T gradient[kLanes] = {};
-  std::copy_n(upper + 2 * i, 2 * rest, above);
-  std::copy_n(lower + 2 * i, 2 * rest, below);
-  std::copy_n(dy + i, rest, gradient);
-  spread_windows(above, below, gradient, above, below);
-  std::copy_n(above, 2 * rest, to_upper + 2 * i);
-  std::copy_n(below, 2 * rest, to_lower + 2 * i);
+  spread_windows(upper + 2 * i, lower + 2 * i, dy + i, to_upper + 2 * i, to_lower + 2 * i,
+                 Some{windows - i});
 }
 
 template <typename T>
