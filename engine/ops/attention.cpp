@@ -11,6 +11,7 @@
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
 #include "engine/ops/cost_rules.h"
+#include "engine/ops/dropout_rules.h"
 #include "engine/ops/gradient_rules.h"
 #include "engine/ops/product_cost.h"
 #include "engine/ops/shape_rules.h"
@@ -26,7 +27,8 @@ bool is_packed(const OpArgs& args, int first) { return !args.has(first + 1); }
 
 AttentionParams params_at(const OpArgs& args, int first) {
   AttentionParams params{.causal = args.attributes.integer("causal", 0) != 0,
-                         .packed = is_packed(args, first)};
+                         .packed = is_packed(args, first),
+                         .dropout = dropout_params(args, 0.0)};
   const Shape& q = args.shape(first);
   if (params.packed) {
     params.heads = args.attributes.integer("q_heads", 0);
@@ -81,6 +83,17 @@ void require_bias(const OpArgs& args, int input, const Sizes& sizes) {
           "the bias {} cannot be broadcast to the scores {}", shape_text(bias), shape_text(scores));
 }
 
+// The weights drop out by the number of the step.
+void require_step(const OpArgs& args, int input, const AttentionParams& params) {
+  if (!args.has(input)) {
+    require(params.dropout.ratio == 0.0, ErrorCode::kBadInput,
+            "input {} (step) is missing, which ratio={} needs", input, params.dropout.ratio);
+    return;
+  }
+  require_dtype(args, input, DType::kI64);
+  require_rank(args, input, 0);
+}
+
 Sizes checked_sizes(const OpArgs& args, int first) {
   require_float(args, first);
   for (int i = first + 1; i < std::min(args.input_count(), first + 3); ++i) {
@@ -106,6 +119,7 @@ Sizes checked_sizes(const OpArgs& args, int first) {
   require(sizes.keys > 0 || sizes.tokens == 0, ErrorCode::kBadInput,
           "{} queries have no keys to attend to", sizes.tokens);
   if (args.has(first + 3)) require_bias(args, first + 3, sizes);
+  require_step(args, first + 4, params);
   return sizes;
 }
 
@@ -145,13 +159,15 @@ Values attention_gradient(const GradArgs& g) {
   return parts;
 }
 
-// Products of matrices, each 2 FLOPs per score and element of a head, and 12 of the softmax. No
-// tensor has as many elements as there are scores, so they may be beyond 63 bits.
+// Products of matrices, each 2 FLOPs per score and element of a head, 12 of the softmax and 20 of
+// drawing what drops out. No tensor has as many elements as there are scores, so they may be beyond
+// 63 bits.
 Cost cost_with(const OpArgs& args, int first, std::int64_t products) {
   const Sizes sizes = checked_sizes(args, first);
   std::int64_t scores = product_flops(sizes.batch * sizes.heads * sizes.tokens, sizes.keys) / 2;
   if (args.attributes.integer("causal", 0) != 0) scores = (scores + 1) / 2;
-  return with_flops(args, product_flops(scores, products * sizes.head_width + 6));
+  const std::int64_t others = args.attributes.number("ratio", 0.0) == 0.0 ? 6 : 16;
+  return with_flops(args, product_flops(scores, products * sizes.head_width + others));
 }
 Cost attention_cost(const OpArgs& args) { return cost_with(args, kForward, 2); }
 Cost gradient_cost(const OpArgs& args) { return cost_with(args, kGradient, 5); }
@@ -170,6 +186,7 @@ constexpr AttributeSpec kScale{"scale", "of the scores; 1 / sqrt(width of a head
 constexpr AttributeSpec kCausal{"causal", "1: a token sees itself and those before it; 0"};
 constexpr AttributeSpec kHeads{"q_heads", "heads of q, where k and v are left out"};
 constexpr AttributeSpec kKvHeads{"kv_heads", "heads of k and of v there; q_heads"};
+constexpr AttributeSpec kRatio{"ratio", "share of the weights that become 0, in [0, 1); 0"};
 
 OpDef attention_row() {
   return {
@@ -178,13 +195,14 @@ OpDef attention_row() {
           "softmax(scale * q k' + bias) v for each head: q [batch, tokens, heads, width], k and "
           "v [batch, keys, kv_heads, width], where heads is a multiple of kv_heads; bias "
           "broadcast to [batch, heads, tokens, keys]. Without k and v the first input holds "
-          "the heads of q, k and v side by side. Output 1, for the gradient: the largest "
+          "the heads of q, k and v side by side. With a ratio above 0 the weights drop out as by "
+          "RandomDropout, in the step that input 4 tells. Output 1, for the gradient: the largest "
           "score of a row and 1 / sum of exp(score - largest), [batch, heads, tokens, 2].",
       .domain = kTrainscopeDomain,
       .min_inputs = 1,
-      .max_inputs = 4,
+      .max_inputs = 5,
       .max_outputs = 2,
-      .attributes = {kScale, kCausal, kHeads, kKvHeads},
+      .attributes = {kScale, kCausal, kHeads, kKvHeads, kRatio, kDropoutSeed, kDropoutStream},
       .params = attention_params,
       .shape = attention_shape,
       .gradient = attention_gradient,
@@ -200,7 +218,12 @@ OpDef attention_row() {
                    "[1,1,1,1], [1,1,1,1], [1,1,1,1]; outputs=2", "[0,5,6,4]; q_heads=2 outputs=2",
                    "[2,0,2,4], [2,3,1,4], [2,3,1,4]; outputs=2", "[2,0,6,4]; q_heads=2 outputs=2",
                    "[1,150,6,8]; q_heads=2 causal=1 outputs=2",
-                   "[1,140,2,8], [1,70,1,8], [1,70,1,8]; outputs=2"}};
+                   "[1,140,2,8], [1,70,1,8], [1,70,1,8]; outputs=2",
+                   "[2,5,3,4], [2,7,3,4], [2,7,3,4], -, i64[]={3}; ratio=0.3 seed=7 outputs=2",
+                   "[1,5,4,4], [1,5,2,4], [1,5,2,4], [5,1]={0,1,2,-1,0.5}, i64[]={1}; causal=1 "
+                   "ratio=0.25 stream=1 outputs=2",
+                   "[1,150,4,8], -, -, -, i64[]={2}; q_heads=2 kv_heads=1 causal=1 ratio=0.5 "
+                   "seed=-1 stream=2 outputs=2"}};
 }
 
 OpDef gradient_row() {
@@ -211,9 +234,9 @@ OpDef gradient_row() {
           "and its inputs; the scores are computed again.",
       .domain = kTrainscopeDomain,
       .min_inputs = 4,
-      .max_inputs = 7,
+      .max_inputs = 8,
       .max_outputs = 3,
-      .attributes = {kScale, kCausal, kHeads, kKvHeads},
+      .attributes = {kScale, kCausal, kHeads, kKvHeads, kRatio, kDropoutSeed, kDropoutStream},
       .params = gradient_params,
       .shape = gradient_shape,
       .cost = gradient_cost,
@@ -224,7 +247,11 @@ OpDef gradient_row() {
                    "causal=1 outputs=3",
                    "[0,5,2,4], [0,5,2,4], [0,2,5,2], [0,5,6,4]; q_heads=2",
                    "[2,0,2,4], [2,0,2,4], [2,2,0,2], [2,0,2,4], [2,3,1,4], [2,3,1,4]; outputs=3",
-                   "[1,150,2,8], [1,150,2,8], [1,2,150,2], [1,150,6,8]; q_heads=2 causal=1"}};
+                   "[1,150,2,8], [1,150,2,8], [1,2,150,2], [1,150,6,8]; q_heads=2 causal=1",
+                   "[2,5,3,4], [2,5,3,4], [2,3,5,2], [2,5,3,4], [2,7,3,4], [2,7,3,4], -, "
+                   "i64[]={3}; ratio=0.3 seed=7 outputs=3",
+                   "[1,150,2,8], [1,150,2,8], [1,2,150,2], [1,150,4,8], -, -, -, i64[]={2}; "
+                   "q_heads=2 kv_heads=1 causal=1 ratio=0.5"}};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
 #include "engine/ops/cost_rules.h"
+#include "engine/ops/dropout_rules.h"
 #include "engine/ops/gradient_rules.h"
 #include "engine/ops/shape_rules.h"
 
@@ -14,14 +15,7 @@ namespace {
 
 constexpr double kOnnxRatio = 0.5;  // ONNX's default
 
-Params random_dropout_params(const OpArgs& args) {
-  const double ratio = args.attributes.number("ratio", kOnnxRatio);
-  require(ratio >= 0.0 && ratio < 1.0, ErrorCode::kBadInput,
-          "attribute 'ratio' is {}, expected a number in [0, 1)", ratio);
-  return DropoutParams{.ratio = ratio,
-                       .seed = static_cast<std::uint64_t>(args.attributes.integer("seed", 0)),
-                       .stream = static_cast<std::uint64_t>(args.attributes.integer("stream", 0))};
-}
+Params random_dropout_params(const OpArgs& args) { return dropout_params(args, kOnnxRatio); }
 
 Types random_dropout_shape(const OpArgs& args) {
   require_dtype(args, 1, DType::kI64);
@@ -85,8 +79,8 @@ std::vector<OpDef> random_ops() {
        .min_inputs = 2,
        .max_inputs = 2,
        .attributes = {{"ratio", "share of the elements that become 0, in [0, 1), default 0.5"},
-                      {"seed", "of the run"},
-                      {"stream", "one number for each dropout of the model"}},
+                      kDropoutSeed,
+                      kDropoutStream},
        .params = random_dropout_params,
        .shape = random_dropout_shape,
        .gradient = [](const GradArgs& g) -> Values {

@@ -77,12 +77,21 @@ struct MatMulParams {  // Gemm, MatMul, BatchMatMul: alpha * op(A) op(B) + beta 
   double beta = 1.0;
 };
 
+// Element i is kept when uniform(seed, stream, step, i) >= ratio; kept ones are scaled by
+// 1 / (1 - ratio). step arrives as an int64 scalar tensor.
+struct DropoutParams {
+  double ratio = 0.0;
+  std::uint64_t seed = 0;
+  std::uint64_t stream = 0;
+};
+
 struct AttentionParams {      // Attention and its gradient
   std::int64_t heads = 0;     // of q
   std::int64_t kv_heads = 0;  // of k and v each; divides heads
   double scale = 1.0;
-  bool causal = false;  // query i sees the keys up to i
-  bool packed = false;  // q, k and v are side by side in one input
+  bool causal = false;    // query i sees the keys up to i
+  bool packed = false;    // q, k and v are side by side in one input
+  DropoutParams dropout;  // of the weights [batch, heads, tokens, keys]
 };
 
 struct TriluParams {
@@ -94,14 +103,6 @@ struct LossParams {  // cross entropies, NegativeLogLikelihood and their gradien
   int class_axis = 1;
   std::int64_t ignore_index = -100;
   double label_smoothing = 0.0;  // WeightedCrossEntropy
-};
-
-// Element i is kept when uniform(seed, stream, step, i) >= ratio; kept ones are scaled by
-// 1 / (1 - ratio). step arrives as an int64 scalar tensor.
-struct DropoutParams {
-  double ratio = 0.0;
-  std::uint64_t seed = 0;
-  std::uint64_t stream = 0;
 };
 
 // What Adam's relatives do differently: see the doc of AdamWStep.

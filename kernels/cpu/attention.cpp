@@ -82,6 +82,7 @@ class Forward {
       : args_(args),
         sizes_(attention_sizes(args.params, args.inputs)),
         bias_(bias_of<Number>(args.inputs)),
+        mask_(mask_of(args.params, args.inputs)),
         parts_(parts_of_head(sizes_, args.threads)) {
     if (args.outputs.size() > 1 && args.outputs[1].present) {
       statistics_ = args.outputs[1].as<Number>();
@@ -159,7 +160,9 @@ class Forward {
     const std::int64_t to_next = score_row<T>(sizes_);
     RowStatistics<Number> statistics[kQueryBlock];
     for (std::int64_t i = 0; i < rows; ++i) {
-      statistics[i] = exponentials(head.scores + i * to_next, scores_of.keys());
+      Number* row = head.scores + i * to_next;
+      statistics[i] = exponentials(row, scores_of.keys());
+      if (!mask_.keeps_all()) drop(head, begin + i, row);
     }
     const HeadRows<T> y = head.y.from(begin);
     const HeadRows<Number> sums = sums_of(head, y);
@@ -170,12 +173,12 @@ class Forward {
                  .c = sums.data,
                  .c_row = sums.row},
                 head.values, head.product_scratch);
+    const auto kept = static_cast<Number>(mask_.scale());
     for (std::int64_t i = 0; i < rows; ++i) {
+      const Number factor = statistics[i].inverse_sum * kept;
       const Number* from = sums.from(i).data;
       T* row = y.from(i).data;
-      for (std::int64_t d = 0; d < sizes_.width; ++d) {
-        store(row[d], from[d] * statistics[i].inverse_sum);
-      }
+      for (std::int64_t d = 0; d < sizes_.width; ++d) store(row[d], from[d] * factor);
     }
     keep_statistics(head, begin, {statistics, static_cast<std::size_t>(rows)});
   }
@@ -187,6 +190,19 @@ class Forward {
     } else {
       return y;
     }
+  }
+
+  // Dropout takes weights of a query away; those that it keeps are scaled later.
+  void drop(const Head& head, std::int64_t query, Number* weights) const {
+    const std::int32_t threshold = mask_.threshold();
+    mask_.for_each_piece(sizes_.first_weight(head.batch, head.head, query), sizes_.seen(query),
+                         [=](const std::int32_t* words, std::int64_t begin, std::int64_t n) {
+                           Number* row = weights + begin;
+#pragma omp simd
+                           for (std::int64_t j = 0; j < n; ++j) {
+                             row[j] = DropoutMask::keeps(words[j], threshold) ? row[j] : Number{0};
+                           }
+                         });
   }
 
   void keep_statistics(const Head& head, std::int64_t begin,
@@ -203,6 +219,7 @@ class Forward {
   const RunArgs& args_;
   AttentionSizes sizes_;
   Bias<Number> bias_;
+  DropoutMask mask_;
   std::int64_t parts_;
   Number* statistics_ = nullptr;  // [batch, heads, tokens, 2]
 };

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "kernels/api/kernel.h"
+#include "kernels/cpu/dropout_mask.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/stored.h"
 
@@ -31,6 +32,12 @@ struct AttentionSizes {
 
   std::int64_t block_rows() const { return std::min(kQueryBlock, tokens); }
   std::int64_t blocks() const { return (tokens + kQueryBlock - 1) / kQueryBlock; }
+  // Keys that a query sees.
+  std::int64_t seen(std::int64_t query) const { return causal ? query + 1 : keys; }
+  // Number of a query's first weight among all [batch, heads, tokens, keys].
+  std::int64_t first_weight(std::int64_t b, std::int64_t head, std::int64_t query) const {
+    return ((b * heads + head) * tokens + query) * keys;
+  }
 };
 
 // `inputs` begin with q.
@@ -109,6 +116,13 @@ class Bias {
 template <typename T>
 Bias<T> bias_of(std::span<const TensorView> inputs) {
   return inputs.size() > 3 && inputs[3].present ? Bias<T>(inputs[3]) : Bias<T>();
+}
+
+// Which weights are left; its numbers are drawn for the weights [batch, heads, tokens, keys].
+inline DropoutMask mask_of(const Params& params, std::span<const TensorView> inputs) {
+  const DropoutParams& dropout = std::get<AttentionParams>(params).dropout;
+  if (dropout.ratio == 0.0) return {};
+  return {dropout, *inputs[4].as<const std::int64_t>()};
 }
 
 inline std::size_t round_up_to_line(std::size_t bytes) { return (bytes + 63) / 64 * 64; }

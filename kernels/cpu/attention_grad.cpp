@@ -57,6 +57,7 @@ class Backward {
         forward_(args.inputs.subspan(kForward)),
         sizes_(attention_sizes(args.params, forward_)),
         bias_(bias_of<Number>(forward_)),
+        mask_(mask_of(args.params, forward_)),
         to_next_(score_row<T>(sizes_)),
         scale_(static_cast<Number>(std::get<AttentionParams>(args.params).scale)) {}
 
@@ -187,9 +188,9 @@ class Backward {
 
   void run_block(const Group& group, const Block& block) const {
     find_weights(group, block);
-    // dv += weights' dy
-    add_by_key(group, block, group.weights, block.dy, block.dx.v, group.dv);
     find_score_gradients(group, block);
+    // dv += weights' dy, those that dropout left
+    add_by_key(group, block, group.weights, block.dy, block.dx.v, group.dv);
     // dk += dscores' q, then dq, which may take over the bytes of q or of dy.
     add_by_key(group, block, group.dscores, block.x.q, block.dx.k, group.dk);
     if (block.dx.q.data == nullptr) return;
@@ -232,7 +233,7 @@ class Backward {
     }
   }
 
-  // dscores = scale * weights * (dy v' - sum of dy * y)
+  // dscores = scale * weights * (dy v' - sum of dy * y) where nothing drops out
   void find_score_gradients(const Group& group, const Block& block) const {
     multiply<T>({.m = block.rows(), .n = whole_tiles<T>(block.keys), .k = sizes_.width},
                 {.a = block.dy.from(block.begin).data,
@@ -246,12 +247,41 @@ class Backward {
       const T* y_row = block.y.from(block.begin + i).data;
       const auto shift = static_cast<Number>(sum_of<Number>(
           sizes_.width, [=](std::int64_t d) { return computed(dy_row[d]) * computed(y_row[d]); }));
+      if (!mask_.keeps_all()) {
+        drop(group, block, i, shift);
+        continue;
+      }
       const Number* weights = group.weights + i * to_next_;
       Number* row = group.dscores + i * to_next_;
       for (std::int64_t j = 0; j < block.keys; ++j) {
         row[j] = scale_ * weights[j] * (row[j] - shift);
       }
     }
+  }
+
+  // Of query i of the block: dscores = scale * (left * dy v' - weights * shift), where `left` are
+  // the weights after dropout, and what becomes of `weights`.
+  void drop(const Group& group, const Block& block, std::int64_t i, Number shift) const {
+    Number* weights = group.weights + i * to_next_;
+    Number* dscores = group.dscores + i * to_next_;
+    const std::int64_t seen = sizes_.seen(block.begin + i);
+    const std::int32_t threshold = mask_.threshold();
+    const auto kept = static_cast<Number>(mask_.scale());
+    const Number scale = scale_;
+    mask_.for_each_piece(sizes_.first_weight(group.batch, block.head, block.begin + i), seen,
+                         [=](const std::int32_t* words, std::int64_t begin, std::int64_t n) {
+                           Number* weight = weights + begin;
+                           Number* row = dscores + begin;
+#pragma omp simd
+                           for (std::int64_t j = 0; j < n; ++j) {
+                             const Number left = DropoutMask::keeps(words[j], threshold)
+                                                     ? weight[j] * kept
+                                                     : Number{0};
+                             row[j] = scale * (left * row[j] - weight[j] * shift);
+                             weight[j] = left;
+                           }
+                         });
+    std::fill(dscores + seen, dscores + block.keys, Number{0});
   }
 
   // to[j] (+)= sum over the block's queries i of by_query[i, j] * rows[i]
@@ -278,6 +308,7 @@ class Backward {
   std::span<const TensorView> forward_;  // the inputs of Attention
   AttentionSizes sizes_;
   Bias<Number> bias_;
+  DropoutMask mask_;
   std::int64_t to_next_;  // from one row of scores to the next
   Number scale_;
 };
