@@ -1,6 +1,7 @@
-// fuse_attention: products, masks and softmax of attention as one node, which reads the heads where
-// a linear layer leaves them.
+// fuse_attention: products, masks, softmax and dropout of attention as one node, which reads the
+// heads where a linear layer leaves them.
 #include <utility>
+#include <variant>
 
 #include "engine/passes/fuse/attention_search.h"
 #include "engine/passes/passes.h"
@@ -11,6 +12,17 @@ namespace {
 ValueId by_token(Builder& b, const Strand& strand) {
   if (strand.is_in_order()) return strand.source;
   return b("Transpose", {strand.source}, {{"perm", strand.permutation}});
+}
+
+// The step by which the weights drop out; kNoValue: they do not.
+ValueId step_of_dropout(Builder& b, NodeId id, Attributes& attributes) {
+  if (id == kNoNode) return kNoValue;
+  const Node& node = b.graph().node(id);
+  const auto dropout = std::get<DropoutParams>(node.op->params(*NodeArgs(b.graph(), node)));
+  attributes.set("ratio", dropout.ratio);
+  attributes.set("seed", static_cast<std::int64_t>(dropout.seed));
+  attributes.set("stream", static_cast<std::int64_t>(dropout.stream));
+  return node.inputs[1];
 }
 
 ValueId attention(Builder& b, const AttentionMatch& found) {
@@ -32,6 +44,7 @@ ValueId attention(Builder& b, const AttentionMatch& found) {
   ValueId bias = kNoValue;
   for (ValueId each : found.biases) bias = bias == kNoValue ? each : b("Add", {bias, each});
   inputs.push_back(bias);
+  inputs.push_back(step_of_dropout(b, found.dropout, attributes));
   while (inputs.back() == kNoValue) inputs.pop_back();
   const ValueId y = b.multi("Attention", std::move(inputs), 2, std::move(attributes))[0];
   return found.by_token ? y : b("Transpose", {y}, {{"perm", Ints{0, 2, 1, 3}}});

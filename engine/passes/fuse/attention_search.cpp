@@ -39,12 +39,12 @@ std::optional<AttentionMatch> AttentionSearch::give_up(std::string why) {
 std::optional<AttentionMatch> AttentionSearch::find(NodeId softmax) {
   const Node& node = match_.graph().node(softmax);
   const ValueId scores = node.inputs[0];
-  const ValueId weights = node.outputs[0];
+  const ValueId weights = after_dropout(node.outputs[0]);
   const std::int64_t axis = node.attributes.integer("axis", -1);
   if (shape(scores).rank != kRank || (axis != -1 && axis != kRank - 1)) return std::nullopt;
   const std::optional<Product> mixed = product_of_weights(weights);
   if (!mixed) return std::nullopt;
-  found_.nodes = {softmax, mixed->node};
+  found_.nodes.insert(found_.nodes.end(), {softmax, mixed->node});
   const std::optional<Product> scored = product_of_scores(scores);
   if (!scored) return std::nullopt;
   if (!settle_masks()) return std::nullopt;
@@ -91,15 +91,29 @@ std::optional<AttentionSearch::Product> AttentionSearch::product(NodeId id) cons
                  .alpha = node.attributes.number("alpha", 1.0)};
 }
 
+// What dropout leaves of the weights, where it is all that reads them; else the weights.
+ValueId AttentionSearch::after_dropout(ValueId weights) {
+  const auto drops = [this](const Use& use) {
+    return is_ours(match_.graph().node(use.node), "RandomDropout");
+  };
+  const std::vector<Use>& uses = match_.value(weights).uses;
+  const auto dropout = std::ranges::find_if(uses, drops);
+  if (dropout == uses.end()) return weights;
+  if (match_.only_reader(weights) == kNoNode) {
+    give_up(match_.why_kept(weights));
+    return weights;
+  }
+  found_.dropout = dropout->node;
+  found_.nodes.push_back(found_.dropout);
+  return match_.output(found_.dropout);
+}
+
 std::optional<AttentionSearch::Product> AttentionSearch::product_of_weights(ValueId weights) {
   const std::vector<Use>& uses = match_.value(weights).uses;
   std::optional<Product> mixed;
   for (const Use& use : uses) {
     const std::optional<Product> candidate = product(use.node);
     if (candidate && candidate->a == weights && !candidate->transpose_b) mixed = candidate;
-    if (is_ours(match_.graph().node(use.node), "RandomDropout")) {
-      give_up("the weights are dropped out");
-    }
   }
   if (!mixed || mixed->alpha != 1.0) return std::nullopt;
   if (match_.only_reader(weights) == kNoNode) {

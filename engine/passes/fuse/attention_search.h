@@ -1,4 +1,5 @@
-// Finds softmax(scale * q k' + bias) v in a graph, however its heads were moved into place.
+// Finds softmax(scale * q k' + bias) v, perhaps with dropout of the weights, in a graph, however
+// its heads were moved into place.
 #pragma once
 
 #include <optional>
@@ -30,6 +31,7 @@ struct AttentionMatch {
   double scale = 1.0;
   bool causal = false;
   std::vector<ValueId> biases;
+  NodeId dropout = kNoNode;   // of the weights
   NodeId last = kNoNode;      // what computes the result
   bool by_token = false;      // the result is [batch, tokens, heads, width], else by head
   std::vector<NodeId> nodes;  // that nobody else may need any more
@@ -59,6 +61,7 @@ class AttentionSearch {
 
   const Shape& shape(ValueId v) const { return match_.value(v).type.shape; }
   std::optional<Product> product(NodeId id) const;
+  ValueId after_dropout(ValueId weights);
   std::optional<Product> product_of_weights(ValueId weights);
   std::optional<Product> product_of_scores(ValueId scores);
   std::string why_not_passed(NodeId id) const;

@@ -91,10 +91,10 @@ constexpr std::string_view kSeparate =
     "slopes"
     " = {0,1,2,0,-1,1,2,1,0,0,2,1}, int64[5] times = {1,1,2,1,1}, int64[1] two = {2}, int64[4] "
     "whole"
-    " = {2,4,3,4}, float scale = {0.25}, bool train = {1}, float low = {-1e30}, bool[1,1,3,3] some "
+    " = {2,4,3,4}, float scale = {0.25}, float low = {-1e30}, bool[1,1,3,3] some "
     "= {0,1,0,0,0,0,0,0,0}>";
-const std::vector<std::string> kConstants{"root",  "padding", "times", "two", "whole",
-                                          "scale", "train",   "low",   "some"};
+const std::vector<std::string> kConstants{"root",  "padding", "times", "two",
+                                          "whole", "scale",   "low",   "some"};
 constexpr std::string_view kByHead =
     "x = Mul(x0, p)  q = Transpose <perm = [0,2,1,3]> (x)  k2 = Transpose <perm = [0,2,1,3]> (k0)"
     "  v2 = Transpose <perm = [0,2,1,3]> (v0)  k3 = Unsqueeze(k2, two)  k4 = Expand(k3, times)"
@@ -130,8 +130,6 @@ TEST_CASE("fuse_attention: what stays says why") {
         "'Exp_12' (Exp) stands between the scores and their softmax");
   CHECK(weights("m = Where(some, low, r)  w = Softmax <axis = -1> (m)") ==
         "the mask is not that of a causal model");
-  CHECK(weights("u = Softmax <axis = -1> (r)  w = Dropout(u, scale, train)") ==
-        "the weights are dropped out");
   CHECK(near_miss("w = Softmax <axis = -1> (r)  h = MatMul(w, v)  s = ReduceMax(w)"
                   "  t = Transpose <perm = [0,2,1,3]> (h)  y = Add(t, s)") == "'w' has 2 readers");
 }

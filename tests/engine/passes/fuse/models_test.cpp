@@ -9,7 +9,7 @@
 #include <string>
 
 #include "engine/onnx/plain_model.h"
-#include "tests/support/graph_text.h"
+#include "tests/engine/passes/fuse/spellings.h"
 
 namespace trainscope::test {
 namespace {
@@ -41,6 +41,11 @@ Counts in_reference(std::string_view name) {
       has_mask ? std::vector<std::string>{"*.attn.mask"} : std::vector<std::string>{});
 }
 
+OnnxModel built_model(const std::string& name, const ModelArguments& arguments) {
+  const std::string bytes = onnx_bytes(build_model(name, arguments, 1));
+  return OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
+}
+
 struct Built {
   std::string name;
   ModelArguments arguments;
@@ -58,6 +63,31 @@ TEST_CASE("fusions: counts in the reference models") {
   CHECK(in_reference("llama") ==
         Counts{{"fuse_rms_norm", 5}, {"fuse_silu", 2}, {"fuse_attention", 2}});
   for (const char* plain : {"mlp", "lenet", "resnet18"}) CHECK(in_reference(plain).empty());
+}
+
+// Each layer drops out attention weights and two residuals, and the model its embeddings.
+TEST_CASE("fusions: attention takes the dropout of its weights along") {
+  const ModelArguments small{{"layers", 2}, {"heads", 2},   {"embedding", 16},
+                             {"vocab", 13}, {"context", 8}, {"dropout", 0.1}};
+  const std::filesystem::path exported =
+      std::filesystem::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/models/gpt2-dropout/model.onnx";
+  for (const std::string name : {"exported", "gpt2", "bert"}) {
+    CAPTURE(name);
+    const bool read = name == "exported";
+    const OnnxModel model = read ? OnnxModel::read(exported) : built_model(name, small);
+    CompileOptions options;
+    if (read) {
+      options.import.frozen = {"*.attn.mask"};
+    } else {
+      options.import.dims = {{"batch", 2}, {"sequence", 8}};
+    }
+    const Stages all = build_stages(model, options);
+    const Stage& stage = stage_named(all, "fuse_attention");
+    CHECK(count_ops((&stage - 1)->graph, "RandomDropout") == 7);
+    CHECK(count_ops(stage.graph, "RandomDropout") == 5);
+    CHECK(count_ops(stage.graph, "Attention") == 2);
+    CHECK(stage.near_misses.empty());
+  }
 }
 
 TEST_CASE("fusions: counts in the builders' models") {
@@ -82,9 +112,7 @@ TEST_CASE("fusions: counts in the builders' models") {
   };
   for (const Built& each : built) {
     CAPTURE(each.name);
-    const std::string bytes = onnx_bytes(build_model(each.name, each.arguments, 1));
-    const OnnxModel model = OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
-    CHECK(fused_counts(model, each.dims) == each.counts);
+    CHECK(fused_counts(built_model(each.name, each.arguments), each.dims) == each.counts);
   }
 }
 
