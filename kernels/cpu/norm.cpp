@@ -174,6 +174,7 @@ void add_own(KernelTable& table) {
 void add_norm(KernelTable& table) {
   add_own<float>(table);
   add_own<double>(table);
+  add_norm_relu(table);
   add_layer_norm(table);
 }
 
