@@ -26,7 +26,10 @@ bool is_product(std::string_view op) {
   return std::ranges::find(kProducts, op) != kProducts.end();
 }
 
-bool is_normalization(std::string_view op) {
+bool is_normalization(const Node& node) {
+  const std::string_view op = node.op->name;
+  // What one adds is no sum that it normalizes.
+  if (op == "BatchNormRelu") return node.inputs.size() == 5;
   return op == "LayerNormalization" || op == "BatchNormalization" ||
          op == "InstanceNormalization" || op == "GroupNormalization" ||
          op == "SimplifiedLayerNormalization" || op == "RMSNormalization";
@@ -78,7 +81,7 @@ class Search {
     bool normalizes = false;
     for (NodeId id : unit.nodes) {
       barred_[i] = barred_[i] || is_product(graph_.node(id).op->name);
-      normalizes = normalizes || is_normalization(graph_.node(id).op->name);
+      normalizes = normalizes || is_normalization(graph_.node(id));
     }
     if (!normalizes || !unit.forward) return;
     for (int input : unit.inputs)

@@ -31,19 +31,22 @@ Counts fused_counts(const OnnxModel& model, const std::map<std::string, std::int
   return counts;
 }
 
+OnnxModel reference(std::string_view name) {
+  return OnnxModel::read(std::filesystem::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/models" / name /
+                         "model.onnx");
+}
+
+OnnxModel built(std::string_view name, const ModelArguments& arguments) {
+  const std::string bytes = onnx_bytes(build_model(name, arguments, 1));
+  return OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
+}
+
 Counts in_reference(std::string_view name) {
-  const std::filesystem::path folder =
-      std::filesystem::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/models" / name;
   // A buffer that PyTorch exports as an initializer, like the parameters.
   const bool has_mask = name.starts_with("gpt2");
   return fused_counts(
-      OnnxModel::read(folder / "model.onnx"), {},
+      reference(name), {},
       has_mask ? std::vector<std::string>{"*.attn.mask"} : std::vector<std::string>{});
-}
-
-OnnxModel built_model(const std::string& name, const ModelArguments& arguments) {
-  const std::string bytes = onnx_bytes(build_model(name, arguments, 1));
-  return OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
 }
 
 struct Built {
@@ -74,7 +77,7 @@ TEST_CASE("fusions: attention takes the dropout of its weights along") {
   for (const std::string name : {"exported", "gpt2", "bert"}) {
     CAPTURE(name);
     const bool read = name == "exported";
-    const OnnxModel model = read ? OnnxModel::read(exported) : built_model(name, small);
+    const OnnxModel model = read ? OnnxModel::read(exported) : built(name, small);
     CompileOptions options;
     if (read) {
       options.import.frozen = {"*.attn.mask"};
@@ -90,6 +93,26 @@ TEST_CASE("fusions: attention takes the dropout of its weights along") {
   }
 }
 
+TEST_CASE("fusions: batch norms of residual networks in training") {
+  CompileOptions options;
+  options.training.mode = GraphMode::kTrain;
+  options.passes.stop_after = "fuse_norm_relu";
+  const auto fused = [&options](const OnnxModel& model) {
+    const Stages stages = build_stages(model, options);
+    const Stage& last = stages.back();
+    CHECK(last.near_misses.empty());
+    CHECK(count_ops(last.graph, "Relu") == 0);
+    return last.counters.at("fused");
+  };
+  CHECK(fused(reference("resnet18")) == 17);
+  options.import.dims = {{"batch", 2}};
+  for (const auto& [size, count] :
+       std::map<std::string, std::int64_t>{{"18", 17}, {"18-cifar", 17}, {"50", 49}}) {
+    CAPTURE(size);
+    CHECK(fused(built("resnet", {{"size", size}, {"width", std::int64_t{2}}})) == count);
+  }
+}
+
 TEST_CASE("fusions: counts in the builders' models") {
   const std::map<std::string, std::int64_t> tokens{{"batch", 2}, {"sequence", 8}};
   const ModelArguments small{
@@ -100,7 +123,7 @@ TEST_CASE("fusions: counts in the builders' models") {
   llama.insert({"kv-heads", 2});
   const ModelArguments vit{{"layers", 2}, {"heads", 2},  {"embedding", 16}, {"feed-forward", 32},
                            {"patch", 4},  {"image", 16}, {"classes", 5}};
-  const Built built[] = {
+  const Built models[] = {
       {"gpt2", small, tokens, {{"fuse_gelu", 2}, {"fuse_attention", 2}, {"fuse_bias", 8}}},
       {"bert", bert, tokens, {{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}}},
       {"llama", llama, tokens, {{"fuse_rms_norm", 5}, {"fuse_silu", 2}, {"fuse_attention", 2}}},
@@ -110,9 +133,9 @@ TEST_CASE("fusions: counts in the builders' models") {
        {{"batch", 2}},
        {}},
   };
-  for (const Built& each : built) {
+  for (const Built& each : models) {
     CAPTURE(each.name);
-    CHECK(fused_counts(built_model(each.name, each.arguments), each.dims) == each.counts);
+    CHECK(fused_counts(built(each.name, each.arguments), each.dims) == each.counts);
   }
 }
 
