@@ -72,6 +72,15 @@ Result addition(const SplitArgs& a) {
   return every_output(a, Share::partial());
 }
 
+// Pairs of elements of the last axis turn together.
+Result rotary(const SplitArgs& a) {
+  for (int i = 0; i < a.op.input_count(); ++i) {
+    const Share share = input_share(a, i);
+    if (share.is_split() && share.axis == a.op.rank(i) - 1) return std::nullopt;
+  }
+  return pointwise(a);
+}
+
 Result along_other_axes(const SplitArgs& a) {
   const Share share = input_share(a, 0);
   const int axis = a.op.axis("axis", -1, a.op.rank(0));
@@ -383,6 +392,8 @@ constexpr SplitRow kRows[] = {
     {.op = "SoftmaxGrad", .rule = along_other_axes},
     {.op = "Attention", .rule = attention},
     {.op = "AttentionGrad", .rule = attention_grad},
+    {.op = "RotaryEmbedding", .rule = rotary},
+    {.op = "RotaryEmbeddingGrad", .rule = rotary},
     {.op = "LogSoftmax", .rule = along_other_axes},
     {.op = "MatMul", .rule = product},
     {.op = "BatchMatMul", .rule = biased},

@@ -105,6 +105,14 @@ constexpr Refusal kGated[] = {
     {"SwishGrad", "[2,3], [3,2]", "one type"},
 };
 
+constexpr Refusal kRotary[] = {
+    {"RotaryEmbedding", "[2,3,4], [5,2], [5,2]", "cannot be broadcast to x [2,3,4]"},
+    {"RotaryEmbedding", "[2,3,4], [3,3], [3,3]", "turns 3 pairs of elements"},
+    {"RotaryEmbedding", "[4], [3,2], [3,2]", "must have 1 to 1 dimensions"},
+    {"RotaryEmbedding", "[3,4], [3,2], [3,1]", "one type"},
+    {"RotaryEmbedding", "i64[3,4]<9, [3,2], [3,2]", "float"},
+};
+
 constexpr Refusal kNorms[] = {
     {"BatchNormalization", "[4], [4], [4], [4], [4]", "a channel dimension"},
     {"BatchNormalization", "[4,3], [4], [3], [3], [3]", "must be [3]"},
@@ -146,6 +154,10 @@ TEST_CASE("refusals: attention") {
 
 TEST_CASE("refusals: gated activations") {
   for (const Refusal& refusal : kGated) check_refused(refusal);
+}
+
+TEST_CASE("refusals: rotary positions") {
+  for (const Refusal& refusal : kRotary) check_refused(refusal);
 }
 
 TEST_CASE("refusals: norms and softmax") {
