@@ -22,6 +22,7 @@ Pass fuse_silu_pass();        // fuse/silu.cpp
 Pass fuse_layer_norm_pass();  // fuse/layer_norm.cpp
 Pass fuse_rms_norm_pass();    // fuse/rms_norm.cpp
 Pass fuse_softmax_pass();     // fuse/softmax.cpp
+Pass fuse_rotary_pass();      // fuse/rotary.cpp
 Pass fuse_attention_pass();   // fuse/attention.cpp
 Pass fuse_bias_pass();        // fuse/bias.cpp
 Pass fuse_norm_relu_pass();   // fuse/norm_relu.cpp

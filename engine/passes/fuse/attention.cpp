@@ -9,9 +9,25 @@
 namespace trainscope {
 namespace {
 
+// A table of rotary positions for heads whose axes were permuted.
+ValueId permuted_table(Builder& b, ValueId table, const Ints& permutation) {
+  const Shape given = b.shape(table);  // a copy: the graph grows
+  Shape all;
+  for (int axis = given.rank; axis < static_cast<int>(permutation.size()); ++axis) {
+    all.push_back(1);
+  }
+  for (std::int64_t size : given.span()) all.push_back(size);
+  return b("Transpose", {b.reshape(table, all)}, {{"perm", permutation}});
+}
+
 ValueId by_token(Builder& b, const Strand& strand) {
-  if (strand.is_in_order()) return strand.source;
-  return b("Transpose", {strand.source}, {{"perm", strand.permutation}});
+  ValueId heads = strand.source;
+  if (!strand.is_in_order()) heads = b("Transpose", {heads}, {{"perm", strand.permutation}});
+  if (strand.rotary == kNoNode) return heads;
+  const Node rotary = b.graph().node(strand.rotary);  // a copy: the graph grows
+  const ValueId cos = permuted_table(b, rotary.inputs[1], strand.rotary_permutation);
+  const ValueId sin = permuted_table(b, rotary.inputs[2], strand.rotary_permutation);
+  return b("RotaryEmbedding", {heads, cos, sin}, rotary.attributes);
 }
 
 // The step by which the weights drop out; kNoValue: they do not.

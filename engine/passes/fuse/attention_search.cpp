@@ -282,11 +282,16 @@ Strand AttentionSearch::follow(ValueId v, Ints permutation, bool shared_heads) {
       for (std::int64_t& axis : strand.permutation) axis = inner[static_cast<std::size_t>(axis)];
       strand.source = match_.input(id, 0);
       found_.nodes.push_back(id);
+    } else if (passes_rotary(strand, id)) {
+      strand.rotary = id;
+      strand.rotary_permutation = strand.permutation;
+      strand.source = match_.input(id, 0);
+      found_.nodes.push_back(id);
     } else if (const std::optional<double> factor = factor_of(id, strand.source)) {
       strand.scale *= *factor;
       found_.nodes.push_back(id);
     } else if (const ValueId few = before_sharing(strand.source);
-               shared_heads && by_head && few != kNoValue) {
+               shared_heads && by_head && strand.rotary == kNoNode && few != kNoValue) {
       for (ValueId at = strand.source; at != few;) {
         found_.nodes.push_back(match_.value(at).producer);
         at = match_.input(found_.nodes.back(), 0);
@@ -297,6 +302,14 @@ Strand AttentionSearch::follow(ValueId v, Ints permutation, bool shared_heads) {
     }
   }
   return strand;
+}
+
+// Heads that are turned before a Transpose brings them into place may be turned after it as well,
+// which leaves no Transpose where another one has moved them before.
+bool AttentionSearch::passes_rotary(const Strand& strand, NodeId id) const {
+  if (id == kNoNode || strand.rotary != kNoNode || strand.is_in_order()) return false;
+  if (!is_ours(match_.graph().node(id), "RotaryEmbedding")) return false;
+  return strand.permutation[kRank - 1] == kRank - 1 && match_.value(strand.source).uses.size() == 1;
 }
 
 // [batch, heads, tokens, width] that each of several heads of q reads: before it was repeated as
@@ -345,6 +358,7 @@ std::string AttentionSearch::why_gradient(ValueId of, std::string_view what) con
 
 // q, k and v are the parts of one Split along the heads, or along [heads * width] of the tokens.
 void AttentionSearch::find_packed() {
+  if (found_.q.rotary != kNoNode || found_.k.rotary != kNoNode) return;
   const Strand* strands[] = {&found_.q, &found_.k, &found_.v};
   NodeId split = kNoNode;
   bool reshaped = false;

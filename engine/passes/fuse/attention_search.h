@@ -11,11 +11,14 @@
 
 namespace trainscope {
 
-// The value `source` with its axes permuted, and multiplied by a number.
+// The value `source` with its axes permuted, turned by rotary positions, and multiplied by a
+// number.
 struct Strand {
   ValueId source = kNoValue;
   Ints permutation;  // axis a is axis permutation[a] of the source
   double scale = 1.0;
+  NodeId rotary = kNoNode;       // the RotaryEmbedding that turned it, kNoNode: none did
+  Ints rotary_permutation = {};  // axis a is axis rotary_permutation[a] of what that one reads
 
   bool is_in_order() const;
 };
@@ -72,6 +75,7 @@ class AttentionSearch {
   std::optional<double> factor_of(NodeId id, ValueId& v) const;
   Strand follow(ValueId v, Ints permutation, bool shared_heads);
   ValueId before_sharing(ValueId v) const;
+  bool passes_rotary(const Strand& strand, NodeId id) const;
   bool leaves_no_weight(double fill) const;
   void add_causal(const CausalMask& mask);
   bool settle_masks();
