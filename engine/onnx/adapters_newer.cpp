@@ -140,6 +140,114 @@ Nodes norm_of_whole_scale(ImportScope& scope, SourceNode node) {
   return nodes;
 }
 
+// Collects the nodes that one node becomes.
+class Rewritten {
+ public:
+  Rewritten(ImportScope& scope, const SourceNode& from) : scope_(scope), from_(from) {}
+
+  // The name of a result that the nodes after it read.
+  std::string add(std::string_view op, std::vector<std::string> inputs, std::string_view label) {
+    const std::string name = fmt::format("{}/{}", from_.name, label);
+    std::string output = scope_.fresh(name);
+    nodes_.push_back({.op = std::string(op),
+                      .domain = {},
+                      .opset = 17,
+                      .name = name,
+                      .source = from_.source,
+                      .inputs = std::move(inputs),
+                      .outputs = {output},
+                      .attributes = {},
+                      .depth = from_.depth});
+    return output;
+  }
+  std::string ints(const Ints& values, std::string_view label) {
+    return scope_.ints(values, fmt::format("{}/{}", from_.name, label));
+  }
+  Nodes take(SourceNode last) {
+    nodes_.push_back(std::move(last));
+    return std::move(nodes_);
+  }
+
+ private:
+  ImportScope& scope_;
+  const SourceNode& from_;
+  Nodes nodes_;
+};
+
+// What a node of opset 23 turns: x [batch, heads, sequence, width], or [batch, sequence, hidden].
+struct RotaryHeads {
+  Shape x;
+  std::int64_t heads = 0;
+  std::int64_t pairs = 0;
+  bool flat() const { return x.rank == 3; }
+};
+
+RotaryHeads rotary_heads(ImportScope& scope, const SourceNode& node) {
+  RotaryHeads found{.x = scope.type(node, 0).shape};
+  require(found.x.rank == 3 || found.x.rank == 4, ErrorCode::kBadInput,
+          "node '{}' (RotaryEmbedding): X has {} dimensions, expected 3 or 4",
+          printable(node.source), found.x.rank);
+  found.heads = found.flat() ? node.attributes.integer("num_heads", 0) : found.x[1];
+  const std::int64_t last = found.x[found.x.rank - 1];
+  require(!found.flat() || (found.heads > 0 && last % found.heads == 0), ErrorCode::kBadInput,
+          "node '{}' (RotaryEmbedding): num_heads is {}, expected a divisor of the {} elements "
+          "of the last axis of X",
+          printable(node.source), found.heads, last);
+  const std::int64_t width = found.flat() ? last / found.heads : last;
+  const std::int64_t turned = node.attributes.integer("rotary_embedding_dim", 0);
+  found.pairs = (turned == 0 ? width : turned) / 2;
+  return found;
+}
+
+// Opset 23 looks up positions in tables [positions, pairs at least], or has tables [batch,
+// sequence, pairs at least]; ours are broadcast to x.
+std::string rotary_table(ImportScope& scope, const SourceNode& node, Rewritten& rewritten,
+                         std::size_t input) {
+  const RotaryHeads heads = rotary_heads(scope, node);
+  const std::string label = input == 1 ? "cos" : "sin";
+  const Shape shape = scope.type(node, input).shape;
+  std::string table = node.inputs[input];
+  const bool looked_up = node.inputs.size() > 3 && !node.inputs[3].empty();
+  if (shape.rank > 0 && shape[shape.rank - 1] != heads.pairs) {
+    table = rewritten.add(
+        "Slice",
+        {table, rewritten.ints({0}, label + "_begin"),
+         rewritten.ints({heads.pairs}, label + "_end"), rewritten.ints({-1}, label + "_axis")},
+        label + "_pairs");
+  }
+  if (looked_up) table = rewritten.add("Gather", {table, node.inputs[3]}, label + "_rows");
+  const std::string axis = rewritten.ints({heads.flat() ? 2 : 1}, label + "_heads");
+  return rewritten.add("Unsqueeze", {table, axis}, label);
+}
+
+Nodes rotary_to_own(ImportScope& scope, SourceNode node) {
+  const RotaryHeads heads = rotary_heads(scope, node);
+  Rewritten rewritten(scope, node);
+  const std::string cos = rotary_table(scope, node, rewritten, 1);
+  const std::string sin = rotary_table(scope, node, rewritten, 2);
+  SourceNode turned = node;
+  turned.inputs = {node.inputs[0], cos, sin};
+  turned.attributes.erase("num_heads");
+  turned.attributes.erase("rotary_embedding_dim");
+  if (!heads.flat()) return rewritten.take(to_own_domain(scope, std::move(turned)).front());
+  const Ints split{heads.x[0], heads.x[1], heads.heads, heads.x[2] / heads.heads};
+  turned.inputs[0] =
+      rewritten.add("Reshape", {node.inputs[0], rewritten.ints(split, "split")}, "by_head");
+  turned.outputs = {scope.fresh(node.name + "/turned")};
+  Nodes nodes = rewritten.take(to_own_domain(scope, turned).front());
+  nodes.push_back(
+      {.op = "Reshape",
+       .domain = {},
+       .opset = 17,
+       .name = node.name + "/together",
+       .source = node.source,
+       .inputs = {turned.outputs[0], rewritten.ints({heads.x[0], heads.x[1], heads.x[2]}, "flat")},
+       .outputs = node.outputs,
+       .attributes = {},
+       .depth = node.depth});
+  return nodes;
+}
+
 constexpr AdapterRow kRows[] = {
     {"ReduceL1", 18, kEnd, axes_to_attribute},
     {"ReduceL2", 18, kEnd, axes_to_attribute},
@@ -156,6 +264,7 @@ constexpr AdapterRow kRows[] = {
     {"Cast", 19, kEnd, without_saturate},
     {"Gelu", 20, kEnd, to_own_domain, "Gelu"},
     {"RMSNormalization", 23, kEnd, norm_of_whole_scale, "RMSNormalization"},
+    {"RotaryEmbedding", 23, kEnd, rotary_to_own, "RotaryEmbedding"},
     {"Swish", 24, kEnd, to_own_domain, "Swish"},
 };
 

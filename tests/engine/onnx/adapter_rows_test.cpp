@@ -23,6 +23,8 @@ class Scene {
     add_input("b3", {3});
     add_input("b4", {4});
     add_input("b34", {3, 4});
+    add_input("angles", {1, 2, 1});
+    add_input("positions", {2, 3}, DType::kI64);
     add_input("scalar", {});
     add_input("indices", {2, 3, 4}, DType::kI64);
     builder_.constant(Tensor::scalar(2.0F), "two");
@@ -274,6 +276,21 @@ std::vector<Case> newer_cases() {
   cases.push_back({node_of("RMSNormalization", 23, {"x", "b4"}), "RMSNormalization(x, b4) -> y"});
   cases.push_back({node_of("RMSNormalization", 23, {"x", "b4"}, {{"axis", n(1)}}),
                    "Expand(b4, {3,4}) -> n/scale\nRMSNormalization(x, n/scale) -> y axis=1"});
+  // image [1,3,2,2] are 3 heads of 2 positions, x [2,3,4] 3 positions of 2 heads.
+  cases.push_back({node_of("RotaryEmbedding", 23, {"image", "angles", "angles"}),
+                   "Unsqueeze(angles, {1}) -> n/cos\nUnsqueeze(angles, {1}) -> n/sin\n"
+                   "RotaryEmbedding(image, n/cos, n/sin) -> y"});
+  cases.push_back({node_of("RotaryEmbedding", 23, {"x", "b34", "b34", "positions"},
+                           {{"num_heads", n(2)}, {"interleaved", n(1)}}),
+                   "Slice(b34, {0}, {1}, {-1}) -> n/cos_pairs\n"
+                   "Gather(n/cos_pairs, positions) -> n/cos_rows\n"
+                   "Unsqueeze(n/cos_rows, {2}) -> n/cos\n"
+                   "Slice(b34, {0}, {1}, {-1}) -> n/sin_pairs\n"
+                   "Gather(n/sin_pairs, positions) -> n/sin_rows\n"
+                   "Unsqueeze(n/sin_rows, {2}) -> n/sin\n"
+                   "Reshape(x, {2,3,2,2}) -> n/by_head\n"
+                   "RotaryEmbedding(n/by_head, n/cos, n/sin) -> n/turned interleaved=1\n"
+                   "Reshape(n/turned, {2,3,4}) -> y"});
   cases.push_back({node_of("Swish", 24, {"x"}, {{"alpha", 2.0}}), "Swish(x) -> y alpha=2"});
   cases.push_back(
       {node_of("Resize", 18, {"image", "", "scales"},

@@ -125,6 +125,11 @@ TEST_CASE("adapters: ops that opset 17 does not have are ours") {
         "y f32[2,3,4] = ts.RMSNormalization(x, w)\n");
   CHECK(contains(import_at(23, "y = RMSNormalization(x, w)", "float[1] w = {2}").nodes,
                  " = ts.RMSNormalization(x, "));
+  const Imported turned =
+      import_at(23, "y = RotaryEmbedding<num_heads = 2, rotary_embedding_dim = 2>(x, c, c)",
+                "float[2,3,1] c = {1, 2, 3, 4, 5, 6}");
+  CHECK(turned.result == Shape{2, 3, 4});
+  CHECK(contains(turned.nodes, " = ts.RotaryEmbedding("));
   CHECK(import_at(24, "y = Swish(x)").nodes == "y f32[2,3,4] = ts.Swish(x)\n");
 }
 

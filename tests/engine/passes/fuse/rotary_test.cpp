@@ -193,4 +193,30 @@ TEST_CASE("fuse_attention: turned heads are read where they lie") {
   CHECK(count_ops(step, "Transpose") == 0);
 }
 
+// Of [batch, sequence, heads * width], by positions in longer tables.
+TEST_CASE("fuse_rotary: ONNX's own op turns the same elements") {
+  ImportOptions options;
+  options.frozen = {"c", "s", "c2", "s2"};
+  const auto imported = [&](std::string_view opset, std::string_view nodes) {
+    return graph(
+        OnnxModel::parse_text(
+            "<ir_version: 8, opset_import: [\"\" : " + std::string(opset) +
+            "]> g (float[1,2,8] x) => (float[1,2,8] y) <float[3,2] c = {9,9,0.5,0.8,-0.4,0.3},"
+            " float[3,2] s = {9,9,0.8,0.6,0.9,0.95}, int64[1,2] at = {1,2}, int64[4] heads ="
+            " {1,2,2,4}, int64[3] flat = {1,2,8}, float[1,2,1,2] c2 = {0.5,0.8,-0.4,0.3},"
+            " float[1,2,1,2] s2 = {0.8,0.6,0.9,0.95}, int64[2] halves = {2,2}> {" +
+            std::string(nodes) + "}"),
+        options);
+  };
+  const Graph own = imported("23", "y = RotaryEmbedding <num_heads = 2> (x, c, s, at)");
+  CHECK(count_ops(own, "RotaryEmbedding") == 1);
+  const Graph spelled = imported(
+      "17",
+      "h = Reshape(x, heads)  e, o = Split <axis = 3> (h, halves)  a = Mul(e, c2)  b = Mul(o, s2)"
+      "  r = Sub(a, b)  k = Mul(o, c2)  d = Mul(e, s2)  i = Add(k, d)"
+      "  z = Concat <axis = 3> (r, i)  y = Reshape(z, flat)");
+  const Tensors inputs = random_inputs(spelled, 3);
+  CHECK(difference(outputs_of(own, inputs), outputs_of(spelled, inputs)) < 1e-6);
+}
+
 }  // namespace trainscope::test
