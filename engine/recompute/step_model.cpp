@@ -108,24 +108,32 @@ class ModelBuilder {
     if (node.phase == Phase::kBackward) part_results(node, target);
   }
 
-  // The gradients of a norm's scale and bias wait for the update, that of its input does not: what
-  // is made beside the largest result is a unit of its own, which takes no time.
+  // The gradients of a norm's scale and bias wait for the update, those of its input and of what is
+  // added to it do not: what is made beside the first of the largest results is a unit of its own,
+  // which takes no time, and so is each other one of that size.
   void part_results(const Node& node, int made_by) {
     const auto bytes = [this](ValueId v) {
       return v == kNoValue ? 0 : graph_.value(v).type.bytes();
     };
     const ValueId largest = *std::ranges::max_element(node.outputs, {}, bytes);
-    const auto part = static_cast<int>(model_.units.size());
-    bool any = false;
+    int smaller = kNone;
     for (ValueId v : node.outputs) {
       if (v == kNoValue || v == largest) continue;
-      unit_of_[index(v)] = part;
-      any = true;
+      if (bytes(v) == bytes(largest)) {
+        unit_of_[index(v)] = add_part(made_by);
+        continue;
+      }
+      if (smaller == kNone) smaller = add_part(made_by);
+      unit_of_[index(v)] = smaller;
     }
-    if (!any) return;
+  }
+
+  int add_part(int made_by) {
+    const auto part = static_cast<int>(model_.units.size());
     model_.units.push_back({.nodes = {}, .inputs = {made_by}});
     over_.push_back(kNone);
     parts_.push_back({.made_by = made_by, .part = part});
+    return part;
   }
 
   // What must be there for a value to be: the unit that makes it, and those in whose bytes it is.
