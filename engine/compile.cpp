@@ -46,7 +46,8 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
                         .bound_seconds = plan.bound_seconds,
                         .bound_bytes = plan.bound_bytes,
                         .repeats = plan.repeat_count(),
-                        .offloaded_bytes = plan.host_bytes};
+                        .offloaded_bytes = plan.host_bytes,
+                        .budget_bytes = options.recompute.budget_bytes};
   Stage stage = stage_of("recompute", std::move(plan.graph.graph), compiled.stages.size());
   stage.changed = !plan.repeats.empty();
   stage.counters["repeated"] = compiled.recompute->repeats;

@@ -27,13 +27,14 @@ struct CompileOptions {
 
 // What recomputation was predicted to do.
 struct RecomputeSummary {
-  std::int64_t plain_bytes = 0;      // arena without it
-  double plain_seconds = 0.0;        // of a step, by the costs given
-  double seconds = 0.0;              // ... with it
-  double bound_seconds = 0.0;        // see RecomputePlan
-  std::int64_t bound_bytes = 0;      // see RecomputePlan
-  std::int64_t repeats = 0;          // nodes that run a second time
-  std::int64_t offloaded_bytes = 0;  // of the values that wait in host memory
+  std::int64_t plain_bytes = 0;                   // arena without it
+  double plain_seconds = 0.0;                     // of a step, by the costs given
+  double seconds = 0.0;                           // ... with it
+  double bound_seconds = 0.0;                     // see RecomputePlan
+  std::int64_t bound_bytes = 0;                   // see RecomputePlan
+  std::int64_t repeats = 0;                       // nodes that run a second time
+  std::int64_t offloaded_bytes = 0;               // of the values that wait in host memory
+  std::optional<std::int64_t> budget_bytes = {};  // that the arena was to be within
 };
 
 struct Compiled {

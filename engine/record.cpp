@@ -178,6 +178,7 @@ Json recompute_record(const RecomputeSummary& summary) {
                             {"seconds", summary.seconds},
                             {"overhead", overhead(summary.seconds)},
                             {"offloaded_bytes", summary.offloaded_bytes}});
+  if (summary.budget_bytes) json.set("budget_bytes", *summary.budget_bytes);
   if (summary.bound_seconds > 0) {
     json.set("bound_overhead", overhead(summary.bound_seconds));
     json.set("bound_bytes", summary.bound_bytes);

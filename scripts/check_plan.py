@@ -271,7 +271,7 @@ def check(run, budget):
               for row, before, after in zip(rows[first + 1:], stages, stages[1:])
               for result, _ in after.results() - before.results()]
     Replay(plan, stages[-1], faults.append).run()
-    if budget is not None and plan["arena_bytes"] > budget:
+    if plan["arena_bytes"] > (budget or plan.get("recompute", {}).get("budget_bytes", sys.maxsize)):
         faults.append(f"the arena of {plan['arena_bytes']} bytes is above the budget")
     return faults
 

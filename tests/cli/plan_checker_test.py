@@ -108,6 +108,12 @@ class PlanChecker(unittest.TestCase):
         self.assertLessEqual(self.arena(run), budget)
         self.assertIn(" 0 faults", self.check(run, "--budget", str(budget)))
         self.assertIn("above the budget", self.check(run, "--budget", str(self.arena(run) - 1)))
+        path = run / "plan.json"
+        plan = json.loads(path.read_text())
+        self.assertEqual(plan["recompute"]["budget_bytes"], budget)
+        plan["recompute"]["budget_bytes"] = plan["arena_bytes"] - 1
+        path.write_text(json.dumps(plan))
+        self.assertIn("above the budget", self.check(run))
 
     def spoil(self, run, change):
         path = run / "plan.json"
