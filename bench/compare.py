@@ -29,7 +29,8 @@ def arguments():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tiers", default="T0,T1",
                         help="T0: as installed, T1: tuned OpenBLAS; of --current-python T2: eager, "
-                             "T2c: torch.compile")
+                             "T2c: torch.compile; f32: Trainscope in f32, beside --dtype")
+    parser.add_argument("--dtype", default="f32", help="of Trainscope: f32, bf16 or f16")
     parser.add_argument("--current-python", help="an interpreter that has a newer PyTorch")
     parser.add_argument("--trainscope", type=Path,
                         default=measure.ROOT / "build/release/bin/trainscope")
@@ -50,8 +51,13 @@ def arguments():
 def commands(options, workload):
     """Name -> command and environment; ours first."""
     sizes = ["--steps", str(options.steps or STEPS[workload]), "--threads", str(options.threads)]
-    result = {"trainscope": ([options.trainscope, "bench", workload, *sizes, "--json"], {})}
+    ours = [options.trainscope, "bench", workload, *sizes, "--json"]
+    dtype = [] if options.dtype == "f32" else ["--dtype", options.dtype]
+    result = {"trainscope": (ours + dtype, {})}
     for tier in options.tiers.split(","):
+        if tier == "f32":
+            result[tier] = (ours, {})
+            continue
         python = options.current_python if tier.startswith("T2") else options.python
         compiled = ["--compile"] if tier == "T2c" else []
         result[tier] = ([python, options.peer, workload, *sizes, *compiled],
@@ -97,14 +103,14 @@ def main():
     runs = {workload: run_rounds(options, workload) for workload in options.workloads}
     tiers = options.tiers.split(",")
     first = next(iter(runs.values()))
-    versions = ", ".join(f"{tier}: {first[tier][0]['peer']}" for tier in tiers)
+    versions = ", ".join(f"{tier}: {first[tier][0].get('peer', 'Trainscope')}" for tier in tiers)
     head = ["workload", "Trainscope ms", *(f"{tier} ms (ratio)" for tier in tiers),
             "GFLOP/s ours / best", "peak RSS MB ours / best", "arena MiB"]
     body = measure.table(head, [row(workload, each) for workload, each in runs.items()])
     body += (f"\nMedian step of {options.rounds} rounds, {options.threads} threads; {versions}. "
              "Ratio: PyTorch's time over ours, median of the rounds; above 1 Trainscope is "
-             "quicker. T0: PyTorch as installed; T1: OpenBLAS with OpenMP, its core type set; T2: a "
-             "newer one; T2c: the same through torch.compile.\n"
+             "quicker. T0: PyTorch as installed; T1: OpenBLAS with OpenMP, its core type set; T2: "
+             "a newer one; T2c: the same through torch.compile; f32: Trainscope without --dtype.\n"
              f"Runs with more than {options.load_limit} cores of other load were repeated.\n")
     facts = {"rounds": options.rounds, "threads": options.threads,
              "load_limit": options.load_limit, "runs": runs}

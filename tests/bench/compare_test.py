@@ -70,6 +70,15 @@ class Compare(unittest.TestCase):
         log = (self.folder / "log").read_text().splitlines()
         self.assertTrue(log[2].endswith("--compile") and not log[1].endswith("--compile"))
 
+    def test_another_type_beside_f32(self):
+        self.program("ours", [1.0, 1.7])
+        done = self.compare("--tiers", "f32", "--dtype", "bf16", "--rounds", "1", "--steps", "2",
+                            "--load-limit", str(os.cpu_count()))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("| w1-sgd | 1.00 | 1.70 (1.70x) |", done.stdout)
+        log = (self.folder / "log").read_text().splitlines()
+        self.assertTrue(log[0].endswith("--json --dtype bf16") and log[1].endswith("--json"))
+
     def test_a_machine_without_git_is_measured_too(self):
         self.program("ours", [1.0])
         self.program("theirs", [1.0])
