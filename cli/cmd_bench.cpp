@@ -113,7 +113,7 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("batch", options.batch);
   facts.set("steps", options.steps);
   facts.set("threads", options.threads);
-  facts.set("dtype", name_of(options.precision));
+  facts.set("dtype", options.precision == StepPrecision::kF16 ? "f16" : name_of(options.precision));
   facts.set("gflop_per_step", rounded(flops * 1e-9, 1e4));
   facts.set("gflops", rounded(flops / spread.median * 1e-6, 1e2));
   facts.set("peak_rss_mb", rounded(peak_rss_mb(), 1e1));

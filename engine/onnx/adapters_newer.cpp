@@ -194,8 +194,14 @@ RotaryHeads rotary_heads(ImportScope& scope, const SourceNode& node) {
           "of the last axis of X",
           printable(node.source), found.heads, last);
   const std::int64_t width = found.flat() ? last / found.heads : last;
-  const std::int64_t turned = node.attributes.integer("rotary_embedding_dim", 0);
-  found.pairs = (turned == 0 ? width : turned) / 2;
+  const std::int64_t given = node.attributes.integer("rotary_embedding_dim", 0);
+  const std::int64_t turned = given == 0 ? width : given;
+  require(
+      turned >= 0 && turned <= width && turned % 2 == 0, ErrorCode::kBadInput,
+      "node '{}' (RotaryEmbedding): {} elements of a head of {} turn, expected an even number of "
+      "them",
+      printable(node.source), turned, width);
+  found.pairs = turned / 2;
   return found;
 }
 
@@ -207,6 +213,9 @@ std::string rotary_table(ImportScope& scope, const SourceNode& node, Rewritten& 
   const std::string label = input == 1 ? "cos" : "sin";
   const Shape shape = scope.type(node, input).shape;
   std::string table = node.inputs[input];
+  require(shape.rank == 0 || shape[shape.rank - 1] >= heads.pairs, ErrorCode::kBadInput,
+          "node '{}' (RotaryEmbedding): the {} table has {} columns, expected at least {}",
+          printable(node.source), label, shape[shape.rank - 1], heads.pairs);
   const bool looked_up = node.inputs.size() > 3 && !node.inputs[3].empty();
   if (shape.rank > 0 && shape[shape.rank - 1] != heads.pairs) {
     table = rewritten.add(

@@ -113,9 +113,8 @@ class BoundProblem {
              .inputs = {inputs.begin(), inputs.end()}});
     for (ValueId v : node.outputs) {
       if (v == kNoValue) continue;
-      const bool part = v != first && bytes(v) > 0;
       node_of_[index(v)] =
-          part ? add_node(id, {.bytes = bytes(v), .time = 0, .inputs = {call}}) : call;
+          v == first ? call : add_node(id, {.bytes = bytes(v), .time = 0, .inputs = {call}});
     }
   }
 

@@ -81,6 +81,7 @@ TEST_CASE("recompute: what cannot be asked for") {
       {{"--max-overhead", "-1%"}, "--max-overhead is '-1%': expected a share"},
       {{"--max-overhead", "fast"}, "expected a share"},
       {{"--max-overhead", "5%", "--memory-budget", "1MB"}, "two ways to ask"},
+      {{"--skip-ignored", "--loss-chunks", "2"}, "do not go together"},
       {{"--recompute", "auto"}, "needs --memory-budget or --max-overhead"},
       {{"--recompute", "1", "--memory-budget", "1MB"}, "--recompute 1 plans for no limit"},
       {{"--recompute", "none", "--max-overhead", "1%"}, "--recompute none plans for no limit"},

@@ -48,6 +48,13 @@ std::optional<AttentionMatch> AttentionSearch::find(NodeId softmax) {
   const std::optional<Product> scored = product_of_scores(scores);
   if (!scored) return std::nullopt;
   if (!settle_masks()) return std::nullopt;
+  const DType wide = computed(match_.value(weights).type.dtype);
+  for (ValueId bias : found_.biases) {
+    const TensorType& type = match_.value(bias).type;
+    if (type.dtype != wide) {
+      return give_up(fmt::format("its bias is {}, {} is expected", type_text(type), name_of(wide)));
+    }
+  }
   found_.nodes.push_back(scored->node);
   found_.q = follow(scored->a, kByToken, false);
   found_.k = follow(scored->b, scored->transpose_b ? kByToken : kByTokenOfTransposed, true);
@@ -114,6 +121,10 @@ std::optional<AttentionSearch::Product> AttentionSearch::product_of_weights(Valu
   for (const Use& use : uses) {
     const std::optional<Product> candidate = product(use.node);
     if (candidate && candidate->a == weights && !candidate->transpose_b) mixed = candidate;
+  }
+  const NodeId reader = match_.only_reader(weights);
+  if (!mixed && reader != kNoNode && match_.graph().node(reader).op->is_view) {
+    give_up("its weights are reshaped before the product");
   }
   if (!mixed || mixed->alpha != 1.0) return std::nullopt;
   if (match_.only_reader(weights) == kNoNode) {
@@ -358,7 +369,8 @@ std::string AttentionSearch::why_gradient(ValueId of, std::string_view what) con
 
 // q, k and v are the parts of one Split along the heads, or along [heads * width] of the tokens.
 void AttentionSearch::find_packed() {
-  if (found_.q.rotary != kNoNode || found_.k.rotary != kNoNode) return;
+  const auto turns = [](const Strand& strand) { return strand.rotary != kNoNode; };
+  if (turns(found_.q) || turns(found_.k) || turns(found_.v)) return;
   const Strand* strands[] = {&found_.q, &found_.k, &found_.v};
   NodeId split = kNoNode;
   bool reshaped = false;

@@ -75,6 +75,11 @@ class NormReluSearch {
                                 printable(node(found.norm).name)));
     }
     const TensorType& type = match_.value(match_.output(found.norm)).type;
+    const TensorType& scale = match_.value(node(found.norm).inputs[1]).type;
+    if (scale.dtype != computed(type.dtype)) {
+      return refuse(fmt::format("its scale is {}, {} is expected", type_text(scale),
+                                name_of(computed(type.dtype))));
+    }
     if (found.residual != kNoValue && match_.value(found.residual).type != type) {
       return refuse(fmt::format("'{}' is {}, the norm's result {}",
                                 printable(match_.value(found.residual).name),

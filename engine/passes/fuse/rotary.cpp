@@ -43,6 +43,7 @@ class RotarySearch {
   explicit RotarySearch(const Matcher& match) : match_(match) {}
 
   std::optional<RotaryMatch> find(ValueId y) {
+    if (match_.value(y).type.shape.rank == 0) return std::nullopt;
     for (ValueId x : LaneReader::candidates(match_, y)) {
       LaneReader reader(match_, x);
       const std::optional<Lanes> lanes = reader.read(y);
@@ -55,7 +56,7 @@ class RotarySearch {
         why_not_ = match_.why_kept(kept);
         return std::nullopt;
       }
-      if (!has_tables(lanes->lanes)) return std::nullopt;
+      if (!has_tables(lanes->lanes) || !has_wide_tables()) return std::nullopt;
       return found_;
     }
     return std::nullopt;
@@ -116,6 +117,18 @@ class RotarySearch {
            partner.table == found_.sin.of;
   }
 
+  // The op turns numbers of two bytes by tables in f32.
+  bool has_wide_tables() {
+    const DType expected = computed(match_.value(found_.x).type.dtype);
+    for (ValueId table : {found_.cos.of, found_.sin.of}) {
+      const Value& value = match_.value(table);
+      if (value.type.dtype == expected) continue;
+      return refuse(fmt::format("'{}' is {}, {} is expected", printable(value.name),
+                                type_text(value.type), name_of(expected)));
+    }
+    return true;
+  }
+
   bool has_tables(const std::vector<Lane>& lanes) {
     return has_table(lanes, found_.cos, own) && has_table(lanes, found_.sin, other);
   }
@@ -131,6 +144,7 @@ class RotarySearch {
     }
     table.begin = firsts[0];
     table.step = firsts.size() > 1 ? firsts[1] - firsts[0] : 1;
+    if (table.step <= 0) return false;  // read backwards
     for (std::size_t i = 0; i < firsts.size(); ++i) {
       if (firsts[i] != table.begin + static_cast<std::int64_t>(i) * table.step) return false;
     }

@@ -133,6 +133,22 @@ TEST_CASE("adapters: ops that opset 17 does not have are ours") {
   CHECK(import_at(24, "y = Swish(x)").nodes == "y f32[2,3,4] = ts.Swish(x)\n");
 }
 
+TEST_CASE("adapters: rotary positions that do not fit are refused") {
+  const auto refusal = [](const std::string& dim, const std::string& table) {
+    const std::optional<Error> error = error_of([&] {
+      import_at(23,
+                "y = RotaryEmbedding<num_heads = 2, rotary_embedding_dim = " + dim + ">(x, c, c)",
+                table);
+    });
+    return error ? error->message() : "accepted";
+  };
+  const std::string fits = "float[2,3,1] c = {1, 2, 3, 4, 5, 6}";
+  CHECK(contains(refusal("-2", fits), "-2 elements of a head of 2 turn"));
+  CHECK(contains(refusal("1", fits), "1 elements of a head of 2 turn"));
+  CHECK(contains(refusal("4", fits), "4 elements of a head of 2 turn"));
+  CHECK(contains(refusal("2", "float[2,3,0] c = {}"), "has 0 columns, expected at least 1"));
+}
+
 TEST_CASE("adapters: a form nobody can convert is reported with op, node and opset") {
   onnx::ModelProto proto = small_model();
   proto.mutable_opset_import(0)->set_version(8);

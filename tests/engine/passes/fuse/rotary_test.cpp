@@ -22,14 +22,16 @@ Fusion rotary() {
               " float[3,4] sinn = {0,0,0,0,0.8,0.8,0.6,0.6,0.9,0.9,0.95,0.95},"
               " float[3,2] cosh = {1,1,0.5,0.8,-0.4,0.3}, float[3,2] sinh = {0,0,0.8,0.6,0.9,0.95},"
               " float[3,2] cosp = {1,1,0.5,0.5,-0.4,-0.4}, float[3,2] sinp = {0,0,0.5,0.5,0.9,0.9},"
-              " float minus = {-1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2},"
+              " float minus = {-1}, int64[1] lowest = {-9223372036854775807}, int64[1] zero = {0}, "
+              "int64[1] one = "
+              "{1}, int64[1] two = {2},"
               " int64[1] end = {9223372036854775807}, int64[1] last = {-1}, int64[1] four = {4},"
               " int64[2] twos = {2,2}, int64[2] ones = {1,1}, int64[5] pairs = {2,2,3,2,2},"
               " int64[4] whole = {2,2,3,4}>",
           .before = "x = Mul(x0, p)",
-          .constants = {"cos",  "sin",  "sin4",  "cosn", "sinn",  "cosh", "sinh",
-                        "cosp", "sinp", "minus", "zero", "one",   "two",  "end",
-                        "last", "four", "twos",  "ones", "pairs", "whole"}};
+          .constants = {"cos",  "sin",  "sin4",  "cosn",   "sinn", "cosh",  "sinh",
+                        "cosp", "sinp", "minus", "lowest", "zero", "one",   "two",
+                        "end",  "last", "four",  "twos",   "ones", "pairs", "whole"}};
 }
 
 std::string fused_line(std::string_view nodes) {
@@ -166,6 +168,45 @@ TEST_CASE("fuse_rotary: what stays, and why") {
     CAPTURE(nodes);
     CHECK(near_misses_of(rotary(), nodes).empty());
   }
+}
+
+TEST_CASE("fuse_rotary: scalars have no elements that turn") {
+  CHECK_FALSE(changes_no_result(rotary(),
+                                "u = ReduceMean <keepdims = 0> (x)  a = Mul(u, u)"
+                                "  b = Mul(u, minus)  z = Add(a, b)  y = Add(x, z)"));
+}
+
+TEST_CASE("fuse_rotary: tables that are trained and read backwards stay") {
+  Fusion fusion = rotary();
+  std::erase(fusion.constants, "cosh");
+  std::erase(fusion.constants, "sinh");
+  CHECK_FALSE(changes_no_result(
+      fusion,
+      "e, o = Split <axis = -1> (x, twos)  f = Slice(e, last, lowest, last, last)"
+      "  p1 = Slice(o, last, lowest, last, last)  a = Mul(f, cosh)  b = Mul(p1, sinh)"
+      "  r1 = Sub(a, b)  c = Mul(p1, cosh)  d = Mul(f, sinh)  i1 = Add(c, d)"
+      "  r = Slice(r1, last, lowest, last, last)  i = Slice(i1, last, lowest, last, last)"
+      "  y = Concat <axis = -1> (r, i)"));
+}
+
+// Packed q, k and v are read where they lie only if none of them is turned.
+TEST_CASE("fuse_attention: values alone that are turned") {
+  Fusion fusion = rotary();
+  fusion.pass = "fuse_attention";
+  fusion.fused = "Attention";
+  const std::string inputs =
+      "(float[2,3,2,12] x0) => (float[2,3,2,4] y) <float[12] p = "
+      "{0.5,-1,1.5,2,0.5,-1,1.5,2,0.5,-1,1.5,2}, int64[3] fours = {4,4,4}," +
+      std::string(fusion.inputs.substr(fusion.inputs.find(" float[3,4] cos")));
+  fusion.inputs = inputs;
+  fusion.constants.emplace_back("fours");
+  CHECK(changes_no_result(
+      fusion,
+      "q0, k0, v0 = Split <axis = 3> (x, fours)  q = Transpose <perm = [0,2,1,3]> (q0)"
+      "  k = Transpose <perm = [0,2,3,1]> (k0)  h = Transpose <perm = [0,2,1,3]> (v0)"
+      "  e, o = Split <axis = -1> (h, twos)  n = Neg(o)  r = Concat <axis = -1> (n, e)"
+      "  a = Mul(h, cos)  b = Mul(r, sin)  v = Add(a, b)  s = MatMul(q, k)"
+      "  w = Softmax <axis = -1> (s)  m = MatMul(w, v)  y = Transpose <perm = [0,2,1,3]> (m)"));
 }
 
 // The heads lie beside each other in x, [batch, tokens, heads, width]: no Transpose is left.
