@@ -13,9 +13,9 @@ using std::size_t;
 
 // Steps of annealing in one round for one plan: a millisecond for 400 nodes. More where the gap to
 // the bound, in parts of the time without recompute, is wide.
-constexpr double kSteps = 6'000;
+constexpr double kSteps = 5'000;
 constexpr double kUsualGap = 4e-3;
-constexpr double kMostTimes = 4;
+constexpr double kMostTimes = 5;
 // A small problem has few changes to try: at most so many steps for each value and stage.
 constexpr double kStepsPerHold = 200;
 constexpr size_t kMostSurvivors = 4;
