@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "cli/world_table.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/plan_folder.h"
+#include "engine/record.h"
 #include "engine/world/world_plan.h"
 
 namespace trainscope {
@@ -50,6 +53,10 @@ constexpr Flag kFlags[] = {
      .minimum = 1,
      .maximum = kMostDevices},
     {.name = "tf32", .type = FlagType::kSwitch, .help = "Products of f32 in TF32, with --target"},
+    {.name = "plans",
+     .value = "FOLDER",
+     .help = "With --target: the plan of each device goes to FOLDER/world-N/stage-K, as a run has "
+             "it (plan.json, stages/)"},
 };
 
 std::vector<std::int64_t> parse_worlds(std::string_view text) {
@@ -153,14 +160,44 @@ struct WorldRefusal {
   throw Error(ErrorCode::kOutOfMemory, join(messages, "; ")).hint(join(hints, "; "));
 }
 
+void write_plan(const std::filesystem::path& plans, const WorldOptions& options,
+                const PlacedStage& placed) {
+  const std::filesystem::path folder = plans /
+                                       fmt::format("world-{}", options.machine.layout.world) /
+                                       fmt::format("stage-{}", placed.stage);
+  Json plan = plan_record(placed.program);
+  if (options.budget_bytes) {
+    plan.set("recompute", Json::object({{"budget_bytes", *options.budget_bytes}}));
+  }
+  write_plan_folder(folder, plan,
+                    {{.name = "sharded", .graph = placed.plain},
+                     {.name = "recompute", .graph = placed.program.graph}});
+}
+
+WorldPlan plan_and_write(const Program& step, WorldOptions options,
+                         const std::filesystem::path& plans) {
+  if (!plans.empty()) {
+    const WorldOptions& asked = options;
+    options.on_placed = [&plans, &asked](const PlacedStage& placed) {
+      write_plan(plans, asked, placed);
+    };
+  }
+  return plan_world(step, op_table(), options);
+}
+
+struct RowChoices {
+  bool recompute = true;
+  std::filesystem::path plans;  // where they go; empty: nowhere
+};
+
 // Without the budget where no plan is within it.
-WorldRow plan_row(const Program& step, WorldOptions options, bool recompute,
+WorldRow plan_row(const Program& step, WorldOptions options, const RowChoices& choices,
                   std::vector<WorldRefusal>& refusals) {
   WorldRow row;
   const std::optional<std::int64_t> budget = options.budget_bytes;
-  if (recompute) {
+  if (choices.recompute) {
     try {
-      row.plan = plan_world(step, op_table(), options);
+      row.plan = plan_and_write(step, options, choices.plans);
       row.fits = true;
       return row;
     } catch (const Error& error) {
@@ -169,10 +206,10 @@ WorldRow plan_row(const Program& step, WorldOptions options, bool recompute,
     }
   }
   options.budget_bytes.reset();
-  row.plan = plan_world(step, op_table(), options);
+  row.plan = plan_and_write(step, options, choices.plans);
   const std::int64_t peak_bytes = row.plan.device().peak_bytes;
   row.fits = !budget || peak_bytes <= *budget;
-  if (!row.fits && !recompute) {
+  if (!row.fits && !choices.recompute) {
     Error error(ErrorCode::kOutOfMemory,
                 fmt::format("without recomputation a device needs {} bytes, {} are there",
                             peak_bytes, *budget));
@@ -197,9 +234,11 @@ bool asks_for_world(const Settings& settings) {
 Outcome plan_worlds(const CompileStep& compile, const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const std::vector<WorldOptions> worlds = all_worlds(invocation);
-  const bool recompute = !(settings.given("recompute") && settings.text("recompute") == "none");
+  const RowChoices choices{
+      .recompute = !(settings.given("recompute") && settings.text("recompute") == "none"),
+      .plans = settings.given("plans") ? settings.text("plans") : ""};
   StepsByBatch steps(compile);
-  LargestBatchSearch batches(steps, recompute);
+  LargestBatchSearch batches(steps, choices.recompute);
   const SizedStep& asked = steps.at(0);
   WorldTable table{.device = worlds.front().machine.device->name,
                    .budget_bytes = *worlds.front().budget_bytes,
@@ -209,7 +248,7 @@ Outcome plan_worlds(const CompileStep& compile, const Invocation& invocation) {
                    .rows = {}};
   std::vector<WorldRefusal> refusals;
   for (const WorldOptions& options : worlds) {
-    table.rows.push_back(plan_row(asked.compiled->program, options, recompute, refusals));
+    table.rows.push_back(plan_row(asked.compiled->program, options, choices, refusals));
     if (settings.on("largest-batch")) {
       table.rows.back().batches = batches.find(options);
     }

@@ -13,6 +13,7 @@ namespace trainscope {
 namespace {
 
 constexpr std::string_view kWorkspace = "workspace";
+constexpr std::string_view kHeld = "held";
 
 bool is_persistent(ValueKind kind) {
   return kind == ValueKind::kParameter || kind == ValueKind::kState || kind == ValueKind::kConstant;
@@ -21,7 +22,7 @@ bool is_persistent(ValueKind kind) {
 // What shares the bytes of one buffer.
 struct Contents {
   std::vector<ValueId> values;
-  std::string_view kind = kWorkspace;  // "persistent", "input", "value"
+  std::string_view kind = kWorkspace;  // "persistent", "input", "value", "held"
 };
 
 std::string_view kind_of(const Graph& graph, const std::vector<ValueId>& values) {
@@ -40,8 +41,11 @@ std::vector<Contents> contents_of_buffers(const Program& program, bool host) {
     if (buffer < 0 || program.placements[v].host != host) continue;
     contents[static_cast<std::size_t>(buffer)].values.push_back(static_cast<ValueId>(v));
   }
-  for (Contents& one : contents) {
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    Contents& one = contents[i];
     if (!one.values.empty()) one.kind = kind_of(program.graph, one.values);
+    const bool one_step = problem.buffers[i].upper == problem.buffers[i].lower + 1;
+    if (one.values.empty() && !one_step) one.kind = kHeld;
   }
   return contents;
 }

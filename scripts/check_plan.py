@@ -17,18 +17,16 @@ from pathlib import Path
 
 import google.protobuf.message
 import numpy
-import onnx
 import onnx.numpy_helper
 
 TRANSFERS = ("Offload", "Fetch")
-NOTHING, GARBAGE = 0, -1
+NOTHING, GARBAGE, HELD = 0, -1, -2
 MOST_FAULTS = 20
 AFTER_PASSES = ("order", "recompute")  # stages that change when ops run, not what is computed
 
 
 class Stage:
     """The graph of a stage file, and the content of each of its values."""
-
     def __init__(self, path):
         model = onnx.load(path, load_external_data=False)
         notes = {p.key: p.value for p in model.metadata_props}
@@ -92,14 +90,13 @@ class Stage:
 
 
 def digest(*parts):
-    """A content: 62 bits, never NOTHING or GARBAGE."""
+    """A content: 62 bits, above zero."""
     whole = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
     return (int.from_bytes(whole, "little") >> 2) + 1
 
 
 class Memory:
     """What each unit of the arena holds, and behind it of the arena in host memory."""
-
     def __init__(self, plan, fault):
         self.unit = plan["alignment_bytes"]
         self.fault = fault
@@ -121,8 +118,9 @@ class Replay:
         self.plan, self.stage, self.fault = plan, stage, fault
         self.memory = Memory(plan, fault)
         self.place = {}      # value -> (offset, bytes)
-        self.life = {}       # value -> (birth, death)
+        self.life = {}       # value -> range of instructions
         self.workspace = {}  # instruction -> place
+        self.held = []       # (death, place) of what is there for others
         self.in_host = set()  # values
         self.inside = {}     # value -> (another one, the unit of it where this one begins)
         self.joined = {}     # value -> its units, where they are those of others
@@ -138,10 +136,13 @@ class Replay:
         self.in_host.update(row["values"] if begin else [])
         if row["kind"] == "workspace":
             self.workspace[row["birth"]] = where
+        if row["kind"] == "held":  # from the begin on
+            self.held.append((row["death"], where))
+            self.memory[where][:] = HELD
         parts = {part["value"]: (begin + part["offset"], part["bytes"]) for part in row["parts"]}
         for value in row["values"]:
             self.place[value] = offset, size = parts.get(value, where)
-            self.life[value] = (row["birth"], row["death"])
+            self.life[value] = range(row["birth"], row["death"])
             if not where[0] <= offset <= offset + size <= sum(where):
                 self.fault(f"'{value}' is no part of '{row['name']}'")
             if size < self.stage.array(value).nbytes:
@@ -215,9 +216,8 @@ class Replay:
         for name in inputs + outputs:
             if name not in self.place:
                 return self.fault(f"{where} '{name}' has no place")
-            birth, death = self.life[name]
-            if not birth <= index < death:
-                self.fault(f"{where} '{name}' is alive from {birth} to {death} only")
+            if index not in self.life[name]:
+                self.fault(f"{where} '{name}' is alive in {self.life[name]} only")
             if (name in self.in_host) != (row["op"] == TRANSFERS[name in inputs]):
                 self.fault(f"{where} '{name}' is in the wrong memory")
         for name in (name for name in inputs if not self.holds(name, name)):
@@ -229,6 +229,8 @@ class Replay:
                 self.fault(f"{where} the workspace is too small")
             self.memory[self.workspace[index]][:] = GARBAGE
         in_place = {self.place[name] for name in outputs}
+        if any(index < death and (self.memory[place] != HELD).any() for death, place in self.held):
+            self.fault(f"{where} what is held for others is written over")
         for name in inputs + outputs:
             replaced = name in inputs and self.place[name] in in_place
             if not replaced and not self.holds(name, name):
@@ -241,11 +243,10 @@ class Replay:
             storage = value if (value, state) in copied else state
             if not self.holds(storage, value):
                 self.fault(f"the update of '{state}' is lost")
-        kept = [gradient for _, gradient in note["gradients"]] + note["outputs"]
-        kept += [note["loss"]] if note["loss"] else []
+        kept = [gradient for _, gradient in note["gradients"]] + note["outputs"] + [note["loss"]]
         kept += [name for name, kind in note["values"] if kind != "input" and name in self.place]
         for name in kept:
-            if name not in self.states and not self.holds(name, name):
+            if name and name not in self.states and not self.holds(name, name):
                 self.fault(f"'{name}' is gone at the end of the step")
 
     def check_bound(self):
@@ -254,8 +255,7 @@ class Replay:
         change = numpy.zeros(len(self.plan["instructions"]) + 2, numpy.int64)
         for row in self.plan["buffers"]:
             size = -(-row["bytes"] // unit) * unit
-            change[row["birth"]] += size
-            change[row["death"]] -= size
+            change[[row["birth"], row["death"]]] += size, -size
         alive = int(numpy.cumsum(change).max(initial=0))
         bound, arena = self.plan["lower_bound_bytes"], self.plan["arena_bytes"]
         if not alive <= bound <= arena:
@@ -280,8 +280,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("--budget", type=int)
-    options = parser.parse_args()
-    worst = 0
+    worst, options = 0, parser.parse_args()
     for run in options.runs:
         try:
             lines = check(run, options.budget)

@@ -108,7 +108,7 @@ class Device1F1B {
     count_states(graph, share_);
     share_.eager_bytes = eager_peak_bytes(graph);
     program_ = place_graph(std::move(graph), stage_.workspaces, options_.lower);
-    const std::int64_t held = (in_flight_ - 1) * saved_bytes(program_);
+    const std::int64_t held = held_bytes(program_);
     const Program full =
         held > 0 ? place_graph(program_.graph, stage_.workspaces, options_.lower, held) : program_;
     share_.eager_bytes += held;
@@ -120,6 +120,15 @@ class Device1F1B {
     }
     take_time(program_.graph);
     return {.share = share_, .refusal = std::nullopt};
+  }
+
+  // After plan() has accepted one.
+  void tell(std::size_t stage) const {
+    if (!options_.on_placed) return;
+    const Program placed = accepted_ ? place(*accepted_)
+                                     : place_graph(program_.graph, stage_.workspaces,
+                                                   options_.lower, held_bytes(program_));
+    options_.on_placed({.stage = stage, .program = placed, .plain = program_.graph});
   }
 
  private:
@@ -184,13 +193,19 @@ class Device1F1B {
     return workspaces;
   }
 
-  std::int64_t arena_of(const RecomputePlan& plan) const {
-    if (in_flight_ == 1) return plan.arena_bytes;
+  // Of the other micro-batches in flight.
+  std::int64_t held_bytes(const Program& one) const { return (in_flight_ - 1) * saved_bytes(one); }
+
+  // With all micro-batches that are in flight.
+  Program place(const RecomputePlan& plan) const {
     const std::vector<std::int64_t> workspaces = workspaces_in(plan);
-    const Program one = place_graph(plan.graph.graph, workspaces, options_.lower);
-    return place_graph(plan.graph.graph, workspaces, options_.lower,
-                       (in_flight_ - 1) * saved_bytes(one))
-        .arena_bytes;
+    Program one = place_graph(plan.graph.graph, workspaces, options_.lower);
+    if (in_flight_ == 1) return one;
+    return place_graph(plan.graph.graph, workspaces, options_.lower, held_bytes(one));
+  }
+
+  std::int64_t arena_of(const RecomputePlan& plan) const {
+    return in_flight_ == 1 ? plan.arena_bytes : place(plan).arena_bytes;
   }
 
   // What all micro-batches in flight have in host memory.
@@ -220,22 +235,23 @@ class Device1F1B {
   // A budget of as much as the least plan needs has a plan.
   PlannedStage recompute(std::int64_t budget_bytes) {
     if (in_flight_ == 1) {
-      const Within within = candidate_within(budget_bytes);
-      if (within.found) return accepted(*within.found);
+      Within within = candidate_within(budget_bytes);
+      if (within.found) return accepted(std::move(*within.found));
       return {.share = share_, .refusal = refused(within.least_bytes)};
     }
-    const Candidate least = least_candidate();
+    Candidate least = least_candidate();
     const std::int64_t least_bytes = std::min(share_.plain_bytes, least.arena_bytes);
     if (least_bytes > budget_bytes) return {.share = share_, .refusal = refused(least_bytes)};
-    if (options_.aim == WorldAim::kAnyPlan) return accepted(least);
-    return accepted(quickest_within(budget_bytes, least));
+    if (options_.aim == WorldAim::kAnyPlan) return accepted(std::move(least));
+    return accepted(quickest_within(budget_bytes, std::move(least)));
   }
 
-  PlannedStage accepted(const Candidate& chosen) {
+  PlannedStage accepted(Candidate chosen) {
     share_.peak_bytes = chosen.arena_bytes;
     share_.repeats = chosen.plan.repeat_count();
     share_.host_bytes = host_bytes_of(chosen.plan);
     take_time(chosen.plan.graph.graph);
+    accepted_ = std::move(chosen.plan);
     return {.share = share_, .refusal = std::nullopt};
   }
 
@@ -251,6 +267,7 @@ class Device1F1B {
   const OpTable& ops_;
   const WorldOptions& options_;
   Program program_;  // of one micro-batch
+  std::optional<RecomputePlan> accepted_;
   DeviceShare share_;
 };
 
@@ -323,17 +340,20 @@ WorldPlan plan_world(const Program& step, const OpTable& ops, const WorldOptions
   check_layout(layout);
   WorldPlan plan{.layout = layout, .stages = {}};
   const std::vector<PipelineStage> stages = stages_of(step, ops, options.machine);
+  std::vector<Device1F1B> devices;
+  devices.reserve(stages.size());
   std::vector<PlannedStage> planned;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::int64_t in_flight = micro_batches_in_flight(static_cast<std::int64_t>(i),
                                                            layout.pipeline, options.micro_batches);
-    planned.push_back(Device1F1B(stages[i], in_flight, ops, options).plan());
+    planned.push_back(devices.emplace_back(stages[i], in_flight, ops, options).plan());
   }
   const auto refused = [](const PlannedStage& stage) { return stage.refusal.has_value(); };
   if (std::ranges::any_of(planned, refused)) refuse(*options.budget_bytes, planned);
   for (std::size_t i = 0; i < planned.size(); ++i) {
     plan.stages.push_back(planned[i].share);
     if (plan.stages[i].peak_bytes > plan.device().peak_bytes) plan.fullest = i;
+    devices[i].tell(i);
   }
   add_times(options, plan);
   return plan;

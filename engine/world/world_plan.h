@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -14,6 +15,13 @@
 
 namespace trainscope {
 
+// The step of one device of a stage, placed as it was planned.
+struct PlacedStage {
+  std::size_t stage = 0;
+  const Program& program;  // with the micro-batches in flight; it cannot be run
+  const Graph& plain;      // before recomputation
+};
+
 // Which plan within the budget is looked for.
 enum class WorldAim : std::uint8_t { kQuickest, kAnyPlan };
 
@@ -24,6 +32,8 @@ struct WorldOptions {
   std::optional<std::int64_t> budget_bytes = {};
   LowerOptions lower = {};
   WorldAim aim = WorldAim::kQuickest;
+  // Told of every stage, in their order, once all have a plan.
+  std::function<void(const PlacedStage&)> on_placed = {};
 };
 
 // One device of a stage of the pipeline (without one: of all).

@@ -159,6 +159,33 @@ class PlanChecker(unittest.TestCase):
                 run = self.train("gpt2", "--recompute", "2")
                 self.assertNotIn(" 0 faults", self.spoil(run, change))
 
+    def worlds(self, *flags):
+        """The plans of the devices of worlds, in the order of their names."""
+        plans = self.folder / f"plans-{len(list(self.folder.iterdir()))}"
+        subprocess.run([PROGRAM, "plan", MODELS / "gpt2/model.onnx", "--threads", "1",
+                        "--target", "a100-40", "--plans", plans, *flags],
+                       check=True, capture_output=True)
+        return sorted(plans.glob("*/*"))
+
+    def test_worlds(self):
+        plans = [*self.worlds("--world", "1,2,4", "--zero", "3"),
+                 *self.worlds("--world", "2", "--tensor-parallel", "2"),
+                 *self.worlds("--world", "2", "--pipeline", "2", "--accumulate", "4")]
+        self.assertEqual(len(plans), 6)
+        self.assertEqual(self.check(*plans), "".join(f"{plan}: 0 faults\n" for plan in plans))
+
+    def test_planted_fault_in_what_is_held(self):
+        def overlap(plan):
+            held = [row for row in plan["buffers"] if row["kind"] == "held"]
+            self.assertEqual(len(held), 1)
+            value = max((row for row in plan["buffers"] if row["kind"] == "value"),
+                        key=lambda row: row["bytes"])
+            held[0]["offset"] = min(value["offset"], plan["arena_bytes"] - held[0]["bytes"])
+
+        first, last = self.worlds("--world", "2", "--pipeline", "2", "--accumulate", "4")
+        self.assertIn("held for others", self.spoil(first, overlap))
+        self.assertIn(f"{last}: 0 faults", self.check(last))  # one micro-batch at a time
+
     def test_recompute_that_computes_something_else(self):
         run = self.train("gpt2", "--recompute", "2")
         rows = json.loads((run / "stages/stages.json").read_text())["stages"]

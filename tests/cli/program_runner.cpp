@@ -13,6 +13,7 @@
 #include <iterator>
 #include <thread>
 
+#include "engine/bundle/format.h"
 #include "engine/session.h"
 #include "tests/support/kept_plans.h"
 
@@ -52,6 +53,22 @@ std::vector<fs::path> run_folders(const std::vector<std::string>& words, const f
   return numbered;
 }
 
+// Devices' plans go where they can be kept.
+std::vector<std::string> with_plans(std::vector<std::string> words, const fs::path& plans) {
+  const bool worlds = std::ranges::find(words, "--target") != words.end();
+  if (!worlds || std::getenv(kKeptPlansVariable) == nullptr) return words;
+  if (std::ranges::find(words, "--plans") != words.end()) return words;
+  words.insert(words.end(), {"--plans", plans.string()});
+  return words;
+}
+
+void keep_plans_below(const fs::path& folder) {
+  if (!fs::exists(folder)) return;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().filename() == kRunPlanFile) keep_plan_of_run(entry.path().parent_path());
+  }
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -67,13 +84,13 @@ TemporaryFolder::~TemporaryFolder() {
 
 Process::Process(const std::vector<std::string>& words,
                  const std::map<std::string, std::string>& environment, const fs::path& folder)
-    : words_(words), folder_(folder) {
+    : words_(with_plans(words, outputs_ / "plans")), folder_(folder) {
   pid_ = fork();
   REQUIRE(pid_ >= 0);
   if (pid_ > 0) return;
   redirect(outputs_ / "out", STDOUT_FILENO);
   redirect(outputs_ / "err", STDERR_FILENO);
-  become(words, environment, folder);
+  become(words_, environment, folder);
 }
 
 Process::~Process() {
@@ -90,6 +107,7 @@ Finished Process::wait() {
   pid_ = -1;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (code == 0) std::ranges::for_each(run_folders(words_, folder_), keep_plan_of_run);
+  if (code == 0) keep_plans_below(outputs_ / "plans");
   return {
       .exit_code = code, .out = read_text(outputs_ / "out"), .err = read_text(outputs_ / "err")};
 }

@@ -226,4 +226,20 @@ TEST_CASE("plan --target: the wrong question is one error") {
   check_refused({"--target", "h200", "--recompute", "1"}, "--recompute 1");
 }
 
+TEST_CASE("plan --target --plans: a folder for each device, as a run has its plan") {
+  const TemporaryFolder folder;
+  const std::string plans = (folder / "plans").string();
+  const Json world = facts({"--target", "a100-40", "--world", "1,2", "--plans", plans});
+  for (const std::string name : {"world-1", "world-2"}) {
+    const std::filesystem::path stage = folder / "plans" / name / "stage-0";
+    const Json plan = Json::parse(read_text(stage / "plan.json"));
+    const Json& row = world.at("worlds").at(name == "world-1" ? 0 : 1);
+    CHECK(plan.get<std::int64_t>("arena_bytes") == row.get<std::int64_t>("peak_bytes"));
+    CHECK(plan.at("recompute").get<std::int64_t>("budget_bytes") ==
+          world.get<std::int64_t>("budget_bytes"));
+    CHECK(std::filesystem::exists(stage / "stages/01-recompute.onnx"));
+  }
+  check_refused({"--plans", plans}, "--plans needs --target");
+}
+
 }  // namespace trainscope::test

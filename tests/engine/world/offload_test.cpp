@@ -14,7 +14,7 @@ WorldOptions with_link(const Layout& layout, double bytes_per_second) {
 
 WorldPlan plan_within(const Compiled& step, WorldOptions options, std::int64_t budget_bytes) {
   options.budget_bytes = budget_bytes;
-  return plan_world(step.program, op_table(), options);
+  return plan_kept(step, options);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ TEST_CASE("world offload: all micro-batches in flight of a pipeline wait in host
   WorldOptions options = with_link(layout, 1e15);
   options.micro_batches = 4;
   WorldOptions unlimited = options;
-  const WorldPlan plain = plan_world(step->program, op_table(), unlimited);
+  const WorldPlan plain = plan_kept(*step, unlimited);
   const std::int64_t budget = plain.device().peak_bytes - plain.device().peak_bytes / 8;
   const WorldPlan plan = plan_within(*step, options, budget);
   CHECK(plan.device().peak_bytes <= budget);

@@ -37,7 +37,7 @@ std::vector<std::string> received(const Graph& graph) {
 WorldPlan planned(const Compiled& step, const Layout& layout, std::int64_t micro_batches) {
   WorldOptions options = world_of(layout);
   options.micro_batches = micro_batches;
-  return plan_world(step.program, op_table(), options);
+  return plan_kept(step, options);
 }
 
 }  // namespace
@@ -188,13 +188,13 @@ TEST_CASE("pipeline: PyTorch's peak is that of its fullest stage, whatever our b
   const auto step = gpt_step(2, {.batch = 4, .sequence = 16, .micro_batches = 4});
   WorldOptions options = world_of({.world = 2, .pipeline = 2});
   options.micro_batches = 4;
-  const WorldPlan plain = plan_world(step->program, op_table(), options);
+  const WorldPlan plain = plan_kept(*step, options);
   std::int64_t most = 0;
   for (const DeviceShare& stage : plain.stages) most = std::max(most, stage.eager_bytes);
   CHECK(plain.eager_bytes() == most);
   CHECK(plain.repeats() == 0);
   options.budget_bytes = plain.device().peak_bytes * 85 / 100;
-  const WorldPlan within = plan_world(step->program, op_table(), options);
+  const WorldPlan within = plan_kept(*step, options);
   CHECK(within.eager_bytes() == most);
   CHECK(within.repeats() == within.stages[0].repeats + within.stages[1].repeats);
   CHECK(within.repeats() > 0);
@@ -204,9 +204,9 @@ TEST_CASE("pipeline: a budget is kept with micro-batches in flight, or refused")
   const auto step = gpt_step(2, {.batch = 4, .sequence = 16, .micro_batches = 4});
   WorldOptions options = world_of({.world = 2, .pipeline = 2});
   options.micro_batches = 4;
-  const WorldPlan plain = plan_world(step->program, op_table(), options);
+  const WorldPlan plain = plan_kept(*step, options);
   options.budget_bytes = plain.device().peak_bytes * 85 / 100;
-  const WorldPlan within = plan_world(step->program, op_table(), options);
+  const WorldPlan within = plan_kept(*step, options);
   for (const DeviceShare& share : within.stages) CHECK(share.peak_bytes <= *options.budget_bytes);
   CHECK(within.stages[0].repeats > 0);
 }
@@ -218,7 +218,7 @@ TEST_CASE("pipeline: the least budget of a refusal has a plan") {
   options.micro_batches = 4;
   const auto refusal = [&](std::int64_t budget) {
     options.budget_bytes = budget;
-    return error_of([&] { plan_world(step->program, op_table(), options); });
+    return error_of([&] { plan_kept(*step, options); });
   };
   std::int64_t least = 0;
   for (std::int64_t budget : {1000, 100'000}) {
@@ -233,7 +233,7 @@ TEST_CASE("pipeline: the least budget of a refusal has a plan") {
     least = said;
   }
   options.budget_bytes = least;
-  const WorldPlan plan = plan_world(step->program, op_table(), options);
+  const WorldPlan plan = plan_kept(*step, options);
   CHECK(plan.device().peak_bytes <= least);
 }
 

@@ -8,6 +8,7 @@
 #include "engine/compile.h"
 #include "engine/models/models.h"
 #include "engine/world/world_plan.h"
+#include "tests/support/kept_plans.h"
 
 namespace trainscope::test {
 
@@ -56,8 +57,20 @@ inline WorldOptions world_of(const Layout& layout, std::string_view device = "a1
   return options;
 }
 
+// Each device's plan is kept for the checker.
+inline WorldPlan plan_kept(const Compiled& step, WorldOptions options) {
+  options.on_placed = [](const PlacedStage& placed) {
+    Stages stages(2);
+    stages[0].name = "sharded";
+    stages[0].graph = placed.plain;
+    stages[1].name = "recompute";
+    keep_plan(placed.program, stages);
+  };
+  return plan_world(step.program, op_table(), options);
+}
+
 inline WorldPlan planned(const Compiled& step, const Layout& layout) {
-  return plan_world(step.program, op_table(), world_of(layout));
+  return plan_kept(step, world_of(layout));
 }
 
 }  // namespace trainscope::test

@@ -160,25 +160,24 @@ TEST_CASE("zero: micro-batches are summed over devices once, or each when only s
   WorldOptions options = world_of({.world = 8});
   options.micro_batches = 4;
   const double ring = 7.0 / 8.0 * 4.0 * kMlpParameters;
-  CHECK(plan_world(step->program, op_table(), options).sent_bytes == doctest::Approx(2 * ring));
+  CHECK(plan_kept(*step, options).sent_bytes == doctest::Approx(2 * ring));
   options.machine.layout.zero = 2;
-  CHECK(plan_world(step->program, op_table(), options).sent_bytes == doctest::Approx(5 * ring));
+  CHECK(plan_kept(*step, options).sent_bytes == doctest::Approx(5 * ring));
   CHECK(planned(*step, {.world = 8, .zero = 2}).device().gradient_bytes == kMlpParameters * 4 / 8);
 }
 
 TEST_CASE("world: a budget is kept by recomputation, or refused with the least one") {
   const auto step = gpt_step(1, {.batch = 8, .sequence = 16});
   WorldOptions options = world_of({.world = 4, .zero = 1});
-  const DeviceShare plain = plan_world(step->program, op_table(), options).device();
+  const DeviceShare plain = plan_kept(*step, options).device();
   options.budget_bytes = plain.peak_bytes * 8 / 10;
-  const DeviceShare planned = plan_world(step->program, op_table(), options).device();
+  const DeviceShare planned = plan_kept(*step, options).device();
   CHECK(planned.peak_bytes <= *options.budget_bytes);
   CHECK(planned.plain_bytes == plain.peak_bytes);
   CHECK(planned.repeats > 0);
   CHECK(planned.time.kernel_seconds > plain.time.kernel_seconds);
   options.budget_bytes = plain.state_bytes;
-  const std::optional<Error> error =
-      error_of([&] { plan_world(step->program, op_table(), options); });
+  const std::optional<Error> error = error_of([&] { plan_kept(*step, options); });
   REQUIRE(error.has_value());
   CHECK(error->code() == ErrorCode::kOutOfMemory);
   CHECK(contains(error->hint(), "least budget"));
