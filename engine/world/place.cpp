@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::int64_t kTorchBlockBytes = 512;
 
-std::int64_t bytes_of(const Graph& graph, ValueId v) {
-  return static_cast<std::int64_t>(graph.value(v).type.bytes());
-}
-
 // The step as PyTorch runs it: a buffer for each result.
 class EagerStep {
  public:
@@ -102,6 +98,10 @@ memplan::Solution solve(const memplan::Problem& problem, const LowerOptions& opt
 }
 
 }  // namespace
+
+std::int64_t bytes_of(const Graph& graph, ValueId v) {
+  return static_cast<std::int64_t>(graph.value(v).type.bytes());
+}
 
 std::vector<std::int64_t> workspaces_of(const Program& program) {
   std::vector<std::int64_t> bytes(program.graph.node_capacity(), 0);

@@ -19,6 +19,8 @@ Program place_graph(Graph graph, std::span<const std::int64_t> workspaces,
 // Bytes by NodeId of a lowered or placed program.
 std::vector<std::int64_t> workspaces_of(const Program& program);
 
+std::int64_t bytes_of(const Graph& graph, ValueId v);
+
 // What eager PyTorch holds at most, without its allocator's gaps: every result has bytes of its own
 // from its node to its last reader, in blocks of 512 bytes (its CUDA allocator's); parameters,
 // states, and gradients from their first write to the step's end; what `forward` returns until

@@ -8,6 +8,7 @@
 #include "engine/plan/lower.h"
 #include "engine/recompute/costs.h"
 #include "engine/world/collective_ops.h"
+#include "engine/world/place.h"
 #include "engine/world/zero.h"
 
 namespace trainscope {
@@ -25,10 +26,6 @@ bool is_message(const Node& node) {
 }
 
 bool is_transfer(const Node& node) { return node.op->to_host || node.op->name == "Fetch"; }
-
-std::int64_t bytes_of(const Graph& graph, ValueId v) {
-  return static_cast<std::int64_t>(graph.value(v).type.bytes());
-}
 
 bool is_tied(const Node& node) { return node.attributes.text("group", "") == kTiedGroup; }
 

@@ -19,10 +19,6 @@
 namespace trainscope {
 namespace {
 
-std::int64_t bytes_of(const Graph& graph, ValueId v) {
-  return static_cast<std::int64_t>(graph.value(v).type.bytes());
-}
-
 void count_states(const Graph& graph, DeviceShare& share) {
   for (const OptimizerNode& step : optimizer_nodes(graph)) {
     for (ValueId v : step.parameters) share.parameter_bytes += bytes_of(graph, v);
