@@ -93,12 +93,9 @@ int64_t good_height(const Problem& problem, int64_t bound_bytes, Patience patien
 // What may be spent on a part that the prompt placers have left above the target, in visits.
 struct Worth {
   // All of it where a tenth of the target can be won, a quarter where a twentieth can; but at least
-  // what takes some ten milliseconds and decides most steps of a network. A part of many boxes gets
-  // less: its visits cost more, and no number of them that is worth its while decides it.
+  // what takes some ten milliseconds and decides most steps of a network.
   static constexpr double kGapWorthAll = 0.1;
-  static constexpr uint64_t kLeastVisits = uint64_t{1} << 16;
-  static constexpr uint64_t kLeastVisitsOfFew = uint64_t{1} << 20;
-  static constexpr size_t kFewBoxes = 2048;
+  static constexpr uint64_t kLeastVisits = uint64_t{1} << 20;
   // A first fit gets an eighth of that, at most a quarter of a second (only orders that leave the
   // slab in crumbs need more), and is left out where it would not come to its end.
   static constexpr uint64_t kPlacerShare = 8;
@@ -108,20 +105,16 @@ struct Worth {
   int64_t target_bytes = 0;
   const Options& options;
 
-  static uint64_t least_visits(size_t boxes) {
-    if (boxes <= kFewBoxes) return kLeastVisitsOfFew;
-    return std::max<uint64_t>(kLeastVisits, kLeastVisitsOfFew * kFewBoxes / boxes);
-  }
-  uint64_t visits(int64_t height_bytes, size_t boxes) const {
+  uint64_t visits(int64_t height_bytes) const {
     if (options.patience == Patience::kUnlimited) return options.most_visits;
     const auto target = static_cast<double>(std::max<int64_t>(target_bytes, 1));
     const double gap = static_cast<double>(height_bytes - target_bytes) / target;
     const double share = std::clamp(gap / kGapWorthAll, 0.0, 1.0);
     const double worth = share * share * static_cast<double>(options.most_visits);
-    return std::min(options.most_visits, least_visits(boxes) + static_cast<uint64_t>(worth));
+    return std::min(options.most_visits, kLeastVisits + static_cast<uint64_t>(worth));
   }
   uint64_t visits_of_placer(int64_t height_bytes, size_t boxes) const {
-    const uint64_t share = std::min(visits(height_bytes, boxes) / kPlacerShare, kMostOfPlacer);
+    const uint64_t share = std::min(visits(height_bytes) / kPlacerShare, kMostOfPlacer);
     return share < kVisitsPerBox * boxes ? 0 : share;
   }
 };
@@ -139,8 +132,8 @@ int64_t refine_parts(const Decomposition& decomposition, std::vector<Best>& best
   for (const size_t p : order) {
     const int64_t height_bytes = best[p].height_bytes;
     if (height_bytes <= target_bytes) break;
+    if (p == order.front()) effort.visits = worth.visits(height_bytes);
     const Task& task = decomposition.parts[p].task;
-    if (p == order.front()) effort.visits = worth.visits(height_bytes, task.boxes.size());
     const Interval known{.lower_bytes = task.bound_bytes, .height_bytes = height_bytes};
     const Interval found = refine(task, known, target_bytes, effort, best[p].offsets);
     if (found.height_bytes < height_bytes) best[p].method = kExact;

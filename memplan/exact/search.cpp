@@ -9,6 +9,9 @@ namespace {
 using std::int32_t;
 using std::size_t;
 
+// Slots that take as long to stack as a box takes to be looked at.
+constexpr int32_t kSlotsPerVisit = 8;
+
 bool meet(const SearchBox& a, const SearchBox& b) {
   return a.first_slot < b.end_slot && b.first_slot < a.end_slot;
 }
@@ -294,6 +297,7 @@ Units CanonicalSearch::stack(int32_t first_slot, int32_t end_slot, Units size) {
     here += size;
     most = std::max(most, here);
   }
+  visits_ += static_cast<std::uint64_t>(std::max(0, end_slot - first_slot)) / kSlotsPerVisit;
   return most;
 }
 

@@ -24,14 +24,16 @@ class CanonicalSearch {
   // `rank` says for each box which place it has in the order of preference. Both must outlive this.
   CanonicalSearch(const SearchModel& model, std::span<const std::int32_t> rank, Units height);
 
-  // Goes on until the question is decided, about `visits` more boxes were looked at, or
-  // `should_stop()`, which is asked rarely, says so.
+  // Goes on until the question is decided, about `visits` more boxes (or eight slots) were looked
+  // at, or `should_stop()`, which is asked rarely, says so.
   template <typename ShouldStop>
   State advance(std::uint64_t visits, const ShouldStop& should_stop) {
     constexpr int kStepsPerQuestion = 64;
     const std::uint64_t end = visits_ + visits;
     while (state_ == State::kRunning && visits_ < end && !should_stop()) {
-      for (int i = 0; i < kStepsPerQuestion && state_ == State::kRunning; ++i) step();
+      for (int i = 0; i < kStepsPerQuestion && state_ == State::kRunning && visits_ < end; ++i) {
+        step();
+      }
     }
     return state_;
   }
