@@ -85,14 +85,16 @@ def ratio(ours, theirs):
     return statistics.median(b["step_ms"] / a["step_ms"] for a, b in zip(ours, theirs))
 
 
-def row(workload, runs):
+def row(workload, runs, roof_gflops):
     ours = runs["trainscope"]
     peers = {name: each for name, each in runs.items() if name != "trainscope"}
     cells = [workload, f"{median_of(ours, 'step_ms'):.2f}"]
     for each in peers.values():
         cells.append(f"{median_of(each, 'step_ms'):.2f} ({ratio(ours, each):.2f}x)")
     best = min(peers.values(), key=lambda each: median_of(each, "step_ms"))
-    cells += [f"{median_of(ours, 'gflops'):.0f} / {median_of(best, 'gflops'):.0f}",
+    rates = [median_of(each, "gflops") for each in (ours, best)]
+    cells += [" / ".join(f"{rate:.0f}" for rate in rates),
+              " / ".join(f"{rate / roof_gflops:.0%}" for rate in rates),
               f"{median_of(ours, 'peak_rss_mb'):.0f} / {median_of(best, 'peak_rss_mb'):.0f}",
               f"{median_of(ours, 'arena_mb'):.1f}"]
     return cells
@@ -100,20 +102,23 @@ def row(workload, runs):
 
 def main():
     options = arguments()
+    roofs = measure.roofs(options.trainscope.parent, options.threads)
     runs = {workload: run_rounds(options, workload) for workload in options.workloads}
     tiers = options.tiers.split(",")
     first = next(iter(runs.values()))
     versions = ", ".join(f"{tier}: {first[tier][0].get('peer', 'Trainscope')}" for tier in tiers)
     head = ["workload", "Trainscope ms", *(f"{tier} ms (ratio)" for tier in tiers),
-            "GFLOP/s ours / best", "peak RSS MB ours / best", "arena MiB"]
-    body = measure.table(head, [row(workload, each) for workload, each in runs.items()])
+            "GFLOP/s ours / best", "of the roof", "peak RSS MB ours / best", "arena MiB"]
+    body = measure.table(head, [row(workload, each, roofs["gflops"]) for workload, each in runs.items()])
     body += (f"\nMedian step of {options.rounds} rounds, {options.threads} threads; {versions}. "
              "Ratio: PyTorch's time over ours, median of the rounds; above 1 Trainscope is "
              "quicker. T0: PyTorch as installed; T1: OpenBLAS with OpenMP, its core type set; T2: "
              "a newer one; T2c: the same through torch.compile; f32: Trainscope without --dtype.\n"
+             f"Roof: {roofs['gflops']} GFLOP/s in f32, as roofs_bench beside the program says, for "
+             "the FLOPs of the definition: w5 computes its head for the labels that count alone.\n"
              f"Runs with more than {options.load_limit} cores of other load were repeated.\n")
     facts = {"rounds": options.rounds, "threads": options.threads,
-             "load_limit": options.load_limit, "runs": runs}
+             "load_limit": options.load_limit, "roofs": roofs, "runs": runs}
     measure.write_report(options.name, "Training steps beside PyTorch", body, facts, options.out)
 
 

@@ -76,6 +76,13 @@ def until_quiet(run, load_limit, tries=10):
              "other load")
 
 
+def roofs(programs, threads):
+    """What roofs_bench measures: GFLOP/s in registers, GB/s of memory."""
+    done = subprocess.run([programs / "roofs_bench", str(threads)], capture_output=True, text=True,
+                          check=True)
+    return json.loads(done.stdout)
+
+
 def machine():
     with open("/proc/cpuinfo", encoding="ascii") as file:
         name = next((line.split(":")[1].strip() for line in file if line.startswith("model name")),

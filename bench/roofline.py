@@ -9,8 +9,6 @@ Patterson 2009); "of roof" is that over what it took. Values that stay in a cach
 than the roof of memory. What is in no op is the gap.
 """
 import argparse
-import subprocess
-import json
 import tempfile
 from pathlib import Path
 
@@ -36,12 +34,6 @@ def arguments():
     for workload in set(options.workloads) - set(STEPS):
         parser.error(f"there is no workload '{workload}': {', '.join(STEPS)}")
     return options
-
-
-def measured_roofs(options):
-    done = subprocess.run([options.build / "roofs_bench", str(options.threads)],
-                          capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
 
 
 def measured(options, workload):
@@ -81,7 +73,7 @@ def section(run, roofs):
 
 def main():
     options = arguments()
-    roofs = measured_roofs(options)
+    roofs = measure.roofs(options.build, options.threads)
     runs = [measured(options, workload) for workload in options.workloads]
     body = (f"Roofs with {roofs['threads']} threads: {roofs['gflops']} GFLOP/s, {roofs['gbps']} GB/s.\n\n"
             + "".join(section(run, roofs) for run in runs))

@@ -30,6 +30,9 @@ class Compare(unittest.TestCase):
         self.temporary = tempfile.TemporaryDirectory()
         self.addCleanup(self.temporary.cleanup)
         self.folder = Path(self.temporary.name)
+        roofs = self.folder / "roofs_bench"
+        roofs.write_text("#!/bin/sh\necho '{\"threads\":2,\"gflops\":2.0,\"gbps\":1.0}'\n")
+        roofs.chmod(0o755)
 
     def program(self, name, times):
         path = self.folder / name
@@ -53,7 +56,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(log[0], "ours bench w1-sgd --steps 7 --threads 2 --json")
         self.assertEqual(log[1], "theirs w1-sgd --steps 7 --threads 2")
         # Ratios 3, 2, 5: the median is 3, not 4.0 / 2.0.
-        self.assertIn("| w1-sgd | 2.00 | 4.00 (3.00x) |", done.stdout)
+        self.assertIn("| w1-sgd | 2.00 | 4.00 (3.00x) | 1 / 1 | 50% / 50% |", done.stdout)
         report = json.loads(next((self.folder / "out").glob("*.json")).read_text())
         self.assertEqual([run["step_ms"] for run in report["runs"]["w1-sgd"]["T0"]],
                          [3.0, 4.0, 40.0])
