@@ -38,6 +38,7 @@ CompileOptions compile_options(const BenchWorkload& workload, const BenchOptions
   compile.training.skip_ignored = options.skip_ignored;
   compile.training.precision = options.precision;
   compile.training.seed = options.seed;
+  compile.passes.disabled = options.disabled;
   compile.lower.threads = options.threads;
   compile.lower.same_bits = options.same_bits;
   compile.order = options.order;

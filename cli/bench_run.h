@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/bench_workloads.h"
@@ -23,6 +24,7 @@ struct BenchOptions {
   std::int64_t loss_chunks = 1;
   bool skip_ignored = false;
   StepPrecision precision = StepPrecision::kF32;
+  std::vector<std::string> disabled = {};  // passes to leave out
   OpOrder order = OpOrder::kMemory;
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};     // as CompileOptions has them

@@ -44,6 +44,7 @@ constexpr Flag kFlags[] = {
      .value = "f32|bf16|f16",
      .fallback = "f32",
      .help = "What activations are stored and products computed in; parameters stay f32"},
+    {.name = "disable", .type = FlagType::kTexts, .value = "PASS", .help = "Leave out a pass"},
     {.name = "op-times",
      .value = "TIMES.csv",
      .help =
@@ -114,6 +115,7 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("steps", options.steps);
   facts.set("threads", options.threads);
   facts.set("dtype", options.precision == StepPrecision::kF16 ? "f16" : name_of(options.precision));
+  if (!options.disabled.empty()) facts.set("disabled", Json::list(options.disabled));
   facts.set("gflop_per_step", rounded(flops * 1e-9, 1e4));
   facts.set("gflops", rounded(flops / spread.median * 1e-6, 1e2));
   facts.set("peak_rss_mb", rounded(peak_rss_mb(), 1e1));
@@ -168,6 +170,7 @@ Outcome run(const Invocation& invocation) {
                              // A workload that ignores labels has rows to leave out.
                              .skip_ignored = settings.on("skip-ignored") || workload.labelled < 1.0,
                              .precision = step_precision(settings.text("dtype")),
+                             .disabled = settings.texts("disable"),
                              .order = op_order(settings),
                              .recompute = recompute_options(settings),
                              .costs = settings.text_or_empty("costs"),
