@@ -107,6 +107,13 @@ std::vector<InPlace> grad_in_place(const OpArgs&) {
   return {{.output = 0, .input = 0}, {.output = 0, .input = 1}};
 }
 
+// Of the gradients that may have an addend: the sum goes on where it has been.
+std::vector<InPlace> summed_grad_in_place(const OpArgs& args) {
+  std::vector<InPlace> pairs = grad_in_place(args);
+  if (args.has(3)) pairs.insert(pairs.begin(), InPlace{.output = 0, .input = 3});
+  return pairs;
+}
+
 // --- LayerNormalization(x, scale [, bias]) -------------------------------------------------------
 
 NormParams layer_norm_params_for(const OpArgs& args, int x) {
@@ -164,6 +171,7 @@ Values layer_norm_gradient(const GradArgs& g) {
 Types layer_norm_grad_shape(const OpArgs& args) {
   require_float(args, 0);
   require_same_types(args, 0, 1);
+  if (args.has(3)) require_same_types(args, 0, 3);
   require_dtype(args, 2, computed(args.type(1).dtype));
   require_normalized_shape(args, 2, args.shape(1), args.axis("axis", -1, args.rank(1)));
   return {args.type(1), args.type(2), args.type(2)};
@@ -268,18 +276,21 @@ OpDef layer_norm_row() {
 
 OpDef layer_norm_grad_row() {
   return {.name = "LayerNormalizationGrad",
-          .doc = "dx, dscale, dbias of LayerNormalization from dy, x and scale.",
+          .doc =
+              "dx, dscale, dbias of LayerNormalization from dy, x and scale; an addend is added to "
+              "dx.",
           .domain = kTrainscopeDomain,
           .min_inputs = 3,
-          .max_inputs = 3,
+          .max_inputs = 4,
           .max_outputs = 3,
           .attributes = {kAxis, kEpsilon},
           .params = layer_norm_grad_params,
           .shape = layer_norm_grad_shape,
           .cost = per_input_element<16>,
-          .in_place = grad_in_place,
+          .in_place = summed_grad_in_place,
           .examples = {"[2,3,4], [2,3,4], [4]; outputs=3", "[2,3,4], [2,3,4], [3,4]; axis=1",
                        "[3,5], [3,5], [5]; outputs=2", "[0,4], [0,4], [4]; outputs=3",
+                       "[3,5], [3,5], [5], [3,5]; outputs=3", "[3,5], [3,5], [5], [3,5]",
                        "[400,100], [400,100], [100]; outputs=3"}};
 }
 
@@ -305,18 +316,19 @@ OpDef rms_norm_row() {
 
 OpDef rms_norm_grad_row() {
   return {.name = "RMSNormalizationGrad",
-          .doc = "dx, dscale of RMSNormalization from dy, x and scale.",
+          .doc = "dx, dscale of RMSNormalization from dy, x and scale; an addend is added to dx.",
           .domain = kTrainscopeDomain,
           .min_inputs = 3,
-          .max_inputs = 3,
+          .max_inputs = 4,
           .max_outputs = 2,
           .attributes = {kAxis, kEpsilon},
           .params = rms_norm_grad_params,
           .shape = rms_norm_grad_shape,
           .cost = per_input_element<12>,
-          .in_place = grad_in_place,
+          .in_place = summed_grad_in_place,
           .examples = {"[2,3,4], [2,3,4], [4]; outputs=2", "[2,3,4], [2,3,4], [3,4]; axis=1",
                        "[3,5], [3,5], [5]; outputs=2", "[0,4], [0,4], [4]; outputs=2",
+                       "[3,5], [3,5], [5], [3,5]; outputs=2",
                        "[400,100], [400,100], [100]; outputs=2"}};
 }
 

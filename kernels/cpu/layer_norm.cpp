@@ -112,7 +112,7 @@ void run_layer_norm(const RunArgs& args) {
                });
 }
 
-// --- LayerNormalizationGrad(dy, x, scale) -> dx [, dscale [, dbias]] -----------------------------
+// --- LayerNormalizationGrad(dy, x, scale [, addend]) -> dx + addend [, dscale [, dbias]] ---------
 // The statistics are computed again: the row is read anyway and stays in the nearest cache.
 
 // The rows are divided into blocks whose number depends on nothing but the number of rows, so that
@@ -172,7 +172,8 @@ struct GradRow {
   const T* dy;
   const T* x;
   const Computed<T>* scale;
-  T* dx;  // may be dy or x
+  const T* addend;  // null: none
+  T* dx;            // may be dy, x or the addend
   std::int64_t width;
   Computed<T> mean;
   Computed<T> inverse;
@@ -243,6 +244,16 @@ void write_row(const GradRow<T>& row, const RowSums<Computed<T>>& sums) {
   const C inverse = row.inverse;
   const C mean_g = row.centered ? sums.g / static_cast<C>(row.width) : C{0};
   const C mean_gx = sums.gx / static_cast<C>(row.width);
+  const T* addend = row.addend;
+  if (addend != nullptr) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < row.width; ++i) {
+      const C normalized = (computed(x[i]) - mean) * inverse;
+      const C from_norm = inverse * (computed(dy[i]) * scale[i] - mean_g - normalized * mean_gx);
+      store(dx[i], computed(addend[i]) + from_norm);
+    }
+    return;
+  }
 #pragma omp simd
   for (std::int64_t i = 0; i < row.width; ++i) {
     const C normalized = (computed(x[i]) - mean) * inverse;
@@ -271,9 +282,11 @@ GradRow<T> grad_row(const RunArgs& args, const Layout& layout, std::int64_t row)
   const T* x = args.inputs[1].as<const T>() + at;
   const auto& params = std::get<NormParams>(args.params);
   const Statistics statistics = row_statistics(x, layout.width, params);
+  const bool has_addend = args.inputs.size() > 3 && args.inputs[3].present;
   return {.dy = args.inputs[0].as<const T>() + at,
           .x = x,
           .scale = args.inputs[2].as<const Computed<T>>(),
+          .addend = has_addend ? args.inputs[3].as<const T>() + at : nullptr,
           .dx = args.outputs[0].as<T>() + at,
           .width = layout.width,
           .mean = static_cast<Computed<T>>(statistics.mean),

@@ -133,6 +133,8 @@ constexpr Refusal kNorms[] = {
     {"LayerNormalization", "[2,3], [3]; axis=2", "axis 2 is outside"},
     {"LayerNormalization", "[], []", "axis -1 is outside"},
     {"LayerNormalizationGrad", "[2,3], [2,4], [4]", "one type"},
+    {"LayerNormalizationGrad", "[2,3], [2,3], [3], [3]", "one type"},
+    {"RMSNormalizationGrad", "[2,3], [2,3], [3], [2,4]", "one type"},
     {"Softmax", "[2,3]; axis=2", "axis 2 is outside"},
     {"Softmax", "i64[2,3]<9", "float"},
     {"LogSoftmaxGrad", "[2,3], [3,2]", "one type"},

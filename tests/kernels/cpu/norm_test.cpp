@@ -194,6 +194,38 @@ TEST_CASE("layer_norm: f32 gradients over many rows agree with f64, whatever the
   CHECK(gradients(1.0F, 3) == result);
 }
 
+TEST_CASE("layer_norm, rms_norm: an addend is added to dx, and to nothing else") {
+  const Shape shape{70, 37};
+  struct Op {
+    const char* name;
+    bool centered;
+    std::size_t outputs;
+  };
+  for (const Op& op :
+       {Op{"LayerNormalizationGrad", true, 3}, Op{"RMSNormalizationGrad", false, 2}}) {
+    CAPTURE(op.name);
+    const auto gradients = [&](bool adds, int threads) {
+      KernelCase<double> kernel_case{
+          .params = NormParams{.axis = 1, .centered = op.centered},
+          .inputs = {Host<double>::random(shape, 1), Host<double>::random(shape, 2),
+                     Host<double>::random({37}, 3)},
+          .outputs = {shape, {37}},
+          .threads = threads};
+      if (op.outputs > 2) kernel_case.outputs.push_back({37});
+      if (adds) kernel_case.inputs.push_back(Host<double>::random(shape, 4));
+      return run<double>(op.name, kernel_case);
+    };
+    const Results plain = gradients(false, 1);
+    const Results sum = gradients(true, 1);
+    Doubles expected = plain[0];
+    const Host<double> addend = Host<double>::random(shape, 4);
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += addend.values[i];
+    CHECK(relative_error(sum[0], expected) < 1e-14);
+    for (std::size_t k = 1; k < op.outputs; ++k) CHECK(sum[k] == plain[k]);
+    CHECK(gradients(true, 3) == sum);
+  }
+}
+
 TEST_CASE("norm: empty tensors give empty results and zero parameter gradients") {
   const Results layer = run<double>(
       "LayerNormalizationGrad", {.params = NormParams{.axis = 1},

@@ -1,0 +1,109 @@
+// summed_norms: what else reaches the input of a norm is added by the norm's gradient, in place.
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/core/text.h"
+#include "engine/ir/rewriter.h"
+#include "engine/passes/passes.h"
+
+namespace trainscope {
+namespace {
+
+// Nodes by their place in the order of execution.
+using Places = std::unordered_map<NodeId, int>;
+
+struct SummedNorm {
+  NodeId gradient = kNoNode;  // of a norm; nothing but the addition reads its first result
+  ValueId sum = kNoValue;     // made before it
+};
+
+// The gradient of a norm that makes v, with no summand yet; else kNoNode.
+NodeId norm_gradient(const Graph& graph, ValueId v) {
+  const NodeId id = graph.value(v).producer;
+  if (id == kNoNode || graph.value(v).producer_output != 0) return kNoNode;
+  const Node& node = graph.node(id);
+  const bool is_one =
+      node.op->name == "LayerNormalizationGrad" || node.op->name == "RMSNormalizationGrad";
+  return is_one && node.op->domain == kTrainscopeDomain && node.inputs.size() == 3 ? id : kNoNode;
+}
+
+// Empty: the gradient may add `sum`.
+std::string why_not(const Graph& graph, const Places& places, ValueId term, ValueId sum) {
+  const Value& value = graph.value(term);
+  const Value& other = graph.value(sum);
+  if (graph.is_output(term)) return fmt::format("'{}' is asked for", printable(value.name));
+  if (value.uses.size() != 1) {
+    return fmt::format("'{}' has {} readers", printable(value.name), value.uses.size());
+  }
+  if (other.type != value.type) {
+    return fmt::format("'{}' is {}, the norm's gradient {}", printable(other.name),
+                       type_text(other.type), type_text(value.type));
+  }
+  if (other.producer != kNoNode && places.at(other.producer) > places.at(value.producer)) {
+    return fmt::format("'{}' is made after the norm's gradient", printable(other.name));
+  }
+  return {};
+}
+
+std::optional<SummedNorm> summed_norm(const Graph& graph, const Places& places, const Node& add,
+                                      std::string& why) {
+  if (add.op->name != "Add" || add.op->domain != kOnnxDomain) return std::nullopt;
+  for (std::size_t i : {1, 0}) {
+    const ValueId term = add.inputs[i];
+    const NodeId gradient = norm_gradient(graph, term);
+    if (gradient == kNoNode) continue;
+    std::string reason = why_not(graph, places, term, add.inputs[1 - i]);
+    if (reason.empty()) return {{.gradient = gradient, .sum = add.inputs[1 - i]}};
+    if (why.empty()) why = std::move(reason);
+  }
+  return std::nullopt;
+}
+
+// The sum takes the place of what the gradient made; the node that added it goes.
+NodeId add_inside(Rewriter& rewriter, NodeId add, const SummedNorm& found) {
+  const Node old = rewriter.graph().node(found.gradient);  // a copy: the graph grows
+  std::vector<ValueId> inputs = old.inputs;
+  inputs.push_back(found.sum);
+  const std::vector<ValueId> made =
+      rewriter.before(found.gradient)
+          .multi(old.op->name, std::move(inputs), static_cast<int>(old.outputs.size()),
+                 old.attributes);
+  rewriter.replace_node(add, {made[0]});
+  rewriter.replace_node(found.gradient, made);
+  return rewriter.graph().value(made[0]).producer;
+}
+
+bool sum_inside_norms(Graph& graph, PassContext& context) {
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  const std::vector<NodeId> order = graph.order();
+  Places places;
+  for (NodeId id : order) places.emplace(id, static_cast<int>(places.size()));
+  for (NodeId id : order) {
+    if (graph.node(id).erased) continue;
+    std::string why;
+    const std::optional<SummedNorm> found = summed_norm(graph, places, graph.node(id), why);
+    if (!found) {
+      if (!why.empty()) context.near_miss(graph.node(id), std::move(why));
+      continue;
+    }
+    const int place = places.at(found->gradient);
+    places.emplace(add_inside(rewriter, id, *found), place);
+    context.count("additions saved");
+  }
+  return rewriter.changed();
+}
+
+}  // namespace
+
+Pass summed_norms_pass() {
+  return {.name = "summed_norms",
+          .doc = "Let a norm's gradient add what else reaches the norm's input, in place.",
+          .run = sum_inside_norms};
+}
+
+}  // namespace trainscope
