@@ -3,8 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/kernels/cpu/kernel_runner.h"
@@ -43,6 +46,8 @@ const std::vector<Sweep> kSweep = {
      {8, 8, 4, 2},
      {2, 8, 8, 18},
      {{.rank = 2, .kernel = {4, 2, 1}, .pad_begin = {2, 1, 0}, .pad_end = {0, 1, 0}}}},
+    {"narrow, in parts", {19, 2, 9, 13}, {5, 2, 3, 3}, {19, 5, 9, 13}, {window_2d(3, 1, 1)}},
+    {"narrow, one example", {1, 5, 8, 6}, {17, 5, 3, 3}, {1, 17, 12, 10}, {window_2d(3, 1, 3)}},
     {"resnet", {2, 16, 14, 14}, {32, 16, 3, 3}, {2, 32, 14, 14}, {window_2d(3, 1, 1)}},
     {"stride", {2, 16, 15, 15}, {24, 16, 3, 3}, {2, 24, 8, 8}, {window_2d(3, 2, 1)}},
     {"pointwise", {2, 16, 9, 9}, {20, 16, 1, 1}, {2, 20, 9, 9}, {window_2d(1, 1, 0)}},
@@ -157,9 +162,45 @@ TEST_CASE("conv: few channels agree with direct sums") {
   CHECK(backward >= 3 * 3);
 }
 
+TEST_CASE("conv: weight gradients of few channels have the same bits for any threads") {
+  const KernelTable table = conv_table();
+  const std::array<std::string_view, 8> taken = {
+      "lenet",          "narrow gradient",  "narrow, padded",
+      "narrow, uneven", "narrow, in parts", "narrow, one example",
+      "resnet",         "uneven padding"};
+  for (const Sweep& sweep : kSweep) {
+    CAPTURE(sweep.name);
+    KernelRun<float> one(table, "ConvGradWeight", "narrow", grad_weight_case<float>(sweep, 1));
+    CHECK(one.supported() == (std::find(taken.begin(), taken.end(), sweep.name) != taken.end()));
+    if (!one.supported()) continue;
+    for (int threads : {2, 5}) {
+      KernelRun<float> more(table, "ConvGradWeight", "narrow",
+                            grad_weight_case<float>(sweep, threads));
+      CHECK(same_bits(one.run(), more.run()));
+    }
+  }
+}
+
+TEST_CASE("conv: the weight gradient of few channels leaves much memory and many channels alone") {
+  const KernelTable table = conv_table();
+  const auto takes = [&](std::int64_t batch, std::int64_t channels, std::int64_t size) {
+    const Sweep sweep{"",
+                      {batch, channels, size, size},
+                      {32, channels, 3, 3},
+                      {batch, 32, size, size},
+                      {window_2d(3, 1, 1)}};
+    return KernelRun<float>(table, "ConvGradWeight", "narrow", grad_weight_case<float>(sweep, 1))
+        .supported();
+  };
+  CHECK(takes(2, 16, 16));
+  CHECK(!takes(2, 17, 16));   // channels
+  CHECK(!takes(2, 16, 3));    // pixels: 9 of 16 in a register
+  CHECK(!takes(16, 16, 64));  // copies of 1.6 MB a part
+}
+
 TEST_CASE("conv: oneDNN takes the usual geometries") {
   const KernelTable table = conv_table();
-  for (const Sweep& sweep : {kSweep[0], kSweep[4], kSweep[5], kSweep[7], kSweep[9]}) {
+  for (const Sweep& sweep : {kSweep[0], kSweep[6], kSweep[7], kSweep[9], kSweep[11]}) {
     CAPTURE(sweep.name);
     CHECK(KernelRun<float>(table, "Conv", "onednn", forward_case<float>(sweep, 1)).supported());
     CHECK(KernelRun<float>(table, "ConvGradInput", "onednn", grad_input_case<float>(sweep, 1))
