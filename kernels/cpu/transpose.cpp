@@ -1,7 +1,5 @@
 // Transpose: runs are copied where the last axis stays last; else tiles are transposed, so that
 // both reading and writing use whole cache lines.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <memory>
 #include <type_traits>
@@ -10,6 +8,7 @@
 #include "kernels/cpu/movement.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/strided_loop.h"
+#include "kernels/cpu/transpose_block.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -55,30 +54,6 @@ TransposePlan transpose_plan(const Shape& input, const Shape& output,
     }
   }
   return plan;
-}
-
-// An 8 x 8 block of 4-byte elements in registers: pairs, then fours, then halves change places.
-void transpose_block(const std::uint32_t* x, std::int64_t x_stride, std::uint32_t* y,
-                     std::int64_t y_stride) {
-  __m256 row[8];
-  __m256 mix[8];
-  for (int j = 0; j < 8; ++j)
-    row[j] = _mm256_loadu_ps(reinterpret_cast<const float*>(x + j * x_stride));
-  for (int j = 0; j < 8; j += 2) {
-    mix[j] = _mm256_unpacklo_ps(row[j], row[j + 1]);
-    mix[j + 1] = _mm256_unpackhi_ps(row[j], row[j + 1]);
-  }
-  for (int j = 0; j < 8; j += 4) {
-    row[j] = _mm256_shuffle_ps(mix[j], mix[j + 2], 0x44);
-    row[j + 1] = _mm256_shuffle_ps(mix[j], mix[j + 2], 0xEE);
-    row[j + 2] = _mm256_shuffle_ps(mix[j + 1], mix[j + 3], 0x44);
-    row[j + 3] = _mm256_shuffle_ps(mix[j + 1], mix[j + 3], 0xEE);
-  }
-  for (int i = 0; i < 4; ++i) {
-    mix[i] = _mm256_permute2f128_ps(row[i], row[i + 4], 0x20);
-    mix[i + 4] = _mm256_permute2f128_ps(row[i], row[i + 4], 0x31);
-  }
-  for (int i = 0; i < 8; ++i) _mm256_storeu_ps(reinterpret_cast<float*>(y + i * y_stride), mix[i]);
 }
 
 template <class T>
