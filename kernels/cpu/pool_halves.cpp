@@ -1,7 +1,5 @@
 // MaxPool and its gradient where windows of 2 x 2 lie side by side, as most networks have them:
 // four loads and three comparisons for a window, a register of windows at a time.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -64,12 +62,82 @@ T better(T best, T candidate) {
   return beats(candidate, best) ? candidate : best;
 }
 
-template <typename T>
-void pool_row(const T* upper, const T* lower, std::int64_t windows, T* out) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < windows; ++i) {
-    out[i] = better(better(better(upper[2 * i], upper[2 * i + 1]), lower[2 * i]), lower[2 * i + 1]);
+// Of some windows, their left and right elements, which lie in turn.
+template <class Unit>
+struct Pairs {
+  typename Unit::Lanes left;
+  typename Unit::Lanes right;
+};
+
+// Windows that are worked on at once: as many as a register of kBytes has lanes.
+template <typename T, int kBytes>
+struct Register {
+  using Lanes [[gnu::vector_size(kBytes)]] = T;
+  static constexpr auto kWindows = static_cast<std::int64_t>(kBytes / sizeof(T));
+
+  static Lanes load(const T* from) {
+    Lanes lanes;
+    std::memcpy(&lanes, from, sizeof(lanes));
+    return lanes;
   }
+  static void store(const Lanes& lanes, T* to) { std::memcpy(to, &lanes, sizeof(lanes)); }
+
+  static Pairs<Register> load_pairs(const T* from) {
+    const Lanes a = load(from);
+    const Lanes b = load(from + kWindows);
+    if constexpr (kWindows == 8) {
+      return {.left = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14),
+              .right = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)};
+    } else if constexpr (kWindows == 4) {
+      return {.left = __builtin_shufflevector(a, b, 0, 2, 4, 6),
+              .right = __builtin_shufflevector(a, b, 1, 3, 5, 7)};
+    } else {
+      return {.left = __builtin_shufflevector(a, b, 0, 2),
+              .right = __builtin_shufflevector(a, b, 1, 3)};
+    }
+  }
+  static void store_pairs(const Pairs<Register>& pairs, T* to) {
+    const auto& [left, right] = pairs;
+    if constexpr (kWindows == 8) {
+      store(__builtin_shufflevector(left, right, 0, 8, 1, 9, 2, 10, 3, 11), to);
+      store(__builtin_shufflevector(left, right, 4, 12, 5, 13, 6, 14, 7, 15), to + kWindows);
+    } else if constexpr (kWindows == 4) {
+      store(__builtin_shufflevector(left, right, 0, 4, 1, 5), to);
+      store(__builtin_shufflevector(left, right, 2, 6, 3, 7), to + kWindows);
+    } else {
+      store(__builtin_shufflevector(left, right, 0, 2), to);
+      store(__builtin_shufflevector(left, right, 1, 3), to + kWindows);
+    }
+  }
+};
+
+template <typename T>
+struct OneWindow {
+  using Lanes = T;
+  static constexpr std::int64_t kWindows = 1;
+
+  static T load(const T* from) { return *from; }
+  static void store(T value, T* to) { *to = value; }
+  static Pairs<OneWindow> load_pairs(const T* from) { return {.left = from[0], .right = from[1]}; }
+  static void store_pairs(const Pairs<OneWindow>& pairs, T* to) {
+    to[0] = pairs.left;
+    to[1] = pairs.right;
+  }
+};
+
+// Calls f(Unit{}, first window) until all windows of a row were covered. The last register ends
+// with the row: some windows are done twice, which costs less than masks do.
+template <class Unit, class F>
+void cover_by(std::int64_t windows, F&& f) {
+  for (std::int64_t i = 0; i < windows; i += Unit::kWindows) {
+    f(Unit{}, std::min(i, windows - Unit::kWindows));
+  }
+}
+template <typename T, class F>
+void cover_row(std::int64_t windows, F&& f) {
+  if (windows >= Register<T, 32>::kWindows) return cover_by<Register<T, 32>>(windows, f);
+  if (windows >= Register<T, 16>::kWindows) return cover_by<Register<T, 16>>(windows, f);
+  cover_by<OneWindow<T>>(windows, f);
 }
 
 template <typename T>
@@ -81,123 +149,31 @@ void run_forward(const RunArgs& args) {
   for_each_plane(args, planes, [&](std::int64_t plane) {
     for (std::int64_t row = 0; row < planes.rows / 2; ++row) {
       const T* upper = x + plane * planes.elements() + 2 * row * planes.columns;
-      pool_row(upper, upper + planes.columns, windows,
-               y + plane * planes.out_elements() + row * windows);
+      T* out = y + plane * planes.out_elements() + row * windows;
+      cover_row<T>(windows, [&](auto unit, std::int64_t i) {
+        const auto [a, b] = unit.load_pairs(upper + 2 * i);
+        const auto [c, d] = unit.load_pairs(upper + planes.columns + 2 * i);
+        unit.store(better(better(better(a, b), c), d), out + i);
+      });
     }
   });
 }
 
-template <typename T>
-using Lanes [[gnu::vector_size(32)]] = T;
-
-// Of a register of windows, their left and right elements, which lie in turn.
-template <typename T>
-struct Pairs {
-  Lanes<T> left;
-  Lanes<T> right;
-};
-
-template <typename T>
-inline constexpr auto kLanes = static_cast<std::int64_t>(sizeof(Lanes<T>) / sizeof(T));
-
-// A whole register.
-struct Whole {
-  template <typename T>
-  static Lanes<T> load(const T* from) {
-    Lanes<T> lanes;
-    std::memcpy(&lanes, from, sizeof(lanes));
-    return lanes;
-  }
-  template <typename Register, typename T>
-  static void store(const Register& lanes, T* to) {
-    std::memcpy(to, &lanes, sizeof(lanes));
-  }
-  Whole half(std::int64_t) const { return {}; }
-};
-
-// Its first `count` lanes, none of them if that is below 1: memory beyond is neither read nor
-// written. Masks cost less than copies, or than branches on which element is largest.
-struct Some {
-  std::int64_t count = 0;
-
-  static __m256i mask(std::int64_t count, const float*) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
-                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  }
-  static __m256i mask(std::int64_t count, const double*) {
-    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
-  }
-  Lanes<float> load(const float* from) const { return _mm256_maskload_ps(from, mask(count, from)); }
-  Lanes<double> load(const double* from) const {
-    return _mm256_maskload_pd(from, mask(count, from));
-  }
-  void store(const Lanes<float>& lanes, float* to) const {
-    _mm256_maskstore_ps(to, mask(count, to), lanes);
-  }
-  void store(const Lanes<double>& lanes, double* to) const {
-    _mm256_maskstore_pd(to, mask(count, to), lanes);
-  }
-  // Of twice as many elements, those in the first or second register.
-  Some half(std::int64_t before) const { return {2 * count - before}; }
-};
-
-template <typename T, class Part>
-Pairs<T> load_pairs(const T* from, const Part& part) {
-  const Lanes<T> a = part.half(0).load(from);
-  const Lanes<T> b = part.half(kLanes<T>).load(from + kLanes<T>);
-  if constexpr (sizeof(T) == 4) {
-    return {.left = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14),
-            .right = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)};
-  } else {
-    return {.left = __builtin_shufflevector(a, b, 0, 2, 4, 6),
-            .right = __builtin_shufflevector(a, b, 1, 3, 5, 7)};
-  }
-}
-
-template <typename T, class Part>
-void store_pairs(const Pairs<T>& pairs, T* to, const Part& part) {
-  Lanes<T> a;
-  Lanes<T> b;
-  if constexpr (sizeof(T) == 4) {
-    a = __builtin_shufflevector(pairs.left, pairs.right, 0, 8, 1, 9, 2, 10, 3, 11);
-    b = __builtin_shufflevector(pairs.left, pairs.right, 4, 12, 5, 13, 6, 14, 7, 15);
-  } else {
-    a = __builtin_shufflevector(pairs.left, pairs.right, 0, 4, 1, 5);
-    b = __builtin_shufflevector(pairs.left, pairs.right, 2, 6, 3, 7);
-  }
-  part.half(0).store(a, to);
-  part.half(kLanes<T>).store(b, to + kLanes<T>);
-}
-
-// A register of windows or a part of one; each gradient goes to the first of the maxima, or to the
-// last of the NaNs.
-template <typename T, class Part>
-void spread_windows(const T* upper, const T* lower, const T* dy, T* to_upper, T* to_lower,
-                    const Part& part) {
-  const auto [a, b] = load_pairs(upper, part);
-  const auto [c, d] = load_pairs(lower, part);
-  const Lanes<T> gradient = part.load(dy);
-  const Lanes<T> zero{};
-  const Lanes<T> in_upper = better(a, b);
-  const Lanes<T> before_last = better(in_upper, c);
-  const Lanes<T> not_last = beats(d, before_last) ? zero : gradient;
-  const Lanes<T> not_lower = beats(c, in_upper) ? zero : not_last;
-  store_pairs<T>({beats(b, a) ? zero : not_lower, beats(b, a) ? not_lower : zero}, to_upper, part);
-  store_pairs<T>({beats(c, in_upper) ? not_last : zero, beats(d, before_last) ? gradient : zero},
-                 to_lower, part);
-}
-
-template <typename T>
-void spread_row(const T* upper, const T* lower, const T* dy, std::int64_t windows, T* to_upper,
-                T* to_lower) {
-  std::int64_t i = 0;
-  for (; i + kLanes<T> <= windows; i += kLanes<T>) {
-    spread_windows(upper + 2 * i, lower + 2 * i, dy + i, to_upper + 2 * i, to_lower + 2 * i,
-                   Whole{});
-  }
-  if (i == windows) return;
-  spread_windows(upper + 2 * i, lower + 2 * i, dy + i, to_upper + 2 * i, to_lower + 2 * i,
-                 Some{windows - i});
+// Each gradient goes to the first of the maxima, or to the last of the NaNs.
+template <class Unit, typename T>
+void spread_windows(const T* upper, const T* lower, const T* dy, T* to_upper, T* to_lower) {
+  using Lanes = typename Unit::Lanes;
+  const auto [a, b] = Unit::load_pairs(upper);
+  const auto [c, d] = Unit::load_pairs(lower);
+  const Lanes gradient = Unit::load(dy);
+  const Lanes zero{};
+  const Lanes in_upper = better(a, b);
+  const Lanes before_last = better(in_upper, c);
+  const Lanes not_last = beats(d, before_last) ? zero : gradient;
+  const Lanes not_lower = beats(c, in_upper) ? zero : not_last;
+  Unit::store_pairs({beats(b, a) ? zero : not_lower, beats(b, a) ? not_lower : zero}, to_upper);
+  Unit::store_pairs({beats(c, in_upper) ? not_last : zero, beats(d, before_last) ? gradient : zero},
+                    to_lower);
 }
 
 template <typename T>
@@ -209,12 +185,16 @@ void run_gradient(const RunArgs& args) {
   const std::int64_t windows = planes.columns / 2;
   for_each_plane(args, planes, [&](std::int64_t plane) {
     const T* from = x + plane * planes.elements();
+    const T* gradients = dy + plane * planes.out_elements();
     T* to = dx + plane * planes.elements();
     for (std::int64_t row = 0; row < planes.rows / 2; ++row) {
       const std::int64_t upper = 2 * row * planes.columns;
       const std::int64_t lower = upper + planes.columns;
-      spread_row(from + upper, from + lower, dy + plane * planes.out_elements() + row * windows,
-                 windows, to + upper, to + lower);
+      cover_row<T>(windows, [&](auto unit, std::int64_t i) {
+        spread_windows<decltype(unit)>(from + upper + 2 * i, from + lower + 2 * i,
+                                       gradients + row * windows + i, to + upper + 2 * i,
+                                       to + lower + 2 * i);
+      });
       if (planes.columns % 2 != 0) to[lower - 1] = to[lower + planes.columns - 1] = T{0};
     }
     if (planes.rows % 2 != 0)

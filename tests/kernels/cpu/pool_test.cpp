@@ -65,7 +65,8 @@ TEST_CASE_TEMPLATE("pool: windows that halve both sides agree with those of any 
   const T infinity = std::numeric_limits<T>::infinity();
   // Few different numbers: many equal maxima, several NaNs in a window.
   const std::vector<T> kinds{0, 1, 1, 2, -1, -infinity, infinity, nan};
-  for (const Shape& shape : {Shape{2, 3, 14, 14}, Shape{1, 2, 7, 37}, Shape{1, 1, 2, 2}}) {
+  for (const Shape& shape :
+       {Shape{2, 3, 14, 14}, Shape{1, 2, 7, 37}, Shape{2, 2, 5, 6}, Shape{1, 1, 2, 2}}) {
     CAPTURE(shape[3]);
     const Shape half{shape[0], shape[1], shape[2] / 2, shape[3] / 2};
     Host<T> x{.shape = shape, .values = {}};
