@@ -44,8 +44,8 @@ std::string why_not(const Graph& graph, const Places& places, ValueId term, Valu
     return fmt::format("'{}' is {}, the norm's gradient {}", printable(other.name),
                        type_text(other.type), type_text(value.type));
   }
-  if (other.producer != kNoNode && places.at(other.producer) > places.at(value.producer)) {
-    return fmt::format("'{}' is made after the norm's gradient", printable(other.name));
+  if (other.producer != kNoNode && places.at(other.producer) >= places.at(value.producer)) {
+    return fmt::format("'{}' is not made before the norm's gradient", printable(other.name));
   }
   return {};
 }

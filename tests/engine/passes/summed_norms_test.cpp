@@ -155,7 +155,10 @@ TEST_CASE("summed_norms: what stays, and why") {
   CHECK(why_not("(float[2,3] y) { " + norm + "  y = Add(n, w) }") ==
         "'w' is f32[3], the norm's gradient f32[2,3]");
   CHECK(why_not("(float[2,3] y) { " + norm + "  t = Tanh(s)  y = Add(n, t) }") ==
-        "'t' is made after the norm's gradient");
+        "'t' is not made before the norm's gradient");
+  // What the same gradient makes: a parameter that the norm reads twice.
+  CHECK(why_not("(float[2,3] y) { n, k = ai.trainscope.LayerNormalizationGrad <axis = 0> (d, x, s)"
+                "  y = Add(n, k) }") == "'k' is not made before the norm's gradient");
   CHECK(why_not("(float[2,3] y) { " + norm + "  y = Sub(n, s) }").empty());
   CHECK(why_not("(float[2,3] y) { n, k = ai.trainscope.LayerNormalizationGrad (d, x, w)"
                 "  y = Add(k, x) }")
