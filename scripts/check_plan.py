@@ -55,7 +55,9 @@ class Stage:
     def array(self, name):
         """Of the value's type, never filled: for what numpy knows of places in it."""
         kind, dims = self.types[name]
-        return numpy.empty(dims, f"V{onnx.mapping.TENSOR_TYPE_TO_NP_TYPE[kind].itemsize}")
+        bf16 = kind == onnx.TensorProto.BFLOAT16
+        size = 2 if bf16 else onnx.mapping.TENSOR_TYPE_TO_NP_TYPE[kind].itemsize
+        return numpy.empty(dims, f"V{size}")
 
     def pieces(self, node):
         """(large value, small one, byte, bytes) of what is taken out or put in in one piece."""
@@ -98,8 +100,7 @@ def digest(*parts):
 class Memory:
     """What each unit of the arena holds, and behind it of the arena in host memory."""
     def __init__(self, plan, fault):
-        self.unit = plan["alignment_bytes"]
-        self.fault = fault
+        self.unit, self.fault = plan["alignment_bytes"], fault
         sizes = [-(-plan[key] // self.unit) for key in ("arena_bytes", "host_arena_bytes")]
         self.host_begin = sizes[0] * self.unit
         self.units = numpy.full(sum(sizes), NOTHING, numpy.int64)
@@ -202,8 +203,8 @@ class Replay:
         self.memory[self.place[value]][:] = self.units(value, self.place[value][1])
 
     def holds(self, storage, value):
-        place = self.place[storage]
-        return numpy.array_equal(self.memory[place], self.units(value, place[1]))
+        held = self.memory[self.place[storage]]
+        return numpy.array_equal(held, self.units(value, self.place[storage][1]))
 
     def execute(self, index, row):
         where = f"instruction {index} ({row['op']}):"
@@ -224,9 +225,9 @@ class Replay:
             self.fault(f"{where} the bytes of '{name}' hold something else")
         for name in outputs:
             self.put(name)
+        if self.workspace.get(index, (0, 0))[1] < row["workspace_bytes"]:
+            self.fault(f"{where} the workspace is too small")
         if index in self.workspace:
-            if self.workspace[index][1] < row["workspace_bytes"]:
-                self.fault(f"{where} the workspace is too small")
             self.memory[self.workspace[index]][:] = GARBAGE
         in_place = {self.place[name] for name in outputs}
         if any(index < death and (self.memory[place] != HELD).any() for death, place in self.held):
@@ -286,8 +287,8 @@ def main():
             lines = check(run, options.budget)
         except (OSError, ValueError, LookupError, StopIteration, TypeError, AttributeError,
                 MemoryError, google.protobuf.message.DecodeError) as error:
-            print(f"cannot read {run}: {error!r}", file=sys.stderr)
             worst = 2
+            print(f"cannot read {run}: {error!r}", file=sys.stderr)
             continue
         print(*lines[:MOST_FAULTS], f"{run}: {len(lines)} faults", sep="\n")
         worst = max(worst, 1 if lines else 0)

@@ -56,6 +56,7 @@ class PlanChecker(unittest.TestCase):
                           ["--op-order", "given"], ["--recompute", "2"],
                           ["--max-overhead", "10%"], ["--optimizer-in-backward"],
                           ["--max-overhead", "30%", "--optimizer", "sgd"],
+                          ["--precision", "bf16"],
                           ["--max-overhead", "5%", "--offload", "--link-rate", "10TB"]):
                 runs.append(self.train(model, *flags))
         self.assertEqual(self.check(*runs), "".join(f"{run}: 0 faults\n" for run in runs))
@@ -148,13 +149,17 @@ class PlanChecker(unittest.TestCase):
         def bound(plan):
             plan["lower_bound_bytes"] //= 2
 
+        def no_workspace(plan):
+            plan["buffers"] = [row for row in plan["buffers"] if row["kind"] != "workspace"]
+
         def nothing(plan):
             plan["instructions"][3]["outputs"] = []
 
         def unknown(plan):
             plan["instructions"][3]["outputs"] = ["no such value"]
 
-        for change in (overlap, outside, short_life, left_out, exchanged, bound, nothing, unknown):
+        for change in (overlap, outside, short_life, left_out, exchanged, bound, no_workspace,
+                       nothing, unknown):
             with self.subTest(change=change.__name__):
                 run = self.train("gpt2", "--recompute", "2")
                 self.assertNotIn(" 0 faults", self.spoil(run, change))
