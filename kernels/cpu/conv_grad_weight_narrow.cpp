@@ -5,7 +5,8 @@
 // and as wide as dy: then a row of the kernel is a distance in memory.
 //
 // The last register of a plane may reach beyond it, where dy counts as zeros that are multiplied: a
-// pixel of x that is not finite spreads to weights that it does not belong to.
+// pixel of x that is not finite spreads to weights that it does not belong to; so does one of dy
+// through the zeros around x.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -139,11 +140,14 @@ void sum_all(const Planes& p, const float* dy, const float* copies, float* dw) {
 // registers, and where the copies of a part leave L2. Windows of one element are products of
 // matrices.
 constexpr std::int64_t kMostChannels = 16;
+constexpr std::int64_t kMostOfOtherSide = 64;
 constexpr std::int64_t kMostCopies = std::int64_t{1} << 18;  // elements
 bool pays(const Planes& p) {
   const std::int64_t pixels = p.window.out_elements();
+  const std::int64_t dy = p.copies_dy() ? p.made * p.dy_plane() : 0;
   return p.window.taps() > 1 && std::min(p.read, p.made) <= kMostChannels &&
-         p.dy_plane() - pixels <= pixels / 4 && p.examples * p.x_example() <= kMostCopies;
+         std::max(p.read, p.made) <= kMostOfOtherSide && p.dy_plane() - pixels <= pixels / 4 &&
+         p.examples * std::max(p.x_example(), dy) <= kMostCopies;
 }
 
 bool supports(const PrepareArgs& args) {
