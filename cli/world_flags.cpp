@@ -206,7 +206,7 @@ WorldRow plan_row(const Program& step, WorldOptions options, const RowChoices& c
     }
   }
   options.budget_bytes.reset();
-  row.plan = plan_and_write(step, options, choices.plans);
+  row.plan = plan_and_write(step, options, choices.recompute ? "" : choices.plans);
   const std::int64_t peak_bytes = row.plan.device().peak_bytes;
   row.fits = !budget || peak_bytes <= *budget;
   if (!row.fits && !choices.recompute) {
