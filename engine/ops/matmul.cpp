@@ -1,5 +1,5 @@
 // Matrix products: MatMul, Gemm and ai.trainscope's BatchMatMul, which transposes, scales and adds
-// a bias.
+// a bias, and SummedMatMul, which adds to a sum.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -88,6 +88,15 @@ Types batch_matmul_shape(const OpArgs& args) {
   if (args.has(2)) require_shape(args, 2, {shape[shape.rank - 1]});
   const DType dtype = args.type(0).dtype;
   return {{flag(args, "wide") ? computed(dtype) : dtype, shape}};
+}
+
+Types summed_matmul_shape(const OpArgs& args) {
+  OpArgs product = args;
+  product.inputs = args.inputs.first(2);
+  const Types types = batch_matmul_shape(product);
+  require_dtype(args, 2, types[0].dtype);
+  require_shape(args, 2, types[0].shape);
+  return types;
 }
 
 Shape as_row(const Shape& shape) { return shape.rank == 1 ? Shape{1, shape[0]} : shape; }
@@ -202,6 +211,16 @@ Values batch_matmul_gradient(const GradArgs& g) {
   return gradients;
 }
 
+Values summed_matmul_gradient(const GradArgs& g) {
+  const NodeArgs args(g.b.graph(), g.node);
+  const Params params = batch_matmul_params(*args);
+  Values gradients = product_gradients(g, {g.x[0], g.x[1], params_of(params)}, g.dy[0]);
+  gradients.push_back(g.wants(2) ? g.dy[0] : kNoValue);
+  return gradients;
+}
+
+std::vector<InPlace> sum_in_place(const OpArgs&) { return {{.output = 0, .input = 2}}; }
+
 Values matmul_gradient(const GradArgs& g) {
   const Shape a = g.type(g.x[0]).shape;
   const Shape b = g.type(g.x[1]).shape;
@@ -309,8 +328,35 @@ OpDef batch_matmul_row() {
                        "[12,20], [12,25]; transpose_a=1 wide=1"}};
 }
 
+OpDef summed_matmul_row() {
+  return {.name = "SummedMatMul",
+          .doc = "sum + alpha * op(A) op(B) on the last two axes, from A, B, sum.",
+          .domain = kTrainscopeDomain,
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .attributes = {{"transpose_a", "1: the matrices of A are stored transposed"},
+                         {"transpose_b", "1: the matrices of B are stored transposed"},
+                         {"alpha", "factor of the product, 1"},
+                         {"wide", "1: of bf16 and f16 the sum and the result are f32"}},
+          .params = batch_matmul_params,
+          .shape = summed_matmul_shape,
+          .gradient = summed_matmul_gradient,
+          .cost = batch_matmul_cost,
+          .in_place = sum_in_place,
+          .precision = Precision::kLow,
+          .examples = {
+              "[2,3], [3,4], [2,4]; alpha=0.5", "[3,2], [4,3], [2,4]; transpose_a=1 transpose_b=1",
+              "[2,3], [4,3], [2,4]; transpose_b=1", "[2,3,4], [4,5], [2,3,5]",
+              "[2,1,4], [4,5], [2,1,5]", "[1,3,4], [4,5], [1,3,5]", "[2,3,4], [4,1], [2,3,1]",
+              "[2,4,3], [2,4,5], [2,3,5]; transpose_a=1", "[2,0,3], [3,4], [2,0,4]",
+              "[2,3,0], [0,4], [2,3,4]", "[3,1,2,4], [2,4,3], [3,2,2,3]",
+              "[70,50], [73,50], [70,73]; transpose_b=1", "[300,20], [20,260], [300,260]"}};
+}
+
 }  // namespace
 
-std::vector<OpDef> matmul_ops() { return {matmul_row(), gemm_row(), batch_matmul_row()}; }
+std::vector<OpDef> matmul_ops() {
+  return {matmul_row(), gemm_row(), batch_matmul_row(), summed_matmul_row()};
+}
 
 }  // namespace trainscope

@@ -266,9 +266,10 @@ struct Matrices {
   int b_outer = 0;  // its columns
 };
 
-std::optional<Matrices> matrices_of(const SplitArgs& a) {
+// Of input 0 and this one.
+std::optional<Matrices> matrices_of(const SplitArgs& a, int weight) {
   const int left = a.op.rank(0);
-  const int right = a.op.rank(1);
+  const int right = a.op.rank(weight);
   if (left < 2 || right < 2) return std::nullopt;
   const MatMulParams params = std::get<MatMulParams>(a.node.op->params(a.op));
   return Matrices{.a_inner = params.transpose_a ? left - 2 : left - 1,
@@ -278,55 +279,76 @@ std::optional<Matrices> matrices_of(const SplitArgs& a) {
 }
 
 // Column then row: what is chosen of an open weight.
-void choose_weight(const SplitArgs& a, const Matrices& m) {
+void choose_weight(const SplitArgs& a, const Matrices& m, int weight) {
   const Share x = input_share(a, 0);
-  const Share w = input_share(a, 1);
-  if (!w.is_open() || a.op.rank(1) != 2) return;
-  if (x.is_split() && x.axis == m.a_inner) choose(a, 1, Share::split(m.b_inner));
-  if (x.is_whole()) choose(a, 1, Share::split(m.b_outer));
+  if (!input_share(a, weight).is_open() || a.op.rank(weight) != 2) return;
+  if (x.is_split() && x.axis == m.a_inner) choose(a, weight, Share::split(m.b_inner));
+  if (x.is_whole()) choose(a, weight, Share::split(m.b_outer));
 }
 
-Result batched(const SplitArgs& a, Share x, Share w) {
+std::optional<Share> batched(const SplitArgs& a, int weight) {
   const int rank = output_shape(a).rank;
-  const int at = x.is_split() ? aligned(a, 0, x.axis) : aligned(a, 1, w.axis);
+  const int split = input_share(a, 0).is_split() ? 0 : weight;
+  const int at = aligned(a, split, input_share(a, split).axis);
   if (at >= rank - 2 || at < 0) return std::nullopt;
-  for (int i = 0; i < 2; ++i) {
+  for (int i : {0, weight}) {
     const Share share = input_share(a, i);
     const int own = at - (rank - a.op.rank(i));
     const bool cut = share.is_split() && share.axis == own;
     const bool broadcast = share.is_whole() && (own < 0 || a.op.shape(i)[own] == 1);
     if (!cut && !broadcast) return std::nullopt;
   }
-  return Shares{Share::split(at)};
+  return Share::split(at);
 }
 
-Result product(const SplitArgs& a) {
-  const std::optional<Matrices> m = matrices_of(a);
+std::optional<Share> multiplied(const SplitArgs& a, int weight) {
+  const std::optional<Matrices> m = matrices_of(a, weight);
   if (!m) return std::nullopt;
-  choose_weight(a, *m);
+  choose_weight(a, *m, weight);
   const Share x = input_share(a, 0);
-  const Share w = input_share(a, 1);
+  const Share w = input_share(a, weight);
   const int rank = output_shape(a).rank;
   const auto cut_at = [](Share share, int axis) { return share.is_split() && share.axis == axis; };
   if (x.is_open() || w.is_open()) return std::nullopt;
-  if (x.is_whole() && w.is_whole()) return Shares{{}};
-  if (cut_at(x, m->a_inner) && cut_at(w, m->b_inner)) return Shares{Share::partial()};
-  if (x.is_whole() && cut_at(w, m->b_outer)) return Shares{Share::split(rank - 1)};
-  if (cut_at(x, m->a_outer) && w.is_whole()) return Shares{Share::split(rank - 2)};
-  return batched(a, x, w);
+  if (x.is_whole() && w.is_whole()) return Share{};
+  if (cut_at(x, m->a_inner) && cut_at(w, m->b_inner)) return Share::partial();
+  if (x.is_whole() && cut_at(w, m->b_outer)) return Share::split(rank - 1);
+  if (cut_at(x, m->a_outer) && w.is_whole()) return Share::split(rank - 2);
+  return batched(a, weight);
 }
 
-// A product and an addend, which one device adds where the product is a sum.
+Result product(const SplitArgs& a) {
+  const std::optional<Share> share = multiplied(a, 1);
+  return share ? Result(Shares{*share}) : std::nullopt;
+}
+
+// Whether a product of these shares can add this input, which one device does where the product is
+// a sum.
+bool adds(const SplitArgs& a, Share y, int addend) {
+  if (!a.op.has(addend)) return true;
+  const int axis = y.is_split() ? y.axis - (output_shape(a).rank - a.op.rank(addend)) : -1;
+  const bool cut = axis >= 0 && a.op.shape(addend)[axis] > 1;
+  const Share wanted = cut ? Share::split(axis) : Share{};
+  if (input_share(a, addend).is_open()) choose(a, addend, wanted);
+  return input_share(a, addend) == wanted;
+}
+
 Result biased(const SplitArgs& a) {
   const Result result = product(a);
-  if (!result || !a.op.has(2)) return result;
+  return result && adds(a, result->front(), 2) ? result : std::nullopt;
+}
+
+// A product that is added to a sum, as addition() has it.
+Result summed(const SplitArgs& a) {
+  const Result result = product(a);
+  if (!result) return result;
   const Share y = result->front();
-  const Share c = input_share(a, 2);
-  const int axis = y.is_split() ? y.axis - (output_shape(a).rank - a.op.rank(2)) : -1;
-  const bool cut = axis >= 0 && a.op.shape(2)[axis] > 1;
-  if (c.is_open()) choose(a, 2, cut ? Share::split(axis) : Share{});
-  const Share wanted = cut ? Share::split(axis) : Share{};
-  return input_share(a, 2) == wanted ? result : std::nullopt;
+  if (input_share(a, 2).is_open()) choose(a, 2, y.is_partial() ? Share{} : y);
+  const Share sum = input_share(a, 2);
+  if (y == sum) return result;
+  const bool is_sum = y.is_partial() || sum.is_partial();
+  if (!is_sum || y.is_split() || sum.is_split()) return std::nullopt;
+  return Shares{Share::partial()};
 }
 
 // --- Tables and losses ---------------------------------------------------------------------------
@@ -398,6 +420,7 @@ constexpr SplitRow kRows[] = {
     {.op = "MatMul", .rule = product},
     {.op = "BatchMatMul", .rule = biased},
     {.op = "Gemm", .rule = biased},
+    {.op = "SummedMatMul", .rule = summed, .linear = true},
     {.op = "Gather", .rule = gather},
     {.op = "GatherGrad", .rule = gather_grad},
     {.op = "CrossEntropy", .rule = cross_entropy},

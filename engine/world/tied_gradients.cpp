@@ -36,10 +36,8 @@ TiedGradient take_apart(const Graph& graph, ValueId sum) {
   return tied;
 }
 
-}  // namespace
-
-void separate_scattered_sums(Graph& graph, const OpTable& ops) {
-  Rewriter rewriter(graph, ops, "pipeline", nullptr);
+void separate_rows(Rewriter& rewriter) {
+  Graph& graph = rewriter.graph();
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (node.op->name != "GatherGrad" || node.inputs.size() < 3) continue;
@@ -48,6 +46,69 @@ void separate_scattered_sums(Graph& graph, const OpTable& ops) {
     Builder& b = rewriter.before(id);
     const ValueId rows = b("GatherGrad", {inputs[0], inputs[1]}, attributes);
     rewriter.replace_node(id, {b("Add", {inputs[2], rows})});
+  }
+}
+
+// The node whose result v is or is a view of; kNoNode where that has other readers.
+NodeId producer_behind_views(const Graph& graph, ValueId v) {
+  NodeId id = graph.value(v).producer;
+  while (id != kNoNode && graph.node(id).op->is_view) {
+    const ValueId of = graph.node(id).inputs[0];
+    if (graph.value(of).uses.size() != 1) return kNoNode;
+    id = graph.value(of).producer;
+  }
+  return id;
+}
+
+// Where v is made by a SummedMatMul, perhaps behind views: the addition in its place; else v.
+ValueId separate_product(Rewriter& rewriter, ValueId v) {
+  Graph& graph = rewriter.graph();
+  const NodeId id = producer_behind_views(graph, v);
+  if (id == kNoNode || graph.node(id).op->name != "SummedMatMul") return v;
+  const Node node = graph.node(id);  // copies: the graph grows
+  const Shape shape = graph.value(v).type.shape;
+  ValueId sum = node.inputs[2];
+  const NodeId view = graph.value(sum).producer;
+  const bool viewed = view != kNoNode && graph.node(view).op->is_view;
+  if (viewed && graph.value(graph.node(view).inputs[0]).type.shape == shape) {
+    sum = graph.node(view).inputs[0];
+  }
+  Builder& b = rewriter.before(id);
+  const ValueId product = b("BatchMatMul", {node.inputs[0], node.inputs[1]}, node.attributes);
+  const ValueId both = b("Add", {b.reshape(sum, shape), b.reshape(product, shape)});
+  NodeId last = graph.value(v).producer;
+  rewriter.replace(v, both);
+  while (last != id) {  // the views
+    const NodeId next = graph.value(graph.node(last).inputs[0]).producer;
+    rewriter.erase(last);
+    last = next;
+  }
+  rewriter.erase(id);
+  if (viewed && graph.value(graph.node(view).outputs[0]).uses.empty()) rewriter.erase(view);
+  return both;
+}
+
+}  // namespace
+
+void separate_sums(Graph& graph, const OpTable& ops) {
+  Rewriter rewriter(graph, ops, "pipeline", nullptr);
+  separate_rows(rewriter);
+  std::vector<ValueId> open;
+  std::unordered_set<ValueId> seen;
+  for (const OptimizerNode& step : optimizer_nodes(graph)) {
+    for (ValueId gradient : step.gradients) {
+      const ValueId raw = raw_gradient(graph, gradient);
+      if (seen.insert(raw).second) open.push_back(raw);
+    }
+  }
+  while (!open.empty()) {
+    const ValueId v = separate_product(rewriter, open.back());
+    open.pop_back();
+    const NodeId producer = graph.value(v).producer;
+    if (!is_addition(graph, producer)) continue;
+    for (ValueId input : graph.node(producer).inputs) {
+      if (graph.value(input).uses.size() == 1) open.push_back(input);
+    }
   }
 }
 

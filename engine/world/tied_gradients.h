@@ -20,9 +20,9 @@ struct TiedGradient {
   std::vector<NodeId> kept = {};       // nodes that add the sum up over micro-batches
 };
 
-// Rows that the backward phase adds into another summand become a summand of their own, for the
-// other one may come from another stage.
-void separate_scattered_sums(Graph& graph, const OpTable& ops);
+// Rows that the backward phase adds into another summand become a summand of their own, and so do
+// products in sums that the optimizer reads, for the other one may come from another stage.
+void separate_sums(Graph& graph, const OpTable& ops);
 
 // `stage_of` by NodeId.
 std::vector<TiedGradient> find_tied_gradients(const Graph& graph, std::span<const int> stage_of);

@@ -1,4 +1,4 @@
-// MatMul, Gemm and BatchMatMul on our own matrix product.
+// MatMul, Gemm, BatchMatMul and SummedMatMul on our own matrix product.
 #include "kernels/cpu/matmul.h"
 
 #include <memory>
@@ -70,6 +70,7 @@ void run_matmul(const RunArgs& args) {
     operands.a += pair.a * plan.size.m * plan.size.k;
     operands.b += pair.b * plan.size.k * plan.size.n;
     operands.c += product * plan.size.m * plan.size.n;
+    if (operands.d_row != 0) operands.d += product * plan.size.m * plan.size.n;
     return operands;
   });
 }
@@ -94,14 +95,14 @@ constexpr Kernel kMatMul{
 }  // namespace
 
 void add_matmul(KernelTable& table) {
-  for (const char* op : {"MatMul", "Gemm", "BatchMatMul"}) {
+  for (const char* op : kProducts) {
     table.add(op, DType::kF32, kMatMul);
     add_widened<kMatMul>(table, op, "matmul.own_widened");
     table.add(op, DType::kF64,
               {.name = "matmul.own", .prepare = prepare_matmul<double>, .run = run_matmul<double>});
   }
   add_matmul_onednn(table);
-  for (const char* op : {"MatMul", "Gemm", "BatchMatMul"}) {
+  for (const char* op : kProducts) {
     table.add(op, DType::kBF16,
               {.name = "matmul.own",
                .supports = supports_bf16,

@@ -87,8 +87,7 @@ MatMulLayout matmul_layout(const MatMulParams& params, const Shape& a, const Sha
 
 AddendStrides addend_strides(const Shape& c) {
   const std::int64_t columns = c.rank > 0 ? c[c.rank - 1] : 1;
-  const std::int64_t rows = c.rank > 1 ? c[0] : 1;
-  return {.row = rows == 1 ? 0 : columns, .column = columns == 1 ? 0 : 1};
+  return {.row = c.elements() == columns ? 0 : columns, .column = columns == 1 ? 0 : 1};
 }
 
 bool is_worth_packing(const MatMulLayout& layout) {

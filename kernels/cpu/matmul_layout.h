@@ -1,4 +1,4 @@
-// How MatMul, Gemm and BatchMatMul see their tensors: a batch of equal products.
+// How MatMul, Gemm, BatchMatMul and SummedMatMul see their tensors: a batch of equal products.
 #pragma once
 
 #include <array>
@@ -9,6 +9,8 @@
 #include "kernels/cpu/gemm.h"
 
 namespace trainscope::cpu {
+
+inline constexpr std::array kProducts = {"MatMul", "Gemm", "BatchMatMul", "SummedMatMul"};
 
 // op(A) is [m, k], op(B) is [k, n]; op transposes the last two axes of what is stored. Batch axes
 // have strides in whole matrices, 0 where a matrix serves several products.
@@ -49,9 +51,10 @@ inline MatrixPair matrices_of(const MatMulLayout& layout, std::int64_t product) 
 // products share one B.
 MatMulLayout matmul_layout(const MatMulParams& params, const Shape& a, const Shape& b);
 
-// How the addend of a Gemm or BatchMatMul is broadcast to [m, n].
+// How the addend of a Gemm or BatchMatMul is broadcast to [m, n]; that of a SummedMatMul has a
+// matrix for each product.
 struct AddendStrides {
-  std::int64_t row = 0;
+  std::int64_t row = 0;  // 0: one row for all
   std::int64_t column = 0;
 };
 AddendStrides addend_strides(const Shape& c);

@@ -1,6 +1,7 @@
-// MatMul, Gemm and BatchMatMul on oneDNN's matmul primitive: in bf16, and in f32 small and narrow
-// ones.
+// MatMul, Gemm, BatchMatMul and SummedMatMul on oneDNN's matmul primitive: in bf16, and in f32
+// small and narrow ones.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <variant>
 
@@ -51,6 +52,11 @@ bool has_addend(const PrepareArgs& args) {
          std::get<MatMulParams>(args.params).beta != 0.0;
 }
 
+// What is added has a number for each of the result's: the primitive adds to the output.
+bool adds_to_output(const PrepareArgs& args) {
+  return has_addend(args) && args.inputs[2].shape() == args.outputs[0].shape();
+}
+
 struct Description {
   dnnl::memory::desc a, b, c, bias;
   dnnl::matmul::primitive_desc primitive;  // empty when oneDNN cannot do it
@@ -71,7 +77,12 @@ Description describe(const PrepareArgs& args, const dnnl::engine& engine) {
       .primitive = {}};
   dnnl::primitive_attr attributes = user_scratchpad();
   if (params.alpha != 1.0) attributes.set_output_scales(0, {static_cast<float>(params.alpha)});
-  if (has_addend(args)) {
+  if (adds_to_output(args)) {
+    dnnl::post_ops sum;
+    sum.append_sum(static_cast<float>(params.beta));
+    attributes.set_post_ops(sum);
+  }
+  if (has_addend(args) && !adds_to_output(args)) {
     Dims bias(static_cast<std::size_t>(layout.batch_rank) + 1, 1);
     bias.push_back(size.n);
     found.bias = plain_desc(bias, onednn_type(args.inputs[2].type.dtype));
@@ -82,9 +93,11 @@ Description describe(const PrepareArgs& args, const dnnl::engine& engine) {
   return found;
 }
 
-// A bias per column is what oneDNN adds, after scaling by alpha only when alpha is 1.
+// A bias per column is what oneDNN adds, after scaling by alpha only when alpha is 1, or the
+// output.
 bool addend_fits(const PrepareArgs& args) {
   if (!has_addend(args)) return true;
+  if (adds_to_output(args)) return args.inputs[2].type.dtype == args.outputs[0].type.dtype;
   const auto& params = std::get<MatMulParams>(args.params);
   const AddendStrides strides = addend_strides(args.inputs[2].shape());
   const Shape& output = args.outputs[0].shape();
@@ -113,22 +126,34 @@ Prepared prepare(const PrepareArgs& args) {
   OneDnnProgram::Arguments arguments{{DNNL_ARG_SRC, program->input(0, found.a)},
                                      {DNNL_ARG_WEIGHTS, program->input(1, found.b)},
                                      {DNNL_ARG_DST, program->output(0, found.c)}};
-  if (has_addend(args)) arguments.emplace_back(DNNL_ARG_BIAS, program->input(2, found.bias));
+  if (has_addend(args) && !adds_to_output(args)) {
+    arguments.emplace_back(DNNL_ARG_BIAS, program->input(2, found.bias));
+  }
   program->add(dnnl::matmul(found.primitive), found.primitive.scratchpad_desc(), arguments);
   return prepared(program);
+}
+
+void run(const RunArgs& args) {
+  const TensorView& output = args.outputs[0];
+  const bool adds =
+      args.inputs.size() > 2 && args.inputs[2].present && args.inputs[2].shape() == output.shape();
+  if (adds && args.inputs[2].data != output.data) {
+    std::memcpy(output.data, args.inputs[2].data, output.type.bytes());
+  }
+  run_program(args);
 }
 
 // oneDNN chooses blocks of the inner dimension by the number of threads.
 constexpr Kernel kMatMul{.name = "matmul.onednn",
                          .supports = supports,
                          .prepare = prepare,
-                         .run = run_program,
+                         .run = run,
                          .same_for_any_threads = false};
 
 }  // namespace
 
 void add_matmul_onednn(KernelTable& table) {
-  for (const char* op : {"MatMul", "Gemm", "BatchMatMul"}) {
+  for (const char* op : kProducts) {
     table.add(op, DType::kF32, kMatMul);
     add_widened<kMatMul>(table, op, "matmul.onednn_widened");
     table.add(op, DType::kBF16, kMatMul);

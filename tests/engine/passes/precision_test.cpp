@@ -99,7 +99,9 @@ TEST_CASE("precision: a parameter is cast once, its gradients are added in f32")
       [&](const Use& use) { return graph.node(use.node).op->name == "Cast"; });
   CHECK(casts_of_w == 1);
   const ValueId gradient = graph.gradients.front().gradient;
-  CHECK(graph.node(graph.value(gradient).producer).op->name == "Add");
+  const Node& sum = graph.node(graph.value(gradient).producer);
+  CHECK(sum.op->name == "SummedMatMul");
+  CHECK(graph.value(sum.inputs[2]).type.dtype == DType::kF32);
   CHECK(graph.value(gradient).type.dtype == DType::kF32);
 }
 

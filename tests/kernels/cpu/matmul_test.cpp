@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "tests/kernels/cpu/kernel_runner.h"
@@ -178,6 +179,29 @@ TEST_CASE("matmul: oneDNN's Gemm adds a bias per column like ours") {
   KernelRun<float> own(table, "Gemm", "own", one);
   KernelRun<float> onednn(table, "Gemm", "onednn", one);
   CHECK(relative_error(onednn.run()[0], own.run()[0]) < 1e-6);
+}
+
+// A matrix for each product, which a sum of the products alone would not show.
+TEST_CASE("matmul: SummedMatMul adds what is there, on every kernel") {
+  const KernelTable table = matmul_table();
+  for (const Sweep& sweep : kSweep) {
+    const MatMulParams params{.transpose_a = sweep.transpose_a, .transpose_b = sweep.transpose_b};
+    const auto a = Host<double>::random(sweep.a, 1);
+    const auto b = Host<double>::random(sweep.b, 2);
+    const auto sum = Host<double>::random(sweep.output, 3);
+    std::vector<double> expected = naive_product(params, a, b, sweep.output);
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += sum.values[i];
+    for (std::string_view kernel : {"own", "onednn"}) {
+      CAPTURE(kernel);
+      CAPTURE(sweep.output[0]);
+      KernelRun<float> run(table, "SummedMatMul", kernel,
+                           {.params = params,
+                            .inputs = {cast<float>(a), cast<float>(b), cast<float>(sum)},
+                            .outputs = {sweep.output},
+                            .threads = 2});
+      if (run.supported()) CHECK(relative_error(run.run()[0], expected) < 5e-6);
+    }
+  }
 }
 
 }  // namespace

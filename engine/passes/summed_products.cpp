@@ -1,0 +1,139 @@
+// summed_products: what else reaches a sum of gradients is added by the product that is its other
+// summand, in place.
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/core/text.h"
+#include "engine/ir/rewriter.h"
+#include "engine/passes/passes.h"
+
+namespace trainscope {
+namespace {
+
+// Nodes by their place in the order of execution.
+using Places = std::unordered_map<NodeId, int>;
+
+struct SummedProduct {
+  NodeId product = kNoNode;        // of no summand yet
+  ValueId term = kNoValue;         // of the addition: what it and products behind it add up
+  ValueId sum = kNoValue;          // made before it
+  std::vector<ValueId> made = {};  // from the product to the term: nothing else reads them
+};
+
+bool is_ours(const Node& node, std::string_view op) {
+  return node.op->name == op && node.op->domain == kTrainscopeDomain;
+}
+
+class SumSearch {
+ public:
+  SumSearch(const Graph& graph, const Places& places) : graph_(graph), places_(places) {}
+
+  // Forward a residual's sum stays a node of its own: it is cheap to run again.
+  std::optional<SummedProduct> find(const Node& add) {
+    const bool is_sum = add.op->name == "Add" && add.op->domain == kOnnxDomain;
+    if (!is_sum || add.phase != Phase::kBackward) return std::nullopt;
+    for (std::size_t i : {1, 0}) {
+      std::optional<SummedProduct> found = product_behind(add.inputs[i]);
+      if (!found) continue;
+      found->sum = add.inputs[1 - i];
+      std::string reason = why_not(*found);
+      if (reason.empty()) return found;
+      if (why_not_.empty()) why_not_ = std::move(reason);
+    }
+    return std::nullopt;
+  }
+
+  // Not empty: a summand is a product, but for this.
+  std::string& why_not() { return why_not_; }
+
+ private:
+  // Back along views and products that add to a sum.
+  std::optional<SummedProduct> product_behind(ValueId v) const {
+    SummedProduct found{.term = v};
+    while (graph_.value(v).producer != kNoNode) {
+      found.made.push_back(v);
+      const Node& node = graph_.node(graph_.value(v).producer);
+      if (is_ours(node, "BatchMatMul") && node.inputs.size() == 2) {
+        found.product = graph_.value(v).producer;
+        return found;
+      }
+      const bool adds = is_ours(node, "SummedMatMul");
+      if (!adds && !node.op->is_view) return std::nullopt;
+      v = node.inputs[adds ? 2 : 0];
+    }
+    return std::nullopt;
+  }
+
+  std::string why_not(const SummedProduct& found) const {
+    for (ValueId v : found.made) {
+      const Value& value = graph_.value(v);
+      if (graph_.is_output(v)) return fmt::format("'{}' is asked for", printable(value.name));
+      if (value.uses.size() == 1) continue;
+      return fmt::format("'{}' has {} readers", printable(value.name), value.uses.size());
+    }
+    const Value& sum = graph_.value(found.sum);
+    const TensorType& type = graph_.value(found.term).type;
+    if (sum.type != type) {
+      return fmt::format("'{}' is {}, the product {}", printable(sum.name), type_text(sum.type),
+                         type_text(type));
+    }
+    if (sum.producer != kNoNode && places_.at(sum.producer) >= places_.at(found.product)) {
+      return fmt::format("'{}' is not made before the product", printable(sum.name));
+    }
+    return {};
+  }
+
+  const Graph& graph_;
+  const Places& places_;
+  std::string why_not_;
+};
+
+// The product's new node, in its place; the term takes the place of the addition.
+NodeId add_inside(Rewriter& rewriter, NodeId add, const SummedProduct& found) {
+  const Node product = rewriter.graph().node(found.product);  // a copy: the graph grows
+  const ValueId old = product.outputs[0];
+  Builder& b = rewriter.before(found.product);
+  const ValueId sum = b.reshape(found.sum, b.shape(old));
+  const ValueId made =
+      b("SummedMatMul", {product.inputs[0], product.inputs[1], sum}, product.attributes);
+  rewriter.replace_node(found.product, {made});
+  rewriter.replace_node(add, {found.term == old ? made : found.term});
+  return b.graph().value(made).producer;
+}
+
+bool sum_inside_products(Graph& graph, PassContext& context) {
+  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  const std::vector<NodeId> order = graph.order();
+  Places places;
+  for (NodeId id : order) places.emplace(id, static_cast<int>(places.size()));
+  for (NodeId id : order) {
+    if (graph.node(id).erased) continue;
+    SumSearch search(graph, places);
+    const std::optional<SummedProduct> found = search.find(graph.node(id));
+    if (!found) {
+      std::string& why = search.why_not();
+      if (!why.empty()) context.near_miss(graph.node(id), std::move(why));
+      continue;
+    }
+    const int place = places.at(found->product);
+    places.emplace(add_inside(rewriter, id, *found), place);
+    context.count("additions saved");
+  }
+  return rewriter.changed();
+}
+
+}  // namespace
+
+Pass summed_products_pass() {
+  return {.name = "summed_products",
+          .doc = "Let a product of the gradients add what else reaches their sum, in place.",
+          .run = sum_inside_products};
+}
+
+}  // namespace trainscope
