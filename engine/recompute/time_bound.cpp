@@ -98,24 +98,50 @@ class BoundProblem {
     }
   }
 
-  // A call makes its first output; whatever else it makes can only be there when that has been.
+  // A call makes its first output; whatever else it makes can only be there when that has been. Of
+  // results that weigh as much each has its share of the time instead: whoever keeps one of them
+  // does not get the others for nothing.
   void add_call(const Instruction& instruction) {
     const NodeId id = instruction.node;
     const Node& node = graph_.node(id);
     std::set<std::int32_t> inputs;
     for (ValueId v : node.inputs) add_needed(v, inputs);
     const ValueId first = node.outputs[0];
+    const double picoseconds = seconds_[index(id)] * kPicoseconds;
+    const double share = first == kNoValue ? 0.0 : share_of_each(node);
     const std::int32_t call = add_node(
         id, {.bytes = first == kNoValue ? 0 : bytes(first),
-             .time = static_cast<std::int64_t>(std::floor(seconds_[index(id)] * kPicoseconds)),
+             .time = static_cast<std::int64_t>(
+                 std::floor(share > 0.0 ? share * picoseconds : picoseconds)),
              .workspace_bytes = static_cast<std::int64_t>(instruction.prepared.workspace_bytes) -
                                 in_place_bytes(node),
              .inputs = {inputs.begin(), inputs.end()}});
     for (ValueId v : node.outputs) {
       if (v == kNoValue) continue;
-      node_of_[index(v)] =
-          v == first ? call : add_node(id, {.bytes = bytes(v), .time = 0, .inputs = {call}});
+      if (v == first) {
+        node_of_[index(v)] = call;
+      } else if (share > 0.0) {
+        node_of_[index(v)] =
+            add_node(id, {.bytes = bytes(v),
+                          .time = static_cast<std::int64_t>(std::floor(share * picoseconds)),
+                          .inputs = {inputs.begin(), inputs.end()}});
+      } else {
+        node_of_[index(v)] = add_node(id, {.bytes = bytes(v), .time = 0, .inputs = {call}});
+      }
     }
+  }
+
+  // Of the time, for each output of several that are all as large as the first or half of it; 0:
+  // the first is what the call is for.
+  double share_of_each(const Node& node) const {
+    const auto size = [this](ValueId v) { return graph_.value(v).type.bytes(); };
+    int outputs = 0;
+    for (ValueId v : node.outputs) {
+      if (v == kNoValue) continue;
+      if (2 * size(v) < size(node.outputs[0])) return 0.0;
+      ++outputs;
+    }
+    return outputs > 1 ? 1.0 / outputs : 0.0;
   }
 
   std::int32_t add_node(NodeId id, memplan::RematNode row) {
