@@ -25,6 +25,7 @@ Pass fuse_softmax_pass();     // fuse/softmax.cpp
 Pass fuse_rotary_pass();      // fuse/rotary.cpp
 Pass fuse_attention_pass();   // fuse/attention.cpp
 Pass fuse_bias_pass();        // fuse/bias.cpp
+Pass merge_products_pass();   // fuse/products.cpp
 Pass fuse_norm_relu_pass();   // fuse/norm_relu.cpp
 Pass scattered_sums_pass();
 Pass summed_norms_pass();

@@ -21,8 +21,8 @@ constexpr std::size_t kMostUnits = 50;
 constexpr std::string_view kForm = "OPS:KIND:COUNT, for example Add+Gelu+:1:-1";
 
 bool is_product(std::string_view op) {
-  constexpr std::array<std::string_view, 6> kProducts = {"MatMul", "BatchMatMul",   "Gemm",
-                                                         "Conv",   "ConvTranspose", "Einsum"};
+  constexpr std::array<std::string_view, 7> kProducts = {
+      "MatMul", "BatchMatMul", "MultiMatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"};
   return std::ranges::find(kProducts, op) != kProducts.end();
 }
 

@@ -338,6 +338,17 @@ Result biased(const SplitArgs& a) {
   return result && adds(a, result->front(), 2) ? result : std::nullopt;
 }
 
+Result biased_products(const SplitArgs& a) {
+  const int count = static_cast<int>(a.node.outputs.size());
+  Shares shares;
+  for (int i = 1; i <= count; ++i) {
+    const std::optional<Share> share = multiplied(a, i);
+    if (!share || !adds(a, *share, count + i)) return std::nullopt;
+    shares.push_back(*share);
+  }
+  return shares;
+}
+
 // A product that is added to a sum, as addition() has it.
 Result summed(const SplitArgs& a) {
   const Result result = product(a);
@@ -419,6 +430,7 @@ constexpr SplitRow kRows[] = {
     {.op = "LogSoftmax", .rule = along_other_axes},
     {.op = "MatMul", .rule = product},
     {.op = "BatchMatMul", .rule = biased},
+    {.op = "MultiMatMul", .rule = biased_products},
     {.op = "Gemm", .rule = biased},
     {.op = "SummedMatMul", .rule = summed, .linear = true},
     {.op = "Gather", .rule = gather},

@@ -238,6 +238,26 @@ void divide_output(GemmPlan<T>& plan, std::int64_t parts) {
   }
 }
 
+// Calls `use(operands, part)` with what the columns of `at` are of each product; the part's number
+// is the column of `at` where they begin.
+template <typename T, typename Result, class Use>
+void for_each_product(BesideProducts<T, Result> products, const GemmPart& at,
+                      std::int64_t tile_columns, Use use) {
+  std::int64_t first = 0;  // column of the product
+  for (const BesideProduct<T, Result>& product : products) {
+    const std::int64_t begin = std::max(at.column_begin, first);
+    const std::int64_t end = std::min(at.column_end, first + product.n);
+    if (begin < end) {
+      GemmPart own = at;
+      own.product = begin - at.column_begin;
+      own.column_begin = begin - first;
+      own.column_end = end - first;
+      use(product.operands, own);
+    }
+    first += round_up(product.n, tile_columns);
+  }
+}
+
 }  // namespace
 
 template <typename T>
@@ -286,27 +306,43 @@ GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index) {
 template <typename T, typename Result>
 void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
                    const GemmOperands<T, Result>& operands, void* scratch) {
+  const BesideProduct<T, Result> only{.operands = operands, .n = plan.size.n};
+  run_gemm_part(plan, part, BesideProducts<T, Result>(&only, 1), scratch);
+}
+
+template <typename T, typename Result>
+void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
+                   BesideProducts<T, Result> products, void* scratch) {
   const std::int64_t k = plan.size.k;
   const Blocks<T> blocks(plan.size, plan.tile.columns);
   auto* packed_a = static_cast<Packed<T>*>(scratch);
   auto* packed_b = reinterpret_cast<Packed<T>*>(static_cast<std::byte*>(scratch) +
                                                 blocks.a_bytes(part_rows(plan), k));
-  const PanelSource<T> b{operands.b, operands.b_column, operands.b_row};
+  const PanelSource<T> a_rows = rows_of_a(products.front().operands);
+  const std::int64_t columns = part.column_end - part.column_begin;
+  const std::int64_t in_blocks = std::max<std::int64_t>(1, divide_up(columns, blocks.width));
+  const std::int64_t width = round_up(divide_up(columns, in_blocks), plan.tile.columns);
   GemmPart at = part;
   for (at.column_begin = part.column_begin; at.column_begin < part.column_end;
        at.column_begin = at.column_end) {
-    at.column_end = std::min(part.column_end, at.column_begin + blocks.width);
+    at.column_end = std::min(part.column_end, at.column_begin + width);
     std::int64_t p = 0;
     do {  // once even for k = 0: the product is then beta * D
       const std::int64_t depth = std::min(blocks.depth, k - p);
-      pack_panels(b.from(at.column_begin, p), at.column_end - at.column_begin, depth,
-                  plan.tile.columns, packed_b);
-      const BlockProduct<T, Result> product(plan.tile, operands, packed_depth<T>(depth), p == 0);
+      const std::int64_t per_column = packed_depth<T>(depth);
+      for_each_product(products, at, plan.tile.columns, [&](const auto& product, GemmPart own) {
+        const PanelSource<T> b{product.b, product.b_column, product.b_row};
+        pack_panels(b.from(own.column_begin, p), own.column_end - own.column_begin, depth,
+                    plan.tile.columns, packed_b + own.product * per_column);
+      });
       for (at.row_begin = part.row_begin; at.row_begin < part.row_end; at.row_begin = at.row_end) {
         at.row_end = std::min(part.row_end, at.row_begin + kHeight);
-        const PanelsOfA<T> a = packed_panels(plan.tile, rows_of_a(operands).from(at.row_begin, p),
+        const PanelsOfA<T> a = packed_panels(plan.tile, a_rows.from(at.row_begin, p),
                                              at.row_end - at.row_begin, depth, packed_a);
-        product.run(a, packed_b, plan.tile.columns * packed_depth<T>(depth), at);
+        for_each_product(products, at, plan.tile.columns, [&](const auto& product, GemmPart own) {
+          BlockProduct<T, Result>(plan.tile, product, per_column, p == 0)
+              .run(a, packed_b + own.product * per_column, plan.tile.columns * per_column, own);
+        });
       }
       p += depth;
     } while (p < k);
@@ -382,6 +418,13 @@ template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
                             const GemmOperands<BFloat16>&, void*);
 template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
                             const GemmOperands<BFloat16, float>&, void*);
+template void run_gemm_part(const GemmPlan<float>&, const GemmPart&, BesideProducts<float>, void*);
+template void run_gemm_part(const GemmPlan<double>&, const GemmPart&, BesideProducts<double>,
+                            void*);
+template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&, BesideProducts<BFloat16>,
+                            void*);
+template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
+                            BesideProducts<BFloat16, float>, void*);
 template class PackedB<float>;
 template class PackedB<double>;
 template class PackedB<BFloat16>;

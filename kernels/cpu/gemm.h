@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/cpu/gemm_pack.h"
 #include "kernels/cpu/gemm_tile.h"
@@ -79,7 +80,29 @@ template <typename T, typename Result>
 void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
                    const GemmOperands<T, Result>& operands, void* scratch);
 
-// Computes all parts; `operands_of(product)` gives the operands of a whole product.
+// Products of one A that are computed as one: what is packed of A serves a block of columns, of one
+// product or of several. The columns of their Cs lie side by side, those of each from a whole tile
+// on.
+template <typename T, typename Result = T>
+struct BesideProduct {
+  GemmOperands<T, Result> operands;
+  std::int64_t n = 0;
+};
+template <typename T, typename Result = T>
+using BesideProducts = std::span<const BesideProduct<T, Result>>;
+
+// The columns that a product of n takes up in the n of a plan.
+template <typename T>
+std::int64_t columns_beside(std::int64_t n) {
+  const std::int64_t tile = gemm_tiles<T>().front().columns;
+  return (n + tile - 1) / tile * tile;
+}
+template <typename T, typename Result>
+void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
+                   BesideProducts<T, Result> products, void* scratch);
+
+// Computes all parts; `operands_of(product)` gives the operands of a whole product, or the products
+// beside each other.
 template <typename T, class OperandsOf>
 void run_gemm(const GemmPlan<T>& plan, void* workspace, int threads, OperandsOf operands_of) {
   const std::int64_t parts = plan.parts();

@@ -1,4 +1,4 @@
-// The two files of matrix product kernels.
+// The files of matrix product kernels.
 #pragma once
 
 #include "kernels/api/kernel.h"
@@ -7,5 +7,6 @@ namespace trainscope::cpu {
 
 void add_matmul(KernelTable& table);         // our own, and those of the function below
 void add_matmul_onednn(KernelTable& table);  // on oneDNN
+void add_multi_matmul_onednn(KernelTable& table);
 
 }  // namespace trainscope::cpu

@@ -8,6 +8,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_layout.h"
+#include "kernels/cpu/one_by_one.h"
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/widened.h"
 
@@ -149,6 +150,7 @@ constexpr Kernel kMatMul{.name = "matmul.onednn",
                          .prepare = prepare,
                          .run = run,
                          .same_for_any_threads = false};
+constexpr Kernel kOneByOne = one_by_one<kMatMul>("multi_matmul.onednn");
 
 }  // namespace
 
@@ -158,6 +160,12 @@ void add_matmul_onednn(KernelTable& table) {
     add_widened<kMatMul>(table, op, "matmul.onednn_widened");
     table.add(op, DType::kBF16, kMatMul);
   }
+}
+
+void add_multi_matmul_onednn(KernelTable& table) {
+  table.add("MultiMatMul", DType::kF32, kOneByOne);
+  add_widened<kOneByOne>(table, "MultiMatMul", "multi_matmul.onednn_widened");
+  table.add("MultiMatMul", DType::kBF16, kOneByOne);
 }
 
 }  // namespace trainscope::cpu

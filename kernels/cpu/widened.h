@@ -18,7 +18,7 @@ namespace trainscope::cpu {
 
 // --- How it is done ------------------------------------------------------------------------------
 
-inline constexpr std::size_t kMostWidened = 8;  // inputs of a kernel, and outputs
+inline constexpr std::size_t kMostWidened = 17;  // inputs of a kernel, and outputs
 
 inline std::size_t widened_bytes(const TensorView& view) {
   return (static_cast<std::size_t>(view.elements()) * sizeof(float) + 63) / 64 * 64;

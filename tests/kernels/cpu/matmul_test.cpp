@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/cpu/multi_matmul.h"
 #include "tests/kernels/cpu/kernel_runner.h"
 
 namespace trainscope::cpu {
@@ -201,6 +202,65 @@ TEST_CASE("matmul: SummedMatMul adds what is there, on every kernel") {
                             .threads = 2});
       if (run.supported()) CHECK(relative_error(run.run()[0], expected) < 5e-6);
     }
+  }
+}
+
+// Products of widths that no tile has, of more columns than are packed at once, with some biases.
+TEST_CASE_TEMPLATE("matmul: products of one input have the bits that each has alone", T, float,
+                   double) {
+  KernelTable table = matmul_table();
+  add_multi_matmul(table);
+  const std::vector<std::int64_t> widths = {37, 1, 700, 0, 900};
+  for (const bool transposed : {false, true}) {
+    const MatMulParams params{.transpose_b = transposed};
+    const auto matrix = [transposed](std::int64_t n) {
+      return transposed ? Shape{n, 1030} : Shape{1030, n};
+    };
+    KernelCase<T> together{
+        .params = params, .inputs = {Host<T>::random({2, 70, 1030}, 1)}, .outputs = {}};
+    for (std::int64_t n : widths) {
+      together.inputs.push_back(
+          Host<T>::random(matrix(n), static_cast<std::uint64_t>(together.inputs.size()) + 1));
+      together.outputs.push_back({2, 70, n});
+    }
+    for (std::int64_t n : widths) {
+      const bool biased = n != 700;
+      together.inputs.push_back(biased ? Host<T>::random({n}, 99) : Host<T>::absent());
+    }
+    for (int threads : {1, 3}) {
+      CAPTURE(threads);
+      together.threads = threads;
+      const auto all = KernelRun<T>(table, "MultiMatMul", "own", together).run();
+      for (std::size_t i = 0; i < widths.size(); ++i) {
+        CAPTURE(widths[i]);
+        KernelRun<T> alone(table, "BatchMatMul", "own",
+                           {.params = params,
+                            .inputs = {together.inputs[0], together.inputs[1 + i],
+                                       together.inputs[1 + widths.size() + i]},
+                            .outputs = {together.outputs[i]},
+                            .threads = threads});
+        CHECK(same_bits(alone.run(), {all[i]}));
+      }
+    }
+  }
+}
+
+TEST_CASE("matmul: oneDNN's products of one input, one after the other, are like ours") {
+  KernelTable table = matmul_table();
+  add_multi_matmul(table);
+  const KernelCase<float> two{
+      .params = MatMulParams{.transpose_b = true},
+      .inputs = {Host<float>::random({33, 70}, 1), Host<float>::random({45, 70}, 2),
+                 Host<float>::random({20, 70}, 3), Host<float>::random({45}, 4),
+                 Host<float>::random({20}, 5)},
+      .outputs = {{33, 45}, {33, 20}},
+      .threads = 2};
+  KernelRun<float> own(table, "MultiMatMul", "own", two);
+  KernelRun<float> onednn(table, "MultiMatMul", "onednn", two);
+  CHECK(onednn.supported() == has_avx512());
+  if (!onednn.supported()) return;
+  for (std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+    CHECK(relative_error(onednn.run()[i], own.run()[i]) < 1e-6);
   }
 }
 

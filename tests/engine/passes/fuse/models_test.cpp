@@ -62,9 +62,13 @@ TEST_CASE("fusions: counts in the reference models") {
   const Counts gpt2{{"fuse_gelu", 2}, {"fuse_attention", 2}, {"fuse_bias", 8}};
   CHECK(in_reference("gpt2") == gpt2);
   CHECK(in_reference("gpt2-dropout") == gpt2);
-  CHECK(in_reference("bert") == Counts{{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}});
-  CHECK(in_reference("llama") ==
-        Counts{{"fuse_rms_norm", 5}, {"fuse_silu", 2}, {"fuse_rotary", 4}, {"fuse_attention", 2}});
+  CHECK(in_reference("bert") ==
+        Counts{{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}, {"merge_products", 2}});
+  CHECK(in_reference("llama") == Counts{{"fuse_rms_norm", 5},
+                                        {"fuse_silu", 2},
+                                        {"fuse_rotary", 4},
+                                        {"fuse_attention", 2},
+                                        {"merge_products", 4}});
   for (const char* plain : {"mlp", "lenet", "resnet18"}) CHECK(in_reference(plain).empty());
 }
 
@@ -125,12 +129,22 @@ TEST_CASE("fusions: counts in the builders' models") {
                            {"patch", 4},  {"image", 16}, {"classes", 5}};
   const Built models[] = {
       {"gpt2", small, tokens, {{"fuse_gelu", 2}, {"fuse_attention", 2}, {"fuse_bias", 8}}},
-      {"bert", bert, tokens, {{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}}},
+      {"bert",
+       bert,
+       tokens,
+       {{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}, {"merge_products", 2}}},
       {"llama",
        llama,
        tokens,
-       {{"fuse_rms_norm", 5}, {"fuse_silu", 2}, {"fuse_rotary", 4}, {"fuse_attention", 2}}},
-      {"vit", vit, {{"batch", 2}}, {{"fuse_gelu", 2}, {"fuse_attention", 2}, {"fuse_bias", 12}}},
+       {{"fuse_rms_norm", 5},
+        {"fuse_silu", 2},
+        {"fuse_rotary", 4},
+        {"fuse_attention", 2},
+        {"merge_products", 4}}},
+      {"vit",
+       vit,
+       {{"batch", 2}},
+       {{"fuse_gelu", 2}, {"fuse_attention", 2}, {"fuse_bias", 12}, {"merge_products", 2}}},
       {"resnet",
        {{"blocks", Ints{1, 1}}, {"width", 4}, {"image", 32}, {"classes", 5}},
        {{"batch", 2}},
