@@ -52,7 +52,8 @@ Types counted_matmul_shape(const OpArgs& args) {
     require_dtype(args, 3, dtype);
     require_shape(args, 3, {shape[1]});
   }
-  return {{.dtype = dtype, .shape = checked_shape(shape)}};
+  const bool wide = args.attributes.integer("wide", 0) != 0;
+  return {{.dtype = wide ? computed(dtype) : dtype, .shape = checked_shape(shape)}};
 }
 
 // Of all rows: how many count is not known.
@@ -117,11 +118,14 @@ OpDef counted_matmul_row() {
           .min_inputs = 3,
           .max_inputs = 4,
           .attributes = {{"transpose_a", "1: a is stored transposed"},
-                         {"transpose_b", "1: b is stored transposed"}},
+                         {"transpose_b", "1: b is stored transposed"},
+                         {"wide", "1: of bf16 and f16 the result is f32"}},
           .params = counted_matmul_params,
           .shape = counted_matmul_shape,
           .gradient = counted_matmul_gradient,
           .cost = counted_matmul_cost,
+          .precision = Precision::kLow,
+          .wide_form = "CountedMatMul",
           .examples = {"[5,3], [3,4], i64[]={3}", "[5,3], [4,3], i64[]={2}, [4]; transpose_b=1",
                        "[5,3], [5,4], i64[]={4}; transpose_a=1",
                        "[5,3], [5,4], i64[]={0}, [4]; transpose_a=1", "[5,3], [3,4], i64[]={5}",
@@ -130,7 +134,8 @@ OpDef counted_matmul_row() {
                        "[5,0], [0,4], i64[]={2}, [4]", "[90,40], [40,70], i64[]={37}, [70]",
                        "[90,40], [70,40], i64[]={48}, [70]; transpose_b=1",
                        "[90,40], [90,70], i64[]={37}; transpose_a=1",
-                       "[90,70], [90,40], i64[]={5}, [40]; transpose_a=1"}};
+                       "[90,70], [90,40], i64[]={5}, [40]; transpose_a=1",
+                       "[12,20], [12,25], i64[]={7}; transpose_a=1 wide=1"}};
 }
 
 }  // namespace

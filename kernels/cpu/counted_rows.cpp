@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/widened.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -56,7 +57,11 @@ Prepared prepare_product(const PrepareArgs& args) {
   const auto& p = std::get<MatMulParams>(args.params);
   const Shape& a = args.inputs[0].shape();
   const std::int64_t n = args.inputs[1].shape()[p.transpose_b ? 0 : 1];
-  const GemmSize all{.m = a[p.transpose_a ? 1 : 0], .n = n, .k = a[p.transpose_a ? 0 : 1]};
+  const GemmSize all{
+      .m = a[p.transpose_a ? 1 : 0],
+      .n = n,
+      .k = a[p.transpose_a ? 0 : 1],
+      .rounds_result = kIsStoredOnly<T> && is_stored_only(args.outputs[0].type.dtype)};
   auto state = std::make_shared<State<T>>(
       State<T>{.plan = plan_gemm<T>(all, args.threads), .sums_rows = p.transpose_a});
   std::size_t bytes = 0;  // a shorter sum may ask for more: its blocks are wider
@@ -86,7 +91,7 @@ void fill_rest(const RunArgs& args, std::int64_t first) {
                });
 }
 
-template <typename T>
+template <typename T, typename Result = T>
 void run_product(const RunArgs& args) {
   const auto& params = std::get<MatMulParams>(args.params);
   const auto& state = *static_cast<const State<T>*>(args.state);
@@ -94,27 +99,50 @@ void run_product(const RunArgs& args) {
   const GemmPlan<T> plan = of_counted(state, count);
   const std::int64_t a_columns = args.inputs[0].shape()[1];
   const std::int64_t b_columns = args.inputs[1].shape()[1];
-  GemmOperands<T> operands{.a = args.inputs[0].as<const T>(),
-                           .a_row = params.transpose_a ? 1 : a_columns,
-                           .a_column = params.transpose_a ? a_columns : 1,
-                           .b = args.inputs[1].as<const T>(),
-                           .b_row = params.transpose_b ? 1 : b_columns,
-                           .b_column = params.transpose_b ? b_columns : 1,
-                           .c = args.outputs[0].as<T>(),
-                           .c_row = plan.size.n};
+  GemmOperands<T, Result> operands{.a = args.inputs[0].as<const T>(),
+                                   .a_row = params.transpose_a ? 1 : a_columns,
+                                   .a_column = params.transpose_a ? a_columns : 1,
+                                   .b = args.inputs[1].as<const T>(),
+                                   .b_row = params.transpose_b ? 1 : b_columns,
+                                   .b_column = params.transpose_b ? b_columns : 1,
+                                   .c = args.outputs[0].as<Result>(),
+                                   .c_row = plan.size.n};
   if (args.inputs.size() > 3 && args.inputs[3].present) {
-    operands.d = args.inputs[3].as<const T>();
+    operands.d = args.inputs[3].as<const Result>();
     operands.d_column = 1;
-    operands.beta = T{1};
+    operands.beta = Computed<T>{1};
   }
   run_gemm<T>(plan, args.workspace, args.threads, [&operands](std::int64_t) { return operands; });
-  if (!state.sums_rows) fill_rest<T>(args, count);
+  if (!state.sums_rows) fill_rest<Result>(args, count);
 }
 
-template <typename T>
+constexpr Kernel kProduct{
+    .name = "counted_matmul.own", .prepare = prepare_product<float>, .run = run_product<float>};
+
+// A bias is of the result's type.
+bool supports_bf16(const PrepareArgs& args) {
+  const bool biased = args.inputs.size() > 3 && args.inputs[3].present;
+  const bool same = !biased || args.inputs[3].type.dtype == args.outputs[0].type.dtype;
+  return same && !gemm_tiles<BFloat16>().empty();
+}
+
+void run_bf16(const RunArgs& args) {
+  if (args.outputs[0].type.dtype == DType::kF32) return run_product<BFloat16, float>(args);
+  run_product<BFloat16>(args);
+}
+
 void add_product(KernelTable& table) {
-  table.add("CountedMatMul", kDTypeOf<T>,
-            {.name = "counted_matmul.own", .prepare = prepare_product<T>, .run = run_product<T>});
+  table.add("CountedMatMul", DType::kF32, kProduct);
+  add_widened<kProduct>(table, "CountedMatMul", "counted_matmul.own_widened");
+  table.add("CountedMatMul", DType::kF64,
+            {.name = "counted_matmul.own",
+             .prepare = prepare_product<double>,
+             .run = run_product<double>});
+  table.add("CountedMatMul", DType::kBF16,
+            {.name = "counted_matmul.own",
+             .supports = supports_bf16,
+             .prepare = prepare_product<BFloat16>,
+             .run = run_bf16});
 }
 
 }  // namespace
@@ -124,8 +152,7 @@ void add_counted_rows(KernelTable& table) {
             {.name = "counted_rows", .run = counted_rows<std::int32_t>});
   table.add("CountedRows", DType::kI64,
             {.name = "counted_rows", .run = counted_rows<std::int64_t>});
-  add_product<float>(table);
-  add_product<double>(table);
+  add_product(table);
 }
 
 }  // namespace trainscope::cpu

@@ -5,7 +5,7 @@
 
 namespace trainscope::cpu {
 
-// CountedRows of i32 and i64 labels, CountedMatMul in f32 and f64 on our own product.
+// CountedRows of i32 and i64 labels, CountedMatMul on our own product.
 void add_counted_rows(KernelTable& table);
 
 }  // namespace trainscope::cpu

@@ -407,6 +407,7 @@ template GemmPlan<double> plan_gemm(const GemmSize&, int, const GemmTile<double>
 template GemmPlan<BFloat16> plan_gemm(const GemmSize&, int, const GemmTile<BFloat16>&);
 template void set_depth(GemmPlan<float>&, std::int64_t);
 template void set_depth(GemmPlan<double>&, std::int64_t);
+template void set_depth(GemmPlan<BFloat16>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<float>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<double>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<BFloat16>&, std::int64_t);

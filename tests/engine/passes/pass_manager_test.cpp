@@ -129,7 +129,9 @@ TEST_CASE("pass manager: stops after the last pass of the name, also when it is 
 TEST_CASE("pass manager: unknown names are usage errors with the nearest pass") {
   for (const PassOptions& options : {PassOptions{.disabled = {"symplify"}, .stop_after = {}},
                                      PassOptions{.disabled = {}, .stop_after = "symplify"}}) {
-    const std::optional<Error> error = error_of([&] { stages(kText, {.passes = options}); });
+    CompileOptions compile;
+    compile.passes = options;
+    const std::optional<Error> error = error_of([&] { stages(kText, compile); });
     REQUIRE(error.has_value());
     CHECK(error->code() == ErrorCode::kUsage);
     CHECK(error->message() == "there is no pass 'symplify'");
