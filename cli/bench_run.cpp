@@ -36,6 +36,7 @@ CompileOptions compile_options(const BenchWorkload& workload, const BenchOptions
   compile.training.optimizer.in_backward = options.optimizer_in_backward;
   compile.training.loss_chunks = options.loss_chunks;
   compile.training.skip_ignored = options.skip_ignored;
+  compile.training.skip_padding = options.skip_padding;
   compile.training.precision = options.precision;
   compile.training.seed = options.seed;
   compile.passes.disabled = options.disabled;

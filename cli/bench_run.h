@@ -23,6 +23,7 @@ struct BenchOptions {
   bool optimizer_in_backward = false;
   std::int64_t loss_chunks = 1;
   bool skip_ignored = false;
+  std::string skip_padding = {};  // the input that says which tokens are real
   StepPrecision precision = StepPrecision::kF32;
   std::vector<std::string> disabled = {};  // passes to leave out
   OpOrder order = OpOrder::kMemory;

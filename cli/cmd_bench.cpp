@@ -169,6 +169,7 @@ Outcome run(const Invocation& invocation) {
                              .loss_chunks = settings.integer("loss-chunks"),
                              // A workload that ignores labels has rows to leave out.
                              .skip_ignored = settings.on("skip-ignored") || workload.labelled < 1.0,
+                             .skip_padding = settings.text_or_empty("skip-padding"),
                              .precision = step_precision(settings.text("dtype")),
                              .disabled = settings.texts("disable"),
                              .order = op_order(settings),

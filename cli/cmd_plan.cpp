@@ -133,6 +133,9 @@ void add_largest_batch(const Source& source, const Invocation& invocation, Outco
 }
 
 Outcome planned_worlds(const Invocation& invocation) {
+  require(!invocation.settings().has("skip-padding"), ErrorCode::kUsage,
+          "--skip-padding is for this machine, not for --target: how many tokens are real, and so "
+          "how long a device's share takes, is not known");
   const Source source = Source::open_or_build(invocation.argument(0));
   const CompileStep compile_step = [&](std::int64_t batch) -> SizedStep {
     const Step step = step_of(source, invocation, batch);

@@ -54,6 +54,11 @@ constexpr Flag kFlags[] = {
      .type = FlagType::kSwitch,
      .help = "The last linear layer computes only the rows whose labels count: less time where "
              "many labels are ignore_index; in one loss chunk"},
+    {.name = "skip-padding",
+     .value = "MASK",
+     .help = "The input [batch, sequence] that is not 0 for real tokens: linear layers and norms "
+             "compute these alone. Every attention must hide padding by this mask; labels of "
+             "padding are ignored"},
     {.name = "op-order",
      .type = FlagType::kChoice,
      .value = "given|memory",

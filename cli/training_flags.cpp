@@ -91,6 +91,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.training.skip_ignored = settings.on("skip-ignored");
   require(!options.training.skip_ignored || options.training.loss_chunks <= 1, ErrorCode::kUsage,
           "--skip-ignored and --loss-chunks do not go together: give one of them");
+  options.training.skip_padding = settings.text_or_empty("skip-padding");
   options.training.precision = step_precision(settings.text("precision"));
   options.training.optimizer = optimizer_options(settings);
   options.training.optimizer.in_backward = settings.on("optimizer-in-backward");

@@ -16,6 +16,7 @@ Pass decompose_pass();
 Pass loss_pass();
 Pass chunked_loss_pass();
 Pass counted_rows_pass();
+Pass skip_padding_pass();
 Pass transposed_products_pass();
 Pass fuse_gelu_pass();        // fuse/gelu.cpp
 Pass fuse_silu_pass();        // fuse/silu.cpp

@@ -92,6 +92,9 @@ struct TrainingOptions {
   // The last linear layer computes no scores for labels of a cross entropy that do not count. Only
   // of kTrain, in one chunk; the scores are no output then.
   bool skip_ignored = false;
+  // The model's input [batch, sequence] that is not 0 for real tokens: what is computed token by
+  // token leaves the others out. Only of kTrain; empty: it does not.
+  std::string skip_padding = {};
   StepPrecision precision = StepPrecision::kF32;
   OptimizerOptions optimizer = {};
   std::int64_t micro_batches = 1;  // gradients of so many batches are averaged before an update

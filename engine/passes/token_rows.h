@@ -1,0 +1,39 @@
+// Values of which each row is a token, and what ops make of such rows.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/ir/graph.h"
+
+namespace trainscope {
+
+// Values as one row per token: [batch, sequence, ...] or [batch * sequence, ...].
+struct TokenRows {
+  std::int64_t batch = 0;
+  std::int64_t length = 0;
+
+  std::int64_t rows() const { return batch * length; }
+  // Leading axes that number the rows; 0 when the shape has no rows of tokens.
+  int axes(const Shape& shape) const;
+  // [rows, ...]: the same elements with the rows as one axis. Of shapes that have them.
+  Shape flat(const Shape& shape) const;
+  // Whether v's first axes are the rows' axes of `whole`, a shape of as many dimensions.
+  bool are_in(const Shape& v, const Shape& whole) const;
+};
+
+// How an op treats rows of tokens.
+enum class RowKind : std::uint8_t {
+  kOther,      // reads rows of other tokens, or nothing is known of it
+  kInPlace,    // each row of the result is made of the same row, but depends on its place
+  kPointwise,  // element by element; finite where its inputs are
+  kQuotient,   // the same where the divisor is no row
+  kNorm,       // over the axes from `axis` on
+  kView,
+  kProduct,  // of each row and one matrix
+  kLoss,     // over rows whose labels count
+};
+RowKind row_kind(const Node& node);
+// The first axis that an op with an axis works on, of values of `rank` axes.
+int first_axis(const Node& node, int rank);
+
+}  // namespace trainscope
