@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <span>
 
 #include "engine/core/text.h"
@@ -178,6 +179,18 @@ TEST_CASE("skip_padding: masks of any type, and layers without attention") {
     CHECK(change(subject, {3, 1}) < kRounding);
     CHECK(change(subject, {0, 2}) < kRounding);
   }
+}
+
+TEST_CASE("skip_padding: no product reads a row of padding") {
+  const Subject subject = of_text(kLayers);
+  const Graph step = step_of(subject, subject.skipping);
+  Tensors inputs = inputs_of(step, "m", {1, 2}, PaddingLabels::kIgnored);
+  const Tensors expected = results_of(step, inputs);
+  const std::span<float> x = inputs.at("x").values<float>();  // [2,3,4]
+  for (std::size_t row : {1, 2, 5}) {
+    std::ranges::fill(x.subspan(row * 4, 4), std::numeric_limits<float>::quiet_NaN());
+  }
+  CHECK(difference(results_of(step, inputs), expected) == 0.0);
 }
 
 TEST_CASE("skip_padding: all products of BERT, and few moves of rows") {
