@@ -171,10 +171,10 @@ ValueId checked_mask(const Graph& graph, const std::string& name) {
   const ValueId mask = graph.find(name);
   const bool given =
       mask != kNoValue && std::ranges::find(graph.inputs, mask) != graph.inputs.end();
-  require(given, ErrorCode::kBadInput,
+  require(given, ErrorCode::kUsage,
           "the mask of padding is to be '{}', which is no input of the model", printable(name));
   const TensorType& type = graph.value(mask).type;
-  require(type.shape.rank == 2, ErrorCode::kBadInput,
+  require(type.shape.rank == 2, ErrorCode::kUsage,
           "the mask of padding '{}' is {}, expected [batch, sequence]", printable(name),
           type_text(type));
   return mask;

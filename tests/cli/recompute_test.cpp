@@ -82,6 +82,8 @@ TEST_CASE("recompute: what cannot be asked for") {
       {{"--max-overhead", "fast"}, "expected a share"},
       {{"--max-overhead", "5%", "--memory-budget", "1MB"}, "two ways to ask"},
       {{"--skip-ignored", "--loss-chunks", "2"}, "do not go together"},
+      {{"--skip-padding", "mask"}, "'mask', which is no input of the model"},
+      {{"--skip-padding", "mask", "--target", "h200"}, "--skip-padding is for this machine"},
       {{"--recompute", "auto"}, "needs --memory-budget or --max-overhead"},
       {{"--recompute", "1", "--memory-budget", "1MB"}, "--recompute 1 plans for no limit"},
       {{"--recompute", "none", "--max-overhead", "1%"}, "--recompute none plans for no limit"},
