@@ -1,4 +1,6 @@
 // Op rows: elements looked up by index.
+#include <algorithm>
+
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/cost_rules.h"
@@ -77,6 +79,46 @@ std::vector<InPlace> gather_grad_in_place(const OpArgs& args) {
   return {{.output = 0, .input = 2}};
 }
 
+// As many sums as there can be different ids.
+Types sum_rows_shape(const OpArgs& args) {
+  require_float(args, 0);
+  require_index(args, 1);
+  require_dtype(args, 2, DType::kI64);
+  require_rank(args, 2, 0);
+  const std::int64_t size = args.constant_ints(2)[0];
+  Ints dims{size};
+  for (int axis = args.rank(1); axis < args.rank(0); ++axis) dims.push_back(args.shape(0)[axis]);
+  require_shape(args, 0, gathered_shape(checked_shape(dims), args.shape(1), 0));
+  dims[0] = std::min(size, args.type(1).elements());
+  return {{.dtype = args.type(0).dtype, .shape = checked_shape(dims)},
+          {.dtype = DType::kI64, .shape = {dims[0]}},
+          {.dtype = DType::kI64, .shape = {}}};
+}
+
+OpDef sum_rows_row() {
+  return {.name = "SumRowsById",
+          .doc =
+              "dy [ids.., ..], ids, size -> sums, ids, count: the sum of dy's slices of each "
+              "different id, in their order; the ids, ascending; how many. From count on sums and "
+              "ids are 0. GatherGrad's slices, of `size`, that can be other than 0; negative ids "
+              "count from the end, those outside are ignored",
+          .domain = kTrainscopeDomain,
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .max_outputs = 3,
+          .shape = sum_rows_shape,
+          .cost = per_input_element<1>,
+          .differentiable = Differentiable::kNo,
+          .examples = {
+              "[4,3], i64[4]<9, i64[]={9}; outputs=3", "[2,2,3], i64[2,2]<5, i64[]={5}; outputs=3",
+              "[5,3], i32[5]={-1,2,9,2,-10}, i64[]={9}; outputs=3",
+              "[7,3], i64[7]<3, i64[]={3}; outputs=3", "[3], i64[3]<4, i64[]={4}; outputs=3",
+              "[3], i64[]={-1}, i64[]={9}; outputs=3", "[0,3], i64[0]<4, i64[]={4}; outputs=3",
+              "[2,3], i64[2]={0,0}, i64[]={0}; outputs=3",
+              "[12,64,128], i64[12,64]<5000, i64[]={5000}; outputs=3",
+              "[70000], i64[70000]<50, i64[]={50}; outputs=3", "[4,3], i64[4]<9, i64[]={9}"}};
+}
+
 }  // namespace
 
 std::vector<OpDef> index_ops() {
@@ -116,6 +158,7 @@ std::vector<OpDef> index_ops() {
                     "[3,4], i32[4]<5, [3,5]; axis=1 shape={3,5}",
                     "[0,3], i64[0]<4, [4,3]; shape={4,3}",
                     "[12,64,128], i64[12,64]<65, [65,128]; shape={65,128}"}},
+      sum_rows_row(),
   };
 }
 

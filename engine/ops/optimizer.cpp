@@ -10,51 +10,19 @@
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
 #include "engine/ops/cost_rules.h"
+#include "engine/ops/optimizer_rules.h"
 #include "engine/ops/shape_rules.h"
 
 namespace trainscope {
 namespace {
 
-constexpr int kScalars = 3;  // after the tensors: learning_rate, gradient_scale, step
-
 // Inputs come in groups of as many tensors: parameters, gradients, then what the optimizer keeps.
 int parameter_count(const OpArgs& args, int groups) {
-  const int tensors = args.input_count() - kScalars;
+  const int tensors = args.input_count() - kStepScalars;
   require(tensors >= groups && tensors % groups == 0, ErrorCode::kBadInput,
           "{} inputs are not {} tensors for each parameter and {} scalars", args.input_count(),
-          groups, kScalars);
+          groups, kStepScalars);
   return tensors / groups;
-}
-
-void require_scalar(const OpArgs& args, int input) { require_rank(args, input, 0); }
-
-void require_all_present(const OpArgs& args) {
-  for (int i = 0; i < args.input_count(); ++i) {
-    require(args.has(i), ErrorCode::kBadInput, "input {} is left out", i);
-  }
-}
-
-// One entry per parameter; `absent` for all of them without the attribute.
-Floats per_parameter(const OpArgs& args, std::string_view name, int count, double absent) {
-  const auto n = static_cast<std::size_t>(count);
-  Floats values = args.attributes.numbers(name, Floats(n, absent));
-  require(values.size() == n, ErrorCode::kBadInput,
-          "attribute '{}' has {} entries for {} parameters", name, values.size(), count);
-  return values;
-}
-
-double number_within(const OpArgs& args, std::string_view name, double absent, double end) {
-  const double value = args.attributes.number(name, absent);
-  require(value >= 0.0 && value < end, ErrorCode::kBadInput,
-          "attribute '{}' is {}, expected a number in [0, {})", name, value, end);
-  return value;
-}
-
-OptimizerParams common_params(const OpArgs& args, int count) {
-  OptimizerParams params;
-  params.weight_decay = per_parameter(args, "weight_decay", count, 0.0);
-  params.learning_rate_scale = per_parameter(args, "learning_rate_scale", count, 1.0);
-  return params;
 }
 
 // Types of all groups but the gradients, which are the outputs.
@@ -66,11 +34,7 @@ Types step_shape(const OpArgs& args, int groups) {
     require_dtype(args, i, args.type(0).dtype);
     for (int g = 1; g < groups; ++g) require_same_types(args, i, g * count + i);
   }
-  const int scalars = groups * count;
-  for (int i = 0; i < kScalars; ++i) require_scalar(args, scalars + i);
-  require_float(args, scalars);
-  require_float(args, scalars + 1);
-  require_dtype(args, scalars + 2, DType::kI64);
+  require_step_scalars(args);
   Types outputs;
   for (int g = 0; g < groups; ++g) {
     if (g == 1) continue;
@@ -98,41 +62,21 @@ Cost step_cost(const OpArgs& args, int groups, std::int64_t flops_per_element) {
 }
 
 // --- SgdStep: the momentum buffers exist only with a momentum ------------------------------------
-double momentum_of(const OpArgs& args) { return number_within(args, "momentum", 0.0, 1.0); }
 int sgd_groups(const OpArgs& args) { return momentum_of(args) > 0.0 ? 3 : 2; }
 
 Params sgd_params(const OpArgs& args) {
-  OptimizerParams params = common_params(args, parameter_count(args, sgd_groups(args)));
-  params.momentum = momentum_of(args);
-  params.nesterov = args.attributes.integer("nesterov", 0) != 0;
-  require(!params.nesterov || params.momentum > 0.0, ErrorCode::kBadInput,
-          "attribute 'nesterov' needs a momentum above 0");
-  return params;
+  return sgd_params_of(args, parameter_count(args, sgd_groups(args)));
 }
 
 // --- AdamWStep, LambStep: parameters, gradients, m, v --------------------------------------------
 constexpr int kAdamGroups = 4;
 
-OptimizerParams moment_params(const OpArgs& args) {
-  OptimizerParams params = common_params(args, parameter_count(args, kAdamGroups));
-  params.beta1 = number_within(args, "beta1", 0.9, 1.0);
-  params.beta2 = number_within(args, "beta2", 0.999, 1.0);
-  params.epsilon = number_within(args, "epsilon", 1e-8, 1e30);
-  params.bias_correction = args.attributes.integer("bias_correction", 1) != 0;
-  return params;
-}
-
 Params adamw_params(const OpArgs& args) {
-  OptimizerParams params = moment_params(args);
-  const std::int64_t mode = args.attributes.integer("mode", 0);
-  require(mode >= 0 && mode <= 2, ErrorCode::kBadInput, "attribute 'mode' is {}, expected 0 to 2",
-          mode);
-  params.mode = static_cast<AdamMode>(mode);
-  return params;
+  return adamw_params_of(args, parameter_count(args, kAdamGroups));
 }
 
 Params lamb_params(const OpArgs& args) {
-  OptimizerParams params = moment_params(args);
+  OptimizerParams params = moment_params_of(args, parameter_count(args, kAdamGroups));
   params.ratio_min = args.attributes.number("ratio_min", params.ratio_min);
   params.ratio_max = args.attributes.number("ratio_max", params.ratio_max);
   require(params.ratio_min >= 0.0 && params.ratio_min <= params.ratio_max, ErrorCode::kBadInput,
@@ -161,20 +105,16 @@ Types accumulate_shape(const OpArgs& args) {
   require_float(args, 0);
   require_same_types(args, 0, 1);
   require_dtype(args, 2, DType::kI64);
-  require_scalar(args, 2);
+  require_rank(args, 2, 0);
   return {args.type(0)};
 }
 
-const std::vector<AttributeSpec> kStepAttributes = {
-    {"weight_decay", "one number per parameter (default 0)"},
-    {"learning_rate_scale",
-     "one number per parameter that multiplies the learning rate (default 1)"}};
-
-const std::vector<AttributeSpec> kMomentAttributes = {
-    {"beta1", "in [0, 1), default 0.9"},
-    {"beta2", "in [0, 1), default 0.999"},
-    {"epsilon", "default 1e-8"},
-    {"bias_correction", "0: leave out 1 - beta1^t and 1 - beta2^t (default 1)"}};
+std::vector<AttributeSpec> lamb_attributes() {
+  std::vector<AttributeSpec> all = moment_attributes();
+  all.push_back({"ratio_min", "default 0"});
+  all.push_back({"ratio_max", "default: no limit"});
+  return all;
+}
 
 OpDef sgd_row() {
   return {
@@ -185,13 +125,10 @@ OpDef sgd_row() {
           "weight_decay * p; b = g at step 1, else momentum * b + g; p -= learning_rate * b, with "
           "`nesterov` p -= learning_rate * (g + momentum * b)",
       .domain = kTrainscopeDomain,
-      .min_inputs = 2 + kScalars,
+      .min_inputs = 2 + kStepScalars,
       .max_inputs = kVariadic,
       .max_outputs = kVariadic,
-      .attributes = {kStepAttributes[0],
-                     kStepAttributes[1],
-                     {"momentum", "in [0, 1), default 0"},
-                     {"nesterov", "1: look ahead along the momentum (default 0)"}},
+      .attributes = sgd_attributes(),
       .params = sgd_params,
       .shape = [](const OpArgs& args) { return step_shape(args, sgd_groups(args)); },
       .cost = [](const OpArgs& args) { return step_cost(args, sgd_groups(args), 7); },
@@ -222,16 +159,10 @@ OpDef adamw_row() {
           "-= learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon), then "
           "the decay. Mode 2 (Adam): the decay is g += weight_decay * p",
       .domain = kTrainscopeDomain,
-      .min_inputs = kAdamGroups + kScalars,
+      .min_inputs = kAdamGroups + kStepScalars,
       .max_inputs = kVariadic,
       .max_outputs = kVariadic,
-      .attributes = {kStepAttributes[0],
-                     kStepAttributes[1],
-                     kMomentAttributes[0],
-                     kMomentAttributes[1],
-                     kMomentAttributes[2],
-                     kMomentAttributes[3],
-                     {"mode", "0 (default): PyTorch's AdamW; 1: Hugging Face's AdamW; 2: Adam"}},
+      .attributes = adamw_attributes(),
       .params = adamw_params,
       .shape = [](const OpArgs& args) { return step_shape(args, kAdamGroups); },
       .cost = [](const OpArgs& args) { return step_cost(args, kAdamGroups, 20); },
@@ -264,17 +195,10 @@ OpDef lamb_row() {
           "beta2^t)) + epsilon) + weight_decay * p; p -= learning_rate * r * u, r = ||p|| / "
           "||u|| of the parameter within [ratio_min, ratio_max], 1 when one norm is 0",
       .domain = kTrainscopeDomain,
-      .min_inputs = kAdamGroups + kScalars,
+      .min_inputs = kAdamGroups + kStepScalars,
       .max_inputs = kVariadic,
       .max_outputs = kVariadic,
-      .attributes = {kStepAttributes[0],
-                     kStepAttributes[1],
-                     kMomentAttributes[0],
-                     kMomentAttributes[1],
-                     kMomentAttributes[2],
-                     kMomentAttributes[3],
-                     {"ratio_min", "default 0"},
-                     {"ratio_max", "default: no limit"}},
+      .attributes = lamb_attributes(),
       .params = lamb_params,
       .shape = [](const OpArgs& args) { return step_shape(args, kAdamGroups); },
       .cost = [](const OpArgs& args) { return step_cost(args, kAdamGroups, 44); },
@@ -317,7 +241,7 @@ std::vector<OpDef> gradient_rows() {
        .params = clip_params,
        .shape =
            [](const OpArgs& args) {
-             require_scalar(args, 0);
+             require_rank(args, 0, 0);
              return float_same_as_first(args);
            },
        .cost = per_output_element<6>,

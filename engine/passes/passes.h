@@ -31,6 +31,7 @@ Pass fuse_norm_relu_pass();   // fuse/norm_relu.cpp
 Pass scattered_sums_pass();
 Pass summed_norms_pass();
 Pass summed_products_pass();
+Pass sparse_rows_pass();
 Pass precision_pass();
 Pass wide_gradients_pass();
 

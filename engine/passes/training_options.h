@@ -66,6 +66,10 @@ struct OptimizerOptions {
   // Each parameter changes as soon as its gradient is there, which then needs no memory until the
   // end of the step. Without clipping and accumulation only; the same bits.
   bool in_backward = false;
+  // Rows of an embedding that a batch does not name stay as they are, with their moments, also
+  // where momentum, moments or decay would change them. SGD without these changes no other rows
+  // anyway.
+  bool sparse_embeddings = false;
   std::vector<ParameterGroup> groups = {};
 };
 

@@ -40,6 +40,7 @@ class EagerStep {
       for (ValueId gradient : optimizer.gradients) hold_to_end(gradient);
       add_updates(optimizer);
     }
+    add_updated(last_update_, updated_at_once_);
     if (graph_.loss != kNoValue && graph_.value(graph_.loss).producer != kNoNode) {
       add_logarithms(graph_.value(graph_.loss).producer);
     }
@@ -55,14 +56,20 @@ class EagerStep {
     if (buffer >= 0) problem_.buffers[static_cast<std::size_t>(buffer)].upper = steps_ + 1;
   }
 
-  // What `foreach` makes of all parameters before it writes them.
+  // What `foreach` makes of all parameters before it writes them: at once, in however many nodes,
+  // unless these run in backward.
   void add_updates(const OptimizerNode& optimizer) {
     std::int64_t updated = 0;
     for (std::size_t i = 0; i < optimizer.parameters.size() && !optimizer.states.empty(); ++i) {
       updated += bytes_of(graph_, optimizer.states[i]);
     }
     const std::int64_t at = step(optimizer.node);
-    add({.id = {}, .lower = at, .upper = at + 1, .size_bytes = updated});
+    if (graph_.node(optimizer.node).phase != Phase::kUpdate) return add_updated(at, updated);
+    last_update_ = std::max(last_update_, at);
+    updated_at_once_ += updated;
+  }
+  void add_updated(std::int64_t at, std::int64_t bytes) {
+    if (bytes > 0) add({.id = {}, .lower = at, .upper = at + 1, .size_bytes = bytes});
   }
 
   // Saved beside the scores until backward has read them.
@@ -84,6 +91,8 @@ class EagerStep {
   const Graph& graph_;
   std::vector<std::int64_t> step_of_;  // by NodeId
   std::int64_t steps_ = 0;
+  std::int64_t last_update_ = 0;
+  std::int64_t updated_at_once_ = 0;
   Lifetimes lifetimes_;
   memplan::Problem problem_;
 };

@@ -10,6 +10,7 @@
 #include "engine/core/text.h"
 #include "engine/recompute/recompute.h"
 #include "engine/world/collective_ops.h"
+#include "engine/world/dense_rows.h"
 #include "engine/world/pipeline.h"
 #include "engine/world/place.h"
 #include "engine/world/tensor_split.h"
@@ -102,7 +103,7 @@ class Device1F1B {
     Graph graph = stage_.graph;
     apply_zero(graph, ops_, options_.machine.layout.zero, options_.machine.layout.data());
     count_states(graph, share_);
-    share_.eager_bytes = eager_peak_bytes(graph);
+    share_.eager_bytes = eager_bytes(graph);
     program_ = place_graph(std::move(graph), stage_.workspaces, options_.lower);
     const std::int64_t held = held_bytes(program_);
     const Program full =
@@ -133,6 +134,13 @@ class Device1F1B {
     RecomputePlan plan;
     std::int64_t arena_bytes = 0;
   };
+
+  // With embeddings as they are by default, sparse=False.
+  std::int64_t eager_bytes(const Graph& graph) const {
+    Graph dense = graph;
+    make_rows_dense(dense, ops_);
+    return eager_peak_bytes(dense);
+  }
 
   void take_time(const Graph& graph) {
     share_.time = step_time(graph, options_.machine, options_.micro_batches);
@@ -289,6 +297,7 @@ class Device1F1B {
 std::vector<PipelineStage> stages_of(const Program& step, const OpTable& ops,
                                      const MachineModel& machine) {
   PipelineStage whole{.graph = step.graph, .workspaces = workspaces_of(step)};
+  if (machine.layout.world > 1) make_rows_dense(whole.graph, ops);
   split_tensors(whole.graph, ops, machine.layout.tensor, whole.workspaces);
   std::vector<PipelineStage> stages;
   if (machine.layout.pipeline == 1) {

@@ -1,7 +1,11 @@
 // Lookup of slices by index, and its gradient.
 #include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "kernels/api/kernel.h"
@@ -169,6 +173,106 @@ void run_gather_grad(const RunArgs& run) {
   }
 }
 
+// --- SumRowsById(dy [..., inner], ids [...], size []) --------------------------------------------
+
+// A row of dy and the row of the sums that it goes to. In this order the rows of one sum lie
+// together, as the ids have them.
+struct NamedRow {
+  std::int64_t id = 0;
+  std::int64_t row = 0;
+  auto operator<=>(const NamedRow&) const = default;
+};
+
+// Workspace: the named rows, then where each sum's begin among them, and their end.
+struct SumRows {
+  std::span<NamedRow> named;       // [ids]
+  std::span<std::int64_t> begins;  // [ids + 1] at most
+  std::int64_t count = 0;          // of sums
+
+  SumRows(std::int64_t ids, void* workspace)
+      : named(static_cast<NamedRow*>(workspace), static_cast<std::size_t>(ids)),
+        begins(reinterpret_cast<std::int64_t*>(named.data() + ids),
+               static_cast<std::size_t>(ids) + 1) {}
+
+  static std::size_t bytes(std::int64_t ids) {
+    return static_cast<std::size_t>(ids) * sizeof(NamedRow) +
+           static_cast<std::size_t>(ids + 1) * sizeof(std::int64_t);
+  }
+
+  template <class I>
+  void find(const I* ids, std::int64_t size) {
+    std::size_t inside = 0;
+    for (std::size_t n = 0; n < named.size(); ++n) {
+      const std::int64_t id = resolved(ids[n], size);
+      if (id >= 0) named[inside++] = {.id = id, .row = static_cast<std::int64_t>(n)};
+    }
+    std::sort(named.begin(), named.begin() + static_cast<std::ptrdiff_t>(inside));
+    for (std::size_t n = 0; n < inside; ++n) {
+      if (n > 0 && named[n].id == named[n - 1].id) continue;
+      begins[static_cast<std::size_t>(count++)] = static_cast<std::int64_t>(n);
+    }
+    begins[static_cast<std::size_t>(count)] = static_cast<std::int64_t>(inside);
+  }
+
+  std::span<const NamedRow> rows_of(std::int64_t sum) const {
+    const auto begin = static_cast<std::size_t>(begins[static_cast<std::size_t>(sum)]);
+    const auto end = static_cast<std::size_t>(begins[static_cast<std::size_t>(sum) + 1]);
+    return named.subspan(begin, end - begin);
+  }
+};
+
+Prepared prepare_sum_rows(const PrepareArgs& args) {
+  return {.workspace_bytes = SumRows::bytes(args.inputs[1].elements()), .state = nullptr};
+}
+
+template <class T>
+T* written(const RunArgs& run, std::size_t output) {
+  const bool wanted = output < run.outputs.size() && run.outputs[output].present;
+  return wanted ? run.outputs[output].as<T>() : nullptr;
+}
+
+// dy -> sums [most, inner], ids [most], count []; 0 from `count` on.
+template <class T, class I>
+void sum_rows_by_id(const RunArgs& run) {
+  const std::int64_t size = *run.inputs[2].as<const std::int64_t>();
+  const std::int64_t most = std::min(size, run.inputs[1].elements());
+  SumRows sums(run.inputs[1].elements(), run.workspace);
+  sums.find(run.inputs[1].as<const I>(), size);
+  if (auto* count = written<std::int64_t>(run, 2)) *count = sums.count;
+  if (auto* ids = written<std::int64_t>(run, 1)) {
+    for (std::int64_t n = 0; n < most; ++n) {
+      ids[n] = n < sums.count ? sums.rows_of(n).front().id : 0;
+    }
+  }
+  T* y = written<T>(run, 0);
+  if (y == nullptr || run.outputs[0].elements() == 0) return;
+  const std::int64_t inner = run.outputs[0].elements() / most;
+  const T* dy = run.inputs[0].as<const T>();
+  parallel_for(run.threads, most, row_grain(2 * inner), [&](std::int64_t begin, std::int64_t end) {
+    std::fill(y + begin * inner, y + end * inner, T{});
+    for (std::int64_t n = begin; n < std::min(end, sums.count); ++n) {
+      for (const NamedRow& named : sums.rows_of(n)) {
+        const T* from = dy + named.row * inner;
+        T* to = y + n * inner;
+#pragma omp simd
+        for (std::int64_t c = 0; c < inner; ++c) to[c] += from[c];
+      }
+    }
+  });
+}
+
+template <class T>
+void run_sum_rows_by_id(const RunArgs& run) {
+  if (run.inputs[1].type.dtype == DType::kI32) {
+    sum_rows_by_id<T, std::int32_t>(run);
+  } else {
+    sum_rows_by_id<T, std::int64_t>(run);
+  }
+}
+
+constexpr Kernel kSumRowsById{
+    .name = "sum_rows_by_id", .prepare = prepare_sum_rows, .run = run_sum_rows_by_id<float>};
+
 constexpr Kernel kGatherGrad{.name = "gather_grad", .run = run_gather_grad<float>};
 
 }  // namespace
@@ -180,6 +284,11 @@ void add_index(KernelTable& table) {
   table.add("GatherGrad", DType::kF32, kGatherGrad);
   add_widened<kGatherGrad>(table, "GatherGrad", "gather_grad.widened");
   table.add("GatherGrad", DType::kF64, {.name = "gather_grad", .run = run_gather_grad<double>});
+  table.add("SumRowsById", DType::kF32, kSumRowsById);
+  add_widened<kSumRowsById>(table, "SumRowsById", "sum_rows_by_id.widened");
+  table.add(
+      "SumRowsById", DType::kF64,
+      {.name = "sum_rows_by_id", .prepare = prepare_sum_rows, .run = run_sum_rows_by_id<double>});
 }
 
 }  // namespace trainscope::cpu

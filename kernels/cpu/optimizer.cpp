@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cpu/optimizer_elements.h"
 #include "kernels/cpu/parallel.h"
 
 namespace trainscope::cpu {
@@ -55,118 +56,23 @@ void for_each_part(int threads, const Offsets& offsets, F f) {
   });
 }
 
-// In the loops below each output may be its input: the compiler is told (omp simd) that this is
-// the only way in which they overlap.
-
+// Where a part of the tensors lies.
 template <typename T>
-struct AdamFactors {
-  T decay;  // weight decay: of the gradient in mode Adam, else 1 - learning rate * weight decay
-  T gradient_scale;
-  T beta1, rest1;  // rest = 1 - beta
-  T beta2, rest2;
-  T step_size;   // learning rate and bias corrections
-  T root_scale;  // of sqrt(v), before epsilon is added
-  T epsilon;
-};
-
-template <typename T, AdamMode kMode>
-AdamFactors<T> adam_factors(const StepInputs& in, const Part& part) {
-  const OptimizerParams& params = in.params();
-  const double rate = in.rate(part.index);
-  const double decay = in.decay(part.index);
-  const double root = std::sqrt(in.correction2());
-  AdamFactors<T> factors{.decay = static_cast<T>(1.0 - rate * decay),
-                         .gradient_scale = static_cast<T>(in.gradient_scale()),
-                         .beta1 = static_cast<T>(params.beta1),
-                         .rest1 = static_cast<T>(1.0 - params.beta1),
-                         .beta2 = static_cast<T>(params.beta2),
-                         .rest2 = static_cast<T>(1.0 - params.beta2),
-                         .step_size = static_cast<T>(rate / in.correction1()),
-                         .root_scale = static_cast<T>(1.0 / root),
-                         .epsilon = static_cast<T>(params.epsilon)};
-  if constexpr (kMode == AdamMode::kAdam) factors.decay = static_cast<T>(decay);
-  if constexpr (kMode == AdamMode::kHuggingFaceAdamW) {
-    factors.step_size = static_cast<T>(rate * root / in.correction1());
-    factors.root_scale = T{1};
+UpdatedElements<T> elements_of(const StepInputs& in, const Part& part) {
+  UpdatedElements<T> elements{.count = part.end - part.begin, .gradient = in.input<T>(1, part)};
+  for (std::size_t group = 0; group < in.kept_groups(); ++group) {
+    elements.old[group] = in.input<T>(group == 0 ? 0 : group + 1, part);
+    elements.next[group] = in.output<T>(group, part);
   }
-  return factors;
-}
-
-template <typename T, AdamMode kMode>
-void adam_part(const StepInputs& in, const Part& part) {
-  const AdamFactors<T> f = adam_factors<T, kMode>(in, part);
-  const T* p = in.input<T>(0, part);
-  const T* gradient = in.input<T>(1, part);
-  const T* m = in.input<T>(2, part);
-  const T* v = in.input<T>(3, part);
-  T* new_p = in.output<T>(0, part);
-  T* new_m = in.output<T>(1, part);
-  T* new_v = in.output<T>(2, part);
-#pragma omp simd
-  for (std::int64_t i = 0; i < part.end - part.begin; ++i) {
-    T g = gradient[i] * f.gradient_scale;
-    if constexpr (kMode == AdamMode::kAdam) g += f.decay * p[i];
-    const T m_i = f.beta1 * m[i] + f.rest1 * g;
-    const T v_i = f.beta2 * v[i] + f.rest2 * (g * g);
-    new_m[i] = m_i;
-    new_v[i] = v_i;
-    const T change = f.step_size * m_i / (std::sqrt(v_i) * f.root_scale + f.epsilon);
-    if constexpr (kMode == AdamMode::kTorchAdamW) new_p[i] = p[i] * f.decay - change;
-    if constexpr (kMode == AdamMode::kHuggingFaceAdamW) new_p[i] = (p[i] - change) * f.decay;
-    if constexpr (kMode == AdamMode::kAdam) new_p[i] = p[i] - change;
-  }
-}
-
-template <typename T>
-void sgd_part(const StepInputs& in, const Part& part) {
-  const auto decay = static_cast<T>(in.decay(part.index));
-  const auto scale = static_cast<T>(in.gradient_scale());
-  const auto rate = static_cast<T>(in.rate(part.index));
-  const T* p = in.input<T>(0, part);
-  const T* gradient = in.input<T>(1, part);
-  T* new_p = in.output<T>(0, part);
-#pragma omp simd
-  for (std::int64_t i = 0; i < part.end - part.begin; ++i) {
-    new_p[i] = p[i] - rate * (gradient[i] * scale + decay * p[i]);
-  }
-}
-
-template <typename T, bool kNesterov>
-void sgd_momentum_part(const StepInputs& in, const Part& part) {
-  const auto decay = static_cast<T>(in.decay(part.index));
-  const auto scale = static_cast<T>(in.gradient_scale());
-  const auto rate = static_cast<T>(in.rate(part.index));
-  const auto momentum = static_cast<T>(in.params().momentum);
-  const bool first_step = in.step() == 1;  // whatever the buffer holds then does not count
-  const T* p = in.input<T>(0, part);
-  const T* gradient = in.input<T>(1, part);
-  const T* buffer = in.input<T>(2, part);
-  T* new_p = in.output<T>(0, part);
-  T* new_buffer = in.output<T>(1, part);
-#pragma omp simd
-  for (std::int64_t i = 0; i < part.end - part.begin; ++i) {
-    const T kept = first_step ? T{0} : momentum * buffer[i];
-    const T g = gradient[i] * scale + decay * p[i];
-    const T b = kept + g;
-    new_buffer[i] = b;
-    new_p[i] = p[i] - rate * (kNesterov ? g + momentum * b : b);
-  }
+  return elements;
 }
 
 template <typename T>
 void adam_step(const RunArgs& a) {
   const StepInputs in(a);
   if (in.is_left_out()) return keep_states(a);
-  const AdamMode mode = in.params().mode;
   for_each_part(a.threads, *static_cast<const Offsets*>(a.state), [&](const Part& part) {
-    switch (mode) {
-      case AdamMode::kTorchAdamW:
-        return adam_part<T, AdamMode::kTorchAdamW>(in, part);
-      case AdamMode::kHuggingFaceAdamW:
-        return adam_part<T, AdamMode::kHuggingFaceAdamW>(in, part);
-      case AdamMode::kAdam:
-        return adam_part<T, AdamMode::kAdam>(in, part);
-    }
+    with_adam_update<T>(in, part.index, [&](auto update) { update(elements_of<T>(in, part)); });
   });
 }
 
@@ -174,12 +80,8 @@ template <typename T>
 void sgd_step(const RunArgs& a) {
   const StepInputs in(a);
   if (in.is_left_out()) return keep_states(a);
-  const bool with_momentum = in.params().momentum > 0.0;
-  const bool nesterov = in.params().nesterov;
   for_each_part(a.threads, *static_cast<const Offsets*>(a.state), [&](const Part& part) {
-    if (!with_momentum) return sgd_part<T>(in, part);
-    if (nesterov) return sgd_momentum_part<T, true>(in, part);
-    sgd_momentum_part<T, false>(in, part);
+    with_sgd_update<T>(in, part.index, [&](auto update) { update(elements_of<T>(in, part)); });
   });
 }
 

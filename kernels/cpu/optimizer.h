@@ -44,6 +44,8 @@ class StepInputs {
   double correction2() const;
   // Step 0: nothing changes, whatever the gradients hold.
   bool is_left_out() const { return step_ == 0; }
+  // The parameters and what is kept beside them, one tensor a parameter each.
+  std::size_t kept_groups() const { return args_.outputs.size() / count_; }
 
   template <typename T>
   const T* input(std::size_t group, const Part& part) const {

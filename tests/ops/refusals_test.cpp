@@ -171,6 +171,10 @@ TEST_CASE("refusals: constants and indices") {
            {"GatherGrad", "[2,3], i64[3]<2; shape={5,3}", "must be"},
            {"GatherGrad", "[2], i64[2]<2; shape={-5}", "negative"},
            {"GatherGrad", "[2], i64[2]<2, [4]; shape={5}", "must be"},
+           {"SumRowsById", "[2,3], i64[3]<2, i64[]={5}", "must be"},
+           {"SumRowsById", "[2], i64[2]<2, i64[]={-5}", "negative"},
+           {"SumRowsById", "[2], i64[2]<2, i64[]", "known when the graph is built"},
+           {"SumRowsById", "i64[2], i64[2]<2, i64[]={5}", "float tensor"},
            {"GatherGrad", "[2], i64[2]<2, i64[5]<9; shape={5}", "must be"},
        }) {
     check_refused(refusal);

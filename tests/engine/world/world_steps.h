@@ -17,6 +17,7 @@ struct StepSizes {
   std::int64_t sequence = 0;  // 0: the model has none
   std::int64_t micro_batches = 1;
   OptimizerKind optimizer = OptimizerKind::kAdamW;
+  bool sparse_rows = false;  // also where it changes the numbers
 };
 
 inline std::unique_ptr<Compiled> compiled_step(std::string_view name,
@@ -29,6 +30,8 @@ inline std::unique_ptr<Compiled> compiled_step(std::string_view name,
   if (sizes.sequence > 0) options.import.dims.emplace("sequence", sizes.sequence);
   options.training.optimizer.kind = sizes.optimizer;
   options.training.micro_batches = sizes.micro_batches;
+  options.training.optimizer.sparse_embeddings = sizes.sparse_rows;
+  if (!sizes.sparse_rows) options.passes.disabled = {"sparse_rows"};
   return compile(model, options);
 }
 

@@ -1,6 +1,7 @@
 // Gather beyond the ends, and sums of repeated indices.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/api/random.h"
@@ -88,6 +89,67 @@ TEST_CASE("index: the bits of GatherGrad do not depend on the number of threads"
         scatter.threads = threads;
         CHECK(call(scatter)[0].bytes == expected);
       }
+    }
+  }
+}
+
+TEST_CASE("index: SumRowsById finds the ids in order, adds up repeated ones, skips those outside") {
+  const std::vector<Literal> made =
+      call({.op = "SumRowsById",
+            .params = NoParams{},
+            .inputs = {Literal::of<float>(Shape{5, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}),
+                       Literal::of<std::int32_t>(Shape{5}, {6, -2, 9, 1, 6}),
+                       Literal::of<std::int64_t>(Shape{}, {8})},
+            .outputs = {{.dtype = DType::kF32, .shape = Shape{5, 2}},
+                        {.dtype = DType::kI64, .shape = Shape{5}},
+                        {.dtype = DType::kI64, .shape = Shape{}}}});
+  CHECK(made[0].values<float>() == F32{7, 8, 13, 16, 0, 0, 0, 0, 0, 0});
+  CHECK(made[1].values<std::int64_t>() == I64{1, 6, 0, 0, 0});
+  CHECK(made[2].values<std::int64_t>() == I64{2});
+}
+
+TEST_CASE("index: SumRowsById has the bits of GatherGrad's rows, on any number of threads") {
+  constexpr std::int64_t kSize = 900;
+  for (const Shape& shape : {Shape{3000, 96}, Shape{700, 5}, Shape{40000, 1}}) {
+    F32 dy;
+    I64 ids;
+    for (std::int64_t i = 0; i < shape.elements(); ++i) {
+      dy.push_back(static_cast<float>(random_normal(1, 2, static_cast<std::uint64_t>(i))));
+    }
+    for (std::int64_t i = 0; i < shape[0]; ++i) {
+      const std::uint64_t id = random_below(1, 3, static_cast<std::uint64_t>(i), 2 * kSize);
+      ids.push_back(static_cast<std::int64_t>(id) - kSize);
+    }
+    const Shape dense_shape{kSize, shape[1]};
+    const F32 dense = call({.op = "GatherGrad",
+                            .params = AxisParams{.axis = 0},
+                            .inputs = {Literal::of(shape, dy), Literal::of(Shape{shape[0]}, ids)},
+                            .outputs = {{.dtype = DType::kF32, .shape = dense_shape}}})[0]
+                          .values<float>();
+    const std::int64_t most = std::min(kSize, shape[0]);
+    OpCall sums{.op = "SumRowsById",
+                .params = NoParams{},
+                .inputs = {Literal::of(shape, dy), Literal::of(Shape{shape[0]}, ids),
+                           Literal::of<std::int64_t>(Shape{}, {kSize})},
+                .outputs = {{.dtype = DType::kF32, .shape = Shape{most, shape[1]}},
+                            {.dtype = DType::kI64, .shape = Shape{most}},
+                            {.dtype = DType::kI64, .shape = Shape{}}}};
+    for (int threads : {1, 2, 3, 4}) {
+      sums.threads = threads;
+      const std::vector<Literal> made = call(sums);
+      const auto count = static_cast<std::size_t>(made[2].values<std::int64_t>()[0]);
+      const I64 names = made[1].values<std::int64_t>();
+      const F32 rows = made[0].values<float>();
+      F32 scattered(dense.size(), 0.0F);
+      const auto width = static_cast<std::size_t>(shape[1]);
+      for (std::size_t n = 0; n < count; ++n) {
+        if (n > 0) CHECK(names[n] > names[n - 1]);
+        std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(n * width), width,
+                    scattered.begin() + names[n] * shape[1]);
+      }
+      CHECK(scattered == dense);
+      CHECK(std::all_of(rows.begin() + static_cast<std::ptrdiff_t>(count * width), rows.end(),
+                        [](float x) { return x == 0.0F; }));
     }
   }
 }
