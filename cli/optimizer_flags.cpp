@@ -71,6 +71,12 @@ constexpr Flag kFlags[] = {
      .fallback = "0",
      .help = "Largest norm of all gradients together; 0: no clipping",
      .minimum = 0},
+    {.name = "sparse-embeddings",
+     .type = FlagType::kSwitch,
+     .help =
+         "Of an embedding only the rows that a batch names change: rows that it does not name "
+         "keep their moments and do not decay (as with torch.optim.SparseAdam), and no gradient "
+         "of all rows is made; plain sgd does so anyway, lamb never"},
     {.name = "accumulate",
      .type = FlagType::kInteger,
      .value = "N",
@@ -157,9 +163,9 @@ OptimizerKind parse_kind(const std::string& name) {
 
 // Which flags mean something with an optimizer.
 std::vector<std::string_view> flags_of(OptimizerKind kind) {
-  if (kind == OptimizerKind::kSgd) return {"momentum", "nesterov"};
+  if (kind == OptimizerKind::kSgd) return {"momentum", "nesterov", "sparse-embeddings"};
   if (kind == OptimizerKind::kLamb) return {"betas", "eps", "bias-correction", "ratio-limits"};
-  return {"betas", "eps", "bias-correction"};
+  return {"betas", "eps", "bias-correction", "sparse-embeddings"};
 }
 
 void check_momentum(const OptimizerOptions& optimizer) {
@@ -186,8 +192,9 @@ void refuse_idle_flags(const Settings& settings, std::string_view choice,
 OptimizerOptions optimizer_options(const Settings& settings) {
   OptimizerOptions optimizer;
   optimizer.kind = parse_kind(settings.text("optimizer"));
-  static constexpr std::string_view kAll[] = {"momentum", "nesterov",        "betas",
-                                              "eps",      "bias-correction", "ratio-limits"};
+  static constexpr std::string_view kAll[] = {
+      "momentum",     "nesterov",         "betas", "eps", "bias-correction",
+      "ratio-limits", "sparse-embeddings"};
   refuse_idle_flags(settings, "optimizer", kAll, flags_of(optimizer.kind));
   if (optimizer.kind == OptimizerKind::kSgd) {
     optimizer.momentum = settings.number("momentum");
@@ -202,6 +209,7 @@ OptimizerOptions optimizer_options(const Settings& settings) {
   optimizer.weight_decay = settings.number("weight-decay");
   optimizer.decay_matrices_only = settings.text("decay") == "matrices";
   optimizer.clip_norm = settings.number("clip");
+  optimizer.sparse_embeddings = settings.on("sparse-embeddings");
   for (const std::string& text : settings.texts("group")) {
     optimizer.groups.push_back(parse_group(text, settings));
   }
@@ -222,6 +230,7 @@ Json optimizer_json(const OptimizerOptions& optimizer) {
     json.set("epsilon", optimizer.epsilon);
     if (!optimizer.bias_correction) json.set("bias_correction", false);
   }
+  if (optimizer.sparse_embeddings) json.set("sparse_embeddings", true);
   if (optimizer.kind == OptimizerKind::kLamb) {
     json.set("ratio_min", optimizer.ratio_min);
     // JSON has no infinity: no limit, no key.
