@@ -43,6 +43,7 @@ CompileOptions compile_options(const BenchWorkload& workload, const BenchOptions
   compile.lower.threads = options.threads;
   compile.lower.same_bits = options.same_bits;
   compile.order = options.order;
+  compile.chains = options.chains;
   compile.recompute = options.recompute;
   compile.costs = options.costs;
   return compile;

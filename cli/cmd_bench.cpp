@@ -173,6 +173,7 @@ Outcome run(const Invocation& invocation) {
                              .precision = step_precision(settings.text("dtype")),
                              .disabled = settings.texts("disable"),
                              .order = op_order(settings),
+                             .chains = op_chains(settings),
                              .recompute = recompute_options(settings),
                              .costs = settings.text_or_empty("costs"),
                              .op_times = settings.text_or_empty("op-times"),

@@ -64,6 +64,12 @@ constexpr Flag kFlags[] = {
      .value = "given|memory",
      .fallback = "memory",
      .help = "memory: ops of a phase in another order where that lowers the arena; the same bits"},
+    {.name = "op-chains",
+     .type = FlagType::kChoice,
+     .value = "auto|none",
+     .fallback = "auto",
+     .help = "auto: short ops in a row run on parts of the batch, a part a thread, without waiting "
+             "for each other, where memory is not traded; none: threads meet after each op"},
     {.name = "costs",
      .value = "TIMES.csv",
      .help = "Measured time of each op, from `bench --op-times`; else a model of the machine"},
@@ -188,6 +194,8 @@ RecomputeMode mode_of(const std::string& text) {
 }  // namespace
 
 std::span<const Flag> recompute_flags() { return kFlags; }
+
+bool op_chains(const Settings& settings) { return settings.text("op-chains") == "auto"; }
 
 OpOrder op_order(const Settings& settings) {
   return settings.text("op-order") == "given" ? OpOrder::kGiven : OpOrder::kMemory;

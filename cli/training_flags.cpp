@@ -101,6 +101,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   if (settings.text("kernels") == "reference") options.lower.kernels = KernelChoice::kReference;
   options.lower.same_bits = same_bits(settings);
   options.order = op_order(settings);
+  options.chains = op_chains(settings);
   options.recompute = recompute_options(settings);
   options.costs = settings.text_or_empty("costs");
   return options;

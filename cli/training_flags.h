@@ -35,6 +35,7 @@ SameBits same_bits(const Settings& settings);
 StepPrecision step_precision(std::string_view text);
 // Of a verb that has recompute_flags().
 OpOrder op_order(const Settings& settings);
+bool op_chains(const Settings& settings);
 // --link-rate.
 HostLink host_link(const Settings& settings);
 RecomputeOptions recompute_options(const Settings& settings);

@@ -12,6 +12,7 @@
 #include "engine/exec/reference.h"
 #include "engine/ops/standard_ops.h"
 #include "engine/passes/passes.h"
+#include "engine/plan/chains.h"
 #include "engine/recompute/costs.h"
 
 namespace trainscope {
@@ -91,7 +92,12 @@ std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& 
   compiled->stages = build_stages(model, options);
   compiled->program = lower(compiled->stages.back().graph, cpu_kernels(), options.lower);
   if (options.order == OpOrder::kMemory) add_order(*compiled, options.lower);
-  if (options.recompute.mode != RecomputeMode::kNone) add_recompute(*compiled, options);
+  if (options.recompute.mode != RecomputeMode::kNone) {
+    add_recompute(*compiled, options);
+  } else if (options.chains && options.lower.kernels == KernelChoice::kFastest &&
+             options.lower.same_bits == SameBits::kSameThreads) {
+    add_chains(compiled->program, cpu_kernels());
+  }
   return compiled;
 }
 

@@ -21,6 +21,9 @@ struct CompileOptions {
   PassOptions passes = {};
   LowerOptions lower = {};
   OpOrder order = OpOrder::kMemory;
+  // Short ops in chains (engine/plan/chains.h): with several threads, if the bits need not be those
+  // of any number of them, and where no memory is traded.
+  bool chains = true;
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};  // measured times of the nodes; empty: a model of the machine
 };

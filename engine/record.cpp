@@ -22,7 +22,8 @@ bool is_persistent(ValueKind kind) {
 // What shares the bytes of one buffer.
 struct Contents {
   std::vector<ValueId> values;
-  std::string_view kind = kWorkspace;  // "persistent", "input", "value", "held"
+  std::string_view kind = kHeld;  // "persistent", "input", "value", "workspace"
+  NodeId workspace_of = kNoNode;
 };
 
 std::string_view kind_of(const Graph& graph, const std::vector<ValueId>& values) {
@@ -44,8 +45,14 @@ std::vector<Contents> contents_of_buffers(const Program& program, bool host) {
   for (std::size_t i = 0; i < contents.size(); ++i) {
     Contents& one = contents[i];
     if (!one.values.empty()) one.kind = kind_of(program.graph, one.values);
-    const bool one_step = problem.buffers[i].upper == problem.buffers[i].lower + 1;
-    if (one.values.empty() && !one_step) one.kind = kHeld;
+  }
+  if (host) return contents;
+  auto workspace = std::ranges::find_if(contents, &std::vector<ValueId>::empty, &Contents::values);
+  for (const Instruction& instruction : program.instructions) {
+    if (instruction.prepared.workspace_bytes == 0) continue;
+    workspace->kind = kWorkspace;
+    workspace->workspace_of = instruction.node;
+    ++workspace;
   }
   return contents;
 }
@@ -58,6 +65,7 @@ std::string producer_of(const Program& program, const Contents& contents,
     const ValueKind kind = graph.value(v).kind;
     if (kind != ValueKind::kNode) return std::string(name_of(kind));
   }
+  if (contents.workspace_of != kNoNode) return graph.node(contents.workspace_of).name;
   const auto instruction = static_cast<std::size_t>(buffer.lower);
   if (instruction >= program.instructions.size()) return {};
   return graph.node(program.instructions[instruction].node).name;
@@ -165,7 +173,12 @@ Json plan_record(const Program& program) {
                                    {"to", program.graph.value(copy.to).name},
                                    {"phase", name_of(copy.phase)}}));
   }
+  Json chains = Json::array();
+  for (const Chain& chain : program.chains) {
+    chains.push_back(Json::object({{"begin", chain.begin}, {"end", chain.end}}));
+  }
   plan.set("copies", std::move(copies));
+  plan.set("chains", std::move(chains));
   plan.set("instructions", std::move(instructions));
   plan.set("buffers", buffers_record(program, false));
   plan.set("host_buffers", buffers_record(program, true));

@@ -20,8 +20,7 @@ import numpy
 import onnx.numpy_helper
 
 TRANSFERS = ("Offload", "Fetch")
-NOTHING, GARBAGE, HELD = 0, -1, -2
-MOST_FAULTS = 20
+NOTHING, GARBAGE, HELD, MOST_FAULTS = 0, -1, -2, 20
 AFTER_PASSES = ("order", "recompute")  # stages that change when ops run, not what is computed
 
 
@@ -29,8 +28,7 @@ class Stage:
     """The graph of a stage file, and the content of each of its values."""
     def __init__(self, path):
         model = onnx.load(path, load_external_data=False)
-        notes = {p.key: p.value for p in model.metadata_props}
-        self.note = json.loads(notes["ai.trainscope.stage"])
+        self.note = json.loads({p.key: p.value for p in model.metadata_props}["ai.trainscope.stage"])
         self.nodes = {}  # in order, by the first value that each makes
         self.content = {name: digest("given", name) for name, _ in self.note["values"]}
         graph = model.graph
@@ -116,11 +114,10 @@ class Memory:
 
 class Replay:
     def __init__(self, plan, stage, fault):
-        self.plan, self.stage, self.fault = plan, stage, fault
-        self.memory = Memory(plan, fault)
+        self.plan, self.stage, self.fault, self.memory = plan, stage, fault, Memory(plan, fault)
         self.place = {}      # value -> (offset, bytes)
         self.life = {}       # value -> range of instructions
-        self.workspace = {}  # instruction -> place
+        self.workspace = {}  # node -> place, range of instructions
         self.held = []       # (death, place) of what is there for others
         self.in_host = set()  # values
         self.inside = {}     # value -> (another one, the unit of it where this one begins)
@@ -136,7 +133,7 @@ class Replay:
             self.fault(f"'{row['name']}' ends outside the arena")
         self.in_host.update(row["values"] if begin else [])
         if row["kind"] == "workspace":
-            self.workspace[row["birth"]] = where
+            self.workspace[row["producer"]] = where, range(row["birth"], row["death"])
         if row["kind"] == "held":  # from the begin on
             self.held.append((row["death"], where))
             self.memory[where][:] = HELD
@@ -225,10 +222,14 @@ class Replay:
             self.fault(f"{where} the bytes of '{name}' hold something else")
         for name in outputs:
             self.put(name)
-        if self.workspace.get(index, (0, 0))[1] < row["workspace_bytes"]:
-            self.fault(f"{where} the workspace is too small")
-        if index in self.workspace:
-            self.memory[self.workspace[index]][:] = GARBAGE
+        workspace, life = self.workspace.get(row["node"], ((0, 0), range(index, index + 1)))
+        if workspace[1] < row["workspace_bytes"] or index not in life:
+            self.fault(f"{where} the workspace is too small, or not there")
+        self.memory[workspace][:] = GARBAGE
+        for begin, end in ((c["begin"], c["end"]) for c in self.plan.get("chains", [])):
+            lives = [life, *map(self.life.get, inputs + outputs)] if begin <= index < end else []
+            if any(l.start > begin or l.stop < end for l in lives):
+                self.fault(f"{where} what it touches does not live as long as its chain")
         in_place = {self.place[name] for name in outputs}
         if any(index < death and (self.memory[place] != HELD).any() for death, place in self.held):
             self.fault(f"{where} what is held for others is written over")
@@ -257,9 +258,8 @@ class Replay:
         for row in self.plan["buffers"]:
             size = -(-row["bytes"] // unit) * unit
             change[[row["birth"], row["death"]]] += size, -size
-        alive = int(numpy.cumsum(change).max(initial=0))
-        bound, arena = self.plan["lower_bound_bytes"], self.plan["arena_bytes"]
-        if not alive <= bound <= arena:
+        alive, arena = int(numpy.cumsum(change).max(initial=0)), self.plan["arena_bytes"]
+        if not alive <= (bound := self.plan["lower_bound_bytes"]) <= arena:
             self.fault(f"{alive} bytes alive at once, the bound {bound}, the arena {arena}")
 
 

@@ -46,30 +46,80 @@ Executor::Executor(const Program& program, const Executor* parameters)
                       program.graph.value(static_cast<ValueId>(v)).kind != ValueKind::kNode;
     if (persistent) used_bytes_ = std::max(used_bytes_, end_of(static_cast<ValueId>(v)));
   }
-  auto view_of = [this](ValueId v) {
-    return v == kNoValue ? TensorView{.type = {}, .data = nullptr, .present = false}
-                         : views_[static_cast<std::size_t>(v)];
-  };
   for (const Instruction& instruction : program.instructions) {
     const Node& node = program.graph.node(instruction.node);
-    Call call;
-    for (ValueId v : node.inputs) call.inputs.push_back(view_of(v));
-    for (ValueId v : node.outputs) call.outputs.push_back(view_of(v));
+    Bound bound;
+    bound.whole = call_of(instruction);
+    bound.parts = parts_of(instruction, bound.whole);
     for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
       for (ValueId v : *values) {
-        call.end_bytes = std::max(call.end_bytes, end_of(v));
-        call.host_end_bytes = std::max(call.host_end_bytes, end_of(v, true));
+        bound.end_bytes = std::max(bound.end_bytes, end_of(v));
+        bound.host_end_bytes = std::max(bound.host_end_bytes, end_of(v, true));
       }
     }
     auto workspace_bytes = static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
     if (workspace_bytes > 0) {
-      call.workspace = arena_.data() + instruction.workspace_offset;
       std::int64_t unit = program.problem.alignment_bytes;
       std::int64_t end = instruction.workspace_offset + (workspace_bytes + unit - 1) / unit * unit;
-      call.end_bytes = std::max(call.end_bytes, end);
+      bound.end_bytes = std::max(bound.end_bytes, end);
     }
-    calls_.push_back(std::move(call));
+    calls_.push_back(std::move(bound));
   }
+}
+
+Executor::Call Executor::call_of(const Instruction& instruction) const {
+  const Node& node = program_.graph.node(instruction.node);
+  const auto view_of = [this](ValueId v) {
+    return v == kNoValue ? TensorView{.type = {}, .data = nullptr, .present = false}
+                         : views_[static_cast<std::size_t>(v)];
+  };
+  Call call;
+  for (ValueId v : node.inputs) call.inputs.push_back(view_of(v));
+  for (ValueId v : node.outputs) call.outputs.push_back(view_of(v));
+  if (instruction.prepared.workspace_bytes > 0) {
+    call.workspace = arena_.data() + instruction.workspace_offset;
+  }
+  return call;
+}
+
+namespace {
+
+// Part p of a value that is cut into equal parts.
+TensorView part_view(TensorView view, std::size_t p, std::size_t parts) {
+  const std::size_t bytes = view.type.bytes() / parts;
+  view.type.shape[0] /= static_cast<std::int64_t>(parts);
+  view.data = static_cast<std::byte*>(view.data) + p * bytes;
+  return view;
+}
+
+}  // namespace
+
+std::vector<Executor::Call> Executor::parts_of(const Instruction& instruction,
+                                               const Call& whole) const {
+  const InParts& in_parts = instruction.parts;
+  const std::size_t parts = in_parts.prepared.size();
+  auto* summands = static_cast<std::byte*>(whole.workspace) +
+                   parts * static_cast<std::size_t>(in_parts.part_workspace_bytes);
+  std::vector<Call> calls(parts, whole);
+  for (std::size_t p = 0; p < parts; ++p) {
+    Call& call = calls[p];
+    const std::size_t workspace_bytes = static_cast<std::size_t>(in_parts.part_workspace_bytes);
+    if (whole.workspace != nullptr) {
+      call.workspace = static_cast<std::byte*>(whole.workspace) + p * workspace_bytes;
+    }
+    for (std::size_t k = 0; k < call.inputs.size(); ++k) {
+      if (in_parts.inputs[k] != PartOf::kExamples) continue;
+      call.inputs[k] = part_view(call.inputs[k], p, parts);
+    }
+    for (std::size_t k = 0; k < call.outputs.size(); ++k) {
+      TensorView& output = call.outputs[k];
+      if (in_parts.outputs[k] == PartOf::kExamples) output = part_view(output, p, parts);
+      if (in_parts.outputs[k] != PartOf::kSummand || p == 0) continue;
+      output.data = summands;
+      summands += (output.type.bytes() + 63) / 64 * 64;
+    }
+  }
+  return calls;
 }
 
 TensorView Executor::bind(ValueId value, const Executor* parameters) const {
@@ -154,19 +204,89 @@ Tensor Executor::read(std::string_view value_name) const {
   return tensor;
 }
 
-void Executor::run(std::size_t begin, std::size_t end) {
+void Executor::run_part(std::size_t i, int part) {
+  const Instruction& instruction = program_.instructions[i];
+  const auto p = static_cast<std::size_t>(part);
+  const Call& call = calls_[i].parts[p];
+  instruction.kernel->run({.params = instruction.params,
+                           .inputs = call.inputs,
+                           .outputs = call.outputs,
+                           .workspace = call.workspace,
+                           .state = instruction.parts.prepared[p].state.get(),
+                           .threads = 1});
+}
+
+// A share of the elements of each result that the parts of these instructions made summands of.
+void Executor::add_summands(std::size_t begin, std::size_t end, int part) {
   for (std::size_t i = begin; i < end; ++i) {
-    const Instruction& instruction = program_.instructions[i];
-    const Call& call = calls_[i];
+    const InParts& in_parts = program_.instructions[i].parts;
+    for (std::size_t k = 0; k < in_parts.outputs.size(); ++k) {
+      if (in_parts.outputs[k] != PartOf::kSummand) continue;
+      const std::vector<Call>& calls = calls_[i].parts;
+      const std::int64_t elements = calls[0].outputs[k].elements();
+      const std::int64_t from = elements * part / program_.threads;
+      const std::int64_t to = elements * (part + 1) / program_.threads;
+      auto* sum = calls[0].outputs[k].as<float>();
+      for (std::size_t p = 1; p < calls.size(); ++p) {
+        const auto* summand = calls[p].outputs[k].as<const float>();
+        for (std::int64_t e = from; e < to; ++e) sum[e] += summand[e];
+      }
+    }
+  }
+}
+
+void Executor::run_instruction(std::size_t i) {
+  const Instruction& instruction = program_.instructions[i];
+  if (!calls_[i].parts.empty()) {
+    for (int p = 0; p < program_.threads; ++p) run_part(i, p);
+    for (int p = 0; p < program_.threads; ++p) add_summands(i, i + 1, p);
+    return;
+  }
+  const Call& call = calls_[i].whole;
+  instruction.kernel->run({.params = instruction.params,
+                           .inputs = call.inputs,
+                           .outputs = call.outputs,
+                           .workspace = call.workspace,
+                           .state = instruction.prepared.state.get(),
+                           .threads = program_.threads});
+}
+
+void Executor::run_chain(const Chain& chain) {
+  struct Context {
+    Executor& self;
+    const Chain& chain;
+  } context{*this, chain};
+  program_.fork(program_.threads, &context, [](void* given, int part) {
+    const auto& [self, run] = *static_cast<const Context*>(given);
+    Observer* observer = part == 0 ? self.observer_ : nullptr;
+    for (std::size_t i = run.begin; i < run.end; ++i) {
+      if (observer != nullptr) observer->before(i);
+      self.run_part(i, part);
+      if (observer != nullptr) observer->after(i);
+    }
+  });
+  program_.fork(program_.threads, &context, [](void* given, int part) {
+    const auto& [self, run] = *static_cast<const Context*>(given);
+    self.add_summands(run.begin, run.end, part);
+  });
+}
+
+void Executor::run(std::size_t begin, std::size_t end) {
+  const bool alone = observer_ != nullptr && observer_->alone();
+  auto chain = std::ranges::lower_bound(program_.chains, begin, {}, &Chain::begin);
+  for (std::size_t i = begin; i < end; ++i) {
+    used_bytes_ = std::max(used_bytes_, calls_[i].end_bytes);
+    used_host_bytes_ = std::max(used_host_bytes_, calls_[i].host_end_bytes);
+    if (!alone && chain != program_.chains.end() && chain->begin == i && chain->end <= end) {
+      run_chain(*chain);
+      for (; i + 1 < chain->end; ++i) {
+        used_bytes_ = std::max(used_bytes_, calls_[i + 1].end_bytes);
+      }
+      ++chain;
+      continue;
+    }
     if (observer_ != nullptr) observer_->before(i);
-    instruction.kernel->run({.params = instruction.params,
-                             .inputs = call.inputs,
-                             .outputs = call.outputs,
-                             .workspace = call.workspace,
-                             .state = instruction.prepared.state.get(),
-                             .threads = program_.threads});
-    used_bytes_ = std::max(used_bytes_, call.end_bytes);
-    used_host_bytes_ = std::max(used_host_bytes_, call.host_end_bytes);
+    run_instruction(i);
     if (observer_ != nullptr) observer_->after(i);
   }
 }
@@ -222,7 +342,7 @@ std::optional<BadTensor> Executor::find_bad_tensor() {
     const Node& node = program_.graph.node(program_.instructions[i].node);
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
       if (node.outputs[k] == kNoValue) continue;
-      BadTensor bad = inspect(calls_[i].outputs[k]);
+      BadTensor bad = inspect(calls_[i].whole.outputs[k]);
       if (bad.nan == 0 && bad.infinite == 0) continue;
       bad.value = program_.graph.value(node.outputs[k]).name;
       bad.node = node.name;

@@ -66,6 +66,9 @@ class Executor {
     virtual ~Observer() = default;
     virtual void before(std::size_t instruction) = 0;
     virtual void after(std::size_t instruction) = 0;
+    // Whether nothing else may run meanwhile: the parts of chains then run op by op. Otherwise the
+    // calls are those around the first part of each op, on the calling thread.
+    virtual bool alone() const { return false; }
   };
   void set_observer(Observer* observer) { observer_ = observer; }
   const Arena& arena() const { return arena_; }
@@ -75,13 +78,23 @@ class Executor {
     std::vector<TensorView> inputs;
     std::vector<TensorView> outputs;
     void* workspace = nullptr;
+  };
+  struct Bound {
+    Call whole;
+    std::vector<Call> parts;          // of an instruction in a chain
     std::int64_t end_bytes = 0;       // of its highest buffer
     std::int64_t host_end_bytes = 0;  // ... in host memory
   };
   TensorView bind(ValueId value, const Executor* parameters) const;
   std::int64_t end_of(ValueId value, bool host = false) const;
   std::vector<ValueId> given_values() const;
+  Call call_of(const Instruction& instruction) const;
+  std::vector<Call> parts_of(const Instruction& instruction, const Call& whole) const;
   void run(std::size_t begin, std::size_t end);
+  void run_instruction(std::size_t i);
+  void run_part(std::size_t i, int part);
+  void run_chain(const Chain& chain);
+  void add_summands(std::size_t begin, std::size_t end, int part);
   void copy_states(Phase first, Phase last);
 
   ValueId find(std::string_view value_name) const;  // kNoValue when there is none
@@ -91,7 +104,7 @@ class Executor {
   Arena host_arena_;
   std::map<std::string_view, ValueId> by_name_;  // looked up without allocating, unlike Graph's
   std::vector<TensorView> views_;                // by ValueId
-  std::vector<Call> calls_;                      // by instruction
+  std::vector<Bound> calls_;                     // by instruction
   std::int64_t used_bytes_ = 0;
   std::int64_t used_host_bytes_ = 0;
   Observer* observer_ = nullptr;

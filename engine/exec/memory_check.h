@@ -19,6 +19,7 @@ class MemoryCheck final : public Executor::Observer {
 
   void before(std::size_t instruction) override;
   void after(std::size_t instruction) override;
+  bool alone() const override { return true; }
 
   // One line per instruction that wrote outside its own bytes.
   const std::vector<std::string>& violations() const { return violations_; }

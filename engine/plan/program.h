@@ -12,13 +12,36 @@
 
 namespace trainscope {
 
+// What a part of a chain has of a value.
+enum class PartOf : std::uint8_t {
+  kWhole,
+  kExamples,  // an equal part along axis 0
+  kSummand,   // of a result: the parts' are added up, in their order
+};
+
+// How an instruction runs that is in a chain: once for each part of the batch, on one thread.
+struct InParts {
+  std::vector<Prepared> prepared;  // by part
+  std::vector<PartOf> inputs;
+  std::vector<PartOf> outputs;
+  std::int64_t part_workspace_bytes = 0;  // the parts' lie one after the other ...
+  std::int64_t summand_bytes = 0;         // ... and behind them the summands of all but the first
+};
+
 // One kernel call. Inputs and outputs as the node has them; kNoValue: left out.
 struct Instruction {
   NodeId node = kNoNode;
   const Kernel* kernel = nullptr;
-  Params params;
+  Params params;  // of one part, if there are parts
   Prepared prepared;
   std::int64_t workspace_offset = 0;  // bytes from the arena's start
+  InParts parts = {};                 // none: it runs whole
+};
+
+// Instructions [begin, end) that each part runs through without waiting for the others (chains.h).
+struct Chain {
+  std::size_t begin = 0;
+  std::size_t end = 0;
 };
 
 // After the phase, the bytes of `from` go to the storage of `to`: updates that cannot be in place.
@@ -52,13 +75,16 @@ struct Program {
   std::vector<Placement> placements;  // by ValueId
   std::size_t update_begin = 0;       // first instruction of the update phase
 
-  memplan::Problem problem;    // steps are instruction indices
+  // Steps are instruction indices. Buffers of values, then workspaces in their instructions' order.
+  memplan::Problem problem;
   memplan::Solution solution;  // offsets by buffer
   std::int64_t arena_bytes = 0;
   HostArena host;
   std::int64_t persistent_bytes = 0;  // parameters, states and constants
   std::int64_t workspace_bytes = 0;   // of the hungriest instruction
-  int threads = 1;
+  int threads = 1;                    // and parts, of instructions in chains
+  std::vector<Chain> chains;
+  Fork fork = nullptr;  // runs the parts of a chain
 };
 
 }  // namespace trainscope

@@ -13,8 +13,8 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
+#include "engine/ops/split_rules.h"
 #include "engine/world/collective_ops.h"
-#include "engine/world/split_rules.h"
 #include "engine/world/zero.h"
 
 namespace trainscope {

@@ -48,6 +48,10 @@ struct Kernel {
   bool same_for_any_threads = true;
 };
 
+// Calls body(context, part) for the parts [0, parts), each on a thread of its own, 0 on the calling
+// one, and returns when all have. Allocates nothing.
+using Fork = void (*)(int parts, void* context, void (*body)(void* context, int part));
+
 // Kernels of one back end by (op, dtype). The dtype is the op's "kernel dtype": bf16 or f16 where
 // an input or output is stored so, else that of its first output that is a float, else of its first
 // float input, else of its first input (see kernel_dtype in engine/ir/op_def.h). Later additions
@@ -66,6 +70,10 @@ class KernelTable {
   }
   std::span<const Row> rows() const { return rows_; }
 
+  // How work is spread over this back end's threads; null: it has none.
+  void set_fork(Fork how) { fork_ = how; }
+  Fork fork() const { return fork_; }
+
   // All kernels for the key, the preferred one first.
   std::vector<const Kernel*> find(std::string_view op, DType dtype) const {
     std::vector<const Kernel*> found;
@@ -77,6 +85,7 @@ class KernelTable {
 
  private:
   std::vector<Row> rows_;
+  Fork fork_ = nullptr;
 };
 
 }  // namespace trainscope

@@ -1,14 +1,27 @@
 // Builds the CPU kernel table from the families listed in families.def.
 #include "kernels/cpu/cpu_kernels.h"
 
+#include "kernels/cpu/parallel.h"
+
 namespace trainscope::cpu {
 
 #define FAMILY(name) void add_##name(KernelTable& table);
 #include "kernels/cpu/families.def"
 #undef FAMILY
 
+namespace {
+
+void fork(int parts, void* context, void (*body)(void* context, int part)) {
+  parallel_for(parts, parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = begin; part < end; ++part) body(context, static_cast<int>(part));
+  });
+}
+
+}  // namespace
+
 KernelTable cpu_kernels() {
   KernelTable table;
+  table.set_fork(fork);
 #define FAMILY(name) add_##name(table);
 #include "kernels/cpu/families.def"
 #undef FAMILY

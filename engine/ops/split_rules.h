@@ -1,4 +1,5 @@
-// Tensor parallelism op by op: how the results of a node are shared when its inputs are.
+// Op by op: how the results of a node are shared when its inputs are. Tensor parallelism cuts by
+// these rules (engine/world), and so do chains of ops on parts of the batch (engine/plan/chains.h).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace trainscope {
 
-// What one device of a tensor-parallel group holds of a value.
+// What one device of a tensor-parallel group, or one part of a batch, holds of a value.
 struct Share {
   enum class Kind : std::uint8_t {
     kWhole,    // all of it
@@ -48,9 +49,13 @@ struct SplitRow {
   std::string_view op;
   SplitRule rule = nullptr;
   bool linear = false;  // may be given summands
+  // An attribute that holds a shape with the examples in front; empty: none does.
+  std::string_view shape_attribute = {};
 };
 // Null for an op without a rule: it works on whole values only.
 const SplitRow* find_split_row(const Node& node);
+// The rows of ops that are cut by examples alone, a part of the table.
+std::span<const SplitRow> rows_by_examples();
 
 // Parts of `parts` that a dimension is cut into have so many elements each.
 inline std::int64_t split_size(std::int64_t size, std::int64_t parts) {

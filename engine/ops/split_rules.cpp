@@ -1,6 +1,6 @@
 // The table of rules. Products follow Megatron-LM (Shoeybi et al. 2019): a weight is cut by columns
 // where its input is whole, by rows where the input is cut already; tables of tokens by rows.
-#include "engine/world/split_rules.h"
+#include "engine/ops/split_rules.h"
 
 #include <algorithm>
 #include <array>
@@ -448,6 +448,8 @@ constexpr SplitRow kPointwiseRow{.op = "", .rule = pointwise};
 const SplitRow* find_split_row(const Node& node) {
   const auto row = std::ranges::find(kRows, node.op->name, &SplitRow::op);
   if (row != std::end(kRows)) return row;
+  const auto by_examples = std::ranges::find(rows_by_examples(), node.op->name, &SplitRow::op);
+  if (by_examples != rows_by_examples().end()) return &*by_examples;
   return std::ranges::find(kPointwise, node.op->name) != std::end(kPointwise) ? &kPointwiseRow
                                                                               : nullptr;
 }

@@ -1,0 +1,33 @@
+// Chains: short ops that work example by example run one after the other on a part of the batch,
+// each thread on its own part. Threads then meet at the end of a chain instead of after each op,
+// and find in their caches what they wrote themselves.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/plan/lower.h"
+#include "engine/plan/program.h"
+#include "kernels/api/kernel.h"
+
+namespace trainscope {
+
+struct ChainOptions {
+  // An op is short when its FLOPs and bytes should take no longer than this on one core, in
+  // seconds. Of longer ones the wait is a small share, and products of matrices would pack their
+  // weights once a thread.
+  double short_seconds = 3e-4;
+  std::size_t least_ops = 3;  // of a chain
+  // Parts are at different ops at a time, so that buffers live as long as their chain. There are no
+  // chains where the arena would grow by more than this many bytes and this share of it.
+  std::int64_t most_bytes = std::int64_t{4} << 20;
+  double most_growth = 0.25;
+};
+
+// Finds chains among the instructions of a program with several threads: neighbours in one phase,
+// each with a rule in engine/ops/split_rules.h that gives parts of its results for parts of its
+// inputs, or sums over the parts (gradients by weights). Says whether there are any; if not, the
+// program is as it was. The numbers differ from those without chains in the order of sums over
+// examples only, and are the same for the same number of threads.
+bool add_chains(Program& program, const KernelTable& kernels, const ChainOptions& options = {});
+
+}  // namespace trainscope
