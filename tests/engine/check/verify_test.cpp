@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/engine/core/core_test_tools.h"
+
 namespace trainscope {
 namespace {
 
@@ -53,6 +55,33 @@ TEST_CASE("verify: every number of every reference folder is within its limit") 
       CHECK(rows_of(report, "losses") == 2);
       CHECK(rows_of(report, "param") >= 2 * expected.gradients);
     }
+  }
+}
+
+// The stored numbers are those of the right optimizer: most of its parameters must be out.
+TEST_CASE("verify: another epsilon, decay or beta of AdamW is out of the limits") {
+  struct Mistake {
+    std::string right;
+    std::string wrong;
+  };
+  const Mistake mistakes[] = {{R"("eps": 1e-08)", R"("eps": 1e-06)"},
+                              {R"("eps": 1e-08)", R"("eps": 2e-08)"},
+                              {R"("weight_decay": 0.01)", R"("weight_decay": 0.0)"},
+                              {R"(0.999)", R"(0.99)"}};
+  for (const Mistake& mistake : mistakes) {
+    CAPTURE(mistake.wrong);
+    const TemporaryFolder folder;
+    std::filesystem::copy(folder_of("lenet"), folder.path());
+    std::string meta = get(folder / "meta.json");
+    const std::size_t at = meta.find(mistake.right);
+    REQUIRE(at != std::string::npos);
+    meta.replace(at, mistake.right.size(), mistake.wrong);
+    put(folder / "meta.json", meta);
+    const VerifyReport report = verify_reference(folder.path(), {});
+    const auto out = std::ranges::count_if(report.rows, [](const VerifyRow& row) {
+      return row.what == "param" && row.name.starts_with("adamw") && !row.ok();
+    });
+    CHECK(out >= 5);
   }
 }
 
