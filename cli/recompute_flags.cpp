@@ -68,8 +68,9 @@ constexpr Flag kFlags[] = {
      .type = FlagType::kChoice,
      .value = "auto|none",
      .fallback = "auto",
-     .help = "auto: short ops in a row run on parts of the batch, a part a thread, without waiting "
-             "for each other, where memory is not traded; none: threads meet after each op"},
+     .help =
+         "auto: in steps of short ops these run in a row on parts of the batch, a part a thread, "
+         "unless memory is traded; none: threads meet after each op"},
     {.name = "costs",
      .value = "TIMES.csv",
      .help = "Measured time of each op, from `bench --op-times`; else a model of the machine"},
@@ -195,7 +196,10 @@ RecomputeMode mode_of(const std::string& text) {
 
 std::span<const Flag> recompute_flags() { return kFlags; }
 
-bool op_chains(const Settings& settings) { return settings.text("op-chains") == "auto"; }
+std::optional<ChainOptions> op_chains(const Settings& settings) {
+  if (settings.text("op-chains") == "none") return std::nullopt;
+  return ChainOptions{};
+}
 
 OpOrder op_order(const Settings& settings) {
   return settings.text("op-order") == "given" ? OpOrder::kGiven : OpOrder::kMemory;

@@ -35,7 +35,8 @@ SameBits same_bits(const Settings& settings);
 StepPrecision step_precision(std::string_view text);
 // Of a verb that has recompute_flags().
 OpOrder op_order(const Settings& settings);
-bool op_chains(const Settings& settings);
+// None: chains of no ops.
+std::optional<ChainOptions> op_chains(const Settings& settings);
 // --link-rate.
 HostLink host_link(const Settings& settings);
 RecomputeOptions recompute_options(const Settings& settings);

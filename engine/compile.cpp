@@ -12,7 +12,6 @@
 #include "engine/exec/reference.h"
 #include "engine/ops/standard_ops.h"
 #include "engine/passes/passes.h"
-#include "engine/plan/chains.h"
 #include "engine/recompute/costs.h"
 
 namespace trainscope {
@@ -96,7 +95,7 @@ std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& 
     add_recompute(*compiled, options);
   } else if (options.chains && options.lower.kernels == KernelChoice::kFastest &&
              options.lower.same_bits == SameBits::kSameThreads) {
-    add_chains(compiled->program, cpu_kernels());
+    add_chains(compiled->program, cpu_kernels(), *options.chains);
   }
   return compiled;
 }

@@ -9,6 +9,7 @@
 #include "engine/onnx/import.h"
 #include "engine/passes/pass_manager.h"
 #include "engine/passes/training_options.h"
+#include "engine/plan/chains.h"
 #include "engine/plan/lower.h"
 #include "engine/plan/memory_order.h"
 #include "engine/recompute/recompute.h"  // IWYU pragma: export
@@ -23,7 +24,7 @@ struct CompileOptions {
   OpOrder order = OpOrder::kMemory;
   // Short ops in chains (engine/plan/chains.h): with several threads, if the bits need not be those
   // of any number of them, and where no memory is traded.
-  bool chains = true;
+  std::optional<ChainOptions> chains = ChainOptions{};
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};  // measured times of the nodes; empty: a model of the machine
 };

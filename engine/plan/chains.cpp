@@ -104,7 +104,10 @@ bool add_chains(Program& program, const KernelTable& kernels, const ChainOptions
   if (program.threads < 2 || kernels.fork() == nullptr) return false;
   std::vector<Link> links;
   std::vector<Chain> chains = find_chains(program, kernels, options, links);
-  if (chains.empty()) return false;
+  std::size_t chained = 0;
+  for (const Chain& chain : chains) chained += chain.end - chain.begin;
+  const double share = static_cast<double>(chained) / static_cast<double>(program.update_begin);
+  if (chains.empty() || share < options.least_share) return false;
   std::vector<Instruction> instructions = program.instructions;
   const auto workspaces = std::ranges::count_if(instructions, [](const Instruction& instruction) {
     return instruction.prepared.workspace_bytes > 0;
@@ -119,8 +122,8 @@ bool add_chains(Program& program, const KernelTable& kernels, const ChainOptions
   memplan::Result placed = memplan::solve(problem, {.threads = program.threads});
   if (placed.status != memplan::Status::kPlaced) return false;
   const std::int64_t growth = placed.solution.height_bytes - program.arena_bytes;
-  const double share = static_cast<double>(growth) / static_cast<double>(program.arena_bytes);
-  if (growth > options.most_bytes && share > options.most_growth) return false;
+  const double grown = static_cast<double>(growth) / static_cast<double>(program.arena_bytes);
+  if (growth > options.most_bytes && grown > options.most_growth) return false;
   CHECK_INVARIANT(memplan::validate(problem, placed.solution).empty());
   take_over(program, values, std::move(instructions), std::move(problem),
             std::move(placed.solution));

@@ -17,6 +17,8 @@ struct ChainOptions {
   // weights once a thread.
   double short_seconds = 3e-4;
   std::size_t least_ops = 3;  // of a chain
+  // Chains are for steps of short ops: they must be this share of all, without the update.
+  double least_share = 0.5;
   // Parts are at different ops at a time, so that buffers live as long as their chain. There are no
   // chains where the arena would grow by more than this many bytes and this share of it.
   std::int64_t most_bytes = std::int64_t{4} << 20;

@@ -128,7 +128,8 @@ struct Trained {
 Trained trained(const std::string& name, int threads, bool chains, bool alone = false) {
   const ReferenceModel reference(name);
   CompileOptions options = reference.options(GraphMode::kTrain, {.threads = threads});
-  options.chains = chains;
+  options.chains.reset();
+  if (chains) options.chains = ChainOptions{.least_share = 0.0};
   Session session(reference.model, options);
   const Program& program = session.compiled().program;
   check_lives(program);

@@ -71,7 +71,9 @@ TEST_CASE("strict determinism: no kernel whose bits depend on the threads is cho
       });
     };
     CHECK(dependent(SameBits::kAnyThreads) == 0);
-    CHECK(dependent(SameBits::kSameThreads) > 0);  // the faster ones, where nobody asks
+    // The faster ones, where nobody asks: oneDNN has convolutions for every processor, but products
+    // of matrices that are worth it for AVX-512 alone.
+    if (name != "gpt2") CHECK(dependent(SameBits::kSameThreads) > 0);
   }
 }
 
