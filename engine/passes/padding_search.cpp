@@ -192,6 +192,9 @@ std::string PaddingSearch::why_read(NodeId id, std::size_t input) const {
   if (!is_moved_row(node, input)) {
     return fmt::format("{} reads more than each token's own row", text_of(node));
   }
+  const bool infinite = (node.op->name == "Div" && input == 1) || node.op->name == "Reciprocal" ||
+                        node.op->name == "Pow" || node.op->name == "Sqrt";
+  if (infinite) return fmt::format("{} may be infinite where padding is 0", text_of(node));
   for (ValueId v : node.outputs) {
     if (v != kNoValue && !why_read_[at(v)].empty()) return why_read_[at(v)];
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <ranges>
 #include <string>
 #include <unordered_map>
@@ -28,8 +29,9 @@ class Packing {
         context_(context) {}
 
   void run(const std::vector<NodeId>& nodes) {
-    order_rows(rewriter_.before(nodes.front()));
     written_.insert(nodes.begin(), nodes.end());
+    ignore_labels();
+    order_rows(rewriter_.before(nodes.front()));
     for (NodeId id : nodes) write(id);
     release_outputs(nodes);
     for (NodeId id : nodes) put_back(id);
@@ -50,6 +52,37 @@ class Packing {
                 {{"ignore_index", std::int64_t{0}}});
     order_ = counted[0];
     count_ = counted[1];
+  }
+
+  // Labels of padding do not count, whatever they are: for losses over all rows, and where
+  // `counted_rows` chooses some.
+  void ignore_labels() {
+    std::map<ValueId, std::int64_t> labels;  // and what they ignore
+    for (NodeId id : graph_.order()) {
+      const Node& node = graph_.node(id);
+      const bool counts = node.op->name == "CountedRows";
+      if (!counts && (row_kind(node) != RowKind::kLoss || written_.contains(id))) continue;
+      const ValueId given = node.inputs[counts ? 0 : 1];
+      const NodeId made_by = graph_.value(given).producer;
+      if (made_by != kNoNode && graph_.node(made_by).op->name == "Gather") continue;  // chosen ones
+      if (graph_.value(given).type.elements() != tokens().rows()) continue;
+      labels.emplace(given, node.attributes.integer("ignore_index", -100));
+    }
+    for (const auto& [given, ignored] : labels) {
+      const std::vector<Use> uses = graph_.value(given).uses;
+      NodeId first = uses.front().node;
+      for (NodeId id : graph_.order()) {
+        if (std::ranges::find(uses, id, &Use::node) == uses.end()) continue;
+        first = id;
+        break;
+      }
+      Builder& b = rewriter_.before(first);
+      const TensorType type = b.type(given);
+      const ValueId real = b.reshape(cast_to(b, mask_, DType::kBool), type.shape);
+      const ValueId none = b.scalar(static_cast<double>(ignored), type.dtype);
+      const ValueId counted = b("Where", {real, given, none});
+      for (const Use& use : uses) rewriter_.set_input(use.node, use.input, counted);
+    }
   }
 
   ValueId moved(Builder& b, std::string_view op, ValueId v, Attributes attributes = {}) {

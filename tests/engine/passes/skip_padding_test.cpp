@@ -230,12 +230,19 @@ TEST_CASE("skip_padding: with the head of --skip-ignored, in chunks, in bf16 and
   SUBCASE("skip-ignored") {
     both([](TrainingOptions& options) { options.skip_ignored = true; });
     CHECK(change(subject, {6, 3, 1, 4}) < kRounding);
+    CHECK(change(subject, {6, 3, 1, 4}, PaddingLabels::kGiven) < kRounding);
     CHECK(count_ops(step_of(subject, subject.skipping), "CountedRows") == 2);
   }
   SUBCASE("chunks") {
     both([](TrainingOptions& options) { options.loss_chunks = 2; });
     CHECK(change(subject, {6, 3, 1, 4}) < kRounding);
+    CHECK(change(subject, {6, 3, 1, 4}, PaddingLabels::kGiven) < kRounding);
     CHECK(count_ops(step_of(subject, subject.skipping), "CountedMatMul") == 3 * 13);
+  }
+  SUBCASE("label smoothing") {
+    both([](TrainingOptions& options) { options.loss.label_smoothing = 0.1; });
+    CHECK(change(subject, {6, 3, 1, 4}) < kRounding);
+    CHECK(change(subject, {6, 3, 1, 4}, PaddingLabels::kGiven) < kRounding);
   }
   SUBCASE("bf16") {
     both([](TrainingOptions& options) { options.precision = StepPrecision::kBF16; });
@@ -244,6 +251,7 @@ TEST_CASE("skip_padding: with the head of --skip-ignored, in chunks, in bf16 and
   SUBCASE("micro-batches") {
     both([](TrainingOptions& options) { options.micro_batches = 2; });
     CHECK(change(subject, {6, 3, 1, 4}) < kRounding);
+    CHECK(change(subject, {6, 3, 1, 4}, PaddingLabels::kGiven) < kRounding);
   }
 }
 
