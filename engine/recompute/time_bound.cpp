@@ -108,7 +108,9 @@ class BoundProblem {
     for (ValueId v : node.inputs) add_needed(v, inputs);
     const ValueId first = node.outputs[0];
     const double picoseconds = seconds_[index(id)] * kPicoseconds;
-    const double share = first == kNoValue ? 0.0 : share_of_each(node);
+    // Rows of shares know no input whose bytes the first result takes over.
+    const bool shared = first != kNoValue && in_place_bytes(node) == 0;
+    const double share = shared ? share_of_each(node) : 0.0;
     const std::int32_t call = add_node(
         id, {.bytes = first == kNoValue ? 0 : bytes(first),
              .time = static_cast<std::int64_t>(

@@ -304,8 +304,8 @@ std::vector<PipelineStage> cut_stages(const Graph& whole, const OpTable& ops,
                                       std::span<const std::int64_t> all_workspaces) {
   const std::int64_t stages = machine.layout.pipeline;
   Graph graph = whole;
-  separate_sums(graph, ops);
   std::vector<std::int64_t> workspaces(all_workspaces.begin(), all_workspaces.end());
+  separate_sums(graph, ops, workspaces);
   workspaces.resize(graph.node_capacity(), 0);
   const Division division = divide(graph, machine);
   std::vector<PipelineStage> result;

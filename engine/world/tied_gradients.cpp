@@ -61,7 +61,7 @@ NodeId producer_behind_views(const Graph& graph, ValueId v) {
 }
 
 // Where v is made by a SummedMatMul, perhaps behind views: the addition in its place; else v.
-ValueId separate_product(Rewriter& rewriter, ValueId v) {
+ValueId separate_product(Rewriter& rewriter, ValueId v, std::vector<std::int64_t>& workspaces) {
   Graph& graph = rewriter.graph();
   const NodeId id = producer_behind_views(graph, v);
   if (id == kNoNode || graph.node(id).op->name != "SummedMatMul") return v;
@@ -75,6 +75,9 @@ ValueId separate_product(Rewriter& rewriter, ValueId v) {
   }
   Builder& b = rewriter.before(id);
   const ValueId product = b("BatchMatMul", {node.inputs[0], node.inputs[1]}, node.attributes);
+  workspaces.resize(graph.node_capacity(), 0);
+  workspaces[static_cast<std::size_t>(graph.value(product).producer)] =
+      workspaces[static_cast<std::size_t>(id)];
   const ValueId both = b("Add", {b.reshape(sum, shape), b.reshape(product, shape)});
   NodeId last = graph.value(v).producer;
   rewriter.replace(v, both);
@@ -90,7 +93,7 @@ ValueId separate_product(Rewriter& rewriter, ValueId v) {
 
 }  // namespace
 
-void separate_sums(Graph& graph, const OpTable& ops) {
+void separate_sums(Graph& graph, const OpTable& ops, std::vector<std::int64_t>& workspaces) {
   Rewriter rewriter(graph, ops, "pipeline", nullptr);
   separate_rows(rewriter);
   std::vector<ValueId> open;
@@ -102,7 +105,7 @@ void separate_sums(Graph& graph, const OpTable& ops) {
     }
   }
   while (!open.empty()) {
-    const ValueId v = separate_product(rewriter, open.back());
+    const ValueId v = separate_product(rewriter, open.back(), workspaces);
     open.pop_back();
     const NodeId producer = graph.value(v).producer;
     if (!is_addition(graph, producer)) continue;

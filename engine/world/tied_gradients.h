@@ -22,7 +22,7 @@ struct TiedGradient {
 
 // Rows that the backward phase adds into another summand become a summand of their own, and so do
 // products in sums that the optimizer reads, for the other one may come from another stage.
-void separate_sums(Graph& graph, const OpTable& ops);
+void separate_sums(Graph& graph, const OpTable& ops, std::vector<std::int64_t>& workspaces);
 
 // `stage_of` by NodeId.
 std::vector<TiedGradient> find_tied_gradients(const Graph& graph, std::span<const int> stage_of);

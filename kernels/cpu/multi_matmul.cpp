@@ -1,6 +1,7 @@
 // MultiMatMul on our own matrix product: its products are computed beside each other.
 #include "kernels/cpu/multi_matmul.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <variant>
@@ -37,9 +38,12 @@ Prepared prepare(const PrepareArgs& args) {
     const GemmSize& size = state->layouts.back().size;
     all.m = size.m * size.batch;  // 0 rows are not flattened
     all.k = size.k;
-    all.n += columns_beside<T>(size.n);
+    // A repeat leaves out what nobody reads again.
+    if (args.outputs[i].present) all.n += columns_beside<T>(size.n);
   }
-  all.rounds_result = kIsStoredOnly<T> && args.outputs[0].type.dtype != DType::kF32;
+  const auto made = std::ranges::find_if(args.outputs, &TensorView::present);
+  all.rounds_result =
+      kIsStoredOnly<T> && made != args.outputs.end() && made->type.dtype != DType::kF32;
   state->plan = plan_gemm<T>(all, args.threads);
   return {.workspace_bytes = state->plan.workspace_bytes(), .state = state};
 }
@@ -68,10 +72,11 @@ template <typename T>
 void run(const RunArgs& args) {
   const auto& state = *static_cast<const State<T>*>(args.state);
   std::array<BesideProduct<T>, kMostProducts> products;
+  std::size_t count = 0;
   for (std::size_t i = 0; i < state.layouts.size(); ++i) {
-    products[i] = beside<T>(args, state.layouts[i], i);
+    if (args.outputs[i].present) products[count++] = beside<T>(args, state.layouts[i], i);
   }
-  const BesideProducts<T> all(products.data(), state.layouts.size());
+  const BesideProducts<T> all(products.data(), count);
   run_gemm<T>(state.plan, args.workspace, args.threads, [all](std::int64_t) { return all; });
 }
 
@@ -79,6 +84,7 @@ void run(const RunArgs& args) {
 bool supports_bf16(const PrepareArgs& args) {
   if (!supports(args) || gemm_tiles<BFloat16>().empty()) return false;
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
+    if (!args.outputs[i].present) continue;
     const MatMulLayout layout =
         matmul_layout(params_of(args.params), args.inputs[0].shape(), args.inputs[1 + i].shape());
     if (!is_worth_packing(layout)) return false;

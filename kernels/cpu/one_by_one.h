@@ -40,6 +40,7 @@ inline PrepareArgs with_product(const PrepareArgs& args, const OneProduct& produ
 template <const Kernel& kBase>
 bool supports_one_by_one(const PrepareArgs& args) {
   for (std::size_t i = 0; kBase.supports != nullptr && i < args.outputs.size(); ++i) {
+    if (!args.outputs[i].present) continue;
     const OneProduct product = one_product(args.inputs, args.outputs, i);
     if (!kBase.supports(with_product(args, product))) return false;
   }
@@ -51,8 +52,10 @@ Prepared prepare_one_by_one(const PrepareArgs& args) {
   auto products = std::make_shared<std::vector<Prepared>>();
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
+    products->emplace_back();
+    if (!args.outputs[i].present) continue;  // a repeat leaves out what nobody reads again
     const OneProduct product = one_product(args.inputs, args.outputs, i);
-    products->push_back(kBase.prepare(with_product(args, product)));
+    products->back() = kBase.prepare(with_product(args, product));
     bytes = std::max(bytes, products->back().workspace_bytes);
   }
   return {.workspace_bytes = bytes, .state = products};
@@ -62,6 +65,7 @@ template <const Kernel& kBase>
 void run_one_by_one(const RunArgs& args) {
   const auto& products = *static_cast<const std::vector<Prepared>*>(args.state);
   for (std::size_t i = 0; i < products.size(); ++i) {
+    if (!args.outputs[i].present) continue;
     const OneProduct product = one_product(args.inputs, args.outputs, i);
     kBase.run({.params = args.params,
                .inputs = product.inputs,

@@ -51,6 +51,7 @@ TEST_CASE("sparse embeddings: plain sgd trains the same model as from all rows")
     return more;
   };
   const std::string rows = runs.trained("rows", sgd);
+  CHECK(runs.read("rows/plan.json").find("SgdRowsStep") != std::string::npos);
   CHECK(rows == runs.trained("whole", with({"--disable", "sparse_rows"})));
   CHECK(rows == runs.trained("soon", with({"--optimizer-in-backward"})));
   CHECK(rows == runs.trained("asked", with({"--sparse-embeddings"})));

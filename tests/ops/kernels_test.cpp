@@ -118,7 +118,8 @@ TEST_CASE("op suite: kernels write all of their outputs and nothing else") {
 TEST_CASE("op suite: kernels do without an output that the node leaves out") {
   const Tables tables;
   for_each_kernel(tables, DType::kF32, [](const OpCase& op_case, const Kernel& kernel) {
-    if (op_case.row().max_outputs == kVariadic) return;
+    // An optimizer makes all next states, in place of what they follow.
+    if (op_case.row().max_outputs == kVariadic && !op_case.in_place().empty()) return;
     const RunResult all = run_kernel(op_case, kernel, {});
     for (int absent = 1; absent < op_case.example().output_count; ++absent) {
       const RunResult some = run_kernel(op_case, kernel, {.absent_output = absent});
