@@ -67,10 +67,10 @@ constexpr Flag kFlags[] = {
     {.name = "op-chains",
      .type = FlagType::kChoice,
      .value = "auto|none",
-     .fallback = "auto",
+     .fallback = "none",
      .help =
          "auto: in steps of short ops these run in a row on parts of the batch, a part a thread, "
-         "unless memory is traded; none: threads meet after each op"},
+         "unless memory is traded; sums over examples are added in another order"},
     {.name = "costs",
      .value = "TIMES.csv",
      .help = "Measured time of each op, from `bench --op-times`; else a model of the machine"},

@@ -24,7 +24,7 @@ struct CompileOptions {
   OpOrder order = OpOrder::kMemory;
   // Short ops in chains (engine/plan/chains.h): with several threads, if the bits need not be those
   // of any number of them, and where no memory is traded.
-  std::optional<ChainOptions> chains = ChainOptions{};
+  std::optional<ChainOptions> chains = {};
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};  // measured times of the nodes; empty: a model of the machine
 };

@@ -117,6 +117,7 @@ Json instruction_record(const Program& program, const Instruction& instruction) 
                        {"phase", name_of(node.phase)},
                        {"outputs", std::move(outputs)},
                        {"workspace_bytes", instruction.prepared.workspace_bytes},
+                       {"workspace_offset", instruction.workspace_offset},
                        {"sources", Json::list(node.provenance.sources)}});
 }
 

@@ -117,7 +117,7 @@ class Replay:
         self.plan, self.stage, self.fault, self.memory = plan, stage, fault, Memory(plan, fault)
         self.place = {}      # value -> (offset, bytes)
         self.life = {}       # value -> range of instructions
-        self.workspace = {}  # node -> place, range of instructions
+        self.workspaces = {}  # place -> ranges of instructions
         self.held = []       # (death, place) of what is there for others
         self.in_host = set()  # values
         self.inside = {}     # value -> (another one, the unit of it where this one begins)
@@ -133,7 +133,7 @@ class Replay:
             self.fault(f"'{row['name']}' ends outside the arena")
         self.in_host.update(row["values"] if begin else [])
         if row["kind"] == "workspace":
-            self.workspace[row["producer"]] = where, range(row["birth"], row["death"])
+            self.workspaces.setdefault(where, []).append(range(row["birth"], row["death"]))
         if row["kind"] == "held":  # from the begin on
             self.held.append((row["death"], where))
             self.memory[where][:] = HELD
@@ -222,12 +222,13 @@ class Replay:
             self.fault(f"{where} the bytes of '{name}' hold something else")
         for name in outputs:
             self.put(name)
-        workspace, life = self.workspace.get(row["node"], ((0, 0), range(index, index + 1)))
-        if workspace[1] < row["workspace_bytes"] or index not in life:
-            self.fault(f"{where} the workspace is too small, or not there")
-        self.memory[workspace][:] = GARBAGE
+        place = row["workspace_offset"], row["workspace_bytes"]
+        there = [life for life in self.workspaces.get(place, []) if index in life][:1]
+        if not there and place[1]:
+            self.fault(f"{where} the workspace is not there")
+        self.memory[place][:] = GARBAGE
         for begin, end in ((c["begin"], c["end"]) for c in self.plan.get("chains", [])):
-            lives = [life, *map(self.life.get, inputs + outputs)] if begin <= index < end else []
+            lives = [*there, *map(self.life.get, inputs + outputs)] if begin <= index < end else []
             if any(l.start > begin or l.stop < end for l in lives):
                 self.fault(f"{where} what it touches does not live as long as its chain")
         in_place = {self.place[name] for name in outputs}

@@ -42,14 +42,19 @@ Result max_pool(const SplitArgs& a) {
 }
 
 constexpr SplitRow kRows[] = {
-    {.op = "Conv", .rule = by_examples<1>},
-    {.op = "ConvGradInput", .rule = by_examples<1>, .shape_attribute = "input_shape"},
-    {.op = "ConvGradWeight", .rule = sum_over_examples<2>},
-    {.op = "MaxPool", .rule = max_pool},
-    {.op = "MaxPoolGrad", .rule = by_examples<2>},
-    {.op = "AveragePool", .rule = by_examples<1>},
-    {.op = "AveragePoolGrad", .rule = by_examples<1>, .shape_attribute = "input_shape"},
-    {.op = "GlobalAveragePool", .rule = by_examples<1>},
+    {.op = "Conv", .rule = by_examples<1>, .by_examples = true},
+    {.op = "ConvGradInput",
+     .rule = by_examples<1>,
+     .by_examples = true,
+     .shape_attribute = "input_shape"},
+    {.op = "ConvGradWeight", .rule = sum_over_examples<2>, .by_examples = true},
+    {.op = "MaxPool", .rule = max_pool, .by_examples = true},
+    {.op = "MaxPoolGrad", .rule = by_examples<2>, .by_examples = true},
+    {.op = "AveragePool", .rule = by_examples<1>, .by_examples = true},
+    {.op = "AveragePoolGrad",
+     .rule = by_examples<1>,
+     .by_examples = true,
+     .shape_attribute = "input_shape"},
 };
 
 }  // namespace

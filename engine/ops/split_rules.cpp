@@ -231,7 +231,10 @@ Result concat(const SplitArgs& a) {
 Result slice(const SplitArgs& a) {
   const Share share = input_share(a, 0);
   if (!share.is_split()) return std::nullopt;
-  if (a.op.shape(0)[share.axis] != output_shape(a)[share.axis]) return std::nullopt;
+  const auto along = static_cast<std::size_t>(share.axis);
+  const bool whole = a.op.shape(0)[share.axis] == output_shape(a)[share.axis] &&
+                     std::get<SliceParams>(a.node.op->params(a.op)).step[along] == 1;
+  if (!whole) return std::nullopt;
   return every_output(a, share);
 }
 
@@ -409,30 +412,30 @@ constexpr std::string_view kPointwise[] = {
     "Swish",    "SwishGrad",  "Identity",      "Sin",     "Cos"};
 
 constexpr SplitRow kRows[] = {
-    {.op = "Add", .rule = addition, .linear = true},
-    {.op = "Sum", .rule = addition, .linear = true},
+    {.op = "Add", .rule = addition, .linear = true, .by_examples = true},
+    {.op = "Sum", .rule = addition, .linear = true, .by_examples = true},
     {.op = "Reshape", .rule = reshape, .linear = true},
     {.op = "Squeeze", .rule = reshape, .linear = true},
     {.op = "Unsqueeze", .rule = reshape, .linear = true},
     {.op = "Flatten", .rule = reshape, .linear = true},
-    {.op = "Transpose", .rule = transpose, .linear = true},
-    {.op = "ReduceSum", .rule = reduce_sum, .linear = true},
+    {.op = "Transpose", .rule = transpose, .linear = true, .by_examples = true},
+    {.op = "ReduceSum", .rule = reduce_sum, .linear = true, .by_examples = true},
     {.op = "Split", .rule = split},
     {.op = "Concat", .rule = concat},
     {.op = "Slice", .rule = slice},
     {.op = "Expand", .rule = expand},
-    {.op = "Softmax", .rule = along_other_axes},
-    {.op = "SoftmaxGrad", .rule = along_other_axes},
+    {.op = "Softmax", .rule = along_other_axes, .by_examples = true},
+    {.op = "SoftmaxGrad", .rule = along_other_axes, .by_examples = true},
     {.op = "Attention", .rule = attention},
     {.op = "AttentionGrad", .rule = attention_grad},
     {.op = "RotaryEmbedding", .rule = rotary},
     {.op = "RotaryEmbeddingGrad", .rule = rotary},
-    {.op = "LogSoftmax", .rule = along_other_axes},
-    {.op = "MatMul", .rule = product},
-    {.op = "BatchMatMul", .rule = biased},
-    {.op = "MultiMatMul", .rule = biased_products},
-    {.op = "Gemm", .rule = biased},
-    {.op = "SummedMatMul", .rule = summed, .linear = true},
+    {.op = "LogSoftmax", .rule = along_other_axes, .by_examples = true},
+    {.op = "MatMul", .rule = product, .by_examples = true},
+    {.op = "BatchMatMul", .rule = biased, .by_examples = true},
+    {.op = "MultiMatMul", .rule = biased_products, .by_examples = true},
+    {.op = "Gemm", .rule = biased, .by_examples = true},
+    {.op = "SummedMatMul", .rule = summed, .linear = true, .by_examples = true},
     {.op = "Gather", .rule = gather},
     {.op = "GatherGrad", .rule = gather_grad},
     {.op = "CrossEntropy", .rule = cross_entropy},
@@ -441,7 +444,7 @@ constexpr SplitRow kRows[] = {
     {.op = "Accumulate", .rule = accumulate},
 };
 
-constexpr SplitRow kPointwiseRow{.op = "", .rule = pointwise};
+constexpr SplitRow kPointwiseRow{.op = "", .rule = pointwise, .by_examples = true};
 
 }  // namespace
 

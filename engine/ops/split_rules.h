@@ -49,6 +49,9 @@ struct SplitRow {
   std::string_view op;
   SplitRule rule = nullptr;
   bool linear = false;  // may be given summands
+  // Holds for examples too: a part is a run of neighbours along axis 0, and parts of results made
+  // of them are. Of tokens or classes a part may be any, each device of a group having its own.
+  bool by_examples = false;
   // An attribute that holds a shape with the examples in front; empty: none does.
   std::string_view shape_attribute = {};
 };

@@ -177,8 +177,8 @@ class ChainSearch {
   std::optional<Link> link_of(std::size_t i) const {
     const Node& node = node_of(i);
     const SplitRow* row = find_split_row(node);
-    if (row == nullptr || node.op->determinism == Determinism::kRandom || node.op->to_host ||
-        !is_short(node)) {
+    if (row == nullptr || !row->by_examples || node.op->determinism == Determinism::kRandom ||
+        node.op->to_host || !is_short(node)) {
       return std::nullopt;
     }
     std::optional<Link> link = shares_of(node, *row);

@@ -154,6 +154,11 @@ Program place_graph(Graph graph, std::span<const std::int64_t> workspaces,
   }
   program.solution = solve(program.problem, options);
   program.arena_bytes = program.solution.height_bytes;
+  std::size_t workspace = lifetimes.in_arena;
+  for (Instruction& instruction : program.instructions) {
+    if (instruction.prepared.workspace_bytes == 0) continue;
+    instruction.workspace_offset = program.solution.offsets[workspace++];
+  }
   program.host.problem = host_problem(lifetimes, program.instructions.size());
   if (!program.host.problem.buffers.empty()) {
     program.host.solution = solve(program.host.problem, options);
