@@ -43,7 +43,8 @@ CompileOptions compile_options(const BenchWorkload& workload, const BenchOptions
   compile.lower.threads = options.threads;
   compile.lower.same_bits = options.same_bits;
   compile.order = options.order;
-  compile.chains = options.chains;
+  // Times of whole ops, not of parts.
+  if (options.op_times.empty()) compile.chains = options.chains;
   compile.recompute = options.recompute;
   compile.costs = options.costs;
   return compile;
