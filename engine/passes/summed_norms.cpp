@@ -3,23 +3,19 @@
 
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "engine/core/text.h"
-#include "engine/ir/rewriter.h"
 #include "engine/passes/passes.h"
+#include "engine/passes/sum_inside.h"
 
 namespace trainscope {
 namespace {
 
-// Nodes by their place in the order of execution.
-using Places = std::unordered_map<NodeId, int>;
-
 struct SummedNorm {
-  NodeId gradient = kNoNode;  // of a norm; nothing but the addition reads its first result
-  ValueId sum = kNoValue;     // made before it
+  NodeId maker = kNoNode;  // a norm's gradient; nothing but the addition reads its first result
+  ValueId sum = kNoValue;  // made before it
 };
 
 // The gradient of a norm that makes v, with no summand yet; else kNoNode.
@@ -58,7 +54,7 @@ std::optional<SummedNorm> summed_norm(const Graph& graph, const Places& places, 
     const NodeId gradient = norm_gradient(graph, term);
     if (gradient == kNoNode) continue;
     std::string reason = why_not(graph, places, term, add.inputs[1 - i]);
-    if (reason.empty()) return {{.gradient = gradient, .sum = add.inputs[1 - i]}};
+    if (reason.empty()) return {{.maker = gradient, .sum = add.inputs[1 - i]}};
     if (why.empty()) why = std::move(reason);
   }
   return std::nullopt;
@@ -66,36 +62,20 @@ std::optional<SummedNorm> summed_norm(const Graph& graph, const Places& places, 
 
 // The sum takes the place of what the gradient made; the node that added it goes.
 NodeId add_inside(Rewriter& rewriter, NodeId add, const SummedNorm& found) {
-  const Node old = rewriter.graph().node(found.gradient);  // a copy: the graph grows
+  const Node old = rewriter.graph().node(found.maker);  // a copy: the graph grows
   std::vector<ValueId> inputs = old.inputs;
   inputs.push_back(found.sum);
   const std::vector<ValueId> made =
-      rewriter.before(found.gradient)
+      rewriter.before(found.maker)
           .multi(old.op->name, std::move(inputs), static_cast<int>(old.outputs.size()),
                  old.attributes);
   rewriter.replace_node(add, {made[0]});
-  rewriter.replace_node(found.gradient, made);
+  rewriter.replace_node(found.maker, made);
   return rewriter.graph().value(made[0]).producer;
 }
 
 bool sum_inside_norms(Graph& graph, PassContext& context) {
-  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
-  const std::vector<NodeId> order = graph.order();
-  Places places;
-  for (NodeId id : order) places.emplace(id, static_cast<int>(places.size()));
-  for (NodeId id : order) {
-    if (graph.node(id).erased) continue;
-    std::string why;
-    const std::optional<SummedNorm> found = summed_norm(graph, places, graph.node(id), why);
-    if (!found) {
-      if (!why.empty()) context.near_miss(graph.node(id), std::move(why));
-      continue;
-    }
-    const int place = places.at(found->gradient);
-    places.emplace(add_inside(rewriter, id, *found), place);
-    context.count("additions saved");
-  }
-  return rewriter.changed();
+  return sum_inside(graph, context, summed_norm, add_inside);
 }
 
 }  // namespace

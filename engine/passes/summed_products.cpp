@@ -5,22 +5,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "engine/core/text.h"
-#include "engine/ir/rewriter.h"
 #include "engine/passes/passes.h"
+#include "engine/passes/sum_inside.h"
 
 namespace trainscope {
 namespace {
 
-// Nodes by their place in the order of execution.
-using Places = std::unordered_map<NodeId, int>;
-
 struct SummedProduct {
-  NodeId product = kNoNode;        // of no summand yet
+  NodeId maker = kNoNode;          // a product of no summand yet
   ValueId term = kNoValue;         // of the addition: what it and products behind it add up
   ValueId sum = kNoValue;          // made before it
   std::vector<ValueId> made = {};  // from the product to the term: nothing else reads them
@@ -60,7 +56,7 @@ class SumSearch {
       found.made.push_back(v);
       const Node& node = graph_.node(graph_.value(v).producer);
       if (is_ours(node, "BatchMatMul") && node.inputs.size() == 2) {
-        found.product = graph_.value(v).producer;
+        found.maker = graph_.value(v).producer;
         return found;
       }
       const bool adds = is_ours(node, "SummedMatMul");
@@ -83,7 +79,7 @@ class SumSearch {
       return fmt::format("'{}' is {}, the product {}", printable(sum.name), type_text(sum.type),
                          type_text(type));
     }
-    if (sum.producer != kNoNode && places_.at(sum.producer) >= places_.at(found.product)) {
+    if (sum.producer != kNoNode && places_.at(sum.producer) >= places_.at(found.maker)) {
       return fmt::format("'{}' is not made before the product", printable(sum.name));
     }
     return {};
@@ -96,36 +92,27 @@ class SumSearch {
 
 // The product's new node, in its place; the term takes the place of the addition.
 NodeId add_inside(Rewriter& rewriter, NodeId add, const SummedProduct& found) {
-  const Node product = rewriter.graph().node(found.product);  // a copy: the graph grows
+  const Node product = rewriter.graph().node(found.maker);  // a copy: the graph grows
   const ValueId old = product.outputs[0];
-  Builder& b = rewriter.before(found.product);
+  Builder& b = rewriter.before(found.maker);
   const ValueId sum = b.reshape(found.sum, b.shape(old));
   const ValueId made =
       b("SummedMatMul", {product.inputs[0], product.inputs[1], sum}, product.attributes);
-  rewriter.replace_node(found.product, {made});
+  rewriter.replace_node(found.maker, {made});
   rewriter.replace_node(add, {found.term == old ? made : found.term});
   return b.graph().value(made).producer;
 }
 
+std::optional<SummedProduct> summed_product(const Graph& graph, const Places& places,
+                                            const Node& add, std::string& why) {
+  SumSearch search(graph, places);
+  std::optional<SummedProduct> found = search.find(add);
+  why = std::move(search.why_not());
+  return found;
+}
+
 bool sum_inside_products(Graph& graph, PassContext& context) {
-  Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
-  const std::vector<NodeId> order = graph.order();
-  Places places;
-  for (NodeId id : order) places.emplace(id, static_cast<int>(places.size()));
-  for (NodeId id : order) {
-    if (graph.node(id).erased) continue;
-    SumSearch search(graph, places);
-    const std::optional<SummedProduct> found = search.find(graph.node(id));
-    if (!found) {
-      std::string& why = search.why_not();
-      if (!why.empty()) context.near_miss(graph.node(id), std::move(why));
-      continue;
-    }
-    const int place = places.at(found->product);
-    places.emplace(add_inside(rewriter, id, *found), place);
-    context.count("additions saved");
-  }
-  return rewriter.changed();
+  return sum_inside(graph, context, summed_product, add_inside);
 }
 
 }  // namespace
