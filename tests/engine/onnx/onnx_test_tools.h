@@ -84,7 +84,7 @@ void check_refused(std::span<const RefusedText> cases);
 class ResourceWatch {
  public:
   ResourceWatch();
-  // "" within 5 s and 1 GiB more than at the beginning, else what went beyond.
+  // "" within a minute and 1 GiB more than at the beginning, else what went beyond.
   std::string problem() const;
 
  private:
