@@ -1,0 +1,199 @@
+// What weights that lie packed for products would save. The products of layers in one step, Y = X
+// W' forward and dX = dY W, with weights as they are stored and packed before the clock starts: on
+// own products and on oneDNN, whose matmul then chooses the layout. One JSON line for each:
+// {"x","w","product","threads","gflop","own_ms","own_packed_ms","onednn_ms","onednn_packed_ms",
+// "pack_ms"}, the least of runs in turn; pack_ms is oneDNN's reorder of the weights. Own packed
+// products run on one thread. Usage: products_bench [THREADS] [ROUNDS]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/onednn.h"
+
+namespace trainscope::cpu {
+namespace {
+
+using Memory = dnnl::memory;
+
+// Zeroed, from a cache line on.
+class Buffer {
+ public:
+  explicit Buffer(std::size_t bytes) : memory_(bytes + 64) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+    first_ = memory_.data() + (64 - address % 64) % 64;
+  }
+  float* floats() { return reinterpret_cast<float*>(first_); }
+  std::byte* bytes() { return first_; }
+
+ private:
+  std::vector<std::byte> memory_;
+  std::byte* first_;
+};
+
+Buffer numbers(std::int64_t n) {
+  Buffer buffer(static_cast<std::size_t>(n) * sizeof(float));
+  for (std::int64_t i = 0; i < n; ++i) buffer.floats()[i] = static_cast<float>(i % 7) - 3;
+  return buffer;
+}
+
+template <class F>
+void keep_least(double& milliseconds, F f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  milliseconds = std::min(milliseconds, took.count());
+}
+
+// C [m, n] = A [m, k] B; B [k, n] is stored as its transpose when `transposed`.
+struct Product {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  bool transposed = false;
+
+  std::int64_t b_row() const { return transposed ? 1 : n; }
+  std::int64_t b_column() const { return transposed ? k : 1; }
+  GemmSize size() const { return {.m = m, .n = n, .k = k}; }
+};
+
+class OwnProduct {
+ public:
+  OwnProduct(const Product& product, int threads, Buffer& a, Buffer& b, Buffer& c)
+      : product_(product),
+        threads_(threads),
+        plan_(plan_gemm<float>(product.size(), threads)),
+        workspace_(plan_.workspace_bytes()),
+        packed_memory_(PackedB<float>::bytes(product.k, product.n)),
+        packed_({b.floats(), product.b_column(), product.b_row()}, product.k, product.n,
+                packed_memory_.floats()),
+        scratch_(packed_product_bytes<float>(product.m, product.k)),
+        operands_{.a = a.floats(),
+                  .a_row = product.k,
+                  .a_column = 1,
+                  .b = b.floats(),
+                  .b_row = product.b_row(),
+                  .b_column = product.b_column(),
+                  .c = c.floats(),
+                  .c_row = product.n} {}
+
+  void run() {
+    run_gemm(plan_, workspace_.bytes(), threads_, [&](std::int64_t) { return operands_; });
+  }
+  void run_packed() { multiply<float>(product_.size(), operands_, packed_, scratch_.floats()); }
+
+ private:
+  Product product_;
+  int threads_;
+  GemmPlan<float> plan_;
+  Buffer workspace_;
+  Buffer packed_memory_;
+  PackedB<float> packed_;
+  Buffer scratch_;
+  GemmOperands<float> operands_;
+};
+
+class OneDnnProduct {
+ public:
+  OneDnnProduct(const Product& product, Buffer& a, Buffer& b, Buffer& c)
+      : stored_({product.k, product.n}, Memory::data_type::f32,
+                {product.b_row(), product.b_column()}),
+        plain_(described(product, stored_)),
+        chosen_(described(product, any_desc({product.k, product.n}))),
+        weights_(stored_, engine_, b.floats()),
+        packed_(chosen_.weights_desc(), engine_),
+        reorder_(weights_, packed_),
+        matmul_(plain_),
+        matmul_packed_(chosen_),
+        a_(plain_.src_desc(), engine_, a.floats()),
+        c_(plain_.dst_desc(), engine_, c.floats()) {
+    pack();
+  }
+
+  void run() { run(matmul_, weights_); }
+  void run_packed() { run(matmul_packed_, packed_); }
+  void pack() {
+    reorder_.execute(stream_, weights_, packed_);
+    stream_.wait();
+  }
+  bool has_own_layout() const { return chosen_.weights_desc() != stored_; }
+
+ private:
+  dnnl::matmul::primitive_desc described(const Product& p, const Memory::desc& weights) const {
+    return {{plain_desc({p.m, p.k}), weights, plain_desc({p.m, p.n})}, engine_};
+  }
+  void run(dnnl::matmul& matmul, Memory& weights) {
+    matmul.execute(stream_, {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, c_}});
+    stream_.wait();
+  }
+
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  Memory::desc stored_;
+  dnnl::matmul::primitive_desc plain_;
+  dnnl::matmul::primitive_desc chosen_;
+  Memory weights_;
+  Memory packed_;
+  dnnl::reorder reorder_;
+  dnnl::matmul matmul_;
+  dnnl::matmul matmul_packed_;
+  Memory a_;
+  Memory c_;
+};
+
+void measure(const Product& product, std::string_view name, int threads, int rounds) {
+  const ThreadScope scope(threads);
+  Buffer a = numbers(product.m * product.k);
+  Buffer b = numbers(product.k * product.n);
+  Buffer c = numbers(product.m * product.n);
+  OwnProduct own(product, threads, a, b, c);
+  OneDnnProduct onednn(product, a, b, c);
+  std::array<double, 5> least{};
+  least.fill(std::numeric_limits<double>::max());
+  for (int round = 0; round < rounds; ++round) {
+    keep_least(least[0], [&] { own.run(); });
+    if (threads == 1) keep_least(least[1], [&] { own.run_packed(); });
+    keep_least(least[2], [&] { onednn.run(); });
+    keep_least(least[3], [&] { onednn.run_packed(); });
+    keep_least(least[4], [&] { onednn.pack(); });
+  }
+  const auto text = [](double milliseconds, bool known) {
+    return known ? fmt::format("{:.3f}", milliseconds) : "null";
+  };
+  const bool chose = onednn.has_own_layout();
+  fmt::print(
+      "{{\"x\":[{},{}],\"w\":[{},{}],\"product\":\"{}\",\"threads\":{},\"gflop\":{:.3f},"
+      "\"own_ms\":{},\"own_packed_ms\":{},\"onednn_ms\":{},\"onednn_packed_ms\":{},"
+      "\"pack_ms\":{}}}\n",
+      product.m, product.k, product.k, product.n, name, threads,
+      2e-9 * static_cast<double>(product.m * product.n * product.k), text(least[0], true),
+      text(least[1], threads == 1), text(least[2], true), text(least[3], chose),
+      text(least[4], chose));
+}
+
+}  // namespace
+}  // namespace trainscope::cpu
+
+int main(int count, char** arguments) {
+  using namespace trainscope::cpu;
+  const int threads = count > 1 ? std::max(1, std::atoi(arguments[1])) : 1;
+  const int rounds = count > 2 ? std::max(1, std::atoi(arguments[2])) : 30;
+  // Rows of X, what a row of it has, what a row of Y has: w1, w4 with 256 tokens, w3.
+  constexpr std::array<std::array<std::int64_t, 3>, 6> kLayers{{{128, 784, 512},
+                                                                {128, 512, 512},
+                                                                {256, 768, 768},
+                                                                {256, 768, 3072},
+                                                                {256, 3072, 768},
+                                                                {3072, 384, 1536}}};
+  for (const auto& [rows, in, out] : kLayers) {
+    measure({.m = rows, .n = out, .k = in, .transposed = true}, "forward", threads, rounds);
+    measure({.m = rows, .n = in, .k = out, .transposed = false}, "gradient", threads, rounds);
+  }
+}
