@@ -49,7 +49,7 @@ class RowReader {
     const std::vector<string_view> found = split_fields(line);
     if (found.size() != kColumns) {
       refuse("expected 4 columns " + string(kHeader) + ", found " + std::to_string(found.size()) +
-             " in " + quoted(line));
+             " in " + in_quotes(line));
       return false;
     }
     std::copy(found.begin(), found.end(), fields.begin());
@@ -73,8 +73,8 @@ ParsedProblem refuse_line(size_t line, const string& message) {
 ParsedProblem parse_problem_csv(string_view text) {
   const string_view header = next_line(text);
   if (header != kHeader) {
-    return refuse_line(1,
-                       "the header is " + quoted(header) + ", expected '" + string(kHeader) + "'");
+    return refuse_line(
+        1, "the header is " + in_quotes(header) + ", expected '" + string(kHeader) + "'");
   }
   ParsedProblem parsed{.problem = {.alignment_bytes = 1}};
   std::unordered_map<string_view, size_t> line_of_id;  // views into `text`, which outlives it
@@ -85,7 +85,7 @@ ParsedProblem parse_problem_csv(string_view text) {
     if (!reader.error.empty()) return refuse_line(line, reader.error);
     const auto [known, inserted] = line_of_id.emplace(row.substr(0, buffer.id.size()), line);
     if (!inserted) {
-      return refuse_line(line, "the id " + quoted(buffer.id) + " was used in line " +
+      return refuse_line(line, "the id " + in_quotes(buffer.id) + " was used in line " +
                                    std::to_string(known->second) + " already");
     }
     parsed.problem.buffers.push_back(std::move(buffer));

@@ -6,7 +6,7 @@
 
 namespace trainscope::memplan {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 40;
   std::string out = "'";
   for (const char c : text.substr(0, kLongest)) out += c >= ' ' && c <= '~' ? c : '?';
@@ -26,10 +26,11 @@ std::string find_id_error(std::string_view id) {
   const auto forbidden = [](char c) { return (c >= 0 && c < ' ') || c == '"' || c == '\x7f'; };
   if (id.empty()) return "the id is empty";
   if (id.size() > kLongestId) {
-    return "the id " + quoted(id) + " is longer than " + std::to_string(kLongestId) + " bytes";
+    return "the id " + in_quotes(id) + " is longer than " + std::to_string(kLongestId) + " bytes";
   }
   if (std::any_of(id.begin(), id.end(), forbidden)) {
-    return "the id " + quoted(id) + " has a quote or control character (quoting is not supported)";
+    return "the id " + in_quotes(id) +
+           " has a quote or control character (quoting is not supported)";
   }
   return {};
 }
@@ -49,10 +50,10 @@ std::string read_number(std::string_view field, std::int64_t& value) {
   const char* end = field.data() + field.size();
   const auto [stop, code] = std::from_chars(field.data(), end, value);
   if (code == std::errc::result_out_of_range) {
-    return quoted(field) + " does not fit a signed 64-bit integer";
+    return in_quotes(field) + " does not fit a signed 64-bit integer";
   }
-  if (code != std::errc() || stop != end) return quoted(field) + " is not a whole number";
-  if (value < 0) return quoted(field) + " is negative";
+  if (code != std::errc() || stop != end) return in_quotes(field) + " is not a whole number";
+  if (value < 0) return in_quotes(field) + " is negative";
   return {};
 }
 

@@ -10,7 +10,7 @@
 namespace trainscope::memplan {
 
 // Input as messages show it: quoted, short, without bytes that would garble a terminal.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 // Cuts the next line off `text`, without its line end (LF or CRLF).
 std::string_view next_line(std::string_view& text);

@@ -37,7 +37,7 @@ class NodeReader {
     const size_t expected = kColumns + more_columns_.size();
     if (fields.size() != expected) {
       refuse("expected " + std::to_string(expected) + " columns, found " +
-             std::to_string(fields.size()) + " in " + quoted(line) +
+             std::to_string(fields.size()) + " in " + in_quotes(line) +
              " (separate the inputs by spaces)");
       return {};
     }
@@ -69,7 +69,7 @@ class NodeReader {
 
   bool zero_or_one(string_view column, string_view field) {
     if (field != "0" && field != "1") {
-      refuse(string(column) + " is " + quoted(field) + ", expected 0 or 1");
+      refuse(string(column) + " is " + in_quotes(field) + ", expected 0 or 1");
     }
     return field == "1";
   }
@@ -77,11 +77,11 @@ class NodeReader {
   string name(string_view field) {
     const auto forbidden = [](char c) { return (c >= 0 && c < ' ') || c == '"' || c == '\x7f'; };
     if (field.size() > kLongestName) {
-      refuse("the name " + quoted(field) + " is longer than " + std::to_string(kLongestName) +
+      refuse("the name " + in_quotes(field) + " is longer than " + std::to_string(kLongestName) +
              " bytes");
     }
     if (std::any_of(field.begin(), field.end(), forbidden)) {
-      refuse("the name " + quoted(field) +
+      refuse("the name " + in_quotes(field) +
              " has a quote or control character (quoting is not supported)");
     }
     return string(field);
@@ -94,10 +94,10 @@ class NodeReader {
       if (word.empty()) continue;
       const auto known = index_of_id_.find(number("input", word));
       if (known == index_of_id_.end()) {
-        return refuse("input " + quoted(word) + " is no id of an earlier row");
+        return refuse("input " + in_quotes(word) + " is no id of an earlier row");
       }
       if (std::find(node.inputs.begin(), node.inputs.end(), known->second) != node.inputs.end()) {
-        return refuse("input " + quoted(word) + " is named twice");
+        return refuse("input " + in_quotes(word) + " is named twice");
       }
       node.inputs.push_back(known->second);
     }
@@ -109,7 +109,7 @@ class NodeReader {
     if (column != "layer" || field.empty()) return;
     const int64_t layer = number(column, field);
     if (layer > std::numeric_limits<int32_t>::max())
-      refuse("layer " + quoted(field) + " is too large");
+      refuse("layer " + in_quotes(field) + " is too large");
     node.layer = static_cast<int32_t>(layer);
   }
 
@@ -143,7 +143,7 @@ ParsedRemat parse_remat_csv(string_view text) {
   const std::optional<std::vector<string_view>> more_columns = read_header(header);
   if (!more_columns) {
     return {.message =
-                at_line(1, "the header is " + quoted(header) + ", expected '" + string(kHeader) +
+                at_line(1, "the header is " + in_quotes(header) + ", expected '" + string(kHeader) +
                                "' and then any of workspace, rerun, layer")};
   }
   ParsedRemat parsed;
@@ -190,13 +190,13 @@ ParsedRematPlan parse_remat_plan_csv(const RematProblem& problem, string_view te
     const string_view row = next_line(text);
     const std::vector<string_view> fields = split_fields(row);
     if (fields.size() != 2 || (fields[0] != "compute" && fields[0] != "free")) {
-      return {.message = at_line(line, "expected compute,ID or free,ID, found " + quoted(row))};
+      return {.message = at_line(line, "expected compute,ID or free,ID, found " + in_quotes(row))};
     }
     int64_t id = 0;
     const string wrong = read_number(fields[1], id);
     const auto known = index_of_id.find(id);
     if (!wrong.empty() || known == index_of_id.end()) {
-      return {.message = at_line(line, "there is no node " + quoted(fields[1]))};
+      return {.message = at_line(line, "there is no node " + in_quotes(fields[1]))};
     }
     const RematAction action = fields[0] == "compute" ? RematAction::kCompute : RematAction::kFree;
     parsed.plan.steps.push_back({.action = action, .node = known->second});

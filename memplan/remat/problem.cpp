@@ -47,7 +47,7 @@ optional<string> find_input_error(const RematProblem& problem, size_t index) {
 string describe_node(const RematProblem& problem, std::int32_t node) {
   const RematNode& described = problem.nodes[static_cast<size_t>(node)];
   const string number = "node " + std::to_string(described.id);
-  return described.name.empty() ? number : number + " (" + quoted(described.name) + ")";
+  return described.name.empty() ? number : number + " (" + in_quotes(described.name) + ")";
 }
 
 int64_t base_time(const RematProblem& problem) {

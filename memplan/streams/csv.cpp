@@ -40,7 +40,7 @@ class Rows {
       : file_(file), columns_(columns), text_(text) {
     const string_view header = next_line(text_);
     if (header != columns) {
-      refuse("the header is " + quoted(header) + ", expected '" + string(columns) + "'");
+      refuse("the header is " + in_quotes(header) + ", expected '" + string(columns) + "'");
     }
   }
 
@@ -53,7 +53,7 @@ class Rows {
     const size_t expected = split_fields(columns_).size();
     if (fields.size() != expected) {
       refuse("expected " + std::to_string(expected) + " columns " + string(columns_) + ", found " +
-             std::to_string(fields.size()) + " in " + quoted(row) +
+             std::to_string(fields.size()) + " in " + in_quotes(row) +
              " (separate names in one column by spaces)");
       return {};
     }
@@ -77,7 +77,7 @@ class Rows {
     const auto number = static_cast<int32_t>(known.size());
     const auto [other, fresh] = known.emplace(id, number);
     if (!fresh) {
-      refuse("the id " + quoted(id) + " was used in line " + std::to_string(other->second + 2) +
+      refuse("the id " + in_quotes(id) + " was used in line " + std::to_string(other->second + 2) +
              " already");
     }
     return string(id);
@@ -111,7 +111,7 @@ class Parser {
     Rows rows("operations", kOperationColumns, texts_.operations);
     for (auto fields = rows.next(); !fields.empty(); fields = rows.next()) {
       const bool clear = fields[0].find(' ') == string_view::npos && fields[0] != kKept;
-      if (!clear) rows.refuse("the id " + quoted(fields[0]) + " has a space or is '*'");
+      if (!clear) rows.refuse("the id " + in_quotes(fields[0]) + " has a space or is '*'");
       problem_.operations.push_back({.id = rows.new_id(fields[0], operations_)});
     }
     return rows.message;
@@ -163,7 +163,7 @@ class Parser {
   int32_t find(string_view id, const char* column, Rows& rows) const {
     const auto found = operations_.find(id);
     if (found != operations_.end()) return found->second;
-    rows.refuse(string(column) + " names " + quoted(id) + ", which is no operation");
+    rows.refuse(string(column) + " names " + in_quotes(id) + ", which is no operation");
     return 0;
   }
 
