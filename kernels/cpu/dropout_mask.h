@@ -58,32 +58,59 @@ class DropoutMask {
 
   // The words of `count` elements or a few more, from a block on.
   void draw(std::int64_t block, std::int64_t count, std::int32_t* words) const {
-    for (std::int64_t i = 0; i < count; i += 4 * kWords) {
-      draw_four_blocks(key_, stream_, static_cast<std::uint64_t>(block + i / kWords), words + i);
+    constexpr std::int64_t kBlocks = kGroups * kLanes;  // at once
+    for (std::int64_t i = 0; i < count; i += kBlocks * kWords) {
+      draw_blocks(key_, stream_, static_cast<std::uint64_t>(block + i / kWords), words + i);
     }
   }
 
-  // The elements of random_block(key, stream, first + 0..3): philox() for four blocks at once, one
-  // to a 64-bit lane. What a lane's upper half holds does not matter: products do not read it.
-  static void draw_four_blocks(std::uint64_t key, std::uint64_t stream, std::uint64_t first,
-                               std::int32_t* elements) {
+  // Blocks whose words lie in lanes of 64 bits, and how many such groups are drawn together: a
+  // round of one waits for the round before.
+  static constexpr int kLanes = 4;
+  static constexpr int kGroups = 2;
+
+  // The elements of random_block(key, stream, first + i) for kGroups * kLanes blocks: philox() on
+  // lanes. What a lane's upper half holds does not matter: products do not read it.
+  static void draw_blocks(std::uint64_t key, std::uint64_t stream, std::uint64_t first,
+                          std::int32_t* elements) {
     const auto lanes = [](std::uint64_t value) {
       return _mm256_set1_epi64x(static_cast<long long>(value));
     };
-    const __m256i block = _mm256_add_epi64(lanes(first), _mm256_setr_epi64x(0, 1, 2, 3));
-    __m256i w[kWords] = {block, _mm256_srli_epi64(block, 32), lanes(stream), lanes(stream >> 32)};
+    __m256i w[kGroups][kWords];
+    for (int group = 0; group < kGroups; ++group) {
+      const __m256i block =
+          _mm256_add_epi64(lanes(first + static_cast<std::uint64_t>(group) * kLanes),
+                           _mm256_setr_epi64x(0, 1, 2, 3));
+      w[group][0] = block;
+      w[group][1] = _mm256_srli_epi64(block, 32);
+      w[group][2] = lanes(stream);
+      w[group][3] = lanes(stream >> 32);
+    }
     auto low = static_cast<std::uint32_t>(key);
     auto high = static_cast<std::uint32_t>(key >> 32);
     for (int round = 0; round < 10; ++round) {
-      const __m256i product0 = _mm256_mul_epu32(w[0], lanes(0xD2511F53));
-      const __m256i product2 = _mm256_mul_epu32(w[2], lanes(0xCD9E8D57));
-      w[0] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(product2, 32), w[1]), lanes(low));
-      w[1] = product2;
-      w[2] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(product0, 32), w[3]), lanes(high));
-      w[3] = product0;
+      const __m256i keys[2] = {lanes(low), lanes(high)};
+#pragma GCC unroll 2
+      for (__m256i(&of)[kWords] : w) next_round(keys, of);
       low += 0x9E3779B9;
       high += 0xBB67AE85;
     }
+#pragma GCC unroll 2
+    for (int group = 0; group < kGroups; ++group) {
+      store_in_order(w[group], elements + group * kLanes * kWords);
+    }
+  }
+
+  static void next_round(const __m256i (&keys)[2], __m256i (&w)[kWords]) {
+    const __m256i product0 = _mm256_mul_epu32(w[0], _mm256_set1_epi64x(0xD2511F53));
+    const __m256i product2 = _mm256_mul_epu32(w[2], _mm256_set1_epi64x(0xCD9E8D57));
+    w[0] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(product2, 32), w[1]), keys[0]);
+    w[1] = product2;
+    w[2] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(product0, 32), w[3]), keys[1]);
+    w[3] = product0;
+  }
+
+  static void store_in_order(const __m256i (&w)[kWords], std::int32_t* elements) {
     // Lane b of pair01 holds words 0 and 1 of block b.
     const __m256i pair01 = _mm256_blend_epi32(w[0], _mm256_slli_epi64(w[1], 32), 0xAA);
     const __m256i pair23 = _mm256_blend_epi32(w[2], _mm256_slli_epi64(w[3], 32), 0xAA);
