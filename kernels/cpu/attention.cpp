@@ -40,20 +40,13 @@ std::int64_t slots_of(const AttentionSizes& sizes, int threads) {
   return std::clamp<std::int64_t>(work_items(sizes, threads), 0, std::max(1, threads));
 }
 
-template <typename T>
-std::size_t product_bytes(const AttentionSizes& sizes) {
-  const std::int64_t rows = sizes.block_rows();
-  return std::max(packed_product_bytes<T>(rows, sizes.width),
-                  packed_product_bytes<T>(rows, sizes.keys));
-}
-
-// Of one thread: k and v of a head, the scores of a block, copies of scores and of results in other
-// digits, then what products need.
+// Of one thread: k and v of a head, the scores of a block, these rounded, its rows or sums.
 template <typename T>
 std::size_t slot_bytes(const AttentionSizes& sizes) {
-  return PackedB<T>::bytes(sizes.width, sizes.keys) + PackedB<T>::bytes(sizes.keys, sizes.width) +
-         score_bytes<T>(sizes) + copy_bytes<T, T>(sizes.block_rows(), score_row<T>(sizes)) +
-         copy_bytes<T, Computed<T>>(sizes.block_rows(), sizes.width) + product_bytes<T>(sizes);
+  return PackedPanels<T>::bytes(sizes.width, sizes.keys) +
+         PackedPanels<T>::bytes(sizes.keys, sizes.width) + score_bytes<T>(sizes) +
+         rounded_bytes<T>(sizes) +
+         std::max(row_bytes<T>(sizes), sum_bytes<T>(sizes, sizes.block_rows()));
 }
 
 template <typename T>
@@ -68,8 +61,9 @@ Prepared prepare_attention(const PrepareArgs& args) {
 template <typename T>
 RowStatistics<T> exponentials(T* scores, std::int64_t keys) {
   const T largest = largest_of(scores, keys);
-  const double sum =
-      sum_of<T>(keys, [=](std::int64_t j) { return scores[j] = vector_exp(scores[j] - largest); });
+  const double sum = sum_of<T>(keys, [=](std::int64_t j) {
+    return scores[j] = vector_exp_of_negative(scores[j] - largest);
+  });
   return {.largest = largest, .inverse_sum = static_cast<T>(1.0 / sum)};
 }
 
@@ -108,12 +102,14 @@ class Forward {
     std::int64_t head = 0;
     HeadRows<const T> q;
     HeadRows<T> y;
-    PackedB<T> keys;    // [width, keys]
-    PackedB<T> values;  // [keys, width]
+    PackedPanels<T> keys;    // [width, keys]
+    PackedPanels<T> values;  // [keys, width]
     Number* scores = nullptr;
-    T* rounded_scores = nullptr;
-    Number* sums = nullptr;  // of a block [rows, width]
-    Packed<T>* product_scratch = nullptr;
+    Packed<T>* rounded = nullptr;
+    std::byte* block = nullptr;  // rows of q, then sums
+
+    Packed<T>* rows() const { return reinterpret_cast<Packed<T>*>(block); }
+    Number* sums() const { return reinterpret_cast<Number*>(block); }
   };
 
   void run_item(std::int64_t item, std::byte* scratch) const {
@@ -130,66 +126,61 @@ class Forward {
         .keys = {{from.k.data, from.k.row, 1},
                  sizes_.width,
                  sizes_.keys,
-                 pieces.take<Packed<T>>(PackedB<T>::bytes(sizes_.width, sizes_.keys))},
+                 pieces.take<Packed<T>>(PackedPanels<T>::bytes(sizes_.width, sizes_.keys))},
         .values = {{from.v.data, 1, from.v.row},
                    sizes_.keys,
                    sizes_.width,
-                   pieces.take<Packed<T>>(PackedB<T>::bytes(sizes_.keys, sizes_.width))},
+                   pieces.take<Packed<T>>(PackedPanels<T>::bytes(sizes_.keys, sizes_.width))},
         .scores = pieces.take<Number>(score_bytes<T>(sizes_)),
-        .rounded_scores =
-            pieces.take<T>(copy_bytes<T, T>(sizes_.block_rows(), score_row<T>(sizes_))),
-        .sums = pieces.take<Number>(copy_bytes<T, Number>(sizes_.block_rows(), sizes_.width)),
-        .product_scratch = pieces.take<Packed<T>>(0)};
+        .rounded = pieces.take<Packed<T>>(rounded_bytes<T>(sizes_)),
+        .block = pieces.take<std::byte>(0)};
     for (std::int64_t block = item % parts_; block < sizes_.blocks(); block += parts_) {
       run_block(head, block * kQueryBlock);
     }
   }
 
   void run_block(const Head& head, std::int64_t begin) const {
-    const ScoreBlock<T> scores_of{.sizes = sizes_,
-                                  .q = head.q,
-                                  .keys_packed = head.keys,
-                                  .bias = bias_,
-                                  .batch = head.batch,
-                                  .head = head.head,
-                                  .begin = begin,
-                                  .end = std::min(sizes_.tokens, begin + kQueryBlock)};
-    scores_of.compute(static_cast<Number>(std::get<AttentionParams>(args_.params).scale),
-                      head.scores, head.product_scratch);
-    const std::int64_t rows = scores_of.end - begin;
-    const std::int64_t to_next = score_row<T>(sizes_);
+    const ScoreBlock<T> block{.sizes = sizes_,
+                              .bias = bias_,
+                              .batch = head.batch,
+                              .head = head.head,
+                              .begin = begin,
+                              .end = std::min(sizes_.tokens, begin + kQueryBlock)};
+    block.products_by_key(head.q, head.keys,
+                          static_cast<Number>(std::get<AttentionParams>(args_.params).scale),
+                          head.rows(), head.scores);
     RowStatistics<Number> statistics[kQueryBlock];
-    for (std::int64_t i = 0; i < rows; ++i) {
-      Number* row = head.scores + i * to_next;
-      statistics[i] = exponentials(row, scores_of.keys());
+    for (std::int64_t i = 0; i < block.rows(); ++i) {
+      Number* row = head.scores + i * score_row<T>(sizes_);
+      fetch_ahead(head, begin + i);
+      const std::int64_t masked = block.mask(i, row);
+      statistics[i] = exponentials(row, masked);
       if (!mask_.keeps_all()) drop(head, begin + i, row);
+      block.clear_rest(masked, row);
     }
-    const HeadRows<T> y = head.y.from(begin);
-    const HeadRows<Number> sums = sums_of(head, y);
-    multiply<T>({.m = rows, .n = sizes_.width, .k = scores_of.keys()},
-                {.a = rounded<T>(head.scores, rows, scores_of.keys(), to_next, head.rounded_scores),
-                 .a_row = to_next,
-                 .a_column = 1,
-                 .c = sums.data,
-                 .c_row = sums.row},
-                head.values, head.product_scratch);
+    PanelProduct<T> weighted = sums_by_query<T>(head.scores, block.rows(), block.keys(),
+                                                score_row<T>(sizes_), head.rounded);
+    weighted.m = whole_tile_rows<T>(block.rows());
+    weighted.n = sum_row<T>(sizes_);
+    weighted.c = head.sums();
+    weighted.c_row = sum_row<T>(sizes_);
+    weighted.unseen = block.unseen(Unseen::kKeys);
+    weighted.first = begin;
+    multiply(weighted, head.values);
     const auto kept = static_cast<Number>(mask_.scale());
-    for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t i = 0; i < block.rows(); ++i) {
       const Number factor = statistics[i].inverse_sum * kept;
-      const Number* from = sums.from(i).data;
-      T* row = y.from(i).data;
+      const Number* from = head.sums() + i * sum_row<T>(sizes_);
+      T* row = head.y.from(begin + i).data;
       for (std::int64_t d = 0; d < sizes_.width; ++d) store(row[d], from[d] * factor);
     }
-    keep_statistics(head, begin, {statistics, static_cast<std::size_t>(rows)});
+    keep_statistics(head, begin, {statistics, static_cast<std::size_t>(block.rows())});
   }
 
-  // Where sums of products go: the result's rows, unless it has fewer digits.
-  HeadRows<Number> sums_of(const Head& head, const HeadRows<T>& y) const {
-    if constexpr (kIsStoredOnly<T>) {
-      return {head.sums, sizes_.width};
-    } else {
-      return y;
-    }
+  // Towards L1 while weights are computed: rows of the next block, and those that are written.
+  void fetch_ahead(const Head& head, std::int64_t query) const {
+    prefetch_row(head.q.from(std::min(query + kQueryBlock, sizes_.tokens - 1)).data, sizes_.width);
+    prefetch_row(head.y.from(query).data, sizes_.width);
   }
 
   // Dropout takes weights of a query away; those that it keeps are scaled later.

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <variant>
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/dropout_mask.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/stored.h"
 
 namespace trainscope::cpu {
@@ -51,6 +52,13 @@ struct HeadRows {
 
   HeadRows from(std::int64_t i) const { return {data + i * row, row}; }
 };
+
+// Rows of a head lie on different pages, so that no processor fetches them by itself.
+template <typename T>
+void prefetch_row(const T* row, std::int64_t width) {
+  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t at = 0; at < width; at += kLine) __builtin_prefetch(row + at);
+}
 
 // Head `head` of batch entry `b` in a tensor [batch, tokens, heads, width].
 template <typename T>
@@ -127,50 +135,109 @@ inline DropoutMask mask_of(const Params& params, std::span<const TensorView> inp
 
 inline std::size_t round_up_to_line(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+// Numbers up to whole cache lines, and so to whole registers: loops over so many have no rest.
 template <typename T>
-std::int64_t whole_tiles(std::int64_t columns) {
-  const std::int64_t tile = tile_columns<T>();
-  return (columns + tile - 1) / tile * tile;
+std::int64_t whole_lines(std::int64_t numbers) {
+  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Computed<T>));
+  return (numbers + kLine - 1) / kLine * kLine;
 }
 
-// Elements from one row of scores to the next: whole tiles, and a cache line more where rows a
-// large power of two apart would take each other's place in L1.
+// From one row of scores to the next: whole tiles, and a cache line more where the rows of a block,
+// a multiple of four lines apart, would take each other's place in L1.
 template <typename T>
 std::int64_t score_row(const AttentionSizes& sizes) {
-  constexpr std::int64_t kApart = 2048 / static_cast<std::int64_t>(sizeof(Computed<T>));
-  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Computed<T>));
-  const std::int64_t row = whole_tiles<T>(sizes.keys);
-  return row % kApart == 0 ? row + kLine : row;
+  const std::int64_t line = whole_lines<T>(1);
+  const std::int64_t row = whole_tile_columns<T>(sizes.keys);
+  return row % (4 * line) == 0 ? row + line : row;
+}
+template <typename T>
+std::int64_t scores_of_block(const AttentionSizes& sizes) {
+  return whole_tile_rows<T>(sizes.block_rows()) * score_row<T>(sizes);
 }
 template <typename T>
 std::size_t score_bytes(const AttentionSizes& sizes) {
-  return round_up_to_line(static_cast<std::size_t>(sizes.block_rows() * score_row<T>(sizes)) *
-                          sizeof(Computed<T>));
+  return static_cast<std::size_t>(scores_of_block<T>(sizes)) * sizeof(Computed<T>);
 }
-
-// A copy [rows, columns] of what is computed as T, where it is stored as something else: scores
-// rounded for products, sums of products before they are rounded.
-template <typename T, typename Copy>
-std::size_t copy_bytes(std::int64_t rows, std::int64_t columns) {
-  if (!kIsStoredOnly<T>) return 0;
-  return round_up_to_line(static_cast<std::size_t>(rows * columns) * sizeof(Copy));
-}
-
-// [rows, columns] of `from` as T: themselves, or rounded into `copy`, which has rows as far apart.
+// Of scores that are read by key alone: no tile needs more rows than there are.
 template <typename T>
-const T* rounded(const Computed<T>* from, std::int64_t rows, std::int64_t columns,
-                 std::int64_t to_next, T* copy) {
+std::size_t score_bytes_by_key(const AttentionSizes& sizes) {
+  return static_cast<std::size_t>(sizes.block_rows() * score_row<T>(sizes)) * sizeof(Computed<T>);
+}
+// Of scores rounded for products, where T has fewer digits.
+template <typename T>
+std::size_t rounded_bytes(const AttentionSizes& sizes) {
+  if (!kIsStoredOnly<T>) return 0;
+  return static_cast<std::size_t>(scores_of_block<T>(sizes)) * sizeof(T);
+}
+
+// Sums of products [rows, width] in whole tiles, before they are stored.
+template <typename T>
+std::int64_t sum_row(const AttentionSizes& sizes) {
+  return whole_tile_columns<T>(sizes.width);
+}
+template <typename T>
+std::size_t sum_bytes(const AttentionSizes& sizes, std::int64_t rows) {
+  return static_cast<std::size_t>(whole_tile_rows<T>(rows) * sum_row<T>(sizes)) *
+         sizeof(Computed<T>);
+}
+
+// Rows of q or dy of a block beside each other, as a product reads them for its A.
+template <typename T>
+std::size_t row_bytes(const AttentionSizes& sizes) {
+  return round_up_to_line(static_cast<std::size_t>(whole_tile_rows<T>(sizes.block_rows()) *
+                                                   packed_steps<T>(sizes.width)) *
+                          sizeof(Packed<T>));
+}
+template <typename T>
+void copy_rows(const HeadRows<const T>& from, std::int64_t rows, std::int64_t width,
+               Packed<T>* to) {
+  for (std::int64_t i = 0; i < rows; ++i) {
+    to[packed_steps<T>(width) - 1] = 0;  // of which an odd width leaves a half
+    std::memcpy(to, from.from(i).data, static_cast<std::size_t>(width) * sizeof(T));
+    to += packed_steps<T>(width);
+  }
+}
+
+// Scores [rows, keys] as a product's A: by queries, or by keys for sums over queries. They are read
+// where they are, or rounded into `copy`; rows lie as far apart.
+template <typename T>
+PanelProduct<T> sums_by_query(const Computed<T>* scores, std::int64_t rows, std::int64_t keys,
+                              std::int64_t to_next, [[maybe_unused]] Packed<T>* copy) {
+  PanelProduct<T> product{
+      .m = rows, .k = keys, .a_line = to_next / kElementsPacked<T>, .a_step = 1};
   if constexpr (!kIsStoredOnly<T>) {
-    return from;
+    product.a = scores;
   } else {
     for (std::int64_t i = 0; i < rows; ++i) {
-      const float* x = from + i * to_next;
-      T* y = copy + i * to_next;
-#pragma omp simd
-      for (std::int64_t j = 0; j < columns; ++j) store(y[j], x[j]);
+      const Computed<T>* from = scores + i * to_next;
+      Packed<T>* to = copy + i * product.a_line;
+      for (std::int64_t p = 0; p < packed_steps<T>(keys); ++p) {
+        to[p] = pair_of(bf16_bits(from[2 * p]), bf16_bits(from[2 * p + 1]));
+      }
     }
-    return copy;
+    product.a = copy;
   }
+  return product;
+}
+template <typename T>
+PanelProduct<T> sums_by_key(const Computed<T>* scores, std::int64_t rows, std::int64_t keys,
+                            std::int64_t to_next, [[maybe_unused]] Packed<T>* copy) {
+  PanelProduct<T> product{.m = keys, .k = rows, .a_line = 1, .a_step = to_next};
+  if constexpr (!kIsStoredOnly<T>) {
+    product.a = scores;
+  } else {
+    for (std::int64_t p = 0; p < packed_steps<T>(rows); ++p) {
+      const Computed<T>* first = scores + 2 * p * to_next;
+      const Computed<T>* second = first + to_next;
+      const std::uint16_t kept = 2 * p + 1 < rows ? 0xFFFF : 0;
+      Packed<T>* to = copy + p * to_next;
+      for (std::int64_t j = 0; j < keys; ++j) {
+        to[j] = pair_of(bf16_bits(first[j]), bf16_bits(second[j]) & kept);
+      }
+    }
+    product.a = copy;
+  }
+  return product;
 }
 
 // Workspace of one thread, taken piece by piece.
@@ -197,38 +264,49 @@ struct RowStatistics {
   T inverse_sum = 0;
 };
 
-// scores[i, j] = scale * q[i] k[j] + bias for queries [begin, end) of a head and the keys that any
-// of them sees; -inf where it does not. `scores` has rows of score_row() elements.
+// Queries [begin, end) of a head and the keys that any of them sees.
 template <typename T>
 struct ScoreBlock {
   const AttentionSizes& sizes;
-  HeadRows<const T> q;
-  const PackedB<T>& keys_packed;  // [width, keys]
-  Bias<Computed<T>> bias;
+  const Bias<Computed<T>>& bias;
   std::int64_t batch = 0;
   std::int64_t head = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
 
+  std::int64_t rows() const { return end - begin; }
   std::int64_t keys() const { return sizes.causal ? end : sizes.keys; }
+  Unseen unseen(Unseen causal) const { return sizes.causal ? causal : Unseen::kNone; }
 
-  void compute(Computed<T> scale, Computed<T>* scores, Packed<T>* scratch) const {
-    const std::int64_t to_next = score_row<T>(sizes);
-    multiply<T>({.m = end - begin, .n = whole_tiles<T>(keys()), .k = sizes.width},
-                {.a = q.from(begin).data,
-                 .a_row = q.row,
-                 .a_column = 1,
+  // scores[i, j] = scale * rows[i] by_key[j], of the weights that count; rows of q or dy.
+  void products_by_key(const HeadRows<const T>& rows_of, const PackedPanels<T>& by_key,
+                       Computed<T> scale, Packed<T>* rows_copy, Computed<T>* scores) const {
+    copy_rows<T>(rows_of.from(begin), rows(), sizes.width, rows_copy);
+    multiply<T>({.m = rows(),
+                 .n = whole_tile_columns<T>(keys()),
+                 .k = sizes.width,
+                 .a = rows_copy,
+                 .a_line = packed_steps<T>(sizes.width),
                  .c = scores,
-                 .c_row = to_next,
-                 .alpha = scale},
-                keys_packed, scratch);
-    for (std::int64_t i = begin; i < end; ++i) {
-      Computed<T>* row = scores + (i - begin) * to_next;
-      bias.add_to(row, keys(), batch, head, i);
-      if (sizes.causal) {
-        std::fill(row + i + 1, row + end, -std::numeric_limits<Computed<T>>::infinity());
-      }
-    }
+                 .c_row = score_row<T>(sizes),
+                 .alpha = scale,
+                 .unseen = unseen(Unseen::kTiles),
+                 .first = begin},
+                by_key);
+  }
+
+  // Adds the bias to the scores of the block's query i, and -inf for what it does not see up to
+  // whole cache lines. Returns how many that are.
+  std::int64_t mask(std::int64_t i, Computed<T>* row) const {
+    const std::int64_t seen = sizes.seen(begin + i);
+    const std::int64_t masked = whole_lines<T>(seen);
+    bias.add_to(row, seen, batch, head, begin + i);
+    std::fill(row + seen, row + masked, -std::numeric_limits<Computed<T>>::infinity());
+    return masked;
+  }
+  // Zeros behind the first `masked` of a row: products read up to keys().
+  void clear_rest(std::int64_t masked, Computed<T>* row) const {
+    if (masked < keys()) std::fill(row + masked, row + keys(), Computed<T>{0});
   }
 };
 

@@ -18,25 +18,26 @@ std::int64_t slots_of(const AttentionSizes& sizes, int threads) {
   return std::clamp<std::int64_t>(groups_of(sizes), 0, std::max(1, threads));
 }
 
+// Sums of products before they are stored, where results have fewer digits.
 template <typename T>
-std::size_t product_bytes(const AttentionSizes& sizes) {
-  const std::int64_t rows = sizes.block_rows();
-  return std::max({packed_product_bytes<T>(rows, sizes.width),
-                   packed_product_bytes<T>(rows, sizes.keys),
-                   packed_product_bytes<T>(sizes.keys, rows)});
+std::size_t grad_sum_bytes(const AttentionSizes& sizes, std::int64_t rows) {
+  return kIsStoredOnly<T> ? sum_bytes<T>(sizes, rows) : 0;
+}
+// A block's rows of q or dy as an A or a B, or its sums of dq, one after the other.
+template <typename T>
+std::size_t grad_block_bytes(const AttentionSizes& sizes) {
+  return std::max({row_bytes<T>(sizes), PackedPanels<T>::bytes(sizes.block_rows(), sizes.width),
+                   grad_sum_bytes<T>(sizes, sizes.block_rows())});
 }
 
-// Of one thread: k both ways and v of a head, weights and their gradients of a block, its rows of q
-// or dy, copies in other digits (scores of a block, sums of dq, dk and dv), then what products
-// need.
+// Of one thread: k both ways and v of a head, weights and their gradients of a block, these
+// rounded, sums of dk and dv, and what a block has.
 template <typename T>
 std::size_t slot_bytes(const AttentionSizes& sizes) {
-  return 2 * PackedB<T>::bytes(sizes.width, sizes.keys) +
-         PackedB<T>::bytes(sizes.keys, sizes.width) + 2 * score_bytes<T>(sizes) +
-         PackedB<T>::bytes(sizes.block_rows(), sizes.width) +
-         copy_bytes<T, T>(sizes.block_rows(), score_row<T>(sizes)) +
-         copy_bytes<T, Computed<T>>(sizes.block_rows(), sizes.width) +
-         2 * copy_bytes<T, Computed<T>>(sizes.keys, sizes.width) + product_bytes<T>(sizes);
+  return 2 * PackedPanels<T>::bytes(sizes.width, sizes.keys) +
+         PackedPanels<T>::bytes(sizes.keys, sizes.width) + score_bytes_by_key<T>(sizes) +
+         score_bytes<T>(sizes) + rounded_bytes<T>(sizes) +
+         2 * grad_sum_bytes<T>(sizes, sizes.keys) + grad_block_bytes<T>(sizes);
 }
 
 template <typename T>
@@ -59,6 +60,7 @@ class Backward {
         bias_(bias_of<Number>(forward_)),
         mask_(mask_of(args.params, forward_)),
         to_next_(score_row<T>(sizes_)),
+        sum_row_(sum_row<T>(sizes_)),
         scale_(static_cast<Number>(std::get<AttentionParams>(args.params).scale)) {}
 
   void run() const {
@@ -79,32 +81,28 @@ class Backward {
   // What the heads of a group share, as products read it.
   struct Group {
     std::int64_t batch = 0;
-    PackedB<T> keys;            // [width, keys]
-    PackedB<T> values;          // [width, keys]
-    PackedB<T> keys_by_row;     // [keys, width]
-    Number* weights = nullptr;  // [rows, to_next_]
-    Number* dscores = nullptr;  // [rows, to_next_]
-    Packed<T>* rows_packed = nullptr;
-    T* rounded_scores = nullptr;
-    Number* dq = nullptr;  // [rows, width]; of dk and dv [keys, width]
-    Number* dk = nullptr;
+    PackedPanels<T> keys;         // [width, keys]
+    PackedPanels<T> values;       // [width, keys]
+    PackedPanels<T> keys_by_row;  // [keys, width]
+    Number* weights = nullptr;    // [rows, to_next_]
+    Number* dscores = nullptr;    // [rows, to_next_]
+    Packed<T>* rounded = nullptr;
+    Number* dk = nullptr;  // [keys, sum_row_]
     Number* dv = nullptr;
-    Packed<T>* product_scratch = nullptr;
+    std::byte* block = nullptr;  // rows of q or dy, then sums of dq [rows, sum_row_]
+
+    Packed<T>* rows() const { return reinterpret_cast<Packed<T>*>(block); }
+    Number* dq() const { return reinterpret_cast<Number*>(block); }
   };
 
-  // A block of queries of one head.
-  struct Block {
-    std::int64_t head = 0;
-    std::int64_t begin = 0;
-    std::int64_t end = 0;
-    std::int64_t keys = 0;
-    bool first = false;  // of those that share dk and dv
+  // The queries of one head.
+  struct Head {
+    std::int64_t number = 0;
     HeadTriple<const T> x = {};
     HeadTriple<T> dx = {};
     HeadRows<const T> dy = {};
     HeadRows<const T> y = {};
-
-    std::int64_t rows() const { return end - begin; }
+    bool first = false;  // of those that share dk and dv
   };
 
   // Without queries nothing is added to dk and dv.
@@ -117,7 +115,8 @@ class Backward {
 
   Group packed_group(std::int64_t batch, std::int64_t head, std::byte* scratch) const {
     const HeadTriple<const T> x = head_triple<const T>(args_.params, forward_, batch, head);
-    const std::size_t bytes = PackedB<T>::bytes(sizes_.width, sizes_.keys);
+    const std::size_t bytes = PackedPanels<T>::bytes(sizes_.width, sizes_.keys);
+    const std::size_t by_row = PackedPanels<T>::bytes(sizes_.keys, sizes_.width);
     Pieces pieces(scratch);
     return {
         .batch = batch,
@@ -129,15 +128,13 @@ class Backward {
         .keys_by_row = {{x.k.data, 1, x.k.row},
                         sizes_.keys,
                         sizes_.width,
-                        pieces.take<Packed<T>>(PackedB<T>::bytes(sizes_.keys, sizes_.width))},
-        .weights = pieces.take<Number>(score_bytes<T>(sizes_)),
+                        pieces.take<Packed<T>>(by_row)},
+        .weights = pieces.take<Number>(score_bytes_by_key<T>(sizes_)),
         .dscores = pieces.take<Number>(score_bytes<T>(sizes_)),
-        .rows_packed = pieces.take<Packed<T>>(PackedB<T>::bytes(sizes_.block_rows(), sizes_.width)),
-        .rounded_scores = pieces.take<T>(copy_bytes<T, T>(sizes_.block_rows(), to_next_)),
-        .dq = pieces.take<Number>(copy_bytes<T, Number>(sizes_.block_rows(), sizes_.width)),
-        .dk = pieces.take<Number>(copy_bytes<T, Number>(sizes_.keys, sizes_.width)),
-        .dv = pieces.take<Number>(copy_bytes<T, Number>(sizes_.keys, sizes_.width)),
-        .product_scratch = pieces.take<Packed<T>>(0)};
+        .rounded = pieces.take<Packed<T>>(rounded_bytes<T>(sizes_)),
+        .dk = pieces.take<Number>(grad_sum_bytes<T>(sizes_, sizes_.keys)),
+        .dv = pieces.take<Number>(grad_sum_bytes<T>(sizes_, sizes_.keys)),
+        .block = pieces.take<std::byte>(0)};
   }
 
   // The last block of a causal head sees all keys: it writes every row of dk and dv.
@@ -145,37 +142,41 @@ class Backward {
     const std::int64_t per_group = sizes_.heads / sizes_.kv_heads;
     const std::int64_t first_head = number % sizes_.kv_heads * per_group;
     const Group group = packed_group(number / sizes_.kv_heads, first_head, scratch);
-    Block block{.first = true};
-    for (block.head = first_head; block.head < first_head + per_group; ++block.head) {
-      block.x = head_triple<const T>(args_.params, forward_, group.batch, block.head);
-      block.dx = head_triple<T>(args_.params, args_.outputs, group.batch, block.head);
-      block.dy = rows_of(0, group.batch, block.head);
-      block.y = rows_of(1, group.batch, block.head);
+    Head head{.first = true};
+    for (head.number = first_head; head.number < first_head + per_group; ++head.number) {
+      head.x = head_triple<const T>(args_.params, forward_, group.batch, head.number);
+      head.dx = head_triple<T>(args_.params, args_.outputs, group.batch, head.number);
+      head.dy = rows_of(0, group.batch, head.number);
+      head.y = rows_of(1, group.batch, head.number);
       for (std::int64_t i = sizes_.blocks(); i-- > 0;) {
-        block.begin = i * kQueryBlock;
-        block.end = std::min(sizes_.tokens, block.begin + kQueryBlock);
-        block.keys = sizes_.causal ? block.end : sizes_.keys;
-        run_block(group, block);
-        block.first = false;
+        const std::int64_t begin = i * kQueryBlock;
+        run_block(group, head,
+                  {.sizes = sizes_,
+                   .bias = bias_,
+                   .batch = group.batch,
+                   .head = head.number,
+                   .begin = begin,
+                   .end = std::min(sizes_.tokens, begin + kQueryBlock)});
+        head.first = false;
       }
     }
-    store_sums(group.dk, sizes_.keys, block.dx.k);
-    store_sums(group.dv, sizes_.keys, block.dx.v);
+    store_sums(group.dk, sizes_.keys, head.dx.k);
+    store_sums(group.dv, sizes_.keys, head.dx.v);
   }
 
   // Where sums of products go: the result's rows, unless it has fewer digits.
-  HeadRows<Number> sums_of(Number* copy, const HeadRows<T>& rows) const {
+  HeadRows<Number> sums_of(Number* copy, const HeadRows<T>& result) const {
     if constexpr (kIsStoredOnly<T>) {
-      return {copy, sizes_.width};
+      return {copy, sum_row_};
     } else {
-      return rows;
+      return result;
     }
   }
-  void store_sums(const Number* copy, std::int64_t rows, const HeadRows<T>& to) const {
+  void store_sums(const Number* sums, std::int64_t rows, const HeadRows<T>& to) const {
     if constexpr (kIsStoredOnly<T>) {
       if (to.data == nullptr) return;
       for (std::int64_t i = 0; i < rows; ++i) {
-        const Number* from = copy + i * sizes_.width;
+        const Number* from = sums + i * sum_row_;
         T* row = to.from(i).data;
         for (std::int64_t d = 0; d < sizes_.width; ++d) store(row[d], from[d]);
       }
@@ -186,89 +187,85 @@ class Backward {
     return head_rows(args_.inputs[input].as<const T>(), args_.inputs[input].shape(), batch, head);
   }
 
-  void run_block(const Group& group, const Block& block) const {
-    find_weights(group, block);
-    find_score_gradients(group, block);
+  void run_block(const Group& group, const Head& head, const ScoreBlock<T>& block) const {
+    block.products_by_key(head.x.q, group.keys, scale_, group.rows(), group.weights);
+    block.products_by_key(head.dy, group.values, 1, group.rows(), group.dscores);
+    for (std::int64_t i = 0; i < block.rows(); ++i) finish_row(group, head, block, i);
     // dv += weights' dy, those that dropout left
-    add_by_key(group, block, group.weights, block.dy, block.dx.v, group.dv);
+    if (head.dx.v.data != nullptr) {
+      add_by_key(group, head, block, group.weights, head.dy, sums_of(group.dv, head.dx.v));
+    }
     // dk += dscores' q, then dq, which may take over the bytes of q or of dy.
-    add_by_key(group, block, group.dscores, block.x.q, block.dx.k, group.dk);
-    if (block.dx.q.data == nullptr) return;
-    const HeadRows<T> dq = block.dx.q.from(block.begin);
-    const HeadRows<Number> sums = sums_of(group.dq, dq);
-    multiply<T>({.m = block.rows(), .n = sizes_.width, .k = block.keys},
-                {.a = as_stored(group, block, group.dscores),
-                 .a_row = to_next_,
-                 .a_column = 1,
-                 .c = sums.data,
-                 .c_row = sums.row},
-                group.keys_by_row, group.product_scratch);
-    store_sums(group.dq, block.rows(), dq);
-  }
-
-  const T* as_stored(const Group& group, const Block& block, const Number* scores) const {
-    return rounded<T>(scores, block.rows(), block.keys, to_next_, group.rounded_scores);
-  }
-
-  void find_weights(const Group& group, const Block& block) const {
-    const ScoreBlock<T> scores{.sizes = sizes_,
-                               .q = block.x.q,
-                               .keys_packed = group.keys,
-                               .bias = bias_,
-                               .batch = group.batch,
-                               .head = block.head,
-                               .begin = block.begin,
-                               .end = block.end};
-    scores.compute(scale_, group.weights, group.product_scratch);
-    const Number* statistics =
-        args_.inputs[2].as<const Number>() +
-        2 * ((group.batch * sizes_.heads + block.head) * sizes_.tokens + block.begin);
-    for (std::int64_t i = 0; i < block.rows(); ++i) {
-      Number* row = group.weights + i * to_next_;
-      const RowStatistics<Number> of_row{.largest = statistics[2 * i],
-                                         .inverse_sum = statistics[2 * i + 1]};
-      for (std::int64_t j = 0; j < block.keys; ++j) {
-        row[j] = vector_exp(row[j] - of_row.largest) * of_row.inverse_sum;
-      }
+    if (head.dx.k.data != nullptr) {
+      add_by_key(group, head, block, group.dscores, head.x.q, sums_of(group.dk, head.dx.k));
     }
+    if (head.dx.q.data == nullptr) return;
+    PanelProduct<T> product =
+        sums_by_query<T>(group.dscores, block.rows(), block.keys(), to_next_, group.rounded);
+    const HeadRows<T> dq = head.dx.q.from(block.begin);
+    const HeadRows<Number> sums = sums_of(group.dq(), dq);
+    product.n = sizes_.width;
+    product.c = sums.data;
+    product.c_row = sums.row;
+    product.unseen = block.unseen(Unseen::kKeys);
+    product.first = block.begin;
+    multiply(product, group.keys_by_row);
+    store_sums(group.dq(), block.rows(), dq);
   }
 
-  // dscores = scale * weights * (dy v' - sum of dy * y) where nothing drops out
-  void find_score_gradients(const Group& group, const Block& block) const {
-    multiply<T>({.m = block.rows(), .n = whole_tiles<T>(block.keys), .k = sizes_.width},
-                {.a = block.dy.from(block.begin).data,
-                 .a_row = block.dy.row,
-                 .a_column = 1,
-                 .c = group.dscores,
-                 .c_row = to_next_},
-                group.values, group.product_scratch);
-    for (std::int64_t i = 0; i < block.rows(); ++i) {
-      const T* dy_row = block.dy.from(block.begin + i).data;
-      const T* y_row = block.y.from(block.begin + i).data;
-      const auto shift = static_cast<Number>(sum_of<Number>(
-          sizes_.width, [=](std::int64_t d) { return computed(dy_row[d]) * computed(y_row[d]); }));
-      if (!mask_.keeps_all()) {
-        drop(group, block, i, shift);
-        continue;
-      }
-      const Number* weights = group.weights + i * to_next_;
-      Number* row = group.dscores + i * to_next_;
-      for (std::int64_t j = 0; j < block.keys; ++j) {
-        row[j] = scale_ * weights[j] * (row[j] - shift);
-      }
-    }
+  // Towards L1 while weights are computed: rows of the next block, and those that are written.
+  void fetch_ahead(const Head& head, std::int64_t query) const {
+    const std::int64_t next = std::max<std::int64_t>(0, query - kQueryBlock);
+    prefetch_row(head.x.q.from(next).data, sizes_.width);
+    prefetch_row(head.dy.from(next).data, sizes_.width);
+    prefetch_row(head.y.from(next).data, sizes_.width);
+    if (head.dx.q.data != nullptr) prefetch_row(head.dx.q.from(query).data, sizes_.width);
   }
 
-  // Of query i of the block: dscores = scale * (left * dy v' - weights * shift), where `left` are
-  // the weights after dropout, and what becomes of `weights`.
-  void drop(const Group& group, const Block& block, std::int64_t i, Number shift) const {
+  // The scores of query i of the block become weights, those that dropout left, and dy v' becomes
+  // dscores = scale * weights * (dy v' - sum of dy * y) where nothing drops out.
+  void finish_row(const Group& group, const Head& head, const ScoreBlock<T>& block,
+                  std::int64_t i) const {
     Number* weights = group.weights + i * to_next_;
     Number* dscores = group.dscores + i * to_next_;
-    const std::int64_t seen = sizes_.seen(block.begin + i);
+    const std::int64_t query = block.begin + i;
+    fetch_ahead(head, query);
+    const T* dy = head.dy.from(query).data;
+    const T* y = head.y.from(query).data;
+    const auto shift = static_cast<Number>(sum_of<Number>(
+        sizes_.width, [=](std::int64_t d) { return computed(dy[d]) * computed(y[d]); }));
+    const Number* statistics =
+        args_.inputs[2].as<const Number>() +
+        2 * ((group.batch * sizes_.heads + head.number) * sizes_.tokens + query);
+    const Number largest = statistics[0];
+    const Number inverse_sum = statistics[1];
+    const Number scale = scale_;
+    const std::int64_t masked = block.mask(i, weights);
+#pragma omp simd
+    for (std::int64_t j = 0; j < masked; ++j) {
+      weights[j] = vector_exp_of_negative(weights[j] - largest) * inverse_sum;
+    }
+    if (mask_.keeps_all()) {
+#pragma omp simd
+      for (std::int64_t j = 0; j < masked; ++j) {
+        dscores[j] = scale * weights[j] * (dscores[j] - shift);
+      }
+    } else {
+      drop(block, query, shift, weights, dscores);
+    }
+    block.clear_rest(masked, weights);
+    block.clear_rest(masked, dscores);
+  }
+
+  // Of a query: dscores = scale * (left * dy v' - weights * shift), where `left` are the weights
+  // after dropout, and what becomes of `weights`.
+  void drop(const ScoreBlock<T>& block, std::int64_t query, Number shift, Number* weights,
+            Number* dscores) const {
+    const std::int64_t seen = sizes_.seen(query);
     const std::int32_t threshold = mask_.threshold();
     const auto kept = static_cast<Number>(mask_.scale());
     const Number scale = scale_;
-    mask_.for_each_piece(sizes_.first_weight(group.batch, block.head, block.begin + i), seen,
+    mask_.for_each_piece(sizes_.first_weight(block.batch, block.head, query), seen,
                          [=](const std::int32_t* words, std::int64_t begin, std::int64_t n) {
                            Number* weight = weights + begin;
                            Number* row = dscores + begin;
@@ -281,27 +278,24 @@ class Backward {
                              weight[j] = left;
                            }
                          });
-    std::fill(dscores + seen, dscores + block.keys, Number{0});
+    std::fill(dscores + seen, dscores + whole_lines<T>(seen), Number{0});
   }
 
-  // to[j] (+)= sum over the block's queries i of by_query[i, j] * rows[i]
-  void add_by_key(const Group& group, const Block& block, const Number* by_query,
-                  const HeadRows<const T>& rows, const HeadRows<T>& result, Number* copy) const {
-    if (result.data == nullptr) return;
-    const HeadRows<Number> to = sums_of(copy, result);
-    const PackedB<T> packed({rows.from(block.begin).data, 1, rows.row}, block.rows(), sizes_.width,
-                            group.rows_packed);
-    multiply<T>({.m = block.keys, .n = sizes_.width, .k = block.rows()},
-                {.a = as_stored(group, block, by_query),
-                 .a_row = 1,
-                 .a_column = to_next_,
-                 .c = to.data,
-                 .c_row = to.row,
-                 .d = block.first ? nullptr : to.data,
-                 .d_row = to.row,
-                 .d_column = 1,
-                 .beta = 1},
-                packed, group.product_scratch);
+  // sums[j] (+)= sum over the block's queries i of by_query[i, j] * rows[i]
+  void add_by_key(const Group& group, const Head& head, const ScoreBlock<T>& block,
+                  const Number* by_query, const HeadRows<const T>& rows,
+                  const HeadRows<Number>& sums) const {
+    const PackedPanels<T> packed({rows.from(block.begin).data, 1, rows.row}, block.rows(),
+                                 sizes_.width, group.rows());
+    PanelProduct<T> product =
+        sums_by_key<T>(by_query, block.rows(), block.keys(), to_next_, group.rounded);
+    product.n = sizes_.width;
+    product.c = sums.data;
+    product.c_row = sums.row;
+    product.adds = !head.first;
+    product.unseen = block.unseen(Unseen::kQueries);
+    product.first = block.begin;
+    multiply(product, packed);
   }
 
   const RunArgs& args_;
@@ -310,6 +304,7 @@ class Backward {
   Bias<Number> bias_;
   DropoutMask mask_;
   std::int64_t to_next_;  // from one row of scores to the next
+  std::int64_t sum_row_;  // and of sums
   Number scale_;
 };
 

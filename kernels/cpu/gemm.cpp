@@ -17,8 +17,6 @@ constexpr std::int64_t kBlockBytes = 3072;  // of a line of a block along k
 constexpr std::int64_t kHeight = 96;
 // Of a block of B: A is packed again for each, so shallow ones are wider.
 constexpr std::int64_t kWidth = 1024;
-// With so few tiles beside each other a panel of A is used too seldom to be packed.
-constexpr std::int64_t kTilesWithoutPacking = 4;
 
 constexpr std::int64_t kSmallestPartFlops = 400000;  // below it a thread costs more than it saves
 constexpr std::int64_t kAlignment = 64;
@@ -71,16 +69,6 @@ struct Blocks {
   }
 };
 
-// Panels of `depth` steps; how a tile finds its lines, see TileOperands.
-template <typename T>
-struct PanelsOfA {
-  const Packed<T>* data = nullptr;
-  std::int64_t line = 1;
-  std::int64_t step = 0;
-  std::int64_t next_panel = 0;
-  Packed<T>* last = nullptr;  // where a last panel of fewer lines is packed; null: all are packed
-};
-
 // One block of k, `depth` packed elements: its part of all sums on a rectangle of C.
 template <typename T, typename Result>
 class BlockProduct {
@@ -92,35 +80,28 @@ class BlockProduct {
       : tile_(tile), operands_(operands), depth_(depth), first_(first) {}
 
   // The first rows x columns of `at` from panels of A and B.
-  void run(const PanelsOfA<T>& a, const Packed<T>* b, std::int64_t next_b,
-           const GemmPart& at) const {
+  void run(const Packed<T>* a, const Packed<T>* b, const GemmPart& at) const {
     for (std::int64_t j = at.column_begin; j < at.column_end; j += tile_.columns) {
       run_column(a, b, at,
                  {.column_begin = j, .column_end = std::min(j + tile_.columns, at.column_end)});
-      b += next_b;
+      b += depth_ * tile_.columns;
     }
   }
 
  private:
-  void run_column(const PanelsOfA<T>& a, const Packed<T>* b, const GemmPart& at,
-                  GemmPart tile) const {
+  void run_column(const Packed<T>* a, const Packed<T>* b, const GemmPart& at, GemmPart tile) const {
     TileOperands<T> operands{.depth = depth_,
-                             .a = a.data,
-                             .a_line = a.line,
-                             .a_step = a.step,
+                             .a = a,
+                             .a_line = 1,
+                             .a_step = tile_.rows,
                              .b = b,
                              .alpha = operands_.alpha,
                              .beta = first_ ? operands_.beta : Sum{1}};
     for (tile.row_begin = at.row_begin; tile.row_begin < at.row_end;
          tile.row_begin = tile.row_end) {
       tile.row_end = std::min(tile.row_begin + tile_.rows, at.row_end);
-      if (a.last != nullptr && tile.row_end - tile.row_begin < tile_.rows) {
-        operands.a = a.last;
-        operands.a_line = 1;
-        operands.a_step = tile_.rows;
-      }
       run_tile(operands, tile);
-      operands.a += a.next_panel;
+      operands.a += depth_ * tile_.rows;
     }
   }
 
@@ -146,7 +127,7 @@ class BlockProduct {
     } else {
       operands.addend = nullptr;
     }
-    call(operands);
+    tile_.lines_together(operands);
   }
 
   // By way of a whole tile aside, so that arithmetic is in one place.
@@ -165,7 +146,7 @@ class BlockProduct {
       Sum* row = added + (i - at.row_begin) * tile_.columns;
       for (std::int64_t j = 0; j < columns; ++j) row[j] = computed(from[j * step]);
     }
-    call(operands);
+    tile_.lines_together(operands);
     for (std::int64_t i = at.row_begin; i < at.row_end; ++i) {
       const Sum* from = result + (i - at.row_begin) * tile_.columns;
       Result* to = operands_.c + i * operands_.c_row + at.column_begin;
@@ -175,9 +156,6 @@ class BlockProduct {
 
   const Result* element_of_d(std::int64_t i, std::int64_t j) const {
     return operands_.d + i * operands_.d_row + j * operands_.d_column;
-  }
-  void call(const TileOperands<T>& operands) const {
-    (operands.a_line == 1 ? tile_.lines_together : tile_.steps_together)(operands);
   }
 
   const GemmTile<T>& tile_;
@@ -189,27 +167,6 @@ class BlockProduct {
 template <typename T, typename Result>
 PanelSource<T> rows_of_a(const GemmOperands<T, Result>& operands) {
   return {operands.a, operands.a_row, operands.a_column};
-}
-
-// `lines` rows of A from `source` on, packed.
-template <typename T>
-PanelsOfA<T> packed_panels(const GemmTile<T>& tile, const PanelSource<T>& source,
-                           std::int64_t lines, std::int64_t depth, Packed<T>* packed) {
-  pack_panels(source, lines, depth, tile.rows, packed);
-  return {.data = packed, .step = tile.rows, .next_panel = tile.rows * packed_depth<T>(depth)};
-}
-
-// The same read where they are; `last` has place for one panel.
-template <typename T>
-PanelsOfA<T> panels_in_place(const GemmTile<T>& tile, const PanelSource<T>& source,
-                             std::int64_t lines, std::int64_t depth, T* last) {
-  const std::int64_t rest = lines % tile.rows;
-  if (rest != 0) pack_panels(source.from(lines - rest, 0), rest, depth, tile.rows, last);
-  return {.data = source.data,
-          .line = source.across,
-          .step = source.along,
-          .next_panel = tile.rows * source.across,
-          .last = last};
 }
 
 template <typename T>
@@ -337,69 +294,16 @@ void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
       });
       for (at.row_begin = part.row_begin; at.row_begin < part.row_end; at.row_begin = at.row_end) {
         at.row_end = std::min(part.row_end, at.row_begin + kHeight);
-        const PanelsOfA<T> a = packed_panels(plan.tile, a_rows.from(at.row_begin, p),
-                                             at.row_end - at.row_begin, depth, packed_a);
+        pack_panels(a_rows.from(at.row_begin, p), at.row_end - at.row_begin, depth, plan.tile.rows,
+                    packed_a);
         for_each_product(products, at, plan.tile.columns, [&](const auto& product, GemmPart own) {
           BlockProduct<T, Result>(plan.tile, product, per_column, p == 0)
-              .run(a, packed_b + own.product * per_column, plan.tile.columns * per_column, own);
+              .run(packed_a, packed_b + own.product * per_column, own);
         });
       }
       p += depth;
     } while (p < k);
   }
-}
-
-template <typename T>
-std::size_t PackedB<T>::bytes(std::int64_t k, std::int64_t n) {
-  return packed_bytes<T>(round_up(n, tile_columns<T>()), k);
-}
-
-template <typename T>
-PackedB<T>::PackedB(const PanelSource<T>& source, std::int64_t k, std::int64_t n, Packed<T>* memory)
-    : k_(k), n_(n), block_depth_(depth_of_blocks<T>(k)), memory_(memory) {
-  const std::int64_t columns = round_up(n, tile_columns<T>());
-  for (std::int64_t row = 0; row < k; row += block_depth_) {
-    pack_panels(source.from(0, row), n, std::min(block_depth_, k - row), tile_columns<T>(),
-                memory + packed_depth<T>(row) * columns);
-  }
-}
-
-template <typename T>
-const Packed<T>* PackedB<T>::panel(std::int64_t row, std::int64_t column) const {
-  return memory_ + packed_depth<T>(row) * round_up(n_, tile_columns<T>()) +
-         column * packed_depth<T>(std::min(block_depth_, k_ - row));
-}
-
-template <typename T>
-std::size_t packed_product_bytes(std::int64_t m, std::int64_t k) {
-  return packed_bytes<T>(std::min(round_up(m, gemm_tiles<T>().front().rows), kHeight),
-                         std::min(k, depth_of_blocks<T>(k)));
-}
-
-template <typename T, typename Result>
-void multiply(const GemmSize& size, const GemmOperands<T, Result>& operands, const PackedB<T>& b,
-              Packed<T>* scratch) {
-  const GemmTile<T>& tile = gemm_tiles<T>().front();
-  const bool in_place = size.n <= kTilesWithoutPacking * tile.columns &&
-                        (operands.a_row == 1 || operands.a_column == 1);
-  const auto panels_of_a = [&](const PanelSource<T>& rows, std::int64_t lines, std::int64_t depth) {
-    if constexpr (std::is_same_v<T, Packed<T>>) {
-      if (in_place) return panels_in_place(tile, rows, lines, depth, scratch);
-    }
-    return packed_panels(tile, rows, lines, depth, scratch);
-  };
-  std::int64_t p = 0;
-  do {  // once even for k = 0
-    const std::int64_t depth = std::min(b.block_depth(), size.k - p);
-    const BlockProduct<T, Result> product(tile, operands, packed_depth<T>(depth), p == 0);
-    for (std::int64_t i = 0; i < size.m; i += kHeight) {
-      const std::int64_t rows = std::min(kHeight, size.m - i);
-      product.run(panels_of_a(rows_of_a(operands).from(i, p), rows, depth), b.panel(p, 0),
-                  b.panel(p, tile.columns) - b.panel(p, 0),
-                  {.row_begin = i, .row_end = i + rows, .column_end = size.n});
-    }
-    p += depth;
-  } while (p < size.k);
 }
 
 template GemmPlan<float> plan_gemm(const GemmSize&, int, const GemmTile<float>&);
@@ -426,16 +330,5 @@ template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&, BesidePr
                             void*);
 template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
                             BesideProducts<BFloat16, float>, void*);
-template class PackedB<float>;
-template class PackedB<double>;
-template class PackedB<BFloat16>;
-template std::size_t packed_product_bytes<float>(std::int64_t, std::int64_t);
-template std::size_t packed_product_bytes<double>(std::int64_t, std::int64_t);
-template std::size_t packed_product_bytes<BFloat16>(std::int64_t, std::int64_t);
-template void multiply(const GemmSize&, const GemmOperands<float>&, const PackedB<float>&, float*);
-template void multiply(const GemmSize&, const GemmOperands<double>&, const PackedB<double>&,
-                       double*);
-template void multiply(const GemmSize&, const GemmOperands<BFloat16, float>&,
-                       const PackedB<BFloat16>&, BFloat16Pair*);
 
 }  // namespace trainscope::cpu

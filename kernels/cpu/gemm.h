@@ -120,39 +120,4 @@ void run_gemm(const GemmPlan<T>& plan, void* workspace, int threads, OperandsOf 
   });
 }
 
-// A matrix B [k, n] packed once for several products.
-template <typename T>
-class PackedB {
- public:
-  static std::size_t bytes(std::int64_t k, std::int64_t n);
-  // `memory` has bytes(k, n), 64-byte aligned. Lines of the source are columns of B.
-  PackedB(const PanelSource<T>& source, std::int64_t k, std::int64_t n, Packed<T>* memory);
-
-  std::int64_t n() const { return n_; }
-  // Rows that lie together, in panels of as many columns as a tile has.
-  std::int64_t block_depth() const { return block_depth_; }
-  const Packed<T>* panel(std::int64_t row, std::int64_t column) const;
-
- private:
-  std::int64_t k_;
-  std::int64_t n_;
-  std::int64_t block_depth_;
-  Packed<T>* memory_;
-};
-
-// Columns of a tile: a product whose n is a multiple of it writes C without a detour.
-template <typename T>
-std::int64_t tile_columns() {
-  return gemm_tiles<T>().front().columns;
-}
-
-// The product with the first n columns and k rows of `b`, on the calling thread; n
-// may be rounded up to whole tiles, what lies beyond b.n() are zeros. `scratch` has
-// packed_product_bytes(m, k) bytes for this m and the k of `b`.
-template <typename T, typename Result = Computed<T>>
-void multiply(const GemmSize& size, const GemmOperands<T, Result>& operands, const PackedB<T>& b,
-              Packed<T>* scratch);
-template <typename T>
-std::size_t packed_product_bytes(std::int64_t m, std::int64_t k);
-
 }  // namespace trainscope::cpu

@@ -97,10 +97,6 @@ void pack_all(const PanelSource<T>& source, std::int64_t lines, std::int64_t dep
 
 using Bits = std::uint16_t;
 
-BFloat16Pair pair_of(Bits first, Bits second) {
-  return static_cast<BFloat16Pair>(first) | static_cast<BFloat16Pair>(second) << 16;
-}
-
 // Of steps `step` and the one after it, where there is one.
 BFloat16Pair pair_at(const PanelSource<Bits>& source, std::int64_t line, std::int64_t step,
                      std::int64_t depth) {
@@ -175,6 +171,8 @@ void pack_panels(const PanelSource<T>& source, std::int64_t lines, std::int64_t 
   switch (panel) {
     case 4:
       return pack_all<4>(source, lines, depth, packed);
+    case 8:
+      return pack_all<8>(source, lines, depth, packed);
     case 12:
       return pack_all<12>(source, lines, depth, packed);
     case 16:

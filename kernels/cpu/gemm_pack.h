@@ -20,6 +20,11 @@ struct PanelSource {
   }
 };
 
+// Of the bits of two elements of bf16 that follow each other along k.
+inline BFloat16Pair pair_of(std::uint16_t first, std::uint16_t second) {
+  return static_cast<BFloat16Pair>(first) | static_cast<BFloat16Pair>(second) << 16;
+}
+
 // packed[panel][step][line in panel], panels of `panel` lines (a multiple of 4), zeros for the
 // lines that the last one lacks. In bf16 two steps make one packed element, the last one's second
 // half is 0 where the depth is odd.

@@ -24,6 +24,21 @@ std::span<const GemmTile<BFloat16>> gemm_tiles<BFloat16>() {
   return {&kTile, kHas ? 1U : 0U};
 }
 
+template <typename T>
+const GemmTile<T>& tile_in_place() {
+  static const GemmTile<T> kTile = __builtin_cpu_supports("avx512f") != 0
+                                       ? gemm_tile_avx512<T>()
+                                       : TileLoop<T, 32, 6, 2>::tile("avx2");
+  return kTile;
+}
+
+template <>
+const GemmTile<BFloat16>& tile_in_place<BFloat16>() {
+  return gemm_tiles<BFloat16>().front();
+}
+
+template const GemmTile<float>& tile_in_place<float>();
+template const GemmTile<double>& tile_in_place<double>();
 template std::span<const GemmTile<float>> gemm_tiles<float>();
 template std::span<const GemmTile<double>> gemm_tiles<double>();
 

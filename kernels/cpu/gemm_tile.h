@@ -51,6 +51,11 @@ struct GemmTile {
 template <typename T>
 std::span<const GemmTile<T>> gemm_tiles();
 
+// The quickest for products that read A where it is, of heads often 64 wide: panels of A may have
+// any number of rows.
+template <typename T>
+const GemmTile<T>& tile_in_place();
+
 // AVX-512, for bf16 AVX512_BF16; to be called only where the machine has it.
 template <typename T>
 GemmTile<T> gemm_tile_avx512();

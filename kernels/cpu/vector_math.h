@@ -48,6 +48,13 @@ inline float vector_exp(float x) {
   return (parts.s + 1.0F) * power_of_two(half) * power_of_two(parts.n - half);
 }
 
+// e^x for x <= 0, as of a softmax: 0 below -87.7, where e^x is less than 1e-38.
+inline float vector_exp_of_negative(float x) {
+  x = x < -88.0F ? -88.0F : x;
+  const ExpParts parts = exp_parts(x);  // n >= -127, whose power counts as 0
+  return parts.s * power_of_two(parts.n) + power_of_two(parts.n);
+}
+
 // e^x - 1 for x <= 0, exact near 0 too; a positive x counts as 0.
 inline float vector_expm1(float x) {
   x = x > 0.0F ? 0.0F : x;
@@ -99,6 +106,7 @@ inline float vector_erf(float x) {
 }
 
 inline double vector_exp(double x) { return std::exp(x); }
+inline double vector_exp_of_negative(double x) { return std::exp(x); }
 inline double vector_expm1(double x) { return std::expm1(x > 0.0 ? 0.0 : x); }
 inline double vector_sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 inline double vector_tanh(double x) { return std::tanh(x); }

@@ -1,4 +1,6 @@
 // Polynomial functions, as the kernels vectorise them, against the C library in double.
+#include "kernels/cpu/vector_math.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -67,6 +69,18 @@ TEST_CASE("vector_math: floats are within 2 ulp of the exact values") {
     return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
   };
   CHECK(worst_ulps("Softplus", 87.0F, softplus) < 4.0);
+}
+
+TEST_CASE("vector_math: e^x of what is not positive is 0 where a softmax loses it") {
+  double worst = 0.0;
+  for (const float x : spread_floats(87.6F)) {
+    if (x > 0.0F) continue;
+    worst = std::max(worst, ulps(vector_exp_of_negative(x), std::exp(static_cast<double>(x))));
+  }
+  CHECK(worst < 2.0);
+  CHECK(vector_exp_of_negative(0.0F) == 1.0F);
+  for (const float x : {-88.0F, -1e9F, -kInfinity}) CHECK(vector_exp_of_negative(x) == 0.0F);
+  CHECK(std::isnan(vector_exp_of_negative(kNaN)));
 }
 
 TEST_CASE("vector_math: limits at infinity, zero beyond the range, NaN stays") {
