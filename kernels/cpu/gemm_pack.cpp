@@ -1,8 +1,10 @@
-// Packing of panels, by squares of 4 x 4 where lines lie apart.
+// Packing of panels, by squares of 8 x 8 or 4 x 4 where lines lie apart.
 #include "kernels/cpu/gemm_pack.h"
 
 #include <algorithm>
 #include <cstring>
+
+#include "kernels/cpu/transpose_block.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -29,22 +31,45 @@ void transpose_square(const T* from, std::int64_t from_row, T* to, std::int64_t 
   for (int i = 0; i < kSide; ++i) std::memcpy(to + i * to_row, &row[i], sizeof(row[i]));
 }
 
-// Squares of one cache line of each of four lines before the next four: more lines at once would,
+// The side of the largest squares that panels of elements of four bytes consist of.
+template <std::int64_t kPanel, typename T>
+inline constexpr std::int64_t kLargeSide = sizeof(T) == 4 && kPanel % 8 == 0 ? 8 : kSide;
+
+// As many whole squares as [step, end) has; returns the first step without.
+template <std::int64_t kPanel, std::int64_t kOfSquare, typename T>
+std::int64_t pack_squares(const PanelSource<T>& source, std::int64_t step, std::int64_t end,
+                          T* packed) {
+  const std::int64_t whole = step + (end - step) / kOfSquare * kOfSquare;
+  for (std::int64_t line = 0; line < kPanel; line += kOfSquare) {
+    for (std::int64_t at = step; at < whole; at += kOfSquare) {
+      const T* from = source.data + line * source.across + at;
+      if constexpr (kOfSquare == kSide) {
+        transpose_square(from, source.across, packed + at * kPanel + line, kPanel);
+      } else {
+        transpose_block(from, source.across, packed + at * kPanel + line, kPanel);
+      }
+    }
+  }
+  return whole;
+}
+
+// Squares of one cache line of each of some lines before the next lines: more lines at once would,
 // a power of two apart, take each other's place in L1.
 template <std::int64_t kPanel, typename T>
 void pack_lines_apart(const PanelSource<T>& source, std::int64_t depth, T* packed) {
   constexpr std::int64_t kSteps = 64 / static_cast<std::int64_t>(sizeof(T));
+  constexpr std::int64_t kLarge = kLargeSide<kPanel, T>;
   const auto [data, across, along] = source;
   std::int64_t step = 0;
-  for (; along == 1 && step + kSteps <= depth; step += kSteps) {
-    for (std::int64_t line = 0; line < kPanel; ++line) {
-      __builtin_prefetch(data + line * across + step + 2 * kSteps);
-    }
-    for (std::int64_t line = 0; line < kPanel; line += kSide) {
-      for (std::int64_t at = step; at < step + kSteps; at += kSide) {
-        transpose_square(data + line * across + at, across, packed + at * kPanel + line, kPanel);
+  if (along == 1) {
+    while (step + kSteps <= depth) {
+      for (std::int64_t line = 0; line < kPanel; ++line) {
+        __builtin_prefetch(data + line * across + step + 2 * kSteps);
       }
+      step = pack_squares<kPanel, kLarge>(source, step, step + kSteps, packed);
     }
+    step = pack_squares<kPanel, kLarge>(source, step, depth, packed);
+    step = pack_squares<kPanel, kSide>(source, step, depth, packed);
   }
   for (; step < depth; ++step) {
     for (std::int64_t line = 0; line < kPanel; ++line) {
