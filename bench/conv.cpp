@@ -1,0 +1,134 @@
+// Gradients by the weights of ResNet-18's convolutions of 3 x 3 (images of 32 x 32, batch 32), by
+// the kernel that the table prefers and by oneDNN's, in turn. One JSON line for each: its sizes and
+// of "own" and "onednn" {"kernel","gflops","best_gflops","bytes"}: median and best of the rounds,
+// bytes of workspace. Usage: conv_bench [THREADS [ROUNDS]]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cpu/cpu_kernels.h"
+
+namespace trainscope::cpu {
+namespace {
+
+// Windows of 3 x 3 with as much padding as keeps the size.
+struct Convolution {
+  std::int64_t read;  // channels
+  std::int64_t made;  // channels
+  std::int64_t size;  // of the input's sides
+  std::int64_t stride;
+
+  std::int64_t made_size() const { return size / stride; }
+};
+
+constexpr std::int64_t kBatch = 32;
+constexpr std::array<Convolution, 7> kConvolutions = {{{64, 64, 32, 1},
+                                                       {64, 128, 32, 2},
+                                                       {128, 128, 16, 1},
+                                                       {128, 256, 16, 2},
+                                                       {256, 256, 8, 1},
+                                                       {256, 512, 8, 2},
+                                                       {512, 512, 4, 1}}};
+
+// A case and its memory, filled with numbers of both signs.
+struct Case {
+  Params params;
+  std::vector<TensorView> inputs;
+  std::vector<TensorView> outputs;
+  std::vector<std::vector<float>> memory;
+
+  explicit Case(const Convolution& c) {
+    params = ConvParams{{.rank = 2,
+                         .kernel = {3, 3, 1},
+                         .stride = {c.stride, c.stride, 1},
+                         .pad_begin = {1, 1, 0},
+                         .pad_end = {1, 1, 0}}};
+    inputs = {view({kBatch, c.read, c.size, c.size}),
+              view({kBatch, c.made, c.made_size(), c.made_size()})};
+    outputs = {view({c.made, c.read, 3, 3})};
+  }
+  TensorView view(const Shape& shape) {
+    std::vector<float>& values = memory.emplace_back(static_cast<std::size_t>(shape.elements()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(i * 2654435761U % 1024) / 512.0F - 1.0F;
+    }
+    return {.type = {.dtype = DType::kF32, .shape = shape}, .data = values.data()};
+  }
+};
+
+// A kernel on a case.
+struct Candidate {
+  const Kernel* kernel = nullptr;
+  Prepared prepared;
+  std::vector<float> workspace;
+  std::vector<double> seconds;
+
+  void time(const Case& of, int threads) {
+    const auto start = std::chrono::steady_clock::now();
+    auto address = reinterpret_cast<std::uintptr_t>(workspace.data());
+    kernel->run({.params = of.params,
+                 .inputs = of.inputs,
+                 .outputs = of.outputs,
+                 .workspace = reinterpret_cast<void*>((address + 63) / 64 * 64),
+                 .state = prepared.state.get(),
+                 .threads = threads});
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    seconds.push_back(taken.count());
+  }
+};
+
+// The preferred kernel of all, or of oneDNN's.
+Candidate candidate(const KernelTable& table, const Case& of, int threads, std::string_view name) {
+  const PrepareArgs args{
+      .params = of.params, .inputs = of.inputs, .outputs = of.outputs, .threads = threads};
+  Candidate found;
+  for (const Kernel* kernel : table.find("ConvGradWeight", DType::kF32)) {
+    if (!kernel->name.ends_with(name)) continue;
+    if (kernel->supports != nullptr && !kernel->supports(args)) continue;
+    found.kernel = kernel;
+    if (kernel->prepare != nullptr) found.prepared = kernel->prepare(args);
+    found.workspace.resize(found.prepared.workspace_bytes / sizeof(float) + 32);
+    break;
+  }
+  return found;
+}
+
+void compare(const KernelTable& table, const Convolution& c, int threads, int rounds) {
+  const Case of(c);
+  std::array<Candidate, 2> both = {candidate(table, of, threads, ""),
+                                   candidate(table, of, threads, "onednn")};
+  for (int round = 0; round < rounds; ++round) {
+    for (Candidate& each : both) each.time(of, threads);
+  }
+  const double flops =
+      18e-9 * static_cast<double>(kBatch * c.made_size() * c.made_size() * c.read * c.made);
+  const auto text = [&](Candidate& each) {
+    std::ranges::sort(each.seconds);
+    return fmt::format("\"kernel\":\"{}\",\"gflops\":{:.1f},\"best_gflops\":{:.1f},\"bytes\":{}",
+                       each.kernel->name, flops / each.seconds[each.seconds.size() / 2],
+                       flops / each.seconds[0], each.prepared.workspace_bytes);
+  };
+  fmt::print(
+      "{{\"read\":{},\"made\":{},\"size\":{},\"stride\":{},\"threads\":{},\"own\":{{{}}},"
+      "\"onednn\":{{{}}}}}\n",
+      c.read, c.made, c.size, c.stride, threads, text(both[0]), text(both[1]));
+}
+
+}  // namespace
+}  // namespace trainscope::cpu
+
+int main(int count, char** arguments) {
+  using namespace trainscope::cpu;
+  const int threads = count > 1 ? std::max(1, std::atoi(arguments[1])) : 2;
+  const int rounds = count > 2 ? std::max(1, std::atoi(arguments[2])) : 21;
+  const trainscope::KernelTable table = cpu_kernels();
+  for (const Convolution& each : kConvolutions) compare(table, each, threads, rounds);
+  return 0;
+}
