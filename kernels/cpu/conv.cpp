@@ -182,8 +182,8 @@ void add_conv(KernelTable& table) {
   add_conv_onednn(table);
   add_conv_narrow(table);
   add_conv_grad_input_batch(table);
-  add_conv_grad_weight_wide(table);
   add_conv_grad_weight_narrow(table);
+  add_conv_grad_weight_wide(table);
   add_conv_pointwise(table);
 }
 

@@ -64,6 +64,9 @@ struct Plan {
   std::int64_t together = 0;
   std::int64_t tap_at[kMostPanels * kMostTaps] = {};
 
+  std::int64_t tiles() const { return parts_of(x_panels, together) * dy_panels; }
+  std::int64_t tap_groups() const { return parts_of(together * taps, TapOperands::kMostTaps); }
+
   // The sums: [made, x_panels, taps, lanes], in the result itself where lanes do not reach beyond.
   std::int64_t sums_panel() const { return taps * lanes; }
   std::int64_t sums_row() const { return x_panels * sums_panel(); }
@@ -236,8 +239,9 @@ float* sums_of(const Plan& plan, const Memory& memory, const Tile& tile) {
   return memory.sums + tile.dy * plan.lines * plan.sums_row() + tile.x * plan.sums_panel();
 }
 
-// `memory` begins at the block's panels.
-void add_block(const Plan& plan, const Block& block, const Memory& memory, const Tile& tile) {
+// Groups [begin, end) of a tile's taps; `memory` begins at the block's panels.
+void add_block(const Plan& plan, const Block& block, const Memory& memory, const Tile& tile,
+               const Range& groups) {
   const Window& w = plan.window;
   TapOperands operands{.examples = block.examples,
                        .rows = block.rows,
@@ -247,16 +251,16 @@ void add_block(const Plan& plan, const Block& block, const Memory& memory, const
                        .x_example = plan.packed_rows(block.rows) * plan.x_row(),
                        .x_row = w.stride[1] * plan.x_row(),
                        .x_column = w.stride[2] * plan.lanes,
-                       .sums = sums_of(plan, memory, tile),
                        .sums_row = plan.sums_row(),
                        .kept = tile.kept,
                        .added = block.example > 0 || block.row > 0};
-  const std::int64_t all = tile.panels * plan.taps;
-  for (std::int64_t tap = 0; tap < all; tap += TapOperands::kMostTaps) {
+  const std::int64_t all = std::min(tile.panels * plan.taps, groups.end * TapOperands::kMostTaps);
+  for (std::int64_t tap = groups.begin * TapOperands::kMostTaps; tap < all;
+       tap += TapOperands::kMostTaps) {
     const auto taps = std::min<std::int64_t>(TapOperands::kMostTaps, all - tap);
     std::copy_n(plan.tap_at + tap, taps, operands.taps);
+    operands.sums = sums_of(plan, memory, tile) + tap * plan.lanes;
     tap_tile().sums[taps - 1](operands);
-    operands.sums += taps * plan.lanes;
   }
 }
 
@@ -291,19 +295,39 @@ void turn_tile(const Plan& plan, const Memory& memory, const Tile& tile, float* 
   }
 }
 
+// Where there are few tiles threads share each, by groups of taps; the tiles are turned later then.
+bool shares_tiles(const Plan& plan, int threads) {
+  constexpr std::int64_t kTilesOfThread = 4;
+  return threads > 1 && plan.tiles() < kTilesOfThread * threads;
+}
+
 void add_blocks(const RunArgs& args, const Plan& plan, const Blocks& blocks, const Memory& memory) {
-  const std::int64_t tiles = parts_of(plan.x_panels, plan.together) * plan.dy_panels;
-  parallel_for(args.threads, tiles, 1, [&](std::int64_t begin, std::int64_t end) {
+  const bool shared = shares_tiles(plan, args.threads);
+  const std::int64_t groups = plan.tap_groups();
+  const std::int64_t parts = shared ? groups : 1;  // of a tile
+  parallel_for(args.threads, plan.tiles() * parts, 1, [&](std::int64_t begin, std::int64_t end) {
     Memory of_block = memory;
     for (std::int64_t i = blocks.begin; i < blocks.end; ++i) {
       const Block block = block_at(plan, i);
-      for (std::int64_t tile = begin; tile < end; ++tile) {
-        add_block(plan, block, of_block, tile_at(plan, tile));
-        if (i + 1 < plan.blocks) continue;
-        turn_tile(plan, memory, tile_at(plan, tile), args.outputs[0].as<float>());
+      for (std::int64_t part = begin; part < end; ++part) {
+        const Tile tile = tile_at(plan, part / parts);
+        const std::int64_t at = part % parts;
+        add_block(plan, block, of_block, tile,
+                  {.begin = at * groups / parts, .end = (at + 1) * groups / parts});
+        if (i + 1 < plan.blocks || shared) continue;
+        turn_tile(plan, memory, tile, args.outputs[0].as<float>());
       }
       of_block.x += plan.packed_x();
       of_block.dy += plan.packed_dy();
+    }
+  });
+}
+
+void turn_all(const RunArgs& args, const Plan& plan, const Memory& memory) {
+  const std::int64_t grain = row_grain(plan.lines * plan.together * plan.sums_panel());
+  parallel_for(args.threads, plan.tiles(), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t tile = begin; tile < end; ++tile) {
+      turn_tile(plan, memory, tile_at(plan, tile), args.outputs[0].as<float>());
     }
   });
 }
@@ -348,6 +372,7 @@ void run(const RunArgs& args) {
     pack(args, plan, blocks, memory);
     add_blocks(args, plan, blocks, memory);
   }
+  if (shares_tiles(plan, args.threads)) turn_all(args, plan, memory);
 }
 
 }  // namespace
