@@ -1,8 +1,9 @@
-// Gradients by the weights of convolutions with few channels, at stride 1. oneDNN computes sixteen
-// output channels at once, whether there are so many or not; here the registers are filled with the
-// pixels of a plane, and the sums of some weights stay in registers for all examples of a part of
-// the batch. For that the planes of x are copied once for each column of the kernel, moved by it
-// and as wide as dy: then a row of the kernel is a distance in memory.
+// Gradients by the weights of convolutions with few channels, at stride 1, where these do not fill
+// the tiles of conv_grad_weight_wide.cpp. oneDNN computes sixteen output channels at once, whether
+// there are so many or not; here the registers are filled with the pixels of a plane, and the sums
+// of some weights stay in registers for all examples of a part of the batch. For that the planes of
+// x are copied once for each column of the kernel, moved by it and as wide as dy: then a row of the
+// kernel is a distance in memory.
 //
 // The last register of a plane may reach beyond it, where dy counts as zeros that are multiplied: a
 // pixel of x that is not finite spreads to weights that it does not belong to; so does one of dy
