@@ -1,9 +1,8 @@
 // What weights that lie packed for products would save. The products of layers in one step, Y = X
-// W' forward and dX = dY W, with weights as they are stored and packed before the clock starts: on
-// own products and on oneDNN, whose matmul then chooses the layout. One JSON line for each:
-// {"x","w","product","threads","gflop","own_ms","own_packed_ms","onednn_ms","onednn_packed_ms",
-// "pack_ms"}, the least of runs in turn; pack_ms is oneDNN's reorder of the weights. Own packed
-// products run on one thread. Usage: products_bench [THREADS] [ROUNDS]
+// W' forward and dX = dY W: our own, oneDNN's, and oneDNN's with weights that lie in the layout it
+// chooses before the clock starts. One JSON line for each: {"x","w","product","threads","gflop",
+// "own_ms","onednn_ms","onednn_packed_ms","pack_ms"}, the least of runs in turn; pack_ms is
+// oneDNN's reorder of the weights. Usage: products_bench [THREADS] [ROUNDS]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,14 +66,9 @@ struct Product {
 class OwnProduct {
  public:
   OwnProduct(const Product& product, int threads, Buffer& a, Buffer& b, Buffer& c)
-      : product_(product),
-        threads_(threads),
+      : threads_(threads),
         plan_(plan_gemm<float>(product.size(), threads)),
         workspace_(plan_.workspace_bytes()),
-        packed_memory_(PackedB<float>::bytes(product.k, product.n)),
-        packed_({b.floats(), product.b_column(), product.b_row()}, product.k, product.n,
-                packed_memory_.floats()),
-        scratch_(packed_product_bytes<float>(product.m, product.k)),
         operands_{.a = a.floats(),
                   .a_row = product.k,
                   .a_column = 1,
@@ -87,16 +81,11 @@ class OwnProduct {
   void run() {
     run_gemm(plan_, workspace_.bytes(), threads_, [&](std::int64_t) { return operands_; });
   }
-  void run_packed() { multiply<float>(product_.size(), operands_, packed_, scratch_.floats()); }
 
  private:
-  Product product_;
   int threads_;
   GemmPlan<float> plan_;
   Buffer workspace_;
-  Buffer packed_memory_;
-  PackedB<float> packed_;
-  Buffer scratch_;
   GemmOperands<float> operands_;
 };
 
@@ -155,27 +144,23 @@ void measure(const Product& product, std::string_view name, int threads, int rou
   Buffer c = numbers(product.m * product.n);
   OwnProduct own(product, threads, a, b, c);
   OneDnnProduct onednn(product, a, b, c);
-  std::array<double, 5> least{};
+  std::array<double, 4> least{};
   least.fill(std::numeric_limits<double>::max());
   for (int round = 0; round < rounds; ++round) {
     keep_least(least[0], [&] { own.run(); });
-    if (threads == 1) keep_least(least[1], [&] { own.run_packed(); });
-    keep_least(least[2], [&] { onednn.run(); });
-    keep_least(least[3], [&] { onednn.run_packed(); });
-    keep_least(least[4], [&] { onednn.pack(); });
+    keep_least(least[1], [&] { onednn.run(); });
+    keep_least(least[2], [&] { onednn.run_packed(); });
+    keep_least(least[3], [&] { onednn.pack(); });
   }
-  const auto text = [](double milliseconds, bool known) {
-    return known ? fmt::format("{:.3f}", milliseconds) : "null";
+  const auto if_chosen = [&](double milliseconds) {
+    return onednn.has_own_layout() ? fmt::format("{:.3f}", milliseconds) : "null";
   };
-  const bool chose = onednn.has_own_layout();
   fmt::print(
       "{{\"x\":[{},{}],\"w\":[{},{}],\"product\":\"{}\",\"threads\":{},\"gflop\":{:.3f},"
-      "\"own_ms\":{},\"own_packed_ms\":{},\"onednn_ms\":{},\"onednn_packed_ms\":{},"
-      "\"pack_ms\":{}}}\n",
+      "\"own_ms\":{:.3f},\"onednn_ms\":{:.3f},\"onednn_packed_ms\":{},\"pack_ms\":{}}}\n",
       product.m, product.k, product.k, product.n, name, threads,
-      2e-9 * static_cast<double>(product.m * product.n * product.k), text(least[0], true),
-      text(least[1], threads == 1), text(least[2], true), text(least[3], chose),
-      text(least[4], chose));
+      2e-9 * static_cast<double>(product.m * product.n * product.k), least[0], least[1],
+      if_chosen(least[2]), if_chosen(least[3]));
 }
 
 }  // namespace
