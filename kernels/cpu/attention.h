@@ -158,7 +158,8 @@ template <typename T>
 std::size_t score_bytes(const AttentionSizes& sizes) {
   return static_cast<std::size_t>(scores_of_block<T>(sizes)) * sizeof(Computed<T>);
 }
-// Of scores that are read by key alone: no tile needs more rows than there are.
+// Of scores that are read by key alone: no tile needs more rows than there are. Tiles read a line
+// beyond the last row, of what lies behind in the workspace; no sum of theirs is kept.
 template <typename T>
 std::size_t score_bytes_by_key(const AttentionSizes& sizes) {
   return static_cast<std::size_t>(sizes.block_rows() * score_row<T>(sizes)) * sizeof(Computed<T>);
@@ -192,7 +193,7 @@ template <typename T>
 void copy_rows(const HeadRows<const T>& from, std::int64_t rows, std::int64_t width,
                Packed<T>* to) {
   for (std::int64_t i = 0; i < rows; ++i) {
-    to[packed_steps<T>(width) - 1] = 0;  // of which an odd width leaves a half
+    if (width % kElementsPacked<T> != 0) to[width / kElementsPacked<T>] = 0;  // the other half
     std::memcpy(to, from.from(i).data, static_cast<std::size_t>(width) * sizeof(T));
     to += packed_steps<T>(width);
   }

@@ -30,7 +30,10 @@ constexpr std::int64_t kPackedElements = std::int64_t{1} << 19;
 constexpr std::int64_t kMostColumns = 4 * kBlockPixels;
 constexpr std::int64_t kMostTaps = 64;
 constexpr std::int64_t kMostPanels = TapOperands::kMostTaps;  // of x, taken together
-constexpr std::int64_t kMostLanes = 16;
+// Of a block, packed: elements, and of x for each pixel of dy. Windows that are far wider than what
+// they read (a large dilation) would pack the same pixels, or zeros, again and again.
+constexpr std::int64_t kMostOfBlock = 4 * kPackedElements;
+constexpr std::int64_t kMostOfPixel = 8;
 
 constexpr std::int64_t parts_of(std::int64_t n, std::int64_t part) { return (n + part - 1) / part; }
 
@@ -267,7 +270,7 @@ void add_block(const Plan& plan, const Block& block, const Memory& memory, const
 // dw[lane, tap] = sums[tap, lane] of a panel; they may be the same memory.
 void turn_panel(const Plan& plan, std::int64_t channels, const float* sums, float* dw) {
   constexpr std::int64_t kSide = 8;
-  float copy[kMostTaps * kMostLanes];
+  float copy[kMostTaps * TapTile::kMostLanes];
   std::copy_n(sums, plan.sums_panel(), copy);
   std::int64_t tap = 0;
   for (; channels == plan.lanes && tap + kSide <= plan.taps; tap += kSide) {
@@ -334,11 +337,13 @@ void turn_all(const RunArgs& args, const Plan& plan, const Memory& memory) {
 
 // --- The table -----------------------------------------------------------------------------------
 
-// Where few of a tile's sums are wasted, and more than one tap shares what is packed.
+// Where few of a tile's sums are wasted, more than one tap shares what is packed, and that is
+// little.
 bool pays(const Plan& plan) {
   const std::int64_t tiles = plan.x_panels * plan.lanes * plan.dy_panels * plan.lines;
   return plan.taps > 1 && 4 * plan.read * plan.made >= 3 * tiles &&
-         plan.window.out[2] <= kMostColumns;
+         plan.window.out[2] <= kMostColumns && plan.packed_x() + plan.packed_dy() <= kMostOfBlock &&
+         plan.x_panel / plan.lanes <= kMostOfPixel * plan.dy_panel / plan.lines;
 }
 
 bool supports(const PrepareArgs& args) {

@@ -25,12 +25,6 @@ constexpr std::int64_t kLargestTile = 12 * 32;
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
 
-// Of packed elements that hold `depth` steps of k.
-template <typename T>
-constexpr std::int64_t packed_depth(std::int64_t depth) {
-  return divide_up(depth, kElementsPacked<T>);
-}
-
 template <typename T>
 constexpr std::int64_t kDeepestBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
 
@@ -45,7 +39,7 @@ std::int64_t depth_of_blocks(std::int64_t k) {
 template <typename T>
 std::size_t packed_bytes(std::int64_t lines, std::int64_t depth) {
   const std::int64_t bytes =
-      lines * packed_depth<T>(depth) * static_cast<std::int64_t>(sizeof(Packed<T>));
+      lines * packed_steps<T>(depth) * static_cast<std::int64_t>(sizeof(Packed<T>));
   return static_cast<std::size_t>(round_up(bytes, kAlignment));
 }
 
@@ -286,7 +280,7 @@ void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
     std::int64_t p = 0;
     do {  // once even for k = 0: the product is then beta * D
       const std::int64_t depth = std::min(blocks.depth, k - p);
-      const std::int64_t per_column = packed_depth<T>(depth);
+      const std::int64_t per_column = packed_steps<T>(depth);
       for_each_product(products, at, plan.tile.columns, [&](const auto& product, GemmPart own) {
         const PanelSource<T> b{product.b, product.b_column, product.b_row};
         pack_panels(b.from(own.column_begin, p), own.column_end - own.column_begin, depth,

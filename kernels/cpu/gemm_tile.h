@@ -18,6 +18,12 @@ using Packed = std::conditional_t<std::is_same_v<T, BFloat16>, BFloat16Pair, T>;
 template <typename T>
 inline constexpr std::int64_t kElementsPacked = std::is_same_v<T, BFloat16> ? 2 : 1;
 
+// Packed elements that hold `steps` of k.
+template <typename T>
+constexpr std::int64_t packed_steps(std::int64_t steps) {
+  return (steps + kElementsPacked<T> - 1) / kElementsPacked<T>;
+}
+
 // C = alpha * (sum over p of the lines of A times B) + beta * addend, on a tile of C. Element
 // (i, p) of A is a[i * a_line + p * a_step]; row p of B is b[p * columns], consecutive. Sums are of
 // type Computed<T>.
@@ -40,6 +46,9 @@ struct TileOperands {
 // give the same bits.
 template <typename T>
 struct GemmTile {
+  static constexpr std::int64_t kMostRows = 12;
+  static constexpr std::int64_t kMostColumns = 32;
+
   const char* instructions = "";  // as in /proc/cpuinfo
   std::int64_t rows = 0;
   std::int64_t columns = 0;

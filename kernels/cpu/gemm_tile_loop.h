@@ -77,6 +77,7 @@ struct TileLoop {
   }
 
   static GemmTile<T> tile(const char* instructions) {
+    static_assert(kRows <= GemmTile<T>::kMostRows && kColumns <= GemmTile<T>::kMostColumns);
     return {.instructions = instructions,
             .rows = kRows,
             .columns = kColumns,

@@ -34,8 +34,8 @@ Steps steps_of(const PanelProduct<T>& product, std::int64_t begin, std::int64_t 
 template <typename T>
 void run_aside(void (*run)(const TileOperands<T>&), TileOperands<T> operands, std::int64_t rows,
                std::int64_t columns) {
-  constexpr std::int64_t kColumns = 32;  // of the widest tile
-  alignas(64) Computed<T> sums[12 * kColumns] = {};
+  constexpr std::int64_t kColumns = GemmTile<T>::kMostColumns;
+  alignas(64) Computed<T> sums[GemmTile<T>::kMostRows * kColumns] = {};
   Computed<T>* c = operands.c;
   for (std::int64_t i = 0; operands.addend != nullptr && i < rows; ++i) {
     std::copy_n(c + i * operands.c_row, columns, sums + i * kColumns);

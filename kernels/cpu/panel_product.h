@@ -1,6 +1,6 @@
 // Products of the matrices of a head, on one thread: they lie in a workspace that L2 holds, B
-// packed in panels, A where it is. Whole tiles are computed, for which A and C have place; what C
-// holds outside of the product is of no use.
+// packed in panels, A where it is. Whole tiles are computed, for which A has place; of C only m x n
+// is read and written.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,6 @@ std::int64_t whole_tile_rows(std::int64_t rows) {
 template <typename T>
 std::int64_t whole_tile_columns(std::int64_t columns) {
   return in_whole_tiles<T>(columns, &GemmTile<T>::columns);
-}
-
-// Packed elements that hold `steps` of k.
-template <typename T>
-constexpr std::int64_t packed_steps(std::int64_t steps) {
-  return (steps + kElementsPacked<T> - 1) / kElementsPacked<T>;
 }
 
 // B [k, n] as tiles read it, zeros up to whole tiles.

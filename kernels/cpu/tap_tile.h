@@ -29,8 +29,11 @@ struct TapOperands {
   bool added = false;
 };
 
-// Each element's sum is formed with fused products in the order of pixels, whatever the tile.
+// Each element's sum is formed in the order of pixels, in optimised builds with fused products: the
+// same bits, whatever the tile.
 struct TapTile {
+  static constexpr std::int64_t kMostLanes = 16;
+
   using Sum = void (*)(const TapOperands&);
 
   const char* instructions = "";          // as in /proc/cpuinfo

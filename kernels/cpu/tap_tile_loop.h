@@ -75,7 +75,7 @@ struct TapLoop {
   }
 
   static TapTile tile(const char* instructions) {
-    static_assert(TapOperands::kMostTaps == 3);
+    static_assert(TapOperands::kMostTaps == 3 && kLanes <= TapTile::kMostLanes);
     return {.instructions = instructions,
             .rows = kRows,
             .lanes = kLanes,

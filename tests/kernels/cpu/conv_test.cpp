@@ -327,6 +327,9 @@ TEST_CASE("conv: the weight gradient of many channels leaves alone what does not
   CHECK(!takes({2, 64, 8, 8}, {32, 64, 1, 1}, {2, 32, 4, 4}, {window_2d(1, 2, 0)}));
   CHECK(!takes({1, 16, 16, 16}, {16, 16, 9, 9}, {1, 16, 8, 8}, {window_2d(9, 1, 0)}));
   CHECK(!takes({1, 16, 3, 4096}, {16, 16, 3, 3}, {1, 16, 3, 4096}, {window_2d(3, 1, 1)}));
+  CHECK(takes({1, 64, 65, 65}, {64, 64, 3, 3}, {1, 64, 65, 65}, {window_2d(3, 1, 2, 2)}));
+  CHECK(!takes({1, 64, 65, 65}, {64, 64, 3, 3}, {1, 64, 65, 65}, {window_2d(3, 1, 36, 36)}));
+  CHECK(!takes({1, 4096, 8, 8}, {64, 4096, 3, 3}, {1, 64, 8, 8}, {window_2d(3, 1, 12, 12)}));
   CHECK(!takes({2, 64, 8, 8}, {32, 32, 3, 3}, {2, 32, 8, 8}, {window_2d(3, 1, 1), 2}));
 }
 

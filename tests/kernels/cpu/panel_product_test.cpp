@@ -76,8 +76,8 @@ class Problem {
     Lines<Packed<T>> memory(
         static_cast<std::int64_t>(PackedPanels<T>::bytes(of_.k, of_.n) / sizeof(Packed<T>)));
     const PackedPanels<T> b({b_.data(), 1, of_.n}, of_.k, of_.n, memory.data);
-    const std::int64_t row = whole_tile_columns<T>(of_.n);
-    Lines<Computed<T>> c(whole_tile_rows<T>(of_.m) * row);
+    const std::int64_t row = of_.n + 3;
+    Lines<Computed<T>> c(of_.m * row);
     PanelProduct<T> product{.m = of_.m,
                             .n = of_.n,
                             .k = of_.k,
@@ -94,6 +94,7 @@ class Problem {
       product.adds = true;
       double worst = 0.0;
       for (std::int64_t i = 0; i < of_.m; ++i) {
+        for (std::int64_t j = of_.n; j < row; ++j) CHECK(std::isnan(c.data[i * row + j]));
         for (std::int64_t j = 0; j < of_.n; ++j) {
           if (of_.unseen == Unseen::kTiles && j > of_.first + i) continue;
           const double error =
