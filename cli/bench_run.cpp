@@ -225,17 +225,18 @@ class TimedStep {
     OpTimes times(executor_.program());
     executor_.set_observer(&times);
     const std::int64_t first = kWarmUpSteps + options_.steps + 1;
-    std::vector<double> step_ms;
+    std::vector<StepSplit> steps;
     for (std::int64_t step = first; step < first + kMeasuredSteps; ++step) {
-      const Clock::time_point start = Clock::now();
+      times.begin_step();
       trainer_.run_step(step, workload_.learning_rate, batches_);
-      const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
-      step_ms.push_back(taken.count());
+      steps.push_back(times.end_step());
     }
     executor_.set_observer(nullptr);
     times.write(options_.op_times);
     result_.ops = times.rows();
-    result_.measured_step_ms = spread_of(std::move(step_ms)).median;
+    const auto middle = steps.begin() + kMeasuredSteps / 2;
+    std::ranges::nth_element(steps, middle, {}, &StepSplit::total);
+    result_.measured_step = *middle;
   }
 
   const BenchResult& result() const { return result_; }

@@ -47,8 +47,8 @@ struct BenchResult {
   double first_loss = 0.0;
   double last_loss = 0.0;
   std::optional<RecomputeSummary> recompute;
-  std::vector<OpTime> ops;        // with BenchOptions::op_times
-  double measured_step_ms = 0.0;  // median of the steps in which they were measured
+  std::vector<OpTime> ops;  // with BenchOptions::op_times
+  StepSplit measured_step;  // the median of the steps in which they were measured
 };
 
 // A step is forward, backward and update on one synthetic batch. A few steps before the timed ones

@@ -7,16 +7,41 @@
 #include "engine/recompute/costs.h"
 
 namespace trainscope {
+namespace {
+
+double seconds_between(std::chrono::steady_clock::time_point from,
+                       std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
 
 OpTimes::OpTimes(const Program& program)
     : program_(program), samples_(program.instructions.size()) {}
 
-void OpTimes::before(std::size_t) { start_ = std::chrono::steady_clock::now(); }
+void OpTimes::before(std::size_t) {
+  start_ = std::chrono::steady_clock::now();
+  (is_first_ ? step_.before : step_.between) += seconds_between(end_, start_);
+  is_first_ = false;
+}
 
 void OpTimes::after(std::size_t instruction) {
-  const std::chrono::duration<float> elapsed = std::chrono::steady_clock::now() - start_;
+  end_ = std::chrono::steady_clock::now();
+  const double elapsed = seconds_between(start_, end_);
   Samples& samples = samples_[instruction];
-  samples.seconds[samples.count++ % kSamples] = elapsed.count();
+  samples.seconds[samples.count++ % kSamples] = static_cast<float>(elapsed);
+  step_.kernels += elapsed;
+}
+
+void OpTimes::begin_step() {
+  step_ = {};
+  is_first_ = true;
+  end_ = std::chrono::steady_clock::now();
+}
+
+StepSplit OpTimes::end_step() {
+  step_.after = seconds_between(end_, std::chrono::steady_clock::now());
+  return step_;
 }
 
 std::vector<double> OpTimes::seconds() const {

@@ -1,4 +1,4 @@
-// Measures how long each instruction of a program takes.
+// Measures how long each instruction of a program takes, and where the rest of a step goes.
 #pragma once
 
 #include <array>
@@ -24,6 +24,16 @@ struct OpTime {
   double seconds = 0.0;
 };
 
+// Seconds of one step; the parts are all of it.
+struct StepSplit {
+  double before = 0.0;  // the first kernel: the batch is made and copied
+  double kernels = 0.0;
+  double between = 0.0;
+  double after = 0.0;  // the last one: what the step returns is read
+
+  double total() const { return before + kernels + between + after; }
+};
+
 // Keeps the last kSamples times of each instruction; measuring allocates nothing.
 class OpTimes final : public Executor::Observer {
  public:
@@ -31,6 +41,10 @@ class OpTimes final : public Executor::Observer {
 
   void before(std::size_t instruction) override;
   void after(std::size_t instruction) override;
+
+  // Around a step.
+  void begin_step();
+  StepSplit end_step();
 
   // The median of each node's times, by NodeId; 0 for views and for what never ran.
   std::vector<double> seconds() const;
@@ -47,8 +61,11 @@ class OpTimes final : public Executor::Observer {
   };
 
   const Program& program_;
-  std::vector<Samples> samples_;  // by instruction
-  std::chrono::steady_clock::time_point start_;
+  std::vector<Samples> samples_;                 // by instruction
+  std::chrono::steady_clock::time_point start_;  // of an instruction
+  std::chrono::steady_clock::time_point end_;    // of the one before it, or the step's beginning
+  bool is_first_ = true;
+  StepSplit step_;
 };
 
 }  // namespace trainscope

@@ -26,10 +26,15 @@ class Roofline(unittest.TestCase):
         self.assertAlmostEqual(rows[1][5], 1.0)  # 0.2 GFLOP at 200 GFLOP/s
 
     def test_what_is_in_no_op_is_named(self):
-        text = roofline.section({"workload": "w3", "measured_step_ms": 10.0, "ops_ms": 9.0,
+        text = roofline.section({"workload": "w3", "measured_step_ms": 10.0, "ops_ms": 9.2,
+                                 "gaps_ms": {"before_first_op": 0.1, "between_ops": 0.6,
+                                             "after_last_op": 0.1},
                                  "ops": [op("MatMul", 9.0, 900_000_000, 1)]}, ROOFS)
         self.assertIn("| MatMul, forward (matmul) | 1 | 9.000 | 90.0% | 100.0 | 0.0 | 50% |", text)
-        self.assertIn("| between ops |  | 1.000 | 10.0% |", text)
+        self.assertIn("| beyond medians |  | 0.200 | 2.0% |", text)
+        self.assertIn("| before first op |  | 0.100 | 1.0% |", text)
+        self.assertIn("| between ops |  | 0.600 | 6.0% |", text)
+        self.assertIn("| after last op |  | 0.100 | 1.0% |", text)
 
 
 if __name__ == "__main__":
