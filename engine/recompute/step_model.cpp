@@ -306,7 +306,9 @@ std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model, const
       continue;
     }
     ran[static_cast<std::size_t>(i)] = true;
-    if (!unit.nodes.empty()) add_waiting(unit.nodes.front());  // else it is the end of the step
+    // Else it is the end of the step, or a part of what a call made: its views may come later.
+    const bool calls = !unit.nodes.empty() && !graph.node(unit.nodes.front()).op->is_view;
+    if (calls) add_waiting(unit.nodes.front());
   }
   return repeats;
 }

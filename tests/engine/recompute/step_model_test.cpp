@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/ir/builder.h"
 #include "tests/support/reference_models.h"
 
 namespace trainscope::test {
@@ -78,6 +79,36 @@ TEST_CASE("step model: rows added into a sum have no bytes of their own") {
     return most;
   }();
   CHECK(peak <= units.compiled->program.arena_bytes - units.model.fixed_bytes);
+}
+
+TEST_CASE("step model: repeats never wait for the view of a part, which may come late") {
+  Graph graph;
+  Builder b(graph, op_table());
+  b.set_provenance({.sources = {"n"}, .pass = "test"});
+  const ValueId x = b.input("x", {.dtype = DType::kF32, .shape = {4, 6}});
+  const ValueId again = b("Exp", {x});
+  const std::vector<ValueId> parts = b.multi("Split", {again}, 2);
+  const ValueId reader = b("Mul", {again, again});
+  const ValueId view = b("Flatten", {parts[1]});
+  const auto made_by = [&](ValueId v) { return graph.value(v).producer; };
+  StepModel model;
+  for (const std::vector<NodeId>& nodes :
+       {std::vector{made_by(again)}, {made_by(parts[0])}, {made_by(view)}, {made_by(reader)}, {}}) {
+    model.units.push_back({.nodes = nodes, .inputs = {}});
+  }
+  model.position.assign(graph.node_capacity(), 0);
+  const std::vector<NodeId> order = graph.order();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    model.position[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  }
+  CHECK(order.back() == made_by(view));
+  const std::vector<Repeat> repeats =
+      repeats_of(graph, model, {.units = {0, 1, 0, 2, 0, 3, 4}, .in_host = {}});
+  REQUIRE(repeats.size() == 2);
+  for (const Repeat& repeat : repeats) {
+    CHECK(repeat.node == made_by(again));
+    CHECK(repeat.before == made_by(reader));
+  }
 }
 
 }  // namespace trainscope::test
