@@ -44,7 +44,7 @@ std::vector<Subject> subjects() {
   add_unet(1);  // what it joins lies in the result
   add_unet(2);
   list.push_back({"vit", plain_step("vit",
-                                    {{"layers", 2},
+                                    {{"layers", 4},
                                      {"heads", 2},
                                      {"embedding", 16},
                                      {"feed-forward", 32},
