@@ -5,20 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
+#include "bench/measuring.h"
 #include "kernels/api/random.h"
 #include "kernels/cpu/cpu_kernels.h"
 
 namespace trainscope::cpu {
 namespace {
-
-constexpr std::size_t kLine = 64;
 
 struct Heads {
   std::string_view name;
@@ -66,28 +63,23 @@ void measure(std::string_view op, std::string_view phase, const Heads& heads, do
   const Kernel& kernel = *table.find(op, DType::kF32).front();
   const Prepared prepared =
       kernel.prepare({.params = params, .inputs = inputs, .outputs = outputs, .threads = threads});
-  std::vector<std::byte> memory(prepared.workspace_bytes + kLine);
-  const std::size_t past_line = reinterpret_cast<std::uintptr_t>(memory.data()) % kLine;
-  std::vector<double> times;
+  bench::Buffer workspace(prepared.workspace_bytes);
+  bench::Rounds taken;
   for (int round = 0; round < rounds; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    kernel.run({.params = params,
-                .inputs = inputs,
-                .outputs = outputs,
-                .workspace = memory.data() + (kLine - past_line) % kLine,
-                .state = prepared.state.get(),
-                .threads = threads});
-    const std::chrono::duration<double, std::milli> taken =
-        std::chrono::steady_clock::now() - start;
-    times.push_back(taken.count());
+    taken.times.push_back(bench::milliseconds([&] {
+      kernel.run({.params = params,
+                  .inputs = inputs,
+                  .outputs = outputs,
+                  .workspace = workspace.bytes(),
+                  .state = prepared.state.get(),
+                  .threads = threads});
+    }));
   }
-  std::ranges::sort(times);
   const double flops = products * 2.0 * static_cast<double>(heads.width * heads.weights());
   fmt::print(
       "{{\"shape\":\"{}\",\"phase\":\"{}\",\"threads\":{},\"least_ms\":{:.3f},\"median_ms\":{:.3f},"
       "\"gflops\":{:.1f}}}\n",
-      heads.name, phase, threads, times.front(), times[times.size() / 2],
-      flops / times.front() * 1e-6);
+      heads.name, phase, threads, taken.least(), taken.median(), flops / taken.least() * 1e-6);
 }
 
 void measure_both(const Heads& heads, int threads, int rounds) {

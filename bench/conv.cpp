@@ -1,17 +1,20 @@
 // Gradients by the weights of ResNet-18's convolutions of 3 x 3 (images of 32 x 32, batch 32), by
 // the kernel that the table prefers and by oneDNN's, in turn. One JSON line for each: its sizes and
 // of "own" and "onednn" {"kernel","gflops","best_gflops","bytes"}: median and best of the rounds,
-// bytes of workspace. Usage: conv_bench [THREADS [ROUNDS]]
+// bytes of workspace; null where none takes the case. Usage: conv_bench [THREADS [ROUNDS]]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "bench/measuring.h"
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/cpu_kernels.h"
 
@@ -65,59 +68,59 @@ struct Case {
 
 // A kernel on a case.
 struct Candidate {
-  const Kernel* kernel = nullptr;
+  const Kernel* kernel;
   Prepared prepared;
-  std::vector<float> workspace;
-  std::vector<double> seconds;
+  bench::Buffer workspace;
+  bench::Rounds taken;
 
   void time(const Case& of, int threads) {
-    const auto start = std::chrono::steady_clock::now();
-    auto address = reinterpret_cast<std::uintptr_t>(workspace.data());
-    kernel->run({.params = of.params,
-                 .inputs = of.inputs,
-                 .outputs = of.outputs,
-                 .workspace = reinterpret_cast<void*>((address + 63) / 64 * 64),
-                 .state = prepared.state.get(),
-                 .threads = threads});
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    seconds.push_back(taken.count());
+    taken.times.push_back(bench::milliseconds([&] {
+      kernel->run({.params = of.params,
+                   .inputs = of.inputs,
+                   .outputs = of.outputs,
+                   .workspace = workspace.bytes(),
+                   .state = prepared.state.get(),
+                   .threads = threads});
+    }));
   }
 };
 
-// The preferred kernel of all, or of oneDNN's.
-Candidate candidate(const KernelTable& table, const Case& of, int threads, std::string_view name) {
+// The preferred kernel of all, or of oneDNN's, if one takes the case.
+std::optional<Candidate> candidate(const KernelTable& table, const Case& of, int threads,
+                                   std::string_view name) {
   const PrepareArgs args{
       .params = of.params, .inputs = of.inputs, .outputs = of.outputs, .threads = threads};
-  Candidate found;
   for (const Kernel* kernel : table.find("ConvGradWeight", DType::kF32)) {
     if (!kernel->name.ends_with(name)) continue;
     if (kernel->supports != nullptr && !kernel->supports(args)) continue;
-    found.kernel = kernel;
-    if (kernel->prepare != nullptr) found.prepared = kernel->prepare(args);
-    found.workspace.resize(found.prepared.workspace_bytes / sizeof(float) + 32);
-    break;
+    Prepared prepared = kernel->prepare != nullptr ? kernel->prepare(args) : Prepared{};
+    bench::Buffer workspace(prepared.workspace_bytes);
+    return Candidate{kernel, std::move(prepared), std::move(workspace), {}};
   }
-  return found;
+  return std::nullopt;
 }
 
 void compare(const KernelTable& table, const Convolution& c, int threads, int rounds) {
   const Case of(c);
-  std::array<Candidate, 2> both = {candidate(table, of, threads, ""),
-                                   candidate(table, of, threads, "onednn")};
+  std::array<std::optional<Candidate>, 2> both = {candidate(table, of, threads, ""),
+                                                  candidate(table, of, threads, "onednn")};
   for (int round = 0; round < rounds; ++round) {
-    for (Candidate& each : both) each.time(of, threads);
+    for (std::optional<Candidate>& each : both) {
+      if (each) each->time(of, threads);
+    }
   }
   const double flops =
-      18e-9 * static_cast<double>(kBatch * c.made_size() * c.made_size() * c.read * c.made);
-  const auto text = [&](Candidate& each) {
-    std::ranges::sort(each.seconds);
-    return fmt::format("\"kernel\":\"{}\",\"gflops\":{:.1f},\"best_gflops\":{:.1f},\"bytes\":{}",
-                       each.kernel->name, flops / each.seconds[each.seconds.size() / 2],
-                       flops / each.seconds[0], each.prepared.workspace_bytes);
+      18e-6 * static_cast<double>(kBatch * c.made_size() * c.made_size() * c.read * c.made);
+  const auto text = [&](const std::optional<Candidate>& each) -> std::string {
+    if (!each) return "null";
+    return fmt::format(
+        "{{\"kernel\":\"{}\",\"gflops\":{:.1f},\"best_gflops\":{:.1f},\"bytes\":{}}}",
+        each->kernel->name, flops / each->taken.median(), flops / each->taken.least(),
+        each->prepared.workspace_bytes);
   };
   fmt::print(
-      "{{\"read\":{},\"made\":{},\"size\":{},\"stride\":{},\"threads\":{},\"own\":{{{}}},"
-      "\"onednn\":{{{}}}}}\n",
+      "{{\"read\":{},\"made\":{},\"size\":{},\"stride\":{},\"threads\":{},\"own\":{},"
+      "\"onednn\":{}}}\n",
       c.read, c.made, c.size, c.stride, threads, text(both[0]), text(both[1]));
 }
 

@@ -7,13 +7,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
-#include <limits>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
 #include <vector>
 
+#include "bench/measuring.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/onednn.h"
 
@@ -22,33 +21,12 @@ namespace {
 
 using Memory = dnnl::memory;
 
-// Zeroed, from a cache line on.
-class Buffer {
- public:
-  explicit Buffer(std::size_t bytes) : memory_(bytes + 64) {
-    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-    first_ = memory_.data() + (64 - address % 64) % 64;
-  }
-  float* floats() { return reinterpret_cast<float*>(first_); }
-  std::byte* bytes() { return first_; }
-
- private:
-  std::vector<std::byte> memory_;
-  std::byte* first_;
-};
+using bench::Buffer;
 
 Buffer numbers(std::int64_t n) {
   Buffer buffer(static_cast<std::size_t>(n) * sizeof(float));
   for (std::int64_t i = 0; i < n; ++i) buffer.floats()[i] = static_cast<float>(i % 7) - 3;
   return buffer;
-}
-
-template <class F>
-void keep_least(double& milliseconds, F f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  milliseconds = std::min(milliseconds, took.count());
 }
 
 // C [m, n] = A [m, k] B; B [k, n] is stored as its transpose when `transposed`.
@@ -144,23 +122,22 @@ void measure(const Product& product, std::string_view name, int threads, int rou
   Buffer c = numbers(product.m * product.n);
   OwnProduct own(product, threads, a, b, c);
   OneDnnProduct onednn(product, a, b, c);
-  std::array<double, 4> least{};
-  least.fill(std::numeric_limits<double>::max());
+  std::array<bench::Rounds, 4> taken;
   for (int round = 0; round < rounds; ++round) {
-    keep_least(least[0], [&] { own.run(); });
-    keep_least(least[1], [&] { onednn.run(); });
-    keep_least(least[2], [&] { onednn.run_packed(); });
-    keep_least(least[3], [&] { onednn.pack(); });
+    taken[0].times.push_back(bench::milliseconds([&] { own.run(); }));
+    taken[1].times.push_back(bench::milliseconds([&] { onednn.run(); }));
+    taken[2].times.push_back(bench::milliseconds([&] { onednn.run_packed(); }));
+    taken[3].times.push_back(bench::milliseconds([&] { onednn.pack(); }));
   }
-  const auto if_chosen = [&](double milliseconds) {
-    return onednn.has_own_layout() ? fmt::format("{:.3f}", milliseconds) : "null";
+  const auto if_chosen = [&](const bench::Rounds& rounds_taken) {
+    return onednn.has_own_layout() ? fmt::format("{:.3f}", rounds_taken.least()) : "null";
   };
   fmt::print(
       "{{\"x\":[{},{}],\"w\":[{},{}],\"product\":\"{}\",\"threads\":{},\"gflop\":{:.3f},"
       "\"own_ms\":{:.3f},\"onednn_ms\":{:.3f},\"onednn_packed_ms\":{},\"pack_ms\":{}}}\n",
       product.m, product.k, product.k, product.n, name, threads,
-      2e-9 * static_cast<double>(product.m * product.n * product.k), least[0], least[1],
-      if_chosen(least[2]), if_chosen(least[3]));
+      2e-9 * static_cast<double>(product.m * product.n * product.k), taken[0].least(),
+      taken[1].least(), if_chosen(taken[2]), if_chosen(taken[3]));
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
 
+#include "bench/measuring.h"
 #include "kernels/cpu/gemm_tile.h"
 #include "kernels/cpu/parallel.h"
 
@@ -18,14 +18,9 @@ constexpr int kRounds = 15;
 
 template <class F>
 double best_seconds(F f) {
-  double best = 1e30;
-  for (int round = 0; round < kRounds; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    f();
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    best = std::min(best, taken.count());
-  }
-  return best;
+  bench::Rounds taken;
+  for (int round = 0; round < kRounds; ++round) taken.times.push_back(bench::milliseconds(f));
+  return taken.least() * 1e-3;
 }
 
 template <class F>

@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-#include <vector>
 
+#include "bench/measuring.h"
 #include "kernels/cpu/parallel.h"
 
 namespace trainscope::cpu {
@@ -31,14 +30,13 @@ void store(float* to, __m128 value) {
 
 // Zeroed arrays that begin at a cache line.
 struct Arrays {
-  std::vector<float> memory;
+  bench::Buffer memory;
   std::array<float*, 4> at{};
   std::int64_t elements;
 
-  explicit Arrays(std::int64_t n) : memory(static_cast<std::size_t>(4 * n + 16)), elements(n) {
-    auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    float* first = memory.data() + (64 - address % 64) % 64 / sizeof(float);
-    for (std::size_t i = 0; i < at.size(); ++i) at[i] = first + static_cast<std::int64_t>(i) * n;
+  explicit Arrays(std::int64_t n)
+      : memory(sizeof(float) * static_cast<std::size_t>(4 * n)), elements(n) {
+    for (float*& each : at) each = memory.floats() + (&each - at.data()) * n;
   }
 };
 
@@ -87,29 +85,19 @@ void update(const Arrays& arrays, int threads) {
   });
 }
 
-template <class F>
-double milliseconds(F f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
 using Run = void (*)(const Arrays&, int threads);
 
 void compare(std::string_view pass, std::int64_t mib, int threads, Run ordinary, Run nontemporal) {
   const Arrays arrays((mib << 20) / static_cast<std::int64_t>(sizeof(float)));
-  std::array<std::vector<double>, 2> times;
+  std::array<bench::Rounds, 2> taken;
   for (int round = 0; round < kRounds; ++round) {
-    times[0].push_back(milliseconds([&] { ordinary(arrays, threads); }));
-    times[1].push_back(milliseconds([&] { nontemporal(arrays, threads); }));
+    taken[0].times.push_back(bench::milliseconds([&] { ordinary(arrays, threads); }));
+    taken[1].times.push_back(bench::milliseconds([&] { nontemporal(arrays, threads); }));
   }
-  for (std::vector<double>& each : times)
-    std::ranges::nth_element(each, each.begin() + kRounds / 2);
   fmt::print(
       "{{\"pass\":\"{}\",\"mib\":{},\"threads\":{},\"ordinary_ms\":{:.3f},"
       "\"nontemporal_ms\":{:.3f}}}\n",
-      pass, mib, threads, times[0][kRounds / 2], times[1][kRounds / 2]);
+      pass, mib, threads, taken[0].median(), taken[1].median());
 }
 
 }  // namespace
