@@ -12,6 +12,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/dropout_mask.h"
 #include "kernels/cpu/panel_product.h"
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/stored.h"
 
 namespace trainscope::cpu {
@@ -133,7 +134,7 @@ inline DropoutMask mask_of(const Params& params, std::span<const TensorView> inp
   return {dropout, *inputs[4].as<const std::int64_t>()};
 }
 
-inline std::size_t round_up_to_line(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+inline std::size_t round_up_to_line(std::size_t bytes) { return round_up(bytes, 64); }
 
 // Numbers up to whole cache lines, and so to whole registers: loops over so many have no rest.
 template <typename T>

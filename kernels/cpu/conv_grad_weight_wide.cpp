@@ -16,6 +16,7 @@
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm_pack.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/tap_tile.h"
 #include "kernels/cpu/transpose_block.h"
 #include "kernels/cpu/window.h"
@@ -34,8 +35,6 @@ constexpr std::int64_t kMostPanels = TapOperands::kMostTaps;  // of x, taken tog
 // they read (a large dilation) would pack the same pixels, or zeros, again and again.
 constexpr std::int64_t kMostOfBlock = 4 * kPackedElements;
 constexpr std::int64_t kMostOfPixel = 8;
-
-constexpr std::int64_t parts_of(std::int64_t n, std::int64_t part) { return (n + part - 1) / part; }
 
 // x [examples, read, in...], dy [examples, made, out...], dw [made, read, kernel...]
 struct Plan {
@@ -67,8 +66,8 @@ struct Plan {
   std::int64_t together = 0;
   std::int64_t tap_at[kMostPanels * kMostTaps] = {};
 
-  std::int64_t tiles() const { return parts_of(x_panels, together) * dy_panels; }
-  std::int64_t tap_groups() const { return parts_of(together * taps, TapOperands::kMostTaps); }
+  std::int64_t tiles() const { return divide_up(x_panels, together) * dy_panels; }
+  std::int64_t tap_groups() const { return divide_up(together * taps, TapOperands::kMostTaps); }
 
   // The sums: [made, x_panels, taps, lanes], in the result itself where lanes do not reach beyond.
   std::int64_t sums_panel() const { return taps * lanes; }
@@ -85,19 +84,19 @@ struct Plan {
 
 void divide_into_blocks(Plan& plan) {
   const Window& w = plan.window;
-  const std::int64_t strips = std::min(parts_of(w.out_elements(), kBlockPixels), w.out[1]);
-  plan.block_rows = parts_of(w.out[1], strips);
-  plan.strips = parts_of(w.out[1], plan.block_rows);
+  const std::int64_t strips = std::min(divide_up(w.out_elements(), kBlockPixels), w.out[1]);
+  plan.block_rows = divide_up(w.out[1], strips);
+  plan.strips = divide_up(w.out[1], plan.block_rows);
   plan.block_examples = std::clamp<std::int64_t>(kBlockPixels / w.out_elements(), 1, plan.examples);
-  plan.blocks = parts_of(plan.examples, plan.block_examples) * plan.strips;
+  plan.blocks = divide_up(plan.examples, plan.block_examples) * plan.strips;
 }
 
 void lay_out_panels(Plan& plan) {
   const Window& w = plan.window;
   plan.lines = tap_tile().rows;
   plan.lanes = tap_tile().lanes;
-  plan.dy_panels = parts_of(plan.made, plan.lines);
-  plan.x_panels = parts_of(plan.read, plan.lanes);
+  plan.dy_panels = divide_up(plan.made, plan.lines);
+  plan.x_panels = divide_up(plan.read, plan.lanes);
   plan.columns = (w.out[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] + 1;
   plan.dy_panel = plan.block_examples * plan.block_rows * w.out[2] * plan.lines;
   plan.x_panel = plan.block_examples * plan.packed_rows(plan.block_rows) * plan.x_row();
@@ -193,13 +192,8 @@ struct Memory {
   float* sums = nullptr;
 };
 
-// Blocks [begin, end) of the batch, packed one after the other.
-struct Blocks {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
-
-void pack(const RunArgs& args, const Plan& plan, const Blocks& blocks, const Memory& memory) {
+// Blocks of the batch, packed one after the other.
+void pack(const RunArgs& args, const Plan& plan, const Range& blocks, const Memory& memory) {
   const auto* x = args.inputs[0].as<const float>();
   const auto* dy = args.inputs[1].as<const float>();
   const std::int64_t panels = plan.x_panels;
@@ -304,7 +298,7 @@ bool shares_tiles(const Plan& plan, int threads) {
   return threads > 1 && plan.tiles() < kTilesOfThread * threads;
 }
 
-void add_blocks(const RunArgs& args, const Plan& plan, const Blocks& blocks, const Memory& memory) {
+void add_blocks(const RunArgs& args, const Plan& plan, const Range& blocks, const Memory& memory) {
   const bool shared = shares_tiles(plan, args.threads);
   const std::int64_t groups = plan.tap_groups();
   const std::int64_t parts = shared ? groups : 1;  // of a tile
@@ -373,7 +367,7 @@ void run(const RunArgs& args) {
   memory.sums = plan.sums_in_result() ? args.outputs[0].as<float>()
                                       : memory.dy + plan.blocks_packed * plan.packed_dy();
   for (std::int64_t begin = 0; begin < plan.blocks; begin += plan.blocks_packed) {
-    const Blocks blocks{.begin = begin, .end = std::min(begin + plan.blocks_packed, plan.blocks)};
+    const Range blocks{.begin = begin, .end = std::min(begin + plan.blocks_packed, plan.blocks)};
     pack(args, plan, blocks, memory);
     add_blocks(args, plan, blocks, memory);
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/stored.h"
 
 namespace trainscope::cpu {
@@ -21,9 +22,6 @@ constexpr std::int64_t kWidth = 1024;
 constexpr std::int64_t kSmallestPartFlops = 400000;  // below it a thread costs more than it saves
 constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kLargestTile = 12 * 32;
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
 
 template <typename T>
 constexpr std::int64_t kDeepestBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));

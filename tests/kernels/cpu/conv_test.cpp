@@ -197,19 +197,26 @@ const std::vector<Sweep> kBatches = {
      {{.rank = 2, .kernel = {4, 2, 1}, .pad_begin = {2, 1, 0}, .pad_end = {0, 1, 0}}}},
 };
 
+// Against the plain kernel in double, and the same bits for any threads. `make_case(T{}, threads)`.
+template <class MakeCase>
+void check_gradient(const KernelTable& table, std::string_view op, std::string_view kernel,
+                    MakeCase make_case) {
+  KernelRun<float> one(table, op, kernel, make_case(float{}, 1));
+  REQUIRE(one.supported());
+  KernelRun<double> exact(table, op, "own", make_case(double{}, 1));
+  CHECK(relative_error(one.run()[0], exact.run()[0]) < 2e-6);
+  for (int threads : {2, 5}) {
+    KernelRun<float> more(table, op, kernel, make_case(float{}, threads));
+    CHECK(same_bits(one.run(), more.run()));
+  }
+}
+
 TEST_CASE("conv: input gradients by lanes of the batch are right, the same bits for any threads") {
   const KernelTable table = conv_table();
   for (const Sweep& sweep : kBatches) {
     CAPTURE(sweep.name);
-    KernelRun<float> one(table, "ConvGradInput", "batch", grad_input_case<float>(sweep, 1));
-    REQUIRE(one.supported());
-    KernelRun<double> exact(table, "ConvGradInput", "own", grad_input_case<double>(sweep, 1));
-    CHECK(relative_error(one.run()[0], exact.run()[0]) < 2e-6);
-    for (int threads : {2, 5}) {
-      KernelRun<float> more(table, "ConvGradInput", "batch",
-                            grad_input_case<float>(sweep, threads));
-      CHECK(same_bits(one.run(), more.run()));
-    }
+    check_gradient(table, "ConvGradInput", "batch",
+                   [&]<typename T>(T, int threads) { return grad_input_case<T>(sweep, threads); });
   }
 }
 
@@ -302,15 +309,8 @@ TEST_CASE("conv: weight gradients of many channels are right, the same bits for 
   const KernelTable table = conv_table();
   for (const Sweep& sweep : kManyChannels) {
     CAPTURE(sweep.name);
-    KernelRun<float> one(table, "ConvGradWeight", "wide", grad_weight_case<float>(sweep, 1));
-    REQUIRE(one.supported());
-    KernelRun<double> exact(table, "ConvGradWeight", "own", grad_weight_case<double>(sweep, 1));
-    CHECK(relative_error(one.run()[0], exact.run()[0]) < 2e-6);
-    for (int threads : {2, 5}) {
-      KernelRun<float> more(table, "ConvGradWeight", "wide",
-                            grad_weight_case<float>(sweep, threads));
-      CHECK(same_bits(one.run(), more.run()));
-    }
+    check_gradient(table, "ConvGradWeight", "wide",
+                   [&]<typename T>(T, int threads) { return grad_weight_case<T>(sweep, threads); });
   }
 }
 
