@@ -3,14 +3,14 @@
 #include "kernels/cpu/dot_tile.h"
 
 #include "kernels/cpu/dot_tile_loop.h"
+#include "kernels/cpu/processor.h"
 
 namespace trainscope::cpu {
 
 DotTile dot_tile_avx2() { return DotLoop<32, 3, 2>::tile("avx2"); }
 
 const DotTile& dot_tile() {
-  static const DotTile kTile =
-      __builtin_cpu_supports("avx512f") != 0 ? dot_tile_avx512() : dot_tile_avx2();
+  static const DotTile kTile = has_avx512() ? dot_tile_avx512() : dot_tile_avx2();
   return kTile;
 }
 

@@ -5,12 +5,13 @@
 #include <array>
 
 #include "kernels/cpu/gemm_tile_loop.h"
+#include "kernels/cpu/processor.h"
 
 namespace trainscope::cpu {
 
 template <typename T>
 std::span<const GemmTile<T>> gemm_tiles() {
-  static const bool kWide = __builtin_cpu_supports("avx512f") != 0;
+  static const bool kWide = has_avx512();
   static const GemmTile<T> kNarrow = TileLoop<T, 32, 4, 3>::tile("avx2");
   static const std::array<GemmTile<T>, 2> kAll = {kWide ? gemm_tile_avx512<T>() : kNarrow, kNarrow};
   return std::span(kAll).subspan(kWide ? 0 : 1);
@@ -18,7 +19,7 @@ std::span<const GemmTile<T>> gemm_tiles() {
 
 template <>
 std::span<const GemmTile<BFloat16>> gemm_tiles<BFloat16>() {
-  static const bool kHas = __builtin_cpu_supports("avx512bf16") != 0;
+  static const bool kHas = has_bf16_products();
   static const GemmTile<BFloat16> kTile =
       kHas ? gemm_tile_avx512<BFloat16>() : GemmTile<BFloat16>{};
   return {&kTile, kHas ? 1U : 0U};
@@ -26,9 +27,8 @@ std::span<const GemmTile<BFloat16>> gemm_tiles<BFloat16>() {
 
 template <typename T>
 const GemmTile<T>& tile_in_place() {
-  static const GemmTile<T> kTile = __builtin_cpu_supports("avx512f") != 0
-                                       ? gemm_tile_avx512<T>()
-                                       : TileLoop<T, 32, 6, 2>::tile("avx2");
+  static const GemmTile<T> kTile =
+      has_avx512() ? gemm_tile_avx512<T>() : TileLoop<T, 32, 6, 2>::tile("avx2");
   return kTile;
 }
 

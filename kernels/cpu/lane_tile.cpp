@@ -2,14 +2,14 @@
 #include "kernels/cpu/lane_tile.h"
 
 #include "kernels/cpu/lane_tile_loop.h"
+#include "kernels/cpu/processor.h"
 
 namespace trainscope::cpu {
 
 LaneTile lane_tile_avx2() { return LaneLoop<32>::tile("avx2"); }
 
 const LaneTile& lane_tile() {
-  static const LaneTile kTile =
-      __builtin_cpu_supports("avx512f") != 0 ? lane_tile_avx512() : lane_tile_avx2();
+  static const LaneTile kTile = has_avx512() ? lane_tile_avx512() : lane_tile_avx2();
   return kTile;
 }
 

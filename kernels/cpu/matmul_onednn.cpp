@@ -10,6 +10,7 @@
 #include "kernels/cpu/matmul_layout.h"
 #include "kernels/cpu/one_by_one.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/processor.h"
 #include "kernels/cpu/widened.h"
 
 namespace trainscope::cpu {

@@ -36,11 +36,6 @@ dnnl::memory::data_type onednn_type(DType dtype) {
   return dtype == DType::kBF16 ? dnnl::memory::data_type::bf16 : kF32;
 }
 
-bool has_bf16_products() {
-  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
-}
-
 dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims, dnnl::memory::data_type type) {
   dnnl::memory::dims strides(dims.size(), 1);
   for (std::size_t axis = dims.size() - 1; axis > 0; --axis) {

@@ -29,8 +29,6 @@ class ThreadScope {
 inline constexpr auto kF32 = dnnl::memory::data_type::f32;
 // f32 or bf16.
 dnnl::memory::data_type onednn_type(DType dtype);
-// Whether this processor has instructions for products of bf16.
-bool has_bf16_products();
 
 // Dense, last axis fastest.
 dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims, dnnl::memory::data_type type = kF32);

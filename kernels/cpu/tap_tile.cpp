@@ -2,6 +2,7 @@
 // between instruction sets.
 #include "kernels/cpu/tap_tile.h"
 
+#include "kernels/cpu/processor.h"
 #include "kernels/cpu/tap_tile_loop.h"
 
 namespace trainscope::cpu {
@@ -9,8 +10,7 @@ namespace trainscope::cpu {
 TapTile tap_tile_avx2() { return TapLoop<32, 4>::tile("avx2"); }
 
 const TapTile& tap_tile() {
-  static const TapTile kTile =
-      __builtin_cpu_supports("avx512f") != 0 ? tap_tile_avx512() : tap_tile_avx2();
+  static const TapTile kTile = has_avx512() ? tap_tile_avx512() : tap_tile_avx2();
   return kTile;
 }
 

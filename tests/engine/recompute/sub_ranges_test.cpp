@@ -9,6 +9,7 @@
 #include "engine/models/models.h"
 #include "engine/session.h"
 #include "kernels/api/random.h"
+#include "kernels/cpu/processor.h"
 #include "tests/support/program_check.h"
 
 namespace trainscope::test {
@@ -140,7 +141,6 @@ void check_same(Trained& plain, Trained& other) {
 }  // namespace
 
 TEST_CASE("sub-ranges: models that join and cut train the same") {
-  const bool has_avx512 = __builtin_cpu_supports("avx512f") > 0;
   for (const Subject& subject : subjects()) {
     CAPTURE(subject.model);
     CompileOptions options = options_of(subject);
@@ -158,7 +158,7 @@ TEST_CASE("sub-ranges: models that join and cut train the same") {
             apart.program().solution.lower_bound_bytes);
     }
     // Workspaces decide what is worth it: those of the products for AVX2 leave nothing in GPT-2.
-    if (subject.model != "gpt2" || has_avx512) CHECK(most_inside > 0);
+    if (subject.model != "gpt2" || cpu::has_avx512()) CHECK(most_inside > 0);
   }
 }
 

@@ -1,25 +1,52 @@
 #!/usr/bin/python3
-"""Objects built for AVX-512 share no function with others: avx512_symbols_test.py "OBJECT;OBJECT.."
+"""AVX-512 stays where it is asked for: avx512_symbols_test.py "OBJECT;OBJECT.."
 
 The linker keeps one copy of a weak symbol. Were it one compiled for AVX-512, the program would end
-with an illegal instruction on a machine without it.
+with an illegal instruction on a machine without it. So objects built for AVX-512 share no function
+with others, and in the others only in_avx512() has such instructions.
 """
+import re
 import subprocess
 import sys
 
 SHARED = set("WwVvu")
+WIDE = re.compile(r"%zmm|%[xy]mm(1[6-9]|2\d|3[01])\b|%k[0-7]\b")
+
+
+def output(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def shared_symbols(path):
+    symbols = [line[17:].split(" ", 1) for line in output("nm", "-C", path).splitlines()]
+    assert any(kind == "T" for kind, _ in symbols), f"{path} defines nothing"
+    return [name for kind, name in symbols if kind in SHARED]
+
+
+def wide_functions(path):
+    """Mangled names of the functions that have instructions of AVX-512."""
+    found, name = set(), ""
+    for line in output("objdump", "-d", "--no-show-raw-insn", path).splitlines():
+        if line.endswith(">:"):
+            name = line[line.index("<") + 1:-2]
+        elif WIDE.search(line):
+            found.add(name)
+    return found
 
 
 def main(objects):
     wide = [path for path in objects if path.endswith("_avx512.cpp.o")]
     assert wide, f"no object for AVX-512 among {len(objects)}"
     for path in wide:
-        listing = subprocess.run(["nm", "-C", path], capture_output=True, text=True, check=True)
-        symbols = [line[17:].split(" ", 1) for line in listing.stdout.splitlines()]
-        assert any(kind == "T" for kind, _ in symbols), f"{path} defines nothing"
-        shared = [name for kind, name in symbols if kind in SHARED]
+        shared = shared_symbols(path)
         assert not shared, f"{path} may take the place of others with {shared}"
-    print(f"{len(wide)} objects share nothing")
+    chosen = 0
+    for path in set(objects) - set(wide):
+        for name in wide_functions(path):
+            assert "in_avx512" in name, f"{path} has AVX-512 in {name}, which runs everywhere"
+            chosen += 1
+    assert chosen > 0, "in_avx512() has no such instruction"
+    print(f"{len(wide)} objects share nothing, {chosen} functions are chosen at run time")
 
 
 main(sys.argv[1].split(";"))

@@ -3,11 +3,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "kernels/cpu/multi_matmul.h"
+#include "kernels/cpu/processor.h"
 #include "tests/kernels/cpu/kernel_runner.h"
 
 namespace trainscope::cpu {
@@ -129,11 +129,7 @@ TEST_CASE("matmul: our f64 product equals nested loops, on any number of threads
 }
 TEST_CASE("matmul: oneDNN's product equals nested loops") { check_sweep<float>("onednn", 5e-6); }
 
-// The one matrix product of oneDNN whose memory is planned needs it.
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512bw") != 0 && std::getenv("ONEDNN_MAX_CPU_ISA") == nullptr;
-}
-
+// The one matrix product of oneDNN whose memory is planned needs AVX-512.
 TEST_CASE("matmul: oneDNN takes plain, transposed and batched products") {
   if (!has_avx512()) return;
   const KernelTable table = matmul_table();
