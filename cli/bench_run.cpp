@@ -41,6 +41,7 @@ CompileOptions compile_options(const BenchWorkload& workload, const BenchOptions
   compile.training.seed = options.seed;
   compile.passes.disabled = options.disabled;
   compile.lower.threads = options.threads;
+  compile.lower.kernels = options.kernels;
   compile.lower.same_bits = options.same_bits;
   compile.order = options.order;
   // Times of whole ops, not of parts.

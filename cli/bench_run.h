@@ -19,6 +19,7 @@ struct BenchOptions {
   std::int64_t steps = 0;     // timed ones
   int threads = 1;
   std::uint64_t seed = 0;
+  KernelChoice kernels = KernelChoice::kFastest;
   SameBits same_bits = SameBits::kSameThreads;
   bool optimizer_in_backward = false;
   std::int64_t loss_chunks = 1;

@@ -1,14 +1,14 @@
 // Flags of the verbs that compare with stored numbers: verify and gradients.
 #pragma once
 
-#include <span>
+#include <vector>
 
 #include "cli/invocation.h"
 #include "engine/session.h"
 
 namespace trainscope {
 
-std::span<const Flag> check_flags();  // --disable, --kernels
+std::vector<Flag> check_flags();  // --disable, --kernels
 LowerOptions lower_options(const Invocation& invocation);
 PassOptions pass_options(const Invocation& invocation);
 

@@ -166,6 +166,7 @@ Outcome run(const Invocation& invocation) {
                              .steps = settings.integer("steps"),
                              .threads = invocation.threads(),
                              .seed = invocation.seed(),
+                             .kernels = kernel_choice(settings),
                              .same_bits = same_bits(settings),
                              .optimizer_in_backward = settings.on("optimizer-in-backward"),
                              .loss_chunks = settings.integer("loss-chunks"),
@@ -204,7 +205,7 @@ Command bench_command() {
       .name = "bench",
       .summary = "Time the training step of a standard workload.",
       .arguments = {{.name = "WORKLOAD", .help = workload_list()}},
-      .flags = join_flags({kFlags, determinism_flags(), recompute_flags()}),
+      .flags = join_flags({kFlags, kernel_flags(), determinism_flags(), recompute_flags()}),
       .examples = {"trainscope bench w1-sgd --threads 2 --json", "trainscope bench w3 --steps 5"},
       .run = run};
 }

@@ -141,6 +141,7 @@ Outcome run(const Invocation& invocation) {
           : resolve_sizes(trained.model, size_request(settings));
   CompileOptions options = forward_options(settled, sizes);
   options.training.loss = loss;
+  options.lower.kernels = kernel_choice(settings);
   options.lower.same_bits = same_bits(settings);
   ForwardPrograms programs(trained, options);
   const Evaluating evaluating{.invocation = settled,
@@ -162,8 +163,8 @@ Command eval_command() {
   return {.name = "eval",
           .summary = "Evaluate a model or run on data, or let it write text.",
           .arguments = {{.name = "MODEL.onnx|RUN", .help = "a model, or a run's folder"}},
-          .flags =
-              join_flags({kFlags, source_flags(), loss_flags(), size_flags(), determinism_flags()}),
+          .flags = join_flags({kFlags, source_flags(), loss_flags(), size_flags(), kernel_flags(),
+                               determinism_flags()}),
           .examples = {"trainscope eval runs/mlp-1 --data tensors:test.safetensors,validation=1",
                        "trainscope eval runs/gpt-1 --sample 400 --prompt 'The '"},
           .run = run};

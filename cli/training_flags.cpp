@@ -39,11 +39,16 @@ constexpr Flag kGraphFlags[] = {
      .help = "What activations are stored and products computed in; parameters stay f32"},
     {.name = "disable", .type = FlagType::kTexts, .value = "PASS", .help = "Leave out a pass"},
     {.name = "stop-after", .value = "PASS", .help = "The last pass to run"},
+};
+
+constexpr Flag kKernelFlags[] = {
     {.name = "kernels",
      .type = FlagType::kChoice,
-     .value = "fastest|reference",
+     .value = "fastest|direct|reference",
      .fallback = "fastest",
-     .help = "reference: the plain kernels that the others are tested against"},
+     .help =
+         "direct: no Winograd, whose convolutions round more; reference: the plain kernels that "
+         "the others are tested against"},
 };
 
 }  // namespace
@@ -51,16 +56,23 @@ constexpr Flag kGraphFlags[] = {
 std::span<const Flag> loss_flags() { return kLossFlags; }
 std::span<const Flag> graph_flags() { return kGraphFlags; }
 
+std::span<const Flag> kernel_flags() { return kKernelFlags; }
 std::span<const Flag> determinism_flags() { return kDeterminismFlags; }
 
 std::vector<Flag> compile_flags() {
   return join_flags({loss_flags(), size_flags(), optimizer_flags(), schedule_flags(), graph_flags(),
-                     determinism_flags(), recompute_flags()});
+                     kernel_flags(), determinism_flags(), recompute_flags()});
 }
 
 SameBits same_bits(const Settings& settings) {
   return settings.text("deterministic") == "strict" ? SameBits::kAnyThreads
                                                     : SameBits::kSameThreads;
+}
+
+KernelChoice kernel_choice(const Settings& settings) {
+  const std::string& choice = settings.text("kernels");
+  if (choice == "reference") return KernelChoice::kReference;
+  return choice == "direct" ? KernelChoice::kDirect : KernelChoice::kFastest;
 }
 
 StepPrecision step_precision(std::string_view text) {
@@ -98,7 +110,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.training.micro_batches = settings.integer("accumulate");
   options.passes.disabled = settings.texts("disable");
   options.passes.stop_after = settings.text_or_empty("stop-after");
-  if (settings.text("kernels") == "reference") options.lower.kernels = KernelChoice::kReference;
+  options.lower.kernels = kernel_choice(settings);
   options.lower.same_bits = same_bits(settings);
   options.order = op_order(settings);
   options.chains = op_chains(settings);

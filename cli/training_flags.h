@@ -18,6 +18,7 @@ std::span<const Flag> loss_flags();         // --loss
 std::span<const Flag> optimizer_flags();    // --optimizer, --lr, --clip, --accumulate, ...
 std::span<const Flag> schedule_flags();     // --schedule, --warmup, ...
 std::span<const Flag> graph_flags();        // --train, --freeze, --precision, --disable, ...
+std::span<const Flag> kernel_flags();       // --kernels
 std::span<const Flag> determinism_flags();  // --deterministic
 std::span<const Flag> recompute_flags();    // --memory-budget, --recompute, ...
 // All of them and size_flags().
@@ -31,6 +32,7 @@ CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes)
 
 // Of a verb that has determinism_flags().
 SameBits same_bits(const Settings& settings);
+KernelChoice kernel_choice(const Settings& settings);
 // "f32", "bf16" or, for both, "fp16" and "f16".
 StepPrecision step_precision(std::string_view text);
 // Of a verb that has recompute_flags().

@@ -214,9 +214,7 @@ void run_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
 
 const Kernel* choose_kernel(const KernelTable& kernels, std::string_view op, DType dtype,
                             const PrepareArgs& args, KernelChoice choice) {
-  std::vector<const Kernel*> found = kernels.find(op, dtype);
-  if (choice == KernelChoice::kReference) std::reverse(found.begin(), found.end());
-  for (const Kernel* kernel : found) {
+  for (const Kernel* kernel : kernels_for(kernels, op, dtype, choice)) {
     if (!kernel->supports || kernel->supports(args)) return kernel;
   }
   return nullptr;

@@ -98,10 +98,9 @@ class Lowering {
                              .inputs = inputs,
                              .outputs = outputs,
                              .threads = options_.threads};
-    std::vector<const Kernel*> found = kernels_.find(node.op->name, dtype_of(program_.graph, node));
-    if (options_.kernels == KernelChoice::kReference) std::ranges::reverse(found);
     const bool strict = options_.same_bits == SameBits::kAnyThreads;
-    for (const Kernel* kernel : found) {
+    for (const Kernel* kernel :
+         kernels_for(kernels_, node.op->name, dtype_of(program_.graph, node), options_.kernels)) {
       if (strict && !kernel->same_for_any_threads) continue;
       if (kernel->supports && !kernel->supports(prepare_args)) continue;
       instruction.kernel = kernel;
@@ -184,6 +183,16 @@ class Lowering {
 };
 
 }  // namespace
+
+std::vector<const Kernel*> kernels_for(const KernelTable& kernels, std::string_view op, DType dtype,
+                                       KernelChoice choice) {
+  std::vector<const Kernel*> found = kernels.find(op, dtype);
+  if (choice == KernelChoice::kReference) std::ranges::reverse(found);
+  if (choice == KernelChoice::kDirect) {
+    std::erase_if(found, [](const Kernel* kernel) { return kernel->transforms; });
+  }
+  return found;
+}
 
 std::vector<NodeId> phase_order(const Graph& graph) {
   std::vector<NodeId> order = graph.order();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <string_view>
 #include <vector>
 
 #include "engine/ir/graph.h"
@@ -10,7 +11,8 @@
 
 namespace trainscope {
 
-enum class KernelChoice : std::uint8_t { kFastest, kReference };
+// kDirect: the fastest of those that compute each product of the definition (no Winograd).
+enum class KernelChoice : std::uint8_t { kFastest, kDirect, kReference };
 
 // The same bits on every run with as many threads, or with any number of them.
 enum class SameBits : std::uint8_t { kSameThreads, kAnyThreads };
@@ -28,6 +30,10 @@ struct LowerOptions {
 
 // Fails with kBadInput (every op and dtype without a kernel, with node names) or kOutOfMemory.
 Program lower(Graph graph, const KernelTable& kernels, const LowerOptions& options);
+
+// The kernels for an op that the choice allows, the preferred one first.
+std::vector<const Kernel*> kernels_for(const KernelTable& kernels, std::string_view op, DType dtype,
+                                       KernelChoice choice);
 
 // Nodes in order of execution: forward, backward, update. Stable, so still topological: no earlier
 // phase reads what a later one makes.

@@ -46,6 +46,8 @@ struct Kernel {
   void (*run)(const RunArgs&) = nullptr;
   // False: the result's last bits depend on the number of threads.
   bool same_for_any_threads = true;
+  // True: products of transformed numbers, fewer than the definition has (Winograd). Rounds more.
+  bool transforms = false;
 };
 
 // Calls body(context, part) for the parts [0, parts), each on a thread of its own, 0 on the calling

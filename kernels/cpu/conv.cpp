@@ -185,6 +185,7 @@ void add_conv(KernelTable& table) {
   add_conv_grad_weight_narrow(table);
   add_conv_grad_weight_wide(table);
   add_conv_pointwise(table);
+  add_conv_winograd(table);
 }
 
 }  // namespace trainscope::cpu

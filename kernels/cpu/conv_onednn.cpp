@@ -1,4 +1,6 @@
-// Convolutions in f32 on oneDNN: the direct algorithm (Winograd rounds differently).
+// Convolutions in f32 on oneDNN: the direct algorithm, and where it pays Winograd's F(4 x 4, 3 x 3)
+// (Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016), which needs 36
+// multiplications for 16 windows of 3 x 3 instead of 144 and rounds more.
 #include <algorithm>
 #include <memory>
 #include <variant>
@@ -7,11 +9,15 @@
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/fixed_parts.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/rounding.h"
 
 namespace trainscope::cpu {
 namespace {
 
 using Dims = dnnl::memory::dims;
+using Algorithm = dnnl::algorithm;
+constexpr auto kDirect = Algorithm::convolution_direct;
+constexpr auto kWinograd = Algorithm::convolution_winograd;
 
 Dims dims_of(const Shape& shape) { return {shape.span().begin(), shape.span().end()}; }
 
@@ -27,7 +33,8 @@ Dims first(const Spatial& values, int rank, std::int64_t minus) {
   return dims;
 }
 
-Problem problem(const ConvParams& params, const Shape& x, const Shape& w, const Shape& y) {
+Problem problem(const Params& of, const Shape& x, const Shape& w, const Shape& y) {
+  const auto& params = std::get<ConvParams>(of);
   const WindowParams& window = params.window;
   Problem found{.x = dims_of(x),
                 .w = dims_of(w),
@@ -43,23 +50,43 @@ Problem problem(const ConvParams& params, const Shape& x, const Shape& w, const 
   return found;
 }
 
+constexpr std::int64_t kWinogradTile = 4;  // pixels of the result on a side
+
+bool has_winograd_form(const Problem& p) {
+  const Dims ones(2, 1);
+  const bool groups = p.w.size() != p.x.size();
+  return p.x.size() == 4 && !groups && p.w[2] == 3 && p.w[3] == 3 && p.stride == ones &&
+         p.dilation == Dims(2, 0);
+}
+
+// Each weight becomes 36 numbers, which enough tiles must share; what transforms pixels costs more
+// beside the products the fewer channels there are, most in the gradient by the weights.
+bool winograd_pays(const Problem& p, std::int64_t fewest_channels) {
+  constexpr std::int64_t kFewestTiles = 128;
+  return has_winograd_form(p) && std::min(p.w[0], p.w[1]) >= fewest_channels &&
+         p.x[0] * divide_up(p.y[2], kWinogradTile) * divide_up(p.y[3], kWinogradTile) >=
+             kFewestTiles;
+}
+constexpr std::int64_t kWinogradChannels = 64;
+constexpr std::int64_t kWinogradChannelsOfWeights = 128;
+
 bool has_empty(std::initializer_list<const Shape*> shapes) {
   return std::ranges::any_of(shapes, [](const Shape* shape) { return shape->elements() == 0; });
 }
 
-dnnl::convolution_forward::primitive_desc forward(const Problem& p, const dnnl::engine& engine,
+dnnl::convolution_forward::primitive_desc forward(Algorithm algorithm, const Problem& p,
+                                                  const dnnl::engine& engine,
                                                   const dnnl::memory::desc& bias = {}) {
   constexpr auto kKind = dnnl::prop_kind::forward_training;
-  constexpr auto kDirect = dnnl::algorithm::convolution_direct;
   if (bias.is_zero()) {
-    return {{kKind, kDirect, any_desc(p.x), any_desc(p.w), any_desc(p.y), p.stride, p.dilation,
+    return {{kKind, algorithm, any_desc(p.x), any_desc(p.w), any_desc(p.y), p.stride, p.dilation,
              p.pad_begin, p.pad_end},
             user_scratchpad(),
             engine,
             true};
   }
-  return {{kKind, kDirect, any_desc(p.x), any_desc(p.w), bias, any_desc(p.y), p.stride, p.dilation,
-           p.pad_begin, p.pad_end},
+  return {{kKind, algorithm, any_desc(p.x), any_desc(p.w), bias, any_desc(p.y), p.stride,
+           p.dilation, p.pad_begin, p.pad_end},
           user_scratchpad(),
           engine,
           true};
@@ -73,31 +100,34 @@ struct Forward {
   dnnl::convolution_forward::primitive_desc primitive;
 };
 
-Forward describe_forward(const PrepareArgs& args, const dnnl::engine& engine) {
+Forward describe_forward(Algorithm algorithm, const PrepareArgs& args, const dnnl::engine& engine) {
   Forward found;
-  found.problem = problem(std::get<ConvParams>(args.params), args.inputs[0].shape(),
-                          args.inputs[1].shape(), args.outputs[0].shape());
+  found.problem =
+      problem(args.params, args.inputs[0].shape(), args.inputs[1].shape(), args.outputs[0].shape());
+  if (algorithm == kWinograd && !winograd_pays(found.problem, kWinogradChannels)) return found;
   if (args.inputs.size() > 2 && args.inputs[2].present) {
     found.bias = plain_desc(dims_of(args.inputs[2].shape()));
   }
-  found.primitive = forward(found.problem, engine, found.bias);
+  found.primitive = forward(algorithm, found.problem, engine, found.bias);
   return found;
 }
 
+template <Algorithm kAlgorithm>
 bool supports_forward(const PrepareArgs& args) {
   if (has_empty({&args.inputs[0].shape(), &args.inputs[1].shape(), &args.outputs[0].shape()})) {
     return false;
   }
   const ThreadScope scope(args.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const Forward found = describe_forward(args, engine);
+  const Forward found = describe_forward(kAlgorithm, args, engine);
   return is_usable(found.primitive);
 }
 
+template <Algorithm kAlgorithm>
 Prepared prepare_forward(const PrepareArgs& args) {
   const ThreadScope scope(args.threads);
   auto program = std::make_shared<OneDnnProgram>();
-  const auto [p, bias, primitive] = describe_forward(args, program->engine());
+  const auto [p, bias, primitive] = describe_forward(kAlgorithm, args, program->engine());
   const auto x = program->reordered(program->input(0, plain_desc(p.x)), primitive.src_desc());
   const auto w = program->reordered(program->input(1, plain_desc(p.w)), primitive.weights_desc());
   const auto y = program->output(0, plain_desc(p.y));
@@ -117,15 +147,16 @@ struct GradInput {
   dnnl::convolution_backward_data::primitive_desc primitive;
 };
 
-GradInput describe_grad_input(const PrepareArgs& args, const dnnl::engine& engine) {
+GradInput describe_grad_input(Algorithm algorithm, const PrepareArgs& args,
+                              const dnnl::engine& engine) {
   GradInput found;
   Problem& p = found.problem;
-  p = problem(std::get<ConvParams>(args.params), args.outputs[0].shape(), args.inputs[1].shape(),
-              args.inputs[0].shape());
-  const auto hint = forward(p, engine);
+  p = problem(args.params, args.outputs[0].shape(), args.inputs[1].shape(), args.inputs[0].shape());
+  if (algorithm == kWinograd && !winograd_pays(p, kWinogradChannels)) return found;
+  const auto hint = forward(algorithm, p, engine);
   if (!hint) return found;
-  found.primitive = {{dnnl::algorithm::convolution_direct, any_desc(p.x), any_desc(p.w),
-                      any_desc(p.y), p.stride, p.dilation, p.pad_begin, p.pad_end},
+  found.primitive = {{algorithm, any_desc(p.x), any_desc(p.w), any_desc(p.y), p.stride, p.dilation,
+                      p.pad_begin, p.pad_end},
                      user_scratchpad(),
                      engine,
                      hint,
@@ -133,20 +164,22 @@ GradInput describe_grad_input(const PrepareArgs& args, const dnnl::engine& engin
   return found;
 }
 
+template <Algorithm kAlgorithm>
 bool supports_grad_input(const PrepareArgs& args) {
   if (has_empty({&args.inputs[0].shape(), &args.inputs[1].shape(), &args.outputs[0].shape()})) {
     return false;
   }
   const ThreadScope scope(args.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const GradInput found = describe_grad_input(args, engine);
+  const GradInput found = describe_grad_input(kAlgorithm, args, engine);
   return is_usable(found.primitive);
 }
 
+template <Algorithm kAlgorithm>
 Prepared prepare_grad_input(const PrepareArgs& args) {
   const ThreadScope scope(args.threads);
   auto program = std::make_shared<OneDnnProgram>();
-  const auto [p, primitive] = describe_grad_input(args, program->engine());
+  const auto [p, primitive] = describe_grad_input(kAlgorithm, args, program->engine());
   const auto dy = program->reordered(program->input(0, plain_desc(p.y)), primitive.diff_dst_desc());
   const auto w = program->reordered(program->input(1, plain_desc(p.w)), primitive.weights_desc());
   const auto dx = program->output(0, plain_desc(p.x));
@@ -164,15 +197,16 @@ struct GradWeight {
   dnnl::convolution_backward_weights::primitive_desc primitive;
 };
 
-GradWeight describe_grad_weight(const PrepareArgs& args, const dnnl::engine& engine) {
+GradWeight describe_grad_weight(Algorithm algorithm, const PrepareArgs& args,
+                                const dnnl::engine& engine) {
   GradWeight found;
   Problem& p = found.problem;
-  p = problem(std::get<ConvParams>(args.params), args.inputs[0].shape(), args.outputs[0].shape(),
-              args.inputs[1].shape());
-  const auto hint = forward(p, engine);
+  p = problem(args.params, args.inputs[0].shape(), args.outputs[0].shape(), args.inputs[1].shape());
+  if (algorithm == kWinograd && !winograd_pays(p, kWinogradChannelsOfWeights)) return found;
+  const auto hint = forward(algorithm, p, engine);
   if (!hint) return found;
-  found.primitive = {{dnnl::algorithm::convolution_direct, any_desc(p.x), any_desc(p.w),
-                      any_desc(p.y), p.stride, p.dilation, p.pad_begin, p.pad_end},
+  found.primitive = {{algorithm, any_desc(p.x), any_desc(p.w), any_desc(p.y), p.stride, p.dilation,
+                      p.pad_begin, p.pad_end},
                      user_scratchpad(),
                      engine,
                      hint,
@@ -180,20 +214,22 @@ GradWeight describe_grad_weight(const PrepareArgs& args, const dnnl::engine& eng
   return found;
 }
 
+template <Algorithm kAlgorithm>
 bool supports_grad_weight(const PrepareArgs& args) {
   if (has_empty({&args.inputs[0].shape(), &args.inputs[1].shape(), &args.outputs[0].shape()})) {
     return false;
   }
   const ThreadScope scope(args.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const GradWeight found = describe_grad_weight(args, engine);
+  const GradWeight found = describe_grad_weight(kAlgorithm, args, engine);
   return is_usable(found.primitive);
 }
 
+template <Algorithm kAlgorithm>
 Prepared prepare_grad_weight(const PrepareArgs& args) {
   const ThreadScope scope(args.threads);
   auto program = std::make_shared<OneDnnProgram>();
-  const auto [p, primitive] = describe_grad_weight(args, program->engine());
+  const auto [p, primitive] = describe_grad_weight(kAlgorithm, args, program->engine());
   const auto x = program->reordered(program->input(0, plain_desc(p.x)), primitive.src_desc());
   const auto dy = program->reordered(program->input(1, plain_desc(p.y)), primitive.diff_dst_desc());
   const auto dw = program->output(0, plain_desc(p.w));
@@ -207,21 +243,35 @@ Prepared prepare_grad_weight(const PrepareArgs& args) {
 // --- The table -----------------------------------------------------------------------------------
 // oneDNN chooses blocks and, for the weights, partial sums by the number of threads.
 
-constexpr Kernel kForward = {.name = "conv.onednn",
-                             .supports = supports_forward,
-                             .prepare = prepare_forward,
-                             .run = run_program,
-                             .same_for_any_threads = false};
-constexpr Kernel kGradInput = {.name = "conv_grad_input.onednn",
-                               .supports = supports_grad_input,
-                               .prepare = prepare_grad_input,
-                               .run = run_program,
-                               .same_for_any_threads = false};
-constexpr Kernel kGradWeight = {.name = "conv_grad_weight.onednn",
-                                .supports = supports_grad_weight,
-                                .prepare = prepare_grad_weight,
-                                .run = run_program,
-                                .same_for_any_threads = false};
+constexpr Kernel kernel_of(std::string_view name, Algorithm algorithm,
+                           bool (*supports)(const PrepareArgs&),
+                           Prepared (*prepare)(const PrepareArgs&)) {
+  return {.name = name,
+          .supports = supports,
+          .prepare = prepare,
+          .run = run_program,
+          .same_for_any_threads = false,
+          .transforms = algorithm == kWinograd};
+}
+
+template <Algorithm kAlgorithm>
+constexpr Kernel forward_kernel(std::string_view name) {
+  return kernel_of(name, kAlgorithm, supports_forward<kAlgorithm>, prepare_forward<kAlgorithm>);
+}
+template <Algorithm kAlgorithm>
+constexpr Kernel grad_input_kernel(std::string_view name) {
+  return kernel_of(name, kAlgorithm, supports_grad_input<kAlgorithm>,
+                   prepare_grad_input<kAlgorithm>);
+}
+template <Algorithm kAlgorithm>
+constexpr Kernel grad_weight_kernel(std::string_view name) {
+  return kernel_of(name, kAlgorithm, supports_grad_weight<kAlgorithm>,
+                   prepare_grad_weight<kAlgorithm>);
+}
+
+constexpr Kernel kForward = forward_kernel<kDirect>("conv.onednn");
+constexpr Kernel kGradInput = grad_input_kernel<kDirect>("conv_grad_input.onednn");
+constexpr Kernel kGradWeight = grad_weight_kernel<kDirect>("conv_grad_weight.onednn");
 
 constexpr FixedSplit kSliceFirst = {.slices_input = {true}};  // x or dy; the weights are whole
 constexpr FixedSplit kSumOverBatch = {.slices_input = {true, true}, .slices_output = false};
@@ -237,6 +287,13 @@ void add_conv_onednn(KernelTable& table) {
   table.add("ConvGradWeight", DType::kF32,
             in_fixed_parts<kGradWeight, kSumOverBatch>("conv_grad_weight.onednn_parts"));
   table.add("ConvGradWeight", DType::kF32, kGradWeight);
+}
+
+void add_conv_winograd(KernelTable& table) {
+  table.add("Conv", DType::kF32, forward_kernel<kWinograd>("conv.winograd"));
+  table.add("ConvGradInput", DType::kF32, grad_input_kernel<kWinograd>("conv_grad_input.winograd"));
+  table.add("ConvGradWeight", DType::kF32,
+            grad_weight_kernel<kWinograd>("conv_grad_weight.winograd"));
 }
 
 }  // namespace trainscope::cpu

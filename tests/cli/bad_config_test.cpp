@@ -118,9 +118,9 @@ TEST_CASE("bad configuration files: exit code 2, with line and column") {
       {"lr = true\n", "c.toml:1:6: lr is a boolean: expected a number of 0 or more"},
       {"lr = [1e-3]\n", "c.toml:1:6: lr is an array: expected a number of 0 or more"},
       {"kernels = 1\n",
-       "c.toml:1:11: kernels is a whole number: expected a string: fastest, reference"},
+       "c.toml:1:11: kernels is a whole number: expected a string: fastest, direct, reference"},
       {"kernels = [\"fastest\"]\n",
-       "c.toml:1:11: kernels is an array: expected a string: fastest, reference"},
+       "c.toml:1:11: kernels is an array: expected a string: fastest, direct, reference"},
       {"data = 3\n", "c.toml:1:8: data is a whole number: expected a string"},
       {"data = [\"synthetic\"]\n", "c.toml:1:8: data is an array: expected a string"},
       {"betas = [0.9, 0.95]\n", "c.toml:1:9: betas is an array: expected a string"},
@@ -170,10 +170,12 @@ TEST_CASE("bad configuration files: exit code 2, with line and column") {
        "c.toml:1:14: accumulate is '0': expected a whole number from 1 to 1048576"},
       {"keep = 0\n", "c.toml:1:8: keep is '0': expected a whole number from 1 to 1048576"},
       {"kernels = \"fast est\"\n",
-       "c.toml:1:11: kernels is 'fast est': expected fastest, reference\n  try: did you mean "
+       "c.toml:1:11: kernels is 'fast est': expected fastest, direct, reference\n  try: did you "
+       "mean "
        "'fastest'?"},
       {"kernels = \"referenc\"\n",
-       "c.toml:1:11: kernels is 'referenc': expected fastest, reference\n  try: did you mean "
+       "c.toml:1:11: kernels is 'referenc': expected fastest, direct, reference\n  try: did you "
+       "mean "
        "'reference'?"},
       {"log-level = \"loud\"\n",
        "c.toml:1:13: log-level is 'loud': expected debug, info, warning, error"},

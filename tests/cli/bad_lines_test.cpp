@@ -93,11 +93,13 @@ TEST_CASE("bad command lines: of train") {
       {{"--keep", "0"}, "--keep is '0': expected a whole number from 1 to 1048576"},
       {{"--warmup", "-1"}, "--warmup is '-1': expected a whole number of 0 or more"},
       {{"--kernels", "fast est"},
-       "--kernels is 'fast est': expected fastest, reference\n  try: did you mean 'fastest'?"},
-      {{"--kernels", ""}, "--kernels is '': expected fastest, reference"},
-      {{"--kernels", "FASTEST"}, "--kernels is 'FASTEST': expected fastest, reference"},
+       "--kernels is 'fast est': expected fastest, direct, reference\n  try: did you mean "
+       "'fastest'?"},
+      {{"--kernels", ""}, "--kernels is '': expected fastest, direct, reference"},
+      {{"--kernels", "FASTEST"}, "--kernels is 'FASTEST': expected fastest, direct, reference"},
       {{"--kernels", "referenc"},
-       "--kernels is 'referenc': expected fastest, reference\n  try: did you mean 'reference'?"},
+       "--kernels is 'referenc': expected fastest, direct, reference\n  try: did you mean "
+       "'reference'?"},
       {{"--color", "red"}, "--color is 'red': expected auto, always, never"},
       {{"--progress", "bar"}, "--progress is 'bar': expected auto, plain, none"},
       {{"--log-level", "loud"}, "--log-level is 'loud': expected debug, info, warning, error"},

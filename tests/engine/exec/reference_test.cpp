@@ -80,13 +80,18 @@ TEST_CASE("choose_kernel: the last one added that supports the case, or the firs
   table.add("Op", DType::kF32, {.name = "second"});
   table.add("Op", DType::kF32,
             {.name = "picky", .supports = [](const PrepareArgs&) { return false; }});
+  table.add("Conv", DType::kF32, {.name = "direct"});
+  table.add("Conv", DType::kF32, {.name = "winograd", .transforms = true});
   const Params params;
   const PrepareArgs args{.params = params, .inputs = {}, .outputs = {}};
-  const auto name = [&](KernelChoice choice) {
-    return choose_kernel(table, "Op", DType::kF32, args, choice)->name;
+  const auto name = [&](KernelChoice choice, std::string_view op = "Op") {
+    return choose_kernel(table, op, DType::kF32, args, choice)->name;
   };
   CHECK(name(KernelChoice::kFastest) == "second");
   CHECK(name(KernelChoice::kReference) == "first");
+  CHECK(name(KernelChoice::kDirect) == "second");
+  CHECK(name(KernelChoice::kFastest, "Conv") == "winograd");
+  CHECK(name(KernelChoice::kDirect, "Conv") == "direct");
   CHECK(choose_kernel(table, "Op", DType::kF64, args, KernelChoice::kFastest) == nullptr);
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/cpu/processor.h"
 #include "tests/kernels/cpu/kernel_runner.h"
 
 namespace trainscope::cpu {
@@ -331,6 +332,42 @@ TEST_CASE("conv: the weight gradient of many channels leaves alone what does not
   CHECK(!takes({1, 64, 65, 65}, {64, 64, 3, 3}, {1, 64, 65, 65}, {window_2d(3, 1, 36, 36)}));
   CHECK(!takes({1, 4096, 8, 8}, {64, 4096, 3, 3}, {1, 64, 8, 8}, {window_2d(3, 1, 12, 12)}));
   CHECK(!takes({2, 64, 8, 8}, {32, 32, 3, 3}, {2, 32, 8, 8}, {window_2d(3, 1, 1), 2}));
+}
+
+// Winograd's transforms cost about a digit; oneDNN has them for AVX-512 only.
+TEST_CASE("conv: Winograd's form is near the plain one, and left where it would not pay") {
+  if (!has_avx512()) return;
+  const KernelTable table = conv_table();
+  const Sweep plain{"", {8, 128, 14, 15}, {128, 128, 3, 3}, {8, 128, 14, 15}, {window_2d(3, 1, 1)}};
+  const auto near = [&](std::string_view op, KernelCase<float> winograd, KernelCase<double> own) {
+    CAPTURE(op);
+    KernelRun<float> fast(table, op, "winograd", std::move(winograd));
+    REQUIRE(fast.supported());
+    KernelRun<double> exact(table, op, "own", std::move(own));
+    const std::vector<float> result = fast.run()[0];
+    const double error = relative_error(result, exact.run()[0]);
+    CHECK(error < 2e-5);
+    CHECK(error > 1e-7);  // else it is no Winograd
+    CHECK(same_bits({result}, fast.run()));
+  };
+  for (int threads : {1, 3}) {
+    near("Conv", forward_case<float>(plain, threads), forward_case<double>(plain, 1));
+    near("ConvGradInput", grad_input_case<float>(plain, threads),
+         grad_input_case<double>(plain, 1));
+    near("ConvGradWeight", grad_weight_case<float>(plain, threads),
+         grad_weight_case<double>(plain, 1));
+  }
+  const auto takes = [&](const Shape& x, const Shape& w, const Shape& y, const ConvParams& params) {
+    const Sweep sweep{"", x, w, y, params};
+    return KernelRun<float>(table, "Conv", "winograd", forward_case<float>(sweep, 1)).supported();
+  };
+  const Shape w = {64, 64, 3, 3};
+  CHECK(takes({8, 64, 16, 16}, w, {8, 64, 16, 16}, {window_2d(3, 1, 1)}));
+  CHECK(!takes({1, 64, 16, 16}, w, {1, 64, 16, 16}, {window_2d(3, 1, 1)}));  // tiles
+  CHECK(!takes({8, 32, 16, 16}, {64, 32, 3, 3}, {8, 64, 16, 16}, {window_2d(3, 1, 1)}));
+  CHECK(!takes({32, 64, 16, 16}, w, {32, 64, 8, 8}, {window_2d(3, 2, 1)}));     // stride
+  CHECK(!takes({8, 64, 16, 16}, w, {8, 64, 14, 14}, {window_2d(3, 1, 1, 2)}));  // dilation
+  CHECK(!takes({8, 128, 16, 16}, {128, 64, 3, 3}, {8, 128, 16, 16}, {window_2d(3, 1, 1), 2}));
 }
 
 TEST_CASE("conv: oneDNN takes the usual geometries") {
