@@ -8,6 +8,7 @@ round, and its median over the rounds is what counts. A run during which other p
 than --load-limit cores is repeated.
 """
 import argparse
+import shlex
 import statistics
 import sys
 from pathlib import Path
@@ -31,6 +32,8 @@ def arguments():
                         help="T0: as installed, T1: tuned OpenBLAS; of --current-python T2: eager, "
                              "T2c: torch.compile; f32: Trainscope in f32, beside --dtype")
     parser.add_argument("--dtype", default="f32", help="of Trainscope: f32, bf16 or f16")
+    parser.add_argument("--flags", default="", metavar="'--FLAG VALUE ..'",
+                        help="more flags of `trainscope bench`, such as '--max-overhead 1%%'")
     parser.add_argument("--current-python", help="an interpreter that has a newer PyTorch")
     parser.add_argument("--trainscope", type=Path,
                         default=measure.ROOT / "build/release/bin/trainscope")
@@ -53,7 +56,7 @@ def commands(options, workload):
     sizes = ["--steps", str(options.steps or STEPS[workload]), "--threads", str(options.threads)]
     ours = [options.trainscope, "bench", workload, *sizes, "--json"]
     dtype = [] if options.dtype == "f32" else ["--dtype", options.dtype]
-    result = {"trainscope": (ours + dtype, {})}
+    result = {"trainscope": (ours + dtype + shlex.split(options.flags), {})}
     for tier in options.tiers.split(","):
         if tier == "f32":
             result[tier] = (ours, {})
