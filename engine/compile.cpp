@@ -93,9 +93,10 @@ std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& 
   if (options.order == OpOrder::kMemory) add_order(*compiled, options.lower);
   if (options.recompute.mode != RecomputeMode::kNone) {
     add_recompute(*compiled, options);
-  } else if (options.chains && options.lower.kernels == KernelChoice::kFastest &&
-             options.lower.same_bits == SameBits::kSameThreads) {
-    add_chains(compiled->program, cpu_kernels(), *options.chains);
+  } else if (options.chains && options.lower.same_bits == SameBits::kSameThreads) {
+    ChainOptions chains = *options.chains;
+    chains.kernels = options.lower.kernels;
+    add_chains(compiled->program, cpu_kernels(), chains);
   }
   return compiled;
 }

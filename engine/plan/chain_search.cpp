@@ -233,8 +233,8 @@ class ChainSearch {
     const std::vector<TensorView> outputs = part.outputs();
     const PrepareArgs args{
         .params = link.params, .inputs = inputs, .outputs = outputs, .threads = 1};
-    for (const Kernel* kernel :
-         kernels_.find(node.op->name, kernel_dtype(part.args().inputs, part.args().outputs))) {
+    const DType dtype = kernel_dtype(part.args().inputs, part.args().outputs);
+    for (const Kernel* kernel : kernels_for(kernels_, node.op->name, dtype, options_.kernels)) {
       if (kernel->supports && !kernel->supports(args)) continue;
       link.kernel = kernel;
       return true;

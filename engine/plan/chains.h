@@ -23,6 +23,7 @@ struct ChainOptions {
   // chains where the arena would grow by more than this many bytes and this share of it.
   std::int64_t most_bytes = std::int64_t{4} << 20;
   double most_growth = 0.25;
+  KernelChoice kernels = KernelChoice::kFastest;
 };
 
 // Finds chains among the instructions of a program with several threads: neighbours in one phase,

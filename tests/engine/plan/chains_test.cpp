@@ -280,4 +280,26 @@ TEST_CASE("chains: steps of models compute what they do without, in the bytes of
   }
 }
 
+TEST_CASE("chains: of the kernels that are asked for") {
+  const ReferenceModel reference("lenet");
+  CompileOptions options = reference.options(GraphMode::kTrain, {.threads = 5});
+  options.chains = ChainOptions{.least_share = 0.0};
+  const auto onednn_in_chains = [&](KernelChoice kernels) {
+    options.lower.kernels = kernels;
+    const std::unique_ptr<Compiled> compiled = compile(reference.model, options);
+    const Program& program = compiled->program;
+    REQUIRE(!program.chains.empty());
+    int count = 0;
+    for (const Chain& chain : program.chains) {
+      for (std::size_t i = chain.begin; i < chain.end; ++i) {
+        count += program.instructions[i].kernel->name.find("onednn") != std::string_view::npos;
+      }
+    }
+    return count;
+  };
+  CHECK(onednn_in_chains(KernelChoice::kFastest) > 0);
+  CHECK(onednn_in_chains(KernelChoice::kDirect) > 0);
+  CHECK(onednn_in_chains(KernelChoice::kReference) == 0);
+}
+
 }  // namespace trainscope::test
