@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "engine/compile.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -102,8 +103,7 @@ std::vector<std::string> instruction_sets() {
 }
 
 std::string vector_isa() {
-  if (__builtin_cpu_supports("avx512f") != 0) return "AVX-512";
-  return __builtin_cpu_supports("avx2") != 0 ? "AVX2" : "older than AVX2";
+  return __builtin_cpu_supports("avx2") != 0 ? std::string(cpu_isa()) : "older than AVX2";
 }
 
 Memory machine_memory() {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/exec/backends.h"  // IWYU pragma: export
 #include "engine/onnx/import.h"
 #include "engine/passes/pass_manager.h"
 #include "engine/passes/training_options.h"
