@@ -70,6 +70,19 @@ bool winograd_pays(const Problem& p, std::int64_t fewest_channels) {
 constexpr std::int64_t kWinogradChannels = 64;
 constexpr std::int64_t kWinogradChannelsOfWeights = 128;
 
+// What the numbers are transformed to, beside what they are.
+bool is_small(const dnnl::primitive_desc_base& winograd, const PrepareArgs& args) {
+  constexpr std::size_t kMost = 10;
+  std::size_t bytes = args.outputs[0].type.bytes();
+  for (const TensorView& input : args.inputs) bytes += input.present ? input.type.bytes() : 0;
+  return winograd.scratchpad_desc().get_size() <= kMost * bytes;
+}
+
+bool is_wanted(Algorithm algorithm, const dnnl::primitive_desc_base& description,
+               const PrepareArgs& args) {
+  return is_usable(description) && (algorithm == kDirect || is_small(description, args));
+}
+
 bool has_empty(std::initializer_list<const Shape*> shapes) {
   return std::ranges::any_of(shapes, [](const Shape* shape) { return shape->elements() == 0; });
 }
@@ -120,7 +133,7 @@ bool supports_forward(const PrepareArgs& args) {
   const ThreadScope scope(args.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const Forward found = describe_forward(kAlgorithm, args, engine);
-  return is_usable(found.primitive);
+  return is_wanted(kAlgorithm, found.primitive, args);
 }
 
 template <Algorithm kAlgorithm>
@@ -172,7 +185,7 @@ bool supports_grad_input(const PrepareArgs& args) {
   const ThreadScope scope(args.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const GradInput found = describe_grad_input(kAlgorithm, args, engine);
-  return is_usable(found.primitive);
+  return is_wanted(kAlgorithm, found.primitive, args);
 }
 
 template <Algorithm kAlgorithm>
@@ -222,7 +235,7 @@ bool supports_grad_weight(const PrepareArgs& args) {
   const ThreadScope scope(args.threads);
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   const GradWeight found = describe_grad_weight(kAlgorithm, args, engine);
-  return is_usable(found.primitive);
+  return is_wanted(kAlgorithm, found.primitive, args);
 }
 
 template <Algorithm kAlgorithm>
