@@ -1,7 +1,8 @@
 // Gradients by the weights of ResNet-18's convolutions of 3 x 3 (images of 32 x 32, batch 32), by
-// the kernel that the table prefers and by oneDNN's, in turn. One JSON line for each: its sizes and
-// of "own" and "onednn" {"kernel","gflops","best_gflops","bytes"}: median and best of the rounds,
-// bytes of workspace; null where none takes the case. Usage: conv_bench [THREADS [ROUNDS]]
+// the kernel that --kernels direct chooses, by oneDNN's direct one and by Winograd's form, in turn.
+// One JSON line for each: its sizes and of "own", "onednn" and "winograd"
+// {"kernel","gflops","best_gflops","bytes"}: median and best of the rounds (FLOPs of the direct
+// form), bytes of workspace; null where none takes the case. Usage: conv_bench [THREADS [ROUNDS]]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -85,13 +86,13 @@ struct Candidate {
   }
 };
 
-// The preferred kernel of all, or of oneDNN's, if one takes the case.
+// The preferred kernel of those that `wanted` says yes to, if one takes the case.
 std::optional<Candidate> candidate(const KernelTable& table, const Case& of, int threads,
-                                   std::string_view name) {
+                                   bool (*wanted)(const Kernel&)) {
   const PrepareArgs args{
       .params = of.params, .inputs = of.inputs, .outputs = of.outputs, .threads = threads};
   for (const Kernel* kernel : table.find("ConvGradWeight", DType::kF32)) {
-    if (!kernel->name.ends_with(name)) continue;
+    if (!wanted(*kernel)) continue;
     if (kernel->supports != nullptr && !kernel->supports(args)) continue;
     Prepared prepared = kernel->prepare != nullptr ? kernel->prepare(args) : Prepared{};
     bench::Buffer workspace(prepared.workspace_bytes);
@@ -102,10 +103,14 @@ std::optional<Candidate> candidate(const KernelTable& table, const Case& of, int
 
 void compare(const KernelTable& table, const Convolution& c, int threads, int rounds) {
   const Case of(c);
-  std::array<std::optional<Candidate>, 2> both = {candidate(table, of, threads, ""),
-                                                  candidate(table, of, threads, "onednn")};
+  const auto direct = [](const Kernel& kernel) { return !kernel.transforms; };
+  const auto onednn = [](const Kernel& kernel) { return kernel.name.ends_with("onednn"); };
+  const auto winograd = [](const Kernel& kernel) { return kernel.transforms; };
+  std::array<std::optional<Candidate>, 3> all = {candidate(table, of, threads, direct),
+                                                 candidate(table, of, threads, onednn),
+                                                 candidate(table, of, threads, winograd)};
   for (int round = 0; round < rounds; ++round) {
-    for (std::optional<Candidate>& each : both) {
+    for (std::optional<Candidate>& each : all) {
       if (each) each->time(of, threads);
     }
   }
@@ -120,8 +125,8 @@ void compare(const KernelTable& table, const Convolution& c, int threads, int ro
   };
   fmt::print(
       "{{\"read\":{},\"made\":{},\"size\":{},\"stride\":{},\"threads\":{},\"own\":{},"
-      "\"onednn\":{}}}\n",
-      c.read, c.made, c.size, c.stride, threads, text(both[0]), text(both[1]));
+      "\"onednn\":{},\"winograd\":{}}}\n",
+      c.read, c.made, c.size, c.stride, threads, text(all[0]), text(all[1]), text(all[2]));
 }
 
 }  // namespace

@@ -16,6 +16,10 @@ class Buffer {
     const std::size_t past_line = reinterpret_cast<std::uintptr_t>(memory_.data()) % kLine;
     first_ = memory_.data() + (kLine - past_line) % kLine;
   }
+  // A vector that moves takes its memory along, a copy does not.
+  Buffer(Buffer&&) = default;
+  Buffer& operator=(Buffer&&) = default;
+
   std::byte* bytes() { return first_; }
   float* floats() { return reinterpret_cast<float*>(first_); }
 
@@ -23,7 +27,7 @@ class Buffer {
   static constexpr std::size_t kLine = 64;
 
   std::vector<std::byte> memory_;
-  std::byte* first_;  // a vector that moves takes its memory along
+  std::byte* first_;
 };
 
 // What one call took.

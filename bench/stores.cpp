@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "bench/measuring.h"
 #include "kernels/cpu/parallel.h"
@@ -36,7 +37,8 @@ struct Arrays {
 
   explicit Arrays(std::int64_t n)
       : memory(sizeof(float) * static_cast<std::size_t>(4 * n)), elements(n) {
-    for (float*& each : at) each = memory.floats() + (&each - at.data()) * n;
+    float* next = memory.floats();
+    for (float*& each : at) each = std::exchange(next, next + n);
   }
 };
 
