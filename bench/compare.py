@@ -32,8 +32,8 @@ def arguments():
                         help="T0: as installed, T1: tuned OpenBLAS; of --current-python T2: eager, "
                              "T2c: torch.compile; f32: Trainscope in f32, beside --dtype")
     parser.add_argument("--dtype", default="f32", help="of Trainscope: f32, bf16 or f16")
-    parser.add_argument("--flags", default="", metavar="'--FLAG VALUE ..'",
-                        help="more flags of `trainscope bench`, such as '--max-overhead 1%%'")
+    parser.add_argument("--flags", default="", metavar="FLAGS",
+                        help="more flags of `trainscope bench`: --flags='--max-overhead 1%%'")
     parser.add_argument("--current-python", help="an interpreter that has a newer PyTorch")
     parser.add_argument("--trainscope", type=Path,
                         default=measure.ROOT / "build/release/bin/trainscope")
@@ -54,9 +54,9 @@ def arguments():
 def commands(options, workload):
     """Name -> command and environment; ours first."""
     sizes = ["--steps", str(options.steps or STEPS[workload]), "--threads", str(options.threads)]
-    ours = [options.trainscope, "bench", workload, *sizes, "--json"]
+    ours = [options.trainscope, "bench", workload, *sizes, "--json", *shlex.split(options.flags)]
     dtype = [] if options.dtype == "f32" else ["--dtype", options.dtype]
-    result = {"trainscope": (ours + dtype + shlex.split(options.flags), {})}
+    result = {"trainscope": (ours + dtype, {})}
     for tier in options.tiers.split(","):
         if tier == "f32":
             result[tier] = (ours, {})

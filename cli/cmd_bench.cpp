@@ -182,6 +182,7 @@ Outcome run(const Invocation& invocation) {
                              .op_times = settings.text_or_empty("op-times"),
                              .paired = settings.on("paired")};
   Outcome outcome{.facts = facts_of(workload, options, run_bench(workload, options))};
+  outcome.facts.set("kernels", settings.text("kernels"));
   outcome.text = text_of(outcome.facts);
   return outcome;
 }

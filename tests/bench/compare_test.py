@@ -85,11 +85,11 @@ class Compare(unittest.TestCase):
     def test_more_flags_go_to_trainscope_alone(self):
         self.program("ours", [1.0])
         self.program("theirs", [1.0])
-        done = self.compare("--flags", "--max-overhead '1 %'", "--rounds", "1", "--steps", "2",
+        done = self.compare("--flags=--paired --max-overhead '1 %'", "--rounds", "1", "--steps", "2",
                             "--load-limit", str(os.cpu_count()))
         self.assertEqual(done.returncode, 0, done.stderr)
         log = (self.folder / "log").read_text().splitlines()
-        self.assertTrue(log[0].endswith("--json --max-overhead 1 %"), log[0])
+        self.assertTrue(log[0].endswith("--json --paired --max-overhead 1 %"), log[0])
         self.assertTrue(log[1].endswith("--threads 2"), log[1])
 
     def test_a_machine_without_git_is_measured_too(self):
