@@ -140,7 +140,7 @@ inline std::size_t round_up_to_line(std::size_t bytes) { return round_up(bytes, 
 template <typename T>
 std::int64_t whole_lines(std::int64_t numbers) {
   constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Computed<T>));
-  return (numbers + kLine - 1) / kLine * kLine;
+  return round_up(numbers, kLine);
 }
 
 // From one row of scores to the next: whole tiles, and a cache line more where the rows of a block,

@@ -10,6 +10,7 @@
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/lane_tile.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/transpose_block.h"
 #include "kernels/cpu/window.h"
 
@@ -18,10 +19,6 @@ namespace {
 
 constexpr std::int64_t kMostChannels = 8;
 constexpr std::int64_t kBlock = 8;  // side of what transpose_block() does
-
-constexpr std::int64_t rounded_up(std::int64_t n, std::int64_t to) {
-  return (n + to - 1) / to * to;
-}
 
 // dy [examples, read, out...], w [read, made, kernel...], dx [examples, made, in...]
 struct Planes {
@@ -62,7 +59,7 @@ struct Pieces {
 };
 Pieces pieces_of(const Planes& p, int threads) {
   constexpr std::int64_t kLine = 64 / sizeof(float);
-  return {.weights = rounded_up(p.weights(), kLine),
+  return {.weights = round_up(p.weights(), kLine),
           .dy = p.groups() * p.group(),
           .slots = std::clamp<std::int64_t>(p.groups() * p.window.in[1], 1, std::max(1, threads)),
           .row = p.row()};
@@ -176,7 +173,7 @@ void store_row(const Planes& p, std::int64_t examples, const float* row, float* 
 // and the end of a row too, would multiply half as much again.
 bool pays(const Planes& p) {
   constexpr std::int64_t kRegister = 8;
-  const std::int64_t by_rows = p.window.in[1] * rounded_up(p.window.in[2], kRegister);
+  const std::int64_t by_rows = p.window.in[1] * round_up(p.window.in[2], kRegister);
   return p.made <= kMostChannels && 2 * by_rows >= 3 * p.window.out_elements() &&
          4 * p.groups() * kTileLanes <= 5 * p.examples;
 }

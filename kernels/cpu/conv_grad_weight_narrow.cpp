@@ -17,6 +17,7 @@
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/dot_tile.h"
 #include "kernels/cpu/fixed_parts.h"
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/window.h"
 
 namespace trainscope::cpu {
@@ -24,9 +25,7 @@ namespace {
 
 constexpr std::int64_t kCopied = 8;  // elements at once
 
-constexpr std::int64_t rounded_up(std::int64_t n) {
-  return (n + kDotLanes - 1) / kDotLanes * kDotLanes;
-}
+constexpr std::int64_t whole_lanes(std::int64_t n) { return round_up(n, kDotLanes); }
 
 // x [examples, read, in...], dy [examples, made, out...], dw [made, read, kernel...]
 struct Planes {
@@ -40,15 +39,15 @@ struct Planes {
   std::int64_t columns() const { return window.out[2]; }
   std::int64_t copied_rows() const { return window.out[1] + kernel_rows() - 1; }
   // Elements of a plane of dy with what its last register reads too.
-  std::int64_t dy_plane() const { return rounded_up(window.out_elements()); }
+  std::int64_t dy_plane() const { return whole_lanes(window.out_elements()); }
   bool copies_dy() const { return dy_plane() != window.out_elements(); }
   // Of one copy of a plane of x: the last row of the kernel reads as many elements beyond it.
   std::int64_t x_plane() const {
-    return rounded_up(copied_rows() * columns() + kCopied + dy_plane() - window.out_elements());
+    return whole_lanes(copied_rows() * columns() + kCopied + dy_plane() - window.out_elements());
   }
   std::int64_t padded_columns() const { return columns() + kernel_columns() - 1; }
   std::int64_t padded_plane() const {
-    return rounded_up(copied_rows() * padded_columns() + kCopied);
+    return whole_lanes(copied_rows() * padded_columns() + kCopied);
   }
   std::int64_t x_example() const { return read * kernel_columns() * x_plane(); }
   std::int64_t taps() const { return read * window.taps(); }

@@ -12,6 +12,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/window.h"
 
 namespace trainscope::cpu {
@@ -121,8 +122,8 @@ void sum_plane(const Planes& p, const T* weights, const T* read, const T* bias, 
 // Two registers at a time where that forms no more sums than one.
 template <std::int64_t kChannels, typename T>
 void sum_channels(const Planes& p, const T* weights, const T* read, const T* bias, T* made) {
-  const auto rounded = [&](std::int64_t to) { return (p.columns + to - 1) / to * to; };
-  const bool two = p.columns >= 2 * kLanes<T> && rounded(2 * kLanes<T>) <= rounded(kLanes<T>);
+  const bool two = p.columns >= 2 * kLanes<T> &&
+                   round_up(p.columns, 2 * kLanes<T>) <= round_up(p.columns, kLanes<T>);
   (two ? sum_plane<kChannels, 2, T> : sum_plane<kChannels, 1, T>)(p, weights, read, bias, made);
 }
 

@@ -14,6 +14,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rounding.h"
 
 namespace trainscope::cpu {
 
@@ -30,7 +31,7 @@ inline constexpr std::int64_t kMostFixedParts = 8;
 inline constexpr std::size_t kMostPartInputs = 3;
 // Results that wait for their sum; with larger ones there are fewer parts.
 inline constexpr std::size_t kMostPartialBytes = std::size_t{64} << 20;
-constexpr std::size_t part_aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+constexpr std::size_t part_aligned(std::size_t bytes) { return round_up(bytes, 64); }
 
 struct FixedPartsState {
   std::vector<Prepared> parts;

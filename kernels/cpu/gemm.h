@@ -8,6 +8,7 @@
 #include "kernels/cpu/gemm_pack.h"
 #include "kernels/cpu/gemm_tile.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rounding.h"
 
 namespace trainscope::cpu {
 
@@ -94,8 +95,7 @@ using BesideProducts = std::span<const BesideProduct<T, Result>>;
 // The columns that a product of n takes up in the n of a plan.
 template <typename T>
 std::int64_t columns_beside(std::int64_t n) {
-  const std::int64_t tile = gemm_tiles<T>().front().columns;
-  return (n + tile - 1) / tile * tile;
+  return round_up(n, gemm_tiles<T>().front().columns);
 }
 template <typename T, typename Result>
 void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,

@@ -10,6 +10,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/stored.h"
 
 namespace trainscope::cpu {
@@ -123,7 +124,7 @@ struct Blocks {
 };
 Blocks blocks_of(std::int64_t rows) {
   const std::int64_t wanted = std::clamp<std::int64_t>(rows / 32, 1, 32);
-  const std::int64_t each = (rows + wanted - 1) / wanted;
+  const std::int64_t each = divide_up(rows, wanted);
   return {.count = each == 0 ? 1 : (rows + each - 1) / each, .rows = each};
 }
 

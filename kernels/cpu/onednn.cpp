@@ -7,14 +7,14 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/rounding.h"
+
 namespace trainscope::cpu {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
+std::size_t aligned(std::size_t bytes) { return round_up(bytes, kAlignment); }
 
 #ifdef _OPENMP
 int max_threads() { return omp_get_max_threads(); }

@@ -8,13 +8,13 @@
 
 #include "kernels/cpu/gemm_pack.h"
 #include "kernels/cpu/gemm_tile.h"
+#include "kernels/cpu/rounding.h"
 
 namespace trainscope::cpu {
 
 template <typename T>
 std::int64_t in_whole_tiles(std::int64_t n, std::int64_t GemmTile<T>::*side) {
-  const std::int64_t tile = tile_in_place<T>().*side;
-  return (n + tile - 1) / tile * tile;
+  return round_up(n, tile_in_place<T>().*side);
 }
 template <typename T>
 std::int64_t whole_tile_rows(std::int64_t rows) {

@@ -12,6 +12,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rounding.h"
 #include "kernels/cpu/stored.h"
 
 namespace trainscope::cpu {
@@ -21,7 +22,7 @@ namespace trainscope::cpu {
 inline constexpr std::size_t kMostWidened = 17;  // inputs of a kernel, and outputs
 
 inline std::size_t widened_bytes(const TensorView& view) {
-  return (static_cast<std::size_t>(view.elements()) * sizeof(float) + 63) / 64 * 64;
+  return round_up(static_cast<std::size_t>(view.elements()) * sizeof(float), 64);
 }
 
 // The views that the f32 kernel gets: those of stored types lie one after the other in `copies`,
@@ -96,7 +97,7 @@ Prepared prepare_widened(const PrepareArgs& args) {
                                  .outputs = outputs.span(),
                                  .threads = args.threads});
   }
-  state->base_bytes = (state->base.workspace_bytes + 63) / 64 * 64;
+  state->base_bytes = round_up(state->base.workspace_bytes, 64);
   return {.workspace_bytes = state->base_bytes + inputs.bytes() + outputs.bytes(), .state = state};
 }
 

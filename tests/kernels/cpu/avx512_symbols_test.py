@@ -10,7 +10,8 @@ import subprocess
 import sys
 
 SHARED = set("WwVvu")
-WIDE = re.compile(r"%zmm|%[xy]mm(1[6-9]|2\d|3[01])\b|%k[0-7]\b")
+# An instruction that begins with the byte 62 (EVEX), or that names a mask register.
+WIDE = re.compile(r"^ *[0-9a-f]+:\t62 |%k[0-7]\b")
 
 
 def output(*command):
@@ -26,7 +27,7 @@ def shared_symbols(path):
 def wide_functions(path):
     """Mangled names of the functions that have instructions of AVX-512."""
     found, name = set(), ""
-    for line in output("objdump", "-d", "--no-show-raw-insn", path).splitlines():
+    for line in output("objdump", "-d", path).splitlines():
         if line.endswith(">:"):
             name = line[line.index("<") + 1:-2]
         elif WIDE.search(line):
