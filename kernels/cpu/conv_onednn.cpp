@@ -303,10 +303,11 @@ void add_conv_onednn(KernelTable& table) {
 }
 
 void add_conv_winograd(KernelTable& table) {
-  table.add("Conv", DType::kF32, forward_kernel<kWinograd>("conv.winograd"));
-  table.add("ConvGradInput", DType::kF32, grad_input_kernel<kWinograd>("conv_grad_input.winograd"));
+  table.add("Conv", DType::kF32, forward_kernel<kWinograd>("conv.onednn_winograd"));
+  table.add("ConvGradInput", DType::kF32,
+            grad_input_kernel<kWinograd>("conv_grad_input.onednn_winograd"));
   table.add("ConvGradWeight", DType::kF32,
-            grad_weight_kernel<kWinograd>("conv_grad_weight.winograd"));
+            grad_weight_kernel<kWinograd>("conv_grad_weight.onednn_winograd"));
 }
 
 }  // namespace trainscope::cpu
