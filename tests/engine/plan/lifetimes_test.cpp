@@ -163,6 +163,28 @@ TEST_CASE("lifetimes: constants that only shape rules read need no bytes") {
   CHECK(live.buffer("s") == -1);
 }
 
+TEST_CASE("lifetimes: the gradient of the loss takes the bytes of the logits") {
+  for (const std::string name : {"mlp", "gpt2", "bert", "llama"}) {
+    CAPTURE(name);
+    const ReferenceModel reference(name);
+    CompileOptions options = reference.options(GraphMode::kTrain);
+    options.training.keep_outputs = false;
+    const std::unique_ptr<Compiled> compiled = compile(reference.model, options);
+    const Program& program = compiled->program;
+    int gradients = 0;
+    for (const Instruction& instruction : program.instructions) {
+      const Node& node = program.graph.node(instruction.node);
+      if (node.op->name != "CrossEntropyGrad") continue;
+      ++gradients;
+      const Placement& made = program.placements[static_cast<std::size_t>(node.outputs[0])];
+      const Placement& logits = program.placements[static_cast<std::size_t>(node.inputs[1])];
+      CHECK(made.buffer == logits.buffer);
+      CHECK(made.offset == logits.offset);
+    }
+    CHECK(gradients == 1);
+  }
+}
+
 TEST_CASE("lifetimes: all that lives throughout as one buffer needs as many bytes") {
   for (const std::string& name : kReferenceModels) {
     CAPTURE(name);
