@@ -50,4 +50,5 @@ def main(objects):
     print(f"{len(wide)} objects share nothing, {chosen} functions are chosen at run time")
 
 
-main(sys.argv[1].split(";"))
+# A precompiled header stands among the objects.
+main([path for path in sys.argv[1].split(";") if path.endswith(".o")])
