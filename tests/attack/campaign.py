@@ -14,6 +14,7 @@ import itertools
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -65,13 +66,18 @@ def attack(job):
 
 
 def run_all(program, cases, shared, limits, jobs, tell):
-    """The verdicts, in the order of the cases."""
+    """The verdicts, in the order of the cases; what there is when SIGINT or SIGTERM comes."""
     verdicts = []
     work = [(program, case, shared, limits, None) for case in cases]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
-        for verdict in pool.map(attack, work, chunksize=1):
-            verdicts.append(verdict)
-            tell(verdict, len(verdicts), len(work))
+        try:
+            for verdict in pool.map(attack, work, chunksize=1):
+                verdicts.append(verdict)
+                tell(verdict, len(verdicts), len(work))
+        except KeyboardInterrupt:
+            print(f"stopped after {len(verdicts)} of {len(work)}")
+            pool.shutdown(wait=True, cancel_futures=True)
     return verdicts
 
 
@@ -166,7 +172,7 @@ def parse_arguments(words):
     parser.add_argument("--only", metavar="KIND:SUBJECT:SEED", help="this case alone")
     parser.add_argument("--keep", metavar="FOLDER", help="with --only: leave its files there")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--seconds", type=float, help="a command's time (20, with sanitizers 60)")
+    parser.add_argument("--seconds", type=float, help="a command's processor time (20, with sanitizers 60)")
     return parser.parse_args(words)
 
 

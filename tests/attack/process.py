@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +32,7 @@ NAMES_SOMETHING = re.compile(r"'.*'|--[a-z]|\.\w+|[0-9/]")
 
 @dataclasses.dataclass
 class Limits:
-    seconds: float = 20.0
+    seconds: float = 20.0  # of processor, or of waiting without any
     memory_bytes: int = 2 << 30  # of address space; under sanitizers of their resident memory
 
 
@@ -74,6 +75,31 @@ def limit_process(limits, sanitized):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def processor_seconds(pid):
+    """What a process has used so far, all threads together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_for(pid, seconds):
+    """False when it has used the processor for so long, or not at all for so long: it hangs. On a
+    busy machine everything takes longer without being wrong."""
+    descriptor = os.pidfd_open(pid)
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    used, since = 0.0, time.monotonic()
+    try:
+        while not waiting.poll(min(500, seconds * 1000)):
+            now = processor_seconds(pid)
+            if now > used:
+                used, since = now, time.monotonic()
+            if used > seconds or time.monotonic() - since > seconds:
+                return False
+        return True
+    finally:
+        os.close(descriptor)
+
+
 def run(words, sandbox, limits, sanitized=False):
     """Runs the program in the sandbox's work folder; what does not end in time is killed."""
     outcome = Outcome(words=[str(word) for word in words])
@@ -82,13 +108,9 @@ def run(words, sandbox, limits, sanitized=False):
                                    stdout=out, stderr=err, env=environment(sandbox, limits),
                                    start_new_session=True,
                                    preexec_fn=lambda: limit_process(limits, sanitized))
-        descriptor = os.pidfd_open(process.pid)
-        waiting = select.poll()
-        waiting.register(descriptor, select.POLLIN)
-        outcome.timed_out = not waiting.poll(limits.seconds * 1000)
+        outcome.timed_out = not wait_for(process.pid, limits.seconds)
         if outcome.timed_out:
             os.killpg(process.pid, signal.SIGKILL)
-        os.close(descriptor)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = outcome.code = os.waitstatus_to_exitcode(status)
         outcome.seconds = used.ru_utime + used.ru_stime
