@@ -17,6 +17,10 @@ constexpr Flag kFlags[] = {
      .value = "N",
      .help = "Optimizer steps, those before a resume included",
      .minimum = 1},
+    {.name = "time-limit",
+     .value = "TIME",
+     .help = "Stop at the end of the step in which this much time has passed since the start (90s, "
+             "30min, 1h30m), save, and exit with 0; --resume goes on"},
     {.name = "run-dir", .value = "DIR", .help = "The run's folder; default: ./runs/NAME-N"},
     {.name = "resume",
      .value = "auto|DIR",

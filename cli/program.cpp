@@ -67,6 +67,7 @@ ProgramResult run_program(std::span<const std::string> words, const Environment&
     if (std::ranges::find(words, "--version") != words.end()) {
       return run_command(find_command("version"), {}, words, environment);
     }
+    if (words.empty()) return {.text = general_help(), .exit_code = 0};
     throw Error(ErrorCode::kUsage, "which verb?").hint("`trainscope help` lists the verbs");
   }
   const Command& command = find_command(words[position]);

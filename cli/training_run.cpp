@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "cli/data_fields.h"
+#include "cli/duration.h"
 #include "cli/evaluation.h"
 #include "cli/loss_spec.h"
 #include "cli/machine.h"
@@ -96,6 +97,10 @@ TrainingRun::TrainingRun(const Invocation& invocation)
       model_(OnnxModel::read(invocation.argument(0))),
       metrics_(metrics_forms(settings_)),
       total_steps_(settings_.integer("steps")) {
+  if (settings_.has("time-limit")) {
+    const auto limit = parse_duration("time-limit", settings_.text("time-limit"));
+    deadline_ = started_ + std::chrono::duration_cast<Clock::duration>(limit);
+  }
   check_export_folder(settings_);
   const std::string& source = settings_.text("data");
   sizes_ = resolve_sizes_with_data(model_, size_request(settings_), source);
@@ -230,6 +235,9 @@ void TrainingRun::train_step(std::int64_t step, BatchSource& batches) {
   progress_->step(record, session_->executor().used_bytes());
 }
 
+// Each session does a step at least, so that a run that is resumed again and again ends.
+bool TrainingRun::out_of_time() const { return deadline_ && Clock::now() >= *deadline_; }
+
 void TrainingRun::train() {
   const std::int64_t micro_batches = options_.training.micro_batches;
   Prefetcher batches(*data_, *order_,
@@ -240,6 +248,7 @@ void TrainingRun::train() {
   progress_.emplace(progress_style(settings_), total_steps_,
                     session_->compiled().program.arena_bytes);
   while (step_ < total_steps_ && signals_.requested() == 0) {
+    if (step_ > from_step_ && out_of_time()) break;
     train_step(step_ + 1, batches);
     const bool is_last = step_ == total_steps_;
     if (evaluate_every > 0 && step_ % evaluate_every == 0 && !is_last) validate();
@@ -302,7 +311,9 @@ int TrainingRun::finish() {
   save();
   session_->export_inference(writer_->folder() / kTrainedModelFile);
   if (settings_.has("export")) session_->export_inference(settings_.text("export"));
-  writer_->finish(stopped == 0 ? RunStatus::kFinished : RunStatus::kInterrupted, stopped);
+  writer_->finish(
+      step_ == total_steps_ && stopped == 0 ? RunStatus::kFinished : RunStatus::kInterrupted,
+      stopped);
   return stopped;
 }
 

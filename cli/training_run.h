@@ -1,6 +1,7 @@
 // A run of `train`: everything between reading the model and the trained file.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -34,6 +35,7 @@ class TrainingRun {
   void restore(const Checkpoint& checkpoint);
   void restore_best(const ResumePoint& point);
   void train();
+  bool out_of_time() const;
   void train_step(std::int64_t step, BatchSource& batches);
   void save();
   void validate();
@@ -59,6 +61,10 @@ class TrainingRun {
   std::optional<Trainer> trainer_;
   std::optional<RunWriter> writer_;
   std::optional<Progress> progress_;
+
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point started_ = Clock::now();
+  std::optional<Clock::time_point> deadline_;  // of --time-limit
 
   std::int64_t total_steps_ = 0;
   std::int64_t from_step_ = 0;

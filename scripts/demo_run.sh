@@ -1,14 +1,16 @@
 #!/bin/bash
 # Trains a character GPT on text, shows what it learnt and where everything is. Run by ./demo.sh.
-# Usage: scripts/demo_run.sh [--text FILE] [--steps N]
+# Usage: scripts/demo_run.sh [--text FILE] [--steps N] [--time-limit TIME]
 set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 trainscope="$root/build/release/bin/trainscope"
 text=""
 steps=3000
+# A busy machine trains fewer steps instead of longer.
+time_limit=120s
 
 usage() {
-  echo "usage: ./demo.sh [--text FILE] [--steps N]" >&2
+  echo "usage: ./demo.sh [--text FILE] [--steps N] [--time-limit TIME]" >&2
   exit 2
 }
 
@@ -16,6 +18,7 @@ while [[ $# -gt 0 ]]; do
   case "$1" in
     --text) [[ $# -ge 2 ]] || usage; text="$2"; shift 2 ;;
     --steps) [[ $# -ge 2 ]] || usage; steps="$2"; shift 2 ;;
+    --time-limit) [[ $# -ge 2 ]] || usage; time_limit="$2"; shift 2 ;;
     *) usage ;;
   esac
 done
@@ -46,7 +49,7 @@ echo "demo: $(wc -c <"$folder/text.txt") bytes of text, $vocabulary different ch
   --vocab "$vocabulary" --seed 1 -o "$folder/model.onnx"
 "$trainscope" train "$folder/model.onnx" --data "text:$folder/text.txt" --batch 12 --seq 64 \
   --steps "$steps" --lr 1e-3 --schedule cosine --warmup 100 --min-lr 1e-4 --betas 0.9,0.99 \
-  --weight-decay 0.1 --decay matrices --clip 1.0 --seed 1 --run-dir "$folder/run"
+  --weight-decay 0.1 --decay matrices --clip 1.0 --seed 1 --time-limit "$time_limit" --run-dir "$folder/run"
 echo
 echo "demo: what it writes by now:"
 "$trainscope" eval "$folder/run" --sample 400

@@ -171,7 +171,6 @@ TEST_CASE("bad command lines: of train") {
 
 TEST_CASE("bad command lines: verbs, arguments, values") {
   const std::vector<BadLine> lines = {
-      {{}, "which verb?\n  try: `trainscope help` lists the verbs"},
       {{""}, "there is no verb ''\n  try: `trainscope help` lists the verbs"},
       {{"-"}, "which verb?\n  try: `trainscope help` lists the verbs"},
       {{"--"}, "which verb?\n  try: `trainscope help` lists the verbs"},
@@ -193,6 +192,9 @@ TEST_CASE("bad command lines: verbs, arguments, values") {
       {{"--threads", "2"}, "which verb?\n  try: `trainscope help` lists the verbs"},
       {{"train", kMlp, "--data", "synthetic", "--steps"},
        "--steps needs a value: N\n  try: `trainscope help train` lists its flags"},
+      {{"train", kMlp, "--data", "synthetic", "--steps", "1", "--time-limit", "90x"},
+       "--time-limit is '90x': expected a span of time above 0\n  try: for example 90s, 30min or "
+       "1h30m"},
       {{"train", kMlp, "--data", "synthetic", "--steps="},
        "--steps needs a value: N\n  try: `trainscope help train` lists its flags"},
       {{"train", kMlp, "--data", "synthetic", "--steps", ""},

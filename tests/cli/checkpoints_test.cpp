@@ -118,6 +118,29 @@ TEST_CASE("signals: a second one ends the process at once") {
   }
 }
 
+TEST_CASE("time limit: a run ends after a step, and goes on bit for bit") {
+  const TemporaryFolder folder;
+  const auto words = [](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"--threads", "1",    "--steps",   "4",  "--schedule", "cosine",
+                                    "--lr",      "1e-2", "--run-dir", name, "--resume",   "auto"};
+    all.insert(all.end(), more.begin(), more.end());
+    return train(kMlp, all);
+  };
+  REQUIRE(run(words("whole", {}), {}, folder.path()).exit_code == 0);
+  // Less time than a program needs to begin: each session does one step.
+  for (int step = 1; step <= 4; ++step) {
+    const Finished finished =
+        run(words("parts", {"--time-limit", "1ms", "--json"}), {}, folder.path());
+    REQUIRE(finished.exit_code == 0);
+    CHECK(finished.json().get<std::int64_t>("step") == step);
+    CHECK(finished.json().get<std::string>("status") == (step < 4 ? "interrupted" : "finished"));
+    const RunSession session = RunReader::open(folder / "parts").manifest().sessions.back();
+    CHECK(session.last_step == step);
+    CHECK(session.exit_code == 0);
+  }
+  CHECK(trained(folder / "parts") == trained(folder / "whole"));
+}
+
 TEST_CASE("resume: with another number of threads it goes on and says so") {
   const TemporaryFolder folder;
   const auto words = [](const std::string& steps, const std::string& threads) {

@@ -32,7 +32,8 @@ void check_error_lines(const std::string& text) {
 }
 
 TEST_CASE("exit code 0: help and version") {
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"},
+  for (const std::vector<std::string>& words : {std::vector<std::string>{},
+                                                {"--help"},
                                                 {"help"},
                                                 {"help", "train"},
                                                 {"train", "--help"},
@@ -52,7 +53,7 @@ TEST_CASE("exit code 0: help and version") {
 TEST_CASE("exit code 2: the command line is wrong") {
   const TemporaryFolder folder;
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{}, "error: which verb?\n  try: `trainscope help` lists the verbs\n"},
+      {{"-q"}, "error: which verb?\n  try: `trainscope help` lists the verbs\n"},
       {{"trian"}, "error: there is no verb 'trian'\n  try: did you mean 'train'?\n"},
       {{"help", "trian"}, "error: there is no help on 'trian'\n  try: did you mean 'train'?\n"},
       {{"train"},

@@ -1,6 +1,7 @@
 // Parts of the command line that need no program: sampling, progress, resume, help.
 #include <doctest/doctest.h>
 
+#include "cli/duration.h"
 #include "cli/exit_codes.h"
 #include "cli/help.h"
 #include "cli/machine.h"
@@ -11,6 +12,24 @@
 
 namespace trainscope {
 namespace {
+
+TEST_CASE("duration: numbers with units, and what is none") {
+  const auto seconds = [](std::string_view text) {
+    return parse_duration("time-limit", text).count();
+  };
+  CHECK(seconds("90") == 90.0);
+  CHECK(seconds("90s") == 90.0);
+  CHECK(seconds("1.5h") == 5400.0);
+  CHECK(seconds("1h30m") == 5400.0);
+  CHECK(seconds("2min5sec") == 125.0);
+  CHECK(seconds("250ms") == 0.25);
+  CHECK(seconds("1d") == 86'400.0);
+  for (const char* text : {"", "s", "0", "0s", "-5s", "5 parsecs", "5m3", "1..5s", "nan", "inf",
+                           "1e99", "90s ", "h1", "11y"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(seconds(text), Error);
+  }
+}
 
 TEST_CASE("draw: follows the probabilities of softmax") {
   const std::vector<float> logits = {0.0F, std::log(3.0F)};  // 1/4 and 3/4
