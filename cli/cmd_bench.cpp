@@ -117,6 +117,7 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("steps", options.steps);
   facts.set("threads", options.threads);
   facts.set("dtype", options.precision == StepPrecision::kF16 ? "f16" : name_of(options.precision));
+  if (options.skip_ignored) facts.set("skip_ignored", true);
   if (!options.disabled.empty()) facts.set("disabled", Json::list(options.disabled));
   facts.set("gflop_per_step", rounded(flops * 1e-9, 1e4));
   facts.set("gflops", rounded(flops / spread.median * 1e-6, 1e2));
@@ -170,8 +171,7 @@ Outcome run(const Invocation& invocation) {
                              .same_bits = same_bits(settings),
                              .optimizer_in_backward = settings.on("optimizer-in-backward"),
                              .loss_chunks = settings.integer("loss-chunks"),
-                             // A workload that ignores labels has rows to leave out.
-                             .skip_ignored = settings.on("skip-ignored") || workload.labelled < 1.0,
+                             .skip_ignored = settings.on("skip-ignored"),
                              .skip_padding = settings.text_or_empty("skip-padding"),
                              .precision = step_precision(settings.text("dtype")),
                              .disabled = settings.texts("disable"),

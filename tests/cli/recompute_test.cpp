@@ -359,6 +359,25 @@ TEST_CASE("recompute: offload needs a limit, a rate is a number of bytes") {
   CHECK(plan({"--offload", "--max-overhead", "1%", "--link-rate", "0.5"}, folder).exit_code == 2);
 }
 
+TEST_CASE("bench: w5 computes every position, and those that count alone when asked to") {
+  const TemporaryFolder folder;
+  const auto counted_matmuls = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"bench",     "w5",    "--steps",    "1",      "--batch",
+                                      "2",         "--seq", "32",         "--seed", "1",
+                                      "--threads", "1",     "--op-times", "t.csv",  "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run(words, {}, folder.path());
+    INFO(finished.err);
+    REQUIRE(finished.exit_code == 0);
+    const Json facts = Json::parse(finished.out);
+    return std::ranges::count_if(facts.at("ops").as_array(), [](const Json& op) {
+      return op.get<std::string>("op") == "CountedMatMul";
+    });
+  };
+  CHECK(counted_matmuls({}) == 0);
+  CHECK(counted_matmuls({"--skip-ignored"}) == 1);
+}
+
 TEST_CASE("recompute: measured times of a workload are costs for its plans") {
   const TemporaryFolder folder;
   const std::vector<std::string> bench = {"bench",     "w2-lenet", "--steps", "1",
