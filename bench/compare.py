@@ -17,6 +17,8 @@ import measure
 
 STEPS = {"w1-sgd": 1000, "w1-adamw": 800, "w2-lenet": 1000, "w2-resnet18": 8, "w3": 5, "w4": 5,
          "w4-b1t256": 5, "w4-b4t256": 3, "w5": 5}
+TIER_FLAGS = {"T2c": ["--compile"], "T2b": ["--dtype", "bf16"],
+              "T2cb": ["--compile", "--dtype", "bf16"]}
 
 
 def arguments():
@@ -30,7 +32,8 @@ def arguments():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tiers", default="T0,T1",
                         help="T0: as installed, T1: tuned OpenBLAS; of --current-python T2: eager, "
-                             "T2c: torch.compile; f32: Trainscope in f32, beside --dtype")
+                             "T2c: torch.compile, T2b and T2cb: these under autocast to bf16; f32: "
+                             "Trainscope in f32, beside --dtype")
     parser.add_argument("--dtype", default="f32", help="of Trainscope: f32, bf16 or f16")
     parser.add_argument("--flags", default="", metavar="FLAGS",
                         help="more flags of `trainscope bench`: --flags='--max-overhead 1%%'")
@@ -62,8 +65,8 @@ def commands(options, workload):
             result[tier] = (ours, {})
             continue
         python = options.current_python if tier.startswith("T2") else options.python
-        compiled = ["--compile"] if tier == "T2c" else []
-        result[tier] = ([python, options.peer, workload, *sizes, *compiled],
+        how = TIER_FLAGS.get(tier, [])
+        result[tier] = ([python, options.peer, workload, *sizes, *how],
                         measure.peer_environment(tier, options.threads))
     return result
 
@@ -116,9 +119,10 @@ def main():
     body += (f"\nMedian step of {options.rounds} rounds, {options.threads} threads; {versions}. "
              "Ratio: PyTorch's time over ours, median of the rounds; above 1 Trainscope is "
              "quicker. T0: PyTorch as installed; T1: OpenBLAS with OpenMP, its core type set; T2: "
-             "a newer one; T2c: the same through torch.compile; f32: Trainscope without --dtype.\n"
+             "a newer one; T2c: the same through torch.compile; T2b, T2cb: both under autocast to "
+             "bf16; f32: Trainscope without --dtype.\n"
              f"Roof: {roofs['gflops']} GFLOP/s in f32, as roofs_bench beside the program says, for "
-             "the FLOPs of the definition: w5 computes its head for the labels that count alone.\n"
+             "the FLOPs of the definition, in which every position counts.\n"
              f"Runs with more than {options.load_limit} cores of other load were repeated.\n")
     facts = {"rounds": options.rounds, "threads": options.threads,
              "load_limit": options.load_limit, "roofs": roofs, "runs": runs}

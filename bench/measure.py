@@ -84,11 +84,16 @@ def roofs(programs, threads):
 
 
 def machine():
+    """Facts of the processor. Its name alone says little on rented machines: family and model tell
+    the microarchitecture."""
     with open("/proc/cpuinfo", encoding="ascii") as file:
-        name = next((line.split(":")[1].strip() for line in file if line.startswith("model name")),
-                    platform.machine())
+        pairs = [line.split(":", 1) for line in file if ":" in line]
+    first = {}
+    for key, value in pairs:
+        first.setdefault(key.strip(), value.strip())
     flags = cpu_flags()
-    return {"cpu": name, "cores": len(os.sched_getaffinity(0)),
+    return {"cpu": first.get("model name", platform.machine()),
+            "family": first.get("cpu family", "?"), "model": first.get("model", "?"), "cores": len(os.sched_getaffinity(0)),
             "isa": [flag for flag in ISA if flag in flags], "system": platform.release()}
 
 
@@ -116,8 +121,8 @@ def write_report(name, title, body, facts, folder=RESULTS):
     about = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
              "command": shlex.join(["python3", *sys.argv])}
     where = about["machine"]
-    head = (f"# {title}\n\n{about['date']}, commit {about['commit']}, {where['cpu']}, "
-            f"{where['cores']} cores, {' '.join(where['isa'])}\n\n    {about['command']}\n\n")
+    head = (f"# {title}\n\n{about['date']}, commit {about['commit']}, {where['cpu']} (family "
+            f"{where['family']}, model {where['model']}), {where['cores']} cores, {' '.join(where['isa'])}\n\n    {about['command']}\n\n")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{about['date']}-{name}"
     path.with_suffix(".md").write_text(head + body, encoding="utf-8")

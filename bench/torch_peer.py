@@ -70,10 +70,11 @@ WORKLOADS = {"w1-sgd": (mlp, sgd, 128, 0), "w1-adamw": (mlp, adamw, 128, 0),
              "w5": (bert, adamw, 8, 128)}
 
 
-def step(model, optimizer, data):
+def step(model, optimizer, data, dtype):
     """The loss as a number: its tensor would keep this step's graph alive through the next one."""
     optimizer.zero_grad(set_to_none=True)
-    loss = model(*data)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == "bf16"):
+        loss = model(*data)
     loss.backward()
     optimizer.step()
     return loss.item()
@@ -93,6 +94,8 @@ def main():
     parser.add_argument("--batch", type=int)
     parser.add_argument("--seq", type=int)
     parser.add_argument("--compile", action="store_true", help="through torch.compile, 2.0 and up")
+    parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32",
+                        help="bf16: forward and loss under torch.autocast, parameters in f32")
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)
@@ -105,11 +108,13 @@ def main():
     losses, times = [], []
     for _ in range(WARM_UP_STEPS + options.steps):
         start = time.perf_counter()
-        losses.append(step(trained, optimizer, data))
+        losses.append(step(trained, optimizer, data, options.dtype))
         times.append(1e3 * (time.perf_counter() - start))
     times = times[WARM_UP_STEPS:]
     median = statistics.median(times)
-    result = {"peer": f"torch {torch.__version__}{' compiled' if options.compile else ''}", "workload": options.workload,
+    peer = " ".join(["torch", torch.__version__, *(["compiled"] if options.compile else []),
+                     *(["autocast to bf16"] if options.dtype == "bf16" else [])])
+    result = {"peer": peer, "workload": options.workload,
               "step_ms": median, "step_ms_min": min(times), "step_ms_max": max(times),
               "samples_per_s": 1e3 * batch / median, "batch": batch, "steps": options.steps,
               "threads": options.threads, "gflop_per_step": flops / 1e9,

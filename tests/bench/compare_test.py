@@ -73,6 +73,16 @@ class Compare(unittest.TestCase):
         log = (self.folder / "log").read_text().splitlines()
         self.assertTrue(log[2].endswith("--compile") and not log[1].endswith("--compile"))
 
+    def test_pytorch_under_autocast(self):
+        self.program("ours", [1.0])
+        self.program("theirs", [4.0, 3.0])
+        done = self.compare("--tiers", "T2b,T2cb", "--rounds", "1", "--steps", "2", "--load-limit",
+                            str(os.cpu_count()), "--current-python", sys.executable)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        log = (self.folder / "log").read_text().splitlines()
+        self.assertTrue(log[1].endswith("--threads 2 --dtype bf16"), log[1])
+        self.assertTrue(log[2].endswith("--threads 2 --compile --dtype bf16"), log[2])
+
     def test_another_type_beside_f32(self):
         self.program("ours", [1.0, 1.7])
         done = self.compare("--tiers", "f32", "--dtype", "bf16", "--rounds", "1", "--steps", "2",
