@@ -55,10 +55,9 @@ void export_stage(const Source& source, const Invocation& settled, const std::st
   const std::string& name = settled.settings().text("stage");
   if (source.is_run()) {
     const Source::Trained trained = source.trained_model(settled.log());
-    const std::optional<Checkpoint> checkpoint =
-        load_latest_checkpoint(source.run().checkpoints_folder(), settled.log());
+    const std::optional<Checkpoint> checkpoint = source.newest_checkpoint(settled.log());
     const StageRecord stage = find_stage(source.run().stages(), name);
-    const Graph graph = import_graph(OnnxModel::read(source.run().stage_file(stage)), {});
+    const Graph graph = import_graph(OnnxModel::read(source.run().open_stage(stage)), {});
     write_onnx(graph, out, {.tensor = stage_tensors(trained, checkpoint)});
     return;
   }
@@ -91,7 +90,7 @@ void export_parameters(const Source& source, const Invocation& settled, const st
   if (settled.settings().on("best")) {
     checkpoint = source.best_model().checkpoint;
   } else if (source.is_run()) {
-    checkpoint = load_latest_checkpoint(source.run().checkpoints_folder(), settled.log());
+    checkpoint = source.newest_checkpoint(settled.log());
   }
   std::deque<Tensor> elements;  // does not move what is in it
   std::vector<NamedTensor> tensors;

@@ -41,7 +41,7 @@ std::vector<StageRecord> records_of(const Stages& stages) {
 
 Graph recorded_stage(const RunReader& run, const std::string& name) {
   const StageRecord stage = find_stage(run.stages(), name);
-  return import_graph(OnnxModel::read(run.stage_file(stage)), {});
+  return import_graph(OnnxModel::read(run.open_stage(stage)), {});
 }
 
 Graph computed_stage(const Invocation& settled, const OnnxModel& model, const std::string& name) {

@@ -67,7 +67,7 @@ Json plan_facts(const Source& source, const Invocation& invocation) {
   }
   const std::optional<Json> recorded = source.run().plan();
   require(recorded.has_value(), ErrorCode::kBadInput, "the run '{}' has no plan yet",
-          printable(source.run().folder().string()));
+          printable(source.run().folder().path().string()));
   return sizes_of(*recorded);
 }
 

@@ -128,9 +128,10 @@ Outcome describe_run(const RunReader& run) {
   const Metrics metrics = run.metrics();
   Outcome outcome = describe_stages(run.stages());
   const Json stages = outcome.facts.at("stages");
-  outcome.facts = Json::object({{"run", run.folder().string()}, {"manifest", to_json(manifest)}});
+  outcome.facts =
+      Json::object({{"run", run.folder().path().string()}, {"manifest", to_json(manifest)}});
   std::string text =
-      fmt::format("run    {}\nmodel  {}\ndata   {}\n", printable(run.folder().string()),
+      fmt::format("run    {}\nmodel  {}\ndata   {}\n", printable(run.folder().path().string()),
                   printable(manifest.model.get_or<std::string>("file", "?")),
                   printable(manifest.options.get_or<std::string>("data", "?")));
   if (!metrics.steps.empty()) {

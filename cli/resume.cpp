@@ -13,46 +13,66 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds_run(const fs::path& folder) {
-  return path_exists(folder / kRunManifestFile) && folder_exists(folder / kRunCheckpointsFolder);
+bool holds_run(const Folder& folder) {
+  return folder.has_file(kRunManifestFile) && folder.has_folder(kRunCheckpointsFolder);
 }
 
-ResumePoint resume_auto(const Settings& settings, Logger& log) {
+// The folder of a run that goes on, locked first.
+Folder open_run(ResumePoint& point, RunAccess access) {
+  if (access == RunAccess::kLook) return Folder::open(point.run_folder);
+  point.lock = RunLock::take(point.run_folder);
+  return point.lock->folder();
+}
+
+// The newest of a run. A best.json that cannot be read would end the run later, at a save.
+std::optional<Checkpoint> newest_checkpoint(const Folder& run, Logger& log) {
+  const Folder root = run.enter(kRunCheckpointsFolder);
+  find_best_checkpoint(root);
+  return load_latest_checkpoint(root, log);
+}
+
+ResumePoint resume_auto(const Settings& settings, Logger& log, RunAccess access) {
   if (!settings.has("run-dir")) {
     throw Error(ErrorCode::kUsage, "--resume auto needs --run-dir: which run?")
         .hint("--run-dir RUN --resume auto, or --resume RUN");
   }
-  ResumePoint point;
-  point.run_folder = settings.text("run-dir");
-  if (!holds_run(point.run_folder)) return point;
+  ResumePoint point{.run_folder = settings.text("run-dir")};
+  if (!folder_exists(point.run_folder)) return point;
+  const Folder run = open_run(point, access);
+  if (!holds_run(run)) return point;
   point.continues_run = true;
-  point.checkpoint = load_latest_checkpoint(point.run_folder / kRunCheckpointsFolder, log);
+  point.checkpoint = newest_checkpoint(run, log);
   return point;
 }
 
-// The run that a checkpoint's folder belongs to: RUN/checkpoints/step-N.
-fs::path run_of_checkpoint(const fs::path& checkpoint) {
-  const fs::path folder = fs::absolute(checkpoint).lexically_normal();
+// What --resume names: a run, or one of its checkpoints, RUN/checkpoints/step-N, or a checkpoint
+// that belongs to no run.
+struct ResumeFrom {
+  fs::path run;            // empty: none
+  std::string checkpoint;  // of that run; empty: the newest
+};
+
+ResumeFrom resume_from(const fs::path& path) {
+  require(folder_exists(path), ErrorCode::kIo, "--resume: there is no folder '{}'",
+          printable(path.string()));
+  if (holds_run(Folder::open(path))) return {.run = path, .checkpoint = {}};
+  const fs::path folder = fs::absolute(path).lexically_normal();
   const fs::path own = folder.filename().empty() ? folder.parent_path() : folder;
   const fs::path run = own.parent_path().parent_path();
-  return holds_run(run) ? run : fs::path();
+  const bool inside = own.parent_path().filename() == kRunCheckpointsFolder && folder_exists(run) &&
+                      holds_run(Folder::open(run));
+  if (!inside) return {};
+  return {.run = run, .checkpoint = own.filename().string()};
 }
 
-ResumePoint resume_from(const fs::path& from, Logger& log) {
-  require(folder_exists(from), ErrorCode::kIo, "--resume: there is no folder '{}'",
-          printable(from.string()));
-  ResumePoint point;
-  if (holds_run(from)) {
-    point.run_folder = from;
-    point.checkpoint = load_latest_checkpoint(from / kRunCheckpointsFolder, log);
-    require(point.checkpoint.has_value(), ErrorCode::kBadInput,
-            "--resume: the run '{}' has no checkpoint", printable(from.string()));
-  } else {
-    point.checkpoint = load_checkpoint(from);
-    point.run_folder = run_of_checkpoint(from);
+Checkpoint load_from(const Folder& run, const ResumeFrom& from, Logger& log) {
+  if (!from.checkpoint.empty()) {
+    return load_checkpoint(run.enter(kRunCheckpointsFolder), from.checkpoint);
   }
-  point.continues_run = !point.run_folder.empty();
-  return point;
+  std::optional<Checkpoint> newest = newest_checkpoint(run, log);
+  require(newest.has_value(), ErrorCode::kBadInput, "--resume: the run '{}' has no checkpoint",
+          printable(run.path().string()));
+  return std::move(*newest);
 }
 
 std::string shown(const Json* value) {
@@ -98,18 +118,21 @@ std::vector<std::string> differences(const Json& then, const Json& now) {
   return list;
 }
 
-ResumePoint find_resume_point(const Settings& settings, Logger& log) {
-  const std::string run_folder = settings.text_or_empty("run-dir");
+ResumePoint find_resume_point(const Settings& settings, Logger& log, RunAccess access) {
   const std::string resume = settings.text_or_empty("resume");
-  if (resume == "auto") return resume_auto(settings, log);
-  ResumePoint point;
-  point.run_folder = run_folder;
+  if (resume == "auto") return resume_auto(settings, log, access);
+  ResumePoint point{.run_folder = settings.text_or_empty("run-dir")};
   if (resume.empty()) return point;
-  point = resume_from(resume, log);
+  const ResumeFrom from = resume_from(resume);
   std::error_code error;
-  if (!run_folder.empty() && !fs::equivalent(run_folder, point.run_folder, error)) {
-    point.run_folder = run_folder;  // another run that starts from this checkpoint
-    point.continues_run = false;
+  point.continues_run = !from.run.empty() && (point.run_folder.empty() ||
+                                              fs::equivalent(point.run_folder, from.run, error));
+  if (point.continues_run) {
+    point.run_folder = from.run;
+    point.checkpoint = load_from(open_run(point, access), from, log);
+  } else {  // another run that starts from this checkpoint
+    point.checkpoint =
+        from.run.empty() ? load_checkpoint(resume) : load_from(Folder::open(from.run), from, log);
   }
   return point;
 }

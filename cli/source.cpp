@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "cli/model_name.h"
-#include "cli/training_run.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
@@ -57,30 +56,35 @@ OnnxModel Source::original_model() const {
 
 Source::Trained Source::trained_model(Logger& log) const {
   if (!run_) return {.model = OnnxModel::read(path_), .checkpoint = std::nullopt};
-  const fs::path trained = run_->folder() / kTrainedModelFile;
   const bool ended = run_->manifest().sessions.back().status == RunStatus::kFinished ||
                      run_->manifest().sessions.back().status == RunStatus::kInterrupted;
-  if (ended && path_exists(trained)) {
-    return {.model = OnnxModel::read(trained), .checkpoint = std::nullopt};
+  if (ended && run_->folder().has_file(kTrainedModelFile)) {
+    const MappedFile file = MappedFile::open(run_->folder() / kTrainedModelFile);
+    return {.model = OnnxModel::read(file), .checkpoint = std::nullopt};
   }
-  std::optional<Checkpoint> checkpoint = load_latest_checkpoint(run_->checkpoints_folder(), log);
+  std::optional<Checkpoint> checkpoint = newest_checkpoint(log);
   require(checkpoint.has_value(), ErrorCode::kBadInput,
           "the run '{}' holds no trained parameters: it ended before its first checkpoint",
           printable(path_.string()));
   return {.model = original_model(), .checkpoint = std::move(checkpoint)};
 }
 
+std::optional<Checkpoint> Source::newest_checkpoint(Logger& log) const {
+  const std::optional<Folder> root = run_->checkpoints_folder();
+  return root ? load_latest_checkpoint(*root, log) : std::nullopt;
+}
+
 Source::Trained Source::best_model() const {
   require(run_.has_value(), ErrorCode::kUsage, "--best needs the folder of a run");
-  const fs::path root = run_->checkpoints_folder();
-  const std::optional<BestCheckpoint> best = find_best_checkpoint(root);
+  const std::optional<Folder> root = run_->checkpoints_folder();
+  const std::optional<BestCheckpoint> best = root ? find_best_checkpoint(*root) : std::nullopt;
   if (!best) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("the run '{}' has noted no best checkpoint", printable(path_.string())))
         .hint("train with --eval-every N");
   }
   return {.model = original_model(),
-          .checkpoint = load_checkpoint(root / checkpoint_name(best->step))};
+          .checkpoint = load_checkpoint(*root, checkpoint_name(best->step))};
 }
 
 Source::Trained Source::trained_model(const Invocation& invocation) const {

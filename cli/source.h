@@ -36,6 +36,8 @@ class Source {
   };
   // Of a run: the trained file, or what the newest checkpoint holds when the run did not get there.
   Trained trained_model(Logger& log) const;
+  // Of a run: its newest checkpoint that is whole; none where there is none yet.
+  std::optional<Checkpoint> newest_checkpoint(Logger& log) const;
   // Of a run: its best checkpoint. Throws kUsage when this is no run, or one without validations.
   Trained best_model() const;
   // The one of these that --best asks for.

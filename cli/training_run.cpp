@@ -169,19 +169,19 @@ void TrainingRun::restore_best(const ResumePoint& point) {
   if (best == nullptr) return;
   const BestCheckpoint then{.step = best->get<std::int64_t>("step"),
                             .loss = best->get<double>("loss")};
-  const fs::path root = writer_->checkpoints_folder();
-  if (!folder_exists(root / checkpoint_name(then.step))) return;
+  const Folder& root = writer_->checkpoints_folder();
+  if (!root.has(checkpoint_name(then.step))) return;
   best_ = then;
   note_best_checkpoint(root, then);
 }
 
 void TrainingRun::begin() {
   Logger& log = invocation_.log();
-  const ResumePoint point = find_resume_point(settings_, log);
+  ResumePoint point = find_resume_point(settings_, log, RunAccess::kWrite);
   if (point.checkpoint) restore(*point.checkpoint);
   RunSession session = run_session(invocation_, from_step_);
   if (point.continues_run) {
-    writer_.emplace(RunWriter::resume(point.run_folder, std::move(session)));
+    writer_.emplace(RunWriter::resume(std::move(*point.lock), std::move(session)));
     if (point.checkpoint) saved_step_ = step_;
   } else {
     RunManifest manifest{.seed = invocation_.seed(),
@@ -189,10 +189,11 @@ void TrainingRun::begin() {
                          .model = model_facts(model_),
                          .data = data_->description(),
                          .sessions = {std::move(session)}};
-    const fs::path folder = point.run_folder.empty()
-                                ? create_numbered_run_folder("runs", run_name(model_.path()))
-                                : point.run_folder;
-    writer_.emplace(RunWriter::create(folder, std::move(manifest)));
+    if (point.run_folder.empty()) {
+      point.run_folder = create_numbered_run_folder("runs", run_name(model_.path()));
+    }
+    if (!point.lock) point.lock = RunLock::make(point.run_folder);
+    writer_.emplace(RunWriter::create(std::move(*point.lock), std::move(manifest)));
   }
   writer_->also_write(metrics_);
   restore_best(point);
@@ -263,7 +264,7 @@ void TrainingRun::save() {
   const std::vector<NamedTensor> optimizer = trainer_->optimizer_tensors();
   const CheckpointFile files[] = {{.name = "model", .tensors = model},
                                   {.name = "optimizer", .tensors = optimizer}};
-  const fs::path root = writer_->checkpoints_folder();
+  const Folder& root = writer_->checkpoints_folder();
   save_checkpoint(root, state(), files);
   remove_old_checkpoints(root, step_, static_cast<int>(settings_.integer("keep")));
   saved_step_ = step_;
@@ -309,8 +310,8 @@ int TrainingRun::finish() {
   if (step_ == total_steps_) validate();
   const int stopped = signals_.requested();
   save();
-  session_->export_inference(writer_->folder() / kTrainedModelFile);
-  if (settings_.has("export")) session_->export_inference(settings_.text("export"));
+  session_->export_inference(writer_->model_file());
+  if (settings_.has("export")) session_->export_inference(entry_of(settings_.text("export")));
   writer_->finish(
       step_ == total_steps_ && stopped == 0 ? RunStatus::kFinished : RunStatus::kInterrupted,
       stopped);
@@ -345,7 +346,7 @@ Outcome TrainingRun::run() {
 }
 
 Outcome TrainingRun::preview() {
-  const ResumePoint point = find_resume_point(settings_, invocation_.log());
+  const ResumePoint point = find_resume_point(settings_, invocation_.log(), RunAccess::kLook);
   if (point.checkpoint) restore(*point.checkpoint);
   const Program& program = session_->compiled().program;
   const std::int64_t examples = data_->examples(Split::kTrain);

@@ -17,8 +17,6 @@
 
 namespace trainscope {
 
-inline constexpr std::string_view kTrainedModelFile = "model.onnx";  // in the run's folder
-
 // In order: constructor (reads, compiles, opens data; nothing is written), begin, then train until
 // finished or stopped.
 class TrainingRun {

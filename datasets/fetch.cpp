@@ -79,7 +79,7 @@ class PartialFile {
     fs::rename(path_, to, error);
     if (error) fail_system(error.value(), "rename", path_);
     moved_ = true;
-    fsync_directory(to.parent_path());
+    Folder::open(to.parent_path()).sync();
   }
 
  private:

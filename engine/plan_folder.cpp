@@ -14,8 +14,9 @@ namespace trainscope {
 
 void write_plan_folder(const std::filesystem::path& folder, const Json& plan,
                        const std::vector<PlanStage>& stages) {
-  const std::filesystem::path files = folder / kRunStagesFolder;
-  make_directories(files);
+  make_directories(folder);
+  const Folder root = Folder::open(folder);
+  const Folder files = root.make(kRunStagesFolder);
   Json rows = Json::array();
   for (const PlanStage& stage : stages) {
     const std::string file = fmt::format("{:02}-{}.onnx", rows.as_array().size(), stage.name);
@@ -23,7 +24,7 @@ void write_plan_folder(const std::filesystem::path& folder, const Json& plan,
     rows.push_back(Json::object({{"name", stage.name}, {"file", file}}));
   }
   write_file_atomic(files / kRunStagesFile, Json::object({{"stages", std::move(rows)}}).dump(1));
-  write_file_atomic(folder / kRunPlanFile, plan.dump(1) + "\n");
+  write_file_atomic(root / kRunPlanFile, plan.dump(1) + "\n");
 }
 
 }  // namespace trainscope

@@ -37,7 +37,7 @@ Executor& Session::executor(GraphMode mode, const ImportOptions& import) {
   return *others_.back()->executor;
 }
 
-void Session::export_inference(const std::filesystem::path& path) {
+void Session::export_inference(const FolderEntry& entry) {
   InferenceOptions options;
   options.tensor = [this](std::string_view name) -> SharedTensor {
     const Executor& executor = *training_.executor;
@@ -47,7 +47,7 @@ void Session::export_inference(const std::filesystem::path& path) {
     if (kind != ValueKind::kParameter && kind != ValueKind::kState) return nullptr;
     return std::make_shared<const Tensor>(executor.read(name));
   };
-  trainscope::export_inference(model_, path, options);
+  trainscope::export_inference(model_, entry, options);
 }
 
 }  // namespace trainscope

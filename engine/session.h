@@ -37,7 +37,7 @@ class Session {
   Executor& executor(GraphMode mode) { return executor(mode, options_.import); }
 
   // The trained model for inference.
-  void export_inference(const std::filesystem::path& path);
+  void export_inference(const FolderEntry& entry);
 
  private:
   struct Compilation {

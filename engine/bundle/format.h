@@ -27,6 +27,8 @@ inline constexpr std::string_view kRunLogFile = "log.jsonl";
 inline constexpr std::string_view kRunStagesFolder = "stages";
 inline constexpr std::string_view kRunStagesFile = "stages.json";
 inline constexpr std::string_view kRunCheckpointsFolder = "checkpoints";
+inline constexpr std::string_view kTrainedModelFile = "model.onnx";
+inline constexpr std::string_view kTrainedModelDataFile = "model.onnx.data";  // beyond 1 GiB
 
 // kRunning stays in the manifest of a process that was killed.
 enum class RunStatus : std::uint8_t { kRunning, kFinished, kInterrupted, kFailed };

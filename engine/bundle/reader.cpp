@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engine/core/error.h"
-#include "engine/core/file.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -29,8 +28,12 @@ auto about(const std::string& where, F read) {
   }
 }
 
-std::string file_text(const fs::path& path) {
-  return fmt::format("'{}'", printable(path.string()));
+std::string file_text(const FolderEntry& file) {
+  return fmt::format("'{}'", printable(file.path().string()));
+}
+
+Json read_json(const FolderEntry& file) {
+  return Json::parse(read_file(file, kFileLimits.max_bytes), kFileLimits);
 }
 
 // Takes back the rows after a step: a resumed session does them again.
@@ -65,28 +68,32 @@ void add_line(std::string_view line, Metrics& metrics) {
 RunReader RunReader::open(const fs::path& folder) {
   require(folder_exists(folder), ErrorCode::kIo, "there is no run folder '{}'",
           printable(folder.string()));
-  const fs::path path = folder / kRunManifestFile;
-  if (!path_exists(path)) {
-    throw Error(ErrorCode::kBadInput, fmt::format("'{}' is not a run: it has no {}",
-                                                  printable(folder.string()), kRunManifestFile))
+  return open(Folder::open(folder));
+}
+
+RunReader RunReader::open(const Folder& folder) {
+  if (!folder.has_file(kRunManifestFile)) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("'{}' is not a run: it has no {}", printable(folder.path().string()),
+                            kRunManifestFile))
         .hint("a run's folder is what `trainscope train --run-dir` has written");
   }
-  return about(file_text(path), [&]() -> RunReader {
-    const std::string text = read_file(path, kFileLimits.max_bytes);
-    return {folder, run_manifest_from(Json::parse(text, kFileLimits))};
+  const FolderEntry file = folder / kRunManifestFile;
+  return about(file_text(file), [&]() -> RunReader {
+    return {folder, run_manifest_from(read_json(file))};
   });
 }
 
 Metrics RunReader::metrics() const {
   Metrics metrics;
-  const fs::path path = folder_ / kRunMetricsFile;
-  if (!path_exists(path)) return metrics;
-  const std::string text = read_file(path, kMaxMetricsBytes);
+  if (!folder_.has_file(kRunMetricsFile)) return metrics;
+  const FolderEntry file = folder_ / kRunMetricsFile;
+  const std::string text = read_file(file, kMaxMetricsBytes);
   std::string_view rest = text;
   for (std::size_t number = 1;; ++number) {
     const std::size_t end = rest.find('\n');
     if (end == std::string_view::npos) return metrics;
-    about(fmt::format("{}, line {}", file_text(path), number),
+    about(fmt::format("{}, line {}", file_text(file), number),
           [&] { add_line(rest.substr(0, end), metrics); });
     rest.remove_prefix(end + 1);
   }
@@ -94,20 +101,30 @@ Metrics RunReader::metrics() const {
 
 std::vector<StageRecord> RunReader::stages() const {
   std::vector<StageRecord> stages;
-  const fs::path path = folder_ / kRunStagesFolder / kRunStagesFile;
-  if (!path_exists(path)) return stages;
-  about(file_text(path), [&] {
-    const Json json = Json::parse(read_file(path, kFileLimits.max_bytes), kFileLimits);
+  if (!folder_.has_folder(kRunStagesFolder)) return stages;
+  const FolderEntry file = folder_.enter(kRunStagesFolder) / kRunStagesFile;
+  if (!file.folder.has_file(file.name)) return stages;
+  about(file_text(file), [&] {
+    const Json json = read_json(file);
     for (const Json& stage : json.array_at("stages")) stages.push_back(stage_from(stage));
   });
   return stages;
 }
 
+MappedFile RunReader::open_stage(const StageRecord& stage) const {
+  return MappedFile::open(folder_.enter(kRunStagesFolder) / stage.file);
+}
+
+std::optional<Folder> RunReader::checkpoints_folder() const {
+  if (!folder_.has_folder(kRunCheckpointsFolder)) return std::nullopt;
+  return folder_.enter(kRunCheckpointsFolder);
+}
+
 std::optional<Json> RunReader::plan() const {
-  const fs::path path = folder_ / kRunPlanFile;
-  if (!path_exists(path)) return std::nullopt;
-  return about(file_text(path), [&]() -> Json {
-    Json plan = Json::parse(read_file(path, kFileLimits.max_bytes), kFileLimits);
+  if (!folder_.has_file(kRunPlanFile)) return std::nullopt;
+  const FolderEntry file = folder_ / kRunPlanFile;
+  return about(file_text(file), [&]() -> Json {
+    Json plan = read_json(file);
     require(plan.is_object(), ErrorCode::kBadInput, "expected an object, found {}",
             name_of(plan.type()));
     return plan;

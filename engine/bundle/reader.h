@@ -1,4 +1,5 @@
-// Reads a run's folder, also while it is being written and after a crash.
+// Reads a run's folder, also while it is being written and after a crash. The folder may be a
+// stranger's: what is no regular file in it is refused (kBadInput), links are not followed.
 #pragma once
 
 #include <filesystem>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "engine/bundle/format.h"
+#include "engine/core/file.h"
 
 namespace trainscope {
 
@@ -14,8 +16,9 @@ class RunReader {
   // Reads the manifest. Throws kIo when there is no such folder, kBadInput when it is not a run or
   // of a format that this program cannot read.
   static RunReader open(const std::filesystem::path& folder);
+  static RunReader open(const Folder& folder);
 
-  const std::filesystem::path& folder() const { return folder_; }
+  const Folder& folder() const { return folder_; }
   const RunManifest& manifest() const { return manifest_; }
 
   // The rows so far, in the order of steps. A last line without its line end is being written, or
@@ -24,16 +27,14 @@ class RunReader {
   // Empty while there are none.
   std::vector<StageRecord> stages() const;
   std::optional<Json> plan() const;
-  std::filesystem::path stage_file(const StageRecord& stage) const {
-    return folder_ / kRunStagesFolder / stage.file;
-  }
-  std::filesystem::path checkpoints_folder() const { return folder_ / kRunCheckpointsFolder; }
+  MappedFile open_stage(const StageRecord& stage) const;
+  std::optional<Folder> checkpoints_folder() const;  // none while there is none
 
  private:
-  RunReader(std::filesystem::path folder, RunManifest manifest)
+  RunReader(Folder folder, RunManifest manifest)
       : folder_(std::move(folder)), manifest_(std::move(manifest)) {}
 
-  std::filesystem::path folder_;
+  Folder folder_;
   RunManifest manifest_;
 };
 

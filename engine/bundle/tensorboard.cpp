@@ -13,8 +13,6 @@
 namespace trainscope {
 namespace {
 
-namespace fs = std::filesystem;
-
 static_assert(std::endian::native == std::endian::little, "numbers are copied as they are");
 
 constexpr std::uint32_t kCastagnoli = 0x82F63B78;  // bits reversed
@@ -118,11 +116,11 @@ std::string host_name() {
 }
 
 // A name that no file of the folder has: a file that is there is never added to.
-fs::path new_file(const fs::path& folder, double seconds) {
-  const std::string name = event_file_name(seconds);
-  fs::path path = folder / name;
-  for (int i = 1; path_exists(path); ++i) path = folder / fmt::format("{}.{}", name, i);
-  return path;
+FolderEntry new_file(const Folder& folder, double seconds) {
+  const std::string first = event_file_name(seconds);
+  std::string name = first;
+  for (int i = 1; folder.has(name); ++i) name = fmt::format("{}.{}", first, i);
+  return folder / name;
 }
 
 }  // namespace
@@ -184,7 +182,7 @@ std::string event_file_name(double seconds) {
                      host_name(), getpid());
 }
 
-EventWriter::EventWriter(const fs::path& folder, std::int64_t from_step)
+EventWriter::EventWriter(const Folder& folder, std::int64_t from_step)
     : file_(new_file(folder, now_seconds())) {
   const double seconds = now_seconds();
   file_.write(event_file_header(seconds));

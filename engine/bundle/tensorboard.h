@@ -42,7 +42,7 @@ std::string event_file_name(double seconds);
 class EventWriter {
  public:
   // A new file in `folder` that goes on after `from_step`.
-  EventWriter(const std::filesystem::path& folder, std::int64_t from_step);
+  EventWriter(const Folder& folder, std::int64_t from_step);
 
   void add(const StepRecord& step);
   void add(const EvaluationRecord& evaluation);

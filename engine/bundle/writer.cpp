@@ -1,11 +1,8 @@
 // Writing of a run's folder: whole files are replaced in one step, lines are appended in one write.
 #include "engine/bundle/writer.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <array>
 #include <system_error>
 #include <utility>
 
@@ -23,17 +20,11 @@ namespace fs = std::filesystem;
 
 constexpr int kIndent = 2;
 
-// Held as long as the writer lives; the system frees it when the process ends in any way.
-FileDescriptor lock_folder(const fs::path& folder) {
-  FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.is_open()) fail_system(errno, "open the folder", folder);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  // Some network file systems have no locks: then nobody is kept out.
-  if (errno != EWOULDBLOCK) return fd;
-  throw Error(ErrorCode::kUsage,
-              fmt::format("another process is writing the run '{}'", printable(folder.string())))
-      .hint("wait for it, or choose another --run-dir");
-}
+// Files that are replaced, and those that lines are added to as they are.
+constexpr std::array kReplacedFiles = {kRunManifestFile,  kRunConfigFile,
+                                       kRunPlanFile,      kRunMetricsTableFile,
+                                       kTrainedModelFile, kTrainedModelDataFile};
+constexpr std::array kGrowingFiles = {kRunMetricsFile, kRunLogFile};
 
 bool is_plain_name(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {
@@ -44,12 +35,23 @@ bool is_plain_name(std::string_view name) {
 
 // Whether the folder may become a run: nothing is in it but what a process leaves that is killed
 // before it has written the manifest.
-bool is_unused(const fs::path& folder) {
-  return std::ranges::all_of(list_directory(folder), [&folder](const std::string& name) {
-    if (name.starts_with(".trainscope-") && name.ends_with(".tmp")) return true;
+bool is_unused(const Folder& folder) {
+  return std::ranges::all_of(folder.list(), [&folder](const std::string& name) {
+    if (is_temporary_name(name)) return true;
     const bool own = name == kRunStagesFolder || name == kRunCheckpointsFolder;
-    return own && folder_exists(folder / name) && list_directory(folder / name).empty();
+    return own && folder.has_folder(name) &&
+           std::ranges::all_of(folder.enter(name).list(), is_temporary_name);
   });
+}
+
+// Refuses what would be refused later, when parts of a session are written already.
+void check_entries(const Folder& folder) {
+  for (std::string_view name : kReplacedFiles) folder.has_file(name);
+  for (std::string_view name : kGrowingFiles) folder.has_file(name, HardLinks::kRefused);
+  folder.has_folder(kRunCheckpointsFolder);
+  if (!folder.has_folder(kRunStagesFolder)) return;
+  const Folder stages = folder.enter(kRunStagesFolder);
+  for (const std::string& name : stages.list()) stages.has_file(name);
 }
 
 }  // namespace
@@ -68,23 +70,23 @@ fs::path create_numbered_run_folder(const fs::path& runs, std::string_view name)
   }
 }
 
-RunWriter::RunWriter(fs::path folder, FileDescriptor lock)
-    : folder_(std::move(folder)), lock_(std::move(lock)) {}
-
-RunWriter RunWriter::create(const fs::path& folder, RunManifest manifest) {
-  CHECK_INVARIANT(manifest.sessions.size() == 1);
-  if (path_exists(folder) && !folder_exists(folder)) {
-    fail(ErrorCode::kUsage, "the run folder '{}' is a file", printable(folder.string()));
+RunWriter::RunWriter(RunLock lock)
+    : lock_(std::move(lock)),
+      stages_folder_(lock_.folder().make(kRunStagesFolder)),
+      checkpoints_folder_(lock_.folder().make(kRunCheckpointsFolder)) {
+  for (const Folder& folder : {lock_.folder(), stages_folder_, checkpoints_folder_}) {
+    remove_temporary_files(folder);
   }
-  make_directories(folder);
-  RunWriter writer(folder, lock_folder(folder));
-  if (!is_unused(folder)) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("the run folder '{}' is not empty", printable(folder.string())))
+}
+
+RunWriter RunWriter::create(RunLock lock, RunManifest manifest) {
+  CHECK_INVARIANT(manifest.sessions.size() == 1);
+  if (!is_unused(lock.folder())) {
+    throw Error(ErrorCode::kUsage, fmt::format("the run folder '{}' is not empty",
+                                               printable(lock.folder().path().string())))
         .hint("continue that run with --resume auto, or choose another --run-dir");
   }
-  make_directories(folder / kRunStagesFolder);
-  make_directories(folder / kRunCheckpointsFolder);
+  RunWriter writer(std::move(lock));
   writer.manifest_ = std::move(manifest);
   RunSession session = std::move(writer.manifest_.sessions.back());
   writer.manifest_.sessions.clear();
@@ -92,12 +94,11 @@ RunWriter RunWriter::create(const fs::path& folder, RunManifest manifest) {
   return writer;
 }
 
-RunWriter RunWriter::resume(const fs::path& folder, RunSession session) {
-  const RunReader reader = RunReader::open(folder);
-  RunWriter writer(folder, lock_folder(folder));
+RunWriter RunWriter::resume(RunLock lock, RunSession session) {
+  const RunReader reader = RunReader::open(lock.folder());
+  check_entries(lock.folder());
+  RunWriter writer(std::move(lock));
   writer.manifest_ = reader.manifest();
-  make_directories(folder / kRunStagesFolder);
-  make_directories(folder / kRunCheckpointsFolder);
   const std::int64_t from_step = session.from_step;
   writer.begin_session(std::move(session));
   // What the earlier session wrote beyond this step is done again.
@@ -112,42 +113,43 @@ void RunWriter::begin_session(RunSession session) {
   session.last_step = session.from_step;
   manifest_.sessions.push_back(std::move(session));
   write_manifest();
-  metrics_.emplace(folder_ / kRunMetricsFile);
+  metrics_.emplace(lock_.folder() / kRunMetricsFile);
 }
 
 void RunWriter::write_manifest() const {
-  write_file_atomic(folder_ / kRunManifestFile, to_json(manifest_).dump(kIndent) + "\n");
+  write_file_atomic(lock_.folder() / kRunManifestFile, to_json(manifest_).dump(kIndent) + "\n");
 }
 
 void RunWriter::also_write(const MetricsForms& forms) {
-  const fs::path path = folder_ / kRunMetricsTableFile;
+  const Folder& folder = lock_.folder();
   // A table that an earlier session began would show steps that are done again.
-  if (forms.csv || path_exists(path)) {
-    write_file_atomic(path, metrics_csv(RunReader::open(folder_).metrics()));
-    table_.emplace(path);
+  if (forms.csv || folder.has_file(kRunMetricsTableFile)) {
+    const FolderEntry file = folder / kRunMetricsTableFile;
+    write_file_atomic(file, metrics_csv(RunReader::open(folder).metrics()));
+    table_.emplace(file);
   }
-  if (forms.tensorboard) events_.emplace(folder_, session().from_step);
+  if (forms.tensorboard) events_.emplace(folder, session().from_step);
 }
 
 void RunWriter::write_config(std::string_view toml) {
-  write_file_atomic(folder_ / kRunConfigFile, toml);
+  write_file_atomic(lock_.folder() / kRunConfigFile, toml);
 }
 
 void RunWriter::write_plan(const Json& plan) {
-  write_file_atomic(folder_ / kRunPlanFile, plan.dump(kIndent) + "\n");
+  write_file_atomic(lock_.folder() / kRunPlanFile, plan.dump(kIndent) + "\n");
 }
 
-fs::path RunWriter::next_stage_file(std::string_view name) const {
+FolderEntry RunWriter::next_stage_file(std::string_view name) const {
   CHECK_INVARIANT(is_plain_name(name));
-  return folder_ / kRunStagesFolder / fmt::format("{:02}-{}.onnx", stages_.size(), name);
+  return stages_folder_ / fmt::format("{:02}-{}.onnx", stages_.size(), name);
 }
 
 void RunWriter::add_stage(StageRecord stage) {
-  stage.file = next_stage_file(stage.name).filename().string();
+  stage.file = next_stage_file(stage.name).name;
   stages_.push_back(std::move(stage));
   Json list = Json::array();
   for (const StageRecord& record : stages_) list.push_back(to_json(record));
-  write_file_atomic(folder_ / kRunStagesFolder / kRunStagesFile,
+  write_file_atomic(stages_folder_ / kRunStagesFile,
                     Json::object({{"stages", std::move(list)}}).dump(kIndent) + "\n");
 }
 

@@ -1,4 +1,6 @@
 // Writes a run's folder. A reader, also on another machine, sees whole records at any moment.
+// Everything is relative to the locked folder, and nothing is written through a link: the folder
+// may be a stranger's.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +8,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/bundle/format.h"
+#include "engine/bundle/lock.h"
 #include "engine/bundle/tensorboard.h"
 #include "engine/core/file.h"
 
@@ -27,17 +31,22 @@ struct MetricsForms {
 
 class RunWriter {
  public:
-  // Begins a run. The folder must be absent or empty (kUsage otherwise). The manifest brings one
-  // session; its start time and status are filled in.
-  static RunWriter create(const std::filesystem::path& folder, RunManifest manifest);
-  // Continues a run after session.from_step. Throws kBadInput when the folder holds none, kUsage
-  // when another process is writing it.
-  static RunWriter resume(const std::filesystem::path& folder, RunSession session);
+  // Begins a run. The folder must be empty (kUsage otherwise). The manifest brings one session; its
+  // start time and status are filled in.
+  static RunWriter create(RunLock lock, RunManifest manifest);
+  // The same in a folder that is made where there is none.
+  static RunWriter create(const std::filesystem::path& folder, RunManifest manifest) {
+    return create(RunLock::make(folder), std::move(manifest));
+  }
+  // Continues a run after session.from_step. Throws kBadInput when the folder holds none, or when
+  // one of a run's files is no regular file there; nothing is written then.
+  static RunWriter resume(RunLock lock, RunSession session);
 
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return lock_.folder().path(); }
   const RunManifest& manifest() const { return manifest_; }
-  std::filesystem::path checkpoints_folder() const { return folder_ / kRunCheckpointsFolder; }
-  std::filesystem::path log_file() const { return folder_ / kRunLogFile; }
+  const Folder& checkpoints_folder() const { return checkpoints_folder_; }
+  FolderEntry log_file() const { return lock_.folder() / kRunLogFile; }
+  FolderEntry model_file() const { return lock_.folder() / kTrainedModelFile; }
 
   // Before the first step of the session. The table of a resumed run begins with the steps that
   // are kept.
@@ -47,7 +56,7 @@ class RunWriter {
   void write_plan(const Json& plan);
   // Where the next stage's model belongs: stages/NN-NAME.onnx, NN counting from 00. Write it, then
   // call add_stage with a record of that file.
-  std::filesystem::path next_stage_file(std::string_view name) const;
+  FolderEntry next_stage_file(std::string_view name) const;
   void add_stage(StageRecord stage);
 
   void add_step(const StepRecord& step);
@@ -58,13 +67,14 @@ class RunWriter {
   void finish(RunStatus status, std::int64_t exit_code, std::string message = {});
 
  private:
-  RunWriter(std::filesystem::path folder, FileDescriptor lock);
+  explicit RunWriter(RunLock lock);
   void begin_session(RunSession session);
   void write_manifest() const;
   RunSession& session() { return manifest_.sessions.back(); }
 
-  std::filesystem::path folder_;
-  FileDescriptor lock_;
+  RunLock lock_;
+  Folder stages_folder_;
+  Folder checkpoints_folder_;
   RunManifest manifest_;
   std::vector<StageRecord> stages_;
   std::optional<AppendFile> metrics_;

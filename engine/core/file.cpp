@@ -1,13 +1,11 @@
 // Reading and mapping of files, folders.
 #include "engine/core/file.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -20,13 +18,6 @@ namespace trainscope {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string_view kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a FIFO";
-  if (S_ISSOCK(mode)) return "a socket";
-  return "a device";
-}
 
 // Opens a regular file. Non-blocking, because opening a FIFO would wait for its writer; the kind is
 // asked for before opening too, because opening some devices does something.
@@ -65,28 +56,7 @@ std::size_t read_some(const FileDescriptor& fd, std::uint64_t offset, std::span<
   return done;
 }
 
-}  // namespace
-
-FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)) {}
-
-FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
-  if (this != &other) {
-    close();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-FileDescriptor::~FileDescriptor() { close(); }
-
-void FileDescriptor::close() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
-std::string read_file(const fs::path& path, std::uint64_t max_bytes) {
-  const FileDescriptor fd = open_regular(path);
+std::string read_all(const FileDescriptor& fd, const fs::path& path, std::uint64_t max_bytes) {
   const std::uint64_t size = regular_size(fd, path);
   require(size <= max_bytes, ErrorCode::kBadInput, "{} has {}, more than the allowed {}",
           quoted(path), human_bytes(size), human_bytes(max_bytes));
@@ -95,7 +65,21 @@ std::string read_file(const fs::path& path, std::uint64_t max_bytes) {
   return text;
 }
 
+}  // namespace
+
+std::string read_file(const fs::path& path, std::uint64_t max_bytes) {
+  return read_all(open_regular(path), path, max_bytes);
+}
+
+std::string read_file(const FolderEntry& entry, std::uint64_t max_bytes) {
+  return read_all(entry.folder.open_file(entry.name), entry.path(), max_bytes);
+}
+
 MappedFile MappedFile::open(const fs::path& path) { return {open_regular(path), path}; }
+
+MappedFile MappedFile::open(const FolderEntry& entry) {
+  return {entry.folder.open_file(entry.name), entry.path()};
+}
 
 MappedFile::MappedFile(FileDescriptor fd, fs::path path)
     : fd_(std::move(fd)), path_(std::move(path)) {
@@ -148,12 +132,12 @@ bool folder_exists(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-void make_directories(const fs::path& path, const FileCalls& calls) {
+void make_directories(const fs::path& path) {
   check_path(path);
   fs::path made;
   for (const fs::path& part : path) {
     made /= part;
-    if (folder_exists(made) || calls.make_folder(made.c_str()) == 0) continue;
+    if (folder_exists(made) || ::mkdir(made.c_str(), 0777) == 0) continue;
     // Another process may have been faster; a file of that name is in the way.
     const int error_number = errno == EEXIST ? ENOTDIR : errno;
     if (!folder_exists(made)) fail_system(error_number, "create the folder", path);
@@ -162,52 +146,7 @@ void make_directories(const fs::path& path, const FileCalls& calls) {
 
 std::vector<std::string> list_directory(const fs::path& path) {
   check_path(path);
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator entry(path, error); !error && entry != fs::directory_iterator();
-       entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
-  if (error) fail_system(error.value(), "list the folder", path);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-void remove_tree(const fs::path& root, const fs::path& path) {
-  check_path(path);
-  std::error_code error;
-  const fs::path inside = fs::weakly_canonical(root, error);
-  if (error) fail_system(error.value(), "remove", root);
-  // The folder that holds the path, without links; the last component may be a link to remove.
-  const fs::path parent =
-      fs::weakly_canonical(path.parent_path().empty() ? "." : path.parent_path(), error);
-  if (error) fail_system(error.value(), "remove", path);
-  const auto [end_of_root, rest] =
-      std::mismatch(inside.begin(), inside.end(), parent.begin(), parent.end());
-  const fs::path name = path.filename();
-  CHECK_INVARIANT(end_of_root == inside.end());
-  CHECK_INVARIANT(!name.empty() && name != "." && name != "..");
-  fs::remove_all(parent / name, error);
-  if (error) fail_system(error.value(), "remove", path);
-}
-
-void rename_directory(const fs::path& from, const fs::path& to, const FileCalls& calls) {
-  check_path(from);
-  check_path(to);
-  if (calls.rename(from.c_str(), to.c_str()) != 0) {
-    fail_system(errno, "rename " + quoted(from) + " to", to);
-  }
-  fsync_directory(to.parent_path(), calls);
-  if (from.parent_path() != to.parent_path()) fsync_directory(from.parent_path(), calls);
-}
-
-void fsync_directory(const fs::path& path, const FileCalls& calls) {
-  const fs::path folder = path.empty() ? "." : path;
-  check_path(folder);
-  const FileDescriptor fd(calls.open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
-  if (!fd.is_open()) fail_system(errno, "open the folder", folder);
-  // Some file systems cannot do it for folders and say EINVAL: then there is nothing to wait for.
-  if (calls.sync(fd.get()) != 0 && errno != EINVAL) fail_system(errno, "write the folder", folder);
+  return Folder::open(path).list();
 }
 
 }  // namespace trainscope

@@ -10,34 +10,21 @@
 #include <vector>
 
 #include "engine/core/file_calls.h"
+#include "engine/core/folder.h"
 
 namespace trainscope {
 
-// Owner of a file descriptor.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept;
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
-  ~FileDescriptor();
-
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void close();
-
- private:
-  int fd_ = -1;
-};
-
-// Files are regular files: folders, FIFOs and devices are refused, here and below.
+// Files are regular files: folders, FIFOs and devices are refused, here and below. Paths may lead
+// over links, entries of open folders are no links (engine/core/folder.h).
 // The whole content; kIo when missing or unreadable, kBadInput beyond max_bytes.
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes);
+std::string read_file(const FolderEntry& entry, std::uint64_t max_bytes);
 
 // A regular file mapped for reading.
 class MappedFile {
  public:
   static MappedFile open(const std::filesystem::path& path);
+  static MappedFile open(const FolderEntry& entry);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
@@ -70,11 +57,14 @@ class MappedFile {
 MappedFile open_inside(const std::filesystem::path& root, std::string_view relative);
 
 // Writes to a temporary file in the same folder; commit() makes it durable and puts it in place of
-// `path` in one step. Without commit, or when anything fails, the old file stays and the temporary
-// file goes. A symbolic link to a file keeps pointing to it: the file behind it is replaced.
+// the old one in one step. Without commit, or when anything fails, the old file stays and the
+// temporary file goes. A path that is a symbolic link to a file keeps pointing to it: the file
+// behind it is replaced.
 class AtomicFile {
  public:
-  explicit AtomicFile(const std::filesystem::path& path, const FileCalls& calls = system_calls());
+  explicit AtomicFile(const std::filesystem::path& path, const FileCalls& calls = system_calls())
+      : AtomicFile(entry_of(path), calls) {}
+  explicit AtomicFile(FolderEntry entry, const FileCalls& calls = system_calls());
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
@@ -88,23 +78,29 @@ class AtomicFile {
   void flush();
 
   const FileCalls& calls_;
-  std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  FolderEntry entry_;
+  std::string temporary_;  // its name; empty when it has got its own
   FileDescriptor fd_;
   std::vector<std::byte> buffer_;
   std::uint64_t written_bytes_ = 0;
 };
 
-void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes,
-                       const FileCalls& calls = system_calls());
-void write_file_atomic(const std::filesystem::path& path, std::string_view text,
+void write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file_atomic(const std::filesystem::path& path, std::string_view text);
+void write_file_atomic(const FolderEntry& entry, std::string_view text,
                        const FileCalls& calls = system_calls());
 
+// Whether an AtomicFile writes under this name. A process that is killed leaves such files.
+bool is_temporary_name(std::string_view name);
+// Removes what killed processes left (a link itself); nobody else may be writing into the folder.
+void remove_temporary_files(const Folder& folder);
+
 // Appends lines, each with one write, so that a reader sees whole lines. A line that a crash cut
-// short at the end of an existing file is removed on opening.
+// short at the end of an existing file is removed on opening. kBadInput for a file that has further
+// hard links: those would change too.
 class AppendFile {
  public:
-  explicit AppendFile(const std::filesystem::path& path);
+  explicit AppendFile(const FolderEntry& entry);
 
   // Adds the line end; `line` holds none.
   void write_line(std::string_view line);
@@ -125,16 +121,8 @@ class AppendFile {
 bool path_exists(const std::filesystem::path& path);
 bool folder_exists(const std::filesystem::path& path);
 // With parents; no error when it is there.
-void make_directories(const std::filesystem::path& path, const FileCalls& calls = system_calls());
+void make_directories(const std::filesystem::path& path);
 // Names of the entries, sorted, without "." and "..".
 std::vector<std::string> list_directory(const std::filesystem::path& path);
-// Removes a file or folder with all it holds; links are removed, not followed. `path` must lie
-// strictly inside `root` (an invariant of the caller's, checked). No error when it is not there.
-void remove_tree(const std::filesystem::path& root, const std::filesystem::path& path);
-// Renames a folder (or file) and makes the renaming durable; fails when `to` holds something.
-void rename_directory(const std::filesystem::path& from, const std::filesystem::path& to,
-                      const FileCalls& calls = system_calls());
-// Makes creations, renamings and removals in a folder durable.
-void fsync_directory(const std::filesystem::path& path, const FileCalls& calls = system_calls());
 
 }  // namespace trainscope

@@ -9,8 +9,8 @@
 
 namespace trainscope {
 
-int FileCalls::open(const char* path, int flags, mode_t mode) const {
-  return ::open(path, flags, mode);
+int FileCalls::open(int folder, const char* name, int flags, mode_t mode) const {
+  return ::openat(folder, name, flags, mode);
 }
 
 ssize_t FileCalls::write(int fd, const void* data, std::size_t size) const {
@@ -19,13 +19,17 @@ ssize_t FileCalls::write(int fd, const void* data, std::size_t size) const {
 
 int FileCalls::sync(int fd) const { return ::fsync(fd); }
 
-int FileCalls::rename(const char* from, const char* to) const { return ::rename(from, to); }
-
-int FileCalls::exchange(const char* a, const char* b) const {
-  return ::renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
+int FileCalls::rename(int folder, const char* from, const char* to) const {
+  return ::renameat(folder, from, folder, to);
 }
 
-int FileCalls::make_folder(const char* path) const { return ::mkdir(path, 0777); }
+int FileCalls::exchange(int folder, const char* a, const char* b) const {
+  return ::renameat2(folder, a, folder, b, RENAME_EXCHANGE);
+}
+
+int FileCalls::make_folder(int folder, const char* name) const {
+  return ::mkdirat(folder, name, 0777);
+}
 
 const FileCalls& system_calls() {
   static const FileCalls calls;

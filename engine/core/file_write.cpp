@@ -1,13 +1,12 @@
 // Atomic replacement of files, appending of lines.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -37,38 +36,24 @@ void write_all(const Output& output, std::span<const std::byte> bytes) {
   }
 }
 
-// The path to replace: behind a symbolic link the file it points to. Something there that is not a
-// regular file is refused, so that "--out /dev/null" does not replace the device.
-fs::path target_of(const fs::path& path) {
-  check_path(path);
-  std::error_code error;
-  if (!fs::is_symlink(path, error)) {
-    const fs::file_status status = fs::status(path, error);
-    require(!fs::exists(status) || fs::is_regular_file(status), ErrorCode::kIo,
-            "cannot write {}: it is there and is not a regular file", quoted(path));
-    return path;
-  }
-  fs::path target = fs::canonical(path, error);
-  if (error) fail_system(error.value(), "write", path);
-  require(fs::is_regular_file(target, error), ErrorCode::kIo,
-          "cannot write {}: it is a link to something that is not a regular file", quoted(path));
-  return target;
-}
+constexpr std::string_view kTemporaryPrefix = ".trainscope-";
+constexpr std::string_view kTemporaryEnding = ".tmp";
 
 struct Temporary {
   FileDescriptor fd;
-  fs::path path;
+  std::string name;
 };
 
-// A new file in the folder of `target`. The process id keeps the names of two processes apart, the
+// A new file in the folder of `entry`. The process id keeps the names of two processes apart, the
 // counter those of one; O_EXCL decides.
-Temporary create_temporary(const fs::path& target, const FileCalls& calls) {
+Temporary create_temporary(const FolderEntry& entry, const FileCalls& calls) {
   for (int attempt = 0;; ++attempt) {
-    fs::path path = target.parent_path() / (".trainscope-" + std::to_string(::getpid()) + "-" +
-                                            std::to_string(attempt) + ".tmp");
-    FileDescriptor fd(calls.open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (fd.is_open()) return {std::move(fd), std::move(path)};
-    if (errno != EEXIST) fail_system(errno, "write", target);
+    std::string name =
+        fmt::format("{}{}-{}{}", kTemporaryPrefix, ::getpid(), attempt, kTemporaryEnding);
+    FileDescriptor fd(calls.open(entry.folder.descriptor(), name.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (fd.is_open()) return {std::move(fd), std::move(name)};
+    if (errno != EEXIST) fail_system(errno, "write", entry.path());
   }
 }
 
@@ -92,63 +77,79 @@ off_t whole_lines(const FileDescriptor& fd, off_t size, const fs::path& path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(const fs::path& path, const FileCalls& calls)
-    : calls_(calls), path_(target_of(path)) {
-  Temporary temporary = create_temporary(path_, calls_);
-  temporary_ = std::move(temporary.path);
+AtomicFile::AtomicFile(FolderEntry entry, const FileCalls& calls)
+    : calls_(calls), entry_(std::move(entry)) {
+  entry_.folder.has_file(entry_.name);  // something else there is refused
+  Temporary temporary = create_temporary(entry_, calls_);
+  temporary_ = std::move(temporary.name);
   fd_ = std::move(temporary.fd);
 }
 
 AtomicFile::~AtomicFile() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlinkat(entry_.folder.descriptor(), temporary_.c_str(), 0);
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   written_bytes_ += bytes.size();
   if (buffer_.size() + bytes.size() > kBufferBytes) flush();
   if (bytes.size() > kBufferBytes) {
-    write_all({fd_, path_, calls_}, bytes);
+    write_all({fd_, entry_.path(), calls_}, bytes);
   } else {
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   }
 }
 
 void AtomicFile::flush() {
-  write_all({fd_, path_, calls_}, buffer_);
+  write_all({fd_, entry_.path(), calls_}, buffer_);
   buffer_.clear();
 }
 
 void AtomicFile::commit() {
   CHECK_INVARIANT(!temporary_.empty());
   flush();
-  if (calls_.sync(fd_.get()) != 0) fail_system(errno, "write", path_);
-  if (calls_.rename(temporary_.c_str(), path_.c_str()) != 0) fail_system(errno, "write", path_);
+  const int folder = entry_.folder.descriptor();
+  if (calls_.sync(fd_.get()) != 0 ||
+      calls_.rename(folder, temporary_.c_str(), entry_.name.c_str()) != 0) {
+    fail_system(errno, "write", entry_.path());
+  }
   temporary_.clear();
   fd_.close();
-  fsync_directory(path_.parent_path(), calls_);
+  entry_.folder.sync(calls_);
 }
 
-void write_file_atomic(const fs::path& path, std::span<const std::byte> bytes,
-                       const FileCalls& calls) {
-  AtomicFile file(path, calls);
+void write_file_atomic(const fs::path& path, std::span<const std::byte> bytes) {
+  AtomicFile file(path);
   file.write(bytes);
   file.commit();
 }
 
-void write_file_atomic(const fs::path& path, std::string_view text, const FileCalls& calls) {
-  write_file_atomic(path, std::as_bytes(std::span(text)), calls);
+void write_file_atomic(const fs::path& path, std::string_view text) {
+  write_file_atomic(path, std::as_bytes(std::span(text)));
 }
 
-AppendFile::AppendFile(const fs::path& path) : path_(path) {
-  check_path(path);
-  fd_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!fd_.is_open()) fail_system(errno, "write", path);
+void write_file_atomic(const FolderEntry& entry, std::string_view text, const FileCalls& calls) {
+  AtomicFile file(entry, calls);
+  file.write(text);
+  file.commit();
+}
+
+bool is_temporary_name(std::string_view name) {
+  return name.starts_with(kTemporaryPrefix) && name.ends_with(kTemporaryEnding);
+}
+
+void remove_temporary_files(const Folder& folder) {
+  for (const std::string& name : folder.list()) {
+    if (is_temporary_name(name)) folder.remove(name);
+  }
+}
+
+AppendFile::AppendFile(const FolderEntry& entry)
+    : path_(entry.path()), fd_(entry.folder.open_to_append(entry.name)) {
   struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) fail_system(errno, "write", path);
-  if (!S_ISREG(status.st_mode)) return;
-  const off_t size = whole_lines(fd_, status.st_size, path);
+  if (::fstat(fd_.get(), &status) != 0) fail_system(errno, "write", path_);
+  const off_t size = whole_lines(fd_, status.st_size, path_);
   if (size != status.st_size && ::ftruncate(fd_.get(), size) != 0) {
-    fail_system(errno, "write", path);
+    fail_system(errno, "write", path_);
   }
 }
 
@@ -164,8 +165,7 @@ void AppendFile::write(std::string_view bytes) {
 }
 
 void AppendFile::sync() {
-  // A device or pipe has nothing to wait for.
-  if (::fdatasync(fd_.get()) != 0 && errno != EINVAL) fail_system(errno, "write", path_);
+  if (::fdatasync(fd_.get()) != 0) fail_system(errno, "write", path_);
 }
 
 }  // namespace trainscope

@@ -35,9 +35,9 @@ std::string_view name_of(LogLevel level) {
   return "?";
 }
 
-void Logger::open_file(const std::filesystem::path& path) {
+void Logger::open_file(const FolderEntry& entry) {
   const std::lock_guard lock(mutex_);
-  file_.emplace(path);
+  file_.emplace(entry);
 }
 
 bool Logger::enabled(LogLevel level) const {

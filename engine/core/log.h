@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -37,7 +36,7 @@ class Logger {
   explicit Logger(const LogOptions& options = {}) : options_(options) {}
 
   // From now on every message of level kDebug and above also goes to this file as a JSON line.
-  void open_file(const std::filesystem::path& path);
+  void open_file(const FolderEntry& entry);
   bool enabled(LogLevel level) const;
 
   template <typename... Args>

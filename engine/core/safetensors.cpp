@@ -185,12 +185,12 @@ Tensor read_u8(std::span<const std::byte> stored, const Shape& shape) {
 
 }  // namespace
 
-SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
-  SafetensorsFile file(MappedFile::open(path));
+SafetensorsFile SafetensorsFile::open(MappedFile mapped) {
+  SafetensorsFile file(std::move(mapped));
   try {
     file.read_entries();
   } catch (Error& error) {
-    error.at(fmt::format("safetensors file {}", quoted(path)))
+    error.at(fmt::format("safetensors file {}", quoted(file.path())))
         .hint("the file is damaged, cut short, or not a safetensors file");
     throw;
   }

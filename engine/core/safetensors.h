@@ -33,7 +33,10 @@ class SafetensorsFile {
  public:
   // kIo when it cannot be read; kBadInput when any rule of the format is broken: header at most
   // 100 MB, tensors without holes, overlap or trailing bytes, sizes that match shape and type.
-  static SafetensorsFile open(const std::filesystem::path& path);
+  static SafetensorsFile open(const std::filesystem::path& path) {
+    return open(MappedFile::open(path));
+  }
+  static SafetensorsFile open(MappedFile mapped);
 
   // In the order of the header.
   std::span<const SafetensorsEntry> entries() const { return entries_; }
@@ -76,6 +79,8 @@ struct WrittenSafetensors {
 // that each tensor is aligned, then in the order given. Names must be distinct UTF-8.
 WrittenSafetensors write_safetensors(const std::filesystem::path& path,
                                      std::span<const NamedTensor> tensors,
+                                     const std::map<std::string, std::string>& metadata = {});
+WrittenSafetensors write_safetensors(const FolderEntry& entry, std::span<const NamedTensor> tensors,
                                      const std::map<std::string, std::string>& metadata = {},
                                      const FileCalls& calls = system_calls());
 

@@ -94,12 +94,17 @@ std::string header_text(std::span<const NamedTensor> tensors,
 
 WrittenSafetensors write_safetensors(const std::filesystem::path& path,
                                      std::span<const NamedTensor> tensors,
+                                     const std::map<std::string, std::string>& metadata) {
+  return write_safetensors(entry_of(path), tensors, metadata);
+}
+
+WrittenSafetensors write_safetensors(const FolderEntry& entry, std::span<const NamedTensor> tensors,
                                      const std::map<std::string, std::string>& metadata,
                                      const FileCalls& calls) {
   check(tensors, metadata);
   const std::vector<NamedTensor> order = in_file_order(tensors);
   const std::string header = header_text(order, metadata);
-  AtomicFile file(path, calls);
+  AtomicFile file(entry, calls);
   Hasher hasher;
   const auto write = [&](std::span<const std::byte> bytes) {
     hasher.bytes(bytes);

@@ -2,6 +2,7 @@
 #include "engine/core/system_error.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <system_error>
@@ -48,6 +49,15 @@ void check_path(const std::filesystem::path& path) {
   require(!path.empty(), ErrorCode::kBadInput, "a path is empty");
   require(path.native().find('\0') == std::string::npos, ErrorCode::kBadInput,
           "the path {} holds a NUL character", quoted(path));
+}
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return "a file";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISLNK(mode)) return "a symbolic link";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
 }
 
 std::string quoted(const std::filesystem::path& path) {

@@ -138,10 +138,14 @@ std::uint64_t total_bytes(const std::vector<SharedTensor>& tensors) {
 
 void write_onnx(const Graph& graph, const std::filesystem::path& path,
                 const ExportOptions& options) {
+  write_onnx(graph, entry_of(path), options);
+}
+
+void write_onnx(const Graph& graph, const FolderEntry& entry, const ExportOptions& options) {
   GraphWriter graph_writer(graph, options);
   pb::ModelProto model = graph_writer.model();
   const std::vector<SharedTensor>& tensors = graph_writer.tensors();
-  ModelWriter writer(path, options.weights, total_bytes(tensors));
+  ModelWriter writer(entry, options.weights, total_bytes(tensors));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     writer.put(*model.mutable_graph()->mutable_initializer(static_cast<int>(i)), *tensors[i]);
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/folder.h"
 #include "engine/core/tensor.h"
 #include "engine/ir/graph.h"
 #include "engine/onnx/import.h"
@@ -36,6 +37,7 @@ struct ExportOptions {
 // file too, so that other tools can run it. Files are replaced in one step.
 void write_onnx(const Graph& graph, const std::filesystem::path& path,
                 const ExportOptions& options = {});
+void write_onnx(const Graph& graph, const FolderEntry& entry, const ExportOptions& options = {});
 // The same as the bytes of one file (weights inline or omitted).
 std::string onnx_bytes(const Graph& graph, const ExportOptions& options = {});
 
@@ -50,6 +52,8 @@ struct InferenceOptions {
 // Writes the source model with trained initializers for inference: Dropout gone, batch norm in
 // inference form; names, symbolic dimensions, opset and everything else as in the source.
 void export_inference(const OnnxModel& source, const std::filesystem::path& path,
+                      const InferenceOptions& options);
+void export_inference(const OnnxModel& source, const FolderEntry& entry,
                       const InferenceOptions& options);
 
 }  // namespace trainscope

@@ -124,6 +124,11 @@ SharedTensor trained_tensor(const OnnxModel& source, const std::string& name,
 
 void export_inference(const OnnxModel& source, const std::filesystem::path& path,
                       const InferenceOptions& options) {
+  export_inference(source, entry_of(path), options);
+}
+
+void export_inference(const OnnxModel& source, const FolderEntry& entry,
+                      const InferenceOptions& options) {
   CHECK_INVARIANT(options.weights != Weights::kOmit);
   require(!source.is_stage(), ErrorCode::kUsage,
           "'{}' is a stage of a run; inference models are made from the model that was trained",
@@ -132,7 +137,7 @@ void export_inference(const OnnxModel& source, const std::filesystem::path& path
   to_inference(model, source, options);
   std::uint64_t total_bytes = 0;
   for (const ModelInitializer& each : source.initializers()) total_bytes += each.type.bytes();
-  ModelWriter writer(path, options.weights, total_bytes);
+  ModelWriter writer(entry, options.weights, total_bytes);
   for (pb::TensorProto& proto : *model.mutable_graph()->mutable_initializer()) {
     SharedTensor tensor = trained_tensor(source, proto.name(), options);
     clear_elements(proto);

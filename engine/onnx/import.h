@@ -39,6 +39,7 @@ struct ModelInitializer {
 };
 
 class ExternalFiles;
+class MappedFile;
 
 // A parsed model whose every name, type, size and edge has been checked. Elements of initializers
 // are held once and shared by all graphs made from it; external data is read when first asked for.
@@ -46,6 +47,7 @@ class OnnxModel {
  public:
   // kIo when the file cannot be read, kBadInput (naming file, node, tensor) when it breaks a rule.
   static OnnxModel read(const std::filesystem::path& path);
+  static OnnxModel read(const MappedFile& file);
   // `folder` is where external data lies; without one external data is refused.
   static OnnxModel from_bytes(std::span<const std::byte> bytes,
                               const std::filesystem::path& folder = {});

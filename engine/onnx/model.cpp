@@ -108,11 +108,15 @@ SharedTensor OnnxModel::Impl::tensor(int index) const {
 }
 
 OnnxModel OnnxModel::read(const std::filesystem::path& path) {
+  return read(MappedFile::open(path));
+}
+
+OnnxModel OnnxModel::read(const MappedFile& file) {
+  const std::filesystem::path& path = file.path();
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   std::filesystem::path folder = path.parent_path();
   impl->files = ExternalFiles(folder.empty() ? "." : folder);
-  MappedFile file = MappedFile::open(path);
   try {
     check_size(file.size_bytes());
     HashedFile stream(file);

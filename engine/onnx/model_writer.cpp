@@ -57,13 +57,13 @@ void pad(AtomicFile& file) {
 
 }  // namespace
 
-ModelWriter::ModelWriter(std::filesystem::path path, Weights weights, std::uint64_t total_bytes)
-    : path_(std::move(path)) {
+ModelWriter::ModelWriter(FolderEntry entry, Weights weights, std::uint64_t total_bytes)
+    : entry_(std::move(entry)) {
   bool beside = weights == Weights::kExternal ||
                 (weights == Weights::kAuto && total_bytes > kMaxAutoInlineBytes);
   if (!beside) return;
-  location_ = path_.filename().string() + ".data";
-  data_file_ = std::make_unique<AtomicFile>(path_.parent_path() / location_);
+  location_ = entry_.name + ".data";
+  data_file_ = std::make_unique<AtomicFile>(entry_.folder / location_);
 }
 
 void ModelWriter::put(pb::TensorProto& proto, const Tensor& tensor) {
@@ -85,10 +85,10 @@ void ModelWriter::finish(const pb::ModelProto& model) {
     throw Error(
         ErrorCode::kBadInput,
         fmt::format("the model file would have {}; the format ends at 2 GiB", human_bytes(bytes)))
-        .at(printable(path_.string()))
+        .at(printable(entry_.path().string()))
         .hint("write the weights beside it (external data)");
   }
-  AtomicFile file(path_);
+  AtomicFile file(entry_);
   FileSink sink(file);
   bool written = false;
   {

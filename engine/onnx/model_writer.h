@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -16,7 +15,7 @@ namespace trainscope {
 class ModelWriter {
  public:
   // `total_bytes` of all tensors decides for kAuto.
-  ModelWriter(std::filesystem::path path, Weights weights, std::uint64_t total_bytes);
+  ModelWriter(FolderEntry entry, Weights weights, std::uint64_t total_bytes);
 
   // Gives a tensor its elements; its name, type and dims are set already.
   void put(pb::TensorProto& proto, const Tensor& tensor);
@@ -24,7 +23,7 @@ class ModelWriter {
   void finish(const pb::ModelProto& model);
 
  private:
-  std::filesystem::path path_;
+  FolderEntry entry_;
   std::unique_ptr<AtomicFile> data_file_;  // null: inline
   std::string location_;                   // of the data file, relative to the model's folder
 };

@@ -83,7 +83,7 @@ void write_onnx(const PlainModel& model, const std::filesystem::path& path, Weig
   pb::ModelProto proto = model_proto(model);
   std::uint64_t total_bytes = 0;
   for (const PlainInitializer& each : model.initializers) total_bytes += each.type.bytes();
-  ModelWriter writer(path, weights, total_bytes);
+  ModelWriter writer(entry_of(path), weights, total_bytes);
   int index = 0;
   for (const PlainInitializer& each : model.initializers) {
     writer.put(*proto.mutable_graph()->mutable_initializer(index++), made(each));

@@ -2,12 +2,10 @@
 #include "engine/train/checkpoint.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/system_error.h"
 #include "engine/core/text.h"
 #include "engine/train/checkpoint_manifest.h"
 
@@ -19,7 +17,6 @@ namespace fs = std::filesystem;
 // Folders whose names begin with a dot are no checkpoints: work in progress, or what a crash left.
 constexpr std::string_view kSavingPrefix = ".saving-";
 constexpr std::string_view kReplacedPrefix = ".replaced-";
-constexpr std::string_view kTemporaryPrefix = ".trainscope-";  // of AtomicFile
 constexpr std::string_view kStepPrefix = "step-";
 constexpr std::string_view kBestFile = "best.json";
 constexpr std::uint64_t kMaxBestBytes = 1 << 16;
@@ -27,68 +24,74 @@ constexpr std::uint64_t kMaxBestBytes = 1 << 16;
 // Removes a folder unless it was kept: a failed save leaves nothing behind.
 class TemporaryFolder {
  public:
-  TemporaryFolder(fs::path path, const FileCalls& calls) : path_(std::move(path)) {
-    make_directories(path_, calls);
-  }
+  TemporaryFolder(const Folder& root, std::string name, const FileCalls& calls)
+      : root_(root), name_(std::move(name)), folder_(root.make(name_, calls)) {}
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   ~TemporaryFolder() {
     if (kept_) return;
-    std::error_code ignored;  // the failure that brought us here is the one to report
-    fs::remove_all(path_, ignored);
+    try {
+      root_.remove(name_);
+    } catch (const Error&) {
+      // The failure that brought us here is the one to report.
+    }
   }
-  const fs::path& path() const { return path_; }
+  const Folder& folder() const { return folder_; }
+  const std::string& name() const { return name_; }
   void keep() { kept_ = true; }
 
  private:
-  fs::path path_;
+  const Folder& root_;
+  std::string name_;
+  Folder folder_;
   bool kept_ = false;
 };
 
 bool is_leftover(std::string_view name) {
   return name.starts_with(kSavingPrefix) || name.starts_with(kReplacedPrefix) ||
-         (name.starts_with(kTemporaryPrefix) && name.ends_with(".tmp"));
+         is_temporary_name(name);
 }
 
 // What an earlier process left when it was killed. Only one process writes a run.
-void remove_leftovers(const fs::path& root) {
-  for (const std::string& name : list_directory(root)) {
-    if (is_leftover(name)) remove_tree(root, root / name);
+void remove_leftovers(const Folder& root) {
+  for (const std::string& name : root.list()) {
+    if (is_leftover(name)) root.remove(name);
   }
 }
 
-// Exchanges two folders in one step. False where the file system cannot do that.
-bool exchange_folders(const fs::path& a, const fs::path& b, const FileCalls& calls) {
-  if (calls.exchange(a.c_str(), b.c_str()) == 0) return true;
-  if (errno == EINVAL || errno == ENOSYS) return false;
-  fail_system(errno, "replace", b);
-}
-
-// Puts `from` in the place of `to`, which may be there already.
-void replace_folder(const fs::path& from, const fs::path& to, const FileCalls& calls) {
-  const fs::path root = to.parent_path();
-  if (!path_exists(to)) {
-    rename_directory(from, to, calls);
-    return;
-  }
-  if (exchange_folders(from, to, calls)) {
-    fsync_directory(root, calls);
-    remove_tree(root, from);
-    return;
-  }
-  const fs::path old = root / (std::string(kReplacedPrefix) + to.filename().string());
-  rename_directory(to, old, calls);
+// Undoes a renaming where the next one failed, whose error is the one to report.
+void put_back(const Folder& root, const std::string& from, const std::string& to) {
   try {
-    rename_directory(from, to, calls);
+    root.rename(from, to);
   } catch (const Error&) {
-    std::error_code ignored;  // the first failure is the one to report
-    fs::rename(old, to, ignored);
+    // It stays under the other name then.
+  }
+}
+
+// Puts the folder `from` in the place of `to`, which may be there already.
+void replace_folder(const Folder& root, const std::string& from, const std::string& to,
+                    const FileCalls& calls) {
+  if (!root.has(to)) {
+    root.rename(from, to, calls);
+    return;
+  }
+  if (root.exchange(from, to, calls)) {
+    root.sync(calls);
+    root.remove(from);
+    return;
+  }
+  const std::string old = std::string(kReplacedPrefix) + to;
+  root.rename(to, old, calls);
+  try {
+    root.rename(from, to, calls);
+  } catch (const Error&) {
+    put_back(root, old, to);
     throw;
   }
-  remove_tree(root, old);
+  root.remove(old);
 }
 
-std::vector<FileRecord> write_files(const fs::path& folder, std::span<const CheckpointFile> files,
+std::vector<FileRecord> write_files(const Folder& folder, std::span<const CheckpointFile> files,
                                     const FileCalls& calls) {
   std::vector<FileRecord> records;
   for (const CheckpointFile& file : files) {
@@ -102,25 +105,17 @@ std::vector<FileRecord> write_files(const fs::path& folder, std::span<const Chec
   return records;
 }
 
-struct FoundCheckpoint {
-  std::int64_t step = 0;
-  fs::path folder;
-};
-
 // By step, the newest first.
-std::vector<FoundCheckpoint> find_checkpoints(const fs::path& root) {
-  std::vector<FoundCheckpoint> found;
-  if (!folder_exists(root)) return found;
-  for (const std::string& name : list_directory(root)) {
+std::vector<std::int64_t> find_checkpoints(const Folder& root) {
+  std::vector<std::int64_t> steps;
+  for (const std::string& name : root.list()) {
     if (!name.starts_with(kStepPrefix)) continue;
     const auto step = parse_int(std::string_view(name).substr(kStepPrefix.size()));
     // Only names of ours: "step-7" or "step-00000007.bak" is somebody else's.
-    if (step && *step >= 0 && name == checkpoint_name(*step)) {
-      found.push_back({.step = *step, .folder = root / name});
-    }
+    if (step && *step >= 0 && name == checkpoint_name(*step)) steps.push_back(*step);
   }
-  std::ranges::sort(found, std::ranges::greater(), &FoundCheckpoint::step);
-  return found;
+  std::ranges::sort(steps, std::ranges::greater());
+  return steps;
 }
 
 std::string difference(const SafetensorsFile& file, const NamedTensor& wanted) {
@@ -142,70 +137,70 @@ const SafetensorsFile& Checkpoint::file(std::string_view name) const {
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{:08}", kStepPrefix, step); }
 
-fs::path save_checkpoint(const fs::path& root, const CheckpointState& state,
+fs::path save_checkpoint(const Folder& root, const CheckpointState& state,
                          std::span<const CheckpointFile> files, const FileCalls& calls) {
   CHECK_INVARIANT(state.step >= 0 && state.samples_seen >= 0);
-  make_directories(root, calls);
   remove_leftovers(root);
   const std::string name = checkpoint_name(state.step);
-  TemporaryFolder temporary(root / (std::string(kSavingPrefix) + name), calls);
-  const std::vector<FileRecord> records = write_files(temporary.path(), files, calls);
-  write_file_atomic(temporary.path() / kManifestFile, manifest_text(state, records), calls);
-  fsync_directory(temporary.path(), calls);
-  replace_folder(temporary.path(), root / name, calls);
+  TemporaryFolder temporary(root, std::string(kSavingPrefix) + name, calls);
+  const Folder& folder = temporary.folder();
+  const std::vector<FileRecord> records = write_files(folder, files, calls);
+  write_file_atomic(folder / kManifestFile, manifest_text(state, records), calls);
+  folder.sync(calls);
+  replace_folder(root, temporary.name(), name, calls);
   temporary.keep();
-  return root / name;
+  return root.path() / name;
 }
 
-void remove_old_checkpoints(const fs::path& root, std::int64_t newest_step, int keep,
+void remove_old_checkpoints(const Folder& root, std::int64_t newest_step, int keep,
                             const FileCalls& calls) {
   CHECK_INVARIANT(keep >= 1);
   const std::optional<BestCheckpoint> best = find_best_checkpoint(root);
   int kept = 0;
-  for (const FoundCheckpoint& found : find_checkpoints(root)) {
-    if (found.step > newest_step || ++kept <= keep) continue;
-    if (best && best->step == found.step) continue;
+  for (const std::int64_t step : find_checkpoints(root)) {
+    if (step > newest_step || ++kept <= keep) continue;
+    if (best && best->step == step) continue;
     // Out of the way in one step, so that a crash leaves no half-removed checkpoint.
-    const fs::path old = root / (std::string(kReplacedPrefix) + found.folder.filename().string());
-    rename_directory(found.folder, old, calls);
-    remove_tree(root, old);
+    const std::string name = checkpoint_name(step);
+    const std::string old = std::string(kReplacedPrefix) + name;
+    root.rename(name, old, calls);
+    root.remove(old);
   }
 }
 
-void note_best_checkpoint(const fs::path& root, const BestCheckpoint& best,
-                          const FileCalls& calls) {
+void note_best_checkpoint(const Folder& root, const BestCheckpoint& best, const FileCalls& calls) {
   const Json json = Json::object({{"step", best.step}, {"loss", best.loss}});
   write_file_atomic(root / kBestFile, json.dump() + "\n", calls);
 }
 
-std::optional<BestCheckpoint> find_best_checkpoint(const fs::path& root) {
-  const fs::path file = root / kBestFile;
-  if (!path_exists(file)) return std::nullopt;
+std::optional<BestCheckpoint> find_best_checkpoint(const Folder& root) {
+  if (!root.has_file(kBestFile)) return std::nullopt;
+  const FolderEntry file = root / kBestFile;
   try {
     const Json json = Json::parse(read_file(file, kMaxBestBytes));
     return BestCheckpoint{.step = json.get<std::int64_t>("step"), .loss = json.get<double>("loss")};
   } catch (Error& error) {
-    error.at(printable(file.string()))
+    error.at(printable(file.path().string()))
         .hint("remove the file: the next better validation writes it");
     throw;
   }
 }
 
-std::optional<Checkpoint> load_latest_checkpoint(const fs::path& root, Logger& log) {
-  const std::vector<FoundCheckpoint> found = find_checkpoints(root);
-  for (const FoundCheckpoint& candidate : found) {
+std::optional<Checkpoint> load_latest_checkpoint(const Folder& root, Logger& log) {
+  const std::vector<std::int64_t> found = find_checkpoints(root);
+  for (const std::int64_t step : found) {
+    const std::string name = checkpoint_name(step);
     try {
-      return load_checkpoint(candidate.folder);
+      return load_checkpoint(root, name);
     } catch (const Error& error) {
       // Damage is what older checkpoints are for; a disk that cannot be read is not.
       if (error.code() != ErrorCode::kBadInput) throw;
-      log.warning("checkpoint {} is not usable: {}", candidate.folder.filename().string(),
-                  error.message());
+      log.warning("checkpoint {} is not usable: {}", name, error.message());
     }
   }
   if (found.empty()) return std::nullopt;
   throw Error(ErrorCode::kBadInput, fmt::format("none of the {} checkpoints in '{}' is usable",
-                                                found.size(), printable(root.string())))
+                                                found.size(), printable(root.path().string())))
       .hint("start a new run in another folder, or restore a checkpoint from a copy");
 }
 

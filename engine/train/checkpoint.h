@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/core/file_calls.h"
+#include "engine/core/folder.h"
 #include "engine/core/json.h"
 #include "engine/core/log.h"
 #include "engine/core/safetensors.h"
@@ -51,18 +51,20 @@ struct Checkpoint {
 // "step-00000100".
 std::string checkpoint_name(std::int64_t step);
 
+// `root` is the folder of a run's checkpoints. It may be a stranger's: no function here follows a
+// link in it.
+//
 // Writes `root`/step-NNNNNNNN: everything goes to a temporary folder and to the disk, the manifest
 // last, then the folder gets its name. When anything fails (kIo), what was there before stays.
 // A checkpoint of the same step is replaced. Returns the new folder.
-std::filesystem::path save_checkpoint(const std::filesystem::path& root,
-                                      const CheckpointState& state,
+std::filesystem::path save_checkpoint(const Folder& root, const CheckpointState& state,
                                       std::span<const CheckpointFile> files,
                                       const FileCalls& calls = system_calls());
 
 // Removes all but the newest `keep` (at least 1) of the checkpoints up to `newest_step`; call it
 // when that one is saved. Later ones, of a run that was set back, are left alone, and so is the one
 // that best.json names.
-void remove_old_checkpoints(const std::filesystem::path& root, std::int64_t newest_step, int keep,
+void remove_old_checkpoints(const Folder& root, std::int64_t newest_step, int keep,
                             const FileCalls& calls = system_calls());
 
 // The checkpoint with the lowest validation loss so far.
@@ -71,18 +73,20 @@ struct BestCheckpoint {
   double loss = 0.0;
 };
 // Writes best.json; the checkpoint of that step must be saved already.
-void note_best_checkpoint(const std::filesystem::path& root, const BestCheckpoint& best,
+void note_best_checkpoint(const Folder& root, const BestCheckpoint& best,
                           const FileCalls& calls = system_calls());
 // None when none was noted. Throws kBadInput for a file that cannot be understood.
-std::optional<BestCheckpoint> find_best_checkpoint(const std::filesystem::path& root);
+std::optional<BestCheckpoint> find_best_checkpoint(const Folder& root);
 
 // Reads one checkpoint and checks the size and hash of every file. Throws kBadInput naming file and
 // reason.
+Checkpoint load_checkpoint(const Folder& root, std::string_view name);
+// The one that a path leads to, over links too: it is the user's word.
 Checkpoint load_checkpoint(const std::filesystem::path& folder);
 
 // The newest checkpoint that is complete and undamaged; newer ones that are not get a warning.
 // None when there is no checkpoint at all. Throws kBadInput when there are some and none is usable.
-std::optional<Checkpoint> load_latest_checkpoint(const std::filesystem::path& root, Logger& log);
+std::optional<Checkpoint> load_latest_checkpoint(const Folder& root, Logger& log);
 
 // Copies a file's tensors into the memory of `into`: the same names, types and shapes on both
 // sides. Throws kBadInput that lists every difference; nothing is copied then.

@@ -89,33 +89,27 @@ void check_format(const Json& json) {
       .hint(std::string(advice));
 }
 
-void check_regular(const fs::path& path, std::string_view consequence) {
-  const std::string name = path.filename().string();
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  if (!fs::exists(status)) bad("{} is missing{}", name, consequence);
-  if (!fs::is_regular_file(status)) bad("{} is not a regular file", name);
-}
-
-SafetensorsFile open_file(const fs::path& folder, const FileRecord& record) {
+// What is hashed is what is read later: the file is opened once.
+SafetensorsFile open_file(const Folder& folder, const FileRecord& record) {
   const std::string file_name = record.name + std::string(kTensorFileEnding);
-  const fs::path path = folder / file_name;
-  check_regular(path, "");
-  const MappedFile mapped = MappedFile::open(path);
+  if (!folder.has_file(file_name)) bad("{} is missing", file_name);
+  MappedFile mapped = MappedFile::open(folder / file_name);
   if (mapped.size_bytes() != record.size_bytes) {
     bad("{} has {} bytes, the manifest says {}", file_name, mapped.size_bytes(), record.size_bytes);
   }
   if (hash_bytes(mapped.bytes()) != record.content_hash) {
     bad("{} is damaged: its hash is not that of the manifest", file_name);
   }
-  return SafetensorsFile::open(path);
+  return SafetensorsFile::open(std::move(mapped));
 }
 
-Checkpoint read_checkpoint(const fs::path& folder) {
-  const fs::path path = folder / kManifestFile;
-  check_regular(path, ": the checkpoint was never completed");
-  CheckpointManifest manifest = parse_manifest(read_file(path, kMaxManifestBytes));
-  Checkpoint checkpoint{.folder = folder, .state = std::move(manifest.state), .files = {}};
+Checkpoint read_checkpoint(const Folder& folder) {
+  if (!folder.has_file(kManifestFile)) {
+    bad("{} is missing: the checkpoint was never completed", kManifestFile);
+  }
+  CheckpointManifest manifest =
+      parse_manifest(read_file(folder / kManifestFile, kMaxManifestBytes));
+  Checkpoint checkpoint{.folder = folder.path(), .state = std::move(manifest.state), .files = {}};
   for (const FileRecord& record : manifest.files) {
     const bool added = checkpoint.files.emplace(record.name, open_file(folder, record)).second;
     if (!added) bad("the manifest lists {} twice", record.name);
@@ -157,20 +151,29 @@ CheckpointManifest parse_manifest(std::string_view text) {
   return manifest;
 }
 
-Checkpoint load_checkpoint(const fs::path& folder) {
-  if (!folder_exists(folder)) {
-    fail(ErrorCode::kBadInput, "checkpoint '{}': there is no such folder",
-         printable(folder.string()));
+Checkpoint load_checkpoint(const Folder& root, std::string_view name) {
+  const std::string folder = printable((root.path() / name).string());
+  if (!root.has_folder(name)) {
+    fail(ErrorCode::kBadInput, "checkpoint '{}': there is no such folder", folder);
   }
   try {
-    return read_checkpoint(folder);
+    return read_checkpoint(root.enter(name));
   } catch (const Error& error) {
-    Error named(error.code(),
-                fmt::format("checkpoint '{}': {}", printable(folder.string()), error.message()));
+    Error named(error.code(), fmt::format("checkpoint '{}': {}", folder, error.message()));
     named.hint(error.hint());
     for (const std::string& where : error.context()) named.at(where);
     throw named;
   }
+}
+
+Checkpoint load_checkpoint(const fs::path& folder) {
+  std::error_code error;
+  const fs::path real = fs::canonical(folder, error);
+  if (error || !folder_exists(real)) {
+    fail(ErrorCode::kBadInput, "checkpoint '{}': there is no such folder",
+         printable(folder.string()));
+  }
+  return load_checkpoint(Folder::open(real.parent_path()), real.filename().native());
 }
 
 }  // namespace trainscope

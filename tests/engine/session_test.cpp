@@ -126,7 +126,7 @@ TEST_CASE("session: the exported model infers what the session infers") {
   Session session(m, options(4));
   session.executor().write("mean", floats({4}, {1, 2, 3, 4}));
   session.executor().write("b", floats({4}, {0.5F, 0, 0, 0}));
-  session.export_inference(folder / "trained.onnx");
+  session.export_inference(entry_of(folder / "trained.onnx"));
 
   const OnnxModel trained = OnnxModel::read(folder / "trained.onnx");
   CHECK(trained.op_counts().count("Dropout") == 0);

@@ -60,7 +60,7 @@ TEST_CASE("run: the table of a resumed session lacks what is done again") {
   }
   {
     // Without asking for a table: the one that is there goes on.
-    RunWriter writer = RunWriter::resume(folder / "r", session(3));
+    RunWriter writer = RunWriter::resume(RunLock::take(folder / "r"), session(3));
     writer.also_write({});
     writer.add_step(step_record(4, 2.0));
     writer.add_evaluation({.step = 4, .loss = 3.0, .examples = 1, .milliseconds = 1.0});
@@ -80,7 +80,7 @@ TEST_CASE("run: a table that begins with a resumed session has the steps before 
     writer.add_step(step_record(2));
   }
   CHECK(!fs::exists(folder / "r/metrics.csv"));
-  RunWriter writer = RunWriter::resume(folder / "r", session(2));
+  RunWriter writer = RunWriter::resume(RunLock::take(folder / "r"), session(2));
   writer.also_write({.csv = true});
   writer.add_step(step_record(3));
   CHECK(get(folder / "r/metrics.csv") == metrics_csv(RunReader::open(folder / "r").metrics()));
@@ -97,7 +97,7 @@ TEST_CASE("crc32c: the check value of its catalogue, and of nothing") {
 TEST_CASE("event files: each session begins one of its own") {
   const TemporaryFolder folder;
   for (int i = 0; i < 3; ++i) {
-    EventWriter writer(folder.path(), i);
+    EventWriter writer(Folder::open(folder.path()), i);
     writer.add(step_record(i + 1));
     writer.sync();
   }
@@ -117,7 +117,10 @@ TEST_CASE("event files: the first frame is the version, to the byte") {
 
 TEST_CASE("event files: a folder that cannot be written") {
   const TemporaryFolder folder;
-  const Error error = error_of([&] { EventWriter(folder / "nowhere", 0); });
+  fs::create_directory(folder / "gone");
+  const Folder gone = Folder::open(folder / "gone");
+  fs::remove(folder / "gone");
+  const Error error = error_of([&] { EventWriter(gone, 0); });
   CHECK(error.code() == ErrorCode::kIo);
 }
 

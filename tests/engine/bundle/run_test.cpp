@@ -10,39 +10,13 @@
 
 #include "engine/bundle/reader.h"
 #include "engine/bundle/writer.h"
+#include "tests/engine/bundle/run_tools.h"
 #include "tests/engine/core/core_test_tools.h"
 
 namespace trainscope {
 namespace {
 
 namespace fs = std::filesystem;
-
-RunSession small_session(std::int64_t from_step = 0) {
-  return {.command = {"trainscope", "train", "m.onnx"},
-          .program_version = "0.1.0",
-          .device = "cpu",
-          .threads = 2,
-          .isa = "AVX2",
-          .from_step = from_step};
-}
-
-RunManifest small_manifest() {
-  return {.seed = 0xFFFF'FFFF'FFFF'FFF1U,
-          .options = Json::object({{"steps", 20}, {"lr", 0.001}}),
-          .model = Json::object({{"file", "m.onnx"}, {"xxh3", "00aa"}}),
-          .data = Json::object({{"kind", "text"}}),
-          .sessions = {small_session()}};
-}
-
-StepRecord step_record(std::int64_t step, double loss = 2.5) {
-  return {.step = step,
-          .loss = loss,
-          .learning_rate = 0.001,
-          .gradient_norm = 0.75,
-          .step_ms = 12.5,
-          .samples = 8,
-          .tokens = 512};
-}
 
 std::vector<std::int64_t> steps_of(const Metrics& metrics) {
   std::vector<std::int64_t> steps;
@@ -63,9 +37,12 @@ TEST_CASE("run: what is written is read back") {
   RunWriter writer = RunWriter::create(folder / "run", small_manifest());
   writer.write_config("steps = 20\n");
   writer.write_plan(Json::object({{"arena_bytes", 4096}}));
-  CHECK(writer.next_stage_file("imported") == folder / "run" / "stages" / "00-imported.onnx");
+  CHECK(writer.next_stage_file("imported").path() ==
+        folder / "run" / "stages" / "00-imported.onnx");
   writer.add_stage({.name = "imported", .nodes_after = 5, .milliseconds = 1.5, .hash = "ab"});
-  CHECK(writer.next_stage_file("dead_code") == folder / "run" / "stages" / "01-dead_code.onnx");
+  CHECK(writer.next_stage_file("dead_code").path() ==
+        folder / "run" / "stages" / "01-dead_code.onnx");
+  write_file_atomic(writer.next_stage_file("dead_code"), "graph");
   writer.add_stage({.name = "dead_code",
                     .nodes_before = 5,
                     .nodes_after = 3,
@@ -119,7 +96,8 @@ TEST_CASE("run: what is written is read back") {
   REQUIRE(stages[1].near_misses.size() == 1);
   CHECK(stages[1].near_misses[0].node == "/Exp");
   CHECK(stages[1].near_misses[0].reason == "somebody reads it");
-  CHECK(reader.stage_file(stages[1]) == folder / "run" / "stages" / "01-dead_code.onnx");
+  CHECK(reader.open_stage(stages[1]).path() == folder / "run" / "stages" / "01-dead_code.onnx");
+  CHECK(reader.open_stage(stages[1]).size_bytes() == 5);
 
   const Metrics metrics = reader.metrics();
   CHECK(steps_of(metrics) == Steps{1, 2});
@@ -195,7 +173,7 @@ TEST_CASE("run: a resumed session takes the place of the steps that it does agai
   }
   append(folder / "run" / "metrics.jsonl", R"({"kind":"step","step":8,"lo)");
   {
-    RunWriter writer = RunWriter::resume(folder / "run", small_session(5));
+    RunWriter writer = RunWriter::resume(RunLock::take(folder / "run"), small_session(5));
     CHECK(writer.manifest().sessions.size() == 2);
     writer.add_step(step_record(6, 2.0));
     writer.finish(RunStatus::kFinished, 0);
@@ -243,17 +221,18 @@ TEST_CASE("run: one process at a time writes a folder") {
   const TemporaryFolder folder;
   {
     const RunWriter writer = RunWriter::create(folder / "run", small_manifest());
-    const Error error = error_of([&] { RunWriter::resume(folder / "run", small_session()); });
+    const Error error =
+        error_of([&] { RunWriter::resume(RunLock::take(folder / "run"), small_session()); });
     CHECK(error.code() == ErrorCode::kUsage);
     CHECK(contains(error.message(), "another process is writing"));
   }
-  CHECK_NOTHROW(RunWriter::resume(folder / "run", small_session()));
+  CHECK_NOTHROW(RunWriter::resume(RunLock::take(folder / "run"), small_session()));
 }
 
 TEST_CASE("run: resuming needs a run") {
   const TemporaryFolder folder;
   const auto code = [&](const fs::path& path) {
-    return error_of([&] { RunWriter::resume(path, small_session()); }).code();
+    return error_of([&] { RunWriter::resume(RunLock::take(path), small_session()); }).code();
   };
   CHECK(code(folder / "absent") == ErrorCode::kIo);
   CHECK(code(folder.path()) == ErrorCode::kBadInput);

@@ -146,34 +146,5 @@ TEST_CASE("list_directory: names sorted, kIo when missing") {
   CHECK(error_of([&] { list_directory(folder / "none"); }).code() == ErrorCode::kIo);
 }
 
-TEST_CASE("remove_tree: removes what is inside, follows no links") {
-  const TemporaryFolder folder;
-  make_directories(folder / "run/checkpoints/1");
-  put(folder / "run/checkpoints/1/f", "x");
-  put(folder / "outside", "x");
-  fs::create_symlink(folder / "outside", folder / "run/checkpoints/1/link");
-  fs::create_directory_symlink(folder.path(), folder / "run/up");
-  remove_tree(folder / "run", folder / "run/checkpoints");
-  CHECK_FALSE(path_exists(folder / "run/checkpoints"));
-  remove_tree(folder / "run", folder / "run/up");
-  CHECK(path_exists(folder / "outside"));
-  CHECK_FALSE(fs::is_symlink(folder / "run/up"));
-  remove_tree(folder / "run", folder / "run/none");
-}
-
-TEST_CASE("rename_directory: moves a folder, not onto one that holds something") {
-  const TemporaryFolder folder;
-  make_directories(folder / "a");
-  put(folder / "a/f", "x");
-  rename_directory(folder / "a", folder / "b");
-  CHECK(get(folder / "b/f") == "x");
-  make_directories(folder / "c");
-  put(folder / "c/g", "y");
-  const Error error = error_of([&] { rename_directory(folder / "b", folder / "c"); });
-  CHECK(error.code() == ErrorCode::kIo);
-  CHECK(get(folder / "c/g") == "y");
-  CHECK(error_of([&] { fsync_directory(folder / "none"); }).code() == ErrorCode::kIo);
-}
-
 }  // namespace
 }  // namespace trainscope

@@ -141,7 +141,7 @@ TEST_CASE("AtomicFile: a missing folder is kIo and named") {
   const TemporaryFolder folder;
   const Error error = error_of([&] { AtomicFile{folder / "none/f"}; });
   CHECK(error.code() == ErrorCode::kIo);
-  CHECK(contains(error.message(), "none/f': No such file or directory"));
+  CHECK(contains(error.message(), "none': No such file or directory"));
 }
 
 TEST_CASE("AtomicFile: a process killed at any moment leaves the old or the new file") {
@@ -162,15 +162,55 @@ TEST_CASE("AtomicFile: a process killed at any moment leaves the old or the new 
   }
 }
 
+TEST_CASE("AtomicFile: an entry of a folder is replaced, never what a link or FIFO leads to") {
+  const TemporaryFolder folder;
+  put(folder / "outside", "outside");
+  make_directories(folder / "run/folder");
+  const Folder run = Folder::open(folder / "run");
+  write_file_atomic(run / "f", "one");
+  fs::create_hard_link(folder / "run/f", folder / "twin");
+  write_file_atomic(run / "f", "two");
+  CHECK(get(folder / "run/f") == "two");
+  CHECK(get(folder / "twin") == "one");  // another file by now
+  fs::create_symlink("../outside", folder / "run/link");
+  fs::create_symlink("../new", folder / "run/dangling");
+  REQUIRE(::mkfifo((folder / "run/fifo").c_str(), 0600) == 0);
+  const std::vector<std::string> before = run.list();
+  for (const char* name : {"link", "dangling", "fifo", "folder"}) {
+    CAPTURE(name);
+    CHECK(error_of([&] { AtomicFile{run / name}; }).code() == ErrorCode::kBadInput);
+  }
+  CHECK(run.list() == before);
+  CHECK(get(folder / "outside") == "outside");
+  CHECK_FALSE(path_exists(folder / "new"));
+}
+
+TEST_CASE("temporary files: what a killed process left goes, nothing else") {
+  const TemporaryFolder folder;
+  const Folder opened = Folder::open(folder.path());
+  AtomicFile left(opened / "f");
+  REQUIRE(opened.list().size() == 1);
+  CHECK(is_temporary_name(opened.list().front()));
+  for (const char* name : {".trainscope-1-0.tmp.bak", ".trainscope", "mine.tmp"}) {
+    put(folder / name, "mine");
+    CHECK_FALSE(is_temporary_name(name));
+  }
+  put(folder / ".trainscope-77-3.tmp", "half");
+  fs::create_symlink("mine.tmp", folder / ".trainscope-78-0.tmp");
+  remove_temporary_files(opened);
+  CHECK(opened.list() ==
+        std::vector<std::string>{".trainscope", ".trainscope-1-0.tmp.bak", "mine.tmp"});
+}
+
 TEST_CASE("AppendFile: adds lines to what is there") {
   const TemporaryFolder folder;
   {
-    AppendFile file(folder / "log");
+    AppendFile file(Folder::open(folder.path()) / "log");
     file.write_line("one");
     CHECK(get(folder / "log") == "one\n");  // readable at once
     file.sync();
   }
-  AppendFile file(folder / "log");
+  AppendFile file(Folder::open(folder.path()) / "log");
   file.write_line("");
   file.write_line("three");
   CHECK(get(folder / "log") == "one\n\nthree\n");
@@ -179,25 +219,53 @@ TEST_CASE("AppendFile: adds lines to what is there") {
 TEST_CASE("AppendFile: a line cut short by a crash is removed on opening") {
   const TemporaryFolder folder;
   put(folder / "log", "{\"a\":1}\n{\"a\":");
-  AppendFile(folder / "log").write_line("{\"a\":2}");
+  AppendFile(Folder::open(folder.path()) / "log").write_line("{\"a\":2}");
   CHECK(get(folder / "log") == "{\"a\":1}\n{\"a\":2}\n");
   put(folder / "log", "no line end at all");
-  AppendFile(folder / "log").write_line("x");
+  AppendFile(Folder::open(folder.path()) / "log").write_line("x");
   CHECK(get(folder / "log") == "x\n");
   // Longer than one block of the search.
   put(folder / "log", "first\n" + std::string(200'000, 'x'));
-  AppendFile(folder / "log").write_line("y");
+  AppendFile(Folder::open(folder.path()) / "log").write_line("y");
   CHECK(get(folder / "log") == "first\ny\n");
 }
 
-TEST_CASE("AppendFile: a full disk is kIo and said so") {
-  AppendFile file("/dev/full");
+TEST_CASE("AppendFile: links, further names and what is no file are refused, nothing is cut") {
+  const TemporaryFolder folder;
+  put(folder / "outside", "no line end");
+  make_directories(folder / "run/folder");
+  fs::create_symlink("../outside", folder / "run/link");
+  fs::create_symlink("../new", folder / "run/dangling");
+  fs::create_hard_link(folder / "outside", folder / "run/hard");
+  REQUIRE(::mkfifo((folder / "run/fifo").c_str(), 0600) == 0);
+  const Folder run = Folder::open(folder / "run");
+  const std::pair<const char*, const char*> cases[] = {
+      {"link", "link': it is a symbolic link, not a regular file"},
+      {"dangling", "dangling': it is a symbolic link"},
+      {"hard", "hard': it has 2 hard links"},
+      {"fifo", "fifo': it is a FIFO"},
+      {"folder", "folder': it is a folder"}};
+  for (const auto& [name, message] : cases) {
+    CAPTURE(name);
+    const Error error = error_of([&, entry = name] { AppendFile{run / entry}; });
+    CHECK(error.code() == ErrorCode::kBadInput);
+    CHECK(contains(error.message(), message));
+    CHECK_FALSE(error.hint().empty());
+  }
+  CHECK(get(folder / "outside") == "no line end");
+  CHECK_FALSE(path_exists(folder / "new"));
+}
+
+TEST_CASE("AppendFile: a disk that takes no more is kIo and said so") {
+  const TemporaryFolder folder;
+  AppendFile file(Folder::open(folder.path()) / "log");
+  file.write_line("one");
+  const FileSizeLimit guard(4);
   const Error error = error_of([&] { file.write_line("x"); });
   CHECK(error.code() == ErrorCode::kIo);
-  CHECK(error.message() == "cannot write '/dev/full': No space left on device");
-  CHECK(error.hint() == "free some space, or choose a folder on another disk");
-  const TemporaryFolder folder;
-  CHECK(error_of([&] { AppendFile{folder.path()}; }).code() == ErrorCode::kIo);
+  CHECK(contains(error.message(), "log': File too large"));
+  CHECK(contains(error.hint(), "ulimit -f"));
+  CHECK(get(folder / "log") == "one\n");
 }
 
 }  // namespace

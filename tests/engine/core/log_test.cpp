@@ -74,7 +74,7 @@ TEST_CASE("log: the file gets every level as JSON lines") {
   const TemporaryFolder folder;
   Logger log({.level = LogLevel::kError, .stream = nullptr});
   CHECK_FALSE(log.enabled(LogLevel::kError));
-  log.open_file(folder / "log.jsonl");
+  log.open_file(Folder::open(folder.path()) / "log.jsonl");
   log.debug("first");
   log.error("second\n");
   const auto text = get(folder / "log.jsonl");
@@ -87,7 +87,7 @@ TEST_CASE("log: the file gets every level as JSON lines") {
 TEST_CASE("log: lines of several threads stay whole") {
   const TemporaryFolder folder;
   Logger log({.stream = nullptr});
-  log.open_file(folder / "log.jsonl");
+  log.open_file(Folder::open(folder.path()) / "log.jsonl");
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&log, t] {

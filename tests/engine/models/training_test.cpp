@@ -228,7 +228,7 @@ TEST_CASE("models: every builder's model learns a batch and answers the same whe
     CHECK(last < 0.9 * first);
     const Tensor here = logits_of(session.executor(GraphMode::kInference), batch);
     const std::filesystem::path file = scratch_file();
-    session.export_inference(file);
+    session.export_inference(entry_of(file));
     const OnnxModel exported = OnnxModel::read(file);
     const auto compiled = compile(exported, options_of(tiny, GraphMode::kInference));
     Executor executor(compiled->program);

@@ -96,7 +96,7 @@ std::vector<Attack> manifest_attacks() {
          fs::remove(f / "manifest.json");
          fs::create_directory(f / "manifest.json");
        },
-       "manifest.json is not a regular file"},
+       "manifest.json': it is a folder, not a regular file"},
       {"too long", [](const fs::path& f) { fs::resize_file(f / "manifest.json", 17 << 20); },
        "more than the allowed 16 MiB"},
   };
@@ -142,25 +142,31 @@ std::vector<Attack> file_attacks() {
          fs::remove(f / "model.safetensors");
          fs::create_directory(f / "model.safetensors");
        },
-       "model.safetensors is not a regular file"},
+       "model.safetensors': it is a folder, not a regular file"},
       {"a FIFO",
        [](const fs::path& f) {
          fs::remove(f / "model.safetensors");
          REQUIRE(::mkfifo((f / "model.safetensors").c_str(), 0600) == 0);
        },
-       "model.safetensors is not a regular file"},
+       "model.safetensors': it is a FIFO, not a regular file"},
       {"a link to a device",
        [](const fs::path& f) {
          fs::remove(f / "model.safetensors");
          fs::create_symlink("/dev/zero", f / "model.safetensors");
        },
-       "model.safetensors is not a regular file"},
+       "model.safetensors': it is a symbolic link, not a regular file"},
+      {"a link to a good file",
+       [](const fs::path& f) {
+         fs::rename(f / "model.safetensors", f.parent_path() / "elsewhere");
+         fs::create_symlink("../elsewhere", f / "model.safetensors");
+       },
+       "model.safetensors': it is a symbolic link, not a regular file"},
       {"a dangling link",
        [](const fs::path& f) {
          fs::remove(f / "model.safetensors");
          fs::create_symlink("nowhere", f / "model.safetensors");
        },
-       "model.safetensors is missing"},
+       "model.safetensors': it is a symbolic link, not a regular file"},
       {"a name that leads out", list({{.name = "../other/model"}}), "file name '../other/model'"},
       {"an absolute name", list({{.name = "/etc/passwd"}}), "file name '/etc/passwd'"},
       {"an empty name", list({{.name = ""}}), "file name ''"},
@@ -207,6 +213,55 @@ TEST_CASE("checkpoint: a folder that is not there") {
   const Error error = error_of([] { load_checkpoint("/nonexistent/step-00000001"); });
   CHECK(error.code() == ErrorCode::kBadInput);
   CHECK(contains(error.message(), "there is no such folder"));
+}
+
+TEST_CASE("latest checkpoint: a link to a whole one is passed over") {
+  const TemporaryFolder folder;
+  const fs::path root = folder / "checkpoints";
+  SmallTraining(5).save(root);
+  SmallTraining(8).save(folder / "outside");
+  fs::create_directory_symlink("../outside/step-00000008", root / "step-00000008");
+  Logger log({.stream = nullptr});
+  log.open_file(open_root(folder.path()) / "log");
+  CHECK(load_latest_checkpoint(open_root(root), log)->state.step == 5);
+  const std::string lines = get(folder / "log");
+  CHECK(contains(lines, "checkpoint step-00000008 is not usable"));
+  CHECK(contains(lines, "it is a symbolic link, not a folder"));
+}
+
+TEST_CASE("checkpoint: saving and tidying never reaches outside through links") {
+  const TemporaryFolder folder;
+  const fs::path root = folder / "checkpoints";
+  const Folder opened = open_root(root);
+  SmallTraining(2).save(folder / "outside");
+  const auto outside = [&] { return get(folder / "outside/step-00000002/manifest.json"); };
+  const std::string before = outside();
+  for (const char* name : {".saving-step-00000003", ".replaced-step-00000001", ".saving-mine",
+                           ".trainscope-1-0.tmp", "step-00000001", "step-00000003"}) {
+    fs::create_directory_symlink("../outside/step-00000002", root / name);
+  }
+  SmallTraining(3).save(root);
+  remove_old_checkpoints(opened, 3, 1);
+  CHECK(list_directory(root) == std::vector<std::string>{"step-00000003"});
+  CHECK(is_small_training(load_checkpoint(root / "step-00000003"), 3));
+  CHECK(outside() == before);
+  CHECK(list_directory(folder / "outside/step-00000002").size() == 3);
+}
+
+TEST_CASE("best checkpoint: a link or FIFO in its place is refused, not written or read") {
+  const TemporaryFolder folder;
+  const fs::path root = folder / "checkpoints";
+  const Folder opened = open_root(root);
+  put(folder / "outside", R"({"step": 1, "loss": 2})");
+  for (const bool link : {true, false}) {
+    fs::remove(root / "best.json");
+    if (link) fs::create_symlink("../outside", root / "best.json");
+    if (!link) REQUIRE(::mkfifo((root / "best.json").c_str(), 0600) == 0);
+    CHECK(error_of([&] { find_best_checkpoint(opened); }).code() == ErrorCode::kBadInput);
+    CHECK(error_of([&] { note_best_checkpoint(opened, {.step = 7, .loss = 1.0}); }).code() ==
+          ErrorCode::kBadInput);
+  }
+  CHECK(get(folder / "outside") == R"({"step": 1, "loss": 2})");
 }
 
 TEST_CASE("checkpoint: every changed byte is noticed") {

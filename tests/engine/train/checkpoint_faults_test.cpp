@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 std::int64_t latest_step(const fs::path& root) {
   Logger log({.stream = nullptr});
-  const auto checkpoint = load_latest_checkpoint(root, log);
+  const auto checkpoint = load_latest_checkpoint(open_root(root), log);
   REQUIRE(checkpoint.has_value());
   CHECK(is_small_training(*checkpoint, checkpoint->state.step));
   return checkpoint->state.step;
@@ -25,8 +25,9 @@ std::int64_t latest_step(const fs::path& root) {
 // What a training run does at a save: write, note the best, remove the oldest.
 void save_and_tidy(const fs::path& root, std::int64_t step, const FileCalls& calls) {
   SmallTraining(step).save(root, calls);
-  note_best_checkpoint(root, {.step = step, .loss = 1.0 / static_cast<double>(step)}, calls);
-  remove_old_checkpoints(root, step, 1, calls);
+  note_best_checkpoint(open_root(root), {.step = step, .loss = 1.0 / static_cast<double>(step)},
+                       calls);
+  remove_old_checkpoints(open_root(root), step, 1, calls);
 }
 
 using Save = std::function<void(const fs::path& root, const FileCalls& calls)>;
@@ -60,7 +61,7 @@ int check_every_call(const Save& before, const Save& save, const Fault& kind,
     ++failures;
     CHECK(latest_step(folder.path()) >= old_step);
     save(folder.path(), TestCalls());
-    CHECK(find_best_checkpoint(folder.path()).has_value());
+    CHECK(find_best_checkpoint(open_root(folder.path())).has_value());
   }
   REQUIRE(failures < 200);
   return failures;

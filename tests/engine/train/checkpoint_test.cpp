@@ -20,7 +20,7 @@ Logger quiet() { return Logger({.stream = nullptr}); }
 
 std::int64_t latest_step(const fs::path& root) {
   Logger log = quiet();
-  const auto checkpoint = load_latest_checkpoint(root, log);
+  const auto checkpoint = load_latest_checkpoint(open_root(root), log);
   REQUIRE(checkpoint.has_value());
   CHECK(is_small_training(*checkpoint, checkpoint->state.step));
   return checkpoint->state.step;
@@ -82,11 +82,10 @@ TEST_CASE("checkpoint: names sort as steps do, also beyond eight digits") {
   CHECK(latest_step(folder.path()) == 100000000);
 }
 
-TEST_CASE("latest checkpoint: none without a folder or with an empty one") {
+TEST_CASE("latest checkpoint: none in an empty folder") {
   const TemporaryFolder folder;
   Logger log = quiet();
-  CHECK(!load_latest_checkpoint(folder / "absent", log).has_value());
-  CHECK(!load_latest_checkpoint(folder.path(), log).has_value());
+  CHECK(!load_latest_checkpoint(open_root(folder.path()), log).has_value());
 }
 
 TEST_CASE("latest checkpoint: other people's names are left alone") {
@@ -105,8 +104,8 @@ TEST_CASE("latest checkpoint: a damaged one is passed over with a warning") {
   damage(folder / "c" / "step-00000030" / "model.safetensors");
   fs::remove(folder / "c" / "step-00000020" / "manifest.json");
   Logger log = quiet();
-  log.open_file(folder / "log");
-  CHECK(load_latest_checkpoint(folder / "c", log)->state.step == 10);
+  log.open_file(open_root(folder.path()) / "log");
+  CHECK(load_latest_checkpoint(open_root(folder / "c"), log)->state.step == 10);
   const std::string lines = get(folder / "log");
   CHECK(contains(lines, "\"level\":\"warning\""));
   CHECK(contains(lines, "checkpoint step-00000030 is not usable"));
@@ -121,7 +120,7 @@ TEST_CASE("latest checkpoint: an error when all are damaged, not a silent new st
     damage(SmallTraining(step).save(folder.path()) / "model.safetensors");
   }
   Logger log = quiet();
-  const Error error = error_of([&] { load_latest_checkpoint(folder.path(), log); });
+  const Error error = error_of([&] { load_latest_checkpoint(open_root(folder.path()), log); });
   CHECK(error.code() == ErrorCode::kBadInput);
   CHECK(contains(error.message(), "none of the 2 checkpoints"));
 }
@@ -130,27 +129,26 @@ TEST_CASE("old checkpoints: the newest stay") {
   const TemporaryFolder folder;
   for (const std::int64_t step : {10, 20, 30, 40}) SmallTraining(step).save(folder.path());
   fs::create_directory(folder / "step-mine");
-  remove_old_checkpoints(folder.path(), 30, 2);
+  remove_old_checkpoints(open_root(folder.path()), 30, 2);
   CHECK(list_directory(folder.path()) ==
         std::vector<std::string>{"step-00000020", "step-00000030", "step-00000040", "step-mine"});
-  remove_old_checkpoints(folder.path(), 40, 1);
+  remove_old_checkpoints(open_root(folder.path()), 40, 1);
   CHECK(list_directory(folder.path()) == std::vector<std::string>{"step-00000040", "step-mine"});
 }
 
 TEST_CASE("best checkpoint: noted, replaced by a better one, and kept beside the newest") {
   const TemporaryFolder folder;
-  CHECK(!find_best_checkpoint(folder / "absent").has_value());
-  CHECK(!find_best_checkpoint(folder.path()).has_value());
+  CHECK(!find_best_checkpoint(open_root(folder.path())).has_value());
   for (const std::int64_t step : {10, 20, 30, 40}) SmallTraining(step).save(folder.path());
-  note_best_checkpoint(folder.path(), {.step = 10, .loss = 0.75});
-  CHECK(find_best_checkpoint(folder.path())->step == 10);
-  CHECK(find_best_checkpoint(folder.path())->loss == 0.75);
-  remove_old_checkpoints(folder.path(), 40, 2);
+  note_best_checkpoint(open_root(folder.path()), {.step = 10, .loss = 0.75});
+  CHECK(find_best_checkpoint(open_root(folder.path()))->step == 10);
+  CHECK(find_best_checkpoint(open_root(folder.path()))->loss == 0.75);
+  remove_old_checkpoints(open_root(folder.path()), 40, 2);
   CHECK(list_directory(folder.path()) ==
         std::vector<std::string>{"best.json", "step-00000010", "step-00000030", "step-00000040"});
   CHECK(is_small_training(load_checkpoint(folder / "step-00000010"), 10));
-  note_best_checkpoint(folder.path(), {.step = 40, .loss = 0.5});
-  remove_old_checkpoints(folder.path(), 40, 1);
+  note_best_checkpoint(open_root(folder.path()), {.step = 40, .loss = 0.5});
+  remove_old_checkpoints(open_root(folder.path()), 40, 1);
   CHECK(list_directory(folder.path()) == std::vector<std::string>{"best.json", "step-00000040"});
 }
 
@@ -158,7 +156,7 @@ TEST_CASE("best checkpoint: a file that cannot be understood is refused with wha
   const TemporaryFolder folder;
   for (const char* text : {"", "{", "[]", "{\"step\": 1}", "{\"step\": \"1\", \"loss\": 2}"}) {
     put(folder / "best.json", text);
-    const Error error = error_of([&] { find_best_checkpoint(folder.path()); });
+    const Error error = error_of([&] { find_best_checkpoint(open_root(folder.path())); });
     CHECK(error.code() == ErrorCode::kBadInput);
     CHECK(contains(error.hint(), "remove the file"));
   }
@@ -167,7 +165,7 @@ TEST_CASE("best checkpoint: a file that cannot be understood is refused with wha
 TEST_CASE("checkpoint: one without metrics, as older programs wrote them, is loaded") {
   const TemporaryFolder folder;
   const CheckpointState state{.step = 3, .samples_seen = 4};
-  const fs::path saved = save_checkpoint(folder.path(), state, {});
+  const fs::path saved = save_checkpoint(open_root(folder.path()), state, {});
   CHECK(!contains(get(saved / "manifest.json"), "metrics"));
   CHECK(load_checkpoint(saved).state.metrics.size() == 0);
 }
@@ -200,7 +198,7 @@ TEST_CASE("checkpoint: killed at any moment, a whole one is there") {
     if (child == 0) {
       for (std::int64_t step = 2;; ++step) {
         SmallTraining(step).save(folder.path());
-        remove_old_checkpoints(folder.path(), step, 2);
+        remove_old_checkpoints(open_root(folder.path()), step, 2);
       }
     }
     ::usleep(static_cast<useconds_t>(kill_after_us));
@@ -209,7 +207,7 @@ TEST_CASE("checkpoint: killed at any moment, a whole one is there") {
     REQUIRE(::waitpid(child, &status, 0) == child);
     CHECK(WIFSIGNALED(status));
     Logger log = quiet();
-    const auto checkpoint = load_latest_checkpoint(folder.path(), log);
+    const auto checkpoint = load_latest_checkpoint(open_root(folder.path()), log);
     REQUIRE(checkpoint.has_value());
     CHECK(is_small_training(*checkpoint, checkpoint->state.step));
   }

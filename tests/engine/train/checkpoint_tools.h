@@ -6,11 +6,18 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/file.h"
 #include "engine/core/tensor.h"
 #include "engine/train/checkpoint.h"
 #include "tests/engine/train/faults.h"
 
 namespace trainscope {
+
+// The folder of checkpoints, made where there is none.
+inline Folder open_root(const std::filesystem::path& root) {
+  make_directories(root);
+  return Folder::open(root);
+}
 
 // Two files with a few tensors whose values depend on the step.
 class SmallTraining {
@@ -31,7 +38,7 @@ class SmallTraining {
     const std::array optimizer = {NamedTensor{"w.m", moment_.view()}};
     const std::array files = {CheckpointFile{"model", model},
                               CheckpointFile{"optimizer", optimizer}};
-    return save_checkpoint(root, state_, files, calls);
+    return save_checkpoint(open_root(root), state_, files, calls);
   }
 
  private:

@@ -16,8 +16,8 @@ bool TestCalls::fails(std::string_view call) const {
   return true;
 }
 
-int TestCalls::open(const char* path, int flags, mode_t mode) const {
-  return fails("open") ? -1 : FileCalls::open(path, flags, mode);
+int TestCalls::open(int folder, const char* name, int flags, mode_t mode) const {
+  return fails("open") ? -1 : FileCalls::open(folder, name, flags, mode);
 }
 
 ssize_t TestCalls::write(int fd, const void* data, std::size_t size) const {
@@ -26,16 +26,16 @@ ssize_t TestCalls::write(int fd, const void* data, std::size_t size) const {
 
 int TestCalls::sync(int) const { return fails("sync") ? -1 : 0; }
 
-int TestCalls::rename(const char* from, const char* to) const {
-  return fails("rename") ? -1 : FileCalls::rename(from, to);
+int TestCalls::rename(int folder, const char* from, const char* to) const {
+  return fails("rename") ? -1 : FileCalls::rename(folder, from, to);
 }
 
-int TestCalls::exchange(const char* a, const char* b) const {
-  return fails("exchange") ? -1 : FileCalls::exchange(a, b);
+int TestCalls::exchange(int folder, const char* a, const char* b) const {
+  return fails("exchange") ? -1 : FileCalls::exchange(folder, a, b);
 }
 
-int TestCalls::make_folder(const char* path) const {
-  return fails("mkdir") ? -1 : FileCalls::make_folder(path);
+int TestCalls::make_folder(int folder, const char* name) const {
+  return fails("mkdir") ? -1 : FileCalls::make_folder(folder, name);
 }
 
 }  // namespace trainscope

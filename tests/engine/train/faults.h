@@ -28,12 +28,12 @@ class TestCalls final : public FileCalls {
   int failures() const { return failures_; }
   const std::vector<std::string>& calls() const { return calls_; }
 
-  int open(const char* path, int flags, mode_t mode) const override;
+  int open(int folder, const char* name, int flags, mode_t mode) const override;
   ssize_t write(int fd, const void* data, std::size_t size) const override;
   int sync(int fd) const override;
-  int rename(const char* from, const char* to) const override;
-  int exchange(const char* a, const char* b) const override;
-  int make_folder(const char* path) const override;
+  int rename(int folder, const char* from, const char* to) const override;
+  int exchange(int folder, const char* a, const char* b) const override;
+  int make_folder(int folder, const char* name) const override;
 
  private:
   bool fails(std::string_view call) const;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "engine/core/file.h"
 #include "engine/ir/well_known.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/kept_plans.h"
@@ -117,7 +118,9 @@ struct Run {
     const auto optimizer_tensors = trainer.optimizer_tensors();
     const std::array files{CheckpointFile{"model", model_tensors},
                            CheckpointFile{"optimizer", optimizer_tensors}};
-    return save_checkpoint(root, {.step = step, .samples_seen = step, .seed = 11}, files);
+    make_directories(root);
+    return save_checkpoint(Folder::open(root), {.step = step, .samples_seen = step, .seed = 11},
+                           files);
   }
   void restore(const std::filesystem::path& folder) {
     const Checkpoint checkpoint = load_checkpoint(folder);
