@@ -78,8 +78,8 @@ void note_best_checkpoint(const Folder& root, const BestCheckpoint& best,
 // None when none was noted. Throws kBadInput for a file that cannot be understood.
 std::optional<BestCheckpoint> find_best_checkpoint(const Folder& root);
 
-// Reads one checkpoint and checks the size and hash of every file. Throws kBadInput naming file and
-// reason.
+// Reads one checkpoint and checks the size and hash of every file, and that it is of the step of
+// its name. Throws kBadInput naming file and reason.
 Checkpoint load_checkpoint(const Folder& root, std::string_view name);
 // The one that a path leads to, over links too: it is the user's word.
 Checkpoint load_checkpoint(const std::filesystem::path& folder);

@@ -103,12 +103,15 @@ SafetensorsFile open_file(const Folder& folder, const FileRecord& record) {
   return SafetensorsFile::open(std::move(mapped));
 }
 
-Checkpoint read_checkpoint(const Folder& folder) {
+Checkpoint read_checkpoint(const Folder& folder, std::string_view name) {
   if (!folder.has_file(kManifestFile)) {
     bad("{} is missing: the checkpoint was never completed", kManifestFile);
   }
   CheckpointManifest manifest =
       parse_manifest(read_file(folder / kManifestFile, kMaxManifestBytes));
+  if (name != checkpoint_name(manifest.state.step)) {
+    bad("it is damaged or was renamed: its manifest is of step {}", manifest.state.step);
+  }
   Checkpoint checkpoint{.folder = folder.path(), .state = std::move(manifest.state), .files = {}};
   for (const FileRecord& record : manifest.files) {
     const bool added = checkpoint.files.emplace(record.name, open_file(folder, record)).second;
@@ -157,7 +160,7 @@ Checkpoint load_checkpoint(const Folder& root, std::string_view name) {
     fail(ErrorCode::kBadInput, "checkpoint '{}': there is no such folder", folder);
   }
   try {
-    return read_checkpoint(root.enter(name));
+    return read_checkpoint(root.enter(name), name);
   } catch (const Error& error) {
     Error named(error.code(), fmt::format("checkpoint '{}': {}", folder, error.message()));
     named.hint(error.hint());

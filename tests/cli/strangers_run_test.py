@@ -156,6 +156,16 @@ class StrangersRun(unittest.TestCase):
                 self.renew()
                 before = contents(outside)
 
+    def test_a_checkpoint_of_another_step(self):
+        checkpoints = self.run_folder / "checkpoints"
+        (checkpoints / "step-00000004").rename(checkpoints / "step-00000009")
+        resumed = train(self.run_folder, 12, "--resume", checkpoints / "step-00000009")
+        self.assertEqual(resumed.returncode, 3)
+        self.assertIn("its manifest is of step 4", resumed.stderr)
+        done = train(self.run_folder, 12, "--resume", "auto")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("checkpoint step-00000009 is not usable", done.stderr)
+
     def test_the_run_itself_by_a_link(self):
         link = self.folder / "link"
         link.symlink_to("run")

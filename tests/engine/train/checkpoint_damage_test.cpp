@@ -215,16 +215,35 @@ TEST_CASE("checkpoint: a folder that is not there") {
   CHECK(contains(error.message(), "there is no such folder"));
 }
 
-TEST_CASE("latest checkpoint: a link to a whole one is passed over") {
+TEST_CASE("checkpoint: one whose name is of another step is refused") {
+  const TemporaryFolder folder;
+  const fs::path saved = SmallTraining(5).save(folder.path());
+  for (const char* name : {"step-00000006", "step-5", "copy"}) {
+    CAPTURE(name);
+    fs::copy(saved, folder / name);
+    const Error error = error_of([&] { load_checkpoint(folder / name); });
+    CHECK(error.code() == ErrorCode::kBadInput);
+    CHECK(contains(error.message(), name));
+    CHECK(contains(error.message(), "its manifest is of step 5"));
+  }
+  // A link that the user names is followed to the real name.
+  fs::create_directory_symlink("step-00000005", folder / "latest");
+  CHECK(is_small_training(load_checkpoint(folder / "latest"), 5));
+}
+
+TEST_CASE("latest checkpoint: a renamed one is passed over, and so is a link to a whole one") {
   const TemporaryFolder folder;
   const fs::path root = folder / "checkpoints";
   SmallTraining(5).save(root);
+  fs::rename(SmallTraining(6).save(root), root / "step-00000007");
   SmallTraining(8).save(folder / "outside");
   fs::create_directory_symlink("../outside/step-00000008", root / "step-00000008");
   Logger log({.stream = nullptr});
   log.open_file(open_root(folder.path()) / "log");
   CHECK(load_latest_checkpoint(open_root(root), log)->state.step == 5);
   const std::string lines = get(folder / "log");
+  CHECK(contains(lines, "checkpoint step-00000007 is not usable"));
+  CHECK(contains(lines, "its manifest is of step 6"));
   CHECK(contains(lines, "checkpoint step-00000008 is not usable"));
   CHECK(contains(lines, "it is a symbolic link, not a folder"));
 }
