@@ -51,12 +51,17 @@ Json data_identity(const Json& description) {
   return identity;
 }
 
-// Otherwise a long run would end with an error.
-void check_export_folder(const Settings& settings) {
+// Otherwise a long run would end with an error. Only making a file shows whether it can be made;
+// --dry-run makes none.
+void check_export(const Settings& settings) {
   if (!settings.has("export")) return;
-  const fs::path folder = fs::path(settings.text("export")).parent_path();
-  require(folder.empty() || folder_exists(folder), ErrorCode::kIo,
-          "--export: there is no folder '{}'", printable(folder.string()));
+  try {
+    FolderEntry target = entry_of(settings.text("export"));
+    if (!settings.on("dry-run")) AtomicFile not_committed(std::move(target));
+  } catch (Error& error) {
+    error.at("--export");
+    throw;
+  }
 }
 
 void log_stages(const Stages& stages, Logger& log) {
@@ -101,7 +106,7 @@ TrainingRun::TrainingRun(const Invocation& invocation)
     const auto limit = parse_duration("time-limit", settings_.text("time-limit"));
     deadline_ = started_ + std::chrono::duration_cast<Clock::duration>(limit);
   }
-  check_export_folder(settings_);
+  check_export(settings_);
   const std::string& source = settings_.text("data");
   sizes_ = resolve_sizes_with_data(model_, size_request(settings_), source);
   options_ = compile_options(invocation_, model_, sizes_);

@@ -237,5 +237,38 @@ class OtherWriter(unittest.TestCase):
         self.assertIn("checkpoint step-00000004 is not usable", done.stderr)
 
 
+class Export(unittest.TestCase):
+    def test_a_target_that_cannot_be_written_is_refused_before_training(self):
+        with tempfile.TemporaryDirectory(prefix="trainscope-export-") as scratch:
+            folder = Path(scratch)
+            (folder / "taken").mkdir()
+            os.mkfifo(folder / "fifo")
+            (folder / "file").write_text("")
+            targets = {"taken": "is not a regular file", "fifo": "is not a regular file",
+                       "none/x.onnx": "No such file or directory", "file/x.onnx": "Not a directory",
+                       "/proc/x.onnx": "cannot write", "new/": "it names a folder"}
+            before = contents(folder)
+            for target, reason in targets.items():
+                for more in [[], ["--dry-run"]]:
+                    if more and target.startswith("/proc"):
+                        continue  # only trying shows that nothing can be made there
+                    with self.subTest(target, more=more):
+                        done = train(folder / "run", 2, "--export", os.path.join(folder, target),
+                                     *more)
+                        self.assertEqual(done.returncode, 6, done.stderr)
+                        self.assertIn(reason, done.stderr)
+                        self.assertIn("--export", done.stderr)
+                        self.assertEqual(contents(folder), before)
+
+    def test_nothing_is_left_of_trying(self):
+        with tempfile.TemporaryDirectory(prefix="trainscope-export-") as scratch:
+            folder = Path(scratch)
+            done = train(folder / "run", 2, "--export", folder / "x.onnx")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(sorted(path.name for path in folder.iterdir()), ["run", "x.onnx"])
+            self.assertEqual((folder / "x.onnx").read_bytes(),
+                             (folder / "run/model.onnx").read_bytes())
+
+
 if __name__ == "__main__":
     unittest.main()
