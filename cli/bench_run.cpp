@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "engine/core/error.h"
+#include "engine/core/saturating.h"
 #include "engine/op_times.h"
 #include "engine/session.h"
 
@@ -172,7 +173,9 @@ std::int64_t training_flops(const Graph& forward) {
     if (terms == 0) continue;
     // The third input of Gemm or Conv is no factor.
     const std::int64_t products = 1 + wanting(std::span(node.inputs).first(2));
-    flops += products * 2 * forward.value(node.outputs.front()).type.elements() * terms;
+    const std::int64_t outputs = forward.value(node.outputs.front()).type.elements();
+    const std::int64_t of_one = saturating_multiply(2, saturating_multiply(outputs, terms));
+    add_saturating(flops, saturating_multiply(products, of_one));
   }
   return flops;
 }

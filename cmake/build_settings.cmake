@@ -15,6 +15,12 @@ if(TRAINSCOPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TRAINSCOPE_CCACHE}")
 endif()
 
+# A failed CHECK_INVARIANT: abort() where somebody looks for its place, else an exception.
+set(TRAINSCOPE_CHECKS_ABORT OFF)
+if(TRAINSCOPE_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(TRAINSCOPE_CHECKS_ABORT ON)
+endif()
+
 if(TRAINSCOPE_SANITIZE)
   add_compile_options(-fsanitize=${TRAINSCOPE_SANITIZE} -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)

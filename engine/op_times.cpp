@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/core/saturating.h"
 #include "engine/ir/op_def.h"
 #include "engine/recompute/costs.h"
 
@@ -73,7 +74,7 @@ std::vector<OpTime> OpTimes::rows() const {
                     .kernel = std::string(instruction.kernel->name),
                     .phase = node.phase,
                     .flops = cost.flops,
-                    .bytes = cost.bytes_read + cost.bytes_written,
+                    .bytes = saturating_add(cost.bytes_read, cost.bytes_written),
                     .seconds = of_nodes[static_cast<std::size_t>(instruction.node)]});
   }
   return rows;

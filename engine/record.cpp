@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/core/hash.h"
+#include "engine/core/saturating.h"
 #include "engine/ir/op_def.h"
 
 namespace trainscope {
@@ -125,7 +126,9 @@ Json instruction_record(const Program& program, const Instruction& instruction) 
 
 StageRecord stage_record(const Stage& stage, const Stage* before) {
   const Stage& old = before == nullptr ? stage : *before;
-  const auto bytes = [](const Cost& cost) { return cost.bytes_read + cost.bytes_written; };
+  const auto bytes = [](const Cost& cost) {
+    return saturating_add(cost.bytes_read, cost.bytes_written);
+  };
   StageRecord record{.name = stage.name,
                      .file = {},
                      .nodes_before = old.nodes,

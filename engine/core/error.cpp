@@ -1,19 +1,27 @@
-// Ends the process when one of our own invariants does not hold.
+// What happens when one of our own invariants does not hold.
 #include "engine/core/error.h"
 
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 namespace trainscope {
 
+// Where a debugger or a sanitizer looks on (debug and sanitizer builds), the process stops at the
+// place. Elsewhere it is an exception like any other that is no Error, so that what is open is
+// closed: a run's session ends as failed, the program exits with 1.
 void check_failed(std::string_view expression, std::string_view file, int line) {
   const std::string text =
-      fmt::format("{}:{}: check failed: {}\nThis is a bug in trainscope, please report it.\n", file,
+      fmt::format("{}:{}: check failed: {}; this is a bug in trainscope, please report it", file,
                   line, expression);
-  std::fwrite(text.data(), 1, text.size(), stderr);
+#ifdef TRAINSCOPE_CHECKS_ABORT
+  std::fprintf(stderr, "%s\n", text.c_str());
   std::fflush(stderr);
   std::abort();
+#else
+  throw std::logic_error(text);
+#endif
 }
 
 }  // namespace trainscope

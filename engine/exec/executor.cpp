@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/op_def.h"
+#include "engine/plan/kernel_call.h"
 
 namespace trainscope {
 namespace {
@@ -208,12 +209,14 @@ void Executor::run_part(std::size_t i, int part) {
   const Instruction& instruction = program_.instructions[i];
   const auto p = static_cast<std::size_t>(part);
   const Call& call = calls_[i].parts[p];
-  instruction.kernel->run({.params = instruction.params,
-                           .inputs = call.inputs,
-                           .outputs = call.outputs,
-                           .workspace = call.workspace,
-                           .state = instruction.parts.prepared[p].state.get(),
-                           .threads = 1});
+  at_node(program_.graph.node(instruction.node), [&] {
+    run_kernel(*instruction.kernel, {.params = instruction.params,
+                                     .inputs = call.inputs,
+                                     .outputs = call.outputs,
+                                     .workspace = call.workspace,
+                                     .state = instruction.parts.prepared[p].state.get(),
+                                     .threads = 1});
+  });
 }
 
 // A share of the elements of each result that the parts of these instructions made summands of.
@@ -243,12 +246,14 @@ void Executor::run_instruction(std::size_t i) {
     return;
   }
   const Call& call = calls_[i].whole;
-  instruction.kernel->run({.params = instruction.params,
-                           .inputs = call.inputs,
-                           .outputs = call.outputs,
-                           .workspace = call.workspace,
-                           .state = instruction.prepared.state.get(),
-                           .threads = program_.threads});
+  at_node(program_.graph.node(instruction.node), [&] {
+    run_kernel(*instruction.kernel, {.params = instruction.params,
+                                     .inputs = call.inputs,
+                                     .outputs = call.outputs,
+                                     .workspace = call.workspace,
+                                     .state = instruction.prepared.state.get(),
+                                     .threads = program_.threads});
+  });
 }
 
 void Executor::run_chain(const Chain& chain) {

@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/op_def.h"
+#include "engine/plan/kernel_call.h"
 
 namespace trainscope {
 namespace {
@@ -118,8 +119,7 @@ class Interpreter {
 
  private:
   std::vector<Tensor> run(const Kernel& kernel, const PrepareArgs& args) const {
-    Prepared prepared;
-    if (kernel.prepare) prepared = kernel.prepare(args);
+    const Prepared prepared = prepared_for(kernel, args);
     const auto workspace_bytes = static_cast<std::int64_t>(prepared.workspace_bytes);
     if (budget_ != nullptr) budget_->check_tensor(workspace_bytes);
     std::vector<Tensor> results;
@@ -127,12 +127,12 @@ class Interpreter {
     std::vector<TensorView> outputs;
     for (const Tensor& result : results) outputs.push_back(result.view());
     Tensor workspace({.dtype = DType::kBool, .shape = {workspace_bytes}});
-    kernel.run({.params = args.params,
-                .inputs = args.inputs,
-                .outputs = outputs,
-                .workspace = workspace.data(),
-                .state = prepared.state.get(),
-                .threads = options_.threads});
+    run_kernel(kernel, {.params = args.params,
+                        .inputs = args.inputs,
+                        .outputs = outputs,
+                        .workspace = workspace.data(),
+                        .state = prepared.state.get(),
+                        .threads = options_.threads});
     return results;
   }
 
@@ -199,7 +199,8 @@ void run_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
   without_outputs.outputs = {};
   std::vector<TensorType> types = node.op->shape(without_outputs);
   types.resize(node.outputs.size());
-  std::vector<Tensor> results = evaluate(*node.op, node.attributes, inputs, types);
+  std::vector<Tensor> results =
+      at_node(node, [&] { return evaluate(*node.op, node.attributes, inputs, types); });
   require_supported(!results.empty(), "no kernel for {} in node '{}' ({})", node.op->name,
                     printable(node.name),
                     inputs.empty() || inputs[0] == nullptr ? "" : type_text(inputs[0]->type()));
@@ -215,7 +216,7 @@ void run_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
 const Kernel* choose_kernel(const KernelTable& kernels, std::string_view op, DType dtype,
                             const PrepareArgs& args, KernelChoice choice) {
   for (const Kernel* kernel : kernels_for(kernels, op, dtype, choice)) {
-    if (!kernel->supports || kernel->supports(args)) return kernel;
+    if (supports(*kernel, args)) return kernel;
   }
   return nullptr;
 }
@@ -230,7 +231,8 @@ Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
           return interpreter(
               {.op = op, .attributes = attributes, .inputs = inputs, .outputs = outputs});
         } catch (const Error& error) {
-          if (limited && error.code() == ErrorCode::kOutOfMemory) return {};
+          const bool beyond = error.code() == ErrorCode::kOutOfMemory || error.unsupported();
+          if (limited && beyond) return {};
           throw;
         }
       };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/core/saturating.h"
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 
@@ -93,10 +94,11 @@ Cost cost_of(const OpDef& op, const OpArgs& args) {
   Cost cost;
   if (op.is_view) return cost;
   for (int i = 0; i < args.input_count(); ++i) {
-    if (args.has(i)) cost.bytes_read += static_cast<std::int64_t>(args.type(i).bytes());
+    if (!args.has(i)) continue;
+    add_saturating(cost.bytes_read, static_cast<std::int64_t>(args.type(i).bytes()));
   }
   for (const TensorType& type : args.outputs) {
-    cost.bytes_written += static_cast<std::int64_t>(type.bytes());
+    add_saturating(cost.bytes_written, static_cast<std::int64_t>(type.bytes()));
   }
   return cost;
 }

@@ -139,7 +139,7 @@ class OpTable {
  public:
   void add(std::vector<OpDef> rows);
   const OpDef* find(std::string_view name, std::string_view domain = kOnnxDomain) const;
-  // The row by name in either domain, ONNX's first; aborts when there is none (our own code asks).
+  // The row by name in either domain, ONNX's first; our own code asks, so that there is one.
   const OpDef& get(std::string_view name) const;
   std::vector<const OpDef*> rows() const;  // sorted by domain and name
 

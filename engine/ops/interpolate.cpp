@@ -6,6 +6,7 @@
 #include "engine/ops/composite.h"
 #include "engine/ops/cost_rules.h"
 #include "engine/ops/gradient_rules.h"
+#include "engine/ops/product_cost.h"
 #include "engine/ops/shape_rules.h"
 
 namespace trainscope {
@@ -72,7 +73,7 @@ Values interpolate_grad_rule(const GradArgs& g) {
 
 // Two FLOPs for each element of the longer side and tap.
 Cost taps_cost(const OpArgs& args, const TensorType& outputs) {
-  return with_flops(args, 2 * outputs.elements() * args.shape(1)[1]);
+  return with_flops(args, product_flops(outputs.elements(), args.shape(1)[1]));
 }
 
 ValueId numbers(Builder& b, const Floats& values, const Shape& shape, DType dtype) {

@@ -54,12 +54,11 @@ Cost multi_matmul_cost(const OpArgs& args) {
   std::int64_t biased = 0;
   for (int i = 0; i < count; ++i) {
     const std::int64_t elements = args.outputs[static_cast<std::size_t>(i)].elements();
-    sums += elements;
-    if (args.has(1 + count + i)) biased += elements;
+    add_saturating(sums, elements);
+    if (args.has(1 + count + i)) add_saturating(biased, elements);
   }
   const std::int64_t inner = args.shape(0)[args.rank(0) - 1];
-  const std::int64_t flops = product_flops(sums, inner);
-  return with_flops(args, biased == sums ? product_flops(sums, inner + 1) : flops + 2 * biased);
+  return with_flops(args, saturating_add(product_flops(sums, inner), product_flops(biased, 1)));
 }
 
 ValueId as_rows(Builder& b, ValueId v) {

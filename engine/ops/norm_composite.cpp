@@ -73,7 +73,13 @@ Values lp_normalization_decomposition(Builder& b, const Node& node) {
   const ValueId axes = b.ints({args->axis("axis", -1, args->rank(0))});
   const ValueId terms = absolute ? b("Abs", {x}) : b("Mul", {x, x});
   const ValueId sum = b("ReduceSum", {terms, axes}, {{"keepdims", std::int64_t{1}}});
-  return {b("Div", {x, absolute ? sum : b("Sqrt", {sum})})};
+  // Where all elements are 0 the result is 0 by definition, and its gradient. Neither a quotient
+  // nor a root of that sum is formed, whose gradients would be NaN.
+  const DType dtype = args->type(0).dtype;
+  const ValueId none = b("Equal", {sum, b.scalar(0.0, dtype)});
+  const ValueId positive = b("Where", {none, b.scalar(1.0, dtype), sum});
+  const ValueId quotient = b("Div", {x, absolute ? positive : b("Sqrt", {positive})});
+  return {b("Where", {none, b.scalar(0.0, dtype), quotient})};
 }
 
 }  // namespace
@@ -92,7 +98,7 @@ std::vector<OpDef> norm_composite_ops() {
                     "[3,4]; size=1 alpha=0.5", "[0,3,2]; size=3",
                     "[4,16,20,30]; size=5 alpha=0.1"}},
       {.name = "LpNormalization",
-       .doc = "x / its norm along the axis",
+       .doc = "x / its norm along the axis, 0 where that is 0",
        .attributes = {{"axis", "-1"}, {"p", "order of the norm, 1 or 2 (default)"}},
        .shape = lp_normalization_shape,
        .decompose = lp_normalization_decomposition,

@@ -57,8 +57,10 @@ std::vector<InPlace> step_in_place(const OpArgs& args, int groups) {
 
 Cost step_cost(const OpArgs& args, int groups, std::int64_t flops_per_element) {
   std::int64_t elements = 0;
-  for (int i = 0; i < parameter_count(args, groups); ++i) elements += args.type(i).elements();
-  return with_flops(args, flops_per_element * elements);
+  for (int i = 0; i < parameter_count(args, groups); ++i) {
+    add_saturating(elements, args.type(i).elements());
+  }
+  return with_flops(args, saturating_multiply(flops_per_element, elements));
 }
 
 // --- SgdStep: the momentum buffers exist only with a momentum ------------------------------------
@@ -227,8 +229,8 @@ std::vector<OpDef> gradient_rows() {
        .cost =
            [](const OpArgs& args) {
              std::int64_t elements = 0;
-             for (const TensorType& type : args.inputs) elements += type.elements();
-             return with_flops(args, 2 * elements);
+             for (const TensorType& type : args.inputs) add_saturating(elements, type.elements());
+             return with_flops(args, saturating_multiply(2, elements));
            },
        .differentiable = Differentiable::kNo,
        .examples = {"[2,3]", "[2,3], [], [0], [5]; divisor=4.0", "[0]", "[3], [3,30001], [70001]"}},

@@ -1,5 +1,4 @@
 // MaxPool, AveragePool, GlobalAveragePool, and ai.trainscope's gradients of the first two.
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -9,7 +8,6 @@
 #include "engine/ir/op_def.h"
 #include "engine/ops/cost_rules.h"
 #include "engine/ops/gradient_rules.h"
-#include "engine/ops/product_cost.h"
 #include "engine/ops/shape_rules.h"
 
 namespace trainscope {
@@ -52,12 +50,11 @@ Types max_pool_shape(const OpArgs& args) {
 
 // One FLOP for each element under each window.
 Cost window_cost(const OpArgs& args, const Shape& y) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  std::int64_t taps = 1;
+  std::int64_t flops = y.elements();
   for (std::int64_t size : args.attributes.integers("kernel_shape")) {
-    if (__builtin_mul_overflow(taps, size, &taps)) return with_flops(args, kMost);
+    flops = saturating_multiply(flops, size);
   }
-  return with_flops(args, product_flops(y.elements(), taps) / 2);
+  return with_flops(args, flops);
 }
 Cost forward_cost(const OpArgs& args) { return window_cost(args, args.outputs[0].shape); }
 Cost backward_cost(const OpArgs& args) { return window_cost(args, args.shape(0)); }

@@ -1,4 +1,7 @@
 // Op rows: the same elements in another memory.
+#include <string_view>
+#include <vector>
+
 #include "engine/ir/builder.h"
 #include "engine/ops/gradient_rules.h"
 #include "engine/ops/shape_rules.h"
@@ -7,6 +10,10 @@ namespace trainscope {
 namespace {
 
 Types same(const OpArgs& args) { return {args.type(0)}; }
+
+std::vector<std::string_view> examples() {
+  return {"[2,3]", "[]", "[0,3]", "[301,1001]", "i64[2,3]<9", "i32[5]<9", "bool[3,7]"};
+}
 
 }  // namespace
 
@@ -18,13 +25,15 @@ std::vector<OpDef> transfer_ops() {
        .shape = same,
        .gradient = [](const GradArgs& g) -> Values { return {g.b("Fetch", {g.dy[0]})}; },
        .to_host = true,
-       .examples = {"[2,3]", "[]", "[0,3]", "[301,1001]"}},
+       .precision = Precision::kFollow,
+       .examples = examples()},
       {.name = "Fetch",
        .doc = "x in host memory -> the same elements in the arena",
        .domain = kTrainscopeDomain,
        .shape = same,
        .gradient = [](const GradArgs& g) -> Values { return {g.b("Offload", {g.dy[0]})}; },
-       .examples = {"[2,3]", "[]", "[0,3]", "[301,1001]"}},
+       .precision = Precision::kFollow,
+       .examples = examples()},
   };
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "engine/core/error.h"
+#include "engine/core/saturating.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -17,9 +18,9 @@ Cost total_cost(const Graph& graph) {
   for (NodeId id = graph.first(); id != kNoNode; id = graph.node(id).next) {
     NodeArgs args(graph, graph.node(id));
     Cost cost = cost_of(*graph.node(id).op, *args);
-    total.flops += cost.flops;
-    total.bytes_read += cost.bytes_read;
-    total.bytes_written += cost.bytes_written;
+    add_saturating(total.flops, cost.flops);
+    add_saturating(total.bytes_read, cost.bytes_read);
+    add_saturating(total.bytes_written, cost.bytes_written);
   }
   return total;
 }

@@ -17,8 +17,8 @@ struct PassOptions {
 };
 
 // Runs the passes in order on the graph. Names in the options that no pass has are kUsage errors
-// with the nearest name. Every stage is verified; a violation is our own mistake and aborts with
-// the pass's name. Errors of a pass carry its name.
+// with the nearest name. Every stage is verified; a violation is our own mistake, printed
+// with the pass's name. Errors of a pass carry its name.
 Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context,
                   const PassOptions& options);
 

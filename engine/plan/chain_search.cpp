@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/saturating.h"
 #include "engine/ops/split_rules.h"
+#include "engine/plan/kernel_call.h"
 
 namespace trainscope {
 namespace {
@@ -164,7 +166,7 @@ class ChainSearch {
     const Cost cost = cost_of(*node.op, *args);
     const double seconds =
         static_cast<double>(cost.flops) / kFlopsPerSecond +
-        static_cast<double>(cost.bytes_read + cost.bytes_written) / kBytesPerSecond;
+        static_cast<double>(saturating_add(cost.bytes_read, cost.bytes_written)) / kBytesPerSecond;
     return seconds <= options_.short_seconds;
   }
 
@@ -235,7 +237,7 @@ class ChainSearch {
         .params = link.params, .inputs = inputs, .outputs = outputs, .threads = 1};
     const DType dtype = kernel_dtype(part.args().inputs, part.args().outputs);
     for (const Kernel* kernel : kernels_for(kernels_, node.op->name, dtype, options_.kernels)) {
-      if (kernel->supports && !kernel->supports(args)) continue;
+      if (!supports(*kernel, args)) continue;
       link.kernel = kernel;
       return true;
     }

@@ -8,6 +8,7 @@
 
 #include "engine/core/error.h"
 #include "engine/plan/chain_search.h"
+#include "engine/plan/kernel_call.h"
 #include "memplan/validate.h"
 
 namespace trainscope {
@@ -30,11 +31,11 @@ Instruction in_parts(const Program& program, const Instruction& whole, const Lin
   parts.inputs = link.inputs;
   parts.outputs = link.outputs;
   for (int p = 0; p < program.threads; ++p) {
-    Prepared prepared;
-    if (link.kernel->prepare) {
-      prepared = link.kernel->prepare(
+    Prepared prepared = at_node(node, [&] {
+      return prepared_for(
+          *link.kernel,
           {.params = instruction.params, .inputs = inputs, .outputs = outputs, .threads = 1});
-    }
+    });
     parts.part_workspace_bytes =
         std::max(parts.part_workspace_bytes, padded(prepared.workspace_bytes));
     parts.prepared.push_back(std::move(prepared));

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "engine/core/error.h"
+#include "engine/core/saturating.h"
 #include "engine/core/text.h"
 #include "engine/plan/sub_ranges.h"
 
@@ -386,7 +387,7 @@ memplan::Problem height_problem(const Lifetimes& lifetimes,
   for (std::size_t i = 0; i < lifetimes.in_arena; ++i) {
     memplan::Buffer buffer = placeable(lifetimes.buffers[i], steps);
     if (buffer.lower == 0 && buffer.upper == steps) {
-      problem.buffers.front().size_bytes += memplan::occupied_bytes(problem, buffer);
+      add_saturating(problem.buffers.front().size_bytes, memplan::occupied_bytes(problem, buffer));
     } else {
       problem.buffers.push_back(std::move(buffer));
     }

@@ -7,8 +7,10 @@
 #include <map>
 
 #include "engine/core/error.h"
+#include "engine/core/saturating.h"
 #include "engine/core/text.h"
 #include "engine/ir/op_def.h"
+#include "engine/plan/kernel_call.h"
 #include "engine/plan/lifetimes.h"
 #include "memplan/validate.h"
 
@@ -72,7 +74,7 @@ class Lowering {
       if (node.phase != Phase::kUpdate) program_.update_begin = program_.instructions.size() + 1;
       Instruction instruction;
       instruction.node = id;
-      if (!prepare(node, instruction)) {
+      if (!at_node(node, [&] { return prepare(node, instruction); })) {
         std::string dtype(name_of(dtype_of(program_.graph, node)));
         missing[fmt::format("{} for {}", node.op->name, dtype)].push_back(node.name);
       }
@@ -102,9 +104,9 @@ class Lowering {
     for (const Kernel* kernel :
          kernels_for(kernels_, node.op->name, dtype_of(program_.graph, node), options_.kernels)) {
       if (strict && !kernel->same_for_any_threads) continue;
-      if (kernel->supports && !kernel->supports(prepare_args)) continue;
+      if (!supports(*kernel, prepare_args)) continue;
       instruction.kernel = kernel;
-      if (kernel->prepare) instruction.prepared = kernel->prepare(prepare_args);
+      instruction.prepared = prepared_for(*kernel, prepare_args);
       return true;
     }
     return false;
@@ -117,7 +119,7 @@ class Lowering {
     }
     for (const Lifetimes::Buffer& b : lifetimes_.buffers) {
       if (b.persistent && !b.external) {
-        program_.persistent_bytes += static_cast<std::int64_t>(b.bytes);
+        add_saturating(program_.persistent_bytes, static_cast<std::int64_t>(b.bytes));
       }
     }
     program_.problem = placement_problem(lifetimes_, workspaces);

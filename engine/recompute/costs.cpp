@@ -11,6 +11,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/saturating.h"
 #include "engine/core/text.h"
 #include "engine/ir/op_def.h"
 
@@ -54,7 +55,8 @@ std::vector<double> modelled_seconds(const Graph& graph, const MachineRates& rat
     const Cost cost = cost_of(*node.op, *args);
     const double arithmetic = static_cast<double>(cost.flops) / rates.flops_per_second;
     const double traffic =
-        static_cast<double>(cost.bytes_read + cost.bytes_written) / rates.bytes_per_second;
+        static_cast<double>(saturating_add(cost.bytes_read, cost.bytes_written)) /
+        rates.bytes_per_second;
     seconds[static_cast<std::size_t>(id)] = rates.seconds_per_call + std::max(arithmetic, traffic);
   }
   return seconds;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/saturating.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/lower.h"
 
@@ -221,12 +222,13 @@ class ModelBuilder {
       const bool in_state = buffer.lower == 0 && buffer.upper == steps &&
                             graph_.value(v).kind == ValueKind::kNode && is_update(v);
       if (in_state) continue;
+      const auto bytes = static_cast<std::int64_t>(graph_.value(v).type.bytes());
       if (is_forward_update(v)) {
-        model_.fixed_bytes += static_cast<std::int64_t>(graph_.value(v).type.bytes());
+        add_saturating(model_.fixed_bytes, bytes);
         continue;
       }
       StepUnit& unit = this->unit(unit_of_[index(v)]);
-      unit.bytes += static_cast<std::int64_t>(graph_.value(v).type.bytes());
+      add_saturating(unit.bytes, bytes);
       unit.kept.push_back(v);
     }
     for (const Part& each : parts_) {

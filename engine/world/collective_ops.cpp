@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
+#include "engine/core/saturating.h"
 
 namespace trainscope {
 namespace {
@@ -64,8 +65,8 @@ Cost step_cost(const OpArgs& args) {
   const std::int64_t bytes = args.attributes.integer("shard_bytes", 0);
   const std::int64_t states = groups_of(args).states;
   return {.flops = args.attributes.integer("flops", 0),
-          .bytes_read = bytes * (2 + states),
-          .bytes_written = bytes * (1 + states)};
+          .bytes_read = saturating_multiply(bytes, 2 + states),
+          .bytes_written = saturating_multiply(bytes, 1 + states)};
 }
 
 OpDef receive_row() {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/core/error.h"
+#include "engine/core/saturating.h"
 #include "engine/core/text.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/lifetimes.h"
@@ -143,7 +144,8 @@ Program place_graph(Graph graph, std::span<const std::int64_t> workspaces,
   const Lifetimes lifetimes = find_lifetimes(program.graph, order, options, by_instruction);
   program.copies = lifetimes.copies;
   for (const Lifetimes::Buffer& buffer : lifetimes.buffers) {
-    if (buffer.persistent) program.persistent_bytes += static_cast<std::int64_t>(buffer.bytes);
+    if (!buffer.persistent) continue;
+    add_saturating(program.persistent_bytes, static_cast<std::int64_t>(buffer.bytes));
   }
   program.problem = placement_problem(lifetimes, by_instruction);
   if (held_bytes > 0) {

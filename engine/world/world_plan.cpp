@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/core/error.h"
+#include "engine/core/saturating.h"
 #include "engine/core/text.h"
 #include "engine/recompute/recompute.h"
 #include "engine/world/collective_ops.h"
@@ -22,9 +23,9 @@ namespace {
 
 void count_states(const Graph& graph, DeviceShare& share) {
   for (const OptimizerNode& step : optimizer_nodes(graph)) {
-    for (ValueId v : step.parameters) share.parameter_bytes += bytes_of(graph, v);
-    for (ValueId v : step.gradients) share.gradient_bytes += bytes_of(graph, v);
-    for (ValueId v : step.states) share.state_bytes += bytes_of(graph, v);
+    for (ValueId v : step.parameters) add_saturating(share.parameter_bytes, bytes_of(graph, v));
+    for (ValueId v : step.gradients) add_saturating(share.gradient_bytes, bytes_of(graph, v));
+    for (ValueId v : step.states) add_saturating(share.state_bytes, bytes_of(graph, v));
   }
 }
 

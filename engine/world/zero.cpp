@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/saturating.h"
 #include "engine/ir/rewriter.h"
 #include "engine/world/collective_ops.h"
 
@@ -221,7 +222,7 @@ class Sharding {
     const Node& node = graph_.node(step.node);
     Work work{.flops = shard_elements(cost_of(*node.op, *NodeArgs(graph_, node)).flops, parts_)};
     for (ValueId parameter : step.parameters) {
-      work.bytes += static_cast<std::int64_t>(shard_type(parameter).bytes());
+      add_saturating(work.bytes, static_cast<std::int64_t>(shard_type(parameter).bytes()));
     }
     return work;
   }

@@ -47,6 +47,9 @@ Problem problem(const Params& of, const Shape& x, const Shape& w, const Shape& y
     found.w[0] /= params.group;
     found.w.insert(found.w.begin(), params.group);
   }
+  for (const Dims* sizes : {&found.stride, &found.dilation, &found.pad_begin, &found.pad_end}) {
+    in_32_bits(*sizes);
+  }
   return found;
 }
 
@@ -85,6 +88,16 @@ bool is_wanted(Algorithm algorithm, const dnnl::primitive_desc_base& description
 
 bool has_empty(std::initializer_list<const Shape*> shapes) {
   return std::ranges::any_of(shapes, [](const Shape* shape) { return shape->elements() == 0; });
+}
+
+template <auto describe, Algorithm kAlgorithm>
+bool supports(const PrepareArgs& args) {
+  if (has_empty({&args.inputs[0].shape(), &args.inputs[1].shape(), &args.outputs[0].shape()})) {
+    return false;
+  }
+  return onednn_supports(args.threads, [&](const dnnl::engine& engine) {
+    return is_wanted(kAlgorithm, describe(kAlgorithm, args, engine).primitive, args);
+  });
 }
 
 dnnl::convolution_forward::primitive_desc forward(Algorithm algorithm, const Problem& p,
@@ -126,31 +139,17 @@ Forward describe_forward(Algorithm algorithm, const PrepareArgs& args, const dnn
 }
 
 template <Algorithm kAlgorithm>
-bool supports_forward(const PrepareArgs& args) {
-  if (has_empty({&args.inputs[0].shape(), &args.inputs[1].shape(), &args.outputs[0].shape()})) {
-    return false;
-  }
-  const ThreadScope scope(args.threads);
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const Forward found = describe_forward(kAlgorithm, args, engine);
-  return is_wanted(kAlgorithm, found.primitive, args);
-}
-
-template <Algorithm kAlgorithm>
-Prepared prepare_forward(const PrepareArgs& args) {
-  const ThreadScope scope(args.threads);
-  auto program = std::make_shared<OneDnnProgram>();
-  const auto [p, bias, primitive] = describe_forward(kAlgorithm, args, program->engine());
-  const auto x = program->reordered(program->input(0, plain_desc(p.x)), primitive.src_desc());
-  const auto w = program->reordered(program->input(1, plain_desc(p.w)), primitive.weights_desc());
-  const auto y = program->output(0, plain_desc(p.y));
-  const auto result = program->writable(y, primitive.dst_desc());
+void build_forward(const PrepareArgs& args, OneDnnProgram& program) {
+  const auto [p, bias, primitive] = describe_forward(kAlgorithm, args, program.engine());
+  const auto x = program.reordered(program.input(0, plain_desc(p.x)), primitive.src_desc());
+  const auto w = program.reordered(program.input(1, plain_desc(p.w)), primitive.weights_desc());
+  const auto y = program.output(0, plain_desc(p.y));
+  const auto result = program.writable(y, primitive.dst_desc());
   OneDnnProgram::Arguments arguments{
       {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, result}};
-  if (!bias.is_zero()) arguments.emplace_back(DNNL_ARG_BIAS, program->input(2, bias));
-  program->add(dnnl::convolution_forward(primitive), primitive.scratchpad_desc(), arguments);
-  program->finish_output(result, y);
-  return prepared(program);
+  if (!bias.is_zero()) arguments.emplace_back(DNNL_ARG_BIAS, program.input(2, bias));
+  program.add(dnnl::convolution_forward(primitive), primitive.scratchpad_desc(), arguments);
+  program.finish_output(result, y);
 }
 
 // --- ConvGradInput(dy, w) ------------------------------------------------------------------------
@@ -178,29 +177,15 @@ GradInput describe_grad_input(Algorithm algorithm, const PrepareArgs& args,
 }
 
 template <Algorithm kAlgorithm>
-bool supports_grad_input(const PrepareArgs& args) {
-  if (has_empty({&args.inputs[0].shape(), &args.inputs[1].shape(), &args.outputs[0].shape()})) {
-    return false;
-  }
-  const ThreadScope scope(args.threads);
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const GradInput found = describe_grad_input(kAlgorithm, args, engine);
-  return is_wanted(kAlgorithm, found.primitive, args);
-}
-
-template <Algorithm kAlgorithm>
-Prepared prepare_grad_input(const PrepareArgs& args) {
-  const ThreadScope scope(args.threads);
-  auto program = std::make_shared<OneDnnProgram>();
-  const auto [p, primitive] = describe_grad_input(kAlgorithm, args, program->engine());
-  const auto dy = program->reordered(program->input(0, plain_desc(p.y)), primitive.diff_dst_desc());
-  const auto w = program->reordered(program->input(1, plain_desc(p.w)), primitive.weights_desc());
-  const auto dx = program->output(0, plain_desc(p.x));
-  const auto result = program->writable(dx, primitive.diff_src_desc());
-  program->add(dnnl::convolution_backward_data(primitive), primitive.scratchpad_desc(),
-               {{DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, result}});
-  program->finish_output(result, dx);
-  return prepared(program);
+void build_grad_input(const PrepareArgs& args, OneDnnProgram& program) {
+  const auto [p, primitive] = describe_grad_input(kAlgorithm, args, program.engine());
+  const auto dy = program.reordered(program.input(0, plain_desc(p.y)), primitive.diff_dst_desc());
+  const auto w = program.reordered(program.input(1, plain_desc(p.w)), primitive.weights_desc());
+  const auto dx = program.output(0, plain_desc(p.x));
+  const auto result = program.writable(dx, primitive.diff_src_desc());
+  program.add(dnnl::convolution_backward_data(primitive), primitive.scratchpad_desc(),
+              {{DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, result}});
+  program.finish_output(result, dx);
 }
 
 // --- ConvGradWeight(x, dy) -----------------------------------------------------------------------
@@ -228,58 +213,41 @@ GradWeight describe_grad_weight(Algorithm algorithm, const PrepareArgs& args,
 }
 
 template <Algorithm kAlgorithm>
-bool supports_grad_weight(const PrepareArgs& args) {
-  if (has_empty({&args.inputs[0].shape(), &args.inputs[1].shape(), &args.outputs[0].shape()})) {
-    return false;
-  }
-  const ThreadScope scope(args.threads);
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const GradWeight found = describe_grad_weight(kAlgorithm, args, engine);
-  return is_wanted(kAlgorithm, found.primitive, args);
-}
-
-template <Algorithm kAlgorithm>
-Prepared prepare_grad_weight(const PrepareArgs& args) {
-  const ThreadScope scope(args.threads);
-  auto program = std::make_shared<OneDnnProgram>();
-  const auto [p, primitive] = describe_grad_weight(kAlgorithm, args, program->engine());
-  const auto x = program->reordered(program->input(0, plain_desc(p.x)), primitive.src_desc());
-  const auto dy = program->reordered(program->input(1, plain_desc(p.y)), primitive.diff_dst_desc());
-  const auto dw = program->output(0, plain_desc(p.w));
-  const auto result = program->writable(dw, primitive.diff_weights_desc());
-  program->add(dnnl::convolution_backward_weights(primitive), primitive.scratchpad_desc(),
-               {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_DIFF_WEIGHTS, result}});
-  program->finish_output(result, dw);
-  return prepared(program);
+void build_grad_weight(const PrepareArgs& args, OneDnnProgram& program) {
+  const auto [p, primitive] = describe_grad_weight(kAlgorithm, args, program.engine());
+  const auto x = program.reordered(program.input(0, plain_desc(p.x)), primitive.src_desc());
+  const auto dy = program.reordered(program.input(1, plain_desc(p.y)), primitive.diff_dst_desc());
+  const auto dw = program.output(0, plain_desc(p.w));
+  const auto result = program.writable(dw, primitive.diff_weights_desc());
+  program.add(dnnl::convolution_backward_weights(primitive), primitive.scratchpad_desc(),
+              {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_DIFF_WEIGHTS, result}});
+  program.finish_output(result, dw);
 }
 
 // --- The table -----------------------------------------------------------------------------------
 // oneDNN chooses blocks and, for the weights, partial sums by the number of threads.
 
-constexpr Kernel kernel_of(std::string_view name, Algorithm algorithm,
-                           bool (*supports)(const PrepareArgs&),
-                           Prepared (*prepare)(const PrepareArgs&)) {
+template <auto describe, auto build, Algorithm kAlgorithm>
+constexpr Kernel kernel_of(std::string_view name) {
   return {.name = name,
-          .supports = supports,
-          .prepare = prepare,
+          .supports = supports<describe, kAlgorithm>,
+          .prepare = prepare_program<build>,
           .run = run_program,
           .same_for_any_threads = false,
-          .transforms = algorithm == kWinograd};
+          .transforms = kAlgorithm == kWinograd};
 }
 
 template <Algorithm kAlgorithm>
 constexpr Kernel forward_kernel(std::string_view name) {
-  return kernel_of(name, kAlgorithm, supports_forward<kAlgorithm>, prepare_forward<kAlgorithm>);
+  return kernel_of<describe_forward, build_forward<kAlgorithm>, kAlgorithm>(name);
 }
 template <Algorithm kAlgorithm>
 constexpr Kernel grad_input_kernel(std::string_view name) {
-  return kernel_of(name, kAlgorithm, supports_grad_input<kAlgorithm>,
-                   prepare_grad_input<kAlgorithm>);
+  return kernel_of<describe_grad_input, build_grad_input<kAlgorithm>, kAlgorithm>(name);
 }
 template <Algorithm kAlgorithm>
 constexpr Kernel grad_weight_kernel(std::string_view name) {
-  return kernel_of(name, kAlgorithm, supports_grad_weight<kAlgorithm>,
-                   prepare_grad_weight<kAlgorithm>);
+  return kernel_of<describe_grad_weight, build_grad_weight<kAlgorithm>, kAlgorithm>(name);
 }
 
 constexpr Kernel kForward = forward_kernel<kDirect>("conv.onednn");

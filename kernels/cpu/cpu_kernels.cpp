@@ -1,7 +1,7 @@
 // Builds the CPU kernel table from the families listed in families.def.
 #include "kernels/cpu/cpu_kernels.h"
 
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/parallel_parts.h"
 
 namespace trainscope::cpu {
 
@@ -12,9 +12,7 @@ namespace trainscope::cpu {
 namespace {
 
 void fork(int parts, void* context, void (*body)(void* context, int part)) {
-  parallel_for(parts, parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t part = begin; part < end; ++part) body(context, static_cast<int>(part));
-  });
+  parallel_parts(parts, parts, [&](std::int64_t part) { body(context, static_cast<int>(part)); });
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/parallel_parts.h"
 #include "kernels/cpu/rounding.h"
 
 namespace trainscope::cpu {
@@ -153,18 +154,16 @@ void run_parts(const RunArgs& args) {
   auto* workspaces = static_cast<std::byte*>(args.workspace);
   const auto parts = static_cast<std::int64_t>(state.parts.size());
   std::byte* partials = workspaces + static_cast<std::size_t>(parts) * state.part_workspace_bytes;
-  parallel_for(args.threads, parts, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t p = first; p < last; ++p) {
-      const auto at = static_cast<std::size_t>(p);
-      PartViews views(args, kSplit, state.begins[at], state.begins[at + 1]);
-      if (state.partial_bytes > 0) views.output[0].data = partials + at * state.partial_bytes;
-      kBase.run({.params = args.params,
-                 .inputs = views.all_inputs(),
-                 .outputs = views.output,
-                 .workspace = workspaces + at * state.part_workspace_bytes,
-                 .state = state.parts[at].state.get(),
-                 .threads = 1});
-    }
+  parallel_parts(args.threads, parts, [&](std::int64_t p) {
+    const auto at = static_cast<std::size_t>(p);
+    PartViews views(args, kSplit, state.begins[at], state.begins[at + 1]);
+    if (state.partial_bytes > 0) views.output[0].data = partials + at * state.partial_bytes;
+    kBase.run({.params = args.params,
+               .inputs = views.all_inputs(),
+               .outputs = views.output,
+               .workspace = workspaces + at * state.part_workspace_bytes,
+               .state = state.parts[at].state.get(),
+               .threads = 1});
   });
   if (state.partial_bytes > 0) add_partials(args, state, partials);
 }

@@ -39,7 +39,7 @@ dnnl::memory::desc operand_desc(const MatMulLayout& layout,
   }
   dims.insert(dims.end(), matrix.begin(), matrix.end());
   strides.insert(strides.end(), matrix_strides.begin(), matrix_strides.end());
-  return {dims, type, strides};
+  return strided_desc(dims, type, strides);
 }
 
 dnnl::memory::desc output_desc(const MatMulLayout& layout, DType dtype) {
@@ -115,24 +115,20 @@ bool supports(const PrepareArgs& args) {
   const auto& params = std::get<MatMulParams>(args.params);
   const MatMulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
   if (args.inputs[0].type.dtype == DType::kF32 && is_worth_packing(layout)) return false;
-  const ThreadScope scope(args.threads);
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const Description found = describe(args, engine);
-  return is_usable(found.primitive);
+  return onednn_supports(args.threads, [&](const dnnl::engine& engine) {
+    return is_usable(describe(args, engine).primitive);
+  });
 }
 
-Prepared prepare(const PrepareArgs& args) {
-  const ThreadScope scope(args.threads);
-  auto program = std::make_shared<OneDnnProgram>();
-  const Description found = describe(args, program->engine());
-  OneDnnProgram::Arguments arguments{{DNNL_ARG_SRC, program->input(0, found.a)},
-                                     {DNNL_ARG_WEIGHTS, program->input(1, found.b)},
-                                     {DNNL_ARG_DST, program->output(0, found.c)}};
+void build(const PrepareArgs& args, OneDnnProgram& program) {
+  const Description found = describe(args, program.engine());
+  OneDnnProgram::Arguments arguments{{DNNL_ARG_SRC, program.input(0, found.a)},
+                                     {DNNL_ARG_WEIGHTS, program.input(1, found.b)},
+                                     {DNNL_ARG_DST, program.output(0, found.c)}};
   if (has_addend(args) && !adds_to_output(args)) {
-    arguments.emplace_back(DNNL_ARG_BIAS, program->input(2, found.bias));
+    arguments.emplace_back(DNNL_ARG_BIAS, program.input(2, found.bias));
   }
-  program->add(dnnl::matmul(found.primitive), found.primitive.scratchpad_desc(), arguments);
-  return prepared(program);
+  program.add(dnnl::matmul(found.primitive), found.primitive.scratchpad_desc(), arguments);
 }
 
 void run(const RunArgs& args) {
@@ -148,7 +144,7 @@ void run(const RunArgs& args) {
 // oneDNN chooses blocks of the inner dimension by the number of threads.
 constexpr Kernel kMatMul{.name = "matmul.onednn",
                          .supports = supports,
-                         .prepare = prepare,
+                         .prepare = prepare_program<build>,
                          .run = run,
                          .same_for_any_threads = false};
 constexpr Kernel kOneByOne = one_by_one<kMatMul>("multi_matmul.onednn");

@@ -6,6 +6,8 @@
 #endif
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "kernels/cpu/rounding.h"
 
@@ -14,7 +16,18 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
+using Dims = dnnl::memory::dims;
+
 std::size_t aligned(std::size_t bytes) { return round_up(bytes, kAlignment); }
+
+// Of a tensor whose last axis is fastest.
+Dims dense_strides(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (std::size_t axis = dims.size() - 1; axis > 0; --axis) {
+    strides[axis - 1] = strides[axis] * std::max<std::int64_t>(1, dims[axis]);
+  }
+  return strides;
+}
 
 #ifdef _OPENMP
 int max_threads() { return omp_get_max_threads(); }
@@ -36,16 +49,29 @@ dnnl::memory::data_type onednn_type(DType dtype) {
   return dtype == DType::kBF16 ? dnnl::memory::data_type::bf16 : kF32;
 }
 
-dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims, dnnl::memory::data_type type) {
-  dnnl::memory::dims strides(dims.size(), 1);
-  for (std::size_t axis = dims.size() - 1; axis > 0; --axis) {
-    strides[axis - 1] = strides[axis] * std::max<dnnl::memory::dim>(1, dims[axis]);
-  }
-  return {dims, type, strides};
+const Dims& in_32_bits(const Dims& sizes) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const bool fit =
+      std::ranges::all_of(sizes, [](std::int64_t n) { return n >= -kMost && n <= kMost; });
+  if (!fit) throw dnnl::error(dnnl_unimplemented, "oneDNN computes with sizes in 32 bits");
+  return sizes;
 }
 
-dnnl::memory::desc any_desc(const dnnl::memory::dims& dims) {
-  return {dims, kF32, dnnl::memory::format_tag::any};
+dnnl::memory::desc strided_desc(const Dims& dims, dnnl::memory::data_type type,
+                                const Dims& strides) {
+  return {in_32_bits(dims), type, in_32_bits(strides)};
+}
+
+dnnl::memory::desc plain_desc(const Dims& dims, dnnl::memory::data_type type) {
+  return strided_desc(dims, type, dense_strides(dims));
+}
+
+dnnl::memory::desc any_desc(const Dims& dims) {
+  constexpr std::int64_t kMostChannelsTogether = 16;
+  Dims in_blocks = dims;
+  if (dims.size() > 1) in_blocks[1] = round_up(dims[1], kMostChannelsTogether);
+  in_32_bits(dense_strides(in_blocks));
+  return {in_32_bits(dims), kF32, dnnl::memory::format_tag::any};
 }
 
 dnnl::primitive_attr user_scratchpad() {
@@ -134,7 +160,6 @@ void* OneDnnProgram::address(const Slot& slot, const RunArgs& args) const {
 }
 
 void OneDnnProgram::run(const RunArgs& args) const {
-  const ThreadScope scope(args.threads);
   for (const Slot& slot : slots_) {
     void* wanted = address(slot, args);
     if (slot.memory.get_data_handle() != wanted) slot.memory.set_data_handle(wanted, stream_);
@@ -148,11 +173,8 @@ void OneDnnProgram::run(const RunArgs& args) const {
   }
 }
 
-Prepared prepared(std::shared_ptr<const OneDnnProgram> program) {
-  const std::size_t bytes = program->workspace_bytes();
-  return {.workspace_bytes = bytes, .state = std::move(program)};
+void run_program(const RunArgs& args) {
+  in_onednn(args.threads, [&] { static_cast<const OneDnnProgram*>(args.state)->run(args); });
 }
-
-void run_program(const RunArgs& args) { static_cast<const OneDnnProgram*>(args.state)->run(args); }
 
 }  // namespace trainscope::cpu

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
 #include <utility>
@@ -26,10 +27,39 @@ class ThreadScope {
   int previous_;
 };
 
+// f(), on so many threads; out of memory is what the standard library throws then.
+template <class F>
+decltype(auto) in_onednn(int threads, F f) {
+  const ThreadScope scope(threads);
+  try {
+    return f();
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+    throw;
+  }
+}
+
+// f(engine): whether oneDNN can do a case. To many it says no by an exception.
+template <class F>
+bool onednn_supports(int threads, F f) {
+  try {
+    return in_onednn(threads, [&] { return f(dnnl::engine(dnnl::engine::kind::cpu, 0)); });
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
+// Extents, strides, paddings or dilations as they go into any description: themselves. oneDNN cuts
+// them to 32 bits inside, so that larger ones throw as what it refuses by itself does.
+const dnnl::memory::dims& in_32_bits(const dnnl::memory::dims& sizes);
+
 inline constexpr auto kF32 = dnnl::memory::data_type::f32;
 // f32 or bf16.
 dnnl::memory::data_type onednn_type(DType dtype);
 
+// With a stride in elements for each axis.
+dnnl::memory::desc strided_desc(const dnnl::memory::dims& dims, dnnl::memory::data_type type,
+                                const dnnl::memory::dims& strides);
 // Dense, last axis fastest.
 dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims, dnnl::memory::data_type type = kF32);
 // f32 in whatever layout the primitive likes best.
@@ -89,8 +119,15 @@ class OneDnnProgram {
   std::size_t scratchpad_bytes_ = 0;  // one region that all calls use in turn
 };
 
-// `prepare` and `run` of a kernel whose state is a program.
-Prepared prepared(std::shared_ptr<const OneDnnProgram> program);
+// `prepare` and `run` of a kernel whose state is a program that `build` fills.
+template <void (*build)(const PrepareArgs&, OneDnnProgram&)>
+Prepared prepare_program(const PrepareArgs& args) {
+  return in_onednn(args.threads, [&]() -> Prepared {
+    auto program = std::make_shared<OneDnnProgram>();
+    build(args, *program);
+    return {.workspace_bytes = program->workspace_bytes(), .state = program};
+  });
+}
 void run_program(const RunArgs& args);
 
 }  // namespace trainscope::cpu

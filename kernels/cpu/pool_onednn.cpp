@@ -50,6 +50,9 @@ Problem problem(const PoolParams& params, const Shape& x, const Shape& y) {
     // A dilated window may miss the input altogether.
     if (window.dilation[axis] > 1) p.fits = false;
   }
+  for (const Dims* sizes : {&p.stride, &p.kernel, &p.dilation, &p.pad_begin, &p.pad_end}) {
+    in_32_bits(*sizes);
+  }
   return p;
 }
 
@@ -78,19 +81,17 @@ Problem average_problem(const PrepareArgs& args) {
 }
 
 bool supports_average(const PrepareArgs& args) {
-  const ThreadScope scope(args.threads);
-  const Problem p = average_problem(args);
-  return p.fits && is_usable(forward(p, dnnl::engine(dnnl::engine::kind::cpu, 0)));
+  return onednn_supports(args.threads, [&](const dnnl::engine& engine) {
+    const Problem p = average_problem(args);
+    return p.fits && is_usable(forward(p, engine));
+  });
 }
 
-Prepared prepare_average(const PrepareArgs& args) {
-  const ThreadScope scope(args.threads);
-  auto program = std::make_shared<OneDnnProgram>();
+void build_average(const PrepareArgs& args, OneDnnProgram& program) {
   const Problem p = average_problem(args);
-  const auto primitive = forward(p, program->engine());
-  program->add(Forward(primitive), primitive.scratchpad_desc(),
-               {{DNNL_ARG_SRC, program->input(0, p.x)}, {DNNL_ARG_DST, program->output(0, p.y)}});
-  return prepared(program);
+  const auto primitive = forward(p, program.engine());
+  program.add(Forward(primitive), primitive.scratchpad_desc(),
+              {{DNNL_ARG_SRC, program.input(0, p.x)}, {DNNL_ARG_DST, program.output(0, p.y)}});
 }
 
 // --- AveragePoolGrad(dy) -------------------------------------------------------------------------
@@ -100,27 +101,24 @@ Problem average_grad_problem(const PrepareArgs& args) {
                  args.inputs[0].shape());
 }
 
-bool supports_backward(const Problem& p, int threads) {
-  if (!p.fits) return false;
-  const ThreadScope scope(threads);
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  const auto hint = forward(p, engine);
-  return is_usable(hint) && is_usable(backward(p, engine, hint));
+using ProblemOf = Problem(const PrepareArgs&);
+
+template <ProblemOf problem_of>
+bool supports_backward(const PrepareArgs& args) {
+  return onednn_supports(args.threads, [&](const dnnl::engine& engine) {
+    const Problem p = problem_of(args);
+    if (!p.fits) return false;
+    const auto hint = forward(p, engine);
+    return is_usable(hint) && is_usable(backward(p, engine, hint));
+  });
 }
 
-bool supports_average_grad(const PrepareArgs& args) {
-  return supports_backward(average_grad_problem(args), args.threads);
-}
-
-Prepared prepare_average_grad(const PrepareArgs& args) {
-  const ThreadScope scope(args.threads);
-  auto program = std::make_shared<OneDnnProgram>();
+void build_average_grad(const PrepareArgs& args, OneDnnProgram& program) {
   const Problem p = average_grad_problem(args);
-  const auto primitive = backward(p, program->engine(), forward(p, program->engine()));
-  program->add(
+  const auto primitive = backward(p, program.engine(), forward(p, program.engine()));
+  program.add(
       Backward(primitive), primitive.scratchpad_desc(),
-      {{DNNL_ARG_DIFF_DST, program->input(0, p.y)}, {DNNL_ARG_DIFF_SRC, program->output(0, p.x)}});
-  return prepared(program);
+      {{DNNL_ARG_DIFF_DST, program.input(0, p.y)}, {DNNL_ARG_DIFF_SRC, program.output(0, p.x)}});
 }
 
 // --- MaxPoolGrad(dy, x) --------------------------------------------------------------------------
@@ -132,27 +130,20 @@ Problem max_grad_problem(const PrepareArgs& args) {
   return p;
 }
 
-bool supports_max_grad(const PrepareArgs& args) {
-  return supports_backward(max_grad_problem(args), args.threads);
-}
-
 // The forward pass once more, for the positions of the maxima: cheaper than keeping them.
-Prepared prepare_max_grad(const PrepareArgs& args) {
-  const ThreadScope scope(args.threads);
-  auto program = std::make_shared<OneDnnProgram>();
+void build_max_grad(const PrepareArgs& args, OneDnnProgram& program) {
   const Problem p = max_grad_problem(args);
-  const auto find = forward(p, program->engine());
-  const auto spread = backward(p, program->engine(), find);
-  const auto positions = program->scratch(find.workspace_desc());
-  program->add(Forward(find), find.scratchpad_desc(),
-               {{DNNL_ARG_SRC, program->input(1, p.x)},
-                {DNNL_ARG_DST, program->scratch(p.y)},
-                {DNNL_ARG_WORKSPACE, positions}});
-  program->add(Backward(spread), spread.scratchpad_desc(),
-               {{DNNL_ARG_DIFF_DST, program->input(0, p.y)},
-                {DNNL_ARG_WORKSPACE, positions},
-                {DNNL_ARG_DIFF_SRC, program->output(0, p.x)}});
-  return prepared(program);
+  const auto find = forward(p, program.engine());
+  const auto spread = backward(p, program.engine(), find);
+  const auto positions = program.scratch(find.workspace_desc());
+  program.add(Forward(find), find.scratchpad_desc(),
+              {{DNNL_ARG_SRC, program.input(1, p.x)},
+               {DNNL_ARG_DST, program.scratch(p.y)},
+               {DNNL_ARG_WORKSPACE, positions}});
+  program.add(Backward(spread), spread.scratchpad_desc(),
+              {{DNNL_ARG_DIFF_DST, program.input(0, p.y)},
+               {DNNL_ARG_WORKSPACE, positions},
+               {DNNL_ARG_DIFF_SRC, program.output(0, p.x)}});
 }
 
 }  // namespace
@@ -162,17 +153,17 @@ void add_pool_onednn(KernelTable& table) {
   table.add("AveragePool", DType::kF32,
             {.name = "average_pool.onednn",
              .supports = supports_average,
-             .prepare = prepare_average,
+             .prepare = prepare_program<build_average>,
              .run = run_program});
   table.add("AveragePoolGrad", DType::kF32,
             {.name = "average_pool_grad.onednn",
-             .supports = supports_average_grad,
-             .prepare = prepare_average_grad,
+             .supports = supports_backward<average_grad_problem>,
+             .prepare = prepare_program<build_average_grad>,
              .run = run_program});
   table.add("MaxPoolGrad", DType::kF32,
             {.name = "max_pool_grad.onednn",
-             .supports = supports_max_grad,
-             .prepare = prepare_max_grad,
+             .supports = supports_backward<max_grad_problem>,
+             .prepare = prepare_program<build_max_grad>,
              .run = run_program});
 }
 

@@ -291,7 +291,7 @@ template <class T>
 void add_rows(KernelTable& table) {
   constexpr DType dtype = kDTypeOf<T>;
   table.add("PutRows", dtype, {.name = "put_rows", .run = scatter_rows<T, Put>});
-  if constexpr (!std::is_same_v<T, bool>) {
+  if constexpr (!std::is_same_v<T, bool> && !kIsStoredOnly<T>) {
     table.add("AddRows", dtype, {.name = "add_rows", .run = scatter_rows<T, Add>});
     table.add("MultiplyRows", dtype, {.name = "multiply_rows", .run = scatter_rows<T, Multiply>});
   }
@@ -321,6 +321,8 @@ void add_scatter(KernelTable& table) {
   add_rows<std::int32_t>(table);
   add_rows<std::int64_t>(table);
   add_rows<bool>(table);
+  add_rows<BFloat16>(table);
+  add_rows<Float16>(table);
 }
 
 }  // namespace trainscope::cpu

@@ -22,7 +22,7 @@ void run_copy(const RunArgs& run) {
 }  // namespace
 
 void add_transfer(KernelTable& table) {
-  for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kBool}) {
+  for (const DType dtype : kAllDTypes) {
     table.add("Offload", dtype, {.name = "offload", .run = run_copy});
     table.add("Fetch", dtype, {.name = "fetch", .run = run_copy});
   }

@@ -5,6 +5,10 @@
 #include <string>
 
 #include "engine/core/error.h"
+#include "engine/exec/backends.h"
+#include "engine/exec/reference.h"
+#include "engine/ops/standard_ops.h"
+#include "tests/ops/backward.h"
 #include "tests/ops/evaluate.h"
 
 namespace trainscope::test {
@@ -89,6 +93,32 @@ TEST_CASE("norms: LpNormalization, LpPool, GlobalLpPool; GlobalMaxPool") {
   check_close(run({"GlobalLpPool", {x}}), {13});
   check_close(run({"GlobalLpPool", {x}, {{"p", std::int64_t{1}}}}), {19});
   check_close(run({"GlobalMaxPool", {x}}), {12});
+}
+
+TEST_CASE("norms: LpNormalization of zeros is 0, and so is its gradient") {
+  const OpTable ops = standard_ops();
+  const Evaluate evaluate_node =
+      evaluator(ops, cpu_kernels(), {.kernels = KernelChoice::kReference});
+  for (const std::int64_t order : {1, 2}) {
+    Graph graph;
+    Builder b(graph, ops);
+    b.set_provenance({.sources = {}, .pass = "test"});
+    const ValueId x = b.input("x", {DType::kF64, {2, 2}});
+    const ValueId dy = b.input("dy", {DType::kF64, {2, 2}});
+    const ValueId y = b("LpNormalization", {x}, {{"p", order}});
+    const ValueId dx = backward(b, graph.value(y).producer, {dy}, {true})[0];
+    const ReferenceValues values =
+        reference_run(graph, {{"x", f64({2, 2}, {0, 0, 3, -4})}, {"dy", f64({2, 2}, {1, 2, 1, 2})}},
+                      evaluate_node);
+    const double norm = order == 1 ? 7 : 5;
+    check_close(numbers(values.at(y)), {0, 0, 3 / norm, -4 / norm});
+    // (dy - the norm's gradient * (dy . y)) / norm, where the norm's gradient is sign(x) or y.
+    const double along = (3 - 8) / norm;
+    const double right = order == 1 ? -1 : -4 / norm;
+    const double left = order == 1 ? 1 : 3 / norm;
+    check_close(numbers(values.at(dx)),
+                {0, 0, (1 - left * along) / norm, (2 - right * along) / norm});
+  }
 }
 
 TEST_CASE("NegativeLogLikelihoodLoss: reductions, weights, ignored labels") {

@@ -118,6 +118,68 @@ TEST_CASE("op table: every kernel belongs to a row, and f32 kernels have an f64 
   }
 }
 
+namespace {
+
+// The types of an example's inputs, the float ones of type `dtype`.
+std::vector<TensorType> input_types(const Example& example, DType dtype) {
+  std::vector<TensorType> types;
+  for (const ExampleInput& input : example.inputs) {
+    types.push_back(input.type);
+    if (input.present && input.any_float) types.back().dtype = dtype;
+  }
+  return types;
+}
+
+// Whether the row's rule takes tensors of truth values where the example has floats: it moves
+// elements and computes with none.
+bool moves_elements(const OpDef& row, std::string_view text) {
+  try {
+    const OpCase plain(row, text, DType::kF32);
+    const std::vector<TensorType> types = input_types(plain.example(), DType::kBool);
+    OpArgs args = plain.args();
+    args.inputs = types;
+    args.outputs = {};
+    return types != input_types(plain.example(), DType::kF32) && !row.shape(args).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool has_kernel(const KernelTable& kernels, const OpDef& row, DType dtype) {
+  return row.is_view || !kernels.find(row.name, dtype).empty();
+}
+
+}  // namespace
+
+// Passes and planners put some of these between values of any type: copies to and from host memory,
+// rows that are left out, parts of values.
+TEST_CASE("op table: what moves elements has a kernel for every type that is stored") {
+  const OpTable ops = standard_ops();
+  const KernelTable kernels = cpu_kernels();
+  int rows = 0;
+  for (const OpDef* row : ops.rows()) {
+    const bool moves = std::ranges::any_of(
+        row->examples, [&](std::string_view text) { return moves_elements(*row, text); });
+    if (!moves || row->decompose) continue;
+    ++rows;
+    for (const DType dtype : kAllDTypes) {
+      CHECK_MESSAGE(has_kernel(kernels, *row, dtype), row->name, " for ", name_of(dtype));
+    }
+  }
+  CHECK(rows > 10);
+}
+
+TEST_CASE("op table: what takes part in mixed precision has kernels for both types of two bytes") {
+  const OpTable ops = standard_ops();
+  const KernelTable kernels = cpu_kernels();
+  for (const OpDef* row : ops.rows()) {
+    if (row->precision == Precision::kWide || row->decompose) continue;
+    for (const DType dtype : {DType::kBF16, DType::kF16}) {
+      CHECK_MESSAGE(has_kernel(kernels, *row, dtype), row->name, " for ", name_of(dtype));
+    }
+  }
+}
+
 TEST_CASE("op table: costs are not negative and cover what is written") {
   const OpTable ops = standard_ops();
   for (const OpDef* row : ops.rows()) {

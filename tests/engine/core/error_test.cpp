@@ -2,12 +2,9 @@
 #include "engine/core/error.h"
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
 
 #include "tests/engine/core/core_test_tools.h"
+#include "tests/support/ended.h"
 
 namespace trainscope {
 namespace {
@@ -38,21 +35,17 @@ TEST_CASE("error: what is not supported is bad input with a mark") {
   CHECK_FALSE(error_of([] { fail(ErrorCode::kBadInput, "broken"); }).unsupported());
 }
 
-TEST_CASE("error: a failed invariant prints file, line and condition and aborts") {
-  const TemporaryFolder folder;
-  const std::string output = (folder / "stderr.txt").string();
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    std::signal(SIGABRT, SIG_DFL);  // not doctest's handler
-    if (std::freopen(output.c_str(), "w", stderr) == nullptr) ::_exit(1);
-    check_failed("1 < 0", "engine/x.cpp", 42);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGABRT);
-  CHECK(get(output).starts_with("engine/x.cpp:42: check failed: 1 < 0\n"));
+void fail_check() { check_failed("1 < 0", "engine/x.cpp", 42); }
+
+TEST_CASE("error: a failed invariant says file, line and condition and ends the program") {
+#ifdef TRAINSCOPE_CHECKS_ABORT
+  constexpr auto kWanted = test::Ended::By::kAbort;
+#else
+  constexpr auto kWanted = test::Ended::By::kException;
+#endif
+  const test::Ended ended = test::ended(fail_check);
+  CHECK(ended.by == kWanted);
+  CHECK(ended.text.starts_with("engine/x.cpp:42: check failed: 1 < 0; this is a bug"));
 }
 
 TEST_CASE("error: an invariant that holds does nothing") {

@@ -1,0 +1,46 @@
+// What a library throws, turned into our errors.
+#include "engine/plan/kernel_call.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+
+#include "engine/core/text.h"
+#include "engine/ir/op_def.h"
+
+namespace trainscope {
+namespace {
+
+template <class F>
+decltype(auto) with_our_errors(const Kernel& kernel, F call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail_unsupported("the kernel {} cannot compute this: {}", kernel.name, printable(error.what()));
+  }
+}
+
+}  // namespace
+
+bool supports(const Kernel& kernel, const PrepareArgs& args) {
+  if (kernel.supports == nullptr) return true;
+  return with_our_errors(kernel, [&] { return kernel.supports(args); });
+}
+
+Prepared prepared_for(const Kernel& kernel, const PrepareArgs& args) {
+  if (kernel.prepare == nullptr) return {};
+  return with_our_errors(kernel, [&] { return kernel.prepare(args); });
+}
+
+void run_kernel(const Kernel& kernel, const RunArgs& args) {
+  with_our_errors(kernel, [&] { kernel.run(args); });
+}
+
+void add_node(Error& error, const Node& node) {
+  error.at(fmt::format("node '{}' ({})", printable(node.name), node.op->name));
+}
+
+}  // namespace trainscope
