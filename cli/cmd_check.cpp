@@ -60,7 +60,8 @@ std::int64_t parameter_elements(const Graph& graph) {
 Outcome run(const Invocation& invocation) {
   const OnnxModel model = OnnxModel::read(invocation.argument(0));
   const Sizes sizes = resolve_sizes(model, size_request(invocation.settings()));
-  const CompileOptions options = compile_options(invocation, model, sizes);
+  CompileOptions options = compile_options(invocation, model, sizes);
+  options.passes.keep = KeepGraphs::kLast;
   const std::unique_ptr<const Compiled> compiled = compile_or_report(model, options);
   const Program& program = compiled->program;
   Outcome outcome;

@@ -20,7 +20,7 @@ constexpr Flag kFlags[] = {
      .type = FlagType::kInteger,
      .value = "N",
      .fallback = "0",
-     .help = "Which batch of the file",
+     .help = "Which batch of the file; its tensors say the sizes that the model leaves open",
      .minimum = 0,
      .maximum = 1 << 20},
     {.name = "dtype",
@@ -52,6 +52,20 @@ GradientsOptions options_of(const Invocation& invocation) {
   return options;
 }
 
+GradientsResult gradients_of(const OnnxModel& model, const Settings& settings,
+                             const GradientsOptions& options) {
+  const ReferenceMeta meta = read_reference_meta(settings.text("meta"));
+  const SafetensorsFile tensors = SafetensorsFile::open(settings.text("tensors"));
+  const std::int64_t index = settings.integer("batch");
+  const Batch batch = reference_batch(tensors, static_cast<int>(index), options.float_type);
+  try {
+    return compute_gradients(model, meta, batch, options);
+  } catch (Error& error) {
+    error.at(fmt::format("batch.{} of {}", index, printable(tensors.path().string())));
+    throw;
+  }
+}
+
 Outcome run(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   for (const char* flag : {"meta", "tensors", "out"}) {
@@ -59,11 +73,7 @@ Outcome run(const Invocation& invocation) {
   }
   const GradientsOptions options = options_of(invocation);
   const OnnxModel model = OnnxModel::read(invocation.argument(0));
-  const ReferenceMeta meta = read_reference_meta(settings.text("meta"));
-  const SafetensorsFile tensors = SafetensorsFile::open(settings.text("tensors"));
-  const Batch batch =
-      reference_batch(tensors, static_cast<int>(settings.integer("batch")), options.float_type);
-  const GradientsResult result = compute_gradients(model, meta, batch, options);
+  const GradientsResult result = gradients_of(model, settings, options);
   write_gradients(result, settings.text("out"));
   const double loss = convert(result.loss, DType::kF64).values<double>()[0];
   Outcome outcome;

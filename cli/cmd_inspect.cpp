@@ -25,9 +25,11 @@ constexpr Flag kFlags[] = {
      .help = "When, for --memory; default: where most bytes are alive"},
 };
 
-CompileOptions options_for(const Invocation& settled, const OnnxModel& model) {
+CompileOptions options_for(const Invocation& settled, const OnnxModel& model, KeepGraphs keep) {
   const Sizes sizes = resolve_sizes(model, size_request(settled.settings()));
-  return compile_options(settled, model, sizes);
+  CompileOptions options = compile_options(settled, model, sizes);
+  options.passes.keep = keep;
+  return options;
 }
 
 std::vector<StageRecord> records_of(const Stages& stages) {
@@ -45,7 +47,7 @@ Graph recorded_stage(const RunReader& run, const std::string& name) {
 }
 
 Graph computed_stage(const Invocation& settled, const OnnxModel& model, const std::string& name) {
-  const Stages stages = build_stages(model, options_for(settled, model));
+  const Stages stages = build_stages(model, options_for(settled, model, KeepGraphs::kAll));
   const std::vector<StageRecord> records = records_of(stages);
   const StageRecord found = find_stage(records, name);
   for (const Stage& stage : stages) {
@@ -70,13 +72,14 @@ Outcome inspect_memory(const Source& source, const Invocation& settled) {
     return describe_memory(*plan, at);
   }
   const OnnxModel model = source.original_model();
-  return describe_memory(plan_record(compile(model, options_for(settled, model))->program), at);
+  const auto compiled = compile(model, options_for(settled, model, KeepGraphs::kLast));
+  return describe_memory(plan_record(compiled->program), at);
 }
 
 std::vector<StageRecord> stages_of(const Source& source, const Invocation& settled) {
   if (source.is_run()) return source.run().stages();
   const OnnxModel model = source.original_model();
-  return records_of(build_stages(model, options_for(settled, model)));
+  return records_of(build_stages(model, options_for(settled, model, KeepGraphs::kLast)));
 }
 
 Outcome inspect_stages(const Source& source, const Invocation& settled) {

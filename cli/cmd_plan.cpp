@@ -50,6 +50,7 @@ Step step_of(const Source& source, const Invocation& invocation, std::int64_t ba
   if (batch > 0) request.batch = batch;
   const Sizes sizes = resolve_sizes(model, request);
   CompileOptions options = compile_options(settled, model, sizes);
+  options.passes.keep = KeepGraphs::kLast;
   return {.model = std::move(model), .options = std::move(options), .sizes = sizes};
 }
 

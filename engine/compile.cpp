@@ -19,15 +19,19 @@ namespace trainscope {
 namespace {
 
 // The step in an order of lower memory, if there is one, as a stage of its own.
-void add_order(Compiled& compiled, const LowerOptions& lower_options) {
+void add_order(Compiled& compiled, const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const std::optional<Graph> ordered = ordered_for_memory(compiled.program, lower_options);
+  std::optional<Graph> ordered = ordered_for_memory(compiled.program, options.lower);
   const std::int64_t given_bytes = compiled.program.arena_bytes;
-  const Graph& graph = ordered ? *ordered : compiled.stages.back().graph;
-  Stage stage = stage_of("order", graph, compiled.stages.size());
-  stage.changed = ordered.has_value();
-  if (ordered) {
-    compiled.program = lower(stage.graph, cpu_kernels(), lower_options);
+  const bool changed = ordered.has_value();
+  const std::size_t index = compiled.stages.size();
+  Stage stage = changed ? stage_of("order", *std::move(ordered), index)
+                        : unchanged_stage("order", compiled.stages.back(), index);
+  stage.changed = changed;
+  if (changed) {
+    compiled.program = {};  // its memory goes to the next one
+    compiled.program =
+        lower(graph_for_next(stage, options.passes.keep), cpu_kernels(), options.lower);
     stage.counters["bytes saved"] = given_bytes - compiled.program.arena_bytes;
   }
   stage.milliseconds =
@@ -53,7 +57,9 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
   stage.counters["repeated"] = compiled.recompute->repeats;
   stage.counters["offloaded_bytes"] = plan.host_bytes;
   compiled.stages.push_back(std::move(stage));
-  compiled.program = lower(compiled.stages.back().graph, cpu_kernels(), options.lower);
+  compiled.program = {};  // its memory goes to the next one
+  compiled.program = lower(graph_for_next(compiled.stages.back(), options.passes.keep),
+                           cpu_kernels(), options.lower);
   CHECK_INVARIANT(compiled.program.arena_bytes == plan.arena_bytes);
 }
 
@@ -89,8 +95,9 @@ Stages build_stages(const OnnxModel& model, const CompileOptions& options) {
 std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& options) {
   auto compiled = std::make_unique<Compiled>();
   compiled->stages = build_stages(model, options);
-  compiled->program = lower(compiled->stages.back().graph, cpu_kernels(), options.lower);
-  if (options.order == OpOrder::kMemory) add_order(*compiled, options.lower);
+  compiled->program = lower(graph_for_next(compiled->stages.back(), options.passes.keep),
+                            cpu_kernels(), options.lower);
+  if (options.order == OpOrder::kMemory) add_order(*compiled, options);
   if (options.recompute.mode != RecomputeMode::kNone) {
     add_recompute(*compiled, options);
   } else if (options.chains && options.lower.same_bits == SameBits::kSameThreads) {
@@ -107,14 +114,8 @@ std::vector<double> step_seconds(const Program& plain, const std::filesystem::pa
 }
 
 void release_initial(Compiled& compiled) {
-  const auto release = [](Graph& graph) {
-    for (ValueId id : graph.live_values()) {
-      Value& value = graph.value(id);
-      if (value.kind == ValueKind::kParameter || value.kind == ValueKind::kState) value.data = {};
-    }
-  };
-  for (Stage& stage : compiled.stages) release(stage.graph);
-  release(compiled.program.graph);
+  for (Stage& stage : compiled.stages) stage.graph.release_initial();
+  compiled.program.graph.release_initial();
   malloc_trim(0);  // glibc keeps freed blocks of up to 32 MiB: hundreds of MiB here
 }
 

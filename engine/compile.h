@@ -43,7 +43,7 @@ struct RecomputeSummary {
 };
 
 struct Compiled {
-  Stages stages;
+  Stages stages;    // with KeepGraphs::kLast none has a graph: the last one's is the program's
   Program program;  // of the last stage's graph
   std::optional<RecomputeSummary> recompute;
 };

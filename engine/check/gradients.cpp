@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/core/error.h"
-#include "engine/core/text.h"
+#include "engine/check/batch_inputs.h"
 #include "engine/ir/well_known.h"
 
 namespace trainscope {
@@ -14,6 +13,7 @@ namespace {
 std::vector<std::string> all_float_values(const OnnxModel& model, const CompileOptions& options) {
   CompileOptions import_only = options;
   import_only.passes.stop_after = default_passes().front().name;
+  import_only.passes.keep = KeepGraphs::kAll;
   Stages stages = build_stages(model, import_only);
   const Graph& graph = stages.front().graph;
   std::vector<std::string> names;
@@ -36,12 +36,14 @@ CompileOptions reference_compile_options(const ReferenceMeta& meta, GraphMode mo
   compile_options.training.keep_gradients = true;
   compile_options.lower = options.lower;
   compile_options.passes = options.passes;
+  compile_options.passes.keep = KeepGraphs::kLast;
   return compile_options;
 }
 
 GradientsResult compute_gradients(const OnnxModel& model, const ReferenceMeta& meta,
                                   const Batch& batch, const GradientsOptions& options) {
   CompileOptions compile_options = reference_compile_options(meta, GraphMode::kGradients, options);
+  bind_batch_sizes(model, meta.loss, batch, compile_options.import);
   std::vector<std::string> values = options.values;
   if (values.size() == 1 && values.front() == "all")
     values = all_float_values(model, compile_options);
@@ -56,9 +58,8 @@ GradientsResult compute_gradients(const OnnxModel& model, const ReferenceMeta& m
     const DType wide = computed(tensor.dtype());
     return wide == tensor.dtype() ? std::move(tensor) : convert(tensor, wide);
   };
-  for (const auto& [name, tensor] : batch.tensors) {
-    if (executor.has(name)) executor.write(name, tensor);
-  }
+  require_inputs(executor, model, meta.loss, batch);
+  bind_batch(executor, batch);
   if (executor.has(kRandomStepInput))
     executor.write(kRandomStepInput, Tensor::scalar<std::int64_t>(1));
   executor.run_micro_step();

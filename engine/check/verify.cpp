@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -11,6 +12,7 @@
 
 #include "engine/check/gradients.h"
 #include "engine/check/reference.h"
+#include "engine/check/sized_sessions.h"
 #include "engine/check/verify_convergence.h"
 #include "engine/check/verify_mixed.h"
 #include "engine/core/error.h"
@@ -135,14 +137,13 @@ void verify_gradients_f64(const Folder& folder, const VerifyOptions& options,
   }
 }
 
-class CyclicBatches final : public BatchSource {
+class OneBatch final : public BatchSource {
  public:
-  explicit CyclicBatches(std::vector<Batch> batches) : batches_(std::move(batches)) {}
-  const Batch* next() override { return &batches_[next_++ % batches_.size()]; }
+  explicit OneBatch(const Batch& batch) : batch_(batch) {}
+  const Batch* next() override { return &batch_; }
 
  private:
-  std::vector<Batch> batches_;
-  std::size_t next_ = 0;
+  const Batch& batch_;
 };
 
 struct OptimizerRun {
@@ -238,11 +239,10 @@ void verify_optimizer(const Folder& folder, const OptimizerRun& run, const Verif
       {.float_type = DType::kF32, .values = {}, .lower = options.lower, .passes = options.passes});
   compile_options.training.keep_gradients = false;
   compile_options.training.optimizer = optimizer.options;
-  Session session(folder.model, compile_options);
-  reset_statistics(run, session.executor());
-  Trainer trainer(session.executor(), 1);
-  CyclicBatches batches({reference_batch(folder.reference, 0, DType::kF32),
-                         reference_batch(folder.reference, 1, DType::kF32)});
+  SizedSessions sessions(folder.model, compile_options);
+  const std::array batches{reference_batch(folder.reference, 0, DType::kF32),
+                           reference_batch(folder.reference, 1, DType::kF32)};
+  reset_statistics(run, sessions.executor_of(batches[0]));
   Tensor losses = run.file.tensor("losses.f64:");
   require(losses.elements() <= std::ssize(optimizer.learning_rates), ErrorCode::kBadInput,
           "optimizers.{} has {} learning rates for {} losses", run.name,
@@ -251,21 +251,27 @@ void verify_optimizer(const Folder& folder, const OptimizerRun& run, const Verif
   double worst_norm = 0.0;
   for (int step = 1; step <= static_cast<int>(losses.elements()); ++step) {
     auto at = static_cast<std::size_t>(step - 1);
-    StepResult result = trainer.run_step(step, optimizer.learning_rates.at(at), batches);
+    const Batch& batch = batches[at % batches.size()];
+    Executor& executor = sessions.executor_of(batch);
+    OneBatch source(batch);
+    StepResult result =
+        Trainer(executor, 1).run_step(step, optimizer.learning_rates.at(at), source);
     worst_loss = std::max(worst_loss, relative(result.loss, losses.values<double>()[at]));
     if (result.gradient_norm && run.file.contains("grad_norms.f64:")) {
       Tensor norms = run.file.tensor("grad_norms.f64:");
       worst_norm =
           std::max(worst_norm, relative(*result.gradient_norm, norms.values<double>()[at]));
     }
-    compare_parameters(folder, run, session.executor(), step, report);
-    compare_statistics(run, session.executor(), step, report);
+    compare_parameters(folder, run, executor, step, report);
+    compare_statistics(run, executor, step, report);
   }
   report.add({"losses", run.name, worst_loss, 1e-5});
   if (run.file.contains("grad_norms.f64:") && optimizer.options.clip_norm > 0.0) {
     report.add({"grad_norms", run.name, worst_norm, 1e-5});
   }
-  add_plan_row(run.name, session.executor(), report);
+  for (const auto& session : sessions.sessions()) {
+    add_plan_row(run.name, session->executor(), report);
+  }
 }
 
 VerifyReport verify_model(const std::filesystem::path& path, const VerifyOptions& options) {
@@ -291,6 +297,12 @@ VerifyReport verify_model(const std::filesystem::path& path, const VerifyOptions
   return report;
 }
 
+VerifyReport verify_folder(const std::filesystem::path& folder, const VerifyOptions& options) {
+  if (std::filesystem::exists(folder / "curves.tsv")) return verify_convergence(folder, options);
+  return options.precision == StepPrecision::kF32 ? verify_model(folder, options)
+                                                  : verify_mixed(folder, options);
+}
+
 }  // namespace
 
 void VerifyReport::add(VerifyRow row) {
@@ -302,9 +314,9 @@ void VerifyReport::add(VerifyRow row) {
 VerifyReport verify_reference(const std::filesystem::path& folder, const VerifyOptions& options) {
   require(std::filesystem::is_directory(folder), ErrorCode::kIo, "no folder '{}'",
           printable(folder.string()));
-  if (std::filesystem::exists(folder / "curves.tsv")) return verify_convergence(folder, options);
-  bool has_numbers = std::filesystem::exists(folder / "values.tsv") &&
-                     std::filesystem::exists(folder / "reference.safetensors");
+  bool has_numbers = std::filesystem::exists(folder / "curves.tsv") ||
+                     (std::filesystem::exists(folder / "values.tsv") &&
+                      std::filesystem::exists(folder / "reference.safetensors"));
   if (!has_numbers) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("'{}' holds no reference numbers", printable(folder.string())))
@@ -312,8 +324,12 @@ VerifyReport verify_reference(const std::filesystem::path& folder, const VerifyO
             "a reference folder has model.onnx, meta.json, reference.safetensors, values.tsv, "
             "params.tsv");
   }
-  return options.precision == StepPrecision::kF32 ? verify_model(folder, options)
-                                                  : verify_mixed(folder, options);
+  try {
+    return verify_folder(folder, options);
+  } catch (Error& error) {
+    error.at(printable(folder.string()));
+    throw;
+  }
 }
 
 double norm(const Tensor& a) {

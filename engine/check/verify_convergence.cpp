@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "engine/check/batch_inputs.h"
 #include "engine/check/gradients.h"
 #include "engine/check/reference.h"
 #include "engine/core/error.h"
@@ -31,6 +32,7 @@ class WindowBatches final : public BatchSource {
     batch_.tensors.emplace_back("ids", Tensor({.dtype = DType::kI64, .shape = shape}));
     batch_.tensors.emplace_back("labels", Tensor({.dtype = DType::kI64, .shape = shape}));
   }
+  const Batch& batch() const { return batch_; }
   // The window starts still to come.
   void set_starts(std::vector<std::int64_t> starts) {
     starts_ = std::move(starts);
@@ -156,12 +158,13 @@ VerifyReport verify_convergence(const std::filesystem::path& folder, const Verif
   compile_options.training.precision = options.precision;
   compile_options.training.optimizer = optimizer.options;
   compile_options.training.micro_batches = data.batch / rows;
+  WindowBatches training(data.tokens, data.sequence, rows);
+  WindowBatches validation(data.tokens, data.sequence, rows);
+  bind_batch_sizes(model, meta.loss, training.batch(), compile_options.import);
   Session session(model, compile_options);
   Trainer trainer(session.executor(), data.batch / rows);
   Schedule schedule{.learning_rate = optimizer.learning_rates.front(),
                     .warmup_steps = data.meta.at("optimizer").at("warmup").as_int()};
-  WindowBatches training(data.tokens, data.sequence, rows);
-  WindowBatches validation(data.tokens, data.sequence, rows);
 
   const double limit = options.precision == StepPrecision::kF32 ? kCurveLimit : kMixedCurveLimit;
   VerifyReport report;

@@ -11,8 +11,7 @@
 namespace trainscope {
 namespace {
 
-const Attribute* lookup(const std::map<std::string, Attribute, std::less<>>& map,
-                        std::string_view name) {
+const Attribute* lookup(const Attributes::Map& map, std::string_view name) {
   auto found = map.find(name);
   return found == map.end() ? nullptr : &found->second;
 }
@@ -43,47 +42,67 @@ struct Printer {
 
 }  // namespace
 
+Attributes::Attributes(std::initializer_list<std::pair<const std::string, Attribute>> list) {
+  if (list.size() > 0) map_ = std::make_shared<Map>(list);
+}
+
+const Attributes::Map& Attributes::map() const {
+  static const Map none;
+  return map_ ? *map_ : none;
+}
+
+Attributes::Map& Attributes::own_map() {
+  if (!map_ || map_.use_count() > 1) map_ = std::make_shared<Map>(map());
+  return *map_;
+}
+
+void Attributes::set(std::string name, Attribute value) {
+  own_map().insert_or_assign(std::move(name), std::move(value));
+}
+
 void Attributes::erase(std::string_view name) {
-  auto found = map_.find(name);
-  if (found != map_.end()) map_.erase(found);
+  if (!has(name)) return;
+  Map& own = own_map();
+  own.erase(own.find(name));
 }
 
 std::int64_t Attributes::integer(std::string_view name, std::int64_t absent) const {
-  const Attribute* a = lookup(map_, name);
+  const Attribute* a = lookup(map(), name);
   return a ? expect<std::int64_t>(*a, name, "an integer") : absent;
 }
 
 double Attributes::number(std::string_view name, double absent) const {
-  const Attribute* a = lookup(map_, name);
+  const Attribute* a = lookup(map(), name);
   if (!a) return absent;
   if (const auto* i = std::get_if<std::int64_t>(a)) return static_cast<double>(*i);
   return expect<double>(*a, name, "a number");
 }
 
 std::string Attributes::text(std::string_view name, std::string_view absent) const {
-  const Attribute* a = lookup(map_, name);
+  const Attribute* a = lookup(map(), name);
   return a ? expect<std::string>(*a, name, "a string") : std::string(absent);
 }
 
 Ints Attributes::integers(std::string_view name, const Ints& absent) const {
-  const Attribute* a = lookup(map_, name);
+  const Attribute* a = lookup(map(), name);
   return a ? expect<Ints>(*a, name, "a list of integers") : absent;
 }
 
 Floats Attributes::numbers(std::string_view name, const Floats& absent) const {
-  const Attribute* a = lookup(map_, name);
+  const Attribute* a = lookup(map(), name);
   return a ? expect<Floats>(*a, name, "a list of numbers") : absent;
 }
 
 SharedTensor Attributes::tensor(std::string_view name) const {
-  const Attribute* a = lookup(map_, name);
+  const Attribute* a = lookup(map(), name);
   return a ? expect<SharedTensor>(*a, name, "a tensor") : nullptr;
 }
 
 bool Attributes::operator==(const Attributes& other) const {
-  if (map_.size() != other.map_.size()) return false;
-  auto b = other.map_.begin();
-  for (const auto& [name, attribute] : map_) {
+  if (map_ == other.map_) return true;
+  if (map().size() != other.map().size()) return false;
+  auto b = other.map().begin();
+  for (const auto& [name, attribute] : map()) {
     const auto& [other_name, other_attribute] = *b++;
     if (name != other_name || attribute.index() != other_attribute.index()) return false;
     const auto* tensor = std::get_if<SharedTensor>(&attribute);

@@ -23,12 +23,10 @@ using Attribute = std::variant<std::int64_t, double, std::string, Ints, Floats, 
 class Attributes {
  public:
   Attributes() = default;
-  Attributes(std::initializer_list<std::pair<const std::string, Attribute>> list) : map_(list) {}
+  Attributes(std::initializer_list<std::pair<const std::string, Attribute>> list);
 
-  bool has(std::string_view name) const { return map_.find(name) != map_.end(); }
-  void set(std::string name, Attribute value) {
-    map_.insert_or_assign(std::move(name), std::move(value));
-  }
+  bool has(std::string_view name) const { return map().find(name) != map().end(); }
+  void set(std::string name, Attribute value);
   void erase(std::string_view name);
 
   std::int64_t integer(std::string_view name, std::int64_t absent) const;
@@ -38,11 +36,14 @@ class Attributes {
   Floats numbers(std::string_view name, const Floats& absent = {}) const;
   SharedTensor tensor(std::string_view name) const;  // null when absent
 
-  const std::map<std::string, Attribute, std::less<>>& map() const { return map_; }
+  using Map = std::map<std::string, Attribute, std::less<>>;
+  const Map& map() const;
   bool operator==(const Attributes& other) const;  // tensors by their bytes
 
  private:
-  std::map<std::string, Attribute, std::less<>> map_;
+  Map& own_map();
+
+  std::shared_ptr<Map> map_;  // null: empty; shared by copies until one of them changes
 };
 
 // "axis=1 pads={0,1}", sorted by name; tensors as their type. Used by print and hashing.

@@ -46,23 +46,24 @@ std::vector<NodeId> Graph::order() const {
 
 std::vector<ValueId> Graph::live_values() const {
   std::vector<ValueId> live;
-  for (std::size_t i = 0; i < values_.size(); ++i) {
-    if (!values_[i].erased) live.push_back(static_cast<ValueId>(i));
+  const std::vector<Value>& values = shared_->values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].erased) live.push_back(static_cast<ValueId>(i));
   }
   return live;
 }
 
 std::vector<ValueId> Graph::values_of(ValueKind kind) const {
   std::vector<ValueId> found;
-  for (std::size_t i = 0; i < values_.size(); ++i) {
-    if (!values_[i].erased && values_[i].kind == kind) found.push_back(static_cast<ValueId>(i));
+  const std::vector<Value>& values = shared_->values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].erased && values[i].kind == kind) found.push_back(static_cast<ValueId>(i));
   }
   return found;
 }
 
 ValueId Graph::find(std::string_view value_name) const {
-  auto found = by_name_.find(std::string(value_name));
-  return found == by_name_.end() ? kNoValue : found->second;
+  return static_cast<ValueId>(shared_->by_name.find(shared_->values, value_name));
 }
 
 // Passes ask is_output() for every value: a search through the lists would be quadratic.
@@ -71,8 +72,8 @@ void Graph::index_outputs() const {
   bool grown = known.loss == loss && known.outputs <= outputs.size() &&
                known.updates <= updates.size() && known.gradients <= gradients.size();
   if (!grown) known = {};
-  known.is_output.resize(values_.size(), false);
-  known.has_gradient.resize(values_.size(), false);
+  known.is_output.resize(value_capacity(), false);
+  known.has_gradient.resize(value_capacity(), false);
   if (loss != kNoValue) known.is_output[index(loss)] = true;
   known.loss = loss;
   for (; known.outputs < outputs.size(); ++known.outputs) {
@@ -123,24 +124,25 @@ bool Graph::replace_output(ValueId from, ValueId to) {
 
 std::string Graph::unique_name(std::string_view wanted) const {
   std::string base(wanted);
-  if (!by_name_.contains(base)) return base;
+  if (find(base) == kNoValue) return base;
   int& suffix = name_hints_[base];
   for (;;) {
     std::string candidate = fmt::format("{}_{}", base, ++suffix);
-    if (!by_name_.contains(candidate)) return candidate;
+    if (find(candidate) == kNoValue) return candidate;
   }
 }
 
 ValueId Graph::add_value(Value value) {
-  auto id = static_cast<ValueId>(values_.size());
-  bool fresh = by_name_.emplace(value.name, id).second;
+  Storage& storage = own();
+  auto id = static_cast<ValueId>(storage.values.size());
+  storage.values.push_back(std::move(value));
+  bool fresh = storage.by_name.add(storage.values, static_cast<std::int32_t>(id));
   CHECK_INVARIANT(fresh);
-  values_.push_back(std::move(value));
   return id;
 }
 
 NodeId Graph::add_node(Node node, const std::vector<Value>& output_values, NodeId before) {
-  auto id = static_cast<NodeId>(nodes_.size());
+  auto id = static_cast<NodeId>(node_capacity());
   node.outputs.clear();
   for (std::size_t i = 0; i < output_values.size(); ++i) {
     if (output_values[i].name.empty()) {
@@ -155,7 +157,7 @@ NodeId Graph::add_node(Node node, const std::vector<Value>& output_values, NodeI
   }
   const std::size_t inputs_of_node = node.inputs.size();
   node.use_slots.assign(inputs_of_node, 0);
-  nodes_.push_back(std::move(node));
+  own().nodes.push_back(std::move(node));
   for (std::size_t i = 0; i < inputs_of_node; ++i) add_use(id, i);
   link(id, before);
   ++live_nodes_;
@@ -214,7 +216,7 @@ void Graph::erase_value(ValueId id) {
   Value& v = value(id);
   CHECK_INVARIANT(v.uses.empty() && !is_output(id));
   std::erase(inputs, id);
-  by_name_.erase(v.name);
+  shared_->by_name.erase(shared_->values, static_cast<std::int32_t>(id));
   v.erased = true;
   v.data.reset();
 }
@@ -222,10 +224,16 @@ void Graph::erase_value(ValueId id) {
 void Graph::rename(ValueId id, std::string new_name) {
   Value& v = value(id);
   if (v.name == new_name) return;
-  by_name_.erase(v.name);
-  bool fresh = by_name_.emplace(new_name, id).second;
-  CHECK_INVARIANT(fresh);
+  shared_->by_name.erase(shared_->values, static_cast<std::int32_t>(id));
   v.name = std::move(new_name);
+  bool fresh = shared_->by_name.add(shared_->values, static_cast<std::int32_t>(id));
+  CHECK_INVARIANT(fresh);
+}
+
+void Graph::release_initial() {
+  for (Value& value : shared_->values) {
+    if (value.kind == ValueKind::kParameter || value.kind == ValueKind::kState) value.data = {};
+  }
 }
 
 Graph Graph::reordered(std::span<const NodeId> nodes) const {
@@ -233,11 +241,15 @@ Graph Graph::reordered(std::span<const NodeId> nodes) const {
   Graph copy;
   copy.name = name;
   copy.opset = opset;
-  std::vector<ValueId> map(values_.size(), kNoValue);
+  const std::vector<Value>& values = shared_->values;
+  copy.shared_->nodes.reserve(nodes.size());
+  copy.shared_->values.reserve(static_cast<std::size_t>(
+      std::ranges::count_if(values, [](const Value& v) { return !v.erased; })));
+  std::vector<ValueId> map(values.size(), kNoValue);
   auto mapped = [&map](ValueId v) { return v == kNoValue ? kNoValue : map[index(v)]; };
-  for (std::size_t i = 0; i < values_.size(); ++i) {
-    if (values_[i].erased || values_[i].kind == ValueKind::kNode) continue;
-    Value value = values_[i];
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].erased || values[i].kind == ValueKind::kNode) continue;
+    Value value = values[i];
     value.uses.clear();
     map[i] = copy.add_value(std::move(value));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "engine/ir/attributes.h"
+#include "engine/ir/name_index.h"
 #include "engine/ir/provenance.h"
 #include "kernels/api/tensor_view.h"
 
@@ -85,6 +87,9 @@ struct GradientOf {
 // are unique; provenance is not empty. Mutation goes through Builder (append) and Rewriter only;
 // the lists of outputs, updates and gradients may grow and shrink, their entries change by
 // replace_output() only.
+//
+// A copy shares nodes and values with its original until one of the two is about to change, which
+// a value() or node() that is not const counts as: it may move them elsewhere.
 class Graph {
  public:
   std::string name;
@@ -95,14 +100,14 @@ class Graph {
   std::vector<GradientOf> gradients;
   ValueId loss = kNoValue;
 
-  const Value& value(ValueId id) const { return values_[index(id)]; }
-  Value& value(ValueId id) { return values_[index(id)]; }
-  const Node& node(NodeId id) const { return nodes_[index(id)]; }
-  Node& node(NodeId id) { return nodes_[index(id)]; }
+  const Value& value(ValueId id) const { return shared_->values[index(id)]; }
+  Value& value(ValueId id) { return own().values[index(id)]; }
+  const Node& node(NodeId id) const { return shared_->nodes[index(id)]; }
+  Node& node(NodeId id) { return own().nodes[index(id)]; }
 
   // Counts include erased entries: valid bounds for dense side tables.
-  std::size_t value_capacity() const { return values_.size(); }
-  std::size_t node_capacity() const { return nodes_.size(); }
+  std::size_t value_capacity() const { return shared_->values.size(); }
+  std::size_t node_capacity() const { return shared_->nodes.size(); }
   std::size_t node_count() const { return live_nodes_; }
 
   NodeId first() const { return first_; }
@@ -117,6 +122,9 @@ class Graph {
   bool replace_output(ValueId from, ValueId to);
   // Takes these off the list of graph outputs: a step need not keep their bytes to its end.
   void release_outputs(std::span<const ValueId> released);
+
+  // Forgets the initial elements of parameters and states, in all copies too that share them.
+  void release_initial();
 
   // `wanted` if it is free, else wanted_1, wanted_2, ...
   std::string unique_name(std::string_view wanted) const;
@@ -145,9 +153,17 @@ class Graph {
   void remove_use(NodeId id, std::size_t input);
   void index_outputs() const;
 
-  std::vector<Value> values_;
-  std::vector<Node> nodes_;
-  std::unordered_map<std::string, ValueId> by_name_;
+  struct Storage {
+    std::vector<Value> values;
+    std::vector<Node> nodes;
+    NameIndex by_name;  // positions in values
+  };
+  Storage& own() {
+    if (shared_.use_count() > 1) shared_ = std::make_shared<Storage>(*shared_);
+    return *shared_;
+  }
+
+  std::shared_ptr<Storage> shared_ = std::make_shared<Storage>();
   mutable std::unordered_map<std::string, int> name_hints_;
   // What is_output() says, by value, for the first entries of the lists: they only grow as a rule.
   struct OutputIndex {

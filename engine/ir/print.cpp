@@ -53,33 +53,41 @@ std::string value_line(const Value& value) {
   return text + "\n";
 }
 
+template <typename Take>
+void for_each_line(const Graph& graph, Take take) {
+  for (ValueId v : graph.inputs) take(value_line(graph.value(v)));
+  for (ValueKind kind : {ValueKind::kParameter, ValueKind::kState, ValueKind::kConstant}) {
+    for (ValueId v : graph.values_of(kind)) take(value_line(graph.value(v)));
+  }
+  for (NodeId id = graph.first(); id != kNoNode; id = graph.node(id).next) {
+    take(node_line(graph, graph.node(id)));
+  }
+  for (ValueId v : graph.outputs) take("output " + shown(graph.value(v).name) + "\n");
+  if (graph.loss != kNoValue) take("loss " + shown(graph.value(graph.loss).name) + "\n");
+  for (const GradientOf& g : graph.gradients) {
+    take(fmt::format("gradient {} = {}\n", shown(graph.value(g.of).name),
+                     shown(graph.value(g.gradient).name)));
+  }
+  for (const Update& u : graph.updates) {
+    take(fmt::format("next {} = {}\n", shown(graph.value(u.state).name),
+                     shown(graph.value(u.value).name)));
+  }
+}
+
 }  // namespace
 
 std::string print(const Graph& graph) {
   std::string text;
-  for (ValueId v : graph.inputs) text += value_line(graph.value(v));
-  for (ValueKind kind : {ValueKind::kParameter, ValueKind::kState, ValueKind::kConstant}) {
-    for (ValueId v : graph.values_of(kind)) text += value_line(graph.value(v));
-  }
-  for (NodeId id = graph.first(); id != kNoNode; id = graph.node(id).next) {
-    text += node_line(graph, graph.node(id));
-  }
-  for (ValueId v : graph.outputs) text += "output " + shown(graph.value(v).name) + "\n";
-  if (graph.loss != kNoValue) text += "loss " + shown(graph.value(graph.loss).name) + "\n";
-  for (const GradientOf& g : graph.gradients) {
-    text += fmt::format("gradient {} = {}\n", shown(graph.value(g.of).name),
-                        shown(graph.value(g.gradient).name));
-  }
-  for (const Update& u : graph.updates) {
-    text += fmt::format("next {} = {}\n", shown(graph.value(u.state).name),
-                        shown(graph.value(u.value).name));
-  }
+  for_each_line(graph, [&text](const std::string& line) { text += line; });
   return text;
 }
 
 std::uint64_t hash_of(const Graph& graph) {
-  std::string text = print(graph);
-  return hash_bytes(std::as_bytes(std::span(text.data(), text.size())));
+  Hasher hasher;  // line by line: the text of a large graph is as long as the graph
+  for_each_line(graph, [&hasher](const std::string& line) {
+    hasher.bytes(std::as_bytes(std::span(line.data(), line.size())));
+  });
+  return hasher.digest();
 }
 
 }  // namespace trainscope

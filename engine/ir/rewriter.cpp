@@ -53,11 +53,11 @@ void Rewriter::replace(ValueId old_value, ValueId new_value) {
 
 // The union of both source lists, keeping the order of first appearance.
 void Rewriter::merge_sources(NodeId into, NodeId from) {
-  std::vector<std::string>& sources = graph_.node(into).provenance.sources;
+  SourceNames& sources = graph_.node(into).provenance.sources;
   auto [known, fresh] = known_sources_.try_emplace(into);
   if (fresh) known->second.insert(sources.begin(), sources.end());
   for (const std::string& source : graph_.node(from).provenance.sources) {
-    if (known->second.insert(source).second) sources.push_back(source);
+    if (known->second.insert(source).second) sources.add(source);
   }
 }
 

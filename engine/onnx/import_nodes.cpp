@@ -11,6 +11,7 @@
 #include "engine/onnx/functions.h"
 #include "engine/onnx/importer.h"
 #include "engine/onnx/node_names.h"
+#include "engine/onnx/validate.h"
 #include "engine/ops/constant.h"
 
 namespace trainscope {
@@ -129,6 +130,13 @@ void Importer::add_source_node(SourceNode node) {
 
 void Importer::count_expanded(const SourceNode& node) {
   if (node.depth == 0) return;
+  const auto check_length = [&node](const std::string& name) {
+    require(name.size() <= kMaxNameBytes, ErrorCode::kBadInput,
+            "{}: function bodies expand to a name longer than {}: '{}'", label(node),
+            human_bytes(kMaxNameBytes), printable(name));
+  };
+  check_length(node.name);
+  for (const std::string& output : node.outputs) check_length(output);
   ++expanded_nodes_;
   expanded_bytes_ += bytes_of(node);
   require(expanded_nodes_ <= kMaxExpandedNodes, ErrorCode::kBadInput,

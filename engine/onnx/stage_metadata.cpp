@@ -160,7 +160,7 @@ NodeNote read_node_note(std::string_view text) {
                          {Phase::kForward, Phase::kBackward, Phase::kUpdate});
   note.provenance.pass = json.get<std::string>("pass");
   require(!note.provenance.pass.empty(), ErrorCode::kBadInput, "the pass has no name");
-  note.provenance.sources = names_from_json(json.at("sources"));
+  note.provenance.sources = SourceNames(names_from_json(json.at("sources")));
   const Json* exact = json.find("exact");
   if (exact == nullptr) return note;
   for (const JsonMember& member : exact->as_object()) {

@@ -1,4 +1,4 @@
-// Every rule that a model file must keep, but those of edges (validate_edges.cpp).
+// Every rule that a model file must keep, but those of names and edges (files of their own).
 #include "engine/onnx/validate.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,6 @@ namespace trainscope {
 namespace {
 
 constexpr int kMaxNodes = 10'000'000;
-constexpr std::size_t kMaxNameBytes = 65536;
 
 using OpsetMap = std::map<std::string, int, std::less<>>;
 
@@ -48,8 +47,6 @@ OpsetMap opsets_of(const Imports& imports, std::string_view what) {
   }
   return opsets;
 }
-
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 ModelDim read_dim(const pb::TensorShapeProto::Dimension& dim, std::string_view what) {
   if (dim.has_dim_value()) {
@@ -229,22 +226,9 @@ std::string node_label(const pb::NodeProto& node, int index) {
 
 std::string_view plain_domain(std::string_view domain) { return domain == "ai.onnx" ? "" : domain; }
 
-void check_name(std::string_view name, std::string_view what) {
-  std::string_view problem;
-  if (name.size() > kMaxNameBytes) {
-    problem = "is longer than 64 KiB";
-  } else if (!is_valid_utf8(name)) {
-    problem = "is not valid UTF-8";
-  } else if (std::ranges::any_of(name, is_control)) {
-    problem = "holds a control character";
-  }
-  if (name.empty()) fail(ErrorCode::kBadInput, "{}: the name is empty", what);
-  if (problem.empty()) return;
-  fail(ErrorCode::kBadInput, "{} '{}': the name {}", what, printable(name), problem);
-}
-
 ModelFacts validate_model(const pb::ModelProto& model, ExternalFiles& files) {
   check_version(model);
+  check_name_lengths(model);
   ModelFacts facts;
   facts.opsets = opsets_of(model.opset_import(), "the model");
   require(!facts.opsets.empty(), ErrorCode::kBadInput, "the model imports no opset");

@@ -1,6 +1,7 @@
 // Every rule that a model file must keep before the importer looks at it.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -34,7 +35,13 @@ ModelFacts validate_model(const pb::ModelProto& model, ExternalFiles& files);
 std::string node_label(const pb::NodeProto& node, int index);
 // "ai.onnx" is another name of "".
 std::string_view plain_domain(std::string_view domain);
-// kBadInput unless the name is valid UTF-8 without control characters, 1 byte to 64 KiB long.
+
+// Of a name in a model file, or one made of several by expanding function bodies. Exporters' names
+// have some hundred bytes at most; graphs hold each several times.
+inline constexpr std::size_t kMaxNameBytes = 4096;
+// kBadInput for a name that is longer. A stage may have more: passes make names from names.
+void check_name_lengths(const pb::ModelProto& model);
+// kBadInput unless the name is valid UTF-8 without control characters and not empty.
 void check_name(std::string_view name, std::string_view what);
 
 // Edges of a list of nodes: each name is produced once, and before it is read. `given` are the

@@ -217,7 +217,7 @@ class ChunkedLoss {
 
   void replace(std::int64_t rows, std::int64_t classes) {
     const Node product = graph_.node(head_.path.back());  // copies: the graph grows
-    const std::vector<std::string> loss_sources = graph_.node(loss_.node).provenance.sources;
+    const SourceNames loss_sources = graph_.node(loss_.node).provenance.sources;
     Builder& b = rewriter_.before(loss_.node);
     // With its gradient, so that a chunk's scores are gone before the next chunk's are made.
     b.set_phase(Phase::kBackward);

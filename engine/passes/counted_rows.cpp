@@ -108,13 +108,13 @@ class HeadSearch {
   std::string why_not_;
 };
 
-std::vector<std::string> sources_of(const Graph& graph, const std::vector<NodeId>& nodes) {
+SourceNames sources_of(const Graph& graph, const std::vector<NodeId>& nodes) {
   std::vector<std::string> sources;
   for (NodeId id : nodes) {
-    const std::vector<std::string>& more = graph.node(id).provenance.sources;
+    const SourceNames& more = graph.node(id).provenance.sources;
     sources.insert(sources.end(), more.begin(), more.end());
   }
-  return sources;
+  return SourceNames(std::move(sources));
 }
 
 // The loss of the rows that count, which come first.

@@ -269,7 +269,7 @@ void replace_region(Rewriter& rewriter, std::vector<NodeId> nodes, NodeId last,
   std::unordered_set<std::string> known;
   for (NodeId id : nodes) {
     for (const std::string& source : graph.node(id).provenance.sources) {
-      if (known.insert(source).second) provenance.sources.push_back(source);
+      if (known.insert(source).second) provenance.sources.add(source);
     }
   }
   b.set_provenance(std::move(provenance));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/saturating.h"
@@ -33,6 +34,10 @@ void check_name(std::string_view wanted, std::span<const Pass> passes) {
       .hint(nearest_hint(wanted, names));
 }
 
+std::string label_of(std::string_view name, std::size_t index) {
+  return fmt::format("{:02}-{}", index, name);
+}
+
 void check_invariants(const Graph& graph, std::string_view pass) {
   std::vector<std::string> problems = verify(graph);
   for (std::size_t i = 0; i < std::min<std::size_t>(problems.size(), 20); ++i) {
@@ -41,11 +46,12 @@ void check_invariants(const Graph& graph, std::string_view pass) {
   CHECK_INVARIANT(problems.empty());
 }
 
-Stage run_one(const Pass& pass, const Stage& before, PassContext context, std::size_t index) {
+Stage run_one(const Pass& pass, Stage& before, PassContext context, KeepGraphs keep,
+              std::size_t index) {
   context.pass = pass.name;
   context.counters.clear();
   context.near_misses.clear();
-  Graph graph = before.graph;
+  Graph graph = graph_for_next(before, keep);
   auto start = std::chrono::steady_clock::now();
   bool changed = false;
   try {
@@ -60,6 +66,7 @@ Stage run_one(const Pass& pass, const Stage& before, PassContext context, std::s
   check_invariants(graph, pass.name);
   Stage stage = stage_of(pass.name, std::move(graph), index);
   CHECK_INVARIANT(changed || stage.hash == before.hash);
+  if (!changed && keep == KeepGraphs::kAll) stage.graph = before.graph;
   stage.changed = changed;
   stage.milliseconds = ms;
   stage.counters = std::move(context.counters);
@@ -72,7 +79,7 @@ Stage run_one(const Pass& pass, const Stage& before, PassContext context, std::s
 Stage stage_of(std::string_view name, Graph graph, std::size_t index) {
   Stage stage;
   stage.name = name;
-  stage.label = fmt::format("{:02}-{}", index, name);
+  stage.label = label_of(name, index);
   stage.nodes = static_cast<std::int64_t>(graph.node_count());
   stage.cost = total_cost(graph);
   stage.hash = hash_of(graph);
@@ -80,16 +87,32 @@ Stage stage_of(std::string_view name, Graph graph, std::size_t index) {
   return stage;
 }
 
+Stage unchanged_stage(std::string_view name, const Stage& before, std::size_t index) {
+  Stage stage;
+  stage.name = name;
+  stage.label = label_of(name, index);
+  stage.nodes = before.nodes;
+  stage.cost = before.cost;
+  stage.hash = before.hash;
+  stage.graph = before.graph;
+  return stage;
+}
+
+Graph graph_for_next(Stage& stage, KeepGraphs keep) {
+  return keep == KeepGraphs::kAll ? stage.graph : std::exchange(stage.graph, Graph());
+}
+
 Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context,
                   const PassOptions& options) {
   for (const std::string& name : options.disabled) check_name(name, passes);
   if (!options.stop_after.empty()) check_name(options.stop_after, passes);
   check_invariants(graph, "import");
+  graph = graph.compacted();
   Stages stages;
-  stages.push_back(stage_of("imported", graph.compacted(), 0));
+  stages.push_back(stage_of("imported", std::move(graph), 0));
   for (const Pass& pass : passes) {
     if (std::ranges::find(options.disabled, pass.name) == options.disabled.end()) {
-      stages.push_back(run_one(pass, stages.back(), context, stages.size()));
+      stages.push_back(run_one(pass, stages.back(), context, options.keep, stages.size()));
     }
     bool last_of_its_name = std::none_of(&pass + 1, passes.data() + passes.size(),
                                          [&pass](const Pass& p) { return p.name == pass.name; });

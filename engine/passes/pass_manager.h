@@ -1,6 +1,7 @@
 // Runs passes and keeps a record of each.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,9 +12,14 @@
 
 namespace trainscope {
 
+// Of which stages the graphs stay in memory: of the others only the record is there, with an empty
+// graph.
+enum class KeepGraphs : std::uint8_t { kAll, kLast };
+
 struct PassOptions {
   std::vector<std::string> disabled = {};  // names of passes to leave out
   std::string stop_after = {};             // name of the last pass to run; empty: run all
+  KeepGraphs keep = KeepGraphs::kAll;
 };
 
 // Runs the passes in order on the graph. Names in the options that no pass has are kUsage errors
@@ -24,5 +30,9 @@ Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context
 
 // The record of a graph that something else than a pass made; `index` is its place in the run.
 Stage stage_of(std::string_view name, Graph graph, std::size_t index);
+// ... that is the one of the stage before.
+Stage unchanged_stage(std::string_view name, const Stage& before, std::size_t index);
+// The stage's graph: taken out of the stage unless all are kept.
+Graph graph_for_next(Stage& stage, KeepGraphs keep);
 
 }  // namespace trainscope

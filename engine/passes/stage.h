@@ -20,7 +20,7 @@ struct NearMiss {
 struct Stage {
   std::string name;   // of the pass; "imported" for the first
   std::string label;  // "03-simplify": unique in its run, also the file name
-  Graph graph;        // a copy; tensors are shared
+  Graph graph;        // what is equal in other stages is shared with them; see KeepGraphs
   bool changed = false;
   double milliseconds = 0.0;
   std::int64_t nodes = 0;

@@ -35,7 +35,7 @@ TEST_CASE("builder: adds nodes with inferred types, phase, provenance and made-u
   const Node& node = bench.graph.node(bench.graph.value(y).producer);
   CHECK(node.phase == Phase::kBackward);
   CHECK(node.provenance.pass == "test");
-  CHECK(node.provenance.sources == std::vector<std::string>{"node"});
+  CHECK(node.provenance.sources == SourceNames{"node"});
   CHECK(verify(bench.graph).empty());
 }
 

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "engine/ir/rewriter.h"
 #include "tests/support/graph_text.h"
 
@@ -33,6 +35,40 @@ std::vector<std::string> ops_backwards(const Graph& graph) {
 }
 
 }  // namespace
+
+TEST_CASE("graph: a copy shares nodes and values until one of the two changes") {
+  Graph original = graph(kThree);
+  const std::string text = print(original);
+  Graph copy = original;
+  const ValueId a = copy.find("a");
+  CHECK(&std::as_const(copy).value(a) == &std::as_const(original).value(a));
+  copy.rename(a, "other");
+  CHECK(&std::as_const(copy).value(a) != &std::as_const(original).value(a));
+  CHECK(print(original) == text);
+  CHECK(original.find("a") == a);
+  CHECK(copy.find("a") == kNoValue);
+  CHECK(copy.find("other") == a);
+  Graph second = original;
+  original.value(a).type.shape = {7};
+  CHECK(print(second) == text);
+  CHECK(print(original) != text);
+}
+
+TEST_CASE("graph: initial elements are released in all copies that share them") {
+  Graph g;
+  Value weight;
+  weight.name = "w";
+  weight.type = {.dtype = DType::kF32, .shape = {1}};
+  weight.kind = ValueKind::kParameter;
+  weight.data = std::make_shared<const Tensor>(Tensor::scalar(1.0F));
+  const ValueId w = g.add_value(std::move(weight));
+  const Graph copy = g;
+  const Value* before = &copy.value(w);
+  g.release_initial();
+  CHECK(copy.value(w).data == nullptr);
+  CHECK(&copy.value(w) == before);
+  CHECK(&std::as_const(g).value(w) == before);
+}
 
 TEST_CASE("graph: nodes run in the order of insertion, `before` puts one in front") {
   Graph g = graph(kThree);

@@ -13,7 +13,7 @@ NodeId node_of(const Graph& graph, std::string_view output) {
 }
 
 std::vector<std::string> sources_of(const Graph& graph, std::string_view output) {
-  return graph.node(node_of(graph, output)).provenance.sources;
+  return graph.node(node_of(graph, output)).provenance.sources.list();
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ TEST_CASE("rewriter: new nodes carry phase and sources of the node that they sta
   const Node& node = g.node(node_of(g, "y"));
   CHECK(node.phase == Phase::kBackward);
   CHECK(node.provenance.pass == "test");
-  CHECK(node.provenance.sources == std::vector<std::string>{source});
+  CHECK(node.provenance.sources == SourceNames{source});
   const ValueId last = rewriter.at_end(Phase::kUpdate)("Exp", {g.find("y")});
   CHECK(g.node(g.last()).outputs[0] == last);
   CHECK(g.node(g.last()).phase == Phase::kUpdate);

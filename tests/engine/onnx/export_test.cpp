@@ -133,6 +133,21 @@ TEST_CASE("export: attributes keep every digit") {
   CHECK(print(back) == print(graph));
 }
 
+// Passes make names from names, so a stage of a model with the longest names has longer ones.
+TEST_CASE("export: a stage is read back with names longer than a model's may be") {
+  const auto with_name = [](std::size_t bytes) {
+    Graph graph = training_step();
+    graph.rename(graph.inputs[0], std::string(bytes, 'n'));
+    return graph;
+  };
+  const Graph graph = with_name(8192);
+  CHECK(print(read_back(graph)) == print(graph));
+  const std::optional<Error> error = error_of([&] { read_back(with_name(8193)); });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kBadInput);
+  CHECK(error->message().find("the name is longer than 8 KiB") != std::string::npos);
+}
+
 TEST_CASE("export: elements may be given, and parameters left out") {
   Graph graph = training_step();
   ExportOptions options;

@@ -68,7 +68,7 @@ TEST_CASE("functions: a function of the model is expanded where it is called") {
   CHECK(print(graph).find("act/t f32[2,2] = Relu(h)\ny f32[2,2] = Cast(act/t) to=1\n") !=
         std::string::npos);
   // The node that the model's author knows.
-  CHECK(graph.node(graph.last()).provenance.sources == std::vector<std::string>{"act"});
+  CHECK(graph.node(graph.last()).provenance.sources == SourceNames{"act"});
 }
 
 TEST_CASE("functions: an output that is an input becomes an Identity") {
@@ -144,8 +144,7 @@ g (float[2, 3, 4, 5] x) => (float[2, 3, 4, 5] y) { y = MeanVarianceNormalization
   CHECK(verify(graph).empty());
   CHECK(graph.node_count() > 3);
   for (NodeId id : graph.order()) {
-    CHECK(graph.node(id).provenance.sources ==
-          std::vector<std::string>{"MeanVarianceNormalization_0"});
+    CHECK(graph.node(id).provenance.sources == SourceNames{"MeanVarianceNormalization_0"});
   }
 }
 

@@ -112,9 +112,15 @@ const BrokenModel kRecursion[] = {
     {"long names in many bodies",
      [](ModelProto& m) {
        make_levels(m, 16, 2);
-       call(m).set_name(std::string(60'000, 'n'));
+       call(m).set_name(std::string(3'500, 'n'));
      },
      "function bodies expand to names and attributes of more than 256 MiB"},
+    {"names that bodies make too long",
+     [](ModelProto& m) {
+       make_levels(m, 16, 1);
+       call(m).set_name(std::string(4'090, 'n'));
+     },
+     "function bodies expand to a name longer than 4 KiB: 'nnnn"},
     {"a megabyte of constants in many bodies",
      [](ModelProto& m) {
        make_levels(m, 16, 2);

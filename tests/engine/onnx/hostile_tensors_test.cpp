@@ -272,8 +272,17 @@ const BrokenModel kNames[] = {
        type.mutable_shape()->mutable_dim(0)->set_dim_param("N\x01");
      },
      "output 'y': dimension 'N\\x01': the name holds a control character"},
-    {"a name of 65537 bytes", [](ModelProto& m) { gemm(m).set_name(std::string(65537, 'n')); },
-     "(65537 bytes)': the name is longer than 64 KiB"},
+    {"a name of 4097 bytes", [](ModelProto& m) { gemm(m).set_name(std::string(4097, 'n')); },
+     "(4097 bytes)': the name is longer than 4 KiB"},
+    {"a result's name of 4097 bytes",
+     [](ModelProto& m) { gemm(m).set_output(0, std::string(4097, 'n')); },
+     "node 'fc' (Gemm) 'nnnn"},
+    {"a symbol of 4097 bytes",
+     [](ModelProto& m) {
+       auto& type = *graph(m).mutable_input(0)->mutable_type()->mutable_tensor_type();
+       type.mutable_shape()->mutable_dim(0)->set_dim_param(std::string(4097, 'N'));
+     },
+     "(4097 bytes)': the name is longer than 4 KiB"},
     {"the same name in two cases", [](ModelProto& m) { gemm(m).set_input(0, "X"); },
      "reads 'X', which nothing produces"},
 };

@@ -83,7 +83,7 @@ TEST_CASE("import: every node knows where it comes from") {
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     CHECK(node.provenance.pass == "import");
-    CHECK(node.provenance.sources == std::vector<std::string>{node.name});
+    CHECK(node.provenance.sources == SourceNames{node.name});
     names.push_back(node.name);
   }
   CHECK(names == std::vector<std::string>{"fc", "Relu_1_", "Relu_2", "Relu_1"});

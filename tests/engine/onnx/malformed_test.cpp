@@ -272,7 +272,7 @@ const BrokenModel kCases[] = {
      [](ModelProto& m) { weight(m).set_name(std::string("w\0x", 3)); },
      "initializer 'w\\x00x': the name holds a control character"},
     {"name of a megabyte", [](ModelProto& m) { weight(m).set_name(std::string(1 << 20, 'w')); },
-     "the name is longer than 64 KiB"},
+     "the name is longer than 4 KiB"},
     // --- attributes ---
     {"attribute without a name", [](ModelProto& m) { gemm(m).mutable_attribute(0)->clear_name(); },
      "node 'fc' (Gemm): an attribute has no name"},

@@ -86,6 +86,31 @@ TEST_CASE("pass manager: a stage per pass, numbered, with counters and what chan
   CHECK(stages[2].cost.flops == stages[0].cost.flops);
 }
 
+TEST_CASE("pass manager: stages that change nothing share the graph of the one before") {
+  const Stages stages = run({pass("idle", do_nothing), pass("drop", drop_identities)});
+  const auto storage = [](const Stage& stage) { return &stage.graph.node(stage.graph.first()); };
+  CHECK(storage(stages[1]) == storage(stages[0]));
+  CHECK(storage(stages[2]) != storage(stages[1]));
+}
+
+TEST_CASE("pass manager: where the last graph alone is kept, the records are the same") {
+  const std::vector<Pass> passes{pass("idle", do_nothing), pass("drop", drop_identities),
+                                 pass("idle", do_nothing)};
+  const Stages all = run(passes);
+  const Stages last = run(passes, {.keep = KeepGraphs::kLast});
+  REQUIRE(labels(last) == labels(all));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(all[i].label);
+    CHECK(last[i].hash == all[i].hash);
+    CHECK(last[i].nodes == all[i].nodes);
+    CHECK(last[i].changed == all[i].changed);
+    CHECK(last[i].counters == all[i].counters);
+    CHECK(last[i].cost.bytes_written == all[i].cost.bytes_written);
+    CHECK(last[i].graph.value_capacity() == (i + 1 == all.size() ? 3 : 0));
+  }
+  CHECK(print(last.back().graph) == print(all.back().graph));
+}
+
 TEST_CASE("pass manager: near misses are in the stage of their pass alone") {
   const Stages stages = run({pass("near", nearly_drop), pass("idle", do_nothing)});
   REQUIRE(stages[1].near_misses.size() == 1);
