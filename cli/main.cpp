@@ -1,4 +1,5 @@
 // The process: environment, standard streams, and the one place where errors end.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +20,16 @@ namespace {
 using trainscope::Error;
 using trainscope::ErrorCode;
 using trainscope::ErrorStyle;
+
+// A file that is opened takes the lowest free number: without this, that of a standard stream which
+// the caller closed, and what is meant for the stream would be written into the file.
+bool open_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    const bool closed = fcntl(stream, F_GETFD) < 0 && errno == EBADF;
+    if (closed && open("/dev/null", O_RDWR) != stream) return false;
+  }
+  return true;
+}
 
 std::optional<std::string> environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -49,6 +60,7 @@ int report(const Error& error, const ErrorStyle& style) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!open_closed_streams()) return static_cast<int>(ErrorCode::kIo);
   // Writing to a closed pipe gives an error code instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // the same for a file beyond `ulimit -f`
