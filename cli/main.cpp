@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "cli/exit_codes.h"
 #include "cli/program.h"
 #include "engine/core/text.h"
 
@@ -70,13 +70,7 @@ int main(int argc, char** argv) {
     const trainscope::ProgramResult result = trainscope::run_program(words, environment);
     write_output(result.text);
     return result.exit_code;
-  } catch (const Error& error) {
-    return report(error, style);
-  } catch (const std::bad_alloc&) {
-    return report(Error(ErrorCode::kOutOfMemory, "out of memory")
-                      .hint("a smaller --batch or --seq needs less"),
-                  style);
   } catch (const std::exception& error) {
-    return report(Error(ErrorCode::kRunFailed, trainscope::printable(error.what())), style);
+    return report(trainscope::error_of(error), style);
   }
 }

@@ -9,6 +9,7 @@
 
 #include "cli/data_fields.h"
 #include "cli/evaluation.h"
+#include "cli/exit_codes.h"
 #include "cli/loss_spec.h"
 #include "cli/machine.h"
 #include "cli/run_records.h"
@@ -306,27 +307,26 @@ int TrainingRun::finish() {
   return stopped;
 }
 
-void TrainingRun::end_failed(ErrorCode code, const std::string& message) {
+void TrainingRun::end_failed(const Error& error) {
   progress_.reset();
+  if (!writer_) return;
   try {
-    writer_->finish(RunStatus::kFailed, static_cast<int>(code), message);
-  } catch (const Error&) {
+    writer_->finish(RunStatus::kFailed, static_cast<int>(error.code()), error.message());
+  } catch (const std::exception&) {
     // A full disk takes no note of the failure either: the first one is the one to report.
   }
 }
 
 Outcome TrainingRun::run() {
-  begin();
   Outcome outcome;
   try {
+    begin();
     train();
     outcome.exit_code = finish();
-  } catch (const Error& error) {
-    end_failed(error.code(), error.message());
-    throw;
-  } catch (const std::bad_alloc&) {
-    end_failed(ErrorCode::kOutOfMemory, "out of memory");
-    throw;
+  } catch (const std::exception& exception) {
+    const Error error = error_of(exception);
+    end_failed(error);
+    throw error;
   }
   outcome.facts = summary();
   outcome.text = summary_text();

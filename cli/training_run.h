@@ -38,7 +38,7 @@ class TrainingRun {
   void save();
   void validate();
   void note_if_best(double loss);
-  void end_failed(ErrorCode code, const std::string& message);
+  void end_failed(const Error& error);
   int finish();
   CheckpointState state() const;
   Json metrics() const;
