@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""However a session ends, its record says so: failures at every point.
+"""However a session ends, its record says so: failures at every point, no more threads.
 
-Usage: sessions_test.py TRAINSCOPE THROWING_FSYNC, the latter a library to preload.
+Usage: sessions_test.py TRAINSCOPE THROWING_FSYNC, the latter a library to preload. Root
+is exempt from limits on threads: as root the cases of threads run as another user.
 """
 import json
 import os
@@ -16,6 +17,8 @@ from pathlib import Path
 MODELS = Path(__file__).resolve().parents[1] / "data/models"
 THROWING_FSYNC = Path(sys.argv.pop()).resolve()
 PROGRAM = Path(sys.argv.pop()).resolve()
+# Of nobody, and not of a test that runs at the same time.
+OTHER_USER = 1_000_000 + os.getpid()
 
 
 def sessions(run_folder):
@@ -89,6 +92,64 @@ class Failures(Case):
                 failed += 1
         self.assertEqual(done.returncode, 0)
         self.assertGreater(failed, 5)
+
+
+class Threads(Case):
+    """The limit counts the processes and threads of a user."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(PROGRAM, self.folder / "program")
+        shutil.copy(MODELS / "mlp/model.onnx", self.folder / "model.onnx")
+        self.folder.chmod(0o777)
+
+    def run_limited(self, limit, *words):
+        def become():
+            if os.geteuid() == 0:
+                os.setgid(OTHER_USER)
+                os.setuid(OTHER_USER)
+            resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+
+        return subprocess.run([self.folder / "program", *map(str, words)], capture_output=True,
+                              text=True, cwd=self.folder, preexec_fn=become)
+
+    def train(self, limit, threads, run_folder):
+        return self.run_limited(limit, "train", "model.onnx", "--data", "synthetic", "--steps", "2",
+                                "--threads", threads, "-q", "--run-dir", run_folder)
+
+    def test_no_pool(self):
+        done = self.train(1, 4, "r")
+        self.check_one_error(done, 5, "cannot start 4 threads: Resource temporarily unavailable")
+        self.assertIn("  try: --threads 1", done.stderr)
+        self.assertFalse((self.folder / "r").exists())
+
+    def test_no_pool_in_other_verbs(self):
+        shutil.copytree(MODELS / "mlp", self.folder / "mlp")
+        for words in (["eval", "model.onnx", "--data", "synthetic"], ["verify", "mlp"]):
+            done = self.run_limited(1, *words, "--threads", "4")
+            self.check_one_error(done, 5, "cannot start 4 threads: ")
+
+    def test_no_thread_to_read_batches(self):
+        done = self.train(1, 1, "r")
+        self.check_one_error(done, 5, "cannot start the thread that reads batches: ")
+        self.check_last_session(self.folder / "r", status="failed", exit_code=5, last_step=0)
+
+    def test_a_plan_is_made_without_helpers(self):
+        done = self.run_limited(1, "plan", "model.onnx", "--threads", "4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "the limit counts this user's other processes too")
+    def test_every_limit(self):
+        enough = 5  # the pool of four and the thread that reads batches
+        for limit in range(1, enough + 1):
+            run_folder = self.folder / f"r{limit}"
+            done = self.train(limit, 4, run_folder)
+            if limit >= enough:
+                self.assertEqual(done.returncode, 0, done.stderr)
+                continue
+            self.check_one_error(done, 5, "cannot start ")
+            if run_folder.exists():
+                self.check_last_session(run_folder, status="failed", exit_code=5)
 
 
 if __name__ == "__main__":
