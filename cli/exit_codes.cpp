@@ -22,8 +22,8 @@ std::span<const ExitCode> exit_codes() {
       ExitCode{7, "numeric", "NaN or infinity where a number must be"},
       ExitCode{8, "distributed", "a failure between the processes of a run"},
       ExitCode{9, "mismatch", "a comparison is outside its tolerance"},
-      ExitCode{kExitInterrupted, "interrupted", "stopped by SIGINT after a last checkpoint"},
-      ExitCode{kExitTerminated, "terminated", "stopped by SIGTERM after a last checkpoint"},
+      ExitCode{kExitInterrupted, "interrupted", "stopped by SIGINT; what was trained is saved"},
+      ExitCode{kExitTerminated, "terminated", "stopped by SIGTERM; what was trained is saved"},
   };
   return kCodes;
 }

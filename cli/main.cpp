@@ -13,6 +13,7 @@
 
 #include "cli/exit_codes.h"
 #include "cli/program.h"
+#include "cli/stop_signals.h"
 #include "engine/core/text.h"
 
 namespace {
@@ -61,6 +62,7 @@ int report(const Error& error, const ErrorStyle& style) {
 
 int main(int argc, char** argv) {
   if (!open_closed_streams()) return static_cast<int>(ErrorCode::kIo);
+  trainscope::end_at_stop_signals();
   // Writing to a closed pipe gives an error code instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // the same for a file beyond `ulimit -f`

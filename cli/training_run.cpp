@@ -171,10 +171,7 @@ void TrainingRun::restore_best(const ResumePoint& point) {
   note_best_checkpoint(root, then);
 }
 
-void TrainingRun::begin() {
-  Logger& log = invocation_.log();
-  const ResumePoint point = find_resume_point(settings_, log);
-  if (point.checkpoint) restore(*point.checkpoint);
+void TrainingRun::open_writer(const ResumePoint& point) {
   RunSession session = run_session(invocation_, from_step_);
   if (point.continues_run) {
     writer_.emplace(RunWriter::resume(point.run_folder, std::move(session)));
@@ -190,11 +187,20 @@ void TrainingRun::begin() {
                                 : point.run_folder;
     writer_.emplace(RunWriter::create(folder, std::move(manifest)));
   }
+}
+
+void TrainingRun::begin() {
+  Logger& log = invocation_.log();
+  const ResumePoint point = find_resume_point(settings_, log);
+  if (point.checkpoint) restore(*point.checkpoint);
+  signals_.emplace();
+  open_writer(point);
   writer_->also_write(metrics_);
   restore_best(point);
   log.open_file(writer_->log_file());
   writer_->write_config(config_toml(resolved_options(invocation_, options_.training.loss, sizes_)));
-  write_stages(*writer_, session_->compiled().stages);
+  write_stages(*writer_, session_->compiled().stages, [this] { return stop_requested(); });
+  if (stop_requested()) return;
   const Compiled& compiled = session_->compiled();
   const Program& program = compiled.program;
   Json plan = plan_record(program);
@@ -240,7 +246,7 @@ void TrainingRun::train() {
   const std::int64_t evaluate_every = settings_.integer("eval-every");
   progress_.emplace(progress_style(settings_), total_steps_,
                     session_->compiled().program.arena_bytes);
-  while (step_ < total_steps_ && signals_.requested() == 0) {
+  while (step_ < total_steps_ && !stop_requested()) {
     train_step(step_ + 1, batches);
     const bool is_last = step_ == total_steps_;
     if (evaluate_every > 0 && step_ % evaluate_every == 0 && !is_last) validate();
@@ -277,7 +283,7 @@ void TrainingRun::validate() {
   const std::optional<Evaluation> evaluation = evaluate_validation(
       *session_, options_.import,
       {.data = *data_, .batch = sizes_.batch, .loss = options_.training.loss, .stop = [this] {
-         return signals_.requested() != 0;
+         return stop_requested();
        }});
   if (!evaluation) return;
   if (!std::isfinite(evaluation->loss)) {
@@ -296,15 +302,19 @@ void TrainingRun::validate() {
   note_if_best(evaluation->loss);
 }
 
-int TrainingRun::finish() {
+// A session that was stopped before its first step leaves what it found.
+bool TrainingRun::has_result() const { return stopped_ == 0 || step_ > from_step_; }
+
+void TrainingRun::finish() {
   CHECK_INVARIANT(session_->executor().guard_intact());  // no kernel wrote beyond the arena
   if (step_ == total_steps_) validate();
-  const int stopped = signals_.requested();
-  save();
-  session_->export_inference(writer_->folder() / kTrainedModelFile);
-  if (settings_.has("export")) session_->export_inference(settings_.text("export"));
-  writer_->finish(stopped == 0 ? RunStatus::kFinished : RunStatus::kInterrupted, stopped);
-  return stopped;
+  stopped_ = signals_->requested();
+  if (has_result()) {
+    save();
+    session_->export_inference(writer_->folder() / kTrainedModelFile);
+    if (settings_.has("export")) session_->export_inference(settings_.text("export"));
+  }
+  writer_->finish(stopped_ == 0 ? RunStatus::kFinished : RunStatus::kInterrupted, stopped_);
 }
 
 void TrainingRun::end_failed(const Error& error) {
@@ -318,16 +328,16 @@ void TrainingRun::end_failed(const Error& error) {
 }
 
 Outcome TrainingRun::run() {
-  Outcome outcome;
   try {
     begin();
     train();
-    outcome.exit_code = finish();
+    finish();
   } catch (const std::exception& exception) {
     const Error error = error_of(exception);
     end_failed(error);
     throw error;
   }
+  Outcome outcome{.exit_code = stopped_};
   outcome.facts = summary();
   outcome.text = summary_text();
   return outcome;
@@ -356,7 +366,6 @@ Outcome TrainingRun::preview() {
 Json TrainingRun::summary() const {
   const Program& program = session_->compiled().program;
   Json json = Json::object({{"run", writer_->folder().string()},
-                            {"model", (writer_->folder() / kTrainedModelFile).string()},
                             {"status", name_of(writer_->manifest().sessions.back().status)},
                             {"step", step_},
                             {"steps", total_steps_},
@@ -365,6 +374,7 @@ Json TrainingRun::summary() const {
                             {"training_ms", training_ms_},
                             {"predicted_bytes", program.arena_bytes},
                             {"used_bytes", session_->executor().used_bytes()}});
+  if (has_result()) json.set("model", (writer_->folder() / kTrainedModelFile).string());
   if (first_) json.set("first_loss", first_->loss);
   if (last_) json.set("last_loss", last_->loss);
   if (validation_) {
@@ -398,8 +408,8 @@ std::string TrainingRun::summary_text() const {
   }
   text += fmt::format("memory      arena of {} bytes predicted, {} bytes used\n",
                       program.arena_bytes, session_->executor().used_bytes());
-  text += fmt::format("model       {}/{}\nrun         {} (trainscope inspect {})\n", folder,
-                      kTrainedModelFile, folder, folder);
+  if (has_result()) text += fmt::format("model       {}/{}\n", folder, kTrainedModelFile);
+  text += fmt::format("run         {} (trainscope inspect {})\n", folder, folder);
   return text;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""However a session ends, its record says so: failures at every point, no more threads.
+"""However a session ends, its record says so: failures at every point, signals, no more threads.
 
 Usage: sessions_test.py TRAINSCOPE THROWING_FSYNC, the latter a library to preload. Root
 is exempt from limits on threads: as root the cases of threads run as another user.
@@ -8,9 +8,11 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -19,10 +21,30 @@ THROWING_FSYNC = Path(sys.argv.pop()).resolve()
 PROGRAM = Path(sys.argv.pop()).resolve()
 # Of nobody, and not of a test that runs at the same time.
 OTHER_USER = 1_000_000 + os.getpid()
+EXIT_CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 def sessions(run_folder):
     return json.loads((run_folder / "manifest.json").read_text())["sessions"]
+
+
+def wait_until(is_so, process):
+    """False when the process ended first."""
+    while not is_so():
+        if process.poll() is not None:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+def catches(process, number):
+    """Whether the process has a handler for the signal."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return int(caught.split()[1], 16) >> (number - 1) & 1 == 1
 
 
 class Case(unittest.TestCase):
@@ -150,6 +172,73 @@ class Threads(Case):
             self.check_one_error(done, 5, "cannot start ")
             if run_folder.exists():
                 self.check_last_session(run_folder, status="failed", exit_code=5)
+
+
+class Signals(Case):
+    def setUp(self):
+        super().setUp()
+        dims = ",".join(["4"] * 1500)
+        done = self.run_program("model", "mlp", "--dims", dims, "-o", "deep.onnx")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def start(self, *words):
+        self.out = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill
+        self.addCleanup(self.out.close)
+        process = subprocess.Popen([PROGRAM, *map(str, words)], stdout=self.out, stderr=self.out,
+                                   cwd=self.folder)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertTrue(wait_until(lambda: catches(process, signal.SIGTERM), process))
+        return process
+
+    def stop(self, process, number):
+        """Seconds from the signal to the end, and what the program wrote."""
+        begin = time.monotonic()
+        process.send_signal(number)
+        code = process.wait()
+        seconds = time.monotonic() - begin
+        self.out.seek(0)
+        out = self.out.read()
+        self.assertEqual(code, EXIT_CODES[number], out)
+        return seconds, out
+
+    def test_at_once_in_every_long_verb(self):
+        train = ["train", "deep.onnx", "--data", "synthetic", "--steps", "1", "-q", "--run-dir", "r"]
+        for number in EXIT_CODES:
+            for words in (["check", "deep.onnx"], ["plan", "deep.onnx"], train,
+                          [*train, "--max-overhead", "10%"]):
+                self.stop(self.start(*words), number)
+                self.assertEqual(os.listdir(self.folder), ["deep.onnx"])
+
+    def test_before_the_first_step(self):
+        """At several moments of importing, planning and writing the stages."""
+        words = ["train", "deep.onnx", "--data", "synthetic", "--steps", "1", "--threads", "1", "-q",
+                 "--run-dir"]
+        run_folder = self.folder / "whole"
+        begin = time.monotonic()
+        process = self.start(*words, run_folder)
+        self.assertTrue(wait_until((run_folder / "manifest.json").exists, process))
+        planned_s = time.monotonic() - begin
+        self.assertTrue(wait_until((run_folder / "stages/stages.json").exists, process))
+        _, out = self.stop(process, signal.SIGTERM)
+        self.assertTrue(out.startswith("stopped after step 0 of 1; "), out)
+        self.assertNotIn("\nmodel ", out)
+        self.check_stopped_before_a_step(run_folder)
+        stages = json.loads((run_folder / "stages/stages.json").read_text())["stages"]
+        self.assertNotIn("optimizer_step", [stage["name"] for stage in stages])
+        for part in (0.2, 0.6):
+            run_folder = self.folder / f"part-{part}"
+            process = self.start(*words, run_folder)
+            time.sleep(part * planned_s)
+            seconds, _ = self.stop(process, signal.SIGINT)
+            self.assertLess(seconds, 0.5 * planned_s)  # at 0.2 the rest takes longer
+            if run_folder.exists():  # planning was faster this time
+                self.check_stopped_before_a_step(run_folder)
+
+    def check_stopped_before_a_step(self, run_folder):
+        self.check_last_session(run_folder, status="interrupted", last_step=0)
+        self.assertEqual(os.listdir(run_folder / "checkpoints"), [])
+        self.assertFalse((run_folder / "model.onnx").exists())
 
 
 if __name__ == "__main__":
