@@ -1,7 +1,10 @@
-// The table of exit codes.
+// The table of exit codes, and how exceptions get theirs.
 #include "cli/exit_codes.h"
 
 #include <array>
+#include <new>
+
+#include "engine/core/text.h"
 
 namespace trainscope {
 
@@ -19,8 +22,8 @@ std::span<const ExitCode> exit_codes() {
       ExitCode{7, "numeric", "NaN or infinity where a number must be"},
       ExitCode{8, "distributed", "a failure between the processes of a run"},
       ExitCode{9, "mismatch", "a comparison is outside its tolerance"},
-      ExitCode{kExitInterrupted, "interrupted", "stopped by SIGINT after a last checkpoint"},
-      ExitCode{kExitTerminated, "terminated", "stopped by SIGTERM after a last checkpoint"},
+      ExitCode{kExitInterrupted, "interrupted", "stopped by SIGINT; what was trained is saved"},
+      ExitCode{kExitTerminated, "terminated", "stopped by SIGTERM; what was trained is saved"},
   };
   return kCodes;
 }
@@ -30,6 +33,15 @@ std::string_view exit_code_name(int code) {
     if (row.code == code) return row.name;
   }
   return "run_failed";
+}
+
+Error error_of(const std::exception& exception) {
+  if (const auto* error = dynamic_cast<const Error*>(&exception)) return *error;
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
+    return Error(ErrorCode::kOutOfMemory, "out of memory")
+        .hint("a smaller --batch or --seq needs less");
+  }
+  return Error(ErrorCode::kRunFailed, printable(exception.what()));
 }
 
 }  // namespace trainscope

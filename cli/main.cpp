@@ -1,4 +1,5 @@
 // The process: environment, standard streams, and the one place where errors end.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -7,11 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "cli/exit_codes.h"
 #include "cli/program.h"
+#include "cli/stop_signals.h"
 #include "engine/core/text.h"
 
 namespace {
@@ -19,6 +21,16 @@ namespace {
 using trainscope::Error;
 using trainscope::ErrorCode;
 using trainscope::ErrorStyle;
+
+// A file that is opened takes the lowest free number: without this, that of a standard stream which
+// the caller closed, and what is meant for the stream would be written into the file.
+bool open_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    const bool closed = fcntl(stream, F_GETFD) < 0 && errno == EBADF;
+    if (closed && open("/dev/null", O_RDWR) != stream) return false;
+  }
+  return true;
+}
 
 std::optional<std::string> environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -49,6 +61,8 @@ int report(const Error& error, const ErrorStyle& style) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!open_closed_streams()) return static_cast<int>(ErrorCode::kIo);
+  trainscope::end_at_stop_signals();
   // Writing to a closed pipe gives an error code instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // the same for a file beyond `ulimit -f`
@@ -58,13 +72,7 @@ int main(int argc, char** argv) {
     const trainscope::ProgramResult result = trainscope::run_program(words, environment);
     write_output(result.text);
     return result.exit_code;
-  } catch (const Error& error) {
-    return report(error, style);
-  } catch (const std::bad_alloc&) {
-    return report(Error(ErrorCode::kOutOfMemory, "out of memory")
-                      .hint("a smaller --batch or --seq needs less"),
-                  style);
   } catch (const std::exception& error) {
-    return report(Error(ErrorCode::kRunFailed, trainscope::printable(error.what())), style);
+    return report(trainscope::error_of(error), style);
   }
 }

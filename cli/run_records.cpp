@@ -99,8 +99,8 @@ Json model_facts(const OnnxModel& model) {
                        {"nodes", model.node_count()}});
 }
 
-void write_stages(RunWriter& writer, const Stages& stages) {
-  for (std::size_t i = 0; i < stages.size(); ++i) {
+void write_stages(RunWriter& writer, const Stages& stages, const std::function<bool()>& stop) {
+  for (std::size_t i = 0; i < stages.size() && !stop(); ++i) {
     write_onnx(stages[i].graph, writer.next_stage_file(stages[i].name),
                {.weights = Weights::kOmit, .tensor = {}});
     writer.add_stage(stage_record(stages[i], i == 0 ? nullptr : &stages[i - 1]));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "cli/invocation.h"
@@ -25,6 +26,7 @@ std::string run_name(const std::filesystem::path& model);
 RunSession run_session(const Invocation& invocation, std::int64_t from_step);
 Json model_facts(const OnnxModel& model);
 
-void write_stages(RunWriter& writer, const Stages& stages);
+// Ends early when `stop` says so.
+void write_stages(RunWriter& writer, const Stages& stages, const std::function<bool()>& stop);
 
 }  // namespace trainscope

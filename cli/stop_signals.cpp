@@ -1,14 +1,11 @@
-// A thread waits for the signals; nothing runs in a signal handler.
+// The handler knows one number: what a signal does next.
 #include "cli/stop_signals.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/signalfd.h>
+#include <signal.h>
 #include <unistd.h>
 
-#include <array>
-#include <csignal>
-#include <cstdint>
+#include <algorithm>
+#include <atomic>
 
 #include "cli/exit_codes.h"
 #include "engine/core/error.h"
@@ -16,49 +13,55 @@
 namespace trainscope {
 namespace {
 
-sigset_t stop_set() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
-}
+// What the next signal does; above 0 is the exit code of one that was noted.
+constexpr int kNote = 0;
+constexpr int kEnd = -1;
+constexpr int kEnding = -2;  // a thread is on its way out
 
-int exit_code_of(std::uint32_t signal) {
-  return signal == SIGINT ? kExitInterrupted : kExitTerminated;
+// A signal handler has no other way to its context.
+std::atomic<int> state = kEnd;
+static_assert(std::atomic<int>::is_always_lock_free);
+
+int exit_code_of(int signal) { return signal == SIGINT ? kExitInterrupted : kExitTerminated; }
+
+// Runs on any thread, between any two instructions: only atomics and _exit.
+void take_signal(int signal) {
+  const int code = exit_code_of(signal);
+  while (true) {
+    int now = state.load();
+    const bool note = now == kNote;
+    if (!state.compare_exchange_weak(now, note ? code : kEnding)) continue;
+    if (note) return;
+    _exit(code);
+  }
 }
 
 }  // namespace
 
+void end_at_stop_signals() {
+  sigset_t both;
+  sigemptyset(&both);
+  sigaddset(&both, SIGINT);
+  sigaddset(&both, SIGTERM);
+  struct sigaction action = {};
+  action.sa_handler = take_signal;
+  action.sa_mask = both;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &both, nullptr);  // a parent may have blocked them
+}
+
 StopSignals::StopSignals() {
-  const sigset_t set = stop_set();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  signals_ = signalfd(-1, &set, SFD_CLOEXEC);
-  quit_ = eventfd(0, EFD_CLOEXEC);
-  require(signals_ >= 0 && quit_ >= 0, ErrorCode::kIo, "cannot wait for signals");
-  thread_ = std::thread([this] { wait(); });
+  int now = kEnd;
+  if (state.compare_exchange_strong(now, kNote)) return;
+  CHECK_INVARIANT(now == kEnding);  // nobody else notes signals
+  // The process ends: what its owner would begin now would never be ended.
+  while (true) pause();
 }
 
-StopSignals::~StopSignals() {
-  const std::uint64_t one = 1;
-  if (write(quit_, &one, sizeof(one)) == sizeof(one)) thread_.join();
-  close(signals_);
-  close(quit_);
-  const sigset_t set = stop_set();
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-}
+StopSignals::~StopSignals() { state.store(kEnd); }
 
-void StopSignals::wait() {
-  while (true) {
-    std::array<pollfd, 2> files = {pollfd{.fd = signals_, .events = POLLIN, .revents = 0},
-                                   pollfd{.fd = quit_, .events = POLLIN, .revents = 0}};
-    if (poll(files.data(), files.size(), -1) < 0) continue;
-    if (files[1].revents != 0) return;
-    signalfd_siginfo info = {};
-    if (read(signals_, &info, sizeof(info)) != sizeof(info)) continue;
-    const int code = exit_code_of(info.ssi_signo);
-    if (requested_.exchange(code) != 0) _exit(code);
-  }
-}
+int StopSignals::requested() const { return std::max(state.load(), 0); }
 
 }  // namespace trainscope

@@ -1,13 +1,14 @@
-// SIGINT and SIGTERM as a question that a loop asks.
+// SIGINT and SIGTERM: at first they end the process, later they are a question that a loop asks.
 #pragma once
-
-#include <atomic>
-#include <thread>
 
 namespace trainscope {
 
-// From its construction on, the first signal is only noted; a second one ends the process at once.
-// Construct it before other threads are: they inherit that they do not take the signals.
+// From now on these signals end the process at once, with exit code 130 or 143: for as long as
+// there is nothing to save, in every verb.
+void end_at_stop_signals();
+
+// While it lives the first signal is only noted; a second one ends the process at once. The state
+// is the process's: at most one may live.
 class StopSignals {
  public:
   StopSignals();
@@ -16,15 +17,7 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   // 0, or the exit code of the signal that came: 130 or 143.
-  int requested() const { return requested_.load(); }
-
- private:
-  void wait();
-
-  int signals_ = -1;  // file descriptors
-  int quit_ = -1;
-  std::atomic<int> requested_ = 0;
-  std::thread thread_;
+  int requested() const;
 };
 
 }  // namespace trainscope

@@ -10,6 +10,7 @@
 #include "cli/data_fields.h"
 #include "cli/duration.h"
 #include "cli/evaluation.h"
+#include "cli/exit_codes.h"
 #include "cli/loss_spec.h"
 #include "cli/machine.h"
 #include "cli/run_records.h"
@@ -180,10 +181,7 @@ void TrainingRun::restore_best(const ResumePoint& point) {
   note_best_checkpoint(root, then);
 }
 
-void TrainingRun::begin() {
-  Logger& log = invocation_.log();
-  ResumePoint point = find_resume_point(settings_, log, RunAccess::kWrite);
-  if (point.checkpoint) restore(*point.checkpoint);
+void TrainingRun::open_writer(ResumePoint& point) {
   RunSession session = run_session(invocation_, from_step_);
   if (point.continues_run) {
     writer_.emplace(RunWriter::resume(std::move(*point.lock), std::move(session)));
@@ -200,11 +198,20 @@ void TrainingRun::begin() {
     if (!point.lock) point.lock = RunLock::make(point.run_folder);
     writer_.emplace(RunWriter::create(std::move(*point.lock), std::move(manifest)));
   }
+}
+
+void TrainingRun::begin() {
+  Logger& log = invocation_.log();
+  ResumePoint point = find_resume_point(settings_, log, RunAccess::kWrite);
+  if (point.checkpoint) restore(*point.checkpoint);
+  signals_.emplace();
+  open_writer(point);
   writer_->also_write(metrics_);
   restore_best(point);
   log.open_file(writer_->log_file());
   writer_->write_config(config_toml(resolved_options(invocation_, options_.training.loss, sizes_)));
-  write_stages(*writer_, session_->compiled().stages);
+  write_stages(*writer_, session_->compiled().stages, [this] { return stop_requested(); });
+  if (stop_requested()) return;
   const Compiled& compiled = session_->compiled();
   const Program& program = compiled.program;
   Json plan = plan_record(program);
@@ -253,7 +260,7 @@ void TrainingRun::train() {
   const std::int64_t evaluate_every = settings_.integer("eval-every");
   progress_.emplace(progress_style(settings_), total_steps_,
                     session_->compiled().program.arena_bytes);
-  while (step_ < total_steps_ && signals_.requested() == 0) {
+  while (step_ < total_steps_ && !stop_requested()) {
     if (step_ > from_step_ && out_of_time()) break;
     train_step(step_ + 1, batches);
     const bool is_last = step_ == total_steps_;
@@ -291,7 +298,7 @@ void TrainingRun::validate() {
   const std::optional<Evaluation> evaluation = evaluate_validation(
       *session_, options_.import,
       {.data = *data_, .batch = sizes_.batch, .loss = options_.training.loss, .stop = [this] {
-         return signals_.requested() != 0;
+         return stop_requested();
        }});
   if (!evaluation) return;
   if (!std::isfinite(evaluation->loss)) {
@@ -310,41 +317,43 @@ void TrainingRun::validate() {
   note_if_best(evaluation->loss);
 }
 
-int TrainingRun::finish() {
+// A session that was stopped before its first step leaves what it found.
+bool TrainingRun::has_result() const { return stopped_ == 0 || step_ > from_step_; }
+
+void TrainingRun::finish() {
   CHECK_INVARIANT(session_->executor().guard_intact());  // no kernel wrote beyond the arena
   if (step_ == total_steps_) validate();
-  const int stopped = signals_.requested();
-  save();
-  session_->export_inference(writer_->model_file());
-  if (settings_.has("export")) session_->export_inference(entry_of(settings_.text("export")));
-  writer_->finish(
-      step_ == total_steps_ && stopped == 0 ? RunStatus::kFinished : RunStatus::kInterrupted,
-      stopped);
-  return stopped;
+  stopped_ = signals_->requested();
+  if (has_result()) {
+    save();
+    session_->export_inference(writer_->model_file());
+    if (settings_.has("export")) session_->export_inference(entry_of(settings_.text("export")));
+  }
+  const bool all_done = stopped_ == 0 && step_ == total_steps_;
+  writer_->finish(all_done ? RunStatus::kFinished : RunStatus::kInterrupted, stopped_);
 }
 
-void TrainingRun::end_failed(ErrorCode code, const std::string& message) {
+void TrainingRun::end_failed(const Error& error) {
   progress_.reset();
+  if (!writer_) return;
   try {
-    writer_->finish(RunStatus::kFailed, static_cast<int>(code), message);
-  } catch (const Error&) {
+    writer_->finish(RunStatus::kFailed, static_cast<int>(error.code()), error.message());
+  } catch (const std::exception&) {
     // A full disk takes no note of the failure either: the first one is the one to report.
   }
 }
 
 Outcome TrainingRun::run() {
-  begin();
-  Outcome outcome;
   try {
+    begin();
     train();
-    outcome.exit_code = finish();
-  } catch (const Error& error) {
-    end_failed(error.code(), error.message());
-    throw;
-  } catch (const std::bad_alloc&) {
-    end_failed(ErrorCode::kOutOfMemory, "out of memory");
-    throw;
+    finish();
+  } catch (const std::exception& exception) {
+    const Error error = error_of(exception);
+    end_failed(error);
+    throw error;
   }
+  Outcome outcome{.exit_code = stopped_};
   outcome.facts = summary();
   outcome.text = summary_text();
   return outcome;
@@ -373,7 +382,6 @@ Outcome TrainingRun::preview() {
 Json TrainingRun::summary() const {
   const Program& program = session_->compiled().program;
   Json json = Json::object({{"run", writer_->folder().string()},
-                            {"model", (writer_->folder() / kTrainedModelFile).string()},
                             {"status", name_of(writer_->manifest().sessions.back().status)},
                             {"step", step_},
                             {"steps", total_steps_},
@@ -382,6 +390,7 @@ Json TrainingRun::summary() const {
                             {"training_ms", training_ms_},
                             {"predicted_bytes", program.arena_bytes},
                             {"used_bytes", session_->executor().used_bytes()}});
+  if (has_result()) json.set("model", (writer_->folder() / kTrainedModelFile).string());
   if (first_) json.set("first_loss", first_->loss);
   if (last_) json.set("last_loss", last_->loss);
   if (validation_) {
@@ -415,8 +424,8 @@ std::string TrainingRun::summary_text() const {
   }
   text += fmt::format("memory      arena of {} bytes predicted, {} bytes used\n",
                       program.arena_bytes, session_->executor().used_bytes());
-  text += fmt::format("model       {}/{}\nrun         {} (trainscope inspect {})\n", folder,
-                      kTrainedModelFile, folder, folder);
+  if (has_result()) text += fmt::format("model       {}/{}\n", folder, kTrainedModelFile);
+  text += fmt::format("run         {} (trainscope inspect {})\n", folder, folder);
   return text;
 }
 

@@ -30,6 +30,7 @@ class TrainingRun {
 
  private:
   void begin();
+  void open_writer(ResumePoint& point);
   void restore(const Checkpoint& checkpoint);
   void restore_best(const ResumePoint& point);
   void train();
@@ -38,8 +39,10 @@ class TrainingRun {
   void save();
   void validate();
   void note_if_best(double loss);
-  void end_failed(ErrorCode code, const std::string& message);
-  int finish();
+  void end_failed(const Error& error);
+  void finish();
+  bool stop_requested() const { return signals_->requested() != 0; }
+  bool has_result() const;
   CheckpointState state() const;
   Json metrics() const;
   Json summary() const;
@@ -47,7 +50,6 @@ class TrainingRun {
 
   const Invocation& invocation_;
   const Settings& settings_;
-  StopSignals signals_;
   OnnxModel model_;
   Sizes sizes_;
   CompileOptions options_;
@@ -57,6 +59,7 @@ class TrainingRun {
   std::unique_ptr<Dataset> data_;
   std::optional<BatchOrder> order_;
   std::optional<Trainer> trainer_;
+  std::optional<StopSignals> signals_;  // from when there is a session to end
   std::optional<RunWriter> writer_;
   std::optional<Progress> progress_;
 
@@ -69,6 +72,7 @@ class TrainingRun {
   std::int64_t step_ = 0;
   std::int64_t saved_step_ = -1;
   std::int64_t samples_seen_ = 0;
+  int stopped_ = 0;           // exit code of the signal that ended the session
   double training_ms_ = 0.0;  // of steps alone
   std::optional<StepRecord> first_;
   std::optional<StepRecord> last_;

@@ -1,6 +1,10 @@
 // A ring of batches between a reading thread and the caller.
 #include "datasets/prefetch.h"
 
+#include <fmt/format.h>
+
+#include <system_error>
+
 #include "engine/core/error.h"
 
 namespace trainscope {
@@ -12,7 +16,14 @@ Prefetcher::Prefetcher(const Dataset& dataset, const BatchOrder& order, BatchRan
       depth_(depth),
       slots_(static_cast<std::size_t>(depth) + 1) {
   CHECK_INVARIANT(depth >= 1);
-  thread_ = std::thread([this] { read_all(); });
+  try {
+    thread_ = std::thread([this] { read_all(); });
+  } catch (const std::system_error& error) {
+    throw Error(
+        ErrorCode::kOutOfMemory,
+        fmt::format("cannot start the thread that reads batches: {}", error.code().message()))
+        .hint("a higher limit of threads (`ulimit -u`, or the cgroup's pids.max)");
+  }
 }
 
 Prefetcher::~Prefetcher() {

@@ -99,21 +99,29 @@ RunWriter RunWriter::resume(RunLock lock, RunSession session) {
   check_entries(lock.folder());
   RunWriter writer(std::move(lock));
   writer.manifest_ = reader.manifest();
-  const std::int64_t from_step = session.from_step;
   writer.begin_session(std::move(session));
-  // What the earlier session wrote beyond this step is done again.
-  writer.metrics_->write_line(Json::object({{"kind", "resume"}, {"step", from_step}}).dump());
   return writer;
 }
 
 void RunWriter::begin_session(RunSession session) {
+  const bool first = manifest_.sessions.empty();
+  const std::int64_t from_step = session.from_step;
   session.start_time = utc_timestamp();
   session.end_time.clear();
   session.status = RunStatus::kRunning;
   session.last_step = session.from_step;
   manifest_.sessions.push_back(std::move(session));
   write_manifest();
-  metrics_.emplace(lock_.folder() / kRunMetricsFile);
+  try {
+    metrics_.emplace(lock_.folder() / kRunMetricsFile);
+    // What the earlier session wrote beyond this step is done again.
+    if (!first) {
+      metrics_->write_line(Json::object({{"kind", "resume"}, {"step", from_step}}).dump());
+    }
+  } catch (const Error& error) {
+    finish(RunStatus::kFailed, static_cast<int>(error.code()), error.message());
+    throw;
+  }
 }
 
 void RunWriter::write_manifest() const {
@@ -168,7 +176,7 @@ void RunWriter::add_evaluation(const EvaluationRecord& evaluation) {
 
 void RunWriter::finish(RunStatus status, std::int64_t exit_code, std::string message) {
   CHECK_INVARIANT(status != RunStatus::kRunning);
-  metrics_->sync();
+  if (metrics_) metrics_->sync();
   if (table_) table_->sync();
   if (events_) events_->sync();
   session().status = status;

@@ -12,4 +12,8 @@ const KernelTable& cpu_kernels();
 // The instructions that they use: "AVX2" or "AVX-512".
 std::string_view cpu_isa();
 
+// Makes sure that loops of the calling thread find so many threads; fails with kOutOfMemory when
+// the system gives fewer.
+void start_cpu_threads(int threads);
+
 }  // namespace trainscope

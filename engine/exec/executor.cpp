@@ -9,6 +9,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/exec/backends.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/kernel_call.h"
 
@@ -39,6 +40,7 @@ BadTensor inspect(const TensorView& view) {
 
 Executor::Executor(const Program& program, const Executor* parameters)
     : program_(program), arena_(program.arena_bytes), host_arena_(program.host.bytes) {
+  start_cpu_threads(program.threads);
   views_.resize(program.graph.value_capacity());
   for (ValueId id : program.graph.live_values()) by_name_.emplace(program.graph.value(id).name, id);
   for (std::size_t v = 0; v < views_.size(); ++v) {

@@ -9,6 +9,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/exec/backends.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/kernel_call.h"
 
@@ -94,7 +95,9 @@ class Interpreter {
       : ops_(ops),
         kernels_(kernels),
         options_(options),
-        budget_(options.limit ? std::make_shared<Budget>(*options.limit) : nullptr) {}
+        budget_(options.limit ? std::make_shared<Budget>(*options.limit) : nullptr) {
+    start_cpu_threads(options.threads);
+  }
 
   std::vector<Tensor> operator()(const Call& call) const {
     if (budget_ != nullptr) budget_->spend(call);

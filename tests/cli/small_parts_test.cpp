@@ -147,6 +147,19 @@ TEST_CASE("help: lists every verb and exit code") {
   }
 }
 
+TEST_CASE("error_of: an Error stays as it is, other exceptions get the nearest code") {
+  Error given(ErrorCode::kNumeric, "a loss that is NaN");
+  given.at("in step 3").hint("a lower --lr");
+  const Error same = error_of(given);
+  CHECK((same.code() == ErrorCode::kNumeric));
+  CHECK(same.message() == "a loss that is NaN");
+  CHECK(same.context() == std::vector<std::string>{"in step 3"});
+  CHECK(same.hint() == "a lower --lr");
+  CHECK((error_of(std::bad_alloc()).code() == ErrorCode::kOutOfMemory));
+  CHECK((error_of(std::length_error("too long\n")).code() == ErrorCode::kRunFailed));
+  CHECK(error_of(std::length_error("too long\n")).message() == "too long\\n");
+}
+
 TEST_CASE("machine: there is a core to use") {
   CHECK(usable_cores() >= 1);
   CHECK(usable_cores() <= online_cores());
