@@ -18,13 +18,6 @@ function(trainscope_precompile target)
   else()
     target_precompile_headers(${target} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/precompiled.h")
   endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # What g++ 12 finds by following values it then reports of the inside of std::string too (GCC bug
-    # 105651).
-    foreach(kind stringop-overflow stringop-overread array-bounds maybe-uninitialized)
-      target_compile_options(${target} PRIVATE -Wno-error=${kind})
-    endforeach()
-  endif()
   # fmt's headers, read with the same macros where the target itself has no use for fmt.
   target_compile_definitions(${target} PRIVATE
     $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
