@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kMebi = 1024.0 * 1024.0;
 
-constexpr Flag kFlags[] = {
+constexpr Flag kBenchFlags[] = {
     {.name = "batch",
      .type = FlagType::kInteger,
      .value = "N",
@@ -158,7 +158,7 @@ std::string text_of(const Json& facts) {
   return text;
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_bench(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   check_device(settings);
   const BenchWorkload& workload = find_workload(invocation.argument(0));
@@ -206,9 +206,9 @@ Command bench_command() {
       .name = "bench",
       .summary = "Time the training step of a standard workload.",
       .arguments = {{.name = "WORKLOAD", .help = workload_list()}},
-      .flags = join_flags({kFlags, kernel_flags(), determinism_flags(), recompute_flags()}),
+      .flags = join_flags({kBenchFlags, kernel_flags(), determinism_flags(), recompute_flags()}),
       .examples = {"trainscope bench w1-sgd --threads 2 --json", "trainscope bench w3 --steps 5"},
-      .run = run};
+      .run = run_bench};
 }
 
 }  // namespace trainscope

@@ -57,7 +57,7 @@ std::int64_t parameter_elements(const Graph& graph) {
   return count;
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_check(const Invocation& invocation) {
   const OnnxModel model = OnnxModel::read(invocation.argument(0));
   const Sizes sizes = resolve_sizes(model, size_request(invocation.settings()));
   CompileOptions options = compile_options(invocation, model, sizes);
@@ -95,7 +95,7 @@ Command check_command() {
           .flags = compile_flags(),
           .examples = {"trainscope check model.onnx",
                        "trainscope check model.onnx --loss mse:output=y --json"},
-          .run = run};
+          .run = run_check};
 }
 
 }  // namespace trainscope

@@ -6,7 +6,7 @@
 namespace trainscope {
 namespace {
 
-Outcome run(const Invocation& invocation) {
+Outcome run_completion(const Invocation& invocation) {
   const std::string& shell = invocation.argument(0);
   std::string script = shell == "bash"  ? bash_completion()
                        : shell == "zsh" ? zsh_completion()
@@ -21,7 +21,7 @@ Command completion_command() {
           .summary = "Print a script that completes the command line in a shell.",
           .arguments = {{.name = "SHELL", .help = "bash, zsh or fish", .words = "bash|zsh|fish"}},
           .examples = {"trainscope completion bash", "trainscope completion fish"},
-          .run = run};
+          .run = run_completion};
 }
 
 }  // namespace trainscope

@@ -11,7 +11,7 @@
 namespace trainscope {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kConfigFlags[] = {
     {.name = "origin", .type = FlagType::kSwitch, .help = "Of show: where each value comes from"},
 };
 
@@ -75,7 +75,7 @@ Outcome schema(const Invocation& invocation) {
   return {.facts = Json::object({{"schema", std::move(json)}}), .text = std::move(text)};
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_config(const Invocation& invocation) {
   const std::string& action = invocation.argument(0);
   require(action == "show" || !invocation.settings().on("origin"), ErrorCode::kUsage,
           "--origin means nothing with config {}", action);
@@ -114,10 +114,10 @@ Command config_command() {
                          .help = "of show a verb, then its flags [train]; of validate files",
                          .required = false,
                          .repeated = true}},
-          .flags = join_flags({kFlags}),
+          .flags = join_flags({kConfigFlags}),
           .examples = {"trainscope config show train --config run.toml --origin",
                        "trainscope config validate run.toml"},
-          .run = run,
+          .run = run_config,
           .for_words = for_words};
 }
 

@@ -13,7 +13,7 @@
 namespace trainscope {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kConformanceFlags[] = {
     {.name = "passes",
      .type = FlagType::kChoice,
      .value = "all|none",
@@ -71,7 +71,7 @@ std::string text(const std::vector<ConformanceTest>& tests) {
   return lines;
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_conformance(const Invocation& invocation) {
   const ConformanceOptions options = conformance_options(invocation);
   std::vector<ConformanceTest> tests;
   for (const std::string& folder : invocation.arguments()) {
@@ -92,10 +92,10 @@ Command conformance_command() {
           .arguments = {{.name = "TEST_DIR",
                          .help = "searched for folders with model.onnx and test_data_set_N",
                          .repeated = true}},
-          .flags = join_flags({kFlags, check_flags()}),
+          .flags = join_flags({kConformanceFlags, check_flags()}),
           .examples = {"trainscope conformance /usr/share/libonnx-testdata/data",
                        "trainscope conformance node/test_relu --passes none --json"},
-          .run = run};
+          .run = run_conformance};
 }
 
 }  // namespace trainscope

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Flag kFlags[] = {
+constexpr Flag kDataFlags[] = {
     {.name = "dir",
      .value = "DIR",
      .help = "list, get: folder of all sets; default TRAINSCOPE_DATA_DIR, else trainscope/data in "
@@ -167,14 +167,14 @@ void check_call(const Action& action, const Invocation& invocation) {
           "data {} takes no further argument: '{}'", action.name, printable(name));
   require(!name.empty() || !action.takes_name, ErrorCode::kUsage, "data {} needs {}", action.name,
           action.name == "get" ? "the NAME of a set" : "a KIND");
-  for (const Flag& flag : kFlags) {
+  for (const Flag& flag : kDataFlags) {
     const bool takes = action.flags.find(fmt::format(" {} ", flag.name)) != std::string_view::npos;
     require(takes || !invocation.settings().given(flag.name), ErrorCode::kUsage,
             "--{} means nothing with data {}", flag.name, action.name);
   }
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_data(const Invocation& invocation) {
   const std::string& wanted = invocation.argument(0);
   std::vector<std::string_view> names;
   for (const Action& action : kActions) {
@@ -199,9 +199,9 @@ Command data_command() {
                      .help = "get: tinyshakespeare, mnist; make: mnist, text, bpe, tokens, csv, "
                              "tensors",
                      .required = false}},
-      .flags = join_flags({kFlags}),
+      .flags = join_flags({kDataFlags}),
       .examples = {"trainscope data get mnist", "trainscope data make mnist --dir digits"},
-      .run = run};
+      .run = run_data};
 }
 
 }  // namespace trainscope

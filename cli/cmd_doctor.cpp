@@ -74,7 +74,7 @@ std::string versions_text(const std::vector<Library>& libraries) {
   return join(parts, ", ");
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_doctor(const Invocation& invocation) {
   const Memory memory = machine_memory();
   const std::filesystem::path place = runs_place();
   const std::optional<std::uint64_t> disk = free_disk_bytes(place);
@@ -110,7 +110,7 @@ Command doctor_command() {
   return {.name = "doctor",
           .summary = "Show what this machine offers: processor, memory, libraries, devices.",
           .examples = {"trainscope doctor", "trainscope doctor --json"},
-          .run = run};
+          .run = run_doctor};
 }
 
 }  // namespace trainscope

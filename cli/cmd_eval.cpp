@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
 
-constexpr Flag kFlags[] = {
+constexpr Flag kEvalFlags[] = {
     {.name = "data",
      .value = "SPEC",
      .help = "As for train; its validation part counts (validation=1: all). Default: the run's"},
@@ -123,7 +123,7 @@ void sample(const Evaluating& e, Outcome& outcome) {
   outcome.text += printable_lines(options.prompt + text);
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_eval(const Invocation& invocation) {
   const Source source = Source::open(invocation.argument(0));
   const Invocation settled = source.settle(invocation);
   const Settings& settings = settled.settings();
@@ -163,11 +163,11 @@ Command eval_command() {
   return {.name = "eval",
           .summary = "Evaluate a model or run on data, or let it write text.",
           .arguments = {{.name = "MODEL.onnx|RUN", .help = "a model, or a run's folder"}},
-          .flags = join_flags({kFlags, source_flags(), loss_flags(), size_flags(), kernel_flags(),
-                               determinism_flags()}),
+          .flags = join_flags({kEvalFlags, source_flags(), loss_flags(), size_flags(),
+                               kernel_flags(), determinism_flags()}),
           .examples = {"trainscope eval runs/mlp-1 --data tensors:test.safetensors,validation=1",
                        "trainscope eval runs/gpt-1 --sample 400 --prompt 'The '"},
-          .run = run};
+          .run = run_eval};
 }
 
 }  // namespace trainscope

@@ -17,7 +17,7 @@
 namespace trainscope {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kExportFlags[] = {
     {.name = "format",
      .type = FlagType::kChoice,
      .value = "onnx|safetensors|csv|tensorboard",
@@ -125,7 +125,7 @@ void export_metrics(const Source& source, const std::string& format, const std::
   write_file_atomic(out, event_file(metrics, since_1970.count()));
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_export(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(settings.has("out"), ErrorCode::kUsage, "export needs -o FILE");
   const std::string& format = settings.text("format");
@@ -156,11 +156,11 @@ Command export_command() {
   return {.name = "export",
           .summary = "Write the trained model, a stage, the parameters or the metrics as a file.",
           .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
-          .flags = join_flags({kFlags, source_flags(), compile_flags()}),
+          .flags = join_flags({kExportFlags, source_flags(), compile_flags()}),
           .examples = {"trainscope export runs/mlp-1 --format onnx -o trained.onnx",
                        "trainscope export runs/mlp-1 --format onnx --stage differentiate -o "
                        "backward.onnx"},
-          .run = run};
+          .run = run_export};
 }
 
 }  // namespace trainscope

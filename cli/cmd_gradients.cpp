@@ -11,7 +11,7 @@
 namespace trainscope {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kGradientsFlags[] = {
     {.name = "meta", .value = "META.json", .help = "Loss, labels, trainable and frozen names"},
     {.name = "tensors",
      .value = "FILE.safetensors",
@@ -66,7 +66,7 @@ GradientsResult gradients_of(const OnnxModel& model, const Settings& settings,
   }
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_gradients(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   for (const char* flag : {"meta", "tensors", "out"}) {
     require(settings.has(flag), ErrorCode::kUsage, "gradients needs --{}", flag);
@@ -95,12 +95,12 @@ Command gradients_command() {
   return {.name = "gradients",
           .summary = "Compute loss and gradients of one batch.",
           .arguments = {{.name = "MODEL.onnx", .help = "the forward graph"}},
-          .flags = join_flags({kFlags, check_flags()}),
+          .flags = join_flags({kGradientsFlags, check_flags()}),
           .examples = {"trainscope gradients model.onnx --meta meta.json --tensors "
                        "reference.safetensors --batch 0 --out gradients.safetensors",
                        "trainscope gradients model.onnx --meta meta.json --tensors "
                        "reference.safetensors --dtype f64 --values all --out all.safetensors"},
-          .run = run};
+          .run = run_gradients};
 }
 
 }  // namespace trainscope

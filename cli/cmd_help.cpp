@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kExitCodes = "exit-codes";
 
-constexpr Flag kFlags[] = {
+constexpr Flag kHelpFlags[] = {
     {.name = "man", .type = FlagType::kSwitch, .help = "As a manual page, for man -l"},
 };
 
@@ -27,7 +27,7 @@ Outcome exit_codes_outcome() {
   return {.facts = Json::object({{"exit_codes", std::move(list)}}), .text = exit_codes_help()};
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_help(const Invocation& invocation) {
   const std::string& topic = invocation.argument(0);
   const bool as_man_page = invocation.settings().on("man");
   if (topic == kExitCodes) {
@@ -61,9 +61,9 @@ Command help_command() {
   return {.name = "help",
           .summary = "Explain a verb, or the exit codes.",
           .arguments = {{.name = "VERB", .help = "a verb, or exit-codes", .required = false}},
-          .flags = join_flags({kFlags}),
+          .flags = join_flags({kHelpFlags}),
           .examples = {"trainscope help train", "trainscope help exit-codes"},
-          .run = run};
+          .run = run_help};
 }
 
 }  // namespace trainscope

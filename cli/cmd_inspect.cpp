@@ -10,7 +10,7 @@
 namespace trainscope {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kInspectFlags[] = {
     {.name = "stages", .type = FlagType::kSwitch, .help = "The stages of the graph"},
     {.name = "explain",
      .type = FlagType::kSwitch,
@@ -87,7 +87,7 @@ Outcome inspect_stages(const Source& source, const Invocation& settled) {
   return settled.settings().on("explain") ? explain_stages(stages) : describe_stages(stages);
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_inspect(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(!settings.has("at") || settings.on("memory"), ErrorCode::kUsage,
           "--at belongs to --memory");
@@ -112,10 +112,10 @@ Command inspect_command() {
           .summary = "Show a model or run: stages, graphs, nodes, memory.",
           .arguments = {{.name = "RUN|MODEL.onnx",
                          .help = "a run's folder, or a model (compiled as `train` would)"}},
-          .flags = join_flags({kFlags, compile_flags()}),
+          .flags = join_flags({kInspectFlags, compile_flags()}),
           .examples = {"trainscope inspect runs/mlp-1 --stage differentiate",
                        "trainscope inspect model.onnx --memory --at /4/Gemm"},
-          .run = run};
+          .run = run_inspect};
 }
 
 }  // namespace trainscope

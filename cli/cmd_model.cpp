@@ -134,7 +134,7 @@ ModelArguments given_arguments(const Settings& settings) {
   return arguments;
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_model(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(settings.has("out"), ErrorCode::kUsage, "model needs -o FILE.onnx");
   const std::string& name = invocation.argument(0);
@@ -161,7 +161,7 @@ Command model_command() {
           .flags = option_flags().flags(),
           .examples = {"trainscope model resnet --size 18-cifar -o resnet.onnx",
                        "trainscope model gpt2 --size 124M --context 256 -o gpt2.onnx"},
-          .run = run};
+          .run = run_model};
 }
 
 }  // namespace trainscope

@@ -20,7 +20,7 @@ constexpr std::string_view kMethods = "all|exact"
 #undef PLACER
     ;
 
-constexpr Flag kFlags[] = {
+constexpr Flag kPlaceFlags[] = {
     {.name = "capacity",
      .type = FlagType::kInteger,
      .value = "N",
@@ -97,7 +97,7 @@ std::string at_fault(const Invocation& invocation, std::string_view message) {
              : fmt::format("'{}' (operations in '{}')", problem, operations);
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_place(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const std::string& problem = invocation.argument(0);
   require(settings.has("out"), ErrorCode::kUsage, "place needs --out SOLUTION.csv");
@@ -129,11 +129,11 @@ Command place_command() {
       .arguments = {{.name = "PROBLEM.csv",
                      .help = "rows id,lower,upper,size; upper is exclusive (with --streams: rows "
                              "id,size,producer,readers)"}},
-      .flags = join_flags({kFlags}),
+      .flags = join_flags({kPlaceFlags}),
       .examples = {"trainscope place problem.csv --out solution.csv",
                    "trainscope place problem.csv --capacity 1048576 --seconds 10 --out "
                    "solution.csv"},
-      .run = run};
+      .run = run_place};
 }
 
 }  // namespace trainscope

@@ -168,7 +168,7 @@ Outcome planned_micro_batches(const Invocation& invocation) {
                                             .micro_batches = asked.options.training.micro_batches});
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_plan(const Invocation& invocation) {
   if (asks_for_world(invocation.settings())) return planned_worlds(invocation);
   if (invocation.settings().on("micro-batches")) return planned_micro_batches(invocation);
   if (invocation.settings().on("largest-batch")) {
@@ -207,7 +207,7 @@ Command plan_command() {
           .flags = join_flags({plan_table_flags(), world_flags(), compile_flags()}),
           .examples = {"trainscope plan model.onnx --batch 32 --memory-budget 500MB",
                        "trainscope plan gpt2:1558M --target h200 --world 1,8,64 --zero 2"},
-          .run = run};
+          .run = run_plan};
 }
 
 }  // namespace trainscope

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kMaxProblemBytes = std::uint64_t{1} << 30;
 constexpr std::size_t kMessageBytes = 400;
 
-constexpr Flag kFlags[] = {
+constexpr Flag kRematFlags[] = {
     {.name = "budget",
      .value = "BYTES|PERCENT%",
      .help = "Most bytes in memory, also as 6GiB or 500MB; with % of the peak without recompute"},
@@ -137,7 +137,7 @@ void add_front(const memplan::RematProblem& problem, Outcome& outcome) {
   outcome.facts.set("front", std::move(rows));
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_remat(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const bool front = settings.on("front");
   require(settings.has("budget") || front, ErrorCode::kUsage,
@@ -165,10 +165,10 @@ Command remat_command() {
           .summary = "Trade time for memory in a recompute problem.",
           .arguments = {{.name = "PROBLEM.csv",
                          .help = "rows id,name,bytes,time,backward,inputs in execution order"}},
-          .flags = join_flags({kFlags}),
+          .flags = join_flags({kRematFlags}),
           .examples = {"trainscope remat problem.csv --budget 60% --out plan.csv",
                        "trainscope remat problem.csv --front"},
-          .run = run};
+          .run = run_remat};
 }
 
 }  // namespace trainscope

@@ -6,7 +6,7 @@
 namespace trainscope {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kTrainFlags[] = {
     {.name = "data",
      .value = "SPEC",
      .help = "text:FILE, bpe:FILE,VOCAB.json,MERGES.txt, tokens:FILE, idx:IMAGES,LABELS, "
@@ -59,7 +59,7 @@ constexpr Flag kFlags[] = {
      .help = "Read, compile and plan everything, then stop; nothing is written"},
 };
 
-Outcome run(const Invocation& invocation) {
+Outcome run_train(const Invocation& invocation) {
   for (const char* flag : {"data", "steps"}) {
     require(invocation.settings().has(flag), ErrorCode::kUsage, "train needs --{}", flag);
   }
@@ -73,11 +73,11 @@ Command train_command() {
   return {.name = "train",
           .summary = "Train an ONNX model; records the run in a folder.",
           .arguments = {{.name = "MODEL.onnx", .help = "the forward graph"}},
-          .flags = join_flags({kFlags, compile_flags()}),
+          .flags = join_flags({kTrainFlags, compile_flags()}),
           .examples = {"trainscope train model.onnx --data synthetic --steps 20",
                        "trainscope train gpt.onnx --data text:book.txt --seq 64 --batch 12 --steps "
                        "2000 --lr 1e-3 --clip 1 --run-dir runs/book"},
-          .run = run};
+          .run = run_train};
 }
 
 }  // namespace trainscope

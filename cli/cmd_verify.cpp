@@ -12,7 +12,7 @@
 namespace trainscope {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kVerifyFlags[] = {
     {.name = "precision",
      .type = FlagType::kChoice,
      .value = "f32|bf16|fp16",
@@ -58,7 +58,7 @@ void add_report(const VerifyReport& report, const Settings& settings, Outcome& o
                                {"worst_share", report.worst_share}}));
 }
 
-Outcome run(const Invocation& invocation) {
+Outcome run_verify(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const VerifyOptions options{.precision = step_precision(settings.text("precision")),
                               .lower = lower_options(invocation),
@@ -84,9 +84,9 @@ Command verify_command() {
           .arguments = {{.name = "REFERENCE_DIR",
                          .help = "a folder with model.onnx, meta.json and reference.safetensors",
                          .repeated = true}},
-          .flags = join_flags({kFlags, check_flags()}),
+          .flags = join_flags({kVerifyFlags, check_flags()}),
           .examples = {"trainscope verify models/mlp", "trainscope verify models/* --json"},
-          .run = run};
+          .run = run_verify};
 }
 
 }  // namespace trainscope

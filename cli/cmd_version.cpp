@@ -8,7 +8,7 @@
 namespace trainscope {
 namespace {
 
-Outcome run(const Invocation&) {
+Outcome run_version(const Invocation&) {
   return {.facts = Json::object({{"version", program_version()}}),
           .text = fmt::format("trainscope {}\n", program_version())};
 }
@@ -19,7 +19,7 @@ Command version_command() {
   return {.name = "version",
           .summary = "Print the version of this program.",
           .examples = {"trainscope version", "trainscope version --json"},
-          .run = run};
+          .run = run_version};
 }
 
 }  // namespace trainscope
