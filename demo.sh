@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what the build needs, builds trainscope and trains a character GPT for about two minutes.
+# Installs what the build needs, builds trainscope and trains a character GPT for two minutes at most.
 # Usage: ./demo.sh [--text FILE]   without a file it reads the project's own sources
 set -euo pipefail
 cd "$(dirname "$0")"

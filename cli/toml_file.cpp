@@ -136,7 +136,7 @@ Json scalar(const toml::node& node) {
   }
 }
 
-TomlEntry entry_of(std::string_view table, const toml::key& key, const toml::node& node) {
+TomlEntry toml_entry(std::string_view table, const toml::key& key, const toml::node& node) {
   TomlEntry entry{.table = std::string(table),
                   .key = std::string(key.str()),
                   .kind = kind_of(node),
@@ -155,7 +155,7 @@ TomlEntry entry_of(std::string_view table, const toml::key& key, const toml::nod
 }
 
 void add_entries(std::string_view name, const toml::table& table, std::vector<TomlEntry>& into) {
-  for (const auto& member : table) into.push_back(entry_of(name, member.first, member.second));
+  for (const auto& member : table) into.push_back(toml_entry(name, member.first, member.second));
 }
 
 std::vector<TomlEntry> entries_of(const toml::table& root) {

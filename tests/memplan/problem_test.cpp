@@ -19,13 +19,13 @@ bool mentions(const Problem& problem, const std::string& text) {
 }
 
 TEST_CASE("problem: a clean one has no error") {
-  CHECK_FALSE(find_problem_error({}));
-  CHECK_FALSE(find_problem_error(
-      {.buffers =
-           {{.lower = 0, .upper = 1, .size_bytes = 0},
-            {.lower = 3, .upper = 9, .size_bytes = 7},
-            {.lower = 3, .upper = 9, .size_bytes = 7, .alignment_bytes = 256, .fixed_offset = 512}},
-       .capacity_bytes = 0}));
+  CHECK_FALSE(find_problem_error(Problem{}));
+  CHECK_FALSE(find_problem_error(Problem{
+      .buffers =
+          {{.lower = 0, .upper = 1, .size_bytes = 0},
+           {.lower = 3, .upper = 9, .size_bytes = 7},
+           {.lower = 3, .upper = 9, .size_bytes = 7, .alignment_bytes = 256, .fixed_offset = 512}},
+      .capacity_bytes = 0}));
 }
 
 TEST_CASE("problem: nonsense is named with its buffer") {

@@ -11,7 +11,8 @@ namespace trainscope::test {
 namespace {
 
 constexpr double kStep = 1e-5;
-constexpr double kLimit = 1e-7;  // relative error of a gradient as a whole; about 1e-10 is measured
+constexpr double kGradientLimit =
+    1e-7;  // relative error of a gradient as a whole; about 1e-10 is measured
 
 TrainingOptions gradients(LossKind kind = LossKind::kMse) {
   TrainingOptions options;
@@ -58,7 +59,7 @@ std::vector<std::string> check_gradients(const Graph& graph, Tensors inputs) {
     const std::string name = graph.value(g.of).name;
     names.push_back(name);
     CAPTURE(name);
-    CHECK(gradient_error(graph, inputs, name) < kLimit);
+    CHECK(gradient_error(graph, inputs, name) < kGradientLimit);
   }
   std::ranges::sort(names);
   return names;

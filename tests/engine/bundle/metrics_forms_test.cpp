@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-StepRecord step_record(std::int64_t step, double loss = 2.5) {
+StepRecord step_row(std::int64_t step, double loss = 2.5) {
   return {.step = step,
           .loss = loss,
           .learning_rate = 0.001,
@@ -40,7 +40,7 @@ std::vector<fs::path> event_files(const fs::path& folder) {
 
 TEST_CASE("metrics csv: a row for each record, empty cells for what is not there") {
   const Metrics metrics{
-      .steps = {step_record(1), step_record(2, kNan)},
+      .steps = {step_row(1), step_row(2, kNan)},
       .evaluations = {
           {.step = 1, .loss = 2.25, .accuracy = 0.5, .examples = 40, .milliseconds = 8.5}}};
   CHECK(metrics_csv(metrics) ==
@@ -56,13 +56,13 @@ TEST_CASE("run: the table of a resumed session lacks what is done again") {
   {
     RunWriter writer = RunWriter::create(folder / "r", {.sessions = {session(0)}});
     writer.also_write({.csv = true});
-    for (std::int64_t step = 1; step <= 5; ++step) writer.add_step(step_record(step, 1.0));
+    for (std::int64_t step = 1; step <= 5; ++step) writer.add_step(step_row(step, 1.0));
   }
   {
     // Without asking for a table: the one that is there goes on.
     RunWriter writer = RunWriter::resume(RunLock::take(folder / "r"), session(3));
     writer.also_write({});
-    writer.add_step(step_record(4, 2.0));
+    writer.add_step(step_row(4, 2.0));
     writer.add_evaluation({.step = 4, .loss = 3.0, .examples = 1, .milliseconds = 1.0});
     writer.finish(RunStatus::kFinished, 0);
   }
@@ -76,13 +76,13 @@ TEST_CASE("run: a table that begins with a resumed session has the steps before 
   {
     RunWriter writer = RunWriter::create(folder / "r", {.sessions = {session(0)}});
     writer.also_write({});
-    writer.add_step(step_record(1));
-    writer.add_step(step_record(2));
+    writer.add_step(step_row(1));
+    writer.add_step(step_row(2));
   }
   CHECK(!fs::exists(folder / "r/metrics.csv"));
   RunWriter writer = RunWriter::resume(RunLock::take(folder / "r"), session(2));
   writer.also_write({.csv = true});
-  writer.add_step(step_record(3));
+  writer.add_step(step_row(3));
   CHECK(get(folder / "r/metrics.csv") == metrics_csv(RunReader::open(folder / "r").metrics()));
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("event files: each session begins one of its own") {
   const TemporaryFolder folder;
   for (int i = 0; i < 3; ++i) {
     EventWriter writer(Folder::open(folder.path()), i);
-    writer.add(step_record(i + 1));
+    writer.add(step_row(i + 1));
     writer.sync();
   }
   const std::vector<fs::path> files = event_files(folder.path());

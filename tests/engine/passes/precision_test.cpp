@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/ir/op_def.h"
+#include "tests/engine/passes/fuse/spellings.h"
 #include "tests/support/graph_text.h"
 
 namespace trainscope::test {
@@ -22,10 +23,6 @@ constexpr std::string_view kMlp =
     "1,-1,1,-1,1,-1,1,-1}, float[8] b = {1,2,3,4,5,6,7,8}, float[8,5] v = {1,0,0,0,0,0,1,0,0,0,0,"
     "0,1,0,0,0,0,0,1,0,0,0,0,0,1,1,0,0,0,0,0,1,0,0,0,0,0,1,0,0}>"
     "{ h = Gemm(x, w, b)  r = Relu(h)  y = MatMul(r, v) }";
-
-const Stage& stage_named(const Stages& all, std::string_view name) {
-  return *std::ranges::find(all, name, &Stage::name);
-}
 
 DType dtype_of(const Graph& graph, std::string_view name) {
   return graph.value(graph.find(name)).type.dtype;
