@@ -38,6 +38,7 @@ struct ReferenceModel {
   CompileOptions options(GraphMode mode, const LowerOptions& lower = {}) const {
     CompileOptions options = reference_compile_options(
         meta, mode, {.float_type = DType::kF32, .values = {}, .lower = lower, .passes = {}});
+    options.passes.keep = KeepGraphs::kAll;  // for plans that are kept and replayed
     options.training.keep_gradients = false;
     options.training.optimizer.weight_decay = 0.01;
     options.training.optimizer.clip_norm = 1.0;
