@@ -2,7 +2,8 @@
 #include "memplan/exact/ladder.h"
 
 #include <algorithm>
-#include <limits>
+#include <optional>
+#include <utility>
 
 namespace trainscope::memplan {
 namespace {
@@ -15,10 +16,18 @@ using std::uint64_t;
 constexpr uint64_t kFirstVisits = 1 << 22;
 constexpr uint64_t kMoreVisits = 4;
 
+std::vector<Preference> preferences_for(const Task& task, const SearchModel& model) {
+  std::vector<double> durations;
+  for (const std::int32_t index : model.task_index) {
+    durations.push_back(static_cast<double>(task.boxes[static_cast<size_t>(index)].duration_steps));
+  }
+  return make_preferences(model, durations);
+}
+
 class Ladder {
  public:
   Ladder(const Task& task, SearchModel model, const Effort& effort)
-      : model_(std::move(model)), ranks_(make_ranks(task, model_)), effort_(effort) {}
+      : model_(std::move(model)), preferences_(preferences_for(task, model_)), effort_(effort) {}
 
   // Everything in units; rounding is safe because all heights are multiples of the unit.
   Improved run(const Interval& known, int64_t target_bytes) {
@@ -51,13 +60,24 @@ class Ladder {
   Verdict ask(Units height, uint64_t visits) {
     Effort effort = effort_;
     effort.visits = std::min(visits, effort_.visits - improved_.visits);
-    const Decision decision = decide(model_, ranks_, height, effort);
+    const Decision decision = height == std::max(lower_, target_)
+                                  ? race_for_lowest(height).advance(effort)
+                                  : HeightRace(model_, preferences_, height).advance(effort);
     improved_.visits += std::max<uint64_t>(decision.visits, 1);
     if (decision.verdict == Verdict::kFits) accept(decision.offsets);
     if (decision.verdict == Verdict::kImpossible) {
       lower_ = std::max(lower_, std::min(decision.next_height, height_));
     }
     return decision.verdict;
+  }
+
+  // Every pass asks for it: the race goes on from where it stopped.
+  HeightRace& race_for_lowest(Units height) {
+    if (!lowest_race_ || lowest_asked_ != height) {
+      lowest_race_.emplace(model_, preferences_, height);
+      lowest_asked_ = height;
+    }
+    return *lowest_race_;
   }
 
   void accept(const std::vector<Units>& offsets) {
@@ -71,8 +91,10 @@ class Ladder {
   }
 
   SearchModel model_;
-  Ranks ranks_;
+  std::vector<Preference> preferences_;
   Effort effort_;
+  std::optional<HeightRace> lowest_race_ = {};
+  Units lowest_asked_ = 0;
   Units lower_ = 0;
   Units height_ = 0;
   Units target_ = 0;

@@ -68,6 +68,7 @@ class ModelBuilder {
       return box_at(a).first_slot < box_at(b).first_slot;
     });
     for (const int32_t index : order) add_box(index);
+    list_alive();
     return std::move(model_);
   }
 
@@ -108,6 +109,21 @@ class ModelBuilder {
     if (!first) added.twin = std::exchange(twin->second, number);
     model_.boxes.push_back(added);
     model_.task_index.push_back(index);
+  }
+
+  void list_alive() {
+    std::vector<std::vector<int32_t>> alive(static_cast<size_t>(model_.slot_count));
+    for (size_t i = 0; i < model_.boxes.size(); ++i) {
+      const SearchBox& box = model_.boxes[i];
+      for (int32_t slot = box.first_slot; slot < box.end_slot; ++slot) {
+        alive[static_cast<size_t>(slot)].push_back(static_cast<int32_t>(i));
+      }
+    }
+    for (const std::vector<int32_t>& boxes : alive) {
+      model_.first_alive.push_back(model_.alive.size());
+      model_.alive.insert(model_.alive.end(), boxes.begin(), boxes.end());
+    }
+    model_.first_alive.push_back(model_.alive.size());
   }
 
   // Obstacles of the box's life, merged where they touch.

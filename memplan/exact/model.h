@@ -1,8 +1,10 @@
 // A task as the exact search sees it: small integers, and only the slots that matter.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "memplan/place/placer.h"
@@ -43,11 +45,18 @@ struct SearchModel {
   std::vector<SearchBox> boxes = {};          // by first slot
   std::vector<std::int32_t> task_index = {};  // of each box, in Task::boxes
   std::vector<Block> blocks = {};
-  std::vector<PinnedBox> pinned = {};  // highest first
+  std::vector<PinnedBox> pinned = {};         // highest first
+  std::vector<std::int32_t> alive = {};       // boxes, slot by slot
+  std::vector<std::size_t> first_alive = {};  // per slot and one more: where it begins in `alive`
   std::int32_t slot_count = 0;
   std::int32_t span_count = 0;
   Units base = 0;
   std::int64_t unit_bytes = 1;  // divides every size, obstacle and alignment that matters
+
+  [[nodiscard]] std::span<const std::int32_t> alive_in(std::int32_t slot) const {
+    const auto at = static_cast<std::size_t>(slot);
+    return std::span(alive).subspan(first_alive[at], first_alive[at + 1] - first_alive[at]);
+  }
 
   // The lowest address >= from that the box may have as far as obstacles and alignment go.
   [[nodiscard]] Units lowest(const SearchBox& box, Units from) const;

@@ -2,6 +2,7 @@
 #include "memplan/exact/search.h"
 
 #include <numeric>
+#include <utility>
 
 namespace trainscope::memplan {
 namespace {
@@ -11,6 +12,7 @@ using std::size_t;
 
 // Slots that take as long to stack as a box takes to be looked at.
 constexpr int32_t kSlotsPerVisit = 8;
+constexpr size_t kWhy = 0;  // the row of why_
 
 bool meet(const SearchBox& a, const SearchBox& b) {
   return a.first_slot < b.end_slot && b.first_slot < a.end_slot;
@@ -18,15 +20,20 @@ bool meet(const SearchBox& a, const SearchBox& b) {
 
 }  // namespace
 
-CanonicalSearch::CanonicalSearch(const SearchModel& model, std::span<const int32_t> rank,
+CanonicalSearch::CanonicalSearch(const SearchModel& model, const Preference& preference,
                                  Units height)
     : model_(model),
-      rank_(rank),
+      rank_(preference.first),
+      memory_(model, preference),
       height_(height),
       offset_(model.boxes.size()),
       placed_flags_(model.boxes.size(), 0),
       span_tops_(static_cast<size_t>(model.span_count)),
       pool_(model.boxes.size()),
+      most_dead_ends_(model.boxes.size() / 2),
+      culprits_(model.boxes.size()),
+      conflicts_(model.boxes.size()),
+      why_(model.boxes.size()),
       reach_of_(model.boxes.size()),
       stacked_(static_cast<size_t>(model.slot_count)) {
   std::iota(pool_.begin(), pool_.end(), 0);
@@ -34,6 +41,7 @@ CanonicalSearch::CanonicalSearch(const SearchModel& model, std::span<const int32
   Component whole{.end_box = static_cast<int32_t>(pool_.size()),
                   .end_slot = model.slot_count,
                   .level = model.base};
+  why_.clear(kWhy);
   if (analyse(whole)) {
     open(whole);
   } else {
@@ -51,7 +59,7 @@ CanonicalSearch::Marks CanonicalSearch::marks() const {
 
 void CanonicalSearch::step() {
   const Frame& top = frames_.back();
-  if (!top.chosen) {
+  if (top.chosen < 0) {
     try_next_candidate();
   } else if (top.next_child < top.end_child) {
     open(Component(children_[top.next_child]));
@@ -63,6 +71,7 @@ void CanonicalSearch::step() {
 // Lists what may come next in the component, in order of rank.
 void CanonicalSearch::open(const Component& component) {
   Frame frame{.component = component, .marks = marks()};
+  conflicts_.clear(frames_.size());
   for (int32_t i = component.first_box; i < component.end_box; ++i) {
     const int32_t index = pool_[static_cast<size_t>(i)];
     const Units at = offset(index);
@@ -74,6 +83,7 @@ void CanonicalSearch::open(const Component& component) {
     // Everything else would have to lie above it, even where it is not.
     if (at + component.fullest > height_) {
       overflow(at + component.fullest);
+      culprits_.blame(conflicts_, frames_.size(), index);
     } else {
       candidates_.push_back(index);
     }
@@ -99,9 +109,18 @@ void CanonicalSearch::try_next_candidate() {
   if (frame.next_candidate == frame.end_candidate) return fail_top();
   const int32_t index = candidates_[frame.next_candidate++];
   const Marks before = marks();
-  place(frame.component, index);
-  if (!split(frame.component, index)) return undo(before);
-  frame.chosen = true;
+  why_.clear(kWhy);
+  bool possible = fits_suspects(frame.component, index);
+  if (possible) {
+    place(frame.component, index);
+    possible = split(frame.component, index);
+  }
+  if (!possible) {
+    why_.remove(kWhy, index);
+    conflicts_.add_all(frames_.size() - 1, why_, kWhy);
+    return undo(before);
+  }
+  frame.chosen = index;
   frame.next_child = before.children;
   frame.end_child = children_.size();
 }
@@ -120,25 +139,71 @@ void CanonicalSearch::finish_top() {
   }
 }
 
-// The component cannot be solved, and so neither can the choice that left it.
+// The component cannot be solved, and so neither can the choices that left it: back to the latest
+// one that had a part in the failure. Which had is told from what holds boxes up, not from the
+// order in which boxes were passed by; so a jump may go too far, and what it leaves out stays open.
 void CanonicalSearch::fail_top() {
-  failures_.insert(frames_.back().component.key);
-  undo(frames_.back().marks);
-  frames_.pop_back();
-  if (frames_.empty()) {
-    state_ = State::kImpossible;
-    return;
+  const Component whole = frames_.front().component;
+  ++dead_ends_;
+  why_.clear(kWhy);
+  why_.add_all(kWhy, conflicts_, frames_.size() - 1);
+  bool searched = drop_top();
+  while (!frames_.empty()) {
+    Frame& frame = frames_.back();
+    const int32_t chosen = std::exchange(frame.chosen, -1);
+    if (!may_jump_ || why_.contains(kWhy, chosen)) {
+      why_.remove(kWhy, chosen);
+      conflicts_.add_all(frames_.size() - 1, why_, kWhy);
+      Marks choice = frame.marks;
+      choice.candidates = frame.end_candidate;
+      undo(choice);
+      if (dead_ends_ >= most_dead_ends_) start_again(whole);
+      return;
+    }
+    frame.jumped_over = true;
+    searched = drop_top();
   }
-  Frame& frame = frames_.back();
-  frame.chosen = false;
-  Marks chosen = frame.marks;
-  chosen.candidates = frame.end_candidate;
-  undo(chosen);
+  if (searched) {
+    state_ = State::kImpossible;
+  } else {
+    start_again(whole);
+  }
+}
+
+// Goes back to before the frame. False if not all of it was searched.
+bool CanonicalSearch::drop_top() {
+  const Frame top = frames_.back();
+  undo(top.marks);
+  frames_.pop_back();
+  if (!top.jumped_over) {
+    failures_.insert(top.component.key);
+  } else if (!frames_.empty()) {
+    frames_.back().jumped_over = true;
+  }
+  return !top.jumped_over;
+}
+
+// The next attempt, in an order that knows what failed in those before.
+void CanonicalSearch::start_again(const Component& whole) {
+  if (!frames_.empty()) undo(frames_.front().marks);
+  frames_.clear();
+  if (may_jump_) {
+    jumping_dead_ends_ += dead_ends_;
+  } else {
+    complete_dead_ends_ *= 2;
+  }
+  dead_ends_ = 0;
+  may_jump_ = jumping_dead_ends_ < 4 * complete_dead_ends_;
+  most_dead_ends_ = may_jump_ ? model_.boxes.size() / 2 : complete_dead_ends_;
+  rank_ = memory_.learn();
+  open(whole);
 }
 
 void CanonicalSearch::undo(const Marks& marks) {
   for (; raised_.size() > marks.raised; raised_.pop_back()) {
-    offset(raised_.back().box) = raised_.back().offset;
+    const Raised& last = raised_.back();
+    offset(last.box) = last.offset;
+    culprits_.set_raiser(last.box, last.raiser);
   }
   for (; placed_.size() > marks.placed; placed_.pop_back()) {
     const Placed& last = placed_.back();
@@ -150,17 +215,68 @@ void CanonicalSearch::undo(const Marks& marks) {
   children_.resize(marks.children);
 }
 
+// Looks at the slots first that were too full lately: most candidates fail there, and a slot takes
+// a fraction of the time of them all.
+bool CanonicalSearch::fits_suspects(const Component& component, int32_t index) {
+  for (const int32_t slot : suspects_) {
+    if (slot < component.first_slot || slot >= component.end_slot) continue;
+    if (!fits_slot(slot, index)) {
+      suspect(slot);
+      return false;
+    }
+  }
+  return true;
+}
+
+// The slot if the box was placed: whatever cannot begin below some address has to fit above it.
+bool CanonicalSearch::fits_slot(int32_t slot, int32_t index) {
+  const SearchBox& candidate = box(index);
+  const Units level = offset(index);
+  reach_.clear();
+  for (const int32_t other : model_.alive_in(slot)) {
+    if (other == index || placed_flags_[static_cast<size_t>(other)] != 0) continue;
+    const Units least = meet(candidate, box(other)) ? level + candidate.size : level;
+    reach_.push_back({.offset = std::max(offset(other), least), .box = other});
+  }
+  visits_ += reach_.size();
+  std::sort(reach_.begin(), reach_.end(),
+            [](const Reach& a, const Reach& b) { return a.offset > b.offset; });
+  Units above = 0;
+  for (size_t i = 0; i < reach_.size(); ++i) {
+    above += box(reach_[i].box).size;
+    if (above + reach_[i].offset <= height_) continue;
+    overflow(above + reach_[i].offset);
+    for (size_t j = 0; j <= i; ++j) culprits_.blame(why_, kWhy, reach_[j].box);
+    return false;
+  }
+  return true;
+}
+
+// Moves the slot to the front of the suspects.
+void CanonicalSearch::suspect(int32_t slot) {
+  constexpr size_t kMostSuspects = 6;
+  memory_.note(slot);
+  auto at = std::find(suspects_.begin(), suspects_.end(), slot);
+  if (at == suspects_.end()) {
+    if (suspects_.size() == kMostSuspects) suspects_.pop_back();
+    at = suspects_.insert(suspects_.end(), slot);
+  }
+  std::rotate(suspects_.begin(), at, at + 1);
+}
+
 // Everything that meets the box now has to lie above it.
 void CanonicalSearch::place(const Component& component, int32_t index) {
   const SearchBox& placed = box(index);
   const Units top = offset(index) + placed.size;
+  culprits_.place(index, placed_.size());
   placed_.push_back({.box = index, .before = span_top(index)});
   placed_flags_[static_cast<size_t>(index)] = 1;
   span_top(index) = {.top = top, .rank = rank(index)};
   for (int32_t i = component.first_box; i < component.end_box; ++i) {
     const int32_t other = pool_[static_cast<size_t>(i)];
     if (other == index || offset(other) >= top || !meet(placed, box(other))) continue;
-    raised_.push_back({.box = other, .offset = offset(other)});
+    raised_.push_back({.box = other, .offset = offset(other), .raiser = culprits_.raiser(other)});
+    culprits_.set_raiser(other, index);
     offset(other) = model_.lowest(box(other), top);
   }
   visits_ += static_cast<std::uint64_t>(component.end_box - component.first_box);
@@ -197,7 +313,10 @@ bool CanonicalSearch::split(const Component& component, int32_t index) {
 // False if the component is known to be impossible.
 bool CanonicalSearch::analyse(Component& component) {
   collect_reach(component);
-  if (failures_.contains(component.key)) return false;
+  if (failures_.contains(component.key)) {
+    for (const Reach& reach : reach_) culprits_.blame(why_, kWhy, reach.box);
+    return false;
+  }
   return raise_unsupported() && fits_every_slot(component);
 }
 
@@ -247,7 +366,12 @@ bool CanonicalSearch::raise_unsupported() {
       blocked = true;
       support = std::min(support, reach.offset + box(reach.box).size);
     }
-    if (!blocked) return false;
+    if (!blocked) {
+      for (const Reach& reach : reach_) {
+        if (meet(lifted, box(reach.box))) culprits_.blame(why_, kWhy, reach.box);
+      }
+      return false;
+    }
     Units& known = reach_of_[static_cast<size_t>(index)];
     support = model_.lowest(lifted, support);
     changed = changed || support > known;
@@ -279,6 +403,7 @@ bool CanonicalSearch::fits_every_slot(Component& component) {
     component.slack = std::min(component.slack, height_ - above - at);
     if (component.slack < 0) {
       overflow(at + above);
+      blame_slot(i, above);
       return false;
     }
     component.fullest = std::max(component.fullest, above);
@@ -287,6 +412,20 @@ bool CanonicalSearch::fits_every_slot(Component& component) {
   if (!model_.pinned.empty()) component.fullest = 0;
   visits_ += reach_.size();
   return true;
+}
+
+// Notes in which slot the boxes from the i-th of reach_ on do not fit, and what holds them up.
+void CanonicalSearch::blame_slot(size_t i, Units above) {
+  int32_t slot = box(reach_[i].box).first_slot;
+  while (stacked_[static_cast<size_t>(slot)] != above) ++slot;
+  suspect(slot);
+  visits_ += reach_.size() - i;
+  for (; i < reach_.size(); ++i) {
+    const SearchBox& other = box(reach_[i].box);
+    if (other.first_slot <= slot && slot < other.end_slot) {
+      culprits_.blame(why_, kWhy, reach_[i].box);
+    }
+  }
 }
 
 // Adds the size to the slots and returns the most that one of them now holds.

@@ -3,17 +3,22 @@
 // A canonical layout is one in which no box can sink. Its boxes, taken in order of address, each
 // lie at the lowest address that is free above those taken before; so a search that always adds a
 // next box there, never below the one before, misses nothing (Moffitt, "MiniMalloc", ASPLOS 2023).
+//
+// Such a search either succeeds soon or is lost in the consequences of an early choice. So it goes
+// back over choices that have nothing to do with a failure (Prosser's backjumping, 1993), and after
+// half as many dead ends as there are boxes it starts again, with the boxes first that did not fit.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
 
+#include "memplan/exact/culprits.h"
 #include "memplan/exact/failures.h"
 #include "memplan/exact/model.h"
+#include "memplan/exact/preference.h"
 
 namespace trainscope::memplan {
 
@@ -21,8 +26,8 @@ class CanonicalSearch {
  public:
   enum class State { kRunning, kFits, kImpossible };
 
-  // `rank` says for each box which place it has in the order of preference. Both must outlive this.
-  CanonicalSearch(const SearchModel& model, std::span<const std::int32_t> rank, Units height);
+  // Both must outlive this.
+  CanonicalSearch(const SearchModel& model, const Preference& preference, Units height);
 
   // Goes on until the question is decided, about `visits` more boxes (or eight slots) were looked
   // at, or `should_stop()`, which is asked rarely, says so.
@@ -77,12 +82,14 @@ class CanonicalSearch {
     std::size_t end_candidate = 0;
     std::size_t next_child = 0;  // in children_: what the choice left, still to be solved
     std::size_t end_child = 0;
-    bool chosen = false;
+    std::int32_t chosen = -1;  // the box, or none
+    bool jumped_over = false;  // not all of it was searched: its failure proves nothing
   };
 
   struct Raised {
     std::int32_t box = 0;
     Units offset = 0;  // before
+    std::int32_t raiser = -1;
   };
   struct SpanTop {
     Units top = -1;  // where the latest box of a span ends
@@ -112,6 +119,9 @@ class CanonicalSearch {
   void try_next_candidate();
   void finish_top();
   void fail_top();
+  bool drop_top();
+  void start_again(const Component& whole);
+  void blame_slot(std::size_t i, Units above);
   void undo(const Marks& marks);
   [[nodiscard]] Marks marks() const;
 
@@ -120,13 +130,17 @@ class CanonicalSearch {
   bool analyse(Component& component);
   void collect_reach(Component& component);
   bool raise_unsupported();
+  bool fits_suspects(const Component& component, std::int32_t index);
+  bool fits_slot(std::int32_t slot, std::int32_t index);
+  void suspect(std::int32_t slot);
   bool fits_every_slot(Component& component);
   Units stack(std::int32_t first_slot, std::int32_t end_slot, Units size);
   bool out_of_turn(std::int32_t index);
   void overflow(Units height) { next_height_ = std::min(next_height_, height); }
 
   const SearchModel& model_;
-  std::span<const std::int32_t> rank_;
+  Ranks rank_;
+  ConflictMemory memory_;
   Units height_ = 0;
   State state_ = State::kRunning;
   Units next_height_ = std::numeric_limits<Units>::max();
@@ -142,6 +156,18 @@ class CanonicalSearch {
   std::vector<Raised> raised_;  // what choices did to boxes still to be placed
   std::vector<Placed> placed_;
   FailureTable failures_;
+  std::vector<std::int32_t> suspects_;  // slots that were too full, the latest first
+
+  // Attempts that jump leave possibilities out, so some do not; they are allowed ever more dead
+  // ends, a quarter of what all that jump have had, so that one of them comes to its end.
+  bool may_jump_ = true;
+  std::uint64_t dead_ends_ = 0;  // of this attempt
+  std::uint64_t most_dead_ends_ = 0;
+  std::uint64_t jumping_dead_ends_ = 0;
+  std::uint64_t complete_dead_ends_ = 8;  // of the next complete attempt, at most
+  Culprits culprits_;
+  BoxSets conflicts_;  // per frame: placed boxes without which some candidate might have done
+  BoxSets why_;        // one set: why the latest candidate, or frame, failed
 
   std::vector<Reach> reach_;  // scratch of analyse(), lowest first
   std::vector<std::int32_t> unsupported_;

@@ -18,6 +18,8 @@ using std::uint64_t;
 constexpr uint64_t kVisitsPerBox = 4096;
 // A search keeps what it knows of all pairs: larger windows would take seconds to set up.
 constexpr size_t kMostMovable = 5000;
+// More than this share of a part is the business of the search of the whole.
+constexpr size_t kMostShare = 4;
 
 struct Window {
   int32_t first_slot = 0;
@@ -64,7 +66,7 @@ class Repair {
     size_t movable_before = 0;
     while (!spent()) {
       const std::vector<size_t> movable = boxes_within(window);
-      if (movable.size() > kMostMovable) return;
+      if (movable.size() > std::min(kMostMovable, task_.boxes.size() / kMostShare)) return;
       if (movable.size() > movable_before && repair(window, movable)) return;
       movable_before = std::max(movable_before, movable.size());
       if (window.first_slot == 0 && window.end_slot == task_.slot_count) return;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "memplan/solution.h"
 #include "tests/memplan/dice.h"
@@ -98,6 +100,68 @@ Problem training_problem(int layers, std::uint64_t seed) {
       add(0, end_step, 4 * weights[w]);         // parameter
       add(0, end_step, 8 * weights[w]);         // two moments
     }
+  }
+  return problem;
+}
+
+Problem tight_problem(int boxes, std::uint64_t seed) {
+  Dice dice(seed);
+  constexpr int64_t kSide = 1024;
+  constexpr int64_t kLeast = 4;  // to be cut into five
+  struct Piece {
+    int64_t first = 0;  // step
+    int64_t end = 0;
+    int64_t low = 0;  // byte
+    int64_t high = 0;
+  };
+  std::vector<Piece> pieces = {{0, kSide, 0, kSide}};
+  while (static_cast<int>(pieces.size()) < boxes) {
+    // The largest of four, so that no cut is the last one of a whole corner.
+    std::size_t chosen = 0;
+    for (int i = 0; i < 4; ++i) {
+      const auto other =
+          static_cast<std::size_t>(dice.between(0, static_cast<int64_t>(pieces.size()) - 1));
+      const auto area = [](const Piece& p) { return (p.end - p.first) * (p.high - p.low); };
+      if (area(pieces[other]) > area(pieces[chosen])) chosen = other;
+    }
+    const Piece piece = pieces[chosen];
+    if (piece.end - piece.first < kLeast || piece.high - piece.low < kLeast) continue;
+    // Two cuts each way: a pinwheel around the middle, which no straight cut goes through, or one.
+    const int64_t left = dice.between(piece.first + 1, piece.end - 3);
+    const int64_t right = dice.between(left + 1, piece.end - 1);
+    const int64_t below = dice.between(piece.low + 1, piece.high - 3);
+    const int64_t above = dice.between(below + 1, piece.high - 1);
+    const int64_t kind = dice.between(0, 4);
+    if (kind < 2) {
+      pieces[chosen] = {piece.first, right, piece.low, below};
+      pieces.push_back({right, piece.end, piece.low, above});
+      pieces.push_back({left, piece.end, above, piece.high});
+      pieces.push_back({piece.first, left, below, piece.high});
+      pieces.push_back({left, right, below, above});
+    } else if (kind == 2) {
+      pieces[chosen].high = below;
+      pieces.push_back({piece.first, piece.end, below, piece.high});
+    } else {
+      pieces[chosen].end = left;
+      pieces.push_back({left, piece.end, piece.low, piece.high});
+    }
+  }
+  Problem problem{.alignment_bytes = 1, .capacity_bytes = kSide};
+  for (const Piece& piece : pieces) {
+    if (dice.between(0, 19) == 0) continue;
+    problem.buffers.push_back({.id = "p" + std::to_string(problem.buffers.size()),
+                               .lower = piece.first,
+                               .upper = piece.end,
+                               .size_bytes = piece.high - piece.low});
+  }
+  return problem;
+}
+
+Problem reversed(Problem problem) {
+  int64_t end = 0;
+  for (const Buffer& buffer : problem.buffers) end = std::max(end, buffer.upper);
+  for (Buffer& buffer : problem.buffers) {
+    buffer.lower = end - std::exchange(buffer.upper, end - buffer.lower);
   }
   return problem;
 }

@@ -28,4 +28,11 @@ Problem chain_problem(int length, std::uint64_t seed);
 // saved activations die in reverse order, temporaries die at once, weight gradients stay.
 Problem training_problem(int layers, std::uint64_t seed);
 
+// Boxes cut out of a rectangle of 1024 steps x 1024 bytes, which they fill but for one in twenty
+// that is left out: the capacity is 1024, and hard to keep.
+Problem tight_problem(int boxes, std::uint64_t seed);
+
+// The same with time running backwards, which changes nothing but the order of births.
+Problem reversed(Problem problem);
+
 }  // namespace trainscope::memplan::testing

@@ -206,6 +206,17 @@ TEST_CASE("solve: GPT at any degree of recomputation meets the bound") {
   }
 }
 
+TEST_CASE("solve: boxes cut out of a rectangle go back into it") {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const Problem problem = testing::tight_problem(120, seed);
+    for (const Problem& either : {problem, testing::reversed(problem)}) {
+      INFO("seed ", seed);
+      const Options options{.patience = Patience::kUnlimited, .most_visits = 4'000'000};
+      CHECK(solve_checked(either, options).status == Status::kPlaced);
+    }
+  }
+}
+
 TEST_CASE("solve: patience never makes a layout higher") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const Problem problem = testing::random_problem(seed, {.buffers = 120, .steps = 90});

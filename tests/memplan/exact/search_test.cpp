@@ -90,6 +90,14 @@ int64_t optimum_bytes(const Task& task) {
   return best;
 }
 
+std::vector<Preference> preferences_of(const Task& task, const SearchModel& model) {
+  std::vector<double> durations;
+  for (const int32_t index : model.task_index) {
+    durations.push_back(static_cast<double>(task.boxes[static_cast<size_t>(index)].duration_steps));
+  }
+  return make_preferences(model, durations);
+}
+
 constexpr auto kNever = [] { return false; };
 constexpr std::uint64_t kPlenty = 1'000'000'000;
 
@@ -117,12 +125,12 @@ TEST_CASE("search: fits exactly from the optimum on, in every order") {
     REQUIRE(model.has_value());
     const auto units = static_cast<Units>(optimum / model->unit_bytes);
     CHECK(optimum % model->unit_bytes == 0);
-    for (const std::vector<int32_t>& rank : make_ranks(task, *model)) {
+    for (const Preference& preference : preferences_of(task, *model)) {
       INFO("seed ", seed);
-      CanonicalSearch fitting(*model, rank, units);
+      CanonicalSearch fitting(*model, preference, units);
       CHECK(fitting.advance(kPlenty, kNever) == CanonicalSearch::State::kFits);
       check_layout(*model, fitting.offsets(), units);
-      CanonicalSearch lower(*model, rank, units - 1);
+      CanonicalSearch lower(*model, preference, units - 1);
       CHECK(lower.advance(kPlenty, kNever) == CanonicalSearch::State::kImpossible);
       CHECK(lower.next_height() <= units);
       CHECK(lower.next_height() >= units);
@@ -137,10 +145,10 @@ TEST_CASE("search: goes on where it stopped") {
   const int64_t optimum = optimum_bytes(task);
   const std::optional<SearchModel> model = make_search_model(task, 10 * optimum);
   REQUIRE(model.has_value());
-  const Ranks ranks = make_ranks(task, *model);
+  const std::vector<Preference> preferences = preferences_of(task, *model);
   const auto units = static_cast<Units>(optimum / model->unit_bytes);
-  CanonicalSearch at_once(*model, ranks[0], units);
-  CanonicalSearch in_parts(*model, ranks[0], units);
+  CanonicalSearch at_once(*model, preferences[0], units);
+  CanonicalSearch in_parts(*model, preferences[0], units);
   at_once.advance(kPlenty, kNever);
   while (in_parts.advance(1, kNever) == CanonicalSearch::State::kRunning) {
   }
@@ -152,8 +160,8 @@ TEST_CASE("search: stops when told to") {
   const Task task = random_task(8, 7);
   const std::optional<SearchModel> model = make_search_model(task, 1000);
   REQUIRE(model.has_value());
-  const Ranks ranks = make_ranks(task, *model);
-  CanonicalSearch search(*model, ranks[0], static_cast<Units>(1000 / model->unit_bytes));
+  const std::vector<Preference> preferences = preferences_of(task, *model);
+  CanonicalSearch search(*model, preferences[0], static_cast<Units>(1000 / model->unit_bytes));
   const std::uint64_t before = search.visits();
   CHECK(search.advance(kPlenty, [] { return true; }) == CanonicalSearch::State::kRunning);
   CHECK(search.visits() == before);
