@@ -52,7 +52,8 @@ std::chrono::duration<double> parse_duration(std::string_view flag, std::string_
   const double seconds = seconds_in(text);
   if (seconds > 0.0 && seconds <= kMostSeconds) return std::chrono::duration<double>(seconds);
   throw Error(ErrorCode::kUsage,
-              fmt::format("--{} is '{}': expected a span of time above 0", flag, printable(text)))
+              fmt::format("--{} is '{}': expected a span of time above 0, of 10 years at most",
+                          flag, printable(text)))
       .hint("for example 90s, 30min or 1h30m");
 }
 

@@ -52,10 +52,17 @@ Json data_identity(const Json& description) {
   return identity;
 }
 
+// Whether `file` belongs right into the run's folder, which the session makes.
+bool is_in_run_folder(const std::string& file, const Settings& settings) {
+  if (!settings.has("run-dir")) return false;
+  const fs::path run = fs::absolute(settings.text("run-dir") + "/").lexically_normal();
+  return fs::absolute(file).lexically_normal().parent_path() == run.parent_path();
+}
+
 // Otherwise a long run would end with an error. Only making a file shows whether it can be made;
 // --dry-run makes none.
 void check_export(const Settings& settings) {
-  if (!settings.has("export")) return;
+  if (!settings.has("export") || is_in_run_folder(settings.text("export"), settings)) return;
   try {
     FolderEntry target = entry_of(settings.text("export"));
     if (!settings.on("dry-run")) AtomicFile not_committed(std::move(target));
@@ -208,6 +215,8 @@ void TrainingRun::begin() {
   open_writer(point);
   writer_->also_write(metrics_);
   restore_best(point);
+  // A run that starts from another one's checkpoint can be resumed by itself from the begin on.
+  if (point.checkpoint && !point.continues_run) save();
   log.open_file(writer_->log_file());
   writer_->write_config(config_toml(resolved_options(invocation_, options_.training.loss, sizes_)));
   write_stages(*writer_, session_->compiled().stages, [this] { return stop_requested(); });
@@ -317,7 +326,7 @@ void TrainingRun::validate() {
   note_if_best(evaluation->loss);
 }
 
-// A session that was stopped before its first step leaves what it found.
+// A session that was stopped before its first step has trained nothing.
 bool TrainingRun::has_result() const { return stopped_ == 0 || step_ > from_step_; }
 
 void TrainingRun::finish() {

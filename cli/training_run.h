@@ -48,6 +48,9 @@ class TrainingRun {
   Json summary() const;
   std::string summary_text() const;
 
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point started_ = Clock::now();
+  std::optional<Clock::time_point> deadline_;  // of --time-limit
   const Invocation& invocation_;
   const Settings& settings_;
   OnnxModel model_;
@@ -62,10 +65,6 @@ class TrainingRun {
   std::optional<StopSignals> signals_;  // from when there is a session to end
   std::optional<RunWriter> writer_;
   std::optional<Progress> progress_;
-
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point started_ = Clock::now();
-  std::optional<Clock::time_point> deadline_;  // of --time-limit
 
   std::int64_t total_steps_ = 0;
   std::int64_t from_step_ = 0;

@@ -30,14 +30,16 @@ function(trainscope_names_in text result)
 endfunction()
 
 function(trainscope_read_source source result)
+  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
   file(READ "${source}" text)
+  string(REGEX REPLACE "\\[\\[[a-z_:]+\\]\\] " "" text "${text}")
   string(REGEX REPLACE "[[;]" "(" text "${text}")
   string(REPLACE "]" "" text "${text}")
   set(${result} "${text}" PARENT_SCOPE)
 endfunction()
 
 # The names that headers of the project have, for sources of `kind`, tests or libraries. Read once;
-# kernels/cpu, which no other folder includes, is compiled source by source.
+# those of kernels/cpu are not among the libraries', because that folder is compiled source by source.
 function(trainscope_header_names kind result)
   set(property TRAINSCOPE_HEADER_NAMES_${kind})
   get_property(known GLOBAL PROPERTY ${property} SET)
@@ -87,7 +89,6 @@ function(trainscope_unity target kind)
   endif()
   set(units 0)
   foreach(source IN LISTS ARGN)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
     trainscope_read_source("${source}" text)
     trainscope_hides_a_name(${kind} "${text}" hides)
     if(hides)

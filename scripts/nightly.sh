@@ -1,14 +1,14 @@
 #!/bin/bash
-# The checks too slow for ./test.sh: every test under asan and tsan, clang-tidy, 500 killed runs,
+# The checks too slow for ./test.sh: every test under asan and tsan, clang-tidy, g++ on each source alone, 500 killed runs,
 # attacks by 5,088 mutants of models, 800 damaged runs and 300 data files, 10^8 runs of the fuzzers.
 # Usage: scripts/nightly.sh RESULT_FOLDER [CHECK...]
-#   checks: asan tsan tidy kills attack fuzz; none: all
+#   checks: asan tsan tidy sources kills attack fuzz; none: all
 # Writes RESULT_FOLDER/DATE.md, a log for each check, DATE-attacks.md, and the input of a fuzzer's crash.
 # FUZZ_RUNS: runs of each of the two fuzzers (50000000), which run side by side; a fiftieth more of
 # them under sanitizers. ATTACK_SEED: of the attacks (1).
 set -uo pipefail
 if [[ $# -lt 1 ]]; then
-  echo "usage: scripts/nightly.sh RESULT_FOLDER [asan|tsan|tidy|kills|attack|fuzz]..." >&2
+  echo "usage: scripts/nightly.sh RESULT_FOLDER [asan|tsan|tidy|sources|kills|attack|fuzz]..." >&2
   exit 2
 fi
 mkdir -p "$1" || exit 1
@@ -19,7 +19,7 @@ report="$results/$date.md"
 jobs="$(nproc)"
 verdict=0
 checks=("${@:2}")
-[[ ${#checks[@]} -gt 0 ]] || checks=(asan tsan tidy kills attack fuzz)
+[[ ${#checks[@]} -gt 0 ]] || checks=(asan tsan tidy sources kills attack fuzz)
 
 # Called by name below.
 # shellcheck disable=SC2317
@@ -28,6 +28,12 @@ asan() { cmake --preset asan && cmake --build --preset asan -j "$jobs" && ctest 
 tsan() { cmake --preset tsan && cmake --build --preset tsan -j "$jobs" && ctest --preset tsan -j "$jobs"; }
 # shellcheck disable=SC2317
 tidy() { cmake --preset tidy && cmake --build --preset tidy -j "$jobs" -- -k 0; }
+# Each source alone, with the warnings that unity builds leave out.
+# shellcheck disable=SC2317
+sources() {
+  cmake --preset release -B build/sources -DTRAINSCOPE_UNITY=OFF -DTRAINSCOPE_PRECOMPILE=OFF &&
+    cmake --build build/sources -j "$jobs" -- -k 0
+}
 # shellcheck disable=SC2317
 kills() {
   cmake --preset release && cmake --build --preset release -j "$jobs" --target trainscope &&

@@ -111,16 +111,30 @@ void RunWriter::begin_session(RunSession session) {
   session.status = RunStatus::kRunning;
   session.last_step = session.from_step;
   manifest_.sessions.push_back(std::move(session));
-  write_manifest();
   try {
+    write_manifest();
     metrics_.emplace(lock_.folder() / kRunMetricsFile);
     // What the earlier session wrote beyond this step is done again.
     if (!first) {
       metrics_->write_line(Json::object({{"kind", "resume"}, {"step", from_step}}).dump());
     }
   } catch (const Error& error) {
-    finish(RunStatus::kFailed, static_cast<int>(error.code()), error.message());
+    note_failure(static_cast<int>(error.code()), error.message());
     throw;
+  } catch (const std::exception& error) {
+    note_failure(static_cast<int>(ErrorCode::kRunFailed), error.what());
+    throw;
+  }
+}
+
+// A session that broke as it began, where the manifest has it already. The failure that is under
+// way is the one to report.
+void RunWriter::note_failure(std::int64_t exit_code, const std::string& message) {
+  try {
+    if (RunReader::open(lock_.folder()).manifest().sessions.size() < manifest_.sessions.size())
+      return;
+    finish(RunStatus::kFailed, exit_code, message);
+  } catch (const std::exception&) {
   }
 }
 
@@ -176,9 +190,14 @@ void RunWriter::add_evaluation(const EvaluationRecord& evaluation) {
 
 void RunWriter::finish(RunStatus status, std::int64_t exit_code, std::string message) {
   CHECK_INVARIANT(status != RunStatus::kRunning);
-  if (metrics_) metrics_->sync();
-  if (table_) table_->sync();
-  if (events_) events_->sync();
+  try {
+    if (metrics_) metrics_->sync();
+    if (table_) table_->sync();
+    if (events_) events_->sync();
+  } catch (const Error&) {
+    // What has failed already is noted all the same.
+    if (status != RunStatus::kFailed) throw;
+  }
   session().status = status;
   session().exit_code = exit_code;
   session().message = std::move(message);

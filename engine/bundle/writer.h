@@ -69,6 +69,7 @@ class RunWriter {
  private:
   explicit RunWriter(RunLock lock);
   void begin_session(RunSession session);
+  void note_failure(std::int64_t exit_code, const std::string& message);
   void write_manifest() const;
   RunSession& session() { return manifest_.sessions.back(); }
 

@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <new>
+#include <stdexcept>
 
 #include "engine/core/text.h"
 #include "engine/ir/op_def.h"
@@ -17,6 +18,8 @@ decltype(auto) with_our_errors(const Kernel& kernel, F call) {
   try {
     return call();
   } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::logic_error&) {  // a mistake of our own
     throw;
   } catch (const std::exception& error) {
     fail_unsupported("the kernel {} cannot compute this: {}", kernel.name, printable(error.what()));

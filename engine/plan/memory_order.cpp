@@ -189,9 +189,9 @@ std::vector<NodeId> with_views(const Program& program, const std::vector<std::in
 // Of the search in a placement that only says whether an order is worth it; lower() goes on.
 constexpr std::uint64_t kTrialVisits = 1'000'000;
 
-// An arena that is enough for the nodes in this order.
-std::int64_t arena_of(const Program& program, std::span<const NodeId> nodes,
-                      const LowerOptions& options) {
+// An arena that is enough for the nodes in this order; none where it is beyond any memory.
+std::optional<std::int64_t> arena_of(const Program& program, std::span<const NodeId> nodes,
+                                     const LowerOptions& options) {
   std::vector<std::int64_t> workspace_of(program.graph.node_capacity(), 0);
   for (const Instruction& instruction : program.instructions) {
     workspace_of[static_cast<std::size_t>(instruction.node)] =
@@ -205,7 +205,7 @@ std::int64_t arena_of(const Program& program, std::span<const NodeId> nodes,
   const memplan::Result placed = memplan::solve(
       placement_problem(find_lifetimes(program.graph, nodes, options, workspaces), workspaces),
       {.seconds = options.seconds, .threads = options.threads, .most_visits = kTrialVisits});
-  CHECK_INVARIANT(placed.status == memplan::Status::kPlaced);
+  if (placed.status != memplan::Status::kPlaced) return std::nullopt;
   return placed.solution.height_bytes;
 }
 
@@ -217,10 +217,11 @@ memplan::OrderProblem order_problem(const Program& program, const LowerOptions& 
 
 std::optional<Graph> ordered_for_memory(const Program& program, const LowerOptions& options) {
   const memplan::OrderResult found = memplan::improve_order(order_problem(program, options));
-  CHECK_INVARIANT(found.message.empty());
+  if (!found.message.empty()) return std::nullopt;  // sizes whose sum is beyond 63 bits
   if (found.peak_bytes >= found.given_peak_bytes) return std::nullopt;
   const std::vector<NodeId> nodes = with_views(program, found.order);
-  if (arena_of(program, nodes, options) >= program.arena_bytes) return std::nullopt;
+  const std::optional<std::int64_t> arena_bytes = arena_of(program, nodes, options);
+  if (!arena_bytes || *arena_bytes >= program.arena_bytes) return std::nullopt;
   return program.graph.reordered(nodes);
 }
 

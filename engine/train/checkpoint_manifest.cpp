@@ -110,7 +110,8 @@ Checkpoint read_checkpoint(const Folder& folder, std::string_view name) {
   CheckpointManifest manifest =
       parse_manifest(read_file(folder / kManifestFile, kMaxManifestBytes));
   if (name != checkpoint_name(manifest.state.step)) {
-    bad("it is damaged or was renamed: its manifest is of step {}", manifest.state.step);
+    bad("it is damaged or was renamed: its manifest is of step {}, so its folder's name is {}",
+        manifest.state.step, checkpoint_name(manifest.state.step));
   }
   Checkpoint checkpoint{.folder = folder.path(), .state = std::move(manifest.state), .files = {}};
   for (const FileRecord& record : manifest.files) {

@@ -18,6 +18,7 @@ HeightRace::HeightRace(const SearchModel& model, const std::vector<Preference>& 
   for (const Preference& preference : preferences) {
     searches_.push_back(std::make_unique<CanonicalSearch>(model, preference, height));
   }
+  visits_at_round_.resize(searches_.size());
 }
 
 HeightRace::~HeightRace() = default;
@@ -36,6 +37,7 @@ Decision HeightRace::advance(const Effort& effort) {
 
 void HeightRace::run_round(uint64_t visits, const Effort& effort) {
   next_ = 0;
+  for (size_t i = 0; i < searches_.size(); ++i) visits_at_round_[i] = searches_[i]->visits();
   std::vector<std::future<void>> helpers;
   if (visits > kFirstRoundVisits) {
     const size_t useful = std::min(static_cast<size_t>(effort.threads), searches_.size());
@@ -65,7 +67,10 @@ void HeightRace::work(uint64_t visits, const Effort& effort) {
 
 Decision HeightRace::collect() {
   Decision decision;
-  for (const auto& search : searches_) decision.visits += search->visits();
+  // How far searches behind the winner came in its round is a matter of threads: not counted.
+  for (size_t i = 0; i < searches_.size(); ++i) {
+    decision.visits += i > decided_ ? visits_at_round_[i] : searches_[i]->visits();
+  }
   decision.visits -= std::exchange(visits_before_, decision.visits);
   if (decided_ == kNobody) return decision;
   const CanonicalSearch& winner = *searches_[decided_];

@@ -60,6 +60,7 @@ class HeightRace {
 
   std::vector<std::unique_ptr<CanonicalSearch>> searches_;
   std::uint64_t next_round_ = kFirstRoundVisits;  // visits of each search
+  std::vector<std::uint64_t> visits_at_round_;    // of each search, as the last round began
   std::uint64_t visits_before_ = 0;               // of all calls so far
   std::atomic<std::size_t> decided_ = kNobody;    // the earliest search that has
   std::atomic<std::size_t> next_ = 0;

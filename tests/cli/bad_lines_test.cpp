@@ -193,8 +193,8 @@ TEST_CASE("bad command lines: verbs, arguments, values") {
       {{"train", kMlp, "--data", "synthetic", "--steps"},
        "--steps needs a value: N\n  try: `trainscope help train` lists its flags"},
       {{"train", kMlp, "--data", "synthetic", "--steps", "1", "--time-limit", "90x"},
-       "--time-limit is '90x': expected a span of time above 0\n  try: for example 90s, 30min or "
-       "1h30m"},
+       "--time-limit is '90x': expected a span of time above 0, of 10 years at most\n  try: for "
+       "example 90s, 30min or 1h30m"},
       {{"train", kMlp, "--data", "synthetic", "--steps="},
        "--steps needs a value: N\n  try: `trainscope help train` lists its flags"},
       {{"train", kMlp, "--data", "synthetic", "--steps", ""},

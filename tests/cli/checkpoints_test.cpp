@@ -118,6 +118,23 @@ TEST_CASE("signals: a second one ends the process at once") {
   }
 }
 
+TEST_CASE("resume: a run that starts from another one's checkpoint has it before its first step") {
+  const TemporaryFolder folder;
+  REQUIRE(run(train(kMlp, {"--steps", "2", "--run-dir", "a"}), {}, folder.path()).exit_code == 0);
+  const auto words = [](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"--steps", "3", "--run-dir", "b", "--resume"};
+    all.insert(all.end(), more.begin(), more.end());
+    return train(kMlp, all);
+  };
+  REQUIRE(run(words({"a"}), {}, folder.path()).exit_code == 0);
+  CHECK(fs::exists(folder / "b/checkpoints/step-00000002"));
+  // As after a kill in the first step.
+  fs::remove_all(folder / "b/checkpoints/step-00000003");
+  const Finished resumed = run(words({"auto", "--json"}), {}, folder.path());
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(resumed.json().get<std::int64_t>("from_step") == 2);
+}
+
 TEST_CASE("time limit: a run ends after a step, and goes on bit for bit") {
   const TemporaryFolder folder;
   const auto words = [](const std::string& name, const std::vector<std::string>& more) {

@@ -1,6 +1,7 @@
 // Models whose sizes are beyond 32 bits, and FLOPs beyond 63: a result, or an error that names the
 // node or the file. Each once ended by a signal, or by a library's exception.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 #include <string_view>
@@ -67,6 +68,19 @@ TEST_CASE("wide sizes: FLOPs beyond 63 bits are shown as the largest number") {
   CHECK(finished.exit_code == 0);
   CHECK(finished.out.find("9223372036854775807") != std::string::npos);
   CHECK(finished.out.find(" -") == std::string::npos);
+}
+
+TEST_CASE("wide sizes: values that together are beyond 63 bits have a plan") {
+  // 2^46 numbers of eight bytes, 17,000 times.
+  std::string nodes = "W = Mul(x, w) v0 = Expand(W, s) ";
+  for (int i = 1; i <= 17'000; ++i) nodes += fmt::format("v{} = Tanh(v{}) ", i, i - 1);
+  const Finished finished =
+      run_on("(double[1] x) => (double y) <double[1] w = {1}, int64[1] s = {70368744177664}> { " +
+                 nodes + "y = ReduceSum <keepdims = 0> (v17000) }",
+             {"plan", "--loss", "output:y"});
+  CAPTURE(finished.err);
+  CHECK(finished.err.find("check failed") == std::string::npos);
+  check_ends_well(finished);
 }
 
 }  // namespace trainscope::test
