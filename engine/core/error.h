@@ -6,7 +6,6 @@
 #include <exception>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace trainscope {
@@ -27,16 +26,16 @@ enum class ErrorCode {
 // What went wrong, where (outermost last), and what to do about it.
 class Error : public std::exception {
  public:
-  Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Error(ErrorCode code, std::string message);
+  Error(const Error& other);
+  Error(Error&& other) noexcept;
+  Error& operator=(const Error& other);
+  Error& operator=(Error&& other) noexcept;
+  ~Error() override;
 
-  Error& at(std::string where) {
-    context_.push_back(std::move(where));
-    return *this;
-  }
-  Error& hint(std::string text) {
-    if (hint_.empty()) hint_ = std::move(text);
-    return *this;
-  }
+  Error& at(std::string where);
+  // The first hint given stays.
+  Error& hint(std::string text);
   // The input breaks no rule, this version just cannot do what it asks for.
   Error& mark_unsupported() {
     unsupported_ = true;
@@ -58,26 +57,29 @@ class Error : public std::exception {
   bool unsupported_ = false;
 };
 
+// The code of a throw is out of line: a thousand places have one.
+[[noreturn]] void throw_error(ErrorCode code, fmt::string_view format, fmt::format_args arguments);
+[[noreturn]] void throw_unsupported(fmt::string_view format, fmt::format_args arguments);
+
 template <typename... Args>
 [[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+  throw_error(code, format, fmt::make_format_args(args...));
 }
 
 template <typename... Args>
 void require(bool ok, ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
-  if (!ok) throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+  if (!ok) throw_error(code, format, fmt::make_format_args(args...));
 }
 
 // The same for valid input that this version cannot handle: kBadInput, marked as unsupported.
 template <typename... Args>
 [[noreturn]] void fail_unsupported(fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(ErrorCode::kBadInput, fmt::format(format, std::forward<Args>(args)...))
-      .mark_unsupported();
+  throw_unsupported(format, fmt::make_format_args(args...));
 }
 
 template <typename... Args>
 void require_supported(bool ok, fmt::format_string<Args...> format, Args&&... args) {
-  if (!ok) fail_unsupported(format, std::forward<Args>(args)...);
+  if (!ok) throw_unsupported(format, fmt::make_format_args(args...));
 }
 
 [[noreturn]] void check_failed(std::string_view expression, std::string_view file, int line);

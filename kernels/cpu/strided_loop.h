@@ -69,38 +69,35 @@ inline Strides broadcast_strides(const Shape& from, const Shape& to) {
   return strides;
 }
 
-// Calls row(offsets, count) for the elements [begin, end) of the loop in row-major order: `count`
-// elements along the last axis from offsets[k] in operand k.
+// Goes over the rows of the elements [begin, end) of a loop, begin < end, in row-major order:
+// `count` elements along the last axis from offsets[k] in operand k. Its code is not in the header:
+// with it inlined, each kernel's loop compiles several times as long and runs no faster.
+class RowWalk {
+ public:
+  RowWalk(const StridedLoop& loop, std::int64_t begin, std::int64_t end);
+
+  const Offsets& offsets() const { return offsets_; }
+  std::int64_t count() const { return count_; }
+
+  // To the next row; false where there is none.
+  bool next();
+
+ private:
+  const StridedLoop& loop_;
+  Offsets offsets_{};
+  Strides index_{};
+  std::int64_t count_ = 1;
+  std::int64_t rest_;  // elements from this row's first one on
+};
+
+// Calls row(offsets, count) for the rows of the elements [begin, end) of the loop.
 template <class Row>
 void for_each_row(const StridedLoop& loop, std::int64_t begin, std::int64_t end, Row&& row) {
   if (begin >= end) return;
-  Offsets offsets{};
-  if (loop.rank == 0) return row(offsets, std::int64_t{1});
-  const auto operands = static_cast<std::size_t>(loop.operands);
-  const auto last = static_cast<std::size_t>(loop.rank - 1);
-  Strides index{};
-  std::int64_t rest = begin;
-  for (std::size_t axis = last + 1; axis-- > 0;) {
-    index[axis] = rest % loop.sizes[axis];
-    rest /= loop.sizes[axis];
-    for (std::size_t k = 0; k < operands; ++k) offsets[k] += index[axis] * loop.strides[k][axis];
-  }
-  while (true) {
-    const std::int64_t count = std::min(loop.sizes[last] - index[last], end - begin);
-    row(offsets, count);
-    begin += count;
-    if (begin >= end) return;
-    // Back to the beginning of this row, then one further along the nearest axis that has room.
-    for (std::size_t k = 0; k < operands; ++k) offsets[k] -= index[last] * loop.strides[k][last];
-    index[last] = 0;
-    for (std::size_t axis = last; axis-- > 0;) {
-      const bool carry = ++index[axis] == loop.sizes[axis];
-      const std::int64_t steps = carry ? 1 - loop.sizes[axis] : 1;
-      for (std::size_t k = 0; k < operands; ++k) offsets[k] += steps * loop.strides[k][axis];
-      if (!carry) break;
-      index[axis] = 0;
-    }
-  }
+  RowWalk walk(loop, begin, end);
+  do {
+    row(walk.offsets(), walk.count());
+  } while (walk.next());
 }
 
 // The loop of an elementwise kernel: operand 0 is the dense output, the others are its inputs.

@@ -14,12 +14,18 @@ template <class F, class... Arguments>
   f(arguments...);
 }
 
+// The same in AVX2: once, however many callers there are.
+template <class F, class... Arguments>
+[[gnu::flatten, gnu::noinline]] void in_avx2(const F& f, Arguments... arguments) {
+  f(arguments...);
+}
+
 template <class F, class... Arguments>
 void in_widest_registers(const F& f, Arguments... arguments) {
   if (has_avx512()) {
     in_avx512(f, arguments...);
   } else {
-    f(arguments...);
+    in_avx2(f, arguments...);
   }
 }
 
