@@ -27,7 +27,7 @@ OnnxModel workload_model(const BenchWorkload& workload, const BenchOptions& opti
   return OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
 }
 
-CompileOptions compile_options(const BenchWorkload& workload, const BenchOptions& options) {
+CompileOptions workload_options(const BenchWorkload& workload, const BenchOptions& options) {
   CompileOptions compile;
   compile.import.dims["batch"] = options.batch;
   if (options.sequence > 0) compile.import.dims["sequence"] = options.sequence;
@@ -131,7 +131,7 @@ void check_sizes(const BenchWorkload& workload, const BenchOptions& options) {
           "--seq does not suit {}: its examples are no sequences", workload.name);
 }
 
-std::int64_t elements_of(const Graph& graph, ValueKind kind) {
+std::int64_t count_elements(const Graph& graph, ValueKind kind) {
   std::int64_t sum = 0;
   for (ValueId id : graph.values_of(kind)) sum += graph.value(id).type.elements();
   return sum;
@@ -197,13 +197,13 @@ class TimedStep {
   TimedStep(const BenchWorkload& workload, const BenchOptions& options)
       : workload_(workload),
         options_(options),
-        compiled_(compile(workload_model(workload, options), compile_options(workload, options))),
+        compiled_(compile(workload_model(workload, options), workload_options(workload, options))),
         executor_(compiled_->program),
         batches_(synthetic_batch(*compiled_, workload, options)),
         trainer_(executor_, 1) {
     const Graph& forward = compiled_->stages.front().graph;
     result_.flops_per_step = training_flops(forward);
-    result_.parameters = elements_of(forward, ValueKind::kParameter);
+    result_.parameters = count_elements(forward, ValueKind::kParameter);
     result_.arena_bytes = compiled_->program.arena_bytes;
     result_.host_arena_bytes = compiled_->program.host.bytes;
     result_.persistent_bytes = compiled_->program.persistent_bytes;

@@ -17,7 +17,7 @@ constexpr std::string_view kSharedVerb = "train";  // whose flags stand at the t
 constexpr std::string_view kModelKey = "model";
 constexpr std::size_t kMostProblems = 20;
 
-struct Problem {
+struct BadSetting {
   std::string message;
   std::string hint;
 };
@@ -230,7 +230,7 @@ class Reading {
   const Command& command_;
   std::vector<Flag> own_;
   std::vector<Flag> shared_;
-  std::vector<Problem> problems_;
+  std::vector<BadSetting> problems_;
   std::vector<FileValue> top_;
   std::vector<FileValue> table_;
   std::vector<FileValue> others_;  // checked, of no use to this verb

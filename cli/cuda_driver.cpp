@@ -37,7 +37,7 @@ bool find_all(void* library, Functions& functions) {
          find(library, "cuDeviceGetName", functions.device_name);
 }
 
-std::string error_text(const Functions& functions, int code) {
+std::string driver_error(const Functions& functions, int code) {
   const char* text = nullptr;
   const bool known = functions.error_text != nullptr &&
                      functions.error_text(code, &text) == kSuccess && text != nullptr;
@@ -49,7 +49,7 @@ void add_devices(const Functions& functions, CudaDriver& driver) {
   const int code = functions.device_count(&count);
   if (code != kSuccess) {
     driver.problem =
-        fmt::format("the driver cannot count devices: {}", error_text(functions, code));
+        fmt::format("the driver cannot count devices: {}", driver_error(functions, code));
     return;
   }
   for (int device = 0; device < count; ++device) {
@@ -85,7 +85,7 @@ CudaDriver find_cuda_driver() {
   const int asked = functions.driver_version(&version);
   if (asked != kSuccess || version <= 0) {
     driver.problem =
-        fmt::format("the driver does not tell its version: {}", error_text(functions, asked));
+        fmt::format("the driver does not tell its version: {}", driver_error(functions, asked));
     return driver;
   }
   driver.version = version;
@@ -98,7 +98,7 @@ CudaDriver find_cuda_driver() {
   if (started == kNoDevice) {
     driver.problem = "the driver finds no device";
   } else if (started != kSuccess) {
-    driver.problem = fmt::format("the driver does not start: {}", error_text(functions, started));
+    driver.problem = fmt::format("the driver does not start: {}", driver_error(functions, started));
   } else {
     add_devices(functions, driver);
   }

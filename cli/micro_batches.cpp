@@ -21,7 +21,7 @@ struct Row {
 
 // Forward and backward once for each micro-batch, the update once. The plan knows what transfers
 // take, the model of the machine does not.
-double step_time(const Compiled& compiled, std::int64_t micro_batches) {
+double time_of_step(const Compiled& compiled, std::int64_t micro_batches) {
   const Program& program = compiled.program;
   const std::vector<double> times = step_seconds(program, {});
   double all = 0.0;
@@ -48,7 +48,7 @@ std::optional<Row> row_of(const CompileSplit& compile_split, const BatchSplit& s
     const std::unique_ptr<Compiled> compiled = compile_split(split);
     return Row{.split = split,
                .arena_bytes = compiled->program.arena_bytes,
-               .seconds = step_time(*compiled, split.micro_batches),
+               .seconds = time_of_step(*compiled, split.micro_batches),
                .repeats = compiled->recompute ? compiled->recompute->repeats : 0};
   } catch (const NoPlanFits& error) {
     if (!refused || error.least_bytes < refused->least_bytes) {
@@ -67,7 +67,7 @@ std::optional<Row> row_of(const CompileSplit& compile_split, const BatchSplit& s
       .hint(fmt::format("--memory-budget {} or more, or fewer examples a step", least.least_bytes));
 }
 
-Json json_of(const Row& row) {
+Json row_json(const Row& row) {
   return Json::object({{"batch", row.split.batch},
                        {"accumulate", row.split.micro_batches},
                        {"arena_bytes", row.arena_bytes},
@@ -92,7 +92,7 @@ Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& 
       outcome.text += fmt::format("{:>8} {:>12} {:>16}\n", batch, split.micro_batches, "too much");
       continue;
     }
-    rows.push_back(json_of(*row));
+    rows.push_back(row_json(*row));
     outcome.text +=
         fmt::format("{:>8} {:>12} {:>16} {:>12} {:>10} {:>12.3f}\n", batch, split.micro_batches,
                     row->arena_bytes, human_bytes(static_cast<std::uint64_t>(row->arena_bytes)),
@@ -103,7 +103,7 @@ Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& 
   outcome.text += fmt::format("quickest: --batch {} --accumulate {}\n", best->split.batch,
                               best->split.micro_batches);
   outcome.facts.set("splits", std::move(rows));
-  outcome.facts.set("quickest", json_of(*best));
+  outcome.facts.set("quickest", row_json(*best));
   return outcome;
 }
 

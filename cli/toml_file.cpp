@@ -101,7 +101,7 @@ TomlPlace place_of(const toml::source_region& source) {
   return {.line = source.begin.line, .column = source.begin.column};
 }
 
-TomlKind kind_of(const toml::node& node) {
+TomlKind toml_kind(const toml::node& node) {
   switch (node.type()) {
     case toml::node_type::string:
       return TomlKind::kString;
@@ -122,7 +122,7 @@ TomlKind kind_of(const toml::node& node) {
 
 // Null for what is no string, number or bool.
 Json scalar(const toml::node& node) {
-  switch (kind_of(node)) {
+  switch (toml_kind(node)) {
     case TomlKind::kString:
       return node.value_or(std::string());
     case TomlKind::kInteger:
@@ -139,7 +139,7 @@ Json scalar(const toml::node& node) {
 TomlEntry toml_entry(std::string_view table, const toml::key& key, const toml::node& node) {
   TomlEntry entry{.table = std::string(table),
                   .key = std::string(key.str()),
-                  .kind = kind_of(node),
+                  .kind = toml_kind(node),
                   .value = scalar(node),
                   .key_place = place_of(key.source()),
                   .value_place = place_of(node.source())};

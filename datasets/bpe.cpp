@@ -39,7 +39,7 @@ constexpr std::array<std::uint32_t, 256> kCharacterOfByte = character_of_byte();
 constexpr std::uint32_t kCharactersEnd = 0x100 + 68;  // 68 bytes are not printable
 
 // Characters of a symbol that stand for bytes; none when one of them does not.
-std::optional<std::string> bytes_of(std::string_view symbol) {
+std::optional<std::string> symbol_bytes(std::string_view symbol) {
   static const std::vector<int> kByteOf = [] {
     std::vector<int> bytes(kCharactersEnd, -1);
     for (unsigned byte = 0; byte < 256; ++byte)
@@ -261,7 +261,7 @@ std::string BpeTokenizer::decode(std::span<const std::uint32_t> ids) const {
   for (const std::uint32_t id : ids) {
     CHECK_INVARIANT(id < symbols_.size());
     // A special token's name stands for itself.
-    text += bytes_of(symbols_[id]).value_or(symbols_[id]);
+    text += symbol_bytes(symbols_[id]).value_or(symbols_[id]);
   }
   return text;
 }

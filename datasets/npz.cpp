@@ -150,8 +150,8 @@ const DtypeRow& find_dtype(std::string_view name, std::string_view descr) {
 }
 
 // Checked before memory is taken: dimensions that multiply to what the entry holds.
-Shape checked_shape(std::string_view name, const std::vector<std::int64_t>& dims,
-                    std::uint64_t item_bytes, std::uint64_t data_bytes) {
+Shape npy_shape(std::string_view name, const std::vector<std::int64_t>& dims,
+                std::uint64_t item_bytes, std::uint64_t data_bytes) {
   require(dims.size() <= kMaxRank, ErrorCode::kBadInput, "'{}' has {} dimensions: at most {}", name,
           dims.size(), kMaxRank);
   std::uint64_t bytes = item_bytes;
@@ -288,8 +288,7 @@ NpyHeader parse_npy_header(std::string_view name, std::span<const std::byte> beg
                    .stored_dtype = std::string(row.stored),
                    .item_bytes = row.bytes,
                    .data_offset = before + length};
-  result.type.shape =
-      checked_shape(name, *header.shape, row.bytes, size_bytes - result.data_offset);
+  result.type.shape = npy_shape(name, *header.shape, row.bytes, size_bytes - result.data_offset);
   return result;
 }
 

@@ -14,13 +14,13 @@ CharacterClass first_class(std::string_view text) {
 }
 
 // A run of characters of one class.
-struct Run {
+struct CharacterRun {
   std::size_t bytes = 0;
   std::size_t last_bytes = 0;  // of its last character
 };
 
-Run run_of(CharacterClass kind, std::string_view text) {
-  Run run;
+CharacterRun run_of(CharacterClass kind, std::string_view text) {
+  CharacterRun run;
   while (run.bytes < text.size()) {
     const Character next = first_character(text.substr(run.bytes));
     CHECK_INVARIANT(next.bytes > 0);
@@ -42,7 +42,7 @@ std::size_t first_piece(std::string_view text) {
   if (kind != CharacterClass::kWhitespace) {
     return space + run_of(kind, text.substr(space)).bytes;
   }
-  const Run white = run_of(CharacterClass::kWhitespace, text);
+  const CharacterRun white = run_of(CharacterClass::kWhitespace, text);
   const bool whole = white.bytes == text.size() || white.bytes == white.last_bytes;
   return whole ? white.bytes : white.bytes - white.last_bytes;
 }

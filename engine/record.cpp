@@ -27,7 +27,7 @@ struct Contents {
   NodeId workspace_of = kNoNode;
 };
 
-std::string_view kind_of(const Graph& graph, const std::vector<ValueId>& values) {
+std::string_view kind_of_values(const Graph& graph, const std::vector<ValueId>& values) {
   const auto any = [&](auto wanted) {
     return std::ranges::any_of(values, [&](ValueId v) { return wanted(graph.value(v).kind); });
   };
@@ -45,7 +45,7 @@ std::vector<Contents> contents_of_buffers(const Program& program, bool host) {
   }
   for (std::size_t i = 0; i < contents.size(); ++i) {
     Contents& one = contents[i];
-    if (!one.values.empty()) one.kind = kind_of(program.graph, one.values);
+    if (!one.values.empty()) one.kind = kind_of_values(program.graph, one.values);
   }
   if (host) return contents;
   auto workspace = std::ranges::find_if(contents, &std::vector<ValueId>::empty, &Contents::values);

@@ -74,8 +74,8 @@ Drawing drawing_of(std::uint64_t seed, std::uint64_t image) {
           .darkness = between(170.0, 250.0, b[1])};
 }
 
-void draw(const Glyph& glyph, const Drawing& how, std::uint64_t first_noise, std::uint64_t seed,
-          std::span<std::byte> pixels) {
+void draw_glyph(const Glyph& glyph, const Drawing& how, std::uint64_t first_noise,
+                std::uint64_t seed, std::span<std::byte> pixels) {
   for (std::int64_t row = 0; row < kSide; ++row) {
     for (std::int64_t column = 0; column < kSide; ++column) {
       const double down = static_cast<double>(row) - how.row_centre;
@@ -114,8 +114,8 @@ void write_part(const MakeOptions& options, const Part& part, MadeData& made) {
     const auto image = static_cast<std::uint64_t>(i);
     const std::uint64_t digit = random_below(options.seed, kMakeStreams + 2, image, 10);
     images.resize(images.size() + kPixels);
-    draw(kGlyphs[digit], drawing_of(options.seed, image), image * kPixels, options.seed,
-         std::span(images).last(kPixels));
+    draw_glyph(kGlyphs[digit], drawing_of(options.seed, image), image * kPixels, options.seed,
+               std::span(images).last(kPixels));
     labels.push_back(static_cast<std::byte>(digit));
   }
   const auto write = [&](std::string_view ending, const std::vector<std::byte>& bytes) {

@@ -35,17 +35,18 @@ const char* pick(const std::array<const char*, N>& words, std::uint32_t word) {
 }
 
 // Pieces of a text as ids, with how often each comes.
-using Pieces = std::vector<std::pair<std::vector<std::uint32_t>, std::int64_t>>;
+using CountedPieces = std::vector<std::pair<std::vector<std::uint32_t>, std::int64_t>>;
 using Pair = std::pair<std::uint32_t, std::uint32_t>;
 
-Pieces count_pieces(std::string_view text, const std::array<std::uint32_t, kBytes>& id_of_byte) {
+CountedPieces count_pieces(std::string_view text,
+                           const std::array<std::uint32_t, kBytes>& id_of_byte) {
   std::map<std::string_view, std::int64_t> counts;
   while (!text.empty()) {
     const std::size_t bytes = first_piece(text);
     ++counts[text.substr(0, bytes)];
     text.remove_prefix(bytes);
   }
-  Pieces pieces;
+  CountedPieces pieces;
   for (const auto& [piece, count] : counts) {
     std::vector<std::uint32_t> ids;
     for (const char c : piece) ids.push_back(id_of_byte[static_cast<unsigned char>(c)]);
@@ -56,7 +57,7 @@ Pieces count_pieces(std::string_view text, const std::array<std::uint32_t, kByte
 
 // The most frequent pair of neighbours, the smallest of equally frequent ones; a count of 0 when
 // no piece has two symbols left.
-std::pair<Pair, std::int64_t> best_pair(const Pieces& pieces) {
+std::pair<Pair, std::int64_t> best_pair(const CountedPieces& pieces) {
   std::map<Pair, std::int64_t> counts;
   for (const auto& [ids, count] : pieces) {
     for (std::size_t i = 0; i + 1 < ids.size(); ++i) counts[{ids[i], ids[i + 1]}] += count;
@@ -68,7 +69,7 @@ std::pair<Pair, std::int64_t> best_pair(const Pieces& pieces) {
   return best;
 }
 
-void replace_pair(Pieces& pieces, const Pair& pair, std::uint32_t by) {
+void replace_pair(CountedPieces& pieces, const Pair& pair, std::uint32_t by) {
   for (auto& [ids, count] : pieces) {
     std::vector<std::uint32_t> merged;
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -94,7 +95,7 @@ BpeFiles train_bpe(std::string_view text, std::int64_t merges) {
     id_of_byte[byte] = static_cast<std::uint32_t>(symbols.size());
     symbols.push_back(bpe_symbol_of_byte(byte));
   }
-  Pieces pieces = count_pieces(text, id_of_byte);
+  CountedPieces pieces = count_pieces(text, id_of_byte);
   for (std::int64_t i = 0; i < merges; ++i) {
     const auto [pair, count] = best_pair(pieces);
     if (count == 0) break;

@@ -17,9 +17,11 @@
 namespace trainscope {
 namespace {
 
-std::string hash_of(std::span<const std::byte> bytes) { return hash_hex(hash_bytes(bytes)); }
+std::string content_hash(std::span<const std::byte> bytes) { return hash_hex(hash_bytes(bytes)); }
 
-std::string file_hash(const std::string& file) { return hash_of(MappedFile::open(file).bytes()); }
+std::string file_hash(const std::string& file) {
+  return content_hash(MappedFile::open(file).bytes());
+}
 
 }  // namespace
 
@@ -39,7 +41,7 @@ std::unique_ptr<Dataset> open_bpe(const DataSpec& spec, const DatasetOptions& op
   Json description = Json::object({{"kind", name_of(spec.kind)},
                                    {"file", Json::list(spec.files)},
                                    {"size_bytes", text.size()},
-                                   {"xxh3", hash_of(std::as_bytes(std::span(text)))},
+                                   {"xxh3", content_hash(std::as_bytes(std::span(text)))},
                                    {"vocabulary_xxh3", file_hash(vocabulary_file)},
                                    {"merges_xxh3", file_hash(merges_file)},
                                    {"vocabulary_size", tokenizer.size()}});

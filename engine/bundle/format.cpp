@@ -40,7 +40,7 @@ double number_from(const Json& json, std::string_view key) {
   return json.get<double>(key);
 }
 
-Json to_json(const RunSession& session) {
+Json session_json(const RunSession& session) {
   return Json::object({{"command", Json::list(session.command)},
                        {"program_version", session.program_version},
                        {"device", session.device},
@@ -102,7 +102,7 @@ std::string_view name_of(RunStatus status) {
 
 Json to_json(const RunManifest& manifest) {
   Json sessions = Json::array();
-  for (const RunSession& session : manifest.sessions) sessions.push_back(to_json(session));
+  for (const RunSession& session : manifest.sessions) sessions.push_back(session_json(session));
   return Json::object({{"format", manifest.format},
                        {"program", "trainscope"},
                        {"seed", std::to_string(manifest.seed)},

@@ -28,7 +28,7 @@ constexpr double kHalfUlp32 = 0x1p-24;
 constexpr double kVanishing = 1e-8;  // of the global gradient norm
 constexpr double kF64 = 1e-9;        // float64 against float64, relative
 
-struct Folder {
+struct ReferenceFolder {
   std::filesystem::path path;
   ReferenceMeta meta;
   OnnxModel model;
@@ -37,7 +37,7 @@ struct Folder {
   ReferenceTable parameters;
   double gradient_norm = 0.0;
 
-  static Folder open(const std::filesystem::path& path) {
+  static ReferenceFolder open(const std::filesystem::path& path) {
     return {.path = path,
             .meta = read_reference_meta(path / "meta.json"),
             .model = OnnxModel::read(path / "model.onnx"),
@@ -75,7 +75,8 @@ double error_of(const std::map<std::string, Tensor>& computed, const std::string
                                  : error_norm(found->second, expected);
 }
 
-void compare_values(const Folder& folder, const GradientsResult& result, VerifyReport& report) {
+void compare_values(const ReferenceFolder& folder, const GradientsResult& result,
+                    VerifyReport& report) {
   for (const auto& [name, tensor] : result.activations) {
     Tensor expected = folder.reference.tensor("act.f64:" + name);
     double noise = folder.values.number(name, "f32_rel_l2");
@@ -90,7 +91,8 @@ void compare_values(const Folder& folder, const GradientsResult& result, VerifyR
   }
 }
 
-GradientsResult gradients_of(const Folder& folder, DType float_type, const VerifyOptions& options) {
+GradientsResult gradients_of(const ReferenceFolder& folder, DType float_type,
+                             const VerifyOptions& options) {
   GradientsOptions gradients{.float_type = float_type,
                              .values = names_with(folder.reference, "act.f64:"),
                              .lower = options.lower,
@@ -104,7 +106,7 @@ void add_plan_row(std::string_view what, const Executor& executor, VerifyReport&
   report.add({"plan", fmt::format("{}: used - predicted bytes", what), std::abs(difference), 0.0});
 }
 
-void verify_gradients_f32(const Folder& folder, const VerifyOptions& options,
+void verify_gradients_f32(const ReferenceFolder& folder, const VerifyOptions& options,
                           VerifyReport& report) {
   GradientsResult result = gradients_of(folder, DType::kF32, options);
   double expected_loss = scalar_of(folder.reference.tensor("loss.f64:0"));
@@ -122,7 +124,7 @@ void verify_gradients_f32(const Folder& folder, const VerifyOptions& options,
 
 // Same formulas, no rounding to speak of: an error here is a wrong formula. The graph's own
 // constants are float32, which the reference measured as graph_vs_module_f64.
-void verify_gradients_f64(const Folder& folder, const VerifyOptions& options,
+void verify_gradients_f64(const ReferenceFolder& folder, const VerifyOptions& options,
                           VerifyReport& report) {
   GradientsResult result = gradients_of(folder, DType::kF64, options);
   const Json& graph_noise = folder.meta.json.at("noise").at("graph_vs_module_f64");
@@ -158,7 +160,7 @@ struct OptimizerRun {
 // lr * g / (|g| + epsilon): elements near epsilon, perhaps one in ten thousand, make all of it, and
 // the one run whose error was measured may have met them by luck (docs/adr/0004). Noise is in
 // proportion to the norms of an element's row and column; exact zeros have none.
-double adam_noise(const Folder& folder, const OptimizerRun& run, const std::string& name) {
+double adam_noise(const ReferenceFolder& folder, const OptimizerRun& run, const std::string& name) {
   if (run.name != "adamw" || !folder.reference.contains("grad.f64:" + name)) return 0.0;
   const Tensor gradient = folder.reference.tensor("grad.f64:" + name);
   const double whole = norm(gradient);
@@ -189,8 +191,8 @@ double adam_noise(const Folder& folder, const OptimizerRun& run, const std::stri
   return run.optimizer.learning_rates.at(0) * std::sqrt(sum);
 }
 
-void compare_parameters(const Folder& folder, const OptimizerRun& run, const Executor& executor,
-                        int step, VerifyReport& report) {
+void compare_parameters(const ReferenceFolder& folder, const OptimizerRun& run,
+                        const Executor& executor, int step, VerifyReport& report) {
   const std::string prefix = fmt::format("param.{}.f64:", step);
   for (const std::string& name : names_with(run.file, prefix)) {
     if (run.name == "adamw" && folder.meta.vanishing.contains(name)) continue;
@@ -231,8 +233,8 @@ void reset_statistics(const OptimizerRun& run, Executor& executor) {
   }
 }
 
-void verify_optimizer(const Folder& folder, const OptimizerRun& run, const VerifyOptions& options,
-                      VerifyReport& report) {
+void verify_optimizer(const ReferenceFolder& folder, const OptimizerRun& run,
+                      const VerifyOptions& options, VerifyReport& report) {
   const ReferenceOptimizer& optimizer = run.optimizer;
   CompileOptions compile_options = reference_compile_options(
       folder.meta, GraphMode::kTrain,
@@ -275,7 +277,7 @@ void verify_optimizer(const Folder& folder, const OptimizerRun& run, const Verif
 }
 
 VerifyReport verify_model(const std::filesystem::path& path, const VerifyOptions& options) {
-  Folder folder = Folder::open(path);
+  ReferenceFolder folder = ReferenceFolder::open(path);
   folder.gradient_norm = folder.noise("grad_global_norm");
   VerifyReport report;
   report.folder = path;

@@ -34,7 +34,7 @@ std::string label(const SourceNode& node) {
                      node.opset);
 }
 
-std::size_t bytes_of(const Attribute& attribute) {
+std::size_t expanded_size(const Attribute& attribute) {
   if (const auto* text = std::get_if<std::string>(&attribute)) return text->size();
   if (const auto* integers = std::get_if<Ints>(&attribute)) return integers->size() * 8;
   if (const auto* numbers = std::get_if<Floats>(&attribute)) return numbers->size() * 8;
@@ -42,11 +42,12 @@ std::size_t bytes_of(const Attribute& attribute) {
   return tensor == nullptr ? 0 : (*tensor)->bytes();
 }
 
-std::size_t bytes_of(const SourceNode& node) {
+std::size_t expanded_size(const SourceNode& node) {
   std::size_t bytes = node.name.size() + node.source.size();
   for (const std::string& input : node.inputs) bytes += input.size();
   for (const std::string& output : node.outputs) bytes += output.size();
-  for (const auto& [name, value] : node.attributes.map()) bytes += name.size() + bytes_of(value);
+  for (const auto& [name, value] : node.attributes.map())
+    bytes += name.size() + expanded_size(value);
   return bytes;
 }
 
@@ -138,7 +139,7 @@ void Importer::count_expanded(const SourceNode& node) {
   check_length(node.name);
   for (const std::string& output : node.outputs) check_length(output);
   ++expanded_nodes_;
-  expanded_bytes_ += bytes_of(node);
+  expanded_bytes_ += expanded_size(node);
   require(expanded_nodes_ <= kMaxExpandedNodes, ErrorCode::kBadInput,
           "{}: function bodies expand to more than {} nodes", label(node), kMaxExpandedNodes);
   require(expanded_bytes_ <= kMaxExpandedBytes, ErrorCode::kBadInput,

@@ -145,7 +145,7 @@ struct Operand {
   Labels labels;  // distinct
 };
 
-std::int64_t size_of(const Equation& equation, const Labels& labels) {
+std::int64_t elements_along(const Equation& equation, const Labels& labels) {
   std::int64_t size = 1;
   for (Label label : labels) size *= equation.sizes.at(label);
   return size;
@@ -279,13 +279,13 @@ ValueId batch_product(Builder& b, ValueId left, ValueId right) {
 Operand contract(Builder& b, const Equation& equation, const Operand& left, const Operand& right,
                  const Labels& kept) {
   const Parts parts = parts_of(left, right, kept);
-  const std::int64_t batch = size_of(equation, parts.batch);
-  const std::int64_t inner = size_of(equation, parts.contracted);
+  const std::int64_t batch = elements_along(equation, parts.batch);
+  const std::int64_t inner = elements_along(equation, parts.contracted);
   const Operand l = in_order(b, left, joined(joined(parts.batch, parts.left), parts.contracted));
   const Operand r = in_order(b, right, joined(joined(parts.batch, parts.contracted), parts.right));
   const ValueId product =
-      batch_product(b, b.reshape(l.value, {batch, size_of(equation, parts.left), inner}),
-                    b.reshape(r.value, {batch, inner, size_of(equation, parts.right)}));
+      batch_product(b, b.reshape(l.value, {batch, elements_along(equation, parts.left), inner}),
+                    b.reshape(r.value, {batch, inner, elements_along(equation, parts.right)}));
   const Labels labels = joined(joined(parts.batch, parts.left), parts.right);
   return {.value = b.reshape(product, shape_of(equation, labels)), .labels = labels};
 }

@@ -16,7 +16,7 @@ constexpr std::int64_t kUnit = memplan::Problem{}.alignment_bytes;
 std::int64_t rounded(std::int64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
 
 // A buffer of the lifetimes. All its values begin where it does.
-struct Block {
+struct RangedBlock {
   std::int64_t first = 0;
   std::int64_t last = 0;
   std::int64_t bytes = 0;
@@ -56,7 +56,7 @@ class RangeSearch {
   bool is_view(const Run& run) const {
     return run.node != kNoNode && graph_.node(run.node).op->is_view;
   }
-  Block& block(std::int32_t i) { return blocks_[static_cast<std::size_t>(i)]; }
+  RangedBlock& block(std::int32_t i) { return blocks_[static_cast<std::size_t>(i)]; }
   std::int32_t own_block(std::int32_t number) const {
     return number == RunOrder::kNone ? kNone
                                      : lifetimes_.buffer_of[static_cast<std::size_t>(number)];
@@ -128,12 +128,12 @@ class RangeSearch {
 
   // Whether a result has a block of its own that nothing was in before.
   bool holds_alone(Place whole, std::int32_t result, std::int64_t step) {
-    const Block& b = block(whole.block);
+    const RangedBlock& b = block(whole.block);
     return whole.offset == 0 && !b.given && b.first == step && b.bytes == bytes_of(result);
   }
 
   // A block of this value alone, that fills whole units of the other one.
-  static bool fits(const Block& part, std::int64_t value_bytes, const Block& whole,
+  static bool fits(const RangedBlock& part, std::int64_t value_bytes, const RangedBlock& whole,
                    std::int64_t offset) {
     const std::int64_t end = offset + value_bytes;
     return !part.bound && !part.given && value_bytes > 0 && part.bytes == value_bytes &&
@@ -141,8 +141,8 @@ class RangeSearch {
   }
 
   // Whether the two hold the same as long as both are needed, if they do so after `step`.
-  static bool agree_after(const Block& a, const Block& b, std::int64_t step) {
-    const auto overwrites = [step](const Block& one, const Block& other) {
+  static bool agree_after(const RangedBlock& a, const RangedBlock& b, std::int64_t step) {
+    const auto overwrites = [step](const RangedBlock& one, const RangedBlock& other) {
       return std::ranges::any_of(one.writes,
                                  [&](std::int64_t at) { return step < at && at <= other.last; });
     };
@@ -160,9 +160,9 @@ class RangeSearch {
   // Joins the parts to the whole if the most bytes alive meanwhile do not grow by it.
   bool joined(std::int32_t whole, const std::vector<std::int32_t>& parts) {
     if (alive_.empty()) count_alive();
-    Block all = block(whole);
+    RangedBlock all = block(whole);
     for (std::int32_t i : parts) {
-      const Block& part = block(i);
+      const RangedBlock& part = block(i);
       all.first = std::min(all.first, part.first);
       all.last = std::max(all.last, part.last);
       all.writes.insert(all.writes.end(), part.writes.begin(), part.writes.end());
@@ -170,7 +170,7 @@ class RangeSearch {
     const auto begin = alive_.begin() + all.first;
     const auto end = alive_.begin() + all.last + 1;
     std::vector<std::int64_t> after(begin, end);
-    const auto add = [&](const Block& b, std::int64_t bytes) {
+    const auto add = [&](const RangedBlock& b, std::int64_t bytes) {
       for (std::int64_t step = b.first; step <= b.last; ++step) {
         after[static_cast<std::size_t>(step - all.first)] += bytes;
       }
@@ -188,7 +188,7 @@ class RangeSearch {
   // By step; what lives throughout makes no difference.
   void count_alive() {
     alive_.assign(static_cast<std::size_t>(steps_) + 1, 0);
-    for (const Block& b : blocks_) {
+    for (const RangedBlock& b : blocks_) {
       if (b.bound) continue;
       alive_[static_cast<std::size_t>(b.first)] += rounded(b.bytes);
       alive_[static_cast<std::size_t>(b.last) + 1] -= rounded(b.bytes);
@@ -222,7 +222,7 @@ class RangeSearch {
   const RunOrder& order_;
   const RangeFacts& facts_;
   Lifetimes& lifetimes_;
-  std::vector<Block> blocks_;        // by buffer, as the lifetimes came
+  std::vector<RangedBlock> blocks_;  // by buffer, as the lifetimes came
   std::int64_t steps_ = 0;           // the last one is the end of the step
   std::vector<std::int64_t> alive_;  // bytes by step; empty: not asked for yet
 };

@@ -1,15 +1,12 @@
 // Shapes and costs of the ops that share a step among devices.
 #include "engine/world/collective_ops.h"
 
-#include <vector>
-
 #include "engine/core/error.h"
 #include "engine/core/saturating.h"
+#include "engine/ops/shape_rules.h"
 
 namespace trainscope {
 namespace {
-
-using Types = std::vector<TensorType>;
 
 // Their time is that of messages, which the timeline knows.
 Cost no_work(const OpArgs&) { return {}; }

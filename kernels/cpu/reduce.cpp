@@ -26,7 +26,7 @@ struct SumOf {
   static T finish(Accumulated sum, std::int64_t /*count*/) { return static_cast<T>(sum); }
 };
 
-// Of a stored type, without rounding the sum to it.
+// Of a type of two bytes, without rounding the sum to it.
 template <class T>
 struct WideSumOf : SumOf<T> {
   using Result = Computed<T>;
@@ -119,7 +119,7 @@ void add_number_reduction(KernelTable& table, std::string_view op, std::string_v
 void add_reduce(KernelTable& table) {
   add_number_reduction<SumOf>(table, "ReduceSum", "reduce_sum");
   add_stored_reduction<SumOf>(table, "ReduceSum", "reduce_sum");
-  add_float_reduction<WideSumOf>(table, "ReduceSumWide", "reduce_sum_wide");
+  add_float_reduction<SumOf>(table, "ReduceSumWide", "reduce_sum_wide");
   add_stored_reduction<WideSumOf>(table, "ReduceSumWide", "reduce_sum_wide");
   add_float_reduction<MeanOf>(table, "ReduceMean", "reduce_mean");
   add_stored_reduction<MeanOf>(table, "ReduceMean", "reduce_mean");
