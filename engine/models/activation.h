@@ -13,6 +13,6 @@ namespace trainscope {
 std::vector<std::string_view> activation_names();
 
 // One of the names above, applied to the value x.
-PlainBuilder::Name activation(PlainBuilder& b, std::string_view name, const PlainBuilder::Name& x);
+ValueName activation(PlainBuilder& b, std::string_view name, const ValueName& x);
 
 }  // namespace trainscope

@@ -10,12 +10,12 @@ namespace trainscope {
 
 // The first rows of a table [longest, width]: as many as `length` (i64[1]) says. ONNX's shape
 // inference does not find their shape: the caller describes it.
-PlainBuilder::Name leading_rows(PlainBuilder& b, std::string_view label,
-                                const PlainBuilder::Name& table, const PlainBuilder::Name& length);
+ValueName leading_rows(PlainBuilder& b, std::string_view label, const ValueName& table,
+                       const ValueName& length);
 
 // [T, T] for T tokens (`length`: i64[1]): -infinity above the diagonal, 0 elsewhere. Added to the
 // scores, it costs the backward nothing.
-PlainBuilder::Name causal_mask(PlainBuilder& b, const PlainBuilder::Name& length);
+ValueName causal_mask(PlainBuilder& b, const ValueName& length);
 
 // [B, T, heads * size] -> [B, heads, T, size], or with `transposed` [B, heads, size, T].
 struct HeadLayout {
@@ -23,22 +23,22 @@ struct HeadLayout {
   std::int64_t size = 0;
   bool transposed = false;
 };
-PlainBuilder::Name by_head(PlainBuilder& b, std::string_view label, const PlainBuilder::Name& x,
-                           const HeadLayout& layout);
+ValueName by_head(PlainBuilder& b, std::string_view label, const ValueName& x,
+                  const HeadLayout& layout);
 
 struct Attention {
-  std::int64_t heads = 0;        // of queries
-  std::int64_t key_heads = 0;    // of keys and values: heads / key_heads queries share one
-  std::int64_t size = 0;         // of a head
-  double dropout = 0.0;          // of the weights
-  PlainBuilder::Name mask = {};  // added to the scores [B, heads, T, T]; empty: none
+  std::int64_t heads = 0;      // of queries
+  std::int64_t key_heads = 0;  // of keys and values: heads / key_heads queries share one
+  std::int64_t size = 0;       // of a head
+  double dropout = 0.0;        // of the weights
+  ValueName mask = {};         // added to the scores [B, heads, T, T]; empty: none
 };
 struct QueryKeyValue {
-  PlainBuilder::Name query;  // [B, heads, T, size]
-  PlainBuilder::Name key;    // [B, key_heads, size, T]
-  PlainBuilder::Name value;  // [B, key_heads, T, size]
+  ValueName query;  // [B, heads, T, size]
+  ValueName key;    // [B, key_heads, size, T]
+  ValueName value;  // [B, key_heads, T, size]
 };
 // softmax(query key / sqrt(size) + mask) value, as [B, T, heads * size].
-PlainBuilder::Name attend(PlainBuilder& b, const Attention& attention, const QueryKeyValue& inputs);
+ValueName attend(PlainBuilder& b, const Attention& attention, const QueryKeyValue& inputs);
 
 }  // namespace trainscope

@@ -14,31 +14,30 @@
 namespace trainscope {
 namespace {
 
-using Name = PlainBuilder::Name;
 constexpr Initial kWeight{.kind = Initial::Kind::kTruncatedNormal, .size = 0.02};
-constexpr double kNormEpsilon = 1e-12;
+constexpr double kBertNormEpsilon = 1e-12;
 constexpr std::int64_t kSegmentKinds = 2;
 constexpr float kHiddenScore = -10000.0F;  // as modeling.py writes it
 
-struct Sizes {
+struct BertSizes {
   std::int64_t layers, heads, embedding, feed_forward, vocab, context;
   bool segments, mask;
   std::string activation;
   double dropout;
 };
 
-Sizes sizes_from(const ModelArguments& arguments) {
+BertSizes bert_sizes(const ModelArguments& arguments) {
   check_multiple(arguments, "embedding", "heads");
-  Sizes sizes{.layers = integer(arguments, "layers"),
-              .heads = integer(arguments, "heads"),
-              .embedding = integer(arguments, "embedding"),
-              .feed_forward = integer(arguments, "feed-forward"),
-              .vocab = integer(arguments, "vocab"),
-              .context = integer(arguments, "context"),
-              .segments = argument<bool>(arguments, "segments"),
-              .mask = argument<bool>(arguments, "mask"),
-              .activation = argument<std::string>(arguments, "activation"),
-              .dropout = argument<double>(arguments, "dropout")};
+  BertSizes sizes{.layers = integer(arguments, "layers"),
+                  .heads = integer(arguments, "heads"),
+                  .embedding = integer(arguments, "embedding"),
+                  .feed_forward = integer(arguments, "feed-forward"),
+                  .vocab = integer(arguments, "vocab"),
+                  .context = integer(arguments, "context"),
+                  .segments = argument<bool>(arguments, "segments"),
+                  .mask = argument<bool>(arguments, "mask"),
+                  .activation = argument<std::string>(arguments, "activation"),
+                  .dropout = argument<double>(arguments, "dropout")};
   // One row of positions would be added to a text of any length.
   require(sizes.context >= 2, ErrorCode::kUsage, "--context is {}, expected 2 at least",
           sizes.context);
@@ -49,16 +48,16 @@ Sizes sizes_from(const ModelArguments& arguments) {
 // The graph holds no batch size and no length.
 class Bert {
  public:
-  Bert(Sizes sizes, std::uint64_t seed) : sizes_(std::move(sizes)), b_("bert", seed) {}
+  Bert(BertSizes sizes, std::uint64_t seed) : sizes_(std::move(sizes)), b_("bert", seed) {}
 
   PlainModel build() {
     const std::vector<ModelDim> tokens{symbolic("batch"), symbolic("sequence")};
     ids_ = b_.input("ids", DType::kI64, tokens);
     if (sizes_.segments) segments_ = b_.input("segments", DType::kI64, tokens);
     if (sizes_.mask) mask_ = hidden_scores(b_.input("mask", DType::kI64, tokens));
-    const Name table =
+    const ValueName table =
         draw(b_, "bert.embeddings.word_embeddings.weight", {sizes_.vocab, width()}, kWeight);
-    Name x = embedded(table);
+    ValueName x = embedded(table);
     for (std::int64_t layer = 0; layer < sizes_.layers; ++layer) {
       x = block(fmt::format("bert.encoder.layer.{}", layer), x);
     }
@@ -71,96 +70,99 @@ class Bert {
   std::int64_t width() const { return sizes_.embedding; }
 
   // [B, 1, 1, T] of 1 (attend) and 0 (do not) -> 0 and -10000, added to the scores.
-  Name hidden_scores(const Name& mask) {
-    const Name rows = b_.node("Unsqueeze", "mask_rows", {mask, b_.ints({1, 2})});
-    const Name number = b_.node("Cast", "mask_number", {rows}, {{"to", std::int64_t{1}}});
-    const Name hidden = b_.node("Sub", "mask_hidden", {b_.number(1.0F), number});
+  ValueName hidden_scores(const ValueName& mask) {
+    const ValueName rows = b_.node("Unsqueeze", "mask_rows", {mask, b_.ints({1, 2})});
+    const ValueName number = b_.node("Cast", "mask_number", {rows}, {{"to", std::int64_t{1}}});
+    const ValueName hidden = b_.node("Sub", "mask_hidden", {b_.number(1.0F), number});
     return b_.node("Mul", "mask_scores", {hidden, b_.number(kHiddenScore)});
   }
 
-  Name embedded(const Name& table) {
+  ValueName embedded(const ValueName& table) {
     b_.set_scope("bert/embeddings");
-    const Name words = b_.node("Gather", "words", {table, ids_});
-    const Name all =
+    const ValueName words = b_.node("Gather", "words", {table, ids_});
+    const ValueName all =
         draw(b_, "bert.embeddings.position_embeddings.weight", {sizes_.context, width()}, kWeight);
-    const Name length = b_.node("Shape", "length", {ids_}, {{"start", std::int64_t{1}}});
-    const Name positions = leading_rows(b_, "positions", all, length);
+    const ValueName length = b_.node("Shape", "length", {ids_}, {{"start", std::int64_t{1}}});
+    const ValueName positions = leading_rows(b_, "positions", all, length);
     b_.describe(positions, {symbolic("sequence"), fixed(width())});
-    Name x = b_.node("Add", "words_at_positions", {words, positions});
+    ValueName x = b_.node("Add", "words_at_positions", {words, positions});
     if (sizes_.segments) {
-      const Name kinds = draw(b_, "bert.embeddings.token_type_embeddings.weight",
-                              {kSegmentKinds, width()}, kWeight);
-      const Name rows = b_.node("Gather", "segment_rows", {kinds, segments_});
+      const ValueName kinds = draw(b_, "bert.embeddings.token_type_embeddings.weight",
+                                   {kSegmentKinds, width()}, kWeight);
+      const ValueName rows = b_.node("Gather", "segment_rows", {kinds, segments_});
       x = b_.node("Add", "in_segments", {x, rows});
     }
     return dropout(b_, "drop", norm("bert.embeddings.LayerNorm", x), sizes_.dropout);
   }
 
-  Name block(const std::string& path, const Name& x) {
+  ValueName block(const std::string& path, const ValueName& x) {
     b_.set_scope(scope_of(path) + "/attention");
-    const Name attended = attention(path + ".attention", x);
-    const Name middle = added("residual", x, path + ".attention.output", attended);
+    const ValueName attended = attention(path + ".attention", x);
+    const ValueName middle = added("residual", x, path + ".attention.output", attended);
     b_.set_scope(scope_of(path));
-    const Name hidden = linear(path + ".intermediate.dense", middle, width(), sizes_.feed_forward);
-    const Name active = activation(b_, sizes_.activation, hidden);
-    const Name fed = linear(path + ".output.dense", active, sizes_.feed_forward, width());
+    const ValueName hidden =
+        linear(path + ".intermediate.dense", middle, width(), sizes_.feed_forward);
+    const ValueName active = activation(b_, sizes_.activation, hidden);
+    const ValueName fed = linear(path + ".output.dense", active, sizes_.feed_forward, width());
     return added("residual", middle, path + ".output", fed);
   }
 
-  Name attention(const std::string& path, const Name& x) {
+  ValueName attention(const std::string& path, const ValueName& x) {
     const std::int64_t size = width() / sizes_.heads;
     const HeadLayout rows{.heads = sizes_.heads, .size = size};
     const HeadLayout columns{.heads = sizes_.heads, .size = size, .transposed = true};
-    const Name q = linear(path + ".self.query", x, width(), width());
-    const Name k = linear(path + ".self.key", x, width(), width());
-    const Name v = linear(path + ".self.value", x, width(), width());
-    const Name mixed = attend(b_,
-                              {.heads = sizes_.heads,
-                               .key_heads = sizes_.heads,
-                               .size = size,
-                               .dropout = sizes_.dropout,
-                               .mask = mask_},
-                              {.query = by_head(b_, "query", q, rows),
-                               .key = by_head(b_, "key", k, columns),
-                               .value = by_head(b_, "value", v, rows)});
+    const ValueName q = linear(path + ".self.query", x, width(), width());
+    const ValueName k = linear(path + ".self.key", x, width(), width());
+    const ValueName v = linear(path + ".self.value", x, width(), width());
+    const ValueName mixed = attend(b_,
+                                   {.heads = sizes_.heads,
+                                    .key_heads = sizes_.heads,
+                                    .size = size,
+                                    .dropout = sizes_.dropout,
+                                    .mask = mask_},
+                                   {.query = by_head(b_, "query", q, rows),
+                                    .key = by_head(b_, "key", k, columns),
+                                    .value = by_head(b_, "value", v, rows)});
     return linear(path + ".output.dense", mixed, width(), width());
   }
 
   // norm(x + dropout(y)): the norm comes after the sum.
-  Name added(std::string_view label, const Name& x, const std::string& path, const Name& y) {
-    const Name sum = b_.node("Add", label, {x, dropout(b_, "drop", y, sizes_.dropout)});
+  ValueName added(std::string_view label, const ValueName& x, const std::string& path,
+                  const ValueName& y) {
+    const ValueName sum = b_.node("Add", label, {x, dropout(b_, "drop", y, sizes_.dropout)});
     return norm(path + ".LayerNorm", sum);
   }
 
-  void head(const Name& table, const Name& x) {
+  void head(const ValueName& table, const ValueName& x) {
     b_.set_scope("cls/predictions");
     const std::string path = "cls.predictions";
-    const Name dense_x = linear(path + ".transform.dense", x, width(), width());
-    const Name active = activation(b_, sizes_.activation, dense_x);
-    const Name ready = norm(path + ".transform.LayerNorm", active);
-    const Name columns = b_.node("Transpose", "decoder", {table}, {{"perm", Ints{1, 0}}});
-    const Name scores = b_.node("MatMul", "scores", {ready, columns});
-    const Name bias = b_.filled(path + ".bias", {sizes_.vocab}, 0.0F);
+    const ValueName dense_x = linear(path + ".transform.dense", x, width(), width());
+    const ValueName active = activation(b_, sizes_.activation, dense_x);
+    const ValueName ready = norm(path + ".transform.LayerNorm", active);
+    const ValueName columns = b_.node("Transpose", "decoder", {table}, {{"perm", Ints{1, 0}}});
+    const ValueName scores = b_.node("MatMul", "scores", {ready, columns});
+    const ValueName bias = b_.filled(path + ".bias", {sizes_.vocab}, 0.0F);
     b_.result("Add", "logits", {scores, bias});
   }
 
-  Name linear(const std::string& path, const Name& x, std::int64_t inputs, std::int64_t outputs) {
+  ValueName linear(const std::string& path, const ValueName& x, std::int64_t inputs,
+                   std::int64_t outputs) {
     return dense(b_, path, x, {.inputs = inputs, .outputs = outputs, .weight = kWeight});
   }
 
-  Name norm(const std::string& path, const Name& x) {
-    return layer_norm(b_, path, x, {.width = width(), .epsilon = kNormEpsilon});
+  ValueName norm(const std::string& path, const ValueName& x) {
+    return layer_norm(b_, path, x, {.width = width(), .epsilon = kBertNormEpsilon});
   }
 
-  Sizes sizes_;
+  BertSizes sizes_;
   PlainBuilder b_;
-  Name ids_;
-  Name segments_;
-  Name mask_;
+  ValueName ids_;
+  ValueName segments_;
+  ValueName mask_;
 };
 
 PlainModel build_bert(const ModelArguments& arguments, std::uint64_t seed) {
-  return Bert(sizes_from(arguments), seed).build();
+  return Bert(bert_sizes(arguments), seed).build();
 }
 
 ModelArguments size_of_bert(std::int64_t layers, std::int64_t heads, std::int64_t embedding) {

@@ -18,29 +18,28 @@
 namespace trainscope {
 namespace {
 
-using Name = PlainBuilder::Name;
 constexpr double kDeviation = 0.02;  // of initial weights
-constexpr double kNormEpsilon = 1e-5;
+constexpr double kGpt2NormEpsilon = 1e-5;
 
-struct Sizes {
+struct Gpt2Sizes {
   std::int64_t layers, heads, embedding, vocab, context;
   bool bias;
   std::string activation;
   double dropout;
 };
 
-Sizes sizes_from(const ModelArguments& arguments) {
+Gpt2Sizes gpt2_sizes(const ModelArguments& arguments) {
   const auto integer = [&](std::string_view name) {
     return std::get<std::int64_t>(arguments.find(name)->second);
   };
-  Sizes sizes{.layers = integer("layers"),
-              .heads = integer("heads"),
-              .embedding = integer("embedding"),
-              .vocab = integer("vocab"),
-              .context = integer("context"),
-              .bias = std::get<bool>(arguments.at("bias")),
-              .activation = std::get<std::string>(arguments.at("activation")),
-              .dropout = std::get<double>(arguments.at("dropout"))};
+  Gpt2Sizes sizes{.layers = integer("layers"),
+                  .heads = integer("heads"),
+                  .embedding = integer("embedding"),
+                  .vocab = integer("vocab"),
+                  .context = integer("context"),
+                  .bias = std::get<bool>(arguments.at("bias")),
+                  .activation = std::get<std::string>(arguments.at("activation")),
+                  .dropout = std::get<double>(arguments.at("dropout"))};
   require(sizes.embedding % sizes.heads == 0, ErrorCode::kUsage,
           "--embedding {} cannot be shared by --heads {}: it must be a multiple", sizes.embedding,
           sizes.heads);
@@ -54,76 +53,81 @@ Sizes sizes_from(const ModelArguments& arguments) {
 // The graph holds no batch size and no length: one file for every shape up to the context.
 class Gpt2 {
  public:
-  Gpt2(const Sizes& sizes, std::uint64_t seed) : sizes_(sizes), b_("gpt2", seed) {}
+  Gpt2(const Gpt2Sizes& sizes, std::uint64_t seed) : sizes_(sizes), b_("gpt2", seed) {}
 
   PlainModel build() {
     const ModelDim batch = symbolic("batch");
     const ModelDim sequence = symbolic("sequence");
     ids_ = b_.input("ids", DType::kI64, {batch, sequence});
     length_ = b_.node("Shape", "length", {ids_}, {{"start", std::int64_t{1}}});
-    const Name table = b_.normal("wte.weight", {sizes_.vocab, sizes_.embedding}, kDeviation);
-    Name x = drop("drop", embedded(table));
+    const ValueName table = b_.normal("wte.weight", {sizes_.vocab, sizes_.embedding}, kDeviation);
+    ValueName x = drop("drop", embedded(table));
     mask_ = causal_mask(b_, length_);
     for (std::int64_t layer = 0; layer < sizes_.layers; ++layer) x = block(layer, x);
     b_.set_scope("");
     x = norm("ln_f", "ln_f", x);
-    const Name head = b_.node("Transpose", "head", {table}, {{"perm", Ints{1, 0}}});
+    const ValueName head = b_.node("Transpose", "head", {table}, {{"perm", Ints{1, 0}}});
     b_.result("MatMul", "logits", {x, head});
     b_.output("logits", {batch, sequence, fixed(sizes_.vocab)});
     return b_.take();
   }
 
  private:
-  Name embedded(const Name& table) {
-    const Name tokens = b_.node("Gather", "tokens", {table, ids_});
-    const Name all = b_.normal("wpe.weight", {sizes_.context, sizes_.embedding}, kDeviation);
-    const Name positions = leading_rows(b_, "positions", all, length_);
+  ValueName embedded(const ValueName& table) {
+    const ValueName tokens = b_.node("Gather", "tokens", {table, ids_});
+    const ValueName all = b_.normal("wpe.weight", {sizes_.context, sizes_.embedding}, kDeviation);
+    const ValueName positions = leading_rows(b_, "positions", all, length_);
     b_.describe(positions, {symbolic("sequence"), fixed(sizes_.embedding)});
     return b_.node("Add", "embedded", {tokens, positions});
   }
 
-  Name block(std::int64_t layer, const Name& x) {
+  ValueName block(std::int64_t layer, const ValueName& x) {
     const std::string path = fmt::format("h.{}", layer);
     b_.set_scope(path);
-    const Name before_attention = norm("ln_1", path + ".ln_1", x);
+    const ValueName before_attention = norm("ln_1", path + ".ln_1", x);
     b_.set_scope(path + "/attn");
-    const Name attended = drop("drop", attention(path + ".attn", before_attention));
+    const ValueName attended = drop("drop", attention(path + ".attn", before_attention));
     b_.set_scope(path);
-    const Name middle = b_.node("Add", "residual_1", {x, attended});
-    const Name before_mlp = norm("ln_2", path + ".ln_2", middle);
+    const ValueName middle = b_.node("Add", "residual_1", {x, attended});
+    const ValueName before_mlp = norm("ln_2", path + ".ln_2", middle);
     b_.set_scope(path + "/mlp");
-    const Name fed = drop("drop", mlp(path + ".mlp", before_mlp));
+    const ValueName fed = drop("drop", mlp(path + ".mlp", before_mlp));
     b_.set_scope(path);
     return b_.node("Add", "residual_2", {middle, fed});
   }
 
-  Name attention(const std::string& path, const Name& x) {
+  ValueName attention(const std::string& path, const ValueName& x) {
     const std::int64_t d = sizes_.embedding;
     const std::int64_t head = d / sizes_.heads;
-    const Name qkv = linear("c_attn", path, x, {.shape = {d, 3 * d}, .deviation = kDeviation});
-    const Name heads = b_.node("Reshape", "heads", {qkv, b_.ints({0, 0, 3 * sizes_.heads, head})});
-    const Name by_head = b_.node("Transpose", "by_head", {heads}, {{"perm", Ints{0, 2, 1, 3}}});
+    const ValueName qkv = linear("c_attn", path, x, {.shape = {d, 3 * d}, .deviation = kDeviation});
+    const ValueName heads =
+        b_.node("Reshape", "heads", {qkv, b_.ints({0, 0, 3 * sizes_.heads, head})});
+    const ValueName by_head =
+        b_.node("Transpose", "by_head", {heads}, {{"perm", Ints{0, 2, 1, 3}}});
     const Ints parts(3, sizes_.heads);
-    const std::vector<Name> split =
+    const std::vector<ValueName> split =
         b_.multi("Split", "split", {by_head, b_.ints(parts)},
                  {.labels = {"q", "k", "v"}, .attributes = {{"axis", std::int64_t{1}}}});
     // The queries are fewer than the scores: scaling them is cheaper.
     const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head)));
-    const Name q = b_.node("Mul", "q_scaled", {split[0], b_.number(scale)});
-    const Name k = b_.node("Transpose", "k_transposed", {split[1]}, {{"perm", Ints{0, 1, 3, 2}}});
-    const Name scores = b_.node("MatMul", "scores", {q, k});  // [B, H, T, T]
-    const Name masked = b_.node("Add", "masked", {scores, mask_});
-    const Name weights = b_.node("Softmax", "weights", {masked}, {{"axis", std::int64_t{-1}}});
-    const Name mixed = b_.node("MatMul", "mixed", {drop("weights_drop", weights), split[2]});
-    const Name by_token = b_.node("Transpose", "by_token", {mixed}, {{"perm", Ints{0, 2, 1, 3}}});
-    const Name joined = b_.node("Reshape", "joined", {by_token, b_.ints({0, 0, d})});
+    const ValueName q = b_.node("Mul", "q_scaled", {split[0], b_.number(scale)});
+    const ValueName k =
+        b_.node("Transpose", "k_transposed", {split[1]}, {{"perm", Ints{0, 1, 3, 2}}});
+    const ValueName scores = b_.node("MatMul", "scores", {q, k});  // [B, H, T, T]
+    const ValueName masked = b_.node("Add", "masked", {scores, mask_});
+    const ValueName weights = b_.node("Softmax", "weights", {masked}, {{"axis", std::int64_t{-1}}});
+    const ValueName mixed = b_.node("MatMul", "mixed", {drop("weights_drop", weights), split[2]});
+    const ValueName by_token =
+        b_.node("Transpose", "by_token", {mixed}, {{"perm", Ints{0, 2, 1, 3}}});
+    const ValueName joined = b_.node("Reshape", "joined", {by_token, b_.ints({0, 0, d})});
     return linear("c_proj", path, joined, {.shape = {d, d}, .deviation = residual_deviation()});
   }
 
-  Name mlp(const std::string& path, const Name& x) {
+  ValueName mlp(const std::string& path, const ValueName& x) {
     const std::int64_t d = sizes_.embedding;
-    const Name hidden = linear("c_fc", path, x, {.shape = {d, 4 * d}, .deviation = kDeviation});
-    const Name active = activation(b_, sizes_.activation, hidden);
+    const ValueName hidden =
+        linear("c_fc", path, x, {.shape = {d, 4 * d}, .deviation = kDeviation});
+    const ValueName active = activation(b_, sizes_.activation, hidden);
     return linear("c_proj", path, active, {.shape = {4 * d, d}, .deviation = residual_deviation()});
   }
 
@@ -136,35 +140,37 @@ class Gpt2 {
     Shape shape;  // [in, out], as GPT-2 stores it: no transpose in a step
     double deviation;
   };
-  Name linear(const std::string& label, const std::string& path, const Name& x,
-              const Weight& weight) {
+  ValueName linear(const std::string& label, const std::string& path, const ValueName& x,
+                   const Weight& weight) {
     const std::string parameter = path + "." + label;
-    const Name matrix = b_.normal(parameter + ".weight", weight.shape, weight.deviation);
-    Name product = b_.node("MatMul", label, {x, matrix});
+    const ValueName matrix = b_.normal(parameter + ".weight", weight.shape, weight.deviation);
+    ValueName product = b_.node("MatMul", label, {x, matrix});
     if (!sizes_.bias) return product;
-    const Name bias = b_.filled(parameter + ".bias", {weight.shape[1]}, 0.0F);
+    const ValueName bias = b_.filled(parameter + ".bias", {weight.shape[1]}, 0.0F);
     return b_.node("Add", label + "_bias", {product, bias});
   }
 
-  Name norm(std::string_view label, const std::string& path, const Name& x) {
+  ValueName norm(std::string_view label, const std::string& path, const ValueName& x) {
     const Shape shape{sizes_.embedding};
-    std::vector<Name> inputs{x, b_.filled(path + ".weight", shape, 1.0F)};
+    std::vector<ValueName> inputs{x, b_.filled(path + ".weight", shape, 1.0F)};
     if (sizes_.bias) inputs.push_back(b_.filled(path + ".bias", shape, 0.0F));
     return b_.node("LayerNormalization", label, std::move(inputs),
-                   {{"axis", std::int64_t{-1}}, {"epsilon", kNormEpsilon}});
+                   {{"axis", std::int64_t{-1}}, {"epsilon", kGpt2NormEpsilon}});
   }
 
-  Name drop(std::string_view label, const Name& x) { return dropout(b_, label, x, sizes_.dropout); }
+  ValueName drop(std::string_view label, const ValueName& x) {
+    return dropout(b_, label, x, sizes_.dropout);
+  }
 
-  Sizes sizes_;
+  Gpt2Sizes sizes_;
   PlainBuilder b_;
-  Name ids_;
-  Name length_;  // i64[1]: tokens in a row
-  Name mask_;
+  ValueName ids_;
+  ValueName length_;  // i64[1]: tokens in a row
+  ValueName mask_;
 };
 
 PlainModel build_gpt2(const ModelArguments& arguments, std::uint64_t seed) {
-  return Gpt2(sizes_from(arguments), seed).build();
+  return Gpt2(gpt2_sizes(arguments), seed).build();
 }
 
 ModelArguments size_of_gpt2(std::int64_t layers, std::int64_t heads, std::int64_t embedding) {

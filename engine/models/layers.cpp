@@ -9,15 +9,13 @@
 namespace trainscope {
 namespace {
 
-using Name = PlainBuilder::Name;
-
 // "layer1.0.conv1", "Conv" -> "/layer1/0/conv1/Conv"
-Name node_name(const std::string& path, std::string_view op) {
+ValueName node_name(const std::string& path, std::string_view op) {
   return "/" + scope_of(path) + "/" + std::string(op);
 }
 
-Name output_name(const std::string& path, std::string_view op, std::string_view wanted) {
-  return wanted.empty() ? node_name(path, op) : Name(wanted);
+ValueName output_name(const std::string& path, std::string_view op, std::string_view wanted) {
+  return wanted.empty() ? node_name(path, op) : ValueName(wanted);
 }
 
 }  // namespace
@@ -27,7 +25,7 @@ std::string scope_of(std::string path) {
   return path;
 }
 
-Name draw(PlainBuilder& b, std::string_view name, const Shape& shape, const Initial& initial) {
+ValueName draw(PlainBuilder& b, std::string_view name, const Shape& shape, const Initial& initial) {
   switch (initial.kind) {
     case Initial::Kind::kFilled:
       return b.filled(name, shape, static_cast<float>(initial.size));
@@ -45,34 +43,35 @@ Initial torch_default(std::int64_t fan_in) {
   return {.kind = Initial::Kind::kUniform, .size = 1.0 / std::sqrt(static_cast<double>(fan_in))};
 }
 
-Name dense(PlainBuilder& b, const std::string& path, const Name& x, const Dense& layer) {
-  const Name weight = draw(b, path + ".weight", {layer.inputs, layer.outputs}, layer.weight);
+ValueName dense(PlainBuilder& b, const std::string& path, const ValueName& x, const Dense& layer) {
+  const ValueName weight = draw(b, path + ".weight", {layer.inputs, layer.outputs}, layer.weight);
   const bool last = !layer.bias;
-  const Name product =
+  const ValueName product =
       b.result("MatMul", output_name(path, "MatMul", last ? layer.result : ""), {x, weight});
   if (last) return product;
-  const Name bias = draw(b, path + ".bias", {layer.outputs}, *layer.bias);
+  const ValueName bias = draw(b, path + ".bias", {layer.outputs}, *layer.bias);
   return b.result("Add", output_name(path, "Add", layer.result), {product, bias});
 }
 
-Name linear(PlainBuilder& b, const std::string& path, const Name& x, const Dense& layer) {
-  std::vector<Name> inputs{x,
-                           draw(b, path + ".weight", {layer.outputs, layer.inputs}, layer.weight)};
+ValueName linear(PlainBuilder& b, const std::string& path, const ValueName& x, const Dense& layer) {
+  std::vector<ValueName> inputs{
+      x, draw(b, path + ".weight", {layer.outputs, layer.inputs}, layer.weight)};
   if (layer.bias) inputs.push_back(draw(b, path + ".bias", {layer.outputs}, *layer.bias));
   return b.result("Gemm", output_name(path, "Gemm", layer.result), std::move(inputs),
                   {{"transB", std::int64_t{1}}});
 }
 
-Name layer_norm(PlainBuilder& b, const std::string& path, const Name& x, const LayerNorm& layer) {
-  const Name weight = b.filled(path + ".weight", {layer.width}, 1.0F);
-  const Name bias = b.filled(path + ".bias", {layer.width}, 0.0F);
+ValueName layer_norm(PlainBuilder& b, const std::string& path, const ValueName& x,
+                     const LayerNorm& layer) {
+  const ValueName weight = b.filled(path + ".weight", {layer.width}, 1.0F);
+  const ValueName bias = b.filled(path + ".bias", {layer.width}, 0.0F);
   return b.result("LayerNormalization", node_name(path, "LayerNormalization"), {x, weight, bias},
                   {{"axis", std::int64_t{-1}}, {"epsilon", layer.epsilon}});
 }
 
-Name conv(PlainBuilder& b, const std::string& path, const Name& x, const Conv& layer) {
+ValueName conv(PlainBuilder& b, const std::string& path, const ValueName& x, const Conv& layer) {
   const Shape shape{layer.outputs, layer.inputs, layer.kernel, layer.kernel};
-  std::vector<Name> inputs{x, draw(b, path + ".weight", shape, layer.weight)};
+  std::vector<ValueName> inputs{x, draw(b, path + ".weight", shape, layer.weight)};
   if (layer.bias) inputs.push_back(draw(b, path + ".bias", {layer.outputs}, *layer.bias));
   return b.result("Conv", output_name(path, "Conv", layer.result), std::move(inputs),
                   {{"kernel_shape", Ints(2, layer.kernel)},
@@ -80,7 +79,8 @@ Name conv(PlainBuilder& b, const std::string& path, const Name& x, const Conv& l
                    {"pads", Ints(4, layer.pad)}});
 }
 
-Name batch_norm(PlainBuilder& b, const std::string& path, const Name& x, std::int64_t channels) {
+ValueName batch_norm(PlainBuilder& b, const std::string& path, const ValueName& x,
+                     std::int64_t channels) {
   const Shape shape{channels};
   return b.result(
       "BatchNormalization", node_name(path, "BatchNormalization"),
@@ -90,7 +90,7 @@ Name batch_norm(PlainBuilder& b, const std::string& path, const Name& x, std::in
       {{"epsilon", 1e-5}, {"momentum", 0.9}});  // the share of the old ones: torch says 0.1
 }
 
-Name dropout(PlainBuilder& b, std::string_view label, const Name& x, double ratio) {
+ValueName dropout(PlainBuilder& b, std::string_view label, const ValueName& x, double ratio) {
   if (ratio == 0.0) return x;
   return b.node("Dropout", label, {x, b.number(static_cast<float>(ratio))});
 }
@@ -100,7 +100,7 @@ void check_dropout(double ratio) {
           "--dropout is {}, expected a number in [0, 1)", ratio);
 }
 
-Name max_pool(PlainBuilder& b, std::string_view label, const Name& x, const Pool& pool) {
+ValueName max_pool(PlainBuilder& b, std::string_view label, const ValueName& x, const Pool& pool) {
   return b.node("MaxPool", label, {x},
                 {{"kernel_shape", Ints(2, pool.kernel)},
                  {"strides", Ints(2, pool.stride)},

@@ -23,8 +23,7 @@ struct Initial {
   Kind kind = Kind::kFilled;
   double size = 0.0;  // the value, the deviation, or the bound on both sides
 };
-PlainBuilder::Name draw(PlainBuilder& b, std::string_view name, const Shape& shape,
-                        const Initial& initial);
+ValueName draw(PlainBuilder& b, std::string_view name, const Shape& shape, const Initial& initial);
 // The default of torch.nn.Linear and torch.nn.Conv2d, for weight and bias: uniform within
 // 1 / sqrt(inputs of one output).
 Initial torch_default(std::int64_t fan_in);
@@ -37,19 +36,17 @@ struct Dense {
   std::string_view result = {};             // name of the output, if it is one of the model
 };
 // x [..., inputs] times a weight stored as [inputs, outputs]: no transpose in a step.
-PlainBuilder::Name dense(PlainBuilder& b, const std::string& path, const PlainBuilder::Name& x,
-                         const Dense& layer);
+ValueName dense(PlainBuilder& b, const std::string& path, const ValueName& x, const Dense& layer);
 // x [batch, inputs], weight [outputs, inputs] as torch.nn.Linear: one Gemm.
-PlainBuilder::Name linear(PlainBuilder& b, const std::string& path, const PlainBuilder::Name& x,
-                          const Dense& layer);
+ValueName linear(PlainBuilder& b, const std::string& path, const ValueName& x, const Dense& layer);
 
 struct LayerNorm {
   std::int64_t width = 0;
   double epsilon = 1e-5;
 };
 // Over the last axis; weights 1, biases 0.
-PlainBuilder::Name layer_norm(PlainBuilder& b, const std::string& path, const PlainBuilder::Name& x,
-                              const LayerNorm& layer);
+ValueName layer_norm(PlainBuilder& b, const std::string& path, const ValueName& x,
+                     const LayerNorm& layer);
 
 struct Conv {
   std::int64_t inputs = 0;   // channels
@@ -61,15 +58,13 @@ struct Conv {
   std::optional<Initial> bias = {};
   std::string_view result = {};  // as above
 };
-PlainBuilder::Name conv(PlainBuilder& b, const std::string& path, const PlainBuilder::Name& x,
-                        const Conv& layer);
+ValueName conv(PlainBuilder& b, const std::string& path, const ValueName& x, const Conv& layer);
 // Scale 1, bias 0, running mean 0 and variance 1; momentum and epsilon of torch.nn.BatchNorm2d.
-PlainBuilder::Name batch_norm(PlainBuilder& b, const std::string& path, const PlainBuilder::Name& x,
-                              std::int64_t channels);
+ValueName batch_norm(PlainBuilder& b, const std::string& path, const ValueName& x,
+                     std::int64_t channels);
 
 // Training turns it on, whatever the file says; elsewhere it changes nothing. Ratio 0: x itself.
-PlainBuilder::Name dropout(PlainBuilder& b, std::string_view label, const PlainBuilder::Name& x,
-                           double ratio);
+ValueName dropout(PlainBuilder& b, std::string_view label, const ValueName& x, double ratio);
 // Throws kUsage unless the ratio is in [0, 1).
 void check_dropout(double ratio);
 
@@ -78,7 +73,7 @@ struct Pool {
   std::int64_t stride = 2;
   std::int64_t pad = 0;
 };
-PlainBuilder::Name max_pool(PlainBuilder& b, std::string_view label, const PlainBuilder::Name& x,
-                            const Pool& pool = {});
+ValueName max_pool(PlainBuilder& b, std::string_view label, const ValueName& x,
+                   const Pool& pool = {});
 
 }  // namespace trainscope

@@ -11,7 +11,6 @@
 namespace trainscope {
 namespace {
 
-using Name = PlainBuilder::Name;
 constexpr std::int64_t kKernel = 5;
 constexpr std::int64_t kLeastImage = 16;  // 16 -> 12 -> 6 -> 2 -> 1
 
@@ -22,18 +21,19 @@ struct Stage {
   std::int64_t inputs, outputs;
 };
 
-Name convolved(PlainBuilder& b, const Name& x, const Stage& stage) {
+ValueName convolved(PlainBuilder& b, const ValueName& x, const Stage& stage) {
   const Initial initial = torch_default(stage.inputs * kKernel * kKernel);
-  const Name y = conv(b, stage.path, x,
-                      {.inputs = stage.inputs,
-                       .outputs = stage.outputs,
-                       .kernel = kKernel,
-                       .weight = initial,
-                       .bias = initial});
+  const ValueName y = conv(b, stage.path, x,
+                           {.inputs = stage.inputs,
+                            .outputs = stage.outputs,
+                            .kernel = kKernel,
+                            .weight = initial,
+                            .bias = initial});
   return max_pool(b, stage.path + "/pool", b.node("Relu", stage.path + "/relu", {y}));
 }
 
-Name connected(PlainBuilder& b, const Name& x, const Stage& stage, std::string_view result = {}) {
+ValueName connected(PlainBuilder& b, const ValueName& x, const Stage& stage,
+                    std::string_view result = {}) {
   const Initial initial = torch_default(stage.inputs);
   return linear(b, stage.path, x,
                 {.inputs = stage.inputs,
@@ -51,7 +51,7 @@ PlainModel build_lenet(const ModelArguments& arguments, std::uint64_t seed) {
           kLeastImage);
   PlainBuilder b("lenet", seed);
   const ModelDim side = fixed(image);
-  Name x = b.input("x", DType::kF32, {symbolic("batch"), fixed(channels), side, side});
+  ValueName x = b.input("x", DType::kF32, {symbolic("batch"), fixed(channels), side, side});
   x = convolved(b, x, {.path = "0", .inputs = channels, .outputs = 6});
   x = convolved(b, x, {.path = "3", .inputs = 6, .outputs = 16});
   x = b.node("Flatten", "flat", {x});

@@ -16,29 +16,28 @@
 namespace trainscope {
 namespace {
 
-using Name = PlainBuilder::Name;
 constexpr Initial kWeight{.kind = Initial::Kind::kNormal, .size = 0.02};
-constexpr float kNormEpsilon = 1e-5F;
+constexpr float kLlamaNormEpsilon = 1e-5F;
 
-struct Sizes {
+struct LlamaSizes {
   std::int64_t layers, heads, key_heads, embedding, feed_forward, vocab, context;
   double rope_base;
   bool tied;
   std::int64_t head() const { return embedding / heads; }
 };
 
-Sizes sizes_from(const ModelArguments& arguments) {
+LlamaSizes llama_sizes(const ModelArguments& arguments) {
   check_multiple(arguments, "embedding", "heads");
   check_multiple(arguments, "heads", "kv-heads");
-  Sizes sizes{.layers = integer(arguments, "layers"),
-              .heads = integer(arguments, "heads"),
-              .key_heads = integer(arguments, "kv-heads"),
-              .embedding = integer(arguments, "embedding"),
-              .feed_forward = integer(arguments, "feed-forward"),
-              .vocab = integer(arguments, "vocab"),
-              .context = integer(arguments, "context"),
-              .rope_base = argument<double>(arguments, "rope-base"),
-              .tied = argument<bool>(arguments, "tied")};
+  LlamaSizes sizes{.layers = integer(arguments, "layers"),
+                   .heads = integer(arguments, "heads"),
+                   .key_heads = integer(arguments, "kv-heads"),
+                   .embedding = integer(arguments, "embedding"),
+                   .feed_forward = integer(arguments, "feed-forward"),
+                   .vocab = integer(arguments, "vocab"),
+                   .context = integer(arguments, "context"),
+                   .rope_base = argument<double>(arguments, "rope-base"),
+                   .tied = argument<bool>(arguments, "tied")};
   require(sizes.head() % 2 == 0, ErrorCode::kUsage,
           "a head has {} elements (--embedding / --heads): rotary positions need an even number",
           sizes.head());
@@ -51,7 +50,7 @@ Sizes sizes_from(const ModelArguments& arguments) {
 
 // f(position * base^(-2i / head)) for each position and i < head / 2: RoFormer (Su et al. 2021),
 // equation 15.
-Tensor rotation_table(const Sizes& sizes, double (*f)(double)) {
+Tensor rotation_table(const LlamaSizes& sizes, double (*f)(double)) {
   const std::int64_t half = sizes.head() / 2;
   Tensor table({.dtype = DType::kF32, .shape = {sizes.context, half}});
   std::size_t index = 0;
@@ -67,16 +66,16 @@ Tensor rotation_table(const Sizes& sizes, double (*f)(double)) {
 
 class Llama {
  public:
-  Llama(const Sizes& sizes, std::uint64_t seed) : sizes_(sizes), b_("llama", seed) {}
+  Llama(const LlamaSizes& sizes, std::uint64_t seed) : sizes_(sizes), b_("llama", seed) {}
 
   PlainModel build() {
     const ModelDim batch = symbolic("batch");
     const ModelDim sequence = symbolic("sequence");
     ids_ = b_.input("ids", DType::kI64, {batch, sequence});
-    const Name length = b_.node("Shape", "length", {ids_}, {{"start", std::int64_t{1}}});
-    const Name table =
+    const ValueName length = b_.node("Shape", "length", {ids_}, {{"start", std::int64_t{1}}});
+    const ValueName table =
         draw(b_, "model.embed_tokens.weight", {sizes_.vocab, sizes_.embedding}, kWeight);
-    Name x = b_.node("Gather", "tokens", {table, ids_});
+    ValueName x = b_.node("Gather", "tokens", {table, ids_});
     mask_ = causal_mask(b_, length);
     cosines_ = rotation("cosines", length, [](double angle) { return std::cos(angle); });
     sines_ = rotation("sines", length, [](double angle) { return std::sin(angle); });
@@ -90,108 +89,110 @@ class Llama {
 
  private:
   // [T, head / 2]
-  Name rotation(const std::string& label, const Name& length, double (*f)(double)) {
-    const Name all = b_.constant("/" + label + "_table", rotation_table(sizes_, f));
-    const Name rows = leading_rows(b_, label, all, length);
+  ValueName rotation(const std::string& label, const ValueName& length, double (*f)(double)) {
+    const ValueName all = b_.constant("/" + label + "_table", rotation_table(sizes_, f));
+    const ValueName rows = leading_rows(b_, label, all, length);
     b_.describe(rows, {symbolic("sequence"), fixed(sizes_.head() / 2)});
     return rows;
   }
 
-  Name head(const Name& table) {
+  ValueName head(const ValueName& table) {
     b_.set_scope("");
     if (sizes_.tied) return b_.node("Transpose", "lm_head", {table}, {{"perm", Ints{1, 0}}});
     return draw(b_, "lm_head.weight", {sizes_.embedding, sizes_.vocab}, kWeight);
   }
 
-  Name block(const std::string& path, const Name& x) {
-    const Name before_attention = norm(path + ".input_layernorm", x);
+  ValueName block(const std::string& path, const ValueName& x) {
+    const ValueName before_attention = norm(path + ".input_layernorm", x);
     b_.set_scope(scope_of(path) + "/self_attn");
-    const Name attended = attention(path + ".self_attn", before_attention);
-    const Name middle = b_.node("Add", "residual", {x, attended});
-    const Name before_mlp = norm(path + ".post_attention_layernorm", middle);
+    const ValueName attended = attention(path + ".self_attn", before_attention);
+    const ValueName middle = b_.node("Add", "residual", {x, attended});
+    const ValueName before_mlp = norm(path + ".post_attention_layernorm", middle);
     b_.set_scope(scope_of(path) + "/mlp");
     return b_.node("Add", "residual", {middle, mlp(path + ".mlp", before_mlp)});
   }
 
-  Name attention(const std::string& path, const Name& x) {
+  ValueName attention(const std::string& path, const ValueName& x) {
     const std::int64_t d = sizes_.embedding;
     const std::int64_t key_width = sizes_.key_heads * sizes_.head();
     const HeadLayout queries{.heads = sizes_.heads, .size = sizes_.head()};
     const HeadLayout keys{.heads = sizes_.key_heads, .size = sizes_.head()};
-    const Name q = by_head(b_, "query", linear(path + ".q_proj", x, {d, d}), queries);
-    const Name k = by_head(b_, "key", linear(path + ".k_proj", x, {d, key_width}), keys);
-    const Name v = by_head(b_, "value", linear(path + ".v_proj", x, {d, key_width}), keys);
-    const Name key_columns =
+    const ValueName q = by_head(b_, "query", linear(path + ".q_proj", x, {d, d}), queries);
+    const ValueName k = by_head(b_, "key", linear(path + ".k_proj", x, {d, key_width}), keys);
+    const ValueName v = by_head(b_, "value", linear(path + ".v_proj", x, {d, key_width}), keys);
+    const ValueName key_columns =
         b_.node("Transpose", "key_columns", {rotated("key", k)}, {{"perm", Ints{0, 1, 3, 2}}});
-    const Name mixed = attend(b_,
-                              {.heads = sizes_.heads,
-                               .key_heads = sizes_.key_heads,
-                               .size = sizes_.head(),
-                               .mask = mask_},
-                              {.query = rotated("query", q), .key = key_columns, .value = v});
+    const ValueName mixed = attend(b_,
+                                   {.heads = sizes_.heads,
+                                    .key_heads = sizes_.key_heads,
+                                    .size = sizes_.head(),
+                                    .mask = mask_},
+                                   {.query = rotated("query", q), .key = key_columns, .value = v});
     return linear(path + ".o_proj", mixed, {d, d});
   }
 
   // [B, heads, T, size]: element i of a head turns with element i + size / 2, by an angle that
   // grows with the position.
-  Name rotated(const std::string& label, const Name& x) {
+  ValueName rotated(const std::string& label, const ValueName& x) {
     const std::int64_t half = sizes_.head() / 2;
-    const Name first_label = label + "_first", second_label = label + "_second";
-    const std::vector<Name> halves = b_.multi(
+    const ValueName first_label = label + "_first", second_label = label + "_second";
+    const std::vector<ValueName> halves = b_.multi(
         "Split", label + "_halves", {x, b_.ints({half, half})},
         {.labels = {first_label, second_label}, .attributes = {{"axis", std::int64_t{-1}}}});
-    const auto product = [&](std::string_view name, const Name& part, const Name& factors) {
+    const auto product = [&](std::string_view name, const ValueName& part,
+                             const ValueName& factors) {
       return b_.node("Mul", label + std::string(name), {part, factors});
     };
-    const Name real = b_.node("Sub", label + "_real",
-                              {product("_first_cosine", halves[0], cosines_),
-                               product("_second_sine", halves[1], sines_)});
-    const Name imaginary = b_.node("Add", label + "_imaginary",
-                                   {product("_second_cosine", halves[1], cosines_),
-                                    product("_first_sine", halves[0], sines_)});
+    const ValueName real = b_.node("Sub", label + "_real",
+                                   {product("_first_cosine", halves[0], cosines_),
+                                    product("_second_sine", halves[1], sines_)});
+    const ValueName imaginary = b_.node("Add", label + "_imaginary",
+                                        {product("_second_cosine", halves[1], cosines_),
+                                         product("_first_sine", halves[0], sines_)});
     return b_.node("Concat", label + "_rotated", {real, imaginary}, {{"axis", std::int64_t{-1}}});
   }
 
   // down(silu(gate(x)) * up(x)): Shazeer 2020, "GLU variants improve transformer".
-  Name mlp(const std::string& path, const Name& x) {
+  ValueName mlp(const std::string& path, const ValueName& x) {
     const std::int64_t d = sizes_.embedding, inner = sizes_.feed_forward;
-    const Name gate = linear(path + ".gate_proj", x, {d, inner});
-    const Name sigmoid = b_.node("Sigmoid", "gate_sigmoid", {gate});
-    const Name open = b_.node("Mul", "gate_silu", {gate, sigmoid});
-    const Name product = b_.node("Mul", "gated", {open, linear(path + ".up_proj", x, {d, inner})});
+    const ValueName gate = linear(path + ".gate_proj", x, {d, inner});
+    const ValueName sigmoid = b_.node("Sigmoid", "gate_sigmoid", {gate});
+    const ValueName open = b_.node("Mul", "gate_silu", {gate, sigmoid});
+    const ValueName product =
+        b_.node("Mul", "gated", {open, linear(path + ".up_proj", x, {d, inner})});
     return linear(path + ".down_proj", product, {inner, d});
   }
 
   // x / sqrt(mean(x^2) + epsilon) * weight: Zhang, Sennrich 2019.
-  Name norm(const std::string& path, const Name& x) {
+  ValueName norm(const std::string& path, const ValueName& x) {
     b_.set_scope(scope_of(path));
-    const Name squares = b_.node("Mul", "squares", {x, x});
-    const Name mean = b_.node("ReduceMean", "mean", {squares}, {{"axes", Ints{-1}}});
-    const Name sum = b_.node("Add", "mean_epsilon", {mean, b_.number(kNormEpsilon)});
-    const Name size = b_.node("Sqrt", "size", {sum});
-    const Name unit = b_.node("Div", "unit", {x, size});
-    const Name weight = b_.filled(path + ".weight", {sizes_.embedding}, 1.0F);
+    const ValueName squares = b_.node("Mul", "squares", {x, x});
+    const ValueName mean = b_.node("ReduceMean", "mean", {squares}, {{"axes", Ints{-1}}});
+    const ValueName sum = b_.node("Add", "mean_epsilon", {mean, b_.number(kLlamaNormEpsilon)});
+    const ValueName size = b_.node("Sqrt", "size", {sum});
+    const ValueName unit = b_.node("Div", "unit", {x, size});
+    const ValueName weight = b_.filled(path + ".weight", {sizes_.embedding}, 1.0F);
     return b_.node("Mul", "scaled", {unit, weight});
   }
 
   struct InOut {
     std::int64_t inputs, outputs;
   };
-  Name linear(const std::string& path, const Name& x, const InOut& size) {
+  ValueName linear(const std::string& path, const ValueName& x, const InOut& size) {
     return dense(b_, path, x,
                  {.inputs = size.inputs, .outputs = size.outputs, .weight = kWeight, .bias = {}});
   }
 
-  Sizes sizes_;
+  LlamaSizes sizes_;
   PlainBuilder b_;
-  Name ids_;
-  Name mask_;
-  Name cosines_;  // [T, head / 2], as the sines
-  Name sines_;
+  ValueName ids_;
+  ValueName mask_;
+  ValueName cosines_;  // [T, head / 2], as the sines
+  ValueName sines_;
 };
 
 PlainModel build_llama(const ModelArguments& arguments, std::uint64_t seed) {
-  return Llama(sizes_from(arguments), seed).build();
+  return Llama(llama_sizes(arguments), seed).build();
 }
 
 }  // namespace

@@ -11,14 +11,12 @@
 namespace trainscope {
 namespace {
 
-using Name = PlainBuilder::Name;
-
 // Weight [out, in] and bias [out], both uniform within 1 / sqrt(in): the default of
 // torch.nn.Linear.
-std::vector<Name> layer_inputs(PlainBuilder& b, const Name& x, const Name& layer,
-                               const Shape& weight, bool bias) {
+std::vector<ValueName> layer_inputs(PlainBuilder& b, const ValueName& x, const ValueName& layer,
+                                    const Shape& weight, bool bias) {
   const double bound = 1.0 / std::sqrt(static_cast<double>(weight[1]));
-  std::vector<Name> inputs{x, b.uniform(layer + ".weight", weight, bound)};
+  std::vector<ValueName> inputs{x, b.uniform(layer + ".weight", weight, bound)};
   if (bias) inputs.push_back(b.uniform(layer + ".bias", Shape{weight[0]}, bound));
   return inputs;
 }
@@ -34,11 +32,11 @@ PlainModel build_mlp(const ModelArguments& arguments, std::uint64_t seed) {
           "--dims names {} layer size{}, expected the input's, any hidden ones and the output's",
           dims.size(), dims.size() == 1 ? "" : "s");
   PlainBuilder b("mlp", seed);
-  Name x = b.input("x", DType::kF32, {symbolic("batch"), fixed(dims.front())});
+  ValueName x = b.input("x", DType::kF32, {symbolic("batch"), fixed(dims.front())});
   const Attributes transposed{{"transB", std::int64_t{1}}};
   for (std::size_t i = 0; i + 1 < dims.size(); ++i) {
-    const Name layer = std::to_string(2 * i);  // the activations between have the odd numbers
-    std::vector<Name> inputs = layer_inputs(b, x, layer, Shape{dims[i + 1], dims[i]}, bias);
+    const ValueName layer = std::to_string(2 * i);  // the activations between have the odd numbers
+    std::vector<ValueName> inputs = layer_inputs(b, x, layer, Shape{dims[i + 1], dims[i]}, bias);
     if (i + 2 == dims.size()) {
       b.result("Gemm", "logits", std::move(inputs), transposed);
       break;

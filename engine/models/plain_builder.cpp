@@ -28,8 +28,7 @@ constexpr std::uint64_t kRedrawDistance = std::uint64_t{1} << 48;
 
 }  // namespace
 
-PlainBuilder::Name PlainBuilder::input(std::string_view name, DType dtype,
-                                       std::vector<ModelDim> dims) {
+ValueName PlainBuilder::input(std::string_view name, DType dtype, std::vector<ModelDim> dims) {
   CHECK_INVARIANT(names_.emplace(name).second);
   model_.inputs.push_back({.name = std::string(name), .dtype = dtype, .dims = std::move(dims)});
   return std::string(name);
@@ -47,7 +46,7 @@ void PlainBuilder::describe(std::string_view name, std::vector<ModelDim> dims) {
       {.name = std::string(name), .dtype = DType::kF32, .dims = std::move(dims)});
 }
 
-PlainBuilder::Name PlainBuilder::parameter(std::string_view name, const Shape& shape, Fill fill) {
+ValueName PlainBuilder::parameter(std::string_view name, const Shape& shape, Fill fill) {
   CHECK_INVARIANT(names_.emplace(name).second);
   const TensorType type{.dtype = DType::kF32, .shape = shape};
   auto elements = [type, fill = std::move(fill)] {
@@ -60,8 +59,7 @@ PlainBuilder::Name PlainBuilder::parameter(std::string_view name, const Shape& s
   return std::string(name);
 }
 
-PlainBuilder::Name PlainBuilder::normal(std::string_view name, const Shape& shape,
-                                        double deviation) {
+ValueName PlainBuilder::normal(std::string_view name, const Shape& shape, double deviation) {
   const auto fill = [deviation, seed = seed_, stream = stream_of(name)](std::span<float> elements) {
     for (std::size_t i = 0; i < elements.size(); i += 2) {
       const std::array<double, 2> pair = random_normal_pair(seed, stream, i / 2);
@@ -72,8 +70,8 @@ PlainBuilder::Name PlainBuilder::normal(std::string_view name, const Shape& shap
   return parameter(name, shape, fill);
 }
 
-PlainBuilder::Name PlainBuilder::truncated_normal(std::string_view name, const Shape& shape,
-                                                  double deviation) {
+ValueName PlainBuilder::truncated_normal(std::string_view name, const Shape& shape,
+                                         double deviation) {
   const auto fill = [deviation, seed = seed_, stream = stream_of(name)](std::span<float> elements) {
     std::uint64_t index = 0;
     for (float& element : elements) {
@@ -88,7 +86,7 @@ PlainBuilder::Name PlainBuilder::truncated_normal(std::string_view name, const S
   return parameter(name, shape, fill);
 }
 
-PlainBuilder::Name PlainBuilder::uniform(std::string_view name, const Shape& shape, double bound) {
+ValueName PlainBuilder::uniform(std::string_view name, const Shape& shape, double bound) {
   const auto fill = [bound, seed = seed_, stream = stream_of(name)](std::span<float> elements) {
     std::uint64_t index = 0;
     for (float& element : elements) {
@@ -99,18 +97,18 @@ PlainBuilder::Name PlainBuilder::uniform(std::string_view name, const Shape& sha
   return parameter(name, shape, fill);
 }
 
-PlainBuilder::Name PlainBuilder::filled(std::string_view name, const Shape& shape, float value) {
+ValueName PlainBuilder::filled(std::string_view name, const Shape& shape, float value) {
   return parameter(name, shape,
                    [value](std::span<float> elements) { std::ranges::fill(elements, value); });
 }
 
-PlainBuilder::Name PlainBuilder::statistic(std::string_view name, const Shape& shape, float value) {
-  const Name made = filled(name, shape, value);
+ValueName PlainBuilder::statistic(std::string_view name, const Shape& shape, float value) {
+  const ValueName made = filled(name, shape, value);
   model_.initializers.back().trained = false;
   return made;
 }
 
-PlainBuilder::Name PlainBuilder::constant(const Name& name, Tensor elements) {
+ValueName PlainBuilder::constant(const ValueName& name, Tensor elements) {
   if (names_.contains(name)) return name;
   auto value = std::make_shared<const Tensor>(std::move(elements));
   return add({.op = "Constant",
@@ -120,36 +118,35 @@ PlainBuilder::Name PlainBuilder::constant(const Name& name, Tensor elements) {
               .attributes = {{"value", std::move(value)}}});
 }
 
-PlainBuilder::Name PlainBuilder::number(float value) {
+ValueName PlainBuilder::number(float value) {
   return constant(fmt::format("/number/{}", value), Tensor::scalar(value));
 }
 
-PlainBuilder::Name PlainBuilder::integer(std::int64_t value) {
+ValueName PlainBuilder::integer(std::int64_t value) {
   return constant(fmt::format("/integer/{}", value), Tensor::scalar(value));
 }
 
-PlainBuilder::Name PlainBuilder::ints(const Ints& values) {
+ValueName PlainBuilder::ints(const Ints& values) {
   return constant("/ints/" + shape_text(values), Tensor::ints(values));
 }
 
-PlainBuilder::Name PlainBuilder::add(PlainNode node) {
-  for (const Name& output : node.outputs) CHECK_INVARIANT(names_.insert(output).second);
+ValueName PlainBuilder::add(PlainNode node) {
+  for (const ValueName& output : node.outputs) CHECK_INVARIANT(names_.insert(output).second);
   model_.nodes.push_back(std::move(node));
   return model_.nodes.back().outputs.front();
 }
 
-PlainBuilder::Name PlainBuilder::labelled(std::string_view label) const {
+ValueName PlainBuilder::labelled(std::string_view label) const {
   return scope_.empty() ? fmt::format("/{}", label) : fmt::format("/{}/{}", scope_, label);
 }
 
-PlainBuilder::Name PlainBuilder::node(std::string_view op, std::string_view label,
-                                      std::vector<Name> inputs, Attributes attributes) {
+ValueName PlainBuilder::node(std::string_view op, std::string_view label,
+                             std::vector<ValueName> inputs, Attributes attributes) {
   return result(op, labelled(label), std::move(inputs), std::move(attributes));
 }
 
-std::vector<PlainBuilder::Name> PlainBuilder::multi(std::string_view op, std::string_view label,
-                                                    std::vector<Name> inputs,
-                                                    const Results& results) {
+std::vector<ValueName> PlainBuilder::multi(std::string_view op, std::string_view label,
+                                           std::vector<ValueName> inputs, const Results& results) {
   PlainNode node{.op = std::string(op),
                  .name = labelled(label),
                  .inputs = std::move(inputs),
@@ -160,8 +157,8 @@ std::vector<PlainBuilder::Name> PlainBuilder::multi(std::string_view op, std::st
   return model_.nodes.back().outputs;
 }
 
-PlainBuilder::Name PlainBuilder::result(std::string_view op, const Name& name,
-                                        std::vector<Name> inputs, Attributes attributes) {
+ValueName PlainBuilder::result(std::string_view op, const ValueName& name,
+                               std::vector<ValueName> inputs, Attributes attributes) {
   return add({.op = std::string(op),
               .name = name,
               .inputs = std::move(inputs),

@@ -15,23 +15,22 @@
 namespace trainscope {
 namespace {
 
-using Name = PlainBuilder::Name;
 constexpr std::int64_t kExpansion = 4;  // outputs of a bottleneck over its width
 
-struct Sizes {
+struct ResnetSizes {
   Ints blocks;
   bool bottleneck, small_stem;
   std::int64_t width, image, channels, classes;
 };
 
-Sizes sizes_from(const ModelArguments& arguments) {
-  Sizes sizes{.blocks = argument<Ints>(arguments, "blocks"),
-              .bottleneck = argument<bool>(arguments, "bottleneck"),
-              .small_stem = argument<std::string>(arguments, "stem") == "cifar",
-              .width = integer(arguments, "width"),
-              .image = integer(arguments, "image"),
-              .channels = integer(arguments, "channels"),
-              .classes = integer(arguments, "classes")};
+ResnetSizes resnet_sizes(const ModelArguments& arguments) {
+  ResnetSizes sizes{.blocks = argument<Ints>(arguments, "blocks"),
+                    .bottleneck = argument<bool>(arguments, "bottleneck"),
+                    .small_stem = argument<std::string>(arguments, "stem") == "cifar",
+                    .width = integer(arguments, "width"),
+                    .image = integer(arguments, "image"),
+                    .channels = integer(arguments, "channels"),
+                    .classes = integer(arguments, "classes")};
   // Widths double from stage to stage.
   require(sizes.blocks.size() <= 8, ErrorCode::kUsage, "--blocks names {} stages, expected 1 to 8",
           sizes.blocks.size());
@@ -40,11 +39,12 @@ Sizes sizes_from(const ModelArguments& arguments) {
 
 class ResNet {
  public:
-  ResNet(Sizes sizes, std::uint64_t seed) : sizes_(std::move(sizes)), b_("resnet", seed) {}
+  ResNet(ResnetSizes sizes, std::uint64_t seed) : sizes_(std::move(sizes)), b_("resnet", seed) {}
 
   PlainModel build() {
     const ModelDim side = fixed(sizes_.image);
-    Name x = b_.input("x", DType::kF32, {symbolic("batch"), fixed(sizes_.channels), side, side});
+    ValueName x =
+        b_.input("x", DType::kF32, {symbolic("batch"), fixed(sizes_.channels), side, side});
     x = stem(x);
     for (std::size_t stage = 0; stage < sizes_.blocks.size(); ++stage) {
       for (std::int64_t index = 0; index < sizes_.blocks[stage]; ++index) {
@@ -55,8 +55,8 @@ class ResNet {
       }
     }
     b_.set_scope("");
-    const Name means = b_.node("GlobalAveragePool", "avgpool", {x});
-    const Name flat = b_.node("Flatten", "flat", {means});
+    const ValueName means = b_.node("GlobalAveragePool", "avgpool", {x});
+    const ValueName flat = b_.node("Flatten", "flat", {means});
     const Initial initial = torch_default(channels_);
     linear(b_, "fc", flat,
            {.inputs = channels_,
@@ -70,12 +70,12 @@ class ResNet {
 
  private:
   // 7x7 and a pool for large images, 3x3 for small ones (section 4.2 of the paper).
-  Name stem(const Name& x) {
+  ValueName stem(const ValueName& x) {
     channels_ = sizes_.channels;
     const ConvForm form = sizes_.small_stem
                               ? ConvForm{.outputs = sizes_.width, .kernel = 3}
                               : ConvForm{.outputs = sizes_.width, .kernel = 7, .stride = 2};
-    const Name active = b_.node("Relu", "relu", {conv_norm("conv1", "bn1", x, form)});
+    const ValueName active = b_.node("Relu", "relu", {conv_norm("conv1", "bn1", x, form)});
     channels_ = sizes_.width;
     if (sizes_.small_stem) return active;
     return max_pool(b_, "maxpool", active, {.kernel = 3, .stride = 2, .pad = 1});
@@ -86,12 +86,12 @@ class ResNet {
     std::int64_t width;
     std::int64_t stride;
   };
-  Name residual(const Block& block, const Name& x) {
+  ValueName residual(const Block& block, const ValueName& x) {
     const std::int64_t inputs = channels_;
     const std::int64_t outputs = sizes_.bottleneck ? kExpansion * block.width : block.width;
     b_.set_scope(scope_of(block.path));
-    const Name body = sizes_.bottleneck ? bottleneck(block, x) : basic(block, x);
-    Name skip = x;
+    const ValueName body = sizes_.bottleneck ? bottleneck(block, x) : basic(block, x);
+    ValueName skip = x;
     if (block.stride != 1 || inputs != outputs) {
       channels_ = inputs;
       skip = conv_norm(block.path + ".downsample.0", block.path + ".downsample.1", x,
@@ -101,15 +101,15 @@ class ResNet {
     return b_.node("Relu", "relu_out", {b_.node("Add", "residual", {body, skip})});
   }
 
-  Name basic(const Block& block, const Name& x) {
-    const Name y =
+  ValueName basic(const Block& block, const ValueName& x) {
+    const ValueName y =
         numbered(block, 1, x, {.outputs = block.width, .kernel = 3, .stride = block.stride});
     return numbered(block, 2, b_.node("Relu", "relu_1", {y}),
                     {.outputs = block.width, .kernel = 3});
   }
 
-  Name bottleneck(const Block& block, const Name& x) {
-    Name y = numbered(block, 1, x, {.outputs = block.width, .kernel = 1});
+  ValueName bottleneck(const Block& block, const ValueName& x) {
+    ValueName y = numbered(block, 1, x, {.outputs = block.width, .kernel = 1});
     y = b_.node("Relu", "relu_1", {y});
     y = numbered(block, 2, y, {.outputs = block.width, .kernel = 3, .stride = block.stride});
     y = b_.node("Relu", "relu_2", {y});
@@ -121,18 +121,18 @@ class ResNet {
     std::int64_t kernel;
     std::int64_t stride = 1;
   };
-  Name numbered(const Block& block, int number, const Name& x, const ConvForm& form) {
-    const Name y = conv_norm(fmt::format("{}.conv{}", block.path, number),
-                             fmt::format("{}.bn{}", block.path, number), x, form);
+  ValueName numbered(const Block& block, int number, const ValueName& x, const ConvForm& form) {
+    const ValueName y = conv_norm(fmt::format("{}.conv{}", block.path, number),
+                                  fmt::format("{}.bn{}", block.path, number), x, form);
     channels_ = form.outputs;
     return y;
   }
 
   // From channels_ on, which the caller moves.
-  Name conv_norm(const std::string& conv_path, const std::string& norm_path, const Name& x,
-                 const ConvForm& form) {
+  ValueName conv_norm(const std::string& conv_path, const std::string& norm_path,
+                      const ValueName& x, const ConvForm& form) {
     const auto fan_out = static_cast<double>(form.outputs * form.kernel * form.kernel);
-    const Name y =
+    const ValueName y =
         conv(b_, conv_path, x,
              {.inputs = channels_,
               .outputs = form.outputs,
@@ -143,13 +143,13 @@ class ResNet {
     return batch_norm(b_, norm_path, y, form.outputs);
   }
 
-  Sizes sizes_;
+  ResnetSizes sizes_;
   PlainBuilder b_;
   std::int64_t channels_ = 0;  // of the value that comes next
 };
 
 PlainModel build_resnet(const ModelArguments& arguments, std::uint64_t seed) {
-  return ResNet(sizes_from(arguments), seed).build();
+  return ResNet(resnet_sizes(arguments), seed).build();
 }
 
 ModelArguments size_of_resnet(Ints blocks, bool bottleneck) {
@@ -165,7 +165,8 @@ ModelArguments small_form(ModelArguments arguments) {
 
 }  // namespace
 
-// Sizes: table 1 of the paper; with -cifar the same stages for images of 32 pixels and 10 classes.
+// ResnetSizes: table 1 of the paper; with -cifar the same stages for images of 32 pixels and 10
+// classes.
 ModelBuilder resnet_builder() {
   const ModelArguments r18 = size_of_resnet({2, 2, 2, 2}, false);
   const ModelArguments r34 = size_of_resnet({3, 4, 6, 3}, false);

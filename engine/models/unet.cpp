@@ -15,20 +15,18 @@
 namespace trainscope {
 namespace {
 
-using Name = PlainBuilder::Name;
-
-struct Sizes {
+struct UnetSizes {
   std::int64_t depth, width, image, channels, classes;
   double dropout;
 };
 
-Sizes sizes_from(const ModelArguments& arguments) {
-  const Sizes sizes{.depth = integer(arguments, "depth"),
-                    .width = integer(arguments, "width"),
-                    .image = integer(arguments, "image"),
-                    .channels = integer(arguments, "channels"),
-                    .classes = integer(arguments, "classes"),
-                    .dropout = argument<double>(arguments, "dropout")};
+UnetSizes unet_sizes(const ModelArguments& arguments) {
+  const UnetSizes sizes{.depth = integer(arguments, "depth"),
+                        .width = integer(arguments, "width"),
+                        .image = integer(arguments, "image"),
+                        .channels = integer(arguments, "channels"),
+                        .classes = integer(arguments, "classes"),
+                        .dropout = argument<double>(arguments, "dropout")};
   const std::int64_t step = std::int64_t{1} << sizes.depth;
   require(sizes.image % step == 0, ErrorCode::kUsage,
           "--image {} cannot be halved {} times (--depth): it must be a multiple of {}",
@@ -43,12 +41,13 @@ Initial he_normal(std::int64_t fan_in) {
 
 class Unet {
  public:
-  Unet(const Sizes& sizes, std::uint64_t seed) : sizes_(sizes), b_("unet", seed) {}
+  Unet(const UnetSizes& sizes, std::uint64_t seed) : sizes_(sizes), b_("unet", seed) {}
 
   PlainModel build() {
     const ModelDim side = fixed(sizes_.image);
-    Name x = b_.input("x", DType::kF32, {symbolic("batch"), fixed(sizes_.channels), side, side});
-    std::vector<Name> skips;
+    ValueName x =
+        b_.input("x", DType::kF32, {symbolic("batch"), fixed(sizes_.channels), side, side});
+    std::vector<ValueName> skips;
     for (std::int64_t level = 0; level < sizes_.depth; ++level) {
       x = encoded(level, x);
       skips.push_back(x);
@@ -72,32 +71,35 @@ class Unet {
   std::int64_t channels_at(std::int64_t level) const { return sizes_.width << level; }
 
   // The dropout is at the end of the encoder (section 3.1): its two deepest levels.
-  Name encoded(std::int64_t level, const Name& x) {
+  ValueName encoded(std::int64_t level, const ValueName& x) {
     const std::string path = fmt::format("down.{}", level);
     const std::int64_t inputs = level == 0 ? sizes_.channels : channels_at(level - 1);
-    const Name y = twice(path, x, {.inputs = inputs, .outputs = channels_at(level)});
+    const ValueName y = twice(path, x, {.inputs = inputs, .outputs = channels_at(level)});
     return level + 1 < sizes_.depth ? y : dropout(b_, "drop", y, sizes_.dropout);
   }
 
-  Name decoded(std::int64_t level, const Name& x, const Name& skip) {
+  ValueName decoded(std::int64_t level, const ValueName& x, const ValueName& skip) {
     const std::string path = fmt::format("up.{}", level);
     b_.set_scope(scope_of(path));
-    const Name larger = upsampled(level, x);
-    const Name both = b_.node("Concat", "both", {skip, larger}, {{"axis", std::int64_t{1}}});
+    const ValueName larger = upsampled(level, x);
+    const ValueName both = b_.node("Concat", "both", {skip, larger}, {{"axis", std::int64_t{1}}});
     return twice(path, both, {.inputs = 2 * channels_at(level), .outputs = channels_at(level)});
   }
 
   // [B, 2 C, S, S] -> [B, C, 2 S, 2 S]
-  Name upsampled(std::int64_t level, const Name& x) {
+  ValueName upsampled(std::int64_t level, const ValueName& x) {
     const std::string path = fmt::format("up.{}.upconv", level);
     const std::int64_t c = channels_at(level);
     const std::int64_t side = sizes_.image >> (level + 1);
-    const Name quads =
+    const ValueName quads =
         conv(b_, path, x, {.inputs = 2 * c, .outputs = 4 * c, .weight = he_normal(2 * c)});
-    const Name windows = b_.node("Reshape", "windows", {quads, b_.ints({0, c, 2, 2, side, side})});
-    const Name rows = b_.node("Transpose", "rows", {windows}, {{"perm", Ints{0, 1, 4, 2, 5, 3}}});
-    const Name image = b_.node("Reshape", "larger", {rows, b_.ints({0, c, 2 * side, 2 * side})});
-    const Name bias = b_.filled(path + ".bias", {c, 1, 1}, 0.0F);
+    const ValueName windows =
+        b_.node("Reshape", "windows", {quads, b_.ints({0, c, 2, 2, side, side})});
+    const ValueName rows =
+        b_.node("Transpose", "rows", {windows}, {{"perm", Ints{0, 1, 4, 2, 5, 3}}});
+    const ValueName image =
+        b_.node("Reshape", "larger", {rows, b_.ints({0, c, 2 * side, 2 * side})});
+    const ValueName bias = b_.filled(path + ".bias", {c, 1, 1}, 0.0F);
     return b_.node("Add", "larger_bias", {image, bias});
   }
 
@@ -105,14 +107,14 @@ class Unet {
   struct Channels {
     std::int64_t inputs, outputs;
   };
-  Name twice(const std::string& path, const Name& x, const Channels& channels) {
+  ValueName twice(const std::string& path, const ValueName& x, const Channels& channels) {
     b_.set_scope(scope_of(path));
-    const Name first = b_.node("Relu", "relu_1", {padded(path + ".conv1", x, channels)});
+    const ValueName first = b_.node("Relu", "relu_1", {padded(path + ".conv1", x, channels)});
     const Channels same{.inputs = channels.outputs, .outputs = channels.outputs};
     return b_.node("Relu", "relu_2", {padded(path + ".conv2", first, same)});
   }
 
-  Name padded(const std::string& path, const Name& x, const Channels& channels) {
+  ValueName padded(const std::string& path, const ValueName& x, const Channels& channels) {
     return conv(b_, path, x,
                 {.inputs = channels.inputs,
                  .outputs = channels.outputs,
@@ -122,12 +124,12 @@ class Unet {
                  .bias = Initial{}});
   }
 
-  Sizes sizes_;
+  UnetSizes sizes_;
   PlainBuilder b_;
 };
 
 PlainModel build_unet(const ModelArguments& arguments, std::uint64_t seed) {
-  return Unet(sizes_from(arguments), seed).build();
+  return Unet(unet_sizes(arguments), seed).build();
 }
 
 }  // namespace

@@ -17,30 +17,29 @@
 namespace trainscope {
 namespace {
 
-using Name = PlainBuilder::Name;
 constexpr Initial kPosition{.kind = Initial::Kind::kNormal, .size = 0.02};
 constexpr Initial kFeedForwardBias{.kind = Initial::Kind::kNormal, .size = 1e-6};
-constexpr double kNormEpsilon = 1e-6;
+constexpr double kVitNormEpsilon = 1e-6;
 constexpr double kTruncatedShare = 0.87962566103423978;  // deviation that truncation at 2 leaves
 
-struct Sizes {
+struct VitSizes {
   std::int64_t layers, heads, embedding, feed_forward, patch, image, channels, classes;
   double dropout;
   std::int64_t patches() const { return (image / patch) * (image / patch); }
 };
 
-Sizes sizes_from(const ModelArguments& arguments) {
+VitSizes vit_sizes(const ModelArguments& arguments) {
   check_multiple(arguments, "embedding", "heads");
   check_multiple(arguments, "image", "patch");
-  const Sizes sizes{.layers = integer(arguments, "layers"),
-                    .heads = integer(arguments, "heads"),
-                    .embedding = integer(arguments, "embedding"),
-                    .feed_forward = integer(arguments, "feed-forward"),
-                    .patch = integer(arguments, "patch"),
-                    .image = integer(arguments, "image"),
-                    .channels = integer(arguments, "channels"),
-                    .classes = integer(arguments, "classes"),
-                    .dropout = argument<double>(arguments, "dropout")};
+  const VitSizes sizes{.layers = integer(arguments, "layers"),
+                       .heads = integer(arguments, "heads"),
+                       .embedding = integer(arguments, "embedding"),
+                       .feed_forward = integer(arguments, "feed-forward"),
+                       .patch = integer(arguments, "patch"),
+                       .image = integer(arguments, "image"),
+                       .channels = integer(arguments, "channels"),
+                       .classes = integer(arguments, "classes"),
+                       .dropout = argument<double>(arguments, "dropout")};
   check_dropout(sizes.dropout);
   return sizes;
 }
@@ -53,19 +52,20 @@ Initial xavier(std::int64_t inputs, std::int64_t outputs) {
 
 class Vit {
  public:
-  Vit(const Sizes& sizes, std::uint64_t seed) : sizes_(sizes), b_("vit", seed) {}
+  Vit(const VitSizes& sizes, std::uint64_t seed) : sizes_(sizes), b_("vit", seed) {}
 
   PlainModel build() {
     const ModelDim side = fixed(sizes_.image);
-    const Name image =
+    const ValueName image =
         b_.input("x", DType::kF32, {symbolic("batch"), fixed(sizes_.channels), side, side});
-    Name x = dropout(b_, "drop", tokens(image), sizes_.dropout);
+    ValueName x = dropout(b_, "drop", tokens(image), sizes_.dropout);
     for (std::int64_t layer = 0; layer < sizes_.layers; ++layer) {
       x = block(fmt::format("encoder.layers.encoder_layer_{}", layer), x);
     }
     b_.set_scope("");
     // Norms act on each token alone: that of the class is enough.
-    const Name first = b_.node("Gather", "class", {x, b_.integer(0)}, {{"axis", std::int64_t{1}}});
+    const ValueName first =
+        b_.node("Gather", "class", {x, b_.integer(0)}, {{"axis", std::int64_t{1}}});
     linear(b_, "heads.head", norm("encoder.ln", first),
            {.inputs = sizes_.embedding, .outputs = sizes_.classes, .result = "logits"});
     b_.output("logits", {symbolic("batch"), fixed(sizes_.classes)});
@@ -74,84 +74,87 @@ class Vit {
 
  private:
   // [B, 1 + patches, width]: the class token, then each patch as a vector, at their positions.
-  Name tokens(const Name& image) {
+  ValueName tokens(const ValueName& image) {
     const std::int64_t d = sizes_.embedding;
     const std::int64_t fan_in = sizes_.channels * sizes_.patch * sizes_.patch;
     const double deviation = 1.0 / std::sqrt(static_cast<double>(fan_in)) / kTruncatedShare;
-    const Name grid = conv(b_, "conv_proj", image,
-                           {.inputs = sizes_.channels,
-                            .outputs = d,
-                            .kernel = sizes_.patch,
-                            .stride = sizes_.patch,
-                            .weight = {.kind = Initial::Kind::kTruncatedNormal, .size = deviation},
-                            .bias = Initial{}});
-    const Name columns = b_.node("Reshape", "patch_columns", {grid, b_.ints({0, d, -1})});
-    const Name patches = b_.node("Transpose", "patches", {columns}, {{"perm", Ints{0, 2, 1}}});
-    const Name batch = b_.node("Shape", "batch", {image}, {{"end", std::int64_t{1}}});
-    const Name shape =
+    const ValueName grid =
+        conv(b_, "conv_proj", image,
+             {.inputs = sizes_.channels,
+              .outputs = d,
+              .kernel = sizes_.patch,
+              .stride = sizes_.patch,
+              .weight = {.kind = Initial::Kind::kTruncatedNormal, .size = deviation},
+              .bias = Initial{}});
+    const ValueName columns = b_.node("Reshape", "patch_columns", {grid, b_.ints({0, d, -1})});
+    const ValueName patches = b_.node("Transpose", "patches", {columns}, {{"perm", Ints{0, 2, 1}}});
+    const ValueName batch = b_.node("Shape", "batch", {image}, {{"end", std::int64_t{1}}});
+    const ValueName shape =
         b_.node("Concat", "class_shape", {batch, b_.ints({1, d})}, {{"axis", std::int64_t{0}}});
-    const Name token = b_.filled("class_token", {1, 1, d}, 0.0F);
-    const Name tokens_of_class = b_.node("Expand", "class_tokens", {token, shape});
+    const ValueName token = b_.filled("class_token", {1, 1, d}, 0.0F);
+    const ValueName tokens_of_class = b_.node("Expand", "class_tokens", {token, shape});
     b_.describe(tokens_of_class, {symbolic("batch"), fixed(1), fixed(d)});
-    const Name all =
+    const ValueName all =
         b_.node("Concat", "tokens", {tokens_of_class, patches}, {{"axis", std::int64_t{1}}});
-    const Name positions =
+    const ValueName positions =
         draw(b_, "encoder.pos_embedding", {1, 1 + sizes_.patches(), d}, kPosition);
     return b_.node("Add", "placed", {all, positions});
   }
 
-  Name block(const std::string& path, const Name& x) {
+  ValueName block(const std::string& path, const ValueName& x) {
     b_.set_scope(scope_of(path) + "/self_attention");
-    const Name attended = attention(path + ".self_attention", norm(path + ".ln_1", x));
-    const Name middle = added(x, attended);
+    const ValueName attended = attention(path + ".self_attention", norm(path + ".ln_1", x));
+    const ValueName middle = added(x, attended);
     b_.set_scope(scope_of(path) + "/mlp");
     return added(middle, mlp(path + ".mlp", norm(path + ".ln_2", middle)));
   }
 
-  Name added(const Name& x, const Name& y) {
+  ValueName added(const ValueName& x, const ValueName& y) {
     return b_.node("Add", "residual", {x, dropout(b_, "drop", y, sizes_.dropout)});
   }
 
-  Name attention(const std::string& path, const Name& x) {
+  ValueName attention(const std::string& path, const ValueName& x) {
     const std::int64_t size = sizes_.embedding / sizes_.heads;
     const HeadLayout rows{.heads = sizes_.heads, .size = size};
     const HeadLayout columns{.heads = sizes_.heads, .size = size, .transposed = true};
-    const Name q = projection(path + ".query", x);
-    const Name k = projection(path + ".key", x);
-    const Name v = projection(path + ".value", x);
-    const Name mixed = attend(b_, {.heads = sizes_.heads, .key_heads = sizes_.heads, .size = size},
-                              {.query = by_head(b_, "query", q, rows),
-                               .key = by_head(b_, "key", k, columns),
-                               .value = by_head(b_, "value", v, rows)});
+    const ValueName q = projection(path + ".query", x);
+    const ValueName k = projection(path + ".key", x);
+    const ValueName v = projection(path + ".value", x);
+    const ValueName mixed =
+        attend(b_, {.heads = sizes_.heads, .key_heads = sizes_.heads, .size = size},
+               {.query = by_head(b_, "query", q, rows),
+                .key = by_head(b_, "key", k, columns),
+                .value = by_head(b_, "value", v, rows)});
     return projection(path + ".out_proj", mixed);
   }
 
-  Name projection(const std::string& path, const Name& x) {
+  ValueName projection(const std::string& path, const ValueName& x) {
     const std::int64_t d = sizes_.embedding;
     return dense(b_, path, x, {.inputs = d, .outputs = d, .weight = xavier(d, d)});
   }
 
-  Name mlp(const std::string& path, const Name& x) {
+  ValueName mlp(const std::string& path, const ValueName& x) {
     const std::int64_t d = sizes_.embedding, inner = sizes_.feed_forward;
-    const Name hidden = dense(
+    const ValueName hidden = dense(
         b_, path + ".0", x,
         {.inputs = d, .outputs = inner, .weight = xavier(d, inner), .bias = kFeedForwardBias});
-    const Name active = dropout(b_, "inner_drop", activation(b_, "gelu", hidden), sizes_.dropout);
+    const ValueName active =
+        dropout(b_, "inner_drop", activation(b_, "gelu", hidden), sizes_.dropout);
     return dense(
         b_, path + ".3", active,
         {.inputs = inner, .outputs = d, .weight = xavier(inner, d), .bias = kFeedForwardBias});
   }
 
-  Name norm(const std::string& path, const Name& x) {
-    return layer_norm(b_, path, x, {.width = sizes_.embedding, .epsilon = kNormEpsilon});
+  ValueName norm(const std::string& path, const ValueName& x) {
+    return layer_norm(b_, path, x, {.width = sizes_.embedding, .epsilon = kVitNormEpsilon});
   }
 
-  Sizes sizes_;
+  VitSizes sizes_;
   PlainBuilder b_;
 };
 
 PlainModel build_vit(const ModelArguments& arguments, std::uint64_t seed) {
-  return Vit(sizes_from(arguments), seed).build();
+  return Vit(vit_sizes(arguments), seed).build();
 }
 
 ModelArguments size_of_vit(std::int64_t layers, std::int64_t heads, std::int64_t embedding,
@@ -165,7 +168,8 @@ ModelArguments size_of_vit(std::int64_t layers, std::int64_t heads, std::int64_t
 
 }  // namespace
 
-// Sizes: table 1 of the paper, and S and Ti of Touvron et al. 2020 (DeiT); the number is the patch.
+// VitSizes: table 1 of the paper, and S and Ti of Touvron et al. 2020 (DeiT); the number is the
+// patch.
 ModelBuilder vit_builder() {
   return {.name = "vit",
           .doc = "Transformer over image patches; input x [batch, CHANNELS, IMAGE, IMAGE].",

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "memplan/at.h"
 #include "memplan/remat/drop_set.h"
 
 namespace trainscope::memplan {
@@ -17,8 +18,6 @@ using std::size_t;
 constexpr size_t kShares = 100;
 // PyTorch's knapsack counts bytes in 1/10000 of all saved bytes.
 constexpr size_t kSlots = 10'000;
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 // Forward values that backward nodes read.
 std::vector<int32_t> saved_values(const RematGraph& graph) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "memplan/at.h"
 #include "memplan/remat/frontier_cut.h"
 
 namespace trainscope::memplan {
@@ -18,8 +19,6 @@ using std::size_t;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMostPrices = 24;
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 // max over p of min over choices (time + p * (bytes - room)), by cutting planes: the best price so
 // far is where the best lines of either slope meet. Stops early if no more than `useless` can come

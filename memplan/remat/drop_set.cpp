@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "memplan/at.h"
+
 namespace trainscope::memplan {
 namespace {
 
 using std::int32_t;
 using std::int64_t;
 using std::size_t;
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 }  // namespace
 

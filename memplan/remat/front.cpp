@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "memplan/at.h"
 #include "memplan/remat/baselines.h"
 #include "memplan/remat/drop_set.h"
 #include "memplan/remat/frontier_cut.h"
@@ -20,8 +21,6 @@ using std::int64_t;
 using std::size_t;
 
 constexpr size_t kMostSingles = 200;
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 // The last forward node; without backward nodes the one that most bytes are kept beyond.
 int32_t choose_frontier(const RematGraph& graph) {

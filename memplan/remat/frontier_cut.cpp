@@ -6,14 +6,14 @@
 #include <limits>
 #include <utility>
 
+#include "memplan/at.h"
+
 namespace trainscope::memplan {
 namespace {
 
 using std::int32_t;
 using std::int64_t;
 using std::size_t;
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 // The sum of all finite capacities stays below kUncuttable = 2^61.
 constexpr double kLargestTotal = 0x1p58;

@@ -3,12 +3,9 @@
 
 #include <algorithm>
 
+#include "memplan/at.h"
+
 namespace trainscope::memplan {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 std::int32_t MaxFlow::add_arc(std::int32_t from, std::int32_t to) {
   const auto arc = static_cast<std::int32_t>(arcs_.size());

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "memplan/at.h"
+
 namespace trainscope::memplan {
 namespace {
 
@@ -13,8 +15,6 @@ using std::int64_t;
 using std::size_t;
 
 constexpr double kForever = std::numeric_limits<double>::infinity();
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 // Calls run(node) and free(node) in the order in which a stage does them. `last_use[v]` is the
 // position in `runs` of the last node that reads or makes v.

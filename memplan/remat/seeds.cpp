@@ -3,13 +3,13 @@
 
 #include <vector>
 
+#include "memplan/at.h"
+
 namespace trainscope::memplan {
 namespace {
 
 using std::int32_t;
 using std::size_t;
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 BitRows no_holds(const RematGraph& graph) { return {graph.size(), graph.size() + 1}; }
 

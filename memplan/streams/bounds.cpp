@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "memplan/at.h"
 #include "memplan/remat/max_flow.h"
 
 namespace trainscope::memplan {
@@ -12,8 +13,6 @@ namespace {
 using std::int32_t;
 using std::int64_t;
 using std::size_t;
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 // The weight of the heaviest antichain is that of all buffers less the most that chains can save:
 // bytes flow from a buffer to one that is born when it is free. What is born behind a position of a

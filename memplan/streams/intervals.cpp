@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
+#include "memplan/at.h"
+
 namespace trainscope::memplan {
 namespace {
 
 using std::int32_t;
 using std::int64_t;
 using std::size_t;
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 class IntervalMaker {
  public:

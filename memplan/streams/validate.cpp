@@ -7,14 +7,14 @@
 #include <string>
 #include <utility>
 
+#include "memplan/at.h"
+
 namespace trainscope::memplan {
 namespace {
 
 using std::int32_t;
 using std::int64_t;
 using std::size_t;
-
-size_t at(int32_t index) { return static_cast<size_t>(index); }
 
 // The dependencies as arcs back in time, and the places of operations in one allowed order.
 class Dependencies {

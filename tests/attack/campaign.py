@@ -22,6 +22,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import onnx
+
 import data_files
 import hostile
 import mutant_cases
@@ -141,9 +143,11 @@ def report(verdicts, program, arguments, seconds):
     faults = sum(bool(verdict.fault) for verdict in verdicts)
     date = datetime.datetime.now(datetime.timezone.utc).date()
     name = (version.stdout or "unknown").splitlines()[0]
+    counts = f"{arguments.mutants} {arguments.run_files} {arguments.data_files}"
     lines = [f"# A campaign of {len(verdicts)} attacks, {date}\n",
-             f"{name}, {build} sanitizers; seed {arguments.seed}; {seconds:.0f} s on "
-             f"{arguments.jobs} processes. {faults} faults.\n"]
+             f"{name}, {build} sanitizers; seed {arguments.seed}, {counts} cases asked for; onnx "
+             f"{onnx.__version__} edits the models; {seconds:.0f} s on {arguments.jobs} processes. "
+             f"{faults} faults.\n"]
     for name in PARTS:
         part = [verdict for verdict in verdicts if verdict.case.part == name]
         if not part:
@@ -172,7 +176,8 @@ def parse_arguments(words):
     parser.add_argument("--only", metavar="KIND:SUBJECT:SEED", help="this case alone")
     parser.add_argument("--keep", metavar="FOLDER", help="with --only: leave its files there")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--seconds", type=float, help="a command's processor time (20, with sanitizers 60)")
+    parser.add_argument("--seconds", type=float,
+                        help="a command's processor time (20, with sanitizers 60)")
     return parser.parse_args(words)
 
 
