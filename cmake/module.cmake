@@ -19,7 +19,8 @@ function(trainscope_glob result top_only folder)
   set(${result} "${files}" PARENT_SCOPE)
 endfunction()
 
-# Compiles every header of a module alone, so that each includes what it uses.
+# Compiles every header of a module alone, so that each includes what it uses (of standard headers
+# only where these are not precompiled: the nightly check `sources`).
 function(trainscope_header_check target top_only)
   trainscope_glob(headers ${top_only} "${CMAKE_CURRENT_SOURCE_DIR}" *.h)
   set(sources)
@@ -43,6 +44,11 @@ function(trainscope_header_check target top_only)
       target_link_libraries(${target}_headers PRIVATE ${own_libs})
     endif()
     trainscope_warnings(${target}_headers)
+    if(own_options)
+      trainscope_precompile(${target}_headers)
+    else()
+      trainscope_precompile(${target}_headers OWNER trainscope_precompiled_library)
+    endif()
   endif()
 endfunction()
 
