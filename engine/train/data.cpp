@@ -21,6 +21,12 @@ std::uint64_t square_root_above(std::uint64_t value) {
   return root;
 }
 
+// A model may fix its batch dimension at 0.
+void require_batch_size(std::int64_t batch_size) {
+  require(batch_size > 0, ErrorCode::kBadInput,
+          "a batch of {} examples: there is nothing to compute", batch_size);
+}
+
 }  // namespace
 
 std::string_view name_of(Split split) { return split == Split::kTrain ? "train" : "validation"; }
@@ -74,7 +80,8 @@ std::int64_t Permutation::operator()(std::int64_t index) const {
 
 BatchOrder BatchOrder::training(std::int64_t examples, std::int64_t batch_size,
                                 std::uint64_t seed) {
-  CHECK_INVARIANT(examples >= 0 && batch_size > 0);
+  CHECK_INVARIANT(examples >= 0);
+  require_batch_size(batch_size);
   if (examples < batch_size) {
     throw Error(
         ErrorCode::kBadInput,
@@ -90,7 +97,8 @@ BatchOrder BatchOrder::training(std::int64_t examples, std::int64_t batch_size,
 }
 
 BatchOrder BatchOrder::validation(std::int64_t examples, std::int64_t batch_size, LastBatch last) {
-  CHECK_INVARIANT(examples >= 0 && batch_size > 0);
+  CHECK_INVARIANT(examples >= 0);
+  require_batch_size(batch_size);
   BatchOrder order;
   order.split_ = Split::kValidation;
   order.last_ = last;

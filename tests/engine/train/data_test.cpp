@@ -182,6 +182,14 @@ TEST_CASE("batch order: too few examples for one batch") {
   CHECK(error.message() == "the training data have 7 examples, one batch needs 8");
 }
 
+TEST_CASE("batch order: a batch of no examples, which a model may fix, is bad input") {
+  const Error training = error_of([] { BatchOrder::training(4, 0, 0); });
+  CHECK(training.code() == ErrorCode::kBadInput);
+  const Error validation = error_of([] { BatchOrder::validation(4, 0, LastBatch::kPad); });
+  CHECK(validation.code() == ErrorCode::kBadInput);
+  CHECK(validation.message() == "a batch of 0 examples: there is nothing to compute");
+}
+
 TEST_CASE("batch order: validation reads every example once, in order") {
   const std::int64_t pad = kPaddingExample;
   const BatchOrder padded = BatchOrder::validation(7, 3, LastBatch::kPad);
