@@ -2,6 +2,7 @@
 #include "kernels/cpu/cpu_kernels.h"
 
 #include "kernels/cpu/parallel_parts.h"
+#include "kernels/cpu/processor.h"
 
 namespace trainscope::cpu {
 
@@ -18,6 +19,7 @@ void fork(int parts, void* context, void (*body)(void* context, int part)) {
 }  // namespace
 
 KernelTable cpu_kernels() {
+  limit_onednn();
   KernelTable table;
   table.set_fork(fork);
 #define FAMILY(name) add_##name(table);
