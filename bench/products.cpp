@@ -15,6 +15,7 @@
 #include "bench/measuring.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/processor.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -145,6 +146,7 @@ void measure(const Product& product, std::string_view name, int threads, int rou
 
 int main(int count, char** arguments) {
   using namespace trainscope::cpu;
+  limit_onednn();
   const int threads = count > 1 ? std::max(1, std::atoi(arguments[1])) : 1;
   const int rounds = count > 2 ? std::max(1, std::atoi(arguments[2])) : 30;
   // Rows of X, what a row of it has, what a row of Y has: w1, w4 with 256 tokens, w3.

@@ -19,7 +19,7 @@ std::span<const GemmTile<T>> gemm_tiles() {
 
 template <>
 std::span<const GemmTile<BFloat16>> gemm_tiles<BFloat16>() {
-  static const bool kHas = has_bf16_products();
+  static const bool kHas = prefers_avx512_bf16();
   static const GemmTile<BFloat16> kTile =
       kHas ? gemm_tile_avx512<BFloat16>() : GemmTile<BFloat16>{};
   return {&kTile, kHas ? 1U : 0U};

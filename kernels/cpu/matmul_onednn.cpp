@@ -108,7 +108,8 @@ bool addend_fits(const PrepareArgs& args) {
 }
 
 bool supports(const PrepareArgs& args) {
-  if (args.inputs[0].type.dtype == DType::kBF16 && !has_bf16_products()) return false;
+  const bool is_bf16 = args.inputs[0].type.dtype == DType::kBF16;
+  if (is_bf16 && !prefers_avx512_bf16() && !onednn_has_amx()) return false;
   const bool empty = std::ranges::any_of(
       args.inputs, [](const TensorView& view) { return view.present && view.elements() == 0; });
   if (empty || !addend_fits(args)) return false;

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <stdexcept>
 
 namespace trainscope::cpu {
 namespace {
@@ -16,6 +17,24 @@ bool has(dnnl::cpu_isa wanted) {
   return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
 }
 
+struct CpuidLeaf {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+};
+
+// Zeros where the processor does not have it.
+CpuidLeaf cpuid_leaf(unsigned leaf) {
+  CpuidLeaf found;
+  if (__get_cpuid_count(leaf, 0, &found.eax, &found.ebx, &found.ecx, &found.edx) == 0) return {};
+  return found;
+}
+
+bool is_asked_for() {
+  return std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr || std::getenv("DNNL_MAX_CPU_ISA") != nullptr;
+}
+
 }  // namespace
 
 bool has_avx512() {
@@ -23,34 +42,30 @@ bool has_avx512() {
   return kHas;
 }
 
-bool has_bf16_products() {
-  static const bool kHas = has(dnnl::cpu_isa::avx512_core_bf16) && __builtin_cpu_is("amd") != 0;
+bool has_avx512_bf16() {
+  static const bool kHas = has(dnnl::cpu_isa::avx512_core_bf16);
   return kHas;
 }
 
-bool hides_amx_tiles() {
-  constexpr unsigned kFeatures = 7;
-  constexpr unsigned kAmxTile = 1U << 24;  // in edx of leaf 7
-  constexpr unsigned kTiles = 0x1D;        // eax: the last palette, of which 0 has no tiles
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned features = 0;
-  if (__get_cpuid_count(kFeatures, 0, &a, &b, &c, &features) == 0) return false;
-  if ((features & kAmxTile) == 0) return false;
-  unsigned palettes = 0;
-  unsigned d = 0;
-  return __get_cpuid_count(kTiles, 0, &palettes, &b, &c, &d) == 0 || palettes == 0;
+bool prefers_avx512_bf16() { return has_avx512_bf16() && __builtin_cpu_is("amd") != 0; }
+
+bool onednn_has_amx() {
+  static const bool kHas = has(dnnl::cpu_isa::avx512_core_amx);
+  return kHas;
 }
 
+bool hides_amx_tiles() { return hides_amx_tiles(cpuid_leaf(7).edx, cpuid_leaf(0x1D).eax); }
+
 void limit_onednn() {
-  static const bool kLimited = [] {
-    const bool asked =
-        std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr || std::getenv("DNNL_MAX_CPU_ISA") != nullptr;
-    return !asked && hides_amx_tiles() &&
-           dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16) == dnnl::status::success;
+  static const bool kDone = [] {
+    if (is_asked_for() || !hides_amx_tiles()) return true;
+    const auto status = dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);
+    if (status != dnnl::status::success) {
+      throw std::logic_error("oneDNN was in use before it could be kept from AMX");
+    }
+    return true;
   }();
-  static_cast<void>(kLimited);
+  static_cast<void>(kDone);
 }
 
 }  // namespace trainscope::cpu

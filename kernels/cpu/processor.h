@@ -6,17 +6,26 @@ namespace trainscope::cpu {
 
 // AVX-512 F, BW, DQ and VL.
 bool has_avx512();
-// Whether products of bf16 are worth their instructions: AVX512_BF16 on AMD's processors. On
-// Intel's VDPBF16PS is slower than FMAs of the same numbers as f32 (measured on family 6 model 207:
-// steps of w3 take 1.45 times as long; docs/performance.md).
-bool has_bf16_products();
+// AVX512_BF16: products of pairs of bf16.
+bool has_avx512_bf16();
+// Whether our products of bf16 should use them: on AMD's processors. Intel's are slower than f32's
+// FMAs (docs/performance.md, "Products of bf16").
+bool prefers_avx512_bf16();
+// Whether oneDNN computes products of bf16 with AMX.
+bool onednn_has_amx();
 
-// Whether the processor names AMX (CPUID leaf 7) but no sizes of its tiles (leaf 0x1D), as some
-// virtual machines have it: they cannot be configured then.
-bool hides_amx_tiles();
+// Whether a processor names AMX in CPUID leaf 7 (edx of its subleaf 0) but has no palette of tiles
+// in leaf 0x1D (eax of its subleaf 0), as some virtual machines show it: tiles cannot be
+// configured.
+constexpr bool hides_amx_tiles(unsigned features, unsigned palettes) {
+  constexpr unsigned kAmxTile = 1U << 24;
+  return (features & kAmxTile) != 0 && palettes == 0;
+}
+bool hides_amx_tiles();  // this processor
 // Keeps oneDNN from AMX where hides_amx_tiles(): it looks at leaf 7 alone, and its products of bf16
-// then end in an illegal instruction. Must come before any other use of oneDNN; has_avx512(),
-// has_bf16_products() and cpu_kernels() see to it. Where ONEDNN_MAX_CPU_ISA is set, it has its way.
+// then end in an illegal instruction. Must come before any other use of oneDNN, otherwise throws
+// std::logic_error; the functions above and cpu_kernels() see to it. ONEDNN_MAX_CPU_ISA, where it
+// is set, has its way.
 void limit_onednn();
 
 }  // namespace trainscope::cpu

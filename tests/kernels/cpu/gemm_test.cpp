@@ -12,6 +12,8 @@
 #include <new>
 #include <vector>
 
+#include "kernels/cpu/processor.h"
+
 namespace trainscope::cpu {
 namespace {
 
@@ -175,7 +177,7 @@ void check_bf16(Case test, double rounding) {
   CAPTURE(test.size.k);
   test.size.rounds_result = kIsStoredOnly<Result>;
   const Problem<BFloat16, Result> problem(test);
-  const GemmTile<BFloat16>& tile = gemm_tiles<BFloat16>().front();
+  const GemmTile<BFloat16> tile = gemm_tile_avx512<BFloat16>();
   const std::vector<Result> c = problem.product(1, tile);
   double worst = 0.0;
   for (std::int64_t i = 0; i < test.size.m; ++i) {
@@ -196,7 +198,7 @@ void check_bf16(Case test, double rounding) {
 }
 
 TEST_CASE("gemm: products of bf16, with results in bf16 and f32") {
-  if (gemm_tiles<BFloat16>().empty()) {
+  if (!has_avx512_bf16()) {
     MESSAGE("this processor has no AVX512_BF16");
     return;
   }
