@@ -70,8 +70,8 @@ inline Strides broadcast_strides(const Shape& from, const Shape& to) {
 }
 
 // Goes over the rows of the elements [begin, end) of a loop, begin < end, in row-major order:
-// `count` elements along the last axis from offsets[k] in operand k. Its code is not in the header:
-// with it inlined, each kernel's loop compiles several times as long and runs no faster.
+// `count` elements along the last axis from offsets[k] in operand k. What is not in the header
+// would be compiled into each kernel's loop, twice the time of the whole.
 class RowWalk {
  public:
   RowWalk(const StridedLoop& loop, std::int64_t begin, std::int64_t end);
@@ -80,12 +80,29 @@ class RowWalk {
   std::int64_t count() const { return count_; }
 
   // To the next row; false where there is none.
-  bool next();
+  bool next() {
+    rest_ -= count_;
+    if (rest_ <= 0) return false;
+    // Whole rows follow each other along the last axis but one; only its end is worth a call.
+    if (index_[last_] != 0 || last_ == 0 || index_[last_ - 1] + 1 == loop_.sizes[last_ - 1]) {
+      carry();
+    } else {
+      ++index_[last_ - 1];
+      for (std::size_t k = 0; k < operands_; ++k) offsets_[k] += loop_.strides[k][last_ - 1];
+    }
+    count_ = std::min(loop_.sizes[last_], rest_);
+    return true;
+  }
 
  private:
+  // Back to the beginning of this row, then one further along the nearest axis that has room.
+  void carry();
+
   const StridedLoop& loop_;
   Offsets offsets_{};
   Strides index_{};
+  std::size_t operands_;
+  std::size_t last_ = 0;  // axis
   std::int64_t count_ = 1;
   std::int64_t rest_;  // elements from this row's first one on
 };
