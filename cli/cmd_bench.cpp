@@ -158,7 +158,7 @@ std::string text_of(const Json& facts) {
   return text;
 }
 
-Outcome run_verb(const Invocation& invocation) {
+Outcome bench_verb(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   check_device(settings);
   const BenchWorkload& workload = find_workload(invocation.argument(0));
@@ -208,7 +208,7 @@ Command bench_command() {
       .arguments = {{.name = "WORKLOAD", .help = workload_list()}},
       .flags = join_flags({kBenchFlags, kernel_flags(), determinism_flags(), recompute_flags()}),
       .examples = {"trainscope bench w1-sgd --threads 2 --json", "trainscope bench w3 --steps 5"},
-      .run = run_verb};
+      .run = bench_verb};
 }
 
 }  // namespace trainscope

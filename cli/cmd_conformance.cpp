@@ -71,7 +71,7 @@ std::string text(const std::vector<ConformanceTest>& tests) {
   return lines;
 }
 
-Outcome run_verb(const Invocation& invocation) {
+Outcome conformance_verb(const Invocation& invocation) {
   const ConformanceOptions options = conformance_options(invocation);
   std::vector<ConformanceTest> tests;
   for (const std::string& folder : invocation.arguments()) {
@@ -95,7 +95,7 @@ Command conformance_command() {
           .flags = join_flags({kConformanceFlags, check_flags()}),
           .examples = {"trainscope conformance /usr/share/libonnx-testdata/data",
                        "trainscope conformance node/test_relu --passes none --json"},
-          .run = run_verb};
+          .run = conformance_verb};
 }
 
 }  // namespace trainscope

@@ -175,6 +175,7 @@ Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request) {
     sizes.batch = bind_axis(
         batched, {.flag = "batch", .axis = 0, .asked = request.batch, .fallback = kDefaultBatch},
         sizes);
+    if (sizes.batch == 0) sizes.empty_input = batched.front()->name;
   }
   require(request.sequence == 0 || !sequences.empty(), ErrorCode::kUsage,
           "--seq {}: the model has no integer input of two dimensions", request.sequence);
@@ -182,6 +183,17 @@ Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request) {
       sequences, {.flag = "seq", .axis = 1, .asked = request.sequence, .fallback = 0}, sizes);
   complete_shapes(model, sizes);
   return sizes;
+}
+
+void require_examples(const Sizes& sizes) {
+  if (sizes.batch > 0) return;
+  require(!sizes.empty_input.empty(), ErrorCode::kUsage,
+          "the model has no input to feed with data");
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("a batch has 0 examples, by the first dimension of input '{}': there is "
+                          "nothing to compute",
+                          printable(sizes.empty_input)))
+      .hint("export the model with another size there, or with an open dimension");
 }
 
 std::vector<std::string> open_symbols(const OnnxModel& model, const Sizes& sizes) {

@@ -104,9 +104,9 @@ struct BatchIndices {
 class BatchOrder {
  public:
   // Each epoch is another permutation of the examples, an incomplete last batch is dropped.
-  // Throws kBadInput when the examples do not fill one batch.
+  // Throws kBadInput when the examples do not fill one batch, or a batch has none.
   static BatchOrder training(std::int64_t examples, std::int64_t batch_size, std::uint64_t seed);
-  // Every example once, in order.
+  // Every example once, in order. Throws kBadInput for batches of no examples.
   static BatchOrder validation(std::int64_t examples, std::int64_t batch_size, LastBatch last);
 
   std::int64_t batch_size() const { return batch_size_; }

@@ -46,6 +46,25 @@ TEST_CASE("sizes: what the model fixes wins, another --batch is an error") {
             .starts_with("--seq 8 does not fit the model: input 'x' has 24 there"));
 }
 
+TEST_CASE("sizes: what a batch of no examples, or none at all, is refused with") {
+  const auto refusal = [](const std::string& inputs) {
+    try {
+      require_examples(resolve_sizes(model_with_inputs(inputs), {}));
+    } catch (const Error& error) {
+      return std::pair(error.code(), error.message());
+    }
+    return std::pair(ErrorCode::kUsage, std::string("no error"));
+  };
+  CHECK(refusal("int64[1] x").second == "no error");
+  const auto [empty_code, empty] = refusal("int64[0,24] x");
+  CHECK(empty_code == ErrorCode::kBadInput);
+  CHECK(empty ==
+        "a batch has 0 examples, by the first dimension of input 'x': there is nothing to compute");
+  const auto [none_code, none] = refusal("int64 x");
+  CHECK(none_code == ErrorCode::kUsage);
+  CHECK(none == "the model has no input to feed with data");
+}
+
 TEST_CASE("sizes: --shape binds an input or a symbol") {
   const OnnxModel model = model_with_inputs("int64[B,T] x");
   const Sizes whole = resolve_sizes(model, {.batch = 0, .sequence = 0, .shapes = {{"x", {2, 5}}}});

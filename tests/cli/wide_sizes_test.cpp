@@ -83,4 +83,18 @@ TEST_CASE("wide sizes: values that together are beyond 63 bits have a plan") {
   check_ends_well(finished);
 }
 
+TEST_CASE("wide sizes: a batch of no examples is refused by name") {
+  const std::string text =
+      "(float[0,4] x) => (float[0,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}>"
+      "{ y = MatMul(x, w) }";
+  const std::vector<std::string> data = {"--data", "synthetic", "--loss", "mse:output=y"};
+  for (std::vector<std::string> words :
+       {std::vector<std::string>{"train", "--steps", "1"}, std::vector<std::string>{"eval"}}) {
+    words.insert(words.end(), data.begin(), data.end());
+    const Finished finished = run_on(text, words);
+    CHECK(finished.exit_code == 3);
+    CHECK(finished.err.find("by the first dimension of input 'x'") != std::string::npos);
+  }
+}
+
 }  // namespace trainscope::test
