@@ -52,12 +52,39 @@ function(trainscope_header_check target top_only)
   endif()
 endfunction()
 
-# trainscope_module(<folder> [TOP_ONLY] [DEPS <folder>...] [LIBS <library>...]
+# The names of the headers that users of these targets may include: theirs and those of what they
+# depend on, except for leaves, which only who names them may include.
+function(trainscope_names_below result)
+  set(names)
+  set(seen)
+  set(targets ${ARGN})
+  while(targets)
+    list(POP_FRONT targets target)
+    if(target IN_LIST seen)
+      continue()
+    endif()
+    list(APPEND seen ${target})
+    get_target_property(own ${target} TRAINSCOPE_HEADER_NAMES)
+    get_target_property(dependencies ${target} TRAINSCOPE_DEPS)
+    list(APPEND names ${own})
+    foreach(dependency IN LISTS dependencies)
+      get_target_property(is_leaf ${dependency} TRAINSCOPE_LEAF)
+      if(NOT is_leaf)
+        list(APPEND targets ${dependency})
+      endif()
+    endforeach()
+  endwhile()
+  list(REMOVE_DUPLICATES names)
+  set(${result} "${names}" PARENT_SCOPE)
+endfunction()
+
+# trainscope_module(<folder> [TOP_ONLY] [NO_UNITY] [LEAF] [DEPS <folder>...] [LIBS <library>...]
 #                   [PRIVATE_LIBS <library>...] [OPTIONS <compile option>...] [EXECUTABLE <name>])
 # A folder without .cpp files becomes an INTERFACE target. LIBS are libraries whose types appear in
 # the folder's headers. EXECUTABLE makes a program of main.cpp; the rest stays a library for tests.
+# LEAF: who depends on a user of the folder does not include its headers.
 function(trainscope_module folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TOP_ONLY;NO_UNITY" "EXECUTABLE" "DEPS;LIBS;PRIVATE_LIBS;OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TOP_ONLY;NO_UNITY;LEAF" "EXECUTABLE" "DEPS;LIBS;PRIVATE_LIBS;OPTIONS")
   trainscope_target_name("${folder}" target)
   trainscope_glob(sources "${arg_TOP_ONLY}" "${CMAKE_CURRENT_SOURCE_DIR}" *.cpp)
   set(main_source "${CMAKE_CURRENT_SOURCE_DIR}/main.cpp")
@@ -66,15 +93,14 @@ function(trainscope_module folder)
   endif()
 
   trainscope_glob(headers "${arg_TOP_ONLY}" "${CMAKE_CURRENT_SOURCE_DIR}" *.h)
-  trainscope_header_names("${headers}" names)
+  trainscope_header_names("${headers}" own_names)
   set(dependencies)
   foreach(dependency IN LISTS arg_DEPS)
     trainscope_target_name("${dependency}" name)
     list(APPEND dependencies ${name})
-    get_target_property(names_below ${name} TRAINSCOPE_HEADER_NAMES)
-    list(APPEND names ${names_below})
   endforeach()
-  list(REMOVE_DUPLICATES names)
+  trainscope_names_below(names ${dependencies})
+  list(APPEND names ${own_names})
 
   if(sources)
     add_library(${target} STATIC ${sources})
@@ -98,7 +124,9 @@ function(trainscope_module folder)
   target_link_libraries(${target} ${scope} ${dependencies} ${arg_LIBS})
   set_target_properties(${target} PROPERTIES TRAINSCOPE_OPTIONS "${arg_OPTIONS}"
                                              TRAINSCOPE_PRIVATE_LIBS "${arg_PRIVATE_LIBS}"
-                                             TRAINSCOPE_HEADER_NAMES "${names}")
+                                             TRAINSCOPE_HEADER_NAMES "${own_names}"
+                                             TRAINSCOPE_DEPS "${dependencies}"
+                                             TRAINSCOPE_LEAF "${arg_LEAF}")
 
   if(arg_EXECUTABLE AND EXISTS "${main_source}")
     add_executable(${arg_EXECUTABLE} "${main_source}")
@@ -108,6 +136,24 @@ function(trainscope_module folder)
   if(TRAINSCOPE_HEADER_CHECK)
     trainscope_header_check(${target} "${arg_TOP_ONLY}")
   endif()
+endfunction()
+
+# trainscope_test_support(<file below tests/support> <result>): the target of its one object, which
+# all the programs that use it have in common.
+function(trainscope_test_support file result)
+  string(REGEX REPLACE "\\.cpp$" "" name "${file}")
+  set(target trainscope_support_${name})
+  if(NOT TARGET ${target})
+    add_library(${target} OBJECT "${CMAKE_CURRENT_SOURCE_DIR}/support/${file}")
+    trainscope_warnings(${target})
+    target_link_libraries(${target} PRIVATE trainscope_test_main trainscope_engine)
+    # As programs are compiled, so that it can read their precompiled headers.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE}
+                                             ${TRAINSCOPE_TEST_OPTIONS})
+    trainscope_precompile(${target} OWNER trainscope_precompiled_program)
+  endif()
+  set(${result} ${target} PARENT_SCOPE)
 endfunction()
 
 # trainscope_test(<module folder> [TOP_ONLY] [ASAN] [FOLDER <folder below tests/>]
@@ -131,22 +177,26 @@ function(trainscope_test module)
 
   string(REPLACE "/" "_" name "${module}")
   set(program ${name}_test)
-  list(TRANSFORM arg_SUPPORT PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/support/")
-  add_executable(${program} ${sources} ${arg_SUPPORT})
+  add_executable(${program} ${sources})
+  foreach(support IN LISTS arg_SUPPORT)
+    trainscope_test_support(${support} object)
+    target_sources(${program} PRIVATE $<TARGET_OBJECTS:${object}>)
+  endforeach()
   trainscope_warnings(${program})
   file(GLOB_RECURSE headers "${PROJECT_SOURCE_DIR}/tests/*.h")
   trainscope_header_names("${headers}" names)
+  set(dependencies)
   foreach(dependency IN LISTS module arg_DEPS)
     trainscope_target_name("${dependency}" target)
-    target_link_libraries(${program} PRIVATE ${target})
-    get_target_property(names_below ${target} TRAINSCOPE_HEADER_NAMES)
-    list(APPEND names ${names_below})
+    list(APPEND dependencies ${target})
   endforeach()
-  trainscope_unity(${program} "${names}" ${sources} ${arg_SUPPORT})
+  target_link_libraries(${program} PRIVATE ${dependencies})
+  trainscope_names_below(names_below ${dependencies})
+  list(APPEND names ${names_below})
+  trainscope_unity(${program} "${names}" ${sources})
   target_link_libraries(${program} PRIVATE trainscope_test_main ${arg_LIBS})
   target_compile_definitions(${program} PRIVATE TRAINSCOPE_BIN_DIR="${PROJECT_BINARY_DIR}/bin")
-  # What takes long in tests is in the libraries; their own code is compiled quickly.
-  target_compile_options(${program} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${program} PRIVATE ${TRAINSCOPE_TEST_OPTIONS})
   if(arg_LIBS)  # these may come with compile options
     trainscope_precompile(${program})
   else()

@@ -165,7 +165,7 @@ ModelArguments small_form(ModelArguments arguments) {
 
 }  // namespace
 
-// ResnetSizes: table 1 of the paper; with -cifar the same stages for images of 32 pixels and 10
+// Sizes: table 1 of the paper; with -cifar the same stages for images of 32 pixels and 10
 // classes.
 ModelBuilder resnet_builder() {
   const ModelArguments r18 = size_of_resnet({2, 2, 2, 2}, false);

@@ -168,7 +168,7 @@ ModelArguments size_of_vit(std::int64_t layers, std::int64_t heads, std::int64_t
 
 }  // namespace
 
-// VitSizes: table 1 of the paper, and S and Ti of Touvron et al. 2020 (DeiT); the number is the
+// Sizes: table 1 of the paper, and S and Ti of Touvron et al. 2020 (DeiT); the number is the
 // patch.
 ModelBuilder vit_builder() {
   return {.name = "vit",

@@ -8,6 +8,7 @@
 #include <queue>
 #include <utility>
 
+#include "memplan/at.h"
 #include "memplan/place/contained.h"
 #include "memplan/place/live_profile.h"
 #include "memplan/place/placer.h"
@@ -70,8 +71,6 @@ class Skyline {
     int32_t end_slot = kNoStretch;
     int64_t height_bytes = 0;
   };
-
-  static size_t at(int32_t index) { return static_cast<size_t>(index); }
 
   void set(int32_t slot, const Stretch& stretch) {
     stretch_from_[at(slot)] = stretch;

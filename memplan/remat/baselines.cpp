@@ -12,7 +12,6 @@ namespace trainscope::memplan {
 namespace {
 
 using std::int32_t;
-using std::int64_t;
 using std::size_t;
 
 constexpr size_t kShares = 100;
