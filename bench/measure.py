@@ -83,6 +83,17 @@ def roofs(programs, threads):
     return json.loads(done.stdout)
 
 
+def cores():
+    """Physical cores behind the processors that this process may use: two threads may be of one."""
+    def fact(processor, name):
+        return Path(f"/sys/devices/system/cpu/cpu{processor}/topology/{name}").read_text("ascii")
+    processors = os.sched_getaffinity(0)
+    try:
+        return len({(fact(p, "physical_package_id"), fact(p, "core_id")) for p in processors})
+    except OSError:
+        return len(processors)
+
+
 def machine():
     """Facts of the processor. Its name alone says little on rented machines: family and model tell
     the microarchitecture."""
@@ -93,7 +104,8 @@ def machine():
         first.setdefault(key.strip(), value.strip())
     flags = cpu_flags()
     return {"cpu": first.get("model name", platform.machine()),
-            "family": first.get("cpu family", "?"), "model": first.get("model", "?"), "cores": len(os.sched_getaffinity(0)),
+            "family": first.get("cpu family", "?"), "model": first.get("model", "?"),
+            "cores": cores(), "hardware_threads": len(os.sched_getaffinity(0)),
             "isa": [flag for flag in ISA if flag in flags], "system": platform.release()}
 
 
@@ -122,7 +134,8 @@ def write_report(name, title, body, facts, folder=RESULTS):
              "command": shlex.join(["python3", *sys.argv])}
     where = about["machine"]
     head = (f"# {title}\n\n{about['date']}, commit {about['commit']}, {where['cpu']} (family "
-            f"{where['family']}, model {where['model']}), {where['cores']} cores, {' '.join(where['isa'])}\n\n    {about['command']}\n\n")
+            f"{where['family']}, model {where['model']}), {where['hardware_threads']} threads of "
+            f"{where['cores']} cores, {' '.join(where['isa'])}\n\n    {about['command']}\n\n")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{about['date']}-{name}"
     path.with_suffix(".md").write_text(head + body, encoding="utf-8")
