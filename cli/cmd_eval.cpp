@@ -139,7 +139,7 @@ Outcome run_eval(const Invocation& invocation) {
       settings.has("data")
           ? resolve_sizes_with_data(trained.model, size_request(settings), settings.text("data"))
           : resolve_sizes(trained.model, size_request(settings));
-  if (settings.has("data")) require_examples(sizes);
+  if (settings.has("data")) require_examples(trained.model, sizes);
   CompileOptions options = forward_options(settled, sizes);
   options.training.loss = loss;
   options.lower.kernels = kernel_choice(settings);

@@ -158,7 +158,7 @@ Outcome planned_micro_batches(const Invocation& invocation) {
           "--costs are those of one batch size, --micro-batches compares several");
   const Source source = Source::open_or_build(invocation.argument(0));
   const Step asked = step_of(source, invocation);
-  require_examples(asked.sizes);
+  require_examples(asked.model, asked.sizes);
   const CompileSplit compile_split = [&](const BatchSplit& split) {
     Step step = step_of(source, invocation, split.batch);
     step.options.training.micro_batches = split.micro_batches;

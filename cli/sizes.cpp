@@ -185,10 +185,16 @@ Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request) {
   return sizes;
 }
 
-void require_examples(const Sizes& sizes) {
+void require_examples(const OnnxModel& model, const Sizes& sizes) {
   if (sizes.batch > 0) return;
-  require(!sizes.empty_input.empty(), ErrorCode::kUsage,
-          "the model has no input to feed with data");
+  require(!model.inputs().empty(), ErrorCode::kUsage, "the model has no input to feed with --data");
+  if (sizes.empty_input.empty()) {
+    const std::string name = printable(model.inputs().front().name);
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("no input has a batch dimension: '{}' is a scalar or of unknown shape", name))
+        .hint(fmt::format("where it is unknown: --shape {}=8,..", name));
+  }
   throw Error(ErrorCode::kBadInput,
               fmt::format("a batch has 0 examples, by the first dimension of input '{}': there is "
                           "nothing to compute",

@@ -36,8 +36,9 @@ struct Sizes {
 // Symbols that nothing binds are left for the importer to complain about.
 Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request);
 
-// Throws kUsage for a model without inputs, kBadInput for one with batches of no examples.
-void require_examples(const Sizes& sizes);
+// Throws kUsage for a model without inputs or without a batch dimension, kBadInput for one with
+// batches of no examples.
+void require_examples(const OnnxModel& model, const Sizes& sizes);
 
 // Symbols of the inputs that have no size yet.
 std::vector<std::string> open_symbols(const OnnxModel& model, const Sizes& sizes);

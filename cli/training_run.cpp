@@ -125,7 +125,7 @@ TrainingRun::TrainingRun(const Invocation& invocation)
       dataset_options(session_->compiled(), model_, options_.training.loss, sizes_);
   wanted.seed = invocation_.seed();
   data_ = open_dataset(source, wanted);
-  require_examples(sizes_);
+  require_examples(model_, sizes_);
   order_ = BatchOrder::training(data_->examples(Split::kTrain), sizes_.batch, invocation_.seed());
   trainer_.emplace(session_->executor(), options_.training.micro_batches);
 }

@@ -129,6 +129,10 @@ class ModelBuilder {
     }
   }
 
+  bool is_part(int unit) const {
+    return std::ranges::find(parts_, unit, &Part::part) != parts_.end();
+  }
+
   int add_part(int made_by) {
     const auto part = static_cast<int>(model_.units.size());
     model_.units.push_back({.nodes = {}, .inputs = {made_by}});
@@ -164,13 +168,15 @@ class ModelBuilder {
   }
 
   // The unit whose bytes this call writes over, if it needs nothing that comes after them: then
-  // both are one unit, and the bytes are counted once.
+  // both are one unit, and the bytes are counted once. Not a part of what another call made: it has
+  // no call of its own before, and units in between would then come before it.
   int in_place_unit(const Node& node, const std::set<int>& inputs) {
     const std::optional<Overwrite> found = overwrite_of(node);
     if (!found) return kNone;
     const int owner = unit_of_[index(found->in)];
     const Node& producer = graph_.node(graph_.value(found->in).producer);
     if (*inputs.rbegin() != owner || producer.phase != node.phase) return kNone;
+    if (is_part(owner)) return kNone;
     add_inputs(owner, inputs);
     kept_[index(found->out)] = kept_[index(found->in)];
     kept_[index(found->in)] = false;

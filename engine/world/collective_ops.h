@@ -28,7 +28,7 @@ inline constexpr std::string_view kTiedGroup = "tied";
 
 // Elements of one of `parts` equal shards, the last one padded.
 inline std::int64_t shard_elements(std::int64_t elements, std::int64_t parts) {
-  return (elements + parts - 1) / parts;
+  return elements / parts + (elements % parts != 0 ? 1 : 0);
 }
 
 }  // namespace trainscope

@@ -49,7 +49,8 @@ TEST_CASE("sizes: what the model fixes wins, another --batch is an error") {
 TEST_CASE("sizes: what a batch of no examples, or none at all, is refused with") {
   const auto refusal = [](const std::string& inputs) {
     try {
-      require_examples(resolve_sizes(model_with_inputs(inputs), {}));
+      const OnnxModel model = model_with_inputs(inputs);
+      require_examples(model, resolve_sizes(model, {}));
     } catch (const Error& error) {
       return std::pair(error.code(), error.message());
     }
@@ -62,7 +63,7 @@ TEST_CASE("sizes: what a batch of no examples, or none at all, is refused with")
         "a batch has 0 examples, by the first dimension of input 'x': there is nothing to compute");
   const auto [none_code, none] = refusal("int64 x");
   CHECK(none_code == ErrorCode::kUsage);
-  CHECK(none == "the model has no input to feed with data");
+  CHECK(none == "no input has a batch dimension: 'x' is a scalar or of unknown shape");
 }
 
 TEST_CASE("sizes: --shape binds an input or a symbol") {
