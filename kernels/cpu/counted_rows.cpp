@@ -64,10 +64,8 @@ Prepared prepare_product(const PrepareArgs& args) {
       .rounds_result = kIsStoredOnly<T> && is_stored_only(args.outputs[0].type.dtype)};
   auto state = std::make_shared<State<T>>(
       State<T>{.plan = plan_gemm<T>(all, args.threads), .sums_rows = p.transpose_a});
-  std::size_t bytes = 0;  // a shorter sum may ask for more: its blocks are wider
-  for (std::int64_t count = 0; count <= a[0]; ++count) {
-    bytes = std::max(bytes, of_counted(*state, count).workspace_bytes());
-  }
+  const std::size_t bytes =
+      state->sums_rows ? most_workspace_bytes(state->plan, a[0]) : state->plan.workspace_bytes();
   return {.workspace_bytes = bytes, .state = state};
 }
 

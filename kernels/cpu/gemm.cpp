@@ -240,6 +240,21 @@ void set_depth(GemmPlan<T>& plan, std::int64_t k) {
 }
 
 template <typename T>
+std::size_t most_workspace_bytes(GemmPlan<T> plan, std::int64_t k) {
+  // Sums of more terms have blocks of the same depths, or, where a result is rounded once, one
+  // block of the least width, which takes more the deeper it is.
+  const std::int64_t all_depths =
+      plan.size.rounds_result ? kWidth * kDeepestBlock<T> : 2 * kDeepestBlock<T>;
+  set_depth(plan, k);
+  std::size_t bytes = plan.workspace_bytes();
+  for (std::int64_t terms = 0; terms < std::min(k, all_depths + 1); ++terms) {
+    set_depth(plan, terms);
+    bytes = std::max(bytes, plan.workspace_bytes());
+  }
+  return bytes;
+}
+
+template <typename T>
 GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index) {
   const std::int64_t column = index % plan.column_parts;
   const std::int64_t row = index / plan.column_parts % plan.row_parts;
@@ -304,6 +319,9 @@ template GemmPlan<BFloat16> plan_gemm(const GemmSize&, int, const GemmTile<BFloa
 template void set_depth(GemmPlan<float>&, std::int64_t);
 template void set_depth(GemmPlan<double>&, std::int64_t);
 template void set_depth(GemmPlan<BFloat16>&, std::int64_t);
+template std::size_t most_workspace_bytes(GemmPlan<float>, std::int64_t);
+template std::size_t most_workspace_bytes(GemmPlan<double>, std::int64_t);
+template std::size_t most_workspace_bytes(GemmPlan<BFloat16>, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<float>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<double>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<BFloat16>&, std::int64_t);

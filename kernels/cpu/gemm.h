@@ -63,6 +63,10 @@ GemmPlan<T> plan_gemm(const GemmSize& size, int threads,
 // The same division of products whose sums have k terms; what a part needs depends on k.
 template <typename T>
 void set_depth(GemmPlan<T>& plan, std::int64_t k);
+// The most that the plan needs for sums of any number of terms up to k: a shorter sum may ask for
+// more, since its blocks are wider.
+template <typename T>
+std::size_t most_workspace_bytes(GemmPlan<T> plan, std::int64_t k);
 
 // One part of a plan: rows and columns of product `product`.
 struct GemmPart {

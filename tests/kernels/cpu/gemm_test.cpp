@@ -197,6 +197,32 @@ void check_bf16(Case test, double rounding) {
   for (int threads : {2, 3, 5}) CHECK(same_bits(problem.product(threads, tile)));
 }
 
+// Of all sums of up to k terms, one by one.
+template <typename T>
+std::size_t most_bytes_by_trial(GemmPlan<T> plan, std::int64_t k) {
+  std::size_t bytes = 0;
+  for (std::int64_t terms = 0; terms <= k; ++terms) {
+    set_depth(plan, terms);
+    bytes = std::max(bytes, plan.workspace_bytes());
+  }
+  return bytes;
+}
+
+TEST_CASE("gemm: the most workspace of any number of terms") {
+  for (const std::int64_t k : {1, 767, 768, 1537, 3000, 900'001}) {
+    for (const bool rounds_result : {false, true}) {
+      CAPTURE(k);
+      CAPTURE(rounds_result);
+      const GemmPlan<float> plan =
+          plan_gemm<float>({.m = 70, .n = 5000, .k = k, .rounds_result = rounds_result}, 2);
+      CHECK(most_workspace_bytes(plan, k) == most_bytes_by_trial(plan, k));
+    }
+  }
+  // At once, for however many there are.
+  const GemmPlan<float> plan = plan_gemm<float>({.m = 70, .n = 80, .k = 1LL << 40}, 1);
+  CHECK(most_workspace_bytes(plan, plan.size.k) == most_bytes_by_trial(plan, 3000));
+}
+
 TEST_CASE("gemm: products of bf16, with results in bf16 and f32") {
   if (!has_avx512_bf16()) {
     MESSAGE("this processor has no AVX512_BF16");
