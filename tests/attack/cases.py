@@ -40,9 +40,10 @@ class Verdict:
 
 
 def sessions_of(folder):
-    """The sessions of a run's manifest; none where it cannot be read."""
+    """The sessions of a run's manifest; none where it cannot be read, or is no file (a FIFO)."""
     try:
-        sessions = json.loads((folder / "manifest.json").read_bytes())["sessions"]
+        manifest = folder / "manifest.json"
+        sessions = json.loads(manifest.read_bytes())["sessions"] if manifest.is_file() else []
         return sessions if isinstance(sessions, list) else []
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -419,10 +419,12 @@ KINDS = {kind.__name__: kind for kind in (
 
 
 def make(kind, base, seed_words):
-    """The mutant of the serialized model `base`: drawn again until something has changed."""
+    """The mutant of the serialized model `base`: drawn again until something has changed. A kind
+    may find nothing to change in a model (a stage of a run has no weights): then any other does."""
     dice = hostile.dice_of(*seed_words)
-    while True:
+    for draw in range(10_000):
         mutant = Mutant(onnx.ModelProto.FromString(base), dice)
-        KINDS[kind](mutant)
+        KINDS[kind if draw < 100 else dice.choice(list(KINDS))](mutant)
         if mutant.flags or mutant.serialized() != base:
             return mutant
+    raise ValueError(f"no kind of mutant changes this model: {kind}, {seed_words}")
