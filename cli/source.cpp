@@ -114,7 +114,8 @@ Graph import_graph(const OnnxModel& model, const CompileOptions& options) {
 }
 
 StageRecord find_stage(const std::vector<StageRecord>& stages, const std::string& name) {
-  require(!stages.empty(), ErrorCode::kBadInput, "the run has no stages yet");
+  require(!stages.empty(), ErrorCode::kBadInput, "the run has no stages yet: {}/{} is not there",
+          kRunStagesFolder, kRunStagesFile);
   if (name.empty()) return stages.back();
   std::vector<std::string> names;
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
