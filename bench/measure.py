@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "bench" / "results"
+RESULTS = ROOT / "bench" / "results" / f"{datetime.date.today():%Y-%m}"
 OPENBLAS = Path("/usr/lib/x86_64-linux-gnu/openblas-openmp")
 ISA = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 
@@ -129,7 +129,7 @@ def table(head, rows):
 
 
 def write_report(name, title, body, facts, folder=RESULTS):
-    """bench/results/DATE-NAME.md for people and .json with every run."""
+    """DATE-NAME.md for people and .json with every run, in bench/results/MONTH if not elsewhere."""
     about = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine(),
              "command": shlex.join(["python3", *sys.argv])}
     where = about["machine"]

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "bench/measuring.h"
-#include "kernels/cpu/gemm.h"
-#include "kernels/cpu/onednn.h"
-#include "kernels/cpu/processor.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/support/onednn.h"
+#include "kernels/cpu/support/processor.h"
 
 namespace trainscope::cpu {
 namespace {

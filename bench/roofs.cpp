@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bench/measuring.h"
-#include "kernels/cpu/gemm_tile.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/gemm/gemm_tile.h"
+#include "kernels/cpu/support/parallel.h"
 
 namespace trainscope::cpu {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "bench/measuring.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/support/parallel.h"
 
 namespace trainscope::cpu {
 namespace {

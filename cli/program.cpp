@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "cli/config.h"
 #include "cli/exit_codes.h"
-#include "cli/help.h"
-#include "cli/invocation.h"
-#include "cli/parser.h"
+#include "cli/flags/config.h"
+#include "cli/flags/invocation.h"
+#include "cli/flags/parser.h"
+#include "cli/print/help.h"
 #include "engine/core/text.h"
 #include "engine/core/timestamp.h"
 

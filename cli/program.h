@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "cli/settings.h"
+#include "cli/flags/settings.h"
 #include "engine/core/error.h"
 
 namespace trainscope {

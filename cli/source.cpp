@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/model_name.h"
+#include "cli/flags/model_name.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/hash.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "cli/invocation.h"
+#include "cli/flags/invocation.h"
 #include "engine/bundle/reader.h"
 #include "engine/session.h"
 

@@ -4,14 +4,16 @@
 Usage: check_layers.py [source folder]. Standard library only. One line per finding, exit code 1.
 Also checked: that no two headers define types of one name in one namespace (the program would use
 the inline functions of either for both, without a word from compiler or linker); DEPS of every trainscope_module() against the same rows, the first line of each
-source (what the file is for), `#pragma once`, and that every [folders] row names a known module.
+source (what the file is for), `#pragma once`, how many sources a folder holds, and that every [folders] row names a known module.
 """
+import collections
 import re
 import sys
 from pathlib import Path
 
 SOURCE_ENDINGS = {".cpp", ".h", ".cu", ".cuh", ".def"}
 SIZE_LIMIT = 600
+FOLDER_LIMIT = 40
 ROOT_CMAKE_LIMIT = 80
 SKIPPED_FOLDERS = {"build", "runs", "docs", ".git", ".cache", ".ci"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -172,8 +174,18 @@ def is_ours(path):
     return not path.startswith("tests/")
 
 
+def check_folders(paths):
+    """A folder is read at a glance: so many sources at most, others go below it."""
+    counts = collections.Counter(Path(path).parent.as_posix() for path in paths
+                                 if Path(path).suffix in SOURCE_ENDINGS)
+    for folder, count in sorted(counts.items()):
+        if count > FOLDER_LIMIT:
+            yield f"{folder}: {count} sources, more than {FOLDER_LIMIT}: put some in a folder below"
+
+
 def check_tree(root):
     layers = Layers(root / "cmake" / "layers.txt")
+    yield from check_folders(project_files(root))
     yield from check_types(root, [path for path in project_files(root)
                                   if path.endswith((".h", ".cuh")) and is_ours(path)])
     for path in project_files(root):

@@ -5,8 +5,8 @@
 
 #include "engine/core/error.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/processor.h"
-#include "kernels/cpu/threads.h"
+#include "kernels/cpu/support/processor.h"
+#include "kernels/cpu/support/threads.h"
 
 namespace trainscope {
 

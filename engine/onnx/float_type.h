@@ -1,7 +1,7 @@
 // The model in another float type: what f32 in its attributes becomes in an f64 graph.
 #pragma once
 
-#include "engine/onnx/import_scope.h"
+#include "engine/onnx/importer/import_scope.h"
 
 namespace trainscope {
 

@@ -9,8 +9,8 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/onnx/import_plan.h"
-#include "engine/onnx/importer.h"
+#include "engine/onnx/importer/import_plan.h"
+#include "engine/onnx/importer/importer.h"
 
 namespace trainscope {
 namespace {

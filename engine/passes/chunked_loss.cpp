@@ -11,7 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
-#include "engine/ops/gradient_rules.h"
+#include "engine/ops/rules/gradient_rules.h"
 #include "engine/passes/passes.h"
 
 namespace trainscope {

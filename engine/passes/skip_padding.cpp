@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/core/text.h"
-#include "engine/ops/gradient_rules.h"
+#include "engine/ops/rules/gradient_rules.h"
 #include "engine/passes/padding_search.h"
 #include "engine/passes/passes.h"
 

@@ -10,7 +10,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/saturating.h"
-#include "engine/ops/split_rules.h"
+#include "engine/ops/rules/split_rules.h"
 #include "engine/plan/kernel_call.h"
 
 namespace trainscope {

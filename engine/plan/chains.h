@@ -27,10 +27,10 @@ struct ChainOptions {
 };
 
 // Finds chains among the instructions of a program with several threads: neighbours in one phase,
-// each with a rule in engine/ops/split_rules.h that gives parts of its results for parts of its
-// inputs, or sums over the parts (gradients by weights). Says whether there are any; if not, the
-// program is as it was. Sums over examples are added in another order than without chains, and a
-// kernel may be another one for a part; the numbers are the same for the same number of threads.
+// each with a rule in engine/ops/rules/split_rules.h that gives parts of its results for parts of
+// its inputs, or sums over the parts (gradients by weights). Says whether there are any; if not,
+// the program is as it was. Sums over examples are added in another order than without chains, and
+// a kernel may be another one for a part; the numbers are the same for the same number of threads.
 bool add_chains(Program& program, const KernelTable& kernels, const ChainOptions& options = {});
 
 }  // namespace trainscope

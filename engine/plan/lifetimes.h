@@ -9,7 +9,7 @@
 
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
-#include "engine/ops/byte_ranges.h"
+#include "engine/ops/rules/byte_ranges.h"
 #include "engine/plan/lower.h"
 #include "engine/plan/run_order.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/ir/graph.h"
-#include "engine/ops/byte_ranges.h"
+#include "engine/ops/rules/byte_ranges.h"
 #include "engine/plan/lifetimes.h"
 #include "engine/plan/run_order.h"
 

@@ -8,7 +8,7 @@
 
 #include "engine/core/error.h"
 #include "engine/ir/op_def.h"
-#include "engine/ops/byte_ranges.h"
+#include "engine/ops/rules/byte_ranges.h"
 #include "engine/plan/sub_ranges.h"
 #include "memplan/remat/certificate.h"
 

@@ -3,7 +3,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/saturating.h"
-#include "engine/ops/shape_rules.h"
+#include "engine/ops/rules/shape_rules.h"
 
 namespace trainscope {
 namespace {

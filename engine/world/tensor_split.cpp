@@ -13,7 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
-#include "engine/ops/split_rules.h"
+#include "engine/ops/rules/split_rules.h"
 #include "engine/world/collective_ops.h"
 #include "engine/world/zero.h"
 

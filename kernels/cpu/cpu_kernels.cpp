@@ -1,8 +1,8 @@
 // Builds the CPU kernel table from the families listed in families.def.
 #include "kernels/cpu/cpu_kernels.h"
 
-#include "kernels/cpu/parallel_parts.h"
-#include "kernels/cpu/processor.h"
+#include "kernels/cpu/support/parallel_parts.h"
+#include "kernels/cpu/support/processor.h"
 
 namespace trainscope::cpu {
 

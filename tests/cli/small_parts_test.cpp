@@ -1,14 +1,14 @@
 // Parts of the command line that need no program: sampling, progress, resume, help.
 #include <doctest/doctest.h>
 
-#include "cli/duration.h"
 #include "cli/exit_codes.h"
-#include "cli/help.h"
+#include "cli/flags/duration.h"
 #include "cli/machine.h"
-#include "cli/progress.h"
-#include "cli/resume.h"
-#include "cli/run_records.h"
-#include "cli/sampling.h"
+#include "cli/print/help.h"
+#include "cli/print/progress.h"
+#include "cli/run/resume.h"
+#include "cli/run/run_records.h"
+#include "cli/run/sampling.h"
 
 namespace trainscope {
 namespace {

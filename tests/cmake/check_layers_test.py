@@ -55,6 +55,12 @@ class CheckLayers(unittest.TestCase):
     def test_a_subfolder_with_a_row_is_not_its_parent(self):
         self.assertEqual(1, len(self.findings("high/x.cpp", '"high/sub/c.h"')))
 
+    def test_a_folder_with_too_many_sources(self):
+        paths = [f"engine/ops/f{i}.cpp" for i in range(41)] + ["engine/ops/a.txt", "cli/main.cpp"]
+        self.assertEqual(list(check_layers.check_folders(paths)),
+                         ["engine/ops: 41 sources, more than 40: put some in a folder below"])
+        self.assertEqual(list(check_layers.check_folders(paths[1:])), [])
+
     def test_a_subfolder_without_a_row_is_its_parent(self):
         self.assertEqual([], self.findings("low/place/x.cpp", '"low/a.h"'))
 

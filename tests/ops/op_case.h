@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/tensor.h"
-#include "engine/ops/byte_ranges.h"
+#include "engine/ops/rules/byte_ranges.h"
 #include "kernels/api/kernel.h"
 #include "tests/support/op_examples.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/core/error.h"
-#include "engine/ops/resize_taps.h"
+#include "engine/ops/pool/resize_taps.h"
 #include "tests/ops/evaluate.h"
 
 namespace trainscope::test {

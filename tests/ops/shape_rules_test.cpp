@@ -1,5 +1,5 @@
 // Broadcast shapes, size checks and windows.
-#include "engine/ops/shape_rules.h"
+#include "engine/ops/rules/shape_rules.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "engine/core/text.h"
-#include "engine/ops/byte_ranges.h"
+#include "engine/ops/rules/byte_ranges.h"
 #include "tests/support/kept_plans.h"
 
 namespace trainscope::test {

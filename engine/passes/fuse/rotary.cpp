@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/core/text.h"
-#include "engine/ops/shape_rules.h"
+#include "engine/ops/rules/shape_rules.h"
 #include "engine/passes/fuse/lanes.h"
 #include "engine/passes/match.h"
 #include "engine/passes/passes.h"

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "engine/core/text.h"
-#include "engine/onnx/adapters.h"
+#include "engine/onnx/adapters/adapters.h"
 #include "engine/onnx/proto.h"
 #include "tests/engine/onnx/onnx_test_tools.h"
 

@@ -12,7 +12,7 @@
 #include "engine/exec/backends.h"
 #include "engine/exec/memory_check.h"
 #include "engine/ir/builder.h"
-#include "engine/ops/split_rules.h"
+#include "engine/ops/rules/split_rules.h"
 #include "engine/session.h"
 #include "engine/train/trainer.h"
 #include "tests/support/graph_text.h"

@@ -9,7 +9,7 @@
 #include "engine/models/models.h"
 #include "engine/session.h"
 #include "kernels/api/random.h"
-#include "kernels/cpu/processor.h"
+#include "kernels/cpu/support/processor.h"
 #include "tests/support/program_check.h"
 
 namespace trainscope::test {

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm/gemm.h"
 
 namespace trainscope::cpu {
 namespace {

@@ -1,0 +1,25 @@
+// Kernel and pass choice for verify and gradients.
+#include "cli/flags/check_flags.h"
+
+#include "cli/flags/training_flags.h"
+
+namespace trainscope {
+
+std::vector<Flag> check_flags() {
+  static constexpr Flag kFlags[] = {
+      {.name = "disable", .type = FlagType::kTexts, .value = "PASS", .help = "Leave out a pass"}};
+  return join_flags({kFlags, kernel_flags()});
+}
+
+LowerOptions lower_options(const Invocation& invocation) {
+  LowerOptions options;
+  options.threads = invocation.threads();
+  options.kernels = kernel_choice(invocation.settings());
+  return options;
+}
+
+PassOptions pass_options(const Invocation& invocation) {
+  return {.disabled = invocation.settings().texts("disable"), .stop_after = {}};
+}
+
+}  // namespace trainscope

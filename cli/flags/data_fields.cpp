@@ -1,0 +1,114 @@
+// From graph inputs to the fields that a dataset must have.
+#include "cli/flags/data_fields.h"
+
+#include <algorithm>
+
+#include "cli/flags/data_folder.h"
+#include "datasets/spec.h"
+#include "datasets/tensor_archive.h"
+#include "engine/core/error.h"
+
+namespace trainscope {
+namespace {
+
+bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
+
+// Ops that hand integers on unchanged.
+bool passes_on(const Node& node) {
+  return node.op->is_view || node.op->name == "Identity" || node.op->name == "Cast";
+}
+
+// The smallest table that the integers of `input` index, 0 when they index none.
+std::int64_t index_bound(const Graph& graph, ValueId input) {
+  std::int64_t bound = 0;
+  std::vector<ValueId> open = {input};
+  std::vector<bool> seen(graph.value_capacity(), false);
+  while (!open.empty()) {
+    const ValueId value = open.back();
+    open.pop_back();
+    for (const Use& use : graph.value(value).uses) {
+      const Node& node = graph.node(use.node);
+      if (node.op->name == "Gather" && use.input == 1) {
+        const NodeArgs args(graph, node);
+        const std::int64_t rows = args->shape(0)[args->axis("axis", 0, args->rank(0))];
+        bound = bound == 0 ? rows : std::min(bound, rows);
+      }
+      if (use.input != 0 || !passes_on(node) || node.outputs.front() == kNoValue) continue;
+      const auto next = static_cast<std::size_t>(node.outputs.front());
+      if (!seen[next]) open.push_back(node.outputs.front());
+      seen[next] = true;
+    }
+  }
+  return bound;
+}
+
+WantedField field_of(const Value& value) {
+  const std::span<const std::int64_t> dims = value.type.shape.span();
+  WantedField field{
+      .name = value.name, .dtype = value.type.dtype, .dims = std::nullopt, .bound = 0};
+  const std::size_t batch_dims = dims.empty() ? 0 : 1;
+  field.dims.emplace(dims.begin() + static_cast<std::ptrdiff_t>(batch_dims), dims.end());
+  return field;
+}
+
+// Classes that labels may name; 0 for losses without classes.
+std::int64_t class_count(const Graph& imported, const LossOptions& loss) {
+  const ValueId output = imported.find(loss.output);
+  if (!is_by_class(loss.kind) || output == kNoValue) return 0;
+  const Shape& shape = imported.value(output).type.shape;
+  const std::int64_t axis = loss.class_axis < 0 ? loss.class_axis + shape.rank : loss.class_axis;
+  return axis < 0 || axis >= shape.rank ? 0 : shape[static_cast<int>(axis)];
+}
+
+}  // namespace
+
+DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
+                               const LossOptions& loss, const Sizes& sizes) {
+  const Graph& imported = compiled.stages.front().graph;
+  const Program& program = compiled.program;
+  DatasetOptions options;
+  options.ignore_index = loss.ignore_index;
+  options.sequence = sizes.sequence;
+  options.data_folder = data_folder();
+  const auto keeps_bytes = [&program](const std::string& name) {
+    const ValueId id = program.graph.find(name);
+    return id != kNoValue && program.placements[static_cast<std::size_t>(id)].buffer >= 0;
+  };
+  for (const ModelTensor& input : model.inputs()) {
+    const ValueId id = imported.find(input.name);
+    if (id == kNoValue || !keeps_bytes(input.name)) continue;  // nothing reads it
+    WantedField field = field_of(imported.value(id));
+    if (is_integer(field.dtype)) field.bound = index_bound(imported, id);
+    options.inputs.push_back(std::move(field));
+  }
+  // A model that computes its loss itself gets its labels as inputs.
+  if (loss.kind == LossKind::kOutput) return options;
+  const ValueId labels = program.graph.find(loss.labels);
+  if (labels != kNoValue && keeps_bytes(loss.labels)) {
+    options.labels = field_of(program.graph.value(labels));
+    options.labels->bound = class_count(imported, loss);
+  }
+  return options;
+}
+
+Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
+                              const std::string& source) {
+  Sizes sizes = resolve_sizes(model, request);
+  const std::vector<std::string> open = open_symbols(model, sizes);
+  const DataSpec spec = parse_data_spec(source);
+  if (open.empty() || spec.kind != DataKind::kTensors) return sizes;
+  const std::unique_ptr<TensorArchive> file = open_tensor_archive(spec.file());
+  for (const ModelTensor& input : model.inputs()) {
+    if (!input.dims || !file->contains(input.name)) continue;
+    const Shape shape = file->type(input.name).shape;
+    if (static_cast<std::size_t>(shape.rank) != input.dims->size()) continue;
+    for (std::size_t axis = 1; axis < input.dims->size(); ++axis) {
+      const std::string& symbol = (*input.dims)[axis].symbol;
+      if (std::ranges::find(open, symbol) == open.end()) continue;
+      request.shapes.emplace(symbol, Ints{shape[static_cast<int>(axis)]});
+    }
+  }
+  return resolve_sizes(model, request);
+}
+
+}  // namespace trainscope

@@ -1,0 +1,19 @@
+// What a compiled graph wants from the data.
+#pragma once
+
+#include "cli/flags/sizes.h"
+#include "datasets/open.h"
+#include "engine/session.h"
+
+namespace trainscope {
+
+// Inputs and labels of a program that was compiled with the loss, with the bounds of their
+// integers: rows of the tables that they look up, classes of the output that the labels name.
+DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
+                               const LossOptions& loss, const Sizes& sizes);
+
+// The sizes asked for; symbols that these leave open get theirs from the tensors of the data.
+Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
+                              const std::string& source);
+
+}  // namespace trainscope

@@ -1,0 +1,62 @@
+// What every verb asks of its call.
+#include "cli/flags/invocation.h"
+
+#include "cli/machine.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+
+LogLevel log_level(const Settings& settings) {
+  const bool quiet = settings.on("quiet");
+  const bool verbose = settings.on("verbose");
+  require(!quiet || !verbose, ErrorCode::kUsage, "--quiet and --verbose contradict each other");
+  const std::string& word = settings.text("log-level");
+  if (quiet || verbose) {
+    require(!settings.given("log-level"), ErrorCode::kUsage, "--log-level {} and --{}: give one",
+            word, quiet ? "quiet" : "verbose");
+    return quiet ? LogLevel::kWarning : LogLevel::kDebug;
+  }
+  for (LogLevel level : {LogLevel::kDebug, LogLevel::kWarning, LogLevel::kError}) {
+    if (word == name_of(level)) return level;
+  }
+  return LogLevel::kInfo;
+}
+
+LogOptions log_options(const Settings& settings) {
+  const bool json = settings.text("log-format") == "json";
+  return {.level = log_level(settings), .format = json ? LogFormat::kJson : LogFormat::kText};
+}
+
+Invocation::Invocation(const Command& command, Settings settings,
+                       std::vector<std::string> arguments, std::vector<std::string> words)
+    : command_(command),
+      settings_(std::move(settings)),
+      arguments_(std::move(arguments)),
+      words_(std::move(words)),
+      log_(log_options(settings_)) {
+  arguments_.resize(std::max(arguments_.size(), command.arguments.size()));
+}
+
+const std::string& Invocation::argument(std::size_t i) const {
+  CHECK_INVARIANT(i < arguments_.size());
+  return arguments_[i];
+}
+
+int Invocation::threads() const {
+  const std::optional<std::int64_t> wanted = settings_.find_integer("threads");
+  return wanted ? static_cast<int>(*wanted) : usable_cores();
+}
+
+void check_device(const Settings& settings) {
+  const std::string& device = settings.text("device");
+  if (device == "cpu") return;
+  if (device == "cuda" || device.starts_with("cuda:")) {
+    throw Error(ErrorCode::kNoDevice, "there is no CUDA device for trainscope")
+        .at(cuda_absence(find_cuda_driver()))
+        .hint("leave out --device: everything runs on the CPU");
+  }
+  throw Error(ErrorCode::kUsage, fmt::format("--device is '{}': expected cpu", printable(device)));
+}
+
+}  // namespace trainscope

@@ -1,0 +1,153 @@
+// Parsing of --loss.
+#include "cli/flags/loss_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+// Those of all losses with labels, then those over classes, then those of cross entropy alone.
+constexpr std::string_view kKeys[] = {"output",     "labels",  "ignore_index",
+                                      "class_axis", "weights", "label_smoothing"};
+constexpr std::string_view kUsualOutput = "logits";
+constexpr std::uint64_t kMaxWeightsBytes = 16 << 20;
+
+std::span<const std::string_view> keys_of(LossKind kind) {
+  if (kind == LossKind::kCrossEntropy) return kKeys;
+  return std::span(kKeys).first(is_by_class(kind) ? 4 : 2);
+}
+
+LossKind parse_kind(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (LossKind kind : kLossKinds) {
+    if (name == name_of(kind)) return kind;
+    names.push_back(name_of(kind));
+  }
+  throw Error(ErrorCode::kUsage, fmt::format("--loss: there is no loss '{}'", printable(name)))
+      .hint(nearest_hint(name, names))
+      .hint(fmt::format("the losses are {}", join(names, ", ")));
+}
+
+std::int64_t parse_number_of(std::string_view key, std::string_view value) {
+  const std::optional<std::int64_t> number = parse_int(value);
+  require(number.has_value(), ErrorCode::kUsage, "--loss: {} is '{}': expected a whole number", key,
+          printable(value));
+  return *number;
+}
+
+double parse_smoothing(std::string_view value) {
+  const std::optional<double> number = parse_number(value);
+  require(number && *number >= 0.0 && *number <= 1.0, ErrorCode::kUsage,
+          "--loss: label_smoothing is '{}': expected a number from 0 to 1", printable(value));
+  return *number;
+}
+
+// The numbers between separators; none when one of the pieces is no number.
+std::optional<std::vector<double>> numbers_in(std::string_view text, char separator) {
+  std::vector<double> numbers;
+  for (std::string_view piece : split(text, separator)) {
+    const std::optional<double> number = parse_number(trim(piece));
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+// "1:0.5:2", or else a file with a number a line.
+std::vector<double> parse_weights(std::string_view value) {
+  std::optional<std::vector<double>> weights = numbers_in(value, ':');
+  ErrorCode wrong = ErrorCode::kUsage;
+  if (!weights) {
+    wrong = ErrorCode::kBadInput;
+    weights = numbers_in(trim(read_file(std::string(value), kMaxWeightsBytes)), '\n');
+    require(weights.has_value(), wrong, "the class weights in '{}' must be one number a line",
+            printable(value));
+  }
+  const bool usable = std::ranges::all_of(*weights, [](double weight) { return weight >= 0.0; }) &&
+                      std::ranges::any_of(*weights, [](double weight) { return weight > 0.0; });
+  require(usable, wrong, "--loss: weights '{}' must be numbers of 0 or more, not all 0",
+          printable(value));
+  return *weights;
+}
+
+void set_key(std::string_view key, std::string_view value, LossOptions& loss) {
+  if (key == "output") loss.output = value;
+  if (key == "labels") loss.labels = value;
+  if (key == "ignore_index") loss.ignore_index = parse_number_of(key, value);
+  if (key == "class_axis") loss.class_axis = parse_number_of(key, value);
+  if (key == "weights") loss.class_weights = parse_weights(value);
+  if (key == "label_smoothing") loss.label_smoothing = parse_smoothing(value);
+}
+
+void add_part(std::string_view part, LossOptions& loss) {
+  const std::size_t equals = part.find('=');
+  const std::string_view key = part.substr(0, equals);
+  const std::span<const std::string_view> keys = keys_of(loss.kind);
+  if (std::ranges::find(keys, key) == keys.end()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--loss: {} has no key '{}'", name_of(loss.kind), printable(key)))
+        .hint(nearest_hint(key, keys))
+        .hint(fmt::format("its keys are {}",
+                          join(std::vector<std::string_view>(keys.begin(), keys.end()), ", ")));
+  }
+  const bool has_value = equals != std::string_view::npos && equals + 1 < part.size();
+  require(has_value, ErrorCode::kUsage, "--loss: {} has no value", key);
+  set_key(key, part.substr(equals + 1), loss);
+}
+
+}  // namespace
+
+LossOptions parse_loss(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  LossOptions loss;
+  loss.kind = parse_kind(text.substr(0, colon));
+  if (loss.kind == LossKind::kOutput) {
+    const bool has_name = colon != std::string_view::npos && colon + 1 < text.size();
+    require(has_name, ErrorCode::kUsage, "--loss output needs a name: output:NAME");
+    loss.output = text.substr(colon + 1);
+    return loss;
+  }
+  if (colon == std::string_view::npos) return loss;
+  for (std::string_view part : split(text.substr(colon + 1), ',')) add_part(part, loss);
+  return loss;
+}
+
+void resolve_loss_output(const OnnxModel& model, LossOptions& loss) {
+  if (!loss.output.empty()) return;
+  std::vector<std::string> names;
+  for (const ModelTensor& output : model.outputs()) names.push_back(output.name);
+  if (std::ranges::find(names, kUsualOutput) != names.end()) {
+    loss.output = kUsualOutput;
+  } else if (names.size() == 1) {
+    loss.output = names.front();
+  } else {
+    throw Error(ErrorCode::kUsage, "which output does the loss read? The model has no 'logits'")
+        .hint(fmt::format("--loss {}:output=NAME with one of {}", name_of(loss.kind),
+                          printable(join(names, ", "), 400)));
+  }
+}
+
+std::string loss_text(const LossOptions& loss) {
+  if (loss.kind == LossKind::kOutput) return fmt::format("output:{}", loss.output);
+  std::string text =
+      fmt::format("{}:output={},labels={}", name_of(loss.kind), loss.output, loss.labels);
+  if (is_by_class(loss.kind)) {
+    text += fmt::format(",ignore_index={},class_axis={}", loss.ignore_index, loss.class_axis);
+  }
+  if (!loss.class_weights.empty()) {
+    text += fmt::format(",weights={}", fmt::join(loss.class_weights, ":"));
+  }
+  if (loss.label_smoothing > 0.0) {
+    text += fmt::format(",label_smoothing={}", loss.label_smoothing);
+  }
+  return text;
+}
+
+}  // namespace trainscope

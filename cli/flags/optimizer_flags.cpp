@@ -1,0 +1,250 @@
+// Flags of the optimizer, and its options made of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "cli/flags/training_flags.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+constexpr Flag kFlags[] = {
+    {.name = "optimizer",
+     .type = FlagType::kChoice,
+     .value = "sgd|adam|adamw|adamw_hf|lamb",
+     .fallback = "adamw",
+     .help = "Update rule; adamw is PyTorch's form, adamw_hf that of Hugging Face"},
+    {.name = "lr",
+     .type = FlagType::kNumber,
+     .value = "X",
+     .fallback = "1e-3",
+     .help = "Learning rate",
+     .minimum = 0},
+    {.name = "momentum",
+     .type = FlagType::kNumber,
+     .value = "X",
+     .fallback = "0",
+     .help = "Of sgd",
+     .minimum = 0,
+     .maximum = 1},
+    {.name = "nesterov", .type = FlagType::kSwitch, .help = "Of sgd with a momentum"},
+    {.name = "betas",
+     .value = "A,B",
+     .fallback = "0.9,0.999",
+     .help = "Of all optimizers but sgd: decay of the two moments"},
+    {.name = "eps",
+     .type = FlagType::kNumber,
+     .value = "X",
+     .fallback = "1e-8",
+     .help = "Of all optimizers but sgd",
+     .minimum = 0},
+    {.name = "bias-correction",
+     .type = FlagType::kToggle,
+     .fallback = "on",
+     .help = "Of all optimizers but sgd: make up for moments that start at 0"},
+    {.name = "ratio-limits",
+     .value = "A,B",
+     .help = "Of lamb: limits of norm of the parameter over norm of the update; default: none"},
+    {.name = "weight-decay",
+     .type = FlagType::kNumber,
+     .value = "X",
+     .fallback = "0",
+     .help = "Pulls parameters to zero",
+     .minimum = 0},
+    {.name = "decay",
+     .type = FlagType::kChoice,
+     .value = "all|matrices",
+     .fallback = "all",
+     .help = "Which parameters decay; matrices: those of two or more dimensions"},
+    {.name = "group",
+     .type = FlagType::kTexts,
+     .value = "'PATTERN:weight_decay=0,lr_scale=1'",
+     .help = "Own numbers for parameters by name, lr=X for a rate of their own; the last that "
+             "matches wins"},
+    {.name = "clip",
+     .type = FlagType::kNumber,
+     .value = "X",
+     .fallback = "0",
+     .help = "Largest norm of all gradients together; 0: no clipping",
+     .minimum = 0},
+    {.name = "sparse-embeddings",
+     .type = FlagType::kSwitch,
+     .help =
+         "Of an embedding only the rows that a batch names change: rows that it does not name "
+         "keep their moments and do not decay (as with torch.optim.SparseAdam), and no gradient "
+         "of all rows is made; plain sgd does so anyway, lamb never"},
+    {.name = "accumulate",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .fallback = "1",
+     .help = "Batches whose gradients are averaged for one step",
+     .minimum = 1,
+     .maximum = 1 << 20},
+};
+
+double number_of(std::string_view flag, std::string_view text) {
+  const std::optional<double> number = parse_number(text);
+  require(number.has_value(), ErrorCode::kUsage, "--{}: '{}' is no number", flag, printable(text));
+  return *number;
+}
+
+// "A,B".
+std::array<double, 2> two_numbers(const Settings& settings, std::string_view flag) {
+  const std::string& text = settings.text(flag);
+  const std::vector<std::string_view> parts = split(text, ',');
+  require(parts.size() == 2, ErrorCode::kUsage, "--{} is '{}': expected two numbers A,B", flag,
+          printable(text));
+  return {number_of(flag, parts[0]), number_of(flag, parts[1])};
+}
+
+// A rate of its own is one that follows the schedule in proportion.
+double own_rate(double rate, double learning_rate) {
+  require(learning_rate > 0.0, ErrorCode::kUsage,
+          "--group: lr={} needs a --lr above 0: use lr_scale", rate);
+  return rate / learning_rate;
+}
+
+ParameterGroup parse_group(const std::string& text, const Settings& settings) {
+  const std::size_t colon = text.rfind(':');
+  require(colon != std::string::npos && colon > 0, ErrorCode::kUsage,
+          "--group is '{}': expected PATTERN:weight_decay=X,lr_scale=X", printable(text));
+  ParameterGroup group{.pattern = text.substr(0, colon)};
+  for (std::string_view part : split(std::string_view(text).substr(colon + 1), ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string_view key = part.substr(0, equals);
+    const std::string_view value =
+        equals == std::string_view::npos ? std::string_view() : part.substr(equals + 1);
+    static constexpr std::array<std::string_view, 3> kKeys = {"weight_decay", "lr_scale", "lr"};
+    if (std::ranges::find(kKeys, key) == kKeys.end()) {
+      throw Error(ErrorCode::kUsage, fmt::format("--group has no key '{}'", printable(key)))
+          .hint(nearest_hint(key, kKeys))
+          .hint("its keys are weight_decay, lr_scale and lr");
+    }
+    const double number = number_of("group", value);
+    require(number >= 0.0, ErrorCode::kUsage, "--group: {} is '{}': expected a number of 0 or more",
+            key, printable(value));
+    if (key == kKeys[0]) group.weight_decay = number;
+    if (key == kKeys[1]) group.learning_rate_scale = number;
+    if (key == kKeys[2]) group.learning_rate_scale = own_rate(number, settings.number("lr"));
+  }
+  return group;
+}
+
+void parse_betas(const Settings& settings, OptimizerOptions& optimizer) {
+  const std::array<double, 2> betas = two_numbers(settings, "betas");
+  for (double beta : betas) {
+    require(beta >= 0.0 && beta < 1.0, ErrorCode::kUsage,
+            "--betas is '{}': each must be at least 0 and below 1",
+            printable(settings.text("betas")));
+  }
+  optimizer.beta1 = betas[0];
+  optimizer.beta2 = betas[1];
+}
+
+void parse_ratio_limits(const Settings& settings, OptimizerOptions& optimizer) {
+  if (!settings.has("ratio-limits")) return;
+  const std::array<double, 2> limits = two_numbers(settings, "ratio-limits");
+  require(limits[0] >= 0.0 && limits[0] <= limits[1], ErrorCode::kUsage,
+          "--ratio-limits is '{}': expected 0 <= A <= B", printable(settings.text("ratio-limits")));
+  optimizer.ratio_min = limits[0];
+  optimizer.ratio_max = limits[1];
+}
+
+OptimizerKind parse_kind(const std::string& name) {
+  for (OptimizerKind kind : kOptimizerKinds) {
+    if (name == name_of(kind)) return kind;
+  }
+  fail(ErrorCode::kUsage, "there is no optimizer '{}'", printable(name));
+}
+
+// Which flags mean something with an optimizer.
+std::vector<std::string_view> flags_of(OptimizerKind kind) {
+  if (kind == OptimizerKind::kSgd) return {"momentum", "nesterov", "sparse-embeddings"};
+  if (kind == OptimizerKind::kLamb) return {"betas", "eps", "bias-correction", "ratio-limits"};
+  return {"betas", "eps", "bias-correction", "sparse-embeddings"};
+}
+
+void check_momentum(const OptimizerOptions& optimizer) {
+  require(optimizer.momentum < 1.0, ErrorCode::kUsage,
+          "--momentum is '{}': expected a number of 0 or more, below 1", optimizer.momentum);
+  require(!optimizer.nesterov || optimizer.momentum > 0.0, ErrorCode::kUsage,
+          "--nesterov needs a --momentum above 0");
+}
+
+}  // namespace
+
+std::span<const Flag> optimizer_flags() { return kFlags; }
+
+void refuse_idle_flags(const Settings& settings, std::string_view choice,
+                       std::span<const std::string_view> all,
+                       std::span<const std::string_view> meaningful) {
+  for (std::string_view flag : all) {
+    const bool idle = std::ranges::find(meaningful, flag) == meaningful.end();
+    require(!idle || !settings.given(flag), ErrorCode::kUsage, "--{} means nothing with --{} {}",
+            flag, choice, settings.text(choice));
+  }
+}
+
+OptimizerOptions optimizer_options(const Settings& settings) {
+  OptimizerOptions optimizer;
+  optimizer.kind = parse_kind(settings.text("optimizer"));
+  static constexpr std::string_view kAll[] = {
+      "momentum",     "nesterov",         "betas", "eps", "bias-correction",
+      "ratio-limits", "sparse-embeddings"};
+  refuse_idle_flags(settings, "optimizer", kAll, flags_of(optimizer.kind));
+  if (optimizer.kind == OptimizerKind::kSgd) {
+    optimizer.momentum = settings.number("momentum");
+    optimizer.nesterov = settings.on("nesterov");
+    check_momentum(optimizer);
+  } else {
+    optimizer.epsilon = settings.number("eps");
+    optimizer.bias_correction = settings.on("bias-correction");
+    parse_betas(settings, optimizer);
+    if (optimizer.kind == OptimizerKind::kLamb) parse_ratio_limits(settings, optimizer);
+  }
+  optimizer.weight_decay = settings.number("weight-decay");
+  optimizer.decay_matrices_only = settings.text("decay") == "matrices";
+  optimizer.clip_norm = settings.number("clip");
+  optimizer.sparse_embeddings = settings.on("sparse-embeddings");
+  for (const std::string& text : settings.texts("group")) {
+    optimizer.groups.push_back(parse_group(text, settings));
+  }
+  return optimizer;
+}
+
+Json optimizer_json(const OptimizerOptions& optimizer) {
+  Json json = Json::object({{"kind", name_of(optimizer.kind)},
+                            {"weight_decay", optimizer.weight_decay},
+                            {"decay_matrices_only", optimizer.decay_matrices_only},
+                            {"clip_norm", optimizer.clip_norm}});
+  if (optimizer.kind == OptimizerKind::kSgd) {
+    json.set("momentum", optimizer.momentum);
+    if (optimizer.nesterov) json.set("nesterov", true);
+  } else {
+    json.set("beta1", optimizer.beta1);
+    json.set("beta2", optimizer.beta2);
+    json.set("epsilon", optimizer.epsilon);
+    if (!optimizer.bias_correction) json.set("bias_correction", false);
+  }
+  if (optimizer.sparse_embeddings) json.set("sparse_embeddings", true);
+  if (optimizer.kind == OptimizerKind::kLamb) {
+    json.set("ratio_min", optimizer.ratio_min);
+    // JSON has no infinity: no limit, no key.
+    if (std::isfinite(optimizer.ratio_max)) json.set("ratio_max", optimizer.ratio_max);
+  }
+  Json groups = Json::array();
+  for (const ParameterGroup& group : optimizer.groups) {
+    groups.push_back(
+        Json::object({{"pattern", group.pattern},
+                      {"weight_decay", group.weight_decay ? Json(*group.weight_decay) : Json()},
+                      {"learning_rate_scale", group.learning_rate_scale}}));
+  }
+  json.set("groups", std::move(groups));
+  return json;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,217 @@
+// Binding of open dimensions; a dimension that the graph fixes wins.
+#include "cli/flags/sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+constexpr Flag kFlags[] = {
+    {.name = "batch",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Examples in a batch, where the model leaves it open; default 8",
+     .minimum = 1,
+     .maximum = 1 << 24},
+    {.name = "seq",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Sequence length, where the model leaves it open",
+     .minimum = 1,
+     .maximum = 1 << 24},
+    {.name = "shape",
+     .type = FlagType::kTexts,
+     .value = "NAME=2,3",
+     .help = "Shape of an input, or size of a named dimension"},
+};
+
+bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
+
+std::pair<std::string, Ints> parse_shape(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  Ints dims;
+  bool good = equals != std::string::npos && equals > 0;
+  if (good) {
+    for (std::string_view part : split(std::string_view(text).substr(equals + 1), ',')) {
+      const std::optional<std::int64_t> dim = parse_int(part);
+      good = good && dim && *dim >= 0;
+      dims.push_back(dim.value_or(0));
+    }
+  }
+  require(good, ErrorCode::kUsage, "--shape is '{}': expected NAME=2,3", printable(text));
+  return {text.substr(0, equals), dims};
+}
+
+// The size of dimension `axis` of an input if anything says it.
+std::optional<std::int64_t> known_size(const ModelTensor& input, std::size_t axis,
+                                       const Sizes& sizes) {
+  const auto shape = sizes.shapes.find(input.name);
+  if (shape != sizes.shapes.end() && axis < shape->second.size()) return shape->second[axis];
+  if (!input.dims || axis >= input.dims->size()) return std::nullopt;
+  const ModelDim& dim = (*input.dims)[axis];
+  if (dim.size) return dim.size;
+  const auto bound = sizes.dims.find(dim.symbol);
+  return bound == sizes.dims.end() ? std::nullopt : std::optional(bound->second);
+}
+
+void take_shapes(const OnnxModel& model, const SizeRequest& request, Sizes& sizes) {
+  std::vector<std::string> names;
+  std::set<std::string> symbols;
+  for (const ModelTensor& input : model.inputs()) {
+    names.push_back(input.name);
+    for (const ModelDim& dim : input.dims.value_or(std::vector<ModelDim>())) {
+      if (!dim.size && !dim.symbol.empty()) symbols.insert(dim.symbol);
+    }
+  }
+  for (const auto& [name, dims] : request.shapes) {
+    if (std::ranges::find(names, name) != names.end()) {
+      sizes.shapes.emplace(name, dims);
+    } else if (symbols.contains(name) && dims.size() == 1) {
+      sizes.dims.emplace(name, dims.front());
+    } else {
+      names.insert(names.end(), symbols.begin(), symbols.end());
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("--shape: the model has no input or open dimension '{}'", printable(name)))
+          .hint(nearest_hint(name, names))
+          .hint(fmt::format("it has {}", printable(join(names, ", "), 400)));
+    }
+  }
+}
+
+// One number that a flag asks for, at one axis of some inputs.
+struct Axis {
+  std::string_view flag;
+  std::size_t axis = 0;
+  std::int64_t asked = 0;  // 0: nobody asked
+  std::int64_t fallback = 0;
+};
+
+// The size that the inputs fix, or what the flag says; then every input that has it open gets it.
+std::int64_t bind_axis(const std::vector<const ModelTensor*>& inputs, const Axis& axis,
+                       Sizes& sizes) {
+  std::int64_t size = axis.asked > 0 ? axis.asked : axis.fallback;
+  for (const ModelTensor* input : inputs) {
+    const std::optional<std::int64_t> fixed = known_size(*input, axis.axis, sizes);
+    if (!fixed) continue;
+    if (axis.asked > 0 && *fixed != axis.asked) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--{} {} does not fit the model: input '{}' has {} there", axis.flag,
+                              axis.asked, printable(input->name), *fixed))
+          .hint(
+              fmt::format("leave out --{}, or export the model with an open dimension", axis.flag));
+    }
+    size = *fixed;
+    break;
+  }
+  if (size == 0) return 0;
+  for (const ModelTensor* input : inputs) {
+    if (!input->dims || axis.axis >= input->dims->size()) continue;
+    const ModelDim& dim = (*input->dims)[axis.axis];
+    if (!dim.size && !dim.symbol.empty()) sizes.dims.emplace(dim.symbol, size);
+  }
+  return size;
+}
+
+// Inputs with unnamed open dimensions need whole shapes: batch and sequence at their usual places.
+void complete_shapes(const OnnxModel& model, Sizes& sizes) {
+  for (const ModelTensor& input : model.inputs()) {
+    if (!input.dims || sizes.shapes.contains(input.name)) continue;
+    const auto unnamed = [](const ModelDim& dim) { return !dim.size && dim.symbol.empty(); };
+    if (std::ranges::none_of(*input.dims, unnamed)) continue;
+    Ints shape;
+    for (std::size_t axis = 0; axis < input.dims->size(); ++axis) {
+      std::optional<std::int64_t> size = known_size(input, axis, sizes);
+      if (!size && axis == 0) size = sizes.batch;
+      if (!size && axis == 1 && sizes.sequence > 0) size = sizes.sequence;
+      if (!size) {
+        throw Error(ErrorCode::kUsage, fmt::format("dimension {} of input '{}' is left open", axis,
+                                                   printable(input.name)))
+            .hint(fmt::format("give its whole shape: --shape {}=...", printable(input.name)));
+      }
+      shape.push_back(*size);
+    }
+    sizes.shapes.emplace(input.name, std::move(shape));
+  }
+}
+
+}  // namespace
+
+std::span<const Flag> size_flags() { return kFlags; }
+
+SizeRequest size_request(const Settings& settings) {
+  SizeRequest request{.batch = settings.find_integer("batch").value_or(0),
+                      .sequence = settings.find_integer("seq").value_or(0),
+                      .shapes = {}};
+  for (const std::string& text : settings.texts("shape")) {
+    auto [name, dims] = parse_shape(text);
+    const bool is_new = request.shapes.emplace(name, dims).second;
+    require(is_new, ErrorCode::kUsage, "--shape gives '{}' twice", printable(name));
+  }
+  return request;
+}
+
+Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request) {
+  Sizes sizes;
+  take_shapes(model, request, sizes);
+  std::vector<const ModelTensor*> batched;
+  std::vector<const ModelTensor*> sequences;  // the first integer input of two dimensions
+  for (const ModelTensor& input : model.inputs()) {
+    const auto shape = sizes.shapes.find(input.name);
+    const std::size_t rank = shape != sizes.shapes.end() ? shape->second.size()
+                             : input.dims                ? input.dims->size()
+                                                         : 0;
+    if (rank > 0) batched.push_back(&input);
+    if (rank > 1 && is_integer(input.dtype) && sequences.empty()) sequences.push_back(&input);
+  }
+  if (!batched.empty()) {
+    sizes.batch = bind_axis(
+        batched, {.flag = "batch", .axis = 0, .asked = request.batch, .fallback = kDefaultBatch},
+        sizes);
+    if (sizes.batch == 0) sizes.empty_input = batched.front()->name;
+  }
+  require(request.sequence == 0 || !sequences.empty(), ErrorCode::kUsage,
+          "--seq {}: the model has no integer input of two dimensions", request.sequence);
+  sizes.sequence = bind_axis(
+      sequences, {.flag = "seq", .axis = 1, .asked = request.sequence, .fallback = 0}, sizes);
+  complete_shapes(model, sizes);
+  return sizes;
+}
+
+void require_examples(const OnnxModel& model, const Sizes& sizes) {
+  if (sizes.batch > 0) return;
+  require(!model.inputs().empty(), ErrorCode::kUsage, "the model has no input to feed with --data");
+  if (sizes.empty_input.empty()) {
+    const std::string name = printable(model.inputs().front().name);
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("no input has a batch dimension: '{}' is a scalar or of unknown shape", name))
+        .hint(fmt::format("where it is unknown: --shape {}=8,..", name));
+  }
+  throw Error(ErrorCode::kBadInput,
+              fmt::format("a batch has 0 examples, by the first dimension of input '{}': there is "
+                          "nothing to compute",
+                          printable(sizes.empty_input)))
+      .hint("export the model with another size there, or with an open dimension");
+}
+
+std::vector<std::string> open_symbols(const OnnxModel& model, const Sizes& sizes) {
+  std::vector<std::string> open;
+  for (const ModelTensor& input : model.inputs()) {
+    if (sizes.shapes.contains(input.name)) continue;
+    for (const ModelDim& dim : input.dims.value_or(std::vector<ModelDim>())) {
+      const bool is_open = !dim.size && !dim.symbol.empty() && !sizes.dims.contains(dim.symbol);
+      if (is_open && std::ranges::find(open, dim.symbol) == open.end()) open.push_back(dim.symbol);
+    }
+  }
+  return open;
+}
+
+}  // namespace trainscope

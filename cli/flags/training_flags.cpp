@@ -1,0 +1,122 @@
+// Flags of loss and graph, and the engine's options made of these and the others.
+#include "cli/flags/training_flags.h"
+
+#include "cli/flags/loss_spec.h"
+
+namespace trainscope {
+namespace {
+
+constexpr Flag kLossFlags[] = {
+    {.name = "loss",
+     .value = "SPEC",
+     .fallback = "cross_entropy",
+     .help = "cross_entropy|nll:output=logits,labels=labels,ignore_index=-100,class_axis=-1 "
+             "(cross_entropy also weights=A:B:..|FILE,label_smoothing=X), mse|l1|bce_with_logits:"
+             "output=..,labels=.. or output:NAME, the model's own scalar"},
+};
+
+constexpr Flag kDeterminismFlags[] = {
+    {.name = "deterministic",
+     .type = FlagType::kChoice,
+     .value = "threads|strict",
+     .fallback = "threads",
+     .help = "The same bits on every run with as many threads; strict: with any number of them"},
+};
+
+constexpr Flag kGraphFlags[] = {
+    {.name = "train",
+     .type = FlagType::kTexts,
+     .value = "PATTERN",
+     .help = "Train only initializers whose name matches; * stands for any text"},
+    {.name = "freeze",
+     .type = FlagType::kTexts,
+     .value = "PATTERN",
+     .help = "Do not train initializers whose name matches"},
+    {.name = "precision",
+     .type = FlagType::kChoice,
+     .value = "f32|bf16|fp16",
+     .fallback = "f32",
+     .help = "What activations are stored and products computed in; parameters stay f32"},
+    {.name = "disable", .type = FlagType::kTexts, .value = "PASS", .help = "Leave out a pass"},
+    {.name = "stop-after", .value = "PASS", .help = "The last pass to run"},
+};
+
+constexpr Flag kKernelFlags[] = {
+    {.name = "kernels",
+     .type = FlagType::kChoice,
+     .value = "fastest|direct|reference",
+     .fallback = "fastest",
+     .help =
+         "direct: no Winograd, whose convolutions round more; reference: the plain kernels that "
+         "the others are tested against"},
+};
+
+}  // namespace
+
+std::span<const Flag> loss_flags() { return kLossFlags; }
+std::span<const Flag> graph_flags() { return kGraphFlags; }
+
+std::span<const Flag> kernel_flags() { return kKernelFlags; }
+std::span<const Flag> determinism_flags() { return kDeterminismFlags; }
+
+std::vector<Flag> compile_flags() {
+  return join_flags({loss_flags(), size_flags(), optimizer_flags(), schedule_flags(), graph_flags(),
+                     kernel_flags(), determinism_flags(), recompute_flags()});
+}
+
+SameBits same_bits(const Settings& settings) {
+  return settings.text("deterministic") == "strict" ? SameBits::kAnyThreads
+                                                    : SameBits::kSameThreads;
+}
+
+KernelChoice kernel_choice(const Settings& settings) {
+  const std::string& choice = settings.text("kernels");
+  if (choice == "reference") return KernelChoice::kReference;
+  return choice == "direct" ? KernelChoice::kDirect : KernelChoice::kFastest;
+}
+
+StepPrecision step_precision(std::string_view text) {
+  if (text == "bf16") return StepPrecision::kBF16;
+  return text == "f32" ? StepPrecision::kF32 : StepPrecision::kF16;
+}
+
+CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes) {
+  CompileOptions options;
+  options.import.dims = sizes.dims;
+  options.import.shapes = sizes.shapes;
+  options.training.mode = GraphMode::kInference;
+  options.training.seed = invocation.seed();
+  options.lower.threads = invocation.threads();
+  return options;
+}
+
+CompileOptions compile_options(const Invocation& invocation, const OnnxModel& model,
+                               const Sizes& sizes) {
+  const Settings& settings = invocation.settings();
+  CompileOptions options = forward_options(invocation, sizes);
+  options.import.trainable = settings.texts("train");
+  options.import.frozen = settings.texts("freeze");
+  options.training.mode = GraphMode::kTrain;
+  options.training.loss = parse_loss(settings.text("loss"));
+  resolve_loss_output(model, options.training.loss);
+  options.training.loss_chunks = settings.integer("loss-chunks");
+  options.training.skip_ignored = settings.on("skip-ignored");
+  require(!options.training.skip_ignored || options.training.loss_chunks <= 1, ErrorCode::kUsage,
+          "--skip-ignored and --loss-chunks do not go together: give one of them");
+  options.training.skip_padding = settings.text_or_empty("skip-padding");
+  options.training.precision = step_precision(settings.text("precision"));
+  options.training.optimizer = optimizer_options(settings);
+  options.training.optimizer.in_backward = settings.on("optimizer-in-backward");
+  options.training.micro_batches = settings.integer("accumulate");
+  options.passes.disabled = settings.texts("disable");
+  options.passes.stop_after = settings.text_or_empty("stop-after");
+  options.lower.kernels = kernel_choice(settings);
+  options.lower.same_bits = same_bits(settings);
+  options.order = op_order(settings);
+  options.chains = op_chains(settings);
+  options.recompute = recompute_options(settings);
+  options.costs = settings.text_or_empty("costs");
+  return options;
+}
+
+}  // namespace trainscope

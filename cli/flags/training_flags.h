@@ -1,0 +1,64 @@
+// Flags that say what to build around a model, and the engine's options made of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/flags/invocation.h"
+#include "cli/flags/sizes.h"
+#include "engine/session.h"
+
+namespace trainscope {
+
+std::span<const Flag> loss_flags();         // --loss
+std::span<const Flag> optimizer_flags();    // --optimizer, --lr, --clip, --accumulate, ...
+std::span<const Flag> schedule_flags();     // --schedule, --warmup, ...
+std::span<const Flag> graph_flags();        // --train, --freeze, --precision, --disable, ...
+std::span<const Flag> kernel_flags();       // --kernels
+std::span<const Flag> determinism_flags();  // --deterministic
+std::span<const Flag> recompute_flags();    // --memory-budget, --recompute, ...
+// All of them and size_flags().
+std::vector<Flag> compile_flags();
+
+// Of a verb that has compile_flags().
+CompileOptions compile_options(const Invocation& invocation, const OnnxModel& model,
+                               const Sizes& sizes);
+// Of a verb that has graph_flags() or not: a forward or evaluation program.
+CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes);
+
+// Of a verb that has determinism_flags().
+SameBits same_bits(const Settings& settings);
+KernelChoice kernel_choice(const Settings& settings);
+// "f32", "bf16" or, for both, "fp16" and "f16".
+StepPrecision step_precision(std::string_view text);
+// Of a verb that has recompute_flags().
+OpOrder op_order(const Settings& settings);
+// None: chains of no ops.
+std::optional<ChainOptions> op_chains(const Settings& settings);
+// --link-rate.
+HostLink host_link(const Settings& settings);
+RecomputeOptions recompute_options(const Settings& settings);
+// "6GiB" as a number of bytes, 1 or more; none for what is no such number.
+std::optional<std::int64_t> find_bytes(std::string_view text);
+// The same; throws kUsage instead, naming the flag.
+std::int64_t parse_bytes(std::string_view flag, std::string_view text);
+OptimizerOptions optimizer_options(const Settings& settings);
+Schedule training_schedule(const Settings& settings, std::int64_t steps);
+
+// Throws kUsage when one of `all` is given that means nothing with the value of the flag `choice`:
+// a flag that would do nothing is a mistake.
+void refuse_idle_flags(const Settings& settings, std::string_view choice,
+                       std::span<const std::string_view> all,
+                       std::span<const std::string_view> meaningful);
+
+// What recomputation was predicted to do, from recompute_record: two lines for people.
+std::string recompute_text(const Json& summary);
+
+// The optimizer as checkpoints keep it: every number that steps depend on.
+Json optimizer_json(const OptimizerOptions& optimizer);
+
+}  // namespace trainscope

@@ -1,0 +1,101 @@
+// Evaluation of the validation split, with its last incomplete batch.
+#include "cli/run/evaluation.h"
+
+namespace trainscope {
+namespace {
+
+// Means weighted by examples: for data whose examples have equally many labels each.
+void merge(Evaluation& into, const Evaluation& more) {
+  const auto a = static_cast<double>(into.examples);
+  const auto b = static_cast<double>(more.examples);
+  into.loss = (into.loss * a + more.loss * b) / (a + b);
+  into.examples += more.examples;
+  into.tokens += more.tokens;
+  into.counted.labels += more.counted.labels;
+  into.counted.correct += more.counted.correct;
+}
+
+std::optional<ScoredClasses> scored_classes(const LossOptions& loss) {
+  if (!is_by_class(loss.kind)) return std::nullopt;
+  return ScoredClasses{.output = loss.output,
+                       .labels = loss.labels,
+                       .class_axis = loss.class_axis,
+                       .ignore_index = loss.ignore_index};
+}
+
+bool is_stopped(const ValidationData& validation) { return validation.stop && validation.stop(); }
+
+// Batches until somebody wants to stop.
+class StoppableBatches final : public BatchSource {
+ public:
+  StoppableBatches(const ValidationData& validation, const BatchOrder& order, BatchRange range)
+      : validation_(validation), batches_(validation.data, order, range) {}
+
+  const Batch* next() override { return is_stopped(validation_) ? nullptr : batches_.next(); }
+
+ private:
+  const ValidationData& validation_;
+  DirectBatches batches_;
+};
+
+Evaluation evaluate_range(Executor& executor, const ValidationData& validation,
+                          const BatchOrder& order, const BatchRange& range) {
+  StoppableBatches batches(validation, order, range);
+  return evaluate(executor, batches, scored_classes(validation.loss));
+}
+
+}  // namespace
+
+std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
+                                              const ProgramForBatch& program) {
+  const Dataset& data = validation.data;
+  const std::int64_t batch = validation.batch;
+  const std::int64_t examples = data.examples(Split::kValidation);
+  if (examples == 0) return std::nullopt;
+  const LastBatch last = data.can_pad() ? LastBatch::kPad : LastBatch::kShort;
+  const BatchOrder order = BatchOrder::validation(examples, batch, last);
+  const std::int64_t whole = examples / batch;
+  const std::int64_t rest = examples % batch;
+  const std::int64_t padded = rest > 0 && data.can_pad() ? 1 : 0;
+
+  std::optional<Evaluation> result;
+  if (whole + padded > 0) {
+    result =
+        evaluate_range(*program(batch), validation, order, {.first = 0, .count = whole + padded});
+  }
+  if (is_stopped(validation)) return std::nullopt;
+  if (rest == 0 || padded == 1) return result;
+  Executor* executor = program(rest);
+  if (executor == nullptr) return result;
+  const Evaluation remainder =
+      evaluate_range(*executor, validation, order, {.first = whole, .count = 1});
+  if (is_stopped(validation)) return std::nullopt;
+  if (!result) return remainder;
+  merge(*result, remainder);
+  return result;
+}
+
+std::optional<Evaluation> evaluate_validation(Session& session, const ImportOptions& import,
+                                              const ValidationData& validation) {
+  return evaluate_validation(validation, [&](std::int64_t size) -> Executor* {
+    if (size == validation.batch) return &session.executor(GraphMode::kEvaluate, import);
+    const std::optional<ImportOptions> other = with_batch(session.model(), import, size);
+    return other ? &session.executor(GraphMode::kEvaluate, *other) : nullptr;
+  });
+}
+
+std::optional<ImportOptions> with_batch(const OnnxModel& model, const ImportOptions& import,
+                                        std::int64_t batch) {
+  ImportOptions changed = import;
+  for (const ModelTensor& input : model.inputs()) {
+    const auto shape = changed.shapes.find(input.name);
+    if (shape != changed.shapes.end() && !shape->second.empty()) shape->second.front() = batch;
+    if (!input.dims || input.dims->empty()) continue;
+    const ModelDim& dim = input.dims->front();
+    if (dim.size) return std::nullopt;
+    if (!dim.symbol.empty()) changed.dims.insert_or_assign(dim.symbol, batch);
+  }
+  return changed;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,38 @@
+// Compilation of forward programs, with parameters from the model or a checkpoint.
+#include "cli/run/forward_programs.h"
+
+#include "cli/run/evaluation.h"
+
+namespace trainscope {
+
+ForwardPrograms::Program& ForwardPrograms::program(GraphMode mode, const ImportOptions& import) {
+  for (const std::unique_ptr<Program>& known : programs_) {
+    const bool same = known->mode == mode && known->import.dims == import.dims &&
+                      known->import.shapes == import.shapes;
+    if (same) return *known;
+  }
+  CompileOptions options = options_;
+  options.import = import;
+  options.training.mode = mode;
+  auto made = std::make_unique<Program>();
+  made->mode = mode;
+  made->import = import;
+  made->compiled = compile(trained_.model, options);
+  made->executor = std::make_unique<Executor>(made->compiled->program);
+  made->executor->load_initial();
+  if (trained_.checkpoint) {
+    const SafetensorsFile& file = trained_.checkpoint->file("model");
+    for (const std::string& name : file.names()) {
+      if (made->executor->has(name)) made->executor->write(name, file.tensor(name));
+    }
+  }
+  programs_.push_back(std::move(made));
+  return *programs_.back();
+}
+
+Executor* ForwardPrograms::executor(GraphMode mode, std::int64_t batch) {
+  const std::optional<ImportOptions> import = with_batch(trained_.model, options_.import, batch);
+  return import ? program(mode, *import).executor.get() : nullptr;
+}
+
+}  // namespace trainscope

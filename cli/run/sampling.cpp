@@ -1,0 +1,100 @@
+// Draws characters one after the other.
+#include "cli/run/sampling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+// Far from the streams of data order, dropout and initial parameters (1 to 4).
+constexpr std::uint64_t kSamplingStream = std::uint64_t{5} << 56;
+
+std::vector<std::int64_t> prompt_ids(const Vocabulary& vocabulary, const std::string& prompt) {
+  std::string text = prompt;
+  const std::int64_t first[] = {0};
+  if (text.empty()) {
+    const std::string all = vocabulary.to_json().as_string();
+    text = all.find('\n') == std::string::npos ? vocabulary.decode(first) : "\n";
+  }
+  const std::vector<std::uint16_t> ids = vocabulary.encode(text);
+  return {ids.begin(), ids.end()};
+}
+
+template <typename T>
+void fill_window(T* row, std::int64_t length, std::span<const std::int64_t> ids) {
+  std::fill_n(row, length, T{0});
+  std::ranges::transform(ids, row, [](std::int64_t id) { return static_cast<T>(id); });
+}
+
+// Puts the last ids into row 0; the place of the last one.
+std::int64_t show(const TensorView& input, std::span<const std::int64_t> ids) {
+  const std::int64_t length = input.shape()[1];
+  const std::size_t shown = std::min(ids.size(), static_cast<std::size_t>(length));
+  if (input.type.dtype == DType::kI64) {
+    fill_window(input.as<std::int64_t>(), length, ids.last(shown));
+  } else {
+    fill_window(input.as<std::int32_t>(), length, ids.last(shown));
+  }
+  return static_cast<std::int64_t>(shown) - 1;
+}
+
+void check_program(const TensorView& input, const TensorView& output,
+                   const Vocabulary& vocabulary) {
+  const bool ids = input.shape().rank == 2 && input.shape()[1] > 0;
+  const bool logits = output.shape().rank == 3 && output.type.dtype == DType::kF32 && ids &&
+                      output.shape()[1] == input.shape()[1];
+  require(
+      ids && logits, ErrorCode::kUsage,
+      "--sample needs a model from ids [B,T] to f32 logits [B,T,V]; this one goes from {} to {}",
+      type_text(input.type), type_text(output.type));
+  require(output.shape()[2] >= static_cast<std::int64_t>(vocabulary.size()), ErrorCode::kBadInput,
+          "the model knows {} characters, the run's vocabulary has {}", output.shape()[2],
+          vocabulary.size());
+}
+
+}  // namespace
+
+std::int64_t draw(std::span<const float> logits, double temperature, double uniform) {
+  const auto largest = std::ranges::max_element(logits);
+  if (temperature == 0.0) return largest - logits.begin();
+  std::vector<double> weights;
+  double sum = 0.0;
+  for (float logit : logits) {
+    weights.push_back(std::exp((static_cast<double>(logit) - *largest) / temperature));
+    sum += weights.back();
+  }
+  double left = uniform * sum;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    left -= weights[i];
+    if (left < 0.0) return static_cast<std::int64_t>(i);
+  }
+  return largest - logits.begin();  // rounding ate the last weight
+}
+
+std::string sample_text(Executor& executor, const Vocabulary& vocabulary,
+                        const SamplingOptions& options) {
+  const TensorView input = executor.view(options.input);
+  const TensorView output = executor.view(options.output);
+  check_program(input, output, vocabulary);
+  std::vector<std::int64_t> ids = prompt_ids(vocabulary, options.prompt);
+  const std::size_t prompt_size = ids.size();
+  const std::int64_t row = output.shape()[2];
+  for (std::int64_t i = 0; i < options.characters; ++i) {
+    const std::int64_t place = show(input, ids);
+    executor.run_micro_step();
+    const std::span<const float> logits(output.as<const float>() + place * row, vocabulary.size());
+    const double uniform =
+        random_uniform_f64(options.seed, kSamplingStream, static_cast<std::uint64_t>(i));
+    ids.push_back(draw(logits, options.temperature, uniform));
+  }
+  return vocabulary.decode(std::span(ids).subspan(prompt_size));
+}
+
+}  // namespace trainscope

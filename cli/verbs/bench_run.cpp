@@ -1,0 +1,288 @@
+// Builds a workload's model in memory, compiles it, runs and times its steps.
+#include "cli/verbs/bench_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "engine/core/error.h"
+#include "engine/core/saturating.h"
+#include "engine/op_times.h"
+#include "engine/session.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::int64_t kWarmUpSteps = 3;
+constexpr std::int64_t kMeasuredSteps = 7;
+constexpr const char* kLabels = "labels";
+
+OnnxModel workload_model(const BenchWorkload& workload, const BenchOptions& options) {
+  ModelArguments arguments = workload.arguments;
+  if (options.sequence > 0) arguments.emplace("context", options.sequence);
+  const std::string bytes = onnx_bytes(build_model(workload.model, arguments, options.seed));
+  return OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
+}
+
+CompileOptions workload_options(const BenchWorkload& workload, const BenchOptions& options) {
+  CompileOptions compile;
+  compile.import.dims["batch"] = options.batch;
+  if (options.sequence > 0) compile.import.dims["sequence"] = options.sequence;
+  compile.training.mode = GraphMode::kTrain;
+  compile.training.loss = {.kind = LossKind::kCrossEntropy, .output = "logits", .labels = kLabels};
+  compile.training.optimizer = workload.optimizer;
+  compile.training.optimizer.in_backward = options.optimizer_in_backward;
+  compile.training.loss_chunks = options.loss_chunks;
+  compile.training.skip_ignored = options.skip_ignored;
+  compile.training.skip_padding = options.skip_padding;
+  compile.training.precision = options.precision;
+  compile.training.seed = options.seed;
+  compile.passes.disabled = options.disabled;
+  compile.lower.threads = options.threads;
+  compile.lower.kernels = options.kernels;
+  compile.lower.same_bits = options.same_bits;
+  compile.order = options.order;
+  // Times of whole ops, not of parts.
+  if (options.op_times.empty()) compile.chains = options.chains;
+  compile.recompute = options.recompute;
+  compile.costs = options.costs;
+  return compile;
+}
+
+// The same batch again and again.
+class OneBatch final : public BatchSource {
+ public:
+  explicit OneBatch(Batch batch) : batch_(std::move(batch)) {}
+  const Batch* next() override { return &batch_; }
+
+ private:
+  Batch batch_;
+};
+
+// Draws the fields of a batch, each from a stream of its own.
+class Synthesis {
+ public:
+  explicit Synthesis(std::uint64_t seed) : seed_(seed) {}
+
+  // Floats are normal, integers are below `kinds`.
+  Tensor next(const TensorType& type, std::int64_t kinds) {
+    const std::uint64_t stream = kSyntheticStreams + field_++;
+    Tensor tensor(type);
+    std::uint64_t index = 0;
+    if (type.dtype == DType::kI64) {
+      const auto bound = static_cast<std::uint64_t>(kinds);
+      for (std::int64_t& element : tensor.values<std::int64_t>()) {
+        element = static_cast<std::int64_t>(random_below(seed_, stream, index++, bound));
+      }
+      return tensor;
+    }
+    CHECK_INVARIANT(type.dtype == DType::kF32);
+    for (float& element : tensor.values<float>()) {
+      element = static_cast<float>(random_normal(seed_, stream, index++));
+    }
+    return tensor;
+  }
+
+  // All but a share of the labels count no more.
+  void hide(Tensor& labels, double labelled, std::int64_t ignore_index) {
+    const std::uint64_t stream = kSyntheticStreams + field_++;
+    std::uint64_t index = 0;
+    for (std::int64_t& label : labels.values<std::int64_t>()) {
+      if (random_uniform_f64(seed_, stream, index++) >= labelled) label = ignore_index;
+    }
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint64_t field_ = 0;
+};
+
+// The model's inputs and the labels.
+Batch synthetic_batch(const Compiled& compiled, const BenchWorkload& workload,
+                      const BenchOptions& options) {
+  const Graph& imported = compiled.stages.front().graph;
+  const Shape& logits = imported.value(imported.outputs.front()).type.shape;
+  const std::int64_t classes = logits[logits.rank - 1];
+  Synthesis synthesis(options.seed);
+  Batch batch;
+  for (ValueId id : imported.inputs) {
+    const Value& input = imported.value(id);
+    const auto kinds = workload.kinds.find(input.name);
+    batch.tensors.emplace_back(
+        input.name,
+        synthesis.next(input.type, kinds == workload.kinds.end() ? classes : kinds->second));
+  }
+  const Graph& final = compiled.program.graph;
+  Tensor labels = synthesis.next(final.value(final.find(kLabels)).type, classes);
+  if (workload.labelled < 1.0) {
+    synthesis.hide(labels, workload.labelled, LossOptions().ignore_index);
+  }
+  batch.tensors.emplace_back(kLabels, std::move(labels));
+  batch.examples = options.batch;
+  return batch;
+}
+
+void check_sizes(const BenchWorkload& workload, const BenchOptions& options) {
+  CHECK_INVARIANT(options.batch >= 1 && options.steps >= 1);
+  require((workload.sequence > 0) == (options.sequence > 0), ErrorCode::kUsage,
+          "--seq does not suit {}: its examples are no sequences", workload.name);
+}
+
+std::int64_t count_elements(const Graph& graph, ValueKind kind) {
+  std::int64_t sum = 0;
+  for (ValueId id : graph.values_of(kind)) sum += graph.value(id).type.elements();
+  return sum;
+}
+
+// Terms of each sum of a product or convolution; 0 for other ops.
+std::int64_t product_terms(const Graph& graph, const Node& node) {
+  if (node.op->domain != kOnnxDomain || node.inputs.empty()) return 0;
+  const Shape& a = graph.value(node.inputs.front()).type.shape;
+  if (node.op->name == "MatMul") return a[a.rank - 1];
+  if (node.op->name == "Gemm") return a[node.attributes.integer("transA", 0) != 0 ? 0 : 1];
+  if (node.op->name == "Conv") {
+    const TensorType& weight = graph.value(node.inputs[1]).type;
+    return weight.elements() / weight.shape[0];
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::int64_t training_flops(const Graph& forward) {
+  std::vector<bool> wants_gradient(forward.value_capacity(), false);
+  for (ValueId id : forward.values_of(ValueKind::kParameter)) {
+    wants_gradient[static_cast<std::size_t>(id)] = true;
+  }
+  const auto wanting = [&](std::span<const ValueId> inputs) {
+    return std::ranges::count_if(inputs, [&](ValueId input) {
+      return input != kNoValue && wants_gradient[static_cast<std::size_t>(input)];
+    });
+  };
+  std::int64_t flops = 0;
+  for (NodeId id : forward.order()) {
+    const Node& node = forward.node(id);
+    const bool wanted = wanting(node.inputs) > 0;
+    for (ValueId output : node.outputs) {
+      if (output != kNoValue) wants_gradient[static_cast<std::size_t>(output)] = wanted;
+    }
+    const std::int64_t terms = product_terms(forward, node);
+    if (terms == 0) continue;
+    // The third input of Gemm or Conv is no factor.
+    const std::int64_t products = 1 + wanting(std::span(node.inputs).first(2));
+    const std::int64_t outputs = forward.value(node.outputs.front()).type.elements();
+    const std::int64_t of_one = saturating_multiply(2, saturating_multiply(outputs, terms));
+    add_saturating(flops, saturating_multiply(products, of_one));
+  }
+  return flops;
+}
+
+Spread spread_of(std::vector<double> values) {
+  CHECK_INVARIANT(!values.empty());
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  const double median =
+      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  return {.least = values.front(), .median = median, .most = values.back()};
+}
+
+namespace {
+
+// A compiled workload and what it came to so far.
+class TimedStep {
+ public:
+  TimedStep(const BenchWorkload& workload, const BenchOptions& options)
+      : workload_(workload),
+        options_(options),
+        compiled_(compile(workload_model(workload, options), workload_options(workload, options))),
+        executor_(compiled_->program),
+        batches_(synthetic_batch(*compiled_, workload, options)),
+        trainer_(executor_, 1) {
+    const Graph& forward = compiled_->stages.front().graph;
+    result_.flops_per_step = training_flops(forward);
+    result_.parameters = count_elements(forward, ValueKind::kParameter);
+    result_.arena_bytes = compiled_->program.arena_bytes;
+    result_.host_arena_bytes = compiled_->program.host.bytes;
+    result_.persistent_bytes = compiled_->program.persistent_bytes;
+    result_.recompute = compiled_->recompute;
+    executor_.load_initial();
+    release_initial(*compiled_);
+  }
+
+  // Steps count from 1.
+  void run(std::int64_t step) {
+    const Clock::time_point start = Clock::now();
+    const StepResult done = trainer_.run_step(step, workload_.learning_rate, batches_);
+    const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
+    if (step == 1) result_.first_loss = done.loss;
+    result_.last_loss = done.loss;
+    if (step > kWarmUpSteps) result_.step_ms.push_back(taken.count());
+    result_.used_bytes = executor_.used_bytes();
+    result_.used_host_bytes = executor_.used_host_bytes();
+  }
+
+  // More steps, whose clock reads are not in the times of the others.
+  void measure_ops() {
+    OpTimes times(executor_.program());
+    executor_.set_observer(&times);
+    const std::int64_t first = kWarmUpSteps + options_.steps + 1;
+    std::vector<StepSplit> steps;
+    for (std::int64_t step = first; step < first + kMeasuredSteps; ++step) {
+      times.begin_step();
+      trainer_.run_step(step, workload_.learning_rate, batches_);
+      steps.push_back(times.end_step());
+    }
+    executor_.set_observer(nullptr);
+    times.write(options_.op_times);
+    result_.ops = times.rows();
+    const auto middle = steps.begin() + kMeasuredSteps / 2;
+    std::ranges::nth_element(steps, middle, {}, &StepSplit::total);
+    result_.measured_step = *middle;
+  }
+
+  const BenchResult& result() const { return result_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const BenchWorkload& workload_;
+  BenchOptions options_;
+  std::unique_ptr<Compiled> compiled_;
+  Executor executor_;
+  OneBatch batches_;
+  Trainer trainer_;
+  BenchResult result_;
+};
+
+}  // namespace
+
+BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options) {
+  check_sizes(workload, options);
+  TimedStep step(workload, options);
+  std::optional<TimedStep> plain;
+  if (options.paired) {
+    BenchOptions without = options;
+    without.recompute = {};
+    plain.emplace(workload, without);
+  }
+  for (std::int64_t i = 1; i <= kWarmUpSteps + options.steps; ++i) {
+    const bool plain_first = i % 2 == 0;  // whoever comes second finds the other's caches
+    if (plain && plain_first) plain->run(i);
+    step.run(i);
+    if (plain && !plain_first) plain->run(i);
+  }
+  if (!options.op_times.empty()) step.measure_ops();
+  BenchResult result = step.result();
+  if (plain) {
+    result.plain_step_ms = plain->result().step_ms;
+    require(plain->result().last_loss == result.last_loss, ErrorCode::kMismatch,
+            "after {} steps the loss is {}, without recomputation {}", options.steps,
+            result.last_loss, plain->result().last_loss);
+  }
+  return result;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,116 @@
+// doctor: what this machine offers to a run.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/command.h"
+#include "cli/flags/invocation.h"
+#include "cli/machine.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+constexpr const char* kRunsFolder = "runs";  // where runs without --run-dir go
+
+Json memory_facts(const Memory& memory) {
+  Json json = Json::object(
+      {{"total_bytes", memory.total_bytes}, {"available_bytes", memory.available_bytes}});
+  if (memory.limit_bytes) json.set("limit_bytes", *memory.limit_bytes);
+  return json;
+}
+
+std::string memory_text(const Memory& memory) {
+  std::string text = fmt::format("{}, {} available", human_bytes(memory.total_bytes),
+                                 human_bytes(memory.available_bytes));
+  if (memory.limit_bytes) {
+    text += fmt::format(", limited to {} by the cgroup", human_bytes(*memory.limit_bytes));
+  }
+  return text;
+}
+
+// The runs' folder, or the one that it would be made in.
+std::filesystem::path runs_place() { return folder_exists(kRunsFolder) ? kRunsFolder : "."; }
+
+Json disk_facts(const std::filesystem::path& place, std::optional<std::uint64_t> free_bytes) {
+  return Json::object({{"folder", std::filesystem::absolute(place).lexically_normal().string()},
+                       {"free_bytes", free_bytes ? Json(*free_bytes) : Json()}});
+}
+
+Json cpu_facts(const Invocation& invocation) {
+  Json json = Json::object({{"name", processor_name()},
+                            {"isa", vector_isa()},
+                            {"instruction_sets", Json::list(instruction_sets())},
+                            {"online_cores", online_cores()},
+                            {"usable_cores", usable_cores()},
+                            {"threads", invocation.threads()}});
+  if (const std::optional<double> limit = cgroup_cores()) json.set("cgroup_cores", *limit);
+  return json;
+}
+
+Json cuda_facts(const CudaDriver& driver) {
+  Json json = Json::object({{"available", false}, {"why", cuda_absence(driver)}});
+  if (driver.version) json.set("driver_cuda_version", cuda_version_text(*driver.version));
+  json.set("devices", Json::list(driver.devices));
+  return json;
+}
+
+std::string cuda_text(const CudaDriver& driver) {
+  std::string text = fmt::format("not available: {}", cuda_absence(driver));
+  if (driver.version) {
+    text +=
+        fmt::format("\n            the driver knows CUDA {}", cuda_version_text(*driver.version));
+  }
+  for (const std::string& device : driver.devices) text += fmt::format("\n            {}", device);
+  return text;
+}
+
+std::string versions_text(const std::vector<Library>& libraries) {
+  std::vector<std::string> parts;
+  for (const Library& library : libraries) {
+    parts.push_back(fmt::format("{} {}", library.name, library.version));
+  }
+  return join(parts, ", ");
+}
+
+Outcome run_doctor(const Invocation& invocation) {
+  const Memory memory = machine_memory();
+  const std::filesystem::path place = runs_place();
+  const std::optional<std::uint64_t> disk = free_disk_bytes(place);
+  const std::vector<std::string> files = loaded_libraries();
+  const std::vector<Library> libraries = library_versions();
+  const CudaDriver driver = find_cuda_driver();
+  Json versions = Json::object();
+  for (const Library& library : libraries) versions.set(library.name, library.version);
+  Outcome outcome;
+  outcome.facts = Json::object({{"version", program_version()},
+                                {"cpu", cpu_facts(invocation)},
+                                {"memory", memory_facts(memory)},
+                                {"disk", disk_facts(place, disk)},
+                                {"libraries", std::move(versions)},
+                                {"library_files", Json::list(files)},
+                                {"cuda", cuda_facts(driver)}});
+  const std::optional<double> limit = cgroup_cores();
+  outcome.text = fmt::format(
+      "trainscope  {}\ncpu         {}\n            {} of {} cores usable{}, {} threads\n"
+      "            {}; kernels use {}\nmemory      {}\ndisk        {} free in {}\n"
+      "libraries   {}\n            {}\ncuda        {}\n",
+      program_version(), processor_name(), usable_cores(), online_cores(),
+      limit ? fmt::format(" (the cgroup allows {:.3g})", *limit) : "", invocation.threads(),
+      join(instruction_sets(), ", "), vector_isa(), memory_text(memory),
+      disk ? human_bytes(*disk) : "unknown", place == "." ? "this folder" : "./runs",
+      versions_text(libraries), join(files, ", "), cuda_text(driver));
+  return outcome;
+}
+
+}  // namespace
+
+Command doctor_command() {
+  return {.name = "doctor",
+          .summary = "Show what this machine offers: processor, memory, libraries, devices.",
+          .examples = {"trainscope doctor", "trainscope doctor --json"},
+          .run = run_doctor};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,166 @@
+// export: the trained model, a stage of the graph, or the parameters as a file of their own.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <deque>
+
+#include "cli/command.h"
+#include "cli/flags/training_flags.h"
+#include "cli/source.h"
+#include "engine/bundle/metrics_csv.h"
+#include "engine/bundle/tensorboard.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+#include "engine/core/timestamp.h"
+
+namespace trainscope {
+namespace {
+
+constexpr Flag kExportFlags[] = {
+    {.name = "format",
+     .type = FlagType::kChoice,
+     .value = "onnx|safetensors|csv|tensorboard",
+     .fallback = "onnx",
+     .help = "onnx: a model; safetensors: parameters and states; csv, tensorboard: a run's "
+             "metrics"},
+    {.name = "out", .value = "FILE", .help = "Where it goes", .letter = 'o'},
+    {.name = "stage", .value = "NAME", .help = "The graph after a pass instead of the model"},
+};
+
+TensorByName trained_tensors(const Source::Trained& trained) {
+  if (trained.checkpoint) return tensors_of(*trained.checkpoint);
+  return [&trained](std::string_view name) -> SharedTensor {
+    for (const ModelInitializer& initializer : trained.model.initializers()) {
+      if (initializer.name == name) return trained.model.initializer(name);
+    }
+    return nullptr;
+  };
+}
+
+// Optimizer states of a run lie in its newest checkpoint; without one they start at zero.
+TensorByName stage_tensors(const Source::Trained& trained,
+                           const std::optional<Checkpoint>& checkpoint) {
+  const TensorByName model = trained_tensors(trained);
+  return [model, &checkpoint](std::string_view name) -> SharedTensor {
+    if (!checkpoint) return model(name);
+    for (const auto& [file_name, file] : checkpoint->files) {
+      if (file.contains(name)) return std::make_shared<const Tensor>(file.tensor(name));
+    }
+    return model(name);
+  };
+}
+
+void export_stage(const Source& source, const Invocation& settled, const std::string& out) {
+  const std::string& name = settled.settings().text("stage");
+  if (source.is_run()) {
+    const Source::Trained trained = source.trained_model(settled.log());
+    const std::optional<Checkpoint> checkpoint = source.newest_checkpoint(settled.log());
+    const StageRecord stage = find_stage(source.run().stages(), name);
+    const Graph graph = import_graph(OnnxModel::read(source.run().open_stage(stage)), {});
+    write_onnx(graph, out, {.tensor = stage_tensors(trained, checkpoint)});
+    return;
+  }
+  const OnnxModel model = source.original_model();
+  const Sizes sizes = resolve_sizes(model, size_request(settled.settings()));
+  const Stages stages = build_stages(model, compile_options(settled, model, sizes));
+  std::vector<std::string> names;
+  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
+    if (stage->name == name || stage->label == name) return write_onnx(stage->graph, out);
+    names.insert(names.begin(), stage->label);
+  }
+  throw Error(ErrorCode::kUsage, fmt::format("there is no stage '{}'", printable(name)))
+      .hint(fmt::format("the stages are {}", printable(join(names, ", "), 400)));
+}
+
+void export_model(const Source& source, const Invocation& settled, const std::string& out) {
+  const Source::Trained trained = source.trained_model(settled);
+  InferenceOptions options;
+  if (trained.checkpoint) options.tensor = tensors_of(*trained.checkpoint);
+  export_inference(trained.model, out, options);
+}
+
+bool is_float_tensor(const ModelInitializer& initializer) {
+  return is_float(initializer.type.dtype);
+}
+
+// Of a run: what its newest checkpoint holds. Of a model: its float initializers.
+void export_parameters(const Source& source, const Invocation& settled, const std::string& out) {
+  std::optional<Checkpoint> checkpoint;
+  if (settled.settings().on("best")) {
+    checkpoint = source.best_model().checkpoint;
+  } else if (source.is_run()) {
+    checkpoint = source.newest_checkpoint(settled.log());
+  }
+  std::deque<Tensor> elements;  // does not move what is in it
+  std::vector<NamedTensor> tensors;
+  if (checkpoint) {
+    const SafetensorsFile& file = checkpoint->file("model");
+    for (const SafetensorsEntry& entry : file.entries()) {
+      elements.push_back(file.tensor(entry.name));
+      tensors.push_back({.name = entry.name, .tensor = elements.back().view()});
+    }
+    write_safetensors(out, tensors);
+    return;
+  }
+  const Source::Trained trained = source.trained_model(settled.log());
+  for (const ModelInitializer& initializer : trained.model.initializers()) {
+    if (!is_float_tensor(initializer)) continue;
+    elements.push_back(*trained.model.initializer(initializer.name));
+    tensors.push_back({.name = initializer.name, .tensor = elements.back().view()});
+  }
+  write_safetensors(out, tensors);
+}
+
+// Losses, rates and times of a run.
+void export_metrics(const Source& source, const std::string& format, const std::string& out) {
+  require(source.is_run(), ErrorCode::kUsage, "--format {} needs the folder of a run", format);
+  const Metrics metrics = source.run().metrics();
+  if (format == "csv") return write_file_atomic(out, metrics_csv(metrics));
+  const std::string& text = source.run().manifest().sessions.front().start_time;
+  const auto start = parse_timestamp(text);
+  require(start.has_value(), ErrorCode::kBadInput, "the run's start_time is '{}': no time",
+          printable(text));
+  const std::chrono::duration<double> since_1970 = start->time_since_epoch();
+  write_file_atomic(out, event_file(metrics, since_1970.count()));
+}
+
+Outcome run_export(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  require(settings.has("out"), ErrorCode::kUsage, "export needs -o FILE");
+  const std::string& format = settings.text("format");
+  const bool parameters = format == "safetensors";
+  require(format == "onnx" || !settings.has("stage"), ErrorCode::kUsage,
+          "--stage means nothing with --format {}", format);
+  require(!settings.on("best") || !settings.has("stage"), ErrorCode::kUsage,
+          "--stage means nothing with --best");
+  const Source source = Source::open(invocation.argument(0));
+  const Invocation settled = source.settle(invocation);
+  const std::string& out = settings.text("out");
+  if (format == "csv" || format == "tensorboard") {
+    export_metrics(source, format, out);
+  } else if (parameters) {
+    export_parameters(source, settled, out);
+  } else if (settings.has("stage")) {
+    export_stage(source, settled, out);
+  } else {
+    export_model(source, settled, out);
+  }
+  return {.facts = Json::object({{"file", out}, {"format", format}}),
+          .text = fmt::format("wrote {}\n", printable(out))};
+}
+
+}  // namespace
+
+Command export_command() {
+  return {.name = "export",
+          .summary = "Write the trained model, a stage, the parameters or the metrics as a file.",
+          .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
+          .flags = join_flags({kExportFlags, source_flags(), compile_flags()}),
+          .examples = {"trainscope export runs/mlp-1 --format onnx -o trained.onnx",
+                       "trainscope export runs/mlp-1 --format onnx --stage differentiate -o "
+                       "backward.onnx"},
+          .run = run_export};
+}
+
+}  // namespace trainscope

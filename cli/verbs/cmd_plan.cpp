@@ -1,0 +1,213 @@
+// plan: how much memory a training step needs, before it runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/command.h"
+#include "cli/flags/training_flags.h"
+#include "cli/flags/world_flags.h"
+#include "cli/print/plan_tables.h"
+#include "cli/source.h"
+#include "cli/verbs/batch_search.h"
+#include "cli/verbs/micro_batches.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+#include "engine/record.h"
+
+namespace trainscope {
+namespace {
+
+bool asks_for_another_plan(const Settings& settings) {
+  if (settings.given("threads")) return true;
+  for (const Flag& flag : compile_flags()) {
+    if (settings.given(flag.name)) return true;
+  }
+  return false;
+}
+
+// The recorded plan without its rows.
+Json sizes_of(const Json& plan) {
+  Json sizes = Json::object();
+  for (const JsonMember& member : plan.as_object()) {
+    if (!member.value.is_array()) sizes.set(member.key, member.value);
+  }
+  return sizes;
+}
+
+// A model, its sizes settled, and what to compile of it.
+struct Step {
+  OnnxModel model;
+  CompileOptions options;
+  Sizes sizes;
+};
+
+// `batch`: another than the one asked for; 0: that one.
+Step step_of(const Source& source, const Invocation& invocation, std::int64_t batch = 0) {
+  const Invocation settled = source.settle(invocation);
+  OnnxModel model = source.original_model();
+  SizeRequest request = size_request(settled.settings());
+  if (batch > 0) request.batch = batch;
+  const Sizes sizes = resolve_sizes(model, request);
+  CompileOptions options = compile_options(settled, model, sizes);
+  options.passes.keep = KeepGraphs::kLast;
+  return {.model = std::move(model), .options = std::move(options), .sizes = sizes};
+}
+
+Json planned(const Source& source, const Invocation& invocation) {
+  const Step step = step_of(source, invocation);
+  const auto compiled = compile(step.model, step.options);
+  Json facts = plan_sizes(compiled->program);
+  if (compiled->recompute) facts.set("recompute", recompute_record(*compiled->recompute));
+  return facts;
+}
+
+Json plan_facts(const Source& source, const Invocation& invocation) {
+  if (!source.is_run() || asks_for_another_plan(invocation.settings())) {
+    return planned(source, invocation);
+  }
+  const std::optional<Json> recorded = source.run().plan();
+  require(recorded.has_value(), ErrorCode::kBadInput, "the run '{}' has no plan yet",
+          printable(source.run().folder().path().string()));
+  return sizes_of(*recorded);
+}
+
+std::string plan_text(const Json& plan) {
+  const auto bytes = [&plan](const char* key) {
+    const auto value = plan.get<std::int64_t>(key);
+    return fmt::format("{:>16} bytes  {}", value, human_bytes(static_cast<std::uint64_t>(value)));
+  };
+  const auto bound = plan.get<double>("lower_bound_bytes");
+  const double gap = bound > 0 ? 100.0 * plan.get<double>("gap_bytes") / bound : 0.0;
+  std::string text = fmt::format(
+      "peak         {}\nlower bound  {}\ngap          {}  {:.2f} %\npersistent   {}\n"
+      "workspace    {}\nbuffers      {:>16} in {} instructions\n",
+      bytes("arena_bytes"), bytes("lower_bound_bytes"), bytes("gap_bytes"), gap,
+      bytes("persistent_bytes"), bytes("workspace_bytes"), plan.get<std::int64_t>("buffer_count"),
+      plan.get<std::int64_t>("instruction_count"));
+  const Json* host = plan.find("host_arena_bytes");  // of older runs: absent
+  if (host != nullptr && host->as_int() > 0) {
+    text += fmt::format("host memory  {}\n", bytes("host_arena_bytes"));
+  }
+  if (const Json* recompute = plan.find("recompute")) text += recompute_text(*recompute);
+  return text;
+}
+
+// How much more fits into the budget with recomputation.
+void add_largest_batch(const Source& source, const Invocation& invocation, Outcome& outcome) {
+  double overhead = 0.0;
+  BatchSearch search{.first = 2};
+  const auto attempt = [&](std::int64_t batch, bool plain) -> BatchNeed {
+    Step step = step_of(source, invocation, batch);
+    search.budget_bytes = *step.options.recompute.budget_bytes;
+    if (plain) step.options.recompute = {};
+    try {
+      const std::unique_ptr<Compiled> compiled = compile(step.model, step.options);
+      const std::int64_t bytes = compiled->program.arena_bytes;
+      if (plain) return {.fits = bytes <= search.budget_bytes, .bytes = bytes};
+      if (compiled->recompute) {
+        overhead = compiled->recompute->seconds / compiled->recompute->plain_seconds - 1.0;
+      }
+      return {.fits = true};
+    } catch (const NoPlanFits& refusal) {
+      return {.fits = false, .bytes = refusal.least_bytes};
+    }
+  };
+  // The first two give what there is whatever the batch.
+  const std::int64_t one = attempt(1, true).bytes;
+  search.fixed_bytes = std::max<std::int64_t>(0, 2 * one - attempt(2, true).bytes);
+  const std::int64_t plain =
+      largest_batch(search, [&](std::int64_t batch) { return attempt(batch, true); });
+  constexpr std::int64_t kAtFirst = 4;  // times the batch that fits without recomputation
+  search.fits = plain;
+  search.first = search.stride = kAtFirst * std::max<std::int64_t>(1, plain);
+  const std::int64_t most =
+      largest_batch(search, [&](std::int64_t batch) { return attempt(batch, false); });
+  if (most > plain) attempt(most, false);  // for its overhead
+  outcome.facts.set("largest_batch", most);
+  outcome.facts.set("largest_batch_plain", plain);
+  outcome.facts.set("largest_batch_overhead", overhead);
+  outcome.text += fmt::format(
+      "\nlargest batch {:>15} within the budget, at {:.2f} % more time an example; {} without "
+      "recomputation\n",
+      most, 100.0 * overhead, plain);
+}
+
+Outcome planned_worlds(const Invocation& invocation) {
+  require(!invocation.settings().has("skip-padding"), ErrorCode::kUsage,
+          "--skip-padding is for this machine, not for --target: how many tokens are real, and so "
+          "how long a device's share takes, is not known");
+  const Source source = Source::open_or_build(invocation.argument(0));
+  const CompileStep compile_step = [&](std::int64_t batch) -> SizedStep {
+    const Step step = step_of(source, invocation, batch);
+    return {.compiled = compile(step.model, step.options), .sizes = step.sizes};
+  };
+  return plan_worlds(compile_step, source.settle(invocation));
+}
+
+Outcome planned_micro_batches(const Invocation& invocation) {
+  for (const char* flag : {"front", "sweep", "compare", "opportunities", "largest-batch"}) {
+    require(!invocation.settings().given(flag), ErrorCode::kUsage,
+            "--micro-batches compares splits of a step, --{} is of one: ask for it with the "
+            "--batch and --accumulate of that one",
+            flag);
+  }
+  require(!asks_for_world(invocation.settings()), ErrorCode::kUsage,
+          "--micro-batches is for this machine, not for --target");
+  require(!invocation.settings().has("costs"), ErrorCode::kUsage,
+          "--costs are those of one batch size, --micro-batches compares several");
+  const Source source = Source::open_or_build(invocation.argument(0));
+  const Step asked = step_of(source, invocation);
+  require_examples(asked.model, asked.sizes);
+  const CompileSplit compile_split = [&](const BatchSplit& split) {
+    Step step = step_of(source, invocation, split.batch);
+    step.options.training.micro_batches = split.micro_batches;
+    return compile(step.model, step.options);
+  };
+  return plan_micro_batches(compile_split, {.batch = asked.sizes.batch,
+                                            .micro_batches = asked.options.training.micro_batches});
+}
+
+Outcome run_plan(const Invocation& invocation) {
+  if (asks_for_world(invocation.settings())) return planned_worlds(invocation);
+  if (invocation.settings().on("micro-batches")) return planned_micro_batches(invocation);
+  if (invocation.settings().on("largest-batch")) {
+    require(invocation.settings().has("memory-budget"), ErrorCode::kUsage,
+            "--largest-batch needs --memory-budget");
+  }
+  const Source source = Source::open_or_build(invocation.argument(0));
+  Outcome outcome{.facts = plan_facts(source, invocation)};
+  outcome.text = plan_text(outcome.facts);
+  const auto peak = outcome.facts.get<std::int64_t>("arena_bytes");
+  outcome.facts.set("peak_bytes", peak);
+  if (invocation.settings().on("largest-batch")) {
+    add_largest_batch(source, invocation, outcome);
+  }
+  if (asks_for_table(invocation.settings())) {
+    Step step = step_of(source, invocation);
+    add_plan_tables(step.model, std::move(step.options), invocation.settings(), outcome);
+    const Json* front = outcome.facts.find("front");
+    if (front != nullptr && source.is_run()) {
+      write_file_atomic(source.run().folder() / "front.json",
+                        Json::object({{"front", *front}}).dump() + "\n");
+    }
+  }
+  return outcome;
+}
+
+}  // namespace
+
+Command plan_command() {
+  return {.name = "plan",
+          .summary = "Predict the memory of a training step, to the byte.",
+          .arguments = {{.name = "MODEL.onnx|RUN|BUILDER:SIZE",
+                         .help = "a model, a run (its plan, or with flags another one), or a "
+                                 "builder's model without a file: gpt2:1558M, "
+                                 "gpt2:355M,context=2048"}},
+          .flags = join_flags({plan_table_flags(), world_flags(), compile_flags()}),
+          .examples = {"trainscope plan model.onnx --batch 32 --memory-budget 500MB",
+                       "trainscope plan gpt2:1558M --target h200 --world 1,8,64 --zero 2"},
+          .run = run_plan};
+}
+
+}  // namespace trainscope

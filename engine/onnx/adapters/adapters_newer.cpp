@@ -1,0 +1,284 @@
+// Forms of ops after opset 17 that say the same in another way.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/onnx/adapters/adapters.h"
+#include "engine/onnx/validate.h"
+#include "engine/ops/rules/shape_rules.h"
+
+namespace trainscope {
+namespace {
+
+using Nodes = std::vector<SourceNode>;
+constexpr int kEnd = kNewestOpset + 1;
+
+// Opset 18 moved the axes into an input.
+Nodes axes_to_attribute(ImportScope& scope, SourceNode node) {
+  bool given = node.inputs.size() > 1 && !node.inputs[1].empty();
+  Ints axes = given ? scope.known_ints(node, 1) : Ints{};
+  bool keep_all = node.attributes.integer("noop_with_empty_axes", 0) != 0;
+  node.opset = 17;
+  node.inputs.resize(std::min<std::size_t>(node.inputs.size(), 1));
+  node.attributes.erase("noop_with_empty_axes");
+  if (axes.empty() && keep_all) {
+    node.op = "Identity";
+    node.attributes = {};
+  } else if (!axes.empty()) {
+    node.attributes.set("axes", axes);
+  }
+  return {std::move(node)};
+}
+
+// Opset 18 can ask for a number of parts, of which the last may be smaller.
+Nodes parts_to_sizes(ImportScope& scope, SourceNode node) {
+  std::int64_t parts = node.attributes.integer("num_outputs", 0);
+  node.attributes.erase("num_outputs");
+  node.opset = 17;
+  bool sized = node.inputs.size() > 1 && !node.inputs[1].empty();
+  if (sized || parts == 0) return {std::move(node)};
+  require(parts == static_cast<std::int64_t>(node.outputs.size()), ErrorCode::kBadInput,
+          "node '{}' (Split): num_outputs is {}, but it has {} outputs", printable(node.source),
+          parts, node.outputs.size());
+  const Shape& shape = scope.type(node, 0).shape;
+  std::int64_t left = shape[normalized_axis(node.attributes.integer("axis", 0), shape.rank)];
+  std::int64_t size = left / parts + (left % parts != 0 ? 1 : 0);
+  Ints sizes;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    sizes.push_back(std::min(size, left));
+    left -= sizes.back();
+  }
+  node.inputs.resize(2);
+  node.inputs[1] = scope.ints(sizes, node.name + "/split");
+  return {std::move(node)};
+}
+
+// Opset 18 can name the axes to pad; opset 17 wants two numbers for each axis.
+Nodes pads_of_all_axes(ImportScope& scope, SourceNode node) {
+  bool given = node.inputs.size() > 3 && !node.inputs[3].empty();
+  if (given) {
+    Ints axes = scope.known_ints(node, 3);
+    Ints pads = scope.known_ints(node, 1);
+    int rank = scope.type(node, 0).shape.rank;
+    require(pads.size() == 2 * axes.size(), ErrorCode::kBadInput,
+            "node '{}' (Pad): {} pads for {} axes", printable(node.source), pads.size(),
+            axes.size());
+    normalized_axes(axes, rank);  // none twice
+    Ints all(static_cast<std::size_t>(2 * rank), 0);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      auto axis = static_cast<std::size_t>(normalized_axis(axes[i], rank));
+      all[axis] = pads[i];
+      all[axis + static_cast<std::size_t>(rank)] = pads[i + axes.size()];
+    }
+    node.inputs[1] = scope.ints(all, node.name + "/pads");
+  }
+  node.inputs.resize(std::min<std::size_t>(node.inputs.size(), 3));
+  node.opset = 17;
+  return {std::move(node)};
+}
+
+// Says what a cast to an 8-bit float does with large numbers; other casts ignore it.
+Nodes without_saturate(ImportScope& /*scope*/, SourceNode node) {
+  node.attributes.erase("saturate");
+  node.opset = 17;
+  return {std::move(node)};
+}
+
+// Opset 18 can name the axes, soften a reduction and keep the ratio of height and width. What means
+// no more than opset 17 could say goes; the rest stays and is refused as an unknown attribute.
+Nodes resize_of_all_axes(ImportScope& /*scope*/, SourceNode node) {
+  if (node.attributes.integer("antialias", 0) == 0) node.attributes.erase("antialias");
+  if (node.attributes.text("keep_aspect_ratio_policy", "stretch") == "stretch") {
+    node.attributes.erase("keep_aspect_ratio_policy");
+  }
+  node.opset = 17;
+  return {std::move(node)};
+}
+
+// Ops that ONNX has had since then are in our own domain: a stage of opset 17 cannot name them.
+Nodes to_own_domain(ImportScope& /*scope*/, SourceNode node) {
+  node.domain = std::string(kTrainscopeDomain);
+  node.opset = 17;
+  return {std::move(node)};
+}
+
+// Whether `shape` has one element along each axis of `to`, or as many.
+bool is_broadcast_to(const Shape& shape, const Shape& to) {
+  bool fits = shape.rank <= to.rank;
+  for (int a = 0; fits && a < shape.rank; ++a) {
+    fits = shape[a] == 1 || shape[a] == to[a + to.rank - shape.rank];
+  }
+  return fits;
+}
+
+// Opset 23 broadcasts the scale to the normalised axes; ours has a number for each element of them.
+Nodes norm_of_whole_scale(ImportScope& scope, SourceNode node) {
+  if (node.inputs.size() < 2) return to_own_domain(scope, std::move(node));
+  const Shape x = scope.type(node, 0).shape;
+  const Shape scale = scope.type(node, 1).shape;
+  const int axis = normalized_axis(node.attributes.integer("axis", -1), x.rank);
+  const Shape normalized(x.span().subspan(static_cast<std::size_t>(axis)));
+  if (scale == normalized || !is_broadcast_to(scale, normalized)) {
+    return to_own_domain(scope, std::move(node));
+  }
+  const std::string whole = scope.fresh(node.name + "/scale");
+  const Ints sizes(normalized.span().begin(), normalized.span().end());
+  SourceNode expand{.op = "Expand",
+                    .domain = node.domain,
+                    .opset = 17,
+                    .name = node.name + "/expand",
+                    .source = node.source,
+                    .inputs = {node.inputs[1], scope.ints(sizes, node.name + "/sizes")},
+                    .outputs = {whole},
+                    .attributes = {},
+                    .depth = node.depth};
+  node.inputs[1] = whole;
+  Nodes nodes{std::move(expand)};
+  nodes.push_back(to_own_domain(scope, std::move(node)).front());
+  return nodes;
+}
+
+// Collects the nodes that one node becomes.
+class Rewritten {
+ public:
+  Rewritten(ImportScope& scope, const SourceNode& from) : scope_(scope), from_(from) {}
+
+  // The name of a result that the nodes after it read.
+  std::string add(std::string_view op, std::vector<std::string> inputs, std::string_view label) {
+    const std::string name = fmt::format("{}/{}", from_.name, label);
+    std::string output = scope_.fresh(name);
+    nodes_.push_back({.op = std::string(op),
+                      .domain = {},
+                      .opset = 17,
+                      .name = name,
+                      .source = from_.source,
+                      .inputs = std::move(inputs),
+                      .outputs = {output},
+                      .attributes = {},
+                      .depth = from_.depth});
+    return output;
+  }
+  std::string ints(const Ints& values, std::string_view label) {
+    return scope_.ints(values, fmt::format("{}/{}", from_.name, label));
+  }
+  Nodes take(SourceNode last) {
+    nodes_.push_back(std::move(last));
+    return std::move(nodes_);
+  }
+
+ private:
+  ImportScope& scope_;
+  const SourceNode& from_;
+  Nodes nodes_;
+};
+
+// What a node of opset 23 turns: x [batch, heads, sequence, width], or [batch, sequence, hidden].
+struct RotaryHeads {
+  Shape x;
+  std::int64_t heads = 0;
+  std::int64_t pairs = 0;
+  bool flat() const { return x.rank == 3; }
+};
+
+RotaryHeads rotary_heads(ImportScope& scope, const SourceNode& node) {
+  RotaryHeads found{.x = scope.type(node, 0).shape};
+  require(found.x.rank == 3 || found.x.rank == 4, ErrorCode::kBadInput,
+          "node '{}' (RotaryEmbedding): X has {} dimensions, expected 3 or 4",
+          printable(node.source), found.x.rank);
+  found.heads = found.flat() ? node.attributes.integer("num_heads", 0) : found.x[1];
+  const std::int64_t last = found.x[found.x.rank - 1];
+  require(!found.flat() || (found.heads > 0 && last % found.heads == 0), ErrorCode::kBadInput,
+          "node '{}' (RotaryEmbedding): num_heads is {}, expected a divisor of the {} elements "
+          "of the last axis of X",
+          printable(node.source), found.heads, last);
+  const std::int64_t width = found.flat() ? last / found.heads : last;
+  const std::int64_t given = node.attributes.integer("rotary_embedding_dim", 0);
+  const std::int64_t turned = given == 0 ? width : given;
+  require(
+      turned >= 0 && turned <= width && turned % 2 == 0, ErrorCode::kBadInput,
+      "node '{}' (RotaryEmbedding): {} elements of a head of {} turn, expected an even number of "
+      "them",
+      printable(node.source), turned, width);
+  found.pairs = turned / 2;
+  return found;
+}
+
+// Opset 23 looks up positions in tables [positions, pairs at least], or has tables [batch,
+// sequence, pairs at least]; ours are broadcast to x.
+std::string rotary_table(ImportScope& scope, const SourceNode& node, Rewritten& rewritten,
+                         std::size_t input) {
+  const RotaryHeads heads = rotary_heads(scope, node);
+  const std::string label = input == 1 ? "cos" : "sin";
+  const Shape shape = scope.type(node, input).shape;
+  std::string table = node.inputs[input];
+  require(shape.rank == 0 || shape[shape.rank - 1] >= heads.pairs, ErrorCode::kBadInput,
+          "node '{}' (RotaryEmbedding): the {} table has {} columns, expected at least {}",
+          printable(node.source), label, shape[shape.rank - 1], heads.pairs);
+  const bool looked_up = node.inputs.size() > 3 && !node.inputs[3].empty();
+  if (shape.rank > 0 && shape[shape.rank - 1] != heads.pairs) {
+    table = rewritten.add(
+        "Slice",
+        {table, rewritten.ints({0}, label + "_begin"),
+         rewritten.ints({heads.pairs}, label + "_end"), rewritten.ints({-1}, label + "_axis")},
+        label + "_pairs");
+  }
+  if (looked_up) table = rewritten.add("Gather", {table, node.inputs[3]}, label + "_rows");
+  const std::string axis = rewritten.ints({heads.flat() ? 2 : 1}, label + "_heads");
+  return rewritten.add("Unsqueeze", {table, axis}, label);
+}
+
+Nodes rotary_to_own(ImportScope& scope, SourceNode node) {
+  const RotaryHeads heads = rotary_heads(scope, node);
+  Rewritten rewritten(scope, node);
+  const std::string cos = rotary_table(scope, node, rewritten, 1);
+  const std::string sin = rotary_table(scope, node, rewritten, 2);
+  SourceNode turned = node;
+  turned.inputs = {node.inputs[0], cos, sin};
+  turned.attributes.erase("num_heads");
+  turned.attributes.erase("rotary_embedding_dim");
+  if (!heads.flat()) return rewritten.take(to_own_domain(scope, std::move(turned)).front());
+  const Ints split{heads.x[0], heads.x[1], heads.heads, heads.x[2] / heads.heads};
+  turned.inputs[0] =
+      rewritten.add("Reshape", {node.inputs[0], rewritten.ints(split, "split")}, "by_head");
+  turned.outputs = {scope.fresh(node.name + "/turned")};
+  Nodes nodes = rewritten.take(to_own_domain(scope, turned).front());
+  nodes.push_back(
+      {.op = "Reshape",
+       .domain = {},
+       .opset = 17,
+       .name = node.name + "/together",
+       .source = node.source,
+       .inputs = {turned.outputs[0], rewritten.ints({heads.x[0], heads.x[1], heads.x[2]}, "flat")},
+       .outputs = node.outputs,
+       .attributes = {},
+       .depth = node.depth});
+  return nodes;
+}
+
+constexpr AdapterRow kRows[] = {
+    {"ReduceL1", 18, kEnd, axes_to_attribute},
+    {"ReduceL2", 18, kEnd, axes_to_attribute},
+    {"ReduceLogSum", 18, kEnd, axes_to_attribute},
+    {"ReduceLogSumExp", 18, kEnd, axes_to_attribute},
+    {"ReduceMax", 18, kEnd, axes_to_attribute},
+    {"ReduceMean", 18, kEnd, axes_to_attribute},
+    {"ReduceMin", 18, kEnd, axes_to_attribute},
+    {"ReduceProd", 18, kEnd, axes_to_attribute},
+    {"ReduceSumSquare", 18, kEnd, axes_to_attribute},
+    {"Split", 18, kEnd, parts_to_sizes},
+    {"Pad", 18, kEnd, pads_of_all_axes},
+    {"Resize", 18, kEnd, resize_of_all_axes},
+    {"Cast", 19, kEnd, without_saturate},
+    {"Gelu", 20, kEnd, to_own_domain, "Gelu"},
+    {"RMSNormalization", 23, kEnd, norm_of_whole_scale, "RMSNormalization"},
+    {"RotaryEmbedding", 23, kEnd, rotary_to_own, "RotaryEmbedding"},
+    {"Swish", 24, kEnd, to_own_domain, "Swish"},
+};
+
+}  // namespace
+
+std::span<const AdapterRow> newer_rows() { return kRows; }
+
+}  // namespace trainscope

@@ -1,0 +1,67 @@
+// Offsets of parts in wholes.
+#include "engine/ops/rules/byte_ranges.h"
+
+#include <variant>
+
+namespace trainscope {
+namespace {
+
+// Whether parts of the shape along this axis lie one after another: all axes before it are 1.
+bool is_outermost(const Shape& shape, int axis) {
+  return Shape(shape.span().first(static_cast<std::size_t>(axis))).elements() == 1;
+}
+
+int axis_of(const OpDef& op, const OpArgs& args) {
+  return std::get<AxisParams>(op.params(args)).axis;
+}
+
+ByteRanges one_after_another(bool in_output, std::span<const TensorType> parts) {
+  ByteRanges ranges{.in_output = in_output};
+  std::int64_t offset = 0;
+  for (const TensorType& part : parts) {
+    ranges.offsets.push_back(offset);
+    offset += static_cast<std::int64_t>(part.bytes());
+  }
+  return ranges;
+}
+
+// In one piece: before the last axis that is cut there is one row only.
+ByteRanges slice_ranges(const OpDef& op, const OpArgs& args) {
+  const auto params = std::get<SliceParams>(op.params(args));
+  const Shape& from = args.shape(0);
+  const Shape& part = args.outputs[0].shape;
+  if (part.elements() == 0) return {};
+  std::int64_t offset = 0;
+  auto stride = static_cast<std::int64_t>(size_of(args.type(0).dtype));
+  bool cut = false;
+  for (int axis = from.rank - 1; axis >= 0; --axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    if (part[axis] > 1 && (cut || params.step[a] != 1)) return {};
+    cut = cut || part[axis] != from[axis];
+    offset += params.start[a] * stride;
+    stride *= from[axis];
+  }
+  return {.offsets = {offset}};
+}
+
+}  // namespace
+
+ByteRanges byte_ranges(const OpDef& op, const OpArgs& args) {
+  if (op.name == "Slice") return slice_ranges(op, args);
+  if (op.name == "Concat" && is_outermost(args.outputs[0].shape, axis_of(op, args))) {
+    return one_after_another(true, args.inputs);
+  }
+  if (op.name == "Split" && is_outermost(args.shape(0), axis_of(op, args))) {
+    return one_after_another(false, op.shape(args));  // also of outputs that are left out
+  }
+  return {};
+}
+
+ByteRanges byte_ranges(const Graph& graph, const Node& node) {
+  const std::string_view name = node.op->name;
+  if (name != "Slice" && name != "Concat" && name != "Split") return {};
+  const NodeArgs args(graph, node);
+  return byte_ranges(*node.op, *args);
+}
+
+}  // namespace trainscope

@@ -1,0 +1,303 @@
+// Convolutions that make at most eight channels, and gradients by inputs of so few. oneDNN computes
+// sixteen channels at once, whether there are so many or not; here the pixels of a row fill the
+// registers instead, and the sums of up to six channels for one or two of these are formed
+// together. Padding counts as zeros that are multiplied: a weight that is not finite spreads to the
+// border.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <variant>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/conv/window.h"
+#include "kernels/cpu/support/parallel.h"
+#include "kernels/cpu/support/rounding.h"
+
+namespace trainscope::cpu {
+namespace {
+
+constexpr std::int64_t kMostChannels = 8;
+constexpr std::int64_t kMostTogether = 6;  // channels: with two registers of pixels 12 sums of 16
+
+template <typename T>
+using Lanes [[gnu::vector_size(32)]] = T;
+template <typename T>
+inline constexpr auto kLanes = static_cast<std::int64_t>(sizeof(Lanes<T>) / sizeof(T));
+
+// The sums to be made: made[channel] [rows, columns] from read[channel] [read_rows, read_columns],
+// whose windows lie side by side, the first at the first pixel.
+struct Planes {
+  std::int64_t made = 0;  // channels
+  std::int64_t read = 0;  // channels
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t kernel_rows = 0;
+  std::int64_t kernel_columns = 0;
+
+  std::int64_t read_rows() const { return rows + kernel_rows - 1; }
+  std::int64_t read_columns() const { return columns + kernel_columns - 1; }
+  std::int64_t taps() const { return kernel_rows * kernel_columns; }
+  std::int64_t weights() const { return read * taps() * made; }
+  std::int64_t together() const { return made <= kMostTogether ? made : (made + 1) / 2; }
+};
+
+// x [N, C, H, W], w [M, C, kernel], y [N, M, H', W']
+bool is_narrow(const ConvParams& params, const Shape& x, const Shape& y) {
+  const WindowParams& window = params.window;
+  if (window.rank != 2 || params.group != 1 || x.elements() == 0 || y.elements() == 0) return false;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const std::int64_t reach = window.kernel[axis] - 1;
+    if (window.stride[axis] != 1 || window.dilation[axis] != 1) return false;
+    if (window.pad_begin[axis] > reach || window.pad_end[axis] > reach) return false;
+  }
+  return true;
+}
+
+template <typename T>
+bool fits(std::int64_t made_channels, const Shape& made) {
+  return made_channels <= kMostChannels && made[3] >= kLanes<T>;
+}
+
+Planes forward_planes(const ConvParams& params, const Shape& x, const Shape& y) {
+  return {.made = y[1],
+          .read = x[1],
+          .rows = y[2],
+          .columns = y[3],
+          .kernel_rows = params.window.kernel[0],
+          .kernel_columns = params.window.kernel[1]};
+}
+Planes gradient_planes(const ConvParams& params, const Shape& x, const Shape& y) {
+  Planes planes = forward_planes(params, x, y);
+  std::swap(planes.made, planes.read);
+  planes.rows = x[2];
+  planes.columns = x[3];
+  return planes;
+}
+
+// Sums of kChannels channels for kVectors registers of pixels. `weights` [read, taps, made] begins
+// at the first of these channels, `from` at the window of the first pixel.
+template <std::int64_t kChannels, std::int64_t kVectors, typename T>
+void sum_pixels(const Planes& p, const T* weights, const T* from, const T* bias, T* to) {
+  Lanes<T> sums[kChannels][kVectors] = {};
+  for (std::int64_t c = 0; c < p.read; ++c) {
+    for (std::int64_t ky = 0; ky < p.kernel_rows; ++ky) {
+      const T* row = from + (c * p.read_rows() + ky) * p.read_columns();
+      for (std::int64_t kx = 0; kx < p.kernel_columns; ++kx) {
+        Lanes<T> pixels[kVectors];
+        for (std::int64_t v = 0; v < kVectors; ++v) {
+          std::memcpy(&pixels[v], row + kx + v * kLanes<T>, sizeof(pixels[v]));
+        }
+#pragma GCC unroll 6
+        for (std::int64_t m = 0; m < kChannels; ++m) {
+          for (std::int64_t v = 0; v < kVectors; ++v) sums[m][v] += weights[m] * pixels[v];
+        }
+        weights += p.made;
+      }
+    }
+  }
+  for (std::int64_t m = 0; m < kChannels; ++m) {
+    T* out = to + m * p.rows * p.columns;
+    for (std::int64_t v = 0; v < kVectors; ++v) {
+      const Lanes<T> sum = sums[m][v] + bias[m];
+      std::memcpy(out + v * kLanes<T>, &sum, sizeof(sum));
+    }
+  }
+}
+
+// The last registers of a row begin so that they end with it: some sums are formed twice.
+template <std::int64_t kChannels, std::int64_t kVectors, typename T>
+void sum_plane(const Planes& p, const T* weights, const T* read, const T* bias, T* made) {
+  constexpr std::int64_t kWidth = kVectors * kLanes<T>;
+  for (std::int64_t y = 0; y < p.rows; ++y) {
+    for (std::int64_t x = 0; x < p.columns; x += kWidth) {
+      const std::int64_t at = std::min(x, p.columns - kWidth);
+      sum_pixels<kChannels, kVectors>(p, weights, read + y * p.read_columns() + at, bias,
+                                      made + y * p.columns + at);
+    }
+  }
+}
+
+// Two registers at a time where that forms no more sums than one.
+template <std::int64_t kChannels, typename T>
+void sum_channels(const Planes& p, const T* weights, const T* read, const T* bias, T* made) {
+  const bool two = p.columns >= 2 * kLanes<T> &&
+                   round_up(p.columns, 2 * kLanes<T>) <= round_up(p.columns, kLanes<T>);
+  (two ? sum_plane<kChannels, 2, T> : sum_plane<kChannels, 1, T>)(p, weights, read, bias, made);
+}
+
+// All channels of one example.
+template <typename T>
+void sum_example(const Planes& p, const T* weights, const T* read, const T* bias, T* made) {
+  using Sum = void (*)(const Planes&, const T*, const T*, const T*, T*);
+  constexpr std::array<Sum, kMostTogether> kSums = {sum_channels<1, T>, sum_channels<2, T>,
+                                                    sum_channels<3, T>, sum_channels<4, T>,
+                                                    sum_channels<5, T>, sum_channels<6, T>};
+  for (std::int64_t m = 0; m < p.made; m += p.together()) {
+    const std::int64_t channels = std::min(p.together(), p.made - m);
+    kSums[static_cast<std::size_t>(channels - 1)](p, weights + m, read, bias + m,
+                                                  made + m * p.rows * p.columns);
+  }
+}
+
+// Workspace: weights as they are read, biases, a padded example for each thread.
+struct Pieces {
+  std::int64_t weights = 0;
+  std::int64_t example = 0;
+  std::int64_t slots = 0;
+
+  std::int64_t elements() const { return weights + kMostChannels + slots * example; }
+};
+
+Pieces pieces_of(const Planes& p, std::int64_t examples, int threads) {
+  return {.weights = p.weights(),
+          .example = p.read * p.read_rows() * p.read_columns(),
+          .slots = std::clamp<std::int64_t>(examples, 1, std::max(1, threads))};
+}
+
+template <typename T>
+Prepared prepared(const Planes& p, std::int64_t examples, int threads) {
+  const auto elements = static_cast<std::size_t>(pieces_of(p, examples, threads).elements());
+  return {.workspace_bytes = elements * sizeof(T), .state = nullptr};
+}
+
+// Channels [channels, rows, columns] of an example with zeros around; `up` and `left` before them.
+template <typename T>
+const T* padded(const Planes& p, const T* from, const Spatial& size, std::int64_t up,
+                std::int64_t left, T* to) {
+  std::fill_n(to, p.read * p.read_rows() * p.read_columns(), T{0});
+  for (std::int64_t row = 0; row < p.read * size[0]; ++row) {
+    const std::int64_t at = row / size[0] * p.read_rows() + row % size[0] + up;
+    std::copy_n(from + row * size[1], size[1], to + at * p.read_columns() + left);
+  }
+  return to;
+}
+
+// Every example of a batch; `read_size` is that of the planes as stored, at (up, left) of those
+// read.
+template <typename T>
+struct BatchOfSums {
+  const RunArgs& args;
+  Planes planes;
+  std::int64_t examples = 0;
+  Spatial read_size{};
+  std::int64_t up = 0;
+  std::int64_t left = 0;
+
+  void run(const T* read, const T* weights, const T* bias, T* made) const {
+    const Pieces pieces = pieces_of(planes, examples, args.threads);
+    T* examples_padded = static_cast<T*>(args.workspace) + pieces.weights + kMostChannels;
+    const std::int64_t stored = planes.read * read_size[0] * read_size[1];
+    const bool as_stored = stored == pieces.example;
+    parallel_for(args.threads, pieces.slots, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t slot = begin; slot < end; ++slot) {
+        for (std::int64_t n = slot; n < examples; n += pieces.slots) {
+          const T* from = read + n * stored;
+          if (!as_stored) {
+            from =
+                padded(planes, from, read_size, up, left, examples_padded + slot * pieces.example);
+          }
+          sum_example(planes, weights, from, bias,
+                      made + n * planes.made * planes.rows * planes.columns);
+        }
+      }
+    });
+  }
+};
+
+template <typename T>
+bool supports_forward(const PrepareArgs& args) {
+  const auto& params = std::get<ConvParams>(args.params);
+  const Shape& y = args.outputs[0].shape();
+  return is_narrow(params, args.inputs[0].shape(), y) && fits<T>(y[1], y);
+}
+template <typename T>
+bool supports_grad_input(const PrepareArgs& args) {
+  const auto& params = std::get<ConvParams>(args.params);
+  const Shape& x = args.outputs[0].shape();
+  return is_narrow(params, x, args.inputs[0].shape()) && fits<T>(x[1], x);
+}
+
+template <typename T>
+Prepared prepare_forward(const PrepareArgs& args) {
+  const Shape& x = args.inputs[0].shape();
+  const auto& params = std::get<ConvParams>(args.params);
+  return prepared<T>(forward_planes(params, x, args.outputs[0].shape()), x[0], args.threads);
+}
+template <typename T>
+Prepared prepare_grad_input(const PrepareArgs& args) {
+  const Shape& x = args.outputs[0].shape();
+  const auto& params = std::get<ConvParams>(args.params);
+  return prepared<T>(gradient_planes(params, x, args.inputs[0].shape()), x[0], args.threads);
+}
+
+template <typename T>
+void run_forward(const RunArgs& args) {
+  const auto& params = std::get<ConvParams>(args.params);
+  const Shape& x = args.inputs[0].shape();
+  const Planes p = forward_planes(params, x, args.outputs[0].shape());
+  const bool biased = args.inputs.size() > 2 && args.inputs[2].present;
+  const T* w = args.inputs[1].as<const T>();  // [made, read, taps]
+  T* weights = static_cast<T*>(args.workspace);
+  for (std::int64_t i = 0; i < p.weights(); ++i) {
+    weights[i] = w[i % p.made * p.read * p.taps() + i / p.made];
+  }
+  T* bias = weights + p.weights();
+  for (std::int64_t m = 0; m < p.made; ++m) bias[m] = biased ? args.inputs[2].as<const T>()[m] : 0;
+  BatchOfSums<T>{.args = args,
+                 .planes = p,
+                 .examples = x[0],
+                 .read_size = {x[2], x[3], 1},
+                 .up = params.window.pad_begin[0],
+                 .left = params.window.pad_begin[1]}
+      .run(args.inputs[0].as<const T>(), weights, bias, args.outputs[0].as<T>());
+}
+
+// dx[c] = sum over m of the turned w[m, c] over dy[m], with zeros around dy.
+template <typename T>
+void run_grad_input(const RunArgs& args) {
+  const auto& params = std::get<ConvParams>(args.params);
+  const Shape& y = args.inputs[0].shape();
+  const Planes p = gradient_planes(params, args.outputs[0].shape(), y);
+  const T* w = args.inputs[1].as<const T>();  // [read, made, taps]
+  T* weights = static_cast<T*>(args.workspace);
+  for (std::int64_t i = 0; i < p.weights(); ++i) {
+    const std::int64_t tap = i / p.made % p.taps();
+    const std::int64_t pair = i / p.made / p.taps() * p.made + i % p.made;
+    weights[i] = w[pair * p.taps() + p.taps() - 1 - tap];
+  }
+  T* bias = weights + p.weights();
+  std::fill_n(bias, p.made, T{0});
+  BatchOfSums<T>{.args = args,
+                 .planes = p,
+                 .examples = y[0],
+                 .read_size = {y[2], y[3], 1},
+                 .up = p.kernel_rows - 1 - params.window.pad_begin[0],
+                 .left = p.kernel_columns - 1 - params.window.pad_begin[1]}
+      .run(args.inputs[0].as<const T>(), weights, bias, args.outputs[0].as<T>());
+}
+
+template <typename T>
+void add_own(KernelTable& table) {
+  const DType dtype = kDTypeOf<T>;
+  table.add("Conv", dtype,
+            {.name = "conv.narrow",
+             .supports = supports_forward<T>,
+             .prepare = prepare_forward<T>,
+             .run = run_forward<T>});
+  table.add("ConvGradInput", dtype,
+            {.name = "conv_grad_input.narrow",
+             .supports = supports_grad_input<T>,
+             .prepare = prepare_grad_input<T>,
+             .run = run_grad_input<T>});
+}
+
+}  // namespace
+
+void add_conv_narrow(KernelTable& table) {
+  add_own<float>(table);
+  add_own<double>(table);
+}
+
+}  // namespace trainscope::cpu

@@ -1,0 +1,281 @@
+// Convolutions in f32 on oneDNN: the direct algorithm, and where it pays Winograd's F(4 x 4, 3 x 3)
+// (Lavin and Gray, "Fast algorithms for convolutional neural networks", CVPR 2016), which needs 36
+// multiplications for 16 windows of 3 x 3 instead of 144 and rounds more.
+#include <algorithm>
+#include <memory>
+#include <variant>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/support/fixed_parts.h"
+#include "kernels/cpu/support/onednn.h"
+#include "kernels/cpu/support/rounding.h"
+
+namespace trainscope::cpu {
+namespace {
+
+using Dims = dnnl::memory::dims;
+using Algorithm = dnnl::algorithm;
+constexpr auto kDirect = Algorithm::convolution_direct;
+constexpr auto kWinograd = Algorithm::convolution_winograd;
+
+Dims dims_of(const Shape& shape) { return {shape.span().begin(), shape.span().end()}; }
+
+// oneDNN's view of a convolution: groups are an axis of the weights of their own.
+struct Problem {
+  Dims x, w, y;
+  Dims stride, dilation, pad_begin, pad_end;
+};
+
+Dims first(const Spatial& values, int rank, std::int64_t minus) {
+  Dims dims(values.begin(), values.begin() + rank);
+  for (auto& value : dims) value -= minus;
+  return dims;
+}
+
+Problem problem(const Params& of, const Shape& x, const Shape& w, const Shape& y) {
+  const auto& params = std::get<ConvParams>(of);
+  const WindowParams& window = params.window;
+  Problem found{.x = dims_of(x),
+                .w = dims_of(w),
+                .y = dims_of(y),
+                .stride = first(window.stride, window.rank, 0),
+                .dilation = first(window.dilation, window.rank, 1),
+                .pad_begin = first(window.pad_begin, window.rank, 0),
+                .pad_end = first(window.pad_end, window.rank, 0)};
+  if (params.group > 1) {
+    found.w[0] /= params.group;
+    found.w.insert(found.w.begin(), params.group);
+  }
+  for (const Dims* sizes : {&found.stride, &found.dilation, &found.pad_begin, &found.pad_end}) {
+    in_32_bits(*sizes);
+  }
+  return found;
+}
+
+constexpr std::int64_t kWinogradTile = 4;  // pixels of the result on a side
+
+bool has_winograd_form(const Problem& p) {
+  const Dims ones(2, 1);
+  const bool groups = p.w.size() != p.x.size();
+  return p.x.size() == 4 && !groups && p.w[2] == 3 && p.w[3] == 3 && p.stride == ones &&
+         p.dilation == Dims(2, 0);
+}
+
+// Each weight becomes 36 numbers, which enough tiles must share; what transforms pixels costs more
+// beside the products the fewer channels there are, most in the gradient by the weights.
+bool winograd_pays(const Problem& p, std::int64_t fewest_channels) {
+  constexpr std::int64_t kFewestTiles = 128;
+  return has_winograd_form(p) && std::min(p.w[0], p.w[1]) >= fewest_channels &&
+         p.x[0] * divide_up(p.y[2], kWinogradTile) * divide_up(p.y[3], kWinogradTile) >=
+             kFewestTiles;
+}
+constexpr std::int64_t kWinogradChannels = 64;
+constexpr std::int64_t kWinogradChannelsOfWeights = 128;
+
+// What the numbers are transformed to, beside what they are.
+bool is_small(const dnnl::primitive_desc_base& winograd, const PrepareArgs& args) {
+  constexpr std::size_t kMost = 10;
+  std::size_t bytes = args.outputs[0].type.bytes();
+  for (const TensorView& input : args.inputs) bytes += input.present ? input.type.bytes() : 0;
+  return winograd.scratchpad_desc().get_size() <= kMost * bytes;
+}
+
+bool is_wanted(Algorithm algorithm, const dnnl::primitive_desc_base& description,
+               const PrepareArgs& args) {
+  return is_usable(description) && (algorithm == kDirect || is_small(description, args));
+}
+
+bool has_empty(std::initializer_list<const Shape*> shapes) {
+  return std::ranges::any_of(shapes, [](const Shape* shape) { return shape->elements() == 0; });
+}
+
+template <auto describe, Algorithm kAlgorithm>
+bool supports(const PrepareArgs& args) {
+  if (has_empty({&args.inputs[0].shape(), &args.inputs[1].shape(), &args.outputs[0].shape()})) {
+    return false;
+  }
+  return onednn_supports(args.threads, [&](const dnnl::engine& engine) {
+    return is_wanted(kAlgorithm, describe(kAlgorithm, args, engine).primitive, args);
+  });
+}
+
+dnnl::convolution_forward::primitive_desc forward(Algorithm algorithm, const Problem& p,
+                                                  const dnnl::engine& engine,
+                                                  const dnnl::memory::desc& bias = {}) {
+  constexpr auto kKind = dnnl::prop_kind::forward_training;
+  if (bias.is_zero()) {
+    return {{kKind, algorithm, any_desc(p.x), any_desc(p.w), any_desc(p.y), p.stride, p.dilation,
+             p.pad_begin, p.pad_end},
+            user_scratchpad(),
+            engine,
+            true};
+  }
+  return {{kKind, algorithm, any_desc(p.x), any_desc(p.w), bias, any_desc(p.y), p.stride,
+           p.dilation, p.pad_begin, p.pad_end},
+          user_scratchpad(),
+          engine,
+          true};
+}
+
+// --- Conv ----------------------------------------------------------------------------------------
+
+struct Forward {
+  Problem problem;
+  dnnl::memory::desc bias;
+  dnnl::convolution_forward::primitive_desc primitive;
+};
+
+Forward describe_forward(Algorithm algorithm, const PrepareArgs& args, const dnnl::engine& engine) {
+  Forward found;
+  found.problem =
+      problem(args.params, args.inputs[0].shape(), args.inputs[1].shape(), args.outputs[0].shape());
+  if (algorithm == kWinograd && !winograd_pays(found.problem, kWinogradChannels)) return found;
+  if (args.inputs.size() > 2 && args.inputs[2].present) {
+    found.bias = plain_desc(dims_of(args.inputs[2].shape()));
+  }
+  found.primitive = forward(algorithm, found.problem, engine, found.bias);
+  return found;
+}
+
+template <Algorithm kAlgorithm>
+void build_forward(const PrepareArgs& args, OneDnnProgram& program) {
+  const auto [p, bias, primitive] = describe_forward(kAlgorithm, args, program.engine());
+  const auto x = program.reordered(program.input(0, plain_desc(p.x)), primitive.src_desc());
+  const auto w = program.reordered(program.input(1, plain_desc(p.w)), primitive.weights_desc());
+  const auto y = program.output(0, plain_desc(p.y));
+  const auto result = program.writable(y, primitive.dst_desc());
+  OneDnnProgram::Arguments arguments{
+      {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, result}};
+  if (!bias.is_zero()) arguments.emplace_back(DNNL_ARG_BIAS, program.input(2, bias));
+  program.add(dnnl::convolution_forward(primitive), primitive.scratchpad_desc(), arguments);
+  program.finish_output(result, y);
+}
+
+// --- ConvGradInput(dy, w) ------------------------------------------------------------------------
+
+struct GradInput {
+  Problem problem;
+  dnnl::convolution_backward_data::primitive_desc primitive;
+};
+
+GradInput describe_grad_input(Algorithm algorithm, const PrepareArgs& args,
+                              const dnnl::engine& engine) {
+  GradInput found;
+  Problem& p = found.problem;
+  p = problem(args.params, args.outputs[0].shape(), args.inputs[1].shape(), args.inputs[0].shape());
+  if (algorithm == kWinograd && !winograd_pays(p, kWinogradChannels)) return found;
+  const auto hint = forward(algorithm, p, engine);
+  if (!hint) return found;
+  found.primitive = {{algorithm, any_desc(p.x), any_desc(p.w), any_desc(p.y), p.stride, p.dilation,
+                      p.pad_begin, p.pad_end},
+                     user_scratchpad(),
+                     engine,
+                     hint,
+                     true};
+  return found;
+}
+
+template <Algorithm kAlgorithm>
+void build_grad_input(const PrepareArgs& args, OneDnnProgram& program) {
+  const auto [p, primitive] = describe_grad_input(kAlgorithm, args, program.engine());
+  const auto dy = program.reordered(program.input(0, plain_desc(p.y)), primitive.diff_dst_desc());
+  const auto w = program.reordered(program.input(1, plain_desc(p.w)), primitive.weights_desc());
+  const auto dx = program.output(0, plain_desc(p.x));
+  const auto result = program.writable(dx, primitive.diff_src_desc());
+  program.add(dnnl::convolution_backward_data(primitive), primitive.scratchpad_desc(),
+              {{DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, result}});
+  program.finish_output(result, dx);
+}
+
+// --- ConvGradWeight(x, dy) -----------------------------------------------------------------------
+
+struct GradWeight {
+  Problem problem;
+  dnnl::convolution_backward_weights::primitive_desc primitive;
+};
+
+GradWeight describe_grad_weight(Algorithm algorithm, const PrepareArgs& args,
+                                const dnnl::engine& engine) {
+  GradWeight found;
+  Problem& p = found.problem;
+  p = problem(args.params, args.inputs[0].shape(), args.outputs[0].shape(), args.inputs[1].shape());
+  if (algorithm == kWinograd && !winograd_pays(p, kWinogradChannelsOfWeights)) return found;
+  const auto hint = forward(algorithm, p, engine);
+  if (!hint) return found;
+  found.primitive = {{algorithm, any_desc(p.x), any_desc(p.w), any_desc(p.y), p.stride, p.dilation,
+                      p.pad_begin, p.pad_end},
+                     user_scratchpad(),
+                     engine,
+                     hint,
+                     true};
+  return found;
+}
+
+template <Algorithm kAlgorithm>
+void build_grad_weight(const PrepareArgs& args, OneDnnProgram& program) {
+  const auto [p, primitive] = describe_grad_weight(kAlgorithm, args, program.engine());
+  const auto x = program.reordered(program.input(0, plain_desc(p.x)), primitive.src_desc());
+  const auto dy = program.reordered(program.input(1, plain_desc(p.y)), primitive.diff_dst_desc());
+  const auto dw = program.output(0, plain_desc(p.w));
+  const auto result = program.writable(dw, primitive.diff_weights_desc());
+  program.add(dnnl::convolution_backward_weights(primitive), primitive.scratchpad_desc(),
+              {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_DIFF_WEIGHTS, result}});
+  program.finish_output(result, dw);
+}
+
+// --- The table -----------------------------------------------------------------------------------
+// oneDNN chooses blocks and, for the weights, partial sums by the number of threads.
+
+template <auto describe, auto build, Algorithm kAlgorithm>
+constexpr Kernel kernel_of(std::string_view name) {
+  return {.name = name,
+          .supports = supports<describe, kAlgorithm>,
+          .prepare = prepare_program<build>,
+          .run = run_program,
+          .same_for_any_threads = false,
+          .transforms = kAlgorithm == kWinograd};
+}
+
+template <Algorithm kAlgorithm>
+constexpr Kernel forward_kernel(std::string_view name) {
+  return kernel_of<describe_forward, build_forward<kAlgorithm>, kAlgorithm>(name);
+}
+template <Algorithm kAlgorithm>
+constexpr Kernel grad_input_kernel(std::string_view name) {
+  return kernel_of<describe_grad_input, build_grad_input<kAlgorithm>, kAlgorithm>(name);
+}
+template <Algorithm kAlgorithm>
+constexpr Kernel grad_weight_kernel(std::string_view name) {
+  return kernel_of<describe_grad_weight, build_grad_weight<kAlgorithm>, kAlgorithm>(name);
+}
+
+constexpr Kernel kForward = forward_kernel<kDirect>("conv.onednn");
+constexpr Kernel kGradInput = grad_input_kernel<kDirect>("conv_grad_input.onednn");
+constexpr Kernel kGradWeight = grad_weight_kernel<kDirect>("conv_grad_weight.onednn");
+
+constexpr FixedSplit kSliceFirst = {.slices_input = {true}};  // x or dy; the weights are whole
+constexpr FixedSplit kSumOverBatch = {.slices_input = {true, true}, .slices_output = false};
+
+}  // namespace
+
+void add_conv_onednn(KernelTable& table) {
+  table.add("Conv", DType::kF32, in_fixed_parts<kForward, kSliceFirst>("conv.onednn_parts"));
+  table.add("Conv", DType::kF32, kForward);
+  table.add("ConvGradInput", DType::kF32,
+            in_fixed_parts<kGradInput, kSliceFirst>("conv_grad_input.onednn_parts"));
+  table.add("ConvGradInput", DType::kF32, kGradInput);
+  table.add("ConvGradWeight", DType::kF32,
+            in_fixed_parts<kGradWeight, kSumOverBatch>("conv_grad_weight.onednn_parts"));
+  table.add("ConvGradWeight", DType::kF32, kGradWeight);
+}
+
+void add_conv_winograd(KernelTable& table) {
+  table.add("Conv", DType::kF32, forward_kernel<kWinograd>("conv.onednn_winograd"));
+  table.add("ConvGradInput", DType::kF32,
+            grad_input_kernel<kWinograd>("conv_grad_input.onednn_winograd"));
+  table.add("ConvGradWeight", DType::kF32,
+            grad_weight_kernel<kWinograd>("conv_grad_weight.onednn_winograd"));
+}
+
+}  // namespace trainscope::cpu

@@ -1,0 +1,127 @@
+// Matrix products of our own: cache-blocked, packed, register-tiled, in f32, f64 and bf16.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/cpu/gemm/gemm_pack.h"
+#include "kernels/cpu/gemm/gemm_tile.h"
+#include "kernels/cpu/support/parallel.h"
+#include "kernels/cpu/support/rounding.h"
+
+namespace trainscope::cpu {
+
+// C = alpha * A B + beta * D, C dense row-major. Element (i, j) of A is a[i * a_row + j *
+// a_column], so a transposed matrix has its strides exchanged; D may be broadcast by strides of 0,
+// or absent. D may be C, element for element.
+// The result may be stored in another type: sums of bf16, which are f32, as they are.
+template <typename T, typename Result = T>
+struct GemmOperands {
+  const T* a = nullptr;  // [m, k]
+  std::int64_t a_row = 0;
+  std::int64_t a_column = 0;
+  const T* b = nullptr;  // [k, n]
+  std::int64_t b_row = 0;
+  std::int64_t b_column = 0;
+  Result* c = nullptr;  // [m, n]
+  std::int64_t c_row = 0;
+  const Result* d = nullptr;  // [m, n]
+  std::int64_t d_row = 0;
+  std::int64_t d_column = 0;
+  Computed<T> alpha = 1;
+  Computed<T> beta = 0;
+};
+
+struct GemmSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t batch = 1;      // products of this size that are computed together
+  bool rounds_result = false;  // C has fewer digits than sums have: they are finished before
+};
+
+// How the output of all products is divided. An element's sum over k is always formed in the same
+// order, so the results depend neither on this division nor on the number of threads.
+template <typename T>
+struct GemmPlan {
+  GemmSize size;
+  GemmTile<T> tile = {};
+  std::int64_t row_parts = 1;
+  std::int64_t column_parts = 1;
+  std::int64_t slots = 1;  // pieces that run at once, each with its part of the workspace
+  std::size_t slot_bytes = 0;
+
+  std::int64_t parts() const { return size.batch * row_parts * column_parts; }
+  std::size_t workspace_bytes() const { return static_cast<std::size_t>(slots) * slot_bytes; }
+};
+
+template <typename T>
+GemmPlan<T> plan_gemm(const GemmSize& size, int threads,
+                      const GemmTile<T>& tile = gemm_tiles<T>().front());
+
+// The same division of products whose sums have k terms; what a part needs depends on k.
+template <typename T>
+void set_depth(GemmPlan<T>& plan, std::int64_t k);
+// The most that the plan needs for sums of any number of terms up to k: a shorter sum may ask for
+// more, since its blocks are wider.
+template <typename T>
+std::size_t most_workspace_bytes(GemmPlan<T> plan, std::int64_t k);
+
+// One part of a plan: rows and columns of product `product`.
+struct GemmPart {
+  std::int64_t product = 0;
+  std::int64_t row_begin = 0;
+  std::int64_t row_end = 0;
+  std::int64_t column_begin = 0;
+  std::int64_t column_end = 0;
+};
+template <typename T>
+GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index);
+
+// Computes one part on the calling thread. `operands` are those of the part's whole product;
+// `scratch` has slot_bytes bytes, 64-byte aligned.
+template <typename T, typename Result>
+void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
+                   const GemmOperands<T, Result>& operands, void* scratch);
+
+// Products of one A that are computed as one: what is packed of A serves a block of columns, of one
+// product or of several. The columns of their Cs lie side by side, those of each from a whole tile
+// on.
+template <typename T, typename Result = T>
+struct BesideProduct {
+  GemmOperands<T, Result> operands;
+  std::int64_t n = 0;
+};
+template <typename T, typename Result = T>
+using BesideProducts = std::span<const BesideProduct<T, Result>>;
+
+// The columns that a product of n takes up in the n of a plan.
+template <typename T>
+std::int64_t columns_beside(std::int64_t n) {
+  return round_up(n, gemm_tiles<T>().front().columns);
+}
+template <typename T, typename Result>
+void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
+                   BesideProducts<T, Result> products, void* scratch);
+
+// Computes all parts; `operands_of(product)` gives the operands of a whole product, or the products
+// beside each other.
+template <typename T, class OperandsOf>
+void run_gemm(const GemmPlan<T>& plan, void* workspace, int threads, OperandsOf operands_of) {
+  const std::int64_t parts = plan.parts();
+  const auto run_slot = [&](std::int64_t slot) {
+    void* scratch =
+        static_cast<std::byte*>(workspace) + static_cast<std::size_t>(slot) * plan.slot_bytes;
+    const std::int64_t end = parts * (slot + 1) / plan.slots;
+    for (std::int64_t index = parts * slot / plan.slots; index < end; ++index) {
+      const GemmPart part = gemm_part(plan, index);
+      run_gemm_part(plan, part, operands_of(part.product), scratch);
+    }
+  };
+  parallel_for(threads, plan.slots, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t slot = begin; slot < end; ++slot) run_slot(slot);
+  });
+}
+
+}  // namespace trainscope::cpu

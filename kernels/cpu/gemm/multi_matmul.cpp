@@ -1,0 +1,117 @@
+// MultiMatMul on our own matrix product: its products are computed beside each other.
+#include "kernels/cpu/gemm/multi_matmul.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/matmul.h"
+#include "kernels/cpu/gemm/matmul_layout.h"
+#include "kernels/cpu/gemm/one_by_one.h"
+#include "kernels/cpu/support/widened.h"
+
+namespace trainscope::cpu {
+namespace {
+
+constexpr std::size_t kMostProducts = 8;
+
+const MatMulParams& params_of(const Params& params) { return std::get<MatMulParams>(params); }
+
+template <typename T>
+struct State {
+  GemmPlan<T> plan;
+  std::vector<MatMulLayout> layouts;  // of the products
+};
+
+bool supports(const PrepareArgs& args) { return args.outputs.size() <= kMostProducts; }
+
+template <typename T>
+Prepared prepare(const PrepareArgs& args) {
+  auto state = std::make_shared<State<T>>();
+  GemmSize all;
+  for (std::size_t i = 0; i < args.outputs.size(); ++i) {
+    state->layouts.push_back(
+        matmul_layout(params_of(args.params), args.inputs[0].shape(), args.inputs[1 + i].shape()));
+    const GemmSize& size = state->layouts.back().size;
+    all.m = size.m * size.batch;  // 0 rows are not flattened
+    all.k = size.k;
+    // A repeat leaves out what nobody reads again.
+    if (args.outputs[i].present) all.n += columns_beside<T>(size.n);
+  }
+  const auto made = std::ranges::find_if(args.outputs, &TensorView::present);
+  all.rounds_result =
+      kIsStoredOnly<T> && made != args.outputs.end() && made->type.dtype != DType::kF32;
+  state->plan = plan_gemm<T>(all, args.threads);
+  return {.workspace_bytes = state->plan.workspace_bytes(), .state = state};
+}
+
+template <typename T>
+BesideProduct<T> beside(const RunArgs& args, const MatMulLayout& layout, std::size_t i) {
+  const OneProduct product = one_product(args.inputs, args.outputs, i);
+  const TensorView& bias = product.inputs[2];
+  GemmOperands<T> operands{.a = product.inputs[0].as<const T>(),
+                           .a_row = layout.a_row(),
+                           .a_column = layout.a_column(),
+                           .b = product.inputs[1].as<const T>(),
+                           .b_row = layout.b_row(),
+                           .b_column = layout.b_column(),
+                           .c = product.outputs[0].as<T>(),
+                           .c_row = layout.size.n};
+  if (bias.present) {
+    operands.d = bias.as<const T>();
+    operands.d_column = 1;
+    operands.beta = 1;
+  }
+  return {.operands = operands, .n = layout.size.n};
+}
+
+template <typename T>
+void run(const RunArgs& args) {
+  const auto& state = *static_cast<const State<T>*>(args.state);
+  std::array<BesideProduct<T>, kMostProducts> products;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < state.layouts.size(); ++i) {
+    if (args.outputs[i].present) products[count++] = beside<T>(args, state.layouts[i], i);
+  }
+  const BesideProducts<T> all(products.data(), count);
+  run_gemm<T>(state.plan, args.workspace, args.threads, [all](std::int64_t) { return all; });
+}
+
+// Where each element is used in many sums, which repays packing.
+bool supports_bf16(const PrepareArgs& args) {
+  if (!supports(args) || gemm_tiles<BFloat16>().empty()) return false;
+  for (std::size_t i = 0; i < args.outputs.size(); ++i) {
+    if (!args.outputs[i].present) continue;
+    const MatMulLayout layout =
+        matmul_layout(params_of(args.params), args.inputs[0].shape(), args.inputs[1 + i].shape());
+    if (!is_worth_packing(layout)) return false;
+  }
+  return true;
+}
+
+constexpr Kernel kMultiMatMul{
+    .name = "multi_matmul.own", .supports = supports, .prepare = prepare<float>, .run = run<float>};
+
+}  // namespace
+
+void add_multi_matmul(KernelTable& table) {
+  const char* op = "MultiMatMul";
+  table.add(op, DType::kF32, kMultiMatMul);
+  add_widened<kMultiMatMul>(table, op, "multi_matmul.own_widened");
+  table.add(op, DType::kF64,
+            {.name = "multi_matmul.own",
+             .supports = supports,
+             .prepare = prepare<double>,
+             .run = run<double>});
+  add_multi_matmul_onednn(table);
+  table.add(op, DType::kBF16,
+            {.name = "multi_matmul.own",
+             .supports = supports_bf16,
+             .prepare = prepare<BFloat16>,
+             .run = run<BFloat16>});
+}
+
+}  // namespace trainscope::cpu

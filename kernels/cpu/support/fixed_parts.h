@@ -1,0 +1,180 @@
+// A kernel as one-thread runs on a fixed number of parts of the batch. The parts depend on the
+// shapes alone, whatever the number of threads that compute them, so the bits do too: what a
+// library does inside one part it does on one thread.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cpu/support/parallel.h"
+#include "kernels/cpu/support/parallel_parts.h"
+#include "kernels/cpu/support/rounding.h"
+
+namespace trainscope::cpu {
+
+// How a kernel's work divides along axis 0. Inputs that are not sliced go to every part whole.
+struct FixedSplit {
+  std::array<bool, 3> slices_input{};
+  // The output is cut as the sliced inputs are; else the parts' results are added in their order.
+  bool slices_output = true;
+};
+
+// --- How it is done ------------------------------------------------------------------------------
+
+inline constexpr std::int64_t kMostFixedParts = 8;
+inline constexpr std::size_t kMostPartInputs = 3;
+// Results that wait for their sum; with larger ones there are fewer parts.
+inline constexpr std::size_t kMostPartialBytes = std::size_t{64} << 20;
+constexpr std::size_t part_aligned(std::size_t bytes) { return round_up(bytes, 64); }
+
+struct FixedPartsState {
+  std::vector<Prepared> parts;
+  std::vector<std::int64_t> begins;  // of the parts along axis 0, and the end
+  std::size_t part_workspace_bytes = 0;
+  std::size_t partial_bytes = 0;  // 0: parts write the output itself
+};
+
+// Rows [begin, end) of a tensor; its data may still be null.
+inline TensorView part_of(const TensorView& whole, std::int64_t begin, std::int64_t end) {
+  TensorView part = whole;
+  part.type.shape[0] = end - begin;
+  if (whole.data != nullptr) {
+    const auto row_bytes = static_cast<std::int64_t>(whole.type.bytes()) / whole.type.shape[0];
+    part.data = static_cast<std::byte*>(whole.data) + begin * row_bytes;
+  }
+  return part;
+}
+
+// The views that part [begin, end) of a kernel works on.
+struct PartViews {
+  std::array<TensorView, kMostPartInputs> inputs;
+  std::array<TensorView, 1> output;
+  std::size_t input_count = 0;
+
+  template <class Args>
+  PartViews(const Args& args, const FixedSplit& split, std::int64_t begin, std::int64_t end)
+      : input_count(args.inputs.size()) {
+    for (std::size_t i = 0; i < input_count; ++i) {
+      const bool sliced = split.slices_input[i] && args.inputs[i].present;
+      inputs[i] = sliced ? part_of(args.inputs[i], begin, end) : args.inputs[i];
+    }
+    output[0] = split.slices_output ? part_of(args.outputs[0], begin, end) : args.outputs[0];
+  }
+  std::span<const TensorView> all_inputs() const { return {inputs.data(), input_count}; }
+};
+
+// Examples in the batch: the first sliced input's.
+inline std::int64_t batch_of(std::span<const TensorView> inputs, const FixedSplit& split) {
+  std::size_t i = 0;
+  while (!split.slices_input[i]) ++i;
+  return inputs[i].type.shape[0];
+}
+
+inline std::int64_t fixed_part_count(const PrepareArgs& args, const FixedSplit& split) {
+  std::int64_t most = kMostFixedParts;
+  if (!split.slices_output) {
+    const std::size_t bytes = std::max<std::size_t>(1, args.outputs[0].type.bytes());
+    most = std::min(most, static_cast<std::int64_t>(kMostPartialBytes / bytes));
+  }
+  return std::clamp<std::int64_t>(batch_of(args.inputs, split), 1, std::max<std::int64_t>(1, most));
+}
+
+template <const Kernel& kBase, const FixedSplit& kSplit>
+bool supports_parts(const PrepareArgs& args) {
+  const bool empty =
+      std::any_of(args.inputs.begin(), args.inputs.end(),
+                  [](const TensorView& view) { return view.present && view.elements() == 0; });
+  if (empty || args.outputs[0].elements() == 0 || args.inputs.size() > kMostPartInputs)
+    return false;
+  const std::int64_t batch = batch_of(args.inputs, kSplit);
+  const std::int64_t parts = fixed_part_count(args, kSplit);
+  // Parts of two sizes at most: the first ones may be one longer.
+  for (const std::int64_t size : {batch / parts, (batch + parts - 1) / parts}) {
+    const PartViews views(args, kSplit, 0, size);
+    const PrepareArgs part{
+        .params = args.params, .inputs = views.all_inputs(), .outputs = views.output, .threads = 1};
+    if (kBase.supports != nullptr && !kBase.supports(part)) return false;
+  }
+  return true;
+}
+
+template <const Kernel& kBase, const FixedSplit& kSplit>
+Prepared prepare_parts(const PrepareArgs& args) {
+  auto state = std::make_shared<FixedPartsState>();
+  const std::int64_t batch = batch_of(args.inputs, kSplit);
+  const std::int64_t parts = fixed_part_count(args, kSplit);
+  state->begins.push_back(0);
+  for (std::int64_t p = 0; p < parts; ++p) {
+    const std::int64_t begin = state->begins.back();
+    const std::int64_t end = begin + batch / parts + (p < batch % parts ? 1 : 0);
+    const PartViews views(args, kSplit, begin, end);
+    state->parts.push_back(kBase.prepare({.params = args.params,
+                                          .inputs = views.all_inputs(),
+                                          .outputs = views.output,
+                                          .threads = 1}));
+    state->begins.push_back(end);
+    state->part_workspace_bytes =
+        std::max(state->part_workspace_bytes, part_aligned(state->parts.back().workspace_bytes));
+  }
+  if (!kSplit.slices_output && parts > 1) {
+    state->partial_bytes = part_aligned(args.outputs[0].type.bytes());
+  }
+  const std::size_t bytes =
+      static_cast<std::size_t>(parts) * (state->part_workspace_bytes + state->partial_bytes);
+  return {.workspace_bytes = bytes, .state = std::move(state)};
+}
+
+// output = partial 0 + partial 1 + ..., element by element in this order.
+inline void add_partials(const RunArgs& args, const FixedPartsState& state,
+                         const std::byte* partials) {
+  auto* output = args.outputs[0].as<float>();
+  const std::size_t parts = state.parts.size();
+  parallel_for(args.threads, args.outputs[0].elements(), kElementGrain,
+               [&](std::int64_t begin, std::int64_t end) {
+                 const auto* first = reinterpret_cast<const float*>(partials);
+                 std::copy(first + begin, first + end, output + begin);
+                 for (std::size_t p = 1; p < parts; ++p) {
+                   const auto* more =
+                       reinterpret_cast<const float*>(partials + p * state.partial_bytes);
+                   for (std::int64_t i = begin; i < end; ++i) output[i] += more[i];
+                 }
+               });
+}
+
+template <const Kernel& kBase, const FixedSplit& kSplit>
+void run_parts(const RunArgs& args) {
+  const FixedPartsState& state = *static_cast<const FixedPartsState*>(args.state);
+  auto* workspaces = static_cast<std::byte*>(args.workspace);
+  const auto parts = static_cast<std::int64_t>(state.parts.size());
+  std::byte* partials = workspaces + static_cast<std::size_t>(parts) * state.part_workspace_bytes;
+  parallel_parts(args.threads, parts, [&](std::int64_t p) {
+    const auto at = static_cast<std::size_t>(p);
+    PartViews views(args, kSplit, state.begins[at], state.begins[at + 1]);
+    if (state.partial_bytes > 0) views.output[0].data = partials + at * state.partial_bytes;
+    kBase.run({.params = args.params,
+               .inputs = views.all_inputs(),
+               .outputs = views.output,
+               .workspace = workspaces + at * state.part_workspace_bytes,
+               .state = state.parts[at].state.get(),
+               .threads = 1});
+  });
+  if (state.partial_bytes > 0) add_partials(args, state, partials);
+}
+
+// An f32 kernel with one output made of `kBase`, which must be good for one thread.
+template <const Kernel& kBase, const FixedSplit& kSplit>
+constexpr Kernel in_fixed_parts(std::string_view name) {
+  return {.name = name,
+          .supports = supports_parts<kBase, kSplit>,
+          .prepare = prepare_parts<kBase, kSplit>,
+          .run = run_parts<kBase, kSplit>};
+}
+
+}  // namespace trainscope::cpu

@@ -1,0 +1,88 @@
+// --batch, --seq and --shape against what a model leaves open.
+#include "cli/flags/sizes.h"
+
+#include <doctest/doctest.h>
+
+#include "engine/core/error.h"
+
+namespace trainscope {
+namespace {
+
+OnnxModel model_with_inputs(const std::string& inputs) {
+  return OnnxModel::parse_text("<ir_version: 8, opset_import: [\"\" : 17]> g (" + inputs +
+                               ") => (float[A] y) { y = Cast<to = 1>(x) }");
+}
+
+std::string message_of(const OnnxModel& model, const SizeRequest& request) {
+  try {
+    resolve_sizes(model, request);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUsage);
+    return error.message() + "|" + error.hint();
+  }
+  return "no error";
+}
+
+TEST_CASE("sizes: open dimensions take --batch and --seq") {
+  const OnnxModel model = model_with_inputs("int64[B,T] x, float[B,T,7] mask");
+  const Sizes sizes = resolve_sizes(model, {.batch = 4, .sequence = 9, .shapes = {}});
+  CHECK(sizes.batch == 4);
+  CHECK(sizes.sequence == 9);
+  CHECK(sizes.dims == std::map<std::string, std::int64_t>{{"B", 4}, {"T", 9}});
+  CHECK(resolve_sizes(model, {}).batch == kDefaultBatch);
+  CHECK(open_symbols(model, resolve_sizes(model, {})) == std::vector<std::string>{"T"});
+}
+
+TEST_CASE("sizes: what the model fixes wins, another --batch is an error") {
+  const OnnxModel model = model_with_inputs("int64[3,24] x");
+  const Sizes sizes = resolve_sizes(model, {});
+  CHECK(sizes.batch == 3);
+  CHECK(sizes.sequence == 24);
+  CHECK(resolve_sizes(model, {.batch = 3, .sequence = 24, .shapes = {}}).batch == 3);
+  CHECK(message_of(model, {.batch = 8, .sequence = 0, .shapes = {}}) ==
+        "--batch 8 does not fit the model: input 'x' has 3 there|leave out --batch, or export the "
+        "model with an open dimension");
+  CHECK(message_of(model, {.batch = 0, .sequence = 8, .shapes = {}})
+            .starts_with("--seq 8 does not fit the model: input 'x' has 24 there"));
+}
+
+TEST_CASE("sizes: what a batch of no examples, or none at all, is refused with") {
+  const auto refusal = [](const std::string& inputs) {
+    try {
+      const OnnxModel model = model_with_inputs(inputs);
+      require_examples(model, resolve_sizes(model, {}));
+    } catch (const Error& error) {
+      return std::pair(error.code(), error.message());
+    }
+    return std::pair(ErrorCode::kUsage, std::string("no error"));
+  };
+  CHECK(refusal("int64[1] x").second == "no error");
+  const auto [empty_code, empty] = refusal("int64[0,24] x");
+  CHECK(empty_code == ErrorCode::kBadInput);
+  CHECK(empty ==
+        "a batch has 0 examples, by the first dimension of input 'x': there is nothing to compute");
+  const auto [none_code, none] = refusal("int64 x");
+  CHECK(none_code == ErrorCode::kUsage);
+  CHECK(none == "no input has a batch dimension: 'x' is a scalar or of unknown shape");
+}
+
+TEST_CASE("sizes: --shape binds an input or a symbol") {
+  const OnnxModel model = model_with_inputs("int64[B,T] x");
+  const Sizes whole = resolve_sizes(model, {.batch = 0, .sequence = 0, .shapes = {{"x", {2, 5}}}});
+  CHECK(whole.batch == 2);
+  CHECK(whole.sequence == 5);
+  const Sizes symbol = resolve_sizes(model, {.batch = 0, .sequence = 0, .shapes = {{"T", {6}}}});
+  CHECK(symbol.sequence == 6);
+  CHECK(symbol.batch == kDefaultBatch);
+  CHECK(message_of(model, {.batch = 0, .sequence = 0, .shapes = {{"TT", {6}}}}) != "no error");
+  CHECK(message_of(model, {.batch = 3, .sequence = 0, .shapes = {{"x", {2, 5}}}})
+            .starts_with("--batch 3 does not fit"));
+}
+
+TEST_CASE("sizes: --seq needs a sequence input") {
+  CHECK(message_of(model_with_inputs("float[B,3] x"), {.batch = 0, .sequence = 4, .shapes = {}}) ==
+        "--seq 4: the model has no integer input of two dimensions|");
+}
+
+}  // namespace
+}  // namespace trainscope
