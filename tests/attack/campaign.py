@@ -129,6 +129,7 @@ def fault_texts(verdicts):
         lines.append(f"### {kind}: {len(found)} cases\n\n{text}\n")
         for verdict in found[:SHOWN]:
             end = "\n".join(verdict.text.strip().split("\n")[-12:])
+            end = end.replace(f"{process.ROOT}/", "")  # of checks that failed: files of the project
             lines.append(f"`--only {shlex.quote(str(verdict.case))}` ({verdict.fault})\n\n```\n"
                          f"{verdict.command}\n{end}\n```\n")
         rest = " ".join(str(verdict.case) for verdict in found[SHOWN:SHOWN + 20])
