@@ -7,8 +7,8 @@
 
 #include "kernels/cpu/attention/row_sums.h"
 #include "kernels/cpu/support/parallel.h"
+#include "kernels/cpu/support/upcast.h"
 #include "kernels/cpu/support/vector_math.h"
-#include "kernels/cpu/support/widened.h"
 
 namespace trainscope::cpu {
 
@@ -234,7 +234,7 @@ constexpr Kernel kAttention{
 
 void add_attention(KernelTable& table) {
   table.add("Attention", DType::kF32, kAttention);
-  add_widened<kAttention>(table, "Attention", "attention.widened");
+  add_upcast<kAttention>(table, "Attention", "attention.upcast");
   table.add("Attention", DType::kBF16,
             {.name = "attention.own",
              .supports = supports_bf16,

@@ -4,8 +4,8 @@
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/row_sums.h"
 #include "kernels/cpu/support/parallel.h"
+#include "kernels/cpu/support/upcast.h"
 #include "kernels/cpu/support/vector_math.h"
-#include "kernels/cpu/support/widened.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -327,7 +327,7 @@ constexpr Kernel kAttentionGrad{
 
 void add_attention_grad(KernelTable& table) {
   table.add("AttentionGrad", DType::kF32, kAttentionGrad);
-  add_widened<kAttentionGrad>(table, "AttentionGrad", "attention_grad.widened");
+  add_upcast<kAttentionGrad>(table, "AttentionGrad", "attention_grad.upcast");
   table.add("AttentionGrad", DType::kBF16,
             {.name = "attention_grad.own",
              .supports = supports_bf16,

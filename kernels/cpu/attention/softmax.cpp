@@ -9,8 +9,8 @@
 
 #include "kernels/cpu/attention/row_sums.h"
 #include "kernels/cpu/support/parallel.h"
+#include "kernels/cpu/support/upcast.h"
 #include "kernels/cpu/support/vector_math.h"
-#include "kernels/cpu/support/widened.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -246,10 +246,10 @@ void add_own(KernelTable& table) {
 void add_softmax(KernelTable& table) {
   add_own<float>(table);
   add_own<double>(table);
-  add_widened<kSoftmax<float>>(table, "Softmax", "softmax.widened");
-  add_widened<kLogSoftmax<float>>(table, "LogSoftmax", "log_softmax.widened");
-  add_widened<kSoftmaxGrad<float>>(table, "SoftmaxGrad", "softmax_grad.widened");
-  add_widened<kLogSoftmaxGrad<float>>(table, "LogSoftmaxGrad", "log_softmax_grad.widened");
+  add_upcast<kSoftmax<float>>(table, "Softmax", "softmax.upcast");
+  add_upcast<kLogSoftmax<float>>(table, "LogSoftmax", "log_softmax.upcast");
+  add_upcast<kSoftmaxGrad<float>>(table, "SoftmaxGrad", "softmax_grad.upcast");
+  add_upcast<kLogSoftmaxGrad<float>>(table, "LogSoftmaxGrad", "log_softmax_grad.upcast");
 }
 
 }  // namespace trainscope::cpu

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/support/parallel.h"
-#include "kernels/cpu/support/widened.h"
+#include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -131,7 +131,7 @@ void run_bf16(const RunArgs& args) {
 
 void add_product(KernelTable& table) {
   table.add("CountedMatMul", DType::kF32, kProduct);
-  add_widened<kProduct>(table, "CountedMatMul", "counted_matmul.own_widened");
+  add_upcast<kProduct>(table, "CountedMatMul", "counted_matmul.own_upcast");
   table.add("CountedMatMul", DType::kF64,
             {.name = "counted_matmul.own",
              .prepare = prepare_product<double>,

@@ -7,7 +7,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/matmul_layout.h"
-#include "kernels/cpu/support/widened.h"
+#include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -97,7 +97,7 @@ constexpr Kernel kMatMul{
 void add_matmul(KernelTable& table) {
   for (const char* op : kProducts) {
     table.add(op, DType::kF32, kMatMul);
-    add_widened<kMatMul>(table, op, "matmul.own_widened");
+    add_upcast<kMatMul>(table, op, "matmul.own_upcast");
     table.add(op, DType::kF64,
               {.name = "matmul.own", .prepare = prepare_matmul<double>, .run = run_matmul<double>});
   }

@@ -11,7 +11,7 @@
 #include "kernels/cpu/gemm/one_by_one.h"
 #include "kernels/cpu/support/onednn.h"
 #include "kernels/cpu/support/processor.h"
-#include "kernels/cpu/support/widened.h"
+#include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -155,14 +155,14 @@ constexpr Kernel kOneByOne = one_by_one<kMatMul>("multi_matmul.onednn");
 void add_matmul_onednn(KernelTable& table) {
   for (const char* op : kProducts) {
     table.add(op, DType::kF32, kMatMul);
-    add_widened<kMatMul>(table, op, "matmul.onednn_widened");
+    add_upcast<kMatMul>(table, op, "matmul.onednn_upcast");
     table.add(op, DType::kBF16, kMatMul);
   }
 }
 
 void add_multi_matmul_onednn(KernelTable& table) {
   table.add("MultiMatMul", DType::kF32, kOneByOne);
-  add_widened<kOneByOne>(table, "MultiMatMul", "multi_matmul.onednn_widened");
+  add_upcast<kOneByOne>(table, "MultiMatMul", "multi_matmul.onednn_upcast");
   table.add("MultiMatMul", DType::kBF16, kOneByOne);
 }
 

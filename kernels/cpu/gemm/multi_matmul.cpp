@@ -11,7 +11,7 @@
 #include "kernels/cpu/gemm/matmul.h"
 #include "kernels/cpu/gemm/matmul_layout.h"
 #include "kernels/cpu/gemm/one_by_one.h"
-#include "kernels/cpu/support/widened.h"
+#include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -100,7 +100,7 @@ constexpr Kernel kMultiMatMul{
 void add_multi_matmul(KernelTable& table) {
   const char* op = "MultiMatMul";
   table.add(op, DType::kF32, kMultiMatMul);
-  add_widened<kMultiMatMul>(table, op, "multi_matmul.own_widened");
+  add_upcast<kMultiMatMul>(table, op, "multi_matmul.own_upcast");
   table.add(op, DType::kF64,
             {.name = "multi_matmul.own",
              .supports = supports,

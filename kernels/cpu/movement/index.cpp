@@ -11,7 +11,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/dispatch.h"
 #include "kernels/cpu/support/parallel.h"
-#include "kernels/cpu/support/widened.h"
+#include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -282,10 +282,10 @@ void add_index(KernelTable& table) {
     table.add("Gather", dtype, {.name = "gather", .run = run_gather});
   }
   table.add("GatherGrad", DType::kF32, kGatherGrad);
-  add_widened<kGatherGrad>(table, "GatherGrad", "gather_grad.widened");
+  add_upcast<kGatherGrad>(table, "GatherGrad", "gather_grad.upcast");
   table.add("GatherGrad", DType::kF64, {.name = "gather_grad", .run = run_gather_grad<double>});
   table.add("SumRowsById", DType::kF32, kSumRowsById);
-  add_widened<kSumRowsById>(table, "SumRowsById", "sum_rows_by_id.widened");
+  add_upcast<kSumRowsById>(table, "SumRowsById", "sum_rows_by_id.upcast");
   table.add(
       "SumRowsById", DType::kF64,
       {.name = "sum_rows_by_id", .prepare = prepare_sum_rows, .run = run_sum_rows_by_id<double>});

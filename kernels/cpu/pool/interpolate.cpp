@@ -5,7 +5,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/parallel.h"
-#include "kernels/cpu/support/widened.h"
+#include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -174,8 +174,8 @@ void add_for(KernelTable& table) {
 void add_interpolate(KernelTable& table) {
   add_for<float>(table);
   add_for<double>(table);
-  add_widened<kInterpolate<float>>(table, "Interpolate", "interpolate.widened");
-  add_widened<kInterpolateGrad<float>>(table, "InterpolateGrad", "interpolate_grad.widened");
+  add_upcast<kInterpolate<float>>(table, "Interpolate", "interpolate.upcast");
+  add_upcast<kInterpolateGrad<float>>(table, "InterpolateGrad", "interpolate_grad.upcast");
 }
 
 }  // namespace trainscope::cpu

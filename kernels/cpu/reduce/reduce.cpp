@@ -26,9 +26,9 @@ struct SumOf {
   static T finish(Accumulated sum, std::int64_t /*count*/) { return static_cast<T>(sum); }
 };
 
-// Of a type of two bytes, without rounding the sum to it.
+// The sum of numbers of bf16 or f16 as f32: it is not rounded to their type.
 template <class T>
-struct WideSumOf : SumOf<T> {
+struct UpcastSumOf : SumOf<T> {
   using Result = Computed<T>;
   static Result finish(double sum, std::int64_t /*count*/) { return static_cast<Result>(sum); }
 };
@@ -120,7 +120,7 @@ void add_reduce(KernelTable& table) {
   add_number_reduction<SumOf>(table, "ReduceSum", "reduce_sum");
   add_stored_reduction<SumOf>(table, "ReduceSum", "reduce_sum");
   add_float_reduction<SumOf>(table, "ReduceSumWide", "reduce_sum_wide");
-  add_stored_reduction<WideSumOf>(table, "ReduceSumWide", "reduce_sum_wide");
+  add_stored_reduction<UpcastSumOf>(table, "ReduceSumWide", "reduce_sum_wide");
   add_float_reduction<MeanOf>(table, "ReduceMean", "reduce_mean");
   add_stored_reduction<MeanOf>(table, "ReduceMean", "reduce_mean");
   add_number_reduction<MagnitudesOf>(table, "ReduceL1", "reduce_l1");

@@ -1,6 +1,6 @@
-// An f32 kernel as one on tensors stored in two bytes: they are converted to and from f32 copies in
-// the workspace. For ops whose time is not in reading and writing, and for the processors without
-// instructions for the stored types.
+// An f32 kernel as one on tensors of bf16 or f16: inputs are upcast to f32 copies in the workspace,
+// outputs are downcast from such copies. This is for ops whose time is not in reading and writing,
+// and for processors without instructions for these types.
 #pragma once
 
 #include <algorithm>
@@ -19,30 +19,32 @@ namespace trainscope::cpu {
 
 // --- How it is done ------------------------------------------------------------------------------
 
-inline constexpr std::size_t kMostWidened = 17;  // inputs of a kernel, and outputs
+// The most inputs that a kernel has, and the most outputs.
+inline constexpr std::size_t kMostUpcast = 17;
 
-inline std::size_t widened_bytes(const TensorView& view) {
+// Bytes of the f32 copy, in whole cache lines.
+inline std::size_t upcast_bytes(const TensorView& view) {
   return round_up(static_cast<std::size_t>(view.elements()) * sizeof(float), 64);
 }
 
-// The views that the f32 kernel gets: those of stored types lie one after the other in `copies`,
-// which is null while nothing but shapes is known.
-class WidenedViews {
+// The views that the f32 kernel gets: tensors of bf16 and f16 have f32 copies, which lie one after
+// the other in `copies`; `copies` is null while nothing but shapes is known.
+class UpcastViews {
  public:
-  WidenedViews(std::span<const TensorView> stored, std::byte* copies) : count_(stored.size()) {
+  UpcastViews(std::span<const TensorView> stored, std::byte* copies) : count_(stored.size()) {
     std::copy(stored.begin(), stored.end(), views_.begin());
     for (TensorView& view : std::span(views_).first(count_)) {
       if (!view.present || !is_stored_only(view.type.dtype)) continue;
       view.type.dtype = DType::kF32;
       view.data = copies == nullptr ? nullptr : copies + bytes_;
-      bytes_ += widened_bytes(view);
+      bytes_ += upcast_bytes(view);
     }
   }
   std::span<const TensorView> span() const { return std::span(views_).first(count_); }
   std::size_t bytes() const { return bytes_; }
 
  private:
-  std::array<TensorView, kMostWidened> views_;
+  std::array<TensorView, kMostUpcast> views_;
   std::size_t count_;
   std::size_t bytes_ = 0;
 };
@@ -57,29 +59,30 @@ void convert_elements(const TensorView& from, const TensorView& to, int threads)
   });
 }
 
-inline void widen(const TensorView& stored, const TensorView& copy, int threads) {
+inline void upcast(const TensorView& stored, const TensorView& copy, int threads) {
   if (!stored.present || stored.type.dtype == copy.type.dtype) return;
   if (stored.type.dtype == DType::kBF16) convert_elements<BFloat16, float>(stored, copy, threads);
   if (stored.type.dtype == DType::kF16) convert_elements<Float16, float>(stored, copy, threads);
 }
-inline void narrow(const TensorView& copy, const TensorView& stored, int threads) {
+inline void downcast(const TensorView& copy, const TensorView& stored, int threads) {
   if (!stored.present || stored.type.dtype == copy.type.dtype) return;
   if (stored.type.dtype == DType::kBF16) convert_elements<float, BFloat16>(copy, stored, threads);
   if (stored.type.dtype == DType::kF16) convert_elements<float, Float16>(copy, stored, threads);
 }
 
-// Workspace: the f32 kernel's own, then its inputs, then its outputs.
-struct WidenedState {
+// The workspace holds that of the f32 kernel, then the copies of the inputs, then those of the
+// outputs.
+struct UpcastState {
   Prepared base;
   std::size_t base_bytes = 0;
 };
 
 template <const Kernel& kBase>
-bool supports_widened(const PrepareArgs& args) {
-  if (args.inputs.size() > kMostWidened || args.outputs.size() > kMostWidened) return false;
+bool supports_upcast(const PrepareArgs& args) {
+  if (args.inputs.size() > kMostUpcast || args.outputs.size() > kMostUpcast) return false;
   if (kBase.supports == nullptr) return true;
-  const WidenedViews inputs(args.inputs, nullptr);
-  const WidenedViews outputs(args.outputs, nullptr);
+  const UpcastViews inputs(args.inputs, nullptr);
+  const UpcastViews outputs(args.outputs, nullptr);
   return kBase.supports({.params = args.params,
                          .inputs = inputs.span(),
                          .outputs = outputs.span(),
@@ -87,10 +90,10 @@ bool supports_widened(const PrepareArgs& args) {
 }
 
 template <const Kernel& kBase>
-Prepared prepare_widened(const PrepareArgs& args) {
-  const WidenedViews inputs(args.inputs, nullptr);
-  const WidenedViews outputs(args.outputs, nullptr);
-  auto state = std::make_shared<WidenedState>();
+Prepared prepare_upcast(const PrepareArgs& args) {
+  const UpcastViews inputs(args.inputs, nullptr);
+  const UpcastViews outputs(args.outputs, nullptr);
+  auto state = std::make_shared<UpcastState>();
   if (kBase.prepare != nullptr) {
     state->base = kBase.prepare({.params = args.params,
                                  .inputs = inputs.span(),
@@ -102,13 +105,13 @@ Prepared prepare_widened(const PrepareArgs& args) {
 }
 
 template <const Kernel& kBase>
-void run_widened(const RunArgs& args) {
-  const auto& state = *static_cast<const WidenedState*>(args.state);
+void run_upcast(const RunArgs& args) {
+  const auto& state = *static_cast<const UpcastState*>(args.state);
   std::byte* copies = static_cast<std::byte*>(args.workspace) + state.base_bytes;
-  const WidenedViews inputs(args.inputs, copies);
-  const WidenedViews outputs(args.outputs, copies + inputs.bytes());
+  const UpcastViews inputs(args.inputs, copies);
+  const UpcastViews outputs(args.outputs, copies + inputs.bytes());
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    widen(args.inputs[i], inputs.span()[i], args.threads);
+    upcast(args.inputs[i], inputs.span()[i], args.threads);
   }
   kBase.run({.params = args.params,
              .inputs = inputs.span(),
@@ -117,24 +120,25 @@ void run_widened(const RunArgs& args) {
              .state = state.base.state.get(),
              .threads = args.threads});
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
-    narrow(outputs.span()[i], args.outputs[i], args.threads);
+    downcast(outputs.span()[i], args.outputs[i], args.threads);
   }
 }
 
-// The kernel made of `kBase`, for either of the stored types.
+// The kernel for bf16 or f16 that computes with the f32 kernel `kBase`.
 template <const Kernel& kBase>
-constexpr Kernel widened(std::string_view name) {
+constexpr Kernel upcast_kernel(std::string_view name) {
   return {.name = name,
-          .supports = supports_widened<kBase>,
-          .prepare = prepare_widened<kBase>,
-          .run = run_widened<kBase>,
+          .supports = supports_upcast<kBase>,
+          .prepare = prepare_upcast<kBase>,
+          .run = run_upcast<kBase>,
           .same_for_any_threads = kBase.same_for_any_threads};
 }
 
+// Adds that kernel for the op in bf16 and f16.
 template <const Kernel& kBase>
-void add_widened(KernelTable& table, std::string_view op, std::string_view name) {
-  table.add(op, DType::kBF16, widened<kBase>(name));
-  table.add(op, DType::kF16, widened<kBase>(name));
+void add_upcast(KernelTable& table, std::string_view op, std::string_view name) {
+  table.add(op, DType::kBF16, upcast_kernel<kBase>(name));
+  table.add(op, DType::kF16, upcast_kernel<kBase>(name));
 }
 
 }  // namespace trainscope::cpu
