@@ -1,6 +1,6 @@
-// Attention by blocks of queries: the scores of a block with all its keys, their softmax, its
-// product with the values. Keys and values of a head are packed once for all its blocks; heads, or
-// where there are few of them parts of heads, run on different threads.
+// Attention by blocks of queries: the scores of a block with all its keys, their softmax, the
+// matmul of this with the values. Keys and values of a head are packed once for all its blocks;
+// heads, or where there are few of them parts of heads, run on different threads.
 #include "kernels/cpu/attention/attention.h"
 
 #include <span>
@@ -96,7 +96,7 @@ class Forward {
   }
 
  private:
-  // A head with its keys and values as products read them.
+  // A head with its keys and values packed as GEMMs read them.
   struct Head {
     std::int64_t batch = 0;
     std::int64_t head = 0;
@@ -146,7 +146,7 @@ class Forward {
                               .head = head.head,
                               .begin = begin,
                               .end = std::min(sizes_.tokens, begin + kQueryBlock)};
-    block.products_by_key(head.q, head.keys,
+    block.multiply_by_key(head.q, head.keys,
                           static_cast<Number>(std::get<AttentionParams>(args_.params).scale),
                           head.rows(), head.scores);
     RowStatistics<Number> statistics[kQueryBlock];
@@ -158,8 +158,8 @@ class Forward {
       if (!mask_.keeps_all()) drop(head, begin + i, row);
       block.clear_rest(masked, row);
     }
-    PanelProduct<T> weighted = sums_by_query<T>(head.scores, block.rows(), block.keys(),
-                                                score_row<T>(sizes_), head.rounded);
+    PanelGemm<T> weighted = sums_by_query<T>(head.scores, block.rows(), block.keys(),
+                                             score_row<T>(sizes_), head.rounded);
     weighted.m = whole_tile_rows<T>(block.rows());
     weighted.n = sum_row<T>(sizes_);
     weighted.c = head.sums();
@@ -220,7 +220,7 @@ void run_attention(const RunArgs& args) {
   Forward<T>(args).run();
 }
 
-// In bf16: where products are, and a bias is f32.
+// In bf16 where our GEMM computes in bf16, and with a bias in f32.
 bool supports_bf16(const PrepareArgs& args) {
   const bool bias_fits =
       args.inputs.size() < 4 || !args.inputs[3].present || args.inputs[3].type.dtype == DType::kF32;

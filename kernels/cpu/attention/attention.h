@@ -11,7 +11,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/attention/dropout_mask.h"
-#include "kernels/cpu/gemm/panel_product.h"
+#include "kernels/cpu/gemm/panel_gemm.h"
 #include "kernels/cpu/support/rounding.h"
 #include "kernels/cpu/support/stored.h"
 
@@ -165,14 +165,14 @@ template <typename T>
 std::size_t score_bytes_by_key(const AttentionSizes& sizes) {
   return static_cast<std::size_t>(sizes.block_rows() * score_row<T>(sizes)) * sizeof(Computed<T>);
 }
-// Of scores rounded for products, where T has fewer digits.
+// Bytes of the scores rounded to T for GEMMs, where T has fewer digits than the scores.
 template <typename T>
 std::size_t rounded_bytes(const AttentionSizes& sizes) {
   if (!kIsStoredOnly<T>) return 0;
   return static_cast<std::size_t>(scores_of_block<T>(sizes)) * sizeof(T);
 }
 
-// Sums of products [rows, width] in whole tiles, before they are stored.
+// Results of GEMMs [rows, width] in whole tiles, before they are stored.
 template <typename T>
 std::int64_t sum_row(const AttentionSizes& sizes) {
   return whole_tile_columns<T>(sizes.width);
@@ -183,7 +183,7 @@ std::size_t sum_bytes(const AttentionSizes& sizes, std::int64_t rows) {
          sizeof(Computed<T>);
 }
 
-// Rows of q or dy of a block beside each other, as a product reads them for its A.
+// Bytes of the rows of q or dy of a block [rows, width] beside each other, as a GEMM reads its A.
 template <typename T>
 std::size_t row_bytes(const AttentionSizes& sizes) {
   return round_up_to_line(static_cast<std::size_t>(whole_tile_rows<T>(sizes.block_rows()) *
@@ -200,33 +200,32 @@ void copy_rows(const HeadRows<const T>& from, std::int64_t rows, std::int64_t wi
   }
 }
 
-// Scores [rows, keys] as a product's A: by queries, or by keys for sums over queries. They are read
-// where they are, or rounded into `copy`; rows lie as far apart.
+// Scores [rows, keys] as the A of a GEMM: by queries, or by keys (transposed) for sums over
+// queries. They are read where they are, or rounded into `copy`, where rows lie as far apart.
 template <typename T>
-PanelProduct<T> sums_by_query(const Computed<T>* scores, std::int64_t rows, std::int64_t keys,
-                              std::int64_t to_next, [[maybe_unused]] Packed<T>* copy) {
-  PanelProduct<T> product{
-      .m = rows, .k = keys, .a_line = to_next / kElementsPacked<T>, .a_step = 1};
+PanelGemm<T> sums_by_query(const Computed<T>* scores, std::int64_t rows, std::int64_t keys,
+                           std::int64_t to_next, [[maybe_unused]] Packed<T>* copy) {
+  PanelGemm<T> gemm{.m = rows, .k = keys, .a_line = to_next / kElementsPacked<T>, .a_step = 1};
   if constexpr (!kIsStoredOnly<T>) {
-    product.a = scores;
+    gemm.a = scores;
   } else {
     for (std::int64_t i = 0; i < rows; ++i) {
       const Computed<T>* from = scores + i * to_next;
-      Packed<T>* to = copy + i * product.a_line;
+      Packed<T>* to = copy + i * gemm.a_line;
       for (std::int64_t p = 0; p < packed_steps<T>(keys); ++p) {
         to[p] = pair_of(bf16_bits(from[2 * p]), bf16_bits(from[2 * p + 1]));
       }
     }
-    product.a = copy;
+    gemm.a = copy;
   }
-  return product;
+  return gemm;
 }
 template <typename T>
-PanelProduct<T> sums_by_key(const Computed<T>* scores, std::int64_t rows, std::int64_t keys,
-                            std::int64_t to_next, [[maybe_unused]] Packed<T>* copy) {
-  PanelProduct<T> product{.m = keys, .k = rows, .a_line = 1, .a_step = to_next};
+PanelGemm<T> sums_by_key(const Computed<T>* scores, std::int64_t rows, std::int64_t keys,
+                         std::int64_t to_next, [[maybe_unused]] Packed<T>* copy) {
+  PanelGemm<T> gemm{.m = keys, .k = rows, .a_line = 1, .a_step = to_next};
   if constexpr (!kIsStoredOnly<T>) {
-    product.a = scores;
+    gemm.a = scores;
   } else {
     for (std::int64_t p = 0; p < packed_steps<T>(rows); ++p) {
       const Computed<T>* first = scores + 2 * p * to_next;
@@ -237,9 +236,9 @@ PanelProduct<T> sums_by_key(const Computed<T>* scores, std::int64_t rows, std::i
         to[j] = pair_of(bf16_bits(first[j]), bf16_bits(second[j]) & kept);
       }
     }
-    product.a = copy;
+    gemm.a = copy;
   }
-  return product;
+  return gemm;
 }
 
 // Workspace of one thread, taken piece by piece.
@@ -280,8 +279,9 @@ struct ScoreBlock {
   std::int64_t keys() const { return sizes.causal ? end : sizes.keys; }
   Unseen unseen(Unseen causal) const { return sizes.causal ? causal : Unseen::kNone; }
 
-  // scores[i, j] = scale * rows[i] by_key[j], of the weights that count; rows of q or dy.
-  void products_by_key(const HeadRows<const T>& rows_of, const PackedPanels<T>& by_key,
+  // scores[i, j] = scale * (dot product of row i of q or dy and key or value j), of the weights
+  // that are not masked.
+  void multiply_by_key(const HeadRows<const T>& rows_of, const PackedPanels<T>& by_key,
                        Computed<T> scale, Packed<T>* rows_copy, Computed<T>* scores) const {
     copy_rows<T>(rows_of.from(begin), rows(), sizes.width, rows_copy);
     multiply<T>({.m = rows(),
@@ -306,7 +306,7 @@ struct ScoreBlock {
     std::fill(row + seen, row + masked, -std::numeric_limits<Computed<T>>::infinity());
     return masked;
   }
-  // Zeros behind the first `masked` of a row: products read up to keys().
+  // Zeros behind the first `masked` of a row: GEMMs read up to keys().
   void clear_rest(std::int64_t masked, Computed<T>* row) const {
     if (masked < keys()) std::fill(row + masked, row + keys(), Computed<T>{0});
   }

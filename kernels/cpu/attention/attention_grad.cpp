@@ -1,5 +1,5 @@
-// The gradient of attention: the weights of a block of queries are computed again from its scores
-// and the statistics of their rows, as in Dao et al., "FlashAttention" (2022). The heads that share
+// The gradient of attention: the weights of a block of queries are recomputed from its scores and
+// the statistics of their rows, as in Dao et al., "FlashAttention" (2022). The heads that share
 // keys and values are one unit of work, which adds to dk and dv block by block.
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/row_sums.h"
@@ -18,7 +18,7 @@ std::int64_t slots_of(const AttentionSizes& sizes, int threads) {
   return std::clamp<std::int64_t>(groups_of(sizes), 0, std::max(1, threads));
 }
 
-// Sums of products before they are stored, where results have fewer digits.
+// Bytes of the results of GEMMs before they are stored, where the outputs have fewer digits.
 template <typename T>
 std::size_t grad_sum_bytes(const AttentionSizes& sizes, std::int64_t rows) {
   return kIsStoredOnly<T> ? sum_bytes<T>(sizes, rows) : 0;
@@ -78,7 +78,7 @@ class Backward {
   }
 
  private:
-  // What the heads of a group share, as products read it.
+  // What the heads of a group share, packed as GEMMs read it.
   struct Group {
     std::int64_t batch = 0;
     PackedPanels<T> keys;         // [width, keys]
@@ -164,7 +164,7 @@ class Backward {
     store_sums(group.dv, sizes_.keys, head.dx.v);
   }
 
-  // Where sums of products go: the result's rows, unless it has fewer digits.
+  // Where results of GEMMs go: to the output's rows, unless it has fewer digits.
   HeadRows<Number> sums_of(Number* copy, const HeadRows<T>& result) const {
     if constexpr (kIsStoredOnly<T>) {
       return {copy, sum_row_};
@@ -188,8 +188,8 @@ class Backward {
   }
 
   void run_block(const Group& group, const Head& head, const ScoreBlock<T>& block) const {
-    block.products_by_key(head.x.q, group.keys, scale_, group.rows(), group.weights);
-    block.products_by_key(head.dy, group.values, 1, group.rows(), group.dscores);
+    block.multiply_by_key(head.x.q, group.keys, scale_, group.rows(), group.weights);
+    block.multiply_by_key(head.dy, group.values, 1, group.rows(), group.dscores);
     for (std::int64_t i = 0; i < block.rows(); ++i) finish_row(group, head, block, i);
     // dv += weights' dy, those that dropout left
     if (head.dx.v.data != nullptr) {
@@ -200,16 +200,16 @@ class Backward {
       add_by_key(group, head, block, group.dscores, head.x.q, sums_of(group.dk, head.dx.k));
     }
     if (head.dx.q.data == nullptr) return;
-    PanelProduct<T> product =
+    PanelGemm<T> gemm =
         sums_by_query<T>(group.dscores, block.rows(), block.keys(), to_next_, group.rounded);
     const HeadRows<T> dq = head.dx.q.from(block.begin);
     const HeadRows<Number> sums = sums_of(group.dq(), dq);
-    product.n = sizes_.width;
-    product.c = sums.data;
-    product.c_row = sums.row;
-    product.unseen = block.unseen(Unseen::kKeys);
-    product.first = block.begin;
-    multiply(product, group.keys_by_row);
+    gemm.n = sizes_.width;
+    gemm.c = sums.data;
+    gemm.c_row = sums.row;
+    gemm.unseen = block.unseen(Unseen::kKeys);
+    gemm.first = block.begin;
+    multiply(gemm, group.keys_by_row);
     store_sums(group.dq(), block.rows(), dq);
   }
 
@@ -287,15 +287,15 @@ class Backward {
                   const HeadRows<Number>& sums) const {
     const PackedPanels<T> packed({rows.from(block.begin).data, 1, rows.row}, block.rows(),
                                  sizes_.width, group.rows());
-    PanelProduct<T> product =
+    PanelGemm<T> gemm =
         sums_by_key<T>(by_query, block.rows(), block.keys(), to_next_, group.rounded);
-    product.n = sizes_.width;
-    product.c = sums.data;
-    product.c_row = sums.row;
-    product.adds = !head.first;
-    product.unseen = block.unseen(Unseen::kQueries);
-    product.first = block.begin;
-    multiply(product, packed);
+    gemm.n = sizes_.width;
+    gemm.c = sums.data;
+    gemm.c_row = sums.row;
+    gemm.adds = !head.first;
+    gemm.unseen = block.unseen(Unseen::kQueries);
+    gemm.first = block.begin;
+    multiply(gemm, packed);
   }
 
   const RunArgs& args_;

@@ -1,5 +1,5 @@
-// The mask of dropout as a function of a counter: any run of elements can be drawn, and drawn
-// again.
+// The mask of dropout as a function of a counter: any run of elements can be drawn, and drawn a
+// second time.
 #pragma once
 
 #include <immintrin.h>
@@ -70,7 +70,7 @@ class DropoutMask {
   static constexpr int kGroups = 2;
 
   // The elements of random_block(key, stream, first + i) for kGroups * kLanes blocks: philox() on
-  // lanes. What a lane's upper half holds does not matter: products do not read it.
+  // lanes. What a lane's upper half holds does not matter: multiplications do not read it.
   static void draw_blocks(std::uint64_t key, std::uint64_t stream, std::uint64_t first,
                           std::int32_t* elements) {
     const auto lanes = [](std::uint64_t value) {

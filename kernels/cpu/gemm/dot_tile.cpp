@@ -1,5 +1,5 @@
-// Tiles of line products for AVX2 (12 of its 16 registers hold sums), and the choice between
-// instruction sets.
+// Tiles of dot products of lines for AVX2 (12 of its 16 registers hold sums), and the choice
+// between instruction sets.
 #include "kernels/cpu/gemm/dot_tile.h"
 
 #include "kernels/cpu/gemm/dot_tile_loop.h"

@@ -1,4 +1,4 @@
-// Sums of products of every pair of some lines, in registers, once for each instruction set.
+// The dot products of every pair of some lines, in registers, once for each instruction set.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct DotOperands {
   std::int64_t to_row = 0;
 };
 
-// Each sum is formed in sixteen parts with fused products and these added in one order, whatever
-// the tile: all give the same bits.
+// Each sum is formed in sixteen partials with fused multiply-adds and these are added in one order,
+// whatever the tile: all give the same bits.
 struct DotTile {
   static constexpr int kMostRows = 6;
   static constexpr int kMostColumns = 4;

@@ -1,4 +1,4 @@
-// Tiles of line products for AVX-512: 24 of its 32 registers hold sums.
+// Tiles of dot products of lines for AVX-512: 24 of its 32 registers hold sums.
 #include "kernels/cpu/gemm/dot_tile_loop.h"
 
 namespace trainscope::cpu {

@@ -1,5 +1,5 @@
-// The one source of the tiles of line products, compiled for each instruction set. Nothing in here
-// may be shared between the files that include it (see gemm_tile_loop.h).
+// The one source of the tiles of dot products of lines, compiled for each instruction set. Nothing
+// in here may be shared between the files that include it (see gemm_tile_loop.h).
 #pragma once
 
 #include "kernels/cpu/gemm/dot_tile.h"
@@ -7,7 +7,7 @@
 namespace trainscope::cpu {
 namespace {
 
-// kBytes: of a register.
+// A register has kBytes bytes.
 template <int kBytes, int kRows, int kColumns>
 struct DotLoop {
   template <int kWidth>

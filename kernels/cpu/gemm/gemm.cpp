@@ -1,6 +1,6 @@
-// Matrix products of our own, after Goto and van de Geijn, "Anatomy of high-performance matrix
-// multiplication", ACM TOMS 34 (2008): blocks of B and A are packed, and tiles of C that fit the
-// registers are updated from them.
+// Our own GEMM, after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
+// ACM TOMS 34 (2008): blocks of B and A are packed, and tiles of C that fit the registers are
+// updated from them.
 #include "kernels/cpu/gemm/gemm.h"
 
 #include <algorithm>
@@ -26,7 +26,8 @@ constexpr std::int64_t kLargestTile = 12 * 32;
 template <typename T>
 constexpr std::int64_t kDeepestBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
 
-// k in equal parts. Only k decides, so that sums are formed in the same order everywhere.
+// The depth of the blocks that k is divided into, all equally deep. Only k decides, so that sums
+// are formed in the same order everywhere.
 template <typename T>
 std::int64_t depth_of_blocks(std::int64_t k) {
   constexpr std::int64_t kLargest = kDeepestBlock<T>;
@@ -41,7 +42,7 @@ std::size_t packed_bytes(std::int64_t lines, std::int64_t depth) {
   return static_cast<std::size_t>(round_up(bytes, kAlignment));
 }
 
-// How a product is worked through: blocks of k, and of B columns that are packed at once.
+// How a GEMM is worked through: `depth` steps of k and `width` columns of B are packed at once.
 template <typename T>
 struct Blocks {
   std::int64_t depth = 0;
@@ -52,7 +53,7 @@ struct Blocks {
         width(
             round_up(std::max<std::int64_t>(1, kWidth * kDeepestBlock<T> / depth), tile_columns)) {}
 
-  // Of a packed block of A and of B, for parts of up to rows x columns (whole tiles).
+  // Bytes of a packed block of A and of B, for parts of up to rows x columns (whole tiles).
   std::size_t a_bytes(std::int64_t rows, std::int64_t k) const {
     return packed_bytes<T>(std::min(rows, kHeight), std::min(k, depth));
   }
@@ -61,14 +62,14 @@ struct Blocks {
   }
 };
 
-// One block of k, `depth` packed elements: its part of all sums on a rectangle of C.
+// The GEMM on one block of k, `depth` packed elements: its partial of all sums on a rectangle of C.
 template <typename T, typename Result>
-class BlockProduct {
+class BlockGemm {
  public:
   using Sum = Computed<T>;
 
-  BlockProduct(const GemmTile<T>& tile, const GemmOperands<T, Result>& operands, std::int64_t depth,
-               bool first)
+  BlockGemm(const GemmTile<T>& tile, const GemmOperands<T, Result>& operands, std::int64_t depth,
+            bool first)
       : tile_(tile), operands_(operands), depth_(depth), first_(first) {}
 
   // The first rows x columns of `at` from panels of A and B.
@@ -170,7 +171,7 @@ std::int64_t part_columns(const GemmPlan<T>& plan) {
   return round_up(divide_up(plan.size.n, plan.column_parts), plan.tile.columns);
 }
 
-// Divides each product into `parts` rectangles so that least has to be packed.
+// Divides the C of each GEMM into `parts` rectangles so that least has to be packed.
 template <typename T>
 void divide_output(GemmPlan<T>& plan, std::int64_t parts) {
   std::int64_t best = -1;
@@ -187,23 +188,23 @@ void divide_output(GemmPlan<T>& plan, std::int64_t parts) {
   }
 }
 
-// Calls `use(operands, part)` with what the columns of `at` are of each product; the part's number
-// is the column of `at` where they begin.
+// Calls `use(operands, part)` for each GEMM that has some of the columns of `at`. The part has the
+// columns' numbers in that GEMM; its `gemm` is how many columns of `at` lie before them.
 template <typename T, typename Result, class Use>
-void for_each_product(BesideProducts<T, Result> products, const GemmPart& at,
-                      std::int64_t tile_columns, Use use) {
-  std::int64_t first = 0;  // column of the product
-  for (const BesideProduct<T, Result>& product : products) {
+void for_each_gemm(AdjacentGemms<T, Result> gemms, const GemmPart& at, std::int64_t tile_columns,
+                   Use use) {
+  std::int64_t first = 0;  // column of this GEMM among all
+  for (const AdjacentGemm<T, Result>& gemm : gemms) {
     const std::int64_t begin = std::max(at.column_begin, first);
-    const std::int64_t end = std::min(at.column_end, first + product.n);
+    const std::int64_t end = std::min(at.column_end, first + gemm.n);
     if (begin < end) {
       GemmPart own = at;
-      own.product = begin - at.column_begin;
+      own.gemm = begin - at.column_begin;
       own.column_begin = begin - first;
       own.column_end = end - first;
-      use(product.operands, own);
+      use(gemm.operands, own);
     }
-    first += round_up(product.n, tile_columns);
+    first += round_up(gemm.n, tile_columns);
   }
 }
 
@@ -260,7 +261,7 @@ GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index) {
   const std::int64_t row = index / plan.column_parts % plan.row_parts;
   const std::int64_t rows = part_rows(plan);
   const std::int64_t columns = part_columns(plan);
-  return {.product = index / (plan.column_parts * plan.row_parts),
+  return {.gemm = index / (plan.column_parts * plan.row_parts),
           .row_begin = std::min(plan.size.m, row * rows),
           .row_end = std::min(plan.size.m, (row + 1) * rows),
           .column_begin = std::min(plan.size.n, column * columns),
@@ -270,19 +271,19 @@ GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index) {
 template <typename T, typename Result>
 void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
                    const GemmOperands<T, Result>& operands, void* scratch) {
-  const BesideProduct<T, Result> only{.operands = operands, .n = plan.size.n};
-  run_gemm_part(plan, part, BesideProducts<T, Result>(&only, 1), scratch);
+  const AdjacentGemm<T, Result> only{.operands = operands, .n = plan.size.n};
+  run_gemm_part(plan, part, AdjacentGemms<T, Result>(&only, 1), scratch);
 }
 
 template <typename T, typename Result>
-void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
-                   BesideProducts<T, Result> products, void* scratch) {
+void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part, AdjacentGemms<T, Result> gemms,
+                   void* scratch) {
   const std::int64_t k = plan.size.k;
   const Blocks<T> blocks(plan.size, plan.tile.columns);
   auto* packed_a = static_cast<Packed<T>*>(scratch);
   auto* packed_b = reinterpret_cast<Packed<T>*>(static_cast<std::byte*>(scratch) +
                                                 blocks.a_bytes(part_rows(plan), k));
-  const PanelSource<T> a_rows = rows_of_a(products.front().operands);
+  const PanelSource<T> a_rows = rows_of_a(gemms.front().operands);
   const std::int64_t columns = part.column_end - part.column_begin;
   const std::int64_t in_blocks = std::max<std::int64_t>(1, divide_up(columns, blocks.width));
   const std::int64_t width = round_up(divide_up(columns, in_blocks), plan.tile.columns);
@@ -291,21 +292,21 @@ void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
        at.column_begin = at.column_end) {
     at.column_end = std::min(part.column_end, at.column_begin + width);
     std::int64_t p = 0;
-    do {  // once even for k = 0: the product is then beta * D
+    do {  // once even for k = 0: C is then beta * D
       const std::int64_t depth = std::min(blocks.depth, k - p);
       const std::int64_t per_column = packed_steps<T>(depth);
-      for_each_product(products, at, plan.tile.columns, [&](const auto& product, GemmPart own) {
-        const PanelSource<T> b{product.b, product.b_column, product.b_row};
+      for_each_gemm(gemms, at, plan.tile.columns, [&](const auto& operands, GemmPart own) {
+        const PanelSource<T> b{operands.b, operands.b_column, operands.b_row};
         pack_panels(b.from(own.column_begin, p), own.column_end - own.column_begin, depth,
-                    plan.tile.columns, packed_b + own.product * per_column);
+                    plan.tile.columns, packed_b + own.gemm * per_column);
       });
       for (at.row_begin = part.row_begin; at.row_begin < part.row_end; at.row_begin = at.row_end) {
         at.row_end = std::min(part.row_end, at.row_begin + kHeight);
         pack_panels(a_rows.from(at.row_begin, p), at.row_end - at.row_begin, depth, plan.tile.rows,
                     packed_a);
-        for_each_product(products, at, plan.tile.columns, [&](const auto& product, GemmPart own) {
-          BlockProduct<T, Result>(plan.tile, product, per_column, p == 0)
-              .run(packed_a, packed_b + own.product * per_column, own);
+        for_each_gemm(gemms, at, plan.tile.columns, [&](const auto& operands, GemmPart own) {
+          BlockGemm<T, Result>(plan.tile, operands, per_column, p == 0)
+              .run(packed_a, packed_b + own.gemm * per_column, own);
         });
       }
       p += depth;
@@ -333,12 +334,11 @@ template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
                             const GemmOperands<BFloat16>&, void*);
 template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
                             const GemmOperands<BFloat16, float>&, void*);
-template void run_gemm_part(const GemmPlan<float>&, const GemmPart&, BesideProducts<float>, void*);
-template void run_gemm_part(const GemmPlan<double>&, const GemmPart&, BesideProducts<double>,
-                            void*);
-template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&, BesideProducts<BFloat16>,
+template void run_gemm_part(const GemmPlan<float>&, const GemmPart&, AdjacentGemms<float>, void*);
+template void run_gemm_part(const GemmPlan<double>&, const GemmPart&, AdjacentGemms<double>, void*);
+template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&, AdjacentGemms<BFloat16>,
                             void*);
 template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
-                            BesideProducts<BFloat16, float>, void*);
+                            AdjacentGemms<BFloat16, float>, void*);
 
 }  // namespace trainscope::cpu

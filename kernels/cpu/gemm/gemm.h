@@ -1,4 +1,4 @@
-// Matrix products of our own: cache-blocked, packed, register-tiled, in f32, f64 and bf16.
+// Our own GEMM: cache-blocked, packed, register-tiled, in f32, f64 and bf16.
 #pragma once
 
 #include <cstddef>
@@ -37,11 +37,11 @@ struct GemmSize {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
-  std::int64_t batch = 1;      // products of this size that are computed together
+  std::int64_t batch = 1;      // GEMMs of this size that are computed together
   bool rounds_result = false;  // C has fewer digits than sums have: they are finished before
 };
 
-// How the output of all products is divided. An element's sum over k is always formed in the same
+// How the outputs C of all GEMMs are divided. An element's sum over k is always formed in the same
 // order, so the results depend neither on this division nor on the number of threads.
 template <typename T>
 struct GemmPlan {
@@ -49,7 +49,7 @@ struct GemmPlan {
   GemmTile<T> tile = {};
   std::int64_t row_parts = 1;
   std::int64_t column_parts = 1;
-  std::int64_t slots = 1;  // pieces that run at once, each with its part of the workspace
+  std::int64_t slots = 1;  // parts that run at once, each with its bytes of the workspace
   std::size_t slot_bytes = 0;
 
   std::int64_t parts() const { return size.batch * row_parts * column_parts; }
@@ -60,7 +60,8 @@ template <typename T>
 GemmPlan<T> plan_gemm(const GemmSize& size, int threads,
                       const GemmTile<T>& tile = gemm_tiles<T>().front());
 
-// The same division of products whose sums have k terms; what a part needs depends on k.
+// Keeps the division but for GEMMs whose sums have k terms; the bytes that a part needs depend on
+// k.
 template <typename T>
 void set_depth(GemmPlan<T>& plan, std::int64_t k);
 // The most that the plan needs for sums of any number of terms up to k: a shorter sum may ask for
@@ -68,9 +69,9 @@ void set_depth(GemmPlan<T>& plan, std::int64_t k);
 template <typename T>
 std::size_t most_workspace_bytes(GemmPlan<T> plan, std::int64_t k);
 
-// One part of a plan: rows and columns of product `product`.
+// One part of a plan: a rectangle of the C of GEMM number `gemm` of the batch.
 struct GemmPart {
-  std::int64_t product = 0;
+  std::int64_t gemm = 0;
   std::int64_t row_begin = 0;
   std::int64_t row_end = 0;
   std::int64_t column_begin = 0;
@@ -79,34 +80,34 @@ struct GemmPart {
 template <typename T>
 GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index);
 
-// Computes one part on the calling thread. `operands` are those of the part's whole product;
+// Computes one part on the calling thread. `operands` are those of the part's whole GEMM;
 // `scratch` has slot_bytes bytes, 64-byte aligned.
 template <typename T, typename Result>
 void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
                    const GemmOperands<T, Result>& operands, void* scratch);
 
-// Products of one A that are computed as one: what is packed of A serves a block of columns, of one
-// product or of several. The columns of their Cs lie side by side, those of each from a whole tile
-// on.
+// GEMMs of one A that are computed as one: what is packed of A serves a block of columns, of one
+// GEMM or of several. In the n of the plan their columns follow each other; those of each GEMM
+// begin with a whole tile.
 template <typename T, typename Result = T>
-struct BesideProduct {
+struct AdjacentGemm {
   GemmOperands<T, Result> operands;
   std::int64_t n = 0;
 };
 template <typename T, typename Result = T>
-using BesideProducts = std::span<const BesideProduct<T, Result>>;
+using AdjacentGemms = std::span<const AdjacentGemm<T, Result>>;
 
-// The columns that a product of n takes up in the n of a plan.
+// The columns that a GEMM of n columns takes up in the n of such a plan.
 template <typename T>
-std::int64_t columns_beside(std::int64_t n) {
+std::int64_t adjacent_columns(std::int64_t n) {
   return round_up(n, gemm_tiles<T>().front().columns);
 }
 template <typename T, typename Result>
-void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
-                   BesideProducts<T, Result> products, void* scratch);
+void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part, AdjacentGemms<T, Result> gemms,
+                   void* scratch);
 
-// Computes all parts; `operands_of(product)` gives the operands of a whole product, or the products
-// beside each other.
+// Computes all parts; `operands_of(gemm)` gives the operands of a whole GEMM of the batch, or the
+// AdjacentGemms.
 template <typename T, class OperandsOf>
 void run_gemm(const GemmPlan<T>& plan, void* workspace, int threads, OperandsOf operands_of) {
   const std::int64_t parts = plan.parts();
@@ -116,7 +117,7 @@ void run_gemm(const GemmPlan<T>& plan, void* workspace, int threads, OperandsOf 
     const std::int64_t end = parts * (slot + 1) / plan.slots;
     for (std::int64_t index = parts * slot / plan.slots; index < end; ++index) {
       const GemmPart part = gemm_part(plan, index);
-      run_gemm_part(plan, part, operands_of(part.product), scratch);
+      run_gemm_part(plan, part, operands_of(part.gemm), scratch);
     }
   };
   parallel_for(threads, plan.slots, 1, [&](std::int64_t begin, std::int64_t end) {

@@ -1,4 +1,4 @@
-// Tiles of matrix products for AVX2 (12 of its 16 registers hold sums), and the choice between
+// Tiles of our GEMM for AVX2 (12 of its 16 registers hold sums), and the choice between
 // instruction sets.
 #include "kernels/cpu/gemm/gemm_tile.h"
 

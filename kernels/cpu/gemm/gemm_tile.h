@@ -1,4 +1,4 @@
-// The innermost part of a matrix product, in registers, once for each instruction set.
+// The innermost loop of our GEMM, a tile of C in registers, once for each instruction set.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ struct TileOperands {
   Computed<T> beta = 1;
 };
 
-// Each element's sum is formed in the order of p with fused products, so that tiles of all sizes
-// give the same bits.
+// Each element's sum is formed in the order of p with fused multiply-adds, so that tiles of all
+// sizes give the same bits.
 template <typename T>
 struct GemmTile {
   static constexpr std::int64_t kMostRows = 12;
@@ -60,8 +60,8 @@ struct GemmTile {
 template <typename T>
 std::span<const GemmTile<T>> gemm_tiles();
 
-// The quickest for products that read A where it is, of heads often 64 wide: panels of A may have
-// any number of rows.
+// The quickest for GEMMs that read A where it is, not packed: a tile may then have any number of
+// rows. Heads, whose matrices these are, are often 64 wide.
 template <typename T>
 const GemmTile<T>& tile_in_place();
 

@@ -1,4 +1,4 @@
-// Tiles of matrix products for AVX-512: 24 of its 32 registers hold sums.
+// Tiles of our GEMM for AVX-512: 24 of its 32 registers hold sums.
 #include "kernels/cpu/gemm/gemm_tile_loop.h"
 
 namespace trainscope::cpu {

@@ -1,5 +1,5 @@
-// The tile of products of bf16 for AVX512_BF16, which multiplies pairs and adds both products to a
-// sum in f32: twice the rate of f32.
+// The tile of our GEMM in bf16 for AVX512_BF16, whose instruction multiplies two pairs of bf16 and
+// adds both products to a sum in f32: twice the rate of f32.
 #include <immintrin.h>
 
 #include "kernels/cpu/gemm/gemm_tile_loop.h"
@@ -7,7 +7,7 @@
 namespace trainscope::cpu {
 namespace {
 
-struct PairProducts {
+struct PairMultiplyAdd {
   template <typename Sum, typename Vector>
   static void add(Sum& sum, BFloat16Pair a, const Vector& b) {
     const __m512i both = _mm512_set1_epi32(static_cast<int>(a));
@@ -19,7 +19,7 @@ struct PairProducts {
 
 template <>
 GemmTile<BFloat16> gemm_tile_avx512<BFloat16>() {
-  return TileLoop<BFloat16, 64, 12, 2, PairProducts>::tile("avx512_bf16");
+  return TileLoop<BFloat16, 64, 12, 2, PairMultiplyAdd>::tile("avx512_bf16");
 }
 
 }  // namespace trainscope::cpu

@@ -1,7 +1,7 @@
 // The one source of the tiles, compiled for each instruction set. Nothing in here may be shared
 // between the files that include it: a function that two of them emit under one name could be taken
-// from the one whose instructions this machine lacks. Hence nothing of the
-// standard library but types.
+// from the one whose instructions this machine lacks. Hence nothing of the standard library but
+// types.
 #pragma once
 
 #include "kernels/cpu/gemm/gemm_tile.h"
@@ -9,15 +9,15 @@
 namespace trainscope::cpu {
 namespace {
 
-struct FusedProducts {
+struct FusedMultiplyAdd {
   template <typename T, typename Vector>
   static void add(Vector& sum, T a, const Vector& b) {
     sum += a * b;
   }
 };
 
-// kBytes: of a register. kRows * kVectors sums, kVectors registers of B and one of A at once.
-template <typename T, int kBytes, int kRows, int kVectors, class Products = FusedProducts>
+// A register has kBytes bytes; kRows * kVectors of them hold sums, kVectors hold B and one holds A.
+template <typename T, int kBytes, int kRows, int kVectors, class MultiplyAdd = FusedMultiplyAdd>
 struct TileLoop {
   using Element = Packed<T>;
   using Vector [[gnu::vector_size(kBytes)]] = Element;
@@ -52,7 +52,7 @@ struct TileLoop {
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) Products::add(sums[i][v], a[i * line], of_b[v]);
+        for (int v = 0; v < kVectors; ++v) MultiplyAdd::add(sums[i][v], a[i * line], of_b[v]);
       }
       a += step;
       b += kColumns;

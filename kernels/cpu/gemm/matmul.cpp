@@ -1,4 +1,4 @@
-// MatMul, Gemm, BatchMatMul and SummedMatMul on our own matrix product.
+// MatMul, Gemm, BatchMatMul and SummedMatMul on our own GEMM.
 #include "kernels/cpu/gemm/matmul.h"
 
 #include <memory>
@@ -20,7 +20,7 @@ bool rounds_result(const PrepareArgs& args) {
 
 template <typename T>
 struct State {
-  MatMulLayout layout;
+  MatmulLayout layout;
   GemmPlan<T> plan;
 };
 
@@ -35,9 +35,9 @@ Prepared prepare_matmul(const PrepareArgs& args) {
   return {.workspace_bytes = state->plan.workspace_bytes(), .state = state};
 }
 
-// Operands of the first product of the batch.
+// Operands of the first matmul of the batch.
 template <typename T, typename Result>
-GemmOperands<T, Result> first_operands(const RunArgs& args, const MatMulLayout& layout) {
+GemmOperands<T, Result> first_operands(const RunArgs& args, const MatmulLayout& layout) {
   const auto& params = std::get<MatMulParams>(args.params);
   GemmOperands<T, Result> operands{.a = args.inputs[0].as<const T>(),
                                    .a_row = layout.a_row(),
@@ -61,16 +61,16 @@ GemmOperands<T, Result> first_operands(const RunArgs& args, const MatMulLayout& 
 template <typename T, typename Result = T>
 void run_matmul(const RunArgs& args) {
   const auto& state = *static_cast<const State<T>*>(args.state);
-  const MatMulLayout& layout = state.layout;
+  const MatmulLayout& layout = state.layout;
   const GemmPlan<T>& plan = state.plan;
   const GemmOperands<T, Result> first = first_operands<T, Result>(args, layout);
-  run_gemm(plan, args.workspace, args.threads, [&](std::int64_t product) {
-    const MatrixPair pair = matrices_of(layout, product);
+  run_gemm(plan, args.workspace, args.threads, [&](std::int64_t gemm) {
+    const MatrixPair pair = matrices_of(layout, gemm);
     GemmOperands<T, Result> operands = first;
     operands.a += pair.a * plan.size.m * plan.size.k;
     operands.b += pair.b * plan.size.k * plan.size.n;
-    operands.c += product * plan.size.m * plan.size.n;
-    if (operands.d_row != 0) operands.d += product * plan.size.m * plan.size.n;
+    operands.c += gemm * plan.size.m * plan.size.n;
+    if (operands.d_row != 0) operands.d += gemm * plan.size.m * plan.size.n;
     return operands;
   });
 }
@@ -89,20 +89,20 @@ void run_bf16(const RunArgs& args) {
   run_matmul<BFloat16>(args);
 }
 
-constexpr Kernel kMatMul{
+constexpr Kernel kMatmul{
     .name = "matmul.own", .prepare = prepare_matmul<float>, .run = run_matmul<float>};
 
 }  // namespace
 
 void add_matmul(KernelTable& table) {
-  for (const char* op : kProducts) {
-    table.add(op, DType::kF32, kMatMul);
-    add_upcast<kMatMul>(table, op, "matmul.own_upcast");
+  for (const char* op : kMatmulOps) {
+    table.add(op, DType::kF32, kMatmul);
+    add_upcast<kMatmul>(table, op, "matmul.own_upcast");
     table.add(op, DType::kF64,
               {.name = "matmul.own", .prepare = prepare_matmul<double>, .run = run_matmul<double>});
   }
   add_matmul_onednn(table);
-  for (const char* op : kProducts) {
+  for (const char* op : kMatmulOps) {
     table.add(op, DType::kBF16,
               {.name = "matmul.own",
                .supports = supports_bf16,

@@ -1,4 +1,4 @@
-// The files of matrix product kernels.
+// The files of matmul kernels.
 #pragma once
 
 #include "kernels/api/kernel.h"

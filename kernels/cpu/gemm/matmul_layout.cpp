@@ -1,4 +1,4 @@
-// Batch axes of matrix products: broadcasting, merging, flattening.
+// The batch axes of matmuls: broadcasting, merging, flattening.
 #include "kernels/cpu/gemm/matmul_layout.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct BatchAxis {
 
 // Appends an axis below the present ones, or merges it into the last one when its matrices follow
 // on each other in both operands.
-void append(MatMulLayout& layout, const BatchAxis& axis) {
+void append(MatmulLayout& layout, const BatchAxis& axis) {
   if (axis.size == 1) return;
   if (layout.batch_rank > 0) {
     const auto last = static_cast<std::size_t>(layout.batch_rank - 1);
@@ -45,7 +45,7 @@ std::int64_t matrices(const Shape& shape, int from, int rank) {
   return count;
 }
 
-void add_batch(MatMulLayout& layout, const Shape& a, const Shape& b) {
+void add_batch(MatmulLayout& layout, const Shape& a, const Shape& b) {
   const int rank = std::max({0, a.rank - 2, b.rank - 2});
   for (int axis = 0; axis < rank; ++axis) {
     const std::int64_t a_size = batch_size(a, axis, rank);
@@ -58,7 +58,7 @@ void add_batch(MatMulLayout& layout, const Shape& a, const Shape& b) {
   }
 }
 
-void flatten_shared_b(MatMulLayout& layout) {
+void flatten_shared_b(MatmulLayout& layout) {
   const bool flat = layout.batch_rank == 1 && layout.a_stride[0] == 1 && layout.b_stride[0] == 0 &&
                     !layout.transpose_a;
   if (!flat) return;
@@ -69,8 +69,8 @@ void flatten_shared_b(MatMulLayout& layout) {
 
 }  // namespace
 
-MatMulLayout matmul_layout(const MatMulParams& params, const Shape& a, const Shape& b) {
-  MatMulLayout layout;
+MatmulLayout matmul_layout(const MatMulParams& params, const Shape& a, const Shape& b) {
+  MatmulLayout layout;
   layout.transpose_a = params.transpose_a;
   layout.transpose_b = params.transpose_b;
   const std::int64_t a_rows = a.rank > 1 ? a[a.rank - 2] : 1;
@@ -90,7 +90,7 @@ AddendStrides addend_strides(const Shape& c) {
   return {.row = c.elements() == columns ? 0 : columns, .column = columns == 1 ? 0 : 1};
 }
 
-bool is_worth_packing(const MatMulLayout& layout) {
+bool is_worth_packing(const MatmulLayout& layout) {
   constexpr std::int64_t kShortSide = 256;
   return std::min(layout.size.m, layout.size.n) > kShortSide;
 }

@@ -1,4 +1,4 @@
-// How MatMul, Gemm, BatchMatMul and SummedMatMul see their tensors: a batch of equal products.
+// How MatMul, Gemm, BatchMatMul and SummedMatMul see their tensors: a batch of GEMMs of one size.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace trainscope::cpu {
 
-inline constexpr std::array kProducts = {"MatMul", "Gemm", "BatchMatMul", "SummedMatMul"};
+inline constexpr std::array kMatmulOps = {"MatMul", "Gemm", "BatchMatMul", "SummedMatMul"};
 
 // op(A) is [m, k], op(B) is [k, n]; op transposes the last two axes of what is stored. Batch axes
-// have strides in whole matrices, 0 where a matrix serves several products.
-struct MatMulLayout {
+// have strides in whole matrices, 0 where a matrix serves several matmuls.
+struct MatmulLayout {
   GemmSize size;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -29,17 +29,17 @@ struct MatMulLayout {
   std::int64_t b_column() const { return transpose_b ? size.k : 1; }
 };
 
-// Which matrices product number `product` multiplies.
+// Which of the stored matrices of A and of B matmul number `matmul` of the batch multiplies.
 struct MatrixPair {
   std::int64_t a = 0;
   std::int64_t b = 0;
 };
-inline MatrixPair matrices_of(const MatMulLayout& layout, std::int64_t product) {
+inline MatrixPair matrices_of(const MatmulLayout& layout, std::int64_t matmul) {
   MatrixPair pair;
   for (int axis = layout.batch_rank - 1; axis >= 0; --axis) {
     const auto at = static_cast<std::size_t>(axis);
-    const std::int64_t index = product % layout.batch[at];
-    product /= layout.batch[at];
+    const std::int64_t index = matmul % layout.batch[at];
+    matmul /= layout.batch[at];
     pair.a += index * layout.a_stride[at];
     pair.b += index * layout.b_stride[at];
   }
@@ -48,19 +48,19 @@ inline MatrixPair matrices_of(const MatMulLayout& layout, std::int64_t product) 
 
 // The layout for shapes that the op's shape rule has accepted. One-dimensional operands are a row
 // (A) or a column (B). Batch axes are merged where possible, and become rows of A where all
-// products share one B.
-MatMulLayout matmul_layout(const MatMulParams& params, const Shape& a, const Shape& b);
+// matmuls share one B.
+MatmulLayout matmul_layout(const MatMulParams& params, const Shape& a, const Shape& b);
 
 // How the addend of a Gemm or BatchMatMul is broadcast to [m, n]; that of a SummedMatMul has a
-// matrix for each product.
+// matrix [m, n] for each matmul.
 struct AddendStrides {
   std::int64_t row = 0;  // 0: one row for all
   std::int64_t column = 0;
 };
 AddendStrides addend_strides(const Shape& c);
 
-// Our own products pack both operands, which repays where each element is used in many sums: there
-// they are quicker than oneDNN's, and have the same bits for any number of threads.
-bool is_worth_packing(const MatMulLayout& layout);
+// Our own GEMM packs both operands, which repays where each element is used in many sums: there it
+// is quicker than oneDNN's, and gives the same bits for any number of threads.
+bool is_worth_packing(const MatmulLayout& layout);
 
 }  // namespace trainscope::cpu

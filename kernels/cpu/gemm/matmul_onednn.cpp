@@ -24,8 +24,9 @@ struct StoredMatrix {
   Dims strides;
 };
 
-// A stored matrix per product: batch axes of stride 0 have size 1, oneDNN broadcasts them.
-dnnl::memory::desc operand_desc(const MatMulLayout& layout,
+// An operand as oneDNN sees it: a stored matrix for each matmul. Batch axes of stride 0 have size
+// 1, oneDNN broadcasts them.
+dnnl::memory::desc operand_desc(const MatmulLayout& layout,
                                 const std::array<std::int64_t, kMaxRank>& batch_stride,
                                 const StoredMatrix& stored) {
   const auto& [type, matrix, matrix_strides] = stored;
@@ -42,7 +43,7 @@ dnnl::memory::desc operand_desc(const MatMulLayout& layout,
   return strided_desc(dims, type, strides);
 }
 
-dnnl::memory::desc output_desc(const MatMulLayout& layout, DType dtype) {
+dnnl::memory::desc output_desc(const MatmulLayout& layout, DType dtype) {
   Dims dims(layout.batch.begin(), layout.batch.begin() + layout.batch_rank);
   dims.push_back(layout.size.m);
   dims.push_back(layout.size.n);
@@ -66,7 +67,7 @@ struct Description {
 
 Description describe(const PrepareArgs& args, const dnnl::engine& engine) {
   const auto& params = std::get<MatMulParams>(args.params);
-  const MatMulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
+  const MatmulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
   const GemmSize& size = layout.size;
   const dnnl::memory::data_type type = onednn_type(args.inputs[0].type.dtype);
   Description found{
@@ -114,7 +115,7 @@ bool supports(const PrepareArgs& args) {
       args.inputs, [](const TensorView& view) { return view.present && view.elements() == 0; });
   if (empty || !addend_fits(args)) return false;
   const auto& params = std::get<MatMulParams>(args.params);
-  const MatMulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
+  const MatmulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
   if (args.inputs[0].type.dtype == DType::kF32 && is_worth_packing(layout)) return false;
   return onednn_supports(args.threads, [&](const dnnl::engine& engine) {
     return is_usable(describe(args, engine).primitive);
@@ -143,20 +144,20 @@ void run(const RunArgs& args) {
 }
 
 // oneDNN chooses blocks of the inner dimension by the number of threads.
-constexpr Kernel kMatMul{.name = "matmul.onednn",
+constexpr Kernel kMatmul{.name = "matmul.onednn",
                          .supports = supports,
                          .prepare = prepare_program<build>,
                          .run = run,
                          .same_for_any_threads = false};
-constexpr Kernel kOneByOne = one_by_one<kMatMul>("multi_matmul.onednn");
+constexpr Kernel kOneByOne = one_by_one<kMatmul>("multi_matmul.onednn");
 
 }  // namespace
 
 void add_matmul_onednn(KernelTable& table) {
-  for (const char* op : kProducts) {
-    table.add(op, DType::kF32, kMatMul);
-    add_upcast<kMatMul>(table, op, "matmul.onednn_upcast");
-    table.add(op, DType::kBF16, kMatMul);
+  for (const char* op : kMatmulOps) {
+    table.add(op, DType::kF32, kMatmul);
+    add_upcast<kMatmul>(table, op, "matmul.onednn_upcast");
+    table.add(op, DType::kBF16, kMatmul);
   }
 }
 

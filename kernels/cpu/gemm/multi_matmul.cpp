@@ -1,4 +1,4 @@
-// MultiMatMul on our own matrix product: its products are computed beside each other.
+// MultiMatMul on our own GEMM: its matmuls are computed as adjacent GEMMs of one A.
 #include "kernels/cpu/gemm/multi_matmul.h"
 
 #include <algorithm>
@@ -16,17 +16,17 @@
 namespace trainscope::cpu {
 namespace {
 
-constexpr std::size_t kMostProducts = 8;
+constexpr std::size_t kMostMatmuls = 8;
 
 const MatMulParams& params_of(const Params& params) { return std::get<MatMulParams>(params); }
 
 template <typename T>
 struct State {
   GemmPlan<T> plan;
-  std::vector<MatMulLayout> layouts;  // of the products
+  std::vector<MatmulLayout> layouts;  // of the matmuls
 };
 
-bool supports(const PrepareArgs& args) { return args.outputs.size() <= kMostProducts; }
+bool supports(const PrepareArgs& args) { return args.outputs.size() <= kMostMatmuls; }
 
 template <typename T>
 Prepared prepare(const PrepareArgs& args) {
@@ -38,8 +38,8 @@ Prepared prepare(const PrepareArgs& args) {
     const GemmSize& size = state->layouts.back().size;
     all.m = size.m * size.batch;  // 0 rows are not flattened
     all.k = size.k;
-    // A repeat leaves out what nobody reads again.
-    if (args.outputs[i].present) all.n += columns_beside<T>(size.n);
+    // A rematerialized call leaves out the outputs that nobody reads any more.
+    if (args.outputs[i].present) all.n += adjacent_columns<T>(size.n);
   }
   const auto made = std::ranges::find_if(args.outputs, &TensorView::present);
   all.rounds_result =
@@ -48,17 +48,18 @@ Prepared prepare(const PrepareArgs& args) {
   return {.workspace_bytes = state->plan.workspace_bytes(), .state = state};
 }
 
+// Matmul i as one of the adjacent GEMMs.
 template <typename T>
-BesideProduct<T> beside(const RunArgs& args, const MatMulLayout& layout, std::size_t i) {
-  const OneProduct product = one_product(args.inputs, args.outputs, i);
-  const TensorView& bias = product.inputs[2];
-  GemmOperands<T> operands{.a = product.inputs[0].as<const T>(),
+AdjacentGemm<T> adjacent(const RunArgs& args, const MatmulLayout& layout, std::size_t i) {
+  const OneMatmul matmul = one_matmul(args.inputs, args.outputs, i);
+  const TensorView& bias = matmul.inputs[2];
+  GemmOperands<T> operands{.a = matmul.inputs[0].as<const T>(),
                            .a_row = layout.a_row(),
                            .a_column = layout.a_column(),
-                           .b = product.inputs[1].as<const T>(),
+                           .b = matmul.inputs[1].as<const T>(),
                            .b_row = layout.b_row(),
                            .b_column = layout.b_column(),
-                           .c = product.outputs[0].as<T>(),
+                           .c = matmul.outputs[0].as<T>(),
                            .c_row = layout.size.n};
   if (bias.present) {
     operands.d = bias.as<const T>();
@@ -71,12 +72,12 @@ BesideProduct<T> beside(const RunArgs& args, const MatMulLayout& layout, std::si
 template <typename T>
 void run(const RunArgs& args) {
   const auto& state = *static_cast<const State<T>*>(args.state);
-  std::array<BesideProduct<T>, kMostProducts> products;
+  std::array<AdjacentGemm<T>, kMostMatmuls> gemms;
   std::size_t count = 0;
   for (std::size_t i = 0; i < state.layouts.size(); ++i) {
-    if (args.outputs[i].present) products[count++] = beside<T>(args, state.layouts[i], i);
+    if (args.outputs[i].present) gemms[count++] = adjacent<T>(args, state.layouts[i], i);
   }
-  const BesideProducts<T> all(products.data(), count);
+  const AdjacentGemms<T> all(gemms.data(), count);
   run_gemm<T>(state.plan, args.workspace, args.threads, [all](std::int64_t) { return all; });
 }
 
@@ -85,7 +86,7 @@ bool supports_bf16(const PrepareArgs& args) {
   if (!supports(args) || gemm_tiles<BFloat16>().empty()) return false;
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
     if (!args.outputs[i].present) continue;
-    const MatMulLayout layout =
+    const MatmulLayout layout =
         matmul_layout(params_of(args.params), args.inputs[0].shape(), args.inputs[1 + i].shape());
     if (!is_worth_packing(layout)) return false;
   }

@@ -1,4 +1,4 @@
-// MultiMatMul: several products of one input.
+// MultiMatMul: several matmuls of one input.
 #pragma once
 
 #include "kernels/api/kernel.h"

@@ -1,4 +1,4 @@
-// MultiMatMul as a kernel for single products, called for one after the other.
+// MultiMatMul on a kernel for single matmuls, which is called for one after the other.
 #pragma once
 
 #include <algorithm>
@@ -14,26 +14,26 @@ namespace trainscope::cpu {
 
 // --- How it is done ------------------------------------------------------------------------------
 
-// x, a matrix and a bias, which may be absent.
-struct OneProduct {
+// One matmul of a MultiMatMul: its inputs x, a matrix and a bias, which may be absent, its output.
+struct OneMatmul {
   std::array<TensorView, 3> inputs;
   std::span<const TensorView> outputs;
 };
 
-inline OneProduct one_product(std::span<const TensorView> inputs,
-                              std::span<const TensorView> outputs, std::size_t i) {
+inline OneMatmul one_matmul(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                            std::size_t i) {
   const std::size_t bias = 1 + outputs.size() + i;
-  OneProduct product{.inputs = {inputs[0], inputs[1 + i],
-                                TensorView{.type = {}, .data = nullptr, .present = false}},
-                     .outputs = outputs.subspan(i, 1)};
-  if (bias < inputs.size()) product.inputs[2] = inputs[bias];
-  return product;
+  OneMatmul matmul{.inputs = {inputs[0], inputs[1 + i],
+                              TensorView{.type = {}, .data = nullptr, .present = false}},
+                   .outputs = outputs.subspan(i, 1)};
+  if (bias < inputs.size()) matmul.inputs[2] = inputs[bias];
+  return matmul;
 }
 
-inline PrepareArgs with_product(const PrepareArgs& args, const OneProduct& product) {
+inline PrepareArgs with_matmul(const PrepareArgs& args, const OneMatmul& matmul) {
   return {.params = args.params,
-          .inputs = product.inputs,
-          .outputs = product.outputs,
+          .inputs = matmul.inputs,
+          .outputs = matmul.outputs,
           .threads = args.threads};
 }
 
@@ -41,37 +41,38 @@ template <const Kernel& kBase>
 bool supports_one_by_one(const PrepareArgs& args) {
   for (std::size_t i = 0; kBase.supports != nullptr && i < args.outputs.size(); ++i) {
     if (!args.outputs[i].present) continue;
-    const OneProduct product = one_product(args.inputs, args.outputs, i);
-    if (!kBase.supports(with_product(args, product))) return false;
+    const OneMatmul matmul = one_matmul(args.inputs, args.outputs, i);
+    if (!kBase.supports(with_matmul(args, matmul))) return false;
   }
   return true;
 }
 
 template <const Kernel& kBase>
 Prepared prepare_one_by_one(const PrepareArgs& args) {
-  auto products = std::make_shared<std::vector<Prepared>>();
+  auto matmuls = std::make_shared<std::vector<Prepared>>();
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
-    products->emplace_back();
-    if (!args.outputs[i].present) continue;  // a repeat leaves out what nobody reads again
-    const OneProduct product = one_product(args.inputs, args.outputs, i);
-    products->back() = kBase.prepare(with_product(args, product));
-    bytes = std::max(bytes, products->back().workspace_bytes);
+    matmuls->emplace_back();
+    // A rematerialized call leaves out the outputs that nobody reads any more.
+    if (!args.outputs[i].present) continue;
+    const OneMatmul matmul = one_matmul(args.inputs, args.outputs, i);
+    matmuls->back() = kBase.prepare(with_matmul(args, matmul));
+    bytes = std::max(bytes, matmuls->back().workspace_bytes);
   }
-  return {.workspace_bytes = bytes, .state = products};
+  return {.workspace_bytes = bytes, .state = matmuls};
 }
 
 template <const Kernel& kBase>
 void run_one_by_one(const RunArgs& args) {
-  const auto& products = *static_cast<const std::vector<Prepared>*>(args.state);
-  for (std::size_t i = 0; i < products.size(); ++i) {
+  const auto& matmuls = *static_cast<const std::vector<Prepared>*>(args.state);
+  for (std::size_t i = 0; i < matmuls.size(); ++i) {
     if (!args.outputs[i].present) continue;
-    const OneProduct product = one_product(args.inputs, args.outputs, i);
+    const OneMatmul matmul = one_matmul(args.inputs, args.outputs, i);
     kBase.run({.params = args.params,
-               .inputs = product.inputs,
-               .outputs = product.outputs,
+               .inputs = matmul.inputs,
+               .outputs = matmul.outputs,
                .workspace = args.workspace,
-               .state = products[i].state.get(),
+               .state = matmuls[i].state.get(),
                .threads = args.threads});
   }
 }

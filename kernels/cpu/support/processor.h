@@ -6,12 +6,12 @@ namespace trainscope::cpu {
 
 // AVX-512 F, BW, DQ and VL.
 bool has_avx512();
-// AVX512_BF16: products of pairs of bf16.
+// AVX512_BF16: multiply-adds of pairs of bf16.
 bool has_avx512_bf16();
-// Whether our products of bf16 should use them: on AMD's processors. Intel's are slower than f32's
-// FMAs (docs/performance.md, "Products of bf16").
+// Whether our GEMM in bf16 should use them: on AMD's processors. Intel's are slower than f32's FMAs
+// (docs/performance.md, on bf16).
 bool prefers_avx512_bf16();
-// Whether oneDNN computes products of bf16 with AMX.
+// Whether oneDNN computes matmuls in bf16 with AMX.
 bool onednn_has_amx();
 
 // Whether a processor names AMX in CPUID leaf 7 (edx of its subleaf 0) but has no palette of tiles
@@ -22,7 +22,7 @@ constexpr bool hides_amx_tiles(unsigned features, unsigned palettes) {
   return (features & kAmxTile) != 0 && palettes == 0;
 }
 bool hides_amx_tiles();  // this processor
-// Keeps oneDNN from AMX where hides_amx_tiles(): it looks at leaf 7 alone, and its products of bf16
+// Keeps oneDNN from AMX where hides_amx_tiles(): it looks at leaf 7 alone, and its matmuls in bf16
 // then end in an illegal instruction. Must come before any other use of oneDNN, otherwise throws
 // std::logic_error; the functions above and cpu_kernels() see to it. ONEDNN_MAX_CPU_ISA, where it
 // is set, has its way.

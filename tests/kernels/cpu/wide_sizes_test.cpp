@@ -54,7 +54,7 @@ std::int64_t resident_bytes() {
 // Small integers: their products and sums are exact in every type.
 double number(std::int64_t i, std::int64_t j) { return static_cast<double>((3 * i + 5 * j) % 7); }
 
-// --- Products ------------------------------------------------------------------------------------
+// --- Matmuls -------------------------------------------------------------------------------------
 
 // Element (i, j) is at i * row + j * column.
 template <typename T>

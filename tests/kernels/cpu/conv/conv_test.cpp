@@ -130,7 +130,7 @@ TEST_CASE("conv: f32 kernels agree with f64 in every geometry") {
   }
 }
 
-TEST_CASE("conv: windows of one element are matrix products") {
+TEST_CASE("conv: windows of one element are matmuls") {
   const KernelTable table = conv_table();
   const auto takes = [&](const Sweep& sweep) {
     return KernelRun<float>(table, "Conv", "pointwise", forward_case<float>(sweep, 1)).supported();

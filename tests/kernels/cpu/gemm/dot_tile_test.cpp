@@ -1,4 +1,4 @@
-// Sums of products of lines: the truth, and the same bits with all instruction sets.
+// Dot products of lines: the truth, and the same bits with all instruction sets.
 #include "kernels/cpu/gemm/dot_tile.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Tiles and divisions of matrix products give the same bits, close to the truth.
+// Tiles and divisions of our GEMM give the same bits, close to the truth.
 #include "kernels/cpu/gemm/gemm.h"
 
 #include <doctest/doctest.h>
@@ -65,7 +65,7 @@ struct Problem {
             .alpha = static_cast<Computed<T>>(of.alpha),
             .beta = static_cast<Computed<T>>(of.beta)};
   }
-  std::vector<Result> product(int threads, const GemmTile<T>& tile) const {
+  std::vector<Result> multiply(int threads, const GemmTile<T>& tile) const {
     const GemmPlan<T> plan = plan_gemm<T>(of.size, threads, tile);
     std::vector<Result> c(static_cast<std::size_t>(of.size.m * of.size.n), Result(NAN));
     const auto workspace = aligned(plan.workspace_bytes());
@@ -89,7 +89,7 @@ struct Problem {
   mutable std::vector<Result> c_ = {};
 };
 
-// Below, at and above the sides of tiles and of blocks, where products are divided, and 0.
+// Below, at and above the sides of tiles and of blocks, where C is divided, and 0.
 const std::vector<Case> kCases = {
     {.size = {.m = 1, .n = 1, .k = 1}},
     {.size = {.m = 12, .n = 32, .k = 7}},
@@ -103,13 +103,13 @@ const std::vector<Case> kCases = {
     {.size = {.m = 3, .n = 5, .k = 0}, .beta = 2.0},
 };
 
-TEST_CASE_TEMPLATE("gemm: products are right on every tile", T, float, double) {
+TEST_CASE_TEMPLATE("gemm: results are right on every tile", T, float, double) {
   const double epsilon = std::numeric_limits<T>::epsilon();
   for (const Case& test : kCases) {
     const Problem<T> problem(test);
     for (const GemmTile<T>& tile : gemm_tiles<T>()) {
       CAPTURE(tile.instructions);
-      const std::vector<T> c = problem.product(1, tile);
+      const std::vector<T> c = problem.multiply(1, tile);
       double worst = 0.0;
       for (std::int64_t i = 0; i < test.size.m; ++i) {
         for (std::int64_t j = 0; j < test.size.n; ++j) {
@@ -130,10 +130,10 @@ TEST_CASE_TEMPLATE("gemm: tiles and threads change no bit", T, float, double) {
     CAPTURE(test.size.n);
     CAPTURE(test.size.k);
     const Problem<T> problem(test);
-    const std::vector<T> expected = problem.product(1, gemm_tiles<T>().front());
+    const std::vector<T> expected = problem.multiply(1, gemm_tiles<T>().front());
     for (const GemmTile<T>& tile : gemm_tiles<T>()) {
       CAPTURE(tile.instructions);
-      for (int threads : {1, 2, 3, 5}) CHECK(problem.product(threads, tile) == expected);
+      for (int threads : {1, 2, 3, 5}) CHECK(problem.multiply(threads, tile) == expected);
     }
   }
 }
@@ -178,7 +178,7 @@ void check_bf16(Case test, double rounding) {
   test.size.rounds_result = kIsStoredOnly<Result>;
   const Problem<BFloat16, Result> problem(test);
   const GemmTile<BFloat16> tile = gemm_tile_avx512<BFloat16>();
-  const std::vector<Result> c = problem.product(1, tile);
+  const std::vector<Result> c = problem.multiply(1, tile);
   double worst = 0.0;
   for (std::int64_t i = 0; i < test.size.m; ++i) {
     for (std::int64_t j = 0; j < test.size.n; ++j) {
@@ -194,7 +194,7 @@ void check_bf16(Case test, double rounding) {
   const auto same_bits = [&](const std::vector<Result>& other) {
     return std::memcmp(other.data(), c.data(), c.size() * sizeof(Result)) == 0;
   };
-  for (int threads : {2, 3, 5}) CHECK(same_bits(problem.product(threads, tile)));
+  for (int threads : {2, 3, 5}) CHECK(same_bits(problem.multiply(threads, tile)));
 }
 
 // Of all sums of up to k terms, one by one.
@@ -223,7 +223,7 @@ TEST_CASE("gemm: the most workspace of any number of terms") {
   CHECK(most_workspace_bytes(plan, plan.size.k) == most_bytes_by_trial(plan, 3000));
 }
 
-TEST_CASE("gemm: products of bf16, with results in bf16 and f32") {
+TEST_CASE("gemm: bf16, with results in bf16 and f32") {
   if (!has_avx512_bf16()) {
     MESSAGE("this processor has no AVX512_BF16");
     return;

@@ -1,4 +1,4 @@
-// Matrix product kernels against three nested loops, over shapes, transposes, broadcasts, threads.
+// Matmul kernels against three nested loops, over shapes, transposes, broadcasts, threads.
 #include "kernels/cpu/gemm/matmul.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ KernelTable matmul_table() {
   return table;
 }
 
-// One stored operand and how it is addressed for product (batch index, i, j).
+// One stored operand [batch.., rows, columns] and where its element (matrix, i, j) lies.
 struct Operand {
   const Host<double>& host;
   bool transposed;
@@ -35,9 +35,9 @@ struct Operand {
 
 std::int64_t batch_of(const Shape& shape) { return shape.rank < 3 ? 1 : shape[0]; }
 
-// Products of [a_batch, ..] and [b_batch, ..] where a batch of 1 serves all.
-std::vector<double> naive_product(const MatMulParams& params, const Host<double>& a,
-                                  const Host<double>& b, const Shape& output) {
+// Matmuls of [a_batch, ..] and [b_batch, ..] where a batch of 1 serves all.
+std::vector<double> naive_matmul(const MatMulParams& params, const Host<double>& a,
+                                 const Host<double>& b, const Shape& output) {
   const std::int64_t n = output[output.rank - 1];
   const std::int64_t mn = output[output.rank - 2] * n;
   const std::int64_t k = a.shape[params.transpose_a ? a.shape.rank - 2 : a.shape.rank - 1];
@@ -95,7 +95,7 @@ void check_case(const Sweep& sweep, std::string_view kernel, double limit) {
       .transpose_a = sweep.transpose_a, .transpose_b = sweep.transpose_b, .alpha = 0.5};
   const auto a = Host<double>::random(sweep.a, 1);
   const auto b = Host<double>::random(sweep.b, 2);
-  const std::vector<double> expected = naive_product(params, a, b, sweep.output);
+  const std::vector<double> expected = naive_matmul(params, a, b, sweep.output);
   std::vector<std::vector<T>> first;
   for (int threads : {1, 2, 3}) {
     KernelRun<T> run(table, "BatchMatMul", kernel,
@@ -121,16 +121,16 @@ void check_sweep(std::string_view kernel, double limit) {
   }
 }
 
-TEST_CASE("matmul: our f32 product equals nested loops, on any number of threads") {
+TEST_CASE("matmul: our f32 kernel equals nested loops, on any number of threads") {
   check_sweep<float>("own", 2e-6);
 }
-TEST_CASE("matmul: our f64 product equals nested loops, on any number of threads") {
+TEST_CASE("matmul: our f64 kernel equals nested loops, on any number of threads") {
   check_sweep<double>("own", 1e-14);
 }
-TEST_CASE("matmul: oneDNN's product equals nested loops") { check_sweep<float>("onednn", 5e-6); }
+TEST_CASE("matmul: oneDNN's kernel equals nested loops") { check_sweep<float>("onednn", 5e-6); }
 
-// The one matrix product of oneDNN whose memory is planned needs AVX-512.
-TEST_CASE("matmul: oneDNN takes plain, transposed and batched products") {
+// The one matmul of oneDNN whose memory is planned needs AVX-512.
+TEST_CASE("matmul: oneDNN takes plain, transposed and batched matrices") {
   if (!has_avx512()) return;
   const KernelTable table = matmul_table();
   for (const Sweep& sweep : {kSweep[6], kSweep[7], kSweep[9], kSweep[10], kSweep[11]}) {
@@ -178,7 +178,7 @@ TEST_CASE("matmul: oneDNN's Gemm adds a bias per column like ours") {
   CHECK(relative_error(onednn.run()[0], own.run()[0]) < 1e-6);
 }
 
-// A matrix for each product, which a sum of the products alone would not show.
+// The addend has a matrix for each matmul of the batch.
 TEST_CASE("matmul: SummedMatMul adds what is there, on every kernel") {
   const KernelTable table = matmul_table();
   for (const Sweep& sweep : kSweep) {
@@ -186,7 +186,7 @@ TEST_CASE("matmul: SummedMatMul adds what is there, on every kernel") {
     const auto a = Host<double>::random(sweep.a, 1);
     const auto b = Host<double>::random(sweep.b, 2);
     const auto sum = Host<double>::random(sweep.output, 3);
-    std::vector<double> expected = naive_product(params, a, b, sweep.output);
+    std::vector<double> expected = naive_matmul(params, a, b, sweep.output);
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += sum.values[i];
     for (std::string_view kernel : {"own", "onednn"}) {
       CAPTURE(kernel);
@@ -201,8 +201,8 @@ TEST_CASE("matmul: SummedMatMul adds what is there, on every kernel") {
   }
 }
 
-// Products of widths that no tile has, of more columns than are packed at once, with some biases.
-TEST_CASE_TEMPLATE("matmul: products of one input have the bits that each has alone", T, float,
+// Matmuls of widths that no tile has, of more columns than are packed at once, with some biases.
+TEST_CASE_TEMPLATE("matmul: matmuls of one input have the bits that each has alone", T, float,
                    double) {
   KernelTable table = matmul_table();
   add_multi_matmul(table);
@@ -241,7 +241,7 @@ TEST_CASE_TEMPLATE("matmul: products of one input have the bits that each has al
   }
 }
 
-TEST_CASE("matmul: oneDNN's products of one input, one after the other, are like ours") {
+TEST_CASE("matmul: oneDNN's matmuls of one input, one after the other, are like ours") {
   KernelTable table = matmul_table();
   add_multi_matmul(table);
   const KernelCase<float> two{

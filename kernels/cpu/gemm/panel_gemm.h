@@ -1,6 +1,6 @@
-// Products of the matrices of a head, on one thread: they lie in a workspace that L2 holds, B
-// packed in panels, A where it is. Whole tiles are computed, for which A has place; of C only m x n
-// is read and written.
+// GEMMs on the matrices of an attention head, on one thread: they lie in a workspace that L2 holds,
+// B packed in panels, A not packed. Whole tiles are computed, for which A has place; of C only m x
+// n elements are read and written.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ std::int64_t whole_tile_columns(std::int64_t columns) {
   return in_whole_tiles<T>(columns, &GemmTile<T>::columns);
 }
 
-// B [k, n] as tiles read it, zeros up to whole tiles.
+// B [k, n] packed in panels as tiles read it, with zeros up to whole tiles.
 template <typename T>
 class PackedPanels {
  public:
@@ -33,7 +33,7 @@ class PackedPanels {
     return static_cast<std::size_t>(packed_steps<T>(k) * whole_tile_columns<T>(n)) *
            sizeof(Packed<T>);
   }
-  // Lines of the source are columns of B.
+  // The lines of the source are the columns of B.
   PackedPanels(const PanelSource<T>& source, std::int64_t k, std::int64_t n, Packed<T>* memory)
       : steps_(packed_steps<T>(k)), memory_(memory) {
     pack_panels(source, n, k, tile_in_place<T>().columns, memory);
@@ -47,15 +47,17 @@ class PackedPanels {
   const Packed<T>* memory_;
 };
 
-// What a causal head leaves out, where query `first` is the first one: tiles of C of keys that no
-// query sees, or of each sum the keys that a query does not see or the queries that do not see a
-// key. A tile that is computed in part needs zeros there.
+// What a GEMM of a causal head leaves out, where query `first` is the first of the block: kTiles,
+// the tiles of C (queries by keys) whose keys no query sees; kKeys, the terms of each sum whose key
+// the query of the row does not see; kQueries, the terms whose query does not see the key of the
+// row. Where a tile has terms of both kinds, A holds zeros for those left out.
 enum class Unseen : std::uint8_t { kNone, kTiles, kKeys, kQueries };
 
-// C = alpha * A B, or what C was and alpha * A B, for the first n columns and k rows of B. Element
-// (i, p) of A, packed along p, is a[i * a_line + p * a_step]; one of both is 1.
+// C [m, n] = alpha * A B, or with `adds` C + alpha * A B, for the first n columns and k rows of B.
+// Element (i, p) of A [m, k], packed along p, is a[i * a_line + p * a_step]; one of a_line and
+// a_step is 1.
 template <typename T>
-struct PanelProduct {
+struct PanelGemm {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -71,6 +73,6 @@ struct PanelProduct {
 };
 
 template <typename T>
-void multiply(const PanelProduct<T>& product, const PackedPanels<T>& b);
+void multiply(const PanelGemm<T>& gemm, const PackedPanels<T>& b);
 
 }  // namespace trainscope::cpu

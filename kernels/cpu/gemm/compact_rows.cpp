@@ -1,5 +1,6 @@
-// CountedRows, and CountedMatMul on our own matrix product.
-#include "kernels/cpu/gemm/counted_rows.h"
+// Masked-label compaction: CountedRows, which finds the rows whose labels count, and CountedMatMul,
+// which computes only these, on our own GEMM.
+#include "kernels/cpu/gemm/compact_rows.h"
 
 #include <algorithm>
 #include <memory>
@@ -12,9 +13,10 @@
 namespace trainscope::cpu {
 namespace {
 
-// labels [rows] -> order [rows], count []
+// labels [rows] -> order [rows], count []: the numbers of the `count` rows whose labels count, then
+// those of the others.
 template <typename T>
-void counted_rows(const RunArgs& args) {
+void compact_rows(const RunArgs& args) {
   const auto ignored = std::get<LossParams>(args.params).ignore_index;
   const T* labels = args.inputs[0].as<const T>();
   const std::int64_t rows = args.inputs[0].elements();
@@ -22,10 +24,10 @@ void counted_rows(const RunArgs& args) {
   const std::int64_t count = rows - std::count_if(labels, labels + rows, [ignored](T label) {
                                return std::int64_t{label} == ignored;
                              });
-  std::int64_t counted = 0;
+  std::int64_t compacted = 0;
   std::int64_t other = count;
   for (std::int64_t row = 0; row < rows; ++row) {
-    order[std::int64_t{labels[row]} == ignored ? other++ : counted++] = row;
+    order[std::int64_t{labels[row]} == ignored ? other++ : compacted++] = row;
   }
   if (args.outputs.size() > 1 && args.outputs[1].present) {
     *args.outputs[1].as<std::int64_t>() = count;
@@ -37,15 +39,17 @@ std::int64_t rows_that_count(const RunArgs& args) {
                                   args.inputs[0].shape()[0]);
 }
 
-// The product of all rows, and whether the rows of `a` are what it sums over.
+// The plan of the GEMM on all rows. With sums_rows the rows of `a` are what it sums over (a is
+// transposed), so that compaction makes k smaller, else m.
 template <typename T>
 struct State {
   GemmPlan<T> plan;
   bool sums_rows = false;
 };
 
+// The plan for the first `count` rows, which are those whose labels count.
 template <typename T>
-GemmPlan<T> of_counted(const State<T>& state, std::int64_t count) {
+GemmPlan<T> compacted_plan(const State<T>& state, std::int64_t count) {
   GemmPlan<T> plan = state.plan;
   if (!state.sums_rows) plan.size.m = count;
   if (state.sums_rows) set_depth(plan, count);
@@ -53,7 +57,7 @@ GemmPlan<T> of_counted(const State<T>& state, std::int64_t count) {
 }
 
 template <typename T>
-Prepared prepare_product(const PrepareArgs& args) {
+Prepared prepare_compact_matmul(const PrepareArgs& args) {
   const auto& p = std::get<MatMulParams>(args.params);
   const Shape& a = args.inputs[0].shape();
   const std::int64_t n = args.inputs[1].shape()[p.transpose_b ? 0 : 1];
@@ -69,7 +73,7 @@ Prepared prepare_product(const PrepareArgs& args) {
   return {.workspace_bytes = bytes, .state = state};
 }
 
-// Rows of the product from `first` on: the bias, input 3, or zeros.
+// Rows of the result [rows, columns] from `first` on become the bias, input 3, or zeros.
 template <typename T>
 void fill_rest(const RunArgs& args, std::int64_t first) {
   const Shape& shape = args.outputs[0].shape();
@@ -90,11 +94,11 @@ void fill_rest(const RunArgs& args, std::int64_t first) {
 }
 
 template <typename T, typename Result = T>
-void run_product(const RunArgs& args) {
+void run_compact_matmul(const RunArgs& args) {
   const auto& params = std::get<MatMulParams>(args.params);
   const auto& state = *static_cast<const State<T>*>(args.state);
   const std::int64_t count = rows_that_count(args);
-  const GemmPlan<T> plan = of_counted(state, count);
+  const GemmPlan<T> plan = compacted_plan(state, count);
   const std::int64_t a_columns = args.inputs[0].shape()[1];
   const std::int64_t b_columns = args.inputs[1].shape()[1];
   GemmOperands<T, Result> operands{.a = args.inputs[0].as<const T>(),
@@ -114,10 +118,11 @@ void run_product(const RunArgs& args) {
   if (!state.sums_rows) fill_rest<Result>(args, count);
 }
 
-constexpr Kernel kProduct{
-    .name = "counted_matmul.own", .prepare = prepare_product<float>, .run = run_product<float>};
+constexpr Kernel kCompactMatmul{.name = "counted_matmul.own",
+                                .prepare = prepare_compact_matmul<float>,
+                                .run = run_compact_matmul<float>};
 
-// A bias is of the result's type.
+// A bias must have the result's type.
 bool supports_bf16(const PrepareArgs& args) {
   const bool biased = args.inputs.size() > 3 && args.inputs[3].present;
   const bool same = !biased || args.inputs[3].type.dtype == args.outputs[0].type.dtype;
@@ -125,32 +130,32 @@ bool supports_bf16(const PrepareArgs& args) {
 }
 
 void run_bf16(const RunArgs& args) {
-  if (args.outputs[0].type.dtype == DType::kF32) return run_product<BFloat16, float>(args);
-  run_product<BFloat16>(args);
+  if (args.outputs[0].type.dtype == DType::kF32) return run_compact_matmul<BFloat16, float>(args);
+  run_compact_matmul<BFloat16>(args);
 }
 
-void add_product(KernelTable& table) {
-  table.add("CountedMatMul", DType::kF32, kProduct);
-  add_upcast<kProduct>(table, "CountedMatMul", "counted_matmul.own_upcast");
+void add_compact_matmul(KernelTable& table) {
+  table.add("CountedMatMul", DType::kF32, kCompactMatmul);
+  add_upcast<kCompactMatmul>(table, "CountedMatMul", "counted_matmul.own_upcast");
   table.add("CountedMatMul", DType::kF64,
             {.name = "counted_matmul.own",
-             .prepare = prepare_product<double>,
-             .run = run_product<double>});
+             .prepare = prepare_compact_matmul<double>,
+             .run = run_compact_matmul<double>});
   table.add("CountedMatMul", DType::kBF16,
             {.name = "counted_matmul.own",
              .supports = supports_bf16,
-             .prepare = prepare_product<BFloat16>,
+             .prepare = prepare_compact_matmul<BFloat16>,
              .run = run_bf16});
 }
 
 }  // namespace
 
-void add_counted_rows(KernelTable& table) {
+void add_compact_rows(KernelTable& table) {
   table.add("CountedRows", DType::kI32,
-            {.name = "counted_rows", .run = counted_rows<std::int32_t>});
+            {.name = "counted_rows", .run = compact_rows<std::int32_t>});
   table.add("CountedRows", DType::kI64,
-            {.name = "counted_rows", .run = counted_rows<std::int64_t>});
-  add_product(table);
+            {.name = "counted_rows", .run = compact_rows<std::int64_t>});
+  add_compact_matmul(table);
 }
 
 }  // namespace trainscope::cpu

@@ -1,5 +1,5 @@
-// Products in whole tiles are right, and read nothing of what a causal head leaves out.
-#include "kernels/cpu/gemm/panel_product.h"
+// GEMMs on packed panels, in whole tiles, are right and read nothing that a causal head leaves out.
+#include "kernels/cpu/gemm/panel_gemm.h"
 
 #include <doctest/doctest.h>
 
@@ -78,20 +78,20 @@ class Problem {
     const PackedPanels<T> b({b_.data(), 1, of_.n}, of_.k, of_.n, memory.data);
     const std::int64_t row = of_.n + 3;
     Lines<Computed<T>> c(of_.m * row);
-    PanelProduct<T> product{.m = of_.m,
-                            .n = of_.n,
-                            .k = of_.k,
-                            .a = a_.data,
-                            .a_line = line_,
-                            .a_step = step_,
-                            .c = c.data,
-                            .c_row = row,
-                            .alpha = Computed<T>{0.5},
-                            .unseen = of_.unseen,
-                            .first = of_.first};
+    PanelGemm<T> gemm{.m = of_.m,
+                      .n = of_.n,
+                      .k = of_.k,
+                      .a = a_.data,
+                      .a_line = line_,
+                      .a_step = step_,
+                      .c = c.data,
+                      .c_row = row,
+                      .alpha = Computed<T>{0.5},
+                      .unseen = of_.unseen,
+                      .first = of_.first};
     for (const double times : {1.0, 2.0}) {
-      multiply(product, b);
-      product.adds = true;
+      multiply(gemm, b);
+      gemm.adds = true;
       double worst = 0.0;
       for (std::int64_t i = 0; i < of_.m; ++i) {
         for (std::int64_t j = of_.n; j < row; ++j) CHECK(std::isnan(c.data[i * row + j]));
@@ -166,11 +166,12 @@ void check_all() {
   }
 }
 
-TEST_CASE_TEMPLATE("panel products: right, of lines and of steps of A", T, float, double) {
+TEST_CASE_TEMPLATE("panel gemm: right, with the lines and with the steps of A together", T, float,
+                   double) {
   check_all<T>();
 }
 
-TEST_CASE("panel products: of bf16") {
+TEST_CASE("panel gemm: bf16") {
   if (gemm_tiles<BFloat16>().empty()) {
     MESSAGE("this processor has no AVX512_BF16");
     return;
