@@ -28,7 +28,7 @@ struct Geometry {
   std::int64_t y(std::int64_t n, std::int64_t m) const {
     return (n * out_channels + m) * window.out_elements();
   }
-  // Of output channel m and input channel c of its group.
+  // Offset of the weights of out channel m and in channel c of its group.
   std::int64_t w(std::int64_t m, std::int64_t c) const {
     return (m * in_per_group() + c) * window.taps();
   }

@@ -1,4 +1,4 @@
-// Gradients by the inputs of convolutions with few input channels, at stride 1, where the rows are
+// Gradients by the inputs of convolutions with few in channels, at stride 1, where the rows are
 // too short for registers or the border is a large part of them: the registers are filled with the
 // examples of the batch instead. For that dy is transposed, examples last; then the sum of a pixel
 // of dx takes the windows that it lies in and no others, and those of a row lie side by side.
@@ -20,35 +20,38 @@ namespace {
 constexpr std::int64_t kMostChannels = 8;
 constexpr std::int64_t kBlock = 8;  // side of what transpose_block() does
 
-// dy [examples, read, out...], w [read, made, kernel...], dx [examples, made, in...]
+// The channels are those of the convolution: dy [examples, out_channels, out...], w [out_channels,
+// in_channels, kernel...], dx [examples, in_channels, in...].
 struct Planes {
   Window window;
   std::int64_t examples = 0;
-  std::int64_t read = 0;  // channels of dy
-  std::int64_t made = 0;  // channels of dx
+  std::int64_t out_channels = 0;  // channels of dy
+  std::int64_t in_channels = 0;   // channels of dx
 
   std::int64_t groups() const { return (examples + kTileLanes - 1) / kTileLanes; }
   std::int64_t examples_of(std::int64_t group) const {
     return std::min(kTileLanes, examples - group * kTileLanes);
   }
-  std::int64_t weights() const { return read * made * window.taps(); }
+  std::int64_t weights() const { return out_channels * in_channels * window.taps(); }
   // Elements of a pixel of the transposed dy, and of all pixels.
-  std::int64_t pixel() const { return read * kTileLanes; }
+  std::int64_t pixel() const { return out_channels * kTileLanes; }
   std::int64_t group() const { return window.out_elements() * pixel(); }
   // Channels of dx whose sums are formed together.
-  std::int64_t together() const { return made <= LaneTile::kMostSums ? made : (made + 1) / 2; }
+  std::int64_t together() const {
+    return in_channels <= LaneTile::kMostSums ? in_channels : (in_channels + 1) / 2;
+  }
   // One row of dx, examples last.
-  std::int64_t row() const { return made * window.in[2] * kTileLanes; }
+  std::int64_t row() const { return in_channels * window.in[2] * kTileLanes; }
 };
 
 Planes planes_of(const Params& params, const Shape& x, const Shape& y) {
   return {.window = window_of(std::get<ConvParams>(params).window, x, y),
           .examples = x[0],
-          .read = y[1],
-          .made = x[1]};
+          .out_channels = y[1],
+          .in_channels = x[1]};
 }
 
-// Workspace: weights, the transposed dy, a row of dx for each thread.
+// The workspace holds the transposed weights, the transposed dy, and a row of dx for each thread.
 struct Pieces {
   std::int64_t weights = 0;
   std::int64_t dy = 0;
@@ -90,36 +93,41 @@ void transpose(const Matrix& m, const float* from, float* to) {
   }
 }
 
-// [groups, out..., read, lanes]; lanes without an example are zeros.
+// The transposed dy [groups, out..., out_channels, lanes]; lanes without an example are zeros.
 void transpose_dy(const Planes& p, const RunArgs& args, float* to) {
   const auto* dy = args.inputs[0].as<const float>();
   const std::int64_t pixels = p.window.out_elements();
   const std::int64_t grain = row_grain(pixels * kTileLanes);
-  parallel_for(args.threads, p.groups() * p.read, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t group = i / p.read;
-      const std::int64_t channel = i % p.read;
-      const std::int64_t examples = p.examples_of(group);
-      float* lines = to + group * p.group() + channel * kTileLanes;
-      transpose(
-          {.rows = examples, .columns = pixels, .from_row = p.read * pixels, .to_row = p.pixel()},
-          dy + (group * kTileLanes * p.read + channel) * pixels, lines);
-      for (std::int64_t pixel = 0; pixel < pixels && examples < kTileLanes; ++pixel) {
-        std::fill(lines + pixel * p.pixel() + examples, lines + pixel * p.pixel() + kTileLanes,
-                  0.0F);
-      }
-    }
-  });
+  parallel_for(args.threads, p.groups() * p.out_channels, grain,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t group = i / p.out_channels;
+                   const std::int64_t channel = i % p.out_channels;
+                   const std::int64_t examples = p.examples_of(group);
+                   float* lines = to + group * p.group() + channel * kTileLanes;
+                   transpose({.rows = examples,
+                              .columns = pixels,
+                              .from_row = p.out_channels * pixels,
+                              .to_row = p.pixel()},
+                             dy + (group * kTileLanes * p.out_channels + channel) * pixels, lines);
+                   for (std::int64_t pixel = 0; pixel < pixels && examples < kTileLanes; ++pixel) {
+                     std::fill(lines + pixel * p.pixel() + examples,
+                               lines + pixel * p.pixel() + kTileLanes, 0.0F);
+                   }
+                 }
+               });
 }
 
-// The kernel turned, [made / together, kernel..., read, together].
-void turn_weights(const Planes& p, const float* w, float* turned) {
+// The transposed weights [in_channels / together, kernel..., out_channels, together], the elements
+// of the kernel in reverse order.
+void transpose_weights(const Planes& p, const float* w, float* transposed) {
   const std::int64_t taps = p.window.taps();
-  for (std::int64_t first = 0; first < p.made; first += p.together()) {
-    const std::int64_t last = std::min(first + p.together(), p.made);
+  for (std::int64_t first = 0; first < p.in_channels; first += p.together()) {
+    const std::int64_t last = std::min(first + p.together(), p.in_channels);
     for (std::int64_t tap = taps - 1; tap >= 0; --tap) {
-      for (std::int64_t m = 0; m < p.read; ++m) {
-        for (std::int64_t c = first; c < last; ++c) *turned++ = w[(m * p.made + c) * taps + tap];
+      for (std::int64_t m = 0; m < p.out_channels; ++m) {
+        for (std::int64_t c = first; c < last; ++c)
+          *transposed++ = w[(m * p.in_channels + c) * taps + tap];
       }
     }
   }
@@ -132,22 +140,23 @@ Range windows_around(const Window& w, std::size_t axis, std::int64_t at) {
           .end = std::min(w.out[axis], last + 1)};
 }
 
-// Row y of dx, examples last: [made, in columns, lanes].
-void sum_row(const Planes& p, std::int64_t y, const float* dy, const float* turned, float* row) {
+// Row y of dx, examples last: [in_channels, in columns, lanes].
+void sum_row(const Planes& p, std::int64_t y, const float* dy, const float* transposed,
+             float* row) {
   const Window& w = p.window;
   const Range rows = windows_around(w, 1, y);
-  // Of the turned kernel, the first row that is used.
+  // The first row of the reversed kernel that is used.
   const std::int64_t top = w.kernel[1] - 1 - y - w.pad[1] + rows.begin;
   for (std::int64_t x = 0; x < w.in[2]; ++x) {
     const Range columns = windows_around(w, 2, x);
     const std::int64_t left = w.kernel[2] - 1 - x - w.pad[2] + columns.begin;
-    for (std::int64_t c = 0; c < p.made; c += p.together()) {
-      const std::int64_t sums = std::min(p.together(), p.made - c);
-      const std::int64_t set = p.read * sums;
+    for (std::int64_t c = 0; c < p.in_channels; c += p.together()) {
+      const std::int64_t sums = std::min(p.together(), p.in_channels - c);
+      const std::int64_t set = p.out_channels * sums;
       lane_tile().sums[sums - 1](
           {.runs = rows.end - rows.begin,
-           .steps = (columns.end - columns.begin) * p.read,
-           .factors = turned + c * p.read * w.taps() + (top * w.kernel[2] + left) * set,
+           .steps = (columns.end - columns.begin) * p.out_channels,
+           .factors = transposed + c * p.out_channels * w.taps() + (top * w.kernel[2] + left) * set,
            .factor_run = w.kernel[2] * set,
            .lines = dy + (rows.begin * w.out[2] + columns.begin) * p.pixel(),
            .line_run = w.out[2] * p.pixel(),
@@ -160,21 +169,21 @@ void sum_row(const Planes& p, std::int64_t y, const float* dy, const float* turn
 // Puts row y of a group's examples where it belongs.
 void store_row(const Planes& p, std::int64_t examples, const float* row, float* dx) {
   const Window& w = p.window;
-  for (std::int64_t c = 0; c < p.made; ++c) {
+  for (std::int64_t c = 0; c < p.in_channels; ++c) {
     transpose({.rows = w.in[2],
                .columns = examples,
                .from_row = kTileLanes,
-               .to_row = p.made * w.in_elements()},
+               .to_row = p.in_channels * w.in_elements()},
               row + c * w.in[2] * kTileLanes, dx + c * w.in_elements());
   }
 }
 
 // Wins where the sums by rows of pixels (conv_narrow.cpp), whose registers of eight take the border
-// and the end of a row too, would multiply half as much again.
+// and the end of a row too, would multiply half as much more.
 bool pays(const Planes& p) {
   constexpr std::int64_t kRegister = 8;
   const std::int64_t by_rows = p.window.in[1] * round_up(p.window.in[2], kRegister);
-  return p.made <= kMostChannels && 2 * by_rows >= 3 * p.window.out_elements() &&
+  return p.in_channels <= kMostChannels && 2 * by_rows >= 3 * p.window.out_elements() &&
          4 * p.groups() * kTileLanes <= 5 * p.examples;
 }
 
@@ -199,10 +208,10 @@ Prepared prepare(const PrepareArgs& args) {
 void run(const RunArgs& args) {
   const Planes p = planes_of(args.params, args.outputs[0].shape(), args.inputs[0].shape());
   const Pieces pieces = pieces_of(p, args.threads);
-  auto* turned = static_cast<float*>(args.workspace);
-  float* dy = turned + pieces.weights;
+  auto* transposed = static_cast<float*>(args.workspace);
+  float* dy = transposed + pieces.weights;
   float* rows = dy + pieces.dy;
-  turn_weights(p, args.inputs[1].as<const float>(), turned);
+  transpose_weights(p, args.inputs[1].as<const float>(), transposed);
   transpose_dy(p, args, dy);
   const Window& w = p.window;
   const std::int64_t tasks = p.groups() * w.in[1];
@@ -212,10 +221,10 @@ void run(const RunArgs& args) {
       for (std::int64_t i = slot; i < tasks; i += pieces.slots) {
         const std::int64_t group = i / w.in[1];
         const std::int64_t y = i % w.in[1];
-        sum_row(p, y, dy + group * p.group(), turned, row);
+        sum_row(p, y, dy + group * p.group(), transposed, row);
         store_row(p, p.examples_of(group), row,
-                  args.outputs[0].as<float>() + group * kTileLanes * p.made * w.in_elements() +
-                      y * w.in[2]);
+                  args.outputs[0].as<float>() +
+                      group * kTileLanes * p.in_channels * w.in_elements() + y * w.in[2]);
       }
     }
   });

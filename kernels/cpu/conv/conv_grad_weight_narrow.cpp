@@ -1,5 +1,5 @@
 // Gradients by the weights of convolutions with few channels, at stride 1, where these do not fill
-// the tiles of conv_grad_weight_wide.cpp. oneDNN computes sixteen output channels at once, whether
+// the tiles of conv_grad_weight_wide.cpp. oneDNN computes sixteen out channels at once, whether
 // there are so many or not; here the registers are filled with the pixels of a plane, and the sums
 // of some weights stay in registers for all examples of a part of the batch. For that the planes of
 // x are copied once for each column of the kernel, moved by it and as wide as dy: then a row of the
@@ -27,12 +27,13 @@ constexpr std::int64_t kCopied = 8;  // elements at once
 
 constexpr std::int64_t whole_lanes(std::int64_t n) { return round_up(n, kDotLanes); }
 
-// x [examples, read, in...], dy [examples, made, out...], dw [made, read, kernel...]
+// x [examples, in_channels, in...], dy [examples, out_channels, out...], dw [out_channels,
+// in_channels, kernel...]
 struct Planes {
   Window window;
   std::int64_t examples = 0;
-  std::int64_t read = 0;  // channels of x
-  std::int64_t made = 0;  // channels of dy
+  std::int64_t in_channels = 0;   // channels of x
+  std::int64_t out_channels = 0;  // channels of dy
 
   std::int64_t kernel_rows() const { return window.kernel[1]; }
   std::int64_t kernel_columns() const { return window.kernel[2]; }
@@ -49,15 +50,15 @@ struct Planes {
   std::int64_t padded_plane() const {
     return whole_lanes(copied_rows() * padded_columns() + kCopied);
   }
-  std::int64_t x_example() const { return read * kernel_columns() * x_plane(); }
-  std::int64_t taps() const { return read * window.taps(); }
+  std::int64_t x_example() const { return in_channels * kernel_columns() * x_plane(); }
+  std::int64_t taps() const { return in_channels * window.taps(); }
 };
 
 Planes planes_of(const Params& params, const Shape& x, const Shape& y) {
   return {.window = window_of(std::get<ConvParams>(params).window, x, y),
           .examples = x[0],
-          .read = x[1],
-          .made = y[1]};
+          .in_channels = x[1],
+          .out_channels = y[1]};
 }
 
 // A plane of x with the zeros around that windows read, and what copy_moved() reads after it.
@@ -85,9 +86,9 @@ void copy_moved(const Planes& p, const float* padded, std::int64_t kx, float* co
   std::fill(copy + p.copied_rows() * columns, copy + p.x_plane(), 0.0F);
 }
 
-// All copies of all planes of x: [examples, read, kernel_columns, x_plane].
+// All copies of all planes of x: [examples, in_channels, kernel_columns, x_plane].
 void copy_x(const Planes& p, const float* x, float* copies, float* plane_padded) {
-  for (std::int64_t plane = 0; plane < p.examples * p.read; ++plane) {
+  for (std::int64_t plane = 0; plane < p.examples * p.in_channels; ++plane) {
     const float* padded = pad_plane(p, x + plane * p.window.in_elements(), plane_padded);
     for (std::int64_t kx = 0; kx < p.kernel_columns(); ++kx) {
       copy_moved(p, padded, kx, copies);
@@ -99,7 +100,7 @@ void copy_x(const Planes& p, const float* x, float* copies, float* plane_padded)
 // The planes of dy with zeros after each.
 const float* copy_dy(const Planes& p, const float* dy, float* copies) {
   const std::int64_t size = p.window.out_elements();
-  for (std::int64_t plane = 0; plane < p.examples * p.made; ++plane) {
+  for (std::int64_t plane = 0; plane < p.examples * p.out_channels; ++plane) {
     float* to = copies + plane * p.dy_plane();
     std::copy_n(dy + plane * size, size, to);
     std::fill(to + size, to + p.dy_plane(), 0.0F);
@@ -121,13 +122,13 @@ void sum_all(const Planes& p, const float* dy, const float* copies, float* dw) {
     const float* lines[DotTile::kMostColumns] = {};
     const auto columns = std::min<std::int64_t>(tile.columns, p.taps() - tap);
     for (std::int64_t j = 0; j < columns; ++j) lines[j] = line_of_tap(p, copies, tap + j);
-    for (std::int64_t m = 0; m < p.made; m += tile.rows) {
-      const auto rows = std::min<std::int64_t>(tile.rows, p.made - m);
+    for (std::int64_t m = 0; m < p.out_channels; m += tile.rows) {
+      const auto rows = std::min<std::int64_t>(tile.rows, p.out_channels - m);
       tile.sums[rows - 1][columns - 1]({.segments = p.examples,
                                         .steps = p.dy_plane() / kDotLanes,
                                         .a = dy + m * p.dy_plane(),
                                         .a_line = p.dy_plane(),
-                                        .a_segment = p.made * p.dy_plane(),
+                                        .a_segment = p.out_channels * p.dy_plane(),
                                         .b = lines,
                                         .b_segment = p.x_example(),
                                         .to = dw + m * p.taps() + tap,
@@ -137,16 +138,17 @@ void sum_all(const Planes& p, const float* dy, const float* copies, float* dw) {
 }
 
 // oneDNN is as quick where both sides have more channels, where the pixels do not fill the
-// registers, and where the copies of a part leave L2. Windows of one element are products of
-// matrices.
+// registers, and where the copies of a part leave L2. Convolutions with windows of one
+// element are matmuls.
 constexpr std::int64_t kMostChannels = 16;
 constexpr std::int64_t kMostOfOtherSide = 64;
 constexpr std::int64_t kMostCopies = std::int64_t{1} << 18;  // elements
 bool pays(const Planes& p) {
   const std::int64_t pixels = p.window.out_elements();
-  const std::int64_t dy = p.copies_dy() ? p.made * p.dy_plane() : 0;
-  return p.window.taps() > 1 && std::min(p.read, p.made) <= kMostChannels &&
-         std::max(p.read, p.made) <= kMostOfOtherSide && p.dy_plane() - pixels <= pixels / 4 &&
+  const std::int64_t dy = p.copies_dy() ? p.out_channels * p.dy_plane() : 0;
+  return p.window.taps() > 1 && std::min(p.in_channels, p.out_channels) <= kMostChannels &&
+         std::max(p.in_channels, p.out_channels) <= kMostOfOtherSide &&
+         p.dy_plane() - pixels <= pixels / 4 &&
          p.examples * std::max(p.x_example(), dy) <= kMostCopies;
 }
 
@@ -165,7 +167,7 @@ bool supports(const PrepareArgs& args) {
 // Workspace: the copies of x, those of dy, a padded plane.
 Prepared prepare(const PrepareArgs& args) {
   const Planes p = planes_of(args.params, args.inputs[0].shape(), args.inputs[1].shape());
-  const std::int64_t dy = p.copies_dy() ? p.made * p.dy_plane() : 0;
+  const std::int64_t dy = p.copies_dy() ? p.out_channels * p.dy_plane() : 0;
   const auto elements =
       static_cast<std::size_t>(p.examples * (p.x_example() + dy) + p.padded_plane());
   return {.workspace_bytes = elements * sizeof(float), .state = nullptr};
@@ -176,7 +178,7 @@ void run(const RunArgs& args) {
   const Planes p = planes_of(args.params, args.inputs[0].shape(), args.inputs[1].shape());
   auto* copies = static_cast<float*>(args.workspace);
   float* after_x = copies + p.examples * p.x_example();
-  float* after_dy = after_x + (p.copies_dy() ? p.examples * p.made * p.dy_plane() : 0);
+  float* after_dy = after_x + (p.copies_dy() ? p.examples * p.out_channels * p.dy_plane() : 0);
   const auto* dy = args.inputs[1].as<const float>();
   copy_x(p, args.inputs[0].as<const float>(), copies, after_dy);
   if (p.copies_dy()) dy = copy_dy(p, dy, after_x);

@@ -32,16 +32,17 @@ constexpr std::int64_t kMostColumns = 4 * kBlockPixels;
 constexpr std::int64_t kMostTaps = 64;
 constexpr std::int64_t kMostPanels = TapOperands::kMostTaps;  // of x, taken together
 // Of a block, packed: elements, and of x for each pixel of dy. Windows that are far wider than what
-// they read (a large dilation) would pack the same pixels, or zeros, again and again.
+// they read (a large dilation) would pack the same pixels, or zeros, many times.
 constexpr std::int64_t kMostOfBlock = 4 * kPackedElements;
 constexpr std::int64_t kMostOfPixel = 8;
 
-// x [examples, read, in...], dy [examples, made, out...], dw [made, read, kernel...]
+// x [examples, in_channels, in...], dy [examples, out_channels, out...], dw [out_channels,
+// in_channels, kernel...]
 struct Plan {
   Window window;
   std::int64_t examples = 0;
-  std::int64_t read = 0;  // channels of x
-  std::int64_t made = 0;  // channels of dy
+  std::int64_t in_channels = 0;   // channels of x
+  std::int64_t out_channels = 0;  // channels of dy
   std::int64_t taps = 0;
 
   // Of a block: rows of one plane of dy, or whole planes of some examples.
@@ -69,10 +70,11 @@ struct Plan {
   std::int64_t tiles() const { return divide_up(x_panels, together) * dy_panels; }
   std::int64_t tap_groups() const { return divide_up(together * taps, TapOperands::kMostTaps); }
 
-  // The sums: [made, x_panels, taps, lanes], in the result itself where lanes do not reach beyond.
+  // The sums [out_channels, x_panels, taps, lanes] are in the result itself where lanes do not
+  // reach beyond.
   std::int64_t sums_panel() const { return taps * lanes; }
   std::int64_t sums_row() const { return x_panels * sums_panel(); }
-  bool sums_in_result() const { return read % lanes == 0; }
+  bool sums_in_result() const { return in_channels % lanes == 0; }
 
   std::int64_t packed_rows(std::int64_t rows) const {
     return (rows - 1) * window.stride[1] + (window.kernel[1] - 1) * window.dilation[1] + 1;
@@ -95,8 +97,8 @@ void lay_out_panels(Plan& plan) {
   const Window& w = plan.window;
   plan.lines = tap_tile().rows;
   plan.lanes = tap_tile().lanes;
-  plan.dy_panels = divide_up(plan.made, plan.lines);
-  plan.x_panels = divide_up(plan.read, plan.lanes);
+  plan.dy_panels = divide_up(plan.out_channels, plan.lines);
+  plan.x_panels = divide_up(plan.in_channels, plan.lanes);
   plan.columns = (w.out[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] + 1;
   plan.dy_panel = plan.block_examples * plan.block_rows * w.out[2] * plan.lines;
   plan.x_panel = plan.block_examples * plan.packed_rows(plan.block_rows) * plan.x_row();
@@ -117,8 +119,8 @@ void place_taps(Plan& plan) {
 Plan plan_of(const Params& params, const Shape& x, const Shape& y) {
   Plan plan{.window = window_of(std::get<ConvParams>(params).window, x, y),
             .examples = x[0],
-            .read = x[1],
-            .made = y[1]};
+            .in_channels = x[1],
+            .out_channels = y[1]};
   plan.taps = plan.window.taps();
   divide_into_blocks(plan);
   lay_out_panels(plan);
@@ -149,9 +151,9 @@ void pack_dy(const Plan& plan, const Block& block, std::int64_t panel, const flo
   const std::int64_t first = panel * plan.lines;
   const std::int64_t depth = block.rows * w.out[2];
   for (std::int64_t e = 0; e < block.examples; ++e) {
-    const std::int64_t plane = (block.example + e) * plan.made + first;
+    const std::int64_t plane = (block.example + e) * plan.out_channels + first;
     pack_panels<float>({dy + plane * w.out_elements() + block.row * w.out[2], w.out_elements(), 1},
-                       std::min(plan.lines, plan.made - first), depth, plan.lines,
+                       std::min(plan.lines, plan.out_channels - first), depth, plan.lines,
                        to + e * depth * plan.lines);
   }
 }
@@ -170,9 +172,9 @@ void pack_row(const Plan& plan, std::int64_t channels, const float* from, float*
 void pack_x(const Plan& plan, const Block& block, std::int64_t panel, const float* x, float* to) {
   const Window& w = plan.window;
   const std::int64_t first = panel * plan.lanes;
-  const std::int64_t channels = std::min(plan.lanes, plan.read - first);
+  const std::int64_t channels = std::min(plan.lanes, plan.in_channels - first);
   for (std::int64_t e = 0; e < block.examples; ++e) {
-    const float* plane = x + ((block.example + e) * plan.read + first) * w.in_elements();
+    const float* plane = x + ((block.example + e) * plan.in_channels + first) * w.in_elements();
     const std::int64_t top = block.row * w.stride[1] - w.pad[1];
     for (std::int64_t row = top; row < top + plan.packed_rows(block.rows); ++row) {
       if (row < 0 || row >= w.in[1]) {
@@ -197,7 +199,7 @@ void pack(const RunArgs& args, const Plan& plan, const Range& blocks, const Memo
   const auto* x = args.inputs[0].as<const float>();
   const auto* dy = args.inputs[1].as<const float>();
   const std::int64_t panels = plan.x_panels;
-  // With each panel of x its share of those of dy.
+  // With each panel of x an equal part of the panels of dy.
   const auto pack_panel = [&](std::int64_t at, std::int64_t panel) {
     const Block block = block_at(plan, blocks.begin + at);
     pack_x(plan, block, panel, x, memory.x + at * plan.packed_x() + panel * plan.x_panel);
@@ -229,7 +231,7 @@ Tile tile_at(const Plan& plan, std::int64_t index) {
   return {.dy = dy,
           .x = x,
           .panels = std::min(plan.together, plan.x_panels - x),
-          .kept = std::min(plan.lines, plan.made - dy * plan.lines)};
+          .kept = std::min(plan.lines, plan.out_channels - dy * plan.lines)};
 }
 
 float* sums_of(const Plan& plan, const Memory& memory, const Tile& tile) {
@@ -261,8 +263,8 @@ void add_block(const Plan& plan, const Block& block, const Memory& memory, const
   }
 }
 
-// dw[lane, tap] = sums[tap, lane] of a panel; they may be the same memory.
-void turn_panel(const Plan& plan, std::int64_t channels, const float* sums, float* dw) {
+// A panel of sums [taps, lanes] transposed to dw [channels, taps]; they may be the same memory.
+void transpose_panel(const Plan& plan, std::int64_t channels, const float* sums, float* dw) {
   constexpr std::int64_t kSide = 8;
   float copy[kMostTaps * TapTile::kMostLanes];
   std::copy_n(sums, plan.sums_panel(), copy);
@@ -280,19 +282,21 @@ void turn_panel(const Plan& plan, std::int64_t channels, const float* sums, floa
   }
 }
 
-void turn_tile(const Plan& plan, const Memory& memory, const Tile& tile, float* dw) {
+// The sums of a tile's lines, panel by panel.
+void transpose_tile(const Plan& plan, const Memory& memory, const Tile& tile, float* dw) {
   for (std::int64_t i = 0; i < tile.kept; ++i) {
     const float* sums = sums_of(plan, memory, tile) + i * plan.sums_row();
     for (std::int64_t panel = tile.x; panel < tile.x + tile.panels; ++panel) {
       const std::int64_t channel = panel * plan.lanes;
-      turn_panel(plan, std::min(plan.lanes, plan.read - channel), sums,
-                 dw + ((tile.dy * plan.lines + i) * plan.read + channel) * plan.taps);
+      transpose_panel(plan, std::min(plan.lanes, plan.in_channels - channel), sums,
+                      dw + ((tile.dy * plan.lines + i) * plan.in_channels + channel) * plan.taps);
       sums += plan.sums_panel();
     }
   }
 }
 
-// Where there are few tiles threads share each, by groups of taps; the tiles are turned later then.
+// Where there are few tiles threads share each, by groups of taps; the tiles are transposed after
+// that.
 bool shares_tiles(const Plan& plan, int threads) {
   constexpr std::int64_t kTilesOfThread = 4;
   return threads > 1 && plan.tiles() < kTilesOfThread * threads;
@@ -312,7 +316,7 @@ void add_blocks(const RunArgs& args, const Plan& plan, const Range& blocks, cons
         add_block(plan, block, of_block, tile,
                   {.begin = at * groups / parts, .end = (at + 1) * groups / parts});
         if (i + 1 < plan.blocks || shared) continue;
-        turn_tile(plan, memory, tile, args.outputs[0].as<float>());
+        transpose_tile(plan, memory, tile, args.outputs[0].as<float>());
       }
       of_block.x += plan.packed_x();
       of_block.dy += plan.packed_dy();
@@ -320,11 +324,11 @@ void add_blocks(const RunArgs& args, const Plan& plan, const Range& blocks, cons
   });
 }
 
-void turn_all(const RunArgs& args, const Plan& plan, const Memory& memory) {
+void transpose_tiles(const RunArgs& args, const Plan& plan, const Memory& memory) {
   const std::int64_t grain = row_grain(plan.lines * plan.together * plan.sums_panel());
   parallel_for(args.threads, plan.tiles(), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t tile = begin; tile < end; ++tile) {
-      turn_tile(plan, memory, tile_at(plan, tile), args.outputs[0].as<float>());
+      transpose_tile(plan, memory, tile_at(plan, tile), args.outputs[0].as<float>());
     }
   });
 }
@@ -335,7 +339,7 @@ void turn_all(const RunArgs& args, const Plan& plan, const Memory& memory) {
 // little.
 bool pays(const Plan& plan) {
   const std::int64_t tiles = plan.x_panels * plan.lanes * plan.dy_panels * plan.lines;
-  return plan.taps > 1 && 4 * plan.read * plan.made >= 3 * tiles &&
+  return plan.taps > 1 && 4 * plan.in_channels * plan.out_channels >= 3 * tiles &&
          plan.window.out[2] <= kMostColumns && plan.packed_x() + plan.packed_dy() <= kMostOfBlock &&
          plan.x_panel / plan.lanes <= kMostOfPixel * plan.dy_panel / plan.lines;
 }
@@ -353,7 +357,7 @@ bool supports(const PrepareArgs& args) {
 
 Prepared prepare(const PrepareArgs& args) {
   const Plan plan = plan_of(args.params, args.inputs[0].shape(), args.inputs[1].shape());
-  const std::int64_t sums = plan.sums_in_result() ? 0 : plan.made * plan.sums_row();
+  const std::int64_t sums = plan.sums_in_result() ? 0 : plan.out_channels * plan.sums_row();
   const auto elements =
       static_cast<std::size_t>(plan.blocks_packed * (plan.packed_x() + plan.packed_dy()) + sums);
   return {.workspace_bytes = elements * sizeof(float), .state = std::make_shared<Plan>(plan)};
@@ -371,7 +375,7 @@ void run(const RunArgs& args) {
     pack(args, plan, blocks, memory);
     add_blocks(args, plan, blocks, memory);
   }
-  if (shares_tiles(plan, args.threads)) turn_all(args, plan, memory);
+  if (shares_tiles(plan, args.threads)) transpose_tiles(args, plan, memory);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Convolutions that make at most eight channels, and gradients by inputs of so few. oneDNN computes
+// Convolutions with at most eight out channels, and gradients by inputs of so few. oneDNN computes
 // sixteen channels at once, whether there are so many or not; here the pixels of a row fill the
 // registers instead, and the sums of up to six channels for one or two of these are formed
 // together. Padding counts as zeros that are multiplied: a weight that is not finite spreads to the
@@ -26,21 +26,24 @@ using Lanes [[gnu::vector_size(32)]] = T;
 template <typename T>
 inline constexpr auto kLanes = static_cast<std::int64_t>(sizeof(Lanes<T>) / sizeof(T));
 
-// The sums to be made: made[channel] [rows, columns] from read[channel] [read_rows, read_columns],
-// whose windows lie side by side, the first at the first pixel.
+// A convolution at stride 1: out [out_channels, rows, columns] from in [in_channels, in_rows,
+// in_columns], whose windows lie side by side, the first at the first pixel. The gradient by the
+// input is one too: its `in` is dy with zeros around, its `out` is dx.
 struct Planes {
-  std::int64_t made = 0;  // channels
-  std::int64_t read = 0;  // channels
+  std::int64_t out_channels = 0;
+  std::int64_t in_channels = 0;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t kernel_rows = 0;
   std::int64_t kernel_columns = 0;
 
-  std::int64_t read_rows() const { return rows + kernel_rows - 1; }
-  std::int64_t read_columns() const { return columns + kernel_columns - 1; }
+  std::int64_t in_rows() const { return rows + kernel_rows - 1; }
+  std::int64_t in_columns() const { return columns + kernel_columns - 1; }
   std::int64_t taps() const { return kernel_rows * kernel_columns; }
-  std::int64_t weights() const { return read * taps() * made; }
-  std::int64_t together() const { return made <= kMostTogether ? made : (made + 1) / 2; }
+  std::int64_t weights() const { return in_channels * taps() * out_channels; }
+  std::int64_t together() const {
+    return out_channels <= kMostTogether ? out_channels : (out_channels + 1) / 2;
+  }
 };
 
 // x [N, C, H, W], w [M, C, kernel], y [N, M, H', W']
@@ -56,13 +59,13 @@ bool is_narrow(const ConvParams& params, const Shape& x, const Shape& y) {
 }
 
 template <typename T>
-bool fits(std::int64_t made_channels, const Shape& made) {
-  return made_channels <= kMostChannels && made[3] >= kLanes<T>;
+bool fits(std::int64_t out_channels, const Shape& out) {
+  return out_channels <= kMostChannels && out[3] >= kLanes<T>;
 }
 
 Planes forward_planes(const ConvParams& params, const Shape& x, const Shape& y) {
-  return {.made = y[1],
-          .read = x[1],
+  return {.out_channels = y[1],
+          .in_channels = x[1],
           .rows = y[2],
           .columns = y[3],
           .kernel_rows = params.window.kernel[0],
@@ -70,20 +73,20 @@ Planes forward_planes(const ConvParams& params, const Shape& x, const Shape& y) 
 }
 Planes gradient_planes(const ConvParams& params, const Shape& x, const Shape& y) {
   Planes planes = forward_planes(params, x, y);
-  std::swap(planes.made, planes.read);
+  std::swap(planes.out_channels, planes.in_channels);
   planes.rows = x[2];
   planes.columns = x[3];
   return planes;
 }
 
-// Sums of kChannels channels for kVectors registers of pixels. `weights` [read, taps, made] begins
-// at the first of these channels, `from` at the window of the first pixel.
+// Sums of kChannels channels for kVectors registers of pixels. `weights` [in_channels, taps,
+// out_channels] begins at the first of these channels, `from` at the window of the first pixel.
 template <std::int64_t kChannels, std::int64_t kVectors, typename T>
 void sum_pixels(const Planes& p, const T* weights, const T* from, const T* bias, T* to) {
   Lanes<T> sums[kChannels][kVectors] = {};
-  for (std::int64_t c = 0; c < p.read; ++c) {
+  for (std::int64_t c = 0; c < p.in_channels; ++c) {
     for (std::int64_t ky = 0; ky < p.kernel_rows; ++ky) {
-      const T* row = from + (c * p.read_rows() + ky) * p.read_columns();
+      const T* row = from + (c * p.in_rows() + ky) * p.in_columns();
       for (std::int64_t kx = 0; kx < p.kernel_columns; ++kx) {
         Lanes<T> pixels[kVectors];
         for (std::int64_t v = 0; v < kVectors; ++v) {
@@ -93,7 +96,7 @@ void sum_pixels(const Planes& p, const T* weights, const T* from, const T* bias,
         for (std::int64_t m = 0; m < kChannels; ++m) {
           for (std::int64_t v = 0; v < kVectors; ++v) sums[m][v] += weights[m] * pixels[v];
         }
-        weights += p.made;
+        weights += p.out_channels;
       }
     }
   }
@@ -108,40 +111,41 @@ void sum_pixels(const Planes& p, const T* weights, const T* from, const T* bias,
 
 // The last registers of a row begin so that they end with it: some sums are formed twice.
 template <std::int64_t kChannels, std::int64_t kVectors, typename T>
-void sum_plane(const Planes& p, const T* weights, const T* read, const T* bias, T* made) {
+void sum_plane(const Planes& p, const T* weights, const T* in, const T* bias, T* out) {
   constexpr std::int64_t kWidth = kVectors * kLanes<T>;
   for (std::int64_t y = 0; y < p.rows; ++y) {
     for (std::int64_t x = 0; x < p.columns; x += kWidth) {
       const std::int64_t at = std::min(x, p.columns - kWidth);
-      sum_pixels<kChannels, kVectors>(p, weights, read + y * p.read_columns() + at, bias,
-                                      made + y * p.columns + at);
+      sum_pixels<kChannels, kVectors>(p, weights, in + y * p.in_columns() + at, bias,
+                                      out + y * p.columns + at);
     }
   }
 }
 
 // Two registers at a time where that forms no more sums than one.
 template <std::int64_t kChannels, typename T>
-void sum_channels(const Planes& p, const T* weights, const T* read, const T* bias, T* made) {
+void sum_channels(const Planes& p, const T* weights, const T* in, const T* bias, T* out) {
   const bool two = p.columns >= 2 * kLanes<T> &&
                    round_up(p.columns, 2 * kLanes<T>) <= round_up(p.columns, kLanes<T>);
-  (two ? sum_plane<kChannels, 2, T> : sum_plane<kChannels, 1, T>)(p, weights, read, bias, made);
+  (two ? sum_plane<kChannels, 2, T> : sum_plane<kChannels, 1, T>)(p, weights, in, bias, out);
 }
 
 // All channels of one example.
 template <typename T>
-void sum_example(const Planes& p, const T* weights, const T* read, const T* bias, T* made) {
+void sum_example(const Planes& p, const T* weights, const T* in, const T* bias, T* out) {
   using Sum = void (*)(const Planes&, const T*, const T*, const T*, T*);
   constexpr std::array<Sum, kMostTogether> kSums = {sum_channels<1, T>, sum_channels<2, T>,
                                                     sum_channels<3, T>, sum_channels<4, T>,
                                                     sum_channels<5, T>, sum_channels<6, T>};
-  for (std::int64_t m = 0; m < p.made; m += p.together()) {
-    const std::int64_t channels = std::min(p.together(), p.made - m);
-    kSums[static_cast<std::size_t>(channels - 1)](p, weights + m, read, bias + m,
-                                                  made + m * p.rows * p.columns);
+  for (std::int64_t m = 0; m < p.out_channels; m += p.together()) {
+    const std::int64_t channels = std::min(p.together(), p.out_channels - m);
+    kSums[static_cast<std::size_t>(channels - 1)](p, weights + m, in, bias + m,
+                                                  out + m * p.rows * p.columns);
   }
 }
 
-// Workspace: weights as they are read, biases, a padded example for each thread.
+// The workspace holds the weights in the order in which they are read, biases, and a padded example
+// for each thread.
 struct Pieces {
   std::int64_t weights = 0;
   std::int64_t example = 0;
@@ -152,7 +156,7 @@ struct Pieces {
 
 Pieces pieces_of(const Planes& p, std::int64_t examples, int threads) {
   return {.weights = p.weights(),
-          .example = p.read * p.read_rows() * p.read_columns(),
+          .example = p.in_channels * p.in_rows() * p.in_columns(),
           .slots = std::clamp<std::int64_t>(examples, 1, std::max(1, threads))};
 }
 
@@ -162,44 +166,45 @@ Prepared prepared(const Planes& p, std::int64_t examples, int threads) {
   return {.workspace_bytes = elements * sizeof(T), .state = nullptr};
 }
 
-// Channels [channels, rows, columns] of an example with zeros around; `up` and `left` before them.
+// The channels [in_channels, rows, columns] of an example with zeros around them; `up` rows and
+// `left` columns are before them.
 template <typename T>
 const T* padded(const Planes& p, const T* from, const Spatial& size, std::int64_t up,
                 std::int64_t left, T* to) {
-  std::fill_n(to, p.read * p.read_rows() * p.read_columns(), T{0});
-  for (std::int64_t row = 0; row < p.read * size[0]; ++row) {
-    const std::int64_t at = row / size[0] * p.read_rows() + row % size[0] + up;
-    std::copy_n(from + row * size[1], size[1], to + at * p.read_columns() + left);
+  std::fill_n(to, p.in_channels * p.in_rows() * p.in_columns(), T{0});
+  for (std::int64_t row = 0; row < p.in_channels * size[0]; ++row) {
+    const std::int64_t at = row / size[0] * p.in_rows() + row % size[0] + up;
+    std::copy_n(from + row * size[1], size[1], to + at * p.in_columns() + left);
   }
   return to;
 }
 
-// Every example of a batch; `read_size` is that of the planes as stored, at (up, left) of those
-// read.
+// Every example of a batch; `stored_size` is the size of the input planes as stored, which begin at
+// (up, left) of those with zeros around.
 template <typename T>
 struct BatchOfSums {
   const RunArgs& args;
   Planes planes;
   std::int64_t examples = 0;
-  Spatial read_size{};
+  Spatial stored_size{};
   std::int64_t up = 0;
   std::int64_t left = 0;
 
-  void run(const T* read, const T* weights, const T* bias, T* made) const {
+  void run(const T* in, const T* weights, const T* bias, T* out) const {
     const Pieces pieces = pieces_of(planes, examples, args.threads);
     T* examples_padded = static_cast<T*>(args.workspace) + pieces.weights + kMostChannels;
-    const std::int64_t stored = planes.read * read_size[0] * read_size[1];
+    const std::int64_t stored = planes.in_channels * stored_size[0] * stored_size[1];
     const bool as_stored = stored == pieces.example;
     parallel_for(args.threads, pieces.slots, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t slot = begin; slot < end; ++slot) {
         for (std::int64_t n = slot; n < examples; n += pieces.slots) {
-          const T* from = read + n * stored;
+          const T* from = in + n * stored;
           if (!as_stored) {
-            from =
-                padded(planes, from, read_size, up, left, examples_padded + slot * pieces.example);
+            from = padded(planes, from, stored_size, up, left,
+                          examples_padded + slot * pieces.example);
           }
           sum_example(planes, weights, from, bias,
-                      made + n * planes.made * planes.rows * planes.columns);
+                      out + n * planes.out_channels * planes.rows * planes.columns);
         }
       }
     });
@@ -238,41 +243,42 @@ void run_forward(const RunArgs& args) {
   const Shape& x = args.inputs[0].shape();
   const Planes p = forward_planes(params, x, args.outputs[0].shape());
   const bool biased = args.inputs.size() > 2 && args.inputs[2].present;
-  const T* w = args.inputs[1].as<const T>();  // [made, read, taps]
+  const T* w = args.inputs[1].as<const T>();  // [out_channels, in_channels, taps]
   T* weights = static_cast<T*>(args.workspace);
   for (std::int64_t i = 0; i < p.weights(); ++i) {
-    weights[i] = w[i % p.made * p.read * p.taps() + i / p.made];
+    weights[i] = w[i % p.out_channels * p.in_channels * p.taps() + i / p.out_channels];
   }
   T* bias = weights + p.weights();
-  for (std::int64_t m = 0; m < p.made; ++m) bias[m] = biased ? args.inputs[2].as<const T>()[m] : 0;
+  for (std::int64_t m = 0; m < p.out_channels; ++m)
+    bias[m] = biased ? args.inputs[2].as<const T>()[m] : 0;
   BatchOfSums<T>{.args = args,
                  .planes = p,
                  .examples = x[0],
-                 .read_size = {x[2], x[3], 1},
+                 .stored_size = {x[2], x[3], 1},
                  .up = params.window.pad_begin[0],
                  .left = params.window.pad_begin[1]}
       .run(args.inputs[0].as<const T>(), weights, bias, args.outputs[0].as<T>());
 }
 
-// dx[c] = sum over m of the turned w[m, c] over dy[m], with zeros around dy.
+// dx[c] = sum over m of w[m, c], its elements in reverse order, over dy[m] with zeros around.
 template <typename T>
 void run_grad_input(const RunArgs& args) {
   const auto& params = std::get<ConvParams>(args.params);
   const Shape& y = args.inputs[0].shape();
   const Planes p = gradient_planes(params, args.outputs[0].shape(), y);
-  const T* w = args.inputs[1].as<const T>();  // [read, made, taps]
+  const T* w = args.inputs[1].as<const T>();  // [in_channels, out_channels, taps] of Planes
   T* weights = static_cast<T*>(args.workspace);
   for (std::int64_t i = 0; i < p.weights(); ++i) {
-    const std::int64_t tap = i / p.made % p.taps();
-    const std::int64_t pair = i / p.made / p.taps() * p.made + i % p.made;
+    const std::int64_t tap = i / p.out_channels % p.taps();
+    const std::int64_t pair = i / p.out_channels / p.taps() * p.out_channels + i % p.out_channels;
     weights[i] = w[pair * p.taps() + p.taps() - 1 - tap];
   }
   T* bias = weights + p.weights();
-  std::fill_n(bias, p.made, T{0});
+  std::fill_n(bias, p.out_channels, T{0});
   BatchOfSums<T>{.args = args,
                  .planes = p,
                  .examples = y[0],
-                 .read_size = {y[2], y[3], 1},
+                 .stored_size = {y[2], y[3], 1},
                  .up = p.kernel_rows - 1 - params.window.pad_begin[0],
                  .left = p.kernel_columns - 1 - params.window.pad_begin[1]}
       .run(args.inputs[0].as<const T>(), weights, bias, args.outputs[0].as<T>());

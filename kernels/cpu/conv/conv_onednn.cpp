@@ -63,7 +63,7 @@ bool has_winograd_form(const Problem& p) {
 }
 
 // Each weight becomes 36 numbers, which enough tiles must share; what transforms pixels costs more
-// beside the products the fewer channels there are, most in the gradient by the weights.
+// beside the multiplications the fewer channels there are, most in the gradient by the weights.
 bool winograd_pays(const Problem& p, std::int64_t fewest_channels) {
   constexpr std::int64_t kFewestTiles = 128;
   return has_winograd_form(p) && std::min(p.w[0], p.w[1]) >= fewest_channels &&

@@ -1,4 +1,4 @@
-// Convolutions with 1 x 1 windows: matrix products of tensors as they lie, without copies.
+// Convolutions with 1 x 1 windows: GEMMs on tensors as they lie, without copies.
 #include <algorithm>
 #include <memory>
 #include <variant>

@@ -22,7 +22,7 @@ struct LaneOperands {
   std::int64_t to_row = 0;
 };
 
-// Each element's sum is formed with fused products in the order of runs and steps.
+// Each element's sum is formed with fused multiply-adds in the order of runs and steps.
 struct LaneTile {
   static constexpr int kMostSums = 6;
   using Sum = void (*)(const LaneOperands&);

@@ -29,8 +29,8 @@ struct TapOperands {
   bool added = false;
 };
 
-// Each element's sum is formed in the order of pixels, in optimised builds with fused products: the
-// same bits, whatever the tile.
+// Each element's sum is formed in the order of pixels, in optimised builds with fused
+// multiply-adds: the same bits, whatever the tile.
 struct TapTile {
   static constexpr std::int64_t kMostLanes = 16;
 

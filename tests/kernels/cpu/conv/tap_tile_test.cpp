@@ -87,7 +87,7 @@ struct Problem {
   }
 };
 
-TEST_CASE("tap tile: sums of products, only for the lines kept") {
+TEST_CASE("tap tile: sums over pixels, only for the lines kept") {
   const TapTile narrow = tap_tile_avx2();
   for (const TapTile* tile : {&narrow, &tap_tile()}) {
     CAPTURE(tile->instructions);
