@@ -1,5 +1,5 @@
-// RotaryEmbedding and its gradient: pairs of elements of each row are turned by the angles of its
-// position, or turned back.
+// RotaryEmbedding and its gradient: pairs of elements of each row are rotated by the angles of its
+// position, or rotated back.
 #include <algorithm>
 #include <cstdint>
 #include <variant>
@@ -22,9 +22,9 @@ struct Row {
   Computed<T> sign;  // of sin
 };
 
-// Element i and element i + pairs turn together.
+// Elements i and i + pairs are rotated together.
 template <typename T>
-void turn_halves(const Row<T>& row) {
+void rotate_halves(const Row<T>& row) {
   using C = Computed<T>;
   const T* x = row.x;
   T* y = row.y;
@@ -42,9 +42,9 @@ void turn_halves(const Row<T>& row) {
   }
 }
 
-// Elements 2i and 2i + 1 turn together.
+// Elements 2i and 2i + 1 are rotated together.
 template <typename T>
-void turn_neighbours(const Row<T>& row) {
+void rotate_neighbours(const Row<T>& row) {
   using C = Computed<T>;
   const T* x = row.x;
   T* y = row.y;
@@ -90,23 +90,23 @@ void run_rotary(const RunArgs& args) {
                      .sign = kDirection == Direction::kBack ? C(-1) : C(1)};
   const StridedLoop loop = loop_over_rows(shape, table);
 
-  const auto turn = [&](std::int64_t x_offset, std::int64_t table_offset) {
+  const auto rotate = [&](std::int64_t x_offset, std::int64_t table_offset) {
     Row<T> row = first;
     row.x += x_offset;
     row.y += x_offset;
     row.cos += table_offset;
     row.sin += table_offset;
-    (neighbours ? turn_neighbours<T> : turn_halves<T>)(row);
+    (neighbours ? rotate_neighbours<T> : rotate_halves<T>)(row);
     if (row.x != row.y) std::copy(row.x + 2 * row.pairs, row.x + width, row.y + 2 * row.pairs);
   };
-  parallel_for(args.threads, loop.elements, row_grain(width),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for_each_row(loop, begin, end, [&](const Offsets& offsets, std::int64_t count) {
-                   for (std::int64_t i = 0; i < count; ++i) {
-                     turn(offsets[0] + i * loop.row_stride(0), offsets[1] + i * loop.row_stride(1));
-                   }
-                 });
-               });
+  parallel_for(
+      args.threads, loop.elements, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
+        for_each_row(loop, begin, end, [&](const Offsets& offsets, std::int64_t count) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            rotate(offsets[0] + i * loop.row_stride(0), offsets[1] + i * loop.row_stride(1));
+          }
+        });
+      });
 }
 
 template <typename T>

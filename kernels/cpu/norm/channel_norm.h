@@ -108,7 +108,7 @@ Line<C> line_of(const Statistics& used, double epsilon, C scale, C bias) {
           .bias = static_cast<C>(static_cast<double>(bias) - rest)};
 }
 
-// --- Backward: the statistics are computed again from x, which has to be read anyway -------------
+// --- Backward: the statistics are recomputed from x, which has to be read anyway -----------------
 
 struct GradientSums {
   double dy = 0.0;    // sum of dy

@@ -114,7 +114,7 @@ void run_layer_norm(const RunArgs& args) {
 }
 
 // --- LayerNormalizationGrad(dy, x, scale [, addend]) -> dx + addend [, dscale [, dbias]] ---------
-// The statistics are computed again: the row is read anyway and stays in the nearest cache.
+// The statistics are recomputed: the row is read anyway and stays in the nearest cache.
 
 // The rows are divided into blocks whose number depends on nothing but the number of rows, so that
 // the sums over rows are formed in one order however many threads there are.

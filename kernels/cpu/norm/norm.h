@@ -6,7 +6,7 @@
 namespace trainscope::cpu {
 
 void add_norm(KernelTable& table);        // batch norm, and those of the functions below
-void add_norm_relu(KernelTable& table);   // batch norm with a summand and Relu
+void add_norm_relu(KernelTable& table);   // batch norm, addition of a residual, Relu
 void add_layer_norm(KernelTable& table);  // layer norm
 
 }  // namespace trainscope::cpu

@@ -1,5 +1,5 @@
-// BatchNormRelu and its gradient: batch norm in training, a summand and Relu in two passes over x.
-// Parallel over channels.
+// BatchNormRelu and its gradient: batch norm in training, addition of a residual and Relu in two
+// passes over x. Parallel over channels.
 #include <cstdint>
 #include <variant>
 
@@ -10,7 +10,7 @@
 namespace trainscope::cpu {
 namespace {
 
-// The comparisons are turned so that a NaN passes through, as Relu's do. The loops over elements
+// The comparisons are written so that a NaN passes through, as in Relu. The loops over elements
 // carry `omp simd` because a result may be in place, element for element.
 
 template <typename C>

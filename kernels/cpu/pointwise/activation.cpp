@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kVectorMathGrain = 8192;  // about 1 ns for each element
 constexpr std::int64_t kScalarMathGrain = 2048;  // about 10 ns
 
-// The comparisons are turned so that a NaN passes through.
+// The comparisons are written so that a NaN passes through.
 struct ReluFunction {
   static constexpr std::int64_t kGrain = kElementGrain;
   template <class T>

@@ -1,4 +1,4 @@
-// A kernel as one-thread runs on a fixed number of parts of the batch. The parts depend on the
+// A kernel as one-thread calls on a fixed number of parts of the batch. The parts depend on the
 // shapes alone, whatever the number of threads that compute them, so the bits do too: what a
 // library does inside one part it does on one thread.
 #pragma once

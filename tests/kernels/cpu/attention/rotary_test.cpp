@@ -17,8 +17,8 @@ struct Tables {
 };
 
 template <class T>
-std::vector<T> turn(std::string_view op, const AxisParams& params, const Literal& x,
-                    const Tables& tables, int threads = 1) {
+std::vector<T> rotate(std::string_view op, const AxisParams& params, const Literal& x,
+                      const Tables& tables, int threads = 1) {
   return call({.op = op,
                .key = kDTypeOf<T>,
                .params = params,
@@ -30,20 +30,20 @@ std::vector<T> turn(std::string_view op, const AxisParams& params, const Literal
 
 }  // namespace
 
-TEST_CASE("rotary: quarter turns of halves and of neighbours") {
+TEST_CASE("rotary: rotations by 90 degrees, of halves and of neighbours") {
   const Literal x = Literal::of<double>({2, 5}, {1, 2, 3, 4, 9, 5, 6, 7, 8, 9});
-  // The first row stays, the second one turns its first pair by 90 degrees.
+  // The first row stays, the first pair of the second one is rotated by 90 degrees.
   const Tables tables{.cos = Literal::of<double>({2, 2}, {1, 1, 0, 1}),
                       .sin = Literal::of<double>({2, 2}, {0, 0, 1, 0})};
-  CHECK(turn<double>("RotaryEmbedding", kHalves, x, tables) ==
+  CHECK(rotate<double>("RotaryEmbedding", kHalves, x, tables) ==
         std::vector<double>{1, 2, 3, 4, 9, -7, 6, 5, 8, 9});
-  CHECK(turn<double>("RotaryEmbedding", kNeighbours, x, tables) ==
+  CHECK(rotate<double>("RotaryEmbedding", kNeighbours, x, tables) ==
         std::vector<double>{1, 2, 3, 4, 9, -6, 5, 7, 8, 9});
-  CHECK(turn<double>("RotaryEmbeddingGrad", kHalves, x, tables) ==
+  CHECK(rotate<double>("RotaryEmbeddingGrad", kHalves, x, tables) ==
         std::vector<double>{1, 2, 3, 4, 9, 7, 6, -5, 8, 9});
 }
 
-TEST_CASE("rotary: tables are broadcast, turning back restores, threads change no bit") {
+TEST_CASE("rotary: tables are broadcast, rotating back restores, threads change no bit") {
   const std::int64_t tokens = 37;
   const std::int64_t pairs = 19;
   const Shape shape{3, tokens, 5, 2 * pairs + 3};
@@ -62,10 +62,10 @@ TEST_CASE("rotary: tables are broadcast, turning back restores, threads change n
   for (const AxisParams& params : {kHalves, kNeighbours}) {
     const bool interleaved = params.axis == 1;
     const Literal given = Literal::of(shape, x);
-    const std::vector<float> y = turn<float>("RotaryEmbedding", params, given, tables);
-    CHECK(turn<float>("RotaryEmbedding", params, given, tables, 3) == y);
+    const std::vector<float> y = rotate<float>("RotaryEmbedding", params, given, tables);
+    CHECK(rotate<float>("RotaryEmbedding", params, given, tables, 3) == y);
     const std::vector<float> back =
-        turn<float>("RotaryEmbeddingGrad", params, Literal::of(shape, y), tables);
+        rotate<float>("RotaryEmbeddingGrad", params, Literal::of(shape, y), tables);
     double worst = 0.0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       worst = std::max(worst, static_cast<double>(std::fabs(back[i] - x[i])));
