@@ -1,7 +1,7 @@
 // How long attention and its gradient take on heads like those of the standard workloads.
 // One JSON line for each: {"shape","phase","threads","least_ms","median_ms","gflops"}; the last are
-// those of the products over the weights that count, by the least time. Usage: attention_bench
-// [THREADS [ROUNDS]]
+// those of the matmuls over the weights that are not masked, by the least time. Usage:
+// attention_bench [THREADS [ROUNDS]]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ struct Numbers {
 TensorView absent() { return {.type = {}, .data = nullptr, .present = false}; }
 
 // Runs the op's first kernel `rounds` times and prints what it took.
-void measure(std::string_view op, std::string_view phase, const Heads& heads, double products,
+void measure(std::string_view op, std::string_view phase, const Heads& heads, double matmuls,
              const Params& params, const std::vector<TensorView>& inputs,
              const std::vector<TensorView>& outputs, int threads, int rounds) {
   const KernelTable table = cpu_kernels();
@@ -75,7 +75,7 @@ void measure(std::string_view op, std::string_view phase, const Heads& heads, do
                   .threads = threads});
     }));
   }
-  const double flops = products * 2.0 * static_cast<double>(heads.width * heads.weights());
+  const double flops = matmuls * 2.0 * static_cast<double>(heads.width * heads.weights());
   fmt::print(
       "{{\"shape\":\"{}\",\"phase\":\"{}\",\"threads\":{},\"least_ms\":{:.3f},\"median_ms\":{:.3f},"
       "\"gflops\":{:.1f}}}\n",

@@ -22,14 +22,14 @@
 namespace trainscope::cpu {
 namespace {
 
-// Windows of 3 x 3 with as much padding as keeps the size.
+// A convolution with windows of 3 x 3 and as much padding as keeps the size at stride 1.
 struct Convolution {
-  std::int64_t read;  // channels
-  std::int64_t made;  // channels
+  std::int64_t in_channels;
+  std::int64_t out_channels;
   std::int64_t size;  // of the input's sides
   std::int64_t stride;
 
-  std::int64_t made_size() const { return size / stride; }
+  std::int64_t out_size() const { return size / stride; }
 };
 
 constexpr std::int64_t kBatch = 32;
@@ -54,9 +54,9 @@ struct Case {
                          .stride = {c.stride, c.stride, 1},
                          .pad_begin = {1, 1, 0},
                          .pad_end = {1, 1, 0}}};
-    inputs = {view({kBatch, c.read, c.size, c.size}),
-              view({kBatch, c.made, c.made_size(), c.made_size()})};
-    outputs = {view({c.made, c.read, 3, 3})};
+    inputs = {view({kBatch, c.in_channels, c.size, c.size}),
+              view({kBatch, c.out_channels, c.out_size(), c.out_size()})};
+    outputs = {view({c.out_channels, c.in_channels, 3, 3})};
   }
   TensorView view(const Shape& shape) {
     std::vector<float>& values = memory.emplace_back(static_cast<std::size_t>(shape.elements()));
@@ -114,8 +114,8 @@ void compare(const KernelTable& table, const Convolution& c, int threads, int ro
       if (each) each->time(of, threads);
     }
   }
-  const double flops =
-      18e-6 * static_cast<double>(kBatch * c.made_size() * c.made_size() * c.read * c.made);
+  const double flops = 18e-6 * static_cast<double>(kBatch * c.out_size() * c.out_size() *
+                                                   c.in_channels * c.out_channels);
   const auto text = [&](const std::optional<Candidate>& each) -> std::string {
     if (!each) return "null";
     return fmt::format(
@@ -124,9 +124,11 @@ void compare(const KernelTable& table, const Convolution& c, int threads, int ro
         each->prepared.workspace_bytes);
   };
   fmt::print(
-      "{{\"read\":{},\"made\":{},\"size\":{},\"stride\":{},\"threads\":{},\"own\":{},"
+      "{{\"in_channels\":{},\"out_channels\":{},\"size\":{},\"stride\":{},\"threads\":{},\"own\":{}"
+      ","
       "\"onednn\":{},\"winograd\":{}}}\n",
-      c.read, c.made, c.size, c.stride, threads, text(all[0]), text(all[1]), text(all[2]));
+      c.in_channels, c.out_channels, c.size, c.stride, threads, text(all[0]), text(all[1]),
+      text(all[2]));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void on_each_thread(int threads, F f) {
   });
 }
 
-// The tile of our own products on panels that stay in L1.
+// The tile of our own GEMM on panels that stay in L1.
 double gflops(int threads) {
   constexpr std::int64_t kDepth = 128;
   constexpr int kTimes = 20000;

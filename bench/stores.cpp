@@ -50,7 +50,7 @@ void over(const Arrays& arrays, int threads, F f) {
   });
 }
 
-// y = x * x + x, then another op reads y: an activation between two products.
+// y = x * x + x, then another op reads y: an activation between two matmuls.
 template <bool kNonTemporal>
 void map_and_read(const Arrays& arrays, int threads) {
   const auto [x, y, z, unused] = arrays.at;

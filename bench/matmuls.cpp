@@ -1,8 +1,8 @@
-// What weights that lie packed for products would save. The products of layers in one step, Y = X
-// W' forward and dX = dY W: our own, oneDNN's, and oneDNN's with weights that lie in the layout it
-// chooses before the clock starts. One JSON line for each: {"x","w","product","threads","gflop",
-// "own_ms","onednn_ms","onednn_packed_ms","pack_ms"}, the least of runs in turn; pack_ms is
-// oneDNN's reorder of the weights. Usage: products_bench [THREADS] [ROUNDS]
+// What weights that lie packed for matmuls would save. The matmuls of linear layers in one step, Y
+// = X W' forward and dX = dY W: our own, oneDNN's, and oneDNN's with weights that lie in the layout
+// it chooses before the clock starts. One JSON line for each: {"x","w","matmul","threads","gflop",
+// "own_ms","onednn_ms","onednn_packed_ms","pack_ms"}, the least of rounds in turn; pack_ms is
+// oneDNN's reorder of the weights. Usage: matmuls_bench [THREADS] [ROUNDS]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Buffer numbers(std::int64_t n) {
 }
 
 // C [m, n] = A [m, k] B; B [k, n] is stored as its transpose when `transposed`.
-struct Product {
+struct Matmul {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -42,20 +42,20 @@ struct Product {
   GemmSize size() const { return {.m = m, .n = n, .k = k}; }
 };
 
-class OwnProduct {
+class OwnMatmul {
  public:
-  OwnProduct(const Product& product, int threads, Buffer& a, Buffer& b, Buffer& c)
+  OwnMatmul(const Matmul& matmul, int threads, Buffer& a, Buffer& b, Buffer& c)
       : threads_(threads),
-        plan_(plan_gemm<float>(product.size(), threads)),
+        plan_(plan_gemm<float>(matmul.size(), threads)),
         workspace_(plan_.workspace_bytes()),
         operands_{.a = a.floats(),
-                  .a_row = product.k,
+                  .a_row = matmul.k,
                   .a_column = 1,
                   .b = b.floats(),
-                  .b_row = product.b_row(),
-                  .b_column = product.b_column(),
+                  .b_row = matmul.b_row(),
+                  .b_column = matmul.b_column(),
                   .c = c.floats(),
-                  .c_row = product.n} {}
+                  .c_row = matmul.n} {}
 
   void run() {
     run_gemm(plan_, workspace_.bytes(), threads_, [&](std::int64_t) { return operands_; });
@@ -68,13 +68,12 @@ class OwnProduct {
   GemmOperands<float> operands_;
 };
 
-class OneDnnProduct {
+class OneDnnMatmul {
  public:
-  OneDnnProduct(const Product& product, Buffer& a, Buffer& b, Buffer& c)
-      : stored_({product.k, product.n}, Memory::data_type::f32,
-                {product.b_row(), product.b_column()}),
-        plain_(described(product, stored_)),
-        chosen_(described(product, any_desc({product.k, product.n}))),
+  OneDnnMatmul(const Matmul& matmul, Buffer& a, Buffer& b, Buffer& c)
+      : stored_({matmul.k, matmul.n}, Memory::data_type::f32, {matmul.b_row(), matmul.b_column()}),
+        plain_(described(matmul, stored_)),
+        chosen_(described(matmul, any_desc({matmul.k, matmul.n}))),
         weights_(stored_, engine_, b.floats()),
         packed_(chosen_.weights_desc(), engine_),
         reorder_(weights_, packed_),
@@ -94,7 +93,7 @@ class OneDnnProduct {
   bool has_own_layout() const { return chosen_.weights_desc() != stored_; }
 
  private:
-  dnnl::matmul::primitive_desc described(const Product& p, const Memory::desc& weights) const {
+  dnnl::matmul::primitive_desc described(const Matmul& p, const Memory::desc& weights) const {
     return {{plain_desc({p.m, p.k}), weights, plain_desc({p.m, p.n})}, engine_};
   }
   void run(dnnl::matmul& matmul, Memory& weights) {
@@ -116,13 +115,13 @@ class OneDnnProduct {
   Memory c_;
 };
 
-void measure(const Product& product, std::string_view name, int threads, int rounds) {
+void measure(const Matmul& matmul, std::string_view name, int threads, int rounds) {
   const ThreadScope scope(threads);
-  Buffer a = numbers(product.m * product.k);
-  Buffer b = numbers(product.k * product.n);
-  Buffer c = numbers(product.m * product.n);
-  OwnProduct own(product, threads, a, b, c);
-  OneDnnProduct onednn(product, a, b, c);
+  Buffer a = numbers(matmul.m * matmul.k);
+  Buffer b = numbers(matmul.k * matmul.n);
+  Buffer c = numbers(matmul.m * matmul.n);
+  OwnMatmul own(matmul, threads, a, b, c);
+  OneDnnMatmul onednn(matmul, a, b, c);
   std::array<bench::Rounds, 4> taken;
   for (int round = 0; round < rounds; ++round) {
     taken[0].times.push_back(bench::milliseconds([&] { own.run(); }));
@@ -134,10 +133,10 @@ void measure(const Product& product, std::string_view name, int threads, int rou
     return onednn.has_own_layout() ? fmt::format("{:.3f}", rounds_taken.least()) : "null";
   };
   fmt::print(
-      "{{\"x\":[{},{}],\"w\":[{},{}],\"product\":\"{}\",\"threads\":{},\"gflop\":{:.3f},"
+      "{{\"x\":[{},{}],\"w\":[{},{}],\"matmul\":\"{}\",\"threads\":{},\"gflop\":{:.3f},"
       "\"own_ms\":{:.3f},\"onednn_ms\":{:.3f},\"onednn_packed_ms\":{},\"pack_ms\":{}}}\n",
-      product.m, product.k, product.k, product.n, name, threads,
-      2e-9 * static_cast<double>(product.m * product.n * product.k), taken[0].least(),
+      matmul.m, matmul.k, matmul.k, matmul.n, name, threads,
+      2e-9 * static_cast<double>(matmul.m * matmul.n * matmul.k), taken[0].least(),
       taken[1].least(), if_chosen(taken[2]), if_chosen(taken[3]));
 }
 
