@@ -39,7 +39,7 @@ void add_order(Compiled& compiled, const CompileOptions& options) {
   compiled.stages.push_back(std::move(stage));
 }
 
-// Plans on the step as it stands, then makes the chosen repeats its last stage.
+// Plans on the step as it stands, then makes the chosen rematerializations its last stage.
 void add_recompute(Compiled& compiled, const CompileOptions& options) {
   const Program& plain = compiled.program;
   RecomputePlan plan = plan_recompute(plain, step_seconds(plain, options.costs), op_table(),
@@ -49,11 +49,11 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
                         .seconds = plan.seconds,
                         .bound_seconds = plan.bound_seconds,
                         .bound_bytes = plan.bound_bytes,
-                        .repeats = plan.repeat_count(),
+                        .repeats = plan.rematerialized_nodes(),
                         .offloaded_bytes = plan.host_bytes,
                         .budget_bytes = options.recompute.budget_bytes};
   Stage stage = stage_of("recompute", std::move(plan.graph.graph), compiled.stages.size());
-  stage.changed = !plan.repeats.empty();
+  stage.changed = !plan.rematerializations.empty();
   stage.counters["repeated"] = compiled.recompute->repeats;
   stage.counters["offloaded_bytes"] = plan.host_bytes;
   compiled.stages.push_back(std::move(stage));

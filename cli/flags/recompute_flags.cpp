@@ -17,19 +17,19 @@ constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 24;
 constexpr Flag kFlags[] = {
     {.name = "memory-budget",
      .value = "BYTES",
-     .help = "Most bytes of the arena, also as 6GiB or 500MB: what does not fit is computed again"},
+     .help = "Most bytes of the arena, also as 6GiB or 500MB: what does not fit is recomputed"},
     {.name = "max-overhead",
      .value = "SHARE",
      .help = "Least memory at so much more time a step, for example 10%"},
     {.name = "recompute",
      .value = "none|1|2|auto|REQUESTS|FILE",
      .fallback = "none",
-     .help = "1: all cheap ops again, 2: also where something smaller must be kept for it, auto: "
+     .help = "1: all cheap ops, 2: also where something smaller must be kept for it, auto: "
              "the planner's choice for a budget or an overhead, or cluster requests "
              "'Add+Gelu+:1:-1,..' or a JSON file with a list of them"},
     {.name = "pins",
      .value = "FILE",
-     .help = "Lines 'keep PATTERN' and 'again PATTERN' over names of values"},
+     .help = "Lines 'keep PATTERN' and 'recompute PATTERN' over names of values"},
     {.name = "offload",
      .type = FlagType::kSwitch,
      .help = "Within a budget or an overhead values may also wait in host memory, an arena of its "
@@ -68,9 +68,8 @@ constexpr Flag kFlags[] = {
      .type = FlagType::kChoice,
      .value = "auto|none",
      .fallback = "none",
-     .help =
-         "auto: in steps of short ops these run in a row on parts of the batch, a part a thread, "
-         "unless memory is traded; sums over examples are added in another order"},
+     .help = "auto: in steps of short ops these run in a row on tiles of the batch, a tile a "
+             "thread, unless memory is traded; sums over examples are added in another order"},
     {.name = "costs",
      .value = "TIMES.csv",
      .help = "Measured time of each op, from `bench --op-times`; else a model of the machine"},
@@ -160,13 +159,16 @@ void read_pins(const std::string& path, RecomputeOptions& options) {
     const std::string_view word = line.substr(0, space);
     const std::string_view pattern =
         space == std::string_view::npos ? std::string_view() : trim(line.substr(space));
-    if ((word != "keep" && word != "again") || pattern.empty()) {
-      throw Error(
-          ErrorCode::kBadInput,
-          fmt::format("'{}' is neither 'keep PATTERN' nor 'again PATTERN'", printable(line, 100)))
+    const bool keep = word == "keep";
+    const bool recompute =
+        word == "recompute" || word == "again";  // "again": the word of older files
+    if ((!keep && !recompute) || pattern.empty()) {
+      throw Error(ErrorCode::kBadInput,
+                  fmt::format("'{}' is neither 'keep PATTERN' nor 'recompute PATTERN'",
+                              printable(line, 100)))
           .at(fmt::format("{}:{}", printable(path), number));
     }
-    (word == "keep" ? options.keep : options.again).emplace_back(pattern);
+    (keep ? options.keep : options.recompute).emplace_back(pattern);
   }
 }
 
@@ -243,16 +245,16 @@ RecomputeOptions recompute_options(const Settings& settings) {
           "--link-rate needs --offload");
   if (settings.has("pins")) read_pins(settings.text("pins"), options);
   const bool none = options.mode == RecomputeMode::kNone;
-  if (none && !options.again.empty()) options.mode = RecomputeMode::kClusters;
-  require(!none || options.keep.empty() || !options.again.empty(), ErrorCode::kUsage,
-          "--pins keeps values that nothing would compute again: ask for recomputation too");
+  if (none && !options.recompute.empty()) options.mode = RecomputeMode::kClusters;
+  require(!none || options.keep.empty() || !options.recompute.empty(), ErrorCode::kUsage,
+          "--pins keeps values that nothing would recompute: ask for recomputation too");
   return options;
 }
 
 std::string recompute_text(const Json& summary) {
   const auto plain = summary.get<std::int64_t>("plain_bytes");
   std::string text =
-      fmt::format("recompute    {:>16} ops run again, {:.2f} % more time predicted",
+      fmt::format("recompute    {:>16} ops rematerialized, {:.2f} % more time predicted",
                   summary.get<std::int64_t>("repeats"), 100.0 * summary.get<double>("overhead"));
   if (const Json* bytes = summary.find("bound_bytes")) {  // of older runs: absent
     text += fmt::format("\nbound        {:>16} bytes  {}, in which no step is below {:.2f} %",

@@ -62,7 +62,7 @@ Json point_rows(const std::vector<TradePoint>& points, double plain_seconds) {
                                  {"arena_bytes", point.arena_bytes},
                                  {"seconds", point.seconds},
                                  {"overhead", overhead(point.seconds, plain_seconds)},
-                                 {"repeats", point.repeats},
+                                 {"repeats", point.rematerialized_nodes},
                                  {"host_bytes", point.host_bytes}}));
   }
   return rows;
@@ -81,7 +81,7 @@ std::string points_text(const std::vector<TradePoint>& points, double plain_seco
     const TradePoint& point = points[at];
     text += fmt::format("{:<16} {:>16} {:>12} {:>8.2f} % {:>8}", point.method, point.arena_bytes,
                         bytes_text(point.arena_bytes),
-                        100.0 * overhead(point.seconds, plain_seconds), point.repeats);
+                        100.0 * overhead(point.seconds, plain_seconds), point.rematerialized_nodes);
     if (offloads) text += fmt::format(" {:>12}", bytes_text(point.host_bytes));
     text += '\n';
   }

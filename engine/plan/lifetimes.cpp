@@ -15,9 +15,9 @@ namespace trainscope {
 // The search for one order. Values are numbers, as the order has them.
 class LifetimeSearch {
  public:
-  LifetimeSearch(const LifetimeFinder& finder, const RunOrder& order)
+  LifetimeSearch(const LifetimeFinder& finder, const ExecutionOrder& order)
       : finder_(finder), graph_(finder.graph_), order_(order), capacity_(graph_.value_capacity()) {
-    const std::size_t n = capacity_ + order.remade.size();
+    const std::size_t n = capacity_ + order.originals.size();
     parent_.resize(n);
     std::iota(parent_.begin(), parent_.end(), 0);
     first_.assign(n, kNever);
@@ -43,20 +43,20 @@ class LifetimeSearch {
 
  private:
   static constexpr std::int64_t kNever = std::int64_t{1} << 60;
-  static constexpr std::int32_t kNone = RunOrder::kNone;
+  static constexpr std::int32_t kNone = ExecutionOrder::kNone;
   static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
   static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
 
-  const Node& node(const Run& run) const { return graph_.node(run.node); }
-  static bool is_transfer(const Run& run) { return run.node == kNoNode; }
-  bool is_view(const Run& run) const { return !is_transfer(run) && node(run).op->is_view; }
-  bool makes_host_value(const Run& run) const {
-    return run.kind == RunKind::kOffload || (!is_transfer(run) && node(run).op->to_host);
+  const Node& node(const Execution& run) const { return graph_.node(run.node); }
+  static bool is_transfer(const Execution& run) { return run.node == kNoNode; }
+  bool is_view(const Execution& run) const { return !is_transfer(run) && node(run).op->is_view; }
+  bool makes_host_value(const Execution& run) const {
+    return run.kind == ExecutionKind::kOffload || (!is_transfer(run) && node(run).op->to_host);
   }
   // The value of the graph that has the type of this one.
   ValueId original(std::size_t number) const {
     return number < capacity_ ? ValueId(static_cast<std::int32_t>(number))
-                              : order_.remade[number - capacity_];
+                              : order_.originals[number - capacity_];
   }
   std::size_t bytes_of(std::size_t number) const { return finder_.bytes_[index(original(number))]; }
 
@@ -80,12 +80,13 @@ class LifetimeSearch {
   }
 
   void number_steps() {
-    step_.reserve(order_.runs.size());
-    for (const Run& run : order_.runs) step_.push_back(is_view(run) ? steps_ : steps_++);
+    step_.reserve(order_.executions.size());
+    for (const Execution& run : order_.executions)
+      step_.push_back(is_view(run) ? steps_ : steps_++);
   }
 
   void join_views() {
-    for (const Run& run : order_.runs) {
+    for (const Execution& run : order_.executions) {
       if (!is_view(run)) continue;
       join(static_cast<std::size_t>(order_.inputs(run)[0]),
            static_cast<std::size_t>(order_.outputs(run)[0]));
@@ -99,8 +100,8 @@ class LifetimeSearch {
   }
 
   void find_extent() {
-    for (std::size_t i = 0; i < order_.runs.size(); ++i) {
-      const Run& run = order_.runs[i];
+    for (std::size_t i = 0; i < order_.executions.size(); ++i) {
+      const Execution& run = order_.executions[i];
       if (is_view(run)) continue;
       if (makes_host_value(run)) host_[find(order_.outputs(run)[0])] = true;
       const std::uint32_t count = run.input_count + run.output_count;
@@ -125,7 +126,7 @@ class LifetimeSearch {
   // after the writing run, and that run reads it in place or not at all.
   bool can_update_in_place(const Update& update, std::int64_t position) {
     if (position < 0) return false;
-    const Run& run = order_.runs[static_cast<std::size_t>(position)];
+    const Execution& run = order_.executions[static_cast<std::size_t>(position)];
     const std::size_t state = find(update.state);
     if (is_view(run) || find(update.value) == state) return false;
     const std::int64_t step = step_[static_cast<std::size_t>(position)];
@@ -151,7 +152,7 @@ class LifetimeSearch {
     std::vector<std::size_t> classes = {};
     std::vector<OverwritePair> in_place = {};
   };
-  const Reads& reads_of(std::int64_t position, const Run& run) {
+  const Reads& reads_of(std::int64_t position, const Execution& run) {
     if (reads_.position == position) return reads_;
     reads_ = {.position = position};
     const std::span<const std::int32_t> inputs = order_.inputs(run);
@@ -168,7 +169,7 @@ class LifetimeSearch {
   }
 
   // A repeat may leave outputs out.
-  std::int32_t output_of(const Run& run, const InPlace& pair) const {
+  std::int32_t output_of(const Execution& run, const InPlace& pair) const {
     const std::span<const std::int32_t> outputs = order_.outputs(run);
     const auto at = static_cast<std::size_t>(pair.output);
     return at < outputs.size() ? outputs[at] : kNone;
@@ -189,9 +190,10 @@ class LifetimeSearch {
 
   void join_updates() {
     std::vector<std::int64_t> position(graph_.node_capacity(), -1);
-    for (std::size_t i = 0; i < order_.runs.size(); ++i) {
-      const Run& run = order_.runs[i];
-      if (run.kind == RunKind::kFirst) position[index(run.node)] = static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < order_.executions.size(); ++i) {
+      const Execution& run = order_.executions[i];
+      if (run.kind == ExecutionKind::kFirst)
+        position[index(run.node)] = static_cast<std::int64_t>(i);
     }
     for (const Update& update : graph_.updates) {
       NodeId producer = graph_.value(update.value).producer;
@@ -209,7 +211,7 @@ class LifetimeSearch {
 
   // Whether output may take over input's bytes: this is their last reader and nothing else of the
   // run lives in them.
-  bool can_share(const Run& run, std::int32_t input, std::int32_t output, std::int64_t step) {
+  bool can_share(const Execution& run, std::int32_t input, std::int32_t output, std::int64_t step) {
     const std::size_t from = find(input);
     if (pinned_[from] || last_[from] != step || pinned_[find(output)]) return false;
     if (host_[from] != host_[find(output)]) return false;
@@ -222,8 +224,8 @@ class LifetimeSearch {
   }
 
   void join_in_place() {
-    for (std::size_t i = 0; i < order_.runs.size(); ++i) {
-      const Run& run = order_.runs[i];
+    for (std::size_t i = 0; i < order_.executions.size(); ++i) {
+      const Execution& run = order_.executions[i];
       if (is_transfer(run)) continue;
       for (const InPlace& pair : finder_.pairs_of_[index(run.node)]) {
         const std::int32_t input = order_.inputs(run)[static_cast<std::size_t>(pair.input)];
@@ -243,7 +245,7 @@ class LifetimeSearch {
     lifetimes.offset_of.assign(parent_.size(), 0);
     buffer_of_root_.assign(parent_.size(), -1);
     for (ValueId v : finder_.values_) add_to_buffer(index(v), lifetimes);
-    for (std::size_t i = 0; i < order_.remade.size(); ++i) {
+    for (std::size_t i = 0; i < order_.originals.size(); ++i) {
       add_to_buffer(capacity_ + i, lifetimes);
     }
     return lifetimes;
@@ -293,7 +295,7 @@ class LifetimeSearch {
 
   const LifetimeFinder& finder_;
   const Graph& graph_;
-  const RunOrder& order_;
+  const ExecutionOrder& order_;
   std::size_t capacity_;  // of the graph's values: the first number of what is made again
   std::int64_t steps_ = 0;
   std::vector<std::int64_t> step_;  // by run
@@ -324,14 +326,14 @@ LifetimeFinder::LifetimeFinder(const Graph& graph, const LowerOptions& options)
   if (in_place_) ranges_of_ = ranges_of_nodes(graph);
 }
 
-Lifetimes LifetimeFinder::find(const RunOrder& order,
+Lifetimes LifetimeFinder::find(const ExecutionOrder& order,
                                std::span<const std::int64_t> workspaces) const {
   return LifetimeSearch(*this, order).run(workspaces);
 }
 
 Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
                          const LowerOptions& options, std::span<const std::int64_t> workspaces) {
-  return LifetimeFinder(graph, options).find(run_order_of(graph, order), workspaces);
+  return LifetimeFinder(graph, options).find(execution_order_of(graph, order), workspaces);
 }
 
 namespace {

@@ -10,8 +10,8 @@
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
 #include "engine/ops/rules/byte_ranges.h"
+#include "engine/plan/execution_order.h"
 #include "engine/plan/lower.h"
-#include "engine/plan/run_order.h"
 
 namespace trainscope {
 
@@ -39,7 +39,7 @@ class LifetimeFinder {
  public:
   LifetimeFinder(const Graph& graph, const LowerOptions& options);
   // workspaces: bytes by step, which decide what is worth it; empty: none.
-  Lifetimes find(const RunOrder& order, std::span<const std::int64_t> workspaces = {}) const;
+  Lifetimes find(const ExecutionOrder& order, std::span<const std::int64_t> workspaces = {}) const;
 
  private:
   friend class LifetimeSearch;

@@ -34,14 +34,14 @@ struct Place {
 
 class RangeSearch {
  public:
-  RangeSearch(const Graph& graph, const RunOrder& order, const RangeFacts& facts,
+  RangeSearch(const Graph& graph, const ExecutionOrder& order, const RangeFacts& facts,
               Lifetimes& lifetimes)
       : graph_(graph), order_(order), facts_(facts), lifetimes_(lifetimes) {}
 
   void run() {
     describe_blocks();
     std::int64_t step = 0;
-    for (const Run& run : order_.runs) {
+    for (const Execution& run : order_.executions) {
       if (is_view(run)) continue;
       if (run.node != kNoNode) {
         const ByteRanges& ranges = facts_.ranges_of[static_cast<std::size_t>(run.node)];
@@ -53,18 +53,18 @@ class RangeSearch {
   }
 
  private:
-  bool is_view(const Run& run) const {
+  bool is_view(const Execution& run) const {
     return run.node != kNoNode && graph_.node(run.node).op->is_view;
   }
   RangedBlock& block(std::int32_t i) { return blocks_[static_cast<std::size_t>(i)]; }
   std::int32_t own_block(std::int32_t number) const {
-    return number == RunOrder::kNone ? kNone
-                                     : lifetimes_.buffer_of[static_cast<std::size_t>(number)];
+    return number == ExecutionOrder::kNone ? kNone
+                                           : lifetimes_.buffer_of[static_cast<std::size_t>(number)];
   }
   std::int64_t bytes_of(std::int32_t number) const {
     const auto at = static_cast<std::size_t>(number);
     const std::size_t capacity = graph_.value_capacity();
-    const ValueId value = at < capacity ? ValueId(number) : order_.remade[at - capacity];
+    const ValueId value = at < capacity ? ValueId(number) : order_.originals[at - capacity];
     return static_cast<std::int64_t>(graph_.value(value).type.bytes());
   }
 
@@ -77,7 +77,7 @@ class RangeSearch {
       steps_ = std::max(steps_, buffer.last + 1);
     }
     std::int64_t step = 0;
-    for (const Run& run : order_.runs) {
+    for (const Execution& run : order_.executions) {
       if (is_view(run)) continue;
       for (std::int32_t v : order_.outputs(run)) {
         if (own_block(v) != kNone) block(own_block(v)).writes.push_back(step);
@@ -100,7 +100,7 @@ class RangeSearch {
     return place;
   }
 
-  void share(const Run& run, const ByteRanges& ranges, std::int64_t step) {
+  void share(const Execution& run, const ByteRanges& ranges, std::int64_t step) {
     const std::int32_t large = ranges.in_output ? order_.outputs(run)[0] : order_.inputs(run)[0];
     if (own_block(large) == kNone) return;
     const Place whole = place_of(own_block(large));
@@ -219,7 +219,7 @@ class RangeSearch {
   }
 
   const Graph& graph_;
-  const RunOrder& order_;
+  const ExecutionOrder& order_;
   const RangeFacts& facts_;
   Lifetimes& lifetimes_;
   std::vector<RangedBlock> blocks_;  // by buffer, as the lifetimes came
@@ -240,7 +240,7 @@ std::vector<ByteRanges> ranges_of_nodes(const Graph& graph) {
   return all;
 }
 
-void share_ranges(const Graph& graph, const RunOrder& order, const RangeFacts& facts,
+void share_ranges(const Graph& graph, const ExecutionOrder& order, const RangeFacts& facts,
                   Lifetimes& lifetimes) {
   RangeSearch(graph, order, facts, lifetimes).run();
 }

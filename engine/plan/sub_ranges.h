@@ -8,8 +8,8 @@
 
 #include "engine/ir/graph.h"
 #include "engine/ops/rules/byte_ranges.h"
+#include "engine/plan/execution_order.h"
 #include "engine/plan/lifetimes.h"
-#include "engine/plan/run_order.h"
 
 namespace trainscope {
 
@@ -24,7 +24,7 @@ struct RangeFacts {
 // Puts buffers into others where no byte is ever needed for two things at once and the most bytes
 // alive while any of those concerned lives does not grow. `lifetimes` are complete but for that;
 // the buffers keep their order.
-void share_ranges(const Graph& graph, const RunOrder& order, const RangeFacts& facts,
+void share_ranges(const Graph& graph, const ExecutionOrder& order, const RangeFacts& facts,
                   Lifetimes& lifetimes);
 
 }  // namespace trainscope

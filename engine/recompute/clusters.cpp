@@ -20,15 +20,15 @@ namespace {
 constexpr std::size_t kMostUnits = 50;
 constexpr std::string_view kForm = "OPS:KIND:COUNT, for example Add+Gelu+:1:-1";
 
-bool is_product(std::string_view op) {
-  constexpr std::array<std::string_view, 7> kProducts = {
+bool is_matmul_or_convolution(std::string_view op) {
+  constexpr std::array<std::string_view, 7> kOps = {
       "MatMul", "BatchMatMul", "MultiMatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"};
-  return std::ranges::find(kProducts, op) != kProducts.end();
+  return std::ranges::find(kOps, op) != kOps.end();
 }
 
 bool is_normalization(const Node& node) {
   const std::string_view op = node.op->name;
-  // What one adds is no sum that it normalizes.
+  // What it adds, its sixth input, is no sum that it normalizes.
   if (op == "BatchNormRelu") return node.inputs.size() == 5;
   return op == "LayerNormalization" || op == "BatchNormalization" ||
          op == "InstanceNormalization" || op == "GroupNormalization" ||
@@ -75,12 +75,13 @@ class Search {
   static std::size_t index(int unit) { return static_cast<std::size_t>(unit); }
   const StepUnit& unit(int i) const { return model_.units[index(i)]; }
 
-  // Products, and the sums between layers: what a normalization reads besides somebody else.
+  // Matmuls, convolutions, and the sums between layers: what a normalization reads besides somebody
+  // else.
   void bar(std::size_t i) {
     const StepUnit& unit = model_.units[i];
     bool normalizes = false;
     for (NodeId id : unit.nodes) {
-      barred_[i] = barred_[i] || is_product(graph_.node(id).op->name);
+      barred_[i] = barred_[i] || is_matmul_or_convolution(graph_.node(id).op->name);
       normalizes = normalizes || is_normalization(graph_.node(id));
     }
     if (!normalizes || !unit.forward) return;
@@ -89,28 +90,28 @@ class Search {
   }
 
   std::optional<Found> look_back(int from) const {
-    std::set<int> again = {from};
+    std::set<int> recomputed = {from};
     std::set<int> extra;  // kept for this cluster alone
     std::vector<int> open = {from};
     while (!open.empty()) {
       const int i = open.back();
       open.pop_back();
       for (int input : unit(i).inputs) {
-        if (kept_[index(input)] || again.contains(input)) continue;
+        if (kept_[index(input)] || recomputed.contains(input)) continue;
         if (barred_[index(input)]) {
           extra.insert(input);
           continue;
         }
-        again.insert(input);
+        recomputed.insert(input);
         open.push_back(input);
       }
-      if (again.size() > kMostUnits) return std::nullopt;
+      if (recomputed.size() > kMostUnits) return std::nullopt;
     }
-    Found found{
-        .kind = extra.empty() ? ClusterKind::kRecompute : ClusterKind::kCompromise,
-        .use = {
-            .unit = from, .again = {again.begin(), again.end()}, .saved_bytes = unit(from).bytes}};
-    for (int i : again) found.use.seconds += unit(i).seconds;
+    Found found{.kind = extra.empty() ? ClusterKind::kRecompute : ClusterKind::kCompromise,
+                .use = {.unit = from,
+                        .recomputed = {recomputed.begin(), recomputed.end()},
+                        .saved_bytes = unit(from).bytes}};
+    for (int i : recomputed) found.use.seconds += unit(i).seconds;
     for (int i : extra) found.use.saved_bytes -= unit(i).bytes;
     if (found.use.saved_bytes <= 0) return std::nullopt;
     return found;
@@ -118,7 +119,7 @@ class Search {
 
   void add(Found found) {
     std::string id;
-    for (int i : found.use.again) {
+    for (int i : found.use.recomputed) {
       for (NodeId node : unit(i).nodes) {
         if (graph_.node(node).phase != Phase::kForward) continue;
         id += fmt::format("{}+", graph_.node(node).op->name);
@@ -133,27 +134,27 @@ class Search {
   const Graph& graph_;
   const StepModel& model_;
   std::vector<bool> kept_;    // by unit: the backward phase reads it
-  std::vector<bool> barred_;  // by unit: never run again
+  std::vector<bool> barred_;  // by unit: never recomputed
   std::map<std::pair<std::string, ClusterKind>, Cluster> clusters_;
 };
 
 ClusterRequest parse_request(std::string_view text) {
-  const std::vector<std::string_view> parts = split(text, ':');
+  const std::vector<std::string_view> fields = split(text, ':');
   const auto bad = [text] {
     throw Error(ErrorCode::kUsage, fmt::format("'{}' is no recompute request", printable(text)))
         .hint(fmt::format("the form is {}", kForm));
   };
-  if (parts.size() != 3 || parts[0].empty()) bad();
-  const std::optional<std::int64_t> kind = parse_int(parts[1]);
-  const std::optional<std::int64_t> count = parse_int(parts[2]);
+  if (fields.size() != 3 || fields[0].empty()) bad();
+  const std::optional<std::int64_t> kind = parse_int(fields[1]);
+  const std::optional<std::int64_t> count = parse_int(fields[2]);
   if (!kind || *kind < 0 || *kind > 2 || !count || *count < -1) bad();
-  return {.id = std::string(parts[0]), .kind = static_cast<int>(*kind), .count = *count};
+  return {.id = std::string(fields[0]), .kind = static_cast<int>(*kind), .count = *count};
 }
 
-void mark(const Cluster& cluster, std::int64_t count, std::vector<bool>& again) {
+void mark(const Cluster& cluster, std::int64_t count, std::vector<bool>& recomputed) {
   for (const ClusterUse& use : cluster.uses) {
     if (count >= 0 && count-- == 0) return;
-    for (int unit : use.again) again[static_cast<std::size_t>(unit)] = true;
+    for (int unit : use.recomputed) recomputed[static_cast<std::size_t>(unit)] = true;
   }
 }
 
@@ -165,20 +166,20 @@ std::vector<Cluster> find_clusters(const Graph& graph, const StepModel& model) {
 
 std::vector<ClusterRequest> parse_cluster_requests(std::string_view text) {
   std::vector<ClusterRequest> requests;
-  for (std::string_view part : split(text, ',')) requests.push_back(parse_request(trim(part)));
+  for (std::string_view each : split(text, ',')) requests.push_back(parse_request(trim(each)));
   return requests;
 }
 
 std::vector<bool> requested_units(const StepModel& model, std::span<const Cluster> clusters,
                                   std::span<const ClusterRequest> requests) {
-  std::vector<bool> again(model.units.size(), false);
+  std::vector<bool> recomputed(model.units.size(), false);
   for (const ClusterRequest& request : requests) {
     if (request.kind == 0) continue;
     bool found = false;
     for (const Cluster& cluster : clusters) {
       if (cluster.id != request.id || static_cast<int>(cluster.kind) > request.kind) continue;
       found = true;
-      mark(cluster, request.count, again);
+      mark(cluster, request.count, recomputed);
     }
     if (found) continue;
     std::vector<std::string_view> ids;
@@ -188,16 +189,16 @@ std::vector<bool> requested_units(const StepModel& model, std::span<const Cluste
         .hint(nearest_hint(request.id, ids))
         .hint("`trainscope plan --opportunities` lists them");
   }
-  return again;
+  return recomputed;
 }
 
 std::vector<bool> level_units(const StepModel& model, std::span<const Cluster> clusters,
                               int level) {
-  std::vector<bool> again(model.units.size(), false);
+  std::vector<bool> recomputed(model.units.size(), false);
   for (const Cluster& cluster : clusters) {
-    if (static_cast<int>(cluster.kind) <= level) mark(cluster, -1, again);
+    if (static_cast<int>(cluster.kind) <= level) mark(cluster, -1, recomputed);
   }
-  return again;
+  return recomputed;
 }
 
 }  // namespace trainscope

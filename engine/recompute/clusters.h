@@ -14,19 +14,19 @@
 namespace trainscope {
 
 enum class ClusterKind : std::uint8_t {
-  kRecompute = 1,   // made again from values that the backward phase keeps in any case
+  kRecompute = 1,   // recomputed from values that the backward phase keeps in any case
   kCompromise = 2,  // ... and from others that must be kept for it, which are smaller
 };
 
-// One value that the backward phase reads, and the units that make it again.
+// One value that the backward phase reads, and the units that recompute it.
 struct ClusterUse {
   int unit = 0;
-  std::vector<int> again;        // units that run twice, `unit` included
+  std::vector<int> recomputed;   // units that run twice, `unit` included
   std::int64_t saved_bytes = 0;  // kept no more, less what is kept instead
   double seconds = 0.0;
 };
 
-// All places of a step where the same ops could be run again. The id is their op types in order of
+// All places of a step where the same ops could be recomputed. The id is their op types in order of
 // execution, each with a plus: "Add+Gelu+".
 struct Cluster {
   std::string id;
@@ -34,7 +34,7 @@ struct Cluster {
   std::vector<ClusterUse> uses;  // in order of execution
 };
 
-// Products and convolutions are never run again. A search goes back from each kept value until it
+// Matmuls and convolutions are never recomputed. A search goes back from each kept value until it
 // meets others that are kept, at most 50 units, and never past the sum that a normalization reads:
 // so no cluster spans two layers. Sorted by bytes saved, largest first.
 std::vector<Cluster> find_clusters(const Graph& graph, const StepModel& model);
@@ -49,7 +49,7 @@ struct ClusterRequest {
 // Fails with kUsage, showing the form.
 std::vector<ClusterRequest> parse_cluster_requests(std::string_view text);
 
-// Units to run again. A request for a cluster that does not exist fails with kUsage and the nearest
+// Units to recompute. A request for a cluster that does not exist fails with kUsage and the nearest
 // id.
 std::vector<bool> requested_units(const StepModel& model, std::span<const Cluster> clusters,
                                   std::span<const ClusterRequest> requests);

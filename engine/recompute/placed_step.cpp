@@ -1,4 +1,4 @@
-// Orders with repeats, placed.
+// Orders with rematerializations, placed.
 #include "engine/recompute/placed_step.h"
 
 #include "engine/core/error.h"
@@ -17,30 +17,32 @@ PlacedStep::PlacedStep(const Program& plain, const LowerOptions& lower)
   }
 }
 
-RunOrder PlacedStep::with_repeats(std::span<const Repeat> repeats) const {
-  return repeated_order(plain_.graph, order_, repeats);
+ExecutionOrder PlacedStep::order_with(std::span<const Rematerialization> rematerializations) const {
+  return rematerialized_order(plain_.graph, order_, rematerializations);
 }
 
-PlacedStep::Height PlacedStep::place(const RunOrder& order) const {
-  if (order.remade.empty()) {  // the plain step
+PlacedStep::Height PlacedStep::place(const ExecutionOrder& order) const {
+  if (order.originals.empty()) {  // the plain step
     return {.arena_bytes = plain_.arena_bytes, .bound_bytes = plain_.solution.lower_bound_bytes};
   }
   return place(order, {.seconds = lower_.seconds, .threads = lower_.threads});
 }
 
-PlacedStep::Height PlacedStep::glance(const RunOrder& order, std::string_view first) const {
+PlacedStep::Height PlacedStep::glance(const ExecutionOrder& order, std::string_view first) const {
   return place(order, {.seconds = lower_.seconds,
                        .first = first.empty() ? plain_.solution.method : first,
                        .patience = memplan::Patience::kGlance});
 }
 
-PlacedStep::Height PlacedStep::place(const RunOrder& order, const memplan::Options& options) const {
+PlacedStep::Height PlacedStep::place(const ExecutionOrder& order,
+                                     const memplan::Options& options) const {
   std::vector<std::int64_t> workspaces;
-  workspaces.reserve(order.runs.size());
-  for (const Run& run : order.runs) {
-    const bool transfer = run.node == kNoNode;
-    if (!transfer && plain_.graph.node(run.node).op->is_view) continue;
-    workspaces.push_back(transfer ? 0 : workspace_of_[static_cast<std::size_t>(run.node)]);
+  workspaces.reserve(order.executions.size());
+  for (const Execution& execution : order.executions) {
+    const NodeId node = execution.node;
+    const bool transfer = node == kNoNode;
+    if (!transfer && plain_.graph.node(node).op->is_view) continue;
+    workspaces.push_back(transfer ? 0 : workspace_of_[static_cast<std::size_t>(node)]);
   }
   const memplan::Result placed =
       memplan::solve(height_problem(lifetimes_.find(order, workspaces), workspaces), options);

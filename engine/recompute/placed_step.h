@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/plan/execution_order.h"
 #include "engine/plan/lifetimes.h"
 #include "engine/plan/program.h"
-#include "engine/plan/run_order.h"
-#include "engine/recompute/repeats.h"
+#include "engine/recompute/rematerialize.h"
 #include "engine/recompute/step_model.h"
 
 namespace trainscope {
@@ -26,15 +26,15 @@ class PlacedStep {
     std::string_view method = {};  // memplan's, that found the layout
   };
 
-  RunOrder with_repeats(std::span<const Repeat> repeats) const;
+  ExecutionOrder order_with(std::span<const Rematerialization> rematerializations) const;
   // With the arena that a program of this order gets from lower().
-  Height place(const RunOrder& order) const;
+  Height place(const ExecutionOrder& order) const;
   // The same or a little higher, many times as quickly: memplan::Patience::kGlance. `first` is the
   // method that served a neighbour.
-  Height glance(const RunOrder& order, std::string_view first) const;
+  Height glance(const ExecutionOrder& order, std::string_view first) const;
 
  private:
-  Height place(const RunOrder& order, const memplan::Options& options) const;
+  Height place(const ExecutionOrder& order, const memplan::Options& options) const;
 
   const Program& plain_;
   const LowerOptions& lower_;

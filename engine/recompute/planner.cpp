@@ -22,7 +22,7 @@ constexpr std::int32_t kNone = -1;
 
 }  // namespace
 
-// A unit that must run again is two nodes: the second one, just before the first unit of the
+// A unit that must be recomputed is two nodes: the second one, just before the first unit of the
 // backward phase that reads it, is what the backward phase reads.
 RecomputePlanner::RecomputePlanner(const StepModel& model) : unit_count_(model.units.size()) {
   std::vector<std::int32_t> node_of_unit(model.units.size(), kNone);
@@ -34,14 +34,14 @@ RecomputePlanner::RecomputePlanner(const StepModel& model) : unit_count_(model.u
     while (!open.empty()) {
       const int input = open.back();
       const auto at = static_cast<std::size_t>(input);
-      if (!model.units[at].again || second[at]) {
+      if (!model.units[at].recompute || second[at]) {
         open.pop_back();
         continue;
       }
       const std::size_t size = open.size();
       for (int of : model.units[at].inputs) {
         const auto of_at = static_cast<std::size_t>(of);
-        if (model.units[of_at].again && !second[of_at]) open.push_back(of);
+        if (model.units[of_at].recompute && !second[of_at]) open.push_back(of);
       }
       if (open.size() > size) continue;
       open.pop_back();
@@ -62,12 +62,12 @@ RecomputePlanner::RecomputePlanner(const StepModel& model) : unit_count_(model.u
 void RecomputePlanner::add_node(const StepModel& model, int unit,
                                 std::vector<std::int32_t>& node_of_unit) {
   const StepUnit& from = model.units[static_cast<std::size_t>(unit)];
-  const bool again = node_of_unit[static_cast<std::size_t>(unit)] != kNone;
+  const bool second = node_of_unit[static_cast<std::size_t>(unit)] != kNone;
   memplan::RematNode node{.id = static_cast<std::int64_t>(problem_.nodes.size()),
                           .bytes = from.bytes,
                           .time = picoseconds(from.seconds),
-                          .backward = !from.forward || again,
-                          .may_rerun = from.forward && !from.pinned && !again,
+                          .backward = !from.forward || second,
+                          .may_rerun = from.forward && !from.keep && !second,
                           .workspace_bytes = from.workspace_bytes};
   for (int input : from.inputs) {
     node.inputs.push_back(node_of_unit[static_cast<std::size_t>(input)]);
@@ -97,11 +97,11 @@ std::vector<std::vector<bool>> RecomputePlanner::unit_sets(
     std::span<const memplan::FrontPoint> points) const {
   std::vector<std::vector<bool>> sets;
   for (const memplan::FrontPoint& point : points) {
-    std::vector<bool> again(unit_count_, false);
+    std::vector<bool> recomputed(unit_count_, false);
     for (std::int32_t node : point.dropped) {
-      again[static_cast<std::size_t>(unit_of_node_[static_cast<std::size_t>(node)])] = true;
+      recomputed[static_cast<std::size_t>(unit_of_node_[static_cast<std::size_t>(node)])] = true;
     }
-    sets.push_back(std::move(again));
+    sets.push_back(std::move(recomputed));
   }
   return sets;
 }

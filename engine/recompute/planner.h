@@ -14,7 +14,7 @@
 namespace trainscope {
 
 struct PlannedOrder {
-  std::vector<int> order;  // units, as repeats_of takes them
+  std::vector<int> order;  // units, as rematerializations_of takes them
   double seconds = 0.0;    // of the step
 };
 
@@ -28,7 +28,7 @@ class RecomputePlanner {
   // The quickest order found within the budget, now or before; none when no order can be.
   std::optional<PlannedOrder> plan(std::int64_t budget_bytes, memplan::RematEffort effort);
 
-  // Sets of units to run again when the backward phase first needs them, by rising time and falling
+  // Sets of units to recompute when the backward phase first needs them, by rising time and falling
   // bytes: the front, and of other methods ("sqrt_n", "knapsack") the plans they have.
   std::vector<std::vector<bool>> front();
   std::vector<std::vector<bool>> baseline(std::string_view method) const;

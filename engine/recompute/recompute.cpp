@@ -1,4 +1,5 @@
-// From a step and a wish to repeats: pins, levels, and the planner's search on the placed height.
+// From a step and a wish to rematerializations: pins, levels, and the planner's search on the
+// placed height.
 #include "engine/recompute/recompute.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ TradePoint point_of(std::string method, const Attempt& attempt) {
   return {.method = std::move(method),
           .arena_bytes = attempt.arena_bytes,
           .seconds = attempt.seconds,
-          .repeats = attempt.repeats,
+          .rematerialized_nodes = attempt.rematerialized_nodes,
           .host_bytes = attempt.host_bytes};
 }
 
@@ -67,28 +68,30 @@ std::vector<bool> chosen_units(const Graph& graph, const StepModel& model,
   }
 }
 
-// A pattern that makes nothing run again is kUsage: all it names is kept, or backward reads none of
-// it.
-void check_again(const Graph& graph, const StepModel& model, const RecomputeOptions& options) {
-  std::vector<bool> again(model.units.size(), false);
-  for (std::size_t i = 0; i < again.size(); ++i) again[i] = model.units[i].again;
+// A pattern by which nothing is recomputed is kUsage: all it names is kept, or backward reads none
+// of it.
+void check_recomputed(const Graph& graph, const StepModel& model, const RecomputeOptions& options) {
+  std::vector<bool> recomputed(model.units.size(), false);
+  for (std::size_t i = 0; i < recomputed.size(); ++i) recomputed[i] = model.units[i].recompute;
   const std::vector<NodeId> order = phase_order(graph);
-  std::vector<bool> repeated(graph.node_capacity(), false);
-  const std::vector<Repeat> repeats = repeats_of(graph, model, on_demand_order(model, again));
-  for (const Run& run : repeated_order(graph, order, repeats).runs) {
-    if (run.kind == RunKind::kAgain) repeated[static_cast<std::size_t>(run.node)] = true;
+  std::vector<bool> is_rematerialized(graph.node_capacity(), false);
+  const std::vector<Rematerialization> rematerializations =
+      rematerializations_of(graph, model, on_demand_order(model, recomputed));
+  for (const Execution& each : rematerialized_order(graph, order, rematerializations).executions) {
+    if (each.kind != ExecutionKind::kRematerialized) continue;
+    is_rematerialized[static_cast<std::size_t>(each.node)] = true;
   }
-  for (const std::string& pattern : options.again) {
+  for (const std::string& pattern : options.recompute) {
     const std::vector<bool> named = matching_units(graph, model, std::span(&pattern, 1));
-    bool runs = false;
+    bool any = false;
     for (std::size_t i = 0; i < named.size(); ++i) {
       for (NodeId id : model.units[i].nodes) {
-        runs = runs || (named[i] && repeated[static_cast<std::size_t>(id)]);
+        any = any || (named[i] && is_rematerialized[static_cast<std::size_t>(id)]);
       }
     }
-    require(runs, ErrorCode::kUsage,
-            "nothing that matches '{}' would run again: 'keep' names it too, or the backward phase "
-            "reads none of it",
+    require(any, ErrorCode::kUsage,
+            "nothing that matches '{}' would be recomputed: 'keep' names it too, or the backward "
+            "phase reads none of it",
             printable(pattern));
   }
 }
@@ -98,27 +101,27 @@ StepModel pinned_model(const Program& plain, std::span<const double> seconds,
                        const RecomputeOptions& options) {
   StepModel model = step_model(plain, seconds);
   const std::vector<bool> keep = matching_units(plain.graph, model, options.keep);
-  const std::vector<bool> again = matching_units(plain.graph, model, options.again);
+  const std::vector<bool> recompute = matching_units(plain.graph, model, options.recompute);
   for (std::size_t i = 0; i < model.units.size(); ++i) {
-    model.units[i].pinned = keep[i];
-    model.units[i].again = again[i] && !keep[i];
+    model.units[i].keep = keep[i];
+    model.units[i].recompute = recompute[i] && !keep[i];
   }
-  if (!options.again.empty()) check_again(plain.graph, model, options);
+  if (!options.recompute.empty()) check_recomputed(plain.graph, model, options);
   return model;
 }
 
-Attempt chosen_attempt(RecomputeSearch& search, const std::vector<bool>& again,
+Attempt chosen_attempt(RecomputeSearch& search, const std::vector<bool>& recomputed,
                        const RecomputeOptions& options) {
-  if (options.mode != RecomputeMode::kAuto) return search.on_demand(again);
+  if (options.mode != RecomputeMode::kAuto) return search.on_demand(recomputed);
   if (options.budget_bytes) return search.within(*options.budget_bytes);
   return search.quicker_than(options.max_overhead.value_or(0.0));
 }
 
 }  // namespace
 
-std::int64_t RecomputePlan::repeat_count() const {
-  return std::ranges::count_if(repeats,
-                               [](const Repeat& repeat) { return repeat.node != kNoNode; });
+std::int64_t RecomputePlan::rematerialized_nodes() const {
+  return std::ranges::count_if(rematerializations,
+                               [](const Rematerialization& each) { return each.node != kNoNode; });
 }
 
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
@@ -154,9 +157,9 @@ std::vector<TradePoint> compare_methods(const Program& plain, std::span<const do
                                         const RecomputeOptions& options) {
   RecomputeSearch search(plain, ops, lower, pinned_model(plain, seconds, options), options.link);
   std::vector<TradePoint> points = {point_of("none", search.as_pinned())};
-  const auto add = [&](std::string method, std::vector<bool> again) {
-    search.apply_pins(again);
-    const Attempt attempt = search.on_demand(again);
+  const auto add = [&](std::string method, std::vector<bool> recomputed) {
+    search.apply_pins(recomputed);
+    const Attempt attempt = search.on_demand(recomputed);
     points.push_back(point_of(std::move(method), attempt));
     points.push_back(point_of("planner", search.within(attempt.arena_bytes)));
   };
@@ -164,10 +167,10 @@ std::vector<TradePoint> compare_methods(const Program& plain, std::span<const do
   for (int level : {1, 2}) {
     add(fmt::format("level {}", level), level_units(search.model(), clusters, level));
   }
-  for (const std::vector<bool>& again : search.planner().baseline("sqrt_n")) add("sqrt(n)", again);
-  const std::vector<std::vector<bool>> shares = search.planner().baseline("knapsack");
+  for (const std::vector<bool>& set : search.planner().baseline("sqrt_n")) add("sqrt(n)", set);
+  const std::vector<std::vector<bool>> knapsack = search.planner().baseline("knapsack");
   for (std::size_t percent : {75, 50, 25, 0}) {
-    if (percent < shares.size()) add(fmt::format("knapsack {} %", percent), shares[percent]);
+    if (percent < knapsack.size()) add(fmt::format("knapsack {} %", percent), knapsack[percent]);
   }
   return points;
 }
@@ -181,18 +184,18 @@ std::vector<Opportunity> recompute_opportunities(const Program& plain,
   const std::vector<Cluster> clusters = find_clusters(plain.graph, search.model());
   std::vector<Opportunity> list;
   for (const Cluster& cluster : clusters) {
-    std::vector<bool> again(search.model().units.size(), false);
+    std::vector<bool> recomputed(search.model().units.size(), false);
     Opportunity row{.id = cluster.id, .kind = cluster.kind};
     for (const ClusterUse& use : cluster.uses) {
       const StepUnit& unit = search.model().units[static_cast<std::size_t>(use.unit)];
-      if (unit.pinned || unit.again) continue;
+      if (unit.keep || unit.recompute) continue;
       ++row.places;
       row.saved_bytes += use.saved_bytes;
-      for (int run : use.again) again[static_cast<std::size_t>(run)] = true;
+      for (int i : use.recomputed) recomputed[static_cast<std::size_t>(i)] = true;
     }
     if (row.places == 0) continue;
-    search.apply_pins(again);
-    const Attempt attempt = search.on_demand(again);
+    search.apply_pins(recomputed);
+    const Attempt attempt = search.on_demand(recomputed);
     row.peak_saved_bytes = pinned.arena_bytes - attempt.arena_bytes;
     row.seconds = attempt.seconds - pinned.seconds;
     list.push_back(std::move(row));
@@ -204,10 +207,10 @@ RecomputePlan plan_recompute(const Program& plain, std::span<const double> secon
                              const OpTable& ops, const RecomputeOptions& options,
                              const LowerOptions& lower) {
   StepModel model = pinned_model(plain, seconds, options);
-  std::vector<bool> again = chosen_units(plain.graph, model, options);
+  std::vector<bool> recomputed = chosen_units(plain.graph, model, options);
   RecomputeSearch search(plain, ops, lower, std::move(model), options.link);
-  search.apply_pins(again);
-  RecomputePlan plan = search.realise(chosen_attempt(search, again, options));
+  search.apply_pins(recomputed);
+  RecomputePlan plan = search.realise(chosen_attempt(search, recomputed, options));
   if (options.link) return plan;
   plan.bound_bytes = options.budget_bytes.value_or(plan.arena_bytes);
   plan.bound_seconds = TimeBound(plain, seconds, search.model()).seconds_within(plan.bound_bytes);

@@ -1,5 +1,5 @@
-// Trades time for memory: chooses what a training step computes a second time, so that its arena
-// fits a budget or its time a limit.
+// Trades time for memory: chooses what a training step rematerializes, that is, computes a second
+// time, so that its arena fits a budget or its time a limit.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 #include "engine/plan/lower.h"
 #include "engine/plan/program.h"
 #include "engine/recompute/clusters.h"
-#include "engine/recompute/repeats.h"
+#include "engine/recompute/rematerialize.h"
 
 namespace trainscope {
 
@@ -42,12 +42,12 @@ struct HostLink {
 struct RecomputeOptions {
   RecomputeMode mode = RecomputeMode::kNone;
   std::optional<std::int64_t> budget_bytes = {};  // of the whole arena
-  std::optional<double> max_overhead = {};        // share of the step's time: 0.1 is 10 %
+  std::optional<double> max_overhead = {};        // fraction of the step's time: 0.1 is 10 %
   std::vector<ClusterRequest> clusters = {};
-  // Globs over the names of values: kept, or computed again, whatever the planner would like. The
+  // Globs over the names of values: kept, or recomputed, whatever the planner would like. The
   // planner never recomputes what matches `keep`; of a value that matches both, `keep` wins.
   std::vector<std::string> keep = {};
-  std::vector<std::string> again = {};
+  std::vector<std::string> recompute = {};
   // Set: the planner may also send values to host memory and fetch them for the backward phase.
   std::optional<HostLink> link = {};
 };
@@ -63,19 +63,19 @@ struct NoPlanFits : Error {
 class RecomputeSearch;
 
 struct RecomputePlan {
-  std::vector<Repeat> repeats;   // and fetches, of the program's graph
-  RepeatedGraph graph = {};      // with them
-  std::int64_t host_bytes = 0;   // of all values that go to host memory
-  std::int64_t plain_bytes = 0;  // arena without recomputation
-  std::int64_t arena_bytes = 0;  // with it
-  double plain_seconds = 0.0;    // of a step by the costs given
+  std::vector<Rematerialization> rematerializations;  // and fetches, of the program's graph
+  RematerializedGraph graph = {};                     // with them
+  std::int64_t host_bytes = 0;                        // of all values that go to host memory
+  std::int64_t plain_bytes = 0;                       // arena without recomputation
+  std::int64_t arena_bytes = 0;                       // with it
+  double plain_seconds = 0.0;                         // of a step by the costs given
   double seconds = 0.0;
   // No step within `bound_bytes` (the budget, or the arena where none was given) is quicker without
   // host memory; 0: not known.
   double bound_seconds = 0.0;
   std::int64_t bound_bytes = 0;
 
-  std::int64_t repeat_count() const;  // nodes that run again
+  std::int64_t rematerialized_nodes() const;
 };
 
 // `plain` is the step without recomputation, `seconds` the time of each of its nodes by NodeId.
@@ -90,13 +90,14 @@ struct TradePoint {
   std::string method;  // "front", "level 1", ...
   std::int64_t arena_bytes = 0;
   double seconds = 0.0;
-  std::int64_t repeats = 0;
+  std::int64_t rematerialized_nodes = 0;
   std::int64_t host_bytes = 0;
 };
 // Memory for time, by falling arena and rising time, the first without recomputation: of the
 // planner's front, of what it finds for 100 budgets and more, and of levels 1 and 2, what no other
 // beats. Placed at a glance: a program's arena may be lower by up to half a percent. Of `options`
-// the pins and the link count, here and below; what is pinned to run again does so in every plan.
+// the pins and the link count, here and below; what is pinned to `recompute` is recomputed in every
+// plan.
 std::vector<TradePoint> recompute_front(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower,
                                         const RecomputeOptions& options = {});
@@ -123,8 +124,8 @@ class RecomputeSlider {
 };
 
 // Levels 1 and 2, the square root of n checkpoints (Chen et al. 2016), and PyTorch's knapsack over
-// saved bytes at shares of 25, 50, 75 and 100 %, each followed by the planner's plan at most as
-// large ("planner"). All keep to the pins, the planner alone uses the link.
+// saved bytes at 25, 50, 75 and 100 % of them, each followed by the planner's plan at most as large
+// ("planner"). All keep to the pins, the planner alone uses the link.
 std::vector<TradePoint> compare_methods(const Program& plain, std::span<const double> seconds,
                                         const OpTable& ops, const LowerOptions& lower,
                                         const RecomputeOptions& options = {});

@@ -21,14 +21,15 @@ RecomputeSearch::RecomputeSearch(const Program& plain, const OpTable& ops,
       planner_(model_),
       link_(link) {}
 
-RecomputeSearch::Unplaced RecomputeSearch::when_needed(const std::vector<bool>& again) const {
-  return {.order = on_demand_order(model_, again)};
+RecomputeSearch::Unplaced RecomputeSearch::when_needed(const std::vector<bool>& recomputed) const {
+  return {.order = on_demand_order(model_, recomputed)};
 }
 
 Attempt RecomputeSearch::place(Unplaced unplaced, const Closeness& closeness) const {
-  const std::vector<Repeat> repeats = repeats_of(plain_.graph, model_, unplaced.order);
-  const RunOrder order = placed_.with_repeats(repeats);
-  const bool exact = closeness.as_program || repeats.empty();
+  const std::vector<Rematerialization> rematerializations =
+      rematerializations_of(plain_.graph, model_, unplaced.order);
+  const ExecutionOrder order = placed_.order_with(rematerializations);
+  const bool exact = closeness.as_program || rematerializations.empty();
   PlacedStep::Height height = exact ? placed_.place(order) : placed_.glance(order, closeness.first);
   const std::int64_t budget_bytes = closeness.budget_bytes;
   const bool open = height.bound_bytes <= budget_bytes && budget_bytes < height.arena_bytes;
@@ -37,7 +38,8 @@ Attempt RecomputeSearch::place(Unplaced unplaced, const Closeness& closeness) co
                   .arena_bytes = height.arena_bytes,
                   .bound_bytes = exact || open ? height.arena_bytes : height.bound_bytes,
                   .method = height.method};
-  for (const Repeat& repeat : repeats) attempt.repeats += repeat.node != kNoNode ? 1 : 0;
+  for (const Rematerialization& each : rematerializations)
+    attempt.rematerialized_nodes += each.node != kNoNode ? 1 : 0;
   add_costs(attempt);
   return attempt;
 }
@@ -50,23 +52,23 @@ void RecomputeSearch::place_as_program(Attempt& attempt) const {
   attempt = place({.order = std::move(attempt.order)}, {.as_program = true});
 }
 
-// Neighbours in the list are mostly laid out best by the same method. The list is cut into chains
+// Neighbours in the list are mostly placed best by the same method. The list is cut into slices
 // whatever the number of threads, so that the outcome does not depend on it.
 void RecomputeSearch::glance_at(std::vector<Unplaced> list) {
-  constexpr std::size_t kChains = 8;
+  constexpr std::size_t kSlices = 8;
   std::vector<Attempt> placed(list.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t chain = next++; chain < kChains; chain = next++) {
+    for (std::size_t slice = next++; slice < kSlices; slice = next++) {
       std::string_view first;
-      for (std::size_t i = list.size() * chain / kChains; i < list.size() * (chain + 1) / kChains;
+      for (std::size_t i = list.size() * slice / kSlices; i < list.size() * (slice + 1) / kSlices;
            ++i) {
         placed[i] = place(std::move(list[i]), {.first = first});
         first = placed[i].method;
       }
     }
   };
-  const int most_helpers = std::min(threads_, static_cast<int>(kChains)) - 1;
+  const int most_helpers = std::min(threads_, static_cast<int>(kSlices)) - 1;
   std::vector<std::future<void>> helpers;
   try {
     while (static_cast<int>(helpers.size()) < most_helpers) {
@@ -82,41 +84,42 @@ void RecomputeSearch::glance_at(std::vector<Unplaced> list) {
 
 // Transfers: of each value of a unit that comes back one to host memory, and one back each time.
 void RecomputeSearch::add_costs(Attempt& attempt) const {
-  std::vector<int> runs(model_.units.size(), 0);
+  std::vector<int> executions(model_.units.size(), 0);
   for (int i : attempt.order.units) {
     const auto at = static_cast<std::size_t>(i);
     const StepUnit& unit = model_.units[at];
-    const int run = runs[at]++;
+    const int earlier = executions[at]++;
     const bool in_host = !attempt.order.in_host.empty() && attempt.order.in_host[at];
-    if (run == 0 || !in_host) {
+    if (earlier == 0 || !in_host) {
       attempt.seconds += unit.seconds;
       continue;
     }
     const double transfer = transfer_seconds(unit);
-    attempt.seconds += run == 1 ? 2 * transfer : transfer;
-    if (run == 1) attempt.host_bytes += unit.bytes;
+    attempt.seconds += earlier == 1 ? 2 * transfer : transfer;
+    if (earlier == 1) attempt.host_bytes += unit.bytes;
   }
 }
 
-Attempt RecomputeSearch::on_demand(const std::vector<bool>& again) {
-  return attempt(when_needed(again), {.as_program = true});
+Attempt RecomputeSearch::on_demand(const std::vector<bool>& recomputed) {
+  return attempt(when_needed(recomputed), {.as_program = true});
 }
 
 Attempt RecomputeSearch::as_pinned() {
-  std::vector<bool> again(model_.units.size(), false);
-  apply_pins(again);
-  return on_demand(again);
+  std::vector<bool> recomputed(model_.units.size(), false);
+  apply_pins(recomputed);
+  return on_demand(recomputed);
 }
 
 RecomputePlan RecomputeSearch::realise(const Attempt& attempt) const {
-  RecomputePlan plan{.repeats = repeats_of(plain_.graph, model_, attempt.order),
-                     .host_bytes = attempt.host_bytes,
-                     .plain_bytes = plain_.arena_bytes,
-                     .plain_seconds = model_.seconds,
-                     .seconds = attempt.seconds};
-  const RunOrder order = placed_.with_repeats(plan.repeats);
+  RecomputePlan plan{
+      .rematerializations = rematerializations_of(plain_.graph, model_, attempt.order),
+      .host_bytes = attempt.host_bytes,
+      .plain_bytes = plain_.arena_bytes,
+      .plain_seconds = model_.seconds,
+      .seconds = attempt.seconds};
+  const ExecutionOrder order = placed_.order_with(plan.rematerializations);
   plan.arena_bytes = placed_.place(order).arena_bytes;
-  plan.graph = with_repeats(plain_.graph, ops_, order);
+  plan.graph = rematerialized_graph(plain_.graph, ops_, order);
   return plan;
 }
 
@@ -129,9 +132,9 @@ const Attempt* RecomputeSearch::best_within(std::int64_t budget_bytes) const {
   return best;
 }
 
-void RecomputeSearch::apply_pins(std::vector<bool>& again) const {
-  for (std::size_t i = 0; i < again.size(); ++i) {
-    again[i] = (again[i] || model_.units[i].again) && !model_.units[i].pinned;
+void RecomputeSearch::apply_pins(std::vector<bool>& recomputed) const {
+  for (std::size_t i = 0; i < recomputed.size(); ++i) {
+    recomputed[i] = (recomputed[i] || model_.units[i].recompute) && !model_.units[i].keep;
   }
 }
 

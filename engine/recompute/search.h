@@ -1,5 +1,5 @@
-// The search for plans of recomputation on the placed arena: every plan that was tried is kept, and
-// questions are answered from all of them.
+// The search for plans of rematerialization on the placed arena: every plan that was tried is kept,
+// and questions are answered from all of them.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Attempt {
   std::int64_t arena_bytes = 0;  // at a glance: the program's, or a little more
   std::int64_t bound_bytes = 0;  // the program's are not below it
   double seconds = 0.0;
-  std::int64_t repeats = 0;  // nodes that run again
+  std::int64_t rematerialized_nodes = 0;
   std::int64_t host_bytes = 0;
   std::string_view method = {};  // that laid it out
 };
@@ -36,18 +36,18 @@ class RecomputeSearch {
 
   const StepModel& model() const { return model_; }
   const RecomputePlanner& planner() const { return planner_; }
-  // Marks what must run again, and no longer what must not: other methods know of no pins.
-  void apply_pins(std::vector<bool>& again) const;
+  // Marks what must be recomputed, and no longer what must not: other methods know of no pins.
+  void apply_pins(std::vector<bool>& recomputed) const;
 
-  // Runs the units marked, and what they need of others marked, again when the backward phase first
+  // Recomputes the units marked, and what they need of others marked, when the backward phase first
   // reads them. Placed as the program would be.
-  Attempt on_demand(const std::vector<bool>& again);
-  // With what must run again, and nothing else.
+  Attempt on_demand(const std::vector<bool>& recomputed);
+  // With what must be recomputed, and nothing else.
   Attempt as_pinned();
   // The quickest found whose arena is within the budget. Fails with NoPlanFits.
   Attempt within(std::int64_t budget_bytes);
-  // The least arena found whose time is within the share. Fails with kUsage when what must run
-  // again takes more.
+  // The least arena found whose time is within this fraction more. Fails with kUsage when what must
+  // be recomputed takes more.
   Attempt quicker_than(double max_overhead);
   // Everything that is tried whatever the budget: what no other beats, by falling arena and rising
   // time, the first without recomputation.
@@ -74,7 +74,7 @@ class RecomputeSearch {
     std::string_view first = {};     // method that served a neighbour
   };
 
-  Unplaced when_needed(const std::vector<bool>& again) const;
+  Unplaced when_needed(const std::vector<bool>& recomputed) const;
   double transfer_seconds(const StepUnit& unit) const;
   void add_costs(Attempt& attempt) const;
   Attempt place(Unplaced unplaced, const Closeness& closeness) const;
@@ -92,9 +92,9 @@ class RecomputeSearch {
   void explore(std::int64_t budget_bytes);
   void settle(std::int64_t budget_bytes);
   const std::vector<UnitSets>& families();
-  std::vector<int> offload_candidates(const std::vector<bool>& again) const;
+  std::vector<int> offload_candidates(const std::vector<bool>& recomputed) const;
   std::vector<std::vector<bool>> offload_bases();
-  Unplaced with_offload(const std::vector<bool>& again, std::span<const int> in_host) const;
+  Unplaced with_offload(const std::vector<bool>& recomputed, std::span<const int> in_host) const;
   void try_offload(std::int64_t budget_bytes);
   void try_offload_within(double most_seconds);
   void try_offload_everywhere();

@@ -26,7 +26,7 @@ std::vector<std::vector<bool>> some_of(std::vector<std::vector<bool>> all, std::
 
 using SecondsByBudget = std::map<std::int64_t, double>;
 
-// Half way between budgets whose plans differ.
+// Halfway between budgets whose plans differ.
 std::vector<std::int64_t> budgets_between(const SecondsByBudget& asked) {
   std::vector<std::int64_t> budgets;
   for (auto at = asked.begin(); at != asked.end() && std::next(at) != asked.end(); ++at) {
@@ -39,7 +39,7 @@ std::vector<std::int64_t> budgets_between(const SecondsByBudget& asked) {
 
 }  // namespace
 
-// Families of plans in which nothing runs more than twice, each by rising time.
+// Families of plans in which nothing is executed more than twice, each by rising time.
 const std::vector<RecomputeSearch::UnitSets>& RecomputeSearch::families() {
   if (!families_.empty()) return families_;
   const std::vector<Cluster> clusters = find_clusters(plain_.graph, model_);
@@ -47,11 +47,11 @@ const std::vector<RecomputeSearch::UnitSets>& RecomputeSearch::families() {
                {level_units(model_, clusters, 1)},
                {level_units(model_, clusters, 2)}};
   for (UnitSets& sets : families_) {
-    for (std::vector<bool>& again : sets) apply_pins(again);
-    std::ranges::stable_sort(sets, {}, [this](const std::vector<bool>& again) {
+    for (std::vector<bool>& recomputed : sets) apply_pins(recomputed);
+    std::ranges::stable_sort(sets, {}, [this](const std::vector<bool>& recomputed) {
       double seconds = 0;
-      for (std::size_t i = 0; i < again.size(); ++i) {
-        if (again[i]) seconds += model_.units[i].seconds;
+      for (std::size_t i = 0; i < recomputed.size(); ++i) {
+        if (recomputed[i]) seconds += model_.units[i].seconds;
       }
       return seconds;
     });
@@ -64,7 +64,7 @@ void RecomputeSearch::place_front() {
   as_pinned();
   std::vector<Unplaced> list;
   for (const UnitSets& sets : families()) {
-    for (const std::vector<bool>& again : sets) list.push_back(when_needed(again));
+    for (const std::vector<bool>& recomputed : sets) list.push_back(when_needed(recomputed));
   }
   glance_at(std::move(list));
   if (link_) try_offload_everywhere();

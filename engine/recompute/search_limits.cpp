@@ -14,7 +14,7 @@
 namespace trainscope {
 namespace {
 
-// Of the range between the least bytes and the plain peak: a step of the search.
+// A stride of the search is a kGrid-th of the range from the least bytes to the plain peak.
 constexpr int kGrid = 16;
 constexpr int kBisections = 8;
 constexpr int kRefinements = 5;
@@ -88,10 +88,10 @@ const Attempt& RecomputeSearch::least_arena(double most_seconds) {
 Attempt RecomputeSearch::quicker_than(double max_overhead) {
   const double most = model_.seconds * (1.0 + max_overhead);
   const Attempt pinned = as_pinned();
-  if (pinned.repeats > 0 && pinned.seconds > most) {
+  if (pinned.rematerialized_nodes > 0 && pinned.seconds > most) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("what is pinned to run again takes {:.2f} % more time, {:.2f} % are "
-                            "asked for at most",
+                fmt::format("what is pinned to be recomputed takes {:.2f} % more time, {:.2f} % "
+                            "are asked for at most",
                             100.0 * (pinned.seconds / model_.seconds - 1.0), 100.0 * max_overhead))
         .hint("pin less, or allow more");
   }
@@ -116,7 +116,7 @@ Attempt RecomputeSearch::quicker_than(double max_overhead) {
 void RecomputeSearch::explore(std::int64_t budget_bytes) {
   std::int64_t fits = planner_.least_bytes();
   std::int64_t too_much = planner_.plain_peak_bytes();
-  const std::int64_t step = (too_much - fits) / kGrid;
+  const std::int64_t stride = (too_much - fits) / kGrid;
   const Closeness closeness{.budget_bytes = budget_bytes};
   for (int i = 0; i < kBisections; ++i) {
     const std::int64_t middle = fits + (too_much - fits) / 2;
@@ -132,9 +132,9 @@ void RecomputeSearch::explore(std::int64_t budget_bytes) {
   int left = kRefinements;
   for (; left > 0 && !fit(fits); --left) {
     too_much = fits;
-    fits = std::max(planner_.least_bytes(), fits - step / 2);
+    fits = std::max(planner_.least_bytes(), fits - stride / 2);
   }
-  if (left == kRefinements) too_much = std::max(too_much, fits + step);
+  if (left == kRefinements) too_much = std::max(too_much, fits + stride);
   for (; left > 1; --left) {
     const std::int64_t middle = fits + (too_much - fits) / 2;
     (fit(middle) ? fits : too_much) = middle;

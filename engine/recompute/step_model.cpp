@@ -1,4 +1,4 @@
-// Groups the nodes of a step into units and turns orders of units into repeats of nodes.
+// Groups the nodes of a step into units and turns orders of units into rematerializations of nodes.
 #include "engine/recompute/step_model.h"
 
 #include <algorithm>
@@ -106,13 +106,14 @@ class ModelBuilder {
     for (ValueId v : node.outputs) {
       if (v != kNoValue) unit_of_[index(v)] = target;
     }
-    if (node.phase == Phase::kBackward) part_results(node, target);
+    if (node.phase == Phase::kBackward) split_results(node, target);
   }
 
   // The gradients of a norm's scale and bias wait for the update, those of its input and of what is
-  // added to it do not: what is made beside the first of the largest results is a unit of its own,
-  // which takes no time, and so is each other one of that size.
-  void part_results(const Node& node, int made_by) {
+  // added to it do not. So the first of the largest results stays with its call; each other one of
+  // that size is a unit of its own, a side result, which takes no time, and the smaller ones are
+  // one together.
+  void split_results(const Node& node, int made_by) {
     const auto bytes = [this](ValueId v) {
       return v == kNoValue ? 0 : graph_.value(v).type.bytes();
     };
@@ -121,24 +122,24 @@ class ModelBuilder {
     for (ValueId v : node.outputs) {
       if (v == kNoValue || v == largest) continue;
       if (bytes(v) == bytes(largest)) {
-        unit_of_[index(v)] = add_part(made_by);
+        unit_of_[index(v)] = add_side_result(made_by);
         continue;
       }
-      if (smaller == kNone) smaller = add_part(made_by);
+      if (smaller == kNone) smaller = add_side_result(made_by);
       unit_of_[index(v)] = smaller;
     }
   }
 
-  bool is_part(int unit) const {
-    return std::ranges::find(parts_, unit, &Part::part) != parts_.end();
+  bool is_side_result(int unit) const {
+    return std::ranges::find(side_results_, unit, &SideResult::unit) != side_results_.end();
   }
 
-  int add_part(int made_by) {
-    const auto part = static_cast<int>(model_.units.size());
+  int add_side_result(int made_by) {
+    const auto added = static_cast<int>(model_.units.size());
     model_.units.push_back({.nodes = {}, .inputs = {made_by}});
     over_.push_back(kNone);
-    parts_.push_back({.made_by = made_by, .part = part});
-    return part;
+    side_results_.push_back({.made_by = made_by, .unit = added});
+    return added;
   }
 
   // What must be there for a value to be: the unit that makes it, and those in whose bytes it is.
@@ -168,15 +169,15 @@ class ModelBuilder {
   }
 
   // The unit whose bytes this call writes over, if it needs nothing that comes after them: then
-  // both are one unit, and the bytes are counted once. Not a part of what another call made: it has
-  // no call of its own before, and units in between would then come before it.
+  // both are one unit, and the bytes are counted once. Not a side result of another call: it has no
+  // call of its own before, and units in between would then come before it.
   int in_place_unit(const Node& node, const std::set<int>& inputs) {
     const std::optional<Overwrite> found = overwrite_of(node);
     if (!found) return kNone;
     const int owner = unit_of_[index(found->in)];
     const Node& producer = graph_.node(graph_.value(found->in).producer);
     if (*inputs.rbegin() != owner || producer.phase != node.phase) return kNone;
-    if (is_part(owner)) return kNone;
+    if (is_side_result(owner)) return kNone;
     add_inputs(owner, inputs);
     kept_[index(found->out)] = kept_[index(found->in)];
     kept_[index(found->in)] = false;
@@ -205,7 +206,7 @@ class ModelBuilder {
   bool same_buffer(ValueId a, ValueId b) const {
     return buffer_of(a) >= 0 && buffer_of(a) == buffer_of(b);
   }
-  // Not so a part of a buffer and the whole.
+  // Not so where one is a slice of the buffer and the other the whole.
   bool same_bytes(ValueId a, ValueId b) const {
     const Placement& other = program_.placements[index(b)];
     return same_buffer(a, b) && program_.placements[index(a)].offset == other.offset &&
@@ -221,11 +222,11 @@ class ModelBuilder {
   }
 
   void count_bytes() {
-    const std::int64_t steps = static_cast<std::int64_t>(program_.instructions.size());
+    const std::int64_t calls = static_cast<std::int64_t>(program_.instructions.size());
     for (ValueId v : graph_.live_values()) {
       if (unit_of_[index(v)] == kNone || !kept_[index(v)] || buffer_of(v) < 0) continue;
       const auto& buffer = program_.problem.buffers[static_cast<std::size_t>(buffer_of(v))];
-      const bool in_state = buffer.lower == 0 && buffer.upper == steps &&
+      const bool in_state = buffer.lower == 0 && buffer.upper == calls &&
                             graph_.value(v).kind == ValueKind::kNode && is_update(v);
       if (in_state) continue;
       const auto bytes = static_cast<std::int64_t>(graph_.value(v).type.bytes());
@@ -237,8 +238,8 @@ class ModelBuilder {
       add_saturating(unit.bytes, bytes);
       unit.kept.push_back(v);
     }
-    for (const Part& each : parts_) {
-      unit(each.made_by).workspace_bytes += unit(each.part).bytes;  // made in the same call
+    for (const SideResult& each : side_results_) {
+      unit(each.made_by).workspace_bytes += unit(each.unit).bytes;  // made in the same call
     }
     for (StepUnit& unit : model_.units) {
       unit.offloadable = unit.forward && unit.bytes > 0;
@@ -271,11 +272,11 @@ class ModelBuilder {
   StepModel model_;
   std::vector<int> unit_of_;  // by ValueId
   std::vector<int> over_;     // by unit: the earlier one in whose bytes its result is
-  struct Part {
+  struct SideResult {
     int made_by = kNone;
-    int part = kNone;
+    int unit = kNone;
   };
-  std::vector<Part> parts_;
+  std::vector<SideResult> side_results_;
   std::vector<int> readers_;   // by ValueId: calls that read its bytes
   std::vector<bool> kept_;     // by ValueId: its bytes are still its own when the unit has run
   std::vector<bool> updates_;  // by ValueId: what a state is after the step
@@ -288,21 +289,23 @@ StepModel step_model(const Program& program, std::span<const double> seconds) {
   return ModelBuilder(program, seconds).run();
 }
 
-std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model, const UnitOrder& order) {
+std::vector<Rematerialization> rematerializations_of(const Graph& graph, const StepModel& model,
+                                                     const UnitOrder& order) {
   const auto at = [&model](NodeId id) { return model.position[static_cast<std::size_t>(id)]; };
   std::vector<bool> ran(model.units.size(), false);
-  std::vector<int> waiting;  // repeats since the last unit that ran for the first time
-  std::vector<Repeat> repeats;
+  std::vector<int> waiting;  // recomputed since the last unit that ran for the first time
+  std::vector<Rematerialization> rematerializations;
   const auto add_waiting = [&](NodeId before) {
     for (int w : waiting) {
       const StepUnit& unit = model.units[static_cast<std::size_t>(w)];
       const bool fetched = !order.in_host.empty() && order.in_host[static_cast<std::size_t>(w)];
       for (ValueId v : fetched ? unit.kept : std::vector<ValueId>()) {
-        repeats.push_back({.before = before, .fetch = v});
+        rematerializations.push_back({.before = before, .fetch = v});
       }
       for (NodeId id : unit.nodes) {
         const bool runs = !fetched || graph.node(id).op->is_view;
-        if (runs && at(id) < at(before)) repeats.push_back({.node = id, .before = before});
+        if (runs && at(id) < at(before))
+          rematerializations.push_back({.node = id, .before = before});
       }
     }
     waiting.clear();
@@ -314,14 +317,14 @@ std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model, const
       continue;
     }
     ran[static_cast<std::size_t>(i)] = true;
-    // Else it is the end of the step, or a part of what a call made: its views may come later.
+    // Else it is the end of the step, or a side result of a call: its views may come later.
     const bool calls = !unit.nodes.empty() && !graph.node(unit.nodes.front()).op->is_view;
     if (calls) add_waiting(unit.nodes.front());
   }
-  return repeats;
+  return rematerializations;
 }
 
-UnitOrder on_demand_order(const StepModel& model, const std::vector<bool>& again,
+UnitOrder on_demand_order(const StepModel& model, const std::vector<bool>& recomputed,
                           std::vector<bool> in_host) {
   UnitOrder order{.units = {}, .in_host = std::move(in_host)};
   const auto is_in_host = [&order](std::size_t unit) {
@@ -333,7 +336,7 @@ UnitOrder on_demand_order(const StepModel& model, const std::vector<bool>& again
     const StepUnit& unit = model.units[i];
     if (unit.forward) {
       order.units.push_back(static_cast<int>(i));
-      there[i] = !again[i] && !is_in_host(i);
+      there[i] = !recomputed[i] && !is_in_host(i);
       continue;
     }
     stack.assign(unit.inputs.rbegin(), unit.inputs.rend());

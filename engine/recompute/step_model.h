@@ -1,5 +1,5 @@
 // A training step as the recompute planner sees it: units of nodes that run together, the bytes
-// each leaves behind, and who reads them.
+// that each leaves behind, and who reads them.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,13 @@
 
 #include "engine/ir/graph.h"
 #include "engine/plan/program.h"
-#include "engine/recompute/repeats.h"
+#include "engine/recompute/rematerialize.h"
 
 namespace trainscope {
 
-// One kernel call with what cannot be told from it: the views of its outputs, and the calls that
-// write over them in place.
+// A unit is what is kept or recomputed as a whole: one kernel call with what cannot be told from
+// it, the views of its outputs and the calls that write over them in place. Of a call of the
+// backward phase some results are units of their own, without nodes.
 struct StepUnit {
   std::vector<NodeId> nodes;       // in order of execution, views included
   std::vector<int> inputs;         // units whose bytes it reads, ascending
@@ -21,11 +22,11 @@ struct StepUnit {
   std::vector<ValueId> kept = {};  // what these bytes are
   std::int64_t workspace_bytes = 0;
   double seconds = 0.0;
-  bool forward = false;      // may run again
+  bool forward = false;      // may be recomputed
   bool offloadable = false;  // the step leaves nothing of it
   // Wishes of the user, for the planner.
-  bool pinned = false;  // must not run again
-  bool again = false;   // must: the backward phase reads what the second run makes
+  bool keep = false;       // must not be recomputed
+  bool recompute = false;  // must: the backward phase reads what the second execution makes
 };
 
 struct StepModel {
@@ -46,13 +47,14 @@ struct UnitOrder {
   std::vector<bool> in_host;  // by unit; empty: none
 };
 
-// What to insert when the units run in this order.
-std::vector<Repeat> repeats_of(const Graph& graph, const StepModel& model, const UnitOrder& order);
+// What to insert into the step when its units run in this order.
+std::vector<Rematerialization> rematerializations_of(const Graph& graph, const StepModel& model,
+                                                     const UnitOrder& order);
 
-// The order in which the units marked in `again` run a second time, and those marked in `in_host`
-// (empty: none) come back, when the backward phase first reads them or something that runs again
-// does.
-UnitOrder on_demand_order(const StepModel& model, const std::vector<bool>& again,
+// The order in which the units marked in `recomputed` run a second time, and those marked in
+// `in_host` (empty: none) come back, when the backward phase first reads them or something that is
+// recomputed does.
+UnitOrder on_demand_order(const StepModel& model, const std::vector<bool>& recomputed,
                           std::vector<bool> in_host = {});
 
 }  // namespace trainscope

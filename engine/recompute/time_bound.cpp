@@ -20,8 +20,8 @@ constexpr double kPicoseconds = 1e12;  // the bound counts whole ones
 constexpr std::int32_t kFrontiers = 48;
 constexpr std::int32_t kMostNodes = 20'000;
 
-// Where bytes of a part and its whole count: there and nowhere else.
-enum class Counted : std::uint8_t { kWholes, kParts };
+// Where the bytes of a value and of its slices that are values too count: there and nowhere else.
+enum class Counted : std::uint8_t { kWholes, kSlices };
 
 class BoundProblem {
  public:
@@ -35,7 +35,7 @@ class BoundProblem {
         node_of_(graph_.value_capacity(), kNone),
         ranges_of_(ranges_of_nodes(graph_)) {
     for (const StepUnit& unit : model.units) {
-      for (NodeId id : unit.nodes) may_rerun_[index(id)] = unit.forward && !unit.pinned;
+      for (NodeId id : unit.nodes) may_rerun_[index(id)] = unit.forward && !unit.keep;
     }
     for (std::size_t v = 0; v < root_.size(); ++v) root_[v] = ValueId(static_cast<std::int32_t>(v));
     for (NodeId id : graph_.order()) {
@@ -74,7 +74,7 @@ class BoundProblem {
       const ByteRanges& ranges = ranges_of_[index(id)];
       if (ranges.offsets.empty()) continue;
       const Node& node = graph_.node(id);
-      if (ranges.in_output && counted == Counted::kParts) {
+      if (ranges.in_output && counted == Counted::kSlices) {
         bytes(node.outputs[0]) = 0;
         continue;
       }
@@ -84,9 +84,9 @@ class BoundProblem {
     }
   }
 
-  // With what it may be all of.
-  void leave_out(ValueId part) {
-    for (ValueId v = root(part); v != kNoValue;) {
+  // Together with what the slice may be all of.
+  void leave_out(ValueId slice) {
+    for (ValueId v = root(slice); v != kNoValue;) {
       bytes(v) = 0;
       const NodeId made_by = graph_.value(v).producer;
       if (made_by == kNoNode) return;
@@ -99,8 +99,8 @@ class BoundProblem {
   }
 
   // A call makes its first output; whatever else it makes can only be there when that has been. Of
-  // results that weigh as much each has its share of the time instead: whoever keeps one of them
-  // does not get the others for nothing.
+  // results of about the same size each takes an equal fraction of the time instead: whoever keeps
+  // one of them does not get the others for nothing.
   void add_call(const Instruction& instruction) {
     const NodeId id = instruction.node;
     const Node& node = graph_.node(id);
@@ -108,13 +108,13 @@ class BoundProblem {
     for (ValueId v : node.inputs) add_needed(v, inputs);
     const ValueId first = node.outputs[0];
     const double picoseconds = seconds_[index(id)] * kPicoseconds;
-    // Rows of shares know no input whose bytes the first result takes over.
-    const bool shared = first != kNoValue && in_place_bytes(node) == 0;
-    const double share = shared ? share_of_each(node) : 0.0;
+    // Not where a result may take over an input's bytes: only the row of the whole call can say so.
+    const bool divided = first != kNoValue && in_place_bytes(node) == 0;
+    const double fraction = divided ? fraction_of_each(node) : 0.0;
     const std::int32_t call = add_node(
         id, {.bytes = first == kNoValue ? 0 : bytes(first),
              .time = static_cast<std::int64_t>(
-                 std::floor(share > 0.0 ? share * picoseconds : picoseconds)),
+                 std::floor(fraction > 0.0 ? fraction * picoseconds : picoseconds)),
              .workspace_bytes = static_cast<std::int64_t>(instruction.prepared.workspace_bytes) -
                                 in_place_bytes(node),
              .inputs = {inputs.begin(), inputs.end()}});
@@ -122,10 +122,10 @@ class BoundProblem {
       if (v == kNoValue) continue;
       if (v == first) {
         node_of_[index(v)] = call;
-      } else if (share > 0.0) {
+      } else if (fraction > 0.0) {
         node_of_[index(v)] =
             add_node(id, {.bytes = bytes(v),
-                          .time = static_cast<std::int64_t>(std::floor(share * picoseconds)),
+                          .time = static_cast<std::int64_t>(std::floor(fraction * picoseconds)),
                           .inputs = {inputs.begin(), inputs.end()}});
       } else {
         node_of_[index(v)] = add_node(id, {.bytes = bytes(v), .time = 0, .inputs = {call}});
@@ -135,7 +135,7 @@ class BoundProblem {
 
   // Of the time, for each output of several that are all as large as the first or half of it; 0:
   // the first is what the call is for.
-  double share_of_each(const Node& node) const {
+  double fraction_of_each(const Node& node) const {
     const auto size = [this](ValueId v) { return graph_.value(v).type.bytes(); };
     int outputs = 0;
     for (ValueId v : node.outputs) {
@@ -204,7 +204,7 @@ class BoundProblem {
 TimeBound::TimeBound(const Program& plain, std::span<const double> seconds, const StepModel& model)
     : persistent_bytes_(plain.persistent_bytes) {
   BoundProblem problem(plain, seconds, model);
-  countings_.emplace_back(problem.with(Counted::kParts));
+  countings_.emplace_back(problem.with(Counted::kSlices));
   if (problem.has_ranges()) countings_.emplace_back(problem.with(Counted::kWholes));
 }
 

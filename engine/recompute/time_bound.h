@@ -12,8 +12,8 @@
 
 namespace trainscope {
 
-// The steps it is about run every node first in the order of the plain one, and may run again, any
-// number of times, what the model says may: nothing waits in host memory.
+// The steps it is about run every node first in the order of the plain one, and may recompute, any
+// number of times, what the model says may be: nothing waits in host memory.
 //
 // The units of the model are made to find plans, and may count a byte twice that a layout has once.
 // Here a node is one call, and no byte counts that could be shared: not what may lie inside another

@@ -253,7 +253,7 @@ class Device1F1B {
 
   PlannedStage accepted(Candidate chosen) {
     share_.peak_bytes = chosen.arena_bytes;
-    share_.repeats = chosen.plan.repeat_count();
+    share_.repeats = chosen.plan.rematerialized_nodes();
     share_.host_bytes = host_bytes_of(chosen.plan);
     take_time(chosen.plan.graph.graph);
     accepted_ = std::move(chosen.plan);

@@ -56,14 +56,14 @@ TEST_CASE("clusters: a count takes the first places, an unknown id names the nea
     if (each.kind == ClusterKind::kRecompute && each.uses.size() > 1) several = &each;
     for (const ClusterUse& use : each.uses) {
       CHECK(use.saved_bytes > 0);
-      for (int unit : use.again) CHECK(model.units[static_cast<std::size_t>(unit)].forward);
+      for (int unit : use.recomputed) CHECK(model.units[static_cast<std::size_t>(unit)].forward);
     }
   }
   REQUIRE(several != nullptr);
   const ClusterRequest one{.id = several->id, .kind = 1, .count = 1};
-  const std::vector<bool> again = requested_units(model, clusters, std::vector{one});
-  CHECK(std::ranges::count(again, true) ==
-        static_cast<std::ptrdiff_t>(several->uses.front().again.size()));
+  const std::vector<bool> recomputed = requested_units(model, clusters, std::vector{one});
+  CHECK(std::ranges::count(recomputed, true) ==
+        static_cast<std::ptrdiff_t>(several->uses.front().recomputed.size()));
   const ClusterRequest unknown{.id = several->id + "x"};
   CHECK_THROWS_WITH_AS(requested_units(model, clusters, std::vector{unknown}),
                        doctest::Contains("there is no recompute cluster"), Error);

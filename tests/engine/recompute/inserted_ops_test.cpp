@@ -31,7 +31,7 @@ const std::vector<Inserting> kInserting = {
        options.training.loss_chunks = 2;
        options.training.micro_batches = 2;
      }},
-    {"counted rows", [](CompileOptions& o) { o.training.skip_ignored = true; }},
+    {"compacted labels", [](CompileOptions& o) { o.training.skip_ignored = true; }},
     {"sparse rows, without clipping",
      [](CompileOptions& options) {
        options.training.optimizer.sparse_embeddings = true;

@@ -16,6 +16,8 @@ struct Trained : TrainedModel {
         }) {}
 };
 
+const std::string kSuffix = "/rematerialized";  // of the names of second executions
+
 std::int64_t arena_as_given(const std::string& name, const OptimizerOptions& optimizer) {
   const ReferenceModel reference(name);
   CompileOptions options = reference.options(GraphMode::kTrain);
@@ -24,7 +26,7 @@ std::int64_t arena_as_given(const std::string& name, const OptimizerOptions& opt
   return compile(reference.model, options)->program.arena_bytes;
 }
 
-std::int64_t repeats(const Trained& trained) {
+std::int64_t rematerialized_nodes(const Trained& trained) {
   return trained.session.compiled().recompute->repeats;
 }
 
@@ -36,8 +38,8 @@ TEST_CASE("recompute: levels keep every bit and predict every byte") {
     Trained plain(name, {});
     for (RecomputeMode mode : {RecomputeMode::kLevel1, RecomputeMode::kLevel2}) {
       CAPTURE(static_cast<int>(mode));
-      Trained again(name, {.mode = mode});
-      check_equal(plain, again);
+      Trained level(name, {.mode = mode});
+      check_equal(plain, level);
     }
   }
 }
@@ -54,13 +56,13 @@ TEST_CASE("recompute: in the memory of a level the planner is not slower than it
       const std::unique_ptr<Compiled> level = compile(reference.model, options);
       const std::int64_t budget = level->program.arena_bytes;
       if (budget >= plain.program().arena_bytes) continue;  // the level saves nothing here
-      Trained again(name, {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
-      CHECK(again.program().arena_bytes <= budget);
-      CHECK(repeats(again) > 0);
-      CHECK(again.session.compiled().recompute->seconds <= level->recompute->seconds);
-      CHECK(again.session.compiled().recompute->bound_seconds <=
-            again.session.compiled().recompute->seconds);
-      check_equal(plain, again);
+      Trained within(name, {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
+      CHECK(within.program().arena_bytes <= budget);
+      CHECK(rematerialized_nodes(within) > 0);
+      CHECK(within.session.compiled().recompute->seconds <= level->recompute->seconds);
+      CHECK(within.session.compiled().recompute->bound_seconds <=
+            within.session.compiled().recompute->seconds);
+      check_equal(plain, within);
     }
   }
 }
@@ -91,20 +93,20 @@ TEST_CASE("recompute: a third of what is above parameters, gradients and states 
     for (std::int64_t percent : {75, 50, 35}) {
       CAPTURE(percent);
       const std::int64_t budget = persistent + above * percent / 100;
-      Trained again(name, {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
-      CHECK(again.program().arena_bytes <= budget);
-      CHECK(repeats(again) > 0);
-      check_equal(plain, again);
+      Trained within(name, {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
+      CHECK(within.program().arena_bytes <= budget);
+      CHECK(rematerialized_nodes(within) > 0);
+      check_equal(plain, within);
     }
   }
 }
 
 TEST_CASE("recompute: a budget that holds everything changes nothing") {
   Trained plain("gpt2", {});
-  Trained again("gpt2",
-                {.mode = RecomputeMode::kAuto, .budget_bytes = plain.program().arena_bytes});
-  CHECK(repeats(again) == 0);
-  CHECK(again.program().arena_bytes == plain.program().arena_bytes);
+  Trained within("gpt2",
+                 {.mode = RecomputeMode::kAuto, .budget_bytes = plain.program().arena_bytes});
+  CHECK(rematerialized_nodes(within) == 0);
+  CHECK(within.program().arena_bytes == plain.program().arena_bytes);
 }
 
 TEST_CASE("recompute: a budget below any plan names the op and the least one") {
@@ -132,18 +134,19 @@ TEST_CASE("recompute: pins keep and force") {
     }
   }
   REQUIRE(kept != "");
-  const auto repeated = [](const Trained& trained, const std::string& value) {
-    return trained.program().graph.find(value + "/again") != kNoValue;
+  const auto is_rematerialized = [](const Trained& trained, const std::string& value) {
+    return trained.program().graph.find(value + kSuffix) != kNoValue;
   };
-  Trained forced("lenet", {.mode = RecomputeMode::kClusters, .again = {kept}});
+  Trained forced("lenet", {.mode = RecomputeMode::kClusters, .recompute = {kept}});
   check_equal(plain, forced);
-  CHECK(repeated(forced, kept));
+  CHECK(is_rematerialized(forced, kept));
   const std::int64_t enough = plain.program().arena_bytes * 2;
-  Trained roomy("lenet", {.mode = RecomputeMode::kAuto, .budget_bytes = enough, .again = {kept}});
+  Trained roomy("lenet",
+                {.mode = RecomputeMode::kAuto, .budget_bytes = enough, .recompute = {kept}});
   check_equal(plain, roomy);
-  CHECK(repeated(roomy, kept));
+  CHECK(is_rematerialized(roomy, kept));
   Trained level("lenet", {.mode = RecomputeMode::kLevel2, .keep = {"*"}});
-  CHECK(repeats(level) == 0);
+  CHECK(rematerialized_nodes(level) == 0);
   check_equal(plain, level);
 }
 
@@ -154,13 +157,13 @@ TEST_CASE("recompute: the planner and the methods beside it keep to pins") {
   std::vector<std::string> chosen;
   for (ValueId id : free.program().graph.live_values()) {
     const std::string& name = free.program().graph.value(id).name;
-    if (name.ends_with("/again")) chosen.push_back(name.substr(0, name.size() - 6));
+    if (name.ends_with(kSuffix)) chosen.push_back(name.substr(0, name.size() - kSuffix.size()));
   }
   REQUIRE(!chosen.empty());
   Trained other("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget, .keep = chosen});
   CHECK(other.program().arena_bytes <= budget);
   for (const std::string& name : chosen) {
-    CHECK(other.program().graph.find(name + "/again") == kNoValue);
+    CHECK(other.program().graph.find(name + kSuffix) == kNoValue);
   }
   check_equal(plain, other);
   const ReferenceModel reference("gpt2");
@@ -207,11 +210,11 @@ TEST_CASE("recompute: of the plans within an overhead the least, and of these th
     const double plain_seconds = front.front().seconds;
     for (std::size_t i = 1; i < front.size(); i += 1 + front.size() / 3) {
       CAPTURE(i);
-      const double share = front[i].seconds / plain_seconds - 1.0 + 1e-9;
+      const double overhead = front[i].seconds / plain_seconds - 1.0 + 1e-9;
       const RecomputePlan plan =
           plan_recompute(plain, seconds, op_table(),
-                         {.mode = RecomputeMode::kAuto, .max_overhead = share}, options.lower);
-      CHECK(plan.seconds <= (1 + share) * plain_seconds);
+                         {.mode = RecomputeMode::kAuto, .max_overhead = overhead}, options.lower);
+      CHECK(plan.seconds <= (1 + overhead) * plain_seconds);
       CHECK(plan.arena_bytes <= front[i].arena_bytes);
       if (plan.arena_bytes == front[i].arena_bytes) {
         CHECK(plan.seconds <= front[i].seconds * (1 + 1e-9));
@@ -220,7 +223,7 @@ TEST_CASE("recompute: of the plans within an overhead the least, and of these th
   }
 }
 
-TEST_CASE("recompute: what is pinned to run again must be within the overhead, and must run") {
+TEST_CASE("recompute: what is pinned to recompute must be within the overhead, and must run") {
   const ReferenceModel reference("gpt2");
   CompileOptions options = reference.options(GraphMode::kTrain);
   const std::unique_ptr<Compiled> plain = compile(reference.model, options);
@@ -230,17 +233,17 @@ TEST_CASE("recompute: what is pinned to run again must be within the overhead, a
     if (node.op->name == "Gelu") read = plain->program.graph.value(node.outputs[0]).name;
   }
   REQUIRE(read != "");
-  options.recompute = {.mode = RecomputeMode::kAuto, .max_overhead = 1e-9, .again = {read}};
+  options.recompute = {.mode = RecomputeMode::kAuto, .max_overhead = 1e-9, .recompute = {read}};
   CHECK_THROWS_WITH_AS(compile(reference.model, options),
-                       doctest::Contains("what is pinned to run again takes"), Error);
+                       doctest::Contains("what is pinned to be recomputed takes"), Error);
   options.recompute.max_overhead = 0.5;
   CHECK(compile(reference.model, options)->recompute->repeats > 0);
   options.recompute.keep = {read};
   CHECK_THROWS_WITH_AS(compile(reference.model, options),
-                       doctest::Contains("would run again: 'keep' names it too"), Error);
+                       doctest::Contains("would be recomputed: 'keep' names it too"), Error);
 }
 
-TEST_CASE("recompute: what the backward phase does not read cannot be pinned to run again") {
+TEST_CASE("recompute: what the backward phase does not read cannot be pinned to recompute") {
   const ReferenceModel reference("bert");
   CompileOptions options = reference.options(GraphMode::kTrain);
   const std::unique_ptr<Compiled> plain = compile(reference.model, options);
@@ -255,7 +258,7 @@ TEST_CASE("recompute: what the backward phase does not read cannot be pinned to 
     if (summed) unread = sum.name;
   }
   REQUIRE(unread != "");
-  options.recompute = {.mode = RecomputeMode::kClusters, .again = {unread}};
+  options.recompute = {.mode = RecomputeMode::kClusters, .recompute = {unread}};
   CHECK_THROWS_WITH_AS(compile(reference.model, options),
                        doctest::Contains("the backward phase reads none of it"), Error);
 }
@@ -287,12 +290,12 @@ TEST_CASE("recompute: each value that goes to host memory and back has its price
       options.lower);
   double more = 0.0;
   std::int64_t host_bytes = 0;
-  for (const Repeat& repeat : plan.repeats) {
-    if (repeat.node != kNoNode) {
-      more += seconds[static_cast<std::size_t>(repeat.node)];
+  for (const Rematerialization& each : plan.rematerializations) {
+    if (each.node != kNoNode) {
+      more += seconds[static_cast<std::size_t>(each.node)];
       continue;
     }
-    const auto bytes = static_cast<std::int64_t>(plain.graph.value(repeat.fetch).type.bytes());
+    const auto bytes = static_cast<std::int64_t>(plain.graph.value(each.fetch).type.bytes());
     more += 2 * link.seconds(bytes);
     host_bytes += bytes;
   }
@@ -309,7 +312,7 @@ TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
   RecomputeSlider slider(plain, step_seconds(plain, {}), op_table(), options.lower);
   const std::vector<TradePoint> front = slider.front();
   REQUIRE(front.size() > 3);
-  CHECK(front.front().repeats == 0);
+  CHECK(front.front().rematerialized_nodes == 0);
   const std::int64_t least = front.back().arena_bytes;
   CHECK_FALSE(slider.point_within(1000).has_value());
   constexpr int kBudgets = 40;

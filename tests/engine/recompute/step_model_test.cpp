@@ -81,19 +81,22 @@ TEST_CASE("step model: rows added into a sum have no bytes of their own") {
   CHECK(peak <= units.compiled->program.arena_bytes - units.model.fixed_bytes);
 }
 
-TEST_CASE("step model: repeats never wait for the view of a part, which may come late") {
+TEST_CASE("step model: no second execution waits for the view of a slice, which may come late") {
   Graph graph;
   Builder b(graph, op_table());
   b.set_provenance({.sources = {"n"}, .pass = "test"});
   const ValueId x = b.input("x", {.dtype = DType::kF32, .shape = {4, 6}});
-  const ValueId again = b("Exp", {x});
-  const std::vector<ValueId> parts = b.multi("Split", {again}, 2);
-  const ValueId reader = b("Mul", {again, again});
-  const ValueId view = b("Flatten", {parts[1]});
+  const ValueId recomputed = b("Exp", {x});
+  const std::vector<ValueId> slices = b.multi("Split", {recomputed}, 2);
+  const ValueId reader = b("Mul", {recomputed, recomputed});
+  const ValueId view = b("Flatten", {slices[1]});
   const auto made_by = [&](ValueId v) { return graph.value(v).producer; };
   StepModel model;
-  for (const std::vector<NodeId>& nodes :
-       {std::vector{made_by(again)}, {made_by(parts[0])}, {made_by(view)}, {made_by(reader)}, {}}) {
+  for (const std::vector<NodeId>& nodes : {std::vector{made_by(recomputed)},
+                                           {made_by(slices[0])},
+                                           {made_by(view)},
+                                           {made_by(reader)},
+                                           {}}) {
     model.units.push_back({.nodes = nodes, .inputs = {}});
   }
   model.position.assign(graph.node_capacity(), 0);
@@ -102,17 +105,17 @@ TEST_CASE("step model: repeats never wait for the view of a part, which may come
     model.position[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
   }
   CHECK(order.back() == made_by(view));
-  const std::vector<Repeat> repeats =
-      repeats_of(graph, model, {.units = {0, 1, 0, 2, 0, 3, 4}, .in_host = {}});
-  REQUIRE(repeats.size() == 2);
-  for (const Repeat& repeat : repeats) {
-    CHECK(repeat.node == made_by(again));
-    CHECK(repeat.before == made_by(reader));
+  const std::vector<Rematerialization> rematerializations =
+      rematerializations_of(graph, model, {.units = {0, 1, 0, 2, 0, 3, 4}, .in_host = {}});
+  REQUIRE(rematerializations.size() == 2);
+  for (const Rematerialization& each : rematerializations) {
+    CHECK(each.node == made_by(recomputed));
+    CHECK(each.before == made_by(reader));
   }
 }
 
-// The gradient of a norm's scale is a part of what its call makes; it is written over in place
-// after calls that read the rest.
+// The gradient of a norm's scale is a side result of its call; it is written over in place after
+// calls that read the other results.
 TEST_CASE("step model: units are in the order of their first calls") {
   const auto values = [](int count) {
     std::string text = "{0";

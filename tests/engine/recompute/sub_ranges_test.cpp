@@ -157,12 +157,12 @@ TEST_CASE("sub-ranges: models that join and cut train the same") {
       CHECK(inside.program().solution.lower_bound_bytes <=
             apart.program().solution.lower_bound_bytes);
     }
-    // Workspaces decide what is worth it: those of the products for AVX2 leave nothing in GPT-2.
+    // Workspaces decide what is worth it: those of the matmuls for AVX2 leave nothing in GPT-2.
     if (subject.model != "gpt2" || cpu::has_avx512()) CHECK(most_inside > 0);
   }
 }
 
-TEST_CASE("sub-ranges: recomputation repeats joins and cuts bit for bit, as predicted") {
+TEST_CASE("sub-ranges: recomputed joins and cuts have the same bits, as predicted") {
   for (const Subject& subject : subjects()) {
     CAPTURE(subject.model);
     CompileOptions options = options_of(subject);
@@ -173,14 +173,14 @@ TEST_CASE("sub-ranges: recomputation repeats joins and cuts bit for bit, as pred
       all.push_back({.mode = RecomputeMode::kAuto, .max_overhead = 0.1});
       all.push_back({.mode = RecomputeMode::kAuto, .max_overhead = 0.4, .link = HostLink{1e13, 0}});
     }
-    std::int64_t repeats = 0;
+    std::int64_t rematerialized = 0;
     for (const RecomputeOptions& recompute : all) {
       options.recompute = recompute;
-      Trained again(subject, options);
-      check_same(plain, again);
-      repeats += again.session.compiled().recompute->repeats;
+      Trained other(subject, options);
+      check_same(plain, other);
+      rematerialized += other.session.compiled().recompute->repeats;
     }
-    CHECK(repeats > 0);
+    CHECK(rematerialized > 0);
   }
 }
 

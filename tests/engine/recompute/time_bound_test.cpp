@@ -59,14 +59,14 @@ std::vector<Subject> subjects() {
   return list;
 }
 
-// A share of what may run again, of another size each time.
+// A fraction of what may be recomputed, another one each time.
 std::vector<bool> random_units(const StepModel& model, std::uint64_t which) {
-  std::vector<bool> again(model.units.size(), false);
+  std::vector<bool> recomputed(model.units.size(), false);
   const std::uint64_t percent = 100 * random_below(7, which, 0, 10) / 10 + 5;
-  for (std::size_t i = 0; i < again.size(); ++i) {
-    again[i] = model.units[i].forward && random_below(7, which, i + 1, 100) < percent;
+  for (std::size_t i = 0; i < recomputed.size(); ++i) {
+    recomputed[i] = model.units[i].forward && random_below(7, which, i + 1, 100) < percent;
   }
-  return again;
+  return recomputed;
 }
 
 }  // namespace
@@ -91,10 +91,10 @@ TEST_CASE("time bound: no plan of any kind is quicker in its bytes") {
   }
 }
 
-TEST_CASE("time bound: what must run again takes its time") {
+TEST_CASE("time bound: what must be recomputed takes its time") {
   for (const Subject& subject : subjects()) {
     if (subject.name == "unet" || subject.name == "resnet18")
-      continue;  // almost nothing runs again
+      continue;  // almost nothing is recomputed
     CAPTURE(subject.name);
     const Program& plain = subject.compiled->program;
     const std::vector<double> seconds = step_seconds(plain, {});
