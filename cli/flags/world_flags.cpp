@@ -36,13 +36,13 @@ constexpr Flag kFlags[] = {
      .type = FlagType::kChoice,
      .value = "0|1|2|3",
      .fallback = "0",
-     .help = "What data-parallel devices share: 1 optimizer states, 2 also gradients, 3 also "
-             "parameters"},
+     .help = "What is sharded over data-parallel devices: 1 optimizer states, 2 also gradients, "
+             "3 also parameters"},
     {.name = "tensor-parallel",
      .type = FlagType::kInteger,
      .value = "N",
      .fallback = "1",
-     .help = "Devices that share each matrix",
+     .help = "Devices that each matrix is sharded over",
      .minimum = 1,
      .maximum = kMostDevices},
     {.name = "pipeline",
@@ -52,7 +52,7 @@ constexpr Flag kFlags[] = {
      .help = "Stages that the layers are cut into; --accumulate gives the micro-batches",
      .minimum = 1,
      .maximum = kMostDevices},
-    {.name = "tf32", .type = FlagType::kSwitch, .help = "Products of f32 in TF32, with --target"},
+    {.name = "tf32", .type = FlagType::kSwitch, .help = "Matmuls of f32 in TF32, with --target"},
     {.name = "plans",
      .value = "FOLDER",
      .help = "With --target: the plan of each device goes to FOLDER/world-N/stage-K, as a run has "
@@ -61,8 +61,8 @@ constexpr Flag kFlags[] = {
 
 std::vector<std::int64_t> parse_worlds(std::string_view text) {
   std::vector<std::int64_t> worlds;
-  for (std::string_view part : split(text, ',')) {
-    const std::optional<std::int64_t> number = parse_int(trim(part));
+  for (std::string_view each : split(text, ',')) {
+    const std::optional<std::int64_t> number = parse_int(trim(each));
     if (!number || *number < 1 || *number > kMostDevices) {
       throw Error(ErrorCode::kUsage,
                   fmt::format("--world is '{}': expected numbers of devices from 1 to {}",
@@ -85,7 +85,7 @@ void refuse_local_flags(const Settings& settings) {
   const std::string& recompute = settings.text("recompute");
   require(recompute == "none" || recompute == "auto", ErrorCode::kUsage,
           "--recompute {} is for this machine: with --target it is auto (what does not fit is "
-          "computed again) or none",
+          "recomputed) or none",
           printable(recompute));
 }
 
@@ -99,13 +99,13 @@ std::optional<HostLink> world_link(const Settings& settings) {
   return offload ? std::optional(host_link(settings)) : std::nullopt;
 }
 
-ProductPrecision product_precision(const Settings& settings) {
+MatmulPrecision matmul_precision(const Settings& settings) {
   const StepPrecision step = step_precision(settings.text("precision"));
   require(step == StepPrecision::kF32 || !settings.on("tf32"), ErrorCode::kUsage,
-          "--tf32 is for products of f32, --precision is {}", name_of(step));
-  if (step == StepPrecision::kBF16) return ProductPrecision::kBf16;
-  if (step == StepPrecision::kF16) return ProductPrecision::kFp16;
-  return settings.on("tf32") ? ProductPrecision::kTf32 : ProductPrecision::kF32;
+          "--tf32 is for matmuls of f32, --precision is {}", name_of(step));
+  if (step == StepPrecision::kBF16) return MatmulPrecision::kBf16;
+  if (step == StepPrecision::kF16) return MatmulPrecision::kFp16;
+  return settings.on("tf32") ? MatmulPrecision::kTf32 : MatmulPrecision::kF32;
 }
 
 WorldOptions world_options(const Invocation& invocation) {
@@ -114,7 +114,7 @@ WorldOptions world_options(const Invocation& invocation) {
   WorldOptions options;
   MachineModel& machine = options.machine;
   machine.device = &find_world_device(settings.text("target"));
-  machine.rates = rates_of(*machine.device, product_precision(settings));
+  machine.rates = rates_of(*machine.device, matmul_precision(settings));
   machine.layout = {.tensor = settings.integer("tensor-parallel"),
                     .pipeline = settings.integer("pipeline"),
                     .zero = static_cast<int>(*parse_int(settings.text("zero")))};
@@ -128,7 +128,7 @@ WorldOptions world_options(const Invocation& invocation) {
 }
 
 // Each world's layout is checked before anything is planned. In a list, a world without data
-// parallelism has nothing to share.
+// parallelism has nothing to shard.
 std::vector<WorldOptions> all_worlds(const Invocation& invocation) {
   const WorldOptions common = world_options(invocation);
   std::vector<WorldOptions> worlds;

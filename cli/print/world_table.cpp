@@ -22,22 +22,22 @@ double share_of_step(const WorldPlan& plan, double seconds) {
   return plan.step_seconds > 0 ? seconds / plan.step_seconds : 0.0;
 }
 
-Json share_record(const DeviceShare& share) {
-  return Json::object({{"peak_bytes", share.peak_bytes},
-                       {"plain_bytes", share.plain_bytes},
-                       {"lower_bound_bytes", share.lower_bound_bytes},
-                       {"eager_bytes", share.eager_bytes},
-                       {"parameter_bytes", share.parameter_bytes},
-                       {"gradient_bytes", share.gradient_bytes},
-                       {"state_bytes", share.state_bytes},
-                       {"repeats", share.repeats},
-                       {"host_bytes", share.host_bytes},
-                       {"kernel_seconds", share.time.kernel_seconds}});
+Json shard_record(const DeviceShard& shard) {
+  return Json::object({{"peak_bytes", shard.peak_bytes},
+                       {"plain_bytes", shard.plain_bytes},
+                       {"lower_bound_bytes", shard.lower_bound_bytes},
+                       {"eager_bytes", shard.eager_bytes},
+                       {"parameter_bytes", shard.parameter_bytes},
+                       {"gradient_bytes", shard.gradient_bytes},
+                       {"state_bytes", shard.state_bytes},
+                       {"repeats", shard.rematerialized_nodes},
+                       {"host_bytes", shard.host_bytes},
+                       {"kernel_seconds", shard.time.kernel_seconds}});
 }
 
 Json row_record(const WorldTable& table, const WorldRow& row) {
   const WorldPlan& plan = row.plan;
-  Json record = share_record(plan.device());
+  Json record = shard_record(plan.device());
   record.set("world", plan.layout.world);
   record.set("data_parallel", plan.layout.data());
   record.set("tensor_parallel", plan.layout.tensor);
@@ -45,7 +45,7 @@ Json row_record(const WorldTable& table, const WorldRow& row) {
   record.set("zero", plan.layout.zero);
   record.set("fits", row.fits);
   record.set("eager_bytes", plan.eager_bytes());  // of all stages, as the next
-  record.set("repeats", plan.repeats());
+  record.set("repeats", plan.rematerialized_nodes());
   record.set("step_seconds", plan.step_seconds);
   record.set("message_seconds", plan.message_seconds);
   record.set("exposed_seconds", plan.exposed_seconds);
@@ -59,7 +59,7 @@ Json row_record(const WorldTable& table, const WorldRow& row) {
   }
   if (plan.stages.size() > 1) {
     Json stages = Json::array();
-    for (const DeviceShare& share : plan.stages) stages.push_back(share_record(share));
+    for (const DeviceShard& shard : plan.stages) stages.push_back(shard_record(shard));
     record.set("stages", std::move(stages));
   }
   if (row.batches) {
@@ -102,7 +102,8 @@ std::string table_text(const WorldTable& table) {
           fmt::format(" {:>14} {:>8}", batches_text(*row.batches), batch_text(row.batches->eager));
     }
     if (!row.fits) text += "  does not fit";
-    if (plan.repeats() > 0) text += fmt::format("  {} ops again", plan.repeats());
+    if (plan.rematerialized_nodes() > 0)
+      text += fmt::format("  {} ops rematerialized", plan.rematerialized_nodes());
     text += '\n';
   }
   return text + "(PyTorch: without workspaces, which the peak has)\n";
@@ -114,11 +115,12 @@ std::string bytes_line(std::string_view name, std::int64_t bytes) {
 
 // Of one world.
 std::string details_text(const WorldPlan& plan) {
-  const DeviceShare& device = plan.device();
+  const DeviceShard& device = plan.device();
   std::string text = bytes_line("peak", device.peak_bytes);
   if (device.peak_bytes < device.plain_bytes) {
     text += bytes_line("without", device.plain_bytes);
-    text += fmt::format("{:<13}{:>16} ops run again\n", "recompute", plan.repeats());
+    text +=
+        fmt::format("{:<13}{:>16} ops rematerialized\n", "recompute", plan.rematerialized_nodes());
   }
   if (device.host_bytes > 0) text += bytes_line("host memory", device.host_bytes);
   text += bytes_line("PyTorch", plan.eager_bytes());

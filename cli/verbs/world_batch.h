@@ -11,7 +11,8 @@
 
 namespace trainscope {
 
-// Compiled steps by batch, so that no world compiles one again; of large graphs the latest only.
+// Compiled steps by batch, so that each is compiled once for all worlds; of large graphs the latest
+// only.
 class StepsByBatch {
  public:
   explicit StepsByBatch(const CompileStep& compile) : compile_(compile) {}

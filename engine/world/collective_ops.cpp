@@ -1,4 +1,4 @@
-// Shapes and costs of the ops that share a step among devices.
+// Shapes and costs of the ops that divide a step among devices.
 #include "engine/world/collective_ops.h"
 
 #include "engine/core/error.h"
@@ -11,7 +11,7 @@ namespace {
 // Their time is that of messages, which the timeline knows.
 Cost no_work(const OpArgs&) { return {}; }
 
-std::int64_t parts_of(const OpArgs& args) { return args.attributes.integer("parts", 1); }
+std::int64_t shards_of(const OpArgs& args) { return args.attributes.integer("parts", 1); }
 
 Shape shape_attribute(const OpArgs& args) {
   const Ints dims = args.attributes.integers("shape");
@@ -20,13 +20,13 @@ Shape shape_attribute(const OpArgs& args) {
 
 Types gathered(const OpArgs& args) {
   const Shape shape = shape_attribute(args);
-  CHECK_INVARIANT(args.type(0).elements() == shard_elements(shape.elements(), parts_of(args)));
+  CHECK_INVARIANT(args.type(0).elements() == shard_elements(shape.elements(), shards_of(args)));
   return {{.dtype = args.type(0).dtype, .shape = shape}};
 }
 
 Types scattered(const OpArgs& args) {
   return {{.dtype = args.type(0).dtype,
-           .shape = {shard_elements(args.type(0).elements(), parts_of(args))}}};
+           .shape = {shard_elements(args.type(0).elements(), shards_of(args))}}};
 }
 
 struct StepGroups {

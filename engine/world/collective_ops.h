@@ -9,7 +9,8 @@
 namespace trainscope {
 
 // Over the data-parallel devices unless the attribute `group` says "tensor", or "tied": the `parts`
-// stages of a pipeline that share a parameter, in the last micro-batch only.
+// stages of a pipeline that have one parameter in common, in the last micro-batch only. `parts` is
+// the number of shards or members.
 //   AllGather      [ceil(n / parts)] -> the tensor of n elements; attributes shape, parts
 //   ReduceScatter  the tensor -> the sum's [ceil(n / parts)]; attribute parts
 //   AllReduce      a tensor -> the sum over the group, in its place
@@ -26,9 +27,9 @@ const OpDef& receive_op();
 inline constexpr std::string_view kTensorGroup = "tensor";
 inline constexpr std::string_view kTiedGroup = "tied";
 
-// Elements of one of `parts` equal shards, the last one padded.
-inline std::int64_t shard_elements(std::int64_t elements, std::int64_t parts) {
-  return elements / parts + (elements % parts != 0 ? 1 : 0);
+// Elements of one of `shards` equal shards, the last one padded.
+inline std::int64_t shard_elements(std::int64_t elements, std::int64_t shards) {
+  return elements / shards + (elements % shards != 0 ? 1 : 0);
 }
 
 }  // namespace trainscope

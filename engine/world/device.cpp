@@ -71,15 +71,15 @@ constexpr std::array kDevices = {
 };
 
 // The name of a precision and its peak, 0 where the device lacks it.
-std::pair<std::string_view, double> product_peak(const Device& device, ProductPrecision precision) {
+std::pair<std::string_view, double> matmul_peak(const Device& device, MatmulPrecision precision) {
   switch (precision) {
-    case ProductPrecision::kF32:
+    case MatmulPrecision::kF32:
       return {"f32", device.flops_f32};
-    case ProductPrecision::kTf32:
+    case MatmulPrecision::kTf32:
       return {"TF32", device.flops_tf32};
-    case ProductPrecision::kBf16:
+    case MatmulPrecision::kBf16:
       return {"bf16", device.flops_bf16};
-    case ProductPrecision::kFp16:
+    case MatmulPrecision::kFp16:
       return {"fp16", device.flops_fp16};
   }
   return {"?", 0.0};
@@ -98,11 +98,11 @@ const Device& find_world_device(std::string_view name) {
       .hint("one of " + join(names, ", "));
 }
 
-MachineRates rates_of(const Device& device, ProductPrecision precision) {
-  const auto [name, flops] = product_peak(device, precision);
+MachineRates rates_of(const Device& device, MatmulPrecision precision) {
+  const auto [name, flops] = matmul_peak(device, precision);
   require(flops > 0.0, ErrorCode::kUsage, "{} has no {}", device.name, name);
-  return {.flops_per_second = kProductShare * flops,
-          .bytes_per_second = kMemoryShare * device.bytes_per_second,
+  return {.flops_per_second = kMatmulEfficiency * flops,
+          .bytes_per_second = kMemoryEfficiency * device.bytes_per_second,
           .seconds_per_call = kSecondsPerKernel};
 }
 

@@ -1,5 +1,5 @@
-// Devices that a plan can be made for without having one: published figures, and what of them
-// programs reach.
+// Devices that a plan can be made for without having one: published figures, and which fraction of
+// them programs reach.
 #pragma once
 
 #include <cstdint>
@@ -30,22 +30,22 @@ std::span<const Device> world_devices();
 // Throws kUsage, naming those that exist.
 const Device& find_world_device(std::string_view name);
 
-// Numbers of a product: f32 as PyTorch's default, its "high" (TF32), or two bytes.
-enum class ProductPrecision : std::uint8_t { kF32, kTf32, kBf16, kFp16 };
+// Numbers of a matmul: f32 as PyTorch's default, its "high" (TF32), or two bytes.
+enum class MatmulPrecision : std::uint8_t { kF32, kTf32, kBf16, kFp16 };
 
-// Shares of the peaks that a plan counts on; the same for every device.
-// Products: cuBLAS reaches 0.80 of an H200's bf16 peak on squares of 8192 and 0.61 to 0.71 on the
+// Fractions of the peaks that a plan counts on; the same for every device.
+// Matmuls: cuBLAS reaches 0.80 of an H200's bf16 peak on squares of 8192 and 0.61 to 0.71 on the
 // shapes of transformers of width 768 to 1024. Memory: reading and writing reaches 0.90 there.
 // Links: NCCL's bus bandwidth for large messages is 0.75 to 0.85 of one direction of NVLink.
-inline constexpr double kProductShare = 0.65;
-inline constexpr double kMemoryShare = 0.85;
-inline constexpr double kLinkShare = 0.80;
+inline constexpr double kMatmulEfficiency = 0.65;
+inline constexpr double kMemoryEfficiency = 0.85;
+inline constexpr double kLinkEfficiency = 0.80;
 // Of each kernel, whatever its work: what eager launches cost at least.
 inline constexpr double kSecondsPerKernel = 5e-6;
 // Left to the driver's context, libraries and communication buffers.
 inline constexpr std::int64_t kReserveBytes = std::int64_t{1} << 30;
 
-// The roofline with these shares. Throws kUsage where the device lacks the precision.
-MachineRates rates_of(const Device& device, ProductPrecision precision);
+// The roofline at these efficiencies. Throws kUsage where the device lacks the precision.
+MachineRates rates_of(const Device& device, MatmulPrecision precision);
 
 }  // namespace trainscope

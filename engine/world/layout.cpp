@@ -13,12 +13,12 @@ namespace {
 Group group_at(const Device& device, std::int64_t size, std::int64_t distance) {
   const std::int64_t in_node = std::max<std::int64_t>(1, device.devices_per_node / distance);
   if (size <= in_node) {
-    return {.size = size, .bytes_per_second = kLinkShare * device.link_bytes};
+    return {.size = size, .bytes_per_second = kLinkEfficiency * device.link_bytes};
   }
-  // A ring leaves each node once, over the network shares of all its members there; within the
+  // A ring leaves each node once, over the network cards of all its members there; within the
   // node it is no faster than the links.
   const double network = static_cast<double>(in_node) * device.network_bytes;
-  return {.size = size, .bytes_per_second = kLinkShare * std::min(network, device.link_bytes)};
+  return {.size = size, .bytes_per_second = kLinkEfficiency * std::min(network, device.link_bytes)};
 }
 
 }  // namespace
@@ -35,12 +35,12 @@ void check_layout(const Layout& layout) {
   const bool divides = layout.tensor <= layout.world / layout.pipeline &&
                        layout.world % (layout.tensor * layout.pipeline) == 0;
   require(divides, ErrorCode::kUsage,
-          "--world {} cannot be shared by --tensor-parallel {} times --pipeline {}: it must be a "
+          "--world {} cannot be divided by --tensor-parallel {} times --pipeline {}: it must be a "
           "multiple",
           layout.world, layout.tensor, layout.pipeline);
   if (layout.zero > 0 && layout.data() == 1) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("--zero {} shares between data-parallel devices, and --world {} has "
+                fmt::format("--zero {} shards over data-parallel devices, and --world {} has "
                             "one",
                             layout.zero, layout.world))
         .hint("a larger --world, or --zero 0");
@@ -58,8 +58,9 @@ Group data_group(const Device& device, const Layout& layout) {
 Group stage_link(const Device& device, const Layout& layout) {
   const std::int64_t distance = layout.tensor * layout.data();
   const bool in_node = distance * layout.pipeline <= device.devices_per_node;
-  return {.size = 2,
-          .bytes_per_second = kLinkShare * (in_node ? device.link_bytes : device.network_bytes)};
+  return {
+      .size = 2,
+      .bytes_per_second = kLinkEfficiency * (in_node ? device.link_bytes : device.network_bytes)};
 }
 
 double sent_bytes(Collective collective, std::int64_t bytes, const Group& group) {

@@ -1,4 +1,4 @@
-// How a world of devices shares a training step, and what messages between them cost.
+// How a world of devices divides a training step, and what messages between them cost.
 #pragma once
 
 #include <cstdint>

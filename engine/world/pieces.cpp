@@ -41,7 +41,7 @@ class PieceFinder {
 
  private:
   // Position in forward_ of the node that makes a value, and of its last reader there.
-  struct Life {
+  struct Lifetime {
     ValueId value = kNoValue;
     std::size_t made = 0;
     std::size_t last = 0;
@@ -83,31 +83,31 @@ class PieceFinder {
   bool is_parameter(ValueId v) const { return is_bound(v) && root_[index(v)] == kNoValue; }
 
   // Of the roots that somebody reads, by made.
-  std::vector<Life> lives() const {
-    std::vector<Life> lives;
-    std::vector<std::size_t> life_of(graph_.value_capacity());
+  std::vector<Lifetime> lifetimes() const {
+    std::vector<Lifetime> found;
+    std::vector<std::size_t> lifetime_of(graph_.value_capacity());
     for (std::size_t i = 0; i < forward_.size(); ++i) {
       const Node& node = graph_.node(forward_[i]);
       for (ValueId v : node.inputs) {
         const ValueId root = is_bound(v) ? root_[index(v)] : kNoValue;
-        if (root != kNoValue) lives[life_of[index(root)]].last = i;
+        if (root != kNoValue) found[lifetime_of[index(root)]].last = i;
       }
       for (ValueId v : node.outputs) {
         if (v == kNoValue || root_[index(v)] != v) continue;
-        life_of[index(v)] = lives.size();
-        lives.push_back({.value = v, .made = i, .last = i});
+        lifetime_of[index(v)] = found.size();
+        found.push_back({.value = v, .made = i, .last = i});
       }
     }
-    std::erase_if(lives, [](const Life& life) { return life.last == life.made; });
-    return lives;
+    std::erase_if(found, [](const Lifetime& each) { return each.last == each.made; });
+    return found;
   }
 
   void cut_forward() {
-    const std::vector<Life> lives = this->lives();
+    const std::vector<Lifetime> all = lifetimes();
     std::vector<std::vector<ValueId>> ends(forward_.size());
-    for (const Life& life : lives) ends[life.last].push_back(life.value);
+    for (const Lifetime& each : all) ends[each.last].push_back(each.value);
     std::unordered_set<ValueId> alive;
-    std::size_t next = 0;  // of lives
+    std::size_t next = 0;  // of all
     for (std::size_t i = 0; i < forward_.size(); ++i) {
       const Node& node = graph_.node(forward_[i]);
       if (pieces_.with_parameters.empty()) pieces_.with_parameters.push_back(false);
@@ -115,7 +115,7 @@ class PieceFinder {
       if (std::ranges::any_of(node.inputs, [this](ValueId v) { return is_parameter(v); })) {
         pieces_.with_parameters.back() = true;
       }
-      for (; next < lives.size() && lives[next].made == i; ++next) alive.insert(lives[next].value);
+      for (; next < all.size() && all[next].made == i; ++next) alive.insert(all[next].value);
       for (ValueId v : ends[i]) alive.erase(v);
       if (alive.size() != 1 || !may_begin(i + 1)) continue;
       pieces_.passing.push_back(*alive.begin());
@@ -123,7 +123,7 @@ class PieceFinder {
     }
   }
 
-  // A view stays with what it shows, a sum with its summands.
+  // A view stays with what it shows, an all-reduce with the node that makes its input.
   bool may_begin(std::size_t i) const {
     if (i >= forward_.size()) return false;
     const OpDef* op = graph_.node(forward_[i]).op;

@@ -1,4 +1,4 @@
-// Where a step may be cut into the stages of a pipeline.
+// Where a step may be cut into the stages of a pipeline: between pieces.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@ namespace trainscope {
 
 inline constexpr int kNoPiece = -1;
 
-// Between two pieces one activation alone passes on, and its gradient comes back. What backward
-// makes belongs to the piece of the forward node that it is the gradient of.
+// A piece is a section of the step that cannot be cut: between two pieces one activation alone
+// passes on, and its gradient comes back. A stage of a pipeline is one piece or several in a row.
+// What backward makes belongs to the piece of the forward node that it is the gradient of.
 struct Pieces {
   std::vector<int> of;                // by NodeId; kNoPiece: needs no parameter, runs anywhere
   std::vector<ValueId> passing;       // from each piece to the next one: one fewer

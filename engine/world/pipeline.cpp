@@ -22,7 +22,7 @@ constexpr std::string_view kPass = "pipeline";
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 std::size_t index(NodeId v) { return static_cast<std::size_t>(v); }
 
-// Who does what.
+// Which stage does what.
 struct Division {
   std::vector<int> stage_of;  // by NodeId; kNoPiece: runs wherever it is needed
   std::vector<TiedGradient> tied;
@@ -65,7 +65,7 @@ class StageBuilder {
   }
 
  private:
-  // Where a part of the sum is made all that adds it up runs.
+  // On each stage that makes a partial of the sum all that adds it up runs.
   void take_over(const TiedGradient& tied) {
     const bool holds = std::ranges::find(tied.stages, stage_) != tied.stages.end();
     for (NodeId id : tied.additions) elsewhere_.insert(id);
@@ -94,7 +94,7 @@ class StageBuilder {
       const bool update = node.phase == Phase::kUpdate || optimizers_.contains(*id);
       if (!(is_own(*id) || update || wanted)) continue;
       chosen_.insert(*id);
-      if (tied_.contains(*id)) continue;  // its own parts are the stage's anyway
+      if (tied_.contains(*id)) continue;  // its own partials are the stage's anyway
       for (ValueId v : node.inputs) {
         if (v == kNoValue) continue;
         needed.insert(v);
@@ -147,7 +147,7 @@ class StageBuilder {
     append(std::move(node), from_.node(id).outputs, id);
   }
 
-  // The stage's own parts, added up, and the message that adds those of the others.
+  // The stage's own partials, added up, and the message that adds those of the others.
   void add_tied(const TiedGradient& tied) {
     const NodeId root = from_.value(tied.sum).producer;
     const std::string& name = from_.value(tied.sum).name;
@@ -163,9 +163,9 @@ class StageBuilder {
                                         .provenance = {.sources = {}, .pass = std::string(kPass)}});
       return result_.graph.node(made).outputs[0];
     };
-    for (ValueId part : tied.parts) {
-      if (stage_of_[index(from_.value(part).producer)] != stage_) continue;
-      const ValueId own = new_of_[index(part)];
+    for (ValueId partial : tied.partials) {
+      if (stage_of_[index(from_.value(partial).producer)] != stage_) continue;
+      const ValueId own = new_of_[index(partial)];
       sum = sum == kNoValue ? own : add_node(from_.node(root).op, {sum, own}, {});
     }
     const auto holders = static_cast<std::int64_t>(tied.stages.size());
@@ -283,15 +283,15 @@ Division divide(const Graph& graph, const MachineModel& machine) {
   const std::int64_t stages = machine.layout.pipeline;
   const std::int64_t most = std::ranges::count(pieces.with_parameters, true);
   require(stages <= most, ErrorCode::kUsage,
-          "--pipeline {}: the graph has {} parts with parameters between which one activation "
+          "--pipeline {}: the graph has {} pieces with parameters between which one activation "
           "alone passes on: {} stages can be made",
           stages, most, most);
-  const std::vector<int> run_of = balanced_stages(costs_of(graph, pieces, machine), stages);
+  const std::vector<int> of_piece = balanced_stages(costs_of(graph, pieces, machine), stages);
   Division division{.stage_of = std::vector<int>(graph.node_capacity(), kNoPiece), .tied = {}};
   for (NodeId id : graph.order()) {
     const int piece = pieces.of[index(id)];
     if (piece == kNoPiece) continue;
-    division.stage_of[index(id)] = run_of[static_cast<std::size_t>(piece)];
+    division.stage_of[index(id)] = of_piece[static_cast<std::size_t>(piece)];
   }
   division.tied = find_tied_gradients(graph, division.stage_of);
   return division;

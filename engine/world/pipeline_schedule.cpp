@@ -13,22 +13,23 @@ constexpr std::int64_t kFilledAfter = 4;
 class Schedule {
  public:
   Schedule(std::span<const StageSeconds> stages, std::int64_t micro_batches)
-      : stages_(stages), micro_batches_(micro_batches), runs_(stages.size()) {}
+      : stages_(stages), micro_batches_(micro_batches), progress_(stages.size()) {}
 
   double seconds() {
     for (bool any = true; any;) {
       any = false;
-      for (std::size_t stage = 0; stage < runs_.size(); ++stage) {
+      for (std::size_t stage = 0; stage < progress_.size(); ++stage) {
         while (advance(stage)) any = true;
       }
     }
     double last = 0.0;
-    for (const Run& run : runs_) last = std::max(last, run.now);
+    for (const Progress& each : progress_) last = std::max(last, each.now);
     return last;
   }
 
  private:
-  struct Run {
+  // Of one stage.
+  struct Progress {
     std::vector<double> forwards;  // when each micro-batch's was done
     std::vector<double> backwards;
     double now = 0.0;
@@ -36,35 +37,37 @@ class Schedule {
 
   // The stage's next micro-batch, if what it reads is there.
   bool advance(std::size_t stage) {
-    Run& run = runs_[stage];
-    const auto forwards = static_cast<std::int64_t>(run.forwards.size());
-    const auto backwards = static_cast<std::int64_t>(run.backwards.size());
+    Progress& at = progress_[stage];
+    const auto forwards = static_cast<std::int64_t>(at.forwards.size());
+    const auto backwards = static_cast<std::int64_t>(at.backwards.size());
     if (backwards == micro_batches_) return false;
-    const std::int64_t in_flight = micro_batches_in_flight(
-        static_cast<std::int64_t>(stage), static_cast<std::int64_t>(runs_.size()), micro_batches_);
+    const std::int64_t in_flight =
+        micro_batches_in_flight(static_cast<std::int64_t>(stage),
+                                static_cast<std::int64_t>(progress_.size()), micro_batches_);
     if (forwards < micro_batches_ && forwards - backwards < in_flight) {
-      const std::vector<double>* before = stage > 0 ? &runs_[stage - 1].forwards : nullptr;
-      return step(run, run.forwards, before, stages_[stage].forward);
+      const std::vector<double>* before = stage > 0 ? &progress_[stage - 1].forwards : nullptr;
+      return pass(at, at.forwards, before, stages_[stage].forward);
     }
-    const bool last = stage + 1 == runs_.size();
-    return step(run, run.backwards, last ? nullptr : &runs_[stage + 1].backwards,
+    const bool last = stage + 1 == progress_.size();
+    return pass(at, at.backwards, last ? nullptr : &progress_[stage + 1].backwards,
                 stages_[stage].backward);
   }
 
-  static bool step(Run& run, std::vector<double>& own, const std::vector<double>* neighbour,
+  // One forward or backward of one micro-batch, if the neighbour has done its own.
+  static bool pass(Progress& at, std::vector<double>& own, const std::vector<double>* neighbour,
                    double seconds) {
     if (neighbour != nullptr) {
       if (neighbour->size() <= own.size()) return false;
-      run.now = std::max(run.now, (*neighbour)[own.size()]);
+      at.now = std::max(at.now, (*neighbour)[own.size()]);
     }
-    run.now += seconds;
-    own.push_back(run.now);
+    at.now += seconds;
+    own.push_back(at.now);
     return true;
   }
 
   std::span<const StageSeconds> stages_;
   std::int64_t micro_batches_;
-  std::vector<Run> runs_;
+  std::vector<Progress> progress_;
 };
 
 }  // namespace

@@ -20,18 +20,18 @@ constexpr std::int64_t kTorchBlockBytes = 512;
 // The step as PyTorch runs it: a buffer for each result.
 class EagerStep {
  public:
-  explicit EagerStep(const Graph& graph) : graph_(graph), step_of_(graph.node_capacity(), 0) {
+  explicit EagerStep(const Graph& graph) : graph_(graph), call_of_(graph.node_capacity(), 0) {
     const std::vector<NodeId> order = phase_order(graph);
     for (NodeId id : order) {
-      step_of_[static_cast<std::size_t>(id)] = steps_;
-      if (!graph.node(id).op->is_view) ++steps_;
+      call_of_[static_cast<std::size_t>(id)] = calls_;
+      if (!graph.node(id).op->is_view) ++calls_;
     }
     lifetimes_ = find_lifetimes(graph, order, {.in_place = false});
     problem_.alignment_bytes = kTorchBlockBytes;
     for (const Lifetimes::Buffer& buffer : lifetimes_.buffers) {
       add({.id = {},
            .lower = buffer.persistent ? 0 : buffer.first,
-           .upper = buffer.persistent ? steps_ + 1 : std::min(buffer.last, steps_) + 1,
+           .upper = buffer.persistent ? calls_ + 1 : std::min(buffer.last, calls_) + 1,
            .size_bytes = static_cast<std::int64_t>(buffer.bytes)});
     }
   }
@@ -50,11 +50,11 @@ class EagerStep {
 
  private:
   void add(memplan::Buffer buffer) { problem_.buffers.push_back(std::move(buffer)); }
-  std::int64_t step(NodeId id) const { return step_of_[static_cast<std::size_t>(id)]; }
+  std::int64_t call(NodeId id) const { return call_of_[static_cast<std::size_t>(id)]; }
 
   void hold_to_end(ValueId v) {
     const std::int32_t buffer = lifetimes_.buffer_of[static_cast<std::size_t>(v)];
-    if (buffer >= 0) problem_.buffers[static_cast<std::size_t>(buffer)].upper = steps_ + 1;
+    if (buffer >= 0) problem_.buffers[static_cast<std::size_t>(buffer)].upper = calls_ + 1;
   }
 
   // What `foreach` makes of all parameters before it writes them: at once, in however many nodes,
@@ -64,7 +64,7 @@ class EagerStep {
     for (std::size_t i = 0; i < optimizer.parameters.size() && !optimizer.states.empty(); ++i) {
       updated += bytes_of(graph_, optimizer.states[i]);
     }
-    const std::int64_t at = step(optimizer.node);
+    const std::int64_t at = call(optimizer.node);
     if (graph_.node(optimizer.node).phase != Phase::kUpdate) return add_updated(at, updated);
     last_update_ = std::max(last_update_, at);
     updated_at_once_ += updated;
@@ -80,18 +80,18 @@ class EagerStep {
     std::int64_t last = -1;
     for (ValueId output : node.outputs) {
       if (output == kNoValue) continue;
-      for (const Use& use : graph_.value(output).uses) last = std::max(last, step(use.node));
+      for (const Use& use : graph_.value(output).uses) last = std::max(last, call(use.node));
     }
     if (last < 0) return;
     add({.id = {},
-         .lower = step(loss),
+         .lower = call(loss),
          .upper = last + 1,
          .size_bytes = bytes_of(graph_, node.inputs[0])});
   }
 
   const Graph& graph_;
-  std::vector<std::int64_t> step_of_;  // by NodeId
-  std::int64_t steps_ = 0;
+  std::vector<std::int64_t> call_of_;  // by NodeId
+  std::int64_t calls_ = 0;
   std::int64_t last_update_ = 0;
   std::int64_t updated_at_once_ = 0;
   Lifetimes lifetimes_;

@@ -1,4 +1,4 @@
-// Runs of pieces that take as long as each other.
+// Pieces (pieces.h) in a row as the stages of a pipeline, which take as long as each other.
 #pragma once
 
 #include <cstdint>

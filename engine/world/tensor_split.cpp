@@ -1,4 +1,4 @@
-// First what each value's share is, then the graph with these shares.
+// First what each value's shard is, then the graph with these shards.
 #include "engine/world/tensor_split.h"
 
 #include <algorithm>
@@ -20,11 +20,14 @@
 namespace trainscope {
 namespace {
 
-// One pass over the step finds shares, or weights that must stay whole; then it starts again.
-class Sharing {
+// One pass over the step finds shards, or weights that must stay whole; then it starts again.
+class ShardFinder {
  public:
-  Sharing(const Graph& graph, std::int64_t parts)
-      : graph_(graph), parts_(parts), order_(graph.order()), optimizers_(optimizer_nodes(graph)) {
+  ShardFinder(const Graph& graph, std::int64_t devices)
+      : graph_(graph),
+        devices_(devices),
+        order_(graph.order()),
+        optimizers_(optimizer_nodes(graph)) {
     for (std::size_t i = 0; i < optimizers_.size(); ++i) {
       optimizer_at_.emplace(optimizers_[i].node, i);
     }
@@ -38,21 +41,21 @@ class Sharing {
     }
   }
 
-  const Share& share(ValueId v) const { return shares_[index(v)]; }
-  // Summands that some reader needs the sum of, in order.
+  const Share& shard(ValueId v) const { return shards_[index(v)]; }
+  // Partials that some reader needs the sum of, in order.
   std::vector<ValueId> summed() const {
     std::vector<ValueId> list(summed_.begin(), summed_.end());
     std::ranges::sort(list);
     return list;
   }
-  // Whether this use works on the summand.
-  bool takes_apart(const Use& use) const {
+  // Whether this use works on the partial as it is.
+  bool reads_partial(const Use& use) const {
     const ValueId made = graph_.node(use.node).outputs[0];
-    return taken_apart_.contains(use_key(made, static_cast<std::size_t>(use.input)));
+    return partial_uses_.contains(use_key(made, static_cast<std::size_t>(use.input)));
   }
   const std::vector<OptimizerNode>& optimizers() const { return optimizers_; }
   bool any() const {
-    return std::ranges::any_of(weights_, [this](ValueId v) { return share(v).is_split(); });
+    return std::ranges::any_of(weights_, [this](ValueId v) { return shard(v).is_split(); });
   }
 
  private:
@@ -69,16 +72,16 @@ class Sharing {
   void join(ValueId a, ValueId b) { group_[find(index(a))] = find(index(b)); }
 
   void pass() {
-    shares_.assign(graph_.value_capacity(), {});
+    shards_.assign(graph_.value_capacity(), {});
     summed_.clear();
-    taken_apart_.clear();
+    partial_uses_.clear();
     group_.resize(graph_.value_capacity());
     std::iota(group_.begin(), group_.end(), std::size_t{0});
     failed_.clear();
     weights_.clear();
     for (const OptimizerNode& step : optimizers_) {
       for (ValueId p : step.parameters) {
-        if (!barred_.contains(p)) shares_[index(p)].kind = Share::Kind::kOpen;
+        if (!barred_.contains(p)) shards_[index(p)].kind = Share::Kind::kOpen;
       }
     }
     want_gradients();
@@ -122,12 +125,12 @@ class Sharing {
 
   void visit(const Node& node) {
     std::vector<Share> inputs;
-    for (ValueId v : node.inputs) inputs.push_back(v == kNoValue ? Share{} : shares_[index(v)]);
-    const auto idle = [](const Share& share) { return share.is_whole(); };
+    for (ValueId v : node.inputs) inputs.push_back(v == kNoValue ? Share{} : shards_[index(v)]);
+    const auto idle = [](const Share& shard) { return shard.is_whole(); };
     std::vector<Share> wanted;
     for (ValueId v : node.outputs) {
       const auto parameter = wanted_of_.find(v);
-      wanted.push_back(parameter == wanted_of_.end() ? Share{} : shares_[index(parameter->second)]);
+      wanted.push_back(parameter == wanted_of_.end() ? Share{} : shards_[index(parameter->second)]);
     }
     if (std::ranges::all_of(inputs, idle) && std::ranges::all_of(wanted, idle)) return;
     const SplitRow* row = find_split_row(node);
@@ -137,7 +140,7 @@ class Sharing {
       return row->rule({.graph = graph_,
                         .node = node,
                         .op = *args,
-                        .parts = parts_,
+                        .parts = devices_,
                         .inputs = inputs,
                         .wanted = wanted});
     };
@@ -157,7 +160,7 @@ class Sharing {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].is_partial()) continue;
       summed_.insert(node.inputs[i]);
-      shares_[index(node.inputs[i])] = {};
+      shards_[index(node.inputs[i])] = {};
       inputs[i] = {};
     }
   }
@@ -170,12 +173,12 @@ class Sharing {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
       if (v == kNoValue) continue;
-      Share& share = shares_[index(v)];
-      if (share.is_open()) {
-        share = outputs && inputs[i].is_split() ? inputs[i] : Share{};
-        if (share.is_split()) weights_.push_back(v);
+      Share& own = shards_[index(v)];
+      if (own.is_open()) {
+        own = outputs && inputs[i].is_split() ? inputs[i] : Share{};
+        if (own.is_split()) weights_.push_back(v);
       }
-      if (!share.is_split()) continue;
+      if (!own.is_split()) continue;
       if (cut != kNoValue) join(v, cut);
       cut = v;
     }
@@ -184,60 +187,61 @@ class Sharing {
       return;
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i].is_partial()) taken_apart_.insert(use_key(node.outputs[0], i));
+      if (inputs[i].is_partial()) partial_uses_.insert(use_key(node.outputs[0], i));
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId v = node.outputs[i];
       if (v == kNoValue) continue;
-      shares_[index(v)] = (*outputs)[i];
+      shards_[index(v)] = (*outputs)[i];
       if ((*outputs)[i].is_split() && cut != kNoValue) join(v, cut);
-      // Nobody can be given a summand of a loss.
+      // Nobody can be given a partial of a loss.
       if ((*outputs)[i].is_partial() && node.op->name == "CrossEntropy") summed_.insert(v);
-      if (summed_.contains(v)) shares_[index(v)] = {};
+      if (summed_.contains(v)) shards_[index(v)] = {};
     }
   }
 
   void update(const OptimizerNode& step) {
     for (std::size_t i = 0; i < step.parameters.size(); ++i) {
       const ValueId parameter = step.parameters[i];
-      Share& own = shares_[index(parameter)];
+      Share& own = shards_[index(parameter)];
       if (own.is_open()) own = {};
       const ValueId gradient = step.gradients[i];
-      Share& of_gradient = shares_[index(gradient)];
+      Share& of_gradient = shards_[index(gradient)];
       if (of_gradient.is_partial()) {
         summed_.insert(gradient);
         of_gradient = {};
       }
       if (of_gradient == own) continue;
       for (ValueId v : {parameter, gradient}) {
-        if (shares_[index(v)].is_split()) failed_.push_back(v);
+        if (shards_[index(v)].is_split()) failed_.push_back(v);
       }
     }
   }
 
   const Graph& graph_;
-  std::int64_t parts_;
+  std::int64_t devices_;
   std::vector<NodeId> order_;
   std::vector<OptimizerNode> optimizers_;
   std::unordered_map<NodeId, std::size_t> optimizer_at_;
-  std::unordered_map<ValueId, ValueId> wanted_of_;  // parameter by (part of) its gradient
+  std::unordered_map<ValueId, ValueId> wanted_of_;  // parameter by (a partial of) its gradient
   std::unordered_set<ValueId> barred_;              // weights that stay whole
   // Of one pass.
-  std::vector<Share> shares_;  // by ValueId
+  std::vector<Share> shards_;  // by ValueId
   std::unordered_set<ValueId> summed_;
-  std::vector<ValueId> weights_;                   // that are cut
-  std::vector<std::size_t> group_;                 // by ValueId: values that are cut together
-  std::vector<ValueId> failed_;                    // values that a node needs whole
-  std::unordered_set<std::uint64_t> taken_apart_;  // uses of summands as they are
+  std::vector<ValueId> weights_;                    // that are cut
+  std::vector<std::size_t> group_;                  // by ValueId: values that are cut together
+  std::vector<ValueId> failed_;                     // values that a node needs whole
+  std::unordered_set<std::uint64_t> partial_uses_;  // uses of partials as they are
 };
 
-class Cutting {
+// Gives the values of the graph the shapes of their shards.
+class ShardCutter {
  public:
-  Cutting(Graph& graph, const OpTable& ops, std::int64_t parts, const Sharing& sharing)
+  ShardCutter(Graph& graph, const OpTable& ops, std::int64_t devices, const ShardFinder& shards)
       : graph_(graph),
         rewriter_(graph, ops, "tensor_parallel", nullptr),
-        parts_(parts),
-        sharing_(sharing) {}
+        devices_(devices),
+        shards_(shards) {}
 
   void run(std::vector<std::int64_t>& workspaces) {
     const std::vector<NodeId> order = graph_.order();
@@ -251,7 +255,7 @@ class Cutting {
       const double ratio = bytes_around(order[i]) / before[i];
       workspaces[at] = static_cast<std::int64_t>(static_cast<double>(workspaces[at]) * ratio);
     }
-    for (ValueId v : sharing_.summed()) add_sum(v);
+    for (ValueId v : shards_.summed()) add_sum(v);
   }
 
  private:
@@ -267,18 +271,18 @@ class Cutting {
 
   void cut_values() {
     for (ValueId v : graph_.live_values()) {
-      const Share& share = sharing_.share(v);
-      if (!share.is_split()) continue;
+      const Share& shard = shards_.shard(v);
+      if (!shard.is_split()) continue;
       Value& value = graph_.value(v);
-      std::int64_t& size = value.type.shape[share.axis];
-      require(size >= parts_, ErrorCode::kUsage,
+      std::int64_t& size = value.type.shape[shard.axis];
+      require(size >= devices_, ErrorCode::kUsage,
               "--tensor-parallel {} is more than the {} elements of '{}' along the axis that is "
-              "shared",
-              parts_, size, printable(value.name));
-      size = split_size(size, parts_);
+              "sharded",
+              devices_, size, printable(value.name));
+      size = split_size(size, devices_);
       value.data = nullptr;
     }
-    for (const OptimizerNode& step : sharing_.optimizers()) {
+    for (const OptimizerNode& step : shards_.optimizers()) {
       const std::vector<ValueId>& next = graph_.node(step.node).outputs;
       for (std::size_t i = 0; i < next.size(); ++i) {
         const TensorType& type = graph_.value(step.parameters[i % step.parameters.size()]).type;
@@ -297,13 +301,13 @@ class Cutting {
     graph_.value(node.inputs[0]).type = graph_.value(gradient).type;
   }
 
-  // Sizes that nodes are told: shapes and lengths of parts.
+  // Sizes that nodes are told: shapes, and lengths of slices.
   void cut_parameters_of(NodeId id) {
     const Node& node = graph_.node(id);
     const bool cut = std::ranges::any_of(
-        node.outputs, [this](ValueId v) { return v != kNoValue && sharing_.share(v).is_split(); });
+        node.outputs, [this](ValueId v) { return v != kNoValue && shards_.shard(v).is_split(); });
     if (!cut) return;
-    const Share share = sharing_.share(node.outputs[0]);
+    const Share shard = shards_.shard(node.outputs[0]);
     const Shape& shape = graph_.value(node.outputs[0]).type.shape;
     const Ints dims(shape.span().begin(), shape.span().end());
     if (node.op->name == "Reshape" || node.op->name == "Expand") {
@@ -316,14 +320,14 @@ class Cutting {
       Ints sizes;
       const int axis = NodeArgs(graph_, node)->axis("axis", 0, shape.rank);
       for (ValueId v : node.outputs) sizes.push_back(graph_.value(v).type.shape[axis]);
-      if (axis == share.axis) rewriter_.set_input(id, 1, constant(sizes));
+      if (axis == shard.axis) rewriter_.set_input(id, 1, constant(sizes));
     }
   }
 
   void cut_heads(Attributes& attributes) {
     for (const char* heads : {"q_heads", "kv_heads"}) {
       const std::int64_t all = attributes.integer(heads, 0);
-      if (all > 0) attributes.set(heads, all / parts_);
+      if (all > 0) attributes.set(heads, all / devices_);
     }
   }
 
@@ -351,31 +355,31 @@ class Cutting {
                                .provenance = {.sources = {}, .pass = "tensor_parallel"}});
     const ValueId sum = graph_.node(made).outputs[0];
     for (const Use& use : uses) {
-      if (!sharing_.takes_apart(use)) rewriter_.set_input(use.node, use.input, sum);
+      if (!shards_.reads_partial(use)) rewriter_.set_input(use.node, use.input, sum);
     }
     graph_.replace_output(v, sum);
   }
 
   Graph& graph_;
   Rewriter rewriter_;
-  std::int64_t parts_;
-  const Sharing& sharing_;
+  std::int64_t devices_;
+  const ShardFinder& shards_;
   std::map<Ints, ValueId> constants_;
 };
 
 }  // namespace
 
-void split_tensors(Graph& graph, const OpTable& ops, std::int64_t parts,
+void split_tensors(Graph& graph, const OpTable& ops, std::int64_t devices,
                    std::vector<std::int64_t>& workspaces) {
-  if (parts <= 1) return;
-  Sharing sharing(graph, parts);
-  sharing.run();
-  require(sharing.any(), ErrorCode::kUsage,
-          "--tensor-parallel {}: no product of the graph can be shared", parts);
-  Cutting(graph, ops, parts, sharing).run(workspaces);
+  if (devices <= 1) return;
+  ShardFinder shards(graph, devices);
+  shards.run();
+  require(shards.any(), ErrorCode::kUsage,
+          "--tensor-parallel {}: no matmul of the graph can be sharded", devices);
+  ShardCutter(graph, ops, devices, shards).run(workspaces);
   const std::vector<std::string> problems = verify(graph);
   if (problems.empty()) return;
-  fail_unsupported("--tensor-parallel {}: the graph cannot be cut: {}", parts,
+  fail_unsupported("--tensor-parallel {}: the graph cannot be cut: {}", devices,
                    printable(problems.front(), 400));
 }
 

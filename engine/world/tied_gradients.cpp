@@ -1,4 +1,4 @@
-// Sums of gradients whose summands come from different stages.
+// Sums of gradients whose partials come from different stages.
 #include "engine/world/tied_gradients.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ bool is_addition(const Graph& graph, NodeId id) {
   return node.phase == Phase::kBackward && (node.op->name == "Add" || node.op->name == "Sum");
 }
 
-// Parts from the last to the first.
-TiedGradient take_apart(const Graph& graph, ValueId sum) {
+// The partials from the last to the first.
+TiedGradient find_partials(const Graph& graph, ValueId sum) {
   TiedGradient tied{.sum = sum};
   std::vector<ValueId> open = {sum};
   while (!open.empty()) {
@@ -27,7 +27,7 @@ TiedGradient take_apart(const Graph& graph, ValueId sum) {
     const NodeId producer = graph.value(v).producer;
     const bool inside = v == sum || graph.value(v).uses.size() == 1;
     if (!inside || !is_addition(graph, producer)) {
-      tied.parts.push_back(v);
+      tied.partials.push_back(v);
       continue;
     }
     tied.additions.push_back(producer);
@@ -61,7 +61,7 @@ NodeId producer_behind_views(const Graph& graph, ValueId v) {
 }
 
 // Where v is made by a SummedMatMul, perhaps behind views: the addition in its place; else v.
-ValueId separate_product(Rewriter& rewriter, ValueId v, std::vector<std::int64_t>& workspaces) {
+ValueId separate_matmul(Rewriter& rewriter, ValueId v, std::vector<std::int64_t>& workspaces) {
   Graph& graph = rewriter.graph();
   const NodeId id = producer_behind_views(graph, v);
   if (id == kNoNode || graph.node(id).op->name != "SummedMatMul") return v;
@@ -74,11 +74,11 @@ ValueId separate_product(Rewriter& rewriter, ValueId v, std::vector<std::int64_t
     sum = graph.node(view).inputs[0];
   }
   Builder& b = rewriter.before(id);
-  const ValueId product = b("BatchMatMul", {node.inputs[0], node.inputs[1]}, node.attributes);
+  const ValueId matmul = b("BatchMatMul", {node.inputs[0], node.inputs[1]}, node.attributes);
   workspaces.resize(graph.node_capacity(), 0);
-  workspaces[static_cast<std::size_t>(graph.value(product).producer)] =
+  workspaces[static_cast<std::size_t>(graph.value(matmul).producer)] =
       workspaces[static_cast<std::size_t>(id)];
-  const ValueId both = b("Add", {b.reshape(sum, shape), b.reshape(product, shape)});
+  const ValueId both = b("Add", {b.reshape(sum, shape), b.reshape(matmul, shape)});
   NodeId last = graph.value(v).producer;
   rewriter.replace(v, both);
   while (last != id) {  // the views
@@ -105,7 +105,7 @@ void separate_sums(Graph& graph, const OpTable& ops, std::vector<std::int64_t>& 
     }
   }
   while (!open.empty()) {
-    const ValueId v = separate_product(rewriter, open.back(), workspaces);
+    const ValueId v = separate_matmul(rewriter, open.back(), workspaces);
     open.pop_back();
     const NodeId producer = graph.value(v).producer;
     if (!is_addition(graph, producer)) continue;
@@ -122,11 +122,11 @@ std::vector<TiedGradient> find_tied_gradients(const Graph& graph, std::span<cons
     for (ValueId gradient : step.gradients) {
       const ValueId sum = raw_gradient(graph, gradient);
       if (!is_addition(graph, graph.value(sum).producer) || !seen.insert(sum).second) continue;
-      TiedGradient tied = take_apart(graph, sum);
-      std::ranges::reverse(tied.parts);
-      bool known = true;  // on which stage each part is made
-      for (ValueId part : tied.parts) {
-        const NodeId producer = graph.value(part).producer;
+      TiedGradient tied = find_partials(graph, sum);
+      std::ranges::reverse(tied.partials);
+      bool known = true;  // on which stage each partial is made
+      for (ValueId partial : tied.partials) {
+        const NodeId producer = graph.value(partial).producer;
         const int stage = producer == kNoNode ? -1 : stage_of[static_cast<std::size_t>(producer)];
         known = known && stage >= 0;
         tied.stages.push_back(stage);

@@ -13,15 +13,15 @@ namespace trainscope {
 // over the micro-batches instead, and they exchange these once a step, as Megatron-LM does with its
 // tied embedding.
 struct TiedGradient {
-  ValueId sum = kNoValue;              // of all parts: what accumulation and optimizer read
+  ValueId sum = kNoValue;              // of all partials: what accumulation and optimizer read
   std::vector<NodeId> additions = {};  // that make it
-  std::vector<ValueId> parts = {};     // what is added up, in order
-  std::vector<int> stages = {};        // that make parts, rising
+  std::vector<ValueId> partials = {};  // what is added up, in order
+  std::vector<int> stages = {};        // that make partials, rising
   std::vector<NodeId> kept = {};       // nodes that add the sum up over micro-batches
 };
 
-// Rows that the backward phase adds into another summand become a summand of their own, and so do
-// products in sums that the optimizer reads, for the other one may come from another stage.
+// Rows that the backward phase adds into another partial become a partial of their own, and so do
+// matmuls in sums that the optimizer reads, for the other one may come from another stage.
 void separate_sums(Graph& graph, const OpTable& ops, std::vector<std::int64_t>& workspaces);
 
 // `stage_of` by NodeId.

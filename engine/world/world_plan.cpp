@@ -1,4 +1,4 @@
-// From a step to one device's share of it: shard, place, recompute, time.
+// From a step to what one device of it runs: shard, place, recompute, time.
 #include "engine/world/world_plan.h"
 
 #include <fmt/format.h>
@@ -21,11 +21,11 @@
 namespace trainscope {
 namespace {
 
-void count_states(const Graph& graph, DeviceShare& share) {
+void count_states(const Graph& graph, DeviceShard& shard) {
   for (const OptimizerNode& step : optimizer_nodes(graph)) {
-    for (ValueId v : step.parameters) add_saturating(share.parameter_bytes, bytes_of(graph, v));
-    for (ValueId v : step.gradients) add_saturating(share.gradient_bytes, bytes_of(graph, v));
-    for (ValueId v : step.states) add_saturating(share.state_bytes, bytes_of(graph, v));
+    for (ValueId v : step.parameters) add_saturating(shard.parameter_bytes, bytes_of(graph, v));
+    for (ValueId v : step.gradients) add_saturating(shard.gradient_bytes, bytes_of(graph, v));
+    for (ValueId v : step.states) add_saturating(shard.state_bytes, bytes_of(graph, v));
   }
 }
 
@@ -67,7 +67,7 @@ struct Refusal {
 };
 
 struct PlannedStage {
-  DeviceShare share;
+  DeviceShard shard;
   std::optional<Refusal> refusal;
 };
 
@@ -103,21 +103,21 @@ class Device1F1B {
   PlannedStage plan() {
     Graph graph = stage_.graph;
     apply_zero(graph, ops_, options_.machine.layout.zero, options_.machine.layout.data());
-    count_states(graph, share_);
-    share_.eager_bytes = eager_bytes(graph);
+    count_states(graph, shard_);
+    shard_.eager_bytes = eager_bytes(graph);
     program_ = place_graph(std::move(graph), stage_.workspaces, options_.lower);
     const std::int64_t held = held_bytes(program_);
     const Program full =
         held > 0 ? place_graph(program_.graph, stage_.workspaces, options_.lower, held) : program_;
-    share_.eager_bytes += held;
-    share_.plain_bytes = full.arena_bytes;
-    share_.peak_bytes = full.arena_bytes;
-    share_.lower_bound_bytes = full.solution.lower_bound_bytes;
-    if (options_.budget_bytes && share_.plain_bytes > *options_.budget_bytes) {
+    shard_.eager_bytes += held;
+    shard_.plain_bytes = full.arena_bytes;
+    shard_.peak_bytes = full.arena_bytes;
+    shard_.lower_bound_bytes = full.solution.lower_bound_bytes;
+    if (options_.budget_bytes && shard_.plain_bytes > *options_.budget_bytes) {
       return recompute(*options_.budget_bytes);
     }
     take_time(program_.graph);
-    return {.share = share_, .refusal = std::nullopt};
+    return {.shard = shard_, .refusal = std::nullopt};
   }
 
   // After plan() has accepted one.
@@ -144,16 +144,16 @@ class Device1F1B {
   }
 
   void take_time(const Graph& graph) {
-    share_.time = step_time(graph, options_.machine, options_.micro_batches);
+    shard_.time = step_time(graph, options_.machine, options_.micro_batches);
     const StepTime one = step_time(graph, options_.machine, 1);
     const double each = step_time(graph, options_.machine, 2).seconds - one.seconds;
     const double forward = std::min(each, forward_seconds(graph, options_.machine));
-    share_.micro_batch = {.forward = forward, .backward = each - forward};
-    share_.tail_seconds = one.seconds - each;
+    shard_.micro_batch = {.forward = forward, .backward = each - forward};
+    shard_.tail_seconds = one.seconds - each;
   }
 
   Candidate candidate(RecomputeOptions limits) const {
-    // What comes from another stage cannot be made here again.
+    // What comes from another stage cannot be recomputed here.
     for (NodeId id : program_.graph.order()) {
       const Node& node = program_.graph.node(id);
       if (node.op == &receive_op() && node.phase == Phase::kForward) {
@@ -242,22 +242,22 @@ class Device1F1B {
     if (in_flight_ == 1) {
       Within within = candidate_within(budget_bytes);
       if (within.found) return accepted(std::move(*within.found));
-      return {.share = share_, .refusal = refused(within.least_bytes)};
+      return {.shard = shard_, .refusal = refused(within.least_bytes)};
     }
     Candidate least = least_candidate();
-    const std::int64_t least_bytes = std::min(share_.plain_bytes, least.arena_bytes);
-    if (least_bytes > budget_bytes) return {.share = share_, .refusal = refused(least_bytes)};
+    const std::int64_t least_bytes = std::min(shard_.plain_bytes, least.arena_bytes);
+    if (least_bytes > budget_bytes) return {.shard = shard_, .refusal = refused(least_bytes)};
     if (options_.aim == WorldAim::kAnyPlan) return accepted(std::move(least));
     return accepted(quickest_within(budget_bytes, std::move(least)));
   }
 
   PlannedStage accepted(Candidate chosen) {
-    share_.peak_bytes = chosen.arena_bytes;
-    share_.repeats = chosen.plan.rematerialized_nodes();
-    share_.host_bytes = host_bytes_of(chosen.plan);
+    shard_.peak_bytes = chosen.arena_bytes;
+    shard_.rematerialized_nodes = chosen.plan.rematerialized_nodes();
+    shard_.host_bytes = host_bytes_of(chosen.plan);
     take_time(chosen.plan.graph.graph);
     accepted_ = std::move(chosen.plan);
-    return {.share = share_, .refusal = std::nullopt};
+    return {.shard = shard_, .refusal = std::nullopt};
   }
 
   Refusal refused(std::int64_t least_bytes) const {
@@ -273,7 +273,7 @@ class Device1F1B {
   const WorldOptions& options_;
   Program program_;  // of one micro-batch
   std::optional<RecomputePlan> accepted_;
-  DeviceShare share_;
+  DeviceShard shard_;
 };
 
 // The budget that every stage has a plan in is that of the stage that needs most.
@@ -312,11 +312,11 @@ std::vector<PipelineStage> stages_of(const Program& step, const OpTable& ops,
 void add_times(const WorldOptions& options, WorldPlan& plan) {
   std::vector<StageSeconds> stages;
   double tail = 0.0;
-  const DeviceShare* slowest = &plan.stages.front();
-  for (const DeviceShare& share : plan.stages) {
-    stages.push_back(share.micro_batch);
-    if (share.micro_batch.sum() > slowest->micro_batch.sum()) slowest = &share;
-    tail = std::max(tail, share.tail_seconds);
+  const DeviceShard* slowest = &plan.stages.front();
+  for (const DeviceShard& shard : plan.stages) {
+    stages.push_back(shard.micro_batch);
+    if (shard.micro_batch.sum() > slowest->micro_batch.sum()) slowest = &shard;
+    tail = std::max(tail, shard.tail_seconds);
   }
   plan.step_seconds = slowest->time.seconds;
   if (stages.size() > 1) {
@@ -332,13 +332,13 @@ void add_times(const WorldOptions& options, WorldPlan& plan) {
 }  // namespace
 
 std::int64_t WorldPlan::eager_bytes() const {
-  return std::ranges::max(stages, {}, &DeviceShare::eager_bytes).eager_bytes;
+  return std::ranges::max(stages, {}, &DeviceShard::eager_bytes).eager_bytes;
 }
 
-std::int64_t WorldPlan::repeats() const {
-  std::int64_t repeats = 0;
-  for (const DeviceShare& stage : stages) repeats += stage.repeats;
-  return repeats;
+std::int64_t WorldPlan::rematerialized_nodes() const {
+  std::int64_t nodes = 0;
+  for (const DeviceShard& stage : stages) nodes += stage.rematerialized_nodes;
+  return nodes;
 }
 
 WorldPlan plan_world(const Program& step, const OpTable& ops, const WorldOptions& options) {
@@ -357,7 +357,7 @@ WorldPlan plan_world(const Program& step, const OpTable& ops, const WorldOptions
   const auto refused = [](const PlannedStage& stage) { return stage.refusal.has_value(); };
   if (std::ranges::any_of(planned, refused)) refuse(*options.budget_bytes, planned);
   for (std::size_t i = 0; i < planned.size(); ++i) {
-    plan.stages.push_back(planned[i].share);
+    plan.stages.push_back(planned[i].shard);
     if (plan.stages[i].peak_bytes > plan.device().peak_bytes) plan.fullest = i;
     devices[i].tell(i);
   }

@@ -28,7 +28,7 @@ enum class WorldAim : std::uint8_t { kQuickest, kAnyPlan };
 struct WorldOptions {
   MachineModel machine;
   std::int64_t micro_batches = 1;  // of each step: those that gradients are accumulated over
-  // Of one device's arena; none: no limit. What does not fit is computed again.
+  // Of one device's arena; none: no limit. What does not fit is recomputed.
   std::optional<std::int64_t> budget_bytes = {};
   LowerOptions lower = {};
   WorldAim aim = WorldAim::kQuickest;
@@ -36,8 +36,8 @@ struct WorldOptions {
   std::function<void(const PlacedStage&)> on_placed = {};
 };
 
-// One device of a stage of the pipeline (without one: of all).
-struct DeviceShare {
+// What one device of a stage of the pipeline (without one: of all) keeps and how long it takes.
+struct DeviceShard {
   std::int64_t parameter_bytes = 0;
   std::int64_t gradient_bytes = 0;     // as the optimizer reads them
   std::int64_t state_bytes = 0;        // of the optimizer
@@ -45,16 +45,16 @@ struct DeviceShare {
   std::int64_t peak_bytes = 0;         // with it
   std::int64_t lower_bound_bytes = 0;  // of the plain arena
   std::int64_t eager_bytes = 0;        // see eager_peak_bytes
-  std::int64_t repeats = 0;            // nodes that run again
-  std::int64_t host_bytes = 0;         // placed, of what waits in host memory
-  StepTime time;                       // of the device alone, without a pipeline's bubble
-  StageSeconds micro_batch;            // of one more of them
-  double tail_seconds = 0.0;           // of what a step has once: sums of gradients, the update
+  std::int64_t rematerialized_nodes = 0;
+  std::int64_t host_bytes = 0;  // placed, of what waits in host memory
+  StepTime time;                // of the device alone, without a pipeline's bubble
+  StageSeconds micro_batch;     // of one more of them
+  double tail_seconds = 0.0;    // of what a step has once: sums of gradients, the update
 };
 
 struct WorldPlan {
   Layout layout;
-  std::vector<DeviceShare> stages;
+  std::vector<DeviceShard> stages;
   std::size_t fullest = 0;  // the stage with the highest peak
   double step_seconds = 0.0;
   double message_seconds = 0.0;  // of the slowest stage; partly hidden behind kernels
@@ -62,9 +62,9 @@ struct WorldPlan {
   double bubble_seconds = 0.0;   // in which that stage waits for the others: filling and draining
   double sent_bytes = 0.0;       // by each device of that stage
 
-  const DeviceShare& device() const { return stages[fullest]; }
-  std::int64_t eager_bytes() const;  // of the stage where PyTorch would hold most
-  std::int64_t repeats() const;      // of all stages
+  const DeviceShard& device() const { return stages[fullest]; }
+  std::int64_t eager_bytes() const;           // of the stage where PyTorch would hold most
+  std::int64_t rematerialized_nodes() const;  // of all stages
   // In which no kernel of the slowest stage runs.
   double waiting_seconds() const { return exposed_seconds + bubble_seconds; }
 };

@@ -23,8 +23,8 @@ bool is_accumulation(const Node& node) {
 
 class Sharding {
  public:
-  Sharding(Graph& graph, const OpTable& ops, std::int64_t parts)
-      : graph_(graph), rewriter_(graph, ops, kPass, nullptr), parts_(parts) {}
+  Sharding(Graph& graph, const OpTable& ops, std::int64_t devices)
+      : graph_(graph), rewriter_(graph, ops, kPass, nullptr), devices_(devices) {}
 
   void run(int stage) {
     const std::vector<OptimizerNode> steps = optimizer_nodes(graph_);
@@ -43,7 +43,7 @@ class Sharding {
  private:
   TensorType shard_type(ValueId v) const {
     const TensorType& type = graph_.value(v).type;
-    return {.dtype = type.dtype, .shape = {shard_elements(type.elements(), parts_)}};
+    return {.dtype = type.dtype, .shape = {shard_elements(type.elements(), devices_)}};
   }
 
   // A parameter or state keeps one shard; what nobody reads any more is left as it is.
@@ -86,7 +86,7 @@ class Sharding {
     const Phase phase = graph_.node(producer).phase;
     Builder& b = next == kNoNode ? rewriter_.at_end(phase) : rewriter_.before(next);
     b.set_phase(phase);
-    const ValueId shard = add(b, reduce_scatter_op(), raw, {{"parts", parts_}});
+    const ValueId shard = add(b, reduce_scatter_op(), raw, {{"parts", devices_}});
     for (const Use& use : uses) rewriter_.set_input(use.node, use.input, shard);
     scattered_.insert(shard);
   }
@@ -149,7 +149,7 @@ class Sharding {
     for (const Read& each : reads) {
       if (read.insert(each.parameter).second) elements += whole.at(each.parameter).elements();
     }
-    return std::min(kPrefetchElements, elements / kPrefetchParts);
+    return std::min(kPrefetchElements, elements / kPrefetchDivisor);
   }
 
   void erase_unread(const std::unordered_set<NodeId>& views) {
@@ -165,14 +165,14 @@ class Sharding {
     std::unordered_map<NodeId, std::size_t> read_of;
     std::vector<std::pair<ValueId, std::vector<NodeId>>> open = {{parameter, {}}};
     while (!open.empty()) {
-      const auto [value, chain] = std::move(open.back());
+      const auto [value, path] = std::move(open.back());
       open.pop_back();
       for (const Use& use : graph_.value(value).uses) {
         const Node& node = graph_.node(use.node);
         if (optimizer.contains(use.node)) continue;
         if (node.op->is_view && use.input == 0 && !graph_.is_output(node.outputs[0])) {
           views.insert(use.node);
-          open.emplace_back(node.outputs[0], chain);
+          open.emplace_back(node.outputs[0], path);
           open.back().second.push_back(use.node);
           continue;
         }
@@ -183,7 +183,7 @@ class Sharding {
                            .parameter = parameter,
                            .places = {}});
         }
-        reads[at->second].places.push_back({.input = use.input, .views = chain});
+        reads[at->second].places.push_back({.input = use.input, .views = path});
       }
     }
   }
@@ -192,7 +192,7 @@ class Sharding {
   void gather(const Read& read, const Shape& shape, NodeId early) {
     const ValueId whole =
         add(rewriter_.before(early), all_gather_op(), read.parameter,
-            {{"shape", Ints(shape.span().begin(), shape.span().end())}, {"parts", parts_}});
+            {{"shape", Ints(shape.span().begin(), shape.span().end())}, {"parts", devices_}});
     Builder& b = rewriter_.before(read.reader);
     for (const Read::Place& place : read.places) {
       ValueId value = whole;
@@ -220,7 +220,7 @@ class Sharding {
   };
   Work shard_work(const OptimizerNode& step) const {
     const Node& node = graph_.node(step.node);
-    Work work{.flops = shard_elements(cost_of(*node.op, *NodeArgs(graph_, node)).flops, parts_)};
+    Work work{.flops = shard_elements(cost_of(*node.op, *NodeArgs(graph_, node)).flops, devices_)};
     for (ValueId parameter : step.parameters) {
       add_saturating(work.bytes, static_cast<std::int64_t>(shard_type(parameter).bytes()));
     }
@@ -250,7 +250,7 @@ class Sharding {
 
   Graph& graph_;
   Rewriter rewriter_;
-  std::int64_t parts_;
+  std::int64_t devices_;
   std::unordered_set<ValueId> scattered_;  // gradients and their shards
   std::vector<NodeId> order_;
   std::unordered_map<NodeId, std::size_t> position_;
@@ -291,9 +291,9 @@ ValueId raw_gradient(const Graph& graph, ValueId gradient) {
   return graph.node(producer).inputs[1];
 }
 
-void apply_zero(Graph& graph, const OpTable& ops, int stage, std::int64_t parts) {
-  CHECK_INVARIANT(stage >= 0 && stage <= 3 && parts >= 1);
-  if (stage > 0 && parts > 1) Sharding(graph, ops, parts).run(stage);
+void apply_zero(Graph& graph, const OpTable& ops, int stage, std::int64_t devices) {
+  CHECK_INVARIANT(stage >= 0 && stage <= 3 && devices >= 1);
+  if (stage > 0 && devices > 1) Sharding(graph, ops, devices).run(stage);
 }
 
 }  // namespace trainscope

@@ -62,7 +62,7 @@ TEST_CASE("plan --target: a row for each world") {
   CHECK(text.out.find("not measured") != std::string::npos);
 }
 
-TEST_CASE("plan --target: what does not fit is computed again, or refused with exit code 5") {
+TEST_CASE("plan --target: what does not fit is recomputed, or refused with exit code 5") {
   const auto plain =
       facts({"--target", "v100-16"}).at("worlds").at(0).get<std::int64_t>("peak_bytes");
   const std::string budget = std::to_string(plain * 85 / 100);
@@ -75,7 +75,7 @@ TEST_CASE("plan --target: what does not fit is computed again, or refused with e
   CHECK(refused.err.find("least budget") != std::string::npos);
 }
 
-TEST_CASE("plan --target: --recompute says whether what does not fit is computed again") {
+TEST_CASE("plan --target: --recompute says whether what does not fit is recomputed") {
   const auto peak =
       facts({"--target", "v100-16"}).at("worlds").at(0).get<std::int64_t>("peak_bytes");
   const std::string budget = std::to_string(peak * 85 / 100);

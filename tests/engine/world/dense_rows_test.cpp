@@ -51,7 +51,7 @@ TEST_CASE("dense rows: one device has the local plan, several the one of all row
     const auto sparse = llama_step(kind, true);
     const auto dense = llama_step(kind, false);
     CHECK(sparse->program.arena_bytes < dense->program.arena_bytes);
-    const DeviceShare one = planned(*sparse, {}).device();
+    const DeviceShard one = planned(*sparse, {}).device();
     CHECK(one.peak_bytes == sparse->program.arena_bytes);
     CHECK(one.eager_bytes == planned(*dense, {}).device().eager_bytes);
     for (const Layout& layout :
@@ -60,8 +60,8 @@ TEST_CASE("dense rows: one device has the local plan, several the one of all row
           Layout{.world = 2, .pipeline = 2}}) {
       CAPTURE(layout.world);
       CAPTURE(layout.zero);
-      const DeviceShare with = planned(*sparse, layout).device();
-      const DeviceShare without = planned(*dense, layout).device();
+      const DeviceShard with = planned(*sparse, layout).device();
+      const DeviceShard without = planned(*dense, layout).device();
       CHECK(with.parameter_bytes == without.parameter_bytes);
       CHECK(with.gradient_bytes == without.gradient_bytes);
       CHECK(with.state_bytes == without.state_bytes);

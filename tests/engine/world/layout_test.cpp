@@ -16,21 +16,21 @@ TEST_CASE("device: an unknown target is refused with those that exist") {
 
 TEST_CASE("device: a precision only where the device has it") {
   const Device& volta = find_world_device("v100-16");
-  CHECK(contains(refusal_of([&] { rates_of(volta, ProductPrecision::kTf32); }), "TF32"));
-  CHECK(contains(refusal_of([&] { rates_of(volta, ProductPrecision::kBf16); }), "bf16"));
-  CHECK(rates_of(volta, ProductPrecision::kFp16).flops_per_second >
-        rates_of(volta, ProductPrecision::kF32).flops_per_second);
+  CHECK(contains(refusal_of([&] { rates_of(volta, MatmulPrecision::kTf32); }), "TF32"));
+  CHECK(contains(refusal_of([&] { rates_of(volta, MatmulPrecision::kBf16); }), "bf16"));
+  CHECK(rates_of(volta, MatmulPrecision::kFp16).flops_per_second >
+        rates_of(volta, MatmulPrecision::kF32).flops_per_second);
   const Device& hopper = find_world_device("h200");
-  CHECK(rates_of(hopper, ProductPrecision::kTf32).flops_per_second >
-        rates_of(hopper, ProductPrecision::kF32).flops_per_second);
+  CHECK(rates_of(hopper, MatmulPrecision::kTf32).flops_per_second >
+        rates_of(hopper, MatmulPrecision::kF32).flops_per_second);
 }
 
-TEST_CASE("layout: what cannot be shared is refused") {
-  const auto refused = [](const Layout& layout, std::string_view part) {
+TEST_CASE("layout: what cannot be divided is refused") {
+  const auto refused = [](const Layout& layout, std::string_view text) {
     const std::optional<Error> error = error_of([&] { check_layout(layout); });
     REQUIRE(error.has_value());
     CHECK(error->code() == ErrorCode::kUsage);
-    CHECK(contains(error->message(), part));
+    CHECK(contains(error->message(), text));
   };
   refused({.world = 0}, "--world is 0");
   refused({.tensor = 0}, "--tensor-parallel is 0");
@@ -58,9 +58,9 @@ TEST_CASE("collectives: a ring's bytes") {
 
 TEST_CASE("groups: links within a node, the network between nodes") {
   const Device& device = find_world_device("a100-40");
-  const auto rate = [](const Group& group) { return group.bytes_per_second / kLinkShare; };
+  const auto rate = [](const Group& group) { return group.bytes_per_second / kLinkEfficiency; };
   CHECK(rate(data_group(device, {.world = 8})) == device.link_bytes);
-  // All eight of a node share one ring: they bring eight network cards.
+  // All eight of a node are in one ring: they bring eight network cards.
   CHECK(rate(data_group(device, {.world = 16})) == 8 * device.network_bytes);
   CHECK(rate(tensor_group(device, {.world = 64, .tensor = 8})) == device.link_bytes);
   CHECK(rate(data_group(device, {.world = 64, .tensor = 8})) == device.network_bytes);

@@ -29,10 +29,10 @@ TEST_CASE("world offload: transfers take the link's time, on the kernels' stream
   const double without = planned(*step, {}).step_seconds;
   CHECK(quick.step_seconds == doctest::Approx(without).epsilon(0.01));
   CHECK(quick.step_seconds == doctest::Approx(quick.device().time.kernel_seconds));
-  // So slow that running again is quicker.
+  // So slow that recomputing is quicker.
   const WorldPlan slow = plan_within(*step, with_link({}, 1.0), budget);
   CHECK(slow.device().host_bytes == 0);
-  CHECK(slow.repeats() > 0);
+  CHECK(slow.rematerialized_nodes() > 0);
   CHECK(slow.step_seconds == plan_within(*step, world_of({}), budget).step_seconds);
   CHECK(quick.step_seconds < slow.step_seconds);
 }
@@ -47,7 +47,7 @@ TEST_CASE("world offload: all micro-batches in flight of a pipeline wait in host
   const std::int64_t budget = plain.device().peak_bytes - plain.device().peak_bytes / 8;
   const WorldPlan plan = plan_within(*step, options, budget);
   CHECK(plan.device().peak_bytes <= budget);
-  const DeviceShare& first = plan.stages.front();  // with two micro-batches in flight
+  const DeviceShard& first = plan.stages.front();  // with two micro-batches in flight
   REQUIRE(first.host_bytes > 0);
   CHECK(first.host_bytes % 2 == 0);
 }

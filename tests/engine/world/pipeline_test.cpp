@@ -136,12 +136,12 @@ TEST_CASE("pipeline: the step is that of its schedule, and who waits in it is co
   std::vector<StageSeconds> stages;
   double kernels = 0.0;
   double slowest = 0.0;
-  for (const DeviceShare& share : plan.stages) {
-    stages.push_back(share.micro_batch);
-    CHECK(share.micro_batch.backward > share.micro_batch.forward);
-    if (share.micro_batch.sum() <= slowest) continue;
-    slowest = share.micro_batch.sum();
-    kernels = share.time.kernel_seconds;
+  for (const DeviceShard& shard : plan.stages) {
+    stages.push_back(shard.micro_batch);
+    CHECK(shard.micro_batch.backward > shard.micro_batch.forward);
+    if (shard.micro_batch.sum() <= slowest) continue;
+    slowest = shard.micro_batch.sum();
+    kernels = shard.time.kernel_seconds;
   }
   CHECK(plan.step_seconds > pipeline_seconds(stages, 6));
   CHECK(plan.step_seconds < 1.2 * pipeline_seconds(stages, 6));
@@ -163,7 +163,7 @@ TEST_CASE("pipeline: more stages of equal layers are never slower") {
     const WorldPlan plan = planned(*step, {.world = count, .pipeline = count}, 8);
     CHECK(plan.step_seconds < before * 1.001);
     before = plan.step_seconds;
-    for (const DeviceShare& stage : plan.stages) CHECK(stage.parameter_bytes > 0);
+    for (const DeviceShard& stage : plan.stages) CHECK(stage.parameter_bytes > 0);
   }
 }
 
@@ -190,14 +190,15 @@ TEST_CASE("pipeline: PyTorch's peak is that of its fullest stage, whatever our b
   options.micro_batches = 4;
   const WorldPlan plain = plan_kept(*step, options);
   std::int64_t most = 0;
-  for (const DeviceShare& stage : plain.stages) most = std::max(most, stage.eager_bytes);
+  for (const DeviceShard& stage : plain.stages) most = std::max(most, stage.eager_bytes);
   CHECK(plain.eager_bytes() == most);
-  CHECK(plain.repeats() == 0);
+  CHECK(plain.rematerialized_nodes() == 0);
   options.budget_bytes = plain.device().peak_bytes * 85 / 100;
   const WorldPlan within = plan_kept(*step, options);
   CHECK(within.eager_bytes() == most);
-  CHECK(within.repeats() == within.stages[0].repeats + within.stages[1].repeats);
-  CHECK(within.repeats() > 0);
+  CHECK(within.rematerialized_nodes() ==
+        within.stages[0].rematerialized_nodes + within.stages[1].rematerialized_nodes);
+  CHECK(within.rematerialized_nodes() > 0);
 }
 
 TEST_CASE("pipeline: a budget is kept with micro-batches in flight, or refused") {
@@ -207,8 +208,8 @@ TEST_CASE("pipeline: a budget is kept with micro-batches in flight, or refused")
   const WorldPlan plain = plan_kept(*step, options);
   options.budget_bytes = plain.device().peak_bytes * 85 / 100;
   const WorldPlan within = plan_kept(*step, options);
-  for (const DeviceShare& share : within.stages) CHECK(share.peak_bytes <= *options.budget_bytes);
-  CHECK(within.stages[0].repeats > 0);
+  for (const DeviceShard& shard : within.stages) CHECK(shard.peak_bytes <= *options.budget_bytes);
+  CHECK(within.stages[0].rematerialized_nodes > 0);
 }
 
 TEST_CASE("pipeline: the least budget of a refusal has a plan") {

@@ -19,9 +19,9 @@ struct Split {
   std::vector<std::int64_t> workspaces;
 };
 
-Split split(const Compiled& step, std::int64_t parts) {
+Split split(const Compiled& step, std::int64_t devices) {
   Split split{.graph = step.program.graph, .workspaces = workspaces_of(step.program)};
-  split_tensors(split.graph, op_table(), parts, split.workspaces);
+  split_tensors(split.graph, op_table(), devices, split.workspaces);
   return split;
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("tensor parallel: every model stays a graph, and sums as often as it m
 }
 
 TEST_CASE("tensor parallel: what cannot be cut stays whole") {
-  // The norm needs whole rows, so the product before it is not cut; the head is.
+  // The norm needs whole rows, so the matmul before it is not cut; the head is.
   const Graph graph = [] {
     const OnnxModel each =
         model("(float[4,8] x) => (float[4,6] logits) <" + weight("float[8,12] a", 96) + ", " +
@@ -116,7 +116,7 @@ TEST_CASE("tensor parallel: what cannot be cut stays whole") {
 }
 
 TEST_CASE("tensor parallel: attention with a bias for each head stays whole") {
-  const auto shares = [](const std::string& bias) {
+  const auto shard_with = [](const std::string& bias) {
     const OnnxModel each =
         model("(float[2,6,16] x) => (float[2,6,8] logits) <" + weight("float[16,16] a", 256) +
               ", " + weight("float[16,8] b", 128) + ", " + bias +
@@ -133,13 +133,13 @@ TEST_CASE("tensor parallel: attention with a bias for each head stays whole") {
     CHECK(verify(graph) == std::vector<std::string>{});
     return shape_of(graph, "a");
   };
-  CHECK(shares(weight("float[4,1,6] bias", 24)) == Shape{16, 16});
-  CHECK(shares(weight("float[1,4,1,6] bias", 24)) == Shape{16, 16});
-  CHECK(shares(weight("float[1,6,6] bias", 36)) == Shape{16, 8});
-  CHECK(shares(weight("float[6] bias", 6)) == Shape{16, 8});
+  CHECK(shard_with(weight("float[4,1,6] bias", 24)) == Shape{16, 16});
+  CHECK(shard_with(weight("float[1,4,1,6] bias", 24)) == Shape{16, 16});
+  CHECK(shard_with(weight("float[1,6,6] bias", 36)) == Shape{16, 8});
+  CHECK(shard_with(weight("float[6] bias", 6)) == Shape{16, 8});
 }
 
-TEST_CASE("tensor parallel: heads that do not divide, and graphs without products, are refused") {
+TEST_CASE("tensor parallel: heads that do not divide, and graphs without matmuls, are refused") {
   const auto step = gpt_step(1);
   const std::optional<Error> heads = error_of([&] { split(*step, 3); });
   REQUIRE(heads.has_value());
@@ -147,24 +147,24 @@ TEST_CASE("tensor parallel: heads that do not divide, and graphs without product
   CHECK(contains(heads->message(), "does not divide the 4 heads"));
   // Queries, keys and values are one axis of 12 there.
   CHECK(contains(refusal_of([&] { split(*step, 8); }), "does not divide the 4 heads"));
-  const std::optional<Error> parts = error_of([&] { split(*mlp_step(), 1024); });
-  REQUIRE(parts.has_value());
-  CHECK(parts->code() == ErrorCode::kUsage);
-  CHECK(contains(parts->message(), "--tensor-parallel 1024 is more than the 64 elements"));
+  const std::optional<Error> many = error_of([&] { split(*mlp_step(), 1024); });
+  REQUIRE(many.has_value());
+  CHECK(many->code() == ErrorCode::kUsage);
+  CHECK(contains(many->message(), "--tensor-parallel 1024 is more than the 64 elements"));
   const OnnxModel plain = model("(float[4,3] x) => (float[4,3] logits) <" +
                                 weight("float[3] a", 3) + "> { logits = Mul(x, a) }");
   const auto nothing = compile(plain, {});
-  CHECK(contains(refusal_of([&] { split(*nothing, 2); }), "no product"));
+  CHECK(contains(refusal_of([&] { split(*nothing, 2); }), "no matmul"));
 }
 
 // 16 -> 64 -> 32 -> 8: columns, rows, columns. Parameters, gradients and states by hand.
-TEST_CASE("tensor parallel: the shares of an MLP computed by hand") {
+TEST_CASE("tensor parallel: the shards of an MLP computed by hand") {
   const auto step = mlp_step();
-  const DeviceShare share = planned(*step, {.world = 4, .tensor = 4}).device();
+  const DeviceShard shard = planned(*step, {.world = 4, .tensor = 4}).device();
   const std::int64_t elements = 16 * 16 + 16 + 16 * 32 + 32 + 32 * 2 + 2;
-  CHECK(share.parameter_bytes == 4 * elements);
-  CHECK(share.gradient_bytes == 4 * elements);
-  CHECK(share.state_bytes == 8 * elements);
+  CHECK(shard.parameter_bytes == 4 * elements);
+  CHECK(shard.gradient_bytes == 4 * elements);
+  CHECK(shard.state_bytes == 8 * elements);
   // Sums of [2, 32] forward (second layer) and backward (third layer's input), and of the loss,
   // its two logarithms and the count.
   const double sent = planned(*step, {.world = 4, .tensor = 4}).sent_bytes;
@@ -174,10 +174,11 @@ TEST_CASE("tensor parallel: the shares of an MLP computed by hand") {
 TEST_CASE("tensor parallel: more devices, less memory; with ZeRO still less") {
   const auto step = gpt_step(2);
   std::int64_t before = step->program.arena_bytes;
-  for (std::int64_t parts : {2, 4}) {
-    const std::int64_t peak = planned(*step, {.world = parts, .tensor = parts}).device().peak_bytes;
+  for (std::int64_t devices : {2, 4}) {
+    const std::int64_t peak =
+        planned(*step, {.world = devices, .tensor = devices}).device().peak_bytes;
     CHECK(peak < before);
-    const Layout both{.world = 8 * parts, .tensor = parts, .zero = 3};
+    const Layout both{.world = 8 * devices, .tensor = devices, .zero = 3};
     CHECK(planned(*step, both).device().peak_bytes < peak);
     before = peak;
   }

@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::int64_t kMlpParameters = 16 * 64 + 64 + 64 * 32 + 32 + 32 * 8 + 8;
 
-Graph sharded(const Compiled& step, int stage, std::int64_t parts) {
+Graph sharded(const Compiled& step, int stage, std::int64_t devices) {
   Graph graph = step.program.graph;
-  apply_zero(graph, op_table(), stage, parts);
+  apply_zero(graph, op_table(), stage, devices);
   return graph;
 }
 
@@ -46,15 +46,15 @@ TEST_CASE("zero: states, gradients and parameters fall as the paper says") {
   const auto step = mlp_step();
   for (std::int64_t d : {2, 4, 8}) {  // every tensor is a multiple of 8
     CAPTURE(d);
-    const DeviceShare one = planned(*step, {.world = d, .zero = 1}).device();
+    const DeviceShard one = planned(*step, {.world = d, .zero = 1}).device();
     CHECK(one.parameter_bytes == whole);
     CHECK(one.gradient_bytes == whole);
     CHECK(one.state_bytes == 2 * whole / d);
-    const DeviceShare two = planned(*step, {.world = d, .zero = 2}).device();
+    const DeviceShard two = planned(*step, {.world = d, .zero = 2}).device();
     CHECK(two.parameter_bytes == whole);
     CHECK(two.gradient_bytes == whole / d);
     CHECK(two.state_bytes == 2 * whole / d);
-    const DeviceShare three = planned(*step, {.world = d, .zero = 3}).device();
+    const DeviceShard three = planned(*step, {.world = d, .zero = 3}).device();
     CHECK(three.parameter_bytes == whole / d);
     CHECK(three.gradient_bytes == whole / d);
     CHECK(three.state_bytes == 2 * whole / d);
@@ -63,9 +63,9 @@ TEST_CASE("zero: states, gradients and parameters fall as the paper says") {
 
 TEST_CASE("zero: shards that do not divide are padded, tensor by tensor") {
   const auto step = compiled_step("mlp", {{"dims", Ints{3, 5}}});
-  const DeviceShare share = planned(*step, {.world = 4, .zero = 3}).device();
-  CHECK(share.parameter_bytes == 4 * (4 + 2));  // 15 weights, 5 biases
-  CHECK(share.state_bytes == 2 * 4 * (4 + 2));
+  const DeviceShard shard = planned(*step, {.world = 4, .zero = 3}).device();
+  CHECK(shard.parameter_bytes == 4 * (4 + 2));  // 15 weights, 5 biases
+  CHECK(shard.state_bytes == 2 * 4 * (4 + 2));
 }
 
 TEST_CASE("zero: the arena of a step computed by hand") {
@@ -73,12 +73,12 @@ TEST_CASE("zero: the arena of a step computed by hand") {
   const auto step = compiled_step("mlp", {{"dims", Ints{16, 8}}, {"bias", false}},
                                   {.optimizer = OptimizerKind::kSgd});
   const std::int64_t weight = 16 * 8 * 4;
-  const DeviceShare plain = planned(*step, {}).device();
-  const DeviceShare third = planned(*step, {.world = 8, .zero = 3}).device();
+  const DeviceShard plain = planned(*step, {}).device();
+  const DeviceShard third = planned(*step, {.world = 8, .zero = 3}).device();
   CHECK(plain.parameter_bytes == weight);
   CHECK(third.parameter_bytes == weight / 8);
   // While the gradient is scattered: the shard of the weight, the gradient, its shard. The first
-  // product reads the gathered weight, its input and makes the logits, which is no more than that.
+  // matmul reads the gathered weight, its input and makes the logits, which is no more than that.
   const Program program =
       place_graph(sharded(*step, 3, 8), {}, {});  // without the kernels' workspaces
   std::int64_t scattering = 0;
@@ -107,17 +107,17 @@ TEST_CASE("zero: every stage is a graph that keeps its invariants") {
                            gpt_step(1, {.optimizer = OptimizerKind::kLamb}),
                            mlp_step({.optimizer = OptimizerKind::kSgd})}) {
     for (int stage : {1, 2, 3}) {
-      for (std::int64_t parts : {2, 3, 16}) {
+      for (std::int64_t devices : {2, 3, 16}) {
         CAPTURE(stage);
-        CAPTURE(parts);
-        CHECK(verify(sharded(*step, stage, parts)) == std::vector<std::string>{});
+        CAPTURE(devices);
+        CHECK(verify(sharded(*step, stage, devices)) == std::vector<std::string>{});
       }
     }
   }
 }
 
 TEST_CASE("zero: each stage and each doubling of the world takes no more memory") {
-  // No tensor is so large that a whole copy of it outweighs what sharing saves.
+  // No tensor is so large that a whole copy of it outweighs what sharding saves.
   const auto even = compiled_step("mlp", {{"dims", Ints{32, 32, 32, 32, 32}}});
   const auto gpt = gpt_step(3);
   for (const Compiled* step : {even.get(), gpt.get()}) {
@@ -151,8 +151,8 @@ TEST_CASE("zero: the bytes that each device sends") {
   CHECK(sent(1) == doctest::Approx(2 * ring));
   CHECK(sent(2) == doctest::Approx(2 * ring));
   // Backward reads neither biases nor the first layer's weight.
-  const double read_again = 4.0 * (64 * 32 + 32 * 8);
-  CHECK(sent(3) == doctest::Approx(2 * ring + 7.0 / 8.0 * read_again));
+  const double read_in_backward = 4.0 * (64 * 32 + 32 * 8);
+  CHECK(sent(3) == doctest::Approx(2 * ring + 7.0 / 8.0 * read_in_backward));
 }
 
 TEST_CASE("zero: micro-batches are summed over devices once, or each when only shards are kept") {
@@ -169,12 +169,12 @@ TEST_CASE("zero: micro-batches are summed over devices once, or each when only s
 TEST_CASE("world: a budget is kept by recomputation, or refused with the least one") {
   const auto step = gpt_step(1, {.batch = 8, .sequence = 16});
   WorldOptions options = world_of({.world = 4, .zero = 1});
-  const DeviceShare plain = plan_kept(*step, options).device();
+  const DeviceShard plain = plan_kept(*step, options).device();
   options.budget_bytes = plain.peak_bytes * 8 / 10;
-  const DeviceShare planned = plan_kept(*step, options).device();
+  const DeviceShard planned = plan_kept(*step, options).device();
   CHECK(planned.peak_bytes <= *options.budget_bytes);
   CHECK(planned.plain_bytes == plain.peak_bytes);
-  CHECK(planned.repeats > 0);
+  CHECK(planned.rematerialized_nodes > 0);
   CHECK(planned.time.kernel_seconds > plain.time.kernel_seconds);
   options.budget_bytes = plain.state_bytes;
   const std::optional<Error> error = error_of([&] { plan_kept(*step, options); });
