@@ -12,8 +12,8 @@ namespace {
 using std::int64_t;
 using std::size_t;
 
-// The most bytes alive in one of the steps [first, first + count).
-int64_t most_by_step(const Problem& problem, int64_t first, size_t count) {
+// The most bytes alive at one of the times [first, first + count).
+int64_t most_by_time(const Problem& problem, int64_t first, size_t count) {
   std::vector<int64_t> change(count + 1, 0);
   for (const Buffer& buffer : problem.buffers) {
     const int64_t bytes = occupied_bytes(problem, buffer);
@@ -29,9 +29,9 @@ int64_t most_by_step(const Problem& problem, int64_t first, size_t count) {
   return most_bytes;
 }
 
-// The same where steps are many more than buffers.
+// The same where there are many more times than buffers.
 int64_t most_by_event(const Problem& problem) {
-  std::vector<std::pair<int64_t, int64_t>> changes;  // step, bytes; deaths sort first
+  std::vector<std::pair<int64_t, int64_t>> changes;  // time, bytes; deaths sort first
   changes.reserve(2 * problem.buffers.size());
   for (const Buffer& buffer : problem.buffers) {
     const int64_t bytes = occupied_bytes(problem, buffer);
@@ -41,7 +41,7 @@ int64_t most_by_event(const Problem& problem) {
   std::sort(changes.begin(), changes.end());
   int64_t live_bytes = 0;
   int64_t most_bytes = 0;
-  for (const auto& [step, bytes] : changes) {
+  for (const auto& [time, bytes] : changes) {
     live_bytes += bytes;
     most_bytes = std::max(most_bytes, live_bytes);
   }
@@ -63,11 +63,11 @@ int64_t lower_bound_bytes(const Problem& problem) {
           std::max(fixed_end_bytes, *buffer.fixed_offset + occupied_bytes(problem, buffer));
     }
   }
-  constexpr int64_t kStepsPerBuffer = 8;  // so many cost no more than sorting the events
+  constexpr int64_t kTimesPerBuffer = 8;  // so many cost no more than sorting the events
   const auto buffers = static_cast<int64_t>(problem.buffers.size());
-  const bool dense = end - first <= kStepsPerBuffer * buffers;
+  const bool dense = end - first <= kTimesPerBuffer * buffers;
   return std::max(fixed_end_bytes,
-                  dense ? most_by_step(problem, first, static_cast<size_t>(end - first))
+                  dense ? most_by_time(problem, first, static_cast<size_t>(end - first))
                         : most_by_event(problem));
 }
 

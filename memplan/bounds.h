@@ -1,4 +1,4 @@
-// A height below which no layout of a placement problem can be.
+// A height below which no placement of a placement problem can be.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace trainscope::memplan {
 
-// The larger of: the most bytes alive in one step, and the highest end of a fixed buffer.
+// The larger of: the most bytes alive at one time, and the highest end of a fixed buffer.
 [[nodiscard]] std::int64_t lower_bound_bytes(const Problem& problem);
 
 }  // namespace trainscope::memplan

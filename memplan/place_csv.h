@@ -12,15 +12,15 @@
 namespace trainscope::memplan {
 
 struct PlaceOptions {
-  std::optional<std::int64_t> capacity_bytes = {};  // stop at the first layout within it
+  std::optional<std::int64_t> capacity_bytes = {};  // stop at the first placement within it
   double seconds = 1;  // the only limit: the exact search goes on until then
   int threads = 1;
   std::string_view method = "all";  // see Options::method
 };
 
-// kPlaced: `csv` holds the problem's rows with their offsets. kOverCapacity: no layout within the
-// capacity was found; `solution` is the best one, `csv` is empty. kBadProblem: neither. Except when
-// placed, `message` says why.
+// kPlaced: `csv` holds the problem's rows with their offsets. kOverCapacity: no placement within
+// the capacity was found; `solution` is the best one, `csv` is empty. kBadProblem: neither. Except
+// when placed, `message` says why.
 struct PlaceOutcome {
   Status status = Status::kBadProblem;
   std::string csv = {};

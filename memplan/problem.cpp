@@ -12,13 +12,13 @@ using std::int64_t;
 using std::optional;
 using std::string;
 
-optional<string> find_life_or_size_error(const Buffer& buffer) {
+optional<string> find_lifetime_or_size_error(const Buffer& buffer) {
   if (buffer.lower < 0) {
     return "lower is " + std::to_string(buffer.lower) + ", expected 0 or more";
   }
   if (buffer.upper <= buffer.lower) {
     return "upper " + std::to_string(buffer.upper) + " is not after lower " +
-           std::to_string(buffer.lower) + " (the life is [lower, upper))";
+           std::to_string(buffer.lower) + " (the lifetime is [lower, upper))";
   }
   if (buffer.size_bytes < 0) {
     return "size is " + std::to_string(buffer.size_bytes) + " bytes, expected 0 or more";
@@ -60,16 +60,16 @@ bool addresses_fit_int64(const Problem& problem) {
 // The checker of solutions also tells whether the fixed buffers leave each other in peace.
 optional<string> find_fixed_clash(const Problem& problem) {
   Problem fixed{.alignment_bytes = problem.alignment_bytes};
-  Solution layout;
+  Solution placement;
   for (const Buffer& buffer : problem.buffers) {
     if (!buffer.fixed_offset) continue;
     fixed.buffers.push_back(buffer);
     fixed.buffers.back().size_bytes = occupied_bytes(problem, buffer);
-    layout.offsets.push_back(*buffer.fixed_offset);
-    layout.height_bytes =
-        std::max(layout.height_bytes, *buffer.fixed_offset + fixed.buffers.back().size_bytes);
+    placement.offsets.push_back(*buffer.fixed_offset);
+    placement.height_bytes =
+        std::max(placement.height_bytes, *buffer.fixed_offset + fixed.buffers.back().size_bytes);
   }
-  for (const Violation& violation : validate(fixed, layout)) {
+  for (const Violation& violation : validate(fixed, placement)) {
     if (violation.kind == ViolationKind::kOverlap) return "fixed offsets: " + violation.message;
   }
   return {};
@@ -101,7 +101,7 @@ optional<string> find_problem_error(const Problem& problem) {
   }
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
-    optional<string> error = find_life_or_size_error(buffer);
+    optional<string> error = find_lifetime_or_size_error(buffer);
     if (!error) error = find_offset_error(problem, buffer);
     if (error) return describe_buffer(problem, i) + ": " + *error;
   }

@@ -1,5 +1,4 @@
-// A placement problem: buffers with a life in steps and a size in bytes, to be laid out in one
-// slab.
+// A placement problem: buffers with a lifetime and a size in bytes, to be placed in one arena.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,8 @@
 
 namespace trainscope::memplan {
 
-// One buffer, alive in the steps [lower, upper): the step `upper` may already reuse its bytes.
+// One buffer, alive at the times [lower, upper): what is made at `upper` may already reuse its
+// bytes. A time is any whole number from 0 on, for a program the index of a call.
 struct Buffer {
   std::string id = {};  // only for messages and files; may be empty
   std::int64_t lower = 0;
@@ -23,11 +23,12 @@ struct Buffer {
 struct Problem {
   std::vector<Buffer> buffers = {};
   std::int64_t alignment_bytes = 64;
-  std::optional<std::int64_t> capacity_bytes = {};  // set: any layout this high is good enough
+  std::optional<std::int64_t> capacity_bytes = {};  // set: any placement this high is good enough
 };
 
-// What makes `problem` meaningless (a life that ends before it begins, a negative size, two fixed
-// buffers on the same bytes, sums beyond int64, ...), or nothing. Everything below needs it clean.
+// What makes `problem` meaningless (a lifetime that ends before it begins, a negative size, two
+// fixed buffers on the same bytes, sums beyond int64, ...), or nothing. Everything below needs it
+// clean.
 [[nodiscard]] std::optional<std::string> find_problem_error(const Problem& problem);
 
 // The bytes a buffer occupies: its size rounded up to the problem's alignment.

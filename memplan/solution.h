@@ -14,15 +14,15 @@
 
 namespace trainscope::memplan {
 
-// Invariants, checked by validate(): one offset per buffer, no two buffers that share a step share
-// bytes, every buffer ends at or below height_bytes, lower_bound_bytes <= height_bytes.
+// Invariants, checked by validate(): one offset per buffer, no two buffers that are alive at one
+// time share bytes, every buffer ends at or below height_bytes, lower_bound_bytes <= height_bytes.
 struct Solution {
   std::vector<std::int64_t> offsets = {};  // bytes, in the order of Problem::buffers
   std::int64_t height_bytes = 0;
-  // No layout is lower: the live bytes, or more where the exact search has been through everything
-  // below.
+  // No placement is lower: the live bytes, or more where the exact search has been through
+  // everything below.
   std::int64_t lower_bound_bytes = 0;
-  bool proven = true;                 // height == lower bound: no layout of this problem is lower
+  bool proven = true;  // height == lower bound: no placement of this problem is lower
   std::string_view method = "stack";  // the placer, or "exact", that decided the height
   std::chrono::nanoseconds elapsed = {};
 };
@@ -51,7 +51,7 @@ struct Options {
 
 enum class Status {
   kPlaced,        // `solution` is valid, and within the capacity if there is one
-  kOverCapacity,  // `solution` is the lowest layout found, still above the capacity
+  kOverCapacity,  // `solution` is the lowest placement found, still above the capacity
   kBadProblem,    // no solution; `message` says what is wrong
 };
 
@@ -65,7 +65,7 @@ struct Result {
 // or the time is.
 [[nodiscard]] Result solve(const Problem& problem, const Options& options = {});
 
-// The result that a layout is: placed, or over the capacity and why.
+// The result that a placement is: placed, or over the capacity and why.
 [[nodiscard]] Result judge(std::optional<std::int64_t> capacity_bytes, Solution solution);
 
 // The methods of placers.def: those that "all" tries, in this order, then the baselines.

@@ -1,4 +1,4 @@
-// Races the placers over the parts of a problem, refines what stays too high, keeps the lowest.
+// Races the placers over the sections of a problem, refines what stays too high, keeps the lowest.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -90,14 +90,14 @@ int64_t good_height(const Problem& problem, int64_t bound_bytes, Patience patien
   return std::max(bound_bytes + slack, problem.capacity_bytes.value_or(0));
 }
 
-// What may be spent on a part that the prompt placers have left above the target, in visits.
+// What may be spent on a section that the prompt placers have left above the target, in visits.
 struct Worth {
   // All of it where a tenth of the target can be won, a quarter where a twentieth can; but at least
-  // what takes some ten milliseconds and decides most steps of a network.
+  // what takes some ten milliseconds and decides most training steps.
   static constexpr double kGapWorthAll = 0.1;
   static constexpr uint64_t kLeastVisits = uint64_t{1} << 20;
   // A first fit gets an eighth of that, at most a quarter of a second (only orders that leave the
-  // slab in crumbs need more), and is left out where it would not come to its end.
+  // arena in crumbs need more), and is left out where it would not come to its end.
   static constexpr uint64_t kPlacerShare = 8;
   static constexpr uint64_t kMostOfPlacer = 40'000'000;
   static constexpr uint64_t kVisitsPerBox = 128;
@@ -119,10 +119,10 @@ struct Worth {
   }
 };
 
-// Lets the exact search lower the parts that are above the target, the highest first: once it has
-// failed on one, the others need not be lower than that one. Returns a bound on the whole.
-int64_t refine_parts(const Decomposition& decomposition, std::vector<Best>& best,
-                     const Worth& worth, Effort effort) {
+// Lets the exact search lower the sections that are above the target, the highest first: once it
+// has failed on one, the others need not be lower than that one. Returns a bound on the whole.
+int64_t refine_sections(const Decomposition& decomposition, std::vector<Best>& best,
+                        const Worth& worth, Effort effort) {
   int64_t target_bytes = worth.target_bytes;
   int64_t bound_bytes = 0;
   std::vector<size_t> order(best.size());
@@ -133,7 +133,7 @@ int64_t refine_parts(const Decomposition& decomposition, std::vector<Best>& best
     const int64_t height_bytes = best[p].height_bytes;
     if (height_bytes <= target_bytes) break;
     if (p == order.front()) effort.visits = worth.visits(height_bytes);
-    const Task& task = decomposition.parts[p].task;
+    const Task& task = decomposition.sections[p].task;
     const Interval known{.lower_bytes = task.bound_bytes, .height_bytes = height_bytes};
     const Interval found = refine(task, known, target_bytes, effort, best[p].offsets);
     if (found.height_bytes < height_bytes) best[p].method = kExact;
@@ -144,18 +144,18 @@ int64_t refine_parts(const Decomposition& decomposition, std::vector<Best>& best
   return decomposition.stacking_is_free ? bound_bytes : 0;
 }
 
-// Collects the parts' layouts and names the method of the highest part.
-void assemble(const Problem& problem, const std::vector<Best>& layouts, Decomposition decomposition,
-              Solution& solution) {
-  int64_t highest_part = -1;
-  for (size_t p = 0; p < decomposition.parts.size(); ++p) {
-    const Part& part = decomposition.parts[p];
-    const Best& best = layouts[p];
-    for (size_t i = 0; i < part.buffers.size(); ++i) {
-      decomposition.offsets[part.buffers[i]] = best.offsets[i];
+// Collects the sections' placements and names the method of the highest section.
+void assemble(const Problem& problem, const std::vector<Best>& placements,
+              Decomposition decomposition, Solution& solution) {
+  int64_t highest_section = -1;
+  for (size_t p = 0; p < decomposition.sections.size(); ++p) {
+    const Section& section = decomposition.sections[p];
+    const Best& best = placements[p];
+    for (size_t i = 0; i < section.buffers.size(); ++i) {
+      decomposition.offsets[section.buffers[i]] = best.offsets[i];
     }
-    if (best.height_bytes <= highest_part) continue;
-    highest_part = best.height_bytes;
+    if (best.height_bytes <= highest_section) continue;
+    highest_section = best.height_bytes;
     solution.method = best.method;
   }
   solution.offsets = std::move(decomposition.offsets);
@@ -174,7 +174,7 @@ Result judge(std::optional<int64_t> capacity_bytes, Solution solution) {
   if (!capacity_bytes || solution.height_bytes <= *capacity_bytes) {
     return {.status = Status::kPlaced, .solution = std::move(solution)};
   }
-  std::string message = "no layout within the capacity of " + std::to_string(*capacity_bytes) +
+  std::string message = "no placement within the capacity of " + std::to_string(*capacity_bytes) +
                         " bytes found: best height " + std::to_string(solution.height_bytes) +
                         ", lower bound " + std::to_string(solution.lower_bound_bytes);
   if (solution.lower_bound_bytes > *capacity_bytes) message += " (so none exists)";
@@ -196,17 +196,17 @@ Result solve(const Problem& problem, const Options& options) {
   const int64_t target = good_height(problem, solution.lower_bound_bytes, options.patience);
   Decomposition decomposition = decompose(problem, solution.lower_bound_bytes);
   const Clock::time_point deadline = deadline_after(options.seconds);
-  Race race(decomposition.parts,
+  Race race(decomposition.sections,
             {.target_bytes = target, .deadline = deadline, .threads = options.threads});
   race.run(stages.prompt, [](size_t) { return kUnlimited; });
   const Worth worth{.target_bytes = target, .options = options};
-  race.run(stages.thorough, [&](size_t part) {
-    const size_t boxes = decomposition.parts[part].task.boxes.size();
-    return worth.visits_of_placer(race.best()[part].height_bytes, boxes);
+  race.run(stages.thorough, [&](size_t section) {
+    const size_t boxes = decomposition.sections[section].task.boxes.size();
+    return worth.visits_of_placer(race.best()[section].height_bytes, boxes);
   });
   if (stages.exact) {
-    const int64_t bound = refine_parts(decomposition, race.best(), worth,
-                                       {.deadline = deadline, .threads = options.threads});
+    const int64_t bound = refine_sections(decomposition, race.best(), worth,
+                                          {.deadline = deadline, .threads = options.threads});
     solution.lower_bound_bytes = std::max(solution.lower_bound_bytes, bound);
   }
   assemble(problem, race.best(), std::move(decomposition), solution);

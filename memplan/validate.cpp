@@ -1,4 +1,4 @@
-// The checker: a sweep over steps with the live buffers kept in order of address.
+// The checker: a sweep over time with the live buffers kept in order of address.
 #include "memplan/validate.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ class Checker {
   // newcomer can only clash with its two neighbours in address.
   void sweep() {
     struct Event {
-      int64_t step;
+      int64_t time;
       bool birth;
       size_t buffer;
     };
@@ -83,7 +83,7 @@ class Checker {
       events.push_back({problem_.buffers[i].upper, false, i});
     }
     std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-      return std::tie(a.step, a.birth, a.buffer) < std::tie(b.step, b.birth, b.buffer);
+      return std::tie(a.time, a.birth, a.buffer) < std::tie(b.time, b.birth, b.buffer);
     });
     for (const Event& event : events) {
       if (event.birth) {
@@ -112,10 +112,10 @@ class Checker {
   }
 
   void blame_overlap(size_t index, size_t other) {
-    const int64_t step = std::max(problem_.buffers[index].lower, problem_.buffers[other].lower);
+    const int64_t time = std::max(problem_.buffers[index].lower, problem_.buffers[other].lower);
     blame(ViolationKind::kOverlap, index, other,
-          place_of(index) + " and " + place_of(other) + " share bytes in step " +
-              std::to_string(step));
+          place_of(index) + " and " + place_of(other) + " share bytes at time " +
+              std::to_string(time));
   }
 
   void check_totals() {

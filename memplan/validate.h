@@ -1,4 +1,4 @@
-// Checks a layout against its problem; shares no code with the placers.
+// Checks a placement against its problem; shares no code with the placers.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ enum class ViolationKind {
   kMisaligned,     // offset not a multiple of the buffer's alignment
   kMoved,          // a buffer with a fixed offset is elsewhere
   kAboveHeight,    // a buffer ends above the height stated
-  kOverlap,        // two buffers share a step and a byte
+  kOverlap,        // two buffers share a byte at one time
   kAboveCapacity,  // the height is above the problem's capacity
   kWrongBound,     // bound above height, or `proven` does not say whether they are equal
 };
@@ -28,8 +28,8 @@ struct Violation {
   std::string message = {};
 };
 
-// Empty when the layout is valid. Of overlaps, each buffer is blamed at most once, so the list is
-// never longer than a few entries per buffer. O(n log n).
+// Empty when the placement is valid. Of overlaps, each buffer is blamed at most once, so the list
+// is never longer than a few entries per buffer. O(n log n).
 [[nodiscard]] std::vector<Violation> validate(const Problem& problem, const Solution& solution);
 
 }  // namespace trainscope::memplan

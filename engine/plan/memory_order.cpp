@@ -98,7 +98,7 @@ class ProblemBuilder {
     const Node& node = graph_.node(instruction.node);
     const auto workspace = static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
     memplan::OrderOp op{.workspace_bytes = rounded(workspace),
-                        .part = static_cast<std::int32_t>(node.phase)};
+                        .phase = static_cast<std::int32_t>(node.phase)};
     for (ValueId v : node.inputs) {
       const std::int32_t value = value_of(v);
       if (value != kNone && std::ranges::find(op.reads, value) == op.reads.end()) {

@@ -86,9 +86,9 @@ std::optional<PlannedOrder> RecomputePlanner::plan(std::int64_t budget_bytes,
   CHECK_INVARIANT(result.status != memplan::RematStatus::kBadProblem);
   if (result.status != memplan::RematStatus::kPlanned) return std::nullopt;
   PlannedOrder planned{.order = {}, .seconds = static_cast<double>(result.time) / kPicoseconds};
-  for (const memplan::RematStep& step : result.plan.steps) {
-    if (step.action != memplan::RematAction::kCompute) continue;
-    planned.order.push_back(unit_of_node_[static_cast<std::size_t>(step.node)]);
+  for (const memplan::RematAction& each : result.plan.actions) {
+    if (each.kind != memplan::RematActionKind::kCompute) continue;
+    planned.order.push_back(unit_of_node_[static_cast<std::size_t>(each.node)]);
   }
   return planned;
 }

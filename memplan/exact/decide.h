@@ -29,7 +29,7 @@ enum class Verdict { kFits, kImpossible, kUnknown };
 struct Decision {
   Verdict verdict = Verdict::kUnknown;
   std::vector<Units> offsets = {};  // one per box of the model, if it fits
-  Units next_height = 0;            // no layout is lower, if it is impossible
+  Units next_height = 0;            // no placement is lower, if it is impossible
   std::uint64_t visits = 0;         // spent
 };
 

@@ -19,7 +19,7 @@ constexpr uint64_t kMoreVisits = 4;
 std::vector<Preference> preferences_for(const Task& task, const SearchModel& model) {
   std::vector<double> durations;
   for (const std::int32_t index : model.task_index) {
-    durations.push_back(static_cast<double>(task.boxes[static_cast<size_t>(index)].duration_steps));
+    durations.push_back(static_cast<double>(task.boxes[static_cast<size_t>(index)].duration));
   }
   return make_preferences(model, durations);
 }

@@ -1,4 +1,5 @@
-// The lowest layout of a task, found and proven by asking the exact search for height after height.
+// The lowest placement of a task, found and proven by asking the exact search for height after
+// height.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 namespace trainscope::memplan {
 
 struct Interval {
-  std::int64_t lower_bytes = 0;   // no layout of the task is lower
-  std::int64_t height_bytes = 0;  // a layout of this height is known
+  std::int64_t lower_bytes = 0;   // no placement of the task is lower
+  std::int64_t height_bytes = 0;  // a placement of this height is known
 };
 
 struct Improved {

@@ -17,8 +17,8 @@ using std::size_t;
 // Sums of two addresses must fit into Units as well.
 constexpr int64_t kLargestAddress = int64_t{1} << 30;
 
-// The largest unit in which every address of a layout without slack is a whole number: offsets are
-// sums of sizes on top of the base or of an obstacle, rounded up to alignments.
+// The largest unit in which every address of a placement without slack is a whole number: offsets
+// are sums of sizes on top of the base or of an obstacle, rounded up to alignments.
 int64_t unit_bytes_of(const Task& task) {
   int64_t unit = task.base_bytes;
   for (const Box& box : task.boxes) unit = std::gcd(unit, box.size_bytes);
@@ -126,7 +126,7 @@ class ModelBuilder {
     model_.first_alive.push_back(model_.alive.size());
   }
 
-  // Obstacles of the box's life, merged where they touch.
+  // Obstacles of the box's lifetime, merged where they touch.
   void add_blocks(SearchBox& box) {
     box.first_block = static_cast<int32_t>(model_.blocks.size());
     for (size_t i = model_.pinned.size(); i-- > 0;) {

@@ -14,7 +14,7 @@ namespace trainscope::memplan {
 // Bytes divided by SearchModel::unit_bytes.
 using Units = std::int32_t;
 
-// Addresses that a box cannot use, because of an obstacle during its life.
+// Addresses that a box cannot use, because of an obstacle during its lifetime.
 struct Block {
   Units begin = 0;
   Units end = 0;

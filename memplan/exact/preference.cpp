@@ -1,4 +1,4 @@
-// Orders by width, area and crowd, and orders learned from conflicts.
+// Orders by width, area and most bytes alive, and orders learned from conflicts.
 #include "memplan/exact/preference.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using std::size_t;
 // What earlier attempts have found counts less with each one.
 constexpr double kForget = 0.9;
 
-// Larger keys go first. Doubles, because an area (units x steps) can be beyond int64.
+// Larger keys go first. Doubles, because an area (units x time) can be beyond int64.
 using Key = std::array<double, 3>;
 
 Ranks rank_by(const std::vector<Key>& keys) {
@@ -32,7 +32,7 @@ Ranks rank_by(const std::vector<Key>& keys) {
 }
 
 // For each box the most units alive in one of its slots.
-std::vector<int64_t> crowds(const SearchModel& model) {
+std::vector<int64_t> most_units_alive(const SearchModel& model) {
   std::vector<int64_t> live(static_cast<size_t>(model.slot_count), 0);
   const auto add = [&](const auto& box) {
     for (int32_t slot = box.first_slot; slot < box.end_slot; ++slot) {
@@ -61,7 +61,7 @@ double length(const SearchBox& box) { return static_cast<double>(box.end_slot - 
 
 std::vector<Preference> make_preferences(const SearchModel& model,
                                          std::span<const double> durations) {
-  const std::vector<int64_t> crowd = crowds(model);
+  const std::vector<int64_t> alive = most_units_alive(model);
   std::vector<Key> wat;
   std::vector<Key> taw;
   std::vector<Key> twa;
@@ -70,7 +70,7 @@ std::vector<Preference> make_preferences(const SearchModel& model,
     const auto size = static_cast<double>(model.boxes[i].size);
     const double width = durations[i];
     const double area = width * size;
-    const auto total = static_cast<double>(crowd[i]);
+    const auto total = static_cast<double>(alive[i]);
     wat.push_back({width, area, total});
     taw.push_back({total, area, width});
     twa.push_back({total, width, area});

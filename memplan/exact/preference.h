@@ -24,12 +24,13 @@ struct Preference {
   Exponents learned_by = {};  // how later attempts weigh what failed in those before
 };
 
-// Several, which succeed on different problems. `durations` are the boxes' lives in steps.
+// Several, which succeed on different problems. `durations` are the lengths of the boxes'
+// lifetimes.
 [[nodiscard]] std::vector<Preference> make_preferences(const SearchModel& model,
                                                        std::span<const double> durations);
 
-// Counts the slots in which boxes did not fit, and orders boxes by them: what lives in slots that
-// are hard to fill goes first (as in "dom/wdeg" of Boussemart et al., ECAI 2004).
+// Counts the slots in which boxes did not fit, and orders boxes by them: what is alive in slots
+// that are hard to fill goes first (as in "dom/wdeg" of Boussemart et al., ECAI 2004).
 class ConflictMemory {
  public:
   ConflictMemory(const SearchModel& model, const Preference& preference);

@@ -1,4 +1,4 @@
-// Lowers layouts that the placers left above the target: by windows, then by the whole.
+// Lowers placements that the placers left above the target: by windows, then by the whole.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace trainscope::memplan {
 
-// Lowers the layout `offsets` of the task, and returns what is known then about its height. The
+// Lowers the placement `offsets` of the task, and returns what is known then about its height. The
 // lower bound rises above `known.lower_bytes` only by proof.
 Interval refine(const Task& task, const Interval& known, std::int64_t target_bytes, Effort& effort,
                 std::vector<std::int64_t>& offsets);

@@ -57,7 +57,7 @@ CanonicalSearch::Marks CanonicalSearch::marks() const {
           .placed = placed_.size()};
 }
 
-void CanonicalSearch::step() {
+void CanonicalSearch::advance_once() {
   const Frame& top = frames_.back();
   if (top.chosen < 0) {
     try_next_candidate();
@@ -140,7 +140,7 @@ void CanonicalSearch::finish_top() {
 }
 
 // The component cannot be solved, and so neither can the choices that left it: back to the latest
-// one that had a part in the failure. Which had is told from what holds boxes up, not from the
+// one that contributed to the failure. Which did is told from what holds boxes up, not from the
 // order in which boxes were passed by; so a jump may go too far, and what it leaves out stays open.
 void CanonicalSearch::fail_top() {
   const Component whole = frames_.front().component;
@@ -352,7 +352,7 @@ void CanonicalSearch::collect_reach(Component& component) {
 }
 
 // A box below the level ends up on another one. False if none can come under it any more: the box
-// would fit where it is, below all the others, and such a layout is not canonical.
+// would fit where it is, below all the others, and such a placement is not canonical.
 bool CanonicalSearch::raise_unsupported() {
   bool changed = false;
   for (const int32_t index : unsupported_) {

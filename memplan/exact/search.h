@@ -1,6 +1,6 @@
-// Decides whether a task fits below a height: depth first over canonical layouts.
+// Decides whether a task fits below a height: depth first over canonical placements.
 //
-// A canonical layout is one in which no box can sink. Its boxes, taken in order of address, each
+// A canonical placement is one in which no box can sink. Its boxes, taken in order of address, each
 // lie at the lowest address that is free above those taken before; so a search that always adds a
 // next box there, never below the one before, misses nothing (Moffitt, "MiniMalloc", ASPLOS 2023).
 //
@@ -33,11 +33,11 @@ class CanonicalSearch {
   // at, or `should_stop()`, which is asked rarely, says so.
   template <typename ShouldStop>
   State advance(std::uint64_t visits, const ShouldStop& should_stop) {
-    constexpr int kStepsPerQuestion = 64;
+    constexpr int kAdvancesPerQuestion = 64;
     const std::uint64_t end = visits_ + visits;
     while (state_ == State::kRunning && visits_ < end && !should_stop()) {
-      for (int i = 0; i < kStepsPerQuestion && state_ == State::kRunning && visits_ < end; ++i) {
-        step();
+      for (int i = 0; i < kAdvancesPerQuestion && state_ == State::kRunning && visits_ < end; ++i) {
+        advance_once();
       }
     }
     return state_;
@@ -47,7 +47,7 @@ class CanonicalSearch {
   [[nodiscard]] std::uint64_t visits() const { return visits_; }
   // One per box of the model, once it fits.
   [[nodiscard]] const std::vector<Units>& offsets() const { return offset_; }
-  // Once impossible: no layout is lower than this either.
+  // Once impossible: no placement is lower than this either.
   [[nodiscard]] Units next_height() const { return next_height_; }
 
  private:
@@ -114,7 +114,7 @@ class CanonicalSearch {
     return span_tops_[static_cast<std::size_t>(box(index).span)];
   }
 
-  void step();
+  void advance_once();
   void open(const Component& component);
   void try_next_candidate();
   void finish_top();

@@ -1,4 +1,4 @@
-// Finds what is too high, and asks for a layout of ever more of its surroundings.
+// Finds what is too high, and asks for a placement of ever more of its surroundings.
 #include "memplan/exact/window.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using std::uint64_t;
 constexpr uint64_t kVisitsPerBox = 4096;
 // A search keeps what it knows of all pairs: larger windows would take seconds to set up.
 constexpr size_t kMostMovable = 5000;
-// More than this share of a part is the business of the search of the whole.
+// More than one in so many of a task's boxes are the business of the search of the whole.
 constexpr size_t kMostShare = 4;
 
 struct Window {
@@ -41,21 +41,21 @@ class Repair {
   bool spent() const { return spent_ >= effort_.visits || effort_.expired(); }
   int64_t end_of(size_t box) const { return offsets_[box] + task_.boxes[box].size_bytes; }
 
-  // The lives of the boxes above the target, joined where they meet.
+  // The lifetimes of the boxes above the target, joined where they meet.
   std::vector<Window> high_windows() const {
-    std::vector<Window> lives;
+    std::vector<Window> lifetimes;
     for (size_t i = 0; i < task_.boxes.size(); ++i) {
       if (end_of(i) <= target_bytes_) continue;
-      lives.push_back({task_.boxes[i].first_slot, task_.boxes[i].end_slot});
+      lifetimes.push_back({task_.boxes[i].first_slot, task_.boxes[i].end_slot});
     }
-    std::sort(lives.begin(), lives.end(),
+    std::sort(lifetimes.begin(), lifetimes.end(),
               [](const Window& a, const Window& b) { return a.first_slot < b.first_slot; });
     std::vector<Window> joined;
-    for (const Window& life : lives) {
-      if (joined.empty() || life.first_slot >= joined.back().end_slot) {
-        joined.push_back(life);
+    for (const Window& lifetime : lifetimes) {
+      if (joined.empty() || lifetime.first_slot >= joined.back().end_slot) {
+        joined.push_back(lifetime);
       } else {
-        joined.back().end_slot = std::max(joined.back().end_slot, life.end_slot);
+        joined.back().end_slot = std::max(joined.back().end_slot, lifetime.end_slot);
       }
     }
     return joined;
@@ -93,9 +93,9 @@ class Repair {
     if (height_bytes <= target_bytes_) return true;  // an earlier window went over this one
     Effort effort = effort_;
     effort.visits = std::min(kVisitsPerBox * movable.size(), effort_.visits - spent_);
-    const Task part = cut_out(window, movable);
+    const Task task = cut_out(window, movable);
     const Improved improved = lower_exactly(
-        part, {.lower_bytes = target_bytes_, .height_bytes = height_bytes}, target_bytes_, effort);
+        task, {.lower_bytes = target_bytes_, .height_bytes = height_bytes}, target_bytes_, effort);
     spent_ += std::max<uint64_t>(improved.visits, 1);
     if (improved.offsets) {
       for (size_t i = 0; i < movable.size(); ++i) offsets_[movable[i]] = (*improved.offsets)[i];
@@ -105,14 +105,14 @@ class Repair {
 
   // The window as a task of its own; boxes that are not wholly in it stay where they are.
   Task cut_out(const Window& window, const std::vector<size_t>& movable) const {
-    Task part{.slot_count = window.end_slot - window.first_slot,
+    Task task{.slot_count = window.end_slot - window.first_slot,
               .base_bytes = task_.base_bytes,
               .bound_bytes = task_.bound_bytes};
     const auto add_obstacle = [&](const Obstacle& obstacle) {
       const int32_t first = std::max(obstacle.first_slot, window.first_slot);
       const int32_t end = std::min(obstacle.end_slot, window.end_slot);
       if (first >= end) return;
-      part.obstacles.push_back({.first_slot = first - window.first_slot,
+      task.obstacles.push_back({.first_slot = first - window.first_slot,
                                 .end_slot = end - window.first_slot,
                                 .begin_bytes = obstacle.begin_bytes,
                                 .end_bytes = obstacle.end_bytes});
@@ -123,14 +123,14 @@ class Repair {
       const Box& box = task_.boxes[i];
       if (next < movable.size() && movable[next] == i) {
         ++next;
-        part.boxes.push_back(box);
-        part.boxes.back().first_slot -= window.first_slot;
-        part.boxes.back().end_slot -= window.first_slot;
+        task.boxes.push_back(box);
+        task.boxes.back().first_slot -= window.first_slot;
+        task.boxes.back().end_slot -= window.first_slot;
       } else {
         add_obstacle({box.first_slot, box.end_slot, offsets_[i], end_of(i)});
       }
     }
-    return part;
+    return task;
   }
 
   const Task& task_;

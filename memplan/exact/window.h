@@ -1,4 +1,4 @@
-// Repairs a layout where it is too high: the exact search on a window of time, the rest stays.
+// Repairs a placement where it is too high: the exact search on a window of time, the rest stays.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ using std::uint64_t;
 constexpr size_t kWidth = 16;
 constexpr size_t kMostLooks = 32;  // ops looked at from one state, the first in the given order
 
-// One way so far.
-struct Way {
+// One order so far, of some of the ops.
+struct PartialOrder {
   LiveSet live;
   std::vector<int32_t> order;
   std::vector<int32_t> ready;  // ascending
@@ -25,14 +25,14 @@ struct Way {
   uint64_t hash = 0;  // of the set that ran
 };
 
-// A way with one op more.
-struct Step {
+// A partial order with one op more.
+struct Extension {
   int64_t peak_bytes = 0;
   int64_t live_bytes = 0;
-  size_t way = 0;
+  size_t from = 0;  // which partial order
   int32_t op = 0;
 
-  friend auto operator<=>(const Step&, const Step&) = default;
+  friend auto operator<=>(const Extension&, const Extension&) = default;
 };
 
 // splitmix64 (Steele, Lea and Flood 2014).
@@ -50,75 +50,75 @@ class Beam {
 
   std::optional<std::vector<int32_t>> run() {
     const size_t count = graph_.problem.ops.size();
-    ways_.push_back({.live = LiveSet(graph_), .order = {}, .ready = {}});
+    beam_.push_back({.live = LiveSet(graph_), .order = {}, .ready = {}});
     for (size_t op = 0; op < count; ++op) {
       const auto id = static_cast<int32_t>(op);
-      if (ways_[0].live.is_ready(id)) ways_[0].ready.push_back(id);
+      if (beam_[0].live.is_ready(id)) beam_[0].ready.push_back(id);
     }
-    for (size_t i = 0; i < count && !ways_.empty(); ++i) {
+    for (size_t i = 0; i < count && !beam_.empty(); ++i) {
       if (!advance()) return std::nullopt;
     }
-    return ways_.empty() ? std::nullopt : std::optional(std::move(ways_.front().order));
+    return beam_.empty() ? std::nullopt : std::optional(std::move(beam_.front().order));
   }
 
  private:
   bool advance() {
-    std::vector<Step> steps;
-    int64_t looks = static_cast<int64_t>(graph_.problem.ops.size() / 8);  // copies of the ways
-    for (size_t w = 0; w < ways_.size(); ++w) looks += add_steps(w, steps);
+    std::vector<Extension> extensions;
+    int64_t looks = static_cast<int64_t>(graph_.problem.ops.size() / 8);  // copies of the beam
+    for (size_t i = 0; i < beam_.size(); ++i) looks += add_extensions(i, extensions);
     if (!effort_.spend(looks)) return false;
-    std::sort(steps.begin(), steps.end());
-    std::vector<Way> next;
+    std::sort(extensions.begin(), extensions.end());
+    std::vector<PartialOrder> next;
     std::unordered_set<uint64_t> seen;
-    for (const Step& step : steps) {
+    for (const Extension& each : extensions) {
       if (next.size() == kWidth) break;
-      const Way& from = ways_[step.way];
-      const uint64_t hash = from.hash ^ mixed(static_cast<uint64_t>(step.op));
-      if (seen.insert(hash).second) next.push_back(extended(from, step, hash));
+      const PartialOrder& from = beam_[each.from];
+      const uint64_t hash = from.hash ^ mixed(static_cast<uint64_t>(each.op));
+      if (seen.insert(hash).second) next.push_back(extended(from, each, hash));
     }
-    ways_ = std::move(next);
+    beam_ = std::move(next);
     return true;
   }
 
   // What costs nothing runs at once, see exact.cpp.
-  int64_t add_steps(size_t index, std::vector<Step>& steps) const {
-    const Way& way = ways_[index];
-    const size_t before = steps.size();
+  int64_t add_extensions(size_t index, std::vector<Extension>& extensions) const {
+    const PartialOrder& from = beam_[index];
+    const size_t before = extensions.size();
     int64_t looks = 0;
-    for (int32_t op : way.ready) {
+    for (int32_t op : from.ready) {
       if (++looks > static_cast<int64_t>(kMostLooks)) break;
-      const LiveSet::Effect effect = way.live.effect_of(op);
+      const LiveSet::Effect effect = from.live.effect_of(op);
       if (effect.during_bytes >= below_bytes_) continue;
       const bool is_free =
-          effect.during_bytes <= way.peak_bytes && effect.after_bytes <= way.live.bytes();
-      if (is_free) steps.resize(before);
-      steps.push_back({.peak_bytes = std::max(way.peak_bytes, effect.during_bytes),
-                       .live_bytes = effect.after_bytes,
-                       .way = index,
-                       .op = op});
+          effect.during_bytes <= from.peak_bytes && effect.after_bytes <= from.live.bytes();
+      if (is_free) extensions.resize(before);
+      extensions.push_back({.peak_bytes = std::max(from.peak_bytes, effect.during_bytes),
+                            .live_bytes = effect.after_bytes,
+                            .from = index,
+                            .op = op});
       if (is_free) break;
     }
     return looks;
   }
 
-  Way extended(const Way& from, const Step& step, uint64_t hash) const {
-    Way way = from;
-    way.live.run(step.op);
-    way.order.push_back(step.op);
-    std::erase(way.ready, step.op);
-    for (int32_t next : graph_.successors[static_cast<size_t>(step.op)]) {
-      if (!way.live.is_ready(next)) continue;
-      way.ready.insert(std::lower_bound(way.ready.begin(), way.ready.end(), next), next);
+  PartialOrder extended(const PartialOrder& from, const Extension& by, uint64_t hash) const {
+    PartialOrder longer = from;
+    longer.live.run(by.op);
+    longer.order.push_back(by.op);
+    std::erase(longer.ready, by.op);
+    for (int32_t next : graph_.successors[static_cast<size_t>(by.op)]) {
+      if (!longer.live.is_ready(next)) continue;
+      longer.ready.insert(std::lower_bound(longer.ready.begin(), longer.ready.end(), next), next);
     }
-    way.peak_bytes = step.peak_bytes;
-    way.hash = hash;
-    return way;
+    longer.peak_bytes = by.peak_bytes;
+    longer.hash = hash;
+    return longer;
   }
 
   const OrderGraph& graph_;
   int64_t below_bytes_;
   OrderEffort& effort_;
-  std::vector<Way> ways_;
+  std::vector<PartialOrder> beam_;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ using Set = uint64_t;  // of ops
 Set with(Set set, size_t op) { return set | Set{1} << op; }
 bool has(Set set, size_t op) { return (set >> op & 1) != 0; }
 
-// A set that can have run, with the lowest peak of the ways to it.
+// A set that can have run, with the lowest peak of the orders that lead to it.
 struct State {
   Set ran = 0;
   int64_t live_bytes = 0;
@@ -28,8 +28,8 @@ struct State {
   int32_t op = -1;    // that led here
 };
 
-// Best first by peak. The bytes alive follow from the set alone, so the first way out of the queue
-// is the best one to its set.
+// Best first by peak. The bytes alive follow from the set alone, so the first state of a set to
+// leave the queue is the best one.
 class Search {
  public:
   Search(const OrderGraph& graph, int64_t below_bytes, OrderEffort& effort)
@@ -55,7 +55,7 @@ class Search {
       const int32_t index = queue_.top().state;
       queue_.pop();
       const State state = states_[static_cast<size_t>(index)];
-      if (state.ran == all_) return {.order = way_to(index), .complete = true};
+      if (state.ran == all_) return {.order = order_to(index), .complete = true};
       if (!seen_.insert(state.ran).second) continue;
       if (!effort_.spend(static_cast<int64_t>(before_.size()))) return {};
       expand(state, index);
@@ -132,7 +132,7 @@ class Search {
     return effect;
   }
 
-  std::vector<int32_t> way_to(int32_t index) const {
+  std::vector<int32_t> order_to(int32_t index) const {
     std::vector<int32_t> order;
     for (int32_t at = index; states_[static_cast<size_t>(at)].from >= 0;
          at = states_[static_cast<size_t>(at)].from) {

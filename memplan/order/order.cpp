@@ -1,5 +1,5 @@
 // Lowers the peak of an order: exact windows around it, beams over wider ones, list schedules of
-// the whole part.
+// the whole phase.
 #include "memplan/order/order.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class Improver {
       // Each round goes through the whole order a few times.
       const auto round = 4 * static_cast<int64_t>(graph_.problem.ops.size());
       if (result.proven || !effort_.spend(round)) break;
-      if (!improve_part(at) && !improve_windows(at)) break;
+      if (!improve_phase(at) && !improve_windows(at)) break;
     }
     result.proven = result.proven || proven_ || graph_.problem.ops.empty();
     if (timeline_.peak_bytes() >= result.given_peak_bytes) return result;
@@ -60,39 +60,39 @@ class Improver {
     size_t end = 0;
   };
 
-  Window part_of(size_t at) const {
-    const auto part = [this](size_t i) { return graph_.op(timeline_.order()[i]).part; };
+  Window phase_of(size_t at) const {
+    const auto phase = [this](size_t i) { return graph_.op(timeline_.order()[i]).phase; };
     Window window{.begin = at, .end = at + 1};
-    while (window.begin > 0 && part(window.begin - 1) == part(at)) --window.begin;
-    while (window.end < timeline_.order().size() && part(window.end) == part(at)) ++window.end;
+    while (window.begin > 0 && phase(window.begin - 1) == phase(at)) --window.begin;
+    while (window.end < timeline_.order().size() && phase(window.end) == phase(at)) ++window.end;
     return window;
   }
 
   // Of `length` ops around a position: as many before it as after, most before, most after.
-  static std::vector<Window> windows(const Window& part, size_t at, size_t length) {
-    if (part.end - part.begin <= length) return {part};
+  static std::vector<Window> windows(const Window& phase, size_t at, size_t length) {
+    if (phase.end - phase.begin <= length) return {phase};
     std::vector<Window> list;
     for (size_t before : {length / 2, length - length / 8, length / 8}) {
-      size_t begin = at > part.begin + before ? at - before : part.begin;
-      begin = std::min(begin, part.end - length);
+      size_t begin = at > phase.begin + before ? at - before : phase.begin;
+      begin = std::min(begin, phase.end - length);
       list.push_back({.begin = begin, .end = begin + length});
     }
     return list;
   }
 
   bool improve_windows(size_t at) {
-    const Window part = part_of(at);
+    const Window phase = phase_of(at);
     for (size_t length : kExactOps) {
-      for (const Window& window : windows(part, at, length)) {
-        if (improve_exactly(window, part)) return true;
+      for (const Window& window : windows(phase, at, length)) {
+        if (improve_exactly(window, phase)) return true;
       }
-      if (part.end - part.begin <= length) return false;
+      if (phase.end - phase.begin <= length) return false;
     }
     for (size_t length : kBeamOps) {
-      for (const Window& window : windows(part, at, length)) {
+      for (const Window& window : windows(phase, at, length)) {
         if (improve_by_beam(window)) return true;
       }
-      if (part.end - part.begin <= length) return false;
+      if (phase.end - phase.begin <= length) return false;
     }
     return false;
   }
@@ -111,14 +111,14 @@ class Improver {
     effort_.left -= before.left - after.left;
   }
 
-  bool improve_exactly(const Window& window, const Window& part) {
-    const Stretch stretch = timeline_.cut(window.begin, window.end);
+  bool improve_exactly(const Window& window, const Window& phase) {
+    const Subproblem subproblem = timeline_.cut(window.begin, window.end);
     const OrderEffort before = share();
     OrderEffort after = before;
     const ExactOrder found =
-        exact_order(OrderGraph(stretch.problem), peak_of(window) - stretch.base_bytes, after);
+        exact_order(OrderGraph(subproblem.problem), peak_of(window) - subproblem.base_bytes, after);
     charge(before, after);
-    const bool whole = window.begin == part.begin && window.end == part.end;
+    const bool whole = window.begin == phase.begin && window.end == phase.end;
     if (found.order.empty()) {
       proven_ = proven_ || (whole && found.complete);
       return false;
@@ -128,44 +128,44 @@ class Improver {
   }
 
   bool improve_by_beam(const Window& window) {
-    const Stretch stretch = timeline_.cut(window.begin, window.end);
+    const Subproblem subproblem = timeline_.cut(window.begin, window.end);
     const OrderEffort before = share();
     OrderEffort after = before;
     const auto found =
-        beam_order(OrderGraph(stretch.problem), peak_of(window) - stretch.base_bytes, after);
+        beam_order(OrderGraph(subproblem.problem), peak_of(window) - subproblem.base_bytes, after);
     charge(before, after);
     if (!found) return false;
     timeline_.replace(window.begin, *found);
     return true;
   }
 
-  // Once for each part: the schedules do not depend on what the windows found.
-  bool improve_part(size_t at) {
-    const Window part = part_of(at);
-    if (std::find(scheduled_.begin(), scheduled_.end(), part.begin) != scheduled_.end()) {
+  // Once for each phase: the schedules do not depend on what the windows found.
+  bool improve_phase(size_t at) {
+    const Window phase = phase_of(at);
+    if (std::find(scheduled_.begin(), scheduled_.end(), phase.begin) != scheduled_.end()) {
       return false;
     }
-    scheduled_.push_back(part.begin);
-    const Stretch stretch = timeline_.cut(part.begin, part.end);
-    const OrderGraph graph(stretch.problem);
-    int64_t least = peak_of(part) - stretch.base_bytes;
+    scheduled_.push_back(phase.begin);
+    const Subproblem subproblem = timeline_.cut(phase.begin, phase.end);
+    const OrderGraph graph(subproblem.problem);
+    int64_t least = peak_of(phase) - subproblem.base_bytes;
     const std::vector<int32_t>* best = nullptr;
     const std::vector<std::vector<int32_t>> orders = list_schedules(graph, effort_);
     for (const std::vector<int32_t>& order : orders) {
-      const int64_t peak = order_peak_bytes(stretch.problem, order);
+      const int64_t peak = order_peak_bytes(subproblem.problem, order);
       if (peak >= least) continue;
       least = peak;
       best = &order;
     }
     if (best == nullptr) return false;
-    timeline_.replace(part.begin, *best);
+    timeline_.replace(phase.begin, *best);
     return true;
   }
 
   const OrderGraph& graph_;
   Timeline timeline_;
   OrderEffort effort_;
-  std::vector<size_t> scheduled_;  // where the parts begin that were
+  std::vector<size_t> scheduled_;  // where the phases begin that were
   bool proven_ = false;
 };
 

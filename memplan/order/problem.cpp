@@ -59,8 +59,8 @@ class Checker {
     if (op.workspace_bytes < 0 || add_overflows(op.workspace_bytes)) {
       return "the workspace of " + op_text(index) + " is no size";
     }
-    if (op.part < part_) return op_text(index) + " is of an earlier part than the op before it";
-    part_ = op.part;
+    if (op.phase < phase_) return op_text(index) + " is of an earlier phase than the op before it";
+    phase_ = op.phase;
     for (int32_t v : op.makes) {
       if (!is_value(v)) return op_text(index) + " makes a value that does not exist";
     }
@@ -88,7 +88,7 @@ class Checker {
   std::vector<int32_t> maker_;
   string twice_;
   int64_t total_ = 0;
-  int32_t part_ = 0;
+  int32_t phase_ = 0;
 };
 
 }  // namespace
@@ -125,9 +125,9 @@ std::optional<string> find_order_error(const OrderProblem& problem,
     size_t& at = position[static_cast<size_t>(order[i])];
     if (at != count) return op_text(order[i]) + " runs twice";
     at = i;
-    const int32_t part = problem.ops[static_cast<size_t>(order[i])].part;
-    if (i > 0 && part < problem.ops[static_cast<size_t>(order[i - 1])].part) {
-      return op_text(order[i]) + " runs after a later part";
+    const int32_t phase = problem.ops[static_cast<size_t>(order[i])].phase;
+    if (i > 0 && phase < problem.ops[static_cast<size_t>(order[i - 1])].phase) {
+      return op_text(order[i]) + " runs after a later phase";
     }
   }
   if (order.size() != count) return "an op is missing";

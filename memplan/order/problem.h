@@ -28,7 +28,7 @@ struct OrderOp {
   std::vector<std::int32_t> after = {};  // ops that must run before it, whatever it reads
   std::vector<OrderInPlace> in_place = {};
   std::int64_t workspace_bytes = 0;
-  std::int32_t part = 0;  // all ops of a part run before those of the next
+  std::int32_t phase = 0;  // all ops of a phase run before those of the next
 };
 
 // Ops stand in an order that works. A value that no op makes is there from the start, if anything

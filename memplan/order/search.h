@@ -1,5 +1,5 @@
-// Ways to order the ops of a problem that is one part. All keep to the given order where nothing is
-// gained, and answer by the problem alone.
+// Ways to order the ops of a problem that is one phase. All keep to the given order where nothing
+// is gained, and answer by the problem alone.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Follows an order and cuts it into stretches.
+// Follows an order and cuts windows out of it.
 #include "memplan/order/timeline.h"
 
 #include <algorithm>
@@ -38,9 +38,9 @@ size_t Timeline::peak_position() const {
   return static_cast<size_t>(std::max_element(during_.begin(), during_.end()) - during_.begin());
 }
 
-Stretch Timeline::cut(size_t begin, size_t end) const {
-  Stretch stretch{.problem = {}, .base_bytes = before_[begin]};
-  std::vector<std::pair<int32_t, int32_t>> known;  // sorted: value and its index in the stretch
+Subproblem Timeline::cut(size_t begin, size_t end) const {
+  Subproblem subproblem{.problem = {}, .base_bytes = before_[begin]};
+  std::vector<std::pair<int32_t, int32_t>> known;  // sorted: value and its index in the subproblem
   for (size_t at = begin; at < end; ++at) {
     const OrderOp& op = graph_.op(order_[at]);
     for (const std::vector<int32_t>* values : {&op.reads, &op.makes}) {
@@ -51,17 +51,17 @@ Stretch Timeline::cut(size_t begin, size_t end) const {
   known.erase(std::unique(known.begin(), known.end()), known.end());
   for (auto& [value, index] : known) {
     const auto v = static_cast<size_t>(value);
-    index = static_cast<int32_t>(stretch.problem.values.size());
+    index = static_cast<int32_t>(subproblem.problem.values.size());
     const bool later = last_use_[v] >= static_cast<int64_t>(end);
-    stretch.problem.values.push_back({graph_.problem.values[v].bytes, later});
+    subproblem.problem.values.push_back({graph_.problem.values[v].bytes, later});
     if (born_[v] < static_cast<int64_t>(begin)) {
-      stretch.base_bytes -= graph_.problem.values[v].bytes;
+      subproblem.base_bytes -= graph_.problem.values[v].bytes;
     }
   }
   const auto local = [&known](int32_t value) {
     return std::lower_bound(known.begin(), known.end(), std::pair(value, 0))->second;
   };
-  std::vector<std::pair<int32_t, int32_t>> ops;  // sorted: op and its index in the stretch
+  std::vector<std::pair<int32_t, int32_t>> ops;  // sorted: op and its index in the subproblem
   for (size_t at = begin; at < end; ++at) {
     ops.emplace_back(order_[at], static_cast<int32_t>(at - begin));
   }
@@ -78,9 +78,9 @@ Stretch Timeline::cut(size_t begin, size_t end) const {
       const auto found = std::lower_bound(ops.begin(), ops.end(), std::pair(before, 0));
       if (found != ops.end() && found->first == before) copy.after.push_back(found->second);
     }
-    stretch.problem.ops.push_back(std::move(copy));
+    subproblem.problem.ops.push_back(std::move(copy));
   }
-  return stretch;
+  return subproblem;
 }
 
 void Timeline::replace(size_t begin, const std::vector<int32_t>& local) {
@@ -119,8 +119,8 @@ int64_t Timeline::certain_bytes(size_t at) const {
   std::vector<bool> early(problem.values.size(), false);   // by one that comes before
   std::vector<bool> wanted(problem.values.size(), false);  // by one that comes after
   for (size_t i = 0; i < problem.ops.size(); ++i) {
-    if (problem.ops[i].part < op.part) earlier[i] = true;
-    if (problem.ops[i].part > op.part) later[i] = true;
+    if (problem.ops[i].phase < op.phase) earlier[i] = true;
+    if (problem.ops[i].phase > op.phase) later[i] = true;
     for (int32_t v : problem.ops[i].makes) {
       made[static_cast<size_t>(v)] = true;
       if (earlier[i]) early[static_cast<size_t>(v)] = true;

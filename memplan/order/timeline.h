@@ -1,4 +1,4 @@
-// An order with what is alive when, and stretches of it as problems of their own.
+// An order with what is alive when, and windows of it as problems of their own.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace trainscope::memplan {
 
-// A stretch of an order, everything around it fixed.
-struct Stretch {
+// The ops in a window of an order, everything around it fixed.
+struct Subproblem {
   OrderProblem problem;         // its op i is the one at position begin + i
   std::int64_t base_bytes = 0;  // alive all the time, and not of the problem's values
 };
@@ -25,9 +25,9 @@ class Timeline {
   std::size_t peak_position() const;  // the first one
   std::int64_t peak_bytes() const { return order_.empty() ? 0 : during_[peak_position()]; }
 
-  // Positions [begin, end) of one part.
-  Stretch cut(std::size_t begin, std::size_t end) const;
-  // Its ops in another order: `local` as the stretch numbers them.
+  // Of positions [begin, end) in one phase.
+  Subproblem cut(std::size_t begin, std::size_t end) const;
+  // Its ops in another order: `local` as the subproblem numbers them.
   void replace(std::size_t begin, const std::vector<std::int32_t>& local);
 
   // No order has fewer bytes alive than these while the op at the position runs: what was made by

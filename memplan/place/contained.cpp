@@ -1,4 +1,4 @@
-// A tree of frames over the lives' points, in Z-order.
+// A tree of frames over the points of lifetimes, in Z-order.
 #include "memplan/place/contained.h"
 
 #include <algorithm>
@@ -41,10 +41,10 @@ Contained::Contained(const Task& task, const std::vector<int32_t>& rank)
   std::sort(curve.begin(), curve.end());
   points_.reserve(curve.size());
   for (const auto& [place, box] : curve) {
-    const Box& life = task.boxes[static_cast<size_t>(box)];
+    const Box& lifetime = task.boxes[static_cast<size_t>(box)];
     const int32_t own_rank = rank[static_cast<size_t>(box)];
     position_of_rank_[static_cast<size_t>(own_rank)] = points_.size();
-    points_.push_back({life.first_slot, life.end_slot, own_rank, box});
+    points_.push_back({lifetime.first_slot, lifetime.end_slot, own_rank, box});
   }
   while (leaf_count_ * kLeafPoints < points_.size()) leaf_count_ *= 2;
   nodes_.resize(2 * leaf_count_);

@@ -1,4 +1,4 @@
-// Boxes by time: which is the first, in some order, whose life lies in a range of slots?
+// Boxes by time: which is the first, in some order, whose lifetime lies in a range of slots?
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace trainscope::memplan {
 
-// A life is a point (first slot, end slot), and the lives within a range are a quadrant. The points
-// lie on a Z-order curve (Morton 1966), so that neighbours on it are neighbours in the plane; over
-// it is a binary tree in which each node knows the frame and the lowest rank of what is left below.
-// O(log n) for a box taken; a question looks at the nodes that the quadrant's border cuts and that
-// may hold a lower rank than the best so far.
+// A lifetime is a point (first slot, end slot), and the lifetimes within a range are a quadrant.
+// The points lie on a Z-order curve (Morton 1966), so that neighbours on it are neighbours in the
+// plane; over it is a binary tree in which each node knows the frame and the lowest rank of what is
+// left below. O(log n) for a box taken; a question looks at the nodes that the quadrant's border
+// cuts and that may hold a lower rank than the best so far.
 class Contained {
  public:
   // Ranks are 0, 1, ... in some order.

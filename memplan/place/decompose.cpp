@@ -1,4 +1,4 @@
-// Whole-life buffers go to the slab's bottom; the rest is cut where no buffer is alive.
+// Buffers that live throughout go to the arena's bottom; the rest is cut where no buffer is alive.
 #include "memplan/place/decompose.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Span {
   int64_t upper = 0;
 };
 
-Span whole_life(const Problem& problem) {
+Span whole_lifetime(const Problem& problem) {
   Span whole;
   for (const Buffer& buffer : problem.buffers) {
     whole.lower = std::min(whole.lower, buffer.lower);
@@ -29,7 +29,7 @@ Span whole_life(const Problem& problem) {
 
 // Buffers by role, as indices into the problem.
 struct Roles {
-  std::vector<size_t> persistent = {};  // alive in every step
+  std::vector<size_t> persistent = {};  // alive throughout
   std::vector<size_t> fixed = {};       // an offset was given, and not persistent
   std::vector<size_t> movable = {};     // what the placers are for, by birth
 };
@@ -44,7 +44,7 @@ void sort_by_birth(const Problem& problem, std::vector<size_t>& buffers) {
 }
 
 Roles sort_by_role(const Problem& problem) {
-  const Span whole = whole_life(problem);
+  const Span whole = whole_lifetime(problem);
   Roles roles;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
@@ -90,22 +90,22 @@ RangeSet stack_persistent(const Problem& problem, const Roles& roles,
   return persistent;
 }
 
-// The stretches of `movable`, sorted by birth, between which nothing movable is alive.
+// The sections of `movable`, sorted by birth, between which nothing movable is alive.
 std::vector<std::vector<size_t>> cut_in_time(const Problem& problem,
                                              const std::vector<size_t>& movable) {
-  std::vector<std::vector<size_t>> stretches;
+  std::vector<std::vector<size_t>> sections;
   int64_t alive_until = -1;
   for (const size_t i : movable) {
     const Buffer& buffer = problem.buffers[i];
-    if (buffer.lower >= alive_until) stretches.emplace_back();
-    stretches.back().push_back(i);
+    if (buffer.lower >= alive_until) sections.emplace_back();
+    sections.back().push_back(i);
     alive_until = std::max(alive_until, buffer.upper);
   }
-  return stretches;
+  return sections;
 }
 
-// Without obstacles and with one alignment, the strips of the slab that whole-life buffers take can
-// be moved below all others without changing anything else.
+// Without obstacles and with one alignment, the strips of the arena that persistent buffers take
+// can be moved below all others without changing anything else.
 bool can_stack_freely(const Problem& problem, const Roles& roles) {
   const auto movable = [&](size_t i) { return !problem.buffers[i].fixed_offset; };
   const auto strict = [&](const Buffer& buffer) {
@@ -117,69 +117,70 @@ bool can_stack_freely(const Problem& problem, const Roles& roles) {
          std::none_of(problem.buffers.begin(), problem.buffers.end(), strict);
 }
 
-class PartBuilder {
+class SectionBuilder {
  public:
-  PartBuilder(const Problem& problem, std::vector<size_t> buffers)
+  SectionBuilder(const Problem& problem, std::vector<size_t> buffers)
       : problem_(problem), buffers_(std::move(buffers)) {
-    life_.lower = problem.buffers[buffers_.front()].lower;
+    lifetime_.lower = problem.buffers[buffers_.front()].lower;
     for (const size_t i : buffers_) {
       births_.push_back(problem.buffers[i].lower);
-      life_.upper = std::max(life_.upper, problem.buffers[i].upper);
+      lifetime_.upper = std::max(lifetime_.upper, problem.buffers[i].upper);
     }
   }
 
-  // Takes [begin, end) away from the part if the obstacle is alive in it.
+  // Takes [begin, end) away from the section if the obstacle is alive in it.
   void add_obstacle(size_t index, int64_t offset) {
     const Buffer& buffer = problem_.buffers[index];
-    if (buffer.upper <= life_.lower || buffer.lower >= life_.upper) return;
+    if (buffer.upper <= lifetime_.lower || buffer.lower >= lifetime_.upper) return;
     obstacles_.emplace_back(index, offset);
-    births_.push_back(std::max(buffer.lower, life_.lower));
+    births_.push_back(std::max(buffer.lower, lifetime_.lower));
   }
 
-  Part build(int64_t base_bytes, int64_t bound_bytes) {
+  Section build(int64_t base_bytes, int64_t bound_bytes) {
     std::sort(births_.begin(), births_.end());
     births_.erase(std::unique(births_.begin(), births_.end()), births_.end());
-    number_steps();
-    Part part{.task = {.slot_count = static_cast<std::int32_t>(births_.size()),
-                       .base_bytes = base_bytes,
-                       .bound_bytes = bound_bytes}};
+    number_times();
+    Section section{.task = {.slot_count = static_cast<std::int32_t>(births_.size()),
+                             .base_bytes = base_bytes,
+                             .bound_bytes = bound_bytes}};
     for (const size_t i : buffers_) {
       const Buffer& buffer = problem_.buffers[i];
-      part.task.boxes.push_back({.first_slot = slot_of(buffer.lower),
-                                 .end_slot = slot_of(buffer.upper),
-                                 .duration_steps = buffer.upper - buffer.lower,
-                                 .size_bytes = occupied_bytes(problem_, buffer),
-                                 .alignment_bytes = offset_alignment_bytes(problem_, buffer)});
+      section.task.boxes.push_back({.first_slot = slot_of(buffer.lower),
+                                    .end_slot = slot_of(buffer.upper),
+                                    .duration = buffer.upper - buffer.lower,
+                                    .size_bytes = occupied_bytes(problem_, buffer),
+                                    .alignment_bytes = offset_alignment_bytes(problem_, buffer)});
     }
     for (const auto& [i, offset] : obstacles_) {
       const Buffer& buffer = problem_.buffers[i];
-      part.task.obstacles.push_back({.first_slot = slot_of(std::max(buffer.lower, life_.lower)),
-                                     .end_slot = slot_of(buffer.upper),
-                                     .begin_bytes = offset,
-                                     .end_bytes = offset + occupied_bytes(problem_, buffer)});
+      section.task.obstacles.push_back(
+          {.first_slot = slot_of(std::max(buffer.lower, lifetime_.lower)),
+           .end_slot = slot_of(buffer.upper),
+           .begin_bytes = offset,
+           .end_bytes = offset + occupied_bytes(problem_, buffer)});
     }
-    part.buffers = std::move(buffers_);
-    return part;
+    section.buffers = std::move(buffers_);
+    return section;
   }
 
  private:
-  // Lists the slot of each step, unless steps are many more than slots.
-  void number_steps() {
-    constexpr int64_t kStepsPerSlot = 16;
+  // Lists the slot of each time, unless there are many more times than slots.
+  void number_times() {
+    constexpr int64_t kTimesPerSlot = 16;
     const auto slots = static_cast<int64_t>(births_.size());
-    if (life_.upper - life_.lower > kStepsPerSlot * slots) return;
+    if (lifetime_.upper - lifetime_.lower > kTimesPerSlot * slots) return;
     std::int32_t slot = 0;
-    for (int64_t step = life_.lower; step <= life_.upper; ++step) {
-      while (slot < slots && births_[static_cast<size_t>(slot)] < step) ++slot;
-      slot_of_step_.push_back(slot);
+    for (int64_t time = lifetime_.lower; time <= lifetime_.upper; ++time) {
+      while (slot < slots && births_[static_cast<size_t>(slot)] < time) ++slot;
+      slot_of_time_.push_back(slot);
     }
   }
 
-  // The first slot that begins at `step` or later.
-  std::int32_t slot_of(int64_t step) const {
-    const auto past = static_cast<size_t>(step - life_.lower);
-    if (past < slot_of_step_.size()) return slot_of_step_[past];
-    return static_cast<std::int32_t>(std::lower_bound(births_.begin(), births_.end(), step) -
+  // The first slot that begins at `time` or later.
+  std::int32_t slot_of(int64_t time) const {
+    const auto past = static_cast<size_t>(time - lifetime_.lower);
+    if (past < slot_of_time_.size()) return slot_of_time_[past];
+    return static_cast<std::int32_t>(std::lower_bound(births_.begin(), births_.end(), time) -
                                      births_.begin());
   }
 
@@ -187,8 +188,8 @@ class PartBuilder {
   std::vector<size_t> buffers_;
   std::vector<std::pair<size_t, int64_t>> obstacles_;  // buffer, offset
   std::vector<int64_t> births_;
-  std::vector<std::int32_t> slot_of_step_;  // from life_.lower on; empty where it would be long
-  Span life_;
+  std::vector<std::int32_t> slot_of_time_;  // from lifetime_.lower on; empty where it would be long
+  Span lifetime_;
 };
 
 }  // namespace
@@ -201,13 +202,13 @@ Decomposition decompose(const Problem& problem, int64_t bound_bytes) {
   const Roles roles = sort_by_role(problem);
   result.stacking_is_free = can_stack_freely(problem, roles);
   const int64_t base_bytes = stack_persistent(problem, roles, result.offsets).taken_from_zero();
-  for (std::vector<size_t>& stretch : cut_in_time(problem, roles.movable)) {
-    PartBuilder builder(problem, std::move(stretch));
+  for (std::vector<size_t>& buffers : cut_in_time(problem, roles.movable)) {
+    SectionBuilder builder(problem, std::move(buffers));
     for (const size_t i : roles.fixed) builder.add_obstacle(i, result.offsets[i]);
     for (const size_t i : roles.persistent) {
       if (result.offsets[i] >= base_bytes) builder.add_obstacle(i, result.offsets[i]);
     }
-    result.parts.push_back(builder.build(base_bytes, bound_bytes));
+    result.sections.push_back(builder.build(base_bytes, bound_bytes));
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// Splits a problem into buffers that live throughout and stretches of time that do not interact.
+// Splits a problem into buffers that live throughout and sections of time that do not interact.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,18 @@
 
 namespace trainscope::memplan {
 
-struct Part {
+// Buffers that share no time with the movable buffers of another section: placed on its own.
+struct Section {
   Task task = {};
   std::vector<std::size_t> buffers = {};  // of the problem, one per box of the task
 };
 
 struct Decomposition {
-  // Offsets of fixed, empty and whole-life buffers; the others are 0 until their part is placed.
+  // Offsets of fixed, empty and persistent buffers; the others are 0 until their section is placed.
   std::vector<std::int64_t> offsets = {};
-  std::vector<Part> parts = {};
-  // The whole-life buffers can lie at the bottom of a lowest layout: always so unless an obstacle
-  // or a stricter alignment may make another place better.
+  std::vector<Section> sections = {};
+  // The persistent buffers can lie at the bottom of a lowest placement: always so unless an
+  // obstacle or a stricter alignment may make another place better.
   bool stacking_is_free = true;
 };
 

@@ -34,8 +34,8 @@ std::vector<Event> events_of(const Task& task, Direction direction) {
     const Box& box_a = task.boxes[a.box];
     const Box& box_b = task.boxes[b.box];
     // Deaths first; of equal births the long-lived and large first, since they are hardest to fit.
-    return std::tie(a.slot, a.birth, box_b.duration_steps, box_b.size_bytes, a.box) <
-           std::tie(b.slot, b.birth, box_a.duration_steps, box_a.size_bytes, b.box);
+    return std::tie(a.slot, a.birth, box_b.duration, box_b.size_bytes, a.box) <
+           std::tie(b.slot, b.birth, box_a.duration, box_a.size_bytes, b.box);
   };
   std::sort(events.begin(), events.end(), before);
   return events;

@@ -1,4 +1,4 @@
-// First fit: boxes in some order, each at the lowest address that is free all its life.
+// First fit: boxes in some order, each at the lowest address that is free all its lifetime.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -14,7 +14,7 @@ using std::int64_t;
 using std::size_t;
 
 // Larger keys go first, compared left to right; equal keys go by index, so results never depend
-// on the sort. Doubles, because an area (bytes x steps) overflows int64.
+// on the sort. Doubles, because an area (bytes x time) overflows int64.
 using Key = std::array<double, 3>;
 
 struct Order {
@@ -57,10 +57,10 @@ Placement first_fit(const Task& task, const Limits& limits, const Order& order) 
 }
 
 double size_of(const Box& box) { return static_cast<double>(box.size_bytes); }
-double duration_of(const Box& box) { return static_cast<double>(box.duration_steps); }
+double duration_of(const Box& box) { return static_cast<double>(box.duration); }
 double area_of(const Box& box) { return size_of(box) * duration_of(box); }
 
-// The crowd around a box: the most bytes alive at any time of its life.
+// The most bytes alive at any time of the box's lifetime.
 double total_of(const LiveProfile& profile, const Box& box) {
   return static_cast<double>(profile.max_bytes(box.first_slot, box.end_slot));
 }

@@ -1,4 +1,4 @@
-// The free bytes of a slab that is walked through time: best fit, low or high in the gap.
+// The free bytes of a arena that is walked through time: best fit, low or high in the gap.
 #pragma once
 
 #include <cstdint>

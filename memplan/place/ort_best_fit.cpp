@@ -1,6 +1,6 @@
 // ONNX Runtime's memory pattern planner, as a baseline: in order of execution each buffer takes the
-// smallest gap that holds it, the lowest of equal ones, or else the slab grows. What comes later is
-// never looked at (onnxruntime, core/framework/mem_pattern_planner.h).
+// smallest gap that holds it, the lowest of equal ones, or else the arena grows. What comes later
+// is never looked at (onnxruntime, core/framework/mem_pattern_planner.h).
 #include <algorithm>
 #include <functional>
 #include <queue>

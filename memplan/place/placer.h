@@ -14,11 +14,11 @@
 namespace trainscope::memplan {
 
 // A buffer within a task. Time is counted in slots, the distinct births of the task: two boxes
-// share a step exactly when their slot ranges meet.
+// are alive together exactly when their slot ranges meet.
 struct Box {
   std::int32_t first_slot = 0;
   std::int32_t end_slot = 0;
-  std::int64_t duration_steps = 0;
+  std::int64_t duration = 0;
   std::int64_t size_bytes = 0;  // rounded up to the problem's alignment, never 0
   std::int64_t alignment_bytes = 1;
 };
@@ -31,22 +31,22 @@ struct Obstacle {
   std::int64_t end_bytes = 0;
 };
 
-// A stretch of time that can be laid out on its own.
+// Boxes in a section of time, to be placed on their own.
 struct Task {
   std::vector<Box> boxes = {};
   std::vector<Obstacle> obstacles = {};
   std::int32_t slot_count = 0;
   std::int64_t base_bytes = 0;   // addresses below belong to buffers that live throughout
-  std::int64_t bound_bytes = 0;  // no layout of the whole problem is lower
+  std::int64_t bound_bytes = 0;  // no placement of the whole problem is lower
 };
 
 // When to stop early. Heights only grow while a placer runs, so one that has passed a height that
-// is known to be reached cannot win any more; nor can one that comes after a placer whose layout is
-// good enough. Giving up then never changes the outcome.
+// is known to be reached cannot win any more; nor can one that comes after a placer whose placement
+// is good enough. Giving up then never changes the outcome.
 struct Limits {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   const std::atomic<std::int64_t>* height_to_beat = nullptr;
-  const std::atomic<std::size_t>* reached_by = nullptr;  // a placer whose layout is good enough
+  const std::atomic<std::size_t>* reached_by = nullptr;  // a placer whose placement is good enough
   std::size_t placer = 0;                                // the number of this one
   // Work allowed, in byte ranges looked at: the same on any machine, unlike a time.
   std::uint64_t most_visits = std::numeric_limits<std::uint64_t>::max();

@@ -1,4 +1,4 @@
-// The pairs of placers and parts, taken in order by whoever is free.
+// The pairs of placers and sections, taken in order by whoever is free.
 #include "memplan/place/race.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 // More would only wait for each other.
 constexpr size_t kMostThreads = 64;
-// Fewer boxes are laid out before a thread has started.
+// Fewer boxes are placed before a thread has started.
 constexpr size_t kBoxesPerThread = 512;
 
 }  // namespace
@@ -24,9 +24,9 @@ constexpr size_t kBoxesPerThread = 512;
 size_t Race::helpful_threads() const {
   size_t boxes = 0;
   size_t open = 0;
-  for (size_t part = 0; part < parts_.size(); ++part) {
-    if (best_[part].height_bytes <= goal_.target_bytes) continue;
-    boxes += parts_[part].task.boxes.size();
+  for (size_t section = 0; section < sections_.size(); ++section) {
+    if (best_[section].height_bytes <= goal_.target_bytes) continue;
+    boxes += sections_[section].task.boxes.size();
     ++open;
   }
   const size_t worth = boxes * placers_.size() / kBoxesPerThread;
@@ -52,29 +52,29 @@ void Race::run(std::span<const Placer> placers) {
 }
 
 void Race::work() {
-  const size_t pairs = parts_.size() * placers_.size();
+  const size_t pairs = sections_.size() * placers_.size();
   for (size_t pair = next_++; pair < pairs; pair = next_++) {
-    const size_t placer = first_placer_ + pair / parts_.size();
-    const size_t part = pair % parts_.size();
-    if (worth_running(placer, part)) place(placer, part);
+    const size_t placer = first_placer_ + pair / sections_.size();
+    const size_t section = pair % sections_.size();
+    if (worth_running(placer, section)) place(placer, section);
   }
 }
 
-bool Race::worth_running(size_t placer, size_t part) const {
+bool Race::worth_running(size_t placer, size_t section) const {
   if (placer > 0 && std::chrono::steady_clock::now() >= goal_.deadline) return false;
-  return best_[part].reached_by > placer && most_visits_[part] > 0;
+  return best_[section].reached_by > placer && most_visits_[section] > 0;
 }
 
-void Race::place(size_t placer, size_t part) {
-  const Task& task = parts_[part].task;
-  Best& best = best_[part];
+void Race::place(size_t placer, size_t section) {
+  const Task& task = sections_[section].task;
+  Best& best = best_[section];
   const Placer& method = placers_[placer - first_placer_];
   const Limits limited{.deadline = goal_.deadline,
                        .height_to_beat = &best.height_bytes,
                        .reached_by = &best.reached_by,
                        .placer = placer,
-                       .most_visits = most_visits_[part]};
-  // The first placer must finish, or there is no layout at all.
+                       .most_visits = most_visits_[section]};
+  // The first placer must finish, or there is no placement at all.
   Placement offsets = method.place(task, placer == 0 ? Limits{} : limited);
   if (!offsets) return;
   int64_t height_bytes = goal_.target_bytes;

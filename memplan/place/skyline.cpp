@@ -1,6 +1,6 @@
-// Skyline: the lowest stretch of what is placed so far gets the first box, in some order, that lies
-// wholly in it; a stretch that no box fits is raised to its lower neighbour. Training steps meet
-// the bound this way: with the longest lives first, lives that are nested in time are stacked.
+// Skyline: the lowest segment of what is placed so far gets the first box, in some order, that lies
+// wholly in it; a segment that no box fits is raised to its lower neighbour. Training steps meet
+// the bound this way: with the longest lifetimes first, those that are nested in time are stacked.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -35,14 +35,14 @@ std::vector<int32_t> rank_by(const std::vector<Key>& keys) {
   return rank;
 }
 
-// The heights of all slots, as stretches: neighbours never have the same height.
+// The heights of all slots, as segments: neighbours never have the same height.
 class Skyline {
  public:
   Skyline(const Task& task, const std::vector<int32_t>& rank)
       : task_(task),
         waiting_(task, rank),
         offsets_(task.boxes.size(), 0),
-        stretch_from_(at(task.slot_count)),
+        segment_from_(at(task.slot_count)),
         begin_of_(at(task.slot_count) + 1, 0) {
     set(0, {.end_slot = task.slot_count, .height_bytes = task.base_bytes});
     lowest_.push({task.base_bytes, 0});
@@ -53,9 +53,9 @@ class Skyline {
       if (limits.give_up(steps, highest_bytes_)) return {};
       const auto [height, slot] = lowest_.top();
       lowest_.pop();
-      const Stretch stretch = stretch_from_[at(slot)];
-      if (stretch.end_slot == kNoStretch || stretch.height_bytes != height) continue;  // is gone
-      const int32_t box = waiting_.take_first(slot, stretch.end_slot);
+      const Segment segment = segment_from_[at(slot)];
+      if (segment.end_slot == kNoSegment || segment.height_bytes != height) continue;  // is gone
+      const int32_t box = waiting_.take_first(slot, segment.end_slot);
       if (box < 0) {
         raise(slot);
       } else {
@@ -66,20 +66,20 @@ class Skyline {
   }
 
  private:
-  static constexpr int32_t kNoStretch = 0;
-  struct Stretch {
-    int32_t end_slot = kNoStretch;
+  static constexpr int32_t kNoSegment = 0;
+  struct Segment {
+    int32_t end_slot = kNoSegment;
     int64_t height_bytes = 0;
   };
 
-  void set(int32_t slot, const Stretch& stretch) {
-    stretch_from_[at(slot)] = stretch;
-    begin_of_[at(stretch.end_slot)] = slot;
+  void set(int32_t slot, const Segment& segment) {
+    segment_from_[at(slot)] = segment;
+    begin_of_[at(segment.end_slot)] = slot;
   }
 
   void put(size_t index, int32_t slot) {
     const Box& box = task_.boxes[index];
-    const Stretch old = std::exchange(stretch_from_[at(slot)], {});
+    const Segment old = std::exchange(segment_from_[at(slot)], {});
     const int64_t offset = clear_offset(box, old.height_bytes);
     offsets_[index] = offset;
     --left_;
@@ -98,34 +98,34 @@ class Skyline {
 
   // Up to the lower neighbour: nothing that is left lies wholly in it.
   void raise(int32_t slot) {
-    Stretch& stretch = stretch_from_[at(slot)];
+    Segment& segment = segment_from_[at(slot)];
     int64_t height = std::numeric_limits<int64_t>::max();
-    if (slot > 0) height = stretch_from_[at(begin_of_[at(slot)])].height_bytes;
-    if (stretch.end_slot < task_.slot_count) {
-      height = std::min(height, stretch_from_[at(stretch.end_slot)].height_bytes);
+    if (slot > 0) height = segment_from_[at(begin_of_[at(slot)])].height_bytes;
+    if (segment.end_slot < task_.slot_count) {
+      height = std::min(height, segment_from_[at(segment.end_slot)].height_bytes);
     }
-    stretch.height_bytes = height;
+    segment.height_bytes = height;
     join(slot);
   }
 
-  // Makes one stretch of neighbours of one height, and lists it.
+  // Makes one segment of neighbours of one height, and lists it.
   void join(int32_t slot) {
-    const Stretch stretch = stretch_from_[at(slot)];
+    const Segment segment = segment_from_[at(slot)];
     int32_t begin = slot;
-    int32_t end = stretch.end_slot;
+    int32_t end = segment.end_slot;
     if (end < task_.slot_count) {
-      Stretch& next = stretch_from_[at(end)];
-      if (next.height_bytes == stretch.height_bytes) end = std::exchange(next, {}).end_slot;
+      Segment& next = segment_from_[at(end)];
+      if (next.height_bytes == segment.height_bytes) end = std::exchange(next, {}).end_slot;
     }
     if (slot > 0) {
       const int32_t before = begin_of_[at(slot)];
-      if (stretch_from_[at(before)].height_bytes == stretch.height_bytes) {
-        stretch_from_[at(slot)] = {};
+      if (segment_from_[at(before)].height_bytes == segment.height_bytes) {
+        segment_from_[at(slot)] = {};
         begin = before;
       }
     }
-    set(begin, {end, stretch.height_bytes});
-    lowest_.push({stretch.height_bytes, begin});
+    set(begin, {end, segment.height_bytes});
+    lowest_.push({segment.height_bytes, begin});
   }
 
   // The lowest address at or above `from` that is aligned and clear of the obstacles.
@@ -150,9 +150,9 @@ class Skyline {
   std::vector<int64_t> offsets_;
   size_t left_ = offsets_.size();
   int64_t highest_bytes_ = 0;
-  std::vector<Stretch> stretch_from_;  // by first slot
-  std::vector<int32_t> begin_of_;      // the first slot of the stretch that ends at a slot
-  // A stretch; some are out of date.
+  std::vector<Segment> segment_from_;  // by first slot
+  std::vector<int32_t> begin_of_;      // the first slot of the segment that ends at a slot
+  // A segment; some are out of date.
   struct Low {
     int64_t height_bytes = 0;
     int32_t first_slot = 0;
@@ -165,10 +165,10 @@ class Skyline {
   std::priority_queue<Low> lowest_;
 };
 
-double duration_of(const Box& box) { return static_cast<double>(box.duration_steps); }
+double duration_of(const Box& box) { return static_cast<double>(box.duration); }
 double area_of(const Box& box) { return duration_of(box) * static_cast<double>(box.size_bytes); }
 
-bool lives_at(const Box& box, int32_t slot) {
+bool is_alive_at(const Box& box, int32_t slot) {
   return box.first_slot <= slot && slot < box.end_slot;
 }
 
@@ -197,7 +197,7 @@ Placement place_skyline_total_duration(const Task& task, const Limits& limits) {
 Placement place_skyline_peak_end(const Task& task, const Limits& limits) {
   const int32_t peak = peak_slot(task);
   return skyline(task, limits, [&](const Box& box) {
-    return Key{lives_at(box, peak) ? 1.0 : 0.0, static_cast<double>(box.end_slot),
+    return Key{is_alive_at(box, peak) ? 1.0 : 0.0, static_cast<double>(box.end_slot),
                static_cast<double>(box.size_bytes)};
   });
 }
@@ -205,7 +205,7 @@ Placement place_skyline_peak_end(const Task& task, const Limits& limits) {
 Placement place_skyline_peak_start(const Task& task, const Limits& limits) {
   const int32_t peak = peak_slot(task);
   return skyline(task, limits, [&](const Box& box) {
-    return Key{lives_at(box, peak) ? 1.0 : 0.0, -static_cast<double>(box.first_slot),
+    return Key{is_alive_at(box, peak) ? 1.0 : 0.0, -static_cast<double>(box.first_slot),
                static_cast<double>(box.size_bytes)};
   });
 }

@@ -110,7 +110,7 @@ class Knapsack {
   std::vector<Bits> taken_;
 };
 
-// What is not saved runs again, and so does all that it needs and that is not saved.
+// What is not saved is recomputed, and so is all that it needs and that is not saved.
 std::vector<int32_t> all_but(const RematGraph& graph, const std::vector<int32_t>& left_out,
                              const std::vector<int32_t>& saved) {
   std::vector<bool> keep(at(graph.size()));

@@ -17,9 +17,9 @@ struct RematBaseline {
   std::vector<FrontPoint> points = {};
 };
 
-// none: everything is kept. sqrt_n: square root of n checkpoints, all else runs again (Chen et al.
-// 2016). knapsack: of the values that backward reads, those with the most rerun time that fit into
-// a share of their bytes, each seen for itself (PyTorch's activation_memory_budget), for 101
+// none: everything is kept. sqrt_n: square root of n checkpoints, all else is recomputed (Chen et
+// al. 2016). knapsack: of the values that backward reads, those with the most rerun time that fit
+// into a share of their bytes, each seen for itself (PyTorch's activation_memory_budget), for 101
 // shares, less those that choose the same. Empty for a problem without backward nodes. What each
 // point drops, it drops at the last forward node.
 [[nodiscard]] std::vector<RematBaseline> remat_baselines(const RematGraph& graph);

@@ -27,7 +27,7 @@ double least_rerun_time(FrontierCut& cut, int64_t budget_bytes, double useless) 
   const int64_t room = budget_bytes - cut.sure_bytes();
   if (cut.read_bytes() <= room) return 0;
   FrontierChoice more = cut.choose(0);
-  if (more.saved_bytes <= room) return 0;  // what it lets run again takes no time
+  if (more.saved_bytes <= room) return 0;  // what it recomputes takes no time
   FrontierChoice less = cut.choose(kInfinity);
   if (less.saved_bytes > room) return kInfinity;
   double best = 0;
@@ -46,7 +46,7 @@ double least_rerun_time(FrontierCut& cut, int64_t budget_bytes, double useless) 
   return best;
 }
 
-// Bytes of all values that first runs after each node read and that are made up to it.
+// Bytes of all values that first executions after each node read and that are made up to it.
 std::vector<int64_t> bytes_over_frontiers(const RematGraph& graph) {
   std::vector<int64_t> bytes(at(graph.size()) + 1, 0);
   for (int32_t node = 0; node < graph.size(); ++node) {
@@ -82,7 +82,7 @@ std::vector<int32_t> choose_frontiers(const RematGraph& graph, int64_t budget_by
   return chosen;
 }
 
-// The reruns between frontiers, added up from the last one back.
+// The reruns in ranges between frontiers, added up from the last one back.
 class Chain {
  public:
   Chain(const RematGraph& graph, int64_t budget_bytes, std::vector<int32_t> frontiers)
@@ -97,28 +97,28 @@ class Chain {
   }
 
  private:
-  // Stretches that begin at the same frontier rerun the more the longer they are, and what comes
-  // after them the less, so that a range of ends can be left out by its two ends.
+  // Ranges that begin at the same frontier rerun the more the longer they are, and what comes after
+  // them the less, so that several ends in a row can be left out by the first and the last.
   double from(size_t begin) const {
-    struct Range {
-      size_t first, end;  // where a stretch may end; before `end`
-      double most;        // reruns of a stretch that ends later
+    struct Ends {
+      size_t first, end;  // where a range may end; before `end`
+      double most;        // reruns of a range that ends later
     };
     double best = after_[begin + 1];
     const size_t longest = frontiers_.size();
     const double all = between(begin, longest, best);
     best = std::max(best, all);
-    std::vector<Range> open = {{begin + 1, longest, std::max(all, best)}};
+    std::vector<Ends> open = {{begin + 1, longest, std::max(all, best)}};
     while (!open.empty()) {
-      const Range range = open.back();
+      const Ends ends = open.back();
       open.pop_back();
-      if (range.first == range.end || range.most + after_[range.first] <= best) continue;
-      const size_t middle = (range.first + range.end) / 2;
+      if (ends.first == ends.end || ends.most + after_[ends.first] <= best) continue;
+      const size_t middle = (ends.first + ends.end) / 2;
       const double useless = best - after_[middle];
       const double here = between(begin, middle, useless);
       best = std::max(best, here + after_[middle]);
-      open.push_back({range.first, middle, std::max(here, useless)});
-      open.push_back({middle + 1, range.end, range.most});
+      open.push_back({ends.first, middle, std::max(here, useless)});
+      open.push_back({middle + 1, ends.end, ends.most});
     }
     return best;
   }

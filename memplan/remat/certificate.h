@@ -17,11 +17,11 @@ struct LeastBudget {
 // A time that every plan takes which keeps the budget and first runs the nodes in the problem's
 // order; infinity if there is no such plan for sure.
 //
-// Between two frontiers f < e the first runs of f+1..e read values that are in memory at f, or run
-// again in between. What is in memory at f fits the budget, so the reruns between f and e take at
-// least max over prices p of (minimum cut at p) - p * budget. Stretches do not overlap, so their
-// reruns add up; the best chain of frontiers is found by dynamic programming. `frontiers` limits
-// how many are looked at: the work grows with its square.
+// Between two frontiers f < e the first executions of f+1..e read values that are in memory at f,
+// or recomputed in between. What is in memory at f fits the budget, so the reruns between f and e
+// take at least max over prices p of (minimum cut at p) - p * budget. Ranges do not overlap, so
+// their reruns add up; the best chain of frontiers is found by dynamic programming. `frontiers`
+// limits how many are looked at: the work grows with its square.
 [[nodiscard]] double least_time(const RematGraph& graph, std::int64_t budget_bytes,
                                 std::int32_t frontiers);
 

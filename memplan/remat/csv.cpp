@@ -198,17 +198,19 @@ ParsedRematPlan parse_remat_plan_csv(const RematProblem& problem, string_view te
     if (!wrong.empty() || known == index_of_id.end()) {
       return {.message = at_line(line, "there is no node " + in_quotes(fields[1]))};
     }
-    const RematAction action = fields[0] == "compute" ? RematAction::kCompute : RematAction::kFree;
-    parsed.plan.steps.push_back({.action = action, .node = known->second});
+    const bool compute = fields[0] == "compute";
+    parsed.plan.actions.push_back(
+        {.kind = compute ? RematActionKind::kCompute : RematActionKind::kFree,
+         .node = known->second});
   }
   return parsed;
 }
 
 string write_remat_plan_csv(const RematProblem& problem, const RematPlan& plan) {
   string text;
-  for (const RematStep& step : plan.steps) {
-    text += step.action == RematAction::kCompute ? "compute," : "free,";
-    text += std::to_string(problem.nodes[static_cast<size_t>(step.node)].id) + "\n";
+  for (const RematAction& each : plan.actions) {
+    text += each.kind == RematActionKind::kCompute ? "compute," : "free,";
+    text += std::to_string(problem.nodes[static_cast<size_t>(each.node)].id) + "\n";
   }
   return text;
 }

@@ -1,4 +1,4 @@
-// Prices plans in which each value runs again at most once.
+// Prices plans in which each value is recomputed at most once.
 #include "memplan/remat/drop_set.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void DropSimulator::run_later(int32_t node) {
   const auto now = static_cast<int32_t>(values_.size());
   time_ += node <= frontier_ ? graph_.rerun_time(node) : graph_.time(node);
   made_at_[at(node)] = now;
-  later_runs_.push_back(node);
+  later_executions_.push_back(node);
   values_.push_back({.bytes = graph_.bytes(node), .needed_until = now});
   for (const int32_t input : graph_.inputs(node))
     values_[at(made_at_[at(input)])].needed_until = now;
@@ -66,19 +66,20 @@ int64_t DropSimulator::peak_bytes() {
     live -= leaving_[position];
   };
   for (int32_t node = 0; node <= frontier_; ++node) pass(at(node), node);
-  for (size_t i = 0; i < later_runs_.size(); ++i) pass(forward_.size() + i, later_runs_[i]);
+  for (size_t i = 0; i < later_executions_.size(); ++i)
+    pass(forward_.size() + i, later_executions_[i]);
   return peak;
 }
 
 DropCost DropSimulator::run(std::span<const int32_t> dropped) {
   time_ = forward_time_;
   values_ = forward_;
-  later_runs_.clear();
+  later_executions_.clear();
   for (const int32_t node : dropped) available_[at(node)] = 0;
   for (int32_t stage = frontier_ + 1; stage < graph_.size(); ++stage) run_missing(stage);
   const DropCost cost{.peak_bytes = peak_bytes(), .time = time_};
   for (const int32_t node : dropped) available_[at(node)] = 1;
-  for (const int32_t node : later_runs_) made_at_[at(node)] = node;
+  for (const int32_t node : later_executions_) made_at_[at(node)] = node;
   return cost;
 }
 

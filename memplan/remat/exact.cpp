@@ -49,7 +49,7 @@ class StateSearch {
   struct Arrival {
     double time = 0;
     State from = 0;
-    RematStep step = {};
+    RematAction action = {};
   };
 
   void reach(State state, const Arrival& arrival) {
@@ -66,11 +66,11 @@ class StateSearch {
     }
     for (int32_t node = 0; node <= next_of(state); ++node) {
       if ((state & bit(node)) != 0) {
-        reach(state & ~bit(node), {time, state, {RematAction::kFree, node}});
+        reach(state & ~bit(node), {time, state, {RematActionKind::kFree, node}});
       } else if (can_run(state, node, live_bytes)) {
         const bool first = node == next_of(state);
         const State after = (state | bit(node)) + (first ? State{1} << 32 : 0);
-        reach(after, {time + graph_.time(node), state, {RematAction::kCompute, node}});
+        reach(after, {time + graph_.time(node), state, {RematActionKind::kCompute, node}});
       }
     }
   }
@@ -86,9 +86,9 @@ class StateSearch {
   RematPlan plan_to(State state) const {
     RematPlan plan;
     for (; state != 0; state = reached_.at(state).from) {
-      plan.steps.push_back(reached_.at(state).step);
+      plan.actions.push_back(reached_.at(state).action);
     }
-    std::reverse(plan.steps.begin(), plan.steps.end());
+    std::reverse(plan.actions.begin(), plan.actions.end());
     return plan;
   }
 

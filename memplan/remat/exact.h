@@ -20,7 +20,7 @@ struct ExactResult {
   RematPlan plan = {};
 };
 
-// Over all plans that first run the nodes in the problem's order: any value may run again any
+// Over all plans that first run the nodes in the problem's order: any value may be recomputed any
 // number of times, in any order. Dijkstra's search; a state is what is in memory and which node is
 // the next to run for the first time.
 [[nodiscard]] ExactResult solve_exactly(const RematGraph& graph, std::int64_t budget_bytes,

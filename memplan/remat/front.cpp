@@ -42,11 +42,11 @@ std::vector<int32_t> checkpoints(const RematGraph& graph, int32_t frontier, int3
     if (graph.horizon(node) > frontier) useful.push_back(node);
   }
   std::vector<int32_t> chosen;
-  const int64_t parts = 2 * int64_t{count} + 1;
-  for (int64_t part = 1; part < parts; part += 2) {
+  const int64_t slices = 2 * int64_t{count} + 1;
+  for (int64_t slice = 1; slice < slices; slice += 2) {
     const auto size = static_cast<int64_t>(useful.size());
-    const auto first = useful.begin() + static_cast<std::ptrdiff_t>(part * size / parts);
-    const auto last = useful.begin() + static_cast<std::ptrdiff_t>((part + 1) * size / parts);
+    const auto first = useful.begin() + static_cast<std::ptrdiff_t>(slice * size / slices);
+    const auto last = useful.begin() + static_cast<std::ptrdiff_t>((slice + 1) * size / slices);
     if (first == last) continue;
     chosen.push_back(*std::min_element(
         first, last, [&](int32_t a, int32_t b) { return graph.bytes(a) < graph.bytes(b); }));
@@ -183,10 +183,10 @@ class Sweep {
     return from;
   }
 
-  // Whether a plan of these bytes and time would be better by a step of the front.
+  // Whether a plan of these bytes and time would be better by a stride of the front.
   bool worth(int64_t peak_bytes, double time) const {
-    const int64_t step = (stairs.most_bytes() - stairs.least_bytes()) / most_points_;
-    return !stairs.beaten(peak_bytes + step, time);
+    const int64_t stride = (stairs.most_bytes() - stairs.least_bytes()) / most_points_;
+    return !stairs.beaten(peak_bytes + stride, time);
   }
 
   // Whether one of the plans between may be.
@@ -207,34 +207,35 @@ class Sweep {
     };
     std::vector<int32_t> before;
     for (FrontierChoice& choice : all_choices(cut, worth_looking)) {
-      step_by_step(before, choice.rerun);
+      add_between(before, choice.rerun);
       before = std::move(choice.rerun);
     }
     add(before);
   }
 
-  // Cuts at rising prices are nested, so each step adds one piece; a piece alone may lack what it
-  // reads, which then runs again too, and the simulator counts it. Halves the stretches in which
+  // Cuts at rising prices are nested, so the pieces between two of them are dropped one after the
+  // other; a piece alone may lack what it reads, which then is recomputed too, and the simulator
+  // counts it. Halves the ranges in which
   // something may be found.
-  void step_by_step(const std::vector<int32_t>& before, const std::vector<int32_t>& after) {
+  void add_between(const std::vector<int32_t>& before, const std::vector<int32_t>& after) {
     const std::vector<std::vector<int32_t>> pieces =
         connected_pieces(graph_, difference(after, before));
-    struct Stretch {
+    struct Range {
       size_t begin, end;  // of the pieces
       From from;          // with those before
     };
-    std::vector<Stretch> open = {{0, pieces.size(), price(before, pieces)}};
+    std::vector<Range> open = {{0, pieces.size(), price(before, pieces)}};
     while (!open.empty()) {
-      Stretch stretch = std::move(open.back());
+      Range range = std::move(open.back());
       open.pop_back();
-      if (!worth(stretch.from, stretch.begin, stretch.end)) continue;
-      const size_t middle = (stretch.begin + stretch.end) / 2;
+      if (!worth(range.from, range.begin, range.end)) continue;
+      const size_t middle = (range.begin + range.end) / 2;
       std::vector<int32_t> dropped = before;
       for (size_t i = 0; i < middle; ++i) {
         dropped.insert(dropped.end(), pieces[i].begin(), pieces[i].end());
       }
-      open.push_back({middle, stretch.end, price(dropped, pieces)});
-      open.push_back({stretch.begin, middle, std::move(stretch.from)});
+      open.push_back({middle, range.end, price(dropped, pieces)});
+      open.push_back({range.begin, middle, std::move(range.from)});
     }
   }
 

@@ -1,4 +1,5 @@
-// The whole trade of memory for time, computed once: plans in which values run again at most once.
+// The whole trade of memory for time, computed once: plans in which values are recomputed at most
+// once.
 #pragma once
 
 #include <cstddef>

@@ -43,7 +43,7 @@ FrontierCut::FrontierCut(const RematGraph& graph, Span span, std::span<const int
   build_network();
 }
 
-// What the nodes after the frontier read, and what is needed to make that again.
+// What the nodes after the frontier read, and what is needed to recompute that.
 void FrontierCut::find_members(Span span) {
   for (int32_t node = span.frontier + 1; node <= span.last; ++node) {
     for (const int32_t input : graph_.inputs(node)) {

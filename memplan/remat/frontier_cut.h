@@ -1,10 +1,11 @@
-// What to keep at one moment of a training step, and what to run again after it: a minimum cut.
+// What to keep at one moment of a training step, and what to recompute after it: a minimum cut.
 //
 // The frontier is the moment at which node `frontier` has just run for the first time. Of the
-// values that the first runs of the nodes frontier+1..last read, each is then in memory or runs
-// again, and so on for the inputs of what runs again. At a price per byte, the cheapest choice is a
-// minimum cut: source -> in(v) costs a rerun of v, in(v) -> out(v) the price of v's bytes,
-// out(u) -> in(v) is uncuttable for each input u of v, out(v) -> sink for each value that is read.
+// values that the first executions of the nodes frontier+1..last read, each is then in memory or
+// recomputed, and so on for the inputs of what is recomputed. At a price per byte, the cheapest
+// choice is a minimum cut: source -> in(v) costs a rerun of v, in(v) -> out(v) the price of v's
+// bytes, out(u) -> in(v) is uncuttable for each input u of v, out(v) -> sink for each value that is
+// read.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 namespace trainscope::memplan {
 
 struct FrontierChoice {
-  double rerun_time = 0;         // of the values that run again
+  double rerun_time = 0;         // of the values that are recomputed
   std::int64_t saved_bytes = 0;  // of those in memory, besides the ones that must be anyway
   double bound = 0;              // no choice has a lower rerun_time + price * saved_bytes
   std::vector<std::int32_t> saved = {};

@@ -55,7 +55,7 @@ void RematGraph::fill_horizons() {
 
 void RematGraph::fill_least_bytes() {
   std::vector<int64_t> leaving(bytes_.size() + 1, 0);  // by the stage in which they may go
-  int64_t held = 0;  // values that cannot be made again, made earlier, still read later
+  int64_t held = 0;  // values that cannot be recomputed, made earlier, still read later
   for (int32_t node = 0; node < size(); ++node) {
     int64_t need = held + bytes(node) + workspace_bytes(node);
     for (const int32_t input : inputs(node)) {

@@ -33,10 +33,10 @@ class RematGraph {
   // What one forbidden rerun costs.
   double forbidden_time() const { return forbidden_time_; }
 
-  // The last first run that can need the value, be it through nodes that rerun for it; the node
-  // itself if nobody reads it.
+  // The last first execution that can need the value, be it through nodes that rerun for it; the
+  // node itself if nobody reads it.
   std::int32_t horizon(std::int32_t node) const { return horizon_[static_cast<std::size_t>(node)]; }
-  // The last first run that reads the value directly; the node itself if nobody does.
+  // The last first execution that reads the value directly; the node itself if nobody does.
   std::int32_t last_use(std::int32_t node) const {
     const auto readers = consumers(node);
     return readers.empty() ? node : readers.back();
@@ -45,7 +45,7 @@ class RematGraph {
   std::int32_t first_backward() const { return first_backward_; }
 
   // The bytes that must be in memory while the node runs for the first time, whatever the plan:
-  // inputs, value, workspace, and values that cannot be made again and are read later.
+  // inputs, value, workspace, and values that cannot be recomputed and are read later.
   std::int64_t least_bytes(std::int32_t node) const {
     return least_bytes_[static_cast<std::size_t>(node)];
   }

@@ -1,4 +1,5 @@
-// A recompute plan: what runs and what is freed, in order; and what it costs when replayed.
+// A rematerialization plan: what is computed and what is freed, in order; and what it costs when
+// replayed.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +10,18 @@
 
 namespace trainscope::memplan {
 
-enum class RematAction : std::uint8_t { kCompute, kFree };
+enum class RematActionKind : std::uint8_t { kCompute, kFree };
 
-struct RematStep {
-  RematAction action = RematAction::kCompute;
+// Computes or frees the value of a node.
+struct RematAction {
+  RematActionKind kind = RematActionKind::kCompute;
   std::int32_t node = 0;  // index in RematProblem::nodes
 
-  friend bool operator==(const RematStep&, const RematStep&) = default;
+  friend bool operator==(const RematAction&, const RematAction&) = default;
 };
 
 struct RematPlan {
-  std::vector<RematStep> steps = {};
+  std::vector<RematAction> actions = {};
 
   friend bool operator==(const RematPlan&, const RematPlan&) = default;
 };
@@ -27,9 +29,9 @@ struct RematPlan {
 struct RematReplay {
   std::int64_t peak_bytes = 0;
   std::int64_t time = 0;
-  std::int64_t peak_step = 0;  // index in RematPlan::steps of the first step with the peak
-  std::int64_t reruns = 0;     // computes beyond the first of each node
-  std::string message = {};    // the first step that cannot be done, and why; empty if all can
+  std::int64_t peak_action = 0;  // index in RematPlan::actions of the first one with the peak
+  std::int64_t reruns = 0;       // computes beyond the first of each node
+  std::string message = {};      // the first action that cannot be done, and why; empty if all can
 };
 
 // Replays a plan against its problem; shares no code with the planner. A plan is valid if every

@@ -1,4 +1,4 @@
-// The recompute planner: the least time within a budget of bytes.
+// The rematerialization planner: the least time within a budget of bytes.
 #pragma once
 
 #include <chrono>

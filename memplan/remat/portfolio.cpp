@@ -11,25 +11,25 @@ using std::int32_t;
 using std::int64_t;
 using std::size_t;
 
-// Steps of annealing in one round for one plan: a millisecond for 400 nodes. More where the gap to
-// the bound, in parts of the time without recompute, is wide.
-constexpr double kSteps = 5'000;
+// Iterations of annealing in one round for one plan: a millisecond for 400 nodes. More where the
+// gap to the bound, as a fraction of the time without recompute, is wide.
+constexpr double kIterations = 5'000;
 constexpr double kUsualGap = 4e-3;
 constexpr double kMostTimes = 5;
-// A small problem has few changes to try: at most so many steps for each value and stage.
-constexpr double kStepsPerHold = 200;
+// A small problem has few changes to try: at most so many iterations for each value and stage.
+constexpr double kIterationsPerHold = 200;
 constexpr size_t kMostSurvivors = 4;
 constexpr int kMostInVain = 3;
 constexpr int kMostInVainIfWide = 6;
-// First heats in mean times of a node: what leads out of deep budgets are detours above them, not
-// heat. The last one is a hundredth of the first.
+// First temperatures in mean times of a node: what leads out of deep budgets are detours above
+// them, not temperature. The last one is a hundredth of the first.
 constexpr double kWarm = 0.1;
 constexpr double kMild = 0.02;
 constexpr double kCool = 100;
-constexpr double kHeats[] = {kMild, kWarm, kMild, kMild, kWarm, kMild,
-                             kMild, kWarm, kMild, kMild, kMild, kMild};
-// A plan so close to the bound is good enough, in parts of the time without recompute. Where the
-// gap is wide, more rounds are worth their time.
+constexpr double kTemperatures[] = {kMild, kWarm, kMild, kMild, kWarm, kMild,
+                                    kMild, kWarm, kMild, kMild, kMild, kMild};
+// A plan so close to the bound is good enough, as a fraction of the time without recompute. Where
+// the gap is wide, more rounds are worth their time.
 constexpr double kClose = 2e-4;
 constexpr double kWide = 1e-2;
 
@@ -65,15 +65,16 @@ void RematPortfolio::anneal(double bound) {
   const double base_time = mean_time_ * graph_.size();
   const double enough = bound + kClose * base_time;
   int in_vain = 0;  // rounds in a row
-  for (const double heat : kHeats) {
+  for (const double temperature : kTemperatures) {
     const double gap = (best().cost.time - bound) / base_time;
     if (done(enough) || in_vain >= (gap > kWide ? kMostInVainIfWide : kMostInVain)) break;
     const RematCost before = best().cost;
     const double times = std::clamp(gap / kUsualGap, 1.0, kMostTimes);
-    const double steps = std::min(kSteps * times, kStepsPerHold * static_cast<double>(holds_));
-    round({.steps = static_cast<int64_t>(steps),
-           .first_heat = heat * mean_time_,
-           .last_heat = heat * mean_time_ / kCool},
+    const double iterations =
+        std::min(kIterations * times, kIterationsPerHold * static_cast<double>(holds_));
+    round({.iterations = static_cast<int64_t>(iterations),
+           .first_temperature = temperature * mean_time_,
+           .last_temperature = temperature * mean_time_ / kCool},
           enough);
     const RematCost& after = best().cost;
     const bool gained = after.excess_bytes < before.excess_bytes || after.time < before.time;

@@ -27,7 +27,7 @@ class RematPortfolio {
 
   RematPortfolio(const RematGraph& graph, std::int64_t budget_bytes, Clock::time_point deadline);
 
-  // What repair and filling make of this plan takes part.
+  // What repair and filling make of this plan is one of the drafts.
   void add(BitRows holds);
   // Rounds of annealing, until they are in vain or a plan is close to the bound on the time.
   void anneal(double bound);

@@ -25,7 +25,7 @@ struct RematNode {
   std::vector<std::int32_t> inputs = {};
 };
 
-// The order of `nodes` is the order of their first runs.
+// The order of `nodes` is the order of their first executions.
 struct RematProblem {
   std::vector<RematNode> nodes = {};
 };

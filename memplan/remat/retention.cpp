@@ -17,12 +17,12 @@ using std::size_t;
 constexpr double kForever = std::numeric_limits<double>::infinity();
 
 // Calls run(node) and free(node) in the order in which a stage does them. `last_use[v]` is the
-// position in `runs` of the last node that reads or makes v.
+// position in `executions` of the last node that reads or makes v.
 template <typename Run, typename Free>
-void walk_stage(const RematGraph& graph, const std::vector<int32_t>& runs,
+void walk_stage(const RematGraph& graph, const std::vector<int32_t>& executions,
                 const std::vector<int32_t>& last_use, const Run& run, const Free& free) {
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const int32_t node = runs[i];
+  for (size_t i = 0; i < executions.size(); ++i) {
+    const int32_t node = executions[i];
     const int32_t position = static_cast<int32_t>(i);
     run(node);
     for (const int32_t input : graph.inputs(node)) {
@@ -68,7 +68,7 @@ void Retention::load(BitRows held) {
   fresh_stages_.clear();
   for (int32_t stage = 0; stage < graph_.size(); ++stage) {
     Stage& fresh = stages_[at(stage)];
-    find_runs(stage, kForever, fresh);
+    find_executions(stage, kForever, fresh);
     find_peak(stage, fresh);
     for (const int32_t node : fresh.touched) touched_.set(node, stage);
     cost_.time += fresh.time;
@@ -113,7 +113,7 @@ int32_t Retention::worst_stage() const {
 }
 
 void Retention::toggle_start(int32_t stage, int32_t node) {
-  if (stage == node) return;  // the first run makes it anyway
+  if (stage == node) return;  // the first execution makes it anyway
   std::vector<int32_t>& starts = starts_[at(stage)];
   const auto found = std::find(starts.begin(), starts.end(), node);
   if (found == starts.end()) {
@@ -132,22 +132,22 @@ void Retention::toggle(const HoldChange& change) {
   held_.flip(change.node, change.first, change.last);
 }
 
-bool Retention::find_runs(int32_t stage, double most_time, Stage& out) {
+bool Retention::find_executions(int32_t stage, double most_time, Stage& out) {
   needed_.insert(stage);
-  out.runs.assign(1, stage);
+  out.executions.assign(1, stage);
   out.time = graph_.time(stage);
   const auto need = [&](int32_t node) {
     if (!needed_.insert(node)) return;
-    out.runs.push_back(node);
+    out.executions.push_back(node);
     out.time += graph_.rerun_time(node);
   };
   for (const int32_t node : starts_[at(stage)]) need(node);
-  for (size_t i = 0; i < out.runs.size() && out.time <= most_time; ++i) {
-    for (const int32_t input : graph_.inputs(out.runs[i])) {
+  for (size_t i = 0; i < out.executions.size() && out.time <= most_time; ++i) {
+    for (const int32_t input : graph_.inputs(out.executions[i])) {
       if (!held_.test(input, stage)) need(input);
     }
   }
-  needed_.take_in_order(out.runs);
+  needed_.take_in_order(out.executions);
   return out.time <= most_time;
 }
 
@@ -159,9 +159,9 @@ void Retention::find_peak(int32_t stage, Stage& out) {
     last_use_[at(node)] = held_.test(node, stage + 1) ? -1 : static_cast<int32_t>(position);
     if (std::exchange(touch_mark_[at(node)], epoch_) != epoch_) out.touched.push_back(node);
   };
-  for (size_t i = 0; i < out.runs.size(); ++i) {
-    touch(out.runs[i], i);
-    for (const int32_t input : graph_.inputs(out.runs[i])) touch(input, i);
+  for (size_t i = 0; i < out.executions.size(); ++i) {
+    touch(out.executions[i], i);
+    for (const int32_t input : graph_.inputs(out.executions[i])) touch(input, i);
   }
   int64_t live = 0;
   int64_t most = std::numeric_limits<int64_t>::min();
@@ -169,7 +169,8 @@ void Retention::find_peak(int32_t stage, Stage& out) {
     live += graph_.bytes(node);
     most = std::max(most, live + graph_.workspace_bytes(node));
   };
-  walk_stage(graph_, out.runs, last_use_, run, [&](int32_t node) { live -= graph_.bytes(node); });
+  walk_stage(graph_, out.executions, last_use_, run,
+             [&](int32_t node) { live -= graph_.bytes(node); });
   out.extra_bytes = most;
 }
 
@@ -206,7 +207,7 @@ bool Retention::change_time(std::span<const HoldChange> changes, double most) {
     const double before = stages_[at(stage)].time;
     most_saved -= before - graph_.time(stage);
     const double lost = proposed_cost_.time - cost_.time;
-    if (!find_runs(stage, before + most - lost + most_saved, fresh_[i])) return false;
+    if (!find_executions(stage, before + most - lost + most_saved, fresh_[i])) return false;
     proposed_cost_.time += fresh_[i].time - before;
   }
   return true;
@@ -349,21 +350,21 @@ RematPlan Retention::plan() const {
   RematPlan plan;
   std::vector<int32_t> last_use(at(graph_.size()), -1);
   for (int32_t stage = 0; stage < graph_.size(); ++stage) {
-    const std::vector<int32_t>& runs = stages_[at(stage)].runs;
-    for (size_t i = 0; i < runs.size(); ++i) {
+    const std::vector<int32_t>& executions = stages_[at(stage)].executions;
+    for (size_t i = 0; i < executions.size(); ++i) {
       const auto touch = [&](int32_t node) {
         last_use[at(node)] = held_.test(node, stage + 1) ? -1 : static_cast<int32_t>(i);
       };
-      touch(runs[i]);
-      for (const int32_t input : graph_.inputs(runs[i])) touch(input);
+      touch(executions[i]);
+      for (const int32_t input : graph_.inputs(executions[i])) touch(input);
     }
     walk_stage(
-        graph_, runs, last_use,
+        graph_, executions, last_use,
         [&](int32_t node) {
-          plan.steps.push_back({RematAction::kCompute, node});
+          plan.actions.push_back({RematActionKind::kCompute, node});
         },
         [&](int32_t node) {
-          plan.steps.push_back({RematAction::kFree, node});
+          plan.actions.push_back({RematActionKind::kFree, node});
         });
   }
   return plan;

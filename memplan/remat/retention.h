@@ -1,10 +1,10 @@
-// The planner's state: which values stay in memory from one first run to the next. All else
+// The planner's state: which values stay in memory from one first execution to the next. All else
 // follows.
 //
-// Stage t lasts from the first run of node t-1 to that of node t. `held(v, t)` says that v is in
-// memory when stage t begins. Stage t then runs, in the order of the problem, node t, what it needs
-// and has not, and what stage t+1 begins with and has not (Checkmate's S and R: Jain et al. 2020).
-// So time and peak of a stage depend on two columns only, and a change is evaluated where it
+// Stage t lasts from the first execution of node t-1 to that of node t. `held(v, t)` says that v is
+// in memory when stage t begins. Stage t then runs, in the order of the problem, node t, what it
+// needs and has not, and what stage t+1 begins with and has not (Checkmate's S and R: Jain et al.
+// 2020). So time and peak of a stage depend on two columns only, and a change is evaluated where it
 // happens.
 #pragma once
 
@@ -62,8 +62,8 @@ class Retention {
   // Whether the stage runs the value's node or reads the value.
   bool touched(std::int32_t node, std::int32_t stage) const { return touched_.test(node, stage); }
   bool ran(std::int32_t node, std::int32_t stage) const {
-    const auto& runs = stages_[static_cast<std::size_t>(stage)].runs;
-    return std::binary_search(runs.begin(), runs.end(), node);
+    const auto& executed = stages_[static_cast<std::size_t>(stage)].executions;
+    return std::binary_search(executed.begin(), executed.end(), node);
   }
   std::int32_t next_touch(std::int32_t node, std::int32_t stage) const {
     return touched_.next_set(node, stage);
@@ -75,9 +75,9 @@ class Retention {
   std::int32_t end_of_hold(std::int32_t node, std::int32_t stage) const {
     return held_.next_clear(node, stage) - 1;
   }
-  // What the stage runs, in order.
-  std::span<const std::int32_t> runs(std::int32_t stage) const {
-    return stages_[static_cast<std::size_t>(stage)].runs;
+  // The nodes that the stage executes, in order.
+  std::span<const std::int32_t> executions(std::int32_t stage) const {
+    return stages_[static_cast<std::size_t>(stage)].executions;
   }
 
   // What the changes, one after the other, would make of the cost. Then accept() or reject() them,
@@ -104,7 +104,7 @@ class Retention {
   struct Stage {
     double time = 0;
     std::int64_t extra_bytes = 0;  // peak less what is held when the stage begins
-    std::vector<std::int32_t> runs;
+    std::vector<std::int32_t> executions;
     std::vector<std::int32_t> touched;
   };
   // By how much a change moves what is held in the stages first..last.
@@ -124,7 +124,7 @@ class Retention {
   }
   void toggle(const HoldChange& change);
   void toggle_start(std::int32_t stage, std::int32_t node);
-  bool find_runs(std::int32_t stage, double most_time, Stage& out);
+  bool find_executions(std::int32_t stage, double most_time, Stage& out);
   void find_peak(std::int32_t stage, Stage& out);
   void add_fresh(std::int32_t stage);
   void add_noticing(const HoldChange& change);

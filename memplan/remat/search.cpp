@@ -12,9 +12,9 @@ using std::int64_t;
 using std::optional;
 using std::size_t;
 
-// How often the price and the heat follow the search.
-constexpr int64_t kStepsPerUpdate = 24;
-constexpr double kPriceStep = 1.02;
+// How often the price and the temperature follow the search.
+constexpr int64_t kIterationsPerUpdate = 24;
+constexpr double kPriceFactor = 1.02;
 constexpr double kPriceRange = 1e5;
 
 }  // namespace
@@ -50,8 +50,8 @@ void RematSearch::consider(const HoldChange& change, optional<Candidate>& best) 
   if (!best || better(candidate, *best)) best = candidate;
 }
 
-// The last stage up to `stage` at which the node could run again without reruns of its inputs, as
-// far as each of them alone tells.
+// The last stage up to `stage` at which the node could be recomputed without reruns of its inputs,
+// as far as each of them alone tells.
 int32_t RematSearch::last_chance(int32_t node, int32_t stage) const {
   for (const int32_t input : graph_.inputs(node)) {
     if (!state_.held(input, stage)) stage = state_.previous_touch(input, stage);
@@ -76,10 +76,11 @@ void RematSearch::consider_drops(int32_t stage, optional<Candidate>& best) {
   }
 }
 
-// What the stage runs again could have stayed.
+// What the stage recomputes could have stayed.
 void RematSearch::consider_holds(int32_t stage, optional<Candidate>& best) {
-  const std::vector<int32_t> runs(state_.runs(stage).begin(), state_.runs(stage).end());
-  for (const int32_t node : runs) {
+  const std::vector<int32_t> executions(state_.executions(stage).begin(),
+                                        state_.executions(stage).end());
+  for (const int32_t node : executions) {
     if (node == stage) continue;
     const int32_t first = state_.previous_touch(node, stage - 1) + 1;
     consider({.node = node, .first = first, .last = stage}, best);
@@ -106,7 +107,7 @@ bool RematSearch::repair() {
   return true;
 }
 
-// The value that the stage runs again could have stayed since it was last touched. Nothing if that
+// The value that the stage recomputes could have stayed since it was last touched. Nothing if that
 // saves no time or does not fit.
 optional<RematSearch::Candidate> RematSearch::refill(int32_t node, int32_t stage) {
   const HoldChange change{
@@ -126,7 +127,7 @@ void RematSearch::fill() {
     std::vector<Candidate> candidates;
     for (int32_t stage = 0; stage < graph_.size(); ++stage) {
       for (const int32_t node :
-           std::vector<int32_t>(state_.runs(stage).begin(), state_.runs(stage).end())) {
+           std::vector<int32_t>(state_.executions(stage).begin(), state_.executions(stage).end())) {
         if (node == stage) continue;
         if (const optional<Candidate> one = refill(node, stage)) candidates.push_back(*one);
       }
@@ -169,7 +170,7 @@ void RematSearch::hold_inputs(int32_t node, int32_t stage) {
   }
 }
 
-// What only the node's run in `stage` reads need not stay until then.
+// What only the node's execution in `stage` reads need not stay until then.
 void RematSearch::release_inputs(int32_t node, int32_t stage) {
   for (const int32_t input : graph_.inputs(node)) {
     if (!state_.held(input, stage) || state_.held(input, stage + 1)) continue;
@@ -186,8 +187,8 @@ void RematSearch::random_drop(int32_t node, int32_t stage) {
   const int32_t first = state_.previous_touch(node, stage - 1) + 1;
   const int32_t end = std::min(state_.next_touch(node, stage), state_.end_of_hold(node, stage));
   int32_t last = end;
-  // Sometimes only the beginning: the node then runs again earlier than needed, at best while its
-  // inputs are at hand. Or they stay in its place.
+  // Sometimes only the beginning: the node then is recomputed earlier than needed, at best while
+  // its inputs are at hand. Or they stay in its place.
   const int32_t kind = random_.between(0, 7);
   if (kind <= 1) last = random_.between(first, end);
   if (kind == 2) last = std::max(first, last_chance(node, end));
@@ -199,7 +200,7 @@ void RematSearch::random_hold(int32_t node, int32_t stage) {
   const int32_t last = state_.next_touch(node, stage);
   if (last < 0) return;  // nobody reads it later
   int32_t first = state_.previous_touch(node, stage - 1) + 1;
-  // Sometimes only the end: the node then runs again earlier than now, at best where its inputs
+  // Sometimes only the end: the node then is recomputed earlier than now, at best where its inputs
   // are at hand. Or they need not stay any more.
   const int32_t kind = random_.between(0, 5);
   if (kind == 0) first = random_.between(first, last);
@@ -259,20 +260,21 @@ void RematSearch::anneal(const AnnealOptions& options) {
   remember();
   const double usual_price = first_price();
   double price = usual_price;
-  double heat = options.first_heat;
-  for (int64_t step = 0; step < options.steps; ++step) {
-    if (step % kStepsPerUpdate == 0) {
+  double temperature = options.first_temperature;
+  for (int64_t i = 0; i < options.iterations; ++i) {
+    if (i % kIterationsPerUpdate == 0) {
       if (out_of_time()) break;
-      const double progress = static_cast<double>(step) / static_cast<double>(options.steps);
-      heat = options.first_heat * std::pow(options.last_heat / options.first_heat, progress);
-      price = state_.cost().excess_bytes > 0 ? price * kPriceStep : price / kPriceStep;
+      const double progress = static_cast<double>(i) / static_cast<double>(options.iterations);
+      temperature = options.first_temperature *
+                    std::pow(options.last_temperature / options.first_temperature, progress);
+      price = state_.cost().excess_bytes > 0 ? price * kPriceFactor : price / kPriceFactor;
       price = std::clamp(price, usual_price / kPriceRange, usual_price * kPriceRange);
     }
     choose_changes();
     if (changes_.empty()) continue;
-    // Worse by w is taken with probability exp(-w / heat).
+    // Worse by w is taken with probability exp(-w / temperature).
     const RematLimit limit{.byte_price = price,
-                           .most_cost = -heat * std::log1p(-random_.fraction()),
+                           .most_cost = -temperature * std::log1p(-random_.fraction()),
                            .most_time = graph_.forbidden_time() / 2};
     if (!state_.propose(changes_, limit)) continue;
     state_.accept();

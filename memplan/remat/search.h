@@ -1,4 +1,4 @@
-// Local search over what is held: every step changes one stretch of stages of one value.
+// Local search over what is held: each change is of one range of stages of one value.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,9 @@
 namespace trainscope::memplan {
 
 struct AnnealOptions {
-  std::int64_t steps = 0;
-  double first_heat = 0;  // times that are lost as easily as not, at the beginning
-  double last_heat = 0;   // and at the end
+  std::int64_t iterations = 0;
+  double first_temperature = 0;  // a loss of this much time is accepted with probability 1/e
+  double last_temperature = 0;   // ... at the end
 };
 
 class RematSearch {
@@ -65,7 +65,7 @@ class RematSearch {
   Random random_;
   Clock::time_point deadline_;
   std::vector<std::int32_t> movable_;  // values that somebody may need later than at once
-  std::vector<HoldChange> changes_;    // of the step under way
+  std::vector<HoldChange> changes_;    // of the iteration under way
   std::int64_t looks_ = 0;             // of repair, at changes
   double best_time_ = std::numeric_limits<double>::infinity();
 };

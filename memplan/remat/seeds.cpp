@@ -62,15 +62,15 @@ BitRows holds_of(const RematGraph& graph, const RematPlan& plan) {
   BitRows held = no_holds(graph);
   std::vector<int32_t> made_in(at(graph.size()), -1);  // stage; -1: not in memory
   int32_t stage = 0;
-  bool over = false;  // the stage's first run was the last one
-  for (const RematStep& step : plan.steps) {
-    if (step.action == RematAction::kCompute) {
+  bool over = false;  // the stage's first execution was the last one
+  for (const RematAction& each : plan.actions) {
+    if (each.kind == RematActionKind::kCompute) {
       if (over) ++stage;
-      over = step.node == stage;
-      made_in[at(step.node)] = stage;
+      over = each.node == stage;
+      made_in[at(each.node)] = stage;
     } else {
-      hold(held, step.node, made_in[at(step.node)] + 1, stage);
-      made_in[at(step.node)] = -1;
+      hold(held, each.node, made_in[at(each.node)] + 1, stage);
+      made_in[at(each.node)] = -1;
     }
   }
   for (int32_t node = 0; node < graph.size(); ++node) {

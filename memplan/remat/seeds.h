@@ -10,16 +10,16 @@
 
 namespace trainscope::memplan {
 
-// Every value from its first run to its last use.
+// Every value from its first execution to its last use.
 [[nodiscard]] BitRows hold_all(const RematGraph& graph);
 
-// The values in `dropped` go after their last use up to node `frontier`. Later they run again when
-// first needed, and then stay for as long as anybody might need them. All others stay as long from
-// the start. Retention::load() shortens the holds to what is read.
+// The values in `dropped` go after their last use up to node `frontier`. Later they are recomputed
+// when first needed, and then stay for as long as anybody might need them. All others stay as long
+// from the start. Retention::load() shortens the holds to what is read.
 [[nodiscard]] BitRows hold_with_reruns(const RematGraph& graph, std::int32_t frontier,
                                        std::span<const std::int32_t> dropped);
 
-// What the plan, whose first runs keep the order of the nodes, has in memory between them.
+// What the plan, whose first executions keep the order of the nodes, has in memory between them.
 [[nodiscard]] BitRows holds_of(const RematGraph& graph, const RematPlan& plan);
 
 }  // namespace trainscope::memplan

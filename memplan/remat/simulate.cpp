@@ -14,26 +14,27 @@ using std::string;
 class Machine {
  public:
   explicit Machine(const RematProblem& problem)
-      : problem_(problem), in_memory_(problem.nodes.size()), runs_(problem.nodes.size()) {}
+      : problem_(problem), in_memory_(problem.nodes.size()), executions_(problem.nodes.size()) {}
 
-  // Why the step cannot be done, or "".
-  string step(const RematStep& step, int64_t index) {
-    if (step.node < 0 || static_cast<size_t>(step.node) >= problem_.nodes.size()) {
-      return "there is no node #" + std::to_string(step.node);
+  // Why the action cannot be done, or "".
+  string perform(const RematAction& action, int64_t index) {
+    const int32_t node = action.node;
+    if (node < 0 || static_cast<size_t>(node) >= problem_.nodes.size()) {
+      return "there is no node #" + std::to_string(node);
     }
-    return step.action == RematAction::kCompute ? compute(step.node, index) : free(step.node);
+    return action.kind == RematActionKind::kCompute ? compute(node, index) : free(node);
   }
 
   // A node that has not run, or -1.
   int32_t missing() const {
-    const auto at = std::find(runs_.begin(), runs_.end(), 0);
-    return at == runs_.end() ? -1 : static_cast<int32_t>(at - runs_.begin());
+    const auto at = std::find(executions_.begin(), executions_.end(), 0);
+    return at == executions_.end() ? -1 : static_cast<int32_t>(at - executions_.begin());
   }
 
   RematReplay replay = {};
 
  private:
-  string compute(int32_t index, int64_t step) {
+  string compute(int32_t index, int64_t action) {
     const size_t at = static_cast<size_t>(index);
     const RematNode& node = problem_.nodes[at];
     if (in_memory_[at])
@@ -44,7 +45,7 @@ class Machine {
                describe_node(problem_, input);
       }
     }
-    if (runs_[at]++ > 0) {
+    if (executions_[at]++ > 0) {
       if (!node.may_rerun) return describe_node(problem_, index) + " must run only once";
       ++replay.reruns;
     }
@@ -55,7 +56,7 @@ class Machine {
     }
     if (live_bytes_ + node.workspace_bytes > replay.peak_bytes) {
       replay.peak_bytes = live_bytes_ + node.workspace_bytes;
-      replay.peak_step = step;
+      replay.peak_action = action;
     }
     return {};
   }
@@ -70,7 +71,7 @@ class Machine {
 
   const RematProblem& problem_;
   std::vector<bool> in_memory_;
-  std::vector<int32_t> runs_;
+  std::vector<int32_t> executions_;  // by node: how many
   int64_t live_bytes_ = 0;
 };
 
@@ -78,10 +79,10 @@ class Machine {
 
 RematReplay simulate(const RematProblem& problem, const RematPlan& plan) {
   Machine machine(problem);
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const string wrong = machine.step(plan.steps[i], static_cast<int64_t>(i));
+  for (size_t i = 0; i < plan.actions.size(); ++i) {
+    const string wrong = machine.perform(plan.actions[i], static_cast<int64_t>(i));
     if (wrong.empty()) continue;
-    machine.replay.message = "step " + std::to_string(i + 1) + ": " + wrong;
+    machine.replay.message = "action " + std::to_string(i + 1) + ": " + wrong;
     return machine.replay;
   }
   if (const int32_t node = machine.missing(); node >= 0) {
@@ -100,13 +101,13 @@ RematPlan save_all_plan(const RematProblem& problem) {
   RematPlan plan;
   for (size_t i = 0; i < count; ++i) {
     const int32_t node = static_cast<int32_t>(i);
-    plan.steps.push_back({.action = RematAction::kCompute, .node = node});
+    plan.actions.push_back({.kind = RematActionKind::kCompute, .node = node});
     for (const int32_t input : problem.nodes[i].inputs) {
       if (last_use[static_cast<size_t>(input)] == i) {
-        plan.steps.push_back({.action = RematAction::kFree, .node = input});
+        plan.actions.push_back({.kind = RematActionKind::kFree, .node = input});
       }
     }
-    if (last_use[i] == i) plan.steps.push_back({.action = RematAction::kFree, .node = node});
+    if (last_use[i] == i) plan.actions.push_back({.kind = RematActionKind::kFree, .node = node});
   }
   return plan;
 }

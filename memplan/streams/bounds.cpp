@@ -19,15 +19,15 @@ using std::size_t;
 // stream is reached over a tree over the stream's births, as a handful of its nodes.
 class ChainNetwork {
  public:
-  ChainNetwork(const StreamProblem& problem, const Clocks& clocks, const StreamLives& lives)
-      : problem_(problem), clocks_(clocks), lives_(lives), trees_(at(clocks.streams)) {
+  ChainNetwork(const StreamProblem& problem, const Clocks& clocks, const StreamLifetimes& lifetimes)
+      : problem_(problem), clocks_(clocks), lifetimes_(lifetimes), trees_(at(clocks.streams)) {
     births_at_.resize(problem.operations.size(), 0);
     for (const StreamBuffer& buffer : problem.buffers) {
       if (buffer.producer == kNoOperation) continue;
       births_at_[at(buffer.producer)] += occupied_bytes(problem, buffer);
     }
     int32_t nodes = 2 + static_cast<int32_t>(problem.buffers.size());
-    for (int32_t s = 0; s < clocks.streams; ++s) nodes = lay_out_tree(s, nodes);
+    for (int32_t s = 0; s < clocks.streams; ++s) nodes = number_tree(s, nodes);
     flow_ = MaxFlow(nodes);
   }
 
@@ -58,7 +58,7 @@ class ChainNetwork {
     int32_t first_node = 0;
   };
 
-  int32_t lay_out_tree(int32_t stream, int32_t first_node) {
+  int32_t number_tree(int32_t stream, int32_t first_node) {
     Tree& tree = trees_[at(stream)];
     const std::vector<int32_t>& operations = clocks_.in_stream[at(stream)];
     for (size_t position = 0; position < operations.size(); ++position) {
@@ -88,7 +88,7 @@ class ChainNetwork {
 
   // To the nodes that make up the births from where the buffer is free to the end.
   void connect(int32_t node, const Tree& tree, int32_t stream, size_t buffer) {
-    const int32_t free = lives_.free[lives_.at(buffer, stream)];
+    const int32_t free = lifetimes_.free[lifetimes_.at(buffer, stream)];
     const auto first =
         static_cast<int32_t>(std::lower_bound(tree.positions.begin(), tree.positions.end(), free) -
                              tree.positions.begin());
@@ -101,7 +101,7 @@ class ChainNetwork {
 
   const StreamProblem& problem_;
   const Clocks& clocks_;
-  const StreamLives& lives_;
+  const StreamLifetimes& lifetimes_;
   std::vector<Tree> trees_;
   std::vector<int64_t> births_at_;  // bytes, by operation
   MaxFlow flow_;
@@ -111,15 +111,15 @@ class ChainNetwork {
 }  // namespace
 
 int64_t heaviest_cut_bytes(const StreamProblem& problem, const Clocks& clocks,
-                           const StreamLives& lives) {
+                           const StreamLifetimes& lifetimes) {
   int64_t most_bytes = 0;
   for (int32_t s = 0; s < clocks.streams; ++s) {
     std::vector<int64_t> change(clocks.in_stream[at(s)].size() + 1, 0);
     for (size_t i = 0; i < problem.buffers.size(); ++i) {
       const int64_t bytes = occupied_bytes(problem, problem.buffers[i]);
-      const size_t row = lives.at(i, s);
-      change[at(lives.born[row])] += bytes;
-      change[at(lives.free[row])] -= bytes;
+      const size_t row = lifetimes.at(i, s);
+      change[at(lifetimes.born[row])] += bytes;
+      change[at(lifetimes.free[row])] -= bytes;
     }
     int64_t live_bytes = 0;
     change.pop_back();  // behind the last operation
@@ -132,8 +132,8 @@ int64_t heaviest_cut_bytes(const StreamProblem& problem, const Clocks& clocks,
 }
 
 std::optional<int64_t> heaviest_antichain_bytes(const StreamProblem& problem, const Clocks& clocks,
-                                                const StreamLives& lives) {
-  return ChainNetwork(problem, clocks, lives).antichain_bytes();
+                                                const StreamLifetimes& lifetimes) {
+  return ChainNetwork(problem, clocks, lifetimes).antichain_bytes();
 }
 
 }  // namespace trainscope::memplan

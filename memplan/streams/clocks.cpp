@@ -88,17 +88,17 @@ int32_t first_that_saw(const Clocks& clocks, int32_t stream, const int32_t* want
 
 Clocks find_clocks(const StreamProblem& problem) { return ClockMaker(problem).run(); }
 
-StreamLives find_lives(const StreamProblem& problem, const Clocks& clocks) {
+StreamLifetimes find_lifetimes(const StreamProblem& problem, const Clocks& clocks) {
   const size_t entries = problem.buffers.size() * at(clocks.streams);
-  StreamLives lives{.streams = clocks.streams,
-                    .seen_at_birth = std::vector<int32_t>(entries, 0),
-                    .used_until = std::vector<int32_t>(entries, 0),
-                    .born = std::vector<int32_t>(entries, 0),
-                    .free = std::vector<int32_t>(entries, 0)};
+  StreamLifetimes lifetimes{.streams = clocks.streams,
+                            .seen_at_birth = std::vector<int32_t>(entries, 0),
+                            .used_until = std::vector<int32_t>(entries, 0),
+                            .born = std::vector<int32_t>(entries, 0),
+                            .free = std::vector<int32_t>(entries, 0)};
   std::vector<int32_t> written(at(clocks.streams));
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const StreamBuffer& buffer = problem.buffers[i];
-    const size_t row = lives.at(i, 0);
+    const size_t row = lifetimes.at(i, 0);
     std::fill(written.begin(), written.end(), 0);
     const auto use = [&](int32_t operation, int32_t* until) {
       int32_t& latest = until[at(problem.operations[at(operation)].stream)];
@@ -106,26 +106,26 @@ StreamLives find_lives(const StreamProblem& problem, const Clocks& clocks) {
     };
     if (buffer.producer != kNoOperation) {
       for (int32_t s = 0; s < clocks.streams; ++s) {
-        lives.seen_at_birth[row + at(s)] = clocks.seen_by(buffer.producer, s);
+        lifetimes.seen_at_birth[row + at(s)] = clocks.seen_by(buffer.producer, s);
       }
       use(buffer.producer, written.data());
-      use(buffer.producer, lives.used_until.data() + row);
+      use(buffer.producer, lifetimes.used_until.data() + row);
     }
-    for (const int32_t reader : buffer.readers) use(reader, lives.used_until.data() + row);
+    for (const int32_t reader : buffer.readers) use(reader, lifetimes.used_until.data() + row);
     if (buffer.kept) {
-      std::fill_n(lives.used_until.begin() + static_cast<std::ptrdiff_t>(row), clocks.streams,
-                  StreamLives::kNever);
+      std::fill_n(lifetimes.used_until.begin() + static_cast<std::ptrdiff_t>(row), clocks.streams,
+                  StreamLifetimes::kNever);
     }
     for (int32_t s = 0; s < clocks.streams; ++s) {
-      lives.born[row + at(s)] = first_that_saw(clocks, s, written.data());
-      lives.free[row + at(s)] = first_that_saw(clocks, s, lives.used_until.data() + row);
+      lifetimes.born[row + at(s)] = first_that_saw(clocks, s, written.data());
+      lifetimes.free[row + at(s)] = first_that_saw(clocks, s, lifetimes.used_until.data() + row);
     }
     if (buffer.producer != kNoOperation) {
       const int32_t stream = problem.operations[at(buffer.producer)].stream;
-      lives.born[row + at(stream)] = clocks.position[at(buffer.producer)];
+      lifetimes.born[row + at(stream)] = clocks.position[at(buffer.producer)];
     }
   }
-  return lives;
+  return lifetimes;
 }
 
 }  // namespace trainscope::memplan

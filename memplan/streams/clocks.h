@@ -36,7 +36,7 @@ struct Clocks {
 [[nodiscard]] Clocks find_clocks(const StreamProblem& problem);
 
 // When the buffers are alive, in positions of each stream: [buffer * streams + stream].
-struct StreamLives {
+struct StreamLifetimes {
   static constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
 
   std::int32_t streams = 1;
@@ -65,6 +65,6 @@ struct StreamLives {
 };
 
 // Needs a clean problem.
-[[nodiscard]] StreamLives find_lives(const StreamProblem& problem, const Clocks& clocks);
+[[nodiscard]] StreamLifetimes find_lifetimes(const StreamProblem& problem, const Clocks& clocks);
 
 }  // namespace trainscope::memplan

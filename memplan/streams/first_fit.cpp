@@ -17,7 +17,7 @@ std::optional<Fit> StreamFitter::fit(const std::vector<size_t>& order, const Fit
       ++visits_;
       if (fit.offsets[other] >= offset + sizes_[buffer]) break;
       const int64_t end = fit.offsets[other] + sizes_[other];
-      if (end > offset && lives_.meet(buffer, other)) offset = end;
+      if (end > offset && lifetimes_.meet(buffer, other)) offset = end;
     }
     fit.offsets[buffer] = offset;
     fit.height_bytes = std::max(fit.height_bytes, offset + sizes_[buffer]);
@@ -44,7 +44,7 @@ std::optional<Fit> StreamFitter::stack(const std::vector<size_t>& order, const F
     visits_ += waiting.size();
     if (fit.height_bytes > limits.most_bytes || visits_ > limits.most_visits) return {};
     for (const size_t other : waiting) {
-      if (fit.offsets[other] < end && lives_.meet(buffer, other)) fit.offsets[other] = end;
+      if (fit.offsets[other] < end && lifetimes_.meet(buffer, other)) fit.offsets[other] = end;
     }
   }
   return fit;

@@ -24,8 +24,8 @@ struct FitLimits {
 class StreamFitter {
  public:
   // `sizes` are multiples of the alignment. Both must outlive this.
-  StreamFitter(const StreamLives& lives, const std::vector<std::int64_t>& sizes)
-      : lives_(lives), sizes_(sizes) {}
+  StreamFitter(const StreamLifetimes& lifetimes, const std::vector<std::int64_t>& sizes)
+      : lifetimes_(lifetimes), sizes_(sizes) {}
 
   // Each buffer of the order at the lowest address that is free of those before it that it meets.
   // Nothing beyond a limit.
@@ -41,7 +41,7 @@ class StreamFitter {
   [[nodiscard]] std::uint64_t visits() const { return visits_; }
 
  private:
-  const StreamLives& lives_;
+  const StreamLifetimes& lifetimes_;
   const std::vector<std::int64_t>& sizes_;
   std::vector<std::size_t> placed_;  // by address
   std::uint64_t visits_ = 0;

@@ -14,8 +14,9 @@ using std::size_t;
 
 class IntervalMaker {
  public:
-  IntervalMaker(const StreamProblem& problem, const Clocks& clocks, const StreamLives& lives)
-      : problem_(problem), clocks_(clocks), lives_(lives), place_(clocks.order.size()) {
+  IntervalMaker(const StreamProblem& problem, const Clocks& clocks,
+                const StreamLifetimes& lifetimes)
+      : problem_(problem), clocks_(clocks), lifetimes_(lifetimes), place_(clocks.order.size()) {
     for (size_t i = 0; i < clocks.order.size(); ++i) {
       place_[at(clocks.order[i])] = static_cast<int64_t>(i);
     }
@@ -42,7 +43,7 @@ class IntervalMaker {
     int64_t first = producer_place(buffer);
     for (int32_t s = 0; s < clocks_.streams; ++s) {
       const std::vector<int32_t>& operations = clocks_.in_stream[at(s)];
-      const int32_t seen = lives_.seen_at_birth[lives_.at(buffer, s)];
+      const int32_t seen = lifetimes_.seen_at_birth[lifetimes_.at(buffer, s)];
       if (at(seen) < operations.size()) first = std::min(first, place_[at(operations[at(seen)])]);
     }
     return first;
@@ -60,28 +61,28 @@ class IntervalMaker {
     if (problem_.buffers[buffer].kept) return end();
     int64_t end = 0;
     for (int32_t s = 0; s < clocks_.streams; ++s) {
-      const int32_t free = lives_.free[lives_.at(buffer, s)];
+      const int32_t free = lifetimes_.free[lifetimes_.at(buffer, s)];
       if (free == 0) continue;
       end = std::max(end, place_[at(clocks_.in_stream[at(s)][at(free - 1)])] + 1);
     }
     return end;
   }
 
-  // A step more than there are operations, so that what is kept outlives what is read last.
+  // One more than there are operations, so that what is kept outlives what is read last.
   int64_t end() const { return static_cast<int64_t>(place_.size()) + 1; }
 
  private:
   const StreamProblem& problem_;
   const Clocks& clocks_;
-  const StreamLives& lives_;
+  const StreamLifetimes& lifetimes_;
   std::vector<int64_t> place_;  // in the order of all operations
 };
 
 }  // namespace
 
 IntervalProblem intervals_by_birth(const StreamProblem& problem, const Clocks& clocks,
-                                   const StreamLives& lives) {
-  const IntervalMaker maker(problem, clocks, lives);
+                                   const StreamLifetimes& lifetimes) {
+  const IntervalMaker maker(problem, clocks, lifetimes);
   bool exact = true;
   const auto lower = [&](size_t i) {
     const int64_t first = maker.first_unseen_place(i);
@@ -93,8 +94,8 @@ IntervalProblem intervals_by_birth(const StreamProblem& problem, const Clocks& c
 }
 
 IntervalProblem intervals_by_death(const StreamProblem& problem, const Clocks& clocks,
-                                   const StreamLives& lives) {
-  const IntervalMaker maker(problem, clocks, lives);
+                                   const StreamLifetimes& lifetimes) {
+  const IntervalMaker maker(problem, clocks, lifetimes);
   return {.problem = maker.make([&](size_t i) { return maker.producer_place(i); },
                                 [&](size_t i) { return maker.end_of_unaware(i); })};
 }

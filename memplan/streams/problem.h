@@ -32,7 +32,7 @@ struct StreamProblem {
   std::vector<Operation> operations = {};  // those of one stream in the order in which they run
   std::vector<StreamBuffer> buffers = {};
   std::int64_t alignment_bytes = 64;
-  std::optional<std::int64_t> capacity_bytes = {};  // set: any layout this high is good enough
+  std::optional<std::int64_t> capacity_bytes = {};  // set: any placement this high is good enough
 };
 
 inline constexpr std::int32_t kMostStreams = 64;

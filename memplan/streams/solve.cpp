@@ -29,18 +29,18 @@ class StreamSolver {
         options_(options),
         start_(Clock::now()),
         clocks_(find_clocks(problem)),
-        lives_(find_lives(problem, clocks_)),
-        fitter_(lives_, sizes_) {
+        lifetimes_(find_lifetimes(problem, clocks_)),
+        fitter_(lifetimes_, sizes_) {
     for (const StreamBuffer& buffer : problem.buffers) {
       sizes_.push_back(occupied_bytes(problem, buffer));
     }
   }
 
   Solution run() {
-    bound_bytes_ = heaviest_cut_bytes(problem_, clocks_, lives_);
-    const bool exact = try_intervals(intervals_by_birth(problem_, clocks_, lives_));
+    bound_bytes_ = heaviest_cut_bytes(problem_, clocks_, lifetimes_);
+    const bool exact = try_intervals(intervals_by_birth(problem_, clocks_, lifetimes_));
     if (!exact) {
-      if (open()) try_intervals(intervals_by_death(problem_, clocks_, lives_));
+      if (open()) try_intervals(intervals_by_death(problem_, clocks_, lifetimes_));
       if (open()) raise_bound();
       try_orders();
       push_down();
@@ -88,25 +88,25 @@ class StreamSolver {
   }
 
   void raise_bound() {
-    const std::optional<int64_t> heaviest = heaviest_antichain_bytes(problem_, clocks_, lives_);
+    const std::optional<int64_t> heaviest = heaviest_antichain_bytes(problem_, clocks_, lifetimes_);
     bound_bytes_ = std::max(bound_bytes_, heaviest.value_or(0));
   }
 
-  // Larger keys first: by length of life, by bytes, by both, and in order of birth.
+  // Larger keys first: by length of lifetime, by bytes, by both, and in order of birth.
   void try_orders() {
     using Key = std::array<double, 2>;
     std::vector<std::array<Key, 5>> keys;
     for (size_t i = 0; i < sizes_.size(); ++i) {
       const auto size = static_cast<double>(sizes_[i]);
-      const double length = length_of_life(i);
+      const double length = length_of_lifetime(i);
       const auto birth = static_cast<double>(place_of_birth(i));
       keys.push_back({Key{length, size}, Key{size * length, size}, Key{-birth, length},
                       Key{size, length}, Key{-birth, size}});
     }
-    for (size_t way = 0; way < 5; ++way) {
+    for (size_t key = 0; key < 5; ++key) {
       std::vector<size_t> order = sized_buffers();
       std::stable_sort(order.begin(), order.end(),
-                       [&](size_t a, size_t b) { return keys[a][way] > keys[b][way]; });
+                       [&](size_t a, size_t b) { return keys[a][key] > keys[b][key]; });
       try_fit(&StreamFitter::stack, order, "stack");
       try_fit(&StreamFitter::fit, order, "first_fit");
     }
@@ -121,7 +121,7 @@ class StreamSolver {
     if (std::optional<Fit> found = (fitter_.*fit)(order, limits)) keep(std::move(*found), method);
   }
 
-  // Again and again from the layout before, lowest address first, but what was above the target
+  // Again and again from the placement before, lowest address first, but what was above the target
   // goes earlier ("squeaky wheel" optimisation, Joslin and Clements 1999).
   void push_down() {
     constexpr std::array<double, 4> kEarlier = {0.5, 0.0, 0.75, 0.25};
@@ -137,13 +137,14 @@ class StreamSolver {
     }
   }
 
-  std::vector<size_t> pushed_order(const Fit& layout, double factor) const {
+  std::vector<size_t> pushed_order(const Fit& placement, double factor) const {
     std::vector<size_t> order = sized_buffers();
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return layout.offsets[a] < layout.offsets[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return placement.offsets[a] < placement.offsets[b];
+    });
     std::vector<std::pair<double, size_t>> places;
     for (size_t i = 0; i < order.size(); ++i) {
-      const bool high = layout.offsets[order[i]] + sizes_[order[i]] > target();
+      const bool high = placement.offsets[order[i]] + sizes_[order[i]] > target();
       const auto place = static_cast<double>(i);
       places.emplace_back(high ? factor * place - 0.5 : place, order[i]);
     }
@@ -161,17 +162,19 @@ class StreamSolver {
     return buffers;
   }
 
-  double length_of_life(size_t buffer) const {
+  double length_of_lifetime(size_t buffer) const {
     double operations = 0;
-    for (int32_t s = 0; s < lives_.streams; ++s) {
-      operations += lives_.free[lives_.at(buffer, s)] - lives_.born[lives_.at(buffer, s)];
+    for (int32_t s = 0; s < lifetimes_.streams; ++s) {
+      operations +=
+          lifetimes_.free[lifetimes_.at(buffer, s)] - lifetimes_.born[lifetimes_.at(buffer, s)];
     }
     return operations;
   }
   // How many operations are known to have ended before.
   int64_t place_of_birth(size_t buffer) const {
     int64_t seen = 0;
-    for (int32_t s = 0; s < lives_.streams; ++s) seen += lives_.seen_at_birth[lives_.at(buffer, s)];
+    for (int32_t s = 0; s < lifetimes_.streams; ++s)
+      seen += lifetimes_.seen_at_birth[lifetimes_.at(buffer, s)];
     return seen;
   }
 
@@ -179,7 +182,7 @@ class StreamSolver {
   const Options& options_;
   Clock::time_point start_;
   Clocks clocks_;
-  StreamLives lives_;
+  StreamLifetimes lifetimes_;
   std::vector<int64_t> sizes_;
   StreamFitter fitter_;
   int64_t bound_bytes_ = 0;

@@ -168,7 +168,7 @@ TEST_CASE("exit code 4: there is no such device") {
   CHECK(finished.err.find("error: there is no CUDA device for trainscope\n  at: ") == 0);
 }
 
-TEST_CASE("exit code 5: no layout within the capacity") {
+TEST_CASE("exit code 5: no placement within the capacity") {
   const TemporaryFolder folder;
   std::ofstream(folder / "p.csv") << "id,lower,upper,size\na,0,2,64\nb,1,3,64\n";
   const Finished finished =

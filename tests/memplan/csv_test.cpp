@@ -108,14 +108,14 @@ TEST_CASE("csv: what was written without the offsets reads back equal") {
       ++at;
     }
     text.erase(text.find(",offset"), 7);
-    const ParsedProblem again = parse_problem_csv(text);
-    REQUIRE(again.message == "");
-    REQUIRE(again.problem.buffers.size() == problem.buffers.size());
+    const ParsedProblem parsed = parse_problem_csv(text);
+    REQUIRE(parsed.message == "");
+    REQUIRE(parsed.problem.buffers.size() == problem.buffers.size());
     for (std::size_t i = 0; i < offsets.size(); ++i) {
-      CHECK(again.problem.buffers[i].id == problem.buffers[i].id);
-      CHECK(again.problem.buffers[i].lower == problem.buffers[i].lower);
-      CHECK(again.problem.buffers[i].upper == problem.buffers[i].upper);
-      CHECK(again.problem.buffers[i].size_bytes == problem.buffers[i].size_bytes);
+      CHECK(parsed.problem.buffers[i].id == problem.buffers[i].id);
+      CHECK(parsed.problem.buffers[i].lower == problem.buffers[i].lower);
+      CHECK(parsed.problem.buffers[i].upper == problem.buffers[i].upper);
+      CHECK(parsed.problem.buffers[i].size_bytes == problem.buffers[i].size_bytes);
     }
   }
 }

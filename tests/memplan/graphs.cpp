@@ -1,4 +1,4 @@
-// Turns forward graphs into the lives of their training step's buffers.
+// Turns forward graphs into the lifetimes of their training step's buffers.
 #include "tests/memplan/graphs.h"
 
 #include <algorithm>
@@ -35,16 +35,16 @@ class StepWriter {
 
   size_t make(int64_t bytes) {
     problem_.buffers.push_back(
-        {.lower = step_, .upper = step_ + 1, .size_bytes = std::max<int64_t>(bytes, 4)});
+        {.lower = time_, .upper = time_ + 1, .size_bytes = std::max<int64_t>(bytes, 4)});
     return problem_.buffers.size() - 1;
   }
-  void use(size_t buffer) { problem_.buffers[buffer].upper = step_ + 1; }
+  void use(size_t buffer) { problem_.buffers[buffer].upper = time_ + 1; }
 
   void compute(size_t op) {
     for (const int read : forward_[op].reads) use(value_[static_cast<size_t>(read)]);
     if (forward_[op].workspace_bytes > 0) make(forward_[op].workspace_bytes);
     value_[op] = make(forward_[op].bytes);
-    ++step_;
+    ++time_;
   }
 
   // Brings back a value, and before it whatever it is made of.
@@ -83,11 +83,11 @@ class StepWriter {
         additions.emplace_back(gradient, made);
       }
     }
-    ++step_;
+    ++time_;
     for (const auto& [gradient, made] : additions) {
       use(gradient);
       use(made);
-      ++step_;
+      ++time_;
     }
   }
 
@@ -96,7 +96,7 @@ class StepWriter {
   std::vector<size_t> value_;     // its buffer now, by operation
   std::vector<size_t> gradient_;  // of the operation's value
   std::vector<size_t> kept_;      // gradients of parameters
-  int64_t step_ = 0;
+  int64_t time_ = 0;
 };
 
 // Adds operations one after the other, each on top of the one before unless said otherwise.
@@ -177,7 +177,7 @@ int add_gpt_layer(NetworkWriter& net, const GptSizes& s, int x) {
 
 constexpr int kLayerOps = 14;
 
-// Positions within a layer, from what is cheapest to compute again per byte to what is dearest.
+// Positions within a layer, from what is cheapest to recompute per byte to what is dearest.
 constexpr std::array<int, kLayerOps - 1> kForgetOrder = {3, 4, 11, 1, 9, 5, 10, 12, 6, 2, 7, 0, 8};
 
 }  // namespace

@@ -15,7 +15,7 @@ struct ForwardOp {
   std::vector<int> gradient_reads = {};  // whose values the gradient needs; itself is allowed
   std::int64_t workspace_bytes = 0;      // alive during the operation, and during its gradient
   std::int64_t parameter_bytes = 0;      // whose gradient stays until the end of the step
-  bool saved = true;  // false: forgotten after the forward pass, computed again when needed
+  bool saved = true;  // false: forgotten after the forward pass, recomputed when needed
 };
 
 // The buffers of one step. Gradients of values with several readers are added up one by one.
@@ -26,7 +26,7 @@ Problem training_step(const std::vector<ForwardOp>& forward);
 Problem branching_problem(int buffers, std::uint64_t seed);
 
 // GPT with attention matrices, batch 8 x 1024 tokens, 16 heads, width 1024, 50304 words, 2 bytes a
-// number. `forgotten` of 0..kGptPlans says how much is computed again: cheap values first, each
+// number. `forgotten` of 0..kGptPlans says how much is recomputed: cheap values first, each
 // kind from the first layer on; kGptPlans keeps only the layers' inputs.
 inline constexpr int kGptPlans = 100;
 Problem gpt_problem(int layers, int forgotten);

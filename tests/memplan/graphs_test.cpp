@@ -1,4 +1,4 @@
-// Tests of layouts of whole training steps with branches and recomputation.
+// Tests of placements of whole training steps with branches and recomputation.
 #include "tests/memplan/graphs.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ double checked_gap(const Problem& problem, const Options& options) {
          1;
 }
 
-TEST_CASE("graphs: forgotten values are made again, for a lower peak") {
+TEST_CASE("graphs: forgotten values are recomputed, for a lower peak") {
   const Problem saved = testing::gpt_problem(4, 0);
   const Problem forgotten = testing::gpt_problem(4, testing::kGptPlans);
   CHECK(forgotten.buffers.size() > saved.buffers.size());

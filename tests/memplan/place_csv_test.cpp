@@ -43,7 +43,7 @@ TEST_CASE("place_csv: a capacity out of reach tells the best height and the boun
   CHECK(outcome.solution.height_bytes == 20);
   CHECK(outcome.solution.lower_bound_bytes == 20);
   CHECK(outcome.message ==
-        "no layout within the capacity of 19 bytes found: best height 20, lower bound 20 "
+        "no placement within the capacity of 19 bytes found: best height 20, lower bound 20 "
         "(so none exists)");
 }
 
@@ -67,7 +67,7 @@ std::string read_shared(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TEST_CASE("place_csv: MiniMalloc's instances get valid layouts" *
+TEST_CASE("place_csv: MiniMalloc's instances get valid placements" *
           doctest::skip(!test::has_shared("data/minimalloc/A.1048576.csv"))) {
   for (const std::string instance : {"A", "B", "C", "D", "E", "F"}) {
     const std::string text = read_shared(instance + ".1048576.csv");

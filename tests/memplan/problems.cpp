@@ -18,9 +18,9 @@ Problem random_problem(std::uint64_t seed, const RandomShape& shape) {
   Dice dice(seed);
   Problem problem{.alignment_bytes = shape.alignment_bytes};
   for (int i = 0; i < shape.buffers; ++i) {
-    const int64_t lower = dice.between(0, shape.steps - 1);
+    const int64_t lower = dice.between(0, shape.times - 1);
     const int64_t longest =
-        std::min<int64_t>(shape.steps, lower + 1 + dice.between(0, shape.steps));
+        std::min<int64_t>(shape.times, lower + 1 + dice.between(0, shape.times));
     Buffer buffer{.id = "r" + std::to_string(i),
                   .lower = lower,
                   .upper = dice.between(lower + 1, longest),
@@ -28,7 +28,7 @@ Problem random_problem(std::uint64_t seed, const RandomShape& shape) {
     if (dice.between(0, 30) == 0) buffer.size_bytes = 0;
     if (dice.between(0, 20) == 0) {
       buffer.lower = 0;
-      buffer.upper = shape.steps;
+      buffer.upper = shape.times;
     }
     problem.buffers.push_back(buffer);
   }
@@ -43,7 +43,7 @@ Problem random_problem_with_fixed(std::uint64_t seed, const RandomShape& shape) 
       buffer.alignment_bytes = problem.alignment_bytes << dice.between(1, 3);
     }
   }
-  const Result result = solve(problem, {.most_visits = 0});  // any layout will do
+  const Result result = solve(problem, {.most_visits = 0});  // any placement will do
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     if (dice.between(0, 4) == 0) problem.buffers[i].fixed_offset = result.solution.offsets[i];
   }
@@ -78,8 +78,8 @@ Problem training_problem(int layers, std::uint64_t seed) {
                                           4 * width * width};
   const int64_t unit = tokens * width / 8;
   const int64_t ops = static_cast<int64_t>(saved_sixteenths.size());
-  const int64_t loss_step = layers * ops;
-  const int64_t end_step = 2 * loss_step + 4;
+  const int64_t loss_time = layers * ops;
+  const int64_t end_time = 2 * loss_time + 4;
   const auto add = [&](int64_t lower, int64_t upper, int64_t size) {
     problem.buffers.push_back(
         {.lower = lower, .upper = upper, .size_bytes = std::max<int64_t>(size, 4)});
@@ -87,7 +87,7 @@ Problem training_problem(int layers, std::uint64_t seed) {
   for (int64_t layer = 0; layer < layers; ++layer) {
     for (int64_t op = 0; op < ops; ++op) {
       const int64_t forward = layer * ops + op;
-      const int64_t backward = 2 * loss_step + 1 - forward;
+      const int64_t backward = 2 * loss_time + 1 - forward;
       const int64_t size = unit * saved_sixteenths[static_cast<std::size_t>(op)];
       add(forward, op % 5 == 4 ? forward + 2 : backward + 1, size);  // saved, or a temporary
       if (op % 3 == 0) add(forward, forward + 1, size / 4);          // workspace
@@ -95,10 +95,10 @@ Problem training_problem(int layers, std::uint64_t seed) {
       if (op % 4 == 3) add(backward, backward + 1, size / 2);
     }
     for (std::size_t w = 0; w < weights.size(); ++w) {
-      const int64_t backward = 2 * loss_step + 1 - (layer * ops + 2 * static_cast<int64_t>(w) + 1);
-      add(backward, end_step, 4 * weights[w]);  // weight gradient, kept for the update
-      add(0, end_step, 4 * weights[w]);         // parameter
-      add(0, end_step, 8 * weights[w]);         // two moments
+      const int64_t backward = 2 * loss_time + 1 - (layer * ops + 2 * static_cast<int64_t>(w) + 1);
+      add(backward, end_time, 4 * weights[w]);  // weight gradient, kept for the update
+      add(0, end_time, 4 * weights[w]);         // parameter
+      add(0, end_time, 8 * weights[w]);         // two moments
     }
   }
   return problem;
@@ -109,7 +109,7 @@ Problem tight_problem(int boxes, std::uint64_t seed) {
   constexpr int64_t kSide = 1024;
   constexpr int64_t kLeast = 4;  // to be cut into five
   struct Piece {
-    int64_t first = 0;  // step
+    int64_t first = 0;  // time
     int64_t end = 0;
     int64_t low = 0;  // byte
     int64_t high = 0;

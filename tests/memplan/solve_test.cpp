@@ -57,7 +57,7 @@ TEST_CASE("solve: fixed buffers stay and are avoided") {
   CHECK(result.solution.proven);
 }
 
-TEST_CASE("solve: a fixed buffer born during another's life is avoided") {
+TEST_CASE("solve: a fixed buffer born during another's lifetime is avoided") {
   // No movable buffer is born while the fixed one lives.
   const Result result =
       solve_checked({.buffers = {{.lower = 0, .upper = 8, .size_bytes = 64},
@@ -67,7 +67,7 @@ TEST_CASE("solve: a fixed buffer born during another's life is avoided") {
   CHECK(result.solution.offsets[2] == 0);
 }
 
-TEST_CASE("solve: stretches without common buffers share the bytes") {
+TEST_CASE("solve: sections of time without common buffers share the bytes") {
   const Result result = solve_checked({.buffers = {{.lower = 0, .upper = 4, .size_bytes = 640},
                                                    {.lower = 4, .upper = 6, .size_bytes = 640},
                                                    {.lower = 9, .upper = 12, .size_bytes = 64}}});
@@ -96,7 +96,7 @@ TEST_CASE("solve: random problems are valid and at or above the bound") {
 
 TEST_CASE("solve: the outcome does not depend on threads") {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    Problem problem = testing::random_problem(seed, {.buffers = 150, .steps = 60});
+    Problem problem = testing::random_problem(seed, {.buffers = 150, .times = 60});
     if (seed % 3 == 0) problem = testing::training_problem(6, seed);
     if (seed % 3 == 1) problem.capacity_bytes = lower_bound_bytes(problem) * 11 / 10;
     if (seed % 10 == 2) problem = testing::branching_problem(1000, seed);
@@ -109,7 +109,7 @@ TEST_CASE("solve: the outcome does not depend on threads") {
   }
 }
 
-TEST_CASE("solve: steps that are far apart are laid out like steps that are not") {
+TEST_CASE("solve: times that are far apart are placed like times that are not") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const Problem problem = seed % 2 == 0 ? testing::training_problem(3, seed)
                                           : testing::random_problem(seed, {.buffers = 60});
@@ -125,16 +125,16 @@ TEST_CASE("solve: steps that are far apart are laid out like steps that are not"
   }
 }
 
-TEST_CASE("solve: with no time there is still the first placer's layout") {
-  const Problem problem = testing::random_problem(3, {.buffers = 400, .steps = 100});
+TEST_CASE("solve: with no time there is still the first placer's placement") {
+  const Problem problem = testing::random_problem(3, {.buffers = 400, .times = 100});
   const Solution hasty = solve_checked(problem, {.seconds = 0}).solution;
   const Solution thorough = solve_checked(problem).solution;
   CHECK(hasty.method == placer_names().front());
   CHECK(thorough.height_bytes <= hasty.height_bytes);
 }
 
-TEST_CASE("solve: with a capacity the first layout within it ends the search") {
-  Problem problem = testing::random_problem(3, {.buffers = 400, .steps = 100});
+TEST_CASE("solve: with a capacity the first placement within it ends the search") {
+  Problem problem = testing::random_problem(3, {.buffers = 400, .times = 100});
   const Solution first = solve_checked(problem, {.seconds = 0}).solution;
   problem.capacity_bytes = first.height_bytes;
   const Result result = solve_checked(problem);
@@ -142,14 +142,14 @@ TEST_CASE("solve: with a capacity the first layout within it ends the search") {
   CHECK(result.solution.offsets == first.offsets);
 }
 
-TEST_CASE("solve: a generous capacity does not make the layout high") {
+TEST_CASE("solve: a generous capacity does not make the placement high") {
   Problem problem = testing::training_problem(4, 1);
   const Solution tight = solve_checked(problem).solution;
   problem.capacity_bytes = std::int64_t{1} << 60;
   CHECK(solve_checked(problem).solution.height_bytes < 2 * tight.height_bytes);
 }
 
-TEST_CASE("solve: over capacity, the best layout is returned and explained") {
+TEST_CASE("solve: over capacity, the best placement is returned and explained") {
   Problem problem = testing::random_problem(3, {.buffers = 40});
   problem.capacity_bytes = 10;
   const Result result = solve_checked(problem);
@@ -217,9 +217,9 @@ TEST_CASE("solve: boxes cut out of a rectangle go back into it") {
   }
 }
 
-TEST_CASE("solve: patience never makes a layout higher") {
+TEST_CASE("solve: patience never makes a placement higher") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const Problem problem = testing::random_problem(seed, {.buffers = 120, .steps = 90});
+    const Problem problem = testing::random_problem(seed, {.buffers = 120, .times = 90});
     const Solution quick = solve_checked(problem).solution;
     const Solution patient = solve_checked(problem, {.patience = Patience::kUnlimited}).solution;
     CHECK(patient.height_bytes <= quick.height_bytes);

@@ -1,4 +1,4 @@
-// Tests of the checker: valid layouts pass, and every kind of planted mistake is found.
+// Tests of the checker: valid placements pass, and every kind of planted mistake is found.
 #include "memplan/validate.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ std::vector<ViolationKind> kinds(const Problem& problem, const Solution& solutio
 
 using Kinds = std::vector<ViolationKind>;
 
-TEST_CASE("validate: accepts a valid layout") {
+TEST_CASE("validate: accepts a valid placement") {
   CHECK(kinds(kProblem, kSolution) == Kinds{});
   CHECK(kinds({}, {}) == Kinds{});
 }
@@ -84,7 +84,7 @@ TEST_CASE("validate: overlap in time and space, and only in both") {
   CHECK(found[0].buffer == 1);
   CHECK(found[0].other == 0);
   CHECK(found[0].message ==
-        "buffer 'b' (64 bytes at 64) and buffer 'a' (100 bytes at 0) share bytes in step 2");
+        "buffer 'b' (64 bytes at 64) and buffer 'a' (100 bytes at 0) share bytes at time 2");
   Problem apart = kProblem;
   apart.buffers[1].lower = 8;
   apart.buffers[1].upper = 9;
@@ -144,7 +144,7 @@ bool has_overlap_by_pairs(const Problem& problem, const Solution& solution) {
   return false;
 }
 
-TEST_CASE("validate: agrees with all pairs on layouts with one buffer moved") {
+TEST_CASE("validate: agrees with all pairs on placements with one buffer moved") {
   int overlapping = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     const Problem problem = testing::random_problem(seed, {.buffers = 25, .largest_bytes = 50});

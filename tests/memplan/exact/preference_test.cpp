@@ -18,14 +18,14 @@ SearchModel four_boxes() {
   return *model;
 }
 
-TEST_CASE("preference: width, area and crowd make different orders") {
+TEST_CASE("preference: width, area and most bytes alive make different orders") {
   const SearchModel model = four_boxes();  // by first slot: 5, throughout, 4, 3
   const std::vector<double> durations = {1, 3, 1, 1};
   const std::vector<Preference> preferences = make_preferences(model, durations);
   REQUIRE(preferences.size() == 4);
   CHECK(preferences[0].first == Ranks{1, 0, 2, 3});  // the widest first
-  CHECK(preferences[1].first == Ranks{0, 1, 2, 3});  // of the most crowded the largest
-  CHECK(preferences[2].first == Ranks{1, 0, 2, 3});  // of the most crowded the widest
+  CHECK(preferences[1].first == Ranks{0, 1, 2, 3});  // where most is alive the largest first
+  CHECK(preferences[2].first == Ranks{1, 0, 2, 3});  // where most is alive the widest first
   CHECK(preferences[3].first == Ranks{0, 2, 1, 3});  // the largest area, counted in slots
 }
 

@@ -26,7 +26,7 @@ Task random_task(std::uint64_t seed, int boxes) {
     const auto end = static_cast<int32_t>(dice.between(first + 1, kSlots));
     task.boxes.push_back({.first_slot = first,
                           .end_slot = end,
-                          .duration_steps = end - first,
+                          .duration = end - first,
                           .size_bytes = dice.between(1, 9)});
     if (seed % 3 == 1 && dice.between(0, 2) == 0) task.boxes.back().alignment_bytes = 4;
   }
@@ -71,7 +71,7 @@ int64_t lowest_above(const Task& task, const std::vector<size_t>& below, size_t 
   return offset;
 }
 
-// Any layout, its boxes let down in order of address, becomes one of these and not higher.
+// Any placement, its boxes let down in order of address, becomes one of these and not higher.
 int64_t optimum_bytes(const Task& task) {
   std::vector<size_t> order(task.boxes.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -93,7 +93,7 @@ int64_t optimum_bytes(const Task& task) {
 std::vector<Preference> preferences_of(const Task& task, const SearchModel& model) {
   std::vector<double> durations;
   for (const int32_t index : model.task_index) {
-    durations.push_back(static_cast<double>(task.boxes[static_cast<size_t>(index)].duration_steps));
+    durations.push_back(static_cast<double>(task.boxes[static_cast<size_t>(index)].duration));
   }
   return make_preferences(model, durations);
 }

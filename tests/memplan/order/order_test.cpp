@@ -26,7 +26,7 @@ std::vector<int32_t> given_order(const OrderProblem& problem) {
 }
 
 // Ops that make one or two values and read up to three of the earlier ones.
-OrderProblem random_problem(Dice& dice, int32_t ops, int32_t parts) {
+OrderProblem random_problem(Dice& dice, int32_t ops, int32_t phases) {
   OrderProblem problem;
   const auto add_value = [&] {
     problem.values.push_back({.bytes = dice.between(0, 12), .kept = dice.between(0, 7) == 0});
@@ -35,7 +35,7 @@ OrderProblem random_problem(Dice& dice, int32_t ops, int32_t parts) {
   for (int64_t i = dice.between(0, 2); i > 0; --i) add_value();
   for (int32_t i = 0; i < ops; ++i) {
     OrderOp op{.workspace_bytes = dice.between(0, 3) == 0 ? dice.between(1, 9) : 0,
-               .part = i * parts / ops};
+               .phase = i * phases / ops};
     const auto there = static_cast<int64_t>(problem.values.size());
     for (int64_t r = dice.between(0, 3); r > 0 && there > 0; --r) {
       const auto value =
@@ -113,15 +113,15 @@ class EveryOrder {
  private:
   void walk(const LiveSet& live, uint64_t ran, int64_t peak) {
     bool any = false;
-    int32_t part = std::numeric_limits<int32_t>::max();
+    int32_t phase = std::numeric_limits<int32_t>::max();
     for (size_t op = 0; op < problem_.ops.size(); ++op) {
-      if ((ran >> op & 1) == 0) part = std::min(part, problem_.ops[op].part);
+      if ((ran >> op & 1) == 0) phase = std::min(phase, problem_.ops[op].phase);
     }
     for (size_t op = 0; op < problem_.ops.size(); ++op) {
       const auto id = static_cast<int32_t>(op);
       if ((ran >> op & 1) != 0) continue;
       any = true;
-      if (problem_.ops[op].part != part || !live.is_ready(id)) continue;
+      if (problem_.ops[op].phase != phase || !live.is_ready(id)) continue;
       LiveSet next = live;
       const int64_t during = live.effect_of(id).during_bytes;
       next.run(id);
@@ -150,9 +150,9 @@ OrderProblem chain(int32_t layers) {
   for (int32_t i = layers - 1; i >= 0; --i) {
     const auto made = static_cast<int32_t>(problem.values.size());
     problem.values.push_back({.bytes = kActivation});
-    problem.ops.push_back({.reads = {gradient}, .makes = {made}, .part = 1});
+    problem.ops.push_back({.reads = {gradient}, .makes = {made}, .phase = 1});
     problem.values.push_back({.bytes = kWeight, .kept = true});
-    weights.push_back({.reads = {i, gradient}, .makes = {made + 1}, .part = 1});
+    weights.push_back({.reads = {i, gradient}, .makes = {made + 1}, .phase = 1});
     gradient = made;
   }
   for (OrderOp& op : weights) problem.ops.push_back(std::move(op));
@@ -201,22 +201,23 @@ TEST_CASE("exact_order: the best order of a window, whatever is around it") {
     const OrderGraph graph(problem);
     const Timeline timeline(graph, given_order(problem));
     const auto begin = static_cast<size_t>(dice.between(0, 12));
-    const Stretch stretch = timeline.cut(begin, begin + 8);
-    REQUIRE(find_order_problem_error(stretch.problem) == std::nullopt);
-    const std::vector<int64_t> local = order_profile(stretch.problem, given_order(stretch.problem));
+    const Subproblem subproblem = timeline.cut(begin, begin + 8);
+    REQUIRE(find_order_problem_error(subproblem.problem) == std::nullopt);
+    const std::vector<int64_t> local =
+        order_profile(subproblem.problem, given_order(subproblem.problem));
     int64_t peak = 0;
     for (size_t i = 0; i < local.size(); ++i) {
-      REQUIRE(local[i] + stretch.base_bytes == timeline.during_bytes(begin + i));
+      REQUIRE(local[i] + subproblem.base_bytes == timeline.during_bytes(begin + i));
       peak = std::max(peak, local[i]);
     }
     OrderEffort effort{.left = 1'000'000};
-    const ExactOrder found = exact_order(OrderGraph(stretch.problem), peak, effort);
+    const ExactOrder found = exact_order(OrderGraph(subproblem.problem), peak, effort);
     REQUIRE(found.complete);
-    const int64_t best = EveryOrder(stretch.problem).best;
+    const int64_t best = EveryOrder(subproblem.problem).best;
     if (found.order.empty()) {
       REQUIRE(best == peak);
     } else {
-      REQUIRE(order_peak_bytes(stretch.problem, found.order) == best);
+      REQUIRE(order_peak_bytes(subproblem.problem, found.order) == best);
       REQUIRE(best < peak);
     }
   }
@@ -284,8 +285,8 @@ TEST_CASE("find_order_problem_error: names what is wrong") {
   CHECK(error({.values = {{.bytes = 1}}, .ops = {{.makes = {0}}, {.makes = {0}}}}) ==
         "value #0 is made twice");
   CHECK(error({.values = {}, .ops = {{.after = {0}}}}) == "op #0 comes after no earlier op");
-  CHECK(error({.values = {}, .ops = {{.part = 1}, {.part = 0}}}) ==
-        "op #1 is of an earlier part than the op before it");
+  CHECK(error({.values = {}, .ops = {{.phase = 1}, {.phase = 0}}}) ==
+        "op #1 is of an earlier phase than the op before it");
   CHECK(error({.values = {}, .ops = {{.in_place = {{.read = 0, .made = 0}}}}}) ==
         "op #0 shares bytes of values it has not");
   CHECK(error({.values = {}, .ops = {{.workspace_bytes = -1}}}) ==
@@ -294,13 +295,13 @@ TEST_CASE("find_order_problem_error: names what is wrong") {
 
 TEST_CASE("find_order_error: names what is wrong") {
   const OrderProblem problem{.values = {{.bytes = 1}},
-                             .ops = {{.makes = {0}}, {.reads = {0}}, {.part = 1}}};
+                             .ops = {{.makes = {0}}, {.reads = {0}}, {.phase = 1}}};
   const auto error = [&problem](std::vector<int32_t> order) {
     return find_order_error(problem, order).value_or("");
   };
   CHECK(error({0, 1, 2}) == "");
   CHECK(error({1, 0, 2}) == "op #1 runs before op #0");
-  CHECK(error({0, 2, 1}) == "op #1 runs after a later part");
+  CHECK(error({0, 2, 1}) == "op #1 runs after a later phase");
   CHECK(error({0, 1}) == "an op is missing");
   CHECK(error({0, 1, 1}) == "op #1 runs twice");
   CHECK(error({0, 1, 3}) == "an op does not exist");

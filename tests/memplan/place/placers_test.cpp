@@ -26,8 +26,8 @@ Solution place_checked(const Problem& problem, std::string_view method) {
   return result.solution;
 }
 
-// The true optimum: in some order, each buffer on top of all earlier ones it shares a step with.
-// (Take an optimal layout in order of offset: no buffer ever ends up higher than it was.)
+// The true optimum: in some order, each buffer on top of all earlier ones it is alive with.
+// (Take an optimal placement in order of offset: no buffer ever ends up higher than it was.)
 int64_t optimum_bytes(const Problem& problem) {
   std::vector<size_t> order(problem.buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -66,7 +66,7 @@ TEST_CASE("placers: against the optimum by brute force") {
   int optimal_together = 0;
   for (std::uint64_t seed = 0; seed < kProblems; ++seed) {
     const Problem problem = testing::random_problem(
-        seed, {.buffers = 3 + static_cast<int>(seed % 5), .steps = 8, .largest_bytes = 9});
+        seed, {.buffers = 3 + static_cast<int>(seed % 5), .times = 8, .largest_bytes = 9});
     const int64_t optimum = optimum_bytes(problem);
     CHECK(optimum >= lower_bound_bytes(problem));
     int64_t best = std::numeric_limits<int64_t>::max();
@@ -93,7 +93,7 @@ TEST_CASE("placers: against the optimum by brute force") {
 TEST_CASE("placers: random problems with fixed offsets and strict alignments") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const Problem problem = testing::random_problem_with_fixed(
-        seed, {.buffers = 60, .steps = 40, .alignment_bytes = seed % 2 == 0 ? 1 : 64});
+        seed, {.buffers = 60, .times = 40, .alignment_bytes = seed % 2 == 0 ? 1 : 64});
     for (const std::string_view method : placer_names()) {
       const Solution solution = place_checked(problem, method);
       CHECK(solution.height_bytes >= lower_bound_bytes(problem));

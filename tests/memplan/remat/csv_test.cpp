@@ -94,12 +94,12 @@ TEST_CASE("remat csv: what was written reads back equal") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const RematProblem problem =
         testing::random_graph(seed, {.nodes = 40, .banned = true, .workspace = true});
-    const ParsedRemat again = parse_remat_csv(write_remat_csv(problem));
-    REQUIRE(again.message == "");
-    REQUIRE(again.problem.nodes.size() == problem.nodes.size());
+    const ParsedRemat parsed = parse_remat_csv(write_remat_csv(problem));
+    REQUIRE(parsed.message == "");
+    REQUIRE(parsed.problem.nodes.size() == problem.nodes.size());
     for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
       const RematNode& a = problem.nodes[i];
-      const RematNode& b = again.problem.nodes[i];
+      const RematNode& b = parsed.problem.nodes[i];
       CHECK(a.id == b.id);
       CHECK(a.name == b.name);
       CHECK(a.bytes == b.bytes);
@@ -111,12 +111,12 @@ TEST_CASE("remat csv: what was written reads back equal") {
   }
 }
 
-TEST_CASE("remat csv: plans read back equal, and unknown steps are refused") {
+TEST_CASE("remat csv: plans read back equal, and unknown actions are refused") {
   const RematProblem problem = testing::chain_step(5, 1);
   const RematPlan plan = save_all_plan(problem);
-  const ParsedRematPlan again = parse_remat_plan_csv(problem, write_remat_plan_csv(problem, plan));
-  CHECK(again.message.empty());
-  CHECK(again.plan == plan);
+  const ParsedRematPlan parsed = parse_remat_plan_csv(problem, write_remat_plan_csv(problem, plan));
+  CHECK(parsed.message.empty());
+  CHECK(parsed.plan == plan);
   CHECK(parse_remat_plan_csv(problem, "compute,0\nfree,99\n").message ==
         "line 2: there is no node '99'");
   CHECK(parse_remat_plan_csv(problem, "run,0\n").message ==

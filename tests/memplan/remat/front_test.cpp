@@ -190,8 +190,8 @@ TEST_CASE("front: filling a looked-up plan of a transformer saves time within th
   const RematFront front(graph);
   const int64_t peak = front.points().front().peak_bytes;
   const int64_t least = front.points().back().peak_bytes;
-  for (int step = 1; step < 20; ++step) {
-    const int64_t budget = least + (peak - least) * step / 20;
+  for (int i = 1; i < 20; ++i) {
+    const int64_t budget = least + (peak - least) * i / 20;
     const size_t place = front.find(budget);
     Retention state(graph, budget);
     state.load(front.holds(graph, place));

@@ -149,7 +149,7 @@ TEST_CASE("remat planner: a budget out of reach is told once and for all") {
   CHECK(planner.plan({.budget_bytes = -1}).status == RematStatus::kBadProblem);
 }
 
-TEST_CASE("seeds: the holds of a plan make that plan again") {
+TEST_CASE("seeds: the holds of a plan give that plan back") {
   for (const RematProblem& problem : some_problems()) {
     const RematGraph graph(problem);
     RematPlanner planner(problem);

@@ -26,7 +26,7 @@ RematResult plan_checked(const RematProblem& problem, const RematOptions& option
   CHECK(result.least_bytes <= result.workable_bytes);
   if (result.status != RematStatus::kPlanned) {
     CHECK_FALSE(result.message.empty());
-    CHECK(result.plan.steps.empty());
+    CHECK(result.plan.actions.empty());
     return result;
   }
   const RematReplay replay = simulate(problem, result.plan);
@@ -50,13 +50,13 @@ struct Tally {
   int bounds = 0;  // lower bounds above the time without recompute
 };
 
-// Budgets from below the least to the peak in `steps` steps, against the optimum: by the search,
-// and by the planner as it is.
-void compare(const RematProblem& problem, int steps, Tally& tally) {
+// Budgets from below the least to the peak evenly, `count` and one more, against the optimum: by
+// the search, and by the planner as it is.
+void compare(const RematProblem& problem, int count, Tally& tally) {
   const int64_t peak = save_all_bytes(problem);
   const int64_t least = least_budget(RematGraph(problem)).bytes;
-  for (int step = 0; step <= steps; ++step) {
-    const int64_t budget = least - 1 + (peak - least + 1) * step / steps;
+  for (int i = 0; i <= count; ++i) {
+    const int64_t budget = least - 1 + (peak - least + 1) * i / count;
     const std::optional<int64_t> optimum = testing::optimal_time(problem, budget);
     const RematResult result =
         plan_checked(problem, {.budget_bytes = budget, .most_exact_states = 0});

@@ -153,12 +153,12 @@ class TransformerBuilder : public Builder {
                 .layer = layer_,
                 .inputs = std::move(inputs)});
   }
-  int32_t product(const char* name, int64_t in_width, int64_t out_width,
-                  std::vector<int32_t> inputs) {
+  int32_t matmul(const char* name, int64_t in_width, int64_t out_width,
+                 std::vector<int32_t> inputs) {
     const int64_t rows = shape_.batch * shape_.sequence;
     return activation(name, rows * out_width, 2 * rows * in_width * out_width, std::move(inputs));
   }
-  int32_t attention_product(const char* name, int64_t elements, std::vector<int32_t> inputs) {
+  int32_t attention_matmul(const char* name, int64_t elements, std::vector<int32_t> inputs) {
     return activation(name, elements, 2 * scores() * shape_.width / shape_.heads,
                       std::move(inputs));
   }
@@ -173,42 +173,42 @@ class TransformerBuilder : public Builder {
     Layer l{};
     l.in = in;
     l.norm1 = activation("norm1", stream(), 0, {in});
-    l.query = product("query", c, c, {l.norm1});
-    l.key = product("key", c, c, {l.norm1});
-    l.value = product("value", c, c, {l.norm1});
-    l.scores = attention_product("scores", scores(), {l.query, l.key});
+    l.query = matmul("query", c, c, {l.norm1});
+    l.key = matmul("key", c, c, {l.norm1});
+    l.value = matmul("value", c, c, {l.norm1});
+    l.scores = attention_matmul("scores", scores(), {l.query, l.key});
     l.weights = activation("softmax", scores(), 0, {l.scores});
-    l.mixed = attention_product("mixed", stream(), {l.weights, l.value});
-    l.attended = product("attended", c, c, {l.mixed});
+    l.mixed = attention_matmul("mixed", stream(), {l.weights, l.value});
+    l.attended = matmul("attended", c, c, {l.mixed});
     l.middle = activation("middle", stream(), 0, {in, l.attended});
     l.norm2 = activation("norm2", stream(), 0, {l.middle});
-    l.wide = product("wide", c, 4 * c, {l.norm2});
+    l.wide = matmul("wide", c, 4 * c, {l.norm2});
     l.gelu = activation("gelu", 4 * stream(), 0, {l.wide});
-    l.narrow = product("narrow", 4 * c, c, {l.gelu});
+    l.narrow = matmul("narrow", 4 * c, c, {l.gelu});
     l.out = activation("out", stream(), 0, {l.middle, l.narrow});
     return l;
   }
 
   int32_t backward_layer(const Layer& l, int32_t dout) {
     const int64_t c = shape_.width;
-    const int32_t dgelu = product("d_gelu", c, 4 * c, {dout});
+    const int32_t dgelu = matmul("d_gelu", c, 4 * c, {dout});
     weight_gradient("w_narrow", 4 * c, c, l.gelu, dout);
     const int32_t dwide = activation("d_wide", 4 * stream(), 0, {l.wide, dgelu});
-    const int32_t dnorm2 = product("d_norm2", 4 * c, c, {dwide});
+    const int32_t dnorm2 = matmul("d_norm2", 4 * c, c, {dwide});
     weight_gradient("w_wide", c, 4 * c, l.norm2, dwide);
     const int32_t dmlp = activation("d_mlp", stream(), 0, {l.middle, dnorm2});
     const int32_t dmiddle = activation("d_middle", stream(), 0, {dout, dmlp});
-    const int32_t dmixed = product("d_mixed", c, c, {dmiddle});
+    const int32_t dmixed = matmul("d_mixed", c, c, {dmiddle});
     weight_gradient("w_attended", c, c, l.mixed, dmiddle);
-    const int32_t dweights = attention_product("d_weights", scores(), {l.value, dmixed});
-    const int32_t dvalue = attention_product("d_value", stream(), {l.weights, dmixed});
+    const int32_t dweights = attention_matmul("d_weights", scores(), {l.value, dmixed});
+    const int32_t dvalue = attention_matmul("d_value", stream(), {l.weights, dmixed});
     const int32_t dscores = activation("d_scores", scores(), 0, {l.weights, dweights});
-    const int32_t dquery = attention_product("d_query", stream(), {l.key, dscores});
-    const int32_t dkey = attention_product("d_key", stream(), {l.query, dscores});
+    const int32_t dquery = attention_matmul("d_query", stream(), {l.key, dscores});
+    const int32_t dkey = attention_matmul("d_key", stream(), {l.query, dscores});
     weight_gradient("w_query", c, c, l.norm1, dquery);
     weight_gradient("w_key", c, c, l.norm1, dkey);
     weight_gradient("w_value", c, c, l.norm1, dvalue);
-    const int32_t dnorm1 = product("d_norm1", 3 * c, c, {dquery, dkey, dvalue});
+    const int32_t dnorm1 = matmul("d_norm1", 3 * c, c, {dquery, dkey, dvalue});
     const int32_t dattention = activation("d_attention", stream(), 0, {l.in, dnorm1});
     return activation("d_in", stream(), 0, {dmiddle, dattention});
   }
@@ -220,7 +220,7 @@ class TransformerBuilder : public Builder {
   bool backward_ = false;
 };
 
-// States of a step: how many nodes have had their first run, and what is in memory.
+// States of a step: how many nodes have had their first execution, and what is in memory.
 struct State {
   std::uint32_t live = 0;
   int32_t next = 0;

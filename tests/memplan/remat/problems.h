@@ -38,9 +38,9 @@ struct TransformerShape {
 };
 RematProblem transformer_step(const TransformerShape& shape);
 
-// The least time within the budget over all orders of computing and freeing whose first runs keep
-// the problem's order, by search over every state; nothing if none keeps the budget. For up to some
-// 17 nodes.
+// The least time within the budget over all orders of computing and freeing whose first executions
+// keep the problem's order, by search over every state; nothing if none keeps the budget. For up to
+// some 17 nodes.
 std::optional<std::int64_t> optimal_time(const RematProblem& problem, std::int64_t budget_bytes);
 
 }  // namespace trainscope::memplan::testing

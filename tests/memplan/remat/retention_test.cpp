@@ -76,7 +76,7 @@ TEST_CASE("retention: a change costs what a fresh look at the whole says") {
     state.load(hold_all(graph));
     Retention fresh(graph, 100);
     Random random(seed);
-    for (int step = 0; step < 60; ++step) {
+    for (int i = 0; i < 60; ++i) {
       const int32_t node = random.between(0, graph.size() - 3);
       const int32_t stage = random.between(node + 1, graph.size() - 1);
       const bool held = state.held(node, stage);
@@ -162,7 +162,7 @@ TEST_CASE("search: repair, filling and annealing leave valid plans within the bu
       if (repaired) search.fill();
       const double time = state.cost().time;
       check_state(problem, state);
-      search.anneal({.steps = 3000, .first_heat = 10, .last_heat = 0.1});
+      search.anneal({.iterations = 3000, .first_temperature = 10, .last_temperature = 0.1});
       check_state(problem, state);
       if (!repaired) continue;
       ++kept;

@@ -13,8 +13,8 @@
 namespace trainscope::memplan {
 namespace {
 
-constexpr RematStep run(std::int32_t node) { return {RematAction::kCompute, node}; }
-constexpr RematStep drop(std::int32_t node) { return {RematAction::kFree, node}; }
+constexpr RematAction run(std::int32_t node) { return {RematActionKind::kCompute, node}; }
+constexpr RematAction drop(std::int32_t node) { return {RematActionKind::kFree, node}; }
 
 // a -> b -> c, c reads a too.
 RematProblem small_problem() {
@@ -29,31 +29,32 @@ TEST_CASE("simulate: peak with workspace, time with reruns") {
   const RematReplay saved = simulate(problem, save_all_plan(problem));
   CHECK(saved.message.empty());
   CHECK(saved.peak_bytes == 15);
-  CHECK(saved.peak_step == 1);
+  CHECK(saved.peak_action == 1);
   CHECK(saved.time == 15);
   CHECK(saved.reruns == 0);
-  const RematReplay again =
+  const RematReplay second =
       simulate(problem, {{run(0), run(1), drop(0), run(0), run(2), drop(0), drop(1)}});
-  CHECK(again.message.empty());
-  CHECK(again.time == 18);
-  CHECK(again.reruns == 1);
+  CHECK(second.message.empty());
+  CHECK(second.time == 18);
+  CHECK(second.reruns == 1);
   CHECK(base_time(problem) == 15);
 }
 
-TEST_CASE("simulate: the first impossible step is named") {
+TEST_CASE("simulate: the first impossible action is named") {
   RematProblem problem = small_problem();
-  const auto message = [&](std::vector<RematStep> steps) {
-    return simulate(problem, {std::move(steps)}).message;
+  const auto message = [&](std::vector<RematAction> actions) {
+    return simulate(problem, {std::move(actions)}).message;
   };
-  CHECK(message({run(1)}) == "step 1: node 11 ('b') runs without its input node 10 ('a')");
-  CHECK(message({run(0), run(0)}) == "step 2: node 10 ('a') runs while its value is in memory");
-  CHECK(message({run(0), drop(0), drop(0)}) == "step 3: node 10 ('a') is freed but not in memory");
-  CHECK(message({run(0), drop(1)}) == "step 2: node 11 ('b') is freed but not in memory");
+  CHECK(message({run(1)}) == "action 1: node 11 ('b') runs without its input node 10 ('a')");
+  CHECK(message({run(0), run(0)}) == "action 2: node 10 ('a') runs while its value is in memory");
+  CHECK(message({run(0), drop(0), drop(0)}) ==
+        "action 3: node 10 ('a') is freed but not in memory");
+  CHECK(message({run(0), drop(1)}) == "action 2: node 11 ('b') is freed but not in memory");
   CHECK(message({run(0), run(1)}) == "node 12 never runs");
-  CHECK(message({run(3)}) == "step 1: there is no node #3");
-  CHECK(message({drop(-1)}) == "step 1: there is no node #-1");
+  CHECK(message({run(3)}) == "action 1: there is no node #3");
+  CHECK(message({drop(-1)}) == "action 1: there is no node #-1");
   problem.nodes[0].may_rerun = false;
-  CHECK(message({run(0), drop(0), run(0)}) == "step 3: node 10 ('a') must run only once");
+  CHECK(message({run(0), drop(0), run(0)}) == "action 3: node 10 ('a') must run only once");
 }
 
 TEST_CASE("simulate: problems that cannot be added up are refused") {

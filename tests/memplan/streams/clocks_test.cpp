@@ -1,4 +1,4 @@
-// Tests of vector clocks and of the lives they give buffers.
+// Tests of vector clocks and of the lifetimes they give buffers.
 #include "memplan/streams/clocks.h"
 
 #include <doctest/doctest.h>
@@ -24,11 +24,11 @@ TEST_CASE("clocks: a copy on a second stream, there and back") {
   CHECK_FALSE(clocks.happens_before(problem, 2, 4));
   CHECK_FALSE(clocks.happens_before(problem, 4, 2));
   CHECK(clocks.happens_before(problem, 4, 3));
-  const StreamLives lives = find_lives(problem, clocks);
-  CHECK(lives.meet(0, 1));  // 2 may run while the copy still reads
-  CHECK(lives.before(0, 2));
-  CHECK_FALSE(lives.before(2, 0));
-  CHECK(lives.before(1, 2));
+  const StreamLifetimes lifetimes = find_lifetimes(problem, clocks);
+  CHECK(lifetimes.meet(0, 1));  // 2 may run while the copy still reads
+  CHECK(lifetimes.before(0, 2));
+  CHECK_FALSE(lifetimes.before(2, 0));
+  CHECK(lifetimes.before(1, 2));
 }
 
 TEST_CASE("clocks: what happens before is what dependencies lead to") {
@@ -38,7 +38,7 @@ TEST_CASE("clocks: what happens before is what dependencies lead to") {
         {.streams = 1 + static_cast<int>(seed % 4), .operations = 2 + static_cast<int>(seed % 23)});
     const testing::Relation reach = testing::reachability(problem);
     const Clocks clocks = find_clocks(problem);
-    const StreamLives lives = find_lives(problem, clocks);
+    const StreamLifetimes lifetimes = find_lifetimes(problem, clocks);
     REQUIRE(clocks.order.size() == problem.operations.size());
     for (size_t i = 0; i < reach.size(); ++i) {
       for (size_t j = 0; j < reach.size(); ++j) {
@@ -49,7 +49,7 @@ TEST_CASE("clocks: what happens before is what dependencies lead to") {
     }
     for (size_t a = 0; a < problem.buffers.size(); ++a) {
       for (size_t b = 0; b < problem.buffers.size(); ++b) {
-        if (a != b) CHECK(lives.before(a, b) == testing::over_before(problem, reach, a, b));
+        if (a != b) CHECK(lifetimes.before(a, b) == testing::over_before(problem, reach, a, b));
       }
     }
   }

@@ -126,10 +126,10 @@ TEST_CASE("streams: up to 7 buffers against brute force") {
     const int64_t optimum = brute.optimum_bytes();
     const int64_t clique = brute.heaviest_clique_bytes();
     const Clocks clocks = find_clocks(problem);
-    const StreamLives lives = find_lives(problem, clocks);
-    const int64_t cut = heaviest_cut_bytes(problem, clocks, lives);
+    const StreamLifetimes lifetimes = find_lifetimes(problem, clocks);
+    const int64_t cut = heaviest_cut_bytes(problem, clocks, lifetimes);
     INFO("seed ", seed);
-    CHECK(heaviest_antichain_bytes(problem, clocks, lives) == clique);
+    CHECK(heaviest_antichain_bytes(problem, clocks, lifetimes) == clique);
     CHECK(cut <= clique);
     above_cut += clique > cut ? 1 : 0;
     const Solution solution = solve_checked(problem);
