@@ -18,6 +18,10 @@ namespace trainscope {
 
 namespace {
 
+DeviceHandle device_of(const CompileOptions& options) {
+  return options.device ? options.device : cpu_device();
+}
+
 // The step in an order of lower memory, if there is one, as a stage of its own.
 void add_order(Compiled& compiled, const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -31,7 +35,7 @@ void add_order(Compiled& compiled, const CompileOptions& options) {
   if (changed) {
     compiled.program = {};  // its memory goes to the next one
     compiled.program =
-        lower(graph_for_next(stage, options.passes.keep), cpu_kernels(), options.lower);
+        lower(graph_for_next(stage, options.passes.keep), device_of(options), options.lower);
     stage.counters["bytes saved"] = given_bytes - compiled.program.arena_bytes;
   }
   stage.milliseconds =
@@ -59,7 +63,7 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
   compiled.stages.push_back(std::move(stage));
   compiled.program = {};  // its memory goes to the next one
   compiled.program = lower(graph_for_next(compiled.stages.back(), options.passes.keep),
-                           cpu_kernels(), options.lower);
+                           device_of(options), options.lower);
   CHECK_INVARIANT(compiled.program.arena_bytes == plan.arena_bytes);
 }
 
@@ -96,14 +100,14 @@ std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& 
   auto compiled = std::make_unique<Compiled>();
   compiled->stages = build_stages(model, options);
   compiled->program = lower(graph_for_next(compiled->stages.back(), options.passes.keep),
-                            cpu_kernels(), options.lower);
+                            device_of(options), options.lower);
   if (options.order == OpOrder::kMemory) add_order(*compiled, options);
   if (options.recompute.mode != RecomputeMode::kNone) {
     add_recompute(*compiled, options);
   } else if (options.chains && options.lower.same_bits == SameBits::kSameThreads) {
     ChainOptions chains = *options.chains;
     chains.kernels = options.lower.kernels;
-    add_chains(compiled->program, cpu_kernels(), chains);
+    add_chains(compiled->program, chains);
   }
   return compiled;
 }

@@ -21,6 +21,7 @@ struct CompileOptions {
   ImportOptions import = {};      // `evaluate` is filled in here
   TrainingOptions training = {};  // what to build around the forward graph
   PassOptions passes = {};
+  DeviceHandle device = {};  // that the program is for; null: this machine's processor
   LowerOptions lower = {};
   OpOrder order = OpOrder::kMemory;
   // Short ops in chains (engine/plan/chains.h): with several threads, if the bits need not be those

@@ -33,29 +33,29 @@ void fill_window(T* row, std::int64_t length, std::span<const std::int64_t> ids)
   std::ranges::transform(ids, row, [](std::int64_t id) { return static_cast<T>(id); });
 }
 
-// Puts the last ids into row 0; the place of the last one.
-std::int64_t show(const TensorView& input, std::span<const std::int64_t> ids) {
+// Puts the last ids into row 0 of [B,T]; the place of the last one.
+std::int64_t show(Tensor& input, std::span<const std::int64_t> ids) {
   const std::int64_t length = input.shape()[1];
   const std::size_t shown = std::min(ids.size(), static_cast<std::size_t>(length));
-  if (input.type.dtype == DType::kI64) {
-    fill_window(input.as<std::int64_t>(), length, ids.last(shown));
+  if (input.dtype() == DType::kI64) {
+    fill_window(input.values<std::int64_t>().data(), length, ids.last(shown));
   } else {
-    fill_window(input.as<std::int32_t>(), length, ids.last(shown));
+    fill_window(input.values<std::int32_t>().data(), length, ids.last(shown));
   }
   return static_cast<std::int64_t>(shown) - 1;
 }
 
-void check_program(const TensorView& input, const TensorView& output,
+void check_program(const TensorType& input, const TensorType& output,
                    const Vocabulary& vocabulary) {
-  const bool ids = input.shape().rank == 2 && input.shape()[1] > 0;
-  const bool logits = output.shape().rank == 3 && output.type.dtype == DType::kF32 && ids &&
-                      output.shape()[1] == input.shape()[1];
+  const bool ids = input.shape.rank == 2 && input.shape[1] > 0;
+  const bool logits = output.shape.rank == 3 && output.dtype == DType::kF32 && ids &&
+                      output.shape[1] == input.shape[1];
   require(
       ids && logits, ErrorCode::kUsage,
       "--sample needs a model from ids [B,T] to f32 logits [B,T,V]; this one goes from {} to {}",
-      type_text(input.type), type_text(output.type));
-  require(output.shape()[2] >= static_cast<std::int64_t>(vocabulary.size()), ErrorCode::kBadInput,
-          "the model knows {} characters, the run's vocabulary has {}", output.shape()[2],
+      type_text(input), type_text(output));
+  require(output.shape[2] >= static_cast<std::int64_t>(vocabulary.size()), ErrorCode::kBadInput,
+          "the model knows {} characters, the run's vocabulary has {}", output.shape[2],
           vocabulary.size());
 }
 
@@ -80,16 +80,19 @@ std::int64_t draw(std::span<const float> logits, double temperature, double unif
 
 std::string sample_text(Executor& executor, const Vocabulary& vocabulary,
                         const SamplingOptions& options) {
-  const TensorView input = executor.view(options.input);
-  const TensorView output = executor.view(options.output);
-  check_program(input, output, vocabulary);
+  Tensor input(executor.memory().type(options.input));
+  Tensor output(executor.memory().type(options.output));
+  check_program(input.type(), output.type(), vocabulary);
   std::vector<std::int64_t> ids = prompt_ids(vocabulary, options.prompt);
   const std::size_t prompt_size = ids.size();
   const std::int64_t row = output.shape()[2];
   for (std::int64_t i = 0; i < options.characters; ++i) {
     const std::int64_t place = show(input, ids);
+    executor.write(options.input, input);
     executor.run_micro_step();
-    const std::span<const float> logits(output.as<const float>() + place * row, vocabulary.size());
+    executor.memory().read_into(options.output, output);
+    const std::span<const float> logits(output.values<float>().data() + place * row,
+                                        vocabulary.size());
     const double uniform =
         random_uniform_f64(options.seed, kSamplingStream, static_cast<std::uint64_t>(i));
     ids.push_back(draw(logits, options.temperature, uniform));

@@ -168,8 +168,8 @@ void TrainingRun::restore(const Checkpoint& checkpoint) {
   check_settings(checkpoint, state(), invocation_.log());
   require(checkpoint.state.step <= total_steps_, ErrorCode::kUsage,
           "the checkpoint is at step {}, beyond --steps {}", checkpoint.state.step, total_steps_);
-  restore_tensors(checkpoint.file("model"), trainer_->model_tensors());
-  restore_tensors(checkpoint.file("optimizer"), trainer_->optimizer_tensors());
+  trainer_->restore(checkpoint.file("model"), trainer_->model_tensors());
+  trainer_->restore(checkpoint.file("optimizer"), trainer_->optimizer_tensors());
   from_step_ = step_ = checkpoint.state.step;
   samples_seen_ = checkpoint.state.samples_seen;
 }

@@ -227,7 +227,7 @@ void reset_statistics(const OptimizerRun& run, Executor& executor) {
   const std::string prefix = "stat.1.f64:";
   for (const std::string& name : names_with(run.file, prefix)) {
     if (!executor.has(name)) continue;  // PyTorch's count of batches is not in the graph
-    Tensor fresh(executor.view(name).type);
+    Tensor fresh(executor.memory().type(name));
     std::ranges::fill(fresh.values<float>(), name.ends_with("running_var") ? 1.0F : 0.0F);
     executor.write(name, fresh);
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -65,9 +66,12 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
+// A tensor to be written: its elements lie in the host's memory, or `read` copies those bytes of
+// them from elsewhere that begin at `offset`.
 struct NamedTensor {
   std::string_view name;
   TensorView tensor;
+  std::function<void(std::uint64_t offset, std::span<std::byte> bytes)> read = {};
 };
 
 struct WrittenSafetensors {

@@ -50,7 +50,8 @@ void check(std::span<const NamedTensor> tensors,
     require(names.insert(tensor.name).second, ErrorCode::kBadInput,
             "two tensors have the name '{}': a safetensors file can hold one",
             printable(tensor.name));
-    CHECK_INVARIANT(tensor.tensor.data != nullptr || tensor.tensor.type.bytes() == 0);
+    CHECK_INVARIANT(tensor.tensor.data != nullptr || tensor.read ||
+                    tensor.tensor.type.bytes() == 0);
   }
   for (const auto& [key, value] : metadata) {
     require(is_valid_utf8(key) && is_valid_utf8(value), ErrorCode::kBadInput,
@@ -90,6 +91,21 @@ std::string header_text(std::span<const NamedTensor> tensors,
   return text;
 }
 
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+
+// Calls f with the tensor's bytes, from the first to the last.
+template <class F>
+void for_each_piece(const NamedTensor& tensor, const F& f) {
+  const std::size_t bytes = tensor.tensor.type.bytes();
+  if (!tensor.read) return f({static_cast<const std::byte*>(tensor.tensor.data), bytes});
+  std::vector<std::byte> piece(std::min(kPieceBytes, bytes));
+  for (std::size_t offset = 0; offset < bytes; offset += piece.size()) {
+    const std::span now(piece.data(), std::min(piece.size(), bytes - offset));
+    tensor.read(offset, now);
+    f(now);
+  }
+}
+
 }  // namespace
 
 WrittenSafetensors write_safetensors(const std::filesystem::path& path,
@@ -113,9 +129,7 @@ WrittenSafetensors write_safetensors(const FolderEntry& entry, std::span<const N
   const std::uint64_t length = header.size();
   write(std::as_bytes(std::span(&length, 1)));
   write(std::as_bytes(std::span(header)));
-  for (const NamedTensor& tensor : order) {
-    write({static_cast<const std::byte*>(tensor.tensor.data), tensor.tensor.type.bytes()});
-  }
+  for (const NamedTensor& tensor : order) for_each_piece(tensor, write);
   file.commit();
   return {.size_bytes = file.written_bytes(), .content_hash = hasher.digest()};
 }

@@ -1,44 +1,40 @@
-// Arena memory straight from the kernel: zeroed, page-aligned, huge pages where there are any.
+// Arena memory of a device.
 #include "engine/exec/arena.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/exec/device_work.h"
 
 namespace trainscope {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kGuardBytes = 4096;
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 constexpr std::byte kGuard{0xC3};
-
-std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
 }  // namespace
 
-Arena::Arena(std::int64_t bytes) : bytes_(bytes) {
-  mapped_bytes_ = round_up(static_cast<std::size_t>(bytes) + kGuardBytes, kPageBytes);
-  void* memory =
-      mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
+Arena::Arena(DeviceHandle device, Space space, std::int64_t bytes)
+    : device_(std::move(device)), space_(space), bytes_(bytes) {
+  const std::size_t with_guard = static_cast<std::size_t>(bytes) + kGuardBytes;
+  const DeviceStatus status = device_->allocate(space, with_guard, &data_);
+  if (!status.done()) {
     throw Error(ErrorCode::kOutOfMemory,
                 "no memory for an arena of " + human_bytes(static_cast<std::uint64_t>(bytes)))
         .hint("use a smaller batch or sequence, or more micro-batches (--accumulate)");
   }
-  data_ = static_cast<std::byte*>(memory);
-  if (mapped_bytes_ >= 4 * kHugePageBytes) madvise(memory, mapped_bytes_, MADV_HUGEPAGE);
-  std::fill_n(data_ + bytes_, kGuardBytes, kGuard);
+  check(device_->fill(kComputeStream, data_ + bytes_, kGuard, kGuardBytes));
 }
 
-Arena::~Arena() { munmap(data_, mapped_bytes_); }
+Arena::~Arena() { device_->release(space_, data_, static_cast<std::size_t>(bytes_) + kGuardBytes); }
 
 bool Arena::guard_intact() const {
-  return std::all_of(data_ + bytes_, data_ + bytes_ + kGuardBytes,
-                     [](std::byte b) { return b == kGuard; });
+  std::array<std::byte, kGuardBytes> guard;
+  copy_and_wait(*device_, guard.data(), data_ + bytes_, kGuardBytes);
+  return std::ranges::all_of(guard, [](std::byte b) { return b == kGuard; });
 }
 
 }  // namespace trainscope

@@ -1,29 +1,33 @@
-// The one block of memory that a program's tensors live in.
+// The one block of a memory space that a program's tensors live in.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/api/device.h"
+
 namespace trainscope {
 
-// Zeroed, page-aligned memory with guard bytes behind it. Pages cost memory only once touched.
+// Zeroed memory of a device with guard bytes behind it.
 class Arena {
  public:
   // Fails with kOutOfMemory.
-  explicit Arena(std::int64_t bytes);
+  Arena(DeviceHandle device, Space space, std::int64_t bytes);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
+  // The device's address: for kernels and copies.
   std::byte* data() const { return data_; }
   std::int64_t bytes() const { return bytes_; }
-  // Whether nothing has written behind the arena's end.
+  // Whether nothing has written behind the arena's end. Waits for all work.
   bool guard_intact() const;
 
  private:
+  DeviceHandle device_;
+  Space space_;
   std::byte* data_ = nullptr;
   std::int64_t bytes_ = 0;
-  std::size_t mapped_bytes_ = 0;
 };
 
 }  // namespace trainscope

@@ -1,19 +1,21 @@
-// The kernels of each device. The only place that knows the back ends.
+// The devices that there are. The only place that knows the back ends.
 #pragma once
 
 #include <string_view>
 
-#include "kernels/api/kernel.h"
+#include "kernels/api/device.h"
 
 namespace trainscope {
 
-// Kernels for this machine's CPU, filled once.
+// This machine's processor, made once.
+DeviceHandle cpu_device();
+// Its kernels, for what is computed without a program.
 const KernelTable& cpu_kernels();
 // The instructions that they use: "AVX2" or "AVX-512".
 std::string_view cpu_isa();
 
-// Makes sure that loops of the calling thread find so many threads; fails with kOutOfMemory when
-// the system gives fewer.
-void start_cpu_threads(int threads);
+// Makes sure that calls on so many threads find them; fails with kOutOfMemory when the system gives
+// fewer.
+void start_threads(Device& device, int threads);
 
 }  // namespace trainscope

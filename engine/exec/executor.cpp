@@ -1,53 +1,23 @@
 // Execution: pointers are resolved once, a step is a loop over calls.
 #include "engine/exec/executor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "engine/core/error.h"
-#include "engine/core/text.h"
 #include "engine/exec/backends.h"
+#include "engine/exec/device_work.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/kernel_call.h"
 
 namespace trainscope {
-namespace {
-
-template <typename T>
-void count_bad(const TensorView& view, BadTensor& bad) {
-  const T* data = view.as<const T>();
-  for (std::int64_t i = 0; i < view.elements(); ++i) {
-    const Computed<T> number = data[i];
-    if (std::isnan(number)) ++bad.nan;
-    if (std::isinf(number) && number > Computed<T>{0}) ++bad.infinite;
-  }
-}
-
-BadTensor inspect(const TensorView& view) {
-  BadTensor bad;
-  bad.elements = view.elements();
-  if (view.type.dtype == DType::kF32) count_bad<float>(view, bad);
-  if (view.type.dtype == DType::kF64) count_bad<double>(view, bad);
-  if (view.type.dtype == DType::kBF16) count_bad<BFloat16>(view, bad);
-  if (view.type.dtype == DType::kF16) count_bad<Float16>(view, bad);
-  return bad;
-}
-
-}  // namespace
-
 Executor::Executor(const Program& program, const Executor* parameters)
-    : program_(program), arena_(program.arena_bytes), host_arena_(program.host.bytes) {
-  start_cpu_threads(program.threads);
-  views_.resize(program.graph.value_capacity());
-  for (ValueId id : program.graph.live_values()) by_name_.emplace(program.graph.value(id).name, id);
-  for (std::size_t v = 0; v < views_.size(); ++v) {
-    views_[v] = bind(static_cast<ValueId>(v), parameters);
-    bool persistent = views_[v].data != nullptr && !program.placements[v].external &&
-                      program.graph.value(static_cast<ValueId>(v)).kind != ValueKind::kNode;
-    if (persistent) used_bytes_ = std::max(used_bytes_, end_of(static_cast<ValueId>(v)));
+    : program_(program), memory_(program, parameters == nullptr ? nullptr : &parameters->memory_) {
+  start_threads(*program.device, program.threads);
+  for (ValueId id : program.graph.live_values()) {
+    const bool persistent = memory_.address(id).data != nullptr &&
+                            !program.placements[static_cast<std::size_t>(id)].external &&
+                            program.graph.value(id).kind != ValueKind::kNode;
+    if (persistent) used_bytes_ = std::max(used_bytes_, end_of(id));
   }
   for (const Instruction& instruction : program.instructions) {
     const Node& node = program.graph.node(instruction.node);
@@ -70,17 +40,22 @@ Executor::Executor(const Program& program, const Executor* parameters)
   }
 }
 
+// A failure of the device was reported to whoever waited for it before, or is nobody's any more.
+Executor::~Executor() {
+  (void)memory_.device().synchronize(memory_.device().record(kComputeStream));
+}
+
 Executor::Call Executor::call_of(const Instruction& instruction) const {
   const Node& node = program_.graph.node(instruction.node);
   const auto view_of = [this](ValueId v) {
     return v == kNoValue ? TensorView{.type = {}, .data = nullptr, .present = false}
-                         : views_[static_cast<std::size_t>(v)];
+                         : memory_.address(v);
   };
   Call call;
   for (ValueId v : node.inputs) call.inputs.push_back(view_of(v));
   for (ValueId v : node.outputs) call.outputs.push_back(view_of(v));
   if (instruction.prepared.workspace_bytes > 0) {
-    call.workspace = arena_.data() + instruction.workspace_offset;
+    call.workspace = memory_.arena(Space::kDevice).data() + instruction.workspace_offset;
   }
   return call;
 }
@@ -125,22 +100,6 @@ std::vector<Executor::Call> Executor::parts_of(const Instruction& instruction,
   return calls;
 }
 
-TensorView Executor::bind(ValueId value, const Executor* parameters) const {
-  const Value& v = program_.graph.value(value);
-  const Placement& placement = program_.placements[static_cast<std::size_t>(value)];
-  TensorView view{.type = v.type, .data = nullptr};
-  if (v.erased || placement.buffer < 0) return view;
-  if (!placement.external) {
-    view.data = (placement.host ? host_arena_ : arena_).data() + placement.offset;
-    return view;
-  }
-  // Views of an external parameter share its bytes: the buffer carries the parameter's name.
-  CHECK_INVARIANT(parameters != nullptr);
-  const std::string& name = program_.problem.buffers[static_cast<std::size_t>(placement.buffer)].id;
-  view.data = parameters->view(name).data;
-  return view;
-}
-
 std::int64_t Executor::end_of(ValueId value, bool host) const {
   if (value == kNoValue) return 0;
   const Placement& placement = program_.placements[static_cast<std::size_t>(value)];
@@ -152,72 +111,18 @@ std::int64_t Executor::end_of(ValueId value, bool host) const {
   return solution.offsets[buffer] + (problem.buffers[buffer].size_bytes + unit - 1) / unit * unit;
 }
 
-void Executor::load_initial() {
-  for (ValueId id : program_.graph.live_values()) {
-    const Value& value = program_.graph.value(id);
-    const Placement& placement = program_.placements[static_cast<std::size_t>(id)];
-    if (value.kind == ValueKind::kNode || value.kind == ValueKind::kInput) continue;
-    if (placement.buffer < 0 || placement.external || value.type.bytes() == 0) continue;
-    void* to = views_[static_cast<std::size_t>(id)].data;
-    if (value.data) {
-      std::memcpy(to, value.data->data(), value.type.bytes());
-    } else {
-      std::memset(to, 0, value.type.bytes());
-    }
-  }
-}
-
-// These run in a step: a message is made only when it is needed.
-TensorView Executor::view(ValueId value) const {
-  const TensorView& view = views_[static_cast<std::size_t>(value)];
-  if (view.data != nullptr || view.type.bytes() == 0) return view;
-  fail(ErrorCode::kUsage, "the program keeps no bytes for '{}'",
-       printable(program_.graph.value(value).name));
-}
-
-ValueId Executor::find(std::string_view value_name) const {
-  auto found = by_name_.find(value_name);
-  return found == by_name_.end() ? kNoValue : found->second;
-}
-
-TensorView Executor::view(std::string_view value_name) const {
-  ValueId id = find(value_name);
-  if (id != kNoValue) return view(id);
-  fail(ErrorCode::kUsage, "the program has no value '{}'", printable(value_name));
-}
-
-bool Executor::has(std::string_view value_name) const {
-  ValueId id = find(value_name);
-  return id != kNoValue && program_.placements[static_cast<std::size_t>(id)].buffer >= 0;
-}
-
-void Executor::write(std::string_view value_name, const Tensor& elements) {
-  TensorView to = view(value_name);
-  if (to.type != elements.type()) {
-    fail(ErrorCode::kBadInput, "'{}' must be {}, is {}", printable(value_name), type_text(to.type),
-         type_text(elements.type()));
-  }
-  if (elements.bytes() > 0) std::memcpy(to.data, elements.data(), elements.bytes());
-}
-
-Tensor Executor::read(std::string_view value_name) const {
-  TensorView from = view(value_name);
-  Tensor tensor(from.type);
-  if (tensor.bytes() > 0) std::memcpy(tensor.data(), from.data, tensor.bytes());
-  return tensor;
-}
-
 void Executor::run_part(std::size_t i, int part) {
   const Instruction& instruction = program_.instructions[i];
   const auto p = static_cast<std::size_t>(part);
   const Call& call = calls_[i].parts[p];
   at_node(program_.graph.node(instruction.node), [&] {
-    run_kernel(*instruction.kernel, {.params = instruction.params,
-                                     .inputs = call.inputs,
-                                     .outputs = call.outputs,
-                                     .workspace = call.workspace,
-                                     .state = instruction.parts.prepared[p].state.get(),
-                                     .threads = 1});
+    launch(memory_.device(), kComputeStream, *instruction.kernel,
+           {.params = instruction.params,
+            .inputs = call.inputs,
+            .outputs = call.outputs,
+            .workspace = call.workspace,
+            .state = instruction.parts.prepared[p].state.get(),
+            .threads = 1});
   });
 }
 
@@ -249,21 +154,23 @@ void Executor::run_instruction(std::size_t i) {
   }
   const Call& call = calls_[i].whole;
   at_node(program_.graph.node(instruction.node), [&] {
-    run_kernel(*instruction.kernel, {.params = instruction.params,
-                                     .inputs = call.inputs,
-                                     .outputs = call.outputs,
-                                     .workspace = call.workspace,
-                                     .state = instruction.prepared.state.get(),
-                                     .threads = program_.threads});
+    launch(memory_.device(), kComputeStream, *instruction.kernel,
+           {.params = instruction.params,
+            .inputs = call.inputs,
+            .outputs = call.outputs,
+            .workspace = call.workspace,
+            .state = instruction.prepared.state.get(),
+            .threads = program_.threads});
   });
 }
 
 void Executor::run_chain(const Chain& chain) {
+  const Fork fork = program_.device->fork();
   struct Context {
     Executor& self;
     const Chain& chain;
   } context{*this, chain};
-  program_.fork(program_.threads, &context, [](void* given, int part) {
+  fork(program_.threads, &context, [](void* given, int part) {
     const auto& [self, run] = *static_cast<const Context*>(given);
     Observer* observer = part == 0 ? self.observer_ : nullptr;
     for (std::size_t i = run.begin; i < run.end; ++i) {
@@ -272,7 +179,7 @@ void Executor::run_chain(const Chain& chain) {
       if (observer != nullptr) observer->after(i);
     }
   });
-  program_.fork(program_.threads, &context, [](void* given, int part) {
+  fork(program_.threads, &context, [](void* given, int part) {
     const auto& [self, run] = *static_cast<const Context*>(given);
     self.add_summands(run.begin, run.end, part);
   });
@@ -301,9 +208,10 @@ void Executor::run(std::size_t begin, std::size_t end) {
 void Executor::copy_states(Phase first, Phase last) {
   for (const StateCopy& copy : program_.copies) {
     if (copy.phase < first || copy.phase > last) continue;
-    TensorView from = views_[static_cast<std::size_t>(copy.from)];
-    TensorView to = views_[static_cast<std::size_t>(copy.to)];
-    if (from.type.bytes() > 0) std::memcpy(to.data, from.data, from.type.bytes());
+    const TensorView& from = memory_.address(copy.from);
+    const TensorView& to = memory_.address(copy.to);
+    check(memory_.device().copy(kComputeStream, static_cast<std::byte*>(to.data),
+                                static_cast<const std::byte*>(from.data), from.type.bytes()));
   }
 }
 
@@ -315,50 +223,6 @@ void Executor::run_micro_step() {
 void Executor::run_update() {
   run(program_.update_begin, program_.instructions.size());
   copy_states(Phase::kUpdate, Phase::kUpdate);
-}
-
-// What a step starts from: inputs, parameters and states, without those states that forward and
-// backward themselves overwrite (running statistics, sums of gradients).
-std::vector<ValueId> Executor::given_values() const {
-  std::vector<ValueId> given;
-  for (ValueId id : program_.graph.live_values()) {
-    const ValueKind kind = program_.graph.value(id).kind;
-    if (kind == ValueKind::kNode || kind == ValueKind::kConstant) continue;
-    bool overwritten = std::ranges::any_of(program_.graph.updates, [&](const Update& u) {
-      NodeId producer = program_.graph.value(u.value).producer;
-      return u.state == id && producer != kNoNode &&
-             program_.graph.node(producer).phase != Phase::kUpdate;
-    });
-    if (!overwritten && views_[static_cast<std::size_t>(id)].data != nullptr) given.push_back(id);
-  }
-  return given;
-}
-
-std::optional<BadTensor> Executor::find_bad_tensor() {
-  for (ValueId id : given_values()) {
-    const Value& value = program_.graph.value(id);
-    const TensorView& view = views_[static_cast<std::size_t>(id)];
-    BadTensor bad = inspect(view);
-    bad.value = value.name;
-    bad.op = name_of(value.kind);
-    if (bad.nan + bad.infinite > 0) return bad;
-  }
-  std::optional<BadTensor> first_infinite;
-  for (std::size_t i = 0; i < program_.update_begin; ++i) {
-    run(i, i + 1);
-    const Node& node = program_.graph.node(program_.instructions[i].node);
-    for (std::size_t k = 0; k < node.outputs.size(); ++k) {
-      if (node.outputs[k] == kNoValue) continue;
-      BadTensor bad = inspect(calls_[i].whole.outputs[k]);
-      if (bad.nan == 0 && bad.infinite == 0) continue;
-      bad.value = program_.graph.value(node.outputs[k]).name;
-      bad.node = node.name;
-      bad.op = node.op->name;
-      if (bad.nan > 0) return bad;
-      if (!first_infinite) first_infinite = bad;
-    }
-  }
-  return first_infinite;
 }
 
 }  // namespace trainscope

@@ -1,14 +1,13 @@
 // Executor: runs a program's instructions over its arena. Allocates nothing in a step.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/core/tensor.h"
-#include "engine/exec/arena.h"
+#include "engine/exec/program_memory.h"
 #include "engine/plan/program.h"
 
 namespace trainscope {
@@ -26,21 +25,24 @@ struct BadTensor {
 class Executor {
  public:
   // The program must outlive the executor. `parameters` gives the storage of external values, by
-  // name; it must outlive the executor too.
+  // name, on the same device; it must outlive the executor too.
   explicit Executor(const Program& program, const Executor* parameters = nullptr);
+  // Waits for the device: what it has been given may still refer to this executor.
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
 
   const Program& program() const { return program_; }
 
-  // Initial elements of parameters and states, and the constants, go into the arena.
-  void load_initial();
-  // The bytes of a value in the arena: stable for the executor's life. Fails with kUsage when the
-  // program has no such value or keeps no bytes for it.
-  TensorView view(ValueId value) const;
-  TensorView view(std::string_view value_name) const;
-  bool has(std::string_view value_name) const;
-  // Copies the elements in; fails with kBadInput when the type differs.
-  void write(std::string_view value_name, const Tensor& elements);
-  Tensor read(std::string_view value_name) const;
+  // What the program's values hold, between steps.
+  ProgramMemory& memory() { return memory_; }
+  const ProgramMemory& memory() const { return memory_; }
+  void load_initial() { memory_.load_initial(); }
+  bool has(std::string_view value_name) const { return memory_.has(value_name); }
+  void write(std::string_view value_name, const Tensor& elements) {
+    memory_.write(value_name, elements);
+  }
+  Tensor read(std::string_view value_name) const { return memory_.read(value_name); }
 
   // Forward and backward phase. The inputs must have been written since the last one: once they are
   // read, their bytes hold other tensors.
@@ -53,7 +55,7 @@ class Executor {
   std::int64_t used_bytes() const { return used_bytes_; }
   // The same of host memory; equal to program().host.bytes after a full step.
   std::int64_t used_host_bytes() const { return used_host_bytes_; }
-  bool guard_intact() const { return arena_.guard_intact() && host_arena_.guard_intact(); }
+  bool guard_intact() const { return memory_.guard_intact(); }
 
   // The first bad input, parameter or state; if there is none, runs forward and backward again and
   // names the first tensor with a NaN, or else the first with +infinity. (-infinity is what
@@ -71,7 +73,6 @@ class Executor {
     virtual bool alone() const { return false; }
   };
   void set_observer(Observer* observer) { observer_ = observer; }
-  const Arena& arena() const { return arena_; }
 
  private:
   struct Call {
@@ -85,7 +86,6 @@ class Executor {
     std::int64_t end_bytes = 0;       // of its highest buffer
     std::int64_t host_end_bytes = 0;  // ... in host memory
   };
-  TensorView bind(ValueId value, const Executor* parameters) const;
   std::int64_t end_of(ValueId value, bool host = false) const;
   std::vector<ValueId> given_values() const;
   Call call_of(const Instruction& instruction) const;
@@ -97,14 +97,9 @@ class Executor {
   void add_summands(std::size_t begin, std::size_t end, int part);
   void copy_states(Phase first, Phase last);
 
-  ValueId find(std::string_view value_name) const;  // kNoValue when there is none
-
   const Program& program_;
-  Arena arena_;
-  Arena host_arena_;
-  std::map<std::string_view, ValueId> by_name_;  // looked up without allocating, unlike Graph's
-  std::vector<TensorView> views_;                // by ValueId
-  std::vector<Bound> calls_;                     // by instruction
+  ProgramMemory memory_;
+  std::vector<Bound> calls_;  // by instruction
   std::int64_t used_bytes_ = 0;
   std::int64_t used_host_bytes_ = 0;
   Observer* observer_ = nullptr;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/exec/device_work.h"
 #include "engine/ir/op_def.h"
 
 namespace trainscope {
@@ -16,7 +17,10 @@ constexpr std::byte kPoison{0xFF};
 }  // namespace
 
 MemoryCheck::MemoryCheck(Executor& executor)
-    : executor_(executor), before_(static_cast<std::size_t>(executor.arena().bytes())) {
+    : executor_(executor),
+      arena_(executor.memory().arena(Space::kDevice)),
+      before_(static_cast<std::size_t>(arena_.bytes())),
+      after_(before_.size()) {
   executor_.set_observer(this);
 }
 
@@ -53,27 +57,33 @@ std::vector<MemoryCheck::Range> MemoryCheck::writable_by(std::size_t instruction
   return ranges;
 }
 
+void MemoryCheck::poison(std::int64_t begin, std::int64_t end) {
+  if (begin >= end) return;
+  check(executor_.memory().device().fill(kComputeStream, arena_.data() + begin, kPoison,
+                                         static_cast<std::size_t>(end - begin)));
+}
+
 void MemoryCheck::before(std::size_t instruction) {
-  std::byte* data = executor_.arena().data();
   std::int64_t at = 0;
   for (const Range& live : live_at(instruction)) {
-    if (live.begin > at) std::fill(data + at, data + live.begin, kPoison);
+    poison(at, live.begin);
     at = std::max(at, live.end);
   }
-  std::fill(data + at, data + executor_.arena().bytes(), kPoison);
-  std::copy_n(data, before_.size(), before_.begin());
+  poison(at, arena_.bytes());
+  copy_and_wait(executor_.memory().device(), before_.data(), arena_.data(), before_.size());
 }
 
 void MemoryCheck::after(std::size_t instruction) {
-  const std::byte* data = executor_.arena().data();
+  copy_and_wait(executor_.memory().device(), after_.data(), arena_.data(), after_.size());
   const Program& program = executor_.program();
   std::vector<Range> writable = writable_by(instruction);
-  writable.push_back({executor_.arena().bytes(), executor_.arena().bytes()});
+  writable.push_back({arena_.bytes(), arena_.bytes()});
   std::int64_t at = 0;
   bool clean = executor_.guard_intact();
   for (const Range& range : writable) {
     if (range.begin > at) {
-      clean = clean && std::equal(data + at, data + range.begin, before_.begin() + at);
+      clean = clean &&
+              std::equal(after_.begin() + at, after_.begin() + range.begin, before_.begin() + at);
     }
     at = std::max(at, range.end);
   }

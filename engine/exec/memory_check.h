@@ -32,8 +32,12 @@ class MemoryCheck final : public Executor::Observer {
   std::vector<Range> live_at(std::size_t instruction) const;
   std::vector<Range> writable_by(std::size_t instruction) const;
 
+  void poison(std::int64_t begin, std::int64_t end);
+
   Executor& executor_;
-  std::vector<std::byte> before_;
+  const Arena& arena_;
+  std::vector<std::byte> before_;  // copies of the arena
+  std::vector<std::byte> after_;
   std::vector<std::string> violations_;
 };
 

@@ -96,7 +96,7 @@ class Interpreter {
         kernels_(kernels),
         options_(options),
         budget_(options.limit ? std::make_shared<Budget>(*options.limit) : nullptr) {
-    start_cpu_threads(options.threads);
+    start_threads(*cpu_device(), options.threads);
   }
 
   std::vector<Tensor> operator()(const Call& call) const {

@@ -101,8 +101,9 @@ void take_over(Program& program, std::size_t values, std::vector<Instruction> in
 
 }  // namespace
 
-bool add_chains(Program& program, const KernelTable& kernels, const ChainOptions& options) {
-  if (program.threads < 2 || kernels.fork() == nullptr) return false;
+bool add_chains(Program& program, const ChainOptions& options) {
+  if (program.threads < 2 || program.device->fork() == nullptr) return false;
+  const KernelTable& kernels = program.device->kernels();
   std::vector<Link> links;
   std::vector<Chain> chains = find_chains(program, kernels, options, links);
   std::size_t chained = 0;
@@ -129,7 +130,6 @@ bool add_chains(Program& program, const KernelTable& kernels, const ChainOptions
   take_over(program, values, std::move(instructions), std::move(problem),
             std::move(placed.solution));
   program.chains = std::move(chains);
-  program.fork = kernels.fork();
   return true;
 }
 

@@ -7,7 +7,6 @@
 
 #include "engine/plan/lower.h"
 #include "engine/plan/program.h"
-#include "kernels/api/kernel.h"
 
 namespace trainscope {
 
@@ -31,6 +30,6 @@ struct ChainOptions {
 // its inputs, or sums over the parts (gradients by weights). Says whether there are any; if not,
 // the program is as it was. Sums over examples are added in another order than without chains, and
 // a kernel may be another one for a part; the numbers are the same for the same number of threads.
-bool add_chains(Program& program, const KernelTable& kernels, const ChainOptions& options = {});
+bool add_chains(Program& program, const ChainOptions& options = {});
 
 }  // namespace trainscope

@@ -42,6 +42,14 @@ void run_kernel(const Kernel& kernel, const RunArgs& args) {
   with_our_errors(kernel, [&] { kernel.run(args); });
 }
 
+void launch(Device& device, Stream stream, const Kernel& kernel, const RunArgs& args) {
+  const DeviceStatus status =
+      with_our_errors(kernel, [&] { return device.launch(stream, kernel, args); });
+  if (status.done()) return;
+  fail(ErrorCode::kRunFailed, "the kernel {} failed on {}: {}", kernel.name, device.facts().name,
+       printable(status.message));
+}
+
 void add_node(Error& error, const Node& node) {
   error.at(fmt::format("node '{}' ({})", printable(node.name), node.op->name));
 }

@@ -3,7 +3,7 @@
 
 #include "engine/core/error.h"
 #include "engine/ir/graph.h"
-#include "kernels/api/kernel.h"
+#include "kernels/api/device.h"
 
 namespace trainscope {
 
@@ -12,6 +12,8 @@ namespace trainscope {
 bool supports(const Kernel& kernel, const PrepareArgs& args);
 Prepared prepared_for(const Kernel& kernel, const PrepareArgs& args);
 void run_kernel(const Kernel& kernel, const RunArgs& args);
+// On a device, whose failures become errors too.
+void launch(Device& device, Stream stream, const Kernel& kernel, const RunArgs& args);
 
 // Calls f, and adds the node to what fails there: "node 'conv1' (Conv)".
 void add_node(Error& error, const Node& node);

@@ -45,8 +45,9 @@ DType dtype_of(const Graph& graph, const Node& node) {
 
 class Lowering {
  public:
-  Lowering(Graph graph, const KernelTable& kernels, const LowerOptions& options)
-      : kernels_(kernels), options_(options) {
+  Lowering(Graph graph, DeviceHandle device, const LowerOptions& options)
+      : kernels_(device->kernels()), options_(options) {
+    program_.device = std::move(device);
     program_.graph = std::move(graph);
     program_.threads = options.threads;
     order_ = phase_order(program_.graph);
@@ -202,8 +203,8 @@ std::vector<NodeId> phase_order(const Graph& graph) {
   return order;
 }
 
-Program lower(Graph graph, const KernelTable& kernels, const LowerOptions& options) {
-  return Lowering(std::move(graph), kernels, options).run();
+Program lower(Graph graph, DeviceHandle device, const LowerOptions& options) {
+  return Lowering(std::move(graph), std::move(device), options).run();
 }
 
 }  // namespace trainscope

@@ -7,7 +7,7 @@
 
 #include "engine/ir/graph.h"
 #include "engine/plan/program.h"
-#include "kernels/api/kernel.h"
+#include "kernels/api/device.h"
 
 namespace trainscope {
 
@@ -29,7 +29,7 @@ struct LowerOptions {
 };
 
 // Fails with kBadInput (every op and dtype without a kernel, with node names) or kOutOfMemory.
-Program lower(Graph graph, const KernelTable& kernels, const LowerOptions& options);
+Program lower(Graph graph, DeviceHandle device, const LowerOptions& options);
 
 // The kernels for an op that the choice allows, the preferred one first.
 std::vector<const Kernel*> kernels_for(const KernelTable& kernels, std::string_view op, DType dtype,

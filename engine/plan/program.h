@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/ir/graph.h"
-#include "kernels/api/kernel.h"
+#include "kernels/api/device.h"
 #include "memplan/problem.h"
 #include "memplan/solution.h"
 
@@ -70,6 +70,7 @@ struct HostArena {
 // memplan::validate); every value that an instruction touches is placed or external.
 struct Program {
   Graph graph;
+  DeviceHandle device;  // that runs it; null: the program is a plan alone
   std::vector<Instruction> instructions;
   std::vector<StateCopy> copies;
   std::vector<Placement> placements;  // by ValueId
@@ -84,7 +85,6 @@ struct Program {
   std::int64_t workspace_bytes = 0;   // of the hungriest instruction
   int threads = 1;                    // and parts, of instructions in chains
   std::vector<Chain> chains;
-  Fork fork = nullptr;  // runs the parts of a chain
 };
 
 }  // namespace trainscope

@@ -204,10 +204,12 @@ std::optional<Checkpoint> load_latest_checkpoint(const Folder& root, Logger& log
       .hint("start a new run in another folder, or restore a checkpoint from a copy");
 }
 
-void restore_tensors(const SafetensorsFile& file, std::span<const NamedTensor> into) {
+void restore_tensors(
+    const SafetensorsFile& file, std::span<const NamedTensor> wanted_tensors,
+    const std::function<void(std::string_view name, const Tensor& elements)>& write) {
   std::vector<std::string> problems;
   std::vector<std::string_view> wanted_names;
-  for (const NamedTensor& wanted : into) {
+  for (const NamedTensor& wanted : wanted_tensors) {
     wanted_names.push_back(wanted.name);
     std::string problem = difference(file, wanted);
     if (!problem.empty()) problems.push_back(std::move(problem));
@@ -224,10 +226,7 @@ void restore_tensors(const SafetensorsFile& file, std::span<const NamedTensor> i
                             printable(file.path().string()), join(problems, "; ")))
         .hint("resume with the model and optimizer that the run was started with");
   }
-  for (const NamedTensor& wanted : into) {
-    const Tensor stored = file.tensor(wanted.name);
-    std::copy_n(stored.data(), stored.bytes(), static_cast<std::byte*>(wanted.tensor.data));
-  }
+  for (const NamedTensor& wanted : wanted_tensors) write(wanted.name, file.tensor(wanted.name));
 }
 
 }  // namespace trainscope

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -88,8 +89,10 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder);
 // None when there is no checkpoint at all. Throws kBadInput when there are some and none is usable.
 std::optional<Checkpoint> load_latest_checkpoint(const Folder& root, Logger& log);
 
-// Copies a file's tensors into the memory of `into`: the same names, types and shapes on both
-// sides. Throws kBadInput that lists every difference; nothing is copied then.
-void restore_tensors(const SafetensorsFile& file, std::span<const NamedTensor> into);
+// Hands each of a file's tensors to `write`: the same names, types and shapes as `wanted`. Throws
+// kBadInput that lists every difference; nothing is written then.
+void restore_tensors(
+    const SafetensorsFile& file, std::span<const NamedTensor> wanted,
+    const std::function<void(std::string_view name, const Tensor& elements)>& write);
 
 }  // namespace trainscope

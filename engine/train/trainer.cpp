@@ -4,32 +4,20 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <span>
 #include <string_view>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/well_known.h"
+#include "engine/train/checkpoint.h"
 
 namespace trainscope {
 namespace {
 
-double scalar_of(const TensorView& view) {
-  switch (view.type.dtype) {
-    case DType::kF64:
-      return *view.as<const double>();
-    case DType::kBF16:
-      return static_cast<double>(*view.as<const BFloat16>());
-    case DType::kF16:
-      return static_cast<double>(*view.as<const Float16>());
-    default:
-      return static_cast<double>(*view.as<const float>());
-  }
-}
-
 // Scalars of the step; a program without a use for one has no bytes for it.
-template <typename T>
-void write_scalar(Executor& executor, std::string_view name, T value) {
-  if (executor.has(name)) *executor.view(name).as<T>() = value;
+void write_scalar(Executor& executor, std::string_view name, double number) {
+  if (executor.has(name)) executor.memory().write_scalar(name, number);
 }
 
 // States of the optimizer carry our prefix; sums over micro-batches do not outlive a step.
@@ -41,7 +29,13 @@ std::vector<NamedTensor> tensors(const Executor& executor, bool of_optimizer) {
     if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kState) continue;
     if (value.name.starts_with(kAccumulatedPrefix)) continue;
     bool own = value.kind == ValueKind::kState && value.name.starts_with(kOwnPrefix);
-    if (own == of_optimizer) list.push_back({.name = value.name, .tensor = executor.view(id)});
+    if (own != of_optimizer) continue;
+    list.push_back({.name = value.name,
+                    .tensor = {.type = value.type},
+                    .read = [&memory = executor.memory(), id](std::uint64_t offset,
+                                                              std::span<std::byte> bytes) {
+                      memory.read_bytes(id, offset, bytes);
+                    }});
   }
   return list;
 }
@@ -52,10 +46,13 @@ bool is_output(const Executor& executor, std::string_view name) {
   return executor.has(name) && graph.is_output(graph.find(name));
 }
 
-LabelCount count_batch(const Executor& executor, const Batch& batch, const ScoredClasses& classes) {
+// `scores` keeps its memory from batch to batch.
+LabelCount count_batch(const Executor& executor, const Batch& batch, const ScoredClasses& classes,
+                       Tensor& scores) {
   for (const auto& [name, tensor] : batch.tensors) {
     if (name != classes.labels) continue;
-    return count_correct(executor.view(classes.output), tensor.view(), classes);
+    executor.memory().read_into(classes.output, scores);
+    return count_correct(scores.view(), tensor.view(), classes);
   }
   return {};
 }
@@ -74,12 +71,12 @@ void bind_batch(Executor& executor, const Batch& batch) {
 }
 
 double read_loss(const Executor& executor) {
-  return scalar_of(executor.view(executor.program().graph.loss));
+  return executor.memory().read_scalar(executor.program().graph.loss);
 }
 
 StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSource& batches) {
   StepResult result;
-  write_scalar(executor_, kStepInput, step);
+  write_scalar(executor_, kStepInput, static_cast<double>(step));
   write_scalar(executor_, kLearningRateInput, learning_rate);
   for (std::int64_t micro_step = 0; micro_step < micro_batches_; ++micro_step) {
     const Batch* batch = batches.next();
@@ -97,15 +94,16 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
   }
   executor_.run_update();
   if (executor_.has(kGradientNormOutput)) {
-    result.gradient_norm = scalar_of(executor_.view(kGradientNormOutput));
+    result.gradient_norm = executor_.memory().read_scalar(kGradientNormOutput);
   }
   return result;
 }
 
 void Trainer::bind(const Batch& batch, std::int64_t step, std::int64_t micro_step) {
   bind_batch(executor_, batch);
-  write_scalar(executor_, kMicroStepInput, micro_step);
-  write_scalar(executor_, kRandomStepInput, step * micro_batches_ + micro_step);
+  write_scalar(executor_, kMicroStepInput, static_cast<double>(micro_step));
+  write_scalar(executor_, kRandomStepInput,
+               static_cast<double>(step * micro_batches_ + micro_step));
 }
 
 void Trainer::refuse_loss(double loss, std::int64_t step) {
@@ -126,6 +124,12 @@ void Trainer::refuse_loss(double loss, std::int64_t step) {
 std::vector<NamedTensor> Trainer::model_tensors() const { return tensors(executor_, false); }
 std::vector<NamedTensor> Trainer::optimizer_tensors() const { return tensors(executor_, true); }
 
+void Trainer::restore(const SafetensorsFile& file, std::span<const NamedTensor> tensors) {
+  restore_tensors(file, tensors, [this](std::string_view name, const Tensor& elements) {
+    executor_.write(name, elements);
+  });
+}
+
 std::optional<double> Evaluation::accuracy() const {
   if (counted.labels == 0) return std::nullopt;
   return static_cast<double>(counted.correct) / static_cast<double>(counted.labels);
@@ -135,6 +139,7 @@ Evaluation evaluate(Executor& executor, BatchSource& batches,
                     const std::optional<ScoredClasses>& classes) {
   Evaluation result;
   const bool counts = classes && is_output(executor, classes->output);
+  Tensor scores;
   double sum = 0.0;
   std::int64_t terms = 0;
   while (const Batch* batch = batches.next()) {
@@ -143,7 +148,7 @@ Evaluation evaluate(Executor& executor, BatchSource& batches,
     if (batch->loss_terms > 0) {
       sum += read_loss(executor) * static_cast<double>(batch->loss_terms);
     }
-    if (counts) add(count_batch(executor, *batch, *classes), result.counted);
+    if (counts) add(count_batch(executor, *batch, *classes, scores), result.counted);
     terms += batch->loss_terms;
     result.examples += batch->examples;
     result.tokens += batch->tokens;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,13 @@ class Trainer {
   // naming the first bad tensor, when the loss is not finite; kBadInput when a batch does not fit.
   StepResult run_step(std::int64_t step, double learning_rate, BatchSource& batches);
 
-  // Parameters and the model's own states (running statistics), by ONNX name.
+  // Parameters and the model's own states (running statistics), by ONNX name; to be read while the
+  // executor lives.
   std::vector<NamedTensor> model_tensors() const;
   // Moments of the optimizer, by their graph name.
   std::vector<NamedTensor> optimizer_tensors() const;
+  // Fills `tensors`, as the two functions above gave them, from a checkpoint's file.
+  void restore(const SafetensorsFile& file, std::span<const NamedTensor> tensors);
 
  private:
   void bind(const Batch& batch, std::int64_t step, std::int64_t micro_step);

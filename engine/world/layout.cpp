@@ -10,7 +10,7 @@ namespace trainscope {
 namespace {
 
 // Members of a group at this distance that sit in one node, for a group of this size.
-Group group_at(const Device& device, std::int64_t size, std::int64_t distance) {
+Group group_at(const DeviceSpec& device, std::int64_t size, std::int64_t distance) {
   const std::int64_t in_node = std::max<std::int64_t>(1, device.devices_per_node / distance);
   if (size <= in_node) {
     return {.size = size, .bytes_per_second = kLinkEfficiency * device.link_bytes};
@@ -47,15 +47,15 @@ void check_layout(const Layout& layout) {
   }
 }
 
-Group tensor_group(const Device& device, const Layout& layout) {
+Group tensor_group(const DeviceSpec& device, const Layout& layout) {
   return group_at(device, layout.tensor, 1);
 }
 
-Group data_group(const Device& device, const Layout& layout) {
+Group data_group(const DeviceSpec& device, const Layout& layout) {
   return group_at(device, layout.data(), layout.tensor);
 }
 
-Group stage_link(const Device& device, const Layout& layout) {
+Group stage_link(const DeviceSpec& device, const Layout& layout) {
   const std::int64_t distance = layout.tensor * layout.data();
   const bool in_node = distance * layout.pipeline <= device.devices_per_node;
   return {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/world/device.h"
+#include "engine/world/device_spec.h"
 
 namespace trainscope {
 
@@ -26,10 +26,10 @@ struct Group {
   std::int64_t size = 1;
   double bytes_per_second = 0.0;  // of each member, one direction
 };
-Group tensor_group(const Device& device, const Layout& layout);
-Group data_group(const Device& device, const Layout& layout);
+Group tensor_group(const DeviceSpec& device, const Layout& layout);
+Group data_group(const DeviceSpec& device, const Layout& layout);
 // Two neighbours of the pipeline.
-Group stage_link(const Device& device, const Layout& layout);
+Group stage_link(const DeviceSpec& device, const Layout& layout);
 
 enum class Collective : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kSend };
 

@@ -30,7 +30,7 @@ bool is_transfer(const Node& node) { return node.op->to_host || node.op->name ==
 bool is_tied(const Node& node) { return node.attributes.text("group", "") == kTiedGroup; }
 
 Group group_of(const Node& node, const MachineModel& machine) {
-  const Device& device = *machine.device;
+  const DeviceSpec& device = *machine.device;
   if (is_tied(node)) {
     return {.size = node.attributes.integer("parts", 2),
             .bytes_per_second = stage_link(device, machine.layout).bytes_per_second};

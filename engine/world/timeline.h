@@ -13,7 +13,7 @@
 namespace trainscope {
 
 struct MachineModel {
-  const Device* device = nullptr;
+  const DeviceSpec* device = nullptr;
   MachineRates rates;
   Layout layout;
   // Set: values may wait in host memory; while one is on its way no kernel runs.

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +30,33 @@ struct Prepared {
   std::shared_ptr<const void> state;
 };
 
+// A queue of work on a device, done in its order (kernels/api/device.h).
+enum class Stream : std::int32_t {};
+inline constexpr Stream kComputeStream{0};   // of kernels
+inline constexpr Stream kTransferStream{1};  // of copies between memory spaces
+
+// The moment when all that a stream had been given is done.
+struct Event {
+  Stream stream = kComputeStream;
+  std::int64_t ticket = 0;  // as the device counts them
+};
+
+// How a device's work went.
+struct [[nodiscard]] DeviceStatus {
+  enum class Code : std::uint8_t { kDone, kOutOfMemory, kFailed };
+  Code code = Code::kDone;
+  std::string message = {};  // of the device's library; empty when done
+
+  bool done() const { return code == Code::kDone; }
+};
+
+// Where a kernel runs, and where it says that it could not.
+struct CallContext {
+  Stream stream = kComputeStream;
+  void* native_stream = nullptr;   // the device library's own handle of it; null on the CPU
+  DeviceStatus* status = nullptr;  // never null in `run` of a device whose kernels may fail
+};
+
 struct RunArgs {
   const Params& params;
   std::span<const TensorView> inputs;
@@ -35,6 +64,7 @@ struct RunArgs {
   void* workspace = nullptr;
   const void* state = nullptr;
   int threads = 1;
+  CallContext call = {};
 };
 
 // A kernel for one op and one dtype. `supports` may refuse a case (then the next kernel in the
@@ -50,9 +80,9 @@ struct Kernel {
   bool transforms = false;
 };
 
-// Calls body(context, part) for the parts [0, parts), each on a thread of its own, 0 on the calling
+// Calls body(context, tile) for the tiles [0, tiles), each on a thread of its own, 0 on the calling
 // one, and returns when all have. Allocates nothing.
-using Fork = void (*)(int parts, void* context, void (*body)(void* context, int part));
+using Fork = void (*)(int tiles, void* context, void (*body)(void* context, int tile));
 
 // Kernels of one back end by (op, dtype). The dtype is the op's "kernel dtype": bf16 or f16 where
 // an input or output is stored so, else that of its first output that is a float, else of its first
@@ -72,10 +102,6 @@ class KernelTable {
   }
   std::span<const Row> rows() const { return rows_; }
 
-  // How work is spread over this back end's threads; null: it has none.
-  void set_fork(Fork how) { fork_ = how; }
-  Fork fork() const { return fork_; }
-
   // All kernels for the key, the preferred one first.
   std::vector<const Kernel*> find(std::string_view op, DType dtype) const {
     std::vector<const Kernel*> found;
@@ -87,7 +113,6 @@ class KernelTable {
 
  private:
   std::vector<Row> rows_;
-  Fork fork_ = nullptr;
 };
 
 }  // namespace trainscope

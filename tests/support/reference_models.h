@@ -11,6 +11,7 @@
 #include "engine/core/safetensors.h"
 #include "engine/onnx/import.h"
 #include "engine/session.h"
+#include "tests/support/copying_device.h"
 
 namespace trainscope::test {
 
@@ -38,6 +39,7 @@ struct ReferenceModel {
   CompileOptions options(GraphMode mode, const LowerOptions& lower = {}) const {
     CompileOptions options = reference_compile_options(
         meta, mode, {.float_type = DType::kF32, .values = {}, .lower = lower, .passes = {}});
+    options.device = test_device();
     options.passes.keep = KeepGraphs::kAll;  // for plans that are kept and replayed
     options.training.keep_gradients = false;
     options.training.optimizer.weight_decay = 0.01;

@@ -19,6 +19,7 @@
 #include "engine/exec/executor.h"
 #include "engine/exec/reference.h"
 #include "engine/onnx/tensor_pb.h"
+#include "tests/support/copying_device.h"
 
 namespace trainscope::test {
 namespace {
@@ -87,7 +88,7 @@ class GradientCase {
     // Batch norm and dropout in the form that the model gives them.
     Stages stages = run_passes(std::move(graph), default_passes(), context,
                                {.disabled = {"training_form"}, .stop_after = {}});
-    const Program program = lower(stages.back().graph, cpu_kernels(), {});
+    const Program program = lower(stages.back().graph, test_device(), {});
     Executor executor(program);
     executor.load_initial();
     for (const auto& [name, tensor] : inputs_) {
@@ -96,7 +97,7 @@ class GradientCase {
     for (const std::string& output : row_.outputs) {
       executor.write(cotangent_name(output),
                      convert(stored_.tensor(key("cotangent", output)),
-                             executor.view(cotangent_name(output)).type.dtype));
+                             executor.memory().type(cotangent_name(output)).dtype));
     }
     executor.run_micro_step();
     return worst_error(executor);

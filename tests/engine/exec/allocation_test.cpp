@@ -71,7 +71,7 @@ TEST_CASE("allocations: the counter sees new, malloc and what is freed" *
 }
 
 TEST_CASE("executor: a steady step with our own kernels allocates nothing" *
-          doctest::skip(!can_count_allocations())) {
+          doctest::test_suite("cpu") * doctest::skip(!can_count_allocations())) {
   for (const std::string& name : kReferenceModels) {
     for (int threads : {1, 2}) {
       CAPTURE(name);
@@ -87,7 +87,7 @@ TEST_CASE("executor: a steady step with our own kernels allocates nothing" *
 }
 
 TEST_CASE("executor: a whole step of the trainer allocates nothing either" *
-          doctest::skip(!can_count_allocations())) {
+          doctest::test_suite("cpu") * doctest::skip(!can_count_allocations())) {
   Steady steady("mlp", {.kernels = KernelChoice::kReference});
   start_counting_allocations();
   steady.trainer.run_step(4, 1e-3, steady.batches);
@@ -97,7 +97,7 @@ TEST_CASE("executor: a whole step of the trainer allocates nothing either" *
 }
 
 TEST_CASE("executor: oneDNN's own allocations are small and freed before its calls return" *
-          doctest::skip(!can_count_allocations())) {
+          doctest::test_suite("cpu") * doctest::skip(!can_count_allocations())) {
   std::int64_t inside_onednn = 0;
   for (const std::string& name : kReferenceModels) {
     CAPTURE(name);

@@ -8,6 +8,7 @@
 #include "engine/exec/executor.h"
 #include "engine/exec/memory_check.h"
 #include "engine/plan/lower.h"
+#include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
 
 namespace trainscope::test {
@@ -61,7 +62,7 @@ TEST_CASE("executor: a step of ops that decompose gives the gradients of the ref
   const Tensors want = results_of(g, inputs);
   for (bool in_place : {true, false}) {
     CAPTURE(in_place);
-    const Program program = lower(g, cpu_kernels(), {.in_place = in_place});
+    const Program program = lower(g, test_device(), {.in_place = in_place});
     Executor executor(program);
     executor.load_initial();
     const MemoryCheck check(executor);

@@ -3,12 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "engine/exec/arena.h"
-#include "engine/exec/backends.h"
+#include "engine/exec/device_work.h"
 #include "engine/ir/well_known.h"
+#include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/kept_plans.h"
 
@@ -23,7 +25,7 @@ struct Running {
   Executor executor;
 
   explicit Running(Graph g, const LowerOptions& options = {})
-      : program(lower(std::move(g), cpu_kernels(), options)), executor(program) {
+      : program(lower(std::move(g), test_device(), options)), executor(program) {
     executor.load_initial();
     keep_plan(program);
   }
@@ -92,7 +94,7 @@ TEST_CASE("executor: an evaluation reads another executor's parameters, also thr
       "{ v = Reshape(w, s)  u = Reshape(x, s)  a = Mul(u, v)  y = Add(a, k) }";
   Running training(graph(text, {.frozen = {"k"}}));
   const Program program =
-      lower(graph(text, {.frozen = {"k"}}), cpu_kernels(), {.external_parameters = true});
+      lower(graph(text, {.frozen = {"k"}}), training.program.device, {.external_parameters = true});
   CHECK(program.arena_bytes < training.program.arena_bytes);
   Executor evaluation(program, &training.executor);
   evaluation.load_initial();
@@ -148,6 +150,7 @@ TEST_CASE("executor: the first bad tensor is the input, the parameter or the nod
 TEST_CASE("executor: states that the forward pass itself overwrites are not blamed") {
   // Batch norm's running statistics turn NaN with the batch; the culprit is Log.
   CompileOptions options;
+  options.device = test_device();
   options.training.loss.kind = LossKind::kMse;
   options.training.mode = GraphMode::kTrain;
   options.training.micro_batches = 2;
@@ -176,23 +179,32 @@ TEST_CASE("executor: states that the forward pass itself overwrites are not blam
 }
 
 TEST_CASE("arena: zeroed, page-aligned, and the guard behind it notices a write") {
-  Arena arena(100);
+  const DeviceHandle device = test_device();
+  const auto put = [&](const Arena& arena, std::size_t at) {
+    CHECK(device->fill(kComputeStream, arena.data() + at, std::byte{1}, 1).done());
+  };
+  const Arena arena(device, Space::kDevice, 100);
   CHECK(arena.bytes() == 100);
   CHECK(reinterpret_cast<std::uintptr_t>(arena.data()) % 4096 == 0);
-  for (int i = 0; i < 100; ++i) CHECK(arena.data()[i] == std::byte{0});
+  std::array<std::byte, 100> bytes;
+  copy_and_wait(*device, bytes.data(), arena.data(), bytes.size());
+  for (const std::byte b : bytes) CHECK(b == std::byte{0});
   CHECK(arena.guard_intact());
-  arena.data()[99] = std::byte{1};
+  put(arena, 99);
   CHECK(arena.guard_intact());
-  arena.data()[100] = std::byte{1};
+  put(arena, 100);
   CHECK_FALSE(arena.guard_intact());
-  CHECK(Arena(0).guard_intact());
+  CHECK(Arena(device, Space::kDevice, 0).guard_intact());
 }
 
 TEST_CASE("arena: more than the machine has is an error with advice") {
-  const std::optional<Error> error = error_of([] { Arena(std::int64_t{1} << 50); });
-  REQUIRE(error.has_value());
-  CHECK(error->code() == ErrorCode::kOutOfMemory);
-  CHECK(contains(error->hint(), "smaller batch"));
+  for (const Space space : {Space::kDevice, Space::kHost}) {
+    const std::optional<Error> error =
+        error_of([&] { Arena(test_device(), space, std::int64_t{1} << 50); });
+    REQUIRE(error.has_value());
+    CHECK(error->code() == ErrorCode::kOutOfMemory);
+    CHECK(contains(error->hint(), "smaller batch"));
+  }
 }
 
 }  // namespace trainscope::test

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "engine/exec/backends.h"
+#include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
 
 namespace trainscope::test {
@@ -44,8 +45,9 @@ std::vector<std::string> violations(Kernel exp) {
     if (row.op == "Neg") kernels.add(row.op, row.dtype, row.kernel);
   }
   kernels.add("Exp", DType::kF32, exp);
-  const Program program = lower(
-      graph("(float[3] x) => (float[3] y, float[3] z) { y = Exp(x)  z = Neg(y) }"), kernels, {});
+  const Program program =
+      lower(graph("(float[3] x) => (float[3] y, float[3] z) { y = Exp(x)  z = Neg(y) }"),
+            cpu_with(std::move(kernels)), {});
   Executor executor(program);
   executor.load_initial();
   executor.write("x", floats({3}, {1, 2, 3}));
@@ -76,7 +78,7 @@ TEST_CASE("memory check: bytes of dead values are poisoned, so that reading them
   Graph g = graph(
       "(float[64] x) => (float y) { a = Exp(x)  b = ReduceMean <keepdims = 0> (a)"
       "  y = Neg(b) }");
-  const Program program = lower(std::move(g), cpu_kernels(), {});
+  const Program program = lower(std::move(g), test_device(), {});
   Executor executor(program);
   executor.load_initial();
   executor.write("x", Tensor({.dtype = DType::kF32, .shape = {64}}));
@@ -89,7 +91,7 @@ TEST_CASE("memory check: bytes of dead values are poisoned, so that reading them
 
 TEST_CASE("memory check: leaves the executor alone when it goes") {
   const Program program =
-      lower(graph("(float[3] x) => (float[3] y) { y = Exp(x) }"), cpu_kernels(), {});
+      lower(graph("(float[3] x) => (float[3] y) { y = Exp(x) }"), test_device(), {});
   Executor executor(program);
   executor.load_initial();
   { const MemoryCheck check(executor); }

@@ -15,6 +15,7 @@
 #include "engine/ops/rules/split_rules.h"
 #include "engine/session.h"
 #include "engine/train/trainer.h"
+#include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/op_examples.h"
 #include "tests/support/program_check.h"
@@ -24,7 +25,7 @@ namespace trainscope::test {
 namespace {
 
 Program lowered(std::string_view text, int threads = 2) {
-  return lower(graph(text), cpu_kernels(), {.threads = threads});
+  return lower(graph(text), test_device(), {.threads = threads});
 }
 
 std::vector<std::string> ops_in_chains(const Program& program) {
@@ -56,7 +57,7 @@ constexpr std::string_view kThreeOps =
 
 TEST_CASE("chains: neighbours that work example by example") {
   Program program = lowered(kThreeOps);
-  REQUIRE(add_chains(program, cpu_kernels()));
+  REQUIRE(add_chains(program));
   CHECK(ops_in_chains(program) == std::vector<std::string>{"Exp", "Tanh", "Sigmoid"});
   CHECK(program.instructions[0].parts.prepared.size() == 2);
   check_lives(program);
@@ -65,12 +66,12 @@ TEST_CASE("chains: neighbours that work example by example") {
 
 TEST_CASE("chains: none with one thread, too few ops, long ops, or examples that do not divide") {
   Program one = lowered(kThreeOps, 1);
-  CHECK(!add_chains(one, cpu_kernels()));
+  CHECK(!add_chains(one));
   Program three = lowered(kThreeOps, 3);
-  CHECK(!add_chains(three, cpu_kernels()));
+  CHECK(!add_chains(three));
   Program program = lowered(kThreeOps);
-  CHECK(!add_chains(program, cpu_kernels(), {.least_ops = 4}));
-  CHECK(!add_chains(program, cpu_kernels(), {.short_seconds = 1e-12}));
+  CHECK(!add_chains(program, {.least_ops = 4}));
+  CHECK(!add_chains(program, {.short_seconds = 1e-12}));
   CHECK(program.chains.empty());
   CHECK(program.instructions[0].parts.prepared.empty());
 }
@@ -80,7 +81,7 @@ TEST_CASE("chains: what needs all examples ends one") {
       "(float[8,4] x) => (float[8,4] y) {"
       " a = Exp(x) b = Tanh(a) c = Sigmoid(b) m = ReduceMean<axes=[0]>(c) d = Sub(c, m)"
       " e = Exp(d) y = Tanh(e) }");
-  REQUIRE(add_chains(program, cpu_kernels()));
+  REQUIRE(add_chains(program));
   REQUIRE(program.chains.size() == 2);
   CHECK(ops_in_chains(program) ==
         std::vector<std::string>{"Exp", "Tanh", "Sigmoid", "Sub", "Exp", "Tanh"});
@@ -119,7 +120,7 @@ TEST_CASE("chains: no part overwrites what another one reads whole") {
     return program.placements[static_cast<std::size_t>(program.graph.find(name))].buffer;
   };
   CHECK(buffer("c") == buffer("t"));
-  REQUIRE(add_chains(program, cpu_kernels(), {.least_ops = 1, .least_share = 0.0}));
+  REQUIRE(add_chains(program, {.least_ops = 1, .least_share = 0.0}));
   for (const Chain& chain : program.chains) {
     std::set<std::string_view> ops;
     for (std::size_t i = chain.begin; i < chain.end; ++i) {
@@ -148,7 +149,7 @@ TEST_CASE("chains: what is no run of examples stays out") {
   for (std::string_view text : kTexts) {
     CAPTURE(text);
     Program program = lowered(text);
-    REQUIRE(add_chains(program, cpu_kernels(), {.least_share = 0.0}));
+    REQUIRE(add_chains(program, {.least_share = 0.0}));
     CHECK(ops_in_chains(program) == std::vector<std::string>{"Exp", "Tanh", "Sigmoid"});
     CHECK(difference_of(program, lowered(text)) == 0.0);
   }
@@ -181,9 +182,9 @@ TEST_CASE("chains: every op with a rule makes of two parts what it makes of the 
       if (node.op != row || rule == nullptr || !rule->by_examples || !has_kernel) continue;
       one.outputs = results;
       INFO(row->name, " \"", text, "\"");
-      const Program plain = lower(one, cpu_kernels(), {.threads = 2});
+      const Program plain = lower(one, test_device(), {.threads = 2});
       Program parts = plain;
-      if (!add_chains(parts, cpu_kernels(), {.least_ops = 1, .least_share = 0.0})) continue;
+      if (!add_chains(parts, {.least_ops = 1, .least_share = 0.0})) continue;
       ++chained;
       Executor whole(plain);
       Executor cut(parts);
@@ -210,7 +211,7 @@ TEST_CASE("chains: sums over examples are added up, what is added to one stays w
       " a = Exp(x) b = Tanh(a) y = Gemm<transA=1>(b, d) z = ReduceSum<keepdims=0>(b, axes)"
       " v = Gemm<transA=1>(b, d, c) }";
   Program program = lowered(kText);
-  REQUIRE(add_chains(program, cpu_kernels()));
+  REQUIRE(add_chains(program));
   CHECK(ops_in_chains(program) == std::vector<std::string>{"Exp", "Tanh", "Gemm", "ReduceSum"});
   check_placements(program);
   CHECK(difference_of(program, lowered(kText)) < 1e-6);

@@ -12,6 +12,7 @@
 #include "engine/exec/reference.h"
 #include "engine/plan/chains.h"
 #include "engine/plan/lower.h"
+#include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/op_examples.h"
 
@@ -26,11 +27,11 @@ Prepared throws_in_prepare(const PrepareArgs&) { throw std::runtime_error("no su
 void throws_in_run(const RunArgs&) { throw std::runtime_error("no such case"); }
 void lacks_memory(const RunArgs&) { throw std::bad_alloc(); }
 
-// The kernels of this machine, with another one for Tanh.
-KernelTable kernels_with(const Kernel& kernel) {
+// The CPU with another kernel for Tanh.
+DeviceHandle device_with(const Kernel& kernel) {
   KernelTable table = cpu_kernels();
   table.add("Tanh", DType::kF32, kernel);
-  return table;
+  return cpu_with(std::move(table));
 }
 
 template <class F>
@@ -55,35 +56,36 @@ TEST_CASE("kernel call: lower names the node whose kernel a library refuses") {
   const Kernel asked{.name = "tanh.library", .supports = throws_in_supports, .run = throws_in_run};
   const Kernel made{.name = "tanh.library", .prepare = throws_in_prepare, .run = throws_in_run};
   for (const Kernel& kernel : {asked, made}) {
-    check_names_node([&] { (void)lower(graph(kThreeOps), kernels_with(kernel), {}); });
+    check_names_node([&] { (void)lower(graph(kThreeOps), device_with(kernel), {}); });
   }
 }
 
 TEST_CASE("kernel call: a step names the node, in chains on several threads too") {
-  const KernelTable kernels = kernels_with({.name = "tanh.library", .run = throws_in_run});
-  Program program = lower(graph(kThreeOps), kernels, {.threads = 2});
+  Program program =
+      lower(graph(kThreeOps), device_with({.name = "tanh.library", .run = throws_in_run}),
+            {.threads = 2});
   check_names_node([&] { run_once(program); });
-  REQUIRE(add_chains(program, kernels));
+  REQUIRE(add_chains(program));
   check_names_node([&] { run_once(program); });
 }
 
 TEST_CASE("kernel call: a run node by node names the node") {
   const Graph three = graph(kThreeOps);
-  const KernelTable kernels = kernels_with({.name = "tanh.library", .run = throws_in_run});
-  const Evaluate evaluate = evaluator(op_table(), kernels);
+  const DeviceHandle device = device_with({.name = "tanh.library", .run = throws_in_run});
+  const Evaluate evaluate = evaluator(op_table(), device->kernels());
   check_names_node([&] { (void)reference_run(three, random_inputs(three, 5), evaluate); });
 }
 
 TEST_CASE("kernel call: what is folded before the run is left to the run") {
-  const KernelTable kernels = kernels_with({.name = "tanh.library", .run = throws_in_run});
-  const Evaluate evaluate = evaluator(op_table(), kernels, {.limit = kKnownValuesLimit});
+  const DeviceHandle device = device_with({.name = "tanh.library", .run = throws_in_run});
+  const Evaluate evaluate = evaluator(op_table(), device->kernels(), {.limit = kKnownValuesLimit});
   const Tensor x = floats({1}, {1});
   CHECK(evaluate(op_table().get("Tanh"), {}, {&x}, {x.type()}).empty());
 }
 
 TEST_CASE("kernel call: out of memory stays what it is") {
   const Program program =
-      lower(graph(kThreeOps), kernels_with({.name = "tanh.library", .run = lacks_memory}), {});
+      lower(graph(kThreeOps), device_with({.name = "tanh.library", .run = lacks_memory}), {});
   CHECK_THROWS_AS(run_once(program), std::bad_alloc);
 }
 

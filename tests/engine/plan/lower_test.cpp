@@ -8,6 +8,7 @@
 #include "engine/exec/backends.h"
 #include "memplan/bounds.h"
 #include "memplan/validate.h"
+#include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/program_check.h"
 #include "tests/support/reference_models.h"
@@ -135,7 +136,7 @@ TEST_CASE("lower: two programs of the same graph are the same plan") {
 TEST_CASE("lower: views are no instructions, the rest runs in phase order") {
   const Program program = lower(graph("(float[4] x) => (float[2,2] y) <int64[2] s = {2,2}>"
                                       "{ a = Exp(x)  v = Reshape(a, s)  y = Neg(v) }"),
-                                cpu_kernels(), {});
+                                test_device(), {});
   CHECK(program.instructions.size() == 2);
   CHECK(program.update_begin == 2);
   check_program(program);
@@ -146,7 +147,7 @@ TEST_CASE("lower: every missing kernel is listed at once with its nodes") {
     lower(graph("(float[2,2] x) => (float[2,2] y)"
                 "{ a = Exp(x)  b = Neg(a)  c = Neg(b)  d = MatMul(c, c)  i = Cast <to = 7> (d)"
                 "  j = Neg(i)  k = Cast <to = 1> (j)  y = Exp(k) }"),
-          only({"Exp", "Cast"}), {});
+          cpu_with(only({"Exp", "Cast"})), {});
   });
   REQUIRE(error.has_value());
   CHECK(error->code() == ErrorCode::kBadInput);
@@ -158,9 +159,9 @@ TEST_CASE("lower: every missing kernel is listed at once with its nodes") {
 }
 
 TEST_CASE("lower: empty tensors and graphs without nodes have a plan") {
-  check_program(lower(graph("(float[0,3] x) => (float[0,3] y) { y = Exp(x) }"), cpu_kernels(), {}));
+  check_program(lower(graph("(float[0,3] x) => (float[0,3] y) { y = Exp(x) }"), test_device(), {}));
   Graph nothing = graph("(float[3] x) => (float[3] y) { y = Identity(x) }");
-  check_program(lower(std::move(nothing), cpu_kernels(), {}));
+  check_program(lower(std::move(nothing), test_device(), {}));
 }
 
 }  // namespace trainscope::test

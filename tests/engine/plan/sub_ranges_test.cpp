@@ -13,6 +13,7 @@
 #include "engine/exec/executor.h"
 #include "engine/plan/lower.h"
 #include "kernels/api/random.h"
+#include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/program_check.h"
 
@@ -23,7 +24,7 @@ struct Placed {
   Program program;
 
   explicit Placed(std::string_view text, const LowerOptions& options = {})
-      : program(lower(graph(text), cpu_kernels(), options)) {
+      : program(lower(graph(text), test_device(), options)) {
     check_placements(program);
   }
 

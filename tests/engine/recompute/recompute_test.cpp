@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "engine/exec/backends.h"
+#include "tests/support/copying_device.h"
 #include "tests/support/trained_model.h"
 
 namespace trainscope::test {
@@ -330,7 +331,7 @@ TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
     CHECK(plan->arena_bytes <= budget(i));
     CHECK(plan->seconds <= most_seconds);
     most_seconds = plan->seconds;
-    const Program program = lower(plan->graph.graph, cpu_kernels(), options.lower);
+    const Program program = lower(plan->graph.graph, test_device(), options.lower);
     CHECK(program.arena_bytes == plan->arena_bytes);
   }
   for (std::size_t i = 1; i < front.size(); ++i) {

@@ -128,6 +128,7 @@ TEST_CASE("step model: units are in the order of their first calls") {
       values(16) + ", float[4,4] v = " + values(16) + ", float[4] s = " + values(4) +
       "> { e = Exp(s) a = MatMul(x, v) n = LayerNormalization(a, e) y = MatMul(n, u) }");
   CompileOptions options;
+  options.device = test_device();
   options.training.mode = GraphMode::kTrain;
   options.training.loss = {.kind = LossKind::kMse, .output = "y"};
   options.order = OpOrder::kGiven;

@@ -10,6 +10,7 @@
 #include "engine/session.h"
 #include "kernels/api/random.h"
 #include "kernels/cpu/support/processor.h"
+#include "tests/support/copying_device.h"
 #include "tests/support/program_check.h"
 
 namespace trainscope::test {
@@ -83,6 +84,7 @@ OnnxModel model_of(const Subject& subject) {
 
 CompileOptions options_of(const Subject& subject) {
   CompileOptions options;
+  options.device = test_device();
   options.import.dims = {{"batch", 1}};
   if (subject.arguments.contains("context")) options.import.dims["sequence"] = 64;
   options.training.mode = GraphMode::kTrain;

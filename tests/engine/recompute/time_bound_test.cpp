@@ -21,6 +21,7 @@ std::unique_ptr<Compiled> plain_step(const std::string& model, const ModelArgume
                                      std::int64_t batch) {
   const std::string bytes = onnx_bytes(build_model(model, arguments, 1));
   CompileOptions options;
+  options.device = test_device();
   options.import.dims = {{"batch", batch}};
   if (arguments.contains("context")) options.import.dims["sequence"] = 64;
   options.training.mode = GraphMode::kTrain;

@@ -33,8 +33,8 @@ Trained train(const ReferenceModel& reference, int threads, SameBits bits) {
   for (const NamedTensor& tensor : trainer.optimizer_tensors()) tensors.push_back(tensor);
   for (const NamedTensor& tensor : tensors) {
     trained.names.emplace_back(tensor.name);
-    trained.hashes.push_back(
-        hash_bytes({tensor.tensor.as<const std::byte>(), tensor.tensor.type.bytes()}));
+    const Tensor elements = session.executor().read(tensor.name);
+    trained.hashes.push_back(hash_bytes({elements.data(), elements.bytes()}));
   }
   return trained;
 }

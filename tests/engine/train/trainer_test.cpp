@@ -51,6 +51,7 @@ struct Logarithm {
   explicit Logarithm(std::int64_t micro_batches = 1) : session(onnx, options(micro_batches)) {}
   static CompileOptions options(std::int64_t micro_batches) {
     CompileOptions options;
+    options.device = test_device();
     options.training.loss.kind = LossKind::kMse;
     options.training.optimizer.clip_norm = 100.0;
     options.training.micro_batches = micro_batches;
@@ -124,8 +125,8 @@ struct Run {
   }
   void restore(const std::filesystem::path& folder) {
     const Checkpoint checkpoint = load_checkpoint(folder);
-    restore_tensors(checkpoint.file("model"), trainer.model_tensors());
-    restore_tensors(checkpoint.file("optimizer"), trainer.optimizer_tensors());
+    trainer.restore(checkpoint.file("model"), trainer.model_tensors());
+    trainer.restore(checkpoint.file("optimizer"), trainer.optimizer_tensors());
   }
   std::vector<NamedTensor> all_tensors() const {
     std::vector<NamedTensor> all = trainer.model_tensors();
@@ -134,11 +135,15 @@ struct Run {
   }
 };
 
+std::vector<std::byte> bytes_of(const NamedTensor& named) {
+  std::vector<std::byte> bytes(named.tensor.type.bytes());
+  named.read(0, bytes);
+  return bytes;
+}
+
 bool same_bits(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
   return std::ranges::equal(a, b, [](const NamedTensor& x, const NamedTensor& y) {
-    const auto* from = x.tensor.as<const std::byte>();
-    return x.name == y.name && x.tensor.type == y.tensor.type &&
-           std::equal(from, from + x.tensor.type.bytes(), y.tensor.as<const std::byte>());
+    return x.name == y.name && x.tensor.type == y.tensor.type && bytes_of(x) == bytes_of(y);
   });
 }
 

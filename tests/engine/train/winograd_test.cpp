@@ -8,6 +8,7 @@
 #include "engine/session.h"
 #include "kernels/api/random.h"
 #include "kernels/cpu/support/processor.h"
+#include "tests/support/copying_device.h"
 
 namespace trainscope::test {
 namespace {
@@ -43,6 +44,7 @@ Trained train(KernelChoice kernels) {
   const std::string bytes = onnx_bytes(build_model(
       "resnet", {{"image", 32}, {"stem", "cifar"}, {"blocks", Ints{1, 1, 1}}, {"classes", 10}}, 1));
   CompileOptions options;
+  options.device = test_device();
   options.import.dims = {{"batch", 8}};
   options.training.mode = GraphMode::kTrain;
   options.training.loss.output = "logits";

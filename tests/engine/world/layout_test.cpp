@@ -11,16 +11,16 @@ namespace trainscope::test {
 TEST_CASE("device: an unknown target is refused with those that exist") {
   const std::string refusal = refusal_of([] { find_world_device("h100"); });
   CHECK(contains(refusal, "'h100'"));
-  for (const Device& device : world_devices()) CHECK(contains(refusal, device.name));
+  for (const DeviceSpec& device : world_devices()) CHECK(contains(refusal, device.name));
 }
 
 TEST_CASE("device: a precision only where the device has it") {
-  const Device& volta = find_world_device("v100-16");
+  const DeviceSpec& volta = find_world_device("v100-16");
   CHECK(contains(refusal_of([&] { rates_of(volta, MatmulPrecision::kTf32); }), "TF32"));
   CHECK(contains(refusal_of([&] { rates_of(volta, MatmulPrecision::kBf16); }), "bf16"));
   CHECK(rates_of(volta, MatmulPrecision::kFp16).flops_per_second >
         rates_of(volta, MatmulPrecision::kF32).flops_per_second);
-  const Device& hopper = find_world_device("h200");
+  const DeviceSpec& hopper = find_world_device("h200");
   CHECK(rates_of(hopper, MatmulPrecision::kTf32).flops_per_second >
         rates_of(hopper, MatmulPrecision::kF32).flops_per_second);
 }
@@ -57,7 +57,7 @@ TEST_CASE("collectives: a ring's bytes") {
 }
 
 TEST_CASE("groups: links within a node, the network between nodes") {
-  const Device& device = find_world_device("a100-40");
+  const DeviceSpec& device = find_world_device("a100-40");
   const auto rate = [](const Group& group) { return group.bytes_per_second / kLinkEfficiency; };
   CHECK(rate(data_group(device, {.world = 8})) == device.link_bytes);
   // All eight of a node are in one ring: they bring eight network cards.

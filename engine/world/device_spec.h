@@ -11,7 +11,7 @@
 namespace trainscope {
 
 // Rates are peaks, per second and in one direction.
-struct Device {
+struct DeviceSpec {
   std::string_view name;
   std::string_view doc;
   std::int64_t memory_bytes = 0;  // what the driver offers, whole GiB
@@ -26,9 +26,9 @@ struct Device {
 };
 
 // In the order in which help shows them.
-std::span<const Device> world_devices();
+std::span<const DeviceSpec> world_devices();
 // Throws kUsage, naming those that exist.
-const Device& find_world_device(std::string_view name);
+const DeviceSpec& find_world_device(std::string_view name);
 
 // Numbers of a matmul: f32 as PyTorch's default, its "high" (TF32), or two bytes.
 enum class MatmulPrecision : std::uint8_t { kF32, kTf32, kBf16, kFp16 };
@@ -46,6 +46,6 @@ inline constexpr double kSecondsPerKernel = 5e-6;
 inline constexpr std::int64_t kReserveBytes = std::int64_t{1} << 30;
 
 // The roofline at these efficiencies. Throws kUsage where the device lacks the precision.
-MachineRates rates_of(const Device& device, MatmulPrecision precision);
+MachineRates rates_of(const DeviceSpec& device, MatmulPrecision precision);
 
 }  // namespace trainscope

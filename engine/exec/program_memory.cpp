@@ -1,0 +1,164 @@
+// Memory of a program's values: copies in and out.
+#include "engine/exec/program_memory.h"
+
+#include <array>
+#include <cstring>
+
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/exec/device_work.h"
+
+namespace trainscope {
+
+ProgramMemory::ProgramMemory(const Program& program, const ProgramMemory* parameters)
+    : program_(program),
+      device_(program.device),
+      arena_(device_, Space::kDevice, program.arena_bytes),
+      host_arena_(device_, Space::kHost, program.host.bytes) {
+  views_.resize(program.graph.value_capacity());
+  for (ValueId id : program.graph.live_values()) by_name_.emplace(program.graph.value(id).name, id);
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    views_[v] = bind(static_cast<ValueId>(v), parameters);
+  }
+}
+
+TensorView ProgramMemory::bind(ValueId value, const ProgramMemory* parameters) const {
+  const Value& v = program_.graph.value(value);
+  const Placement& placement = program_.placements[static_cast<std::size_t>(value)];
+  TensorView view{.type = v.type, .data = nullptr};
+  if (v.erased || placement.buffer < 0) return view;
+  if (!placement.external) {
+    view.data = (placement.host ? host_arena_ : arena_).data() + placement.offset;
+    return view;
+  }
+  // Views of an external parameter share its bytes: the buffer carries the parameter's name.
+  CHECK_INVARIANT(parameters != nullptr && parameters->device_ == device_);
+  const std::string& name = program_.problem.buffers[static_cast<std::size_t>(placement.buffer)].id;
+  view.data = parameters->view(name).data;
+  return view;
+}
+
+void ProgramMemory::load_initial() {
+  for (ValueId id : program_.graph.live_values()) {
+    const Value& value = program_.graph.value(id);
+    const Placement& placement = program_.placements[static_cast<std::size_t>(id)];
+    if (value.kind == ValueKind::kNode || value.kind == ValueKind::kInput) continue;
+    if (placement.buffer < 0 || placement.external || value.type.bytes() == 0) continue;
+    auto* to = static_cast<std::byte*>(views_[static_cast<std::size_t>(id)].data);
+    if (value.data) {
+      check(device_->copy(kComputeStream, to, value.data->data(), value.type.bytes()));
+    } else {
+      check(device_->fill(kComputeStream, to, std::byte{0}, value.type.bytes()));
+    }
+  }
+  check(device_->synchronize(device_->record(kComputeStream)));
+}
+
+// These run in a step: a message is made only when it is needed.
+TensorView ProgramMemory::view(ValueId value) const {
+  const TensorView& view = views_[static_cast<std::size_t>(value)];
+  if (view.data != nullptr || view.type.bytes() == 0) return view;
+  fail(ErrorCode::kUsage, "the program keeps no bytes for '{}'",
+       printable(program_.graph.value(value).name));
+}
+
+ValueId ProgramMemory::find(std::string_view value_name) const {
+  auto found = by_name_.find(value_name);
+  return found == by_name_.end() ? kNoValue : found->second;
+}
+
+TensorView ProgramMemory::view(std::string_view value_name) const {
+  ValueId id = find(value_name);
+  if (id != kNoValue) return view(id);
+  fail(ErrorCode::kUsage, "the program has no value '{}'", printable(value_name));
+}
+
+bool ProgramMemory::has(std::string_view value_name) const {
+  ValueId id = find(value_name);
+  return id != kNoValue && program_.placements[static_cast<std::size_t>(id)].buffer >= 0;
+}
+
+void ProgramMemory::write(std::string_view value_name, const Tensor& elements) {
+  TensorView to = view(value_name);
+  if (to.type != elements.type()) {
+    fail(ErrorCode::kBadInput, "'{}' must be {}, is {}", printable(value_name), type_text(to.type),
+         type_text(elements.type()));
+  }
+  copy_and_wait(*device_, to.data, elements.data(), elements.bytes());
+}
+
+void ProgramMemory::write_scalar(std::string_view value_name, double number) {
+  const TensorView to = view(value_name);
+  const auto put = [&](auto element) {
+    copy_and_wait(*device_, to.data, &element, sizeof(element));
+  };
+  switch (to.type.dtype) {
+    case DType::kF64:
+      return put(number);
+    case DType::kF32:
+      return put(static_cast<float>(number));
+    case DType::kI64:
+      return put(static_cast<std::int64_t>(number));
+    case DType::kI32:
+      return put(static_cast<std::int32_t>(number));
+    default:
+      fail(ErrorCode::kUsage, "'{}' is {}: no scalar can be written", printable(value_name),
+           type_text(to.type));
+  }
+}
+
+Tensor ProgramMemory::read(std::string_view value_name) const {
+  Tensor tensor(type(value_name));
+  read_into(value_name, tensor);
+  return tensor;
+}
+
+void ProgramMemory::read_into(std::string_view value_name, Tensor& elements) const {
+  const TensorView from = view(value_name);
+  if (elements.type() != from.type) elements = Tensor(from.type);
+  copy_and_wait(*device_, elements.data(), from.data, elements.bytes());
+}
+
+void ProgramMemory::read_bytes(ValueId value, std::uint64_t offset,
+                               std::span<std::byte> bytes) const {
+  const TensorView from = view(value);
+  CHECK_INVARIANT(offset + bytes.size() <= from.type.bytes());
+  copy_and_wait(*device_, bytes.data(), static_cast<const std::byte*>(from.data) + offset,
+                bytes.size());
+}
+
+double ProgramMemory::read_scalar(ValueId value) const {
+  std::array<std::byte, sizeof(double)> bytes;
+  const DType dtype = view(value).type.dtype;
+  read_bytes(value, 0, std::span(bytes).first(size_of(dtype)));
+  const auto as = [&bytes]<typename T>(T element) {
+    std::memcpy(&element, bytes.data(), sizeof(T));
+    return static_cast<double>(element);
+  };
+  switch (dtype) {
+    case DType::kF64:
+      return as(double{});
+    case DType::kF32:
+      return as(float{});
+    case DType::kBF16:
+      return as(BFloat16{});
+    case DType::kF16:
+      return as(Float16{});
+    default:
+      fail(ErrorCode::kUsage, "'{}' is {}: no float", printable(program_.graph.value(value).name),
+           type_text(program_.graph.value(value).type));
+  }
+}
+
+double ProgramMemory::read_scalar(std::string_view value_name) const {
+  const ValueId id = find(value_name);
+  if (id != kNoValue) return read_scalar(id);
+  fail(ErrorCode::kUsage, "the program has no value '{}'", printable(value_name));
+}
+
+const TensorType& ProgramMemory::type(std::string_view value_name) const {
+  (void)view(value_name);
+  return program_.graph.value(find(value_name)).type;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,149 @@
+// Memory from the operating system, copies by memcpy, kernels by calls.
+#include "kernels/cpu/cpu_device.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <system_error>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/support/parallel_parts.h"
+#include "kernels/cpu/support/threads.h"
+
+namespace trainscope::cpu {
+namespace {
+
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+constexpr int kTimedRounds = 5;
+constexpr MemorySpace kMemory{.name = "memory", .alignment_bytes = 64};
+constexpr DeviceFacts kFacts{.name = "cpu", .device = kMemory, .host = kMemory, .replays = false};
+
+struct Copy {
+  std::byte* to;
+  const std::byte* from;
+  std::size_t bytes;
+};
+struct Fill {
+  std::byte* to;
+  std::byte value;
+  std::size_t bytes;
+};
+struct Launch {
+  const Kernel* kernel;
+  RunArgs args;
+};
+using Work = std::variant<Copy, Fill, Launch>;
+
+struct WorkList final : CapturedWork {
+  std::vector<Work> list;
+};
+
+void do_work(const Copy& copy) {
+  if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+}
+void do_work(const Fill& fill) { std::fill_n(fill.to, fill.bytes, fill.value); }
+void do_work(const Launch& launch) { launch.kernel->run(launch.args); }
+
+void fork_tiles(int tiles, void* context, void (*body)(void* context, int tile)) {
+  parallel_parts(tiles, tiles, [&](std::int64_t tile) { body(context, static_cast<int>(tile)); });
+}
+
+class CpuDevice final : public Device {
+ public:
+  CpuDevice() : kernels_(cpu_kernels()) {}
+
+  const DeviceFacts& facts() const override { return kFacts; }
+  const KernelTable& kernels() const override { return kernels_; }
+
+  DeviceStatus start_threads(int threads) override {
+    const std::error_code failure = cpu::start_threads(threads);
+    if (!failure) return {};
+    return {.code = DeviceStatus::Code::kOutOfMemory, .message = failure.message()};
+  }
+  Fork fork() const override { return fork_tiles; }
+
+  // Pages cost memory only once touched; huge pages where there are any.
+  DeviceStatus allocate(Space, std::size_t bytes, std::byte** memory) override {
+    const std::size_t mapped = std::max<std::size_t>(bytes, 1);
+    void* pages = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) {
+      return {.code = DeviceStatus::Code::kOutOfMemory,
+              .message = std::error_code(errno, std::generic_category()).message()};
+    }
+    if (mapped >= 4 * kHugePageBytes) madvise(pages, mapped, MADV_HUGEPAGE);
+    *memory = static_cast<std::byte*>(pages);
+    return {};
+  }
+  void release(Space, std::byte* memory, std::size_t bytes) override {
+    munmap(memory, std::max<std::size_t>(bytes, 1));
+  }
+
+  DeviceStatus copy(Stream, std::byte* to, const std::byte* from, std::size_t bytes) override {
+    return add(Copy{to, from, bytes});
+  }
+  DeviceStatus fill(Stream, std::byte* to, std::byte value, std::size_t bytes) override {
+    return add(Fill{to, value, bytes});
+  }
+  DeviceStatus launch(Stream, const Kernel& kernel, const RunArgs& args) override {
+    if (capturing_ == nullptr) [[likely]] {
+      kernel.run(args);
+      return {};
+    }
+    return add(Launch{&kernel, args});
+  }
+
+  Event record(Stream stream) override { return {.stream = stream}; }
+  DeviceStatus wait(Stream, Event) override { return {}; }
+  DeviceStatus synchronize(Event) override { return {}; }
+
+  DeviceStatus begin_capture() override {
+    capturing_ = std::make_unique<WorkList>();
+    return {};
+  }
+  DeviceStatus end_capture(std::unique_ptr<CapturedWork>* work) override {
+    *work = std::move(capturing_);
+    return {};
+  }
+  DeviceStatus replay(const CapturedWork& work) override {
+    for (const Work& one : static_cast<const WorkList&>(work).list) {
+      std::visit([](const auto& w) { do_work(w); }, one);
+    }
+    return {};
+  }
+
+  DeviceStatus time(const Kernel& kernel, const RunArgs& args, double* seconds) override {
+    using Clock = std::chrono::steady_clock;
+    for (int round = 0; round < kTimedRounds; ++round) {
+      const Clock::time_point start = Clock::now();
+      kernel.run(args);
+      const double took = std::chrono::duration<double>(Clock::now() - start).count();
+      *seconds = round == 0 ? took : std::min(*seconds, took);
+    }
+    return {};
+  }
+
+ private:
+  DeviceStatus add(const Work& work) {
+    if (capturing_ != nullptr) {
+      capturing_->list.push_back(work);
+    } else {
+      std::visit([](const auto& w) { do_work(w); }, work);
+    }
+    return {};
+  }
+
+  const KernelTable kernels_;
+  std::unique_ptr<WorkList> capturing_;
+};
+
+}  // namespace
+
+DeviceHandle make_cpu_device() { return std::make_shared<CpuDevice>(); }
+
+}  // namespace trainscope::cpu
