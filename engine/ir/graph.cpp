@@ -66,6 +66,10 @@ ValueId Graph::find(std::string_view value_name) const {
   return static_cast<ValueId>(shared_->by_name.find(shared_->values, value_name));
 }
 
+NodeId Graph::find_node(std::string_view node_name) const {
+  return static_cast<NodeId>(shared_->nodes_by_name.find(shared_->nodes, node_name));
+}
+
 // Passes ask is_output() for every value: a search through the lists would be quadratic.
 void Graph::index_outputs() const {
   OutputIndex& known = output_index_;
@@ -132,6 +136,16 @@ std::string Graph::unique_name(std::string_view wanted) const {
   }
 }
 
+std::string Graph::unique_node_name(std::string wanted) {
+  if (wanted.empty()) wanted = "node";
+  if (find_node(wanted) == kNoNode) return wanted;
+  int& suffix = node_name_hints_[wanted];
+  for (;;) {
+    std::string candidate = fmt::format("{}_{}", wanted, ++suffix);
+    if (find_node(candidate) == kNoNode) return candidate;
+  }
+}
+
 ValueId Graph::add_value(Value value) {
   Storage& storage = own();
   auto id = static_cast<ValueId>(storage.values.size());
@@ -157,7 +171,11 @@ NodeId Graph::add_node(Node node, const std::vector<Value>& output_values, NodeI
   }
   const std::size_t inputs_of_node = node.inputs.size();
   node.use_slots.assign(inputs_of_node, 0);
-  own().nodes.push_back(std::move(node));
+  node.name = unique_node_name(std::move(node.name));
+  Storage& storage = own();
+  storage.nodes.push_back(std::move(node));
+  const bool fresh = storage.nodes_by_name.add(storage.nodes, static_cast<std::int32_t>(id));
+  CHECK_INVARIANT(fresh);
   for (std::size_t i = 0; i < inputs_of_node; ++i) add_use(id, i);
   link(id, before);
   ++live_nodes_;
@@ -208,6 +226,7 @@ void Graph::erase_node(NodeId id) {
   for (std::size_t i = 0; i < n.inputs.size(); ++i) set_input(id, static_cast<int>(i), kNoValue);
   (n.previous == kNoNode ? first_ : node(n.previous).next) = n.next;
   (n.next == kNoNode ? last_ : node(n.next).previous) = n.previous;
+  shared_->nodes_by_name.erase(shared_->nodes, static_cast<std::int32_t>(id));
   n.erased = true;
   --live_nodes_;
 }

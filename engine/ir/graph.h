@@ -84,9 +84,9 @@ struct GradientOf {
 // Invariants, checked by verify(): the linked list visits every live node once, in an order where
 // each input is an input, initializer or earlier output; each value has one producer at most; uses
 // are exactly the inputs of live nodes; types are what the op's shape rule gives; names of values
-// are unique; provenance is not empty. Mutation goes through Builder (append) and Rewriter only;
-// the lists of outputs, updates and gradients may grow and shrink, their entries change by
-// replace_output() only.
+// are unique, and so are those of nodes; provenance is not empty. Mutation goes through Builder
+// (append) and Rewriter only; the lists of outputs, updates and gradients may grow and shrink,
+// their entries change by replace_output() only.
 //
 // A copy shares nodes and values with its original until one of the two is about to change, which
 // a value() or node() that is not const counts as: it may move them elsewhere.
@@ -116,7 +116,8 @@ class Graph {
   std::vector<ValueId> live_values() const;  // by id
   std::vector<ValueId> values_of(ValueKind kind) const;
 
-  ValueId find(std::string_view value_name) const;  // kNoValue when there is none
+  ValueId find(std::string_view value_name) const;     // kNoValue when there is none
+  NodeId find_node(std::string_view node_name) const;  // kNoNode when there is none
   bool is_output(ValueId id) const;  // a graph output, update value, gradient or the loss
   // Puts `to` wherever `from` is one of these, or what a gradient is of; false when it is nowhere.
   bool replace_output(ValueId from, ValueId to);
@@ -132,7 +133,8 @@ class Graph {
   // Adds a value that no node produces; the name must be unused.
   ValueId add_value(Value value);
   // Adds a node before `before` (kNoNode: at the end) with new values for its outputs (names; an
-  // empty name leaves the output out). Used by Builder and the importer.
+  // empty name leaves the output out). Where another node has its name, or it has none, it gets
+  // one: name_1, name_2, ... Used by Builder and the importer.
   NodeId add_node(Node node, const std::vector<Value>& output_values, NodeId before);
 
   // Used by Rewriter only.
@@ -148,6 +150,7 @@ class Graph {
  private:
   static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
   static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
+  std::string unique_node_name(std::string wanted);
   void link(NodeId id, NodeId before);
   void add_use(NodeId id, std::size_t input);
   void remove_use(NodeId id, std::size_t input);
@@ -156,7 +159,8 @@ class Graph {
   struct Storage {
     std::vector<Value> values;
     std::vector<Node> nodes;
-    NameIndex by_name;  // positions in values
+    NameIndex by_name;        // positions in values
+    NameIndex nodes_by_name;  // positions in nodes
   };
   Storage& own() {
     if (shared_.use_count() > 1) shared_ = std::make_shared<Storage>(*shared_);
@@ -164,7 +168,8 @@ class Graph {
   }
 
   std::shared_ptr<Storage> shared_ = std::make_shared<Storage>();
-  mutable std::unordered_map<std::string, int> name_hints_;
+  mutable std::unordered_map<std::string, int> name_hints_;  // the last suffix tried
+  std::unordered_map<std::string, int> node_name_hints_;
   // What is_output() says, by value, for the first entries of the lists: they only grow as a rule.
   struct OutputIndex {
     std::vector<bool> is_output;

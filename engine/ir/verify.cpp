@@ -57,6 +57,9 @@ class Verifier {
   void check_node(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.erased) complain("node '{}': erased, but in the order", node.name);
+    if (graph_.find_node(node.name) != id) {
+      complain("node '{}': its name is not its own", node.name);
+    }
     if (node.provenance.pass.empty()) complain("node '{}': no provenance", node.name);
     for (ValueId input : node.inputs) {
       if (input == kNoValue) continue;

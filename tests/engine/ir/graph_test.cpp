@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "engine/core/text.h"
+#include "engine/ir/builder.h"
 #include "engine/ir/rewriter.h"
 #include "tests/support/graph_text.h"
 
@@ -35,6 +37,36 @@ std::vector<std::string> ops_backwards(const Graph& graph) {
 }
 
 }  // namespace
+
+TEST_CASE("graph: a node whose name another has gets a name of its own, an erased one's is free") {
+  Graph g = graph(kThree);
+  const NodeId b = node_of(g, "b");
+  const std::string name = g.node(b).name;
+  CHECK(g.find_node(name) == b);
+  Builder builder(g, op_table());
+  builder.set_provenance({.sources = {}, .pass = "test"});
+  const auto add = [&](const std::string& wanted, const std::string& output) {
+    return builder.add({.op = &op_table().get("Neg"),
+                        .name = wanted,
+                        .inputs = {g.find("a")},
+                        .output_names = {output},
+                        .attributes = {},
+                        .provenance = builder.provenance()});
+  };
+  const NodeId second = add(name, "d");
+  CHECK(g.node(second).name == name + "_1");
+  const NodeId third = add(name, "e");
+  CHECK(g.node(third).name == name + "_2");
+  CHECK(g.find_node(name + "_1") == second);
+  CHECK(g.node(add("", "f")).name == "node");
+  CHECK(verify(g).empty());
+  g.erase_node(b);
+  CHECK(g.find_node(name) == kNoNode);
+  CHECK(g.node(add(name, "b")).name == name);
+  CHECK(verify(g.compacted()).empty());
+  g.node(third).name = name;
+  CHECK(contains(join(verify(g), "\n"), "its name is not its own"));
+}
 
 TEST_CASE("graph: a copy shares nodes and values until one of the two changes") {
   Graph original = graph(kThree);

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <set>
+
 #include "engine/core/text.h"
 #include "engine/exec/backends.h"
 #include "memplan/bounds.h"
@@ -140,6 +142,18 @@ TEST_CASE("lower: views are no instructions, the rest runs in phase order") {
   CHECK(program.instructions.size() == 2);
   CHECK(program.update_begin == 2);
   check_program(program);
+}
+
+TEST_CASE("lower: each call of a step has a node of its own name") {
+  for (const std::string& name : kReferenceModels) {
+    CAPTURE(name);
+    const ReferenceModel reference(name);
+    const auto compiled = compile(reference.model, reference.options(GraphMode::kTrain));
+    std::set<std::string> names;
+    for (const Instruction& instruction : compiled->program.instructions) {
+      CHECK(names.insert(compiled->program.graph.node(instruction.node).name).second);
+    }
+  }
 }
 
 TEST_CASE("lower: every missing kernel is listed at once with its nodes") {
