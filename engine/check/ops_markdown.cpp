@@ -45,7 +45,7 @@ std::string_view gradient_text(const OpDef& op) {
 std::string precision_cell(const OpDef& op) {
   std::string text;
   switch (op.precision) {
-    case Precision::kWide:
+    case Precision::kF32:
       return text;
     case Precision::kLow:
       text = "low";
@@ -57,8 +57,8 @@ std::string precision_cell(const OpDef& op) {
       text = "rounded";
       break;
   }
-  for (std::size_t i = 0; i < op.wide_inputs.size(); ++i) {
-    text += fmt::format("{}{}", i == 0 ? ", f32: " : " ", op.wide_inputs[i]);
+  for (std::size_t i = 0; i < op.f32_inputs.size(); ++i) {
+    text += fmt::format("{}{}", i == 0 ? ", f32: " : " ", op.f32_inputs[i]);
   }
   return text;
 }

@@ -89,8 +89,8 @@ enum class Differentiable : std::uint8_t { kYes, kNo };
 // How an op takes part in mixed precision: what the pass `precision` does with its float inputs and
 // outputs where a step stores them in two bytes.
 enum class Precision : std::uint8_t {
-  kWide,     // runs in f32
-  kLow,      // products: always in the low type
+  kF32,      // runs in f32
+  kLow,      // matmuls: always in the low type
   kFollow,   // in the low type where its inputs are in it already; parameters and constants adapt
   kRounded,  // reads f32, its results are stored in the low type: lookups in parameters
 };
@@ -124,11 +124,11 @@ struct OpDef {
   Determinism determinism = Determinism::kAlways;
   // kNo: integer or shape-like results; gradients stop here without an error.
   Differentiable differentiable = Differentiable::kYes;
-  Precision precision = Precision::kWide;
-  std::vector<int> wide_inputs = {};  // stay f32 where the op itself runs in the low type
+  Precision precision = Precision::kF32;
+  std::vector<int> f32_inputs = {};  // stay f32 where the op itself runs in the low type
   // The op whose result is the same in f32, not rounded to the low type of the inputs; the op's own
   // name: itself with the attribute wide=1.
-  std::string_view wide_form = {};
+  std::string_view upcast_form = {};
   std::vector<std::string_view> examples = {};
   double tolerance_f32 = 1e-5;  // relative L2 error against the f64 kernel
 };

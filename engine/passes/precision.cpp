@@ -94,7 +94,7 @@ class Lowering {
       case Precision::kFollow:
       case Precision::kRounded:
         return can_follow(node);
-      case Precision::kWide:
+      case Precision::kF32:
         return false;
     }
     return false;
@@ -105,7 +105,7 @@ class Lowering {
     const NodeArgs args(graph_, node);
     std::vector<TensorType> inputs(args->inputs.begin(), args->inputs.end());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (is_wide(node.inputs[i]) && !is_one_of(node.op->wide_inputs, i)) inputs[i].dtype = low_;
+      if (is_wide(node.inputs[i]) && !is_one_of(node.op->f32_inputs, i)) inputs[i].dtype = low_;
     }
     OpArgs lowered = *args;
     lowered.inputs = inputs;
@@ -123,7 +123,7 @@ class Lowering {
     if (!any_low || rounds_a_number(node)) return false;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
-      if (!is_wide(v) || is_one_of(node.op->wide_inputs, i)) continue;
+      if (!is_wide(v) || is_one_of(node.op->f32_inputs, i)) continue;
       if (is_fixed(v) && fits(v)) continue;
       context_.near_miss(node, fmt::format("stays f32: its input '{}' is {}", graph_.value(v).name,
                                            is_fixed(v) ? "too large" : "f32"));
@@ -165,7 +165,7 @@ class Lowering {
     const std::vector<ValueId> inputs = graph_.node(id).inputs;  // a copy: the graph grows
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i] == kNoValue || dtype(inputs[i]) != from) continue;
-      if (to == low_ && is_one_of(graph_.node(id).op->wide_inputs, i)) continue;
+      if (to == low_ && is_one_of(graph_.node(id).op->f32_inputs, i)) continue;
       rewriter_.set_input(id, static_cast<int>(i), cast(id, inputs[i], to));
       any = true;
     }
@@ -174,7 +174,7 @@ class Lowering {
 
   bool lower(NodeId id) {
     cast_inputs(id, DType::kF32, low_);
-    for (int i : graph_.node(id).op->wide_inputs) {
+    for (int i : graph_.node(id).op->f32_inputs) {
       const auto at = static_cast<std::size_t>(i);
       const std::vector<ValueId>& inputs = graph_.node(id).inputs;
       if (at >= inputs.size() || !is_low(inputs[at])) continue;
@@ -187,7 +187,7 @@ class Lowering {
     if (!cast_inputs(id, low_, DType::kF32)) return;
     const Node& node = graph_.node(id);
     context_.count("nodes in f32 between casts");
-    if (node.op->precision != Precision::kWide) return;
+    if (node.op->precision != Precision::kF32) return;
     context_.near_miss(
         node, fmt::format("stays f32: {} has no form in {}", node.op->name, name_of(low_)));
   }

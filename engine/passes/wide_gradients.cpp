@@ -34,7 +34,7 @@ Chain chain_before(const Graph& graph, const Node& cast) {
     const NodeId producer = graph.value(v).producer;
     const Node& node = graph.node(producer);
     if (!node.op->is_view) {
-      if (!node.op->wide_form.empty()) chain.source = producer;
+      if (!node.op->upcast_form.empty()) chain.source = producer;
       break;
     }
     chain.views.push_back(producer);
@@ -43,16 +43,16 @@ Chain chain_before(const Graph& graph, const Node& cast) {
   return chain;
 }
 
-ValueId add_wide_form(Rewriter& rewriter, const Node& node, NodeId id) {
+ValueId add_upcast_form(Rewriter& rewriter, const Node& node, NodeId id) {
   Attributes attributes = node.attributes;
-  if (node.op->wide_form == node.op->name) attributes.set("wide", std::int64_t{1});
-  return rewriter.before(id)(node.op->wide_form, node.inputs, std::move(attributes));
+  if (node.op->upcast_form == node.op->name) attributes.set("wide", std::int64_t{1});
+  return rewriter.before(id)(node.op->upcast_form, node.inputs, std::move(attributes));
 }
 
 void widen(Rewriter& rewriter, NodeId cast, const Chain& chain) {
   Graph& graph = rewriter.graph();
   const Node source = graph.node(chain.source);  // a copy: the graph grows
-  ValueId wide = add_wide_form(rewriter, source, chain.source);
+  ValueId wide = add_upcast_form(rewriter, source, chain.source);
   for (auto view = chain.views.rbegin(); view != chain.views.rend(); ++view) {
     const Node node = graph.node(*view);
     std::vector<ValueId> inputs = node.inputs;

@@ -173,7 +173,7 @@ TEST_CASE("op table: what takes part in mixed precision has kernels for both typ
   const OpTable ops = standard_ops();
   const KernelTable kernels = cpu_kernels();
   for (const OpDef* row : ops.rows()) {
-    if (row->precision == Precision::kWide || row->decompose) continue;
+    if (row->precision == Precision::kF32 || row->decompose) continue;
     for (const DType dtype : {DType::kBF16, DType::kF16}) {
       CHECK_MESSAGE(has_kernel(kernels, *row, dtype), row->name, " for ", name_of(dtype));
     }

@@ -209,7 +209,7 @@ OpDef attention_row() {
       .cost = attention_cost,
       .in_place = attention_in_place,
       .precision = Precision::kFollow,
-      .wide_inputs = {3},
+      .f32_inputs = {3},
       .examples = {"[2,5,3,4], [2,5,3,4], [2,5,3,4]; outputs=2",
                    "[2,5,3,4], [2,7,3,4], [2,7,3,4], [7]={0,-1,0.5,0,-2,1,0}; scale=0.3 outputs=2",
                    "[2,5,4,4], [2,5,2,4], [2,5,2,4], [5,1]={0,1,2,-1,0.5}; causal=1 outputs=2",

@@ -101,7 +101,7 @@ OpDef rotary_row(std::string_view name, std::string_view doc) {
           .cost = per_output_element<3>,
           .in_place = first_in_place,
           .precision = Precision::kFollow,
-          .wide_inputs = {1, 2},
+          .f32_inputs = {1, 2},
           .examples = {"[2,2,3,4], [3,2], [3,2]", "[2,3,2,4], [3,1,2], [3,1,2]",
                        "[2,2,3,4], [2,1,3,2], [2,1,3,2]; interleaved=1", "[3,7], [3,2], [3,2]",
                        "[3,7], [2], [2]; interleaved=1", "[5], [2], [2]", "[0,4], [2], [2]",

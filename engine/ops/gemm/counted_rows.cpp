@@ -125,7 +125,7 @@ OpDef counted_matmul_row() {
           .gradient = counted_matmul_gradient,
           .cost = counted_matmul_cost,
           .precision = Precision::kLow,
-          .wide_form = "CountedMatMul",
+          .upcast_form = "CountedMatMul",
           .examples = {"[5,3], [3,4], i64[]={3}", "[5,3], [4,3], i64[]={2}, [4]; transpose_b=1",
                        "[5,3], [5,4], i64[]={4}; transpose_a=1",
                        "[5,3], [5,4], i64[]={0}, [4]; transpose_a=1", "[5,3], [3,4], i64[]={5}",

@@ -301,7 +301,7 @@ OpDef batch_matmul_row() {
           .gradient = batch_matmul_gradient,
           .cost = batch_matmul_cost,
           .precision = Precision::kLow,
-          .wide_form = "BatchMatMul",
+          .upcast_form = "BatchMatMul",
           .examples = {"[2,3], [3,4]; alpha=0.5",
                        "[3,2], [3,4]; transpose_a=1",
                        "[2,3], [4,3]; transpose_b=1",

@@ -197,7 +197,7 @@ std::vector<OpDef> class_losses() {
        .gradient = cross_entropy_gradient,
        .cost = per_input_element<10>,
        .precision = Precision::kFollow,
-       .wide_inputs = {2},
+       .f32_inputs = {2},
        .examples = {"[3,5], i64[3]<5; outputs=3", "[3,5], i64[3]<5",
                     "[2,4,3], i32[2,3]<4; class_axis=1 ignore_index=2 outputs=3",
                     "[2,3,7], i64[2,3]<7; class_axis=2 ignore_index=0 outputs=3",

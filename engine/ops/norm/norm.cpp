@@ -267,7 +267,7 @@ OpDef layer_norm_row() {
           .cost = per_input_element<8>,
           .in_place = first_in_place,
           .precision = Precision::kFollow,
-          .wide_inputs = {1, 2},
+          .f32_inputs = {1, 2},
           .examples = {"[2,3,4], [4], [4]", "[2,3,4], [4]", "[2,3,4], [3,4], [3,4]; axis=1",
                        "[2,3,4], [2,3,4]; axis=0 epsilon=0.1", "[3,5], [5], [5]; outputs=3",
                        "[3,5], [1,5], [5]; outputs=2", "[0,4], [4], [4]; outputs=3",
@@ -309,7 +309,7 @@ OpDef rms_norm_row() {
       .cost = per_input_element<6>,
       .in_place = first_in_place,
       .precision = Precision::kFollow,
-      .wide_inputs = {1, 2},
+      .f32_inputs = {1, 2},
       .examples = {"[2,3,4], [4]", "[2,3,4], [3,4]; axis=1", "[2,3,4], [2,3,4]; axis=0 epsilon=0.1",
                    "[3,5], [1,5]", "[0,4], [4]", "[400,100], [100]"}};
 }

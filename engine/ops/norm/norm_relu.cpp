@@ -104,7 +104,7 @@ OpDef norm_relu_row() {
           .cost = per_input_element<10>,
           .in_place = norm_relu_in_place,
           .precision = Precision::kFollow,
-          .wide_inputs = {1, 2, 3, 4},
+          .f32_inputs = {1, 2, 3, 4},
           // Small: central differences know no Relu that switches. Its gradient's are larger.
           .examples = {"[4,3], [3], [3], [3], [3]>0; outputs=3",
                        "[2,3,4,5], [3], [3], [3], [3]>0, [2,3,4,5]; momentum=0.7 outputs=3",

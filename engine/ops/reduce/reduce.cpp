@@ -275,7 +275,7 @@ std::vector<OpDef> sum_ops() {
        .gradient = sum_gradient,
        .cost = per_input_element<1>,
        .precision = Precision::kFollow,
-       .wide_form = "ReduceSumWide",
+       .upcast_form = "ReduceSumWide",
        .examples = {"[2,3]", "[2,3]; keepdims=0", "[2,3,4], i64[1]={1}", "[2,3,4], i64[2]={0,-1}",
                     "[4,5,6], i64[2]={0,1}; keepdims=0", "[3,2,5,4], i64[2]={1,3}",
                     "[2,3], i64[0]={}; noop_with_empty_axes=1", "[]", "[0,3], i64[1]={0}", "[0,3]",
