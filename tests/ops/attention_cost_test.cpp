@@ -26,7 +26,7 @@ std::int64_t flops(const Shape& q, Attributes attributes) {
 
 }  // namespace
 
-TEST_CASE("attention: FLOPs of two products and a softmax, half of them if causal") {
+TEST_CASE("attention: FLOPs of two matmuls and a softmax, half of them if causal") {
   const Attributes causal{{"causal", std::int64_t{1}}};
   CHECK(flops({2, 6, 3, 4}, {}) == 2 * 3 * 6 * 6 * (2 * 2 * 4 + 12));
   CHECK(flops({2, 6, 3, 4}, causal) == 3 * 6 * 6 * (2 * 2 * 4 + 12));

@@ -71,20 +71,20 @@ std::vector<ValueId> by_decomposition(Builder& b, const Node& node, const std::v
                                       const std::vector<bool>& wanted) {
   const NodeId last = b.graph().last();
   const std::vector<ValueId> y = node.op->decompose(b, node);
-  const std::vector<NodeId> parts = nodes_after(b.graph(), last);
+  const std::vector<NodeId> nodes = nodes_after(b.graph(), last);
   Contributions gradients;
   for (std::size_t k = 0; k < dy.size(); ++k) gradients.add(b, y[k], dy[k]);
-  for (auto id = parts.rbegin(); id != parts.rend(); ++id) {
-    const Node part = b.graph().node(*id);
-    if (part.op->differentiable == Differentiable::kNo) continue;
-    std::vector<ValueId> part_dy;
-    for (ValueId v : part.outputs) part_dy.push_back(gradients.of(v));
-    if (none(part_dy)) continue;
-    std::vector<bool> part_wanted;
-    for (ValueId v : part.inputs) part_wanted.push_back(can_flow(b, v));
+  for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+    const Node simple = b.graph().node(*id);
+    if (simple.op->differentiable == Differentiable::kNo) continue;
+    std::vector<ValueId> node_dy;
+    for (ValueId v : simple.outputs) node_dy.push_back(gradients.of(v));
+    if (none(node_dy)) continue;
+    std::vector<bool> node_wanted;
+    for (ValueId v : simple.inputs) node_wanted.push_back(can_flow(b, v));
     // As deep as decompositions nest, which the op table bounds.
-    const std::vector<ValueId> dx = backward(b, *id, part_dy, part_wanted);
-    for (std::size_t i = 0; i < dx.size(); ++i) gradients.add(b, part.inputs[i], dx[i]);
+    const std::vector<ValueId> dx = backward(b, *id, node_dy, node_wanted);
+    for (std::size_t i = 0; i < dx.size(); ++i) gradients.add(b, simple.inputs[i], dx[i]);
   }
   std::vector<ValueId> result;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {

@@ -29,7 +29,7 @@ TEST_CASE("Einsum: sums, transposes, diagonals and traces of one operand") {
   CHECK(numbers(einsum("...ii ->...i", {counting({2, 2, 2})})) == Numbers{0, 3, 4, 7});
 }
 
-TEST_CASE("Einsum: products of matrices, vectors and batches") {
+TEST_CASE("Einsum: matmuls, also of vectors and batches") {
   const Tensor a = f64({2, 2}, {1, 2, 3, 4});
   const Tensor b = f64({2, 2}, {5, 6, 7, 8});
   CHECK(numbers(einsum("ij,jk->ik", {a, b})) == Numbers{19, 22, 43, 50});

@@ -52,8 +52,8 @@ Tensor counting(const Shape& shape) {
 }
 
 std::vector<double> numbers(const Tensor& tensor) {
-  const Tensor wide = convert(tensor, DType::kF64);
-  return {wide.values<double>().begin(), wide.values<double>().end()};
+  const Tensor exact = convert(tensor, DType::kF64);
+  return {exact.values<double>().begin(), exact.values<double>().end()};
 }
 
 }  // namespace trainscope::test

@@ -8,7 +8,7 @@ namespace trainscope::test {
 struct Refusal {
   std::string_view op;
   std::string_view example;  // in the grammar of OpDef::examples
-  std::string_view message;  // a part of it
+  std::string_view message;  // a piece of it
 };
 
 // The op's shape rule refuses the example with kBadInput and says why.

@@ -127,7 +127,7 @@ TEST_CASE("refusals: movement") {
            {"Concat", "[2,3], [2]; axis=1", "differ"},
            {"Concat", "[2], i64[2]<9; axis=0", "one element type"},
            {"Concat", "[], []; axis=0", "outside"},
-           {"Split", "[5]; outputs=2", "2 equal parts"},
+           {"Split", "[5]; outputs=2", "2 equal slices"},
            {"Split", "[5], i64[2]={2,2}; outputs=2", "do not add up"},
            {"Split", "[5], i64[2]={-1,6}; outputs=2", "negative"},
            {"Split", "[5], i64[2]={2,3}; outputs=3", "3 outputs"},

@@ -26,7 +26,7 @@ struct Tables {
 // Half the distance of neighbours, relative.
 double rounding_of(DType stored) { return stored == DType::kBF16 ? 0x1p-8 : 0x1p-11; }
 
-bool stays_wide(const OpDef& row, std::size_t input) {
+bool stays_f32(const OpDef& row, std::size_t input) {
   return std::ranges::find(row.f32_inputs, static_cast<int>(input)) != row.f32_inputs.end();
 }
 
@@ -47,7 +47,7 @@ class Run {
     const NodeId node = add_node(b, type, data, wanted);
     const ValueId y = graph.node(node).outputs[0];
     std::vector<ValueId> chosen{y};
-    // A wide result is made by a pass, after the gradients.
+    // An f32 result is made by a pass, after the gradients.
     if (row_.differentiable == Differentiable::kYes && !example_.attributes.has("wide")) {
       std::vector<ValueId> dy(graph.node(node).outputs.size(), kNoValue);
       dy[0] = b.input("dy", b.type(y));
@@ -96,8 +96,8 @@ class Run {
   Tensor element_values(std::size_t input, DType type) const {
     const Tensor exact = make_input(example_, input, DType::kF32, kSeed);
     if (!example_.inputs[input].any_float) return exact;
-    const bool wide = stays_wide(row_, input) && is_stored_only(type);
-    return convert(convert(exact, stored_), wide ? computed(type) : type);
+    const bool upcast = stays_f32(row_, input) && is_stored_only(type);
+    return convert(convert(exact, stored_), upcast ? computed(type) : type);
   }
 
   const Tables& tables_;

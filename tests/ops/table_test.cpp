@@ -152,7 +152,7 @@ bool has_kernel(const KernelTable& kernels, const OpDef& row, DType dtype) {
 }  // namespace
 
 // Passes and planners put some of these between values of any type: copies to and from host memory,
-// rows that are left out, parts of values.
+// rows that are left out, slices of values.
 TEST_CASE("op table: what moves elements has a kernel for every type that is stored") {
   const OpTable ops = standard_ops();
   const KernelTable kernels = cpu_kernels();

@@ -28,10 +28,10 @@ Cost cost(std::string_view op, const Shape& shape, std::size_t inputs) {
 
 }  // namespace
 
-TEST_CASE("costs: 2^67 FLOPs of a product are the largest number") {
-  const Cost of_product = cost("MatMul", {kTwo22, kTwo22}, 2);
-  CHECK(of_product.flops == kMost);
-  CHECK(of_product.bytes_read == 2 * 4 * kTwo22 * kTwo22);
+TEST_CASE("costs: 2^67 FLOPs of a matmul are the largest number") {
+  const Cost of_matmul = cost("MatMul", {kTwo22, kTwo22}, 2);
+  CHECK(of_matmul.flops == kMost);
+  CHECK(of_matmul.bytes_read == 2 * 4 * kTwo22 * kTwo22);
 }
 
 TEST_CASE("costs: so are 2^63 FLOPs and 2^64 bytes of many inputs") {

@@ -11,7 +11,7 @@
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
 #include "engine/ops/attention/dropout_rules.h"
-#include "engine/ops/gemm/product_cost.h"
+#include "engine/ops/gemm/matmul_cost.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
@@ -154,20 +154,20 @@ Values attention_gradient(const GradArgs& g) {
   Values inputs{g.dy[0], g.y[0], g.y[1]};
   inputs.insert(inputs.end(), g.x.begin(), g.x.end());
   const bool packed = g.x.size() < 2 || g.x[1] == kNoValue;
-  Values parts = g.b.multi("AttentionGrad", std::move(inputs), packed ? 1 : 3, g.node.attributes);
-  parts.resize(g.x.size(), kNoValue);
-  return parts;
+  Values grads = g.b.multi("AttentionGrad", std::move(inputs), packed ? 1 : 3, g.node.attributes);
+  grads.resize(g.x.size(), kNoValue);
+  return grads;
 }
 
-// Products of matrices, each 2 FLOPs per score and element of a head, 12 of the softmax and 20 of
+// Matmuls, each 2 FLOPs per score and element of a head, 12 of the softmax and 20 of
 // drawing what drops out. No tensor has as many elements as there are scores, so they may be beyond
 // 63 bits.
-Cost cost_with(const OpArgs& args, int first, std::int64_t products) {
+Cost cost_with(const OpArgs& args, int first, std::int64_t matmuls) {
   const Sizes sizes = checked_sizes(args, first);
-  std::int64_t scores = product_flops(sizes.batch * sizes.heads * sizes.tokens, sizes.keys) / 2;
+  std::int64_t scores = matmul_flops(sizes.batch * sizes.heads * sizes.tokens, sizes.keys) / 2;
   if (args.attributes.integer("causal", 0) != 0) scores = (scores + 1) / 2;
   const std::int64_t others = args.attributes.number("ratio", 0.0) == 0.0 ? 6 : 16;
-  return with_flops(args, product_flops(scores, products * sizes.head_width + others));
+  return with_flops(args, matmul_flops(scores, matmuls * sizes.head_width + others));
 }
 Cost attention_cost(const OpArgs& args) { return cost_with(args, kForward, 2); }
 Cost gradient_cost(const OpArgs& args) { return cost_with(args, kGradient, 5); }
@@ -231,7 +231,7 @@ OpDef gradient_row() {
       .name = "AttentionGrad",
       .doc =
           "dq, dk and dv of Attention, side by side where these are, from dy, y, its output 1 "
-          "and its inputs; the scores are computed again.",
+          "and its inputs; the scores are recomputed.",
       .domain = kTrainscopeDomain,
       .min_inputs = 4,
       .max_inputs = 8,

@@ -1,4 +1,4 @@
-// Rotary positions (RoFormer, Su et al. 2021): pairs of elements of the last axis are turned by an
+// Rotary positions (RoFormer, Su et al. 2021): pairs of elements of the last axis are rotated by an
 // angle that grows with the position.
 #include <string_view>
 #include <utility>
@@ -15,8 +15,8 @@
 namespace trainscope {
 namespace {
 
-constexpr std::string_view kTurn = "RotaryEmbedding";
-constexpr std::string_view kTurnBack = "RotaryEmbeddingGrad";
+constexpr std::string_view kRotate = "RotaryEmbedding";
+constexpr std::string_view kRotateBack = "RotaryEmbeddingGrad";
 
 bool is_interleaved(const Attributes& attributes) {
   return attributes.integer("interleaved", 0) != 0;
@@ -38,7 +38,7 @@ Types rotary_shape(const OpArgs& args) {
           "cos {} must have 1 to {} dimensions, as many as x {}", shape_text(table), x.rank,
           shape_text(x));
   require(2 * table[table.rank - 1] <= x[x.rank - 1], ErrorCode::kBadInput,
-          "cos {} turns {} pairs of elements, x {} has {} elements in the last axis",
+          "cos {} rotates {} pairs of elements, x {} has {} elements in the last axis",
           shape_text(table), table[table.rank - 1], shape_text(x), x[x.rank - 1]);
   for (int axis = 0; axis + 1 < table.rank; ++axis) {
     const std::int64_t size = x[x.rank - table.rank + axis];
@@ -54,23 +54,23 @@ Values pairs_of(Builder& b, ValueId v, const Node& node) {
   const std::int64_t pairs = table.shape[table.shape.rank - 1];
   const bool interleaved = is_interleaved(node.attributes);
   const std::int64_t step = interleaved ? 2 : 1;
-  const ValueId wide = cast_to(b, v, table.dtype);
-  Values parts;
+  const ValueId upcast = cast_to(b, v, table.dtype);
+  Values halves;
   for (const std::int64_t begin : {std::int64_t{0}, interleaved ? std::int64_t{1} : pairs}) {
     const std::int64_t end = interleaved ? 2 * pairs : begin + pairs;
-    parts.push_back(
-        b("Slice", {wide, b.ints({begin}), b.ints({end}), b.ints({-1}), b.ints({step})}));
+    halves.push_back(
+        b("Slice", {upcast, b.ints({begin}), b.ints({end}), b.ints({-1}), b.ints({step})}));
   }
-  return parts;
+  return halves;
 }
 
-// Turned back is what the gradient of a rotation is. The tables are constants as a rule.
+// The gradient of a rotation is dy rotated back. The tables are constants as a rule.
 Values rotary_gradient(const GradArgs& g) {
   Builder& b = g.b;
-  const bool back = g.node.op->name == kTurnBack;
+  const bool back = g.node.op->name == kRotateBack;
   Values gradients(3, kNoValue);
   if (g.wants(0)) {
-    gradients[0] = b(back ? kTurn : kTurnBack, {g.dy[0], g.x[1], g.x[2]}, g.node.attributes);
+    gradients[0] = b(back ? kRotate : kRotateBack, {g.dy[0], g.x[1], g.x[2]}, g.node.attributes);
   }
   if (!g.wants(1) && !g.wants(2)) return gradients;
   const Values x = pairs_of(b, g.x[0], g.node);
@@ -113,12 +113,12 @@ OpDef rotary_row(std::string_view name, std::string_view doc) {
 // ONNX has it in later opsets than the one that stages are written in, hence our domain; it names
 // positions and shapes in which the importer writes this one.
 std::vector<OpDef> rotary_ops() {
-  return {rotary_row(kTurn,
+  return {rotary_row(kRotate,
                      "Inputs x [..., width], cos and sin [..., pairs], broadcast to the axes of x: "
                      "pairs (a, b) of elements become (a cos - b sin, b cos + a sin); elements "
                      "after the last pair stay."),
-          rotary_row(kTurnBack,
-                     "dx of RotaryEmbedding from dy, cos and sin, which is dy turned back: "
+          rotary_row(kRotateBack,
+                     "dx of RotaryEmbedding from dy, cos and sin, which is dy rotated back: "
                      "RotaryEmbedding with -sin.")};
 }
 

@@ -7,7 +7,7 @@
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
-#include "engine/ops/gemm/product_cost.h"
+#include "engine/ops/gemm/matmul_cost.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
@@ -81,7 +81,7 @@ Types forward_shape(const OpArgs& args) {
 std::int64_t terms(const Shape& w) { return w[0] == 0 ? 0 : w.elements() / w[0]; }
 
 Cost forward_cost(const OpArgs& args) {
-  return with_flops(args, product_flops(args.outputs[0].elements(), terms(args.shape(1))));
+  return with_flops(args, matmul_flops(args.outputs[0].elements(), terms(args.shape(1))));
 }
 
 // The attributes of a gradient op, with padding in numbers.
@@ -165,7 +165,7 @@ Values grad_input_gradient(const GradArgs& g) {
 }
 
 Cost grad_input_cost(const OpArgs& args) {
-  return with_flops(args, product_flops(args.type(0).elements(), terms(args.shape(1))));
+  return with_flops(args, matmul_flops(args.type(0).elements(), terms(args.shape(1))));
 }
 
 // --- ConvGradWeight(x, dy) -----------------------------------------------------------------------
@@ -200,7 +200,7 @@ Values grad_weight_gradient(const GradArgs& g) {
 }
 
 Cost grad_weight_cost(const OpArgs& args) {
-  return with_flops(args, product_flops(args.type(1).elements(), terms(args.outputs[0].shape)));
+  return with_flops(args, matmul_flops(args.type(1).elements(), terms(args.outputs[0].shape)));
 }
 
 // --- Rows ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Einsum: diagonals, sums, and products of two operands at a time.
+// Einsum: diagonals, sums, and contractions of two operands at a time.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -236,37 +236,37 @@ Operand summed(Builder& b, const Operand& operand, const Labels& kept) {
           .labels = labels};
 }
 
-// --- Products ------------------------------------------------------------------------------------
+// --- Contractions --------------------------------------------------------------------------------
 
 Labels joined(Labels a, const Labels& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
-// The labels of two operands by their part in the product.
-struct Parts {
+// The labels of two operands by their role in the contraction.
+struct Roles {
   Labels batch;       // in both, kept
   Labels contracted;  // in both, summed over
   Labels left;        // in the left only
   Labels right;
 };
 
-Parts parts_of(const Operand& left, const Operand& right, const Labels& kept) {
-  Parts parts;
+Roles roles_of(const Operand& left, const Operand& right, const Labels& kept) {
+  Roles roles;
   for (Label label : left.labels) {
     const bool shared = contains(right.labels, label);
-    Labels& part = !shared ? parts.left : contains(kept, label) ? parts.batch : parts.contracted;
-    part.push_back(label);
+    Labels& role = !shared ? roles.left : contains(kept, label) ? roles.batch : roles.contracted;
+    role.push_back(label);
   }
   for (Label label : right.labels) {
-    if (!contains(left.labels, label)) parts.right.push_back(label);
+    if (!contains(left.labels, label)) roles.right.push_back(label);
   }
-  return parts;
+  return roles;
 }
 
-// [batch, m, k] times [batch, k, n]; sums of one product are products element by element, and so
-// are those of integers, for which there is no matrix product.
-ValueId batch_product(Builder& b, ValueId left, ValueId right) {
+// [batch, m, k] times [batch, k, n]. With k = 1 it is a product element by element, and of
+// integers, for which there is no MatMul, such products and their sum.
+ValueId batch_matmul(Builder& b, ValueId left, ValueId right) {
   const Shape l = b.shape(left);
   const Shape r = b.shape(right);
   if (l[2] == 1) return b("Mul", {left, right});
@@ -278,16 +278,16 @@ ValueId batch_product(Builder& b, ValueId left, ValueId right) {
 
 Operand contract(Builder& b, const Equation& equation, const Operand& left, const Operand& right,
                  const Labels& kept) {
-  const Parts parts = parts_of(left, right, kept);
-  const std::int64_t batch = elements_along(equation, parts.batch);
-  const std::int64_t inner = elements_along(equation, parts.contracted);
-  const Operand l = in_order(b, left, joined(joined(parts.batch, parts.left), parts.contracted));
-  const Operand r = in_order(b, right, joined(joined(parts.batch, parts.contracted), parts.right));
-  const ValueId product =
-      batch_product(b, b.reshape(l.value, {batch, elements_along(equation, parts.left), inner}),
-                    b.reshape(r.value, {batch, inner, elements_along(equation, parts.right)}));
-  const Labels labels = joined(joined(parts.batch, parts.left), parts.right);
-  return {.value = b.reshape(product, shape_of(equation, labels)), .labels = labels};
+  const Roles roles = roles_of(left, right, kept);
+  const std::int64_t batch = elements_along(equation, roles.batch);
+  const std::int64_t inner = elements_along(equation, roles.contracted);
+  const Operand l = in_order(b, left, joined(joined(roles.batch, roles.left), roles.contracted));
+  const Operand r = in_order(b, right, joined(joined(roles.batch, roles.contracted), roles.right));
+  const ValueId matmul =
+      batch_matmul(b, b.reshape(l.value, {batch, elements_along(equation, roles.left), inner}),
+                   b.reshape(r.value, {batch, inner, elements_along(equation, roles.right)}));
+  const Labels labels = joined(joined(roles.batch, roles.left), roles.right);
+  return {.value = b.reshape(matmul, shape_of(equation, labels)), .labels = labels};
 }
 
 // Labels that the output or an operand from `next` on needs.

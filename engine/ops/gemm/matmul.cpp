@@ -1,4 +1,4 @@
-// Matrix products: MatMul, Gemm and ai.trainscope's BatchMatMul, which transposes, scales and adds
+// Matmuls: MatMul, Gemm and ai.trainscope's BatchMatMul, which transposes, scales and adds
 // a bias, and SummedMatMul, which adds to a sum.
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
-#include "engine/ops/gemm/product_cost.h"
+#include "engine/ops/gemm/matmul_cost.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
@@ -48,7 +48,7 @@ Matrix matrix_of(const Shape& shape, bool transposed) {
 }
 
 // [m, n] of the last two axes; the inner sizes must agree.
-Matrix product_matrix(const Shape& a, const Shape& b, const MatMulParams& params) {
+Matrix result_matrix(const Shape& a, const Shape& b, const MatMulParams& params) {
   const Matrix left = matrix_of(a, params.transpose_a);
   const Matrix right = matrix_of(b, params.transpose_b);
   require(left.columns == right.rows, ErrorCode::kBadInput,
@@ -63,8 +63,8 @@ Shape batch_of(const Shape& shape) {
 }
 
 // Both of rank 2 at least.
-Shape product_shape(const Shape& a, const Shape& b, const MatMulParams& params) {
-  const Matrix matrix = product_matrix(a, b, params);
+Shape result_shape(const Shape& a, const Shape& b, const MatMulParams& params) {
+  const Matrix matrix = result_matrix(a, b, params);
   Shape shape = broadcast_shapes(batch_of(a), batch_of(b));
   shape.push_back(matrix.rows);
   shape.push_back(matrix.columns);
@@ -84,16 +84,16 @@ void require_matrices(const OpArgs& args, int min_rank) {
 Types batch_matmul_shape(const OpArgs& args) {
   require_matrices(args, 2);
   const auto params = std::get<MatMulParams>(batch_matmul_params(args));
-  const Shape shape = product_shape(args.shape(0), args.shape(1), params);
+  const Shape shape = result_shape(args.shape(0), args.shape(1), params);
   if (args.has(2)) require_shape(args, 2, {shape[shape.rank - 1]});
   const DType dtype = args.type(0).dtype;
   return {{flag(args, "wide") ? computed(dtype) : dtype, shape}};
 }
 
 Types summed_matmul_shape(const OpArgs& args) {
-  OpArgs product = args;
-  product.inputs = args.inputs.first(2);
-  const Types types = batch_matmul_shape(product);
+  OpArgs operands = args;
+  operands.inputs = args.inputs.first(2);
+  const Types types = batch_matmul_shape(operands);
   require_dtype(args, 2, types[0].dtype);
   require_shape(args, 2, types[0].shape);
   return types;
@@ -104,7 +104,7 @@ Shape as_column(const Shape& shape) { return shape.rank == 1 ? Shape{shape[0], 1
 
 Types matmul_shape(const OpArgs& args) {
   require_matrices(args, 1);
-  const Shape full = product_shape(as_row(args.shape(0)), as_column(args.shape(1)), {});
+  const Shape full = result_shape(as_row(args.shape(0)), as_column(args.shape(1)), {});
   Shape shape = batch_of(full);
   if (args.rank(0) > 1) shape.push_back(full[full.rank - 2]);
   if (args.rank(1) > 1) shape.push_back(full[full.rank - 1]);
@@ -116,11 +116,11 @@ Types gemm_shape(const OpArgs& args) {
   require_rank(args, 0, 2);
   require_rank(args, 1, 2);
   const auto params = std::get<MatMulParams>(gemm_params(args));
-  const Shape shape = product_shape(args.shape(0), args.shape(1), params);
+  const Shape shape = result_shape(args.shape(0), args.shape(1), params);
   if (args.has(2)) {
     const Shape& c = args.shape(2);
     require(c.rank <= 2 && broadcast_shapes(c, shape) == shape, ErrorCode::kBadInput,
-            "C {} cannot be broadcast to the product {}", shape_text(c), shape_text(shape));
+            "C {} cannot be broadcast to the result {}", shape_text(c), shape_text(shape));
   }
   return {{args.type(0).dtype, shape}};
 }
@@ -131,37 +131,37 @@ Cost batch_matmul_cost(const OpArgs& args) {
   const auto params = std::get<MatMulParams>(batch_matmul_params(args));
   const Matrix left = matrix_of(args.shape(0), params.transpose_a);
   const std::int64_t addend = args.has(2) ? 1 : 0;
-  return with_flops(args, product_flops(args.outputs[0].elements(), left.columns + addend));
+  return with_flops(args, matmul_flops(args.outputs[0].elements(), left.columns + addend));
 }
 
 Cost matmul_cost(const OpArgs& args) {
   return with_flops(args,
-                    product_flops(args.outputs[0].elements(), args.shape(0)[args.rank(0) - 1]));
+                    matmul_flops(args.outputs[0].elements(), args.shape(0)[args.rank(0) - 1]));
 }
 
 Cost gemm_cost(const OpArgs& args) {
   const Matrix left = matrix_of(args.shape(0), flag(args, "transA"));
   const std::int64_t addend = args.has(2) ? 1 : 0;  // beta * C + ... : one more term
-  return with_flops(args, product_flops(args.outputs[0].elements(), left.columns + addend));
+  return with_flops(args, matmul_flops(args.outputs[0].elements(), left.columns + addend));
 }
 
 // --- Gradients -----------------------------------------------------------------------------------
 
 // Y = alpha * op(A) op(B) with matrices of rank 2 at least.
-struct Product {
+struct Matmul {
   ValueId a, b;
   MatMulParams params;
 };
 
-ValueId multiply(Builder& builder, const Product& product) {
+ValueId multiply(Builder& builder, const Matmul& matmul) {
   Attributes attributes;
-  if (product.params.transpose_a) attributes.set("transpose_a", std::int64_t{1});
-  if (product.params.transpose_b) attributes.set("transpose_b", std::int64_t{1});
-  if (product.params.alpha != 1.0) attributes.set("alpha", product.params.alpha);
-  return builder("BatchMatMul", {product.a, product.b}, std::move(attributes));
+  if (matmul.params.transpose_a) attributes.set("transpose_a", std::int64_t{1});
+  if (matmul.params.transpose_b) attributes.set("transpose_b", std::int64_t{1});
+  if (matmul.params.alpha != 1.0) attributes.set("alpha", matmul.params.alpha);
+  return builder("BatchMatMul", {matmul.a, matmul.b}, std::move(attributes));
 }
 
-ValueId gradient_of_a(Builder& builder, const Product& y, ValueId dy) {
+ValueId gradient_of_a(Builder& builder, const Matmul& y, ValueId dy) {
   const bool ta = y.params.transpose_a;
   const bool tb = y.params.transpose_b;
   const double alpha = y.params.alpha;
@@ -177,11 +177,11 @@ ValueId as_matrix(Builder& builder, ValueId value) {
   return builder.reshape(value, {rows, shape[shape.rank - 1]});
 }
 
-ValueId gradient_of_b(Builder& builder, Product y, ValueId dy) {
+ValueId gradient_of_b(Builder& builder, Matmul y, ValueId dy) {
   const Shape b_shape = builder.shape(y.b);
   const bool flat = batch_of(b_shape).elements() == 1 && !y.params.transpose_a;
   if (flat) {
-    // One product over the rows of all matrices, instead of a batch of products that is summed.
+    // One matmul over the rows of all matrices, instead of a batch of matmuls that is summed.
     y.a = as_matrix(builder, y.a);
     dy = as_matrix(builder, dy);
   }
@@ -194,7 +194,7 @@ ValueId gradient_of_b(Builder& builder, Product y, ValueId dy) {
   return flat ? builder.reshape(db, b_shape) : builder.sum_to(db, b_shape);
 }
 
-Values product_gradients(const GradArgs& g, const Product& y, ValueId dy) {
+Values operand_gradients(const GradArgs& g, const Matmul& y, ValueId dy) {
   return {g.wants(0) ? gradient_of_a(g.b, y, dy) : kNoValue,
           g.wants(1) ? gradient_of_b(g.b, y, dy) : kNoValue};
 }
@@ -206,7 +206,7 @@ Values batch_matmul_gradient(const GradArgs& g) {
   const Params params = batch_matmul_params(*args);
   const bool biased = g.x.size() > 2;
   const ValueId dbias = biased ? gradient_of_input(g, 2, [&] { return g.dy[0]; }) : kNoValue;
-  Values gradients = product_gradients(g, {g.x[0], g.x[1], params_of(params)}, g.dy[0]);
+  Values gradients = operand_gradients(g, {g.x[0], g.x[1], params_of(params)}, g.dy[0]);
   if (biased) gradients.push_back(dbias);
   return gradients;
 }
@@ -214,7 +214,7 @@ Values batch_matmul_gradient(const GradArgs& g) {
 Values summed_matmul_gradient(const GradArgs& g) {
   const NodeArgs args(g.b.graph(), g.node);
   const Params params = batch_matmul_params(*args);
-  Values gradients = product_gradients(g, {g.x[0], g.x[1], params_of(params)}, g.dy[0]);
+  Values gradients = operand_gradients(g, {g.x[0], g.x[1], params_of(params)}, g.dy[0]);
   gradients.push_back(g.wants(2) ? g.dy[0] : kNoValue);
   return gradients;
 }
@@ -224,9 +224,9 @@ std::vector<InPlace> sum_in_place(const OpArgs&) { return {{.output = 0, .input 
 Values matmul_gradient(const GradArgs& g) {
   const Shape a = g.type(g.x[0]).shape;
   const Shape b = g.type(g.x[1]).shape;
-  const Product y{g.b.reshape(g.x[0], as_row(a)), g.b.reshape(g.x[1], as_column(b)), {}};
-  const Shape full = product_shape(as_row(a), as_column(b), {});
-  Values gradients = product_gradients(g, y, g.b.reshape(g.dy[0], full));
+  const Matmul y{g.b.reshape(g.x[0], as_row(a)), g.b.reshape(g.x[1], as_column(b)), {}};
+  const Shape full = result_shape(as_row(a), as_column(b), {});
+  Values gradients = operand_gradients(g, y, g.b.reshape(g.dy[0], full));
   if (gradients[0] != kNoValue) gradients[0] = g.b.reshape(gradients[0], a);
   if (gradients[1] != kNoValue) gradients[1] = g.b.reshape(gradients[1], b);
   return gradients;
@@ -235,7 +235,7 @@ Values matmul_gradient(const GradArgs& g) {
 Values gemm_gradient(const GradArgs& g) {
   const NodeArgs args(g.b.graph(), g.node);
   const Params all = gemm_params(*args);
-  Values gradients = product_gradients(g, {g.x[0], g.x[1], params_of(all)}, g.dy[0]);
+  Values gradients = operand_gradients(g, {g.x[0], g.x[1], params_of(all)}, g.dy[0]);
   if (g.x.size() < 3) return gradients;
   gradients.push_back(kNoValue);
   if (g.x[2] == kNoValue || !g.wants(2)) return gradients;
@@ -248,7 +248,7 @@ Values gemm_gradient(const GradArgs& g) {
 
 OpDef matmul_row() {
   return {.name = "MatMul",
-          .doc = "Matrix product of the last two axes; the others are broadcast, as numpy.matmul.",
+          .doc = "Matmul of the last two axes; the others are broadcast, as numpy.matmul.",
           .min_inputs = 2,
           .max_inputs = 2,
           .params = matmul_params,
@@ -268,7 +268,7 @@ OpDef gemm_row() {
       .doc = "alpha * op(A) op(B) + beta * C; transA and transB transpose.",
       .min_inputs = 2,
       .max_inputs = 3,
-      .attributes = {{"alpha", "factor of the product, 1"},
+      .attributes = {{"alpha", "factor of op(A) op(B), 1"},
                      {"beta", "factor of C, 1"},
                      {"transA", "1: A is stored transposed"},
                      {"transB", "1: B is stored transposed"}},
@@ -294,7 +294,7 @@ OpDef batch_matmul_row() {
           .max_inputs = 3,
           .attributes = {{"transpose_a", "1: the matrices of A are stored transposed"},
                          {"transpose_b", "1: the matrices of B are stored transposed"},
-                         {"alpha", "factor of the product, 1"},
+                         {"alpha", "factor of op(A) op(B), 1"},
                          {"wide", "1: of bf16 and f16 the result is f32"}},
           .params = batch_matmul_params,
           .shape = batch_matmul_shape,
@@ -336,7 +336,7 @@ OpDef summed_matmul_row() {
           .max_inputs = 3,
           .attributes = {{"transpose_a", "1: the matrices of A are stored transposed"},
                          {"transpose_b", "1: the matrices of B are stored transposed"},
-                         {"alpha", "factor of the product, 1"},
+                         {"alpha", "factor of op(A) op(B), 1"},
                          {"wide", "1: of bf16 and f16 the sum and the result are f32"}},
           .params = batch_matmul_params,
           .shape = summed_matmul_shape,

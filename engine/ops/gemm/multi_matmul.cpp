@@ -1,11 +1,11 @@
-// MultiMatMul: several products of one input.
+// MultiMatMul: several matmuls of one input.
 #include <utility>
 #include <vector>
 
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
-#include "engine/ops/gemm/product_cost.h"
+#include "engine/ops/gemm/matmul_cost.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
@@ -58,7 +58,7 @@ Cost multi_matmul_cost(const OpArgs& args) {
     if (args.has(1 + count + i)) add_saturating(biased, elements);
   }
   const std::int64_t inner = args.shape(0)[args.rank(0) - 1];
-  return with_flops(args, saturating_add(product_flops(sums, inner), product_flops(biased, 1)));
+  return with_flops(args, saturating_add(matmul_flops(sums, inner), matmul_flops(biased, 1)));
 }
 
 ValueId as_rows(Builder& b, ValueId v) {
@@ -68,8 +68,8 @@ ValueId as_rows(Builder& b, ValueId v) {
   return b.reshape(v, {rows, shape[shape.rank - 1]});
 }
 
-// A product for each parameter: computed as one, they gained nothing, and all would be there at
-// once. Those by x are a sum, which summed_products lets them form.
+// A matmul for each parameter: computed as one, they gained nothing, and all would be there at
+// once. Those by x are a sum, which fuse_matmul_add lets them form.
 Values multi_matmul_gradient(const GradArgs& g) {
   const bool transposed = is_transposed(g.node.attributes);
   const std::size_t count = g.dy.size();
@@ -103,7 +103,7 @@ OpDef multi_matmul_row() {
   return {
       .name = "MultiMatMul",
       .doc =
-          "Products of the last axis of x and several matrices, from x, the matrices and "
+          "Matmuls of x with several matrices over x's last axis, from x, the matrices and "
           "perhaps as many biases; an output for each matrix.",
       .domain = kTrainscopeDomain,
       .min_inputs = 2,

@@ -1,4 +1,4 @@
-// Cross entropy with class weights and label smoothing: one op, because its parts share the
+// Cross entropy with class weights and label smoothing: one op, because its terms share the
 // log-sum-exp and a gradient in one pass.
 #include <algorithm>
 #include <vector>

@@ -97,26 +97,26 @@ Values concat_gradient(const GradArgs& g) {
   return gradients;
 }
 
-// Sizes of the parts: input 1, else equal ones.
+// Sizes of the slices: input 1, else equal ones.
 Ints split_sizes(const OpArgs& args) {
   const int axis = args.axis("axis", 0, args.rank(0));
   const std::int64_t size = args.shape(0)[axis];
   const std::int64_t count = args.output_count;
   if (!args.has(1)) {
     require(size % count == 0, ErrorCode::kBadInput,
-            "axis {} of {} cannot be split into {} equal parts", axis, shape_text(args.shape(0)),
+            "axis {} of {} cannot be split into {} equal slices", axis, shape_text(args.shape(0)),
             count);
     return Ints(static_cast<std::size_t>(count), size / count);
   }
   const Ints sizes = args.constant_ints(1);
-  require(std::ssize(sizes) == count, ErrorCode::kBadInput, "{} part sizes for {} outputs",
+  require(std::ssize(sizes) == count, ErrorCode::kBadInput, "{} slice sizes for {} outputs",
           sizes.size(), count);
   std::int64_t sum = 0;
-  for (std::int64_t part : sizes) {
-    require(part >= 0, ErrorCode::kBadInput, "part size {} is negative", part);
-    sum = checked_add(sum, part);
+  for (std::int64_t slice : sizes) {
+    require(slice >= 0, ErrorCode::kBadInput, "slice size {} is negative", slice);
+    sum = checked_add(sum, slice);
   }
-  require(sum == size, ErrorCode::kBadInput, "the parts {} do not add up to axis {} of {}",
+  require(sum == size, ErrorCode::kBadInput, "the slices {} do not add up to axis {} of {}",
           shape_text(sizes), axis, shape_text(args.shape(0)));
   return sizes;
 }
@@ -132,17 +132,17 @@ Types split_shape(const OpArgs& args) {
   return types;
 }
 
-// The gradients of the parts side by side, zeros where a part does not influence the loss.
+// The gradients of the slices side by side, zeros where a slice does not influence the loss.
 Values split_gradient(const GradArgs& g) {
   const NodeArgs args(g.b.graph(), g.node);
   const Types types = split_shape(*args);
-  Values parts(g.dy.begin(), g.dy.end());
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i] == kNoValue) parts[i] = zeros(g.b, types[i]);
+  Values slices(g.dy.begin(), g.dy.end());
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    if (slices[i] == kNoValue) slices[i] = zeros(g.b, types[i]);
   }
   const std::int64_t axis = args->axis("axis", 0, args->rank(0));
   Values gradients(g.x.size(), kNoValue);
-  gradients[0] = g.b("Concat", parts, {{"axis", axis}});
+  gradients[0] = g.b("Concat", slices, {{"axis", axis}});
   return gradients;
 }
 
@@ -200,7 +200,7 @@ std::vector<OpDef> rearranging_ops() {
                     "[2,3,4], [2,3,5]; axis=-1", "[2,0], [2,3]; axis=1",
                     "[100,200], [100,300], [100,200]; axis=1", "i64[1]<9, i64[2]<9; axis=0"}},
       {.name = "Split",
-       .doc = "consecutive parts along an axis, equal or of the sizes in input 1",
+       .doc = "consecutive slices along an axis, equal or of the sizes in input 1",
        .min_inputs = 1,
        .max_inputs = 2,
        .max_outputs = kVariadic,

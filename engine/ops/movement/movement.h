@@ -1,4 +1,4 @@
-// The parts of the movement family.
+// Rows of the movement family that lie in sources of their own.
 #pragma once
 
 #include <vector>

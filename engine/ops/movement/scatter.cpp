@@ -263,7 +263,7 @@ std::vector<OpDef> scattering_ops() {
   };
 }
 
-// The lists of places are worth ops of their own: with ONNX's ops they would take a chain of
+// The lists of places are worth ops of their own: with ONNX's ops they would take a row of
 // arithmetic for each coordinate.
 std::vector<OpDef> place_ops() {
   return {

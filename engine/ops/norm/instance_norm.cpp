@@ -1,5 +1,5 @@
 // InstanceNormalization, and ai.trainscope's gradient of it, which computes the means and
-// deviations again from x.
+// deviations anew from x.
 #include <vector>
 
 #include "engine/core/text.h"

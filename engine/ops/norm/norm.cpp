@@ -1,5 +1,5 @@
 // BatchNormalization, LayerNormalization and RMSNormalization, and ai.trainscope's gradients of
-// them. The gradient kernels compute means and deviations again from x: no op has to keep them.
+// them. The gradient kernels recompute means and deviations from x: no op has to keep them.
 #include <utility>
 #include <vector>
 
@@ -78,14 +78,14 @@ Values batch_norm_gradient(const GradArgs& g) {
   const double epsilon = g.node.attributes.number("epsilon", kDefaultEpsilon);
   Values inputs{g.dy[0], g.x[0], g.x[1]};
   if (!training) inputs.insert(inputs.end(), {g.x[3], g.x[4]});
-  const Values parts =
+  const Values grads =
       g.b.multi("BatchNormalizationGrad", std::move(inputs), 3,
                 {{"epsilon", epsilon}, {"training_mode", std::int64_t{training ? 1 : 0}}});
-  Values gradients{parts[0], parts[1], parts[2], kNoValue, kNoValue};
+  Values gradients{grads[0], grads[1], grads[2], kNoValue, kNoValue};
   if (training || (!g.wants(3) && !g.wants(4))) return gradients;
   const ValueId with_epsilon = g.b("Add", {g.x[4], g.b.scalar(epsilon, g.type(g.x[4]).dtype)});
-  if (g.wants(3)) gradients[3] = running_mean_gradient(g, parts[2], g.b("Sqrt", {with_epsilon}));
-  if (g.wants(4)) gradients[4] = running_variance_gradient(g, parts[1], with_epsilon);
+  if (g.wants(3)) gradients[3] = running_mean_gradient(g, grads[2], g.b("Sqrt", {with_epsilon}));
+  if (g.wants(4)) gradients[4] = running_variance_gradient(g, grads[1], with_epsilon);
   return gradients;
 }
 
@@ -139,17 +139,17 @@ void require_normalized_shape(const OpArgs& args, int input, const Shape& x, int
 // Scale and bias of an x in bf16 or f16 stay f32, as the statistics do.
 Types layer_norm_shape(const OpArgs& args) {
   require_float(args, 0);
-  const DType wide = computed(args.type(0).dtype);
+  const DType upcast = computed(args.type(0).dtype);
   const int axis = args.axis("axis", -1, args.rank(0));
   const Shape& x = args.shape(0);
   for (int i = 1; i < args.input_count(); ++i) {
     if (!args.has(i)) continue;
-    require_dtype(args, i, wide);
+    require_dtype(args, i, upcast);
     require_normalized_shape(args, i, x, axis);
   }
   Shape kept = x;
   for (int a = axis; a < x.rank; ++a) kept[a] = 1;
-  const TensorType statistics{wide, kept};
+  const TensorType statistics{upcast, kept};
   return {args.type(0), statistics, statistics};
 }
 
@@ -157,14 +157,14 @@ Values layer_norm_gradient(const GradArgs& g) {
   require_no_gradient_beyond_first(g);
   const bool bias_wanted = g.x.size() > 2 && g.x[2] != kNoValue && g.wants(2);
   const int outputs = bias_wanted ? 3 : g.wants(1) ? 2 : 1;
-  const Values parts =
+  const Values grads =
       g.b.multi("LayerNormalizationGrad", {g.dy[0], g.x[0], g.x[1]}, outputs,
                 {{"axis", g.node.attributes.integer("axis", -1)},
                  {"epsilon", g.node.attributes.number("epsilon", kDefaultEpsilon)}});
   Values gradients(g.x.size(), kNoValue);
-  gradients[0] = parts[0];
-  if (outputs > 1) gradients[1] = parts[1];
-  if (outputs > 2) gradients[2] = g.b.reshape(parts[2], g.type(g.x[2]).shape);
+  gradients[0] = grads[0];
+  if (outputs > 1) gradients[1] = grads[1];
+  if (outputs > 2) gradients[2] = g.b.reshape(grads[2], g.type(g.x[2]).shape);
   return gradients;
 }
 
@@ -195,11 +195,11 @@ Types rms_norm_grad_shape(const OpArgs& args) {
 }
 
 Values rms_norm_gradient(const GradArgs& g) {
-  const Values parts =
+  const Values grads =
       g.b.multi("RMSNormalizationGrad", {g.dy[0], g.x[0], g.x[1]}, g.wants(1) ? 2 : 1,
                 {{"axis", g.node.attributes.integer("axis", -1)},
                  {"epsilon", g.node.attributes.number("epsilon", kDefaultEpsilon)}});
-  return {parts[0], g.wants(1) ? parts[1] : kNoValue};
+  return {grads[0], g.wants(1) ? grads[1] : kNoValue};
 }
 
 // --- Rows ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// BatchNormRelu: batch norm in training, perhaps a summand (the skip connection of a residual
+// BatchNormRelu: batch norm in training, perhaps a sum (with the skip connection of a residual
 // network), and Relu; and its gradient, which tells from the sign of the result what Relu let
 // through. Neither holds what lies between the norm and Relu.
 #include <cstdint>
@@ -59,11 +59,11 @@ Values norm_relu_gradient(const GradArgs& g) {
             "output {} of {} influences the loss, but has no gradient", k, g.node.op->name);
   }
   const bool adds = g.x.size() > kResidual && g.x[kResidual] != kNoValue && g.wants(kResidual);
-  const Values parts =
+  const Values grads =
       g.b.multi("BatchNormReluGrad", {g.dy[0], g.y[0], g.x[0], g.x[1]}, adds ? 4 : 3,
                 {{"epsilon", g.node.attributes.number("epsilon", kDefaultEpsilon)}});
-  Values gradients{parts[0], parts[1], parts[2], kNoValue, kNoValue};
-  if (g.x.size() > kResidual) gradients.push_back(adds ? parts[3] : kNoValue);
+  Values gradients{grads[0], grads[1], grads[2], kNoValue, kNoValue};
+  if (g.x.size() > kResidual) gradients.push_back(adds ? grads[3] : kNoValue);
   return gradients;
 }
 

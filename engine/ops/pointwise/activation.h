@@ -1,4 +1,4 @@
-// The parts of the activation family.
+// Rows of the activation family that lie in sources of their own.
 #pragma once
 
 #include <vector>

@@ -11,7 +11,7 @@
 namespace trainscope {
 namespace {
 
-// The part of dy that flows to a in max(a, b); to a in min(a, b) flows that of max(b, a).
+// The share of dy that flows to a in max(a, b); to a in min(a, b) flows that of max(b, a).
 Values maximum_gradient(const GradArgs& g) {
   const auto share_of = [&g](ValueId a, ValueId b) {
     return [&g, a, b] { return g.b("MaximumGrad", {g.dy[0], a, b}); };

@@ -1,4 +1,4 @@
-// The parts of the pointwise family.
+// Rows of the pointwise family that lie in sources of their own.
 #pragma once
 
 #include <vector>

@@ -3,7 +3,7 @@
 #include "engine/ops/pool/interpolate.h"
 
 #include "engine/core/text.h"
-#include "engine/ops/gemm/product_cost.h"
+#include "engine/ops/gemm/matmul_cost.h"
 #include "engine/ops/rules/composite.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
@@ -73,7 +73,7 @@ Values interpolate_grad_rule(const GradArgs& g) {
 
 // Two FLOPs for each element of the longer side and tap.
 Cost taps_cost(const OpArgs& args, const TensorType& outputs) {
-  return with_flops(args, product_flops(outputs.elements(), args.shape(1)[1]));
+  return with_flops(args, matmul_flops(outputs.elements(), args.shape(1)[1]));
 }
 
 ValueId numbers(Builder& b, const Floats& values, const Shape& shape, DType dtype) {

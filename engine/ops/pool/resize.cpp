@@ -66,9 +66,9 @@ bool given(const OpArgs& args, int input) {
 
 // `count` finite numbers that are known when the graph is built.
 Floats numbers(const OpArgs& args, int input, int count) {
-  const Tensor wide = convert(known_input(args, input), DType::kF64);
+  const Tensor exact = convert(known_input(args, input), DType::kF64);
   require_shape(args, input, Shape{count});
-  const Floats values(wide.values<double>().begin(), wide.values<double>().end());
+  const Floats values(exact.values<double>().begin(), exact.values<double>().end());
   for (double value : values) {
     require(std::isfinite(value), ErrorCode::kBadInput, "input {} holds {}", input, value);
   }

@@ -44,7 +44,7 @@ Types sum_shape(const OpArgs& args) {
   return reduced_type(args, sum_params(args));
 }
 
-Types wide_sum_shape(const OpArgs& args) {
+Types upcast_sum_shape(const OpArgs& args) {
   require_float(args, 0);
   TensorType type = sum_shape(args)[0];
   type.dtype = computed(type.dtype);
@@ -288,7 +288,7 @@ std::vector<OpDef> sum_ops() {
        .max_inputs = 2,
        .attributes = {kKeepDims, {"noop_with_empty_axes", "1: no axes means no reduction"}},
        .params = [](const OpArgs& args) -> Params { return sum_params(args); },
-       .shape = wide_sum_shape,
+       .shape = upcast_sum_shape,
        .cost = per_input_element<1>,
        .examples = {"[2,3]", "[2,3]; keepdims=0", "[2,3,4], i64[1]={1}", "[0,3], i64[1]={0}",
                     "[600,300], i64[1]={0}"}},

@@ -1,4 +1,4 @@
-// Offsets of parts in wholes.
+// Offsets of slices in wholes.
 #include "engine/ops/rules/byte_ranges.h"
 
 #include <variant>
@@ -6,7 +6,7 @@
 namespace trainscope {
 namespace {
 
-// Whether parts of the shape along this axis lie one after another: all axes before it are 1.
+// Whether slices of the shape along this axis lie one after another: all axes before it are 1.
 bool is_outermost(const Shape& shape, int axis) {
   return Shape(shape.span().first(static_cast<std::size_t>(axis))).elements() == 1;
 }
@@ -15,12 +15,12 @@ int axis_of(const OpDef& op, const OpArgs& args) {
   return std::get<AxisParams>(op.params(args)).axis;
 }
 
-ByteRanges one_after_another(bool in_output, std::span<const TensorType> parts) {
+ByteRanges one_after_another(bool in_output, std::span<const TensorType> pieces) {
   ByteRanges ranges{.in_output = in_output};
   std::int64_t offset = 0;
-  for (const TensorType& part : parts) {
+  for (const TensorType& piece : pieces) {
     ranges.offsets.push_back(offset);
-    offset += static_cast<std::int64_t>(part.bytes());
+    offset += static_cast<std::int64_t>(piece.bytes());
   }
   return ranges;
 }
@@ -29,15 +29,15 @@ ByteRanges one_after_another(bool in_output, std::span<const TensorType> parts) 
 ByteRanges slice_ranges(const OpDef& op, const OpArgs& args) {
   const auto params = std::get<SliceParams>(op.params(args));
   const Shape& from = args.shape(0);
-  const Shape& part = args.outputs[0].shape;
-  if (part.elements() == 0) return {};
+  const Shape& slice = args.outputs[0].shape;
+  if (slice.elements() == 0) return {};
   std::int64_t offset = 0;
   auto stride = static_cast<std::int64_t>(size_of(args.type(0).dtype));
   bool cut = false;
   for (int axis = from.rank - 1; axis >= 0; --axis) {
     const auto a = static_cast<std::size_t>(axis);
-    if (part[axis] > 1 && (cut || params.step[a] != 1)) return {};
-    cut = cut || part[axis] != from[axis];
+    if (slice[axis] > 1 && (cut || params.step[a] != 1)) return {};
+    cut = cut || slice[axis] != from[axis];
     offset += params.start[a] * stride;
     stride *= from[axis];
   }

@@ -79,7 +79,7 @@ const BrokenModel kEdges[] = {
        for (int i = 0; i < 100'000; ++i) gemm(m).add_output(fmt::format("o{}", i));
      },
      "100001 outputs asked for"},
-    {"a split into as many parts",
+    {"a split into as many slices",
      [](ModelProto& m) {
        onnx::NodeProto& node = add_node(m, "Split", {"x"}, {}, "cut");
        for (int i = 0; i < 100'000; ++i) node.add_output(fmt::format("o{}", i));

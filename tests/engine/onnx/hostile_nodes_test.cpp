@@ -119,11 +119,11 @@ const RefusedText kShapes[] = {
     {"float[2,3] x, float[2,3] b", "y = Concat<axis=2>(x, b)", "axis 2 is outside"},
     {"float[2,3] x, float[3,3] b", "y = Concat<axis=1>(x, b)", "differ in more than axis 1"},
     {"float[7,3] x, int64[2] s={3,3}", "y, z = Split(x, s)", "do not add up"},
-    {"float[7,3] x, int64[2] s={-1,8}", "y, z = Split(x, s)", "part size -1 is negative"},
+    {"float[7,3] x, int64[2] s={-1,8}", "y, z = Split(x, s)", "slice size -1 is negative"},
     {"float[7,3] x, int64[2] s={9223372036854775807,9223372036854775807}", "y, z = Split(x, s)",
      "size 9223372036854775807 + 9223372036854775807 is too large"},
-    {"float[7,3] x, int64[3] s={3,3,1}", "y, z = Split(x, s)", "3 part sizes for 2 outputs"},
-    {"float[7,3] x", "y, z = Split(x)", "cannot be split into 2 equal parts"},
+    {"float[7,3] x, int64[3] s={3,3,1}", "y, z = Split(x, s)", "3 slice sizes for 2 outputs"},
+    {"float[7,3] x", "y, z = Split(x)", "cannot be split into 2 equal slices"},
     {"float[6,3] x", "y, z = Split<axis=-3>(x)", "axis -3 is outside"},
     {"float[1] x, int64[2] to={1048576,1048576}", "e = Expand(x, to) y = Expand(e, to2)",
      "reads 'to2'"},
@@ -292,7 +292,7 @@ TEST_CASE("hostile nodes: pools") { check_refused(kPools); }
 TEST_CASE("hostile nodes: norms and softmaxes") { check_refused(kNorms); }
 TEST_CASE("hostile nodes: shapes") { check_refused(kShapes); }
 TEST_CASE("hostile nodes: places, selections, ranges") { check_refused(kPlaces); }
-TEST_CASE("hostile nodes: blocks, resizing, sums, products, types") { check_refused(kOthers); }
+TEST_CASE("hostile nodes: blocks, resizing, sums, matmuls, types") { check_refused(kOthers); }
 TEST_CASE("hostile nodes: ops of our own") { check_refused(kOwnOps); }
 
 }  // namespace trainscope::test

@@ -1,4 +1,4 @@
-// Matrix products, convolutions, pools, attention, gates, norms and softmaxes that do not fit
+// Matmuls, convolutions, pools, attention, gates, norms and softmaxes that do not fit
 // together are refused by their shape rules.
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 namespace trainscope::test {
 namespace {
 
-constexpr Refusal kProducts[] = {
+constexpr Refusal kMatmuls[] = {
     {"MatMul", "[2,3], [4,2]", "3 columns, the right one 4 rows"},
     {"MatMul", "[3], [4]", "cannot multiply"},
     {"MatMul", "[], [3]", "1 dimensions at least"},
@@ -107,7 +107,7 @@ constexpr Refusal kGated[] = {
 
 constexpr Refusal kRotary[] = {
     {"RotaryEmbedding", "[2,3,4], [5,2], [5,2]", "cannot be broadcast to x [2,3,4]"},
-    {"RotaryEmbedding", "[2,3,4], [3,3], [3,3]", "turns 3 pairs of elements"},
+    {"RotaryEmbedding", "[2,3,4], [3,3], [3,3]", "rotates 3 pairs of elements"},
     {"RotaryEmbedding", "[4], [3,2], [3,2]", "must have 1 to 1 dimensions"},
     {"RotaryEmbedding", "[3,4], [3,2], [3,1]", "one type"},
     {"RotaryEmbedding", "i64[3,4]<9, [3,2], [3,2]", "float"},
@@ -142,8 +142,8 @@ constexpr Refusal kNorms[] = {
 
 }  // namespace
 
-TEST_CASE("refusals: matrix products") {
-  for (const Refusal& refusal : kProducts) check_refused(refusal);
+TEST_CASE("refusals: matmuls") {
+  for (const Refusal& refusal : kMatmuls) check_refused(refusal);
 }
 
 TEST_CASE("refusals: convolutions and pools") {

@@ -1,11 +1,12 @@
-// Rows that count, known only when a step runs: which they are, and products of them alone.
+// Compacted rows: which rows count (by their labels, as real tokens) is known only when a step
+// runs; matmuls compute these alone.
 #include <utility>
 #include <vector>
 
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
-#include "engine/ops/gemm/product_cost.h"
+#include "engine/ops/gemm/matmul_cost.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
@@ -23,15 +24,15 @@ Types counted_rows_shape(const OpArgs& args) {
   return {{.dtype = DType::kI64, .shape = args.shape(0)}, {.dtype = DType::kI64, .shape = {}}};
 }
 
-MatMulParams product_params(const OpArgs& args) {
+MatMulParams matrix_params(const OpArgs& args) {
   return {.transpose_a = args.attributes.integer("transpose_a", 0) != 0,
           .transpose_b = args.attributes.integer("transpose_b", 0) != 0};
 }
-Params counted_matmul_params(const OpArgs& args) { return product_params(args); }
+Params counted_matmul_params(const OpArgs& args) { return matrix_params(args); }
 
 // a, b, count and perhaps a bias per column.
 Types counted_matmul_shape(const OpArgs& args) {
-  const MatMulParams params = product_params(args);
+  const MatMulParams params = matrix_params(args);
   require(!params.transpose_a || !params.transpose_b, ErrorCode::kBadInput,
           "transpose_a and transpose_b are both set; one of them may be");
   require_float(args, 0);
@@ -52,17 +53,17 @@ Types counted_matmul_shape(const OpArgs& args) {
     require_dtype(args, 3, dtype);
     require_shape(args, 3, {shape[1]});
   }
-  const bool wide = args.attributes.integer("wide", 0) != 0;
-  return {{.dtype = wide ? computed(dtype) : dtype, .shape = checked_shape(shape)}};
+  const bool upcast = args.attributes.integer("wide", 0) != 0;
+  return {{.dtype = upcast ? computed(dtype) : dtype, .shape = checked_shape(shape)}};
 }
 
 // Of all rows: how many count is not known.
 Cost counted_matmul_cost(const OpArgs& args) {
-  const std::int64_t inner = args.shape(0)[product_params(args).transpose_a ? 0 : 1];
-  return with_flops(args, product_flops(args.outputs[0].elements(), inner + (args.has(3) ? 1 : 0)));
+  const std::int64_t inner = args.shape(0)[matrix_params(args).transpose_a ? 0 : 1];
+  return with_flops(args, matmul_flops(args.outputs[0].elements(), inner + (args.has(3) ? 1 : 0)));
 }
 
-ValueId counted_product(const GradArgs& g, ValueId a, ValueId b, MatMulParams params) {
+ValueId counted_matmul(const GradArgs& g, ValueId a, ValueId b, MatMulParams params) {
   Attributes attributes;
   if (params.transpose_a) attributes.set("transpose_a", std::int64_t{1});
   if (params.transpose_b) attributes.set("transpose_b", std::int64_t{1});
@@ -72,7 +73,7 @@ ValueId counted_product(const GradArgs& g, ValueId a, ValueId b, MatMulParams pa
 // Rows of a that do not count have the gradient 0, and add nothing to that of b.
 Values counted_matmul_gradient(const GradArgs& g) {
   const NodeArgs args(g.b.graph(), g.node);
-  const MatMulParams params = product_params(*args);
+  const MatMulParams params = matrix_params(*args);
   const ValueId a = g.x[0];
   const ValueId b = g.x[1];
   const ValueId dy = g.dy[0];
@@ -81,13 +82,13 @@ Values counted_matmul_gradient(const GradArgs& g) {
   Values gradients(g.x.size(), kNoValue);
   if (g.wants(0)) {
     gradients[0] = params.transpose_a
-                       ? counted_product(g, b, dy, {.transpose_b = true})
-                       : counted_product(g, dy, b, {.transpose_b = !params.transpose_b});
+                       ? counted_matmul(g, b, dy, {.transpose_b = true})
+                       : counted_matmul(g, dy, b, {.transpose_b = !params.transpose_b});
   }
   if (g.wants(1)) {
-    gradients[1] = params.transpose_a   ? counted_product(g, a, dy, {})
-                   : params.transpose_b ? counted_product(g, dy, a, {.transpose_a = true})
-                                        : counted_product(g, a, dy, {.transpose_a = true});
+    gradients[1] = params.transpose_a   ? counted_matmul(g, a, dy, {})
+                   : params.transpose_b ? counted_matmul(g, dy, a, {.transpose_a = true})
+                                        : counted_matmul(g, a, dy, {.transpose_a = true});
   }
   if (biased) gradients[3] = dbias;
   return gradients;
@@ -140,6 +141,6 @@ OpDef counted_matmul_row() {
 
 }  // namespace
 
-std::vector<OpDef> counted_rows_ops() { return {counted_rows_row(), counted_matmul_row()}; }
+std::vector<OpDef> compact_rows_ops() { return {counted_rows_row(), counted_matmul_row()}; }
 
 }  // namespace trainscope
