@@ -117,10 +117,13 @@ StageRecord find_stage(const std::vector<StageRecord>& stages, const std::string
   require(!stages.empty(), ErrorCode::kBadInput, "the run has no stages yet: {}/{} is not there",
           kRunStagesFolder, kRunStagesFile);
   if (name.empty()) return stages.back();
+  const auto present = [](const std::string& pass) {
+    return present_pass_name(pass, default_passes());  // a run's stages may have older names
+  };
   std::vector<std::string> names;
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
     const std::string stem = fs::path(stage->file).stem().string();
-    if (stage->name == name || stage->file == name || stem == name) return *stage;
+    if (present(stage->name) == present(name) || stage->file == name || stem == name) return *stage;
     names.insert(names.begin(), stem);
   }
   throw Error(ErrorCode::kUsage, fmt::format("there is no stage '{}'", printable(name)))

@@ -19,7 +19,7 @@ LowerOptions lower_options(const Invocation& invocation) {
 }
 
 PassOptions pass_options(const Invocation& invocation) {
-  return {.disabled = invocation.settings().texts("disable"), .stop_after = {}};
+  return {.disabled = disabled_passes(invocation.settings()), .stop_after = {}};
 }
 
 }  // namespace trainscope

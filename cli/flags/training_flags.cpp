@@ -36,7 +36,7 @@ constexpr Flag kGraphFlags[] = {
      .type = FlagType::kChoice,
      .value = "f32|bf16|fp16",
      .fallback = "f32",
-     .help = "What activations are stored and products computed in; parameters stay f32"},
+     .help = "What activations are stored and matmuls computed in; parameters stay f32"},
     {.name = "disable", .type = FlagType::kTexts, .value = "PASS", .help = "Leave out a pass"},
     {.name = "stop-after", .value = "PASS", .help = "The last pass to run"},
 };
@@ -80,6 +80,12 @@ StepPrecision step_precision(std::string_view text) {
   return text == "f32" ? StepPrecision::kF32 : StepPrecision::kF16;
 }
 
+std::vector<std::string> disabled_passes(const Settings& settings) {
+  std::vector<std::string> names = settings.texts("disable");
+  for (std::string& name : names) name = present_pass_name(name, default_passes());
+  return names;
+}
+
 CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes) {
   CompileOptions options;
   options.import.dims = sizes.dims;
@@ -108,8 +114,9 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.training.optimizer = optimizer_options(settings);
   options.training.optimizer.in_backward = settings.on("optimizer-in-backward");
   options.training.micro_batches = settings.integer("accumulate");
-  options.passes.disabled = settings.texts("disable");
-  options.passes.stop_after = settings.text_or_empty("stop-after");
+  options.passes.disabled = disabled_passes(settings);
+  options.passes.stop_after =
+      present_pass_name(settings.text_or_empty("stop-after"), default_passes());
   options.lower.kernels = kernel_choice(settings);
   options.lower.same_bits = same_bits(settings);
   options.order = op_order(settings);

@@ -30,6 +30,8 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
 // Of a verb that has graph_flags() or not: a forward or evaluation program.
 CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes);
 
+// --disable, by the names that passes have today.
+std::vector<std::string> disabled_passes(const Settings& settings);
 // Of a verb that has determinism_flags().
 SameBits same_bits(const Settings& settings);
 KernelChoice kernel_choice(const Settings& settings);
@@ -37,7 +39,7 @@ KernelChoice kernel_choice(const Settings& settings);
 StepPrecision step_precision(std::string_view text);
 // Of a verb that has recompute_flags().
 OpOrder op_order(const Settings& settings);
-// None: chains of no ops.
+// None: no ops run batch tile by batch tile.
 std::optional<ChainOptions> op_chains(const Settings& settings);
 // --link-rate.
 HostLink host_link(const Settings& settings);

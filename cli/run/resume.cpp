@@ -97,10 +97,22 @@ void compare(const std::string& name, const Json* then, const Json* now,
   }
 }
 
+// A pass's name, or a list of them, with the names of today.
+Json with_present_names(const Json& value) {
+  if (value.is_string()) return present_pass_name(value.as_string(), default_passes());
+  if (!value.is_array()) return value;
+  Json list = Json::array();
+  for (const Json& item : value.as_array()) list.push_back(with_present_names(item));
+  return list;
+}
+
+// An older run has recorded passes by the names that they had then.
 Json without_about(const Json& settings) {
   Json rest = Json::object();
   for (const JsonMember& member : settings.as_object()) {
-    if (member.key != kAboutSettings) rest.set(member.key, member.value);
+    if (member.key == kAboutSettings) continue;
+    const bool passes = member.key == "disable" || member.key == "stop_after";
+    rest.set(member.key, passes ? with_present_names(member.value) : member.value);
   }
   return rest;
 }

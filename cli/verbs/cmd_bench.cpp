@@ -43,7 +43,7 @@ constexpr Flag kBenchFlags[] = {
      .type = FlagType::kChoice,
      .value = "f32|bf16|f16",
      .fallback = "f32",
-     .help = "What activations are stored and products computed in; parameters stay f32"},
+     .help = "What activations are stored and matmuls computed in; parameters stay f32"},
     {.name = "disable", .type = FlagType::kTexts, .value = "PASS", .help = "Leave out a pass"},
     {.name = "op-times",
      .value = "TIMES.csv",
@@ -174,7 +174,7 @@ Outcome bench_verb(const Invocation& invocation) {
                              .skip_ignored = settings.on("skip-ignored"),
                              .skip_padding = settings.text_or_empty("skip-padding"),
                              .precision = step_precision(settings.text("dtype")),
-                             .disabled = settings.texts("disable"),
+                             .disabled = disabled_passes(settings),
                              .order = op_order(settings),
                              .chains = op_chains(settings),
                              .recompute = recompute_options(settings),
@@ -190,11 +190,11 @@ Outcome bench_verb(const Invocation& invocation) {
 // "w1-sgd, w1-adamw, w3": for help, which keeps no text of its own.
 std::string_view workload_list() {
   static const std::string kList = [] {
-    std::vector<std::string> parts;
+    std::vector<std::string> pieces;
     for (const BenchWorkload& each : bench_workloads()) {
-      parts.push_back(fmt::format("{} ({})", each.name, each.about));
+      pieces.push_back(fmt::format("{} ({})", each.name, each.about));
     }
-    return join(parts, "; ");
+    return join(pieces, "; ");
   }();
   return kList;
 }

@@ -39,7 +39,12 @@ std::string passes_markdown(std::span<const Pass> pipeline) {
   for (const Pass& pass : pipeline) {
     const auto first = std::ranges::find(pipeline, pass.name, &Pass::name);
     if (&*first != &pass) continue;
-    text += fmt::format("| {} | {} | {} |\n", places(pipeline, pass.name), pass.name, pass.doc);
+    const std::string before =
+        pass.formerly.empty()
+            ? ""
+            : fmt::format(" Formerly `{}`, which is accepted too.", pass.formerly);
+    text += fmt::format("| {} | {} | {}{} |\n", places(pipeline, pass.name), pass.name, pass.doc,
+                        before);
   }
   text +=
       "\nTwo more stages follow the passes when a program is made. They change when nodes run, "
@@ -47,8 +52,9 @@ std::string passes_markdown(std::span<const Pass> pipeline) {
       "when | what it does |\n|---|---|---|\n| order | unless `--op-order given` | Put the nodes "
       "of "
       "each phase into an order with a lower arena, if one is found ([memory.md](memory.md)). |\n"
-      "| recompute | with `--recompute`, `--memory-budget` or `--max-overhead` | Run nodes of the "
-      "forward phase again where backward needs their results, or, with `--offload`, let these "
+      "| recompute | with `--recompute`, `--memory-budget` or `--max-overhead` | Rematerialize "
+      "nodes of "
+      "the forward phase where backward needs their results, or, with `--offload`, let these "
       "wait in host memory ([recompute.md](recompute.md)). |\n";
   return text;
 }

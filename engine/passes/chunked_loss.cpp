@@ -34,9 +34,9 @@ struct Loss {
   bool mean = true;  // else the sum
 };
 
-// The layer that makes the scores: product, maybe a bias, maybe another shape.
+// The layer that makes the scores: matmul, maybe a bias, maybe another shape.
 struct Head {
-  std::vector<NodeId> path;  // from the scores back to the product
+  std::vector<NodeId> path;  // from the scores back to the matmul
   ValueId rows = kNoValue;   // [..., features]
   ValueId matrix = kNoValue;
   ValueId bias = kNoValue;  // [classes], of an Add
@@ -137,26 +137,26 @@ class ChunkedLoss {
       const Node* node = producer_of(v);
       if (node == nullptr) refuse("its scores '{}' are an input", printable(graph_.value(v).name));
       head_.path.push_back(graph_.value(v).producer);
-      if (is_product(*node)) break;
+      if (is_matmul(*node)) break;
       v = step_back(*node);
     }
-    const Node& product = graph_.node(head_.path.back());
-    head_.rows = product.inputs[0];
-    head_.matrix = product.inputs[1];
+    const Node& matmul = graph_.node(head_.path.back());
+    head_.rows = matmul.inputs[0];
+    head_.matrix = matmul.inputs[1];
     const bool matrices = graph_.value(head_.rows).type.shape.rank >= 2 &&
                           graph_.value(head_.matrix).type.shape.rank == 2;
-    const bool transposed = product.attributes.integer("transA", 0) != 0 ||
-                            product.attributes.integer("transpose_a", 0) != 0;
+    const bool transposed = matmul.attributes.integer("transA", 0) != 0 ||
+                            matmul.attributes.integer("transpose_a", 0) != 0;
     if (!matrices || transposed) {
-      refuse("{} does not multiply rows by one matrix", name_of_node(product));
+      refuse("{} does not multiply rows by one matrix", name_of_node(matmul));
     }
-    const bool addend = product.inputs.size() > 2 && product.inputs[2] != kNoValue;
-    if (addend && !is_bias(product.inputs[2])) {
-      refuse("{} adds more than a bias", name_of_node(product));
+    const bool addend = matmul.inputs.size() > 2 && matmul.inputs[2] != kNoValue;
+    if (addend && !is_bias(matmul.inputs[2])) {
+      refuse("{} adds more than a bias", name_of_node(matmul));
     }
   }
 
-  static bool is_product(const Node& node) {
+  static bool is_matmul(const Node& node) {
     return is_op(node, "MatMul") || is_op(node, "Gemm") ||
            is_op(node, "BatchMatMul", kTrainscopeDomain);
   }
@@ -172,7 +172,7 @@ class ChunkedLoss {
     return shape.rank > 0 && shape[shape.rank - 1] == classes() && shape.elements() == classes();
   }
 
-  // What the result of a node between product and loss is made of.
+  // What the result of a node between matmul and loss is made of.
   ValueId step_back(const Node& node) {
     if (passes_on(node)) {
       const Shape& from = graph_.value(node.inputs[0]).type.shape;
@@ -216,7 +216,7 @@ class ChunkedLoss {
   }
 
   void replace(std::int64_t rows, std::int64_t classes) {
-    const Node product = graph_.node(head_.path.back());  // copies: the graph grows
+    const Node matmul = graph_.node(head_.path.back());  // copies: the graph grows
     const SourceNames loss_sources = graph_.node(loss_.node).provenance.sources;
     Builder& b = rewriter_.before(loss_.node);
     // With its gradient, so that a chunk's scores are gone before the next chunk's are made.
@@ -225,19 +225,19 @@ class ChunkedLoss {
     const Shape features = b.shape(head_.rows);
     const ValueId labels = b.reshape(loss_.labels, {rows});
     const ValueId divisor = divisor_of(b, labels);
-    const std::vector<ValueId> x_parts =
+    const std::vector<ValueId> x_chunks =
         split(b, b.reshape(head_.rows, {rows, features[features.rank - 1]}));
-    const std::vector<ValueId> label_parts = split(b, labels);
+    const std::vector<ValueId> label_chunks = split(b, labels);
     if (head_.bias != kNoValue) head_.bias = b.reshape(head_.bias, {classes});
     ValueId total = kNoValue;
-    for (std::size_t i = 0; i < x_parts.size(); ++i) {
-      std::vector<ValueId> inputs = product.inputs;
-      inputs[0] = x_parts[i];
-      b.set_provenance({.sources = product.provenance.sources, .pass = std::string(context_.pass)});
-      ValueId scores = b(product.op->name, inputs, product.attributes);
+    for (std::size_t i = 0; i < x_chunks.size(); ++i) {
+      std::vector<ValueId> inputs = matmul.inputs;
+      inputs[0] = x_chunks[i];
+      b.set_provenance({.sources = matmul.provenance.sources, .pass = std::string(context_.pass)});
+      ValueId scores = b(matmul.op->name, inputs, matmul.attributes);
       if (head_.bias != kNoValue) scores = b("Add", {scores, head_.bias});
       b.set_provenance({.sources = loss_sources, .pass = std::string(context_.pass)});
-      const ValueId loss = loss_of_chunk(b, scores, label_parts[i], divisor);
+      const ValueId loss = loss_of_chunk(b, scores, label_chunks[i], divisor);
       total = total == kNoValue ? loss : b("Add", {total, loss});
     }
     rewriter_.replace(graph_.node(loss_.node).outputs[0], total);
@@ -309,7 +309,7 @@ bool split_loss(Graph& graph, PassContext& context) {
 Pass chunked_loss_pass() {
   return {.name = "chunked_loss",
           .doc =
-              "With several loss chunks: the last linear layer and the loss over a part of the "
+              "With several loss chunks: the last linear layer and the loss over a chunk of the "
               "rows at a time.",
           .run = split_loss};
 }

@@ -40,8 +40,8 @@ std::vector<NodeId> PaddingSearch::find() {
   for (NodeId id : graph().order()) chosen_[at(id)] = is_packable(id);
   if (options_.loss_chunks > 1) leave_head_whole();
   drop_leading();
-  keep_beside_products();
-  note_other_products();
+  keep_beside_matmuls();
+  note_other_matmuls();
   std::vector<NodeId> found;
   for (NodeId id : graph().order()) {
     if (chosen_[at(id)]) found.push_back(id);
@@ -118,8 +118,8 @@ bool PaddingSearch::is_moved_row(const Node& node, std::size_t input) const {
       return input == 0;
     case RowKind::kNorm:
       return input == 0 && first_axis(node, result.rank) >= leading;
-    case RowKind::kProduct:
-      return input == 0 && is_rows_of_product(node);
+    case RowKind::kMatmul:
+      return input == 0 && is_rows_of_matmul(node);
     case RowKind::kInPlace: {
       const bool along_axis = node.op->name == "Split" || node.op->name.ends_with("oftmax");
       if (along_axis && first_axis(node, shape(v).rank) < leading) return false;
@@ -130,7 +130,7 @@ bool PaddingSearch::is_moved_row(const Node& node, std::size_t input) const {
   }
 }
 
-bool PaddingSearch::is_rows_of_product(const Node& node) const {
+bool PaddingSearch::is_rows_of_matmul(const Node& node) const {
   const Shape& a = shape(node.inputs[0]);
   return a.rank >= 2 && shape(node.inputs[1]).rank == 2 && tokens_.axes(a) < a.rank &&
          node.attributes.integer("transA", 0) == 0 &&
@@ -184,7 +184,7 @@ void PaddingSearch::find_unread() {
 std::string PaddingSearch::why_read(NodeId id, std::size_t input) const {
   const Node& node = graph().node(id);
   if (is_ours(node, "Attention")) return why_attended(node, input);
-  if (is_head_of_counted(node, input)) return {};
+  if (is_head_of_compacted(node, input)) return {};
   if (row_kind(node) == RowKind::kLoss && input == 0 &&
       match_.value(node.inputs[1]).type.elements() == tokens_.rows()) {
     return {};
@@ -210,8 +210,8 @@ std::string PaddingSearch::why_attended(const Node& node, std::size_t input) con
   return input == 0 ? why_read_[at(node.outputs[0])] : std::string();
 }
 
-// Of `counted_rows`: it takes the rows whose labels count.
-bool PaddingSearch::is_head_of_counted(const Node& node, std::size_t input) const {
+// Of `compact_labels`: it takes the rows whose labels count.
+bool PaddingSearch::is_head_of_compacted(const Node& node, std::size_t input) const {
   if (node.op->name != "Gather" || input != 0) return false;
   const NodeId index = match_.value(node.inputs[1]).producer;
   if (index == kNoNode || !is_ours(graph().node(index), "CountedRows")) return false;
@@ -233,7 +233,7 @@ bool PaddingSearch::may_leave_axes(const Node& node) const {
   const Shape& result = shape(node.outputs[0]);
   const RowKind kind = row_kind(node);
   const int own = result.rank - tokens_.axes(result);  // axes of a row
-  if (kind == RowKind::kProduct) {
+  if (kind == RowKind::kMatmul) {
     const auto factor = [&node](std::string_view name) {
       return node.attributes.number(name, 1.0);
     };
@@ -284,16 +284,16 @@ void PaddingSearch::leave_head_whole() {
   NodeId id = match_.value(graph().loss).producer;
   while (id != kNoNode && row_kind(graph().node(id)) != RowKind::kOther) {
     chosen_[at(id)] = false;
-    if (row_kind(graph().node(id)) == RowKind::kProduct) return;
+    if (row_kind(graph().node(id)) == RowKind::kMatmul) return;
     id = match_.value(graph().node(id).inputs[0]).producer;
   }
 }
 
-// Whether a node only makes what the first products read, of what no other chosen node reads: the
+// Whether a node only makes what the first matmuls read, of what no other chosen node reads: the
 // rows may as well be moved behind it.
 bool PaddingSearch::leads_in(NodeId id) const {
   const Node& node = graph().node(id);
-  if (!chosen_[at(id)] || row_kind(node) == RowKind::kProduct) return false;
+  if (!chosen_[at(id)] || row_kind(node) == RowKind::kMatmul) return false;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (!is_rows(node, i)) continue;
     const Value& v = match_.value(node.inputs[i]);
@@ -316,8 +316,8 @@ void PaddingSearch::drop_leading() {
   }
 }
 
-// Rows are worth moving where a product is near.
-void PaddingSearch::keep_beside_products() {
+// Rows are worth moving where a matmul is near.
+void PaddingSearch::keep_beside_matmuls() {
   std::vector<bool> near(chosen_.size(), false);
   std::vector<NodeId> waiting;
   const auto visit = [&](NodeId id) {
@@ -326,7 +326,7 @@ void PaddingSearch::keep_beside_products() {
     waiting.push_back(id);
   };
   for (NodeId id : graph().order()) {
-    if (row_kind(graph().node(id)) == RowKind::kProduct) visit(id);
+    if (row_kind(graph().node(id)) == RowKind::kMatmul) visit(id);
   }
   while (!waiting.empty()) {
     const Node& node = graph().node(waiting.back());
@@ -339,10 +339,10 @@ void PaddingSearch::keep_beside_products() {
   chosen_ = std::move(near);
 }
 
-void PaddingSearch::note_other_products() {
+void PaddingSearch::note_other_matmuls() {
   for (NodeId id : graph().order()) {
     const Node& node = graph().node(id);
-    if (chosen_[at(id)] || !matters_[at(id)] || row_kind(node) != RowKind::kProduct) continue;
+    if (chosen_[at(id)] || !matters_[at(id)] || row_kind(node) != RowKind::kMatmul) continue;
     if (!is_moved_row(node, 0) || !in_place_[at(node.inputs[0])]) continue;
     const std::string& why = why_read_[at(node.outputs[0])];
     if (!why.empty()) near_misses_.emplace_back(id, why);

@@ -14,7 +14,7 @@ class PaddingSearch {
  public:
   PaddingSearch(const Matcher& match, ValueId mask, const TrainingOptions& options);
 
-  // The nodes that need real tokens only, in order, products among them; empty: none.
+  // The nodes that need real tokens only, in order, matmuls among them; empty: none.
   std::vector<NodeId> find();
   // Inputs of a node of find() that are rows of tokens.
   bool is_rows(const Node& node, std::size_t input) const;
@@ -34,17 +34,17 @@ class PaddingSearch {
   bool attentions_are_masked();
   std::string why_not_masked(const Node& attention) const;
   bool is_moved_row(const Node& node, std::size_t input) const;
-  bool is_rows_of_product(const Node& node) const;
+  bool is_rows_of_matmul(const Node& node) const;
   std::string why_read(NodeId id, std::size_t input) const;
   std::string why_attended(const Node& node, std::size_t input) const;
-  bool is_head_of_counted(const Node& node, std::size_t input) const;
+  bool is_head_of_compacted(const Node& node, std::size_t input) const;
   bool is_packable(NodeId id) const;
   bool may_leave_axes(const Node& node) const;
   bool leads_in(NodeId id) const;
   void drop_leading();
-  void keep_beside_products();
+  void keep_beside_matmuls();
   void leave_head_whole();
-  void note_other_products();
+  void note_other_matmuls();
 
   const Matcher& match_;
   ValueId mask_;

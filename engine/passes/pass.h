@@ -35,6 +35,7 @@ struct PassContext {
 // Everything else (time, deltas, snapshot, verify, hash check, error context) is the manager's.
 struct Pass {
   std::string_view name;
+  std::string_view formerly = {};  // the name that it had before; empty: none
   std::string_view doc;
   bool (*run)(Graph&, PassContext&);
 };

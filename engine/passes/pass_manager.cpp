@@ -26,6 +26,12 @@ Cost total_cost(const Graph& graph) {
   return total;
 }
 
+PassOptions with_present_names(PassOptions options, std::span<const Pass> passes) {
+  for (std::string& name : options.disabled) name = present_pass_name(name, passes);
+  options.stop_after = present_pass_name(options.stop_after, passes);
+  return options;
+}
+
 void check_name(std::string_view wanted, std::span<const Pass> passes) {
   std::vector<std::string_view> names;
   for (const Pass& pass : passes) names.push_back(pass.name);
@@ -76,6 +82,12 @@ Stage run_one(const Pass& pass, Stage& before, PassContext context, KeepGraphs k
 
 }  // namespace
 
+std::string present_pass_name(std::string_view name, std::span<const Pass> passes) {
+  const auto renamed = std::ranges::find_if(
+      passes, [name](const Pass& pass) { return !pass.formerly.empty() && pass.formerly == name; });
+  return std::string(renamed == passes.end() ? name : renamed->name);
+}
+
 Stage stage_of(std::string_view name, Graph graph, std::size_t index) {
   Stage stage;
   stage.name = name;
@@ -103,7 +115,8 @@ Graph graph_for_next(Stage& stage, KeepGraphs keep) {
 }
 
 Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context,
-                  const PassOptions& options) {
+                  const PassOptions& given) {
+  const PassOptions options = with_present_names(given, passes);
   for (const std::string& name : options.disabled) check_name(name, passes);
   if (!options.stop_after.empty()) check_name(options.stop_after, passes);
   check_invariants(graph, "import");

@@ -22,11 +22,14 @@ struct PassOptions {
   KeepGraphs keep = KeepGraphs::kAll;
 };
 
-// Runs the passes in order on the graph. Names in the options that no pass has are kUsage errors
-// with the nearest name. Every stage is verified; a violation is our own mistake, printed
-// with the pass's name. Errors of a pass carry its name.
+// The name of the pass that is called `name`, or was before. A name that no pass has or had stays.
+std::string present_pass_name(std::string_view name, std::span<const Pass> passes);
+
+// Runs the passes in order on the graph. Names in the options may be those that passes had before;
+// names that no pass has or had are kUsage errors with the nearest name. Every stage is verified; a
+// violation is our own mistake, printed with the pass's name. Errors of a pass carry its name.
 Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context,
-                  const PassOptions& options);
+                  const PassOptions& given);
 
 // The record of a graph that something else than a pass made; `index` is its place in the run.
 Stage stage_of(std::string_view name, Graph graph, std::size_t index);

@@ -15,9 +15,9 @@ Pass dead_code_pass();
 Pass decompose_pass();
 Pass loss_pass();
 Pass chunked_loss_pass();
-Pass counted_rows_pass();
+Pass compact_labels_pass();
 Pass skip_padding_pass();
-Pass transposed_products_pass();
+Pass fuse_transpose_pass();   // fuse/transpose.cpp
 Pass fuse_gelu_pass();        // fuse/gelu.cpp
 Pass fuse_silu_pass();        // fuse/silu.cpp
 Pass fuse_layer_norm_pass();  // fuse/layer_norm.cpp
@@ -26,13 +26,13 @@ Pass fuse_softmax_pass();     // fuse/softmax.cpp
 Pass fuse_rotary_pass();      // fuse/rotary.cpp
 Pass fuse_attention_pass();   // fuse/attention.cpp
 Pass fuse_bias_pass();        // fuse/bias.cpp
-Pass merge_products_pass();   // fuse/products.cpp
+Pass merge_matmuls_pass();    // fuse/matmuls.cpp
 Pass fuse_norm_relu_pass();   // fuse/norm_relu.cpp
 Pass scattered_sums_pass();
-Pass summed_norms_pass();
-Pass summed_products_pass();
+Pass fuse_norm_grad_add_pass();  // fuse/norm_grad_add.cpp
+Pass fuse_matmul_add_pass();     // fuse/matmul_add.cpp
 Pass sparse_rows_pass();
 Pass precision_pass();
-Pass wide_gradients_pass();
+Pass upcast_gradients_pass();
 
 }  // namespace trainscope

@@ -1,4 +1,4 @@
-// precision: mixed precision. Activations are stored in two bytes and products computed with them;
+// precision: mixed precision. Activations are stored in two bytes and matmuls computed with them;
 // parameters, statistics and losses stay f32. Which op runs how is a field of its row.
 #include <fmt/format.h>
 
@@ -35,9 +35,9 @@ bool is_one_of(const std::vector<int>& list, std::size_t i) {
 }
 
 // Goes through the forward graph once, in order: what comes before a node is settled.
-class Lowering {
+class MixedPrecision {
  public:
-  Lowering(Rewriter& rewriter, PassContext& context, DType low)
+  MixedPrecision(Rewriter& rewriter, PassContext& context, DType low)
       : rewriter_(rewriter), graph_(rewriter.graph()), context_(context), low_(low) {
     find_fixed();
   }
@@ -48,7 +48,7 @@ class Lowering {
 
  private:
   DType dtype(ValueId v) const { return graph_.value(v).type.dtype; }
-  bool is_wide(ValueId v) const { return v != kNoValue && dtype(v) == DType::kF32; }
+  bool is_f32(ValueId v) const { return v != kNoValue && dtype(v) == DType::kF32; }
   bool is_low(ValueId v) const { return v != kNoValue && dtype(v) == low_; }
   bool is_fixed(ValueId v) const {
     return static_cast<std::size_t>(v) < fixed_.size() && fixed_[static_cast<std::size_t>(v)];
@@ -80,10 +80,10 @@ class Lowering {
     const Node& node = graph_.node(id);
     if (is_known(node)) return;  // a constant in all but name
     if (runs_low(node)) {
-      if (lower(id)) context_.count(fmt::format("nodes in {}", name_of(low_)));
+      if (downcast(id)) context_.count(fmt::format("nodes in {}", name_of(low_)));
       return;
     }
-    widen(id);
+    upcast(id);
     if (node.op->precision == Precision::kRounded) round_results(id);
   }
 
@@ -105,7 +105,7 @@ class Lowering {
     const NodeArgs args(graph_, node);
     std::vector<TensorType> inputs(args->inputs.begin(), args->inputs.end());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (is_wide(node.inputs[i]) && !is_one_of(node.op->f32_inputs, i)) inputs[i].dtype = low_;
+      if (is_f32(node.inputs[i]) && !is_one_of(node.op->f32_inputs, i)) inputs[i].dtype = low_;
     }
     OpArgs lowered = *args;
     lowered.inputs = inputs;
@@ -123,7 +123,7 @@ class Lowering {
     if (!any_low || rounds_a_number(node)) return false;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
-      if (!is_wide(v) || is_one_of(node.op->f32_inputs, i)) continue;
+      if (!is_f32(v) || is_one_of(node.op->f32_inputs, i)) continue;
       if (is_fixed(v) && fits(v)) continue;
       context_.near_miss(node, fmt::format("stays f32: its input '{}' is {}", graph_.value(v).name,
                                            is_fixed(v) ? "too large" : "f32"));
@@ -172,7 +172,7 @@ class Lowering {
     return any;
   }
 
-  bool lower(NodeId id) {
+  bool downcast(NodeId id) {
     cast_inputs(id, DType::kF32, low_);
     for (int i : graph_.node(id).op->f32_inputs) {
       const auto at = static_cast<std::size_t>(i);
@@ -183,7 +183,7 @@ class Lowering {
     return retype(id);
   }
 
-  void widen(NodeId id) {
+  void upcast(NodeId id) {
     if (!cast_inputs(id, low_, DType::kF32)) return;
     const Node& node = graph_.node(id);
     context_.count("nodes in f32 between casts");
@@ -236,7 +236,7 @@ class Lowering {
   void round_results(NodeId id) {
     const Node node = graph_.node(id);  // a copy: the graph grows
     for (ValueId output : node.outputs) {
-      if (!is_wide(output) || is_fixed(output) || !is_fixed(node.inputs[0])) continue;
+      if (!is_f32(output) || is_fixed(output) || !is_fixed(node.inputs[0])) continue;
       const std::vector<Use> uses = graph_.value(output).uses;
       if (uses.empty()) continue;
       const ValueId rounded = cast(node.next, output, low_);
@@ -263,7 +263,7 @@ bool run_precision(Graph& graph, PassContext& context) {
   const DType low = wanted == StepPrecision::kBF16 ? DType::kBF16 : DType::kF16;
   if (!graph.gradients.empty() || has_low_values(graph, low)) return false;
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
-  Lowering(rewriter, context, low).run();
+  MixedPrecision(rewriter, context, low).run();
   return rewriter.changed();
 }
 
@@ -271,7 +271,7 @@ bool run_precision(Graph& graph, PassContext& context) {
 
 Pass precision_pass() {
   return {.name = "precision",
-          .doc = "Store activations and compute products in bf16 or f16, by the ops' rows.",
+          .doc = "Store activations and compute matmuls in bf16 or f16, by the ops' rows.",
           .run = run_precision};
 }
 

@@ -52,7 +52,7 @@ bool add_into_sums(Graph& graph, PassContext& context) {
 
 Pass scattered_sums_pass() {
   return {.name = "scattered_sums",
-          .doc = "Add the rows of an embedding's gradient into the other summand, in place.",
+          .doc = "Add the rows of an embedding's gradient into the rest of its sum, in place.",
           .run = add_into_sums};
 }
 

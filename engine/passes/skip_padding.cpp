@@ -47,15 +47,15 @@ class Packing {
     if (dtype != DType::kI64 && dtype != DType::kI32) {
       real = cast_to(b, cast_to(b, real, DType::kBool), DType::kI64);
     }
-    const std::vector<ValueId> counted =
+    const std::vector<ValueId> ordered =
         b.multi("CountedRows", {b.reshape(real, {tokens().rows()})}, 2,
                 {{"ignore_index", std::int64_t{0}}});
-    order_ = counted[0];
-    count_ = counted[1];
+    order_ = ordered[0];
+    count_ = ordered[1];
   }
 
   // Labels of padding do not count, whatever they are: for losses over all rows, and where
-  // `counted_rows` chooses some.
+  // `compact_labels` chooses some.
   void ignore_labels() {
     std::map<ValueId, std::int64_t> labels;  // and what they ignore
     for (NodeId id : graph_.order()) {
@@ -80,8 +80,8 @@ class Packing {
       const TensorType type = b.type(given);
       const ValueId real = b.reshape(cast_to(b, mask_, DType::kBool), type.shape);
       const ValueId none = b.scalar(static_cast<double>(ignored), type.dtype);
-      const ValueId counted = b("Where", {real, given, none});
-      for (const Use& use : uses) rewriter_.set_input(use.node, use.input, counted);
+      const ValueId masked = b("Where", {real, given, none});
+      for (const Use& use : uses) rewriter_.set_input(use.node, use.input, masked);
     }
   }
 
@@ -110,8 +110,8 @@ class Packing {
     switch (row_kind(node)) {
       case RowKind::kView:
         return b.reshape(packed(b, node.inputs[0]), tokens().flat(b.shape(node.outputs[0])));
-      case RowKind::kProduct:
-        return product(b, node);
+      case RowKind::kMatmul:
+        return matmul(b, node);
       case RowKind::kLoss:
         return loss(b, node);
       default:
@@ -119,7 +119,7 @@ class Packing {
     }
   }
 
-  ValueId product(Builder& b, const Node& node) {
+  ValueId matmul(Builder& b, const Node& node) {
     std::vector<ValueId> inputs{packed(b, node.inputs[0]), node.inputs[1], count_};
     if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
       inputs.push_back(b.reshape(node.inputs[2], {b.type(node.inputs[2]).elements()}));
@@ -237,7 +237,7 @@ bool skip_padding(Graph& graph, PassContext& context) {
 Pass skip_padding_pass() {
   return {.name = "skip_padding",
           .doc =
-              "With --skip-padding: products, norms and what lies between them are computed for "
+              "With --skip-padding: matmuls, norms and what lies between them are computed for "
               "real tokens only.",
           .run = skip_padding};
 }

@@ -74,7 +74,7 @@ std::int64_t ids_of(const Graph& graph, const RowSum& sum) {
   return ids;
 }
 
-// Who else reads the gradient, or a part of it; empty: nobody.
+// Who else reads the gradient, or a partial of it; empty: nobody.
 std::string other_reader(const Graph& graph, const RowSum& sum) {
   for (NodeId id : sum.scatters) {
     const ValueId v = graph.node(id).outputs[0];
@@ -200,8 +200,8 @@ class Sparsifier {
       ids.push_back(alone ? inputs[1] : b.reshape(inputs[1], {flat[0]}));
     }
     const ValueId size = b.constant(Tensor::scalar<std::int64_t>(shape[0]), "size");
-    const auto joined = [&b](std::vector<ValueId>& parts) {
-      return parts.size() == 1 ? parts[0] : b("Concat", parts, {{"axis", std::int64_t{0}}});
+    const auto joined = [&b](std::vector<ValueId>& pieces) {
+      return pieces.size() == 1 ? pieces[0] : b("Concat", pieces, {{"axis", std::int64_t{0}}});
     };
     const std::vector<ValueId> made = b.multi("SumRowsById", {joined(rows), joined(ids), size}, 3);
     graph_.rename(made[0], graph_.unique_name(name));

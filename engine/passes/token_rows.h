@@ -29,8 +29,8 @@ enum class RowKind : std::uint8_t {
   kQuotient,   // the same where the divisor is no row
   kNorm,       // over the axes from `axis` on
   kView,
-  kProduct,  // of each row and one matrix
-  kLoss,     // over rows whose labels count
+  kMatmul,  // of each row and one matrix
+  kLoss,    // over rows whose labels count
 };
 RowKind row_kind(const Node& node);
 // The first axis that an op with an axis works on, of values of `rank` axes.

@@ -80,7 +80,7 @@ enum class GraphMode : std::uint8_t {
   kTrain,      // ... and the optimizer
 };
 
-// What mixed precision stores activations and computes products in; kF32: there is none.
+// What mixed precision stores activations and computes matmuls in; kF32: there is none.
 // Parameters, their gradients, statistics and losses stay f32.
 enum class StepPrecision : std::uint8_t { kF32, kBF16, kF16 };
 inline constexpr StepPrecision kStepPrecisions[] = {StepPrecision::kF32, StepPrecision::kBF16,
@@ -90,8 +90,8 @@ std::string_view name_of(StepPrecision precision);  // "f32", "bf16", "fp16"
 struct TrainingOptions {
   GraphMode mode = GraphMode::kTrain;
   LossOptions loss = {};
-  // Into so many parts the rows of the last linear layer and of a cross entropy over it are split,
-  // when training: the scores of one part are in memory at a time.
+  // Into so many chunks the rows of the last linear layer and of a cross entropy over it are split,
+  // when training: the scores of one chunk are in memory at a time.
   std::int64_t loss_chunks = 1;
   // The last linear layer computes no scores for labels of a cross entropy that do not count. Only
   // of kTrain, in one chunk; the scores are no output then.

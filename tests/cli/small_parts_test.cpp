@@ -86,6 +86,24 @@ TEST_CASE("resume: differences name the setting and both values") {
                                                            "optimizer.eps was not set, is 1"});
 }
 
+TEST_CASE("resume: a run that names passes as they were called before goes on") {
+  const auto settings = [](const std::vector<std::string>& disabled, const std::string& last) {
+    return Json::object({{"disable", Json::list(disabled)}, {"stop_after", last}});
+  };
+  Checkpoint checkpoint;
+  checkpoint.state.settings = settings({"merge_products", "simplify"}, "summed_norms");
+  CheckpointState now;
+  now.settings = settings({"merge_matmuls", "simplify"}, "fuse_norm_grad_add");
+  Logger log({.stream = nullptr});
+  CHECK_NOTHROW(check_settings(checkpoint, now, log));
+  now.settings = settings({"merge_matmuls"}, "fuse_norm_grad_add");
+  CHECK_THROWS_AS(check_settings(checkpoint, now, log), Error);
+  now.settings = settings({"merge_matmuls", "simplify"}, "fuse_matmul_add");
+  CHECK_THROWS_AS(check_settings(checkpoint, now, log), Error);
+  checkpoint.state.settings.set("disable", 3);  // not a list: differs, and nothing else
+  CHECK_THROWS_AS(check_settings(checkpoint, now, log), Error);
+}
+
 TEST_CASE("run name: from the model's file, or its folder when it is just called model") {
   CHECK(run_name("nets/gpt.onnx") == "gpt");
   CHECK(run_name("nets/mlp/model.onnx") == "mlp");

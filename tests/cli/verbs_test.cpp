@@ -1,6 +1,7 @@
 // Every verb once: what it prints, and its JSON.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
@@ -94,6 +95,25 @@ TEST_CASE("inspect: a model, a run, its stages, a graph, a node, memory") {
   CHECK(facts({"inspect", folder, "--stage", "imported", "--node", "0"}, {})
             .get<std::string>("name") == "/0/Gemm");
   CHECK(run({"inspect", folder, "--node", "/9/Gemm"}).exit_code == 2);
+}
+
+TEST_CASE("inspect: passes by the names that they had before") {
+  const auto stages = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"inspect", kMlp, "--stages"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<std::string> names;
+    const Json found = facts(words, {});
+    for (const Json& stage : found.array_at("stages"))
+      names.push_back(stage.get<std::string>("name"));
+    return names;
+  };
+  const std::vector<std::string> without = stages({"--disable", "transposed_products"});
+  CHECK(without == stages({"--disable", "fuse_transpose"}));
+  CHECK(std::ranges::count(without, "fuse_transpose") == 0);
+  CHECK(stages({"--stop-after", "wide_gradients"}).back() == "upcast_gradients");
+  CHECK(run({"inspect", kMlp, "--stage", "wide_gradients"}).out ==
+        run({"inspect", kMlp, "--stage", "upcast_gradients"}).out);
+  CHECK(run({"inspect", kMlp, "--stage", "wide_gradient"}).exit_code == 2);
 }
 
 TEST_CASE("inspect --stages --explain: what passes nearly rewrote") {

@@ -1,4 +1,4 @@
-// fuse_attention: products, masks, softmax and dropout of attention as one node, which reads the
+// fuse_attention: matmuls, masks, softmax and dropout of attention as one node, which reads the
 // heads where a linear layer leaves them.
 #include <utility>
 #include <variant>

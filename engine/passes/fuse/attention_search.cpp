@@ -1,5 +1,5 @@
-// The search goes from the softmax to the product that reads its weights, then back through masks
-// and scales to the product that makes the scores, and from there along q, k and v.
+// The search goes from the softmax to the matmul that reads its weights, then back through masks
+// and scales to the matmul that makes the scores, and from there along q, k and v.
 #include "engine/passes/fuse/attention_search.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ constexpr int kRank = 4;
 const Ints kByToken = {0, 2, 1, 3};
 const Ints kByTokenOfTransposed = {0, 3, 1, 2};
 constexpr double kMasked = -1e9;  // what is added to scores at most, so that no weight is left
-constexpr int kMostSteps = 16;    // from the weights to the product of the scores
+constexpr int kMostSteps = 16;    // from the weights to the matmul of the scores
 constexpr int kMostVisits = 64;   // of values behind an operand of a sum
 
 bool is_ours(const Node& node, std::string_view op) {
@@ -42,17 +42,18 @@ std::optional<AttentionMatch> AttentionSearch::find(NodeId softmax) {
   const ValueId weights = after_dropout(node.outputs[0]);
   const std::int64_t axis = node.attributes.integer("axis", -1);
   if (shape(scores).rank != kRank || (axis != -1 && axis != kRank - 1)) return std::nullopt;
-  const std::optional<Product> mixed = product_of_weights(weights);
+  const std::optional<Matmul> mixed = matmul_of_weights(weights);
   if (!mixed) return std::nullopt;
   found_.nodes.insert(found_.nodes.end(), {softmax, mixed->node});
-  const std::optional<Product> scored = product_of_scores(scores);
+  const std::optional<Matmul> scored = matmul_of_scores(scores);
   if (!scored) return std::nullopt;
   if (!settle_masks()) return std::nullopt;
-  const DType wide = computed(match_.value(weights).type.dtype);
+  const DType expected = computed(match_.value(weights).type.dtype);
   for (ValueId bias : found_.biases) {
     const TensorType& type = match_.value(bias).type;
-    if (type.dtype != wide) {
-      return give_up(fmt::format("its bias is {}, {} is expected", type_text(type), name_of(wide)));
+    if (type.dtype != expected) {
+      return give_up(
+          fmt::format("its bias is {}, {} is expected", type_text(type), name_of(expected)));
     }
   }
   found_.nodes.push_back(scored->node);
@@ -82,7 +83,7 @@ std::optional<AttentionMatch> AttentionSearch::find(NodeId softmax) {
 }
 
 // Both operands are [batch, heads, rows, columns]; only the second may be transposed.
-std::optional<AttentionSearch::Product> AttentionSearch::product(NodeId id) const {
+std::optional<AttentionSearch::Matmul> AttentionSearch::matmul(NodeId id) const {
   if (id == kNoNode) return std::nullopt;
   const Node& node = match_.graph().node(id);
   const bool batch = is_ours(node, "BatchMatMul");
@@ -91,11 +92,11 @@ std::optional<AttentionSearch::Product> AttentionSearch::product(NodeId id) cons
   if (shape(node.inputs[0]).rank != kRank || shape(node.inputs[1]).rank != kRank) {
     return std::nullopt;
   }
-  return Product{.node = id,
-                 .a = node.inputs[0],
-                 .b = node.inputs[1],
-                 .transpose_b = node.attributes.integer("transpose_b", 0) != 0,
-                 .alpha = node.attributes.number("alpha", 1.0)};
+  return Matmul{.node = id,
+                .a = node.inputs[0],
+                .b = node.inputs[1],
+                .transpose_b = node.attributes.integer("transpose_b", 0) != 0,
+                .alpha = node.attributes.number("alpha", 1.0)};
 }
 
 // What dropout leaves of the weights, where it is all that reads them; else the weights.
@@ -115,16 +116,16 @@ ValueId AttentionSearch::after_dropout(ValueId weights) {
   return match_.output(found_.dropout);
 }
 
-std::optional<AttentionSearch::Product> AttentionSearch::product_of_weights(ValueId weights) {
+std::optional<AttentionSearch::Matmul> AttentionSearch::matmul_of_weights(ValueId weights) {
   const std::vector<Use>& uses = match_.value(weights).uses;
-  std::optional<Product> mixed;
+  std::optional<Matmul> mixed;
   for (const Use& use : uses) {
-    const std::optional<Product> candidate = product(use.node);
+    const std::optional<Matmul> candidate = matmul(use.node);
     if (candidate && candidate->a == weights && !candidate->transpose_b) mixed = candidate;
   }
   const NodeId reader = match_.only_reader(weights);
   if (!mixed && reader != kNoNode && match_.graph().node(reader).op->is_view) {
-    give_up("its weights are reshaped before the product");
+    give_up("its weights are reshaped before the matmul");
   }
   if (!mixed || mixed->alpha != 1.0) return std::nullopt;
   if (match_.only_reader(weights) == kNoNode) {
@@ -134,7 +135,7 @@ std::optional<AttentionSearch::Product> AttentionSearch::product_of_weights(Valu
   return mixed;
 }
 
-std::optional<AttentionSearch::Product> AttentionSearch::product_of_scores(ValueId scores) {
+std::optional<AttentionSearch::Matmul> AttentionSearch::matmul_of_scores(ValueId scores) {
   ValueId v = scores;
   for (int step = 0; step < kMostSteps; ++step) {
     if (match_.only_reader(v) == kNoNode) {
@@ -142,7 +143,7 @@ std::optional<AttentionSearch::Product> AttentionSearch::product_of_scores(Value
       return std::nullopt;
     }
     const NodeId id = match_.value(v).producer;
-    if (const std::optional<Product> found = product(id)) return found;
+    if (const std::optional<Matmul> found = matmul(id)) return found;
     if (id == kNoNode) break;
     ValueId next = kNoValue;
     if (match_.is_op(id, "Add")) {
@@ -172,11 +173,11 @@ std::string AttentionSearch::why_not_passed(NodeId id) const {
 ValueId AttentionSearch::without_bias(NodeId add) {
   const Shape& whole = shape(match_.output(add));
   const auto is_scores = [&](std::size_t i) {
-    return comes_from_product(match_.input(add, i), whole);
+    return comes_from_matmul(match_.input(add, i), whole);
   };
   const std::size_t scores = is_scores(0) ? 0 : 1;
   if (!is_scores(scores)) {
-    give_up("neither operand of the sum is made by a product of matrices");
+    give_up("neither operand of the sum is made by a matmul");
     return kNoValue;
   }
   const ValueId bias = match_.input(add, 1 - scores);
@@ -195,15 +196,15 @@ ValueId AttentionSearch::without_bias(NodeId add) {
   return match_.input(add, scores);
 }
 
-// Whether a product of matrices lies behind v, through sums, masks and factors of this shape.
-bool AttentionSearch::comes_from_product(ValueId v, const Shape& whole) const {
+// Whether a matmul lies behind v, through sums, masks and factors of this shape.
+bool AttentionSearch::comes_from_matmul(ValueId v, const Shape& whole) const {
   std::vector<ValueId> open{v};
   for (int step = 0; step < kMostVisits && !open.empty(); ++step) {
     const ValueId next = open.back();
     const NodeId id = match_.value(next).producer;
     open.pop_back();
     if (id == kNoNode || shape(next) != whole || match_.only_reader(next) == kNoNode) continue;
-    if (product(id)) return true;
+    if (matmul(id)) return true;
     for (const std::string_view op : {"Add", "Mul", "Div", "Where"}) {
       if (!match_.is_op(id, op)) continue;
       const std::vector<ValueId>& inputs = match_.graph().node(id).inputs;
@@ -315,7 +316,7 @@ Strand AttentionSearch::follow(ValueId v, Ints permutation, bool shared_heads) {
   return strand;
 }
 
-// Heads that are turned before a Transpose brings them into place may be turned after it as well,
+// Heads that are rotated before a Transpose brings them into place may be rotated after it as well,
 // which leaves no Transpose where another one has moved them before.
 bool AttentionSearch::passes_rotary(const Strand& strand, NodeId id) const {
   if (id == kNoNode || strand.rotary != kNoNode || strand.is_in_order()) return false;
@@ -367,31 +368,31 @@ std::string AttentionSearch::why_gradient(ValueId of, std::string_view what) con
   return {};
 }
 
-// q, k and v are the parts of one Split along the heads, or along [heads * width] of the tokens.
+// q, k and v are the outputs of one Split along the heads, or along [heads * width] of the tokens.
 void AttentionSearch::find_packed() {
-  const auto turns = [](const Strand& strand) { return strand.rotary != kNoNode; };
-  if (turns(found_.q) || turns(found_.k) || turns(found_.v)) return;
+  const auto is_rotated = [](const Strand& strand) { return strand.rotary != kNoNode; };
+  if (is_rotated(found_.q) || is_rotated(found_.k) || is_rotated(found_.v)) return;
   const Strand* strands[] = {&found_.q, &found_.k, &found_.v};
   NodeId split = kNoNode;
   bool reshaped = false;
   for (std::size_t i = 0; i < 3; ++i) {
     const Strand& strand = *strands[i];
-    ValueId part = strand.source;
-    const NodeId reshape = match_.made_by(part, "Reshape");
+    ValueId piece = strand.source;
+    const NodeId reshape = match_.made_by(piece, "Reshape");
     const bool from_flat = reshape != kNoNode && strand.is_in_order();
-    if (from_flat) part = match_.input(reshape, 0);
-    const NodeId producer = match_.value(part).producer;
+    if (from_flat) piece = match_.input(reshape, 0);
+    const NodeId producer = match_.value(piece).producer;
     if (!match_.is_op(producer, "Split")) return;
     const Node& node = match_.graph().node(producer);
-    const bool wanted = match_.is_wanted(part) || match_.is_wanted(strand.source);
-    const bool fits = !wanted && node.outputs.size() == 3 && node.outputs[i] == part &&
+    const bool wanted = match_.is_wanted(piece) || match_.is_wanted(strand.source);
+    const bool fits = !wanted && node.outputs.size() == 3 && node.outputs[i] == piece &&
                       strand.permutation == found_.q.permutation &&
                       (i == 0 || (producer == split && from_flat == reshaped));
     const Shape& heads = shape(strand.source);
-    const int axis = normalized_axis(node.attributes.integer("axis", 0), shape(part).rank);
-    // A token's heads are one row of the flat part.
+    const int axis = normalized_axis(node.attributes.integer("axis", 0), shape(piece).rank);
+    // A token's heads are one row of the flat piece.
     const bool along_heads =
-        from_flat ? shape(part).rank == 3 && axis == 2 && shape(part)[2] == heads[2] * heads[3]
+        from_flat ? shape(piece).rank == 3 && axis == 2 && shape(piece)[2] == heads[2] * heads[3]
                   : axis == static_cast<int>(strand.permutation[2]);
     if (!fits || !along_heads) return;
     if (from_flat) found_.nodes.push_back(reshape);
@@ -408,7 +409,7 @@ void AttentionSearch::find_packed() {
 }
 
 // The Transpose that brings the heads back beside each other, where it is the only reader.
-void AttentionSearch::find_end(const Product& mixed) {
+void AttentionSearch::find_end(const Matmul& mixed) {
   const ValueId y = match_.output(mixed.node);
   const NodeId reader = match_.only_reader(y);
   found_.by_token = reader != kNoNode && match_.is_op(reader, "Transpose") &&

@@ -11,13 +11,13 @@
 
 namespace trainscope {
 
-// The value `source` with its axes permuted, turned by rotary positions, and multiplied by a
+// The value `source` with its axes permuted, rotated by rotary positions, and multiplied by a
 // number.
 struct Strand {
   ValueId source = kNoValue;
   Ints permutation;  // axis a is axis permutation[a] of the source
   double scale = 1.0;
-  NodeId rotary = kNoNode;       // the RotaryEmbedding that turned it, kNoNode: none did
+  NodeId rotary = kNoNode;       // the RotaryEmbedding that rotated it, kNoNode: none did
   Ints rotary_permutation = {};  // axis a is axis rotary_permutation[a] of what that one reads
 
   bool is_in_order() const;
@@ -49,7 +49,7 @@ class AttentionSearch {
   const std::string& why_not() const { return why_not_; }
 
  private:
-  struct Product {
+  struct Matmul {
     NodeId node = kNoNode;
     ValueId a = kNoValue;
     ValueId b = kNoValue;
@@ -63,13 +63,13 @@ class AttentionSearch {
   };
 
   const Shape& shape(ValueId v) const { return match_.value(v).type.shape; }
-  std::optional<Product> product(NodeId id) const;
+  std::optional<Matmul> matmul(NodeId id) const;
   ValueId after_dropout(ValueId weights);
-  std::optional<Product> product_of_weights(ValueId weights);
-  std::optional<Product> product_of_scores(ValueId scores);
+  std::optional<Matmul> matmul_of_weights(ValueId weights);
+  std::optional<Matmul> matmul_of_scores(ValueId scores);
   std::string why_not_passed(NodeId id) const;
   ValueId without_bias(NodeId add);
-  bool comes_from_product(ValueId v, const Shape& whole) const;
+  bool comes_from_matmul(ValueId v, const Shape& whole) const;
   ValueId without_mask(NodeId where);
   bool take_scale(NodeId id, ValueId& v);
   std::optional<double> factor_of(NodeId id, ValueId& v) const;
@@ -81,7 +81,7 @@ class AttentionSearch {
   bool settle_masks();
   std::string why_gradient(ValueId of, std::string_view what) const;
   void find_packed();
-  void find_end(const Product& mixed);
+  void find_end(const Matmul& mixed);
   std::optional<AttentionMatch> give_up(std::string why);
 
   const Matcher& match_;

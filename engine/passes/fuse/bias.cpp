@@ -1,4 +1,4 @@
-// fuse_bias: a product and the bias that is added to its rows as one node.
+// fuse_bias: a matmul and the bias that is added to its rows as one node.
 #include <fmt/format.h>
 
 #include <optional>
@@ -13,12 +13,12 @@ namespace trainscope {
 namespace {
 
 struct BiasMatch {
-  NodeId product = kNoNode;
+  NodeId matmul = kNoNode;
   ValueId bias = kNoValue;    // [columns], perhaps behind axes of size 1
-  std::vector<NodeId> nodes;  // the addition, what only reshapes before it, the product
+  std::vector<NodeId> nodes;  // the addition, what only reshapes before it, the matmul
 };
 
-// From an addition back to the product of matrices that it adds a vector to.
+// From an addition back to the matmul that it adds a vector to.
 class BiasSearch {
  public:
   explicit BiasSearch(const Matcher& match) : match_(match) {}
@@ -26,13 +26,13 @@ class BiasSearch {
   std::optional<BiasMatch> find(NodeId add) {
     if (!match_.is_op(add, "Add")) return std::nullopt;
     for (std::size_t i : {std::size_t{0}, std::size_t{1}}) {
-      std::optional<BiasMatch> found = product_behind(add, i);
+      std::optional<BiasMatch> found = matmul_behind(add, i);
       if (found && is_usable(*found)) return found;
     }
     return std::nullopt;
   }
 
-  // Not empty: there are a product and a bias, but for this.
+  // Not empty: there are a matmul and a bias, but for this.
   const std::string& why_not() const { return why_not_; }
 
  private:
@@ -42,13 +42,13 @@ class BiasSearch {
     return shape.rank == 0 ? 0 : shape[shape.rank - 1];
   }
 
-  static bool is_product(const Node& node) {
+  static bool is_matmul(const Node& node) {
     if (node.op->domain == kOnnxDomain) return node.op->name == "MatMul" || node.op->name == "Gemm";
     return node.op->domain == kTrainscopeDomain && node.op->name == "BatchMatMul";
   }
 
-  // The product behind operand i of the addition, if the other operand is a number per column.
-  std::optional<BiasMatch> product_behind(NodeId add, std::size_t i) const {
+  // The matmul behind operand i of the addition, if the other operand is a number per column.
+  std::optional<BiasMatch> matmul_behind(NodeId add, std::size_t i) const {
     BiasMatch found{.bias = match_.input(add, 1 - i), .nodes = {add}};
     ValueId v = match_.input(add, i);
     const TensorType& type = match_.value(v).type;
@@ -64,13 +64,13 @@ class BiasSearch {
       v = match_.input(id, 0);
       id = match_.value(v).producer;
     }
-    if (id == kNoNode || !is_product(node(id)) || last_axis(shape(v)) != columns) {
+    if (id == kNoNode || !is_matmul(node(id)) || last_axis(shape(v)) != columns) {
       return std::nullopt;
     }
     const bool matrices =
         shape(match_.input(id, 0)).rank >= 2 && shape(match_.input(id, 1)).rank >= 2;
     if (!matrices) return std::nullopt;
-    found.product = id;
+    found.matmul = id;
     found.nodes.push_back(id);
     return found;
   }
@@ -81,14 +81,14 @@ class BiasSearch {
   }
 
   bool is_usable(const BiasMatch& found) {
-    const Node& product = node(found.product);
-    if (product.inputs.size() > 2 && product.inputs[2] != kNoValue) {
+    const Node& matmul = node(found.matmul);
+    if (matmul.inputs.size() > 2 && matmul.inputs[2] != kNoValue) {
       return refuse(
-          fmt::format("{} '{}' adds something already", product.op->name, printable(product.name)));
+          fmt::format("{} '{}' adds something already", matmul.op->name, printable(matmul.name)));
     }
-    if (product.attributes.number("alpha", 1.0) != 1.0) {
+    if (matmul.attributes.number("alpha", 1.0) != 1.0) {
       return refuse(
-          fmt::format("{} '{}' scales its product", product.op->name, printable(product.name)));
+          fmt::format("{} '{}' scales its result", matmul.op->name, printable(matmul.name)));
     }
     for (NodeId id : found.nodes) {
       const ValueId v = match_.output(id);
@@ -102,13 +102,13 @@ class BiasSearch {
   std::string why_not_;
 };
 
-ValueId biased_product(Builder& b, const BiasMatch& found, const Shape& result) {
-  const Node product = b.graph().node(found.product);  // a copy: the graph grows
+ValueId biased_matmul(Builder& b, const BiasMatch& found, const Shape& result) {
+  const Node matmul = b.graph().node(found.matmul);  // a copy: the graph grows
   const ValueId bias = b.reshape(found.bias, {b.shape(found.bias).elements()});
-  const bool gemm = product.op->name == "Gemm";
-  Attributes attributes = product.attributes;
+  const bool gemm = matmul.op->name == "Gemm";
+  Attributes attributes = matmul.attributes;
   if (attributes.number("beta", 1.0) != 1.0) attributes.set("beta", 1.0);
-  const ValueId y = b(gemm ? "Gemm" : "BatchMatMul", {product.inputs[0], product.inputs[1], bias},
+  const ValueId y = b(gemm ? "Gemm" : "BatchMatMul", {matmul.inputs[0], matmul.inputs[1], bias},
                       std::move(attributes));
   return b.reshape(y, result);
 }
@@ -126,7 +126,7 @@ bool fuse_bias(Graph& graph, PassContext& context) {
     }
     const Shape result = graph.value(match.output(id)).type.shape;
     replace_region(rewriter, found->nodes, id,
-                   [&](Builder& b) { return biased_product(b, *found, result); });
+                   [&](Builder& b) { return biased_matmul(b, *found, result); });
     context.count("fused");
   }
   return rewriter.changed();
@@ -135,7 +135,7 @@ bool fuse_bias(Graph& graph, PassContext& context) {
 }  // namespace
 
 Pass fuse_bias_pass() {
-  return {.name = "fuse_bias", .doc = "Let a product add the bias of its rows.", .run = fuse_bias};
+  return {.name = "fuse_bias", .doc = "Let a matmul add the bias of its rows.", .run = fuse_bias};
 }
 
 }  // namespace trainscope

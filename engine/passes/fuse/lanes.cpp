@@ -33,7 +33,7 @@ void scale(Lane& lane, double factor) {
   for (LaneTerm& term : lane.terms) term.factor *= factor;
 }
 
-// Where elements begin along an axis of a part of a value, and how far they are apart.
+// Where elements begin along an axis of a slice of a value, and how far they are apart.
 struct Cut {
   int axis = 0;
   std::int64_t begin = 0;
@@ -42,8 +42,8 @@ struct Cut {
 };
 
 Lanes lanes_at(const Lanes& from, const Cut& cut) {
-  Lanes part{.shape = from.shape, .lanes = {}};
-  part.shape[cut.axis] = cut.count;
+  Lanes slice{.shape = from.shape, .lanes = {}};
+  slice.shape[cut.axis] = cut.count;
   std::int64_t outer = 1;
   std::int64_t inner = 1;
   for (int a = 0; a < cut.axis; ++a) outer *= from.shape[a];
@@ -52,10 +52,10 @@ Lanes lanes_at(const Lanes& from, const Cut& cut) {
     for (std::int64_t k = 0; k < cut.count; ++k) {
       const std::int64_t row = o * from.shape[cut.axis] + cut.begin + k * cut.step;
       const auto first = from.lanes.begin() + row * inner;
-      part.lanes.insert(part.lanes.end(), first, first + inner);
+      slice.lanes.insert(slice.lanes.end(), first, first + inner);
     }
   }
-  return part;
+  return slice;
 }
 
 }  // namespace
@@ -204,7 +204,7 @@ LaneReader::Answer LaneReader::cut(NodeId id, ValueId v) const {
   const NodeArgs args(match_.graph(), node);
   const Shape& shape = match_.value(v).type.shape;
   if (!own_axes(v)) return std::nullopt;
-  Lanes part = *done(id, 0);
+  Lanes slice = *done(id, 0);
   if (match_.is_op(id, "Split")) {
     const int axis = args->axis("axis", 0, args->rank(0));
     if (axis < lead_) return std::nullopt;
@@ -212,7 +212,7 @@ LaneReader::Answer LaneReader::cut(NodeId id, ValueId v) const {
     for (std::size_t i = 0; node.outputs[i] != v; ++i) {
       along.begin += args->outputs[i].shape[axis];
     }
-    return lanes_at(part, along);
+    return lanes_at(slice, along);
   }
   const auto params = std::get<SliceParams>(node.op->params(*args));
   for (int axis = 0; axis < shape.rank; ++axis) {
@@ -220,12 +220,12 @@ LaneReader::Answer LaneReader::cut(NodeId id, ValueId v) const {
     const bool whole = shape[axis] == args->shape(0)[axis] && params.step[at] == 1;
     if (whole) continue;
     if (axis < lead_) return std::nullopt;
-    part = lanes_at(part, {.axis = axis - lead_,
-                           .begin = params.start[at],
-                           .step = params.step[at],
-                           .count = shape[axis]});
+    slice = lanes_at(slice, {.axis = axis - lead_,
+                             .begin = params.start[at],
+                             .step = params.step[at],
+                             .count = shape[axis]});
   }
-  return part;
+  return slice;
 }
 
 LaneReader::Answer LaneReader::put_together(NodeId id) const {
@@ -240,9 +240,9 @@ LaneReader::Answer LaneReader::put_together(NodeId id) const {
   for (std::int64_t o = 0; o < outer; ++o) {
     for (std::size_t i = 0; i < args->inputs.size(); ++i) {
       if (!done(id, i)) return std::nullopt;
-      const std::vector<Lane>& part = done(id, i)->lanes;
-      const std::int64_t each = static_cast<std::int64_t>(part.size()) / outer;
-      const auto first = part.begin() + o * each;
+      const std::vector<Lane>& slice = done(id, i)->lanes;
+      const std::int64_t each = static_cast<std::int64_t>(slice.size()) / outer;
+      const auto first = slice.begin() + o * each;
       whole.lanes.insert(whole.lanes.end(), first, first + each);
     }
   }

@@ -47,7 +47,7 @@ class RotarySearch {
     for (ValueId x : LaneReader::candidates(match_, y)) {
       LaneReader reader(match_, x);
       const std::optional<Lanes> lanes = reader.read(y);
-      if (!lanes || lanes->shape.rank != 1 || !turns(lanes->lanes)) continue;
+      if (!lanes || lanes->shape.rank != 1 || !rotates(lanes->lanes)) continue;
       found_.x = x;
       found_.last = match_.value(y).producer;
       found_.nodes = reader.nodes();
@@ -56,13 +56,13 @@ class RotarySearch {
         why_not_ = match_.why_kept(kept);
         return std::nullopt;
       }
-      if (!has_tables(lanes->lanes) || !has_wide_tables()) return std::nullopt;
+      if (!has_tables(lanes->lanes) || !has_f32_tables()) return std::nullopt;
       return found_;
     }
     return std::nullopt;
   }
 
-  // Not empty: the elements turn in pairs, but for this.
+  // Not empty: the elements are rotated in pairs, but for this.
   const std::string& why_not() const { return why_not_; }
 
  private:
@@ -81,18 +81,18 @@ class RotarySearch {
     return lane.terms[lane.terms[0].lane == static_cast<std::int64_t>(i) ? 1 : 0];
   }
 
-  // Whether pairs of elements turn, by whatever angles, and the elements after them stay.
-  bool turns(const std::vector<Lane>& lanes) {
-    std::size_t turned = 0;
-    while (turned < lanes.size() && lanes[turned].count == 2) ++turned;
-    if (turned == 0 || turned % 2 != 0) return false;
-    for (std::size_t i = turned; i < lanes.size(); ++i) {
+  // Whether pairs of elements are rotated, by whatever angles, and the elements after them stay.
+  bool rotates(const std::vector<Lane>& lanes) {
+    std::size_t rotated = 0;
+    while (rotated < lanes.size() && lanes[rotated].count == 2) ++rotated;
+    if (rotated == 0 || rotated % 2 != 0) return false;
+    for (std::size_t i = rotated; i < lanes.size(); ++i) {
       const LaneTerm& term = lanes[i].terms[0];
       const bool stays = lanes[i].count == 1 && term.lane == static_cast<std::int64_t>(i) &&
                          term.table == kNoValue && term.factor == 1.0;
       if (!stays) return false;
     }
-    found_.pairs = static_cast<std::int64_t>(turned / 2);
+    found_.pairs = static_cast<std::int64_t>(rotated / 2);
     found_.interleaved = other(lanes[0], 0).lane == 1 && found_.pairs > 1;
     found_.inverse = other(lanes[0], 0).factor > 0.0;
     found_.cos.of = own(lanes[0], 0).table;
@@ -102,13 +102,13 @@ class RotarySearch {
     for (std::int64_t pair = 0; pair < found_.pairs; ++pair) {
       const std::size_t a = first_of(pair);
       const std::size_t b = second_of(pair);
-      if (!is_turned(lanes[a], {a, b}, -sign) || !is_turned(lanes[b], {b, a}, sign)) return false;
+      if (!is_rotated(lanes[a], {a, b}, -sign) || !is_rotated(lanes[b], {b, a}, sign)) return false;
     }
     return true;
   }
 
-  bool is_turned(const Lane& lane, std::pair<std::size_t, std::size_t> elements,
-                 double factor) const {
+  bool is_rotated(const Lane& lane, std::pair<std::size_t, std::size_t> elements,
+                  double factor) const {
     const LaneTerm& self = own(lane, elements.first);
     const LaneTerm& partner = other(lane, elements.first);
     return self.lane == static_cast<std::int64_t>(elements.first) &&
@@ -117,8 +117,8 @@ class RotarySearch {
            partner.table == found_.sin.of;
   }
 
-  // The op turns numbers of two bytes by tables in f32.
-  bool has_wide_tables() {
+  // The op rotates numbers of two bytes by tables in f32.
+  bool has_f32_tables() {
     const DType expected = computed(match_.value(found_.x).type.dtype);
     for (ValueId table : {found_.cos.of, found_.sin.of}) {
       const Value& value = match_.value(table);
@@ -164,8 +164,9 @@ class RotarySearch {
     }
     const bool same =
         value.data ? known_to_repeat(value, table, apart) : put_together_twice(table.of, apart);
-    return same || refuse(fmt::format("the two elements of a pair turn by different angles: '{}'",
-                                      printable(value.name)));
+    return same ||
+           refuse(fmt::format("the two elements of a pair are rotated by different angles: '{}'",
+                              printable(value.name)));
   }
 
   bool known_to_repeat(const Value& value, const Table& table, std::int64_t apart) const {
@@ -192,10 +193,11 @@ class RotarySearch {
       const NodeId id = match_.value(v).producer;
       if (id == kNoNode || match_.is_gradient_wanted(v)) return false;
       if (match_.is_op(id, "Concat")) {
-        const std::vector<ValueId>& parts = match_.graph().node(id).inputs;
+        const std::vector<ValueId>& pieces = match_.graph().node(id).inputs;
         const int rank = match_.value(v).type.shape.rank;
         const std::int64_t axis = match_.graph().node(id).attributes.integer("axis", 0);
-        return normalized_axis(axis, rank) == rank - 1 && parts.size() == 2 && parts[0] == parts[1];
+        return normalized_axis(axis, rank) == rank - 1 && pieces.size() == 2 &&
+               pieces[0] == pieces[1];
       }
       v = before_function(id);
       if (v == kNoValue) return false;
@@ -237,7 +239,7 @@ class RotaryFusion {
     const std::optional<RotaryMatch> found = search.find(y);
     if (found) {
       replace_region(rewriter_, found->nodes, found->last,
-                     [&](Builder& b) { return turned(b, *found); });
+                     [&](Builder& b) { return rotated(b, *found); });
       context_.count("fused");
     } else if (!search.why_not().empty()) {
       context_.near_miss(match_.graph().node(match_.value(y).producer), search.why_not());
@@ -249,7 +251,7 @@ class RotaryFusion {
   bool changed() const { return rewriter_.changed(); }
 
  private:
-  ValueId turned(Builder& b, const RotaryMatch& found) {
+  ValueId rotated(Builder& b, const RotaryMatch& found) {
     Attributes attributes;
     if (found.interleaved) attributes.set("interleaved", std::int64_t{1});
     const ValueId cos = table(b, found.cos, found.pairs);
@@ -276,24 +278,24 @@ class RotaryFusion {
     }
     const auto known = tables_.find(table);
     if (known != tables_.end()) return known->second;
-    const ValueId part = b.constant(part_of(*value.data, table, pairs), "rotary_table");
-    tables_.emplace(table, part);
-    return part;
+    const ValueId slice = b.constant(slice_of(*value.data, table, pairs), "rotary_table");
+    tables_.emplace(table, slice);
+    return slice;
   }
 
-  static Tensor part_of(const Tensor& whole, const Table& table, std::int64_t pairs) {
+  static Tensor slice_of(const Tensor& whole, const Table& table, std::int64_t pairs) {
     const Tensor elements = convert(whole, DType::kF64);
     const std::span<const double> numbers = elements.values<double>();
     Shape shape = whole.type().shape;
     const auto width = static_cast<std::size_t>(shape[shape.rank - 1]);
     shape[shape.rank - 1] = pairs;
-    std::vector<double> part;
+    std::vector<double> slice;
     for (std::size_t row = 0; row < numbers.size(); row += width) {
       for (std::int64_t pair = 0; pair < pairs; ++pair) {
-        part.push_back(numbers[row + static_cast<std::size_t>(table.begin + pair * table.step)]);
+        slice.push_back(numbers[row + static_cast<std::size_t>(table.begin + pair * table.step)]);
       }
     }
-    return convert(Tensor::of<double>(shape, part), whole.type().dtype);
+    return convert(Tensor::of<double>(shape, slice), whole.type().dtype);
   }
 
   PassContext& context_;
@@ -318,7 +320,7 @@ bool adds_products(const Matcher& match, NodeId id) {
          match.made_by(match.input(id, 1), "Mul") != kNoNode;
 }
 
-// What puts parts together first: elements that stay may lie beside those that turn.
+// Concats first: elements that stay may lie beside those that are rotated.
 bool fuse_rotary(Graph& graph, PassContext& context) {
   RotaryFusion fusion(graph, context);
   for (NodeId id : graph.order()) {
@@ -336,7 +338,7 @@ bool fuse_rotary(Graph& graph, PassContext& context) {
 Pass fuse_rotary_pass() {
   return {.name = "fuse_rotary",
           .doc =
-              "Turn pairs of elements by rotary positions in one node where a model spells it "
+              "Rotate pairs of elements by rotary positions in one node where a model spells it "
               "out.",
           .run = fuse_rotary};
 }

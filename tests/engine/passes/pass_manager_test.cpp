@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <limits>
+#include <map>
+#include <string>
 
 #include "engine/ir/rewriter.h"
 #include "tests/support/ended.h"
@@ -140,6 +142,47 @@ TEST_CASE("pass manager: stops after the last pass of the name, also when it is 
         std::vector<std::string>{"00-imported", "01-idle"});
 }
 
+TEST_CASE("pass manager: the name that a pass had before is accepted, and recorded as today's") {
+  Pass drop = pass("drop", drop_identities);
+  drop.formerly = "dropped_identities";
+  const std::vector<Pass> passes{drop, pass("idle", do_nothing), pass("last", do_nothing)};
+  const auto same = [&](const PassOptions& then, const PassOptions& now) {
+    return labels(run(passes, then)) == labels(run(passes, now));
+  };
+  CHECK(same({.disabled = {"dropped_identities"}}, {.disabled = {"drop"}}));
+  CHECK(same({.stop_after = "dropped_identities"}, {.stop_after = "drop"}));
+  CHECK(labels(run(passes)).at(1) == "01-drop");
+  CHECK(present_pass_name("dropped_identities", passes) == "drop");
+  CHECK(present_pass_name("drop", passes) == "drop");
+  CHECK(present_pass_name("idle", passes) == "idle");
+  CHECK(present_pass_name("dropped", passes) == "dropped");
+  CHECK(present_pass_name("", passes).empty());
+}
+
+TEST_CASE("pass manager: the renamed passes of the default pipeline, by both names") {
+  const std::map<std::string, std::string> renamed{
+      {"transposed_products", "fuse_transpose"}, {"merge_products", "merge_matmuls"},
+      {"summed_products", "fuse_matmul_add"},    {"summed_norms", "fuse_norm_grad_add"},
+      {"counted_rows", "compact_labels"},        {"wide_gradients", "upcast_gradients"}};
+  for (const auto& [then, now] : renamed) CHECK(present_pass_name(then, default_passes()) == now);
+  for (const Pass& pass : default_passes()) {
+    CAPTURE(pass.name);
+    CHECK(present_pass_name(pass.name, default_passes()) == pass.name);
+    const auto known = renamed.find(std::string(pass.formerly));
+    CHECK((pass.formerly.empty() || (known != renamed.end() && known->second == pass.name)));
+  }
+  for (const auto& [then, now] : renamed) {
+    CAPTURE(then);
+    CompileOptions by_old;
+    by_old.training.mode = GraphMode::kInference;
+    CompileOptions by_new = by_old;
+    by_old.passes.disabled = {then};
+    by_new.passes.disabled = {now};
+    CHECK(labels(stages(kText, by_old)) == labels(stages(kText, by_new)));
+    CHECK(labels(stages(kText, by_old)).size() == default_passes().size());
+  }
+}
+
 TEST_CASE("pass manager: unknown names are usage errors with the nearest pass") {
   for (const PassOptions& options : {PassOptions{.disabled = {"symplify"}, .stop_after = {}},
                                      PassOptions{.disabled = {}, .stop_after = "symplify"}}) {
@@ -154,12 +197,12 @@ TEST_CASE("pass manager: unknown names are usage errors with the nearest pass") 
 }
 
 TEST_CASE("pass manager: the FLOPs of all nodes are the largest number where they are beyond it") {
-  // 2^61 of each product.
-  constexpr const char* kProducts =
+  // 2^61 of each matmul.
+  constexpr const char* kMatmuls =
       "(float[1048576,1048576] x) => (float[1048576,1048576] y) {"
       " a = MatMul(x, x) b = MatMul(a, a) c = MatMul(b, b) y = MatMul(c, c) }";
   const Stages all =
-      run_passes(graph(kProducts), {},
+      run_passes(graph(kMatmuls), {},
                  {.ops = op_table(), .options = kOptions, .pass = {}, .counters = {}}, {});
   CHECK(all.back().cost.flops == std::numeric_limits<std::int64_t>::max());
 }

@@ -1,4 +1,4 @@
-// precision and wide_gradients: which nodes run in bf16, where casts stand, what stays f32.
+// precision and upcast_gradients: which nodes run in bf16, where casts stand, what stays f32.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ bool has_near_miss(const Stage& stage, std::string_view reason) {
 
 }  // namespace
 
-TEST_CASE("precision: products and what follows them run in bf16, outputs stay f32") {
+TEST_CASE("precision: matmuls and what follows them run in bf16, outputs stay f32") {
   const Graph graph = lowered(kMlp);
   CHECK(node_lines(graph) ==
         "bf16/Cast bf16[4,3] = Cast(x) to=16\n"
@@ -70,7 +70,7 @@ TEST_CASE("precision: without it nothing changes, and a second run changes nothi
   CHECK_FALSE(changes(lowered(kMlp), "precision", training));
 }
 
-TEST_CASE("precision: gradients of parameters are f32 as their products gave them") {
+TEST_CASE("precision: gradients of parameters are f32 as their matmuls gave them") {
   const Stages all = stages(kMlp, options(StepPrecision::kBF16, GraphMode::kGradients));
   const Graph& graph = all.back().graph;
   for (const GradientOf& gradient : graph.gradients) {
@@ -81,7 +81,7 @@ TEST_CASE("precision: gradients of parameters are f32 as their products gave the
     CHECK(graph.node(producer).op->name != "Cast");
   }
   CHECK(graph.gradients.size() == 3);
-  CHECK(counter(stage_named(all, "wide_gradients"), "results left in f32") == 3);
+  CHECK(counter(stage_named(all, "upcast_gradients"), "results left in f32") == 3);
   CHECK(graph.value(graph.loss).type.dtype == DType::kF32);
 }
 

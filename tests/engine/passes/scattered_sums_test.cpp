@@ -37,7 +37,7 @@ bool stays(std::string_view nodes) {
 
 }  // namespace
 
-TEST_CASE("scattered_sums: the rows go into the other summand, on either side") {
+TEST_CASE("scattered_sums: the rows go into the rest of the sum, on either side") {
   for (const std::string sum : {"Add(s, r)", "Add(r, s)"}) {
     CAPTURE(sum);
     const Graph before =

@@ -181,7 +181,7 @@ TEST_CASE("skip_padding: masks of any type, and layers without attention") {
   }
 }
 
-TEST_CASE("skip_padding: no product reads a row of padding") {
+TEST_CASE("skip_padding: no matmul reads a row of padding") {
   const Subject subject = of_text(kLayers);
   const Graph step = step_of(subject, subject.skipping);
   Tensors inputs = inputs_of(step, "m", {1, 2}, PaddingLabels::kIgnored);
@@ -193,7 +193,7 @@ TEST_CASE("skip_padding: no product reads a row of padding") {
   CHECK(difference(results_of(step, inputs), expected) == 0.0);
 }
 
-TEST_CASE("skip_padding: all products of BERT, and few moves of rows") {
+TEST_CASE("skip_padding: all matmuls of BERT, and few moves of rows") {
   const Subject subject = bert();
   const Stages all = build_stages(subject.model, subject.skipping);
   const Graph& forward = the_stage(all).graph;

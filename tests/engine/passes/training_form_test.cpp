@@ -56,7 +56,7 @@ TEST_CASE("training_form: training draws a mask per dropout from seed, stream an
   }
 }
 
-TEST_CASE("training_form: a ratio that is no share is refused by the node's name") {
+TEST_CASE("training_form: a ratio that is no fraction is refused by the node's name") {
   for (const char* ratio : {"1", "-0.25", "2"}) {
     CAPTURE(ratio);
     const std::string text = std::string("(float[4] x) => (float[4] y) <float r = {") + ratio +

@@ -57,8 +57,8 @@ TEST_CASE("fuse_attention: q, k and v of one linear layer are read where they li
   for (const Spelling& spelling : kSpellings) check_spelling(packed, spelling);
 }
 
-// Parts of one Split that are no heads side by side, or lie otherwise: read one by one.
-TEST_CASE("fuse_attention: parts that cannot be read where they lie") {
+// Outputs of one Split that are no heads side by side, or lie otherwise: read one by one.
+TEST_CASE("fuse_attention: pieces that cannot be read where they lie") {
   constexpr std::string_view kRest =
       "  q = Transpose <perm = [0,2,1,3]> (a)  k = Transpose <perm = [0,2,3,1]> (b)"
       "  v = Transpose <perm = [0,2,1,3]> (c)  r = MatMul(q, k)  w = Softmax <axis = -1> (r)"
@@ -73,10 +73,10 @@ TEST_CASE("fuse_attention: parts that cannot be read where they lie") {
                           "  b = Reshape(e, heads)  c = Reshape(f, heads)" +
                               std::string(kRest)));
   // Tokens and width of k change places.
-  Fusion turned = fusion_of(
+  Fusion rotated = fusion_of(
       "(float[1,4,6,4] x0) => (float[1,4,2,4] y) <float[1] p = {0.5}, int64[3] ends = {2,2,2}>");
-  turned.constants = {"ends"};
-  CHECK(changes_no_result(turned,
+  rotated.constants = {"ends"};
+  CHECK(changes_no_result(rotated,
                           "a, e, c = Split <axis = 2> (x, ends)"
                           "  b = Transpose <perm = [0,3,2,1]> (e)" +
                               std::string(kRest)));
@@ -142,7 +142,7 @@ TEST_CASE("fuse_attention: a value that is asked for stays") {
     CHECK(near_misses_with_gradient_of(value, separate(), kNodes) ==
           "the gradient of '" + value + "' is asked for");
   }
-  // Before the products there is attention all the same, and the gradient is the same.
+  // Before the matmuls there is attention all the same, and the gradient is the same.
   for (const std::string value : {"q", "v2"}) {
     CAPTURE(value);
     CompileOptions options = options_of(separate());

@@ -57,7 +57,7 @@ TEST_CASE("fuse_bias: what stays says why") {
   };
   CHECK(near_miss("m = MatMul(x, w)  a = Add(m, b)  y = Add(a, m)") == "'m' has 2 readers");
   CHECK(near_miss("r = Reshape(x, flat)  m = Gemm <alpha = 0.5> (r, w)  a = Add(m, b)"
-                  "  y = Reshape(a, deep)") == "Gemm 'Gemm_2' scales its product");
+                  "  y = Reshape(a, deep)") == "Gemm 'Gemm_2' scales its result");
   CHECK(near_miss("r = Reshape(x, flat)  m = Gemm(r, w, b)  a = Add(m, b)"
                   "  y = Reshape(a, deep)") == "Gemm 'Gemm_2' adds something already");
 }

@@ -24,7 +24,7 @@ TEST_CASE("fuse_gelu: by erf, in the orders that exporters write") {
        "d = Div(x, root)  e = Erf(d)  s = Add(e, one)  h = Mul(half, x)  y = Mul(h, s)", 5},
       {"ONNX's own function, with the inverse root",
        "d = Mul(inverse, x)  e = Erf(d)  s = Add(one, e)  g = Mul(s, half)  y = Mul(x, g)", 5},
-      {"the half on either summand",
+      {"the half on either operand",
        "d = Mul(x, inverse)  e = Erf(d)  g = Mul(e, half)  s = Add(half, g)  y = Mul(s, x)", 5},
       {"halved by a division",
        "d = Div(x, root)  e = Erf(d)  s = Add(e, one)  q = Mul(s, x)"

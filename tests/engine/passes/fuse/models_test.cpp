@@ -63,12 +63,12 @@ TEST_CASE("fusions: counts in the reference models") {
   CHECK(in_reference("gpt2") == gpt2);
   CHECK(in_reference("gpt2-dropout") == gpt2);
   CHECK(in_reference("bert") ==
-        Counts{{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}, {"merge_products", 2}});
+        Counts{{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}, {"merge_matmuls", 2}});
   CHECK(in_reference("llama") == Counts{{"fuse_rms_norm", 5},
                                         {"fuse_silu", 2},
                                         {"fuse_rotary", 4},
                                         {"fuse_attention", 2},
-                                        {"merge_products", 4}});
+                                        {"merge_matmuls", 4}});
   for (const char* plain : {"mlp", "lenet", "resnet18"}) CHECK(in_reference(plain).empty());
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("fusions: counts in the builders' models") {
       {"bert",
        bert,
        tokens,
-       {{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}, {"merge_products", 2}}},
+       {{"fuse_gelu", 3}, {"fuse_attention", 2}, {"fuse_bias", 14}, {"merge_matmuls", 2}}},
       {"llama",
        llama,
        tokens,
@@ -140,11 +140,11 @@ TEST_CASE("fusions: counts in the builders' models") {
         {"fuse_silu", 2},
         {"fuse_rotary", 4},
         {"fuse_attention", 2},
-        {"merge_products", 4}}},
+        {"merge_matmuls", 4}}},
       {"vit",
        vit,
        {{"batch", 2}},
-       {{"fuse_gelu", 2}, {"fuse_attention", 2}, {"fuse_bias", 12}, {"merge_products", 2}}},
+       {{"fuse_gelu", 2}, {"fuse_attention", 2}, {"fuse_bias", 12}, {"merge_matmuls", 2}}},
       {"resnet",
        {{"blocks", Ints{1, 1}}, {"width", 4}, {"image", 32}, {"classes", 5}},
        {{"batch", 2}},

@@ -98,7 +98,7 @@ TEST_CASE("fuse_rotary: spellings of neighbours") {
                  "= ts.RotaryEmbedding(x, cosh, sinh) interleaved=1"));
 }
 
-TEST_CASE("fuse_rotary: turned back") {
+TEST_CASE("fuse_rotary: rotated back") {
   constexpr std::string_view kBack =
       "e, o = Split <axis = -1> (x, twos)  n = Neg(o)  r = Concat <axis = -1> (n, e)"
       "  a = Mul(x, cos)  b = Mul(r, sin)  y = Sub(a, b)";
@@ -123,7 +123,7 @@ TEST_CASE("fuse_rotary: angles that are not known before the run") {
                        "  a = Mul(x, c)  o = Slice(x, two, end, last)  n = Neg(o)"
                        "  e = Slice(x, zero, two, last)  r = Concat <axis = -1> (n, e)"
                        "  b = Mul(r, s)  y = Add(a, b)") ==
-        "the two elements of a pair turn by different angles: 'c'");
+        "the two elements of a pair are rotated by different angles: 'c'");
 }
 
 TEST_CASE("fuse_rotary: tables that are trained") {
@@ -148,7 +148,7 @@ TEST_CASE("fuse_rotary: what stays, and why") {
                        "a = Mul(x, cosn)  o = Slice(x, two, end, last)  n = Neg(o)"
                        "  e = Slice(x, zero, two, last)  r = Concat <axis = -1> (n, e)"
                        "  b = Mul(r, sin)  y = Add(a, b)") ==
-        "the two elements of a pair turn by different angles: 'cosn'");
+        "the two elements of a pair are rotated by different angles: 'cosn'");
   for (const std::string value : {"a", "b", "r"}) {
     CHECK(near_misses_with_gradient_of(value, rotary(), kTorchScript) ==
           "the gradient of '" + value + "' is asked for");
@@ -170,7 +170,7 @@ TEST_CASE("fuse_rotary: what stays, and why") {
   }
 }
 
-TEST_CASE("fuse_rotary: scalars have no elements that turn") {
+TEST_CASE("fuse_rotary: scalars have no elements to rotate") {
   CHECK_FALSE(changes_no_result(rotary(),
                                 "u = ReduceMean <keepdims = 0> (x)  a = Mul(u, u)"
                                 "  b = Mul(u, minus)  z = Add(a, b)  y = Add(x, z)"));
@@ -189,8 +189,8 @@ TEST_CASE("fuse_rotary: tables that are trained and read backwards stay") {
       "  y = Concat <axis = -1> (r, i)"));
 }
 
-// Packed q, k and v are read where they lie only if none of them is turned.
-TEST_CASE("fuse_attention: values alone that are turned") {
+// Packed q, k and v are read where they lie only if none of them is rotated.
+TEST_CASE("fuse_attention: values alone that are rotated") {
   Fusion fusion = rotary();
   fusion.pass = "fuse_attention";
   fusion.fused = "Attention";
@@ -210,7 +210,7 @@ TEST_CASE("fuse_attention: values alone that are turned") {
 }
 
 // The heads lie beside each other in x, [batch, tokens, heads, width]: no Transpose is left.
-TEST_CASE("fuse_attention: turned heads are read where they lie") {
+TEST_CASE("fuse_attention: rotated heads are read where they lie") {
   Fusion fusion = rotary();
   fusion.pass = "fuse_attention";
   fusion.fused = "Attention";
@@ -235,7 +235,7 @@ TEST_CASE("fuse_attention: turned heads are read where they lie") {
 }
 
 // Of [batch, sequence, heads * width], by positions in longer tables.
-TEST_CASE("fuse_rotary: ONNX's own op turns the same elements") {
+TEST_CASE("fuse_rotary: ONNX's own op rotates the same elements") {
   ImportOptions options;
   options.frozen = {"c", "s", "c2", "s2"};
   const auto imported = [&](std::string_view opset, std::string_view nodes) {

@@ -1,5 +1,5 @@
-// summed_norms: which additions the gradient of a norm takes over, in place, that numbers stay, and
-// why others stay.
+// fuse_norm_grad_add: which additions the gradient of a norm takes over, in place, that numbers
+// stay, and why others stay.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace trainscope::test {
 namespace {
 
-const Fusion kRows = fusion_on_rows("summed_norms", "");
+const Fusion kRows = fusion_on_rows("fuse_norm_grad_add", "");
 
 // Forward nodes whose norm reads x beside somebody else.
 struct Layer {
@@ -25,7 +25,7 @@ struct Layer {
 };
 
 std::int64_t saved(const Stages& stages) {
-  const auto& counters = stage_named(stages, "summed_norms").counters;
+  const auto& counters = stage_named(stages, "fuse_norm_grad_add").counters;
   const auto found = counters.find("additions saved");
   return found == counters.end() ? 0 : found->second;
 }
@@ -40,7 +40,7 @@ Graph own(std::string_view nodes) {
 Stage after_pass(Graph graph) {
   const TrainingOptions options;
   const PassContext context{.ops = op_table(), .options = options, .pass = {}};
-  const auto pass = std::ranges::find(default_passes(), "summed_norms", &Pass::name);
+  const auto pass = std::ranges::find(default_passes(), "fuse_norm_grad_add", &Pass::name);
   REQUIRE(pass != default_passes().end());
   return run_passes(std::move(graph), {&*pass, 1}, context, {}).back();
 }
@@ -51,7 +51,7 @@ std::string why_not(std::string_view nodes) {
   return stage.near_misses.empty() ? "" : stage.near_misses[0].reason;
 }
 
-// The gradients of norms that have a summand.
+// The gradients of norms that add something.
 std::vector<Node> sums_in(const Graph& graph) {
   std::vector<Node> sums;
   for (NodeId id : graph.order()) {
@@ -71,7 +71,7 @@ constexpr std::string_view kNorm = "n = ai.trainscope.LayerNormalizationGrad (d,
 
 }  // namespace
 
-TEST_CASE("summed_norms: layers before which a norm stands") {
+TEST_CASE("fuse_norm_grad_add: layers before which a norm stands") {
   constexpr Layer kLayers[] = {
       {"as our builders and PyTorch's dynamo exporter write it",
        "n = LayerNormalization <axis = -1> (x, w, b)  f = Tanh(n)  y = Add(x, f)",
@@ -94,7 +94,7 @@ TEST_CASE("summed_norms: layers before which a norm stands") {
     CHECK(changes_no_result(kRows, layer.nodes));
     const Stages with = stages_of(kRows, layer.nodes);
     CHECK(saved(with) == 1);
-    const Stage& stage = stage_named(with, "summed_norms");
+    const Stage& stage = stage_named(with, "fuse_norm_grad_add");
     const Stage& before = *(&stage - 1);
     CHECK(stage.nodes == before.nodes - 1);
     CHECK(stage.cost.bytes_read + stage.cost.bytes_written <
@@ -102,11 +102,11 @@ TEST_CASE("summed_norms: layers before which a norm stands") {
     CHECK(stage.near_misses.empty());
     REQUIRE(sums_in(stage.graph).size() == 1);
     CHECK(sums_in(stage.graph)[0].op->name == layer.gradient);
-    CHECK_FALSE(changes(stage.graph, "summed_norms"));
+    CHECK_FALSE(changes(stage.graph, "fuse_norm_grad_add"));
   }
 }
 
-TEST_CASE("summed_norms: of two norms of one value the second adds the first") {
+TEST_CASE("fuse_norm_grad_add: of two norms of one value the second adds the first") {
   constexpr std::string_view kTwo =
       "n = LayerNormalization <axis = -1> (x, w, b)  k = LayerNormalization <axis = -1> (x, p)"
       "  f = Tanh(n)  g = Sin(k)  a = Add(f, g)  y = Add(x, a)";
@@ -114,11 +114,11 @@ TEST_CASE("summed_norms: of two norms of one value the second adds the first") {
   CHECK(saved(stages_of(kRows, kTwo)) == 2);
 }
 
-TEST_CASE("summed_norms: either summand, and in the summand's bytes") {
+TEST_CASE("fuse_norm_grad_add: either operand, and in the other one's bytes") {
   for (const std::string sum : {"Add(n, s)", "Add(s, n)"}) {
     CAPTURE(sum);
     const Graph before = own("(float[2,3] y) { " + std::string(kNorm) + "  y = " + sum + " }");
-    const Graph after = passed(before, {"summed_norms"});
+    const Graph after = passed(before, {"fuse_norm_grad_add"});
     CHECK(node_lines(after) == "y f32[2,3] = ts.LayerNormalizationGrad(d, x, w, s)\noutput y\n");
     const Tensors inputs = random_inputs(before, 3);
     CHECK(difference(outputs_of(after, inputs), outputs_of(before, inputs)) < 1e-6);
@@ -135,7 +135,7 @@ TEST_CASE("summed_norms: either summand, and in the summand's bytes") {
   CHECK(buffer(sums[0].inputs[3]) == buffer(sums[0].outputs[0]));
 }
 
-TEST_CASE("summed_norms: where mixed precision keeps the residual in bf16") {
+TEST_CASE("fuse_norm_grad_add: where mixed precision keeps the residual in bf16") {
   CompileOptions options;
   options.training.loss = {.kind = LossKind::kMse, .output = "y"};
   options.training.precision = StepPrecision::kBF16;
@@ -146,7 +146,7 @@ TEST_CASE("summed_norms: where mixed precision keeps the residual in bf16") {
   }
 }
 
-TEST_CASE("summed_norms: what stays, and why") {
+TEST_CASE("fuse_norm_grad_add: what stays, and why") {
   const std::string norm(kNorm);
   CHECK(why_not("(float[2,3] y, float[2,3] z) { " + norm + "  y = Add(n, s)  z = Exp(n) }") ==
         "'n' has 2 readers");
@@ -166,8 +166,8 @@ TEST_CASE("summed_norms: what stays, and why") {
 }
 
 // Where norms stand before layers, each but the last has an addition behind its gradient; in BERT,
-// where they stand behind the sums, products and a bias read it too.
-TEST_CASE("summed_norms: counts in the reference models") {
+// where they stand behind the sums, matmuls and a bias read it too.
+TEST_CASE("fuse_norm_grad_add: counts in the reference models") {
   const std::map<std::string, std::int64_t> counts{{"gpt2", 4}, {"bert", 0}, {"llama", 4}};
   for (const auto& [name, count] : counts) {
     CAPTURE(name);
@@ -177,7 +177,7 @@ TEST_CASE("summed_norms: counts in the reference models") {
     const Stages all =
         build_stages(OnnxModel::read(folder / "tests/data/models" / name / "model.onnx"), options);
     CHECK(saved(all) == count);
-    const std::vector<NearMiss>& misses = stage_named(all, "summed_norms").near_misses;
+    const std::vector<NearMiss>& misses = stage_named(all, "fuse_norm_grad_add").near_misses;
     for (const NearMiss& miss : misses) CHECK(contains(miss.reason, "has 4 readers"));
     CHECK(misses.empty() == (count > 0));
   }

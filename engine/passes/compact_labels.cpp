@@ -1,4 +1,5 @@
-// counted_rows: the last linear layer multiplies the rows alone whose labels count.
+// compact_labels: masked-label compaction. The rows of the last linear layer whose labels count are
+// gathered to the front, and it multiplies these alone.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,10 +17,10 @@ bool is_ours(const Node& node, std::string_view op) {
   return node.op->name == op && node.op->domain == kTrainscopeDomain;
 }
 
-// A cross entropy of rows of scores, and the product of matrices that makes them.
+// A cross entropy of rows of scores, and the matmul that makes them.
 struct Head {
   NodeId loss = kNoNode;
-  NodeId product = kNoNode;
+  NodeId matmul = kNoNode;
   std::vector<NodeId> nodes;  // both, and what only reshapes between them
   ValueId bias = kNoValue;    // [classes]
   bool transpose_b = false;
@@ -40,9 +41,9 @@ class HeadSearch {
     const std::int64_t classes = last_axis(v);
     while (last_axis(v) == classes && is_read_once(v)) {
       const NodeId id = match_.value(v).producer;
-      if (id == kNoNode) return refuse(v, "is no product of matrices");
+      if (id == kNoNode) return refuse(v, "is no matmul");
       head.nodes.push_back(id);
-      if (!is_view(id)) return with_product(std::move(head), id);
+      if (!is_view(id)) return with_matmul(std::move(head), id);
       v = match_.input(id, 0);
     }
     return refuse(v, "is read by more than the loss, or has other rows");
@@ -80,22 +81,22 @@ class HeadSearch {
     return std::nullopt;
   }
 
-  std::optional<Head> with_product(Head head, NodeId id) {
-    const Node& product = node(id);
+  std::optional<Head> with_matmul(Head head, NodeId id) {
+    const Node& matmul = node(id);
     const bool onnx = match_.is_op(id, "MatMul") || match_.is_op(id, "Gemm");
-    if (!onnx && !is_ours(product, "BatchMatMul")) {
-      return refuse(match_.output(id), "is no product of matrices");
+    if (!onnx && !is_ours(matmul, "BatchMatMul")) {
+      return refuse(match_.output(id), "is no matmul");
     }
-    const auto flag = [&product](std::string_view a, std::string_view b) {
-      return product.attributes.integer(a, 0) != 0 || product.attributes.integer(b, 0) != 0;
+    const auto flag = [&matmul](std::string_view a, std::string_view b) {
+      return matmul.attributes.integer(a, 0) != 0 || matmul.attributes.integer(b, 0) != 0;
     };
-    const bool scaled = product.attributes.number("alpha", 1.0) != 1.0 ||
-                        product.attributes.number("beta", 1.0) != 1.0;
-    if (flag("transA", "transpose_a") || scaled || shape(product.inputs[1]).rank != 2 ||
-        shape(product.inputs[0]).rank < 2) {
+    const bool scaled = matmul.attributes.number("alpha", 1.0) != 1.0 ||
+                        matmul.attributes.number("beta", 1.0) != 1.0;
+    if (flag("transA", "transpose_a") || scaled || shape(matmul.inputs[1]).rank != 2 ||
+        shape(matmul.inputs[0]).rank < 2) {
       return refuse(match_.output(id), "is not rows times one matrix");
     }
-    head.product = id;
+    head.matmul = id;
     head.transpose_b = flag("transB", "transpose_b");
     head.bias = match_.input(id, 2);
     if (head.bias != kNoValue && shape(head.bias).elements() != last_axis(match_.output(id))) {
@@ -117,24 +118,24 @@ SourceNames sources_of(const Graph& graph, const std::vector<NodeId>& nodes) {
   return SourceNames(std::move(sources));
 }
 
-// The loss of the rows that count, which come first.
-ValueId loss_of_counted(Builder& b, const Head& head, const Node& loss, const Node& product) {
-  const Shape x = b.shape(product.inputs[0]);
+// The loss of the compacted rows: those that count come first.
+ValueId compacted_loss(Builder& b, const Head& head, const Node& loss, const Node& matmul) {
+  const Shape x = b.shape(matmul.inputs[0]);
   const std::int64_t width = x[x.rank - 1];
   const std::int64_t rows = b.type(loss.inputs[1]).elements();
   const ValueId labels = b.reshape(loss.inputs[1], {rows});
-  const std::vector<ValueId> counted =
+  const std::vector<ValueId> compacted =
       b.multi("CountedRows", {labels}, 2,
               {{"ignore_index", loss.attributes.integer("ignore_index", -100)}});
-  const ValueId packed = b("Gather", {b.reshape(product.inputs[0], {rows, width}), counted[0]});
-  std::vector<ValueId> inputs{packed, product.inputs[1], counted[1]};
+  const ValueId packed = b("Gather", {b.reshape(matmul.inputs[0], {rows, width}), compacted[0]});
+  std::vector<ValueId> inputs{packed, matmul.inputs[1], compacted[1]};
   if (head.bias != kNoValue) {
     inputs.push_back(b.reshape(head.bias, {b.type(head.bias).elements()}));
   }
   Attributes attributes;
   if (head.transpose_b) attributes.set("transpose_b", std::int64_t{1});
   const ValueId scores = b("CountedMatMul", std::move(inputs), std::move(attributes));
-  const ValueId packed_labels = b("Gather", {labels, counted[0]});
+  const ValueId packed_labels = b("Gather", {labels, compacted[0]});
   Attributes of_loss = loss.attributes;
   of_loss.set("class_axis", std::int64_t{-1});
   return b.multi("CrossEntropy", {scores, packed_labels}, 3, std::move(of_loss)).front();
@@ -143,7 +144,7 @@ ValueId loss_of_counted(Builder& b, const Head& head, const Node& loss, const No
 void replace(Rewriter& rewriter, const Head& head) {
   Graph& graph = rewriter.graph();
   const Node loss = graph.node(head.loss);  // copies: the graph grows
-  const Node product = graph.node(head.product);
+  const Node matmul = graph.node(head.matmul);
   std::vector<ValueId> scores;
   for (NodeId id : head.nodes) {
     if (id != head.loss) scores.push_back(graph.node(id).outputs[0]);
@@ -151,7 +152,7 @@ void replace(Rewriter& rewriter, const Head& head) {
   graph.release_outputs(scores);
   Builder& b = rewriter.before(head.loss);
   b.set_provenance({.sources = sources_of(graph, head.nodes), .pass = b.provenance().pass});
-  rewriter.replace(loss.outputs[0], loss_of_counted(b, head, loss, product));
+  rewriter.replace(loss.outputs[0], compacted_loss(b, head, loss, matmul));
   for (NodeId id : head.nodes) rewriter.erase(id);  // from the loss back
 }
 
@@ -178,11 +179,12 @@ bool skip_ignored(Graph& graph, PassContext& context) {
 
 }  // namespace
 
-Pass counted_rows_pass() {
-  return {.name = "counted_rows",
+Pass compact_labels_pass() {
+  return {.name = "compact_labels",
+          .formerly = "counted_rows",
           .doc =
-              "With --skip-ignored: the last linear layer computes the rows alone whose labels "
-              "count.",
+              "With --skip-ignored: rows whose labels count are compacted, and the last linear "
+              "layer computes these alone.",
           .run = skip_ignored};
 }
 

@@ -1,4 +1,4 @@
-// What passes share that let the node which makes one summand of a gradient add the other one.
+// What passes share that let the node which makes one operand of a sum add the other operand.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// wide_gradients: what mixed precision would round and then cast to f32 is f32 at once: gradients
-// of parameters keep what their products and sums have accumulated.
+// upcast_gradients: what mixed precision would round and then cast to f32 is f32 at once: gradients
+// of parameters keep what their matmuls and sums have accumulated.
 #include <vector>
 
 #include "engine/core/error.h"
@@ -9,7 +9,7 @@
 namespace trainscope {
 namespace {
 
-bool is_widening(const Graph& graph, const Node& node) {
+bool is_upcast(const Graph& graph, const Node& node) {
   return node.op->name == "Cast" && node.op->domain == kOnnxDomain &&
          is_stored_only(graph.value(node.inputs[0]).type.dtype) &&
          graph.value(node.outputs[0]).type.dtype == DType::kF32;
@@ -21,26 +21,27 @@ bool is_read_once(const Graph& graph, ValueId v) {
          !graph.is_output(v);
 }
 
-// The views that lead to the cast, the last one first, and the node whose result they look at.
-struct Chain {
+// What stands before a cast to f32: the views that lead to it, the last one first, and the node
+// whose result they look at.
+struct CastSource {
   std::vector<NodeId> views;
-  NodeId source = kNoNode;  // kNoNode: it has no wide form
+  NodeId node = kNoNode;  // kNoNode: it has no form whose result is f32
 };
 
-Chain chain_before(const Graph& graph, const Node& cast) {
-  Chain chain;
+CastSource source_before(const Graph& graph, const Node& cast) {
+  CastSource source;
   ValueId v = cast.inputs[0];
   while (is_read_once(graph, v)) {
     const NodeId producer = graph.value(v).producer;
     const Node& node = graph.node(producer);
     if (!node.op->is_view) {
-      if (!node.op->upcast_form.empty()) chain.source = producer;
+      if (!node.op->upcast_form.empty()) source.node = producer;
       break;
     }
-    chain.views.push_back(producer);
+    source.views.push_back(producer);
     v = node.inputs[0];
   }
-  return chain;
+  return source;
 }
 
 ValueId add_upcast_form(Rewriter& rewriter, const Node& node, NodeId id) {
@@ -49,28 +50,28 @@ ValueId add_upcast_form(Rewriter& rewriter, const Node& node, NodeId id) {
   return rewriter.before(id)(node.op->upcast_form, node.inputs, std::move(attributes));
 }
 
-void widen(Rewriter& rewriter, NodeId cast, const Chain& chain) {
+void upcast(Rewriter& rewriter, NodeId cast, const CastSource& before) {
   Graph& graph = rewriter.graph();
-  const Node source = graph.node(chain.source);  // a copy: the graph grows
-  ValueId wide = add_upcast_form(rewriter, source, chain.source);
-  for (auto view = chain.views.rbegin(); view != chain.views.rend(); ++view) {
+  const Node source = graph.node(before.node);  // a copy: the graph grows
+  ValueId result = add_upcast_form(rewriter, source, before.node);
+  for (auto view = before.views.rbegin(); view != before.views.rend(); ++view) {
     const Node node = graph.node(*view);
     std::vector<ValueId> inputs = node.inputs;
-    inputs[0] = wide;
-    wide = rewriter.before(*view)(node.op->name, std::move(inputs), node.attributes);
+    inputs[0] = result;
+    result = rewriter.before(*view)(node.op->name, std::move(inputs), node.attributes);
   }
-  rewriter.replace_node(cast, {wide});
-  for (NodeId view : chain.views) rewriter.erase(view);
-  rewriter.erase(chain.source);
+  rewriter.replace_node(cast, {result});
+  for (NodeId view : before.views) rewriter.erase(view);
+  rewriter.erase(before.node);
 }
 
-bool widen_gradients(Graph& graph, PassContext& context) {
+bool upcast_gradients(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   for (NodeId id : graph.order()) {
-    if (!is_widening(graph, graph.node(id))) continue;
-    const Chain chain = chain_before(graph, graph.node(id));
-    if (chain.source == kNoNode) continue;
-    widen(rewriter, id, chain);
+    if (!is_upcast(graph, graph.node(id))) continue;
+    const CastSource before = source_before(graph, graph.node(id));
+    if (before.node == kNoNode) continue;
+    upcast(rewriter, id, before);
     context.count("results left in f32");
   }
   return rewriter.changed();
@@ -78,10 +79,11 @@ bool widen_gradients(Graph& graph, PassContext& context) {
 
 }  // namespace
 
-Pass wide_gradients_pass() {
-  return {.name = "wide_gradients",
+Pass upcast_gradients_pass() {
+  return {.name = "upcast_gradients",
+          .formerly = "wide_gradients",
           .doc = "In mixed precision: leave results in f32 where they would be rounded and cast.",
-          .run = widen_gradients};
+          .run = upcast_gradients};
 }
 
 }  // namespace trainscope

@@ -1,5 +1,5 @@
-// summed_products: what else reaches a sum of gradients is added by the product that is its other
-// summand, in place.
+// fuse_matmul_add: where one operand of a sum of gradients is a matmul's result, the matmul adds
+// the other operand itself, in place.
 #include <fmt/format.h>
 
 #include <optional>
@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "engine/core/text.h"
+#include "engine/passes/fuse/sum_inside.h"
 #include "engine/passes/passes.h"
-#include "engine/passes/sum_inside.h"
 
 namespace trainscope {
 namespace {
 
-struct SummedProduct {
-  NodeId maker = kNoNode;          // a product of no summand yet
-  ValueId term = kNoValue;         // of the addition: what it and products behind it add up
+struct SummedMatmul {
+  NodeId maker = kNoNode;          // a matmul that adds nothing yet
+  ValueId term = kNoValue;         // of the addition: what it and matmuls behind it add up
   ValueId sum = kNoValue;          // made before it
-  std::vector<ValueId> made = {};  // from the product to the term: nothing else reads them
+  std::vector<ValueId> made = {};  // from the matmul to the term: nothing else reads them
 };
 
 bool is_ours(const Node& node, std::string_view op) {
@@ -30,12 +30,12 @@ class SumSearch {
  public:
   SumSearch(const Graph& graph, const Places& places) : graph_(graph), places_(places) {}
 
-  // Forward a residual's sum stays a node of its own: it is cheap to run again.
-  std::optional<SummedProduct> find(const Node& add) {
+  // Forward a residual's sum stays a node of its own: it is cheap to recompute.
+  std::optional<SummedMatmul> find(const Node& add) {
     const bool is_sum = add.op->name == "Add" && add.op->domain == kOnnxDomain;
     if (!is_sum || add.phase != Phase::kBackward) return std::nullopt;
     for (std::size_t i : {1, 0}) {
-      std::optional<SummedProduct> found = product_behind(add.inputs[i]);
+      std::optional<SummedMatmul> found = matmul_behind(add.inputs[i]);
       if (!found) continue;
       found->sum = add.inputs[1 - i];
       std::string reason = why_not(*found);
@@ -45,13 +45,13 @@ class SumSearch {
     return std::nullopt;
   }
 
-  // Not empty: a summand is a product, but for this.
+  // Not empty: a matmul could add the other operand, but for this.
   std::string& why_not() { return why_not_; }
 
  private:
-  // Back along views and products that add to a sum.
-  std::optional<SummedProduct> product_behind(ValueId v) const {
-    SummedProduct found{.term = v};
+  // Back along views and matmuls that add to a sum.
+  std::optional<SummedMatmul> matmul_behind(ValueId v) const {
+    SummedMatmul found{.term = v};
     while (graph_.value(v).producer != kNoNode) {
       found.made.push_back(v);
       const Node& node = graph_.node(graph_.value(v).producer);
@@ -66,7 +66,7 @@ class SumSearch {
     return std::nullopt;
   }
 
-  std::string why_not(const SummedProduct& found) const {
+  std::string why_not(const SummedMatmul& found) const {
     for (ValueId v : found.made) {
       const Value& value = graph_.value(v);
       if (graph_.is_output(v)) return fmt::format("'{}' is asked for", printable(value.name));
@@ -76,11 +76,11 @@ class SumSearch {
     const Value& sum = graph_.value(found.sum);
     const TensorType& type = graph_.value(found.term).type;
     if (sum.type != type) {
-      return fmt::format("'{}' is {}, the product {}", printable(sum.name), type_text(sum.type),
+      return fmt::format("'{}' is {}, the matmul {}", printable(sum.name), type_text(sum.type),
                          type_text(type));
     }
     if (sum.producer != kNoNode && places_.at(sum.producer) >= places_.at(found.maker)) {
-      return fmt::format("'{}' is not made before the product", printable(sum.name));
+      return fmt::format("'{}' is not made before the matmul", printable(sum.name));
     }
     return {};
   }
@@ -90,37 +90,38 @@ class SumSearch {
   std::string why_not_;
 };
 
-// The product's new node, in its place; the term takes the place of the addition.
-NodeId add_inside(Rewriter& rewriter, NodeId add, const SummedProduct& found) {
-  const Node product = rewriter.graph().node(found.maker);  // a copy: the graph grows
-  const ValueId old = product.outputs[0];
+// The matmul's new node, in its place; the term takes the place of the addition.
+NodeId add_inside(Rewriter& rewriter, NodeId add, const SummedMatmul& found) {
+  const Node matmul = rewriter.graph().node(found.maker);  // a copy: the graph grows
+  const ValueId old = matmul.outputs[0];
   Builder& b = rewriter.before(found.maker);
   const ValueId sum = b.reshape(found.sum, b.shape(old));
   const ValueId made =
-      b("SummedMatMul", {product.inputs[0], product.inputs[1], sum}, product.attributes);
+      b("SummedMatMul", {matmul.inputs[0], matmul.inputs[1], sum}, matmul.attributes);
   rewriter.replace_node(found.maker, {made});
   rewriter.replace_node(add, {found.term == old ? made : found.term});
   return b.graph().value(made).producer;
 }
 
-std::optional<SummedProduct> summed_product(const Graph& graph, const Places& places,
-                                            const Node& add, std::string& why) {
+std::optional<SummedMatmul> summed_matmul(const Graph& graph, const Places& places, const Node& add,
+                                          std::string& why) {
   SumSearch search(graph, places);
-  std::optional<SummedProduct> found = search.find(add);
+  std::optional<SummedMatmul> found = search.find(add);
   why = std::move(search.why_not());
   return found;
 }
 
-bool sum_inside_products(Graph& graph, PassContext& context) {
-  return sum_inside(graph, context, summed_product, add_inside);
+bool sum_inside_matmuls(Graph& graph, PassContext& context) {
+  return sum_inside(graph, context, summed_matmul, add_inside);
 }
 
 }  // namespace
 
-Pass summed_products_pass() {
-  return {.name = "summed_products",
-          .doc = "Let a product of the gradients add what else reaches their sum, in place.",
-          .run = sum_inside_products};
+Pass fuse_matmul_add_pass() {
+  return {.name = "fuse_matmul_add",
+          .formerly = "summed_products",
+          .doc = "Let a matmul of the gradients add what else reaches their sum, in place.",
+          .run = sum_inside_matmuls};
 }
 
 }  // namespace trainscope

@@ -1,4 +1,4 @@
-// transposed_products: a product reads a transposed matrix as it is stored, without a Transpose.
+// fuse_transpose: a matmul reads a transposed matrix as it is stored, without a Transpose.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -14,16 +14,16 @@ bool is_op(const Node& node, std::string_view name, std::string_view domain = kO
   return node.op->name == name && node.op->domain == domain;
 }
 
-// A product whose matrices may be stored transposed, and the attributes that say so.
-struct Product {
+// A matmul whose matrices may be stored transposed, and the attributes that say so.
+struct Matmul {
   std::string_view op;
   std::string_view domain;
   const char* transpose[2];
 };
-constexpr Product kGemm{"Gemm", kOnnxDomain, {"transA", "transB"}};
-constexpr Product kBatchMatMul{"BatchMatMul", kTrainscopeDomain, {"transpose_a", "transpose_b"}};
+constexpr Matmul kGemm{"Gemm", kOnnxDomain, {"transA", "transB"}};
+constexpr Matmul kBatchMatMul{"BatchMatMul", kTrainscopeDomain, {"transpose_a", "transpose_b"}};
 
-const Product* product_of(const Graph& graph, const Node& node) {
+const Matmul* matmul_of(const Graph& graph, const Node& node) {
   if (is_op(node, kGemm.op)) return &kGemm;
   if (is_op(node, kBatchMatMul.op, kBatchMatMul.domain)) return &kBatchMatMul;
   // A vector has nothing to transpose.
@@ -41,7 +41,7 @@ Ints permutation_of(const Graph& graph, const Node& transpose) {
   return permutation;
 }
 
-// What is left of a permutation when the product exchanges the last two axes: worth it when that is
+// What is left of a permutation when the matmul exchanges the last two axes: worth it when that is
 // nothing, or when the last axis then stays the last, so that whole rows move.
 std::optional<Ints> rest_of(Ints permutation) {
   const std::size_t rank = permutation.size();
@@ -52,7 +52,7 @@ std::optional<Ints> rest_of(Ints permutation) {
   return permutation;
 }
 
-// The matrix that operand `index` of the product may read instead, or kNoValue.
+// The matrix that operand `index` of the matmul may read instead, or kNoValue.
 ValueId stored_matrix(Rewriter& rewriter, NodeId id, std::size_t index) {
   const Graph& graph = rewriter.graph();
   const NodeId producer = graph.value(graph.node(id).inputs[index]).producer;
@@ -66,21 +66,21 @@ ValueId stored_matrix(Rewriter& rewriter, NodeId id, std::size_t index) {
 
 bool rewrite(Rewriter& rewriter, NodeId id) {
   const Graph& graph = rewriter.graph();
-  const Product* product = product_of(graph, graph.node(id));
-  if (product == nullptr) return false;
+  const Matmul* matmul = matmul_of(graph, graph.node(id));
+  if (matmul == nullptr) return false;
   std::vector<ValueId> inputs = graph.node(id).inputs;
   Attributes attributes = graph.node(id).attributes;
   bool any = false;
   for (std::size_t i = 0; i < 2; ++i) {
     const ValueId stored = stored_matrix(rewriter, id, i);
     if (stored == kNoValue) continue;
-    const std::string flag(product->transpose[i]);
+    const std::string flag(matmul->transpose[i]);
     attributes.set(flag, std::int64_t{attributes.integer(flag, 0) == 0});
     inputs[i] = stored;
     any = true;
   }
   if (!any) return false;
-  const ValueId result = rewriter.before(id)(product->op, inputs, std::move(attributes));
+  const ValueId result = rewriter.before(id)(matmul->op, inputs, std::move(attributes));
   rewriter.replace_node(id, {result});
   return true;
 }
@@ -88,16 +88,17 @@ bool rewrite(Rewriter& rewriter, NodeId id) {
 bool absorb_transposes(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   for (NodeId id : graph.order()) {
-    if (rewrite(rewriter, id)) context.count("products rewritten");
+    if (rewrite(rewriter, id)) context.count("matmuls rewritten");
   }
   return rewriter.changed();
 }
 
 }  // namespace
 
-Pass transposed_products_pass() {
-  return {.name = "transposed_products",
-          .doc = "Let products read transposed matrices as they are stored.",
+Pass fuse_transpose_pass() {
+  return {.name = "fuse_transpose",
+          .formerly = "transposed_products",
+          .doc = "Let matmuls read transposed matrices as they are stored.",
           .run = absorb_transposes};
 }
 

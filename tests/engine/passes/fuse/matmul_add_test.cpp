@@ -1,4 +1,4 @@
-// summed_products: which additions the products of the gradients take over, in place, that numbers
+// fuse_matmul_add: which additions the matmuls of the gradients take over, in place, that numbers
 // stay, and why others stay.
 #include <doctest/doctest.h>
 
@@ -26,7 +26,7 @@ constexpr std::string_view kInputs =
     " = {2,3,4}>";
 
 Fusion fusion() {
-  return {.pass = "summed_products",
+  return {.pass = "fuse_matmul_add",
           .fused = "SummedMatMul",
           .inputs = kInputs,
           .before = "x = Mul(x0, p)",
@@ -34,7 +34,7 @@ Fusion fusion() {
 }
 
 std::int64_t saved(const Stages& stages) {
-  const auto& counters = stage_named(stages, "summed_products").counters;
+  const auto& counters = stage_named(stages, "fuse_matmul_add").counters;
   const auto found = counters.find("additions saved");
   return found == counters.end() ? 0 : found->second;
 }
@@ -48,7 +48,7 @@ Stage after_pass(std::string_view nodes) {
   for (NodeId id : own.order()) own.node(id).phase = Phase::kBackward;
   const TrainingOptions options;
   const PassContext context{.ops = op_table(), .options = options, .pass = {}};
-  const auto pass = std::ranges::find(default_passes(), "summed_products", &Pass::name);
+  const auto pass = std::ranges::find(default_passes(), "fuse_matmul_add", &Pass::name);
   REQUIRE(pass != default_passes().end());
   return run_passes(std::move(own), {&*pass, 1}, context, {}).back();
 }
@@ -59,12 +59,12 @@ std::string why_not(std::string_view nodes) {
   return stage.near_misses.empty() ? "" : stage.near_misses[0].reason;
 }
 
-constexpr std::string_view kProduct = "m = ai.trainscope.BatchMatMul (a, b)";
+constexpr std::string_view kMatmul = "m = ai.trainscope.BatchMatMul (a, b)";
 
-// Additions saved, whether q, k and v are one product or three.
+// Additions saved, whether q, k and v are one matmul or three.
 std::int64_t saved_in(const OnnxModel& model, CompileOptions options) {
   const std::int64_t merged = saved(build_stages(model, options));
-  options.passes.disabled = {"merge_products"};
+  options.passes.disabled = {"merge_matmuls"};
   CHECK(saved(build_stages(model, options)) == merged);
   return merged;
 }
@@ -86,7 +86,7 @@ std::int64_t saved_in_built(const std::string& name, const ModelArguments& argum
 
 }  // namespace
 
-TEST_CASE("summed_products: what several products and a residual add to a gradient") {
+TEST_CASE("fuse_matmul_add: what several matmuls and a residual add to a gradient") {
   const std::map<std::string_view, std::int64_t> spellings{
       {"q = MatMul(x, w)  k = MatMul(x, v)  a = Tanh(q)  b = Sin(k)  y = Mul(a, b)", 1},
       {"q = MatMul(x, w)  k = MatMul(x, v)  o = MatMul(x, u)  a = Tanh(q)  b = Sin(k)"
@@ -102,32 +102,32 @@ TEST_CASE("summed_products: what several products and a residual add to a gradie
     CHECK(changes_no_result(fusion(), nodes));
     const Stages with = stages_of(fusion(), nodes);
     CHECK(saved(with) == count);
-    const Stage& stage = stage_named(with, "summed_products");
+    const Stage& stage = stage_named(with, "fuse_matmul_add");
     const Stage& before = *(&stage - 1);
     CHECK(count_ops(stage.graph, "SummedMatMul") == count);
     CHECK(count_ops(stage.graph, "Add") == count_ops(before.graph, "Add") - count);
     CHECK(stage.near_misses.empty());
-    CHECK_FALSE(changes(stage.graph, "summed_products"));
+    CHECK_FALSE(changes(stage.graph, "fuse_matmul_add"));
   }
 }
 
-TEST_CASE("summed_products: either summand, behind views, in a chain") {
-  const std::string product(kProduct);
+TEST_CASE("fuse_matmul_add: either operand, behind views, one after another") {
+  const std::string matmul(kMatmul);
   const auto lines = [](std::string_view nodes) { return node_lines(after_pass(nodes).graph); };
   const std::string one = "backward y f32[2,4] = ts.SummedMatMul(a, b, s)\noutput y\n";
-  CHECK(lines("(float[2,4] y) { " + product + "  y = Add(m, s) }") == one);
-  CHECK(lines("(float[2,4] y) { " + product + "  y = Add(s, m) }") == one);
-  const std::string viewed = lines("(float[8] y) <int64[1] all = {8}> { " + product +
+  CHECK(lines("(float[2,4] y) { " + matmul + "  y = Add(m, s) }") == one);
+  CHECK(lines("(float[2,4] y) { " + matmul + "  y = Add(s, m) }") == one);
+  const std::string viewed = lines("(float[8] y) <int64[1] all = {8}> { " + matmul +
                                    "  r = Reshape(m, all)  y = Add(flat, r) }");
   CHECK(contains(viewed, "= ts.SummedMatMul(a, b, "));
   CHECK_FALSE(contains(viewed, "Add"));
-  const std::string chain =
-      lines("(float[2,4] y) { " + product +
+  const std::string several =
+      lines("(float[2,4] y) { " + matmul +
             "  k = ai.trainscope.BatchMatMul (a, b)  z = Add(m, k)  y = Add(s, z) }");
-  CHECK_FALSE(contains(chain, "Add"));
+  CHECK_FALSE(contains(several, "Add"));
 }
 
-TEST_CASE("summed_products: in the summand's bytes") {
+TEST_CASE("fuse_matmul_add: in the other operand's bytes") {
   CompileOptions options;
   options.training.loss = {.kind = LossKind::kMse, .output = "y"};
   const std::string text = text_of(
@@ -148,8 +148,8 @@ TEST_CASE("summed_products: in the summand's bytes") {
   CHECK(sums == 2);
 }
 
-// The sum is an operand too: its bytes are read while the product is written elsewhere.
-TEST_CASE("summed_products: of a residual around one product") {
+// The sum is an operand too: its bytes are read while the matmul is written elsewhere.
+TEST_CASE("fuse_matmul_add: of a residual around one matmul") {
   CHECK(changes_no_result(fusion(), "q = MatMul(x, w)  y = Add(q, x)"));
   CompileOptions options;
   options.import.frozen = {"flat", "deep"};
@@ -169,23 +169,23 @@ TEST_CASE("summed_products: of a residual around one product") {
   CHECK(sums == 1);
 }
 
-TEST_CASE("summed_products: what stays, and why") {
-  const std::string product(kProduct);
-  CHECK(why_not("(float[2,4] y, float[2,4] z) { " + product + "  y = Add(m, s)  z = Exp(m) }") ==
+TEST_CASE("fuse_matmul_add: what stays, and why") {
+  const std::string matmul(kMatmul);
+  CHECK(why_not("(float[2,4] y, float[2,4] z) { " + matmul + "  y = Add(m, s)  z = Exp(m) }") ==
         "'m' has 2 readers");
-  CHECK(why_not("(float[2,4] m, float[2,4] y) { " + product + "  y = Add(m, s) }") ==
+  CHECK(why_not("(float[2,4] m, float[2,4] y) { " + matmul + "  y = Add(m, s) }") ==
         "'m' is asked for");
-  CHECK(why_not("(float[2,4] y) { " + product + "  y = Add(m, row) }") ==
-        "'row' is f32[4], the product f32[2,4]");
-  CHECK(why_not("(float[2,4] y) { " + product + "  t = Tanh(s)  y = Add(m, t) }") ==
-        "'t' is not made before the product");
-  CHECK(why_not("(float[2,4] y) { " + product + "  y = Sub(m, s) }").empty());
+  CHECK(why_not("(float[2,4] y) { " + matmul + "  y = Add(m, row) }") ==
+        "'row' is f32[4], the matmul f32[2,4]");
+  CHECK(why_not("(float[2,4] y) { " + matmul + "  t = Tanh(s)  y = Add(m, t) }") ==
+        "'t' is not made before the matmul");
+  CHECK(why_not("(float[2,4] y) { " + matmul + "  y = Sub(m, s) }").empty());
   CHECK(why_not("(float[2,4] y) { m = ai.trainscope.BatchMatMul (a, b, row)  y = Add(m, s) }")
             .empty());
 }
 
 // Forward sums stay, and so do those of a model in inference.
-TEST_CASE("summed_products: nothing of the forward phase") {
+TEST_CASE("fuse_matmul_add: nothing of the forward phase") {
   const Stages all = stages_of(fusion(),
                                "q = MatMul(x, w)  a = Tanh(q)  k = MatMul(a, v)"
                                "  y = Add(k, x)");
@@ -199,7 +199,7 @@ TEST_CASE("summed_products: nothing of the forward phase") {
   CHECK(sums > 0);
 }
 
-TEST_CASE("summed_products: in mixed precision the sum is rounded once") {
+TEST_CASE("fuse_matmul_add: in mixed precision the sum is rounded once") {
   CompileOptions options = options_of(fusion());
   options.training.precision = StepPrecision::kBF16;
   const Stages all =
@@ -213,10 +213,10 @@ TEST_CASE("summed_products: in mixed precision the sum is rounded once") {
   }
 }
 
-// In each of two layers of BERT q, k, v and the feed-forward part have a residual beside them;
+// In each of two layers of BERT q, k, v and the feed-forward block have a residual beside them;
 // where a norm stands before them, its gradient reads what k and v, and one of two in a gated MLP,
 // add.
-TEST_CASE("summed_products: counts in the reference models and the builders' models") {
+TEST_CASE("fuse_matmul_add: counts in the reference models and the builders' models") {
   const std::map<std::string, std::int64_t> exported{{"gpt2", 0}, {"bert", 8},  {"llama", 6},
                                                      {"mlp", 0},  {"lenet", 0}, {"resnet18", 0}};
   for (const auto& [name, count] : exported) {

@@ -1,4 +1,4 @@
-// transposed_products: which Transposes a product absorbs, and that numbers stay.
+// fuse_transpose: which Transposes a matmul absorbs, and that numbers stay.
 #include <doctest/doctest.h>
 
 #include "tests/support/graph_text.h"
@@ -7,12 +7,12 @@ namespace trainscope::test {
 namespace {
 
 std::string rewritten(std::string_view text) {
-  return node_lines(passed(graph(text), {"transposed_products", "dead_code"}));
+  return node_lines(passed(graph(text), {"fuse_transpose", "dead_code"}));
 }
 
 }  // namespace
 
-TEST_CASE("transposed_products: a transposed weight is read as it is stored") {
+TEST_CASE("fuse_transpose: a transposed weight is read as it is stored") {
   CHECK(rewritten("(float[4,3] x, float[5,3] w) => (float[4,5] y)"
                   "{ t = Transpose <perm = [1, 0]> (w)  y = MatMul(x, t) }") ==
         "y f32[4,5] = ts.BatchMatMul(x, w) transpose_b=1\noutput y\n");
@@ -28,14 +28,14 @@ TEST_CASE("transposed_products: a transposed weight is read as it is stored") {
         "y f32[4,5] = Gemm(x, w) transB=0\noutput y\n");
 }
 
-TEST_CASE("transposed_products: of a larger permutation the part that moves rows is left") {
+TEST_CASE("fuse_transpose: of a larger permutation what moves rows is left") {
   CHECK(rewritten("(float[2,3,5,7] q, float[2,5,3,7] k) => (float[2,3,5,5] y)"
                   "{ t = Transpose <perm = [0, 2, 3, 1]> (k)  y = MatMul(q, t) }") ==
         "Transpose f32[2,3,5,7] = Transpose(k) perm={0,2,1,3}\n"
         "y f32[2,3,5,5] = ts.BatchMatMul(q, Transpose) transpose_b=1\noutput y\n");
 }
 
-TEST_CASE("transposed_products: the numbers stay, forward and backward") {
+TEST_CASE("fuse_transpose: the numbers stay, forward and backward") {
   const std::string text =
       "(float[2,3,5,7] q, float[2,5,3,7] k) => (float[2,3,5,4] y) <float[4,5] w = "
       "{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20}>"
@@ -45,7 +45,7 @@ TEST_CASE("transposed_products: the numbers stay, forward and backward") {
   with.training.loss = {.kind = LossKind::kMse, .output = "y"};
   with.training.mode = GraphMode::kGradients;
   CompileOptions without = with;
-  without.passes.disabled = {"transposed_products"};
+  without.passes.disabled = {"fuse_transpose"};
   const Graph rewritten_graph = stages(text, with).back().graph;
   const Graph plain = stages(text, without).back().graph;
   CHECK(count_ops(rewritten_graph, "Transpose") < count_ops(plain, "Transpose"));
@@ -53,10 +53,10 @@ TEST_CASE("transposed_products: the numbers stay, forward and backward") {
   CHECK(difference(results_of(rewritten_graph, inputs), results_of(plain, inputs)) < 1e-5);
 }
 
-TEST_CASE("transposed_products: other Transposes and vectors stay") {
+TEST_CASE("fuse_transpose: other Transposes and vectors stay") {
   const auto stays = [](std::string_view text) {
     const Graph before = graph(text);
-    return print(passed(before, {"transposed_products"})) == print(before);
+    return print(passed(before, {"fuse_transpose"})) == print(before);
   };
   // Rows stay whole already.
   CHECK(
@@ -71,11 +71,11 @@ TEST_CASE("transposed_products: other Transposes and vectors stay") {
             "{ t = Transpose <perm = [1, 0]> (w)  y = MatMul(x, t) }"));
 }
 
-TEST_CASE("transposed_products: a Transpose that others read stays for them") {
+TEST_CASE("fuse_transpose: a Transpose that others read stays for them") {
   const Graph after =
       passed(graph("(float[4,3] x, float[5,3] w) => (float[4,5] y, float[3,5] z)"
                    "{ t = Transpose <perm = [1, 0]> (w)  y = MatMul(x, t)  z = Exp(t) }"),
-             {"transposed_products", "dead_code"});
+             {"fuse_transpose", "dead_code"});
   CHECK(count_ops(after, "Transpose") == 1);
   CHECK(count_ops(after, "BatchMatMul") == 1);
 }

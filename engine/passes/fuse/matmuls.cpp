@@ -1,4 +1,4 @@
-// merge_products: products of one input as one node, which goes through the input once.
+// merge_matmuls: matmuls of one input as one node, which goes through the input once.
 #include <fmt/format.h>
 
 #include <optional>
@@ -15,10 +15,10 @@
 namespace trainscope {
 namespace {
 
-constexpr std::size_t kMostProducts = 8;  // that a kernel takes
+constexpr std::size_t kMostMatmuls = 8;  // that a kernel takes
 
 // Rows of x times one matrix, and perhaps a number per column.
-struct RowProduct {
+struct RowMatmul {
   NodeId node = kNoNode;
   ValueId x = kNoValue;
   ValueId matrix = kNoValue;
@@ -26,9 +26,9 @@ struct RowProduct {
   bool transposed = false;
 };
 
-using Group = std::vector<RowProduct>;
+using Group = std::vector<RowMatmul>;
 
-// Nodes in their order, divided into products of one input that nothing costly stands between.
+// Nodes in their order, divided into matmuls of one input that nothing costly stands between.
 class GroupSearch {
  public:
   GroupSearch(const Matcher& match, PassContext& context) : match_(match), context_(context) {}
@@ -38,9 +38,9 @@ class GroupSearch {
       const Node& node = match_.graph().node(id);
       places_.emplace(id, places_.size());
       if (node.op->precision != Precision::kLow) continue;
-      const std::optional<RowProduct> product = row_product(id);
-      if (!product || !joins(*product)) groups_.emplace_back();
-      if (product) groups_.back().push_back(*product);
+      const std::optional<RowMatmul> matmul = row_matmul(id);
+      if (!matmul || !joins(*matmul)) groups_.emplace_back();
+      if (matmul) groups_.back().push_back(*matmul);
     }
     std::erase_if(groups_, [](const Group& group) { return group.size() < 2; });
     return std::move(groups_);
@@ -49,7 +49,7 @@ class GroupSearch {
  private:
   const Shape& shape(ValueId v) const { return match_.value(v).type.shape; }
 
-  std::optional<RowProduct> row_product(NodeId id) const {
+  std::optional<RowMatmul> row_matmul(NodeId id) const {
     const Node& node = match_.graph().node(id);
     const bool ours = node.op->name == "BatchMatMul" && node.op->domain == kTrainscopeDomain;
     if (!ours && !match_.is_op(id, "MatMul") && !match_.is_op(id, "Gemm")) return std::nullopt;
@@ -59,56 +59,56 @@ class GroupSearch {
     const bool plain = !flag("transA", "transpose_a") && !flag("wide", "wide") &&
                        node.attributes.number("alpha", 1.0) == 1.0 &&
                        node.attributes.number("beta", 1.0) == 1.0;
-    const RowProduct product{.node = id,
-                             .x = match_.input(id, 0),
-                             .matrix = match_.input(id, 1),
-                             .bias = match_.input(id, 2),
-                             .transposed = flag("transB", "transpose_b")};
+    const RowMatmul matmul{.node = id,
+                           .x = match_.input(id, 0),
+                           .matrix = match_.input(id, 1),
+                           .bias = match_.input(id, 2),
+                           .transposed = flag("transB", "transpose_b")};
     const Shape& y = shape(match_.output(id));
-    const bool rows = shape(product.x).rank >= 2 && shape(product.matrix).rank == 2;
+    const bool rows = shape(matmul.x).rank >= 2 && shape(matmul.matrix).rank == 2;
     if (!plain || !rows) return std::nullopt;
-    const bool fits = product.bias == kNoValue || shape(product.bias) == Shape{y[y.rank - 1]};
-    return fits ? std::optional(product) : std::nullopt;
+    const bool fits = matmul.bias == kNoValue || shape(matmul.bias) == Shape{y[y.rank - 1]};
+    return fits ? std::optional(matmul) : std::nullopt;
   }
 
-  // Whether it may be computed where the last group's first product is.
-  bool joins(const RowProduct& product) {
-    const auto [known, fresh] = reader_of_.try_emplace(product.x, product.node);
-    const NodeId other = std::exchange(known->second, product.node);
+  // Whether it may be computed where the last group's first matmul is.
+  bool joins(const RowMatmul& matmul) {
+    const auto [known, fresh] = reader_of_.try_emplace(matmul.x, matmul.node);
+    const NodeId other = std::exchange(known->second, matmul.node);
     if (fresh) return false;
     const std::string name = printable(match_.graph().node(other).name);
     const Group& group = groups_.back();
-    if (group.empty() || group.front().x != product.x) {
-      return refuse(product, fmt::format("other products stand between it and '{}'", name));
+    if (group.empty() || group.front().x != matmul.x) {
+      return refuse(matmul, fmt::format("other matmuls stand between it and '{}'", name));
     }
-    if (group.front().transposed != product.transposed) {
-      return refuse(product, fmt::format("one matrix is transposed, that of '{}' not", name));
+    if (group.front().transposed != matmul.transposed) {
+      return refuse(matmul, fmt::format("one matrix is transposed, that of '{}' not", name));
     }
-    for (ValueId v : {product.matrix, product.bias}) {
+    for (ValueId v : {matmul.matrix, matmul.bias}) {
       const NodeId producer = v == kNoValue ? kNoNode : match_.value(v).producer;
       if (producer == kNoNode || places_.at(producer) < places_.at(group.front().node)) continue;
-      return refuse(product,
+      return refuse(matmul,
                     fmt::format("'{}' is made after '{}'", printable(match_.value(v).name), name));
     }
-    return group.size() < kMostProducts;
+    return group.size() < kMostMatmuls;
   }
 
-  bool refuse(const RowProduct& product, std::string why) {
-    context_.near_miss(match_.graph().node(product.node), std::move(why));
+  bool refuse(const RowMatmul& matmul, std::string why) {
+    context_.near_miss(match_.graph().node(matmul.node), std::move(why));
     return false;
   }
 
   const Matcher& match_;
   PassContext& context_;
   std::unordered_map<NodeId, std::size_t> places_;
-  std::unordered_map<ValueId, NodeId> reader_of_;  // the last product of a value
+  std::unordered_map<ValueId, NodeId> reader_of_;  // the last matmul of a value
   std::vector<Group> groups_;                      // empty: another op
 };
 
 std::vector<ValueId> inputs_of(const Group& group) {
   std::vector<ValueId> inputs{group.front().x};
-  for (const RowProduct& product : group) inputs.push_back(product.matrix);
-  for (const RowProduct& product : group) inputs.push_back(product.bias);
+  for (const RowMatmul& matmul : group) inputs.push_back(matmul.matrix);
+  for (const RowMatmul& matmul : group) inputs.push_back(matmul.bias);
   while (inputs.back() == kNoValue) inputs.pop_back();
   return inputs;
 }
@@ -126,23 +126,24 @@ void merge(Rewriter& rewriter, const Group& group) {
   }
 }
 
-bool merge_products(Graph& graph, PassContext& context) {
+bool merge_matmuls(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   const Matcher match(graph, context.options);
   for (const Group& group : GroupSearch(match, context).find()) {
     merge(rewriter, group);
     context.count("fused");
-    context.count("products", static_cast<std::int64_t>(group.size()));
+    context.count("matmuls", static_cast<std::int64_t>(group.size()));
   }
   return rewriter.changed();
 }
 
 }  // namespace
 
-Pass merge_products_pass() {
-  return {.name = "merge_products",
-          .doc = "Compute products of one input in one node.",
-          .run = merge_products};
+Pass merge_matmuls_pass() {
+  return {.name = "merge_matmuls",
+          .formerly = "merge_products",
+          .doc = "Compute matmuls of one input in one node.",
+          .run = merge_matmuls};
 }
 
 }  // namespace trainscope

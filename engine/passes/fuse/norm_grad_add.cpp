@@ -1,4 +1,5 @@
-// summed_norms: what else reaches the input of a norm is added by the norm's gradient, in place.
+// fuse_norm_grad_add: what else reaches the input of a norm is added by the norm's gradient, in
+// place.
 #include <fmt/format.h>
 
 #include <optional>
@@ -7,8 +8,8 @@
 #include <vector>
 
 #include "engine/core/text.h"
+#include "engine/passes/fuse/sum_inside.h"
 #include "engine/passes/passes.h"
-#include "engine/passes/sum_inside.h"
 
 namespace trainscope {
 namespace {
@@ -18,7 +19,7 @@ struct SummedNorm {
   ValueId sum = kNoValue;  // made before it
 };
 
-// The gradient of a norm that makes v, with no summand yet; else kNoNode.
+// The gradient of a norm that makes v, that adds nothing yet; else kNoNode.
 NodeId norm_gradient(const Graph& graph, ValueId v) {
   const NodeId id = graph.value(v).producer;
   if (id == kNoNode || graph.value(v).producer_output != 0) return kNoNode;
@@ -80,8 +81,9 @@ bool sum_inside_norms(Graph& graph, PassContext& context) {
 
 }  // namespace
 
-Pass summed_norms_pass() {
-  return {.name = "summed_norms",
+Pass fuse_norm_grad_add_pass() {
+  return {.name = "fuse_norm_grad_add",
+          .formerly = "summed_norms",
           .doc = "Let a norm's gradient add what else reaches the norm's input, in place.",
           .run = sum_inside_norms};
 }

@@ -1,4 +1,4 @@
-// counted_rows: the same loss, gradients and update from the rows that count, and what stays.
+// compact_labels: the same loss, gradients and update from the rows that count, and what stays.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ constexpr std::string_view kTransposed =
     "  y = Reshape(s, deep) }";
 
 const Stage& the_stage(const Stages& all) {
-  const auto found = std::ranges::find(all, "counted_rows", &Stage::name);
+  const auto found = std::ranges::find(all, "compact_labels", &Stage::name);
   REQUIRE(found != all.end());
   return *found;
 }
@@ -73,7 +73,7 @@ std::string near_miss(std::string_view text, const CompileOptions& options = tra
 
 }  // namespace
 
-TEST_CASE("counted_rows: loss, gradients and parameters as from all rows") {
+TEST_CASE("compact_labels: loss, gradients and parameters as from all rows") {
   for (std::string_view text : {kMatMul, kBias, kGemm, kTransposed}) {
     CAPTURE(text);
     CHECK(change(text, {0, 4, 2, 1, 1, 3}) < kRounding);
@@ -82,7 +82,7 @@ TEST_CASE("counted_rows: loss, gradients and parameters as from all rows") {
   }
 }
 
-TEST_CASE("counted_rows: only when asked, in training, in one chunk") {
+TEST_CASE("compact_labels: only when asked, in training, in one chunk") {
   CHECK(near_miss(kMatMul, training(false)).empty());
   CompileOptions options = training(true);
   options.training.loss_chunks = 2;
@@ -94,13 +94,13 @@ TEST_CASE("counted_rows: only when asked, in training, in one chunk") {
   options.training.mode = GraphMode::kGradients;
   CHECK(near_miss(kMatMul, options).empty());
   const Stages all = stages(kMatMul, training(true));
-  CHECK_FALSE(changes(the_stage(all).graph, "counted_rows", training(true).training));
+  CHECK_FALSE(changes(the_stage(all).graph, "compact_labels", training(true).training));
 }
 
-TEST_CASE("counted_rows: what stays says why") {
+TEST_CASE("compact_labels: what stays says why") {
   CHECK(near_miss("(float[6,4] x) => (float[6,5] y) <float[4,5] w = "
                   "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2}> { s = MatMul(x, w)  y = Relu(s) }") ==
-        "'y' is no product of matrices");
+        "'y' is no matmul");
   CHECK(near_miss("(float[6,4] x) => (float[6,5] y) <float[4,5] w = "
                   "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2}> { y = Gemm <alpha = 0.5> (x, w) }") ==
         "'y' is not rows times one matrix");

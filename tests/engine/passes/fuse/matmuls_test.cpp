@@ -1,4 +1,4 @@
-// merge_products: which products of one input become one node, and what stays and why.
+// merge_matmuls: which matmuls of one input become one node, and what stays and why.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -20,7 +20,7 @@ constexpr std::string_view kInputs =
     "6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4}>";
 
 Fusion fusion() {
-  return {.pass = "merge_products",
+  return {.pass = "merge_matmuls",
           .fused = "MultiMatMul",
           .inputs = kInputs,
           .before = "x = Mul(x0, p)",
@@ -28,34 +28,34 @@ Fusion fusion() {
 }
 
 std::string merged_lines(std::string_view nodes) {
-  return node_lines(stage_named(stages_of(fusion(), nodes), "merge_products").graph);
+  return node_lines(stage_named(stages_of(fusion(), nodes), "merge_matmuls").graph);
 }
 
-// Each product by itself writes as much as all of them as one: check_spelling asks for less.
-void check_merged(std::string_view nodes, int products, int groups = 1) {
+// Each matmul by itself writes as much as all of them as one: check_spelling asks for less.
+void check_merged(std::string_view nodes, int matmuls, int groups = 1) {
   CHECK(changes_no_result(fusion(), nodes));
   const Stages with = stages_of(fusion(), nodes);
-  const Stage& stage = stage_named(with, "merge_products");
+  const Stage& stage = stage_named(with, "merge_matmuls");
   const Stage& before = *(&stage - 1);
   CHECK(stage.counters.at("fused") == groups);
-  CHECK(stage.counters.at("products") == products);
+  CHECK(stage.counters.at("matmuls") == matmuls);
   CHECK(count_ops(stage.graph, "MultiMatMul") == groups);
-  CHECK(stage.nodes == before.nodes - products + groups);
+  CHECK(stage.nodes == before.nodes - matmuls + groups);
   CHECK(stage.cost.flops == before.cost.flops);
   CHECK(stage.cost.bytes_read < before.cost.bytes_read);
   CHECK(stage.near_misses.empty());
-  CHECK_FALSE(changes(stage.graph, "merge_products"));
+  CHECK_FALSE(changes(stage.graph, "merge_matmuls"));
   for (NodeId id : stage.graph.order()) {
     const Node& node = stage.graph.node(id);
     if (node.op->name != "MultiMatMul") continue;
-    CHECK(node.provenance.pass == "merge_products");
+    CHECK(node.provenance.pass == "merge_matmuls");
     CHECK(node.provenance.sources.size() >= node.outputs.size());
   }
 }
 
 }  // namespace
 
-TEST_CASE("merge_products: layers as they are exported and built") {
+TEST_CASE("merge_matmuls: layers as they are exported and built") {
   constexpr std::string_view kSpellings[] = {
       // PyTorch's TorchScript exporter: weights transposed, biases first.
       "t = Transpose <perm = [1, 0]> (stored)  m = MatMul(x, t)  q = Add(b, m)"
@@ -84,24 +84,24 @@ TEST_CASE("merge_products: layers as they are exported and built") {
   CHECK(contains(merged_lines(kSpellings[4]), "= ts.MultiMatMul(x, w, v, b)\n"));
 }
 
-TEST_CASE("merge_products: a product of a product, each a group of its own") {
+TEST_CASE("merge_matmuls: a matmul of a matmul, each a group of its own") {
   check_merged(
       "m = MatMul(x, w)  n = MatMul(x, v)  a = Mul(m, n)  d = MatMul(a, back)"
       "  e = MatMul(d, w)  f = MatMul(d, v)  y = Mul(e, f)",
       4, 2);
 }
 
-TEST_CASE("merge_products: what stays says why") {
+TEST_CASE("merge_matmuls: what stays says why") {
   const auto near_miss = [](std::string_view nodes) { return near_misses_of(fusion(), nodes); };
   CHECK(near_miss("m = MatMul(x, w)  t = Transpose <perm = [1, 0]> (stored)  n = MatMul(x, t)"
                   "  y = Mul(m, n)") == "one matrix is transposed, that of 'MatMul_1' not");
   CHECK(near_miss("m = MatMul(x, w)  d = MatMul(m, back)  e = MatMul(d, w)  n = MatMul(x, v)"
-                  "  y = Mul(e, n)") == "other products stand between it and 'MatMul_1'");
+                  "  y = Mul(e, n)") == "other matmuls stand between it and 'MatMul_1'");
   CHECK(near_miss("m = MatMul(x, w)  s = Sin(v)  n = MatMul(x, s)  y = Mul(m, n)") ==
         "'s' is made after 'MatMul_1'");
 }
 
-TEST_CASE("merge_products: other products stay, without a word") {
+TEST_CASE("merge_matmuls: other matmuls stay, without a word") {
   for (const std::string_view nodes :
        {"m = MatMul(x, w)  y = Tanh(m)", "m = MatMul(x, w)  n = MatMul(x, many)  y = Mul(m, n)",
         "m = MatMul(x, w)  z = Sin(x)  n = MatMul(z, v)  y = Mul(m, n)",
