@@ -21,7 +21,7 @@ constexpr double kBytesPerSecond = 1e10;
 
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
-PartOf part_of(Share share) {
+PartOf part_of(Shard share) {
   if (share.is_partial()) return PartOf::kSummand;
   return share.is_split() ? PartOf::kExamples : PartOf::kWhole;
 }
@@ -189,26 +189,26 @@ class ChainSearch {
   }
 
   std::optional<Link> shares_of(const Node& node, const SplitRow& row) const {
-    std::vector<Share> inputs;
+    std::vector<Shard> inputs;
     for (ValueId v : node.inputs) {
       const std::optional<PartOf> part = v == kNoValue ? PartOf::kWhole : part_of_input(v);
       if (!part) return std::nullopt;
-      inputs.push_back(part == PartOf::kExamples ? Share::split(0) : Share{});
+      inputs.push_back(part == PartOf::kExamples ? Shard::split(0) : Shard{});
     }
-    if (std::ranges::none_of(inputs, &Share::is_split)) return std::nullopt;
+    if (std::ranges::none_of(inputs, &Shard::is_split)) return std::nullopt;
     const NodeArgs args(graph_, node);
-    const std::vector<Share> wanted(node.outputs.size());
+    const std::vector<Shard> wanted(node.outputs.size());
     const auto outputs = row.rule({.graph = graph_,
                                    .node = node,
                                    .op = *args,
-                                   .parts = parts_,
+                                   .shards = parts_,
                                    .inputs = inputs,
                                    .wanted = wanted});
     if (!outputs) return std::nullopt;
     Link link;
-    for (const Share& share : inputs) link.inputs.push_back(part_of(share));
+    for (const Shard& share : inputs) link.inputs.push_back(part_of(share));
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
-      const Share share = (*outputs)[k];
+      const Shard share = (*outputs)[k];
       link.outputs.push_back(part_of(share));
       if (node.outputs[k] == kNoValue) continue;
       if (share.is_split() && share.axis != 0) return std::nullopt;

@@ -41,7 +41,7 @@ class ShardFinder {
     }
   }
 
-  const Share& shard(ValueId v) const { return shards_[index(v)]; }
+  const Shard& shard(ValueId v) const { return shards_[index(v)]; }
   // Partials that some reader needs the sum of, in order.
   std::vector<ValueId> summed() const {
     std::vector<ValueId> list(summed_.begin(), summed_.end());
@@ -81,7 +81,7 @@ class ShardFinder {
     weights_.clear();
     for (const OptimizerNode& step : optimizers_) {
       for (ValueId p : step.parameters) {
-        if (!barred_.contains(p)) shards_[index(p)].kind = Share::Kind::kOpen;
+        if (!barred_.contains(p)) shards_[index(p)].kind = Shard::Kind::kOpen;
       }
     }
     want_gradients();
@@ -124,29 +124,29 @@ class ShardFinder {
   }
 
   void visit(const Node& node) {
-    std::vector<Share> inputs;
-    for (ValueId v : node.inputs) inputs.push_back(v == kNoValue ? Share{} : shards_[index(v)]);
-    const auto idle = [](const Share& shard) { return shard.is_whole(); };
-    std::vector<Share> wanted;
+    std::vector<Shard> inputs;
+    for (ValueId v : node.inputs) inputs.push_back(v == kNoValue ? Shard{} : shards_[index(v)]);
+    const auto idle = [](const Shard& shard) { return shard.is_whole(); };
+    std::vector<Shard> wanted;
     for (ValueId v : node.outputs) {
       const auto parameter = wanted_of_.find(v);
-      wanted.push_back(parameter == wanted_of_.end() ? Share{} : shards_[index(parameter->second)]);
+      wanted.push_back(parameter == wanted_of_.end() ? Shard{} : shards_[index(parameter->second)]);
     }
     if (std::ranges::all_of(inputs, idle) && std::ranges::all_of(wanted, idle)) return;
     const SplitRow* row = find_split_row(node);
     const NodeArgs args(graph_, node);
-    const auto attempt = [&]() -> std::optional<std::vector<Share>> {
+    const auto attempt = [&]() -> std::optional<std::vector<Shard>> {
       if (row == nullptr) return std::nullopt;
       return row->rule({.graph = graph_,
                         .node = node,
                         .op = *args,
-                        .parts = devices_,
+                        .shards = devices_,
                         .inputs = inputs,
                         .wanted = wanted});
     };
-    std::optional<std::vector<Share>> outputs;
-    const bool partial = std::ranges::any_of(inputs, &Share::is_partial);
-    const std::vector<Share> before = inputs;
+    std::optional<std::vector<Shard>> outputs;
+    const bool partial = std::ranges::any_of(inputs, &Shard::is_partial);
+    const std::vector<Shard> before = inputs;
     if (!partial || (row != nullptr && row->linear)) outputs = attempt();
     if (!outputs && partial) {
       inputs = before;
@@ -156,7 +156,7 @@ class ShardFinder {
     settle(node, inputs, outputs);
   }
 
-  void sum_partials(const Node& node, std::vector<Share>& inputs) {
+  void sum_partials(const Node& node, std::vector<Shard>& inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].is_partial()) continue;
       summed_.insert(node.inputs[i]);
@@ -167,15 +167,15 @@ class ShardFinder {
 
   // What was open is decided now. Without an answer the node works on whole values: where an input
   // is cut, the weights that cut it must not be.
-  void settle(const Node& node, const std::vector<Share>& inputs,
-              const std::optional<std::vector<Share>>& outputs) {
+  void settle(const Node& node, const std::vector<Shard>& inputs,
+              const std::optional<std::vector<Shard>>& outputs) {
     ValueId cut = kNoValue;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
       if (v == kNoValue) continue;
-      Share& own = shards_[index(v)];
+      Shard& own = shards_[index(v)];
       if (own.is_open()) {
-        own = outputs && inputs[i].is_split() ? inputs[i] : Share{};
+        own = outputs && inputs[i].is_split() ? inputs[i] : Shard{};
         if (own.is_split()) weights_.push_back(v);
       }
       if (!own.is_split()) continue;
@@ -203,10 +203,10 @@ class ShardFinder {
   void update(const OptimizerNode& step) {
     for (std::size_t i = 0; i < step.parameters.size(); ++i) {
       const ValueId parameter = step.parameters[i];
-      Share& own = shards_[index(parameter)];
+      Shard& own = shards_[index(parameter)];
       if (own.is_open()) own = {};
       const ValueId gradient = step.gradients[i];
-      Share& of_gradient = shards_[index(gradient)];
+      Shard& of_gradient = shards_[index(gradient)];
       if (of_gradient.is_partial()) {
         summed_.insert(gradient);
         of_gradient = {};
@@ -226,7 +226,7 @@ class ShardFinder {
   std::unordered_map<ValueId, ValueId> wanted_of_;  // parameter by (a partial of) its gradient
   std::unordered_set<ValueId> barred_;              // weights that stay whole
   // Of one pass.
-  std::vector<Share> shards_;  // by ValueId
+  std::vector<Shard> shards_;  // by ValueId
   std::unordered_set<ValueId> summed_;
   std::vector<ValueId> weights_;                    // that are cut
   std::vector<std::size_t> group_;                  // by ValueId: values that are cut together
@@ -271,7 +271,7 @@ class ShardCutter {
 
   void cut_values() {
     for (ValueId v : graph_.live_values()) {
-      const Share& shard = shards_.shard(v);
+      const Shard& shard = shards_.shard(v);
       if (!shard.is_split()) continue;
       Value& value = graph_.value(v);
       std::int64_t& size = value.type.shape[shard.axis];
@@ -307,7 +307,7 @@ class ShardCutter {
     const bool cut = std::ranges::any_of(
         node.outputs, [this](ValueId v) { return v != kNoValue && shards_.shard(v).is_split(); });
     if (!cut) return;
-    const Share shard = shards_.shard(node.outputs[0]);
+    const Shard shard = shards_.shard(node.outputs[0]);
     const Shape& shape = graph_.value(node.outputs[0]).type.shape;
     const Ints dims(shape.span().begin(), shape.span().end());
     if (node.op->name == "Reshape" || node.op->name == "Expand") {

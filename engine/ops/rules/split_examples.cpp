@@ -6,18 +6,18 @@
 namespace trainscope {
 namespace {
 
-using Result = std::optional<std::vector<Share>>;
+using Result = std::optional<std::vector<Shard>>;
 
-constexpr Share kExamples{.kind = Share::Kind::kSplit, .axis = 0};
+constexpr Shard kExamples{.kind = Shard::Kind::kSplit, .axis = 0};
 
-// Inputs of which each part has its examples; all others are whole.
+// Inputs of which each tile has its examples; all others are whole.
 template <std::size_t kCut>
 bool has_examples(const SplitArgs& a) {
   for (int i = 0; i < a.op.input_count(); ++i) {
     if (!a.op.has(i)) continue;
-    Share& share = a.inputs[static_cast<std::size_t>(i)];
-    if (share.is_open()) share = {};
-    if (share != (static_cast<std::size_t>(i) < kCut ? kExamples : Share{})) return false;
+    Shard& shard = a.inputs[static_cast<std::size_t>(i)];
+    if (shard.is_open()) shard = {};
+    if (shard != (static_cast<std::size_t>(i) < kCut ? kExamples : Shard{})) return false;
   }
   return true;
 }
@@ -26,14 +26,14 @@ bool has_examples(const SplitArgs& a) {
 template <std::size_t kCut>
 Result by_examples(const SplitArgs& a) {
   if (!has_examples<kCut>(a)) return std::nullopt;
-  return std::vector<Share>(a.node.outputs.size(), kExamples);
+  return std::vector<Shard>(a.node.outputs.size(), kExamples);
 }
 
 // The result is a sum over examples.
 template <std::size_t kCut>
 Result sum_over_examples(const SplitArgs& a) {
   if (!has_examples<kCut>(a)) return std::nullopt;
-  return std::vector<Share>(a.node.outputs.size(), Share::partial());
+  return std::vector<Shard>(a.node.outputs.size(), Shard::partial());
 }
 
 // Without the places of the maxima, which count examples too.

@@ -1,4 +1,4 @@
-// The table of rules. Products follow Megatron-LM (Shoeybi et al. 2019): a weight is cut by columns
+// The table of rules. Matmuls follow Megatron-LM (Shoeybi et al. 2019): a weight is cut by columns
 // where its input is whole, by rows where the input is cut already; tables of tokens by rows.
 #include "engine/ops/rules/split_rules.h"
 
@@ -11,14 +11,14 @@
 namespace trainscope {
 namespace {
 
-using Shares = std::vector<Share>;
-using Result = std::optional<Shares>;
+using Shards = std::vector<Shard>;
+using Result = std::optional<Shards>;
 
-Share input_share(const SplitArgs& a, int i) { return a.inputs[static_cast<std::size_t>(i)]; }
-Share& input_share(SplitArgs& a, int i) = delete;
+Shard input_shard(const SplitArgs& a, int i) { return a.inputs[static_cast<std::size_t>(i)]; }
+Shard& input_shard(SplitArgs& a, int i) = delete;
 
-void choose(const SplitArgs& a, int i, Share share) {
-  a.inputs[static_cast<std::size_t>(i)] = share;
+void choose(const SplitArgs& a, int i, Shard shard) {
+  a.inputs[static_cast<std::size_t>(i)] = shard;
 }
 
 const Shape& shape_of(const SplitArgs& a, ValueId v) { return a.graph.value(v).type.shape; }
@@ -26,8 +26,8 @@ const Shape& output_shape(const SplitArgs& a, int i = 0) {
   return shape_of(a, a.node.outputs[static_cast<std::size_t>(i)]);
 }
 
-Shares every_output(const SplitArgs& a, Share share) {
-  return Shares(a.node.outputs.size(), share);
+Shards every_output(const SplitArgs& a, Shard shard) {
+  return Shards(a.node.outputs.size(), shard);
 }
 
 // Axis of the broadcast result that an input's axis is.
@@ -43,59 +43,59 @@ Result pointwise(const SplitArgs& a) {
   const int inputs = a.op.input_count();
   int axis = -1;  // of the result
   for (int i = 0; i < inputs; ++i) {
-    const Share share = input_share(a, i);
-    if (!share.is_split()) continue;
-    const int at = aligned(a, i, share.axis);
+    const Shard shard = input_shard(a, i);
+    if (!shard.is_split()) continue;
+    const int at = aligned(a, i, shard.axis);
     if (axis >= 0 && axis != at) return std::nullopt;
     axis = at;
   }
-  if (std::ranges::any_of(a.inputs, &Share::is_partial)) return std::nullopt;
+  if (std::ranges::any_of(a.inputs, &Shard::is_partial)) return std::nullopt;
   if (axis < 0) return every_output(a, {});
   for (int i = 0; i < inputs; ++i) {
-    const Share share = input_share(a, i);
-    if (share.is_split() || !a.op.has(i)) continue;
+    const Shard shard = input_shard(a, i);
+    if (shard.is_split() || !a.op.has(i)) continue;
     const int own = axis - (output_shape(a).rank - a.op.rank(i));
     if (own < 0 || a.op.shape(i)[own] == 1) continue;
-    if (!share.is_open()) return std::nullopt;
-    choose(a, i, Share::split(own));
+    if (!shard.is_open()) return std::nullopt;
+    choose(a, i, Shard::split(own));
   }
-  return every_output(a, Share::split(axis));
+  return every_output(a, Shard::split(axis));
 }
 
-// A sum of summands is one, also with something whole in it, which one device adds.
+// A sum of partials is a partial, also with something whole in it, which one device adds.
 Result addition(const SplitArgs& a) {
-  if (std::ranges::none_of(a.inputs, &Share::is_partial)) return pointwise(a);
-  for (Share& share : a.inputs) {
-    if (share.is_open()) share = {};
+  if (std::ranges::none_of(a.inputs, &Shard::is_partial)) return pointwise(a);
+  for (Shard& shard : a.inputs) {
+    if (shard.is_open()) shard = {};
   }
-  if (std::ranges::any_of(a.inputs, &Share::is_split)) return std::nullopt;
-  return every_output(a, Share::partial());
+  if (std::ranges::any_of(a.inputs, &Shard::is_split)) return std::nullopt;
+  return every_output(a, Shard::partial());
 }
 
-// Pairs of elements of the last axis turn together.
+// Pairs of elements of the last axis are rotated together.
 Result rotary(const SplitArgs& a) {
   for (int i = 0; i < a.op.input_count(); ++i) {
-    const Share share = input_share(a, i);
-    if (share.is_split() && share.axis == a.op.rank(i) - 1) return std::nullopt;
+    const Shard shard = input_shard(a, i);
+    if (shard.is_split() && shard.axis == a.op.rank(i) - 1) return std::nullopt;
   }
   return pointwise(a);
 }
 
 Result along_other_axes(const SplitArgs& a) {
-  const Share share = input_share(a, 0);
+  const Shard shard = input_shard(a, 0);
   const int axis = a.op.axis("axis", -1, a.op.rank(0));
   for (int i = 1; i < a.op.input_count(); ++i) {
-    if (input_share(a, i) != share) return std::nullopt;
+    if (input_shard(a, i) != shard) return std::nullopt;
   }
-  if (!share.is_split() || share.axis == axis) return std::nullopt;
-  return every_output(a, share);
+  if (!shard.is_split() || shard.axis == axis) return std::nullopt;
+  return every_output(a, shard);
 }
 
 // --- Shapes --------------------------------------------------------------------------------------
 
 [[noreturn]] void refuse_heads(const SplitArgs& a, std::int64_t heads) {
   throw Error(ErrorCode::kUsage,
-              fmt::format("--tensor-parallel {} does not divide the {} heads of '{}'", a.parts,
+              fmt::format("--tensor-parallel {} does not divide the {} heads of '{}'", a.shards,
                           heads, printable(a.node.name)));
 }
 
@@ -125,11 +125,11 @@ std::int64_t heads_along(const SplitArgs& a, ValueId v, int axis) {
 }
 
 // Both shapes fall into groups of axes with equal products. A cut goes along where its axis is the
-// first of its group that is no 1: the elements of a part are together then.
+// first of its group that is no 1: the elements of a shard are together then.
 Result reshape(const SplitArgs& a) {
-  const Share share = input_share(a, 0);
-  if (share.is_open()) return std::nullopt;
-  if (!share.is_split()) return every_output(a, share);
+  const Shard shard = input_shard(a, 0);
+  if (shard.is_open()) return std::nullopt;
+  if (!shard.is_split()) return every_output(a, shard);
   const Shape& from = a.op.shape(0);
   const Shape& to = output_shape(a);
   int i = 0;
@@ -148,30 +148,30 @@ Result reshape(const SplitArgs& a) {
         return std::nullopt;
       }
     }
-    if (share.axis < first || share.axis >= i) continue;
+    if (shard.axis < first || shard.axis >= i) continue;
     int major = first;
     while (major < i - 1 && from[major] == 1) ++major;
     int major_to = first_to;
     while (major_to < j - 1 && to[major_to] == 1) ++major_to;
-    if (major != share.axis) return std::nullopt;
-    if (from[major] == to[major_to]) return Shares{Share::split(major_to)};
-    if (to[major_to] % a.parts != 0 && from[major] > to[major_to]) {
+    if (major != shard.axis) return std::nullopt;
+    if (from[major] == to[major_to]) return Shards{Shard::split(major_to)};
+    if (to[major_to] % a.shards != 0 && from[major] > to[major_to]) {
       refuse_heads(a, heads_along(a, a.node.outputs[0], major_to));
     }
-    if (to[major_to] % a.parts != 0 || from[major] % a.parts != 0) return std::nullopt;
-    return Shares{Share::split(major_to)};
+    if (to[major_to] % a.shards != 0 || from[major] % a.shards != 0) return std::nullopt;
+    return Shards{Shard::split(major_to)};
   }
   return std::nullopt;
 }
 
 Result transpose(const SplitArgs& a) {
-  const Share share = input_share(a, 0);
-  if (share.is_open()) return std::nullopt;
-  if (!share.is_split()) return every_output(a, share);
+  const Shard shard = input_shard(a, 0);
+  if (shard.is_open()) return std::nullopt;
+  if (!shard.is_split()) return every_output(a, shard);
   const auto permutation = std::get<PermutationParams>(a.node.op->params(a.op)).permutation;
   for (int axis = 0; axis < a.op.rank(0); ++axis) {
-    if (permutation[static_cast<std::size_t>(axis)] == share.axis) {
-      return Shares{Share::split(axis)};
+    if (permutation[static_cast<std::size_t>(axis)] == shard.axis) {
+      return Shards{Shard::split(axis)};
     }
   }
   return std::nullopt;
@@ -186,81 +186,81 @@ Result attention_from(const SplitArgs& a, int first) {
   const bool biased = a.op.input_count() > first + 3 && a.op.has(first + 3);
   const Shape bias = biased ? a.op.shape(first + 3) : Shape{};
   bool whole = true;
-  for (const Share& share : a.inputs) whole = whole && share.is_whole();
+  for (const Shard& shard : a.inputs) whole = whole && shard.is_whole();
   if (whole) return every_output(a, {});
   for (int i = 0; i <= last; ++i) {
     const int heads = i == 2 && first > 2 ? 1 : 2;
-    if (a.op.has(i) && input_share(a, i) != Share::split(heads)) return std::nullopt;
+    if (a.op.has(i) && input_shard(a, i) != Shard::split(heads)) return std::nullopt;
   }
   if (biased && bias.rank >= 3 && bias[bias.rank - 3] != 1) return std::nullopt;
   for (std::int64_t heads : {params.heads, params.kv_heads}) {
-    if (heads % a.parts != 0) refuse_heads(a, heads);
+    if (heads % a.shards != 0) refuse_heads(a, heads);
   }
-  Shares shares = every_output(a, Share::split(2));
-  if (first == 0 && shares.size() > 1) shares[1] = Share::split(1);  // output 1
-  return shares;
+  Shards shards = every_output(a, Shard::split(2));
+  if (first == 0 && shards.size() > 1) shards[1] = Shard::split(1);  // output 1
+  return shards;
 }
 Result attention(const SplitArgs& a) { return attention_from(a, 0); }
 Result attention_grad(const SplitArgs& a) { return attention_from(a, 3); }
 
-// Along its own axis the parts are cut one by one: which columns a device has does not matter.
+// Along its own axis the outputs are cut one by one: which columns a device has does not matter.
 Result split(const SplitArgs& a) {
-  const Share share = input_share(a, 0);
-  if (!share.is_split()) return std::nullopt;
+  const Shard shard = input_shard(a, 0);
+  if (!shard.is_split()) return std::nullopt;
   const int axis = a.op.axis("axis", 0, a.op.rank(0));
-  for (std::size_t i = 0; i < a.node.outputs.size() && axis == share.axis; ++i) {
+  for (std::size_t i = 0; i < a.node.outputs.size() && axis == shard.axis; ++i) {
     const std::int64_t size = output_shape(a, static_cast<int>(i))[axis];
-    if (size % a.parts != 0) refuse_heads(a, size);
+    if (size % a.shards != 0) refuse_heads(a, size);
   }
-  return every_output(a, share);
+  return every_output(a, shard);
 }
 
 Result concat(const SplitArgs& a) {
-  const Share share = input_share(a, 0);
-  if (!share.is_split()) return std::nullopt;
+  const Shard shard = input_shard(a, 0);
+  if (!shard.is_split()) return std::nullopt;
   for (int i = 1; i < a.op.input_count(); ++i) {
-    if (input_share(a, i) != share) return std::nullopt;
+    if (input_shard(a, i) != shard) return std::nullopt;
   }
   for (int i = 0; i < a.op.input_count(); ++i) {
-    if (a.op.shape(i)[share.axis] % a.parts != 0) return std::nullopt;
+    if (a.op.shape(i)[shard.axis] % a.shards != 0) return std::nullopt;
   }
-  return every_output(a, share);
+  return every_output(a, shard);
 }
 
 // An axis that stays as it is may be cut.
 Result slice(const SplitArgs& a) {
-  const Share share = input_share(a, 0);
-  if (!share.is_split()) return std::nullopt;
-  const auto along = static_cast<std::size_t>(share.axis);
-  const bool whole = a.op.shape(0)[share.axis] == output_shape(a)[share.axis] &&
+  const Shard shard = input_shard(a, 0);
+  if (!shard.is_split()) return std::nullopt;
+  const auto along = static_cast<std::size_t>(shard.axis);
+  const bool whole = a.op.shape(0)[shard.axis] == output_shape(a)[shard.axis] &&
                      std::get<SliceParams>(a.node.op->params(a.op)).step[along] == 1;
   if (!whole) return std::nullopt;
-  return every_output(a, share);
+  return every_output(a, shard);
 }
 
 Result expand(const SplitArgs& a) {
-  const Share share = input_share(a, 0);
-  if (!share.is_split()) return std::nullopt;
-  return every_output(a, Share::split(aligned(a, 0, share.axis)));
+  const Shard shard = input_shard(a, 0);
+  if (!shard.is_split()) return std::nullopt;
+  return every_output(a, Shard::split(aligned(a, 0, shard.axis)));
 }
 
 Result reduce_sum(const SplitArgs& a) {
-  const Share share = input_share(a, 0);
-  if (share.is_open()) return std::nullopt;
-  if (!share.is_split()) return every_output(a, share);
+  const Shard shard = input_shard(a, 0);
+  if (shard.is_open()) return std::nullopt;
+  if (!shard.is_split()) return every_output(a, shard);
   const ReduceParams params = std::get<ReduceParams>(a.node.op->params(a.op));
-  if (params.reduced[static_cast<std::size_t>(share.axis)]) {
-    return every_output(a, Share::partial());
+  if (params.reduced[static_cast<std::size_t>(shard.axis)]) {
+    return every_output(a, Shard::partial());
   }
-  int axis = share.axis;
+  int axis = shard.axis;
   if (output_shape(a).rank < a.op.rank(0)) {
     axis -= static_cast<int>(
-        std::count(params.reduced.begin(), params.reduced.begin() + share.axis, true));
+        std::count(params.reduced.begin(), params.reduced.begin() + shard.axis, true));
   }
-  return every_output(a, Share::split(axis));
+  return every_output(a, Shard::split(axis));
 }
 
-// --- Products ------------------------------------------------------------------------------------
+// --- Matmuls -------------------------------------------------------------------------------------
 
 struct Matrices {
   int a_inner = 0;  // axes that are summed over
@@ -283,125 +283,124 @@ std::optional<Matrices> matrices_of(const SplitArgs& a, int weight) {
 
 // Column then row: what is chosen of an open weight.
 void choose_weight(const SplitArgs& a, const Matrices& m, int weight) {
-  const Share x = input_share(a, 0);
-  if (!input_share(a, weight).is_open() || a.op.rank(weight) != 2) return;
-  if (x.is_split() && x.axis == m.a_inner) choose(a, weight, Share::split(m.b_inner));
-  if (x.is_whole()) choose(a, weight, Share::split(m.b_outer));
+  const Shard x = input_shard(a, 0);
+  if (!input_shard(a, weight).is_open() || a.op.rank(weight) != 2) return;
+  if (x.is_split() && x.axis == m.a_inner) choose(a, weight, Shard::split(m.b_inner));
+  if (x.is_whole()) choose(a, weight, Shard::split(m.b_outer));
 }
 
-std::optional<Share> batched(const SplitArgs& a, int weight) {
+std::optional<Shard> batched(const SplitArgs& a, int weight) {
   const int rank = output_shape(a).rank;
-  const int split = input_share(a, 0).is_split() ? 0 : weight;
-  const int at = aligned(a, split, input_share(a, split).axis);
+  const int split = input_shard(a, 0).is_split() ? 0 : weight;
+  const int at = aligned(a, split, input_shard(a, split).axis);
   if (at >= rank - 2 || at < 0) return std::nullopt;
   for (int i : {0, weight}) {
-    const Share share = input_share(a, i);
+    const Shard shard = input_shard(a, i);
     const int own = at - (rank - a.op.rank(i));
-    const bool cut = share.is_split() && share.axis == own;
-    const bool broadcast = share.is_whole() && (own < 0 || a.op.shape(i)[own] == 1);
+    const bool cut = shard.is_split() && shard.axis == own;
+    const bool broadcast = shard.is_whole() && (own < 0 || a.op.shape(i)[own] == 1);
     if (!cut && !broadcast) return std::nullopt;
   }
-  return Share::split(at);
+  return Shard::split(at);
 }
 
-std::optional<Share> multiplied(const SplitArgs& a, int weight) {
+std::optional<Shard> multiplied(const SplitArgs& a, int weight) {
   const std::optional<Matrices> m = matrices_of(a, weight);
   if (!m) return std::nullopt;
   choose_weight(a, *m, weight);
-  const Share x = input_share(a, 0);
-  const Share w = input_share(a, weight);
+  const Shard x = input_shard(a, 0);
+  const Shard w = input_shard(a, weight);
   const int rank = output_shape(a).rank;
-  const auto cut_at = [](Share share, int axis) { return share.is_split() && share.axis == axis; };
+  const auto cut_at = [](Shard shard, int axis) { return shard.is_split() && shard.axis == axis; };
   if (x.is_open() || w.is_open()) return std::nullopt;
-  if (x.is_whole() && w.is_whole()) return Share{};
-  if (cut_at(x, m->a_inner) && cut_at(w, m->b_inner)) return Share::partial();
-  if (x.is_whole() && cut_at(w, m->b_outer)) return Share::split(rank - 1);
-  if (cut_at(x, m->a_outer) && w.is_whole()) return Share::split(rank - 2);
+  if (x.is_whole() && w.is_whole()) return Shard{};
+  if (cut_at(x, m->a_inner) && cut_at(w, m->b_inner)) return Shard::partial();
+  if (x.is_whole() && cut_at(w, m->b_outer)) return Shard::split(rank - 1);
+  if (cut_at(x, m->a_outer) && w.is_whole()) return Shard::split(rank - 2);
   return batched(a, weight);
 }
 
-Result product(const SplitArgs& a) {
-  const std::optional<Share> share = multiplied(a, 1);
-  return share ? Result(Shares{*share}) : std::nullopt;
+Result matmul(const SplitArgs& a) {
+  const std::optional<Shard> shard = multiplied(a, 1);
+  return shard ? Result(Shards{*shard}) : std::nullopt;
 }
 
-// Whether a product of these shares can add this input, which one device does where the product is
-// a sum.
-bool adds(const SplitArgs& a, Share y, int addend) {
+// Whether a matmul whose result is `y` can add this input; where `y` is a partial, one device does.
+bool adds(const SplitArgs& a, Shard y, int addend) {
   if (!a.op.has(addend)) return true;
   const int axis = y.is_split() ? y.axis - (output_shape(a).rank - a.op.rank(addend)) : -1;
   const bool cut = axis >= 0 && a.op.shape(addend)[axis] > 1;
-  const Share wanted = cut ? Share::split(axis) : Share{};
-  if (input_share(a, addend).is_open()) choose(a, addend, wanted);
-  return input_share(a, addend) == wanted;
+  const Shard wanted = cut ? Shard::split(axis) : Shard{};
+  if (input_shard(a, addend).is_open()) choose(a, addend, wanted);
+  return input_shard(a, addend) == wanted;
 }
 
 Result biased(const SplitArgs& a) {
-  const Result result = product(a);
+  const Result result = matmul(a);
   return result && adds(a, result->front(), 2) ? result : std::nullopt;
 }
 
-Result biased_products(const SplitArgs& a) {
+Result biased_matmuls(const SplitArgs& a) {
   const int count = static_cast<int>(a.node.outputs.size());
-  Shares shares;
+  Shards shards;
   for (int i = 1; i <= count; ++i) {
-    const std::optional<Share> share = multiplied(a, i);
-    if (!share || !adds(a, *share, count + i)) return std::nullopt;
-    shares.push_back(*share);
+    const std::optional<Shard> shard = multiplied(a, i);
+    if (!shard || !adds(a, *shard, count + i)) return std::nullopt;
+    shards.push_back(*shard);
   }
-  return shares;
+  return shards;
 }
 
-// A product that is added to a sum, as addition() has it.
+// A matmul that is added to a sum, as addition() has it.
 Result summed(const SplitArgs& a) {
-  const Result result = product(a);
+  const Result result = matmul(a);
   if (!result) return result;
-  const Share y = result->front();
-  if (input_share(a, 2).is_open()) choose(a, 2, y.is_partial() ? Share{} : y);
-  const Share sum = input_share(a, 2);
+  const Shard y = result->front();
+  if (input_shard(a, 2).is_open()) choose(a, 2, y.is_partial() ? Shard{} : y);
+  const Shard sum = input_shard(a, 2);
   if (y == sum) return result;
   const bool is_sum = y.is_partial() || sum.is_partial();
   if (!is_sum || y.is_split() || sum.is_split()) return std::nullopt;
-  return Shares{Share::partial()};
+  return Shards{Shard::partial()};
 }
 
 // --- Tables and losses ---------------------------------------------------------------------------
 
 // A table with more rows than columns is one of tokens. Each device looks up what it has.
 Result gather(const SplitArgs& a) {
-  const Share table = input_share(a, 0);
+  const Shard table = input_shard(a, 0);
   if (a.op.rank(0) != 2 || a.op.axis("axis", 0, 2) != 0) return std::nullopt;
   const bool tokens = a.op.shape(0)[0] > a.op.shape(0)[1];
-  if (table.is_open() && tokens) choose(a, 0, Share::split(0));
-  if (input_share(a, 0) != Share::split(0)) return std::nullopt;
-  return Shares{Share::partial()};
+  if (table.is_open() && tokens) choose(a, 0, Shard::split(0));
+  if (input_shard(a, 0) != Shard::split(0)) return std::nullopt;
+  return Shards{Shard::partial()};
 }
 
 // Each device keeps the rows that it has, also of a sum that it adds to.
 Result gather_grad(const SplitArgs& a) {
-  const Share rows = Share::split(0);
-  if (!input_share(a, 0).is_whole() || a.wanted.front() != rows) return std::nullopt;
-  if (a.op.has(2) && input_share(a, 2) != rows) return std::nullopt;
-  return Shares{rows};
+  const Shard rows = Shard::split(0);
+  if (!input_shard(a, 0).is_whole() || a.wanted.front() != rows) return std::nullopt;
+  if (a.op.has(2) && input_shard(a, 2) != rows) return std::nullopt;
+  return Shards{rows};
 }
 
 // Scores cut by classes: the sums over classes are added up over the devices.
 Result cross_entropy(const SplitArgs& a) {
   const int axis = a.op.axis("class_axis", -1, a.op.rank(0));
-  if (input_share(a, 0) != Share::split(axis)) return std::nullopt;
-  return every_output(a, Share::partial());
+  if (input_shard(a, 0) != Shard::split(axis)) return std::nullopt;
+  return every_output(a, Shard::partial());
 }
 
 Result cross_entropy_grad(const SplitArgs& a) {
   const int axis = a.op.axis("class_axis", -1, a.op.rank(1));
-  if (input_share(a, 1) != Share::split(axis)) return std::nullopt;
-  return every_output(a, Share::split(axis));
+  if (input_shard(a, 1) != Shard::split(axis)) return std::nullopt;
+  return every_output(a, Shard::split(axis));
 }
 
-// Gradients in any shares: the sums of squares are added up, a few bytes.
+// Gradients in any shards: the sums of squares are added up, a few bytes.
 Result norm_of_all(const SplitArgs& a) { return every_output(a, {}); }
 
-Result accumulate(const SplitArgs& a) { return every_output(a, input_share(a, 1)); }
+Result accumulate(const SplitArgs& a) { return every_output(a, input_shard(a, 1)); }
 
 constexpr std::string_view kPointwise[] = {
     "Sub",      "Mul",        "Div",           "Pow",     "PowGrad",   "Neg",           "Abs",
@@ -431,9 +430,9 @@ constexpr SplitRow kRows[] = {
     {.op = "RotaryEmbedding", .rule = rotary},
     {.op = "RotaryEmbeddingGrad", .rule = rotary},
     {.op = "LogSoftmax", .rule = along_other_axes, .by_examples = true},
-    {.op = "MatMul", .rule = product, .by_examples = true},
+    {.op = "MatMul", .rule = matmul, .by_examples = true},
     {.op = "BatchMatMul", .rule = biased, .by_examples = true},
-    {.op = "MultiMatMul", .rule = biased_products, .by_examples = true},
+    {.op = "MultiMatMul", .rule = biased_matmuls, .by_examples = true},
     {.op = "Gemm", .rule = biased, .by_examples = true},
     {.op = "SummedMatMul", .rule = summed, .linear = true, .by_examples = true},
     {.op = "Gather", .rule = gather},
