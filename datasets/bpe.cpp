@@ -126,8 +126,8 @@ void BpeTokenizer::read_merges(const std::string& file) {
 }
 
 void BpeTokenizer::add_merge(std::string_view line, std::vector<bool>& made) {
-  const std::vector<std::string_view> parts = split(line, ' ');
-  require(parts.size() == 2 && !parts[0].empty() && !parts[1].empty(), ErrorCode::kBadInput,
+  const std::vector<std::string_view> words = split(line, ' ');
+  require(words.size() == 2 && !words[0].empty() && !words[1].empty(), ErrorCode::kBadInput,
           "expected two symbols with a space between them, found '{}'", printable(line));
   const auto id = [&](std::string_view symbol) {
     const auto found = id_of_.find(symbol);
@@ -138,12 +138,12 @@ void BpeTokenizer::add_merge(std::string_view line, std::vector<bool>& made) {
     }
     return found->second;
   };
-  const std::uint32_t left = id(parts[0]);
-  const std::uint32_t right = id(parts[1]);
-  const std::uint32_t both = id(std::string(parts[0]) + std::string(parts[1]));
-  for (const std::uint32_t part : {left, right}) {
-    require(made[part], ErrorCode::kBadInput, "no earlier line makes '{}'",
-            printable(symbols_[part]));
+  const std::uint32_t left = id(words[0]);
+  const std::uint32_t right = id(words[1]);
+  const std::uint32_t both = id(std::string(words[0]) + std::string(words[1]));
+  for (const std::uint32_t piece : {left, right}) {
+    require(made[piece], ErrorCode::kBadInput, "no earlier line makes '{}'",
+            printable(symbols_[piece]));
   }
   made[both] = true;
   const Merge merge{.rank = static_cast<std::uint32_t>(merges_.size()), .id = both};

@@ -177,20 +177,20 @@ T stored_number(const std::byte* from) {
 }
 
 template <typename T>
-void widen(std::span<const std::byte> data, Tensor& tensor) {
+void upcast(std::span<const std::byte> data, Tensor& tensor) {
   const auto values = tensor.values<std::int64_t>();
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = std::int64_t{stored_number<T>(data.data() + i * sizeof(T))};
   }
 }
 
-void widen(const NpyHeader& header, std::span<const std::byte> data, Tensor& tensor) {
-  if (header.stored_dtype == "i1") return widen<std::int8_t>(data, tensor);
-  if (header.stored_dtype == "u1") return widen<std::uint8_t>(data, tensor);
-  if (header.stored_dtype == "i2") return widen<std::int16_t>(data, tensor);
-  if (header.stored_dtype == "u2") return widen<std::uint16_t>(data, tensor);
+void upcast(const NpyHeader& header, std::span<const std::byte> data, Tensor& tensor) {
+  if (header.stored_dtype == "i1") return upcast<std::int8_t>(data, tensor);
+  if (header.stored_dtype == "u1") return upcast<std::uint8_t>(data, tensor);
+  if (header.stored_dtype == "i2") return upcast<std::int16_t>(data, tensor);
+  if (header.stored_dtype == "u2") return upcast<std::uint16_t>(data, tensor);
   CHECK_INVARIANT(header.stored_dtype == "u4");
-  widen<std::uint32_t>(data, tensor);
+  upcast<std::uint32_t>(data, tensor);
 }
 
 // A bool that is neither 0 nor 1 would be undefined to read.
@@ -206,7 +206,7 @@ Tensor tensor_of(std::string_view name, const NpyHeader& header, std::span<const
   if (header.type.dtype == DType::kBool) {
     copy_truths(name, data, tensor);
   } else if (header.type.dtype == DType::kI64 && header.stored_dtype != "i8") {
-    widen(header, data, tensor);
+    upcast(header, data, tensor);
   } else {
     std::ranges::copy(data, tensor.data());
   }

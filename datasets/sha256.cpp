@@ -95,9 +95,9 @@ std::string sha256_of_file(const std::filesystem::path& path) {
   Sha256 hash;
   for (std::uint64_t done = 0; done < file.size_bytes();) {
     const std::uint64_t count = std::min<std::uint64_t>(kChunkBytes, file.size_bytes() - done);
-    const std::span<std::byte> part = std::span(chunk).first(count);
-    file.read(done, part);
-    hash.bytes(part);
+    const std::span<std::byte> piece = std::span(chunk).first(count);
+    file.read(done, piece);
+    hash.bytes(piece);
     done += count;
   }
   return hash.digest();

@@ -69,14 +69,14 @@ bool has_option(const KindRow& row, std::string_view key) {
   return std::find(row.options.begin(), row.options.end(), key) != row.options.end();
 }
 
-void add_option(std::string_view part, const KindRow& row, DataSpec& spec) {
-  const std::size_t equals = part.find('=');
+void add_option(std::string_view piece, const KindRow& row, DataSpec& spec) {
+  const std::size_t equals = piece.find('=');
   if (equals == std::string_view::npos) {
-    bad_spec(spec.text, fmt::format("expected key=value, found '{}'", printable(part)),
+    bad_spec(spec.text, fmt::format("expected key=value, found '{}'", printable(piece)),
              "a file name ends at the first comma: rename a file whose name holds one");
   }
-  const std::string_view key = part.substr(0, equals);
-  const std::string_view value = part.substr(equals + 1);
+  const std::string_view key = piece.substr(0, equals);
+  const std::string_view value = piece.substr(equals + 1);
   if (!has_option(row, key)) {
     const std::string nearest = nearest_hint(key, row.options);
     bad_spec(spec.text, fmt::format("{} has no option '{}'", row.name, printable(key)),
@@ -88,16 +88,16 @@ void add_option(std::string_view part, const KindRow& row, DataSpec& spec) {
   }
 }
 
-// Takes the files at the beginning of `parts`; how many parts that were. An option in the place of
-// a further file says that the file is missing.
-std::size_t take_files(std::span<const std::string_view> parts, const KindRow& row,
+// Takes the files at the beginning of `pieces`; how many pieces that were. An option in the place
+// of a further file says that the file is missing.
+std::size_t take_files(std::span<const std::string_view> pieces, const KindRow& row,
                        DataSpec& spec) {
   std::size_t next = 0;
-  for (; next < std::min(parts.size(), row.files); ++next) {
+  for (; next < std::min(pieces.size(), row.files); ++next) {
     const bool is_option =
-        next > 0 && has_option(row, parts[next].substr(0, parts[next].find('=')));
-    if (parts[next].empty() || is_option) break;
-    spec.files.emplace_back(parts[next]);
+        next > 0 && has_option(row, pieces[next].substr(0, pieces[next].find('=')));
+    if (pieces[next].empty() || is_option) break;
+    spec.files.emplace_back(pieces[next]);
   }
   return next;
 }
@@ -124,11 +124,11 @@ DataSpec parse_data_spec(std::string_view text) {
   const bool has_file = name_end < text.size() && text[name_end] == ':';
   if (has_file && row.files == 0) bad_spec(text, "synthetic data have no file", form_hint(row));
 
-  std::vector<std::string_view> parts;
-  if (name_end < text.size()) parts = split(text.substr(name_end + 1), ',');
-  std::size_t next = has_file ? take_files(parts, row, spec) : 0;
+  std::vector<std::string_view> pieces;
+  if (name_end < text.size()) pieces = split(text.substr(name_end + 1), ',');
+  std::size_t next = has_file ? take_files(pieces, row, spec) : 0;
   if (spec.files.size() < row.files) bad_spec(text, missing_files(row, spec), form_hint(row));
-  for (; next < parts.size(); ++next) add_option(parts[next], row, spec);
+  for (; next < pieces.size(); ++next) add_option(pieces[next], row, spec);
   return spec;
 }
 

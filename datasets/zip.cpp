@@ -1,4 +1,4 @@
-// Reads the directory of zip archives (PKWARE APPNOTE 6.3, without its zip64 part).
+// Reads the directory of zip archives (PKWARE APPNOTE 6.3, without its zip64 records).
 #include "datasets/zip.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr std::uint64_t kLocalBytes = 30;
 constexpr std::uint64_t kCentralBytes = 46;
 constexpr std::uint64_t kEndBytes = 22;
 constexpr std::uint64_t kMaxComment = 0xFFFF;
-constexpr std::uint32_t kIn64 = 0xFFFFFFFF;  // "the number is in the zip64 part"
+constexpr std::uint32_t kIn64 = 0xFFFFFFFF;  // "the number is in a zip64 record"
 constexpr std::uint16_t kEncrypted = 1;
 constexpr std::uint16_t kStored = 0;
 constexpr std::uint16_t kDeflated = 8;
@@ -45,8 +45,8 @@ class ZipBytes {
   std::uint16_t u16(std::uint64_t offset) const { return number<std::uint16_t>(offset); }
   std::uint32_t u32(std::uint64_t offset) const { return number<std::uint32_t>(offset); }
   std::string text(std::uint64_t offset, std::uint64_t count) const {
-    const auto part = at(offset, count);
-    return {reinterpret_cast<const char*>(part.data()), part.size()};
+    const auto piece = at(offset, count);
+    return {reinterpret_cast<const char*>(piece.data()), piece.size()};
   }
 
  private:

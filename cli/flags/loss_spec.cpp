@@ -86,9 +86,9 @@ void set_key(std::string_view key, std::string_view value, LossOptions& loss) {
   if (key == "label_smoothing") loss.label_smoothing = parse_smoothing(value);
 }
 
-void add_part(std::string_view part, LossOptions& loss) {
-  const std::size_t equals = part.find('=');
-  const std::string_view key = part.substr(0, equals);
+void add_setting(std::string_view piece, LossOptions& loss) {
+  const std::size_t equals = piece.find('=');
+  const std::string_view key = piece.substr(0, equals);
   const std::span<const std::string_view> keys = keys_of(loss.kind);
   if (std::ranges::find(keys, key) == keys.end()) {
     throw Error(ErrorCode::kUsage,
@@ -97,9 +97,9 @@ void add_part(std::string_view part, LossOptions& loss) {
         .hint(fmt::format("its keys are {}",
                           join(std::vector<std::string_view>(keys.begin(), keys.end()), ", ")));
   }
-  const bool has_value = equals != std::string_view::npos && equals + 1 < part.size();
+  const bool has_value = equals != std::string_view::npos && equals + 1 < piece.size();
   require(has_value, ErrorCode::kUsage, "--loss: {} has no value", key);
-  set_key(key, part.substr(equals + 1), loss);
+  set_key(key, piece.substr(equals + 1), loss);
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ LossOptions parse_loss(std::string_view text) {
     return loss;
   }
   if (colon == std::string_view::npos) return loss;
-  for (std::string_view part : split(text.substr(colon + 1), ',')) add_part(part, loss);
+  for (std::string_view piece : split(text.substr(colon + 1), ',')) add_setting(piece, loss);
   return loss;
 }
 

@@ -43,8 +43,8 @@ OptionValue value_like(const ModelOption& option, std::string_view text) {
   }
   if (std::holds_alternative<std::string>(option.value)) return std::string(text);
   Ints numbers;
-  for (std::string_view part : split(text, '+')) {
-    const std::optional<std::int64_t> number = parse_int(part);
+  for (std::string_view piece : split(text, '+')) {
+    const std::optional<std::int64_t> number = parse_int(piece);
     if (!number) bad_value(option.name, text, "whole numbers with + between them");
     numbers.push_back(*number);
   }
@@ -77,11 +77,11 @@ PlainModel named_model(std::string_view word) {
   const std::size_t colon = word.find(':');
   if (colon == std::string_view::npos) return build_model(builder->name, arguments, 0);
   bool first = true;
-  for (std::string_view part : split(word.substr(colon + 1), ',')) {
-    if (first && part.find('=') == std::string_view::npos) {
-      arguments.emplace(kSizeOption, std::string(part));
+  for (std::string_view piece : split(word.substr(colon + 1), ',')) {
+    if (first && piece.find('=') == std::string_view::npos) {
+      arguments.emplace(kSizeOption, std::string(piece));
     } else {
-      add_option(*builder, part, arguments);
+      add_option(*builder, piece, arguments);
     }
     first = false;
   }

@@ -95,10 +95,10 @@ double number_of(std::string_view flag, std::string_view text) {
 // "A,B".
 std::array<double, 2> two_numbers(const Settings& settings, std::string_view flag) {
   const std::string& text = settings.text(flag);
-  const std::vector<std::string_view> parts = split(text, ',');
-  require(parts.size() == 2, ErrorCode::kUsage, "--{} is '{}': expected two numbers A,B", flag,
+  const std::vector<std::string_view> pieces = split(text, ',');
+  require(pieces.size() == 2, ErrorCode::kUsage, "--{} is '{}': expected two numbers A,B", flag,
           printable(text));
-  return {number_of(flag, parts[0]), number_of(flag, parts[1])};
+  return {number_of(flag, pieces[0]), number_of(flag, pieces[1])};
 }
 
 // A rate of its own is one that follows the schedule in proportion.
@@ -113,11 +113,11 @@ ParameterGroup parse_group(const std::string& text, const Settings& settings) {
   require(colon != std::string::npos && colon > 0, ErrorCode::kUsage,
           "--group is '{}': expected PATTERN:weight_decay=X,lr_scale=X", printable(text));
   ParameterGroup group{.pattern = text.substr(0, colon)};
-  for (std::string_view part : split(std::string_view(text).substr(colon + 1), ',')) {
-    const std::size_t equals = part.find('=');
-    const std::string_view key = part.substr(0, equals);
+  for (std::string_view piece : split(std::string_view(text).substr(colon + 1), ',')) {
+    const std::size_t equals = piece.find('=');
+    const std::string_view key = piece.substr(0, equals);
     const std::string_view value =
-        equals == std::string_view::npos ? std::string_view() : part.substr(equals + 1);
+        equals == std::string_view::npos ? std::string_view() : piece.substr(equals + 1);
     static constexpr std::array<std::string_view, 3> kKeys = {"weight_decay", "lr_scale", "lr"};
     if (std::ranges::find(kKeys, key) == kKeys.end()) {
       throw Error(ErrorCode::kUsage, fmt::format("--group has no key '{}'", printable(key)))

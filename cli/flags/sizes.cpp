@@ -39,8 +39,8 @@ std::pair<std::string, Ints> parse_shape(const std::string& text) {
   Ints dims;
   bool good = equals != std::string::npos && equals > 0;
   if (good) {
-    for (std::string_view part : split(std::string_view(text).substr(equals + 1), ',')) {
-      const std::optional<std::int64_t> dim = parse_int(part);
+    for (std::string_view piece : split(std::string_view(text).substr(equals + 1), ',')) {
+      const std::optional<std::int64_t> dim = parse_int(piece);
       good = good && dim && *dim >= 0;
       dims.push_back(dim.value_or(0));
     }

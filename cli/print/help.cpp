@@ -29,7 +29,7 @@ std::string flag_text(const Flag& flag) {
   return text;
 }
 
-// Two columns; a first part that is too long gets a line of its own.
+// Two columns; a first column that is too long gets a line of its own.
 std::string row(std::string_view first, std::string_view second) {
   if (first.size() + 2 > kTextColumn) {
     return fmt::format("  {}\n  {:{}}{}\n", first, "", kTextColumn, second);

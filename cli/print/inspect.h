@@ -1,4 +1,4 @@
-// The parts of `inspect`: each gives facts and text from a graph or a plan.
+// What `inspect` shows: each function gives facts and text from a graph or a plan.
 #pragma once
 
 #include <span>

@@ -45,7 +45,7 @@ CompileOptions workload_options(const BenchWorkload& workload, const BenchOption
   compile.lower.kernels = options.kernels;
   compile.lower.same_bits = options.same_bits;
   compile.order = options.order;
-  // Times of whole ops, not of parts.
+  // Times of whole ops, not of their batch tiles.
   if (options.op_times.empty()) compile.chains = options.chains;
   compile.recompute = options.recompute;
   compile.costs = options.costs;
@@ -86,7 +86,7 @@ class Synthesis {
     return tensor;
   }
 
-  // All but a share of the labels count no more.
+  // All but a fraction of the labels count no more.
   void hide(Tensor& labels, double labelled, std::int64_t ignore_index) {
     const std::uint64_t stream = kSyntheticStreams + field_++;
     std::uint64_t index = 0;
@@ -137,8 +137,8 @@ std::int64_t count_elements(const Graph& graph, ValueKind kind) {
   return sum;
 }
 
-// Terms of each sum of a product or convolution; 0 for other ops.
-std::int64_t product_terms(const Graph& graph, const Node& node) {
+// Terms of each sum of a matmul or convolution; 0 for other ops.
+std::int64_t terms_of_sum(const Graph& graph, const Node& node) {
   if (node.op->domain != kOnnxDomain || node.inputs.empty()) return 0;
   const Shape& a = graph.value(node.inputs.front()).type.shape;
   if (node.op->name == "MatMul") return a[a.rank - 1];
@@ -169,13 +169,13 @@ std::int64_t training_flops(const Graph& forward) {
     for (ValueId output : node.outputs) {
       if (output != kNoValue) wants_gradient[static_cast<std::size_t>(output)] = wanted;
     }
-    const std::int64_t terms = product_terms(forward, node);
+    const std::int64_t terms = terms_of_sum(forward, node);
     if (terms == 0) continue;
     // The third input of Gemm or Conv is no factor.
-    const std::int64_t products = 1 + wanting(std::span(node.inputs).first(2));
+    const std::int64_t matmuls = 1 + wanting(std::span(node.inputs).first(2));
     const std::int64_t outputs = forward.value(node.outputs.front()).type.elements();
     const std::int64_t of_one = saturating_multiply(2, saturating_multiply(outputs, terms));
-    add_saturating(flops, saturating_multiply(products, of_one));
+    add_saturating(flops, saturating_multiply(matmuls, of_one));
   }
   return flops;
 }

@@ -58,7 +58,7 @@ struct BenchResult {
 BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options);
 
 // Floating-point operations of a training step on a forward graph: 2 for each multiply-add of a
-// matrix product or convolution, once forward and once for each input that needs a gradient.
+// matmul or convolution, once forward and once for each input that needs a gradient.
 // Everything else counts nothing.
 std::int64_t training_flops(const Graph& forward);
 

@@ -21,7 +21,7 @@ struct BenchWorkload {
   OptimizerOptions optimizer = {};
   double learning_rate = 0.0;
   // Of the synthetic batch: how many different numbers an integer input has, by name (else as many
-  // as classes), and the share of the labels that count.
+  // as classes), and the fraction of the labels that count.
   std::map<std::string_view, std::int64_t> kinds = {};
   double labelled = 1.0;
 };

@@ -73,7 +73,7 @@ Outcome run_check(const Invocation& invocation) {
                                 {"parameters", tensors(program.graph, ValueKind::kParameter)},
                                 {"states", tensors(program.graph, ValueKind::kState)},
                                 {"inputs", tensors(program.graph, ValueKind::kInput)}});
-  outcome.text = fmt::format("{} can be trained: {} nodes become {} instructions a step\n",
+  outcome.text = fmt::format("{} can be trained: {} nodes become {} calls a step\n",
                              printable(model.path().string()), model.node_count(),
                              program.instructions.size());
   for (ValueId id : program.graph.values_of(ValueKind::kParameter)) {

@@ -67,11 +67,11 @@ std::string cuda_text(const CudaDriver& driver) {
 }
 
 std::string versions_text(const std::vector<Library>& libraries) {
-  std::vector<std::string> parts;
+  std::vector<std::string> pieces;
   for (const Library& library : libraries) {
-    parts.push_back(fmt::format("{} {}", library.name, library.version));
+    pieces.push_back(fmt::format("{} {}", library.name, library.version));
   }
-  return join(parts, ", ");
+  return join(pieces, ", ");
 }
 
 Outcome run_doctor(const Invocation& invocation) {

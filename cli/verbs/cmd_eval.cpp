@@ -22,7 +22,7 @@ constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
 constexpr Flag kEvalFlags[] = {
     {.name = "data",
      .value = "SPEC",
-     .help = "As for train; its validation part counts (validation=1: all). Default: the run's"},
+     .help = "As for train; its validation split counts (validation=1: all). Default: the run's"},
     {.name = "sample",
      .type = FlagType::kInteger,
      .value = "N",

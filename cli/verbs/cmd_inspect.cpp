@@ -21,7 +21,7 @@ constexpr Flag kInspectFlags[] = {
     {.name = "node", .value = "N|NAME", .help = "One node of the stage in detail"},
     {.name = "memory", .type = FlagType::kSwitch, .help = "The buffers that are alive"},
     {.name = "at",
-     .value = "STEP|NODE",
+     .value = "CALL|NODE",
      .help = "When, for --memory; default: where most bytes are alive"},
 };
 

@@ -41,14 +41,14 @@ class OptionFlags {
  private:
   // "A published size (gpt2: 124M, 355M; bert: base)"
   static std::string size_help() {
-    std::vector<std::string> parts;
+    std::vector<std::string> pieces;
     for (const ModelBuilder& builder : model_builders()) {
       if (builder.sizes.empty()) continue;
       std::vector<std::string_view> names;
       for (const ModelSize& size : builder.sizes) names.push_back(size.name);
-      parts.push_back(fmt::format("{}: {}", builder.name, join(names, ", ")));
+      pieces.push_back(fmt::format("{}: {}", builder.name, join(names, ", ")));
     }
-    return fmt::format("A published size, which other flags change ({})", join(parts, "; "));
+    return fmt::format("A published size, which other flags change ({})", join(pieces, "; "));
   }
 
   // "blocks (gpt2: 12)": what it means, and the default of each builder that has it.
@@ -100,8 +100,8 @@ const OptionFlags& option_flags() {
 
 Ints parse_ints(std::string_view flag, std::string_view text) {
   Ints numbers;
-  for (std::string_view part : split(text, ',')) {
-    const std::optional<std::int64_t> number = parse_int(trim(part));
+  for (std::string_view piece : split(text, ',')) {
+    const std::optional<std::int64_t> number = parse_int(trim(piece));
     require(number.has_value(), ErrorCode::kUsage,
             "--{} is '{}': expected whole numbers with commas between them", flag, printable(text));
     numbers.push_back(*number);

@@ -81,7 +81,7 @@ std::string plan_text(const Json& plan) {
   const double gap = bound > 0 ? 100.0 * plan.get<double>("gap_bytes") / bound : 0.0;
   std::string text = fmt::format(
       "peak         {}\nlower bound  {}\ngap          {}  {:.2f} %\npersistent   {}\n"
-      "workspace    {}\nbuffers      {:>16} in {} instructions\n",
+      "workspace    {}\nbuffers      {:>16} in {} calls\n",
       bytes("arena_bytes"), bytes("lower_bound_bytes"), bytes("gap_bytes"), gap,
       bytes("persistent_bytes"), bytes("workspace_bytes"), plan.get<std::int64_t>("buffer_count"),
       plan.get<std::int64_t>("instruction_count"));

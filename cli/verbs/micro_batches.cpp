@@ -15,8 +15,8 @@ namespace {
 struct Row {
   BatchSplit split;
   std::int64_t arena_bytes = 0;
-  double seconds = 0.0;  // of a whole step
-  std::int64_t repeats = 0;
+  double seconds = 0.0;             // of a whole step
+  std::int64_t rematerialized = 0;  // nodes that run a second time
 };
 
 // Forward and backward once for each micro-batch, the update once. The plan knows what transfers
@@ -49,7 +49,7 @@ std::optional<Row> row_of(const CompileSplit& compile_split, const BatchSplit& s
     return Row{.split = split,
                .arena_bytes = compiled->program.arena_bytes,
                .seconds = time_of_step(*compiled, split.micro_batches),
-               .repeats = compiled->recompute ? compiled->recompute->repeats : 0};
+               .rematerialized = compiled->recompute ? compiled->recompute->repeats : 0};
   } catch (const NoPlanFits& error) {
     if (!refused || error.least_bytes < refused->least_bytes) {
       refused = Refused{.split = split, .least_bytes = error.least_bytes};
@@ -72,7 +72,7 @@ Json row_json(const Row& row) {
                        {"accumulate", row.split.micro_batches},
                        {"arena_bytes", row.arena_bytes},
                        {"seconds", row.seconds},
-                       {"repeats", row.repeats}});
+                       {"repeats", row.rematerialized}});
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ Json row_json(const Row& row) {
 Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& asked) {
   Outcome outcome{.facts = Json::object({{"examples", asked.examples()}})};
   outcome.text = fmt::format("{:>8} {:>12} {:>16} {:>12} {:>10} {:>12}\n", "--batch",
-                             "--accumulate", "arena bytes", "", "ops again", "ms a step");
+                             "--accumulate", "arena bytes", "", "recomputed", "ms a step");
   Json rows = Json::array();
   std::optional<Row> best;
   std::optional<Refused> refused;
@@ -96,7 +96,7 @@ Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& 
     outcome.text +=
         fmt::format("{:>8} {:>12} {:>16} {:>12} {:>10} {:>12.3f}\n", batch, split.micro_batches,
                     row->arena_bytes, human_bytes(static_cast<std::uint64_t>(row->arena_bytes)),
-                    row->repeats, 1e3 * row->seconds);
+                    row->rematerialized, 1e3 * row->seconds);
     if (!best || row->seconds < best->seconds) best = row;
   }
   if (!best) refuse_all(*refused);

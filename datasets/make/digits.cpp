@@ -100,17 +100,17 @@ std::vector<std::byte> idx_header(std::initializer_list<std::int64_t> dims) {
   return bytes;
 }
 
-struct Part {
+struct DigitSet {
   std::string_view name;
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
 
-void write_part(const MakeOptions& options, const Part& part, MadeData& made) {
+void write_set(const MakeOptions& options, const DigitSet& set, MadeData& made) {
   constexpr std::int64_t kPixels = kSide * kSide;
-  std::vector<std::byte> images = idx_header({part.count, kSide, kSide});
-  std::vector<std::byte> labels = idx_header({part.count});
-  for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
+  std::vector<std::byte> images = idx_header({set.count, kSide, kSide});
+  std::vector<std::byte> labels = idx_header({set.count});
+  for (std::int64_t i = set.first; i < set.first + set.count; ++i) {
     const auto image = static_cast<std::uint64_t>(i);
     const std::uint64_t digit = random_below(options.seed, kMakeStreams + 2, image, 10);
     images.resize(images.size() + kPixels);
@@ -119,7 +119,7 @@ void write_part(const MakeOptions& options, const Part& part, MadeData& made) {
     labels.push_back(static_cast<std::byte>(digit));
   }
   const auto write = [&](std::string_view ending, const std::vector<std::byte>& bytes) {
-    made.files.push_back(options.folder / (std::string(part.name) + std::string(ending)));
+    made.files.push_back(options.folder / (std::string(set.name) + std::string(ending)));
     write_file_atomic(made.files.back(), bytes);
   };
   write("-images-idx3-ubyte", images);
@@ -132,8 +132,8 @@ void write_part(const MakeOptions& options, const Part& part, MadeData& made) {
 MadeData make_digits(const MakeOptions& options) {
   MadeData made;
   const std::int64_t test = std::max<std::int64_t>(1, options.examples / 5);
-  write_part(options, {.name = "train", .first = 0, .count = options.examples}, made);
-  write_part(options, {.name = "t10k", .first = options.examples, .count = test}, made);
+  write_set(options, {.name = "train", .first = 0, .count = options.examples}, made);
+  write_set(options, {.name = "t10k", .first = options.examples, .count = test}, made);
   made.source = "idx:" + made.files[0].string() + "," + made.files[1].string();
   return made;
 }

@@ -79,9 +79,9 @@ Tensor tensor_of(const CsvSource& source, const WantedField& field,
       break;
     case DType::kBF16:
     case DType::kF16: {
-      WantedField wide = field;
-      wide.dtype = DType::kF32;
-      return convert(tensor_of(source, wide, columns), field.dtype);
+      WantedField as_f32 = field;
+      as_f32.dtype = DType::kF32;
+      return convert(tensor_of(source, as_f32, columns), field.dtype);
     }
     case DType::kBool:
       fail(ErrorCode::kUsage, "data '{}': csv gives numbers, '{}' takes truth values",

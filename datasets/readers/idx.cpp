@@ -177,11 +177,11 @@ Tensor label_tensor(const DataSpec& spec, const WantedField& wanted, const IdxCo
           "data '{}': idx has one integer label an example, '{}' is {} of {}", printable(spec.text),
           printable(wanted.name), shape_text(*wanted.dims), name_of(wanted.dtype));
   Tensor tensor(table_type(wanted, labels.dims[0]));
-  const auto widen = [](std::byte label) { return std::to_integer<std::uint8_t>(label); };
+  const auto upcast = [](std::byte label) { return std::to_integer<std::uint8_t>(label); };
   if (wanted.dtype == DType::kI64) {
-    std::ranges::transform(labels.bytes, tensor.values<std::int64_t>().begin(), widen);
+    std::ranges::transform(labels.bytes, tensor.values<std::int64_t>().begin(), upcast);
   } else {
-    std::ranges::transform(labels.bytes, tensor.values<std::int32_t>().begin(), widen);
+    std::ranges::transform(labels.bytes, tensor.values<std::int32_t>().begin(), upcast);
   }
   return tensor;
 }

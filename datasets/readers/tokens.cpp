@@ -112,7 +112,7 @@ class FileIds final : public TokenIds {
     const std::uint64_t byte =
         layout_.first_byte + static_cast<std::uint64_t>(begin) * layout_.width_bytes;
     std::byte* data = std::as_writable_bytes(into).data();
-    // Narrow ids go to the end of the room and are widened from there on forwards.
+    // Narrow ids go to the end of the room and are upcast from there on forwards.
     const std::size_t bytes = into.size() * layout_.width_bytes;
     std::byte* stored = data + into.size_bytes() - bytes;
     file_.read(byte, {stored, bytes});

@@ -22,11 +22,11 @@ void write_row(const TokenIds& ids, Piece piece, std::span<T> row, std::int64_t 
   std::array<std::uint32_t, 512> some;
   const auto count = static_cast<std::size_t>(piece.count);
   for (std::size_t done = 0; done < count;) {
-    const std::span<std::uint32_t> part(some.data(), std::min(some.size(), count - done));
-    ids.read(piece.begin + static_cast<std::int64_t>(done), part);
-    std::ranges::transform(part, row.begin() + static_cast<std::ptrdiff_t>(done),
+    const std::span<std::uint32_t> next(some.data(), std::min(some.size(), count - done));
+    ids.read(piece.begin + static_cast<std::int64_t>(done), next);
+    std::ranges::transform(next, row.begin() + static_cast<std::ptrdiff_t>(done),
                            [](std::uint32_t id) { return static_cast<T>(id); });
-    done += part.size();
+    done += next.size();
   }
   std::ranges::fill(row.subspan(count), static_cast<T>(fill));
 }
@@ -48,7 +48,7 @@ void write_row(const TokenIds& ids, Piece piece, const Row& to) {
   }
 }
 
-struct WindowParts {
+struct WindowedIds {
   std::unique_ptr<TokenIds> ids;
   std::int64_t training = 0;  // ids that train: the first ones
   std::int64_t sequence = 0;
@@ -59,16 +59,16 @@ struct WindowParts {
 
 class WindowDataset final : public Dataset {
  public:
-  WindowDataset(std::vector<Field> fields, WindowParts parts)
-      : fields_(std::move(fields)), parts_(std::move(parts)) {}
+  WindowDataset(std::vector<Field> fields, WindowedIds windowed)
+      : fields_(std::move(fields)), windowed_(std::move(windowed)) {}
 
   std::span<const Field> fields() const override { return fields_; }
   bool can_pad() const override { return true; }
-  Json description() const override { return parts_.description; }
+  Json description() const override { return windowed_.description; }
 
   std::int64_t examples(Split split) const override {
-    const std::int64_t length = part(split).count;
-    const std::int64_t sequence = parts_.sequence;
+    const std::int64_t length = split_piece(split).count;
+    const std::int64_t sequence = windowed_.sequence;
     if (split == Split::kValidation) {
       return length < 2 ? 0 : (length - 1 + sequence - 1) / sequence;
     }
@@ -86,30 +86,30 @@ class WindowDataset final : public Dataset {
         continue;
       }
       CHECK_INVARIANT(indices[row] >= 0 && indices[row] < examples(split));
-      write_window(window(split, phase + indices[row] * parts_.sequence), row, out);
+      write_window(window(split, phase + indices[row] * windowed_.sequence), row, out);
       ++out.examples;
     }
     out.loss_terms = out.tokens;
   }
 
  private:
-  Piece part(Split split) const {
-    if (split == Split::kTrain) return {.begin = 0, .count = parts_.training};
-    return {.begin = parts_.training, .count = parts_.ids->size() - parts_.training};
+  Piece split_piece(Split split) const {
+    if (split == Split::kTrain) return {.begin = 0, .count = windowed_.training};
+    return {.begin = windowed_.training, .count = windowed_.ids->size() - windowed_.training};
   }
 
-  // At most sequence + 1 ids from `begin` of the part on.
+  // At most sequence + 1 ids from `begin` of the split's piece on.
   Piece window(Split split, std::int64_t begin) const {
-    const Piece whole = part(split);
+    const Piece whole = split_piece(split);
     return {.begin = whole.begin + begin,
-            .count = std::min(whole.count - begin, parts_.sequence + 1)};
+            .count = std::min(whole.count - begin, windowed_.sequence + 1)};
   }
 
   std::int64_t training_phase(std::int64_t epoch) const {
-    const std::int64_t used = examples(Split::kTrain) * parts_.sequence;
+    const std::int64_t used = examples(Split::kTrain) * windowed_.sequence;
     // A window's last label may be the last id.
-    const std::int64_t phases = std::min(parts_.sequence, parts_.training - used);
-    return static_cast<std::int64_t>(random_below(parts_.seed, kPhaseStream,
+    const std::int64_t phases = std::min(windowed_.sequence, windowed_.training - used);
+    return static_cast<std::int64_t>(random_below(windowed_.seed, kPhaseStream,
                                                   static_cast<std::uint64_t>(epoch),
                                                   static_cast<std::uint64_t>(phases)));
   }
@@ -117,17 +117,17 @@ class WindowDataset final : public Dataset {
   // Inputs without the window's last id, labels without its first.
   void write_window(Piece piece, std::size_t row, Batch& out) const {
     const std::int64_t count = std::max<std::int64_t>(piece.count - 1, 0);
-    write_row(*parts_.ids, {.begin = piece.begin, .count = count},
+    write_row(*windowed_.ids, {.begin = piece.begin, .count = count},
               {.tensor = out.tensors[0].second, .row = row, .fill = 0});
     if (out.tensors.size() > 1) {
-      write_row(*parts_.ids, {.begin = piece.begin + 1, .count = count},
-                {.tensor = out.tensors[1].second, .row = row, .fill = parts_.ignore_index});
+      write_row(*windowed_.ids, {.begin = piece.begin + 1, .count = count},
+                {.tensor = out.tensors[1].second, .row = row, .fill = windowed_.ignore_index});
     }
     out.tokens += count;
   }
 
   std::vector<Field> fields_;
-  WindowParts parts_;
+  WindowedIds windowed_;
 };
 
 bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
@@ -233,23 +233,23 @@ std::unique_ptr<Dataset> make_windows(const DataSpec& spec, const DatasetOptions
                                       WindowPlan plan, WindowSource source) {
   const double fraction = spec.fraction("validation", options.validation_fraction);
   const std::int64_t count = source.ids->size();
-  WindowParts parts{.ids = std::move(source.ids),
-                    .training = training_examples(count, fraction),
-                    .sequence = plan.sequence,
-                    .seed = options.seed,
-                    .ignore_index = options.ignore_index,
-                    .description = std::move(source.description)};
-  if (fraction < 1.0 && parts.training <= parts.sequence) {
+  WindowedIds windowed{.ids = std::move(source.ids),
+                       .training = training_examples(count, fraction),
+                       .sequence = plan.sequence,
+                       .seed = options.seed,
+                       .ignore_index = options.ignore_index,
+                       .description = std::move(source.description)};
+  if (fraction < 1.0 && windowed.training <= windowed.sequence) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("'{}' has {} {} to train on, a window of sequence {} needs {}",
-                            printable(spec.file()), parts.training, source.unit, parts.sequence,
-                            parts.sequence + 1))
+                            printable(spec.file()), windowed.training, source.unit,
+                            windowed.sequence, windowed.sequence + 1))
         .hint("give more text or a shorter sequence; validation=1 evaluates a whole short text");
   }
-  parts.description.set(std::string(source.unit), count);
-  parts.description.set(fmt::format("training_{}", source.unit), parts.training);
-  parts.description.set("sequence", parts.sequence);
-  return std::make_unique<WindowDataset>(std::move(plan.fields), std::move(parts));
+  windowed.description.set(std::string(source.unit), count);
+  windowed.description.set(fmt::format("training_{}", source.unit), windowed.training);
+  windowed.description.set("sequence", windowed.sequence);
+  return std::make_unique<WindowDataset>(std::move(plan.fields), std::move(windowed));
 }
 
 }  // namespace trainscope

@@ -19,13 +19,13 @@ Ints dims_of(const Tensor& tensor) {
 }
 
 std::string declared_text(const Dims& dims) {
-  std::vector<std::string> parts;
+  std::vector<std::string> sizes;
   for (const ModelDim& dim : dims) {
-    parts.push_back(dim.size             ? std::to_string(*dim.size)
+    sizes.push_back(dim.size             ? std::to_string(*dim.size)
                     : dim.symbol.empty() ? "?"
                                          : printable(dim.symbol));
   }
-  return fmt::format("[{}]", join(parts, ","));
+  return fmt::format("[{}]", join(sizes, ","));
 }
 
 // The dimensions of the labels as far as the model declares the output that the loss reads.

@@ -212,8 +212,8 @@ std::string one_line(const Error& error, const fs::path& folder) {
 }
 
 std::string element_text(const Tensor& tensor, std::int64_t i) {
-  Tensor wide = convert(tensor, DType::kF64);
-  return fmt::format("{}", wide.values<double>()[static_cast<std::size_t>(i)]);
+  Tensor exact = convert(tensor, DType::kF64);
+  return fmt::format("{}", exact.values<double>()[static_cast<std::size_t>(i)]);
 }
 
 bool close(double a, double b) {

@@ -55,8 +55,8 @@ GradientsResult compute_gradients(const OnnxModel& model, const ReferenceMeta& m
   // In mixed precision some values are stored in two bytes; files hold what they are computed with.
   const auto read = [&executor](const std::string& name) {
     Tensor tensor = executor.read(name);
-    const DType wide = computed(tensor.dtype());
-    return wide == tensor.dtype() ? std::move(tensor) : convert(tensor, wide);
+    const DType upcast = computed(tensor.dtype());
+    return upcast == tensor.dtype() ? std::move(tensor) : convert(tensor, upcast);
   };
   require_inputs(executor, model, meta.loss, batch);
   bind_batch(executor, batch);

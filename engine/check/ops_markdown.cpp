@@ -28,11 +28,11 @@ std::string count_text(int least, int most) {
 }
 
 std::string attributes_cell(const OpDef& op) {
-  std::vector<std::string> parts;
+  std::vector<std::string> pieces;
   for (const AttributeSpec& attribute : op.attributes) {
-    parts.push_back(fmt::format("`{}`: {}", attribute.name, attribute.doc));
+    pieces.push_back(fmt::format("`{}`: {}", attribute.name, attribute.doc));
   }
-  return cell(join(parts, "; "));
+  return cell(join(pieces, "; "));
 }
 
 std::string_view gradient_text(const OpDef& op) {
@@ -74,10 +74,10 @@ std::string kernels_cell(const OpDef& op, const KernelTable& kernels) {
     if (!dtypes.contains(name)) names.push_back(name);
     dtypes[name] += fmt::format(" {}", name_of(row.dtype));
   }
-  std::vector<std::string> parts;
-  for (const std::string& name : names) parts.push_back(fmt::format("`{}`{}", name, dtypes[name]));
-  if (op.decompose) parts.emplace_back("decomposed");
-  return join(parts, ", ");
+  std::vector<std::string> pieces;
+  for (const std::string& name : names) pieces.push_back(fmt::format("`{}`{}", name, dtypes[name]));
+  if (op.decompose) pieces.emplace_back("decomposed");
+  return join(pieces, ", ");
 }
 
 std::string row_text(const OpDef& op, const KernelTable& kernels) {

@@ -335,19 +335,19 @@ VerifyReport verify_reference(const std::filesystem::path& folder, const VerifyO
 }
 
 double norm(const Tensor& a) {
-  Tensor wide = convert(a, DType::kF64);
+  Tensor exact = convert(a, DType::kF64);
   double sum = 0.0;
-  for (double x : wide.values<double>()) sum += std::isfinite(x) ? x * x : 0.0;
+  for (double x : exact.values<double>()) sum += std::isfinite(x) ? x * x : 0.0;
   return std::sqrt(sum);
 }
 
 double error_norm(const Tensor& a, const Tensor& b) {
   require(a.shape() == b.shape(), ErrorCode::kBadInput, "shapes differ: {} and {}",
           type_text(a.type()), type_text(b.type()));
-  Tensor wide_a = convert(a, DType::kF64);
-  Tensor wide_b = convert(b, DType::kF64);
-  auto x = wide_a.values<double>();
-  auto y = wide_b.values<double>();
+  Tensor exact_a = convert(a, DType::kF64);
+  Tensor exact_b = convert(b, DType::kF64);
+  auto x = exact_a.values<double>();
+  auto y = exact_b.values<double>();
   double sum = 0.0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     bool same = x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]));

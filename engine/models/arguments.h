@@ -21,12 +21,12 @@ inline std::int64_t integer(const ModelArguments& arguments, std::string_view na
   return argument<std::int64_t>(arguments, name);
 }
 
-// Throws kUsage unless `whole` is a multiple of `part`; the names are those of the options.
+// Throws kUsage unless `whole` is a multiple of `divisor`; the names are those of the options.
 inline void check_multiple(const ModelArguments& arguments, std::string_view whole,
-                           std::string_view part) {
-  if (integer(arguments, whole) % integer(arguments, part) == 0) return;
+                           std::string_view divisor) {
+  if (integer(arguments, whole) % integer(arguments, divisor) == 0) return;
   fail(ErrorCode::kUsage, "--{} {} cannot be shared by --{} {}: it must be a multiple", whole,
-       integer(arguments, whole), part, integer(arguments, part));
+       integer(arguments, whole), divisor, integer(arguments, divisor));
 }
 
 }  // namespace trainscope

@@ -30,7 +30,7 @@ ValueName by_head(PlainBuilder& b, std::string_view label, const ValueName& x,
   return b.node("Transpose", label, {heads}, {{"perm", order}});
 }
 
-// The rows of the query heads that share a key head lie one below the other: one product for all of
+// The rows of the query heads that share a key head lie one below the other: one matmul for all of
 // them, and nothing is repeated. [B, heads, T, x] and [B, key_heads, heads / key_heads * T, x] are
 // the same bytes.
 ValueName attend(PlainBuilder& b, const Attention& attention, const QueryKeyValue& inputs) {

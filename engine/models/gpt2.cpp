@@ -104,9 +104,9 @@ class Gpt2 {
         b_.node("Reshape", "heads", {qkv, b_.ints({0, 0, 3 * sizes_.heads, head})});
     const ValueName by_head =
         b_.node("Transpose", "by_head", {heads}, {{"perm", Ints{0, 2, 1, 3}}});
-    const Ints parts(3, sizes_.heads);
+    const Ints thirds(3, sizes_.heads);
     const std::vector<ValueName> split =
-        b_.multi("Split", "split", {by_head, b_.ints(parts)},
+        b_.multi("Split", "split", {by_head, b_.ints(thirds)},
                  {.labels = {"q", "k", "v"}, .attributes = {{"axis", std::int64_t{1}}}});
     // The queries are fewer than the scores: scaling them is cheaper.
     const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head)));
@@ -144,10 +144,10 @@ class Gpt2 {
                    const Weight& weight) {
     const std::string parameter = path + "." + label;
     const ValueName matrix = b_.normal(parameter + ".weight", weight.shape, weight.deviation);
-    ValueName product = b_.node("MatMul", label, {x, matrix});
-    if (!sizes_.bias) return product;
+    ValueName matmul = b_.node("MatMul", label, {x, matrix});
+    if (!sizes_.bias) return matmul;
     const ValueName bias = b_.filled(parameter + ".bias", {weight.shape[1]}, 0.0F);
-    return b_.node("Add", label + "_bias", {product, bias});
+    return b_.node("Add", label + "_bias", {matmul, bias});
   }
 
   ValueName norm(std::string_view label, const std::string& path, const ValueName& x) {

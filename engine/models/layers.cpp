@@ -46,11 +46,11 @@ Initial torch_default(std::int64_t fan_in) {
 ValueName dense(PlainBuilder& b, const std::string& path, const ValueName& x, const Dense& layer) {
   const ValueName weight = draw(b, path + ".weight", {layer.inputs, layer.outputs}, layer.weight);
   const bool last = !layer.bias;
-  const ValueName product =
+  const ValueName matmul =
       b.result("MatMul", output_name(path, "MatMul", last ? layer.result : ""), {x, weight});
-  if (last) return product;
+  if (last) return matmul;
   const ValueName bias = draw(b, path + ".bias", {layer.outputs}, *layer.bias);
-  return b.result("Add", output_name(path, "Add", layer.result), {product, bias});
+  return b.result("Add", output_name(path, "Add", layer.result), {matmul, bias});
 }
 
 ValueName linear(PlainBuilder& b, const std::string& path, const ValueName& x, const Dense& layer) {
@@ -87,7 +87,7 @@ ValueName batch_norm(PlainBuilder& b, const std::string& path, const ValueName& 
       {x, b.filled(path + ".weight", shape, 1.0F), b.filled(path + ".bias", shape, 0.0F),
        b.statistic(path + ".running_mean", shape, 0.0F),
        b.statistic(path + ".running_var", shape, 1.0F)},
-      {{"epsilon", 1e-5}, {"momentum", 0.9}});  // the share of the old ones: torch says 0.1
+      {{"epsilon", 1e-5}, {"momentum", 0.9}});  // the old ones' fraction: torch says 0.1
 }
 
 ValueName dropout(PlainBuilder& b, std::string_view label, const ValueName& x, double ratio) {

@@ -131,17 +131,17 @@ class Llama {
     return linear(path + ".o_proj", mixed, {d, d});
   }
 
-  // [B, heads, T, size]: element i of a head turns with element i + size / 2, by an angle that
-  // grows with the position.
+  // [B, heads, T, size]: element i of a head is rotated with element i + size / 2, by an angle
+  // that grows with the position.
   ValueName rotated(const std::string& label, const ValueName& x) {
     const std::int64_t half = sizes_.head() / 2;
     const ValueName first_label = label + "_first", second_label = label + "_second";
     const std::vector<ValueName> halves = b_.multi(
         "Split", label + "_halves", {x, b_.ints({half, half})},
         {.labels = {first_label, second_label}, .attributes = {{"axis", std::int64_t{-1}}}});
-    const auto product = [&](std::string_view name, const ValueName& part,
+    const auto product = [&](std::string_view name, const ValueName& x_half,
                              const ValueName& factors) {
-      return b_.node("Mul", label + std::string(name), {part, factors});
+      return b_.node("Mul", label + std::string(name), {x_half, factors});
     };
     const ValueName real = b_.node("Sub", label + "_real",
                                    {product("_first_cosine", halves[0], cosines_),

@@ -3,7 +3,7 @@
 //
 // Initial weights: section 3 of the paper: normal with sqrt(2 / fan-in), biases 0. The 2x2
 // up-convolution, whose windows do not overlap, is a 1x1 convolution to four times the channels and
-// a rearrangement: a product without scattered sums.
+// a rearrangement: a matmul without scattered sums.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -13,24 +13,24 @@ bool is_f32(const SharedTensor& tensor) { return tensor && tensor->dtype() == DT
 
 }  // namespace
 
-void widen_floats(SourceNode& node) {
-  Attributes widened = node.attributes;
+void upcast_floats(SourceNode& node) {
+  Attributes upcast = node.attributes;
   for (const auto& [name, attribute] : node.attributes.map()) {
     if (const auto* tensor = std::get_if<SharedTensor>(&attribute)) {
       if (!is_f32(*tensor)) continue;
-      widened.set(name, std::make_shared<const Tensor>(convert(**tensor, DType::kF64)));
+      upcast.set(name, std::make_shared<const Tensor>(convert(**tensor, DType::kF64)));
     } else if (const auto* number = std::get_if<std::int64_t>(&attribute)) {
       if (names_type(name) && *number == pb::TensorProto::FLOAT) {
-        widened.set(name, std::int64_t{pb::TensorProto::DOUBLE});
+        upcast.set(name, std::int64_t{pb::TensorProto::DOUBLE});
       }
     }
   }
   // Without a value it fills with a float32 zero.
   if (node.op == "ConstantOfShape" && !node.attributes.has("value")) {
-    widened.set("value", std::make_shared<const Tensor>(
-                             Tensor(TensorType{.dtype = DType::kF64, .shape = Shape{1}})));
+    upcast.set("value", std::make_shared<const Tensor>(
+                            Tensor(TensorType{.dtype = DType::kF64, .shape = Shape{1}})));
   }
-  node.attributes = std::move(widened);
+  node.attributes = std::move(upcast);
 }
 
 }  // namespace trainscope

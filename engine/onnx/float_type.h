@@ -6,6 +6,6 @@
 namespace trainscope {
 
 // Tensors and type numbers in the attributes of a node, f32 to f64.
-void widen_floats(SourceNode& node);
+void upcast_floats(SourceNode& node);
 
 }  // namespace trainscope

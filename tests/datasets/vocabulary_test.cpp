@@ -96,8 +96,8 @@ TEST_CASE("vocabulary: more characters than ids are refused") {
   std::string text;
   const auto add = [&](std::uint32_t c) {
     for (const int shift : {18, 12, 6, 0}) {
-      const std::uint32_t part = (c >> shift) & (shift == 18 ? 0x7U : 0x3FU);
-      text += static_cast<char>((shift == 18 ? 0xF0U : 0x80U) | part);
+      const std::uint32_t bits = (c >> shift) & (shift == 18 ? 0x7U : 0x3FU);
+      text += static_cast<char>((shift == 18 ? 0xF0U : 0x80U) | bits);
     }
   };
   for (std::uint32_t c = 0; c < 65536; ++c) add(0x10000 + c);

@@ -32,21 +32,21 @@ Nodes axes_to_attribute(ImportScope& scope, SourceNode node) {
   return {std::move(node)};
 }
 
-// Opset 18 can ask for a number of parts, of which the last may be smaller.
-Nodes parts_to_sizes(ImportScope& scope, SourceNode node) {
-  std::int64_t parts = node.attributes.integer("num_outputs", 0);
+// Opset 18 can ask for a number of slices, of which the last may be smaller.
+Nodes slices_to_sizes(ImportScope& scope, SourceNode node) {
+  std::int64_t slices = node.attributes.integer("num_outputs", 0);
   node.attributes.erase("num_outputs");
   node.opset = 17;
   bool sized = node.inputs.size() > 1 && !node.inputs[1].empty();
-  if (sized || parts == 0) return {std::move(node)};
-  require(parts == static_cast<std::int64_t>(node.outputs.size()), ErrorCode::kBadInput,
+  if (sized || slices == 0) return {std::move(node)};
+  require(slices == static_cast<std::int64_t>(node.outputs.size()), ErrorCode::kBadInput,
           "node '{}' (Split): num_outputs is {}, but it has {} outputs", printable(node.source),
-          parts, node.outputs.size());
+          slices, node.outputs.size());
   const Shape& shape = scope.type(node, 0).shape;
   std::int64_t left = shape[normalized_axis(node.attributes.integer("axis", 0), shape.rank)];
-  std::int64_t size = left / parts + (left % parts != 0 ? 1 : 0);
+  std::int64_t size = left / slices + (left % slices != 0 ? 1 : 0);
   Ints sizes;
-  for (std::int64_t i = 0; i < parts; ++i) {
+  for (std::int64_t i = 0; i < slices; ++i) {
     sizes.push_back(std::min(size, left));
     left -= sizes.back();
   }
@@ -174,7 +174,7 @@ class Rewritten {
   Nodes nodes_;
 };
 
-// What a node of opset 23 turns: x [batch, heads, sequence, width], or [batch, sequence, hidden].
+// What a node of opset 23 rotates: x [batch, heads, sequence, width], or [batch, sequence, hidden].
 struct RotaryHeads {
   Shape x;
   std::int64_t heads = 0;
@@ -195,13 +195,13 @@ RotaryHeads rotary_heads(ImportScope& scope, const SourceNode& node) {
           printable(node.source), found.heads, last);
   const std::int64_t width = found.flat() ? last / found.heads : last;
   const std::int64_t given = node.attributes.integer("rotary_embedding_dim", 0);
-  const std::int64_t turned = given == 0 ? width : given;
-  require(
-      turned >= 0 && turned <= width && turned % 2 == 0, ErrorCode::kBadInput,
-      "node '{}' (RotaryEmbedding): {} elements of a head of {} turn, expected an even number of "
-      "them",
-      printable(node.source), turned, width);
-  found.pairs = turned / 2;
+  const std::int64_t rotated = given == 0 ? width : given;
+  require(rotated >= 0 && rotated <= width && rotated % 2 == 0, ErrorCode::kBadInput,
+          "node '{}' (RotaryEmbedding): {} elements of a head of {} are rotated, expected an even "
+          "number of "
+          "them",
+          printable(node.source), rotated, width);
+  found.pairs = rotated / 2;
   return found;
 }
 
@@ -234,23 +234,23 @@ Nodes rotary_to_own(ImportScope& scope, SourceNode node) {
   Rewritten rewritten(scope, node);
   const std::string cos = rotary_table(scope, node, rewritten, 1);
   const std::string sin = rotary_table(scope, node, rewritten, 2);
-  SourceNode turned = node;
-  turned.inputs = {node.inputs[0], cos, sin};
-  turned.attributes.erase("num_heads");
-  turned.attributes.erase("rotary_embedding_dim");
-  if (!heads.flat()) return rewritten.take(to_own_domain(scope, std::move(turned)).front());
+  SourceNode rotated = node;
+  rotated.inputs = {node.inputs[0], cos, sin};
+  rotated.attributes.erase("num_heads");
+  rotated.attributes.erase("rotary_embedding_dim");
+  if (!heads.flat()) return rewritten.take(to_own_domain(scope, std::move(rotated)).front());
   const Ints split{heads.x[0], heads.x[1], heads.heads, heads.x[2] / heads.heads};
-  turned.inputs[0] =
+  rotated.inputs[0] =
       rewritten.add("Reshape", {node.inputs[0], rewritten.ints(split, "split")}, "by_head");
-  turned.outputs = {scope.fresh(node.name + "/turned")};
-  Nodes nodes = rewritten.take(to_own_domain(scope, turned).front());
+  rotated.outputs = {scope.fresh(node.name + "/turned")};
+  Nodes nodes = rewritten.take(to_own_domain(scope, rotated).front());
   nodes.push_back(
       {.op = "Reshape",
        .domain = {},
        .opset = 17,
        .name = node.name + "/together",
        .source = node.source,
-       .inputs = {turned.outputs[0], rewritten.ints({heads.x[0], heads.x[1], heads.x[2]}, "flat")},
+       .inputs = {rotated.outputs[0], rewritten.ints({heads.x[0], heads.x[1], heads.x[2]}, "flat")},
        .outputs = node.outputs,
        .attributes = {},
        .depth = node.depth});
@@ -267,7 +267,7 @@ constexpr AdapterRow kRows[] = {
     {"ReduceMin", 18, kEnd, axes_to_attribute},
     {"ReduceProd", 18, kEnd, axes_to_attribute},
     {"ReduceSumSquare", 18, kEnd, axes_to_attribute},
-    {"Split", 18, kEnd, parts_to_sizes},
+    {"Split", 18, kEnd, slices_to_sizes},
     {"Pad", 18, kEnd, pads_of_all_axes},
     {"Resize", 18, kEnd, resize_of_all_axes},
     {"Cast", 19, kEnd, without_saturate},

@@ -22,7 +22,7 @@ SourceNodes without_consumed_inputs(ImportScope& /*scope*/, SourceNode node) {
 }
 
 // Before opset 7 the second operand was broadcast only on request: its dimensions are a contiguous
-// part of the first one's, from `axis` on, or its last ones.
+// run of the first one's, from `axis` on, or its last ones.
 SourceNodes broadcast_by_axis(ImportScope& scope, SourceNode node) {
   bool by_axis = node.attributes.integer("broadcast", 0) != 0 && node.attributes.has("axis");
   std::int64_t wanted = node.attributes.integer("axis", 0);

@@ -186,7 +186,7 @@ void Importer::add_constant(const SourceNode& node) {
 }
 
 void Importer::build(SourceNode node, const OpDef& op) {
-  if (options_.float_type == DType::kF64) widen_floats(node);
+  if (options_.float_type == DType::kF64) upcast_floats(node);
   check_known_attributes(node, op);
   Builder::Spec spec;
   spec.op = &op;

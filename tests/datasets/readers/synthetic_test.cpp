@@ -95,11 +95,11 @@ TEST_CASE("synthetic: fewer classes, open dimensions, unknown bounds, booleans")
 }
 
 TEST_CASE("synthetic: what cannot be made up is refused") {
-  const auto refused = [](const char* text, const DatasetOptions& options, const char* part) {
+  const auto refused = [](const char* text, const DatasetOptions& options, const char* piece) {
     const Error error = opening_error(text, options);
     CHECK(error.code() == ErrorCode::kUsage);
     CAPTURE(error.message());
-    CHECK(contains(error.message(), part));
+    CHECK(contains(error.message(), piece));
   };
   refused("synthetic", text_options(0), "a dimension of 'ids' is left open");
   DatasetOptions unknown = pair_options();

@@ -45,7 +45,7 @@ std::vector<float> floats(const Tensor& t) {
 
 }  // namespace
 
-TEST_CASE("tensors: rows by index, the last part validates") {
+TEST_CASE("tensors: rows by index, the last rows validate") {
   const TemporaryFolder folder;
   put_tensors(folder / "d", five());
   const auto data =

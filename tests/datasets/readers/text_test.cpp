@@ -58,7 +58,7 @@ TEST_CASE("text: validation at the edges of windows") {
   CHECK(count("abcdef") == 2);
 }
 
-TEST_CASE("text: training windows are pieces of the training part from one phase") {
+TEST_CASE("text: training windows are pieces of the training split from one phase") {
   const TemporaryFolder folder;
   std::string text;
   for (int i = 0; i < 100; ++i) text += static_cast<char>(' ' + i % 90);
@@ -86,7 +86,7 @@ TEST_CASE("text: training windows are pieces of the training part from one phase
   CHECK(phases == std::set<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
 }
 
-TEST_CASE("text: a part shorter than two windows gives one") {
+TEST_CASE("text: a split shorter than two windows gives one") {
   const TemporaryFolder folder;
   put(folder / "t", "abcdefg");
   const auto data = open_dataset(source("text", folder / "t", ",validation=0"), text_options(4));

@@ -158,31 +158,31 @@ TEST_CASE("accumulate: four micro-batches are one batch of four times the size")
     Run whole(step_graph(options, 12));
     whole.one(0.05);
     options.micro_batches = 4;
-    Run parts(step_graph(options, 3));
+    Run summed(step_graph(options, 3));
     for (const std::string name : {"w", "b"}) {
-      parts.inputs.insert_or_assign(name, whole.inputs.at(name));
+      summed.inputs.insert_or_assign(name, whole.inputs.at(name));
       // What the last step left behind must not matter.
-      Tensor& sum = parts.inputs.at(kAccumulatedPrefix + name);
+      Tensor& sum = summed.inputs.at(kAccumulatedPrefix + name);
       for (double& element : sum.values<double>()) element = 1e6;
     }
-    parts.inputs.insert_or_assign(kLearningRateInput, Tensor::scalar(0.05));
+    summed.inputs.insert_or_assign(kLearningRateInput, Tensor::scalar(0.05));
     for (std::int64_t micro_step = 0; micro_step < 4; ++micro_step) {
-      parts.inputs.insert_or_assign(kMicroStepInput, Tensor::scalar(micro_step));
+      summed.inputs.insert_or_assign(kMicroStepInput, Tensor::scalar(micro_step));
       for (const auto& [name, columns] : {std::pair<std::string, int>{"x", 3}, {"labels", 2}}) {
         const auto count = static_cast<std::size_t>(3 * columns);
         const auto rows = whole.inputs.at(name).values<double>().subspan(
             static_cast<std::size_t>(micro_step) * count, count);
-        std::ranges::copy(rows, parts.inputs.at(name).values<double>().begin());
+        std::ranges::copy(rows, summed.inputs.at(name).values<double>().begin());
       }
-      parts.results = results_of(parts.graph, parts.inputs);
+      summed.results = results_of(summed.graph, summed.inputs);
       for (const std::string name : {"w", "b"}) {
         const std::string sum = kAccumulatedPrefix + name;
-        parts.inputs.insert_or_assign(sum, parts.results.at("next " + sum));
+        summed.inputs.insert_or_assign(sum, summed.results.at("next " + sum));
       }
     }
     for (const std::string name : {"w", "b"}) {
-      CHECK(worst(parts.next(name), whole.next(name)) < kLimit);
-      CHECK(worst(parts.next(name), parts.value(name)) > 1e-4);
+      CHECK(worst(summed.next(name), whole.next(name)) < kLimit);
+      CHECK(worst(summed.next(name), summed.value(name)) > 1e-4);
     }
   }
 }

@@ -106,8 +106,8 @@ ConformanceTest verdict_of(const fs::path& folder) {
   return test;
 }
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
+bool contains(std::string_view text, std::string_view piece) {
+  return text.find(piece) != std::string_view::npos;
 }
 
 }  // namespace

@@ -120,8 +120,8 @@ void value_off_the_path(Graph& graph) {
   const std::vector<ValueId> inputs = graph.node(graph.value(value).producer).inputs;
   const Use reader = graph.value(value).uses.front();
   Builder& b = rewriter.before(reader.node);
-  const ValueId product = b("Gemm", {inputs[0], inputs[1]}, {{"transB", std::int64_t{1}}});
-  const ValueId sum = b("Add", {product, inputs[2]});
+  const ValueId matmul = b("Gemm", {inputs[0], inputs[1]}, {{"transB", std::int64_t{1}}});
+  const ValueId sum = b("Add", {matmul, inputs[2]});
   rewriter.set_input(reader.node, reader.input, sum);
 }
 

@@ -96,13 +96,13 @@ TEST_CASE("loss chunks: scores of a chunk only are in memory, losses stay") {
     for (OpOrder order : {OpOrder::kGiven, OpOrder::kMemory}) {
       for (std::int64_t chunks : {2, 8}) {
         CAPTURE(chunks);
-        Trained parts(model, chunks, order);
+        Trained chunked(model, chunks, order);
         // A chunk's scores; two gradients of the matrix while they are added up.
-        CHECK(parts.arena_bytes() <
+        CHECK(chunked.arena_bytes() <
               whole.arena_bytes() - kScoreBytes + kScoreBytes / chunks + 2 * kTableBytes);
-        CHECK(parts.session.executor().used_bytes() == parts.arena_bytes());
+        CHECK(chunked.session.executor().used_bytes() == chunked.arena_bytes());
         for (std::size_t i = 0; i < whole.losses.size(); ++i) {
-          CHECK(std::abs(parts.losses[i] / whole.losses[i] - 1.0) < 1e-5);
+          CHECK(std::abs(chunked.losses[i] / whole.losses[i] - 1.0) < 1e-5);
         }
       }
     }

@@ -26,7 +26,7 @@ OnnxModel read(const PlainModel& model) {
   return OnnxModel::from_bytes(std::as_bytes(std::span(bytes)));
 }
 
-// Scales and biases off 1 and 0, weights large enough for every part to matter.
+// Scales and biases off 1 and 0, weights large enough for every layer to matter.
 PlainModel shaken(PlainModel model) {
   std::uint64_t stream = 0;
   for (PlainInitializer& each : model.initializers) {

@@ -110,8 +110,8 @@ def rotated(x):
     frequencies = 10000.0 ** (-torch.arange(0, size, 2).double() / size)
     angles = torch.arange(length).double()[:, None] * frequencies
     angles = torch.cat((angles, angles), -1)
-    turned = torch.cat((-x[..., size // 2:], x[..., : size // 2]), -1)
-    return x * angles.cos() + turned * angles.sin()
+    rotated = torch.cat((-x[..., size // 2:], x[..., : size // 2]), -1)
+    return x * angles.cos() + rotated * angles.sin()
 
 
 def llama(p, x, tied=False):

@@ -248,8 +248,8 @@ TEST_CASE("models: curves in bf16 and fp16 are near those in f32, and repeat on 
       CAPTURE(name_of(precision));
       const Curve mixed = curve_of(model, tiny, precision, 1);
       CHECK(distance(plain, mixed) < 0.02);
-      const bool has_products = tiny.name != "unet";
-      CHECK((distance(plain, mixed) > 0.0) == has_products);
+      const bool has_matmuls = tiny.name != "unet";
+      CHECK((distance(plain, mixed) > 0.0) == has_matmuls);
       CHECK(curve_of(model, tiny, precision, 2).losses == mixed.losses);
     }
   }

@@ -87,8 +87,8 @@ void replace_in_metadata(onnx::ModelProto& model, const std::string& from, const
   text.replace(at, from.size(), to);
 }
 
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
+bool contains(const std::string& text, std::string_view piece) {
+  return text.find(piece) != std::string::npos;
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ std::string refusal(const std::string& text, const ImportOptions& options, Error
   return whole_text(*error);
 }
 
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
+bool contains(const std::string& text, std::string_view piece) {
+  return text.find(piece) != std::string::npos;
 }
 
 }  // namespace
@@ -253,12 +253,12 @@ g (float[2, 3] x, int64[2] shape) => (float[N, M] y) { y = Reshape(x, shape) })"
   CHECK(kind_of(graph, "shape") == ValueKind::kConstant);
   CHECK(graph.inputs.size() == 1);
   CHECK(graph.value(graph.find("y")).type.shape == Shape{3, 2});
-  // As f64: floats among them are widened as the model's own.
+  // As f64: floats among them are upcast as the model's own.
   auto x =
       std::make_shared<const Tensor>(Tensor(TensorType{.dtype = DType::kF32, .shape = {2, 3}}));
-  Graph wide =
+  Graph upcast =
       import_text(text, {.float_type = DType::kF64, .known_inputs = {{"shape", shape}, {"x", x}}});
-  CHECK(wide.value(wide.find("x")).data->dtype() == DType::kF64);
+  CHECK(upcast.value(upcast.find("x")).data->dtype() == DType::kF64);
 
   CHECK(contains(refusal(text, {.known_inputs = {{"shap", shape}}}, ErrorCode::kUsage),
                  "the model has no input 'shap'\n"));

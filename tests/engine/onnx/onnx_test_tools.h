@@ -53,7 +53,7 @@ onnx::TensorProto int_tensor(std::string_view name, const std::vector<std::int64
 // Computes values that are known before the run, within the limits that compile() sets.
 Evaluate known_values();
 
-// A model that must be refused: how a valid one is broken, and a part of message, context or hint.
+// A model that must be refused: how a valid one is broken, and a piece of message, context or hint.
 struct BrokenModel {
   const char* name;
   void (*break_it)(onnx::ModelProto&);

@@ -39,8 +39,8 @@ Imported import_at(int opset, const std::string& body, const std::string& initia
   return imported;
 }
 
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
+bool contains(const std::string& text, std::string_view piece) {
+  return text.find(piece) != std::string::npos;
 }
 
 }  // namespace
@@ -125,11 +125,11 @@ TEST_CASE("adapters: ops that opset 17 does not have are ours") {
         "y f32[2,3,4] = ts.RMSNormalization(x, w)\n");
   CHECK(contains(import_at(23, "y = RMSNormalization(x, w)", "float[1] w = {2}").nodes,
                  " = ts.RMSNormalization(x, "));
-  const Imported turned =
+  const Imported rotated =
       import_at(23, "y = RotaryEmbedding<num_heads = 2, rotary_embedding_dim = 2>(x, c, c)",
                 "float[2,3,1] c = {1, 2, 3, 4, 5, 6}");
-  CHECK(turned.result == Shape{2, 3, 4});
-  CHECK(contains(turned.nodes, " = ts.RotaryEmbedding("));
+  CHECK(rotated.result == Shape{2, 3, 4});
+  CHECK(contains(rotated.nodes, " = ts.RotaryEmbedding("));
   CHECK(import_at(24, "y = Swish(x)").nodes == "y f32[2,3,4] = ts.Swish(x)\n");
 }
 
@@ -143,9 +143,9 @@ TEST_CASE("adapters: rotary positions that do not fit are refused") {
     return error ? error->message() : "accepted";
   };
   const std::string fits = "float[2,3,1] c = {1, 2, 3, 4, 5, 6}";
-  CHECK(contains(refusal("-2", fits), "-2 elements of a head of 2 turn"));
-  CHECK(contains(refusal("1", fits), "1 elements of a head of 2 turn"));
-  CHECK(contains(refusal("4", fits), "4 elements of a head of 2 turn"));
+  CHECK(contains(refusal("-2", fits), "-2 elements of a head of 2 are rotated"));
+  CHECK(contains(refusal("1", fits), "1 elements of a head of 2 are rotated"));
+  CHECK(contains(refusal("4", fits), "4 elements of a head of 2 are rotated"));
   CHECK(contains(refusal("2", "float[2,3,0] c = {}"), "has 0 columns, expected at least 1"));
 }
 
