@@ -22,6 +22,12 @@ DeviceHandle device_of(const CompileOptions& options) {
   return options.device ? options.device : cpu_device();
 }
 
+void refuse_budget_alone(const CompileOptions& options) {
+  if (!options.recompute.budget_bytes || !options.passes.leaves_out(kRecomputeStage)) return;
+  throw Error(ErrorCode::kUsage, "without the stage recompute no memory budget can be kept")
+      .hint("leave out --disable recompute, or --memory-budget");
+}
+
 // The step in an order of lower memory, if there is one, as a stage of its own.
 void add_order(Compiled& compiled, const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -29,8 +35,8 @@ void add_order(Compiled& compiled, const CompileOptions& options) {
   const std::int64_t given_bytes = compiled.program.arena_bytes;
   const bool changed = ordered.has_value();
   const std::size_t index = compiled.stages.size();
-  Stage stage = changed ? stage_of("order", *std::move(ordered), index)
-                        : unchanged_stage("order", compiled.stages.back(), index);
+  Stage stage = changed ? stage_of(kOrderStage, *std::move(ordered), index)
+                        : unchanged_stage(kOrderStage, compiled.stages.back(), index);
   stage.changed = changed;
   if (changed) {
     compiled.program = {};  // its memory goes to the next one
@@ -56,7 +62,7 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
                         .repeats = plan.rematerialized_nodes(),
                         .offloaded_bytes = plan.host_bytes,
                         .budget_bytes = options.recompute.budget_bytes};
-  Stage stage = stage_of("recompute", std::move(plan.graph.graph), compiled.stages.size());
+  Stage stage = stage_of(kRecomputeStage, std::move(plan.graph.graph), compiled.stages.size());
   stage.changed = !plan.rematerializations.empty();
   stage.counters["repeated"] = compiled.recompute->repeats;
   stage.counters["offloaded_bytes"] = plan.host_bytes;
@@ -97,14 +103,17 @@ Stages build_stages(const OnnxModel& model, const CompileOptions& options) {
 }
 
 std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& options) {
+  refuse_budget_alone(options);
   auto compiled = std::make_unique<Compiled>();
   compiled->stages = build_stages(model, options);
   compiled->program = lower(graph_for_next(compiled->stages.back(), options.passes.keep),
                             device_of(options), options.lower);
-  if (options.order == OpOrder::kMemory) add_order(*compiled, options);
-  if (options.recompute.mode != RecomputeMode::kNone) {
+  const auto wanted = [&](std::string_view stage) { return !options.passes.leaves_out(stage); };
+  if (options.order == OpOrder::kMemory && wanted(kOrderStage)) add_order(*compiled, options);
+  if (options.recompute.mode != RecomputeMode::kNone && wanted(kRecomputeStage)) {
     add_recompute(*compiled, options);
-  } else if (options.chains && options.lower.same_bits == SameBits::kSameThreads) {
+  } else if (options.chains && wanted(kBatchTilesStage) &&
+             options.lower.same_bits == SameBits::kSameThreads) {
     ChainOptions chains = *options.chains;
     chains.kernels = options.lower.kernels;
     add_chains(compiled->program, chains);

@@ -7,7 +7,10 @@ namespace trainscope {
 
 std::vector<Flag> check_flags() {
   static constexpr Flag kFlags[] = {
-      {.name = "disable", .type = FlagType::kTexts, .value = "PASS", .help = "Leave out a pass"}};
+      {.name = "disable",
+       .type = FlagType::kTexts,
+       .value = "PASS",
+       .help = "Leave out a pass, or order, recompute or batch_tiles"}};
   return join_flags({kFlags, kernel_flags()});
 }
 

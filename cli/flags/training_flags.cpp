@@ -37,7 +37,10 @@ constexpr Flag kGraphFlags[] = {
      .value = "f32|bf16|fp16",
      .fallback = "f32",
      .help = "What activations are stored and matmuls computed in; parameters stay f32"},
-    {.name = "disable", .type = FlagType::kTexts, .value = "PASS", .help = "Leave out a pass"},
+    {.name = "disable",
+     .type = FlagType::kTexts,
+     .value = "PASS",
+     .help = "Leave out a pass, or order, recompute or batch_tiles"},
     {.name = "stop-after", .value = "PASS", .help = "The last pass to run"},
 };
 

@@ -41,8 +41,10 @@ class SourceNames {
 };
 
 struct Provenance {
-  SourceNames sources;  // names of the ONNX nodes it stems from, in model order
-  std::string pass;     // the pass that made it ("import" for the model's own)
+  // Names of the ONNX nodes it stems from, in model order. The first is its primary source: what is
+  // counted by ONNX node (time, bytes) is counted there, once.
+  SourceNames sources;
+  std::string pass;  // the pass that made it ("import" for the model's own)
 };
 
 }  // namespace trainscope

@@ -51,8 +51,11 @@ void Rewriter::replace(ValueId old_value, ValueId new_value) {
   graph_.rename(new_value, std::move(name));
 }
 
-// The union of both source lists, keeping the order of first appearance.
+// The union of both source lists, keeping the order of first appearance. A node of the forward
+// phase is there for the model's own sake: what the backward phase reads of it makes it no part of
+// a gradient, whose source would count its time twice.
 void Rewriter::merge_sources(NodeId into, NodeId from) {
+  if (graph_.node(into).phase < graph_.node(from).phase) return;
   SourceNames& sources = graph_.node(into).provenance.sources;
   auto [known, fresh] = known_sources_.try_emplace(into);
   if (fresh) known->second.insert(sources.begin(), sources.end());

@@ -32,8 +32,9 @@ PassOptions with_present_names(PassOptions options, std::span<const Pass> passes
   return options;
 }
 
-void check_name(std::string_view wanted, std::span<const Pass> passes) {
-  std::vector<std::string_view> names;
+void check_name(std::string_view wanted, std::span<const Pass> passes,
+                std::span<const std::string_view> others = {}) {
+  std::vector<std::string_view> names(others.begin(), others.end());
   for (const Pass& pass : passes) names.push_back(pass.name);
   if (std::ranges::find(names, wanted) != names.end()) return;
   throw Error(ErrorCode::kUsage, fmt::format("there is no pass '{}'", printable(wanted)))
@@ -117,14 +118,14 @@ Graph graph_for_next(Stage& stage, KeepGraphs keep) {
 Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context,
                   const PassOptions& given) {
   const PassOptions options = with_present_names(given, passes);
-  for (const std::string& name : options.disabled) check_name(name, passes);
+  for (const std::string& name : options.disabled) check_name(name, passes, kProgramStages);
   if (!options.stop_after.empty()) check_name(options.stop_after, passes);
   check_invariants(graph, "import");
   graph = graph.compacted();
   Stages stages;
   stages.push_back(stage_of("imported", std::move(graph), 0));
   for (const Pass& pass : passes) {
-    if (std::ranges::find(options.disabled, pass.name) == options.disabled.end()) {
+    if (!options.leaves_out(pass.name)) {
       stages.push_back(run_one(pass, stages.back(), context, options.keep, stages.size()));
     }
     bool last_of_its_name = std::none_of(&pass + 1, passes.data() + passes.size(),

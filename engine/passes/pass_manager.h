@@ -1,6 +1,8 @@
 // Runs passes and keeps a record of each.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -16,10 +18,21 @@ namespace trainscope {
 // graph.
 enum class KeepGraphs : std::uint8_t { kAll, kLast };
 
+// What makes a program of the graph after the passes, in this order (engine/compile.cpp). These
+// have names as passes do, to be left out by.
+inline constexpr std::string_view kOrderStage = "order";
+inline constexpr std::string_view kRecomputeStage = "recompute";
+inline constexpr std::string_view kBatchTilesStage = "batch_tiles";
+inline constexpr std::array kProgramStages{kOrderStage, kRecomputeStage, kBatchTilesStage};
+
 struct PassOptions {
-  std::vector<std::string> disabled = {};  // names of passes to leave out
+  std::vector<std::string> disabled = {};  // names of passes and program stages to leave out
   std::string stop_after = {};             // name of the last pass to run; empty: run all
   KeepGraphs keep = KeepGraphs::kAll;
+
+  bool leaves_out(std::string_view name) const {
+    return std::ranges::find(disabled, name) != disabled.end();
+  }
 };
 
 // The name of the pass that is called `name`, or was before. A name that no pass has or had stays.

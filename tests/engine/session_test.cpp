@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "tests/support/graph_text.h"
+#include "tests/support/reference_models.h"
 
 namespace trainscope::test {
 namespace {
@@ -55,6 +56,52 @@ TEST_CASE("compile: every pass of the list runs in its order, in every mode") {
     CHECK(count_ops(g, "AdamWStep") == (mode == GraphMode::kTrain ? 1 : 0));
     CHECK(g.gradients.size() == (mode == GraphMode::kGradients ? 3U : 0U));
     CHECK(print(g) == print(compiled->stages.back().graph));
+  }
+}
+
+TEST_CASE("compile: what makes the program can be left out by name, as passes can") {
+  const OnnxModel m = model(kText);
+  const auto names = [&](const CompileOptions& wanted) {
+    std::vector<std::string> list;
+    const auto compiled = compile(m, wanted);
+    for (const Stage& stage : compiled->stages) list.push_back(stage.name);
+    return list;
+  };
+  CompileOptions training = options(4);
+  training.training.mode = GraphMode::kTrain;
+  training.recompute.mode = RecomputeMode::kLevel1;
+  std::vector<std::string> all = names(training);
+  REQUIRE(all.size() > 2);
+  CHECK(std::vector(all.end() - 2, all.end()) == std::vector<std::string>{"order", "recompute"});
+  training.passes.disabled = {"order"};
+  std::erase(all, "order");
+  CHECK(names(training) == all);
+  training.passes.disabled = {"order", "recompute", "batch_tiles"};
+  std::erase(all, "recompute");
+  CHECK(names(training) == all);
+  training.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = 1};
+  CHECK(contains(refusal_of([&] { (void)compile(m, training); }), "leave out --disable recompute"));
+  training.passes = {.disabled = {}, .stop_after = "order"};
+  CHECK(contains(refusal_of([&] { (void)compile(m, training); }), "there is no pass 'order'"));
+}
+
+TEST_CASE("compile: every forward node has the sources that it had before the gradients") {
+  for (const std::string& name : kReferenceModels) {
+    CAPTURE(name);
+    const ReferenceModel reference(name);
+    const Stages made = build_stages(reference.model, reference.options(GraphMode::kTrain));
+    const auto before = std::ranges::find(made, "differentiate", &Stage::name) - 1;
+    const Graph& forward = before->graph;
+    const Graph& whole = made.back().graph;
+    int compared = 0;
+    for (const NodeId id : whole.order()) {
+      const Node& node = whole.node(id);
+      const NodeId then = forward.find_node(node.name);
+      if (node.phase != Phase::kForward || then == kNoNode) continue;
+      CHECK_MESSAGE(node.provenance.sources == forward.node(then).provenance.sources, node.name);
+      ++compared;
+    }
+    CHECK(compared > 3);
   }
 }
 
