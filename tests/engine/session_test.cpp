@@ -85,6 +85,24 @@ TEST_CASE("compile: what makes the program can be left out by name, as passes ca
   CHECK(contains(refusal_of([&] { (void)compile(m, training); }), "there is no pass 'order'"));
 }
 
+TEST_CASE("compile: what a gradient reads of the forward phase is no part of the gradient") {
+  CompileOptions training;
+  training.training.mode = GraphMode::kTrain;
+  training.training.loss = {.kind = LossKind::kMse, .output = "y"};
+  const Stages made = stages(
+      "(float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}>"
+      "{ a = Mul(x, w)  s = Sin(a)  c = Cos(a)  y = Add(s, c) }",
+      training);
+  int cosines = 0;
+  for (const NodeId id : made.back().graph.order()) {
+    const Node& node = made.back().graph.node(id);
+    if (node.op->name != "Cos") continue;
+    ++cosines;
+    CHECK(node.provenance.sources.list() == std::vector<std::string>{"Cos_2"});
+  }
+  CHECK(cosines == 1);  // the gradient of the sine reads this one
+}
+
 TEST_CASE("compile: every forward node has the sources that it had before the gradients") {
   for (const std::string& name : kReferenceModels) {
     CAPTURE(name);
