@@ -114,8 +114,12 @@ Graph import_graph(const OnnxModel& model, const CompileOptions& options) {
 }
 
 StageRecord find_stage(const std::vector<StageRecord>& stages, const std::string& name) {
-  require(!stages.empty(), ErrorCode::kBadInput, "the run has no stages yet: {}/{} is not there",
-          kRunStagesFolder, kRunStagesFile);
+  if (stages.empty()) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("the run has no stages: {}/{} is missing or lists none",
+                            kRunStagesFolder, kRunStagesFile))
+        .hint("stages are written when training starts");
+  }
   if (name.empty()) return stages.back();
   const auto present = [](const std::string& pass) {
     return present_pass_name(pass, default_passes());  // a run's stages may have older names

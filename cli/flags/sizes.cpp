@@ -120,6 +120,25 @@ std::int64_t bind_axis(const std::vector<const ModelTensor*>& inputs, const Axis
   return size;
 }
 
+// The first input whose first dimension is known, and 0. Where --shape says so, that is a mistake
+// on the command line.
+std::string empty_input(const std::vector<const ModelTensor*>& inputs, const SizeRequest& request,
+                        const Sizes& sizes) {
+  const ModelTensor& input = **std::ranges::find_if(
+      inputs, [&](const ModelTensor* each) { return known_size(*each, 0, sizes) == 0; });
+  auto asked = request.shapes.find(input.name);
+  if (asked == request.shapes.end() && input.dims) {
+    asked = request.shapes.find(input.dims->front().symbol);
+  }
+  if (asked != request.shapes.end()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--shape {}={}: a batch of 0 examples", printable(asked->first),
+                            fmt::join(asked->second, ",")))
+        .hint("give it a first dimension of 1 or more");
+  }
+  return input.name;
+}
+
 // Inputs with unnamed open dimensions need whole shapes: batch and sequence at their usual places.
 void complete_shapes(const OnnxModel& model, Sizes& sizes) {
   for (const ModelTensor& input : model.inputs()) {
@@ -175,7 +194,7 @@ Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request) {
     sizes.batch = bind_axis(
         batched, {.flag = "batch", .axis = 0, .asked = request.batch, .fallback = kDefaultBatch},
         sizes);
-    if (sizes.batch == 0) sizes.empty_input = batched.front()->name;
+    if (sizes.batch == 0) sizes.empty_input = empty_input(batched, request, sizes);
   }
   require(request.sequence == 0 || !sequences.empty(), ErrorCode::kUsage,
           "--seq {}: the model has no integer input of two dimensions", request.sequence);
@@ -187,7 +206,10 @@ Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request) {
 
 void require_examples(const OnnxModel& model, const Sizes& sizes) {
   if (sizes.batch > 0) return;
-  require(!model.inputs().empty(), ErrorCode::kUsage, "the model has no input to feed with --data");
+  if (model.inputs().empty()) {
+    throw Error(ErrorCode::kUsage, "the model has no inputs, so there are no examples")
+        .hint("export it with its data as an input, which --data and --micro-batches need");
+  }
   if (sizes.empty_input.empty()) {
     const std::string name = printable(model.inputs().front().name);
     throw Error(

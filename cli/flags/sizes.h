@@ -32,7 +32,8 @@ struct Sizes {
   std::map<std::string, Ints> shapes;        // by input
 };
 
-// Throws kUsage for a size that contradicts the model's own, or a name that it does not have.
+// Throws kUsage for a size that contradicts the model's own, a name that it does not have, or a
+// batch of 0 examples by --shape.
 // Symbols that nothing binds are left for the importer to complain about.
 Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request);
 

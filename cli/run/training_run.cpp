@@ -117,6 +117,7 @@ TrainingRun::TrainingRun(const Invocation& invocation)
   check_export(settings_);
   const std::string& source = settings_.text("data");
   sizes_ = resolve_sizes_with_data(model_, size_request(settings_), source);
+  require_examples(model_, sizes_);
   options_ = compile_options(invocation_, model_, sizes_);
   schedule_ = training_schedule(settings_, total_steps_);
   session_ = std::make_unique<Session>(model_, options_);
@@ -125,7 +126,6 @@ TrainingRun::TrainingRun(const Invocation& invocation)
       dataset_options(session_->compiled(), model_, options_.training.loss, sizes_);
   wanted.seed = invocation_.seed();
   data_ = open_dataset(source, wanted);
-  require_examples(model_, sizes_);
   order_ = BatchOrder::training(data_->examples(Split::kTrain), sizes_.batch, invocation_.seed());
   trainer_.emplace(session_->executor(), options_.training.micro_batches);
 }

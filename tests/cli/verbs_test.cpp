@@ -116,6 +116,25 @@ TEST_CASE("inspect: passes by the names that they had before") {
   CHECK(run({"inspect", kMlp, "--stage", "wide_gradient"}).exit_code == 2);
 }
 
+TEST_CASE("inspect: a run without stages, or with a list of none") {
+  const TemporaryFolder folder;
+  fs::copy(mlp_run(), folder / "run", fs::copy_options::recursive);
+  const fs::path file = folder / "run" / "stages" / "stages.json";
+  Json list = Json::parse(read_file(file, 1 << 20));
+  list.set("stages", Json::array());
+  const auto check_refused = [&] {
+    const Finished finished = run({"inspect", (folder / "run").string(), "--stage", "imported"});
+    CHECK(finished.exit_code == 3);
+    CHECK(finished.err.find("the run has no stages: stages/stages.json is missing or lists none") !=
+          std::string::npos);
+    CHECK(finished.err.find("try: stages are written when training starts") != std::string::npos);
+  };
+  write_file_atomic(file, list.dump());
+  check_refused();
+  fs::remove(file);
+  check_refused();
+}
+
 TEST_CASE("inspect --stages --explain: what passes nearly rewrote") {
   CHECK(run({"inspect", kMlp, "--stages", "--explain"}).out.ends_with("near misses\n  none\n"));
   const TemporaryFolder folder;

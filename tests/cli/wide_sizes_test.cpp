@@ -95,6 +95,21 @@ TEST_CASE("wide sizes: a batch of no examples is refused by name") {
     CHECK(finished.exit_code == 3);
     CHECK(finished.err.find("by the first dimension of input 'x'") != std::string::npos);
   }
+  // Before data is opened.
+  CHECK(run_on(text, {"train", "--steps", "1", "--data", "tensors:missing.safetensors", "--loss",
+                      "mse:output=y"})
+            .exit_code == 3);
+}
+
+TEST_CASE("wide sizes: a model without inputs has no examples to divide") {
+  const Finished finished =
+      run_on("() => (float[2] y) <float[2] x = {1, 2}> { y = Exp(x) }",
+             {"plan", "--batch", "2", "--loss", "mse:output=y", "--micro-batches"});
+  CHECK(finished.exit_code == 2);
+  CHECK(
+      finished.err ==
+      "error: the model has no inputs, so there are no examples\n  try: export it with its data as "
+      "an input, which --data and --micro-batches need\n");
 }
 
 }  // namespace trainscope::test

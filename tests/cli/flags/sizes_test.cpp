@@ -47,23 +47,42 @@ TEST_CASE("sizes: what the model fixes wins, another --batch is an error") {
 }
 
 TEST_CASE("sizes: what a batch of no examples, or none at all, is refused with") {
-  const auto refusal = [](const std::string& inputs) {
+  const auto refusal_of = [](const OnnxModel& model) {
     try {
-      const OnnxModel model = model_with_inputs(inputs);
       require_examples(model, resolve_sizes(model, {}));
     } catch (const Error& error) {
       return std::pair(error.code(), error.message());
     }
     return std::pair(ErrorCode::kUsage, std::string("no error"));
   };
+  const auto refusal = [&](const std::string& inputs) {
+    return refusal_of(model_with_inputs(inputs));
+  };
   CHECK(refusal("int64[1] x").second == "no error");
   const auto [empty_code, empty] = refusal("int64[0,24] x");
   CHECK(empty_code == ErrorCode::kBadInput);
   CHECK(empty ==
         "a batch has 0 examples, by the first dimension of input 'x': there is nothing to compute");
+  CHECK(refusal("float[N,4] w, float[0,4] x").second == empty);  // not w, which is open
   const auto [none_code, none] = refusal("int64 x");
   CHECK(none_code == ErrorCode::kUsage);
   CHECK(none == "no input has a batch dimension: 'x' is a scalar or of unknown shape");
+  const auto [no_input_code, no_input] = refusal_of(OnnxModel::parse_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g () => (float[2] y) <float[2] x = {1, 2}> "
+      "{ y = Exp(x) }"));
+  CHECK(no_input_code == ErrorCode::kUsage);
+  CHECK(no_input == "the model has no inputs, so there are no examples");
+}
+
+TEST_CASE("sizes: a batch of no examples by --shape is a mistake there") {
+  const OnnxModel model = model_with_inputs("float[B,4] x, float[N,4] w");
+  const std::string hint = "|give it a first dimension of 1 or more";
+  CHECK(message_of(model, {.batch = 0, .sequence = 0, .shapes = {{"x", {0, 4}}}}) ==
+        "--shape x=0,4: a batch of 0 examples" + hint);
+  CHECK(message_of(model, {.batch = 0, .sequence = 0, .shapes = {{"w", {0, 4}}}}) ==
+        "--shape w=0,4: a batch of 0 examples" + hint);
+  CHECK(message_of(model, {.batch = 0, .sequence = 0, .shapes = {{"N", {0}}}}) ==
+        "--shape N=0: a batch of 0 examples" + hint);
 }
 
 TEST_CASE("sizes: --shape binds an input or a symbol") {
