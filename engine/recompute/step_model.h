@@ -12,9 +12,9 @@
 
 namespace trainscope {
 
-// A unit is what is kept or recomputed as a whole: one kernel call with what cannot be told from
-// it, the views of its outputs and the calls that write over them in place. Of a call of the
-// backward phase some results are units of their own, without nodes.
+// A unit is what is kept or recomputed as a whole. One kernel call with the views of its outputs
+// and the calls that write over them in place; or, without a call, a part of what another one made,
+// over which a call of its own may write.
 struct StepUnit {
   std::vector<NodeId> nodes;       // in order of execution, views included
   std::vector<int> inputs;         // units whose bytes it reads, ascending

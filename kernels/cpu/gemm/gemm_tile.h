@@ -56,7 +56,8 @@ struct GemmTile {
   void (*steps_together)(const TileOperands<T>&) = nullptr;  // for a_step == 1
 };
 
-// Those that this machine can run, the quickest first; of bf16 none without AVX512_BF16.
+// Those that this machine can run, the quickest first; of bf16 none unless
+// prefers_avx512_bf16().
 template <typename T>
 std::span<const GemmTile<T>> gemm_tiles();
 

@@ -1,11 +1,13 @@
-// oneDNN's view of the processor.
+// What the processor and oneDNN can do, and limits on oneDNN.
 #include "kernels/cpu/support/processor.h"
 
 #include <cpuid.h>
+#include <oneapi/dnnl/dnnl_debug.h>
 
 #include <cstdlib>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <stdexcept>
+#include <string>
 
 namespace trainscope::cpu {
 namespace {
@@ -31,7 +33,8 @@ CpuidLeaf cpuid_leaf(unsigned leaf) {
   return found;
 }
 
-bool is_asked_for() {
+// Whether the user names the instructions that oneDNN may use.
+bool names_isa_by_variable() {
   return std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr || std::getenv("DNNL_MAX_CPU_ISA") != nullptr;
 }
 
@@ -58,10 +61,12 @@ bool hides_amx_tiles() { return hides_amx_tiles(cpuid_leaf(7).edx, cpuid_leaf(0x
 
 void limit_onednn() {
   static const bool kDone = [] {
-    if (is_asked_for() || !hides_amx_tiles()) return true;
+    if (names_isa_by_variable() || !hides_amx_tiles()) return true;
     const auto status = dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);
     if (status != dnnl::status::success) {
-      throw std::logic_error("oneDNN was in use before it could be kept from AMX");
+      throw std::logic_error("oneDNN could not be kept from AMX: status " +
+                             std::string(dnnl_status2str(static_cast<dnnl_status_t>(status))) +
+                             " (it must not be in use before)");
     }
     return true;
   }();

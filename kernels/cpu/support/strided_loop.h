@@ -70,8 +70,8 @@ inline Strides broadcast_strides(const Shape& from, const Shape& to) {
 }
 
 // Goes over the rows of the elements [begin, end) of a loop, begin < end, in row-major order:
-// `count` elements along the last axis from offsets[k] in operand k. What is not in the header
-// would be compiled into each kernel's loop, twice the time of the whole.
+// `count` elements along the last axis from offsets[k] in operand k. The rest is in the source:
+// inlined into each kernel's loop it doubled the time to compile.
 class RowWalk {
  public:
   RowWalk(const StridedLoop& loop, std::int64_t begin, std::int64_t end);

@@ -47,6 +47,25 @@ struct Units {
 
 constexpr std::int64_t kScalars = 64;  // bytes: loss, norm of the gradients, clip factor
 
+// Whether a Mul writes over a result of LayerNormalizationGrad other than its largest, the first.
+bool writes_over_side_result(const Program& program) {
+  const Graph& graph = program.graph;
+  const auto place = [&](ValueId v) { return program.placements[static_cast<std::size_t>(v)]; };
+  return std::ranges::any_of(graph.order(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return node.op->name == "Mul" && std::ranges::any_of(node.inputs, [&](ValueId in) {
+             const NodeId maker = graph.value(in).producer;
+             if (maker == kNoNode || graph.node(maker).op->name != "LayerNormalizationGrad" ||
+                 in == graph.node(maker).outputs[0]) {
+               return false;
+             }
+             const Placement from = place(in);
+             const Placement to = place(node.outputs[0]);
+             return from.buffer >= 0 && from.buffer == to.buffer && from.offset == to.offset;
+           });
+  });
+}
+
 }  // namespace
 
 TEST_CASE("step model: the update waits for gradients, not for what is made with them") {
@@ -133,6 +152,7 @@ TEST_CASE("step model: units are in the order of their first calls") {
   options.training.loss = {.kind = LossKind::kMse, .output = "y"};
   options.order = OpOrder::kGiven;
   const auto compiled = compile(model, options);
+  REQUIRE(writes_over_side_result(compiled->program));
   const StepModel steps = step_model(compiled->program, step_seconds(compiled->program, {}));
   std::int64_t latest = -1;
   for (const StepUnit& unit : steps.units) {
