@@ -14,19 +14,25 @@ instructions, its libraries, its number of threads. Rows:
 - plan: models too large to train here, with budgets.
 - world: plans for devices that are not here (`plan --target`), as the program prints them.
 
-Exit code 1 where a row of the earlier table is missing or differs, each with its fields.
+Exit code 1 where a row is an error, or one of the earlier table is missing or differs, each with
+its fields.
 """
 import argparse
+import datetime
 import hashlib
 import json
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import measure  # noqa: E402
+
 STEPS = 5
 
 # Name -> words for `model`; the loss where it is not the default.
@@ -80,6 +86,7 @@ MODES = {
     "loss-chunks": (["--loss-chunks", "4"], TOKENS),
     "skip-ignored": (["--skip-ignored"], TOKENS),
     "sparse-embeddings": (["--sparse-embeddings"], TOKENS),
+    # Without three passes, two of them under their former names, which earlier programs know.
     "no-passes": (["--disable", "fuse_attention", "--disable", "merge_products",
                    "--disable", "summed_products"], None),
 }
@@ -177,7 +184,9 @@ def rows_of(program, wanted):
         root = Path(name)
         for model, words in MODELS.items():
             path = root / f"{model}.onnx"
-            program.run("model", *words, "-o", str(path))
+            made = program.run("model", *words, "-o", str(path))
+            if "exit_code" in made:
+                sys.exit(f"model {model}: {made['error']} (exit code {made['exit_code']})")
             for mode, (flags, models) in MODES.items():
                 case = f"train/{model}/{mode}"
                 if (models is None or model in models) and wanted in case:
@@ -200,9 +209,9 @@ def rows_of(program, wanted):
     for world, words in WORLDS.items():
         if wanted in f"world/{world}":
             result = program.run("plan", *words, "--target", "h200")
-            yield f"world/{world}", {"plan": sha(json.dumps(result, sort_keys=True).encode()),
-                                     "peaks": [row["peak_bytes"]
-                                               for row in result.get("worlds", [])]}
+            yield f"world/{world}", result if "exit_code" in result else {
+                "plan": sha(json.dumps(result, sort_keys=True).encode()),
+                "peaks": [row["peak_bytes"] for row in result["worlds"]]}
 
 
 def machine():
@@ -213,6 +222,16 @@ def machine():
     return (f"{first.get('model name', platform.machine())}, family {first.get('cpu family')}, "
             f"model {first.get('model')}, {len(os.sched_getaffinity(0))} threads, "
             f"ONEDNN_MAX_CPU_ISA={os.environ.get('ONEDNN_MAX_CPU_ISA', '')}")
+
+
+def write_table(path, rows):
+    """A line for each row, so that tables can be compared by eye too."""
+    about = {"command": shlex.join(["scripts/behaviour_table.py", *sys.argv[1:]]),
+             "date": f"{datetime.date.today()}", "commit": measure.commit(), "machine": machine(),
+             "steps": STEPS}
+    head = json.dumps(about)[:-1]
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
+    path.write_text(f'{head}, "rows": {{{lines}}}}}\n', encoding="utf-8")
 
 
 def differences(before, now):
@@ -239,8 +258,10 @@ def main():
         rows[name] = row
         print(name, row.get("last_loss", row.get("error", "")), flush=True)
     if options.out:
-        about = {"machine": machine(), "steps": STEPS, "rows": rows}
-        options.out.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        write_table(options.out, rows)
+    errors = [name for name, row in rows.items() if "exit_code" in row]
+    for name in errors:
+        print(f"{name}: {rows[name]['error']} (exit code {rows[name]['exit_code']})")
     if options.compare:
         before = json.loads(options.compare.read_text("utf-8"))
         if before["machine"] != machine():
@@ -249,7 +270,8 @@ def main():
         found = list(differences(earlier, rows))
         print("\n".join(found))
         print(f"{len(earlier)} rows, {len(found)} differ")
-        sys.exit(1 if found else 0)
+        sys.exit(1 if found or errors else 0)
+    sys.exit(1 if errors else 0)
 
 
 if __name__ == "__main__":
