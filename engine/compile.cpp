@@ -112,11 +112,11 @@ std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& 
   if (options.order == OpOrder::kMemory && wanted(kOrderStage)) add_order(*compiled, options);
   if (options.recompute.mode != RecomputeMode::kNone && wanted(kRecomputeStage)) {
     add_recompute(*compiled, options);
-  } else if (options.chains && wanted(kBatchTilesStage) &&
+  } else if (options.batch_tiles && wanted(kBatchTilesStage) &&
              options.lower.same_bits == SameBits::kSameThreads) {
-    ChainOptions chains = *options.chains;
-    chains.kernels = options.lower.kernels;
-    add_chains(compiled->program, chains);
+    BatchTileOptions tiles = *options.batch_tiles;
+    tiles.kernels = options.lower.kernels;
+    add_batch_tiles(compiled->program, tiles);
   }
   return compiled;
 }

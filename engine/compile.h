@@ -10,7 +10,7 @@
 #include "engine/onnx/import.h"
 #include "engine/passes/pass_manager.h"
 #include "engine/passes/training_options.h"
-#include "engine/plan/chains.h"
+#include "engine/plan/batch_tiles.h"
 #include "engine/plan/lower.h"
 #include "engine/plan/memory_order.h"
 #include "engine/recompute/recompute.h"  // IWYU pragma: export
@@ -24,9 +24,9 @@ struct CompileOptions {
   DeviceHandle device = {};  // that the program is for; null: this machine's processor
   LowerOptions lower = {};
   OpOrder order = OpOrder::kMemory;
-  // Short ops in chains (engine/plan/chains.h): with several threads, if the bits need not be those
-  // of any number of them, and where no memory is traded.
-  std::optional<ChainOptions> chains = {};
+  // Tiled sections of short ops (engine/plan/batch_tiles.h): with several threads, if the bits need
+  // not be those of any number of them, and where no memory is traded.
+  std::optional<BatchTileOptions> batch_tiles = {};
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};  // measured times of the nodes; empty: a model of the machine
 };

@@ -177,12 +177,12 @@ Json plan_record(const Program& program) {
                                    {"to", program.graph.value(copy.to).name},
                                    {"phase", name_of(copy.phase)}}));
   }
-  Json chains = Json::array();
-  for (const Chain& chain : program.chains) {
-    chains.push_back(Json::object({{"begin", chain.begin}, {"end", chain.end}}));
+  Json sections = Json::array();
+  for (const TiledSection& section : program.sections) {
+    sections.push_back(Json::object({{"begin", section.begin}, {"end", section.end}}));
   }
   plan.set("copies", std::move(copies));
-  plan.set("chains", std::move(chains));
+  plan.set("chains", std::move(sections));
   plan.set("instructions", std::move(instructions));
   plan.set("buffers", buffers_record(program, false));
   plan.set("host_buffers", buffers_record(program, true));

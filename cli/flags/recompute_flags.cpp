@@ -198,9 +198,9 @@ RecomputeMode mode_of(const std::string& text) {
 
 std::span<const Flag> recompute_flags() { return kFlags; }
 
-std::optional<ChainOptions> op_chains(const Settings& settings) {
+std::optional<BatchTileOptions> batch_tiles(const Settings& settings) {
   if (settings.text("op-chains") == "none") return std::nullopt;
-  return ChainOptions{};
+  return BatchTileOptions{};
 }
 
 OpOrder op_order(const Settings& settings) {

@@ -123,7 +123,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.lower.kernels = kernel_choice(settings);
   options.lower.same_bits = same_bits(settings);
   options.order = op_order(settings);
-  options.chains = op_chains(settings);
+  options.batch_tiles = batch_tiles(settings);
   options.recompute = recompute_options(settings);
   options.costs = settings.text_or_empty("costs");
   return options;

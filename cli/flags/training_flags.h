@@ -40,7 +40,7 @@ StepPrecision step_precision(std::string_view text);
 // Of a verb that has recompute_flags().
 OpOrder op_order(const Settings& settings);
 // None: no ops run batch tile by batch tile.
-std::optional<ChainOptions> op_chains(const Settings& settings);
+std::optional<BatchTileOptions> batch_tiles(const Settings& settings);
 // --link-rate.
 HostLink host_link(const Settings& settings);
 RecomputeOptions recompute_options(const Settings& settings);

@@ -46,7 +46,7 @@ CompileOptions workload_options(const BenchWorkload& workload, const BenchOption
   compile.lower.same_bits = options.same_bits;
   compile.order = options.order;
   // Times of whole ops, not of their batch tiles.
-  if (options.op_times.empty()) compile.chains = options.chains;
+  if (options.op_times.empty()) compile.batch_tiles = options.batch_tiles;
   compile.recompute = options.recompute;
   compile.costs = options.costs;
   return compile;

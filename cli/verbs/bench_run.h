@@ -28,7 +28,7 @@ struct BenchOptions {
   StepPrecision precision = StepPrecision::kF32;
   std::vector<std::string> disabled = {};  // passes to leave out
   OpOrder order = OpOrder::kMemory;
-  std::optional<ChainOptions> chains = {};
+  std::optional<BatchTileOptions> batch_tiles = {};
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};     // as CompileOptions has them
   std::filesystem::path op_times = {};  // where the time of each op goes; empty: not measured

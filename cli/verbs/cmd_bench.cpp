@@ -176,7 +176,7 @@ Outcome bench_verb(const Invocation& invocation) {
                              .precision = step_precision(settings.text("dtype")),
                              .disabled = disabled_passes(settings),
                              .order = op_order(settings),
-                             .chains = op_chains(settings),
+                             .batch_tiles = batch_tiles(settings),
                              .recompute = recompute_options(settings),
                              .costs = settings.text_or_empty("costs"),
                              .op_times = settings.text_or_empty("op-times"),

@@ -23,7 +23,7 @@ Executor::Executor(const Program& program, const Executor* parameters)
     const Node& node = program.graph.node(instruction.node);
     Bound bound;
     bound.whole = call_of(instruction);
-    bound.parts = parts_of(instruction, bound.whole);
+    bound.tiles = tile_calls(instruction, bound.whole);
     for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
       for (ValueId v : *values) {
         bound.end_bytes = std::max(bound.end_bytes, end_of(v));
@@ -62,39 +62,39 @@ Executor::Call Executor::call_of(const Instruction& instruction) const {
 
 namespace {
 
-// Part p of a value that is cut into equal parts.
-TensorView part_view(TensorView view, std::size_t p, std::size_t parts) {
-  const std::size_t bytes = view.type.bytes() / parts;
-  view.type.shape[0] /= static_cast<std::int64_t>(parts);
+// Tile p of a value [N, ...] that is cut along N.
+TensorView tile_view(TensorView view, std::size_t p, std::size_t tiles) {
+  const std::size_t bytes = view.type.bytes() / tiles;
+  view.type.shape[0] /= static_cast<std::int64_t>(tiles);
   view.data = static_cast<std::byte*>(view.data) + p * bytes;
   return view;
 }
 
 }  // namespace
 
-std::vector<Executor::Call> Executor::parts_of(const Instruction& instruction,
-                                               const Call& whole) const {
-  const InParts& in_parts = instruction.parts;
-  const std::size_t parts = in_parts.prepared.size();
-  auto* summands = static_cast<std::byte*>(whole.workspace) +
-                   parts * static_cast<std::size_t>(in_parts.part_workspace_bytes);
-  std::vector<Call> calls(parts, whole);
-  for (std::size_t p = 0; p < parts; ++p) {
+std::vector<Executor::Call> Executor::tile_calls(const Instruction& instruction,
+                                                 const Call& whole) const {
+  const Tiling& tiling = instruction.tiling;
+  const std::size_t tiles = tiling.prepared.size();
+  auto* partials = static_cast<std::byte*>(whole.workspace) +
+                   tiles * static_cast<std::size_t>(tiling.tile_workspace_bytes);
+  std::vector<Call> calls(tiles, whole);
+  for (std::size_t p = 0; p < tiles; ++p) {
     Call& call = calls[p];
-    const std::size_t workspace_bytes = static_cast<std::size_t>(in_parts.part_workspace_bytes);
+    const std::size_t workspace_bytes = static_cast<std::size_t>(tiling.tile_workspace_bytes);
     if (whole.workspace != nullptr) {
       call.workspace = static_cast<std::byte*>(whole.workspace) + p * workspace_bytes;
     }
     for (std::size_t k = 0; k < call.inputs.size(); ++k) {
-      if (in_parts.inputs[k] != PartOf::kExamples) continue;
-      call.inputs[k] = part_view(call.inputs[k], p, parts);
+      if (tiling.inputs[k] != TileSlice::kExamples) continue;
+      call.inputs[k] = tile_view(call.inputs[k], p, tiles);
     }
     for (std::size_t k = 0; k < call.outputs.size(); ++k) {
       TensorView& output = call.outputs[k];
-      if (in_parts.outputs[k] == PartOf::kExamples) output = part_view(output, p, parts);
-      if (in_parts.outputs[k] != PartOf::kSummand || p == 0) continue;
-      output.data = summands;
-      summands += (output.type.bytes() + 63) / 64 * 64;
+      if (tiling.outputs[k] == TileSlice::kExamples) output = tile_view(output, p, tiles);
+      if (tiling.outputs[k] != TileSlice::kPartial || p == 0) continue;
+      output.data = partials;
+      partials += (output.type.bytes() + 63) / 64 * 64;
     }
   }
   return calls;
@@ -111,35 +111,36 @@ std::int64_t Executor::end_of(ValueId value, bool host) const {
   return solution.offsets[buffer] + (problem.buffers[buffer].size_bytes + unit - 1) / unit * unit;
 }
 
-void Executor::run_part(std::size_t i, int part) {
+void Executor::run_tile(std::size_t i, int tile) {
   const Instruction& instruction = program_.instructions[i];
-  const auto p = static_cast<std::size_t>(part);
-  const Call& call = calls_[i].parts[p];
+  const auto p = static_cast<std::size_t>(tile);
+  const Call& call = calls_[i].tiles[p];
   at_node(program_.graph.node(instruction.node), [&] {
     launch(memory_.device(), kComputeStream, *instruction.kernel,
            {.params = instruction.params,
             .inputs = call.inputs,
             .outputs = call.outputs,
             .workspace = call.workspace,
-            .state = instruction.parts.prepared[p].state.get(),
+            .state = instruction.tiling.prepared[p].state.get(),
             .threads = 1});
   });
 }
 
-// A share of the elements of each result that the parts of these instructions made summands of.
-void Executor::add_summands(std::size_t begin, std::size_t end, int part) {
+// Adds up the partials that the tiles of these instructions made, for a slice of each result's
+// elements.
+void Executor::add_partials(std::size_t begin, std::size_t end, int tile) {
   for (std::size_t i = begin; i < end; ++i) {
-    const InParts& in_parts = program_.instructions[i].parts;
-    for (std::size_t k = 0; k < in_parts.outputs.size(); ++k) {
-      if (in_parts.outputs[k] != PartOf::kSummand) continue;
-      const std::vector<Call>& calls = calls_[i].parts;
+    const Tiling& tiling = program_.instructions[i].tiling;
+    for (std::size_t k = 0; k < tiling.outputs.size(); ++k) {
+      if (tiling.outputs[k] != TileSlice::kPartial) continue;
+      const std::vector<Call>& calls = calls_[i].tiles;
       const std::int64_t elements = calls[0].outputs[k].elements();
-      const std::int64_t from = elements * part / program_.threads;
-      const std::int64_t to = elements * (part + 1) / program_.threads;
+      const std::int64_t from = elements * tile / program_.threads;
+      const std::int64_t to = elements * (tile + 1) / program_.threads;
       auto* sum = calls[0].outputs[k].as<float>();
       for (std::size_t p = 1; p < calls.size(); ++p) {
-        const auto* summand = calls[p].outputs[k].as<const float>();
-        for (std::int64_t e = from; e < to; ++e) sum[e] += summand[e];
+        const auto* partial = calls[p].outputs[k].as<const float>();
+        for (std::int64_t e = from; e < to; ++e) sum[e] += partial[e];
       }
     }
   }
@@ -147,9 +148,9 @@ void Executor::add_summands(std::size_t begin, std::size_t end, int part) {
 
 void Executor::run_instruction(std::size_t i) {
   const Instruction& instruction = program_.instructions[i];
-  if (!calls_[i].parts.empty()) {
-    for (int p = 0; p < program_.threads; ++p) run_part(i, p);
-    for (int p = 0; p < program_.threads; ++p) add_summands(i, i + 1, p);
+  if (!calls_[i].tiles.empty()) {
+    for (int p = 0; p < program_.threads; ++p) run_tile(i, p);
+    for (int p = 0; p < program_.threads; ++p) add_partials(i, i + 1, p);
     return;
   }
   const Call& call = calls_[i].whole;
@@ -164,39 +165,40 @@ void Executor::run_instruction(std::size_t i) {
   });
 }
 
-void Executor::run_chain(const Chain& chain) {
+void Executor::run_section(const TiledSection& section) {
   const Fork fork = program_.device->fork();
   struct Context {
     Executor& self;
-    const Chain& chain;
-  } context{*this, chain};
-  fork(program_.threads, &context, [](void* given, int part) {
+    const TiledSection& section;
+  } context{*this, section};
+  fork(program_.threads, &context, [](void* given, int tile) {
     const auto& [self, run] = *static_cast<const Context*>(given);
-    Observer* observer = part == 0 ? self.observer_ : nullptr;
+    Observer* observer = tile == 0 ? self.observer_ : nullptr;
     for (std::size_t i = run.begin; i < run.end; ++i) {
       if (observer != nullptr) observer->before(i);
-      self.run_part(i, part);
+      self.run_tile(i, tile);
       if (observer != nullptr) observer->after(i);
     }
   });
-  fork(program_.threads, &context, [](void* given, int part) {
+  fork(program_.threads, &context, [](void* given, int tile) {
     const auto& [self, run] = *static_cast<const Context*>(given);
-    self.add_summands(run.begin, run.end, part);
+    self.add_partials(run.begin, run.end, tile);
   });
 }
 
 void Executor::run(std::size_t begin, std::size_t end) {
   const bool alone = observer_ != nullptr && observer_->alone();
-  auto chain = std::ranges::lower_bound(program_.chains, begin, {}, &Chain::begin);
+  auto section = std::ranges::lower_bound(program_.sections, begin, {}, &TiledSection::begin);
   for (std::size_t i = begin; i < end; ++i) {
     used_bytes_ = std::max(used_bytes_, calls_[i].end_bytes);
     used_host_bytes_ = std::max(used_host_bytes_, calls_[i].host_end_bytes);
-    if (!alone && chain != program_.chains.end() && chain->begin == i && chain->end <= end) {
-      run_chain(*chain);
-      for (; i + 1 < chain->end; ++i) {
+    if (!alone && section != program_.sections.end() && section->begin == i &&
+        section->end <= end) {
+      run_section(*section);
+      for (; i + 1 < section->end; ++i) {
         used_bytes_ = std::max(used_bytes_, calls_[i + 1].end_bytes);
       }
-      ++chain;
+      ++section;
       continue;
     }
     if (observer_ != nullptr) observer_->before(i);

@@ -68,8 +68,8 @@ class Executor {
     virtual ~Observer() = default;
     virtual void before(std::size_t instruction) = 0;
     virtual void after(std::size_t instruction) = 0;
-    // Whether nothing else may run meanwhile: the parts of chains then run op by op. Otherwise the
-    // calls are those around the first part of each op, on the calling thread.
+    // Whether nothing else may run meanwhile: batch tiles then run op by op. Otherwise the calls
+    // are those around the first tile of each op, on the calling thread.
     virtual bool alone() const { return false; }
   };
   void set_observer(Observer* observer) { observer_ = observer; }
@@ -82,19 +82,19 @@ class Executor {
   };
   struct Bound {
     Call whole;
-    std::vector<Call> parts;          // of an instruction in a chain
+    std::vector<Call> tiles;          // of an instruction in a tiled section
     std::int64_t end_bytes = 0;       // of its highest buffer
     std::int64_t host_end_bytes = 0;  // ... in host memory
   };
   std::int64_t end_of(ValueId value, bool host = false) const;
   std::vector<ValueId> given_values() const;
   Call call_of(const Instruction& instruction) const;
-  std::vector<Call> parts_of(const Instruction& instruction, const Call& whole) const;
+  std::vector<Call> tile_calls(const Instruction& instruction, const Call& whole) const;
   void run(std::size_t begin, std::size_t end);
   void run_instruction(std::size_t i);
-  void run_part(std::size_t i, int part);
-  void run_chain(const Chain& chain);
-  void add_summands(std::size_t begin, std::size_t end, int part);
+  void run_tile(std::size_t i, int tile);
+  void run_section(const TiledSection& section);
+  void add_partials(std::size_t begin, std::size_t end, int tile);
   void copy_states(Phase first, Phase last);
 
   const Program& program_;

@@ -12,34 +12,35 @@
 
 namespace trainscope {
 
-// What a part of a chain has of a value.
-enum class PartOf : std::uint8_t {
+// What a batch tile has of a value.
+enum class TileSlice : std::uint8_t {
   kWhole,
-  kExamples,  // an equal part along axis 0
-  kSummand,   // of a result: the parts' are added up, in their order
+  kExamples,  // an equal slice along axis 0
+  kPartial,   // of a result: a sum over the tile's examples; these are added up in the tiles' order
 };
 
-// How an instruction runs that is in a chain: once for each part of the batch, on one thread.
-struct InParts {
-  std::vector<Prepared> prepared;  // by part
-  std::vector<PartOf> inputs;
-  std::vector<PartOf> outputs;
-  std::int64_t part_workspace_bytes = 0;  // the parts' lie one after the other ...
-  std::int64_t summand_bytes = 0;         // ... and behind them the summands of all but the first
+// How an instruction runs that is in a tiled section: once for each batch tile, on one thread.
+struct Tiling {
+  std::vector<Prepared> prepared;  // by tile
+  std::vector<TileSlice> inputs;
+  std::vector<TileSlice> outputs;
+  std::int64_t tile_workspace_bytes = 0;  // of one tile: they lie one after the other ...
+  std::int64_t partial_bytes = 0;         // ... and behind them the partials of all but the first
 };
 
 // One kernel call. Inputs and outputs as the node has them; kNoValue: left out.
 struct Instruction {
   NodeId node = kNoNode;
   const Kernel* kernel = nullptr;
-  Params params;  // of one part, if there are parts
+  Params params;  // of one batch tile, if there are any
   Prepared prepared;
   std::int64_t workspace_offset = 0;  // bytes from the arena's start
-  InParts parts = {};                 // none: it runs whole
+  Tiling tiling = {};                 // none: it runs whole
 };
 
-// Instructions [begin, end) that each part runs through without waiting for the others (chains.h).
-struct Chain {
+// Instructions [begin, end) that each tile runs through without waiting for the others
+// (batch_tiles.h).
+struct TiledSection {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
@@ -54,7 +55,7 @@ struct StateCopy {
 // Where a value lives. `external`: in another program's arena (parameters of an evaluation).
 struct Placement {
   std::int64_t offset = -1;  // bytes from its arena's start; -1: not placed (unused or external)
-  std::int32_t buffer = -1;  // of its arena's problem; the value may be a part of it
+  std::int32_t buffer = -1;  // of its arena's problem; the value may be a tile of it
   bool external = false;
   bool host = false;  // in host memory
 };
@@ -83,8 +84,8 @@ struct Program {
   HostArena host;
   std::int64_t persistent_bytes = 0;  // parameters, states and constants
   std::int64_t workspace_bytes = 0;   // of the hungriest instruction
-  int threads = 1;                    // and parts, of instructions in chains
-  std::vector<Chain> chains;
+  int threads = 1;                    // and tiles, of instructions in sections
+  std::vector<TiledSection> sections;
 };
 
 }  // namespace trainscope

@@ -10,7 +10,7 @@
 #include "engine/exec/backends.h"
 #include "engine/exec/executor.h"
 #include "engine/exec/reference.h"
-#include "engine/plan/chains.h"
+#include "engine/plan/batch_tiles.h"
 #include "engine/plan/lower.h"
 #include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
@@ -60,12 +60,12 @@ TEST_CASE("kernel call: lower names the node whose kernel a library refuses") {
   }
 }
 
-TEST_CASE("kernel call: a step names the node, in chains on several threads too") {
+TEST_CASE("kernel call: a step names the node, in sections on several threads too") {
   Program program =
       lower(graph(kThreeOps), device_with({.name = "tanh.library", .run = throws_in_run}),
             {.threads = 2});
   check_names_node([&] { run_once(program); });
-  REQUIRE(add_chains(program));
+  REQUIRE(add_batch_tiles(program));
   check_names_node([&] { run_once(program); });
 }
 

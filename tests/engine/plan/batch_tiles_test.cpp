@@ -1,5 +1,6 @@
-// Chains: what is in them, what is not, and that a step with them computes what it does without.
-#include "engine/plan/chains.h"
+// Tiled sections: what is in them, what is not, and that a step with them computes what it computes
+// without.
+#include "engine/plan/batch_tiles.h"
 
 #include <doctest/doctest.h>
 
@@ -28,22 +29,22 @@ Program lowered(std::string_view text, int threads = 2) {
   return lower(graph(text), test_device(), {.threads = threads});
 }
 
-std::vector<std::string> ops_in_chains(const Program& program) {
+std::vector<std::string> tiled_ops(const Program& program) {
   std::vector<std::string> ops;
-  for (const Chain& chain : program.chains) {
-    for (std::size_t i = chain.begin; i < chain.end; ++i) {
+  for (const TiledSection& section : program.sections) {
+    for (std::size_t i = section.begin; i < section.end; ++i) {
       ops.emplace_back(program.graph.node(program.instructions[i].node).op->name);
     }
   }
   return ops;
 }
 
-// Buffers that a chain touches live as long as it does.
+// Buffers that a section touches live as long as it does.
 void check_lives(const Program& program) {
-  for (const Chain& chain : program.chains) {
+  for (const TiledSection& section : program.sections) {
     for (const memplan::Buffer& buffer : program.problem.buffers) {
-      const auto begin = static_cast<std::int64_t>(chain.begin);
-      const auto end = static_cast<std::int64_t>(chain.end);
+      const auto begin = static_cast<std::int64_t>(section.begin);
+      const auto end = static_cast<std::int64_t>(section.end);
       const bool apart = buffer.upper <= begin || end <= buffer.lower;
       CHECK((apart || (buffer.lower <= begin && end <= buffer.upper)));
     }
@@ -55,46 +56,46 @@ constexpr std::string_view kThreeOps =
 
 }  // namespace
 
-TEST_CASE("chains: neighbours that work example by example") {
+TEST_CASE("sections: neighbours that work example by example") {
   Program program = lowered(kThreeOps);
-  REQUIRE(add_chains(program));
-  CHECK(ops_in_chains(program) == std::vector<std::string>{"Exp", "Tanh", "Sigmoid"});
-  CHECK(program.instructions[0].parts.prepared.size() == 2);
+  REQUIRE(add_batch_tiles(program));
+  CHECK(tiled_ops(program) == std::vector<std::string>{"Exp", "Tanh", "Sigmoid"});
+  CHECK(program.instructions[0].tiling.prepared.size() == 2);
   check_lives(program);
   check_placements(program);
 }
 
-TEST_CASE("chains: none with one thread, too few ops, long ops, or examples that do not divide") {
+TEST_CASE("sections: none with one thread, too few ops, long ops, or examples that do not divide") {
   Program one = lowered(kThreeOps, 1);
-  CHECK(!add_chains(one));
+  CHECK(!add_batch_tiles(one));
   Program three = lowered(kThreeOps, 3);
-  CHECK(!add_chains(three));
+  CHECK(!add_batch_tiles(three));
   Program program = lowered(kThreeOps);
-  CHECK(!add_chains(program, {.least_ops = 4}));
-  CHECK(!add_chains(program, {.short_seconds = 1e-12}));
-  CHECK(program.chains.empty());
-  CHECK(program.instructions[0].parts.prepared.empty());
+  CHECK(!add_batch_tiles(program, {.least_ops = 4}));
+  CHECK(!add_batch_tiles(program, {.short_seconds = 1e-12}));
+  CHECK(program.sections.empty());
+  CHECK(program.instructions[0].tiling.prepared.empty());
 }
 
-TEST_CASE("chains: what needs all examples ends one") {
+TEST_CASE("sections: what needs all examples ends one") {
   Program program = lowered(
       "(float[8,4] x) => (float[8,4] y) {"
       " a = Exp(x) b = Tanh(a) c = Sigmoid(b) m = ReduceMean<axes=[0]>(c) d = Sub(c, m)"
       " e = Exp(d) y = Tanh(e) }");
-  REQUIRE(add_chains(program));
-  REQUIRE(program.chains.size() == 2);
-  CHECK(ops_in_chains(program) ==
+  REQUIRE(add_batch_tiles(program));
+  REQUIRE(program.sections.size() == 2);
+  CHECK(tiled_ops(program) ==
         std::vector<std::string>{"Exp", "Tanh", "Sigmoid", "Sub", "Exp", "Tanh"});
 }
 
 namespace {
 
 // What both make of the same inputs: the largest difference of an output.
-double difference_of(const Program& chained, const Program& plain) {
+double difference_of(const Program& tiled_calls, const Program& plain) {
   const Tensors inputs = random_inputs(plain.graph, 5);
-  Executor parts(chained);
+  Executor tiles(tiled_calls);
   Executor whole(plain);
-  for (Executor* executor : {&parts, &whole}) {
+  for (Executor* executor : {&tiles, &whole}) {
     executor->load_initial();
     for (const auto& [name, tensor] : inputs) executor->write(name, tensor);
     executor->run_micro_step();
@@ -103,15 +104,15 @@ double difference_of(const Program& chained, const Program& plain) {
   double largest = 0.0;
   for (ValueId v : plain.graph.outputs) {
     const std::string& name = plain.graph.value(v).name;
-    largest = std::max(largest, difference(parts.read(name), whole.read(name)));
+    largest = std::max(largest, difference(tiles.read(name), whole.read(name)));
   }
   return largest;
 }
 
 }  // namespace
 
-TEST_CASE("chains: no part overwrites what another one reads whole") {
-  // t has 3 rows, so that both parts of the product read all of it; c takes over its bytes.
+TEST_CASE("sections: no tile overwrites what another one reads whole") {
+  // t has 3 rows, so that both tiles of the product read all of it; c takes over its bytes.
   constexpr std::string_view kText =
       "(float[4,3] x, float[3,4] w) => (float[4,3] c, float[4,4] q) <int64[2] s = {4,3}> {"
       " t = Neg(w) p = MatMul(x, t) q = Tanh(p) v = Reshape(t, s) c = Exp(v) }";
@@ -120,21 +121,21 @@ TEST_CASE("chains: no part overwrites what another one reads whole") {
     return program.placements[static_cast<std::size_t>(program.graph.find(name))].buffer;
   };
   CHECK(buffer("c") == buffer("t"));
-  REQUIRE(add_chains(program, {.least_ops = 1, .least_share = 0.0}));
-  for (const Chain& chain : program.chains) {
+  REQUIRE(add_batch_tiles(program, {.least_ops = 1, .least_share = 0.0}));
+  for (const TiledSection& section : program.sections) {
     std::set<std::string_view> ops;
-    for (std::size_t i = chain.begin; i < chain.end; ++i) {
+    for (std::size_t i = section.begin; i < section.end; ++i) {
       ops.insert(program.graph.node(program.instructions[i].node).op->name);
     }
     CHECK(!(ops.contains("MatMul") && ops.contains("Exp")));
   }
-  CHECK(ops_in_chains(program) == std::vector<std::string>{"MatMul", "Tanh", "Exp"});
+  CHECK(tiled_ops(program) == std::vector<std::string>{"MatMul", "Tanh", "Exp"});
   check_lives(program);
   check_placements(program);
   CHECK(difference_of(program, lowered(kText)) < 1e-6);
 }
 
-TEST_CASE("chains: what is no run of examples stays out") {
+TEST_CASE("sections: what is no run of examples stays out") {
   constexpr std::string_view kTexts[] = {
       "(float[4,2] x) => (float[8,2] y) { a = Exp(x) b = Tanh(a) c = Sigmoid(b)"
       " y = Concat<axis=0>(c, b) }",
@@ -149,14 +150,14 @@ TEST_CASE("chains: what is no run of examples stays out") {
   for (std::string_view text : kTexts) {
     CAPTURE(text);
     Program program = lowered(text);
-    REQUIRE(add_chains(program, {.least_share = 0.0}));
-    CHECK(ops_in_chains(program) == std::vector<std::string>{"Exp", "Tanh", "Sigmoid"});
+    REQUIRE(add_batch_tiles(program, {.least_share = 0.0}));
+    CHECK(tiled_ops(program) == std::vector<std::string>{"Exp", "Tanh", "Sigmoid"});
     CHECK(difference_of(program, lowered(text)) == 0.0);
   }
 }
 
-TEST_CASE("chains: every op with a rule makes of two parts what it makes of the whole") {
-  int chained = 0;
+TEST_CASE("sections: every op with a rule makes of two tiles what it makes of the whole") {
+  int tiled_calls = 0;
   for (const OpDef* row : op_table().rows()) {
     for (std::string_view text : row->examples) {
       const Example example = parse_example(text);
@@ -183,11 +184,11 @@ TEST_CASE("chains: every op with a rule makes of two parts what it makes of the 
       one.outputs = results;
       INFO(row->name, " \"", text, "\"");
       const Program plain = lower(one, test_device(), {.threads = 2});
-      Program parts = plain;
-      if (!add_chains(parts, {.least_ops = 1, .least_share = 0.0})) continue;
-      ++chained;
+      Program tiles = plain;
+      if (!add_batch_tiles(tiles, {.least_ops = 1, .least_share = 0.0})) continue;
+      ++tiled_calls;
       Executor whole(plain);
-      Executor cut(parts);
+      Executor cut(tiles);
       for (Executor* executor : {&whole, &cut}) {
         executor->load_initial();
         for (const auto& [name, tensor] : given) executor->write(name, tensor);
@@ -200,19 +201,19 @@ TEST_CASE("chains: every op with a rule makes of two parts what it makes of the 
       }
     }
   }
-  MESSAGE(chained << " examples in parts");
-  CHECK(chained > 40);
+  MESSAGE(tiled_calls << " examples in tiles");
+  CHECK(tiled_calls > 40);
 }
 
-TEST_CASE("chains: sums over examples are added up, what is added to one stays whole") {
+TEST_CASE("sections: sums over examples are added up, what is added to one stays whole") {
   constexpr std::string_view kText =
       "(float[8,4] x, float[8,4] d, float[4,4] c) => (float[4,4] y, float[4] z, float[4,4] v)"
       " <int64[1] axes = {0}> {"
       " a = Exp(x) b = Tanh(a) y = Gemm<transA=1>(b, d) z = ReduceSum<keepdims=0>(b, axes)"
       " v = Gemm<transA=1>(b, d, c) }";
   Program program = lowered(kText);
-  REQUIRE(add_chains(program));
-  CHECK(ops_in_chains(program) == std::vector<std::string>{"Exp", "Tanh", "Gemm", "ReduceSum"});
+  REQUIRE(add_batch_tiles(program));
+  CHECK(tiled_ops(program) == std::vector<std::string>{"Exp", "Tanh", "Gemm", "ReduceSum"});
   check_placements(program);
   CHECK(difference_of(program, lowered(kText)) < 1e-6);
 }
@@ -222,14 +223,14 @@ namespace {
 // Three steps of a reference model.
 struct Trained {
   std::vector<double> losses;
-  std::size_t chains = 0;
+  std::size_t sections = 0;
   std::vector<std::string> violations;
 };
 
-Trained trained(const std::string& name, int threads, bool chains, bool alone = false) {
+Trained trained(const std::string& name, int threads, bool sections, bool alone = false) {
   const ReferenceModel reference(name);
   CompileOptions options = reference.options(GraphMode::kTrain, {.threads = threads});
-  if (chains) options.chains = ChainOptions{.least_share = 0.0};
+  if (sections) options.batch_tiles = BatchTileOptions{.least_share = 0.0};
   Session session(reference.model, options);
   const Program& program = session.compiled().program;
   check_lives(program);
@@ -237,7 +238,7 @@ Trained trained(const std::string& name, int threads, bool chains, bool alone = 
   Trainer trainer(session.executor(), 1);
   Cycle batches(reference.batches);
   Trained result;
-  result.chains = program.chains.size();
+  result.sections = program.sections.size();
   const auto step = [&](std::int64_t number) {
     result.losses.push_back(trainer.run_step(number, 1e-3, batches).loss);
   };
@@ -257,7 +258,7 @@ Trained trained(const std::string& name, int threads, bool chains, bool alone = 
 
 }  // namespace
 
-TEST_CASE("chains: steps of models compute what they do without, in the bytes of their plans") {
+TEST_CASE("sections: steps of models compute what they do without, in the bytes of their plans") {
   struct Case {
     std::string model;
     int threads;
@@ -268,31 +269,31 @@ TEST_CASE("chains: steps of models compute what they do without, in the bytes of
     CAPTURE(model);
     CAPTURE(threads);
     const Trained plain = trained(model, threads, false);
-    const Trained chained = trained(model, threads, true);
-    CHECK(plain.chains == 0);
-    CHECK(chained.chains > 0);
-    CHECK(chained.losses == trained(model, threads, true).losses);
-    const Trained alone = trained(model, threads, true, true);  // op by op, each part in turn
-    CHECK(chained.losses == alone.losses);
+    const Trained tiled_calls = trained(model, threads, true);
+    CHECK(plain.sections == 0);
+    CHECK(tiled_calls.sections > 0);
+    CHECK(tiled_calls.losses == trained(model, threads, true).losses);
+    const Trained alone = trained(model, threads, true, true);  // op by op, each tile in turn
+    CHECK(tiled_calls.losses == alone.losses);
     CHECK(alone.violations.empty());
     for (std::size_t i = 0; i < plain.losses.size(); ++i) {
-      CHECK(chained.losses[i] == doctest::Approx(plain.losses[i]).epsilon(1e-5));
+      CHECK(tiled_calls.losses[i] == doctest::Approx(plain.losses[i]).epsilon(1e-5));
     }
   }
 }
 
-TEST_CASE("chains: of the kernels that are asked for") {
+TEST_CASE("sections: of the kernels that are asked for") {
   const ReferenceModel reference("lenet");
   CompileOptions options = reference.options(GraphMode::kTrain, {.threads = 5});
-  options.chains = ChainOptions{.least_share = 0.0};
+  options.batch_tiles = BatchTileOptions{.least_share = 0.0};
   const auto onednn_in_chains = [&](KernelChoice kernels) {
     options.lower.kernels = kernels;
     const std::unique_ptr<Compiled> compiled = compile(reference.model, options);
     const Program& program = compiled->program;
-    REQUIRE(!program.chains.empty());
+    REQUIRE(!program.sections.empty());
     int count = 0;
-    for (const Chain& chain : program.chains) {
-      for (std::size_t i = chain.begin; i < chain.end; ++i) {
+    for (const TiledSection& section : program.sections) {
+      for (std::size_t i = section.begin; i < section.end; ++i) {
         count += program.instructions[i].kernel->name.find("onednn") != std::string_view::npos;
       }
     }

@@ -1,5 +1,5 @@
-// Finding chains: neighbours that have a rule, a kernel for a part, and bytes of their own.
-#include "engine/plan/chain_search.h"
+// Sections are neighbours that have a rule, a kernel for a tile's slices, and bytes of their own.
+#include "engine/plan/tile_search.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -21,95 +21,95 @@ constexpr double kBytesPerSecond = 1e10;
 
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
-PartOf part_of(Shard share) {
-  if (share.is_partial()) return PartOf::kSummand;
-  return share.is_split() ? PartOf::kExamples : PartOf::kWhole;
+TileSlice slice_of(Shard shard) {
+  if (shard.is_partial()) return TileSlice::kPartial;
+  return shard.is_split() ? TileSlice::kExamples : TileSlice::kWhole;
 }
 
-std::vector<TensorType> part_types(const Graph& graph, const std::vector<ValueId>& values,
-                                   std::span<const PartOf> of, std::int64_t parts) {
+std::vector<TensorType> tile_types(const Graph& graph, const std::vector<ValueId>& values,
+                                   std::span<const TileSlice> of, std::int64_t tiles) {
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < values.size(); ++i) {
     types.push_back(values[i] == kNoValue ? TensorType{} : graph.value(values[i]).type);
-    if (of[i] == PartOf::kExamples) types.back().shape[0] /= parts;
+    if (of[i] == TileSlice::kExamples) types.back().shape[0] /= tiles;
   }
   return types;
 }
 
-class ChainSearch {
+class TileSearch {
  public:
-  ChainSearch(const Program& program, const KernelTable& kernels, const ChainOptions& options)
+  TileSearch(const Program& program, const KernelTable& kernels, const BatchTileOptions& options)
       : program_(program),
         graph_(program.graph),
         kernels_(kernels),
         options_(options),
-        parts_(program.threads),
+        tiles_(program.threads),
         made_(graph_.value_capacity()) {
     find_persistent();
   }
 
-  // Chains, and in `links` what their instructions are, by instruction.
-  std::vector<Chain> run(std::vector<Link>& links) {
-    links.resize(program_.instructions.size());
-    std::vector<Chain> chains;
-    Chain open;
+  // The sections, and in `calls`, by instruction, how those in them run.
+  std::vector<TiledSection> run(std::vector<TiledCall>& calls) {
+    calls.resize(program_.instructions.size());
+    std::vector<TiledSection> sections;
+    TiledSection open;
     const auto close = [&](std::size_t end) {
       open.end = end;
-      if (open.end - open.begin >= options_.least_ops) chains.push_back(open);
+      if (open.end - open.begin >= options_.least_ops) sections.push_back(open);
       open.begin = end;
       forget();
     };
     for (std::size_t i = 0; i < program_.update_begin; ++i) {
       if (i > 0 && node_of(i).phase != node_of(i - 1).phase) close(i);
-      std::optional<Link> link = link_of(i);
-      if (!link) {
+      std::optional<TiledCall> call = call_of(i);
+      if (!call) {
         close(i);
-        link = link_of(i);  // reads what the chain before it made
+        call = call_of(i);  // reads what the section before it made
       }
-      if (!link) {
+      if (!call) {
         open.begin = i + 1;
         continue;
       }
-      remember(i, *link);
-      links[i] = std::move(*link);
+      remember(i, *call);
+      calls[i] = std::move(*call);
     }
     close(program_.update_begin);
-    return chains;
+    return sections;
   }
 
  private:
   const Node& node_of(std::size_t i) const { return graph_.node(program_.instructions[i].node); }
   const TensorType& type(ValueId v) const { return graph_.value(v).type; }
   bool divides(ValueId v) const {
-    return type(v).shape.rank > 0 && type(v).shape[0] > 0 && type(v).shape[0] % parts_ == 0;
+    return type(v).shape.rank > 0 && type(v).shape[0] > 0 && type(v).shape[0] % tiles_ == 0;
   }
 
-  void remember(std::size_t i, const Link& link) {
+  void remember(std::size_t i, const TiledCall& call) {
     const Node& node = node_of(i);
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
       if (node.outputs[k] == kNoValue) continue;
-      made_[index(node.outputs[k])] = link.outputs[k];
+      made_[index(node.outputs[k])] = call.outputs[k];
       made_list_.push_back(node.outputs[k]);
       written_.insert(buffer_of(node.outputs[k]));
     }
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (reads_beyond(node.inputs[k], link.inputs[k])) {
+      if (reads_beyond(node.inputs[k], call.inputs[k])) {
         read_beyond_.insert(buffer_of(node.inputs[k]));
       }
     }
   }
   std::int32_t buffer_of(ValueId v) const { return program_.placements[index(v)].buffer; }
-  // Whether parts read bytes that other parts would write if a result took them over.
-  bool reads_beyond(ValueId v, PartOf of) const {
+  // Whether a tile reads bytes that another one would write if a result took them over.
+  bool reads_beyond(ValueId v, TileSlice of) const {
     if (v == kNoValue || buffer_of(v) < 0 || program_.placements[index(v)].external) return false;
-    return of == PartOf::kWhole || !has_own_bytes(v);
+    return of == TileSlice::kWhole || !has_own_bytes(v);
   }
-  // Threads are at different ops: no part may write what another one may still read, nor read what
+  // Threads are at different ops: no tile may write what another one may still read, nor read what
   // another one may not have written yet.
-  bool is_apart(const Node& node, const Link& link) const {
+  bool is_apart(const Node& node, const TiledCall& call) const {
     std::set<std::int32_t> own;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (!reads_beyond(node.inputs[k], link.inputs[k])) continue;
+      if (!reads_beyond(node.inputs[k], call.inputs[k])) continue;
       own.insert(buffer_of(node.inputs[k]));
       if (written_.contains(buffer_of(node.inputs[k]))) return false;
     }
@@ -124,8 +124,8 @@ class ChainSearch {
     read_beyond_.clear();
   }
 
-  // What a part has of an input; none: it cannot have what it needs.
-  std::optional<PartOf> part_of_input(ValueId v) const {
+  // What a tile has of an input; none: it cannot have what it needs.
+  std::optional<TileSlice> slice_of_input(ValueId v) const {
     ValueId root = v;
     while (!made_[index(root)] && graph_.value(root).producer != kNoNode) {
       const Node& producer = graph_.node(graph_.value(root).producer);
@@ -134,14 +134,14 @@ class ChainSearch {
     }
     const ValueKind kind = graph_.value(root).kind;
     const bool given = kind != ValueKind::kNode && kind != ValueKind::kInput;
-    if (const std::optional<PartOf> made = made_[index(root)]) {
-      const bool known = made == PartOf::kExamples && divides(v) && has_own_bytes(v);
+    if (const std::optional<TileSlice> made = made_[index(root)]) {
+      const bool known = made == TileSlice::kExamples && divides(v) && has_own_bytes(v);
       return known ? made : std::nullopt;
     }
-    return !given && divides(v) ? PartOf::kExamples : PartOf::kWhole;
+    return !given && divides(v) ? TileSlice::kExamples : TileSlice::kWhole;
   }
 
-  // Whether it is all that lies in its bytes: other values inside them, or around them, have parts
+  // Whether it is all that lies in its bytes: other values inside them, or around them, have slices
   // elsewhere.
   bool has_own_bytes(ValueId v) const {
     const Placement& placement = program_.placements[index(v)];
@@ -170,30 +170,30 @@ class ChainSearch {
     return seconds <= options_.short_seconds;
   }
 
-  bool may_write(ValueId v, PartOf of) const {
+  bool may_write(ValueId v, TileSlice of) const {
     if (!has_own_bytes(v) || persistent_[static_cast<std::size_t>(buffer_of(v))]) return false;
-    if (of == PartOf::kSummand) return type(v).dtype == DType::kF32;
-    return of == PartOf::kExamples && divides(v);
+    if (of == TileSlice::kPartial) return type(v).dtype == DType::kF32;
+    return of == TileSlice::kExamples && divides(v);
   }
 
-  std::optional<Link> link_of(std::size_t i) const {
+  std::optional<TiledCall> call_of(std::size_t i) const {
     const Node& node = node_of(i);
     const SplitRow* row = find_split_row(node);
     if (row == nullptr || !row->by_examples || node.op->determinism == Determinism::kRandom ||
         node.op->to_host || !is_short(node)) {
       return std::nullopt;
     }
-    std::optional<Link> link = shares_of(node, *row);
-    if (link && is_apart(node, *link) && with_kernel(node, *link)) return link;
+    std::optional<TiledCall> call = shards_of(node, *row);
+    if (call && is_apart(node, *call) && with_kernel(node, *call)) return call;
     return std::nullopt;
   }
 
-  std::optional<Link> shares_of(const Node& node, const SplitRow& row) const {
+  std::optional<TiledCall> shards_of(const Node& node, const SplitRow& row) const {
     std::vector<Shard> inputs;
     for (ValueId v : node.inputs) {
-      const std::optional<PartOf> part = v == kNoValue ? PartOf::kWhole : part_of_input(v);
-      if (!part) return std::nullopt;
-      inputs.push_back(part == PartOf::kExamples ? Shard::split(0) : Shard{});
+      const std::optional<TileSlice> tile = v == kNoValue ? TileSlice::kWhole : slice_of_input(v);
+      if (!tile) return std::nullopt;
+      inputs.push_back(tile == TileSlice::kExamples ? Shard::split(0) : Shard{});
     }
     if (std::ranges::none_of(inputs, &Shard::is_split)) return std::nullopt;
     const NodeArgs args(graph_, node);
@@ -201,44 +201,44 @@ class ChainSearch {
     const auto outputs = row.rule({.graph = graph_,
                                    .node = node,
                                    .op = *args,
-                                   .shards = parts_,
+                                   .shards = tiles_,
                                    .inputs = inputs,
                                    .wanted = wanted});
     if (!outputs) return std::nullopt;
-    Link link;
-    for (const Shard& share : inputs) link.inputs.push_back(part_of(share));
+    TiledCall call;
+    for (const Shard& shard : inputs) call.inputs.push_back(slice_of(shard));
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
-      const Shard share = (*outputs)[k];
-      link.outputs.push_back(part_of(share));
+      const Shard shard = (*outputs)[k];
+      call.outputs.push_back(slice_of(shard));
       if (node.outputs[k] == kNoValue) continue;
-      if (share.is_split() && share.axis != 0) return std::nullopt;
-      if (!may_write(node.outputs[k], link.outputs.back())) return std::nullopt;
-      if (share.is_partial() && adds_something_whole(node, link)) return std::nullopt;
+      if (shard.is_split() && shard.axis != 0) return std::nullopt;
+      if (!may_write(node.outputs[k], call.outputs.back())) return std::nullopt;
+      if (shard.is_partial() && adds_something_whole(node, call)) return std::nullopt;
     }
-    return link;
+    return call;
   }
 
-  // A bias, say, which each part would add to its summand.
-  bool adds_something_whole(const Node& node, const Link& link) const {
+  // A bias, say, which each tile would add to its partial.
+  bool adds_something_whole(const Node& node, const TiledCall& call) const {
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.inputs[k] == kNoValue || link.inputs[k] != PartOf::kWhole) continue;
+      if (node.inputs[k] == kNoValue || call.inputs[k] != TileSlice::kWhole) continue;
       if (is_float(type(node.inputs[k]).dtype)) return true;
     }
     return false;
   }
 
-  bool with_kernel(const Node& node, Link& link) const {
-    const PartNode part(graph_, node, link.inputs, link.outputs, parts_);
-    if (!part.fits()) return false;
-    if (node.op->params) link.params = node.op->params(part.args());
-    const std::vector<TensorView> inputs = part.inputs();
-    const std::vector<TensorView> outputs = part.outputs();
+  bool with_kernel(const Node& node, TiledCall& call) const {
+    const TileNode tile(graph_, node, call.inputs, call.outputs, tiles_);
+    if (!tile.fits()) return false;
+    if (node.op->params) call.params = node.op->params(tile.args());
+    const std::vector<TensorView> inputs = tile.inputs();
+    const std::vector<TensorView> outputs = tile.outputs();
     const PrepareArgs args{
-        .params = link.params, .inputs = inputs, .outputs = outputs, .threads = 1};
-    const DType dtype = kernel_dtype(part.args().inputs, part.args().outputs);
+        .params = call.params, .inputs = inputs, .outputs = outputs, .threads = 1};
+    const DType dtype = kernel_dtype(tile.args().inputs, tile.args().outputs);
     for (const Kernel* kernel : kernels_for(kernels_, node.op->name, dtype, options_.kernels)) {
       if (!supports(*kernel, args)) continue;
-      link.kernel = kernel;
+      call.kernel = kernel;
       return true;
     }
     return false;
@@ -247,32 +247,32 @@ class ChainSearch {
   const Program& program_;
   const Graph& graph_;
   const KernelTable& kernels_;
-  const ChainOptions& options_;
-  std::int64_t parts_;
-  std::vector<bool> persistent_;             // by buffer: holds inputs, parameters, states
-  std::vector<std::optional<PartOf>> made_;  // by ValueId: in the open chain
+  const BatchTileOptions& options_;
+  std::int64_t tiles_;
+  std::vector<bool> persistent_;                // by buffer: holds inputs, parameters, states
+  std::vector<std::optional<TileSlice>> made_;  // by ValueId: in the open section
   std::vector<ValueId> made_list_;
-  std::set<std::int32_t> written_;      // buffers, in the open chain
-  std::set<std::int32_t> read_beyond_;  // ... of which a part reads more than its own bytes
+  std::set<std::int32_t> written_;      // buffers, in the open section
+  std::set<std::int32_t> read_beyond_;  // ... of which a tile reads more than its own bytes
 };
 
 }  // namespace
 
-PartNode::PartNode(const Graph& graph, const Node& node, std::span<const PartOf> inputs,
-                   std::span<const PartOf> outputs, std::int64_t parts)
+TileNode::TileNode(const Graph& graph, const Node& node, std::span<const TileSlice> inputs,
+                   std::span<const TileSlice> outputs, std::int64_t tiles)
     : node_(node),
       whole_(graph, node),
       attributes_(node.attributes),
-      input_types_(part_types(graph, node.inputs, inputs, parts)),
-      output_types_(part_types(graph, node.outputs, outputs, parts)) {
+      input_types_(tile_types(graph, node.inputs, inputs, tiles)),
+      output_types_(tile_types(graph, node.outputs, outputs, tiles)) {
   const SplitRow* row = find_split_row(node);
   if (row == nullptr || !attributes_.has(row->shape_attribute)) return;
   Ints shape = attributes_.integers(row->shape_attribute);
-  shape[0] /= parts;
+  shape[0] /= tiles;
   attributes_.set(std::string(row->shape_attribute), std::move(shape));
 }
 
-OpArgs PartNode::args() const {
+OpArgs TileNode::args() const {
   return {.attributes = attributes_,
           .inputs = input_types_,
           .constants = whole_->constants,
@@ -281,7 +281,7 @@ OpArgs PartNode::args() const {
           .output_count = whole_->output_count};
 }
 
-bool PartNode::fits() const {
+bool TileNode::fits() const {
   OpArgs asked = args();
   asked.outputs = {};
   std::vector<TensorType> made;
@@ -296,7 +296,7 @@ bool PartNode::fits() const {
   return true;
 }
 
-std::vector<TensorView> PartNode::views(const std::vector<ValueId>& values,
+std::vector<TensorView> TileNode::views(const std::vector<ValueId>& values,
                                         const std::vector<TensorType>& types) {
   std::vector<TensorView> views;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -305,9 +305,10 @@ std::vector<TensorView> PartNode::views(const std::vector<ValueId>& values,
   return views;
 }
 
-std::vector<Chain> find_chains(const Program& program, const KernelTable& kernels,
-                               const ChainOptions& options, std::vector<Link>& links) {
-  return ChainSearch(program, kernels, options).run(links);
+std::vector<TiledSection> find_tiled_sections(const Program& program, const KernelTable& kernels,
+                                              const BatchTileOptions& options,
+                                              std::vector<TiledCall>& calls) {
+  return TileSearch(program, kernels, options).run(calls);
 }
 
 }  // namespace trainscope
