@@ -21,10 +21,6 @@ std::byte* map(std::size_t bytes, int protection) {
   return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
 }
 
-void fork_in_turn(int tiles, void* context, void (*body)(void* context, int tile)) {
-  for (int tile = 0; tile < tiles; ++tile) body(context, tile);
-}
-
 }  // namespace
 
 CopyingDevice::CopyingDevice(const CopyingOptions& options)
@@ -41,8 +37,6 @@ CopyingDevice::~CopyingDevice() {
     munmap(block.memory, std::max<std::size_t>(block.bytes, 1));
   }
 }
-
-Fork CopyingDevice::fork() const { return fork_in_turn; }
 
 DeviceStatus CopyingDevice::allocate(Space, std::size_t bytes, std::byte** memory) {
   std::byte* address = map(bytes, PROT_NONE);

@@ -2,8 +2,10 @@
 #include "engine/recompute/clusters.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <string>
 
 #include "engine/core/error.h"
 #include "engine/recompute/costs.h"
@@ -73,8 +75,8 @@ TEST_CASE("costs: measured times come back, a foreign or broken file is refused"
   const std::unique_ptr<Compiled> step = compiled("mlp");
   const Graph& graph = step->program.graph;
   std::vector<double> seconds = modelled_seconds(graph, kCpuRates);
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / "trainscope-costs-test.csv";
+  const std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                     ("trainscope-costs-test-" + std::to_string(getpid()) + ".csv");
   write_node_seconds(path, graph, seconds);
   const std::vector<double> back = read_node_seconds(path, graph);
   for (NodeId id : graph.order()) {
