@@ -51,6 +51,8 @@ class CanonicalSearch {
   [[nodiscard]] Units next_height() const { return next_height_; }
 
  private:
+  static constexpr std::size_t kWhy = 0;  // the row of why_
+
   // Boxes still to be placed that share no slot with any other such box.
   struct Component {
     std::int32_t first_box = 0;  // a range of pool_, by first slot
@@ -105,6 +107,9 @@ class CanonicalSearch {
     std::int32_t box = 0;
   };
 
+  static bool meet(const SearchBox& a, const SearchBox& b) {
+    return a.first_slot < b.end_slot && b.first_slot < a.end_slot;
+  }
   const SearchBox& box(std::int32_t index) const {
     return model_.boxes[static_cast<std::size_t>(index)];
   }
@@ -121,12 +126,13 @@ class CanonicalSearch {
   void fail_top();
   bool drop_top();
   void start_again(const Component& whole);
-  void blame_slot(std::size_t i, Units above);
   void undo(const Marks& marks);
   [[nodiscard]] Marks marks() const;
 
   void place(const Component& component, std::int32_t index);
   bool split(const Component& component, std::int32_t index);
+
+  // search_bounds.cpp
   bool analyse(Component& component);
   void collect_reach(Component& component);
   bool raise_unsupported();
@@ -134,8 +140,13 @@ class CanonicalSearch {
   bool fits_slot(std::int32_t slot, std::int32_t index);
   void suspect(std::int32_t slot);
   bool fits_every_slot(Component& component);
+  void blame_slot(std::size_t i, Units above);
   Units stack(std::int32_t first_slot, std::int32_t end_slot, Units size);
-  bool out_of_turn(std::int32_t index);
+  // Two boxes of one span, one directly on the other, may change places: only one way is tried.
+  bool out_of_turn(std::int32_t index) {
+    const SpanTop& last = span_top(index);
+    return box(index).alignment == 1 && last.top == offset(index) && last.rank > rank(index);
+  }
   void overflow(Units height) { next_height_ = std::min(next_height_, height); }
 
   const SearchModel& model_;
