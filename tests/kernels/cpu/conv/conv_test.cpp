@@ -11,32 +11,11 @@
 #include <vector>
 
 #include "kernels/cpu/support/processor.h"
+#include "tests/kernels/cpu/conv/conv_cases.h"
 #include "tests/kernels/cpu/kernel_runner.h"
 
 namespace trainscope::cpu {
 namespace {
-
-KernelTable conv_table() {
-  KernelTable table;
-  add_conv(table);
-  return table;
-}
-
-struct Sweep {
-  const char* name;
-  Shape x, w, y;
-  ConvParams params;
-};
-
-WindowParams window_2d(std::int64_t kernel, std::int64_t stride, std::int64_t pad,
-                       std::int64_t dilation = 1) {
-  return {.rank = 2,
-          .kernel = {kernel, kernel, 1},
-          .stride = {stride, stride, 1},
-          .dilation = {dilation, dilation, 1},
-          .pad_begin = {pad, pad, 0},
-          .pad_end = {pad, pad, 0}};
-}
 
 const std::vector<Sweep> kSweep = {
     {"lenet", {4, 1, 28, 28}, {6, 1, 5, 5}, {4, 6, 24, 24}, {window_2d(5, 1, 0)}},
@@ -76,29 +55,6 @@ const std::vector<Sweep> kSweep = {
        .pad_begin = {0, 1, 0},
        .pad_end = {0, 1, 0}}}},
 };
-
-template <typename T>
-KernelCase<T> forward_case(const Sweep& sweep, int threads) {
-  return {.params = sweep.params,
-          .inputs = {Host<T>::random(sweep.x, 1), Host<T>::random(sweep.w, 2),
-                     Host<T>::random({sweep.w[0]}, 3)},
-          .outputs = {sweep.y},
-          .threads = threads};
-}
-template <typename T>
-KernelCase<T> grad_input_case(const Sweep& sweep, int threads) {
-  return {.params = sweep.params,
-          .inputs = {Host<T>::random(sweep.y, 4), Host<T>::random(sweep.w, 2)},
-          .outputs = {sweep.x},
-          .threads = threads};
-}
-template <typename T>
-KernelCase<T> grad_weight_case(const Sweep& sweep, int threads) {
-  return {.params = sweep.params,
-          .inputs = {Host<T>::random(sweep.x, 1), Host<T>::random(sweep.y, 4)},
-          .outputs = {sweep.w},
-          .threads = threads};
-}
 
 // f32 kernels against the f64 one; the same bits twice.
 void check_against_f64(const char* op, const KernelCase<double>& exact,
@@ -182,67 +138,6 @@ TEST_CASE("conv: weight gradients of few channels have the same bits for any thr
   }
 }
 
-const std::vector<Sweep> kBatches = {
-    {"lenet", {32, 6, 14, 14}, {16, 6, 5, 5}, {32, 16, 10, 10}, {window_2d(5, 1, 0)}},
-    {"groups of lanes", {61, 7, 6, 9}, {3, 7, 3, 3}, {61, 3, 4, 7}, {window_2d(3, 1, 0)}},
-    {"short rows", {27, 1, 5, 3}, {2, 1, 2, 2}, {27, 2, 4, 2}, {window_2d(2, 1, 0)}},
-    {"more padding than window",
-     {32, 2, 4, 3},
-     {5, 2, 2, 2},
-     {32, 5, 7, 2},
-     {{.rank = 2, .kernel = {2, 2, 1}, .pad_begin = {2, 0, 0}, .pad_end = {2, 0, 0}}}},
-    {"uneven",
-     {26, 8, 9, 10},
-     {4, 8, 4, 2},
-     {26, 4, 8, 11},
-     {{.rank = 2, .kernel = {4, 2, 1}, .pad_begin = {2, 1, 0}, .pad_end = {0, 1, 0}}}},
-};
-
-// Against the plain kernel in double, and the same bits for any threads. `make_case(T{}, threads)`.
-template <class MakeCase>
-void check_gradient(const KernelTable& table, std::string_view op, std::string_view kernel,
-                    MakeCase make_case) {
-  KernelRun<float> one(table, op, kernel, make_case(float{}, 1));
-  REQUIRE(one.supported());
-  KernelRun<double> exact(table, op, "own", make_case(double{}, 1));
-  CHECK(relative_error(one.run()[0], exact.run()[0]) < 2e-6);
-  for (int threads : {2, 5}) {
-    KernelRun<float> more(table, op, kernel, make_case(float{}, threads));
-    CHECK(same_bits(one.run(), more.run()));
-  }
-}
-
-TEST_CASE("conv: input gradients by lanes of the batch are right, the same bits for any threads") {
-  const KernelTable table = conv_table();
-  for (const Sweep& sweep : kBatches) {
-    CAPTURE(sweep.name);
-    check_gradient(table, "ConvGradInput", "batch",
-                   [&]<typename T>(T, int threads) { return grad_input_case<T>(sweep, threads); });
-  }
-}
-
-TEST_CASE("conv: input gradients are left to rows of pixels where lanes or sums would be wasted") {
-  const KernelTable table = conv_table();
-  const auto takes = [&](std::int64_t batch, std::int64_t size, const ConvParams& params) {
-    const WindowParams& window = params.window;
-    const std::int64_t reach = (window.kernel[0] - 1) * window.dilation[0];
-    const std::int64_t out = (size + 2 * window.pad_begin[0] - reach - 1) / window.stride[0] + 1;
-    const Sweep sweep{"",
-                      {batch, 6, size, size},
-                      {12, 6 / params.group, window.kernel[0], window.kernel[0]},
-                      {batch, 12, out, out},
-                      params};
-    return KernelRun<float>(table, "ConvGradInput", "batch", grad_input_case<float>(sweep, 1))
-        .supported();
-  };
-  CHECK(takes(32, 14, {window_2d(5, 1, 0)}));
-  CHECK(!takes(16, 14, {window_2d(5, 1, 0)}));     // lanes
-  CHECK(!takes(32, 40, {window_2d(3, 1, 1)}));     // long rows
-  CHECK(!takes(32, 14, {window_2d(5, 2, 0)}));     // strides
-  CHECK(!takes(32, 14, {window_2d(3, 1, 0, 2)}));  // dilation
-  CHECK(!takes(32, 14, {window_2d(5, 1, 0), 2}));  // groups
-}
-
 TEST_CASE("conv: the weight gradient of few channels leaves much memory and many channels alone") {
   const KernelTable table = conv_table();
   const auto takes = [&](std::int64_t batch, std::int64_t channels, std::int64_t size) {
@@ -258,80 +153,6 @@ TEST_CASE("conv: the weight gradient of few channels leaves much memory and many
   CHECK(!takes(2, 17, 16));   // channels
   CHECK(!takes(2, 16, 3));    // pixels: 9 of 16 in a register
   CHECK(!takes(16, 16, 64));  // copies of 1.6 MB a part
-}
-
-const std::vector<Sweep> kManyChannels = {
-    {"planes of some examples",
-     {37, 16, 4, 4},
-     {16, 16, 3, 3},
-     {37, 16, 4, 4},
-     {window_2d(3, 1, 1)}},
-    {"strips of rows", {3, 32, 37, 29}, {40, 32, 3, 3}, {3, 40, 37, 29}, {window_2d(3, 1, 1)}},
-    {"more blocks than are packed at once",
-     {24, 48, 24, 24},
-     {32, 48, 3, 3},
-     {24, 32, 24, 24},
-     {window_2d(3, 1, 1)}},
-    {"lanes and lines left over",
-     {5, 27, 9, 11},
-     {29, 27, 3, 3},
-     {5, 29, 9, 11},
-     {window_2d(3, 1, 1)}},
-    {"stride", {4, 16, 33, 31}, {32, 16, 3, 3}, {4, 32, 17, 16}, {window_2d(3, 2, 1)}},
-    {"two taps, panels together",
-     {6, 80, 9, 8},
-     {16, 80, 2, 1},
-     {6, 16, 8, 8},
-     {{.rank = 2, .kernel = {2, 1, 1}}}},
-    {"25 taps of panels together",
-     {2, 64, 13, 8},
-     {16, 64, 5, 5},
-     {2, 16, 13, 8},
-     {window_2d(5, 1, 2)}},
-    {"dilation", {2, 16, 12, 12}, {24, 16, 3, 3}, {2, 24, 10, 10}, {window_2d(3, 1, 1, 2)}},
-    {"more padding than window",
-     {3, 32, 5, 3},
-     {32, 32, 2, 2},
-     {3, 32, 8, 5},
-     {{.rank = 2, .kernel = {2, 2, 1}, .pad_begin = {3, 2, 0}, .pad_end = {1, 1, 0}}}},
-    {"pixels that no window reads",
-     {3, 16, 8, 9},
-     {16, 16, 2, 2},
-     {3, 16, 2, 2},
-     {{.rank = 2, .kernel = {2, 2, 1}, .stride = {3, 4, 1}}}},
-    {"one dimension",
-     {9, 32, 50},
-     {16, 32, 5},
-     {9, 16, 25},
-     {{.rank = 1, .kernel = {5, 1, 1}, .stride = {2, 1, 1}, .pad_begin = {2}, .pad_end = {2}}}},
-};
-
-TEST_CASE("conv: weight gradients of many channels are right, the same bits for any threads") {
-  const KernelTable table = conv_table();
-  for (const Sweep& sweep : kManyChannels) {
-    CAPTURE(sweep.name);
-    check_gradient(table, "ConvGradWeight", "wide",
-                   [&]<typename T>(T, int threads) { return grad_weight_case<T>(sweep, threads); });
-  }
-}
-
-TEST_CASE("conv: the weight gradient of many channels leaves alone what does not fill its tiles") {
-  const KernelTable table = conv_table();
-  const auto takes = [&](const Shape& x, const Shape& w, const Shape& y, const ConvParams& params) {
-    const Sweep sweep{"", x, w, y, params};
-    return KernelRun<float>(table, "ConvGradWeight", "wide", grad_weight_case<float>(sweep, 1))
-        .supported();
-  };
-  CHECK(takes({2, 64, 8, 8}, {32, 64, 3, 3}, {2, 32, 8, 8}, {window_2d(3, 1, 1)}));
-  CHECK(!takes({2, 3, 8, 8}, {32, 3, 3, 3}, {2, 32, 8, 8}, {window_2d(3, 1, 1)}));
-  CHECK(!takes({2, 64, 8, 8}, {1, 64, 3, 3}, {2, 1, 8, 8}, {window_2d(3, 1, 1)}));
-  CHECK(!takes({2, 64, 8, 8}, {32, 64, 1, 1}, {2, 32, 4, 4}, {window_2d(1, 2, 0)}));
-  CHECK(!takes({1, 16, 16, 16}, {16, 16, 9, 9}, {1, 16, 8, 8}, {window_2d(9, 1, 0)}));
-  CHECK(!takes({1, 16, 3, 4096}, {16, 16, 3, 3}, {1, 16, 3, 4096}, {window_2d(3, 1, 1)}));
-  CHECK(takes({1, 64, 65, 65}, {64, 64, 3, 3}, {1, 64, 65, 65}, {window_2d(3, 1, 2, 2)}));
-  CHECK(!takes({1, 64, 65, 65}, {64, 64, 3, 3}, {1, 64, 65, 65}, {window_2d(3, 1, 36, 36)}));
-  CHECK(!takes({1, 4096, 8, 8}, {64, 4096, 3, 3}, {1, 64, 8, 8}, {window_2d(3, 1, 12, 12)}));
-  CHECK(!takes({2, 64, 8, 8}, {32, 32, 3, 3}, {2, 32, 8, 8}, {window_2d(3, 1, 1), 2}));
 }
 
 // Winograd's transforms cost about a digit; oneDNN has them for AVX-512 only.
