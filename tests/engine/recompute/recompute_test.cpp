@@ -2,30 +2,13 @@
 #include <doctest/doctest.h>
 
 #include "engine/exec/backends.h"
+#include "tests/engine/recompute/recompute_tools.h"
 #include "tests/support/copying_device.h"
-#include "tests/support/trained_model.h"
 
 namespace trainscope::test {
 namespace {
 
-struct Trained : TrainedModel {
-  Trained(std::string_view name, const RecomputeOptions& recompute,
-          std::optional<OptimizerOptions> optimizer = {})
-      : TrainedModel(name, [&](CompileOptions& options) {
-          if (optimizer) options.training.optimizer = *optimizer;
-          options.recompute = recompute;
-        }) {}
-};
-
 const std::string kSuffix = "/rematerialized";  // of the names of second executions
-
-std::int64_t arena_as_given(const std::string& name, const OptimizerOptions& optimizer) {
-  const ReferenceModel reference(name);
-  CompileOptions options = reference.options(GraphMode::kTrain);
-  options.training.optimizer = optimizer;
-  options.order = OpOrder::kGiven;
-  return compile(reference.model, options)->program.arena_bytes;
-}
 
 std::int64_t rematerialized_nodes(const Trained& trained) {
   return trained.session.compiled().recompute->repeats;
@@ -338,97 +321,6 @@ TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
     CHECK(front[i].arena_bytes < front[i - 1].arena_bytes);
     CHECK(front[i].seconds >= front[i - 1].seconds);
   }
-}
-
-TEST_CASE("offload: the same bits in less memory, both arenas as predicted") {
-  constexpr HostLink kQuick{.bytes_per_second = 1e15, .seconds_per_transfer = 0.0};
-  // The others have their peak where nothing waits: in the update, resnet18 in the workspace of one
-  // of the last gradients.
-  for (const std::string name : {"gpt2", "bert", "llama", "gpt2-dropout"}) {
-    CAPTURE(name);
-    Trained plain(name, {});
-    Trained other(name, {.mode = RecomputeMode::kAuto, .max_overhead = 0.02, .link = kQuick});
-    const RecomputeSummary& summary = *other.session.compiled().recompute;
-    CHECK(summary.seconds <= 1.02 * summary.plain_seconds);
-    CHECK(summary.bound_seconds == 0.0);  // it is for plans that compute everything
-    CHECK(other.program().arena_bytes < plain.program().arena_bytes);
-    CHECK(summary.offloaded_bytes > 0);
-    CHECK(other.program().host.bytes > 0);
-    CHECK(other.program().host.bytes <= summary.offloaded_bytes + 64 * 1000);
-    check_equal(plain, other);
-  }
-}
-
-TEST_CASE("offload: nothing waits behind a link that is slower than computing") {
-  constexpr HostLink kSlow{.bytes_per_second = 1e3, .seconds_per_transfer = 0.0};
-  Trained plain("gpt2", {});
-  const std::int64_t budget = plain.program().arena_bytes * 9 / 10;
-  Trained without("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
-  Trained with("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget, .link = kSlow});
-  CHECK(with.program().host.bytes == 0);
-  CHECK(with.session.compiled().recompute->seconds ==
-        without.session.compiled().recompute->seconds);
-}
-
-TEST_CASE("offload: a link never makes a plan slower, and a quick one makes deeper budgets") {
-  constexpr HostLink kQuick{.bytes_per_second = 1e12, .seconds_per_transfer = 0.0};
-  const ReferenceModel reference("gpt2");
-  CompileOptions options = reference.options(GraphMode::kTrain);
-  const std::int64_t plain = compile(reference.model, options)->program.arena_bytes;
-  options.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = plain * 9 / 10};
-  const double without = compile(reference.model, options)->recompute->seconds;
-  options.recompute.link = kQuick;
-  CHECK(compile(reference.model, options)->recompute->seconds < without);
-}
-
-TEST_CASE("offload: a quicker link does what a slower one does") {
-  const ReferenceModel reference("gpt2");
-  const CompileOptions options = reference.options(GraphMode::kTrain);
-  const Program plain = compile(reference.model, options)->program;
-  const std::vector<double> seconds = step_seconds(plain, {});
-  // Moving bytes takes longer than waiting for the first link, and next to nothing on the second.
-  std::int64_t least_of[2] = {};
-  constexpr double kRates[] = {1e6, 1e15};
-  for (std::size_t i = 0; i < 2; ++i) {
-    const HostLink link{.bytes_per_second = kRates[i], .seconds_per_transfer = 1e-5};
-    const std::vector<TradePoint> front =
-        recompute_front(plain, seconds, op_table(), options.lower, {.link = link});
-    CHECK(std::ranges::any_of(front, [](const TradePoint& point) { return point.host_bytes > 0; }));
-    least_of[i] = front.back().arena_bytes;
-  }
-  CHECK(least_of[1] <= least_of[0]);
-}
-
-TEST_CASE("optimizer in backward: the same bits in less memory") {
-  for (const std::string& name : kReferenceModels) {
-    for (OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdamW, OptimizerKind::kLamb}) {
-      CAPTURE(name);
-      CAPTURE(name_of(kind));
-      const OptimizerOptions late{.kind = kind, .weight_decay = 0.01};
-      OptimizerOptions soon = late;
-      soon.in_backward = true;
-      Trained plain(name, {}, late);
-      Trained early(name, {}, soon);
-      check_equal(plain, early);
-      // Of one order: each gets another one that suits it, and that search promises nothing.
-      CHECK(arena_as_given(name, soon) <= arena_as_given(name, late));
-      CHECK(early.program().update_begin == early.program().instructions.size());
-      Trained both(name, {.mode = RecomputeMode::kLevel2}, soon);
-      check_equal(plain, both);
-    }
-  }
-}
-
-TEST_CASE("optimizer in backward: refused with clipping and with accumulation") {
-  const ReferenceModel reference("mlp");
-  CompileOptions options = reference.options(GraphMode::kTrain);
-  options.training.optimizer = {.clip_norm = 1.0, .in_backward = true};
-  CHECK_THROWS_WITH_AS(compile(reference.model, options), doctest::Contains("with clipping"),
-                       Error);
-  options.training.optimizer.clip_norm = 0.0;
-  options.training.micro_batches = 2;
-  CHECK_THROWS_WITH_AS(compile(reference.model, options), doctest::Contains("with accumulation"),
-                       Error);
 }
 
 }  // namespace trainscope::test
