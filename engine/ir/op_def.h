@@ -134,6 +134,11 @@ struct OpDef {
 };
 inline constexpr int kVariadic = 1 << 20;
 
+// Whether a node is of this op. For patterns of nodes; what an op is like is said by its row.
+inline bool is_op(const Node& node, std::string_view domain, std::string_view name) {
+  return node.op->name == name && node.op->domain == domain;
+}
+
 // Rows by (domain, name). Filled once by engine/ops (standard_ops()), then const.
 class OpTable {
  public:

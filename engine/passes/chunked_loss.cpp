@@ -17,10 +17,6 @@
 namespace trainscope {
 namespace {
 
-bool is_op(const Node& node, std::string_view name, std::string_view domain = kOnnxDomain) {
-  return node.op->name == name && node.op->domain == domain;
-}
-
 // A loss over classes as ops of our own have it.
 struct Loss {
   NodeId node = kNoNode;
@@ -83,7 +79,9 @@ class ChunkedLoss {
     return id == kNoNode ? nullptr : &graph_.node(id);
   }
 
-  static bool passes_on(const Node& node) { return node.op->is_view || is_op(node, "Identity"); }
+  static bool passes_on(const Node& node) {
+    return node.op->is_view || is_op(node, kOnnxDomain, "Identity");
+  }
 
   Loss find_loss() const {
     ValueId v = graph_.loss;
@@ -94,9 +92,9 @@ class ChunkedLoss {
     }
     if (node == nullptr) refuse("nothing computes it");
     Loss loss{.node = graph_.value(v).producer};
-    const bool own = is_op(*node, "CrossEntropy", kTrainscopeDomain);
-    const bool weighted = is_op(*node, "WeightedCrossEntropy", kTrainscopeDomain);
-    if (!own && !weighted && !is_op(*node, "SoftmaxCrossEntropyLoss")) {
+    const bool own = is_op(*node, kTrainscopeDomain, "CrossEntropy");
+    const bool weighted = is_op(*node, kTrainscopeDomain, "WeightedCrossEntropy");
+    if (!own && !weighted && !is_op(*node, kOnnxDomain, "SoftmaxCrossEntropyLoss")) {
       refuse("{} is no cross entropy", name_of_node(*node));
     }
     loss.scores = node->inputs[0];
@@ -157,8 +155,8 @@ class ChunkedLoss {
   }
 
   static bool is_matmul(const Node& node) {
-    return is_op(node, "MatMul") || is_op(node, "Gemm") ||
-           is_op(node, "BatchMatMul", kTrainscopeDomain);
+    return is_op(node, kOnnxDomain, "MatMul") || is_op(node, kOnnxDomain, "Gemm") ||
+           is_op(node, kTrainscopeDomain, "BatchMatMul");
   }
 
   std::int64_t classes() const {
@@ -179,7 +177,7 @@ class ChunkedLoss {
       if (from.rank > 0 && from[from.rank - 1] == classes()) return node.inputs[0];
       refuse("{} changes the classes of a row", name_of_node(node));
     }
-    if (!is_op(node, "Add") || head_.bias != kNoValue) {
+    if (!is_op(node, kOnnxDomain, "Add") || head_.bias != kNoValue) {
       refuse("{} stands between the linear layer and the loss", name_of_node(node));
     }
     for (std::size_t i : {std::size_t{1}, std::size_t{0}}) {

@@ -13,10 +13,6 @@
 namespace trainscope {
 namespace {
 
-bool is_ours(const Node& node, std::string_view op) {
-  return node.op->name == op && node.op->domain == kTrainscopeDomain;
-}
-
 // A cross entropy of rows of scores, and the matmul that makes them.
 struct Head {
   NodeId loss = kNoNode;
@@ -64,7 +60,8 @@ class HeadSearch {
 
   // Over the last axis, by a mean of its own.
   bool is_plain_loss(NodeId id) const {
-    if (id == kNoNode || !is_ours(node(id), "CrossEntropy") || node(id).inputs.size() > 2) {
+    if (id == kNoNode || !is_op(node(id), kTrainscopeDomain, "CrossEntropy") ||
+        node(id).inputs.size() > 2) {
       return false;
     }
     const std::vector<ValueId>& outputs = node(id).outputs;
@@ -84,7 +81,7 @@ class HeadSearch {
   std::optional<Head> with_matmul(Head head, NodeId id) {
     const Node& matmul = node(id);
     const bool onnx = match_.is_op(id, "MatMul") || match_.is_op(id, "Gemm");
-    if (!onnx && !is_ours(matmul, "BatchMatMul")) {
+    if (!onnx && !is_op(matmul, kTrainscopeDomain, "BatchMatMul")) {
       return refuse(match_.output(id), "is no matmul");
     }
     const auto flag = [&matmul](std::string_view a, std::string_view b) {
@@ -162,7 +159,7 @@ bool skip_ignored(Graph& graph, PassContext& context) {
                       !options.keep_outputs && options.loss_chunks <= 1;
   if (!wanted || graph.loss == kNoValue) return false;
   for (NodeId id : graph.order()) {
-    if (is_ours(graph.node(id), "CountedRows")) return false;  // done
+    if (is_op(graph.node(id), kTrainscopeDomain, "CountedRows")) return false;  // done
   }
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   const Matcher match(graph, options);

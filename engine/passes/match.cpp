@@ -25,9 +25,9 @@ constexpr ArithmeticOp kArithmetic[] = {
     {"Div", Arithmetic::kDivide}, {"Neg", Arithmetic::kNegate},   {"Pow", Arithmetic::kPower}};
 
 const ArithmeticOp* arithmetic_of(const Node& node) {
-  const auto* found = std::ranges::find(kArithmetic, node.op->name, &ArithmeticOp::op);
-  const bool is_one = found != std::end(kArithmetic) && node.op->domain == kOnnxDomain;
-  return is_one ? found : nullptr;
+  const auto* found = std::ranges::find_if(
+      kArithmetic, [&node](const ArithmeticOp& each) { return is_op(node, kOnnxDomain, each.op); });
+  return found != std::end(kArithmetic) ? found : nullptr;
 }
 
 Polynomial number_polynomial(double number) { return {.x = kNoValue, .c = {number}}; }
@@ -123,8 +123,7 @@ Matcher::Matcher(const Graph& graph, const TrainingOptions& options) : graph_(gr
 
 bool Matcher::is_op(NodeId id, std::string_view op) const {
   if (id == kNoNode) return false;
-  const OpDef& def = *graph_.node(id).op;
-  return def.name == op && def.domain == kOnnxDomain;
+  return trainscope::is_op(graph_.node(id), kOnnxDomain, op);
 }
 
 NodeId Matcher::made_by(ValueId v, std::string_view op) const {

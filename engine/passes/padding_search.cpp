@@ -12,10 +12,6 @@
 namespace trainscope {
 namespace {
 
-bool is_ours(const Node& node, std::string_view op) {
-  return node.op->name == op && node.op->domain == kTrainscopeDomain;
-}
-
 std::string text_of(const Node& node) {
   return fmt::format("'{}' ({})", printable(node.name), node.op->name);
 }
@@ -95,7 +91,7 @@ std::string PaddingSearch::why_not_masked(const Node& attention) const {
 bool PaddingSearch::attentions_are_masked() {
   for (NodeId id : graph().order()) {
     const Node& node = graph().node(id);
-    if (!matters_[at(id)] || !is_ours(node, "Attention")) continue;
+    if (!matters_[at(id)] || !is_op(node, kTrainscopeDomain, "Attention")) continue;
     const bool apart = node.inputs.size() > 1 && node.inputs[1] != kNoValue;
     if (tokens_.axes(shape(node.inputs[apart ? 1 : 0])) == 0) continue;
     std::string why = why_not_masked(node);
@@ -151,7 +147,8 @@ void PaddingSearch::find_in_place() {
       if (v == kNoValue || !in_place_[at(v)]) continue;
       const bool looked_up =
           match_.is_op(id, "Gather") && i == 1 && first_axis(node, shape(node.inputs[0]).rank) == 0;
-      in_place = looked_up || (is_ours(node, "Attention") && i == 0) || is_moved_row(node, i);
+      in_place = looked_up || (is_op(node, kTrainscopeDomain, "Attention") && i == 0) ||
+                 is_moved_row(node, i);
     }
     for (ValueId v : node.outputs) {
       if (v != kNoValue) in_place_[at(v)] = in_place && tokens_.axes(shape(v)) > 0;
@@ -183,7 +180,7 @@ void PaddingSearch::find_unread() {
 
 std::string PaddingSearch::why_read(NodeId id, std::size_t input) const {
   const Node& node = graph().node(id);
-  if (is_ours(node, "Attention")) return why_attended(node, input);
+  if (is_op(node, kTrainscopeDomain, "Attention")) return why_attended(node, input);
   if (is_head_of_compacted(node, input)) return {};
   if (row_kind(node) == RowKind::kLoss && input == 0 &&
       match_.value(node.inputs[1]).type.elements() == tokens_.rows()) {
@@ -212,11 +209,12 @@ std::string PaddingSearch::why_attended(const Node& node, std::size_t input) con
 
 // Of `compact_labels`: it takes the rows whose labels count.
 bool PaddingSearch::is_head_of_compacted(const Node& node, std::size_t input) const {
-  if (node.op->name != "Gather" || input != 0) return false;
+  if (!is_op(node, kOnnxDomain, "Gather") || input != 0) return false;
   const NodeId index = match_.value(node.inputs[1]).producer;
-  if (index == kNoNode || !is_ours(graph().node(index), "CountedRows")) return false;
+  if (index == kNoNode || !is_op(graph().node(index), kTrainscopeDomain, "CountedRows"))
+    return false;
   return std::ranges::all_of(match_.value(node.outputs[0]).uses, [this](const Use& use) {
-    return is_ours(graph().node(use.node), "CountedMatMul") && use.input == 0;
+    return is_op(graph().node(use.node), kTrainscopeDomain, "CountedMatMul") && use.input == 0;
   });
 }
 
@@ -272,7 +270,7 @@ bool PaddingSearch::is_packable(NodeId id) const {
   if (kind == RowKind::kLoss) {
     const Shape& scores = shape(node.inputs[0]);
     const int axis = normalized_axis(node.attributes.integer("class_axis", -1), scores.rank);
-    return node.op->name == "CrossEntropy" && node.inputs.size() == 2 &&
+    return is_op(node, kTrainscopeDomain, "CrossEntropy") && node.inputs.size() == 2 &&
            tokens_.axes(scores) == scores.rank - 1 && axis == scores.rank - 1;
   }
   return is_float(match_.value(result).type.dtype) && why_read_[at(result)].empty() &&

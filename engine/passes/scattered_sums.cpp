@@ -18,12 +18,11 @@ bool is_only_scattered(const Graph& graph, ValueId v) {
   const NodeId producer = graph.value(v).producer;
   if (producer == kNoNode || graph.is_output(v) || graph.value(v).uses.size() != 1) return false;
   const Node& node = graph.node(producer);
-  return node.op->name == "GatherGrad" && node.op->domain == kTrainscopeDomain &&
-         node.inputs.size() == 2;
+  return is_op(node, kTrainscopeDomain, "GatherGrad") && node.inputs.size() == 2;
 }
 
 std::optional<Scattered> scattered_term(const Graph& graph, const Node& add) {
-  if (add.op->name != "Add" || add.op->domain != kOnnxDomain) return std::nullopt;
+  if (!is_op(add, kOnnxDomain, "Add")) return std::nullopt;
   if (graph.value(add.inputs[0]).type != graph.value(add.inputs[1]).type) return std::nullopt;
   for (std::size_t i : {1, 0}) {  // of two, the one added last
     const ValueId term = add.inputs[i];

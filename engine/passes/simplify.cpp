@@ -8,13 +8,9 @@
 namespace trainscope {
 namespace {
 
-bool is_op(const Node& node, std::string_view name) {
-  return node.op->name == name && node.op->domain == kOnnxDomain;
-}
-
 const Node* producer(const Graph& graph, ValueId v, std::string_view op) {
   NodeId id = v == kNoValue ? kNoNode : graph.value(v).producer;
-  if (id == kNoNode || !is_op(graph.node(id), op)) return nullptr;
+  if (id == kNoNode || !is_op(graph.node(id), kOnnxDomain, op)) return nullptr;
   return &graph.node(id);
 }
 
@@ -39,7 +35,7 @@ constexpr Neutral kNeutrals[] = {{"Add", 0, 1, 0.0}, {"Add", 1, 0, 0.0}, {"Sub",
 
 std::optional<ValueId> neutral_operand(const Graph& graph, const Node& node) {
   for (const Neutral& rule : kNeutrals) {
-    if (!is_op(node, rule.op)) continue;
+    if (!is_op(node, kOnnxDomain, rule.op)) continue;
     ValueId other = node.inputs[static_cast<std::size_t>(rule.other)];
     ValueId constant = node.inputs[static_cast<std::size_t>(rule.constant)];
     if (graph.value(other).type != graph.value(node.outputs[0]).type) continue;
@@ -53,7 +49,7 @@ constexpr std::string_view kSameTypeSameValue[] = {"Identity",  "Reshape", "Flat
                                                    "Unsqueeze", "Cast",    "Expand"};
 
 bool is_full_slice(const Graph& graph, const Node& node) {
-  if (!is_op(node, "Slice") ||
+  if (!is_op(node, kOnnxDomain, "Slice") ||
       graph.value(node.inputs[0]).type != graph.value(node.outputs[0]).type) {
     return false;
   }
@@ -62,7 +58,7 @@ bool is_full_slice(const Graph& graph, const Node& node) {
 }
 
 bool is_identity_transpose(const Graph& graph, const Node& node) {
-  if (!is_op(node, "Transpose")) return false;
+  if (!is_op(node, kOnnxDomain, "Transpose")) return false;
   int rank = graph.value(node.inputs[0]).type.shape.rank;
   Ints permutation = node.attributes.integers("perm");
   if (permutation.empty()) return rank <= 1;
@@ -78,10 +74,10 @@ std::optional<ValueId> same_value(const Graph& graph, const Node& node) {
     return std::nullopt;
   const bool same_type = graph.value(node.inputs[0]).type == graph.value(node.outputs[0]).type;
   for (std::string_view op : kSameTypeSameValue) {
-    if (is_op(node, op) && same_type) return node.inputs[0];
+    if (is_op(node, kOnnxDomain, op) && same_type) return node.inputs[0];
   }
   if (is_full_slice(graph, node) || is_identity_transpose(graph, node)) return node.inputs[0];
-  if (is_op(node, "Concat") && node.inputs.size() == 1) return node.inputs[0];
+  if (is_op(node, kOnnxDomain, "Concat") && node.inputs.size() == 1) return node.inputs[0];
   return neutral_operand(graph, node);
 }
 
@@ -91,7 +87,8 @@ bool merge_reshapes(Rewriter& rewriter, NodeId id) {
   const Node& node = graph.node(id);
   if (!node.op->is_view || node.outputs[0] == kNoValue) return false;
   NodeId from = graph.value(node.inputs[0]).producer;
-  if (from == kNoNode || !graph.node(from).op->is_view || is_op(graph.node(from), "Identity"))
+  if (from == kNoNode || !graph.node(from).op->is_view ||
+      is_op(graph.node(from), kOnnxDomain, "Identity"))
     return false;
   ValueId source = graph.node(from).inputs[0];
   const Shape shape = graph.value(node.outputs[0]).type.shape;
@@ -105,7 +102,7 @@ bool merge_reshapes(Rewriter& rewriter, NodeId id) {
 bool merge_transposes(Rewriter& rewriter, NodeId id) {
   const Graph& graph = rewriter.graph();
   const Node& node = graph.node(id);
-  if (!is_op(node, "Transpose")) return false;
+  if (!is_op(node, kOnnxDomain, "Transpose")) return false;
   const Node* inner = producer(graph, node.inputs[0], "Transpose");
   if (inner == nullptr) return false;
   Ints outer_permutation = node.attributes.integers("perm");

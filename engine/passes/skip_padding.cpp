@@ -60,11 +60,12 @@ class Packing {
     std::map<ValueId, std::int64_t> labels;  // and what they ignore
     for (NodeId id : graph_.order()) {
       const Node& node = graph_.node(id);
-      const bool counts = node.op->name == "CountedRows";
+      const bool counts = is_op(node, kTrainscopeDomain, "CountedRows");
       if (!counts && (row_kind(node) != RowKind::kLoss || written_.contains(id))) continue;
       const ValueId given = node.inputs[counts ? 0 : 1];
       const NodeId made_by = graph_.value(given).producer;
-      if (made_by != kNoNode && graph_.node(made_by).op->name == "Gather") continue;  // chosen ones
+      const bool chosen = made_by != kNoNode && is_op(graph_.node(made_by), kOnnxDomain, "Gather");
+      if (chosen) continue;
       if (graph_.value(given).type.elements() != tokens().rows()) continue;
       labels.emplace(given, node.attributes.integer("ignore_index", -100));
     }
@@ -219,7 +220,7 @@ bool skip_padding(Graph& graph, PassContext& context) {
                       !options.keep_outputs && graph.loss != kNoValue;
   if (!wanted) return false;
   for (NodeId id : graph.order()) {
-    if (graph.node(id).op->name == "PackRows") return false;  // done
+    if (is_op(graph.node(id), kTrainscopeDomain, "PackRows")) return false;  // done
   }
   const ValueId mask = checked_mask(graph, options.skip_padding);
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);

@@ -16,14 +16,10 @@
 namespace trainscope {
 namespace {
 
-bool is_ours(const Node& node, std::string_view op) {
-  return node.op->name == op && node.op->domain == kTrainscopeDomain;
-}
-
 // The form of a step that changes rows; empty: it has none.
 std::string_view rows_form(const Node& step) {
-  if (is_ours(step, "SgdStep")) return "SgdRowsStep";
-  return is_ours(step, "AdamWStep") ? "AdamWRowsStep" : "";
+  if (is_op(step, kTrainscopeDomain, "SgdStep")) return "SgdRowsStep";
+  return is_op(step, kTrainscopeDomain, "AdamWStep") ? "AdamWRowsStep" : "";
 }
 
 // A node that updates parameters: its inputs and outputs lie in groups of as many.
@@ -46,7 +42,8 @@ struct Step {
   }
   // Whether rows without a gradient stay as they are.
   bool changes_named_rows_alone(std::size_t i) const {
-    return is_ours(node, "SgdStep") && params.momentum == 0.0 && params.weight_decay[i] == 0.0;
+    return is_op(node, kTrainscopeDomain, "SgdStep") && params.momentum == 0.0 &&
+           params.weight_decay[i] == 0.0;
   }
 };
 
@@ -60,7 +57,7 @@ RowSum row_sum(const Graph& graph, ValueId gradient) {
   RowSum sum{.scatters = {}, .rest = gradient};
   while (sum.rest != kNoValue) {
     const NodeId producer = graph.value(sum.rest).producer;
-    if (producer == kNoNode || !is_ours(graph.node(producer), "GatherGrad")) break;
+    if (producer == kNoNode || !is_op(graph.node(producer), kTrainscopeDomain, "GatherGrad")) break;
     sum.scatters.push_back(producer);
     const std::vector<ValueId>& inputs = graph.node(producer).inputs;
     sum.rest = inputs.size() > 2 ? inputs[2] : kNoValue;
@@ -81,7 +78,7 @@ std::string other_reader(const Graph& graph, const RowSum& sum) {
     if (graph.is_output(v)) return fmt::format("'{}' is asked for", printable(graph.value(v).name));
     int readers = 0;
     for (const Use& use : graph.value(v).uses) {
-      readers += is_ours(graph.node(use.node), "GlobalNorm") ? 0 : 1;
+      readers += is_op(graph.node(use.node), kTrainscopeDomain, "GlobalNorm") ? 0 : 1;
     }
     if (readers > 1) {
       return fmt::format("'{}' has {} readers", printable(graph.value(v).name), readers);
@@ -118,7 +115,7 @@ std::string why_not(const Graph& graph, const TrainingOptions& options, const St
     return fmt::format(
         "{} changes rows that no id names, by {}; with --sparse-embeddings they stay",
         step.node.op->name,
-        is_ours(step.node, "SgdStep") ? "momentum or decay" : "moments and decay");
+        is_op(step.node, kTrainscopeDomain, "SgdStep") ? "momentum or decay" : "moments and decay");
   }
   const std::int64_t rows = graph.value(step.parameter(i)).type.shape[0];
   const std::int64_t ids = ids_of(graph, sum);
@@ -128,7 +125,8 @@ std::string why_not(const Graph& graph, const TrainingOptions& options, const St
 // The gradient behind a sum over micro-batches, to say why it stays.
 ValueId accumulated(const Graph& graph, ValueId gradient) {
   const NodeId producer = graph.value(gradient).producer;
-  const bool is_sum = producer != kNoNode && is_ours(graph.node(producer), "Accumulate");
+  const bool is_sum =
+      producer != kNoNode && is_op(graph.node(producer), kTrainscopeDomain, "Accumulate");
   return is_sum ? graph.node(producer).inputs[1] : kNoValue;
 }
 
@@ -139,7 +137,7 @@ class Sparsifier {
 
   void visit(NodeId id) {
     const Node& node = graph_.node(id);
-    if (rows_form(node).empty() && !is_ours(node, "LambStep")) return;
+    if (rows_form(node).empty() && !is_op(node, kTrainscopeDomain, "LambStep")) return;
     const Step step{.node = node,
                     .params = std::get<OptimizerParams>(node.op->params(*NodeArgs(graph_, node)))};
     std::vector<std::size_t> dense;

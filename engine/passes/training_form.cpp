@@ -17,10 +17,6 @@ bool trains(const PassContext& context) {
   return context.options.mode == GraphMode::kTrain || context.options.mode == GraphMode::kGradients;
 }
 
-bool is_op(const Node& node, std::string_view name) {
-  return node.op->name == name && node.op->domain == kOnnxDomain;
-}
-
 bool mask_is_read(const Graph& graph, const Node& node) {
   if (node.outputs.size() < 2 || node.outputs[1] == kNoValue) return false;
   return !graph.value(node.outputs[1]).uses.empty() || graph.is_output(node.outputs[1]);
@@ -78,7 +74,8 @@ ValueId carried_on(const Graph& graph, ValueId value) {
   for (const Use& use : graph.value(value).uses) {
     const Node& reader = graph.node(use.node);
     const auto output = static_cast<std::size_t>(use.input) - 2;
-    if (is_op(reader, "BatchNormalization") && use.input >= 3 && output < reader.outputs.size()) {
+    if (is_op(reader, kOnnxDomain, "BatchNormalization") && use.input >= 3 &&
+        output < reader.outputs.size()) {
       return reader.outputs[output];
     }
   }
@@ -150,9 +147,9 @@ void rewrite_batch_norm(Rewriter& rewriter, NodeId id, PassContext& context) {
 bool take_training_form(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   for (NodeId id : graph.order()) {
-    if (is_op(graph.node(id), "Dropout")) {
+    if (is_op(graph.node(id), kOnnxDomain, "Dropout")) {
       rewrite_dropout(rewriter, id, context);
-    } else if (is_op(graph.node(id), "BatchNormalization")) {
+    } else if (is_op(graph.node(id), kOnnxDomain, "BatchNormalization")) {
       rewrite_batch_norm(rewriter, id, context);
     }
   }

@@ -76,7 +76,7 @@ class EagerStep {
   // Saved beside the scores until backward has read them.
   void add_logarithms(NodeId loss) {
     const Node& node = graph_.node(loss);
-    if (node.op->name != "CrossEntropy") return;
+    if (!is_op(node, kTrainscopeDomain, "CrossEntropy")) return;
     std::int64_t last = -1;
     for (ValueId output : node.outputs) {
       if (output == kNoValue) continue;

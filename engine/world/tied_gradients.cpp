@@ -40,7 +40,7 @@ void separate_rows(Rewriter& rewriter) {
   Graph& graph = rewriter.graph();
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (node.op->name != "GatherGrad" || node.inputs.size() < 3) continue;
+    if (!is_op(node, kTrainscopeDomain, "GatherGrad") || node.inputs.size() < 3) continue;
     const std::vector<ValueId> inputs = node.inputs;
     const Attributes attributes = node.attributes;
     Builder& b = rewriter.before(id);
@@ -64,7 +64,7 @@ NodeId producer_behind_views(const Graph& graph, ValueId v) {
 ValueId separate_matmul(Rewriter& rewriter, ValueId v, std::vector<std::int64_t>& workspaces) {
   Graph& graph = rewriter.graph();
   const NodeId id = producer_behind_views(graph, v);
-  if (id == kNoNode || graph.node(id).op->name != "SummedMatMul") return v;
+  if (id == kNoNode || !is_op(graph.node(id), kTrainscopeDomain, "SummedMatMul")) return v;
   const Node node = graph.node(id);  // copies: the graph grows
   const Shape shape = graph.value(v).type.shape;
   ValueId sum = node.inputs[2];

@@ -23,10 +23,6 @@ constexpr double kMasked = -1e9;  // what is added to scores at most, so that no
 constexpr int kMostSteps = 16;    // from the weights to the matmul of the scores
 constexpr int kMostVisits = 64;   // of values behind an operand of a sum
 
-bool is_ours(const Node& node, std::string_view op) {
-  return node.op->name == op && node.op->domain == kTrainscopeDomain;
-}
-
 }  // namespace
 
 bool Strand::is_in_order() const { return std::ranges::is_sorted(permutation); }
@@ -86,7 +82,7 @@ std::optional<AttentionMatch> AttentionSearch::find(NodeId softmax) {
 std::optional<AttentionSearch::Matmul> AttentionSearch::matmul(NodeId id) const {
   if (id == kNoNode) return std::nullopt;
   const Node& node = match_.graph().node(id);
-  const bool batch = is_ours(node, "BatchMatMul");
+  const bool batch = is_op(node, kTrainscopeDomain, "BatchMatMul");
   if (!batch && !match_.is_op(id, "MatMul")) return std::nullopt;
   if (node.attributes.integer("transpose_a", 0) != 0) return std::nullopt;
   if (shape(node.inputs[0]).rank != kRank || shape(node.inputs[1]).rank != kRank) {
@@ -102,7 +98,7 @@ std::optional<AttentionSearch::Matmul> AttentionSearch::matmul(NodeId id) const 
 // What dropout leaves of the weights, where it is all that reads them; else the weights.
 ValueId AttentionSearch::after_dropout(ValueId weights) {
   const auto drops = [this](const Use& use) {
-    return is_ours(match_.graph().node(use.node), "RandomDropout");
+    return is_op(match_.graph().node(use.node), kTrainscopeDomain, "RandomDropout");
   };
   const std::vector<Use>& uses = match_.value(weights).uses;
   const auto dropout = std::ranges::find_if(uses, drops);
@@ -320,7 +316,7 @@ Strand AttentionSearch::follow(ValueId v, Ints permutation, bool shared_heads) {
 // which leaves no Transpose where another one has moved them before.
 bool AttentionSearch::passes_rotary(const Strand& strand, NodeId id) const {
   if (id == kNoNode || strand.rotary != kNoNode || strand.is_in_order()) return false;
-  if (!is_ours(match_.graph().node(id), "RotaryEmbedding")) return false;
+  if (!is_op(match_.graph().node(id), kTrainscopeDomain, "RotaryEmbedding")) return false;
   return strand.permutation[kRank - 1] == kRank - 1 && match_.value(strand.source).uses.size() == 1;
 }
 

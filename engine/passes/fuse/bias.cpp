@@ -43,8 +43,8 @@ class BiasSearch {
   }
 
   static bool is_matmul(const Node& node) {
-    if (node.op->domain == kOnnxDomain) return node.op->name == "MatMul" || node.op->name == "Gemm";
-    return node.op->domain == kTrainscopeDomain && node.op->name == "BatchMatMul";
+    return is_op(node, kOnnxDomain, "MatMul") || is_op(node, kOnnxDomain, "Gemm") ||
+           is_op(node, kTrainscopeDomain, "BatchMatMul");
   }
 
   // The matmul behind operand i of the addition, if the other operand is a number per column.
@@ -105,7 +105,7 @@ class BiasSearch {
 ValueId biased_matmul(Builder& b, const BiasMatch& found, const Shape& result) {
   const Node matmul = b.graph().node(found.matmul);  // a copy: the graph grows
   const ValueId bias = b.reshape(found.bias, {b.shape(found.bias).elements()});
-  const bool gemm = matmul.op->name == "Gemm";
+  const bool gemm = is_op(matmul, kOnnxDomain, "Gemm");
   Attributes attributes = matmul.attributes;
   if (attributes.number("beta", 1.0) != 1.0) attributes.set("beta", 1.0);
   const ValueId y = b(gemm ? "Gemm" : "BatchMatMul", {matmul.inputs[0], matmul.inputs[1], bias},

@@ -17,14 +17,15 @@ constexpr std::int64_t kMostLanes = 4096;
 constexpr std::string_view kOps[] = {"Add", "Sub", "Mul", "Neg", "Concat", "Split", "Slice"};
 
 bool is_lane_op(const Node& node) {
-  if (node.op->domain != kOnnxDomain) return false;
-  return node.op->is_view || std::ranges::find(kOps, node.op->name) != std::end(kOps);
+  if (node.op->is_view) return node.op->domain == kOnnxDomain;
+  return std::ranges::any_of(kOps,
+                             [&node](std::string_view op) { return is_op(node, kOnnxDomain, op); });
 }
 
 // Operands that may be made of x: the others say where to cut.
 std::size_t operand_count(const Node& node) {
-  const bool all = !node.op->is_view && node.op->name != "Split" && node.op->name != "Slice";
-  return all ? node.inputs.size() : 1;
+  const bool cuts = is_op(node, kOnnxDomain, "Split") || is_op(node, kOnnxDomain, "Slice");
+  return node.op->is_view || cuts ? 1 : node.inputs.size();
 }
 
 bool is_known(const Value& value) { return value.producer == kNoNode || value.data != nullptr; }

@@ -22,17 +22,13 @@ struct SummedMatmul {
   std::vector<ValueId> made = {};  // from the matmul to the term: nothing else reads them
 };
 
-bool is_ours(const Node& node, std::string_view op) {
-  return node.op->name == op && node.op->domain == kTrainscopeDomain;
-}
-
 class SumSearch {
  public:
   SumSearch(const Graph& graph, const Places& places) : graph_(graph), places_(places) {}
 
   // Forward a residual's sum stays a node of its own: it is cheap to recompute.
   std::optional<SummedMatmul> find(const Node& add) {
-    const bool is_sum = add.op->name == "Add" && add.op->domain == kOnnxDomain;
+    const bool is_sum = is_op(add, kOnnxDomain, "Add");
     if (!is_sum || add.phase != Phase::kBackward) return std::nullopt;
     for (std::size_t i : {1, 0}) {
       std::optional<SummedMatmul> found = matmul_behind(add.inputs[i]);
@@ -55,11 +51,11 @@ class SumSearch {
     while (graph_.value(v).producer != kNoNode) {
       found.made.push_back(v);
       const Node& node = graph_.node(graph_.value(v).producer);
-      if (is_ours(node, "BatchMatMul") && node.inputs.size() == 2) {
+      if (is_op(node, kTrainscopeDomain, "BatchMatMul") && node.inputs.size() == 2) {
         found.maker = graph_.value(v).producer;
         return found;
       }
-      const bool adds = is_ours(node, "SummedMatMul");
+      const bool adds = is_op(node, kTrainscopeDomain, "SummedMatMul");
       if (!adds && !node.op->is_view) return std::nullopt;
       v = node.inputs[adds ? 2 : 0];
     }

@@ -51,7 +51,7 @@ class GroupSearch {
 
   std::optional<RowMatmul> row_matmul(NodeId id) const {
     const Node& node = match_.graph().node(id);
-    const bool ours = node.op->name == "BatchMatMul" && node.op->domain == kTrainscopeDomain;
+    const bool ours = is_op(node, kTrainscopeDomain, "BatchMatMul");
     if (!ours && !match_.is_op(id, "MatMul") && !match_.is_op(id, "Gemm")) return std::nullopt;
     const auto flag = [&node](std::string_view a, std::string_view b) {
       return node.attributes.integer(a, 0) != 0 || node.attributes.integer(b, 0) != 0;

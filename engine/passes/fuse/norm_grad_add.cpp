@@ -24,9 +24,9 @@ NodeId norm_gradient(const Graph& graph, ValueId v) {
   const NodeId id = graph.value(v).producer;
   if (id == kNoNode || graph.value(v).producer_output != 0) return kNoNode;
   const Node& node = graph.node(id);
-  const bool is_one =
-      node.op->name == "LayerNormalizationGrad" || node.op->name == "RMSNormalizationGrad";
-  return is_one && node.op->domain == kTrainscopeDomain && node.inputs.size() == 3 ? id : kNoNode;
+  const bool is_one = is_op(node, kTrainscopeDomain, "LayerNormalizationGrad") ||
+                      is_op(node, kTrainscopeDomain, "RMSNormalizationGrad");
+  return is_one && node.inputs.size() == 3 ? id : kNoNode;
 }
 
 // Empty: the gradient may add `sum`.
@@ -49,7 +49,7 @@ std::string why_not(const Graph& graph, const Places& places, ValueId term, Valu
 
 std::optional<SummedNorm> summed_norm(const Graph& graph, const Places& places, const Node& add,
                                       std::string& why) {
-  if (add.op->name != "Add" || add.op->domain != kOnnxDomain) return std::nullopt;
+  if (!is_op(add, kOnnxDomain, "Add")) return std::nullopt;
   for (std::size_t i : {1, 0}) {
     const ValueId term = add.inputs[i];
     const NodeId gradient = norm_gradient(graph, term);

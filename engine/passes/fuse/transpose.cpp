@@ -10,10 +10,6 @@
 namespace trainscope {
 namespace {
 
-bool is_op(const Node& node, std::string_view name, std::string_view domain = kOnnxDomain) {
-  return node.op->name == name && node.op->domain == domain;
-}
-
 // A matmul whose matrices may be stored transposed, and the attributes that say so.
 struct Matmul {
   std::string_view op;
@@ -24,10 +20,11 @@ constexpr Matmul kGemm{"Gemm", kOnnxDomain, {"transA", "transB"}};
 constexpr Matmul kBatchMatMul{"BatchMatMul", kTrainscopeDomain, {"transpose_a", "transpose_b"}};
 
 const Matmul* matmul_of(const Graph& graph, const Node& node) {
-  if (is_op(node, kGemm.op)) return &kGemm;
-  if (is_op(node, kBatchMatMul.op, kBatchMatMul.domain)) return &kBatchMatMul;
+  if (is_op(node, kOnnxDomain, kGemm.op)) return &kGemm;
+  if (is_op(node, kBatchMatMul.domain, kBatchMatMul.op)) return &kBatchMatMul;
   // A vector has nothing to transpose.
-  const bool matrices = is_op(node, "MatMul") && graph.value(node.inputs[0]).type.shape.rank >= 2 &&
+  const bool matrices = is_op(node, kOnnxDomain, "MatMul") &&
+                        graph.value(node.inputs[0]).type.shape.rank >= 2 &&
                         graph.value(node.inputs[1]).type.shape.rank >= 2;
   return matrices ? &kBatchMatMul : nullptr;
 }
@@ -56,7 +53,8 @@ std::optional<Ints> rest_of(Ints permutation) {
 ValueId stored_matrix(Rewriter& rewriter, NodeId id, std::size_t index) {
   const Graph& graph = rewriter.graph();
   const NodeId producer = graph.value(graph.node(id).inputs[index]).producer;
-  if (producer == kNoNode || !is_op(graph.node(producer), "Transpose")) return kNoValue;
+  if (producer == kNoNode || !is_op(graph.node(producer), kOnnxDomain, "Transpose"))
+    return kNoValue;
   const std::optional<Ints> rest = rest_of(permutation_of(graph, graph.node(producer)));
   if (!rest) return kNoValue;
   const ValueId source = graph.node(producer).inputs[0];
