@@ -17,11 +17,12 @@
 #include <string_view>
 
 #include "kernels/api/kernel.h"
+#include "kernels/api/thread_watch.h"
 
 namespace trainscope {
 
 // Of this header. A back end built for another version is not loaded.
-inline constexpr int kDeviceVersion = 1;
+inline constexpr int kDeviceVersion = 2;
 
 // Whose memory: kernels compute in the device's; offloaded values wait in the host's, which may be
 // of a kind that the device copies from quickly.
@@ -68,6 +69,10 @@ class Device {
   virtual DeviceStatus start_threads(int threads) = 0;
   // Runs the tiles of a section, each on a thread of its own; null: the device has no such threads.
   virtual Fork fork() const = 0;
+  // From now on tells `watch` of the host's threads inside of kernels; null: nobody. One watches at
+  // a time. A device whose kernels do not run on such threads has nothing to tell, and neither has
+  // a library with threads of its own.
+  virtual void watch_threads(const ThreadWatch* watch) = 0;
 
   // Zeroed memory of at least a page's alignment; kOutOfMemory where there is none.
   virtual DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) = 0;

@@ -67,6 +67,7 @@ class CpuDevice final : public Device {
     return {.code = DeviceStatus::Code::kOutOfMemory, .message = failure.message()};
   }
   Fork fork() const override { return fork_tiles; }
+  void watch_threads(const ThreadWatch* watch) override { cpu::watch_threads(watch); }
 
   // Pages cost memory only once touched; huge pages where there are any.
   DeviceStatus allocate(Space, std::size_t bytes, std::byte** memory) override {

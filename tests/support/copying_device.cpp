@@ -215,6 +215,7 @@ class CpuWithKernels final : public Device {
   const KernelTable& kernels() const override { return kernels_; }
   DeviceStatus start_threads(int threads) override { return cpu_->start_threads(threads); }
   Fork fork() const override { return cpu_->fork(); }
+  void watch_threads(const ThreadWatch* watch) override { cpu_->watch_threads(watch); }
   DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) override {
     return cpu_->allocate(space, bytes, memory);
   }

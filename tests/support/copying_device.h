@@ -43,6 +43,7 @@ class CopyingDevice final : public Device {
   const KernelTable& kernels() const override { return cpu_->kernels(); }
   DeviceStatus start_threads(int threads) override { return cpu_->start_threads(threads); }
   Fork fork() const override { return nullptr; }
+  void watch_threads(const ThreadWatch*) override {}
   DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) override;
   void release(Space space, std::byte* memory, std::size_t bytes) override;
   DeviceStatus copy(Stream stream, std::byte* to, const std::byte* from,

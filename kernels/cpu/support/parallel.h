@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
+#include "kernels/api/thread_watch.h"
 #include "kernels/cpu/support/widest.h"
 
 namespace trainscope::cpu {
@@ -15,6 +17,10 @@ inline constexpr std::int64_t kElementGrain = 32768;
 constexpr std::int64_t row_grain(std::int64_t row_elements) {
   return std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, row_elements));
 }
+
+// Who is told of the threads of loops; null: nobody.
+inline std::atomic<const ThreadWatch*> thread_watch = nullptr;
+inline void watch_threads(const ThreadWatch* watch) { thread_watch.store(watch); }
 
 // Calls f(begin, end), compiled for each width of registers, on at most `threads` contiguous chunks
 // that cover [0, n), each of about `grain` iterations or more; on the calling thread alone when
@@ -34,11 +40,16 @@ void parallel_for(int threads, std::int64_t n, std::int64_t grain, F&& f) {
   const std::int64_t extra = n % parts;  // the first `extra` chunks are one longer
   // Always the whole team, even for fewer parts: libgomp ends the threads that a smaller team does
   // not need and starts (and allocates) them anew for the next larger one.
+  const ThreadWatch* watch = thread_watch.load(std::memory_order_relaxed);
+  if (watch != nullptr) watch->region_begins(watch->context, static_cast<int>(parts));
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (std::int64_t part = 0; part < parts; ++part) {
+    if (watch != nullptr) watch->thread_begins(watch->context, static_cast<int>(part));
     const std::int64_t begin = part * share + std::min(part, extra);
     in_widest_registers(f, begin, begin + share + (part < extra ? 1 : 0));
+    if (watch != nullptr) watch->thread_ends(watch->context, static_cast<int>(part));
   }
+  if (watch != nullptr) watch->region_ends(watch->context);
 }
 
 }  // namespace trainscope::cpu
