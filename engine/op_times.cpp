@@ -1,4 +1,4 @@
-// A ring of samples for each instruction, and their medians.
+// A ring of samples for each call, and their medians.
 #include "engine/op_times.h"
 
 #include <algorithm>
@@ -17,19 +17,20 @@ double seconds_between(std::chrono::steady_clock::time_point from,
 
 }  // namespace
 
-OpTimes::OpTimes(const Program& program)
-    : program_(program), samples_(program.instructions.size()) {}
+OpTimes::OpTimes(const Program& program) : program_(program), samples_(program.calls.size()) {}
 
-void OpTimes::before(std::size_t) {
+void OpTimes::call_begins(const CallEvent& event) {
+  if (!is_seen(event)) return;
   start_ = std::chrono::steady_clock::now();
   (is_first_ ? step_.before : step_.between) += seconds_between(end_, start_);
   is_first_ = false;
 }
 
-void OpTimes::after(std::size_t instruction) {
+void OpTimes::call_ends(const CallEvent& event) {
+  if (!is_seen(event)) return;
   end_ = std::chrono::steady_clock::now();
   const double elapsed = seconds_between(start_, end_);
-  Samples& samples = samples_[instruction];
+  Samples& samples = samples_[static_cast<std::size_t>(event.call)];
   samples.seconds[samples.count++ % kSamples] = static_cast<float>(elapsed);
   step_.kernels += elapsed;
 }
@@ -49,12 +50,13 @@ std::vector<double> OpTimes::seconds() const {
   std::vector<double> result(program_.graph.node_capacity(), 0.0);
   for (std::size_t i = 0; i < samples_.size(); ++i) {
     Samples samples = samples_[i];
+    const Call& call = program_.calls[i];
     const std::size_t count = std::min(samples.count, kSamples);
-    if (count == 0) continue;
+    if (count == 0 || call.kind == CallKind::kStateCopy) continue;
     const auto middle = samples.seconds.begin() + static_cast<std::ptrdiff_t>(count / 2);
     std::nth_element(samples.seconds.begin(), middle,
                      samples.seconds.begin() + static_cast<std::ptrdiff_t>(count));
-    result[static_cast<std::size_t>(program_.instructions[i].node)] = static_cast<double>(*middle);
+    result[static_cast<std::size_t>(call.node)] += static_cast<double>(*middle);
   }
   return result;
 }
@@ -63,19 +65,20 @@ std::vector<OpTime> OpTimes::rows() const {
   const Graph& graph = program_.graph;
   const std::vector<double> of_nodes = seconds();
   std::vector<OpTime> rows;
-  for (const Instruction& instruction : program_.instructions) {
-    const Node& node = graph.node(instruction.node);
-    if (node.op->is_view) continue;
+  for (const CallId id : calls_by_time(program_)) {
+    const Call& call = program_.call(id);
+    const Node& node = graph.node(call.node);
     const auto made = std::ranges::find_if(node.outputs, [](ValueId v) { return v != kNoValue; });
     NodeArgs args(graph, node);
     const Cost cost = cost_of(*node.op, *args);
-    rows.push_back({.value = graph.value(*made).name,
-                    .op = std::string(node.op->name),
-                    .kernel = std::string(instruction.kernel->name),
-                    .phase = node.phase,
-                    .flops = cost.flops,
-                    .bytes = saturating_add(cost.bytes_read, cost.bytes_written),
-                    .seconds = of_nodes[static_cast<std::size_t>(instruction.node)]});
+    rows.push_back(
+        {.value = graph.value(*made).name,
+         .op = std::string(node.op->name),
+         .kernel = std::string(call.kernel == nullptr ? name_of(call.kind) : call.kernel->name),
+         .phase = node.phase,
+         .flops = cost.flops,
+         .bytes = saturating_add(cost.bytes_read, cost.bytes_written),
+         .seconds = of_nodes[static_cast<std::size_t>(call.node)]});
   }
   return rows;
 }

@@ -1,4 +1,4 @@
-// Measures how long each instruction of a program takes, and where the rest of a step goes.
+// Measures how long each call of a program takes, and where the rest of a step goes.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace trainscope {
 
-// One kernel call of a step and what it took.
+// What a node of a step took.
 struct OpTime {
   std::string value;  // the first that it makes
   std::string op;
@@ -24,9 +24,9 @@ struct OpTime {
   double seconds = 0.0;
 };
 
-// Seconds of one step; the parts are all of it.
+// Seconds of one step on the calling thread; the parts are all of it.
 struct StepSplit {
-  double before = 0.0;  // the first kernel: the batch is made and copied
+  double before = 0.0;  // the first call: the batch is made and copied
   double kernels = 0.0;
   double between = 0.0;
   double after = 0.0;  // the last one: what the step returns is read
@@ -34,13 +34,14 @@ struct StepSplit {
   double total() const { return before + kernels + between + after; }
 };
 
-// Keeps the last kSamples times of each instruction; measuring allocates nothing.
-class OpTimes final : public Executor::Observer {
+// Keeps the last kSamples times of each call of the calling thread, of batch tiles the first one's;
+// measuring allocates nothing.
+class OpTimes final : public ExecutionEvents {
  public:
   explicit OpTimes(const Program& program);
 
-  void before(std::size_t instruction) override;
-  void after(std::size_t instruction) override;
+  void call_begins(const CallEvent& event) override;
+  void call_ends(const CallEvent& event) override;
 
   // Around a step.
   void begin_step();
@@ -48,7 +49,7 @@ class OpTimes final : public Executor::Observer {
 
   // The median of each node's times, by NodeId; 0 for views and for what never ran.
   std::vector<double> seconds() const;
-  // In the order of the instructions.
+  // In the order of the calls.
   std::vector<OpTime> rows() const;
   // As a file for CompileOptions::costs.
   void write(const std::filesystem::path& path) const;
@@ -61,8 +62,12 @@ class OpTimes final : public Executor::Observer {
   };
 
   const Program& program_;
-  std::vector<Samples> samples_;                 // by instruction
-  std::chrono::steady_clock::time_point start_;  // of an instruction
+  static bool is_seen(const CallEvent& event) {
+    return event.thread == 0 && event.within == kNoCall;
+  }
+
+  std::vector<Samples> samples_;                 // by CallId
+  std::chrono::steady_clock::time_point start_;  // of a call
   std::chrono::steady_clock::time_point end_;    // of the one before it, or the step's beginning
   bool is_first_ = true;
   StepSplit step_;

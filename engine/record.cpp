@@ -2,6 +2,7 @@
 #include "engine/record.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,113 +14,107 @@
 namespace trainscope {
 namespace {
 
-constexpr std::string_view kWorkspace = "workspace";
-constexpr std::string_view kHeld = "held";
-
-bool is_persistent(ValueKind kind) {
-  return kind == ValueKind::kParameter || kind == ValueKind::kState || kind == ValueKind::kConstant;
-}
-
-// What shares the bytes of one buffer.
-struct Contents {
-  std::vector<ValueId> values;
-  std::string_view kind = kHeld;  // "persistent", "input", "value", "workspace"
-  NodeId workspace_of = kNoNode;
-};
-
-std::string_view kind_of_values(const Graph& graph, const std::vector<ValueId>& values) {
-  const auto any = [&](auto wanted) {
-    return std::ranges::any_of(values, [&](ValueId v) { return wanted(graph.value(v).kind); });
-  };
-  if (any(is_persistent)) return "persistent";
-  return any([](ValueKind kind) { return kind == ValueKind::kInput; }) ? "input" : "value";
-}
-
-std::vector<Contents> contents_of_buffers(const Program& program, bool host) {
-  const memplan::Problem& problem = host ? program.host.problem : program.problem;
-  std::vector<Contents> contents(problem.buffers.size());
-  for (std::size_t v = 0; v < program.placements.size(); ++v) {
-    const std::int32_t buffer = program.placements[v].buffer;
-    if (buffer < 0 || program.placements[v].host != host) continue;
-    contents[static_cast<std::size_t>(buffer)].values.push_back(static_cast<ValueId>(v));
+// What the record calls a buffer's contents: all that stays from step to step is one kind.
+std::string_view kind_of(const PlannedBuffer& buffer) {
+  if (buffer.role == BufferRole::kWorkspace || buffer.role == BufferRole::kHeld) {
+    return name_of(buffer.role);
   }
-  for (std::size_t i = 0; i < contents.size(); ++i) {
-    Contents& one = contents[i];
-    if (!one.values.empty()) one.kind = kind_of_values(program.graph, one.values);
-  }
-  if (host) return contents;
-  auto workspace = std::ranges::find_if(contents, &std::vector<ValueId>::empty, &Contents::values);
-  for (const Instruction& instruction : program.instructions) {
-    if (instruction.prepared.workspace_bytes == 0) continue;
-    workspace->kind = kWorkspace;
-    workspace->workspace_of = instruction.node;
-    ++workspace;
-  }
-  return contents;
+  if (buffer.persistent) return "persistent";
+  return buffer.role == BufferRole::kInput ? "input" : "value";
 }
 
 // The node that writes the buffer first, or what kind of value it starts as.
-std::string producer_of(const Program& program, const Contents& contents,
-                        const memplan::Buffer& buffer) {
+std::string producer_of(const Program& program, std::span<const CallId> calls,
+                        const PlannedBuffer& buffer, const std::vector<ValueId>& values) {
   const Graph& graph = program.graph;
-  for (ValueId v : contents.values) {
+  for (ValueId v : values) {
     const ValueKind kind = graph.value(v).kind;
     if (kind != ValueKind::kNode) return std::string(name_of(kind));
   }
-  if (contents.workspace_of != kNoNode) return graph.node(contents.workspace_of).name;
-  const auto instruction = static_cast<std::size_t>(buffer.lower);
-  if (instruction >= program.instructions.size()) return {};
-  return graph.node(program.instructions[instruction].node).name;
+  if (buffer.call != kNoCall) return graph.node(program.call(buffer.call).node).name;
+  const auto time = static_cast<std::size_t>(buffer.begin);
+  return time < calls.size() ? graph.node(program.call(calls[time]).node).name : "";
 }
 
-Json buffer_record(const Program& program, const memplan::Buffer& buffer, std::int64_t offset,
-                   const Contents& contents) {
+Json buffer_record(const Program& program, std::span<const CallId> calls,
+                   const PlannedBuffer& buffer, const std::vector<ValueId>& inside) {
   Json values = Json::array();
   Json parts = Json::array();
-  for (ValueId v : contents.values) {
+  for (ValueId v : inside) {
     const Value& value = program.graph.value(v);
-    const Placement& placement = program.placements[static_cast<std::size_t>(v)];
     const auto bytes = static_cast<std::int64_t>(value.type.bytes());
     values.push_back(value.name);
-    if (placement.external || (placement.offset == offset && bytes == buffer.size_bytes)) continue;
+    const bool is_whole = program.place(v).offset == 0 && bytes == buffer.bytes;
+    if (buffer.external || is_whole) continue;
     parts.push_back(
-        Json::object({{"value", value.name}, {"offset", placement.offset}, {"bytes", bytes}}));
+        Json::object({{"value", value.name}, {"offset", program.offset_of(v)}, {"bytes", bytes}}));
   }
-  return Json::object({{"name", buffer.id},
-                       {"kind", contents.kind},
-                       {"offset", offset},
-                       {"bytes", buffer.size_bytes},
-                       {"birth", buffer.lower},
-                       {"death", buffer.upper},
-                       {"producer", producer_of(program, contents, buffer)},
+  return Json::object({{"name", buffer.label},
+                       {"kind", kind_of(buffer)},
+                       {"offset", buffer.offset},
+                       {"bytes", buffer.bytes},
+                       {"birth", buffer.begin},
+                       {"death", buffer.end},
+                       {"producer", producer_of(program, calls, buffer, inside)},
                        {"values", std::move(values)},
                        {"parts", std::move(parts)}});
 }
 
-Json buffers_record(const Program& program, bool host) {
-  const memplan::Problem& problem = host ? program.host.problem : program.problem;
-  const memplan::Solution& solution = host ? program.host.solution : program.solution;
-  const std::vector<Contents> contents = contents_of_buffers(program, host);
+Json buffers_record(const Program& program, Space space) {
+  std::vector<std::vector<ValueId>> inside(program.buffers.size());
+  for (std::size_t v = 0; v < program.values.size(); ++v) {
+    const BufferId buffer = program.values[v].buffer;
+    if (buffer != kNoBuffer) {
+      inside[static_cast<std::size_t>(buffer)].push_back(ValueId(static_cast<std::int32_t>(v)));
+    }
+  }
+  const std::vector<CallId> calls = calls_by_time(program);
   Json rows = Json::array();
-  for (std::size_t i = 0; i < contents.size(); ++i) {
-    rows.push_back(buffer_record(program, problem.buffers[i], solution.offsets[i], contents[i]));
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    const PlannedBuffer& buffer = program.buffers[i];
+    if (buffer.space == space) rows.push_back(buffer_record(program, calls, buffer, inside[i]));
   }
   return rows;
 }
 
-Json instruction_record(const Program& program, const Instruction& instruction) {
-  const Node& node = program.graph.node(instruction.node);
+Json instruction_record(const Program& program, const Call& call) {
+  const Node& node = program.graph.node(call.node);
+  const bool has_workspace = call.workspace != kNoBuffer;
   Json outputs = Json::array();
   for (ValueId v : node.outputs) {
     if (v != kNoValue) outputs.push_back(program.graph.value(v).name);
   }
-  return Json::object({{"node", node.name},
-                       {"op", node.op->name},
-                       {"phase", name_of(node.phase)},
-                       {"outputs", std::move(outputs)},
-                       {"workspace_bytes", instruction.prepared.workspace_bytes},
-                       {"workspace_offset", instruction.workspace_offset},
-                       {"sources", Json::list(node.provenance.sources)}});
+  return Json::object(
+      {{"node", node.name},
+       {"op", node.op->name},
+       {"phase", name_of(node.phase)},
+       {"outputs", std::move(outputs)},
+       {"workspace_bytes", workspace_bytes_of(program, call)},
+       {"workspace_offset", has_workspace ? program.buffer(call.workspace).offset : 0},
+       {"sources", Json::list(node.provenance.sources)}});
+}
+
+Json copies_record(const Program& program) {
+  Json copies = Json::array();
+  for (const Call& call : program.calls) {
+    if (call.kind != CallKind::kStateCopy) continue;
+    copies.push_back(Json::object({{"from", program.graph.value(call.inputs[0].value).name},
+                                   {"to", program.graph.value(call.outputs[0].value).name},
+                                   {"phase", name_of(call.phase)}}));
+  }
+  return copies;
+}
+
+// By time; what adds up partials has no time of its own.
+Json sections_record(const Program& program) {
+  Json sections = Json::array();
+  for (const TiledSection& section : program.sections) {
+    if (program.call(section.begin).kind == CallKind::kAddPartials) continue;
+    const auto last = static_cast<std::int32_t>(section.end) - 1;
+    sections.push_back(Json::object({{"begin", program.call(section.begin).time},
+                                     {"end", program.call(CallId(last)).time + 1}}));
+  }
+  return sections;
 }
 
 }  // namespace
@@ -149,43 +144,34 @@ StageRecord stage_record(const Stage& stage, const Stage* before) {
 }
 
 Json plan_sizes(const Program& program) {
-  const std::int64_t bound = program.solution.lower_bound_bytes;
-  return Json::object({{"arena_bytes", program.arena_bytes},
+  const std::int64_t bound = program.arena.lower_bound_bytes;
+  const auto in_device = [](const PlannedBuffer& buffer) { return buffer.space == Space::kDevice; };
+  return Json::object({{"arena_bytes", program.arena.bytes},
                        {"host_arena_bytes", program.host.bytes},
                        {"lower_bound_bytes", bound},
-                       {"gap_bytes", program.arena_bytes - bound},
-                       {"proven", program.solution.proven},
-                       {"method", program.solution.method},
+                       {"gap_bytes", program.arena.bytes - bound},
+                       {"proven", program.arena.proven},
+                       {"method", program.arena.method},
                        {"persistent_bytes", program.persistent_bytes},
                        {"workspace_bytes", program.workspace_bytes},
-                       {"alignment_bytes", program.problem.alignment_bytes},
-                       {"buffer_count", program.problem.buffers.size()},
-                       {"instruction_count", program.instructions.size()},
-                       {"update_begin", program.update_begin},
+                       {"alignment_bytes", program.arena.alignment_bytes},
+                       {"buffer_count", std::ranges::count_if(program.buffers, in_device)},
+                       {"instruction_count", program.times},
+                       {"update_begin", program.update_time},
                        {"threads", program.threads}});
 }
 
 Json plan_record(const Program& program) {
   Json plan = plan_sizes(program);
   Json instructions = Json::array();
-  for (const Instruction& instruction : program.instructions) {
-    instructions.push_back(instruction_record(program, instruction));
+  for (const CallId id : calls_by_time(program)) {
+    instructions.push_back(instruction_record(program, program.call(id)));
   }
-  Json copies = Json::array();
-  for (const StateCopy& copy : program.copies) {
-    copies.push_back(Json::object({{"from", program.graph.value(copy.from).name},
-                                   {"to", program.graph.value(copy.to).name},
-                                   {"phase", name_of(copy.phase)}}));
-  }
-  Json sections = Json::array();
-  for (const TiledSection& section : program.sections) {
-    sections.push_back(Json::object({{"begin", section.begin}, {"end", section.end}}));
-  }
-  plan.set("copies", std::move(copies));
-  plan.set("chains", std::move(sections));
+  plan.set("copies", copies_record(program));
+  plan.set("chains", sections_record(program));
   plan.set("instructions", std::move(instructions));
-  plan.set("buffers", buffers_record(program, false));
-  plan.set("host_buffers", buffers_record(program, true));
+  plan.set("buffers", buffers_record(program, Space::kDevice));
+  plan.set("host_buffers", buffers_record(program, Space::kHost));
   return plan;
 }
 

@@ -72,7 +72,7 @@ DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
   options.data_folder = data_folder();
   const auto keeps_bytes = [&program](const std::string& name) {
     const ValueId id = program.graph.find(name);
-    return id != kNoValue && program.placements[static_cast<std::size_t>(id)].buffer >= 0;
+    return id != kNoValue && program.keeps(id);
   };
   for (const ModelTensor& input : model.inputs()) {
     const ValueId id = imported.find(input.name);

@@ -10,7 +10,7 @@
 namespace trainscope {
 namespace {
 
-struct PlannedBuffer {
+struct ShownBuffer {
   std::string name;
   std::string kind;
   std::string producer;
@@ -20,8 +20,8 @@ struct PlannedBuffer {
   std::int64_t death = 0;  // the first that no longer needs it
 };
 
-std::vector<PlannedBuffer> buffers_of(const Json& plan) {
-  std::vector<PlannedBuffer> buffers;
+std::vector<ShownBuffer> buffers_of(const Json& plan) {
+  std::vector<ShownBuffer> buffers;
   for (const Json& row : plan.array_at("buffers")) {
     buffers.push_back({.name = row.get<std::string>("name"),
                        .kind = row.get<std::string>("kind"),
@@ -35,10 +35,10 @@ std::vector<PlannedBuffer> buffers_of(const Json& plan) {
 }
 
 // Bytes alive at each call: differences at births and deaths, summed up.
-std::vector<std::int64_t> live_bytes(const std::vector<PlannedBuffer>& buffers, std::size_t calls) {
+std::vector<std::int64_t> live_bytes(const std::vector<ShownBuffer>& buffers, std::size_t calls) {
   std::vector<std::int64_t> live(calls + 1, 0);
   const auto last = static_cast<std::int64_t>(calls);
-  for (const PlannedBuffer& buffer : buffers) {
+  for (const ShownBuffer& buffer : buffers) {
     live[static_cast<std::size_t>(std::clamp<std::int64_t>(buffer.birth, 0, last))] += buffer.bytes;
     live[static_cast<std::size_t>(std::clamp<std::int64_t>(buffer.death, 0, last))] -= buffer.bytes;
   }
@@ -72,7 +72,7 @@ std::size_t find_call(const JsonArray& calls, const std::string& at) {
       .hint(fmt::format("give a node's name, or a number from 0 to {}", calls.size() - 1));
 }
 
-Json facts_of(const PlannedBuffer& buffer) {
+Json facts_of(const ShownBuffer& buffer) {
   return Json::object({{"name", buffer.name},
                        {"kind", buffer.kind},
                        {"offset", buffer.offset},
@@ -87,8 +87,8 @@ Json facts_of(const PlannedBuffer& buffer) {
 Outcome describe_memory(const Json& plan, const std::string& at) {
   const JsonArray& calls = plan.array_at("instructions");
   require(!calls.empty(), ErrorCode::kBadInput, "the plan has no calls");
-  std::vector<PlannedBuffer> buffers = buffers_of(plan);
-  std::ranges::sort(buffers, {}, &PlannedBuffer::offset);
+  std::vector<ShownBuffer> buffers = buffers_of(plan);
+  std::ranges::sort(buffers, {}, &ShownBuffer::offset);
   const std::vector<std::int64_t> live = live_bytes(buffers, calls.size());
   const std::size_t index =
       at.empty() ? static_cast<std::size_t>(std::ranges::max_element(live) - live.begin())
@@ -104,7 +104,7 @@ Outcome describe_memory(const Json& plan, const std::string& at) {
                               "birth", "death", "kind", "buffer", "producer");
   Json list = Json::array();
   const auto now = static_cast<std::int64_t>(index);
-  for (const PlannedBuffer& buffer : buffers) {
+  for (const ShownBuffer& buffer : buffers) {
     if (buffer.birth > now || buffer.death <= now) continue;
     list.push_back(facts_of(buffer));
     outcome.text += fmt::format("{:>12} {:>12} {:>6} {:>6}  {:<10} {:<40} {}\n", buffer.offset,

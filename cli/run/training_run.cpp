@@ -230,7 +230,7 @@ void TrainingRun::begin() {
            printable(writer_->folder().string()), total_steps_ - from_step_,
            options_.training.micro_batches, sizes_.batch,
            program.graph.values_of(ValueKind::kParameter).size(),
-           human_bytes(static_cast<std::uint64_t>(program.arena_bytes)));
+           human_bytes(static_cast<std::uint64_t>(program.arena.bytes)));
   if (from_step_ > 0) log.info("resumed after step {}", from_step_);
   log_stages(session_->compiled().stages, log);
   log.debug("data: {} examples to train, {} to validate", data_->examples(Split::kTrain),
@@ -268,7 +268,7 @@ void TrainingRun::train() {
   const std::int64_t save_every = settings_.integer("save-every");
   const std::int64_t evaluate_every = settings_.integer("eval-every");
   progress_.emplace(progress_style(settings_), total_steps_,
-                    session_->compiled().program.arena_bytes);
+                    session_->compiled().program.arena.bytes);
   while (step_ < total_steps_ && !stop_requested()) {
     if (step_ > from_step_ && out_of_time()) break;
     train_step(step_ + 1, batches);
@@ -379,13 +379,12 @@ Outcome TrainingRun::preview() {
                                  {"batch", sizes_.batch},
                                  {"micro_batches", options_.training.micro_batches},
                                  {"training_examples", examples},
-                                 {"instructions", program.instructions.size()},
-                                 {"predicted_bytes", program.arena_bytes}}),
+                                 {"instructions", program.times},
+                                 {"predicted_bytes", program.arena.bytes}}),
           .text = fmt::format("would train steps {} to {} of {} x {} examples, {} in all\n"
                               "memory      arena of {} bytes predicted, {} instructions a step\n",
                               from_step_ + 1, total_steps_, options_.training.micro_batches,
-                              sizes_.batch, examples, program.arena_bytes,
-                              program.instructions.size())};
+                              sizes_.batch, examples, program.arena.bytes, program.times)};
 }
 
 Json TrainingRun::summary() const {
@@ -397,7 +396,7 @@ Json TrainingRun::summary() const {
                             {"from_step", from_step_},
                             {"samples_seen", samples_seen_},
                             {"training_ms", training_ms_},
-                            {"predicted_bytes", program.arena_bytes},
+                            {"predicted_bytes", program.arena.bytes},
                             {"used_bytes", session_->executor().used_bytes()}});
   if (has_result()) json.set("model", (writer_->folder() / kTrainedModelFile).string());
   if (first_) json.set("first_loss", first_->loss);
@@ -432,7 +431,7 @@ std::string TrainingRun::summary_text() const {
     text += fmt::format("validation  {}\n", validation_text(*validation_));
   }
   text += fmt::format("memory      arena of {} bytes predicted, {} bytes used\n",
-                      program.arena_bytes, session_->executor().used_bytes());
+                      program.arena.bytes, session_->executor().used_bytes());
   if (has_result()) text += fmt::format("model       {}/{}\n", folder, kTrainedModelFile);
   text += fmt::format("run         {} (trainscope inspect {})\n", folder, folder);
   return text;

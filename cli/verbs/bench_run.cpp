@@ -204,7 +204,7 @@ class TimedStep {
     const Graph& forward = compiled_->stages.front().graph;
     result_.flops_per_step = training_flops(forward);
     result_.parameters = count_elements(forward, ValueKind::kParameter);
-    result_.arena_bytes = compiled_->program.arena_bytes;
+    result_.arena_bytes = compiled_->program.arena.bytes;
     result_.host_arena_bytes = compiled_->program.host.bytes;
     result_.persistent_bytes = compiled_->program.persistent_bytes;
     result_.recompute = compiled_->recompute;
@@ -227,7 +227,7 @@ class TimedStep {
   // More steps, whose clock reads are not in the times of the others.
   void measure_ops() {
     OpTimes times(executor_.program());
-    executor_.set_observer(&times);
+    executor_.add_listener(times);
     const std::int64_t first = kWarmUpSteps + options_.steps + 1;
     std::vector<StepSplit> steps;
     for (std::int64_t step = first; step < first + kMeasuredSteps; ++step) {
@@ -235,7 +235,7 @@ class TimedStep {
       trainer_.run_step(step, workload_.learning_rate, batches_);
       steps.push_back(times.end_step());
     }
-    executor_.set_observer(nullptr);
+    executor_.remove_listener(times);
     times.write(options_.op_times);
     result_.ops = times.rows();
     const auto middle = steps.begin() + kMeasuredSteps / 2;

@@ -70,21 +70,45 @@ std::optional<BadTensor> Executor::find_bad_tensor() {
     if (bad.nan + bad.infinite > 0) return bad;
   }
   std::optional<BadTensor> first_infinite;
-  for (std::size_t i = 0; i < program_.update_begin; ++i) {
-    run(i, i + 1);
-    const Node& node = program_.graph.node(program_.instructions[i].node);
-    for (std::size_t k = 0; k < node.outputs.size(); ++k) {
-      if (node.outputs[k] == kNoValue) continue;
-      BadTensor bad{.value = program_.graph.value(node.outputs[k]).name,
-                    .node = node.name,
-                    .op = std::string(node.op->name)};
-      count_bad(memory_.device(), calls_[i].whole.outputs[k], bad);
-      if (bad.nan == 0 && bad.infinite == 0) continue;
-      if (bad.nan > 0) return bad;
+  rewind();
+  while (cursor_ < program_.update_begin) {
+    const CallId begin = cursor_;
+    const NodeId node = program_.call(begin).node;
+    do {  // all batch tiles
+      run_call(cursor_);
+      cursor_ = CallId(static_cast<std::int32_t>(cursor_) + 1);
+    } while (cursor_ < program_.update_begin && program_.call(cursor_).node == node);
+    for (const BadTensor& bad : bad_results(begin, cursor_)) {
+      if (bad.nan > 0) {
+        rewind();
+        return bad;
+      }
       if (!first_infinite) first_infinite = bad;
     }
   }
+  rewind();
   return first_infinite;
+}
+
+// By output of the node whose calls these are: those that have bad elements, in all tiles together.
+std::vector<BadTensor> Executor::bad_results(CallId begin, CallId end) const {
+  const Call& first = program_.call(begin);
+  const bool computes = first.kind != CallKind::kStateCopy && first.kind != CallKind::kAddPartials;
+  std::vector<BadTensor> found;
+  for (std::size_t k = 0; computes && k < first.outputs.size(); ++k) {
+    if (first.outputs[k].value == kNoValue) continue;
+    const Node& node = program_.graph.node(first.node);
+    BadTensor bad{.value = program_.graph.value(first.outputs[k].value).name,
+                  .node = node.name,
+                  .op = std::string(node.op->name)};
+    for (CallId id = begin; id < end; id = CallId(static_cast<std::int32_t>(id) + 1)) {
+      if (program_.call(id).kind != first.kind) continue;
+      count_bad(memory_.device(), calls_.outputs(id)[k], bad);
+    }
+    bad.elements = program_.graph.value(first.outputs[k].value).type.elements();
+    if (bad.nan + bad.infinite > 0) found.push_back(std::move(bad));
+  }
+  return found;
 }
 
 }  // namespace trainscope

@@ -1,4 +1,4 @@
-// Execution: pointers are resolved once, a step is a loop over calls.
+// Execution: a step is a loop over bound calls.
 #include "engine/exec/executor.h"
 
 #include <algorithm>
@@ -6,225 +6,228 @@
 #include "engine/core/error.h"
 #include "engine/exec/backends.h"
 #include "engine/exec/device_work.h"
-#include "engine/ir/op_def.h"
-#include "engine/plan/kernel_call.h"
 
 namespace trainscope {
-Executor::Executor(const Program& program, const Executor* parameters)
-    : program_(program), memory_(program, parameters == nullptr ? nullptr : &parameters->memory_) {
-  start_threads(*program.device, program.threads);
-  for (ValueId id : program.graph.live_values()) {
-    const bool persistent = memory_.address(id).data != nullptr &&
-                            !program.placements[static_cast<std::size_t>(id)].external &&
-                            program.graph.value(id).kind != ValueKind::kNode;
-    if (persistent) used_bytes_ = std::max(used_bytes_, end_of(id));
+namespace {
+
+constexpr CallId next(CallId call) { return CallId(static_cast<std::int32_t>(call) + 1); }
+
+// While it lives, listeners that want to know are told of the threads inside of kernels.
+class WatchedThreads {
+ public:
+  WatchedThreads(Device& device, const ExecutionListeners& listeners)
+      : device_(listeners.wants_threads() ? &device : nullptr), listeners_(listeners) {
+    if (device_ != nullptr) device_->watch_threads(&watch_);
   }
-  for (const Instruction& instruction : program.instructions) {
-    const Node& node = program.graph.node(instruction.node);
-    Bound bound;
-    bound.whole = call_of(instruction);
-    bound.tiles = tile_calls(instruction, bound.whole);
-    for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
-      for (ValueId v : *values) {
-        bound.end_bytes = std::max(bound.end_bytes, end_of(v));
-        bound.host_end_bytes = std::max(bound.host_end_bytes, end_of(v, true));
-      }
-    }
-    auto workspace_bytes = static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
-    if (workspace_bytes > 0) {
-      std::int64_t unit = program.problem.alignment_bytes;
-      std::int64_t end = instruction.workspace_offset + (workspace_bytes + unit - 1) / unit * unit;
-      bound.end_bytes = std::max(bound.end_bytes, end);
-    }
-    calls_.push_back(std::move(bound));
+  ~WatchedThreads() {
+    if (device_ != nullptr) device_->watch_threads(nullptr);
+  }
+  WatchedThreads(const WatchedThreads&) = delete;
+
+ private:
+  template <class F>
+  static void tell(void* context, F f) {
+    static_cast<const WatchedThreads*>(context)->listeners_.tell([&](ExecutionEvents& each) {
+      if (each.wants_threads()) f(each);
+    });
+  }
+
+  Device* device_;
+  const ExecutionListeners& listeners_;
+  const ThreadWatch watch_{
+      .context = this,
+      .region_begins =
+          [](void* self, int threads) {
+            tell(self, [&](ExecutionEvents& each) { each.region_begins(threads); });
+          },
+      .region_ends = [](void* self) { tell(self, [](auto& each) { each.region_ends(); }); },
+      .thread_begins =
+          [](void* self, int thread) {
+            tell(self, [&](ExecutionEvents& each) { each.thread_begins(thread); });
+          },
+      .thread_ends =
+          [](void* self, int thread) {
+            tell(self, [&](ExecutionEvents& each) { each.thread_ends(thread); });
+          },
+  };
+};
+
+bool has_bodies(const Program& program) {
+  return std::ranges::any_of(program.calls, [](const Call& call) { return call.body != nullptr; });
+}
+
+}  // namespace
+
+Executor::Executor(const Program& program, const Executor* parameters)
+    : program_(program),
+      memory_(program, parameters == nullptr ? nullptr : &parameters->memory_),
+      calls_(program, [this](BufferId id) { return memory_.address(id); }),
+      // What a body does depends on the step.
+      can_replay_(program.device->facts().replays && !has_bodies(program)) {
+  start_threads(*program.device, program.threads);
+  for (const PlannedBuffer& buffer : program.buffers) {
+    const bool is_given = buffer.role <= BufferRole::kInput;
+    if (buffer.external || buffer.space == Space::kHost || !is_given) continue;
+    const std::int64_t unit = program.arena.alignment_bytes;
+    used_bytes_ = std::max(used_bytes_, buffer.offset + (buffer.bytes + unit - 1) / unit * unit);
   }
 }
 
 // A failure of the device was reported to whoever waited for it before, or is nobody's any more.
 Executor::~Executor() {
-  (void)memory_.device().synchronize(memory_.device().record(kComputeStream));
-}
-
-Executor::Call Executor::call_of(const Instruction& instruction) const {
-  const Node& node = program_.graph.node(instruction.node);
-  const auto view_of = [this](ValueId v) {
-    return v == kNoValue ? TensorView{.type = {}, .data = nullptr, .present = false}
-                         : memory_.address(v);
-  };
-  Call call;
-  for (ValueId v : node.inputs) call.inputs.push_back(view_of(v));
-  for (ValueId v : node.outputs) call.outputs.push_back(view_of(v));
-  if (instruction.prepared.workspace_bytes > 0) {
-    call.workspace = memory_.arena(Space::kDevice).data() + instruction.workspace_offset;
-  }
-  return call;
-}
-
-namespace {
-
-// Tile p of a value [N, ...] that is cut along N.
-TensorView tile_view(TensorView view, std::size_t p, std::size_t tiles) {
-  const std::size_t bytes = view.type.bytes() / tiles;
-  view.type.shape[0] /= static_cast<std::int64_t>(tiles);
-  view.data = static_cast<std::byte*>(view.data) + p * bytes;
-  return view;
-}
-
-}  // namespace
-
-std::vector<Executor::Call> Executor::tile_calls(const Instruction& instruction,
-                                                 const Call& whole) const {
-  const Tiling& tiling = instruction.tiling;
-  const std::size_t tiles = tiling.prepared.size();
-  auto* partials = static_cast<std::byte*>(whole.workspace) +
-                   tiles * static_cast<std::size_t>(tiling.tile_workspace_bytes);
-  std::vector<Call> calls(tiles, whole);
-  for (std::size_t p = 0; p < tiles; ++p) {
-    Call& call = calls[p];
-    const std::size_t workspace_bytes = static_cast<std::size_t>(tiling.tile_workspace_bytes);
-    if (whole.workspace != nullptr) {
-      call.workspace = static_cast<std::byte*>(whole.workspace) + p * workspace_bytes;
-    }
-    for (std::size_t k = 0; k < call.inputs.size(); ++k) {
-      if (tiling.inputs[k] != TileSlice::kExamples) continue;
-      call.inputs[k] = tile_view(call.inputs[k], p, tiles);
-    }
-    for (std::size_t k = 0; k < call.outputs.size(); ++k) {
-      TensorView& output = call.outputs[k];
-      if (tiling.outputs[k] == TileSlice::kExamples) output = tile_view(output, p, tiles);
-      if (tiling.outputs[k] != TileSlice::kPartial || p == 0) continue;
-      output.data = partials;
-      partials += (output.type.bytes() + 63) / 64 * 64;
-    }
-  }
-  return calls;
-}
-
-std::int64_t Executor::end_of(ValueId value, bool host) const {
-  if (value == kNoValue) return 0;
-  const Placement& placement = program_.placements[static_cast<std::size_t>(value)];
-  if (placement.buffer < 0 || placement.external || placement.host != host) return 0;
-  const memplan::Problem& problem = host ? program_.host.problem : program_.problem;
-  const memplan::Solution& solution = host ? program_.host.solution : program_.solution;
-  const auto buffer = static_cast<std::size_t>(placement.buffer);
-  std::int64_t unit = problem.alignment_bytes;
-  return solution.offsets[buffer] + (problem.buffers[buffer].size_bytes + unit - 1) / unit * unit;
-}
-
-void Executor::run_tile(std::size_t i, int tile) {
-  const Instruction& instruction = program_.instructions[i];
-  const auto p = static_cast<std::size_t>(tile);
-  const Call& call = calls_[i].tiles[p];
-  at_node(program_.graph.node(instruction.node), [&] {
-    launch(memory_.device(), kComputeStream, *instruction.kernel,
-           {.params = instruction.params,
-            .inputs = call.inputs,
-            .outputs = call.outputs,
-            .workspace = call.workspace,
-            .state = instruction.tiling.prepared[p].state.get(),
-            .threads = 1});
-  });
-}
-
-// Adds up the partials that the tiles of these instructions made, for a slice of each result's
-// elements.
-void Executor::add_partials(std::size_t begin, std::size_t end, int tile) {
-  for (std::size_t i = begin; i < end; ++i) {
-    const Tiling& tiling = program_.instructions[i].tiling;
-    for (std::size_t k = 0; k < tiling.outputs.size(); ++k) {
-      if (tiling.outputs[k] != TileSlice::kPartial) continue;
-      const std::vector<Call>& calls = calls_[i].tiles;
-      const std::int64_t elements = calls[0].outputs[k].elements();
-      const std::int64_t from = elements * tile / program_.threads;
-      const std::int64_t to = elements * (tile + 1) / program_.threads;
-      auto* sum = calls[0].outputs[k].as<float>();
-      for (std::size_t p = 1; p < calls.size(); ++p) {
-        const auto* partial = calls[p].outputs[k].as<const float>();
-        for (std::int64_t e = from; e < to; ++e) sum[e] += partial[e];
-      }
-    }
+  for (const Stream stream : {kComputeStream, kTransferStream}) {
+    (void)memory_.device().synchronize(memory_.device().record(stream));
   }
 }
 
-void Executor::run_instruction(std::size_t i) {
-  const Instruction& instruction = program_.instructions[i];
-  if (!calls_[i].tiles.empty()) {
-    for (int p = 0; p < program_.threads; ++p) run_tile(i, p);
-    for (int p = 0; p < program_.threads; ++p) add_partials(i, i + 1, p);
+void Executor::note_used(CallId call) {
+  used_bytes_ = std::max(used_bytes_, calls_.end_bytes(call, Space::kDevice));
+  used_host_bytes_ = std::max(used_host_bytes_, calls_.end_bytes(call, Space::kHost));
+}
+
+void Executor::run_call(CallId id) {
+  note_used(id);
+  const ExecutionListeners& listeners = memory_.listeners();
+  if (listeners.none()) [[likely]] {
+    calls_.issue(id, listeners);
     return;
   }
-  const Call& call = calls_[i].whole;
-  at_node(program_.graph.node(instruction.node), [&] {
-    launch(memory_.device(), kComputeStream, *instruction.kernel,
-           {.params = instruction.params,
-            .inputs = call.inputs,
-            .outputs = call.outputs,
-            .workspace = call.workspace,
-            .state = instruction.prepared.state.get(),
-            .threads = program_.threads});
-  });
+  memory_events_->enter(program_.call(id).time, listeners);
+  const CallEvent event{.call = id};
+  if (one_at_a_time_) meet_streams();
+  listeners.tell([&](ExecutionEvents& each) { each.call_begins(event); });
+  calls_.issue(id, listeners);
+  if (one_at_a_time_) meet_streams();
+  listeners.tell([&](ExecutionEvents& each) { each.call_ends(event); });
 }
 
-void Executor::run_section(const TiledSection& section) {
-  const Fork fork = program_.device->fork();
+// What either stream is given later comes after all that both were given.
+void Executor::meet_streams() {
+  if (program_.host.bytes == 0) return;
+  Device& device = memory_.device();
+  check(device.wait(kTransferStream, device.record(kComputeStream)));
+  check(device.wait(kComputeStream, device.record(kTransferStream)));
+}
+
+// Each thread has its own tile's calls; those of other streams that they wait for are waited for
+// before all of them.
+void Executor::run_section(std::size_t index) {
+  const TiledSection& section = program_.sections[index];
+  const ExecutionListeners& listeners = memory_.listeners();
+  calls_.wait_for_all(section.begin, section.end);
+  for (CallId id = section.begin; id < section.end; id = next(id)) note_used(id);
+  if (!listeners.none()) {
+    memory_events_->enter(program_.call(section.begin).time, listeners);
+    listeners.tell([&](ExecutionEvents& each) { each.section_begins(index); });
+  }
   struct Context {
-    Executor& self;
+    BoundCalls& calls;
     const TiledSection& section;
-  } context{*this, section};
-  fork(program_.threads, &context, [](void* given, int tile) {
-    const auto& [self, run] = *static_cast<const Context*>(given);
-    Observer* observer = tile == 0 ? self.observer_ : nullptr;
-    for (std::size_t i = run.begin; i < run.end; ++i) {
-      if (observer != nullptr) observer->before(i);
-      self.run_tile(i, tile);
-      if (observer != nullptr) observer->after(i);
+    const ExecutionListeners& listeners;
+  } context{calls_, section, listeners};
+  program_.device->fork()(section.tiles, &context, [](void* given, int tile) {
+    const auto& [calls, of, told] = *static_cast<const Context*>(given);
+    const auto end = static_cast<std::int32_t>(of.end);
+    for (auto i = static_cast<std::int32_t>(of.begin) + tile; i < end; i += of.tiles) {
+      const CallEvent event{.call = CallId(i), .thread = tile};
+      told.tell([&](ExecutionEvents& each) { each.call_begins(event); });
+      calls.issue_tile(CallId(i));
+      told.tell([&](ExecutionEvents& each) { each.call_ends(event); });
     }
   });
-  fork(program_.threads, &context, [](void* given, int tile) {
-    const auto& [self, run] = *static_cast<const Context*>(given);
-    self.add_partials(run.begin, run.end, tile);
-  });
+  listeners.tell([&](ExecutionEvents& each) { each.section_ends(index); });
 }
 
-void Executor::run(std::size_t begin, std::size_t end) {
-  const bool alone = observer_ != nullptr && observer_->alone();
-  auto section = std::ranges::lower_bound(program_.sections, begin, {}, &TiledSection::begin);
-  for (std::size_t i = begin; i < end; ++i) {
-    used_bytes_ = std::max(used_bytes_, calls_[i].end_bytes);
-    used_host_bytes_ = std::max(used_host_bytes_, calls_[i].host_end_bytes);
-    if (!alone && section != program_.sections.end() && section->begin == i &&
-        section->end <= end) {
-      run_section(*section);
-      for (; i + 1 < section->end; ++i) {
-        used_bytes_ = std::max(used_bytes_, calls_[i + 1].end_bytes);
-      }
-      ++section;
-      continue;
+void Executor::run_to(CallId end) {
+  const std::vector<TiledSection>& sections = program_.sections;
+  const bool forks = !one_at_a_time_ && !sections.empty() && program_.device->fork() != nullptr;
+  while (cursor_ < end) {
+    while (section_ < sections.size() && sections[section_].begin < cursor_) ++section_;
+    const bool at_section = section_ < sections.size() && sections[section_].begin == cursor_;
+    if (forks && at_section && sections[section_].end <= end) {
+      run_section(section_);
+      cursor_ = sections[section_].end;
+    } else {
+      run_call(cursor_);
+      cursor_ = next(cursor_);
     }
-    if (observer_ != nullptr) observer_->before(i);
-    run_instruction(i);
-    if (observer_ != nullptr) observer_->after(i);
   }
 }
 
-void Executor::copy_states(Phase first, Phase last) {
-  for (const StateCopy& copy : program_.copies) {
-    if (copy.phase < first || copy.phase > last) continue;
-    const TensorView& from = memory_.address(copy.from);
-    const TensorView& to = memory_.address(copy.to);
-    check(memory_.device().copy(kComputeStream, static_cast<std::byte*>(to.data),
-                                static_cast<const std::byte*>(from.data), from.type.bytes()));
+// Once captured, a part is replayed; where somebody listens every call is given by itself.
+bool Executor::replay(StepPart part, CallId begin, CallId end) {
+  if (!can_replay_ || !memory_.listeners().none() || cursor_ != begin) return false;
+  std::unique_ptr<CapturedWork>& work = captured_[static_cast<std::size_t>(part)];
+  if (work == nullptr) {
+    check(memory_.device().begin_capture());
+    run_to(end);
+    check(memory_.device().end_capture(&work));
   }
+  check(memory_.device().replay(*work));
+  cursor_ = end;
+  return true;
+}
+
+void Executor::run_part(StepPart part, CallId begin, CallId end) {
+  if (replay(part, begin, end)) return;
+  const ExecutionListeners& listeners = memory_.listeners();
+  const WatchedThreads watched(*program_.device, listeners);
+  const bool is_update = part == StepPart::kUpdate;
+  listeners.tell([&](ExecutionEvents& each) { each.part_begins(part); });
+  if (!listeners.none() && cursor_ == begin) {
+    memory_events_->begin_at(is_update ? program_.update_time : 0);
+  }
+  run_to(end);
+  if (!listeners.none()) {
+    memory_events_->leave_until(is_update ? program_.times : program_.update_time, listeners);
+  }
+  listeners.tell([&](ExecutionEvents& each) { each.part_ends(part); });
+}
+
+void Executor::rewind() {
+  cursor_ = CallId{0};
+  section_ = 0;
+}
+
+void Executor::refuse_inside(CallId begin, CallId end) const {
+  if (begin <= cursor_ && cursor_ <= end) return;
+  fail(ErrorCode::kUsage, "the next call is {}, in another part of the step",
+       static_cast<std::int32_t>(cursor_));
 }
 
 void Executor::run_micro_step() {
-  run(0, program_.update_begin);
-  copy_states(Phase::kForward, Phase::kBackward);
+  refuse_inside(CallId{0}, program_.update_begin);
+  run_part(StepPart::kMicroStep, CallId{0}, program_.update_begin);
+  rewind();
 }
 
 void Executor::run_update() {
-  run(program_.update_begin, program_.instructions.size());
-  copy_states(Phase::kUpdate, Phase::kUpdate);
+  const auto end = CallId(static_cast<std::int32_t>(program_.calls.size()));
+  if (cursor_ == CallId{0}) cursor_ = program_.update_begin;
+  refuse_inside(program_.update_begin, end);
+  run_part(StepPart::kUpdate, program_.update_begin, end);
+  rewind();
+}
+
+void Executor::run_until(CallId call) {
+  const auto end = CallId(static_cast<std::int32_t>(program_.calls.size()));
+  if (call < cursor_ || call > end) {
+    fail(ErrorCode::kUsage, "call {} is not between the next one, {}, and the end, {}",
+         static_cast<std::int32_t>(call), static_cast<std::int32_t>(cursor_),
+         static_cast<std::int32_t>(end));
+  }
+  run_to(call);
+}
+
+void Executor::add_listener(ExecutionEvents& listener) {
+  memory_.listeners().add(listener);
+  if (!memory_events_) memory_events_.emplace(program_);
+  one_at_a_time_ = memory_.listeners().one_at_a_time();
+}
+
+void Executor::remove_listener(ExecutionEvents& listener) {
+  memory_.listeners().remove(listener);
+  one_at_a_time_ = memory_.listeners().one_at_a_time();
 }
 
 }  // namespace trainscope

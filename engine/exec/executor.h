@@ -1,12 +1,17 @@
-// Executor: runs a program's instructions over its arena. Allocates nothing in a step.
+// Executor: runs a program's calls over its arenas. Allocates nothing in a step.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/core/tensor.h"
+#include "engine/exec/bound_calls.h"
+#include "engine/exec/execution_events.h"
+#include "engine/exec/memory_events.h"
 #include "engine/exec/program_memory.h"
 #include "engine/plan/program.h"
 
@@ -44,14 +49,20 @@ class Executor {
   }
   Tensor read(std::string_view value_name) const { return memory_.read(value_name); }
 
-  // Forward and backward phase. The inputs must have been written since the last one: once they are
-  // read, their bytes hold other tensors.
+  // Forward and backward phase: what is left of them, where a cursor is inside. The inputs must
+  // have been written since the last one: once they are read, their bytes hold other tensors.
   void run_micro_step();
   // The update phase, after the last micro-step.
   void run_update();
 
+  // The call that comes next: the first one after run_micro_step() and after run_update().
+  CallId cursor() const { return cursor_; }
+  // Gives all calls before `call` to the device, from the cursor on; kUsage where it lies behind.
+  // The functions above go on from there.
+  void run_until(CallId call);
+
   // The highest byte that any buffer bound so far ends at, workspaces in full, in whole units of
-  // the plan's alignment. Equal to program().arena_bytes after a full step.
+  // the plan's alignment. Equal to program().arena.bytes after a full step.
   std::int64_t used_bytes() const { return used_bytes_; }
   // The same of host memory; equal to program().host.bytes after a full step.
   std::int64_t used_host_bytes() const { return used_host_bytes_; }
@@ -63,46 +74,36 @@ class Executor {
   // for other tensors once they are read.
   std::optional<BadTensor> find_bad_tensor();
 
-  // Called around every instruction, for tests and tracing. Null by default.
-  struct Observer {
-    virtual ~Observer() = default;
-    virtual void before(std::size_t instruction) = 0;
-    virtual void after(std::size_t instruction) = 0;
-    // Whether nothing else may run meanwhile: batch tiles then run op by op. Otherwise the calls
-    // are those around the first tile of each op, on the calling thread.
-    virtual bool alone() const { return false; }
-  };
-  void set_observer(Observer* observer) { observer_ = observer; }
+  // From now on the listener is told of what this executor does; it must be there until it is
+  // removed. Not within a step.
+  void add_listener(ExecutionEvents& listener);
+  void remove_listener(ExecutionEvents& listener);
 
  private:
-  struct Call {
-    std::vector<TensorView> inputs;
-    std::vector<TensorView> outputs;
-    void* workspace = nullptr;
-  };
-  struct Bound {
-    Call whole;
-    std::vector<Call> tiles;          // of an instruction in a tiled section
-    std::int64_t end_bytes = 0;       // of its highest buffer
-    std::int64_t host_end_bytes = 0;  // ... in host memory
-  };
-  std::int64_t end_of(ValueId value, bool host = false) const;
   std::vector<ValueId> given_values() const;
-  Call call_of(const Instruction& instruction) const;
-  std::vector<Call> tile_calls(const Instruction& instruction, const Call& whole) const;
-  void run(std::size_t begin, std::size_t end);
-  void run_instruction(std::size_t i);
-  void run_tile(std::size_t i, int tile);
-  void run_section(const TiledSection& section);
-  void add_partials(std::size_t begin, std::size_t end, int tile);
-  void copy_states(Phase first, Phase last);
+  std::vector<BadTensor> bad_results(CallId begin, CallId end) const;
+  void run_part(StepPart part, CallId begin, CallId end);
+  void run_to(CallId end);
+  void run_call(CallId call);
+  void run_section(std::size_t section);
+  void meet_streams();
+  void note_used(CallId call);
+  void rewind();
+  void refuse_inside(CallId begin, CallId end) const;
+  bool replay(StepPart part, CallId begin, CallId end);
 
   const Program& program_;
   ProgramMemory memory_;
-  std::vector<Bound> calls_;  // by instruction
+  BoundCalls calls_;
+  CallId cursor_{0};
+  std::size_t section_ = 0;  // the next one
   std::int64_t used_bytes_ = 0;
   std::int64_t used_host_bytes_ = 0;
-  Observer* observer_ = nullptr;
+  bool can_replay_ = false;
+  std::unique_ptr<CapturedWork> captured_[2];  // by part
+
+  bool one_at_a_time_ = false;
+  std::optional<MemoryEvents> memory_events_;  // made when somebody listens
 };
 
 }  // namespace trainscope

@@ -21,38 +21,36 @@ MemoryCheck::MemoryCheck(Executor& executor)
       arena_(executor.memory().arena(Space::kDevice)),
       before_(static_cast<std::size_t>(arena_.bytes())),
       after_(before_.size()) {
-  executor_.set_observer(this);
+  executor_.add_listener(*this);
 }
 
-MemoryCheck::~MemoryCheck() { executor_.set_observer(nullptr); }
+MemoryCheck::~MemoryCheck() { executor_.remove_listener(*this); }
 
-std::vector<MemoryCheck::Range> MemoryCheck::live_at(std::size_t instruction) const {
-  const Program& program = executor_.program();
-  auto step = static_cast<std::int64_t>(instruction);
+std::vector<MemoryCheck::Range> MemoryCheck::live_at(std::int64_t time) const {
   std::vector<Range> live;
-  for (std::size_t i = 0; i < program.problem.buffers.size(); ++i) {
-    const memplan::Buffer& b = program.problem.buffers[i];
-    if (b.lower > step || step >= b.upper) continue;
-    live.push_back({program.solution.offsets[i], program.solution.offsets[i] + b.size_bytes});
+  for (const PlannedBuffer& buffer : executor_.program().buffers) {
+    const bool is_alive = buffer.begin <= time && time < buffer.end;
+    if (!is_alive || buffer.space == Space::kHost) continue;
+    live.push_back({buffer.offset, buffer.offset + buffer.bytes});
   }
   std::ranges::sort(live, {}, &Range::begin);
   return live;
 }
 
-std::vector<MemoryCheck::Range> MemoryCheck::writable_by(std::size_t instruction) const {
+std::vector<MemoryCheck::Range> MemoryCheck::writable_by(const Call& call) const {
   const Program& program = executor_.program();
-  const Instruction& call = program.instructions[instruction];
   std::vector<Range> ranges;
-  for (ValueId v : program.graph.node(call.node).outputs) {
-    if (v == kNoValue) continue;
-    const Placement& placement = program.placements[static_cast<std::size_t>(v)];
-    const std::int64_t offset = placement.offset;
-    if (offset < 0 || placement.host) continue;
-    ranges.push_back(
-        {offset, offset + static_cast<std::int64_t>(program.graph.value(v).type.bytes())});
+  for (const Operand& output : call.outputs) {
+    if (output.buffer == kNoBuffer) continue;
+    const PlannedBuffer& buffer = program.buffer(output.buffer);
+    if (buffer.space == Space::kHost || buffer.external) continue;
+    const std::int64_t begin = buffer.offset + output.offset;
+    ranges.push_back({begin, begin + static_cast<std::int64_t>(output.type.bytes())});
   }
-  auto workspace = static_cast<std::int64_t>(call.prepared.workspace_bytes);
-  if (workspace > 0) ranges.push_back({call.workspace_offset, call.workspace_offset + workspace});
+  if (call.workspace != kNoBuffer) {
+    const PlannedBuffer& workspace = program.buffer(call.workspace);
+    ranges.push_back({workspace.offset, workspace.offset + workspace.bytes});
+  }
   std::ranges::sort(ranges, {}, &Range::begin);
   return ranges;
 }
@@ -63,9 +61,10 @@ void MemoryCheck::poison(std::int64_t begin, std::int64_t end) {
                                          static_cast<std::size_t>(end - begin)));
 }
 
-void MemoryCheck::before(std::size_t instruction) {
+void MemoryCheck::call_begins(const CallEvent& event) {
+  if (event.within != kNoCall) return;
   std::int64_t at = 0;
-  for (const Range& live : live_at(instruction)) {
+  for (const Range& live : live_at(executor_.program().call(event.call).time)) {
     poison(at, live.begin);
     at = std::max(at, live.end);
   }
@@ -73,10 +72,12 @@ void MemoryCheck::before(std::size_t instruction) {
   copy_and_wait(executor_.memory().device(), before_.data(), arena_.data(), before_.size());
 }
 
-void MemoryCheck::after(std::size_t instruction) {
+void MemoryCheck::call_ends(const CallEvent& event) {
+  if (event.within != kNoCall) return;
   copy_and_wait(executor_.memory().device(), after_.data(), arena_.data(), after_.size());
   const Program& program = executor_.program();
-  std::vector<Range> writable = writable_by(instruction);
+  const Call& call = program.call(event.call);
+  std::vector<Range> writable = writable_by(call);
   writable.push_back({arena_.bytes(), arena_.bytes()});
   std::int64_t at = 0;
   bool clean = executor_.guard_intact();
@@ -88,10 +89,11 @@ void MemoryCheck::after(std::size_t instruction) {
     at = std::max(at, range.end);
   }
   if (clean) return;
-  const Node& node = program.graph.node(program.instructions[instruction].node);
-  violations_.push_back(fmt::format("{} '{}' ({}) wrote outside its outputs and workspace",
-                                    node.op->name, node.name,
-                                    program.instructions[instruction].kernel->name));
+  const Node* node = call.node == kNoNode ? nullptr : &program.graph.node(call.node);
+  violations_.push_back(
+      fmt::format("{} '{}' ({}) wrote outside its outputs and workspace",
+                  node == nullptr ? "" : node->op->name, node == nullptr ? "" : node->name,
+                  call.kernel == nullptr ? name_of(call.kind) : call.kernel->name));
 }
 
 }  // namespace trainscope

@@ -8,20 +8,20 @@
 
 namespace trainscope {
 
-// While it observes an executor: before each instruction every byte of the arena that no live
-// buffer owns is poisoned; after it every byte outside the instruction's outputs and workspace must
-// be what it was. Costs two passes over the arena per instruction.
-class MemoryCheck final : public Executor::Observer {
+// While it listens to an executor: before each call every byte of the arena that no live buffer
+// owns is poisoned; after it every byte outside the call's outputs and workspace must be what it
+// was. Costs two passes over the arena per call. Of bodies it sees the whole.
+class MemoryCheck final : public ExecutionEvents {
  public:
   explicit MemoryCheck(Executor& executor);
   ~MemoryCheck() override;
   MemoryCheck(const MemoryCheck&) = delete;
 
-  void before(std::size_t instruction) override;
-  void after(std::size_t instruction) override;
-  bool alone() const override { return true; }
+  void call_begins(const CallEvent& event) override;
+  void call_ends(const CallEvent& event) override;
+  bool one_at_a_time() const override { return true; }
 
-  // One line per instruction that wrote outside its own bytes.
+  // One line per call that wrote outside its own bytes.
   const std::vector<std::string>& violations() const { return violations_; }
 
  private:
@@ -29,8 +29,8 @@ class MemoryCheck final : public Executor::Observer {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
-  std::vector<Range> live_at(std::size_t instruction) const;
-  std::vector<Range> writable_by(std::size_t instruction) const;
+  std::vector<Range> live_at(std::int64_t time) const;
+  std::vector<Range> writable_by(const Call& call) const;
 
   void poison(std::int64_t begin, std::int64_t end);
 

@@ -13,37 +13,50 @@ namespace trainscope {
 ProgramMemory::ProgramMemory(const Program& program, const ProgramMemory* parameters)
     : program_(program),
       device_(program.device),
-      arena_(device_, Space::kDevice, program.arena_bytes),
+      arena_(device_, Space::kDevice, program.arena.bytes),
       host_arena_(device_, Space::kHost, program.host.bytes) {
+  for (const PlannedBuffer& buffer : program.buffers) {
+    bases_.push_back(base_of(buffer, parameters));
+  }
   views_.resize(program.graph.value_capacity());
-  for (ValueId id : program.graph.live_values()) by_name_.emplace(program.graph.value(id).name, id);
-  for (std::size_t v = 0; v < views_.size(); ++v) {
-    views_[v] = bind(static_cast<ValueId>(v), parameters);
+  for (ValueId id : program.graph.live_values()) {
+    by_name_.emplace(program.graph.value(id).name, id);
+    TensorView& view = views_[static_cast<std::size_t>(id)];
+    view = {.type = program.graph.value(id).type, .data = nullptr};
+    if (program.keeps(id)) view.data = address(program.place(id).buffer) + program.place(id).offset;
   }
 }
 
-TensorView ProgramMemory::bind(ValueId value, const ProgramMemory* parameters) const {
-  const Value& v = program_.graph.value(value);
-  const Placement& placement = program_.placements[static_cast<std::size_t>(value)];
-  TensorView view{.type = v.type, .data = nullptr};
-  if (v.erased || placement.buffer < 0) return view;
-  if (!placement.external) {
-    view.data = (placement.host ? host_arena_ : arena_).data() + placement.offset;
-    return view;
-  }
+std::byte* ProgramMemory::base_of(const PlannedBuffer& buffer,
+                                  const ProgramMemory* parameters) const {
+  if (!buffer.external) return arena(buffer.space).data() + buffer.offset;
   // Views of an external parameter share its bytes: the buffer carries the parameter's name.
   CHECK_INVARIANT(parameters != nullptr && parameters->device_ == device_);
-  const std::string& name = program_.problem.buffers[static_cast<std::size_t>(placement.buffer)].id;
-  view.data = parameters->view(name).data;
-  return view;
+  return static_cast<std::byte*>(parameters->view(buffer.label).data);
+}
+
+void ProgramMemory::copy_in(ValueId value, const void* from, std::size_t bytes) {
+  const CopyEvent event{.value = value, .bytes = static_cast<std::int64_t>(bytes)};
+  listeners_.tell([&](ExecutionEvents& each) { each.copy_begins(event); });
+  copy_and_wait(*device_, views_[static_cast<std::size_t>(value)].data, from, bytes);
+  listeners_.tell([&](ExecutionEvents& each) { each.copy_ends(event); });
+}
+
+void ProgramMemory::copy_out(ValueId value, std::size_t offset, std::span<std::byte> to) const {
+  const CopyEvent event{
+      .kind = CopyKind::kRead, .value = value, .bytes = static_cast<std::int64_t>(to.size())};
+  const auto* from = static_cast<const std::byte*>(views_[static_cast<std::size_t>(value)].data);
+  listeners_.tell([&](ExecutionEvents& each) { each.copy_begins(event); });
+  copy_and_wait(*device_, to.data(), from + offset, to.size());
+  listeners_.tell([&](ExecutionEvents& each) { each.copy_ends(event); });
 }
 
 void ProgramMemory::load_initial() {
   for (ValueId id : program_.graph.live_values()) {
     const Value& value = program_.graph.value(id);
-    const Placement& placement = program_.placements[static_cast<std::size_t>(id)];
     if (value.kind == ValueKind::kNode || value.kind == ValueKind::kInput) continue;
-    if (placement.buffer < 0 || placement.external || value.type.bytes() == 0) continue;
+    const PlannedBuffer* buffer = program_.buffer_of(id);
+    if (buffer == nullptr || buffer->external || value.type.bytes() == 0) continue;
     auto* to = static_cast<std::byte*>(views_[static_cast<std::size_t>(id)].data);
     if (value.data) {
       check(device_->copy(kComputeStream, to, value.data->data(), value.type.bytes()));
@@ -75,23 +88,21 @@ TensorView ProgramMemory::view(std::string_view value_name) const {
 
 bool ProgramMemory::has(std::string_view value_name) const {
   ValueId id = find(value_name);
-  return id != kNoValue && program_.placements[static_cast<std::size_t>(id)].buffer >= 0;
+  return id != kNoValue && program_.keeps(id);
 }
 
 void ProgramMemory::write(std::string_view value_name, const Tensor& elements) {
-  TensorView to = view(value_name);
+  const TensorView to = view(value_name);
   if (to.type != elements.type()) {
     fail(ErrorCode::kBadInput, "'{}' must be {}, is {}", printable(value_name), type_text(to.type),
          type_text(elements.type()));
   }
-  copy_and_wait(*device_, to.data, elements.data(), elements.bytes());
+  copy_in(find(value_name), elements.data(), elements.bytes());
 }
 
 void ProgramMemory::write_scalar(std::string_view value_name, double number) {
   const TensorView to = view(value_name);
-  const auto put = [&](auto element) {
-    copy_and_wait(*device_, to.data, &element, sizeof(element));
-  };
+  const auto put = [&](auto element) { copy_in(find(value_name), &element, sizeof(element)); };
   switch (to.type.dtype) {
     case DType::kF64:
       return put(number);
@@ -116,15 +127,14 @@ Tensor ProgramMemory::read(std::string_view value_name) const {
 void ProgramMemory::read_into(std::string_view value_name, Tensor& elements) const {
   const TensorView from = view(value_name);
   if (elements.type() != from.type) elements = Tensor(from.type);
-  copy_and_wait(*device_, elements.data(), from.data, elements.bytes());
+  copy_out(find(value_name), 0, {elements.data(), elements.bytes()});
 }
 
 void ProgramMemory::read_bytes(ValueId value, std::uint64_t offset,
                                std::span<std::byte> bytes) const {
   const TensorView from = view(value);
   CHECK_INVARIANT(offset + bytes.size() <= from.type.bytes());
-  copy_and_wait(*device_, bytes.data(), static_cast<const std::byte*>(from.data) + offset,
-                bytes.size());
+  copy_out(value, offset, bytes);
 }
 
 double ProgramMemory::read_scalar(ValueId value) const {

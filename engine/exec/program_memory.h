@@ -11,6 +11,7 @@
 
 #include "engine/core/tensor.h"
 #include "engine/exec/arena.h"
+#include "engine/exec/execution_events.h"
 #include "engine/plan/program.h"
 
 namespace trainscope {
@@ -45,9 +46,17 @@ class ProgramMemory {
   bool guard_intact() const { return arena_.guard_intact() && host_arena_.guard_intact(); }
   // The value at its address of the device; null where the program keeps no bytes for it.
   const TensorView& address(ValueId value) const { return views_[static_cast<std::size_t>(value)]; }
+  // Where a buffer begins.
+  std::byte* address(BufferId buffer) const { return bases_[static_cast<std::size_t>(buffer)]; }
+
+  // Who is told of copies, and of what the executor does.
+  ExecutionListeners& listeners() { return listeners_; }
+  const ExecutionListeners& listeners() const { return listeners_; }
 
  private:
-  TensorView bind(ValueId value, const ProgramMemory* parameters) const;
+  std::byte* base_of(const PlannedBuffer& buffer, const ProgramMemory* parameters) const;
+  void copy_in(ValueId value, const void* from, std::size_t bytes);
+  void copy_out(ValueId value, std::size_t offset, std::span<std::byte> to) const;
   ValueId find(std::string_view value_name) const;  // kNoValue when there is none
   TensorView view(ValueId value) const;
   TensorView view(std::string_view value_name) const;
@@ -57,7 +66,9 @@ class ProgramMemory {
   Arena arena_;
   Arena host_arena_;
   std::map<std::string_view, ValueId> by_name_;  // looked up without allocating, unlike Graph's
-  std::vector<TensorView> views_;                // by ValueId: addresses of the device
+  std::vector<std::byte*> bases_;                // by BufferId: addresses of the device
+  std::vector<TensorView> views_;                // by ValueId: the same
+  ExecutionListeners listeners_;
 };
 
 }  // namespace trainscope

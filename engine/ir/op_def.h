@@ -71,6 +71,20 @@ struct InPlace {
   int input = 0;  // its bytes may become the output's when nothing reads it later
 };
 
+// A graph that a node runs when the step does, its inputs and outputs by those of the node. Its
+// inputs keep what they hold from trip to trip, but for those that something is carried to.
+struct OpBody {
+  Graph graph;
+  int trips_input = -1;  // of the node: an i64 scalar, how often it runs; -1: once
+  // After each trip the elements of output `from` go to input `to`. After no trip an output is what
+  // would be carried from it, or zeros.
+  struct Carried {
+    int from = 0;
+    int to = 0;
+  };
+  std::vector<Carried> carried = {};
+};
+
 struct AttributeSpec {
   std::string_view name;
   std::string_view doc;
@@ -81,6 +95,7 @@ using ParamsRule = Params (*)(const OpArgs&);
 using CostRule = Cost (*)(const OpArgs&);
 using InPlaceRule = std::vector<InPlace> (*)(const OpArgs&);
 using GradientRule = std::vector<ValueId> (*)(const GradArgs&);
+using BodyRule = OpBody (*)(const OpArgs&);
 using DecomposeRule = std::vector<ValueId> (*)(Builder&, const Node&);
 
 enum class Determinism : std::uint8_t { kAlways, kRandom };  // kRandom: has a seed, replayable
@@ -117,6 +132,7 @@ struct OpDef {
   ShapeRule shape = nullptr;
   GradientRule gradient = nullptr;    // absent: through `decompose`, else not differentiable
   DecomposeRule decompose = nullptr;  // the op written with simpler ops: its meaning
+  BodyRule body = nullptr;            // instead of a kernel: a graph that is planned by itself
   CostRule cost = nullptr;            // absent: 0 FLOPs, bytes of all inputs and outputs
   InPlaceRule in_place = nullptr;     // absent: never
   bool is_view = false;               // output 0 is input 0's bytes under another shape

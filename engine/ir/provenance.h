@@ -40,6 +40,9 @@ class SourceNames {
   std::shared_ptr<std::vector<std::string>> names_;  // null: none
 };
 
+// Provenance::pass of what is computed a second time, offloaded or fetched.
+inline constexpr const char* kRematerializedBy = "recompute";
+
 struct Provenance {
   // Names of the ONNX nodes it stems from, in model order. The first is its primary source: what is
   // counted by ONNX node (time, bytes) is counted there, once.

@@ -15,7 +15,7 @@ struct BatchTileOptions {
   // seconds. Of longer ones the wait is a small share, and matmuls would pack their weights once a
   // thread.
   double short_seconds = 3e-4;
-  std::size_t least_ops = 3;  // of a section
+  std::int64_t least_ops = 3;  // of a section
   // Sections are for steps of short ops: these must be this share of all, without the update.
   double least_share = 0.5;
   // Tiles are at different ops at a time, so that buffers live as long as their section. There are
@@ -25,12 +25,18 @@ struct BatchTileOptions {
   KernelChoice kernels = KernelChoice::kFastest;
 };
 
-// Finds sections among the instructions of a program with several threads: neighbours in one phase,
+// Finds sections among the calls of a program with several threads: neighbours in one phase,
 // each with a rule in engine/ops/rules/split_rules.h that gives slices of its results for slices of
 // its inputs ([N, ...] cut along N), or partials that are added up over the tiles (gradients by
 // weights). Says whether there are any; if not, the program is as it was. Sums over examples are
 // added in another order than without sections, and a kernel may be another one for a tile; the
 // numbers are the same for the same number of threads.
 bool add_batch_tiles(Program& program, const BatchTileOptions& options = {});
+
+// What adds up partials, f32 ones; null where the device has nothing that does.
+const Kernel* add_partials_kernel(const Device& device);
+
+// Rounded up to whole cache lines.
+std::int64_t padded_to_line(std::int64_t bytes);
 
 }  // namespace trainscope

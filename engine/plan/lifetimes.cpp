@@ -117,6 +117,7 @@ class LifetimeSearch {
     if (graph_.loss != kNoValue) keep_to_end(graph_.loss);
     for (ValueId v : graph_.inputs) {  // written before the first step, if anything reads it
       if (last_[find(v)] >= 0) touch(index(v), 0);
+      if (finder_.keep_inputs_) keep_to_end(v);
     }
   }
 
@@ -313,6 +314,7 @@ LifetimeFinder::LifetimeFinder(const Graph& graph, const LowerOptions& options)
     : graph_(graph),
       in_place_(options.in_place),
       external_parameters_(options.external_parameters),
+      keep_inputs_(options.keep_inputs),
       values_(graph.live_values()),
       bytes_(graph.value_capacity(), 0),
       pairs_of_(graph.node_capacity()) {
@@ -334,68 +336,6 @@ Lifetimes LifetimeFinder::find(const ExecutionOrder& order,
 Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
                          const LowerOptions& options, std::span<const std::int64_t> workspaces) {
   return LifetimeFinder(graph, options).find(execution_order_of(graph, order), workspaces);
-}
-
-namespace {
-
-memplan::Buffer placeable(const Lifetimes::Buffer& b, std::int64_t steps) {
-  const bool whole = b.persistent || b.external;
-  return {.lower = whole ? 0 : std::min(b.first, steps - 1),
-          .upper = whole ? steps : std::min(b.last + 1, steps),
-          .size_bytes = b.external ? 0 : static_cast<std::int64_t>(b.bytes)};
-}
-
-}  // namespace
-
-memplan::Problem host_problem(const Lifetimes& lifetimes, std::size_t steps) {
-  memplan::Problem problem;
-  for (std::size_t i = lifetimes.in_arena; i < lifetimes.buffers.size(); ++i) {
-    problem.buffers.push_back(placeable(
-        lifetimes.buffers[i], std::max<std::int64_t>(1, static_cast<std::int64_t>(steps))));
-  }
-  return problem;
-}
-
-namespace {
-
-void add_workspaces(std::span<const std::int64_t> workspaces, memplan::Problem& problem) {
-  for (std::size_t i = 0; i < workspaces.size(); ++i) {
-    if (workspaces[i] == 0) continue;
-    const auto step = static_cast<std::int64_t>(i);
-    problem.buffers.push_back({.lower = step, .upper = step + 1, .size_bytes = workspaces[i]});
-  }
-}
-
-}  // namespace
-
-memplan::Problem placement_problem(const Lifetimes& lifetimes,
-                                   std::span<const std::int64_t> workspaces) {
-  const auto steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(workspaces.size()));
-  memplan::Problem problem;
-  problem.buffers.reserve(lifetimes.buffers.size() + workspaces.size());
-  for (std::size_t i = 0; i < lifetimes.in_arena; ++i) {
-    problem.buffers.push_back(placeable(lifetimes.buffers[i], steps));
-  }
-  add_workspaces(workspaces, problem);
-  return problem;
-}
-
-memplan::Problem height_problem(const Lifetimes& lifetimes,
-                                std::span<const std::int64_t> workspaces) {
-  const auto steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(workspaces.size()));
-  memplan::Problem problem;
-  problem.buffers.reserve(1 + lifetimes.buffers.size() + workspaces.size());
-  problem.buffers.push_back({.lower = 0, .upper = steps});
-  for (std::size_t i = 0; i < lifetimes.in_arena; ++i) {
-    memplan::Buffer buffer = placeable(lifetimes.buffers[i], steps);
-    if (buffer.lower == 0 && buffer.upper == steps) {
-      add_saturating(problem.buffers.front().size_bytes, memplan::occupied_bytes(problem, buffer));
-    } else {
-      problem.buffers.push_back(std::move(buffer));
-    }
-  }
-  add_workspaces(workspaces, problem);
-  return problem;
 }
 
 }  // namespace trainscope

@@ -15,7 +15,14 @@
 
 namespace trainscope {
 
-// Steps are positions among the runs that are no views: instructions.
+// After the phase, the bytes of `from` go to the storage of `to`: updates that cannot be in place.
+struct StateCopy {
+  ValueId from;
+  ValueId to;
+  Phase phase;
+};
+
+// Steps are positions among the executions that are no views: the times of a program.
 struct Lifetimes {
   struct Buffer {
     std::int64_t first = 0;  // step that writes it first
@@ -47,6 +54,7 @@ class LifetimeFinder {
   const Graph& graph_;
   bool in_place_;
   bool external_parameters_;
+  bool keep_inputs_;
   std::vector<ValueId> values_;                 // those that exist
   std::vector<std::size_t> bytes_;              // by ValueId
   std::vector<std::vector<InPlace>> pairs_of_;  // by NodeId: results that may be in place
@@ -58,6 +66,10 @@ Lifetimes find_lifetimes(const Graph& graph, std::span<const NodeId> order,
                          const LowerOptions& options,
                          std::span<const std::int64_t> workspaces = {});
 
+// What is to be placed, without a name; external buffers have no bytes. `steps`: of the program, 1
+// at least.
+memplan::Buffer placeable_buffer(const Lifetimes::Buffer& buffer, std::int64_t steps);
+
 // What is to be placed in the arena, without names: a buffer for each of the lifetimes that are not
 // in host memory, then one for each workspace that is not empty. workspaces: bytes by step.
 memplan::Problem placement_problem(const Lifetimes& lifetimes,
@@ -65,7 +77,5 @@ memplan::Problem placement_problem(const Lifetimes& lifetimes,
 // A smaller problem of the same height: all that lives throughout is one buffer, the first.
 memplan::Problem height_problem(const Lifetimes& lifetimes,
                                 std::span<const std::int64_t> workspaces);
-// What is to be placed in host memory in a program of so many steps.
-memplan::Problem host_problem(const Lifetimes& lifetimes, std::size_t steps);
 
 }  // namespace trainscope

@@ -24,6 +24,7 @@ struct LowerOptions {
   // Outputs take over the bytes of dying inputs; parts lie inside the whole.
   bool in_place = true;
   bool external_parameters = false;  // parameters and states live in another program's arena
+  bool keep_inputs = false;          // what inputs hold is there throughout: for a body's trips
   // Time limit of the placement search; without one the plan depends on the graph alone.
   double seconds = std::numeric_limits<double>::infinity();
 };

@@ -22,17 +22,17 @@ bool is_persistent(ValueKind kind) {
 class ProblemBuilder {
  public:
   ProblemBuilder(const Program& program, const LowerOptions& options)
-      : program_(program), graph_(program.graph), options_(options) {}
+      : program_(program), graph_(program.graph), options_(options) {
+    for (const CallId id : calls_by_time(program)) calls_.push_back(&program.call(id));
+  }
 
   memplan::OrderProblem run() {
     find_roots();
-    find_persistent_buffers();
     find_values();
-    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-      op_of_node_[static_cast<std::size_t>(program_.instructions[i].node)] =
-          static_cast<std::int32_t>(i);
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      op_of_node_[static_cast<std::size_t>(calls_[i]->node)] = static_cast<std::int32_t>(i);
     }
-    for (const Instruction& instruction : program_.instructions) add_op(instruction);
+    for (const Call* call : calls_) add_op(*call);
     order_updates();
     return std::move(problem_);
   }
@@ -50,24 +50,14 @@ class ProblemBuilder {
     }
   }
 
-  void find_persistent_buffers() {
-    persistent_.assign(program_.problem.buffers.size(), false);
-    for (ValueId v : graph_.live_values()) {
-      const std::int32_t buffer = program_.placements[index(v)].buffer;
-      if (buffer >= 0 && is_persistent(graph_.value(v).kind)) {
-        persistent_[static_cast<std::size_t>(buffer)] = true;
-      }
-    }
-  }
-
   // Whether the value's bytes are those of a parameter, state or constant.
   bool in_persistent(ValueId v) const {
-    const std::int32_t buffer = program_.placements[index(v)].buffer;
-    return buffer >= 0 && persistent_[static_cast<std::size_t>(buffer)];
+    const PlannedBuffer* buffer = program_.buffer_of(v);
+    return buffer != nullptr && buffer->persistent;
   }
 
   std::int64_t rounded(std::int64_t bytes) const {
-    const std::int64_t unit = program_.problem.alignment_bytes;
+    const std::int64_t unit = program_.arena.alignment_bytes;
     return (bytes + unit - 1) / unit * unit;
   }
 
@@ -94,10 +84,9 @@ class ProblemBuilder {
     return v == kNoValue ? kNone : value_of_[index(root_[index(v)])];
   }
 
-  void add_op(const Instruction& instruction) {
-    const Node& node = graph_.node(instruction.node);
-    const auto workspace = static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
-    memplan::OrderOp op{.workspace_bytes = rounded(workspace),
+  void add_op(const Call& call) {
+    const Node& node = graph_.node(call.node);
+    memplan::OrderOp op{.workspace_bytes = rounded(workspace_bytes_of(program_, call)),
                         .phase = static_cast<std::int32_t>(node.phase)};
     for (ValueId v : node.inputs) {
       const std::int32_t value = value_of(v);
@@ -137,8 +126,8 @@ class ProblemBuilder {
       if (producer == kNoNode || !in_persistent(update.value)) continue;
       writer[index(root_[index(update.state)])] = op_of_node_[static_cast<std::size_t>(producer)];
     }
-    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-      for (ValueId v : graph_.node(program_.instructions[i].node).inputs) {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      for (ValueId v : graph_.node(calls_[i]->node).inputs) {
         const std::int32_t op = v == kNoValue ? kNone : writer[index(root_[index(v)])];
         if (op <= static_cast<std::int32_t>(i)) continue;
         problem_.ops[static_cast<std::size_t>(op)].after.push_back(static_cast<std::int32_t>(i));
@@ -149,20 +138,21 @@ class ProblemBuilder {
   const Program& program_;
   const Graph& graph_;
   const LowerOptions& options_;
+  std::vector<const Call*> calls_;  // by time
   memplan::OrderProblem problem_;
   std::vector<ValueId> root_;             // by ValueId
-  std::vector<bool> persistent_;          // by buffer
   std::vector<std::int32_t> value_of_;    // by ValueId of a root: index in the problem
   std::vector<std::int32_t> op_of_node_;  // by NodeId
 };
 
-// All nodes: the instructions as `order` has them, each view as early in its phase as can be.
+// All nodes: those with a call as `order` has them, each view as early in its phase as can be.
 std::vector<NodeId> with_views(const Program& program, const std::vector<std::int32_t>& order) {
   const Graph& graph = program.graph;
   std::vector<std::int64_t> position(graph.node_capacity(), -1);  // of calls, by NodeId
+  const std::vector<CallId> calls = calls_by_time(program);
   for (std::size_t i = 0; i < order.size(); ++i) {
-    const Instruction& instruction = program.instructions[static_cast<std::size_t>(order[i])];
-    position[static_cast<std::size_t>(instruction.node)] = static_cast<std::int64_t>(i);
+    const Call& call = program.call(calls[static_cast<std::size_t>(order[i])]);
+    position[static_cast<std::size_t>(call.node)] = static_cast<std::int64_t>(i);
   }
   std::vector<std::tuple<Phase, std::int64_t, std::int64_t, NodeId>> rows;
   std::int64_t views = 0;
@@ -192,11 +182,7 @@ constexpr std::uint64_t kTrialVisits = 1'000'000;
 // An arena that is enough for the nodes in this order; none where it is beyond any memory.
 std::optional<std::int64_t> arena_of(const Program& program, std::span<const NodeId> nodes,
                                      const LowerOptions& options) {
-  std::vector<std::int64_t> workspace_of(program.graph.node_capacity(), 0);
-  for (const Instruction& instruction : program.instructions) {
-    workspace_of[static_cast<std::size_t>(instruction.node)] =
-        static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
-  }
+  const std::vector<std::int64_t> workspace_of = workspaces_of(program);
   std::vector<std::int64_t> workspaces;
   for (NodeId id : nodes) {
     if (program.graph.node(id).op->is_view) continue;
@@ -221,7 +207,7 @@ std::optional<Graph> ordered_for_memory(const Program& program, const LowerOptio
   if (found.peak_bytes >= found.given_peak_bytes) return std::nullopt;
   const std::vector<NodeId> nodes = with_views(program, found.order);
   const std::optional<std::int64_t> arena_bytes = arena_of(program, nodes, options);
-  if (!arena_bytes || *arena_bytes >= program.arena_bytes) return std::nullopt;
+  if (!arena_bytes || *arena_bytes >= program.arena.bytes) return std::nullopt;
   return program.graph.reordered(nodes);
 }
 

@@ -19,7 +19,7 @@ enum class OpOrder : std::uint8_t {
 // what it did, so every bit stays the same; phases stay in sequence.
 std::optional<Graph> ordered_for_memory(const Program& program, const LowerOptions& options);
 
-// The instructions of a program as ops, in their order; values that share bytes through views are
+// The calls of a program as ops, in their order; values that share bytes through views are
 // one value. Bytes are those of the buffers, without parameters, states and constants.
 memplan::OrderProblem order_problem(const Program& program, const LowerOptions& options);
 

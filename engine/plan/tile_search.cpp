@@ -38,28 +38,30 @@ std::vector<TensorType> tile_types(const Graph& graph, const std::vector<ValueId
 
 class TileSearch {
  public:
-  TileSearch(const Program& program, const KernelTable& kernels, const BatchTileOptions& options)
+  TileSearch(const Program& program, const BatchTileOptions& options)
       : program_(program),
         graph_(program.graph),
-        kernels_(kernels),
+        kernels_(program.device->kernels()),
         options_(options),
         tiles_(program.threads),
+        adds_partials_(add_partials_kernel(*program.device) != nullptr),
+        calls_(calls_by_time(program)),
         made_(graph_.value_capacity()) {
-    find_persistent();
+    find_given();
   }
 
-  // The sections, and in `calls`, by instruction, how those in them run.
-  std::vector<TiledSection> run(std::vector<TiledCall>& calls) {
-    calls.resize(program_.instructions.size());
-    std::vector<TiledSection> sections;
-    TiledSection open;
-    const auto close = [&](std::size_t end) {
+  // The sections, and in `calls`, by time, how those in them run.
+  std::vector<TimeSection> run(std::vector<TiledCall>& calls) {
+    calls.resize(calls_.size());
+    std::vector<TimeSection> sections;
+    TimeSection open;
+    const auto close = [&](std::int64_t end) {
       open.end = end;
       if (open.end - open.begin >= options_.least_ops) sections.push_back(open);
       open.begin = end;
       forget();
     };
-    for (std::size_t i = 0; i < program_.update_begin; ++i) {
+    for (std::int64_t i = 0; i < program_.update_time; ++i) {
       if (i > 0 && node_of(i).phase != node_of(i - 1).phase) close(i);
       std::optional<TiledCall> call = call_of(i);
       if (!call) {
@@ -71,20 +73,22 @@ class TileSearch {
         continue;
       }
       remember(i, *call);
-      calls[i] = std::move(*call);
+      calls[static_cast<std::size_t>(i)] = std::move(*call);
     }
-    close(program_.update_begin);
+    close(program_.update_time);
     return sections;
   }
 
  private:
-  const Node& node_of(std::size_t i) const { return graph_.node(program_.instructions[i].node); }
+  const Node& node_of(std::int64_t time) const {
+    return graph_.node(program_.call(calls_[static_cast<std::size_t>(time)]).node);
+  }
   const TensorType& type(ValueId v) const { return graph_.value(v).type; }
   bool divides(ValueId v) const {
     return type(v).shape.rank > 0 && type(v).shape[0] > 0 && type(v).shape[0] % tiles_ == 0;
   }
 
-  void remember(std::size_t i, const TiledCall& call) {
+  void remember(std::int64_t i, const TiledCall& call) {
     const Node& node = node_of(i);
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
       if (node.outputs[k] == kNoValue) continue;
@@ -98,16 +102,16 @@ class TileSearch {
       }
     }
   }
-  std::int32_t buffer_of(ValueId v) const { return program_.placements[index(v)].buffer; }
+  BufferId buffer_of(ValueId v) const { return program_.place(v).buffer; }
   // Whether a tile reads bytes that another one would write if a result took them over.
   bool reads_beyond(ValueId v, TileSlice of) const {
-    if (v == kNoValue || buffer_of(v) < 0 || program_.placements[index(v)].external) return false;
+    if (v == kNoValue || !program_.keeps(v) || program_.buffer_of(v)->external) return false;
     return of == TileSlice::kWhole || !has_own_bytes(v);
   }
   // Threads are at different ops: no tile may write what another one may still read, nor read what
   // another one may not have written yet.
   bool is_apart(const Node& node, const TiledCall& call) const {
-    std::set<std::int32_t> own;
+    std::set<BufferId> own;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (!reads_beyond(node.inputs[k], call.inputs[k])) continue;
       own.insert(buffer_of(node.inputs[k]));
@@ -144,20 +148,16 @@ class TileSearch {
   // Whether it is all that lies in its bytes: other values inside them, or around them, have slices
   // elsewhere.
   bool has_own_bytes(ValueId v) const {
-    const Placement& placement = program_.placements[index(v)];
-    if (placement.buffer < 0 || placement.external || placement.host) return false;
-    const auto buffer = static_cast<std::size_t>(placement.buffer);
-    return placement.offset == program_.solution.offsets[buffer] &&
-           program_.problem.buffers[buffer].size_bytes ==
-               static_cast<std::int64_t>(type(v).bytes());
+    const PlannedBuffer* buffer = program_.buffer_of(v);
+    if (buffer == nullptr || buffer->external || buffer->space == Space::kHost) return false;
+    return program_.place(v).offset == 0 &&
+           buffer->bytes == static_cast<std::int64_t>(type(v).bytes());
   }
-  void find_persistent() {
-    persistent_.assign(program_.problem.buffers.size(), false);
+  void find_given() {
+    given_.assign(program_.buffers.size(), false);
     for (ValueId v : graph_.live_values()) {
-      const Placement& placement = program_.placements[index(v)];
-      if (placement.buffer < 0 || placement.host || graph_.value(v).kind == ValueKind::kNode)
-        continue;
-      persistent_[static_cast<std::size_t>(placement.buffer)] = true;
+      if (!program_.keeps(v) || graph_.value(v).kind == ValueKind::kNode) continue;
+      given_[static_cast<std::size_t>(buffer_of(v))] = true;
     }
   }
 
@@ -171,12 +171,12 @@ class TileSearch {
   }
 
   bool may_write(ValueId v, TileSlice of) const {
-    if (!has_own_bytes(v) || persistent_[static_cast<std::size_t>(buffer_of(v))]) return false;
-    if (of == TileSlice::kPartial) return type(v).dtype == DType::kF32;
+    if (!has_own_bytes(v) || given_[static_cast<std::size_t>(buffer_of(v))]) return false;
+    if (of == TileSlice::kPartial) return type(v).dtype == DType::kF32 && adds_partials_;
     return of == TileSlice::kExamples && divides(v);
   }
 
-  std::optional<TiledCall> call_of(std::size_t i) const {
+  std::optional<TiledCall> call_of(std::int64_t i) const {
     const Node& node = node_of(i);
     const SplitRow* row = find_split_row(node);
     if (row == nullptr || !row->by_examples || node.op->determinism == Determinism::kRandom ||
@@ -249,11 +249,13 @@ class TileSearch {
   const KernelTable& kernels_;
   const BatchTileOptions& options_;
   std::int64_t tiles_;
-  std::vector<bool> persistent_;                // by buffer: holds inputs, parameters, states
+  const bool adds_partials_;                    // the device has a kernel for it
+  const std::vector<CallId> calls_;             // by time
+  std::vector<bool> given_;                     // by buffer: holds inputs, parameters, states
   std::vector<std::optional<TileSlice>> made_;  // by ValueId: in the open section
   std::vector<ValueId> made_list_;
-  std::set<std::int32_t> written_;      // buffers, in the open section
-  std::set<std::int32_t> read_beyond_;  // ... of which a tile reads more than its own bytes
+  std::set<BufferId> written_;      // buffers, in the open section
+  std::set<BufferId> read_beyond_;  // ... of which a tile reads more than its own bytes
 };
 
 }  // namespace
@@ -305,10 +307,10 @@ std::vector<TensorView> TileNode::views(const std::vector<ValueId>& values,
   return views;
 }
 
-std::vector<TiledSection> find_tiled_sections(const Program& program, const KernelTable& kernels,
-                                              const BatchTileOptions& options,
-                                              std::vector<TiledCall>& calls) {
-  return TileSearch(program, kernels, options).run(calls);
+std::vector<TimeSection> find_tiled_sections(const Program& program,
+                                             const BatchTileOptions& options,
+                                             std::vector<TiledCall>& calls) {
+  return TileSearch(program, options).run(calls);
 }
 
 }  // namespace trainscope

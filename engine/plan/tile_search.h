@@ -8,6 +8,7 @@
 
 #include "engine/ir/op_def.h"
 #include "engine/plan/batch_tiles.h"
+#include "engine/plan/program_builder.h"
 
 namespace trainscope {
 
@@ -35,7 +36,7 @@ class TileNode {
   std::vector<TensorType> output_types_;
 };
 
-// An instruction that may be in a section, and how.
+// A call that may be in a section, and how.
 struct TiledCall {
   const Kernel* kernel = nullptr;
   Params params;
@@ -43,10 +44,10 @@ struct TiledCall {
   std::vector<TileSlice> outputs;
 };
 
-// The tiled sections of a program, with as many tiles as it has threads; in `calls`, by
-// instruction, how those in sections run.
-std::vector<TiledSection> find_tiled_sections(const Program& program, const KernelTable& kernels,
-                                              const BatchTileOptions& options,
-                                              std::vector<TiledCall>& calls);
+// The tiled sections of a program, with as many tiles as it has threads; in `calls`, by time, how
+// those in sections run.
+std::vector<TimeSection> find_tiled_sections(const Program& program,
+                                             const BatchTileOptions& options,
+                                             std::vector<TiledCall>& calls);
 
 }  // namespace trainscope

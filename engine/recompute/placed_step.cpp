@@ -10,12 +10,7 @@ PlacedStep::PlacedStep(const Program& plain, const LowerOptions& lower)
       lower_(lower),
       lifetimes_(plain.graph, lower),
       order_(phase_order(plain.graph)),
-      workspace_of_(plain.graph.node_capacity(), 0) {
-  for (const Instruction& instruction : plain.instructions) {
-    workspace_of_[static_cast<std::size_t>(instruction.node)] =
-        static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
-  }
-}
+      workspace_of_(workspaces_of(plain)) {}
 
 ExecutionOrder PlacedStep::order_with(std::span<const Rematerialization> rematerializations) const {
   return rematerialized_order(plain_.graph, order_, rematerializations);
@@ -23,14 +18,14 @@ ExecutionOrder PlacedStep::order_with(std::span<const Rematerialization> remater
 
 PlacedStep::Height PlacedStep::place(const ExecutionOrder& order) const {
   if (order.originals.empty()) {  // the plain step
-    return {.arena_bytes = plain_.arena_bytes, .bound_bytes = plain_.solution.lower_bound_bytes};
+    return {.arena_bytes = plain_.arena.bytes, .bound_bytes = plain_.arena.lower_bound_bytes};
   }
   return place(order, {.seconds = lower_.seconds, .threads = lower_.threads});
 }
 
 PlacedStep::Height PlacedStep::glance(const ExecutionOrder& order, std::string_view first) const {
   return place(order, {.seconds = lower_.seconds,
-                       .first = first.empty() ? plain_.solution.method : first,
+                       .first = first.empty() ? plain_.arena.method : first,
                        .patience = memplan::Patience::kGlance});
 }
 

@@ -219,17 +219,18 @@ class GraphBuilder {
             .inputs = {value(order_.inputs(execution)[0])},
             .output_names = {name},
             .attributes = {},
-            .provenance = {.sources = producer.provenance.sources, .pass = "recompute"}};
+            .provenance = {.sources = producer.provenance.sources, .pass = kRematerializedBy}};
   }
 
   Builder::Spec rematerialized(const Execution& execution) const {
     const Node& node = graph_.node(execution.node);
-    Builder::Spec spec{.op = node.op,
-                       .name = graph_.unique_name(node.name + kSuffix),
-                       .inputs = {},
-                       .output_names = {},
-                       .attributes = node.attributes,
-                       .provenance = {.sources = node.provenance.sources, .pass = "recompute"}};
+    Builder::Spec spec{
+        .op = node.op,
+        .name = graph_.unique_name(node.name + kSuffix),
+        .inputs = {},
+        .output_names = {},
+        .attributes = node.attributes,
+        .provenance = {.sources = node.provenance.sources, .pass = kRematerializedBy}};
     for (std::int32_t v : order_.inputs(execution)) spec.inputs.push_back(value(v));
     for (std::int32_t v : order_.outputs(execution)) {
       spec.output_names.push_back(v == kNone ? std::string()

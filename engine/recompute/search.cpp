@@ -114,7 +114,7 @@ RecomputePlan RecomputeSearch::realise(const Attempt& attempt) const {
   RecomputePlan plan{
       .rematerializations = rematerializations_of(plain_.graph, model_, attempt.order),
       .host_bytes = attempt.host_bytes,
-      .plain_bytes = plain_.arena_bytes,
+      .plain_bytes = plain_.arena.bytes,
       .plain_seconds = model_.seconds,
       .seconds = attempt.seconds};
   const ExecutionOrder order = placed_.order_with(plan.rematerializations);

@@ -75,7 +75,7 @@ std::optional<Attempt> RecomputeSearch::nearby(std::int64_t budget_bytes) {
   const Attempt* known = best_within(budget_bytes);
   if (known == nullptr) return std::nullopt;
   // What is in the arena but not in the planner's bytes is about the same for neighbours.
-  const std::int64_t unseen = plain_.arena_bytes - planner_.plain_peak_bytes();
+  const std::int64_t unseen = plain_.arena.bytes - planner_.plain_peak_bytes();
   const bool beyond_front = budget_bytes - unseen < planner_.least_front_bytes();
   if (known->arena_bytes == budget_bytes || beyond_front) return *known;
   arena_at(budget_bytes - unseen, memplan::RematEffort::kRepair, {.budget_bytes = budget_bytes});

@@ -31,7 +31,8 @@ class ModelBuilder {
 
   StepModel run() {
     count_readers();
-    std::size_t instruction = 0;
+    const std::vector<CallId> calls = calls_by_time(program_);
+    auto call = calls.begin();
     std::int64_t position = 0;
     model_.position.assign(graph_.node_capacity(), 0);
     for (NodeId id : phase_order(graph_)) {
@@ -39,7 +40,7 @@ class ModelBuilder {
       if (graph_.node(id).op->is_view) {
         add_view(id);
       } else {
-        add_call(program_.instructions[instruction++]);
+        add_call(program_.call(*call++));
       }
     }
     add_end();
@@ -86,8 +87,8 @@ class ModelBuilder {
     kept_[index(node.outputs[0])] = false;
   }
 
-  void add_call(const Instruction& instruction) {
-    const Node& node = graph_.node(instruction.node);
+  void add_call(const Call& call) {
+    const Node& node = graph_.node(call.node);
     std::set<int> inputs;
     for (ValueId v : node.inputs) add_owners(v, inputs);
     int target = in_place_unit(node, inputs);
@@ -99,10 +100,9 @@ class ModelBuilder {
       over_.push_back(overwritten_unit(node));
     }
     StepUnit& unit = this->unit(target);
-    unit.nodes.push_back(instruction.node);
-    unit.seconds += seconds_[static_cast<std::size_t>(instruction.node)];
-    unit.workspace_bytes = std::max(
-        unit.workspace_bytes, static_cast<std::int64_t>(instruction.prepared.workspace_bytes));
+    unit.nodes.push_back(call.node);
+    unit.seconds += seconds_[static_cast<std::size_t>(call.node)];
+    unit.workspace_bytes = std::max(unit.workspace_bytes, workspace_bytes_of(program_, call));
     for (ValueId v : node.outputs) {
       if (v != kNoValue) unit_of_[index(v)] = target;
     }
@@ -202,14 +202,12 @@ class ModelBuilder {
     unit(owner).inputs.assign(all.begin(), all.end());
   }
 
-  std::int32_t buffer_of(ValueId v) const { return program_.placements[index(v)].buffer; }
   bool same_buffer(ValueId a, ValueId b) const {
-    return buffer_of(a) >= 0 && buffer_of(a) == buffer_of(b);
+    return program_.keeps(a) && program_.place(a).buffer == program_.place(b).buffer;
   }
   // Not so where one is a slice of the buffer and the other the whole.
   bool same_bytes(ValueId a, ValueId b) const {
-    const Placement& other = program_.placements[index(b)];
-    return same_buffer(a, b) && program_.placements[index(a)].offset == other.offset &&
+    return same_buffer(a, b) && program_.place(a).offset == program_.place(b).offset &&
            graph_.value(a).type.bytes() == graph_.value(b).type.bytes();
   }
 
@@ -222,11 +220,10 @@ class ModelBuilder {
   }
 
   void count_bytes() {
-    const std::int64_t calls = static_cast<std::int64_t>(program_.instructions.size());
     for (ValueId v : graph_.live_values()) {
-      if (unit_of_[index(v)] == kNone || !kept_[index(v)] || buffer_of(v) < 0) continue;
-      const auto& buffer = program_.problem.buffers[static_cast<std::size_t>(buffer_of(v))];
-      const bool in_state = buffer.lower == 0 && buffer.upper == calls &&
+      const PlannedBuffer* buffer = program_.buffer_of(v);
+      if (unit_of_[index(v)] == kNone || !kept_[index(v)] || buffer == nullptr) continue;
+      const bool in_state = buffer->begin == 0 && buffer->end == program_.times &&
                             graph_.value(v).kind == ValueKind::kNode && is_update(v);
       if (in_state) continue;
       const auto bytes = static_cast<std::int64_t>(graph_.value(v).type.bytes());

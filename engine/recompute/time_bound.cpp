@@ -49,7 +49,7 @@ class BoundProblem {
   memplan::RematProblem with(Counted counted) {
     problem_ = {};
     count_bytes(counted);
-    for (const Instruction& instruction : program_.instructions) add_call(instruction);
+    for (const CallId id : calls_by_time(program_)) add_call(program_.call(id));
     add_end();
     return std::move(problem_);
   }
@@ -101,8 +101,8 @@ class BoundProblem {
   // A call makes its first output; whatever else it makes can only be there when that has been. Of
   // results of about the same size each takes an equal fraction of the time instead: whoever keeps
   // one of them does not get the others for nothing.
-  void add_call(const Instruction& instruction) {
-    const NodeId id = instruction.node;
+  void add_call(const Call& call) {
+    const NodeId id = call.node;
     const Node& node = graph_.node(id);
     std::set<std::int32_t> inputs;
     for (ValueId v : node.inputs) add_needed(v, inputs);
@@ -111,24 +111,23 @@ class BoundProblem {
     // Not where a result may take over an input's bytes: only the row of the whole call can say so.
     const bool divided = first != kNoValue && in_place_bytes(node) == 0;
     const double fraction = divided ? fraction_of_each(node) : 0.0;
-    const std::int32_t call = add_node(
-        id, {.bytes = first == kNoValue ? 0 : bytes(first),
-             .time = static_cast<std::int64_t>(
-                 std::floor(fraction > 0.0 ? fraction * picoseconds : picoseconds)),
-             .workspace_bytes = static_cast<std::int64_t>(instruction.prepared.workspace_bytes) -
-                                in_place_bytes(node),
-             .inputs = {inputs.begin(), inputs.end()}});
+    const std::int32_t made =
+        add_node(id, {.bytes = first == kNoValue ? 0 : bytes(first),
+                      .time = static_cast<std::int64_t>(
+                          std::floor(fraction > 0.0 ? fraction * picoseconds : picoseconds)),
+                      .workspace_bytes = workspace_bytes_of(program_, call) - in_place_bytes(node),
+                      .inputs = {inputs.begin(), inputs.end()}});
     for (ValueId v : node.outputs) {
       if (v == kNoValue) continue;
       if (v == first) {
-        node_of_[index(v)] = call;
+        node_of_[index(v)] = made;
       } else if (fraction > 0.0) {
         node_of_[index(v)] =
             add_node(id, {.bytes = bytes(v),
                           .time = static_cast<std::int64_t>(std::floor(fraction * picoseconds)),
                           .inputs = {inputs.begin(), inputs.end()}});
       } else {
-        node_of_[index(v)] = add_node(id, {.bytes = bytes(v), .time = 0, .inputs = {call}});
+        node_of_[index(v)] = add_node(id, {.bytes = bytes(v), .time = 0, .inputs = {made}});
       }
     }
   }

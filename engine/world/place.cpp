@@ -3,14 +3,11 @@
 
 #include <algorithm>
 
-#include "engine/core/error.h"
-#include "engine/core/saturating.h"
-#include "engine/core/text.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/lifetimes.h"
+#include "engine/plan/program_builder.h"
 #include "engine/world/zero.h"
 #include "memplan/bounds.h"
-#include "memplan/validate.h"
 
 namespace trainscope {
 namespace {
@@ -98,88 +95,18 @@ class EagerStep {
   memplan::Problem problem_;
 };
 
-memplan::Solution solve(const memplan::Problem& problem, const LowerOptions& options) {
-  memplan::Result result =
-      memplan::solve(problem, {.seconds = options.seconds, .threads = options.threads});
-  require(result.status == memplan::Status::kPlaced, ErrorCode::kOutOfMemory,
-          "the memory plan failed: {}", printable(result.message, 400));
-  CHECK_INVARIANT(memplan::validate(problem, result.solution).empty());
-  return std::move(result.solution);
-}
-
 }  // namespace
 
 std::int64_t bytes_of(const Graph& graph, ValueId v) {
   return static_cast<std::int64_t>(graph.value(v).type.bytes());
 }
 
-std::vector<std::int64_t> workspaces_of(const Program& program) {
-  std::vector<std::int64_t> bytes(program.graph.node_capacity(), 0);
-  for (const Instruction& instruction : program.instructions) {
-    bytes[static_cast<std::size_t>(instruction.node)] =
-        static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
-  }
-  return bytes;
-}
-
 Program place_graph(Graph graph, std::span<const std::int64_t> workspaces,
                     const LowerOptions& options, std::int64_t held_bytes) {
-  Program program;
-  program.graph = std::move(graph);
-  program.threads = options.threads;
-  const std::vector<NodeId> order = phase_order(program.graph);
-  std::vector<std::int64_t> by_instruction;
-  for (NodeId id : order) {
-    const Node& node = program.graph.node(id);
-    if (node.op->is_view) continue;
-    if (node.phase != Phase::kUpdate) program.update_begin = program.instructions.size() + 1;
-    const auto index = static_cast<std::size_t>(id);
-    by_instruction.push_back(index < workspaces.size() ? workspaces[index] : 0);
-    Instruction instruction;
-    instruction.node = id;
-    instruction.prepared.workspace_bytes = static_cast<std::size_t>(by_instruction.back());
-    program.workspace_bytes = std::max(program.workspace_bytes, by_instruction.back());
-    program.instructions.push_back(std::move(instruction));
-  }
-  const Lifetimes lifetimes = find_lifetimes(program.graph, order, options, by_instruction);
-  program.copies = lifetimes.copies;
-  for (const Lifetimes::Buffer& buffer : lifetimes.buffers) {
-    if (!buffer.persistent) continue;
-    add_saturating(program.persistent_bytes, static_cast<std::int64_t>(buffer.bytes));
-  }
-  program.problem = placement_problem(lifetimes, by_instruction);
-  if (held_bytes > 0) {
-    program.problem.buffers.push_back({.id = "micro-batches in flight",
-                                       .lower = 0,
-                                       .upper = static_cast<std::int64_t>(program.update_begin),
-                                       .size_bytes = held_bytes});
-  }
-  program.solution = solve(program.problem, options);
-  program.arena_bytes = program.solution.height_bytes;
-  std::size_t workspace = lifetimes.in_arena;
-  for (Instruction& instruction : program.instructions) {
-    if (instruction.prepared.workspace_bytes == 0) continue;
-    instruction.workspace_offset = program.solution.offsets[workspace++];
-  }
-  program.host.problem = host_problem(lifetimes, program.instructions.size());
-  if (!program.host.problem.buffers.empty()) {
-    program.host.solution = solve(program.host.problem, options);
-    program.host.bytes = program.host.solution.height_bytes;
-  }
-  program.placements.resize(program.graph.value_capacity());
-  for (std::size_t v = 0; v < lifetimes.buffer_of.size(); ++v) {
-    const std::int32_t buffer = lifetimes.buffer_of[v];
-    if (buffer < 0) continue;
-    const bool host = lifetimes.buffers[static_cast<std::size_t>(buffer)].host;
-    const std::int32_t index =
-        host ? buffer - static_cast<std::int32_t>(lifetimes.in_arena) : buffer;
-    const memplan::Solution& solution = host ? program.host.solution : program.solution;
-    program.placements[v] = {
-        .offset = solution.offsets[static_cast<std::size_t>(index)] + lifetimes.offset_of[v],
-        .buffer = index,
-        .host = host};
-  }
-  return program;
+  ProgramBuilder builder(std::move(graph), nullptr, options);
+  builder.leave_out_kernels(workspaces);
+  builder.hold("micro-batches in flight", held_bytes);
+  return builder.build();
 }
 
 std::int64_t eager_peak_bytes(const Graph& graph) { return EagerStep(graph).peak_bytes(); }

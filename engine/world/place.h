@@ -10,14 +10,11 @@
 
 namespace trainscope {
 
-// `workspaces`: bytes by NodeId; nodes beyond its end have none. The program has instructions
-// without kernels: it can be planned with, not run. `held_bytes` more are alive until the update
+// `workspaces`: bytes by NodeId; nodes beyond its end have none. The program's calls have no
+// kernels: it can be planned with, not run. `held_bytes` more are alive until the update
 // phase begins.
 Program place_graph(Graph graph, std::span<const std::int64_t> workspaces,
                     const LowerOptions& options, std::int64_t held_bytes = 0);
-
-// Bytes by NodeId of a lowered or placed program.
-std::vector<std::int64_t> workspaces_of(const Program& program);
 
 std::int64_t bytes_of(const Graph& graph, ValueId v);
 

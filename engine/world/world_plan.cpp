@@ -38,24 +38,19 @@ std::vector<double> all_seconds(const Graph& graph, const MachineModel& machine)
 
 // Bytes that a micro-batch leaves for its backward: what other micro-batches hold meanwhile.
 std::int64_t saved_bytes(const Program& program) {
-  std::int64_t backward = static_cast<std::int64_t>(program.instructions.size());
-  for (std::size_t i = program.instructions.size(); i-- > 0;) {
-    const Phase phase = program.graph.node(program.instructions[i].node).phase;
-    if (phase != Phase::kForward) backward = static_cast<std::int64_t>(i);
+  std::int64_t backward = program.times;
+  for (const CallId id : calls_by_time(program)) {
+    const Call& call = program.call(id);
+    if (call.phase != Phase::kForward) backward = std::min(backward, call.time);
   }
-  std::vector<bool> kept(program.problem.buffers.size(), false);
-  for (ValueId v : program.graph.live_values()) {
-    const std::int32_t buffer = program.placements[static_cast<std::size_t>(v)].buffer;
-    const ValueKind kind = program.graph.value(v).kind;
-    const bool elsewhere = program.placements[static_cast<std::size_t>(v)].host;
-    if (buffer < 0 || elsewhere || kind == ValueKind::kNode || kind == ValueKind::kInput) continue;
-    kept[static_cast<std::size_t>(buffer)] = true;
-  }
+  const memplan::Problem problem = placement_problem(program);
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    const memplan::Buffer& buffer = program.problem.buffers[i];
-    if (kept[i] || buffer.lower >= backward || buffer.upper <= backward) continue;
-    bytes += memplan::occupied_bytes(program.problem, buffer);
+  std::size_t i = 0;
+  for (const PlannedBuffer& buffer : program.buffers) {
+    if (buffer.space == Space::kHost) continue;
+    const memplan::Buffer& placed = problem.buffers[i++];
+    const bool saved = buffer.begin < backward && buffer.end > backward;
+    if (!buffer.persistent && saved) bytes += memplan::occupied_bytes(problem, placed);
   }
   return bytes;
 }
@@ -75,9 +70,10 @@ struct PlannedStage {
 std::string hungriest_node(const Program& program) {
   const Node* hungriest = nullptr;
   std::int64_t most = -1;
-  for (const Instruction& instruction : program.instructions) {
-    const Node& node = program.graph.node(instruction.node);
-    auto bytes = static_cast<std::int64_t>(instruction.prepared.workspace_bytes);
+  for (const CallId id : calls_by_time(program)) {
+    const Call& call = program.call(id);
+    const Node& node = program.graph.node(call.node);
+    std::int64_t bytes = workspace_bytes_of(program, call);
     for (const std::vector<ValueId>* list : {&node.inputs, &node.outputs}) {
       for (ValueId v : *list) {
         if (v != kNoValue && program.graph.value(v).kind == ValueKind::kNode) {
@@ -110,9 +106,9 @@ class Device1F1B {
     const Program full =
         held > 0 ? place_graph(program_.graph, stage_.workspaces, options_.lower, held) : program_;
     shard_.eager_bytes += held;
-    shard_.plain_bytes = full.arena_bytes;
-    shard_.peak_bytes = full.arena_bytes;
-    shard_.lower_bound_bytes = full.solution.lower_bound_bytes;
+    shard_.plain_bytes = full.arena.bytes;
+    shard_.peak_bytes = full.arena.bytes;
+    shard_.lower_bound_bytes = full.arena.lower_bound_bytes;
     if (options_.budget_bytes && shard_.plain_bytes > *options_.budget_bytes) {
       return recompute(*options_.budget_bytes);
     }
@@ -210,7 +206,7 @@ class Device1F1B {
   }
 
   std::int64_t arena_of(const RecomputePlan& plan) const {
-    return in_flight_ == 1 ? plan.arena_bytes : place(plan).arena_bytes;
+    return in_flight_ == 1 ? plan.arena_bytes : place(plan).arena.bytes;
   }
 
   // What all micro-batches in flight have in host memory.
@@ -224,7 +220,7 @@ class Device1F1B {
   // known to have a plan.
   Candidate quickest_within(std::int64_t budget_bytes, Candidate best) const {
     std::int64_t low = best.plan.arena_bytes;
-    std::int64_t high = std::min(budget_bytes, program_.arena_bytes);
+    std::int64_t high = std::min(budget_bytes, program_.arena.bytes);
     constexpr int kAttempts = 6;
     for (int attempt = 0; attempt < kAttempts && low < high; ++attempt) {
       const std::int64_t middle = low + (high - low) / 2;

@@ -95,9 +95,7 @@ void keep_plan_of_run(const fs::path& run) {
 
 void keep_plan(const Program& program, const Stages& stages) {
   if (kept_plans_folder().empty()) return;
-  for (const Placement& placement : program.placements) {
-    if (placement.external) return;
-  }
+  if (std::ranges::any_of(program.buffers, &PlannedBuffer::external)) return;
   const auto file = [](const std::string& name, const Graph& graph) -> StageFile {
     return {.name = name, .bytes = onnx_bytes(graph, {.weights = Weights::kOmit, .tensor = {}})};
   };

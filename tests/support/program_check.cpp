@@ -31,7 +31,7 @@ class Follower {
   explicit Follower(const Program& program)
       : program_(program),
         graph_(program.graph),
-        arena_units_((program.arena_bytes + kUnit - 1) / kUnit),
+        arena_units_((program.arena.bytes + kUnit - 1) / kUnit),
         held_(static_cast<std::size_t>(arena_units_ + (program.host.bytes + kUnit - 1) / kUnit),
               kNothing) {}
 
@@ -41,12 +41,15 @@ class Follower {
       if (graph_.value(v).kind != ValueKind::kNode && placed(v)) take(v);
     }
     Phase last = Phase::kForward;
-    for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
-      const Phase phase = graph_.node(program_.instructions[i].node).phase;
-      if (phase < last) complain("instruction {} of an earlier phase", i);
-      if ((phase == Phase::kUpdate) != (i >= program_.update_begin)) complain("update_begin");
-      last = phase;
-      execute(program_.instructions[i]);
+    check_operands();
+    for (const CallId id : calls_by_time(program_)) {
+      const Call& call = program_.call(id);
+      if (call.phase < last) complain("the call at {} is of an earlier phase", call.time);
+      const bool is_update = call.phase == Phase::kUpdate;
+      if (is_update != (call.time >= program_.update_time)) complain("update_time");
+      if (is_update != (id >= program_.update_begin)) complain("update_begin");
+      last = call.phase;
+      execute(call);
     }
     check_ends();
     return std::move(faults_);
@@ -102,15 +105,15 @@ class Follower {
 
   static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
   const std::string& name(ValueId v) const { return graph_.value(v).name; }
-  bool placed(ValueId v) const {
-    return v != kNoValue && program_.placements[index(v)].offset >= 0;
+  bool placed(ValueId v) const { return v != kNoValue && program_.offset_of(v) >= 0; }
+  bool elsewhere(ValueId v) const {
+    const PlannedBuffer* buffer = program_.buffer_of(v);
+    return buffer != nullptr && buffer->external;
   }
-  bool elsewhere(ValueId v) const { return program_.placements[index(v)].external; }
   // Host memory comes after the arena.
   Range range(ValueId v) const {
-    const Placement& placement = program_.placements[index(v)];
-    const std::int64_t base = placement.host ? arena_units_ * kUnit : 0;
-    return range_at(base + placement.offset,
+    const bool host = program_.buffer_of(v)->space == Space::kHost;
+    return range_at((host ? arena_units_ * kUnit : 0) + program_.offset_of(v),
                     static_cast<std::int64_t>(graph_.value(v).type.bytes()));
   }
 
@@ -140,8 +143,40 @@ class Follower {
     return true;
   }
 
-  void execute(const Instruction& instruction) {
-    const Node& node = graph_.node(instruction.node);
+  // Operands lie where their values do, slices inside of them; partials in a workspace.
+  void check_operands() {
+    for (const Call& call : program_.calls) {
+      for (const std::vector<Operand>* operands : {&call.inputs, &call.outputs}) {
+        for (const Operand& operand : *operands) check_operand(call, operand);
+      }
+    }
+  }
+
+  void check_operand(const Call& call, const Operand& operand) {
+    if (operand.value == kNoValue) return;
+    const PlannedValue& place = program_.place(operand.value);
+    const auto bytes = static_cast<std::int64_t>(operand.type.bytes());
+    const auto whole = static_cast<std::int64_t>(graph_.value(operand.value).type.bytes());
+    if (operand.buffer == place.buffer) {
+      const std::int64_t at = operand.offset - place.offset;
+      const bool is_whole = operand.slice == TileSlice::kWhole;
+      if (is_whole ? at != 0 || bytes != whole : at < 0 || at + bytes > whole) {
+        complain("'{}' of '{}' is not where its value is", name(operand.value), call_name(call));
+      }
+      return;
+    }
+    const bool partial = operand.slice == TileSlice::kPartial &&
+                         program_.buffer(operand.buffer).role == BufferRole::kWorkspace;
+    if (!partial || operand.offset + bytes > program_.buffer(operand.buffer).bytes) {
+      complain("'{}' of '{}' is in another buffer", name(operand.value), call_name(call));
+    }
+  }
+  std::string call_name(const Call& call) const {
+    return call.node == kNoNode ? std::string(name_of(call.kind)) : graph_.node(call.node).name;
+  }
+
+  void execute(const Call& call) {
+    const Node& node = graph_.node(call.node);
     for (ValueId v : node.inputs) {
       if (v == kNoValue || elsewhere(v)) continue;
       if (!placed(v)) {
@@ -151,7 +186,7 @@ class Follower {
       }
     }
     check_overlaps(node);
-    if (instruction.prepared.workspace_bytes > 0) use_workspace(node, instruction);
+    if (call.workspace != kNoBuffer) use_workspace(node, program_.buffer(call.workspace));
     for (ValueId v : node.outputs) {
       if (placed(v)) take(v);
       if (v != kNoValue && !placed(v)) complain("node '{}': '{}' has no place", node.name, name(v));
@@ -188,10 +223,8 @@ class Follower {
     }
   }
 
-  void use_workspace(const Node& node, const Instruction& instruction) {
-    const Range workspace =
-        range_at(instruction.workspace_offset,
-                 static_cast<std::int64_t>(instruction.prepared.workspace_bytes));
+  void use_workspace(const Node& node, const PlannedBuffer& buffer) {
+    const Range workspace = range_at(buffer.offset, buffer.bytes);
     for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
       for (ValueId v : *values) {
         if (placed(v) && overlap(range(v), workspace)) {
@@ -219,8 +252,9 @@ class Follower {
     for (const GradientOf& g : graph_.gradients) check_end(g.gradient, "gradient");
     for (const Update& u : graph_.updates) {
       if (elsewhere(u.state) || holds(u.state, u.value)) continue;
-      const bool copied = std::ranges::any_of(program_.copies, [&u](const StateCopy& copy) {
-        return copy.from == u.value && copy.to == u.state;
+      const bool copied = std::ranges::any_of(program_.calls, [&u](const Call& call) {
+        return call.kind == CallKind::kStateCopy && call.inputs[0].value == u.value &&
+               call.outputs[0].value == u.state;
       });
       if (!copied || !holds(u.state, u.state) || !(elsewhere(u.value) || holds(u.value, u.value))) {
         complain("the update of '{}' is lost", name(u.state));
@@ -248,6 +282,19 @@ class Follower {
 
 std::vector<std::string> placement_faults(const Program& program) {
   return Follower(program).run();
+}
+
+void move_value(Program& program, ValueId value, PlannedValue place) {
+  program.values[static_cast<std::size_t>(value)] = place;
+  for (Call& call : program.calls) {
+    for (std::vector<Operand>* operands : {&call.inputs, &call.outputs}) {
+      for (Operand& operand : *operands) {
+        if (operand.value != value) continue;
+        operand.buffer = place.buffer;
+        operand.offset = place.offset;
+      }
+    }
+  }
 }
 
 void check_placements(const Program& program, const Stages& stages) {

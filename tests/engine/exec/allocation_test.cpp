@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::int64_t kMaxAliveBytes = 4096;
 
-// What each instruction of a step allocated, without allocating itself.
-class PerInstruction final : public Executor::Observer {
+// What each call of a step allocated, without allocating itself.
+class PerCall final : public ExecutionEvents {
  public:
-  explicit PerInstruction(std::size_t instructions) : counts_(instructions) {}
-  void before(std::size_t) override { start_counting_allocations(); }
-  void after(std::size_t instruction) override {
+  explicit PerCall(std::size_t calls) : counts_(calls) {}
+  void call_begins(const CallEvent&) override { start_counting_allocations(); }
+  void call_ends(const CallEvent& event) override {
     stop_counting_allocations();
-    counts_[instruction] = allocation_count();
+    counts_[static_cast<std::size_t>(event.call)] = allocation_count();
   }
   const AllocationCount& operator[](std::size_t i) const { return counts_[i]; }
 
@@ -49,8 +49,8 @@ struct Steady {
   }
 };
 
-bool is_onednn(const Instruction& instruction) {
-  return contains(instruction.kernel->name, "onednn");
+bool is_onednn(const Call& call) {
+  return call.kernel != nullptr && contains(call.kernel->name, "onednn");
 }
 
 }  // namespace
@@ -103,16 +103,16 @@ TEST_CASE("executor: oneDNN's own allocations are small and freed before its cal
     CAPTURE(name);
     Steady steady(name, {});
     Executor& executor = steady.session.executor();
-    PerInstruction counts(executor.program().instructions.size());
-    executor.set_observer(&counts);
+    PerCall counts(executor.program().calls.size());
+    executor.add_listener(counts);
     steady.step();
-    executor.set_observer(nullptr);
-    for (std::size_t i = 0; i < executor.program().instructions.size(); ++i) {
-      const Instruction& instruction = executor.program().instructions[i];
-      CAPTURE(std::string(instruction.kernel->name));
+    executor.remove_listener(counts);
+    for (std::size_t i = 0; i < executor.program().calls.size(); ++i) {
+      const Call& call = executor.program().calls[i];
+      CAPTURE(i);
       CHECK(counts[i].alive_bytes == 0);
       CHECK(counts[i].peak_bytes < kMaxAliveBytes);
-      if (!is_onednn(instruction)) CHECK(counts[i].calls == 0);
+      if (!is_onednn(call)) CHECK(counts[i].calls == 0);
       inside_onednn += counts[i].calls;
     }
   }

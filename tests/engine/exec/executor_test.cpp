@@ -77,7 +77,7 @@ TEST_CASE("executor: states are updated after the phase that computes the new va
   g.updates.push_back({.state = g.find("w"), .value = g.find("n")});  // w is read later: a copy
   g.updates.push_back({.state = g.find("v"), .value = g.find("x")});  // an input
   Running r(std::move(g));
-  CHECK(r.program.copies.size() == 2);
+  CHECK(std::ranges::count(r.program.calls, CallKind::kStateCopy, &Call::kind) == 2);
   r.executor.write("x", floats({2}, {10, 20}));
   r.executor.run_micro_step();
   CHECK(r.values("y") == Values{5, 10});
@@ -95,14 +95,14 @@ TEST_CASE("executor: an evaluation reads another executor's parameters, also thr
   Running training(graph(text, {.frozen = {"k"}}));
   const Program program =
       lower(graph(text, {.frozen = {"k"}}), training.program.device, {.external_parameters = true});
-  CHECK(program.arena_bytes < training.program.arena_bytes);
+  CHECK(program.arena.bytes < training.program.arena.bytes);
   Executor evaluation(program, &training.executor);
   evaluation.load_initial();
   training.executor.write("w", floats({4}, {5, 6, 7, 8}));
   evaluation.write("x", floats({4}, {1, 1, 1, 1}));
   evaluation.run_micro_step();
   CHECK(difference(evaluation.read("y"), floats({2, 2}, {105, 106, 107, 108})) == 0.0);
-  CHECK(evaluation.used_bytes() == program.arena_bytes);
+  CHECK(evaluation.used_bytes() == program.arena.bytes);
 }
 
 TEST_CASE("executor: the first bad tensor is the input, the parameter or the node's result") {

@@ -90,9 +90,7 @@ TEST_CASE("scattered_sums: a tied table's gradient, without a second table in me
 
   const std::unique_ptr<Compiled> step = compile(model(kTied), training(GraphMode::kTrain));
   const Program& program = step->program;
-  const auto buffer = [&program](ValueId v) {
-    return program.placements[static_cast<std::size_t>(v)].buffer;
-  };
+  const auto buffer = [&program](ValueId v) { return program.place(v).buffer; };
   int scatters = 0;
   for (NodeId id : program.graph.order()) {
     const Node& node = program.graph.node(id);

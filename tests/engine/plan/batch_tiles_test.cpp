@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/text.h"
 #include "engine/exec/backends.h"
 #include "engine/exec/memory_check.h"
 #include "engine/ir/builder.h"
@@ -31,22 +32,34 @@ Program lowered(std::string_view text, int threads = 2) {
 
 std::vector<std::string> tiled_ops(const Program& program) {
   std::vector<std::string> ops;
-  for (const TiledSection& section : program.sections) {
-    for (std::size_t i = section.begin; i < section.end; ++i) {
-      ops.emplace_back(program.graph.node(program.instructions[i].node).op->name);
-    }
+  for (const CallId id : calls_by_time(program)) {
+    const Call& call = program.call(id);
+    if (call.tile == 0) ops.emplace_back(program.graph.node(call.node).op->name);
   }
   return ops;
 }
 
+// Of the sections that compute nodes: their calls with the first tile.
+std::vector<std::vector<const Call*>> computing_sections(const Program& program) {
+  std::vector<std::vector<const Call*>> sections;
+  for (const TiledSection& section : program.sections) {
+    if (program.call(section.begin).kind == CallKind::kAddPartials) continue;
+    sections.emplace_back();
+    for (auto i = static_cast<int>(section.begin); i < static_cast<int>(section.end); ++i) {
+      if (program.call(CallId(i)).tile == 0) sections.back().push_back(&program.call(CallId(i)));
+    }
+  }
+  return sections;
+}
+
 // Buffers that a section touches live as long as it does.
 void check_lives(const Program& program) {
-  for (const TiledSection& section : program.sections) {
-    for (const memplan::Buffer& buffer : program.problem.buffers) {
-      const auto begin = static_cast<std::int64_t>(section.begin);
-      const auto end = static_cast<std::int64_t>(section.end);
-      const bool apart = buffer.upper <= begin || end <= buffer.lower;
-      CHECK((apart || (buffer.lower <= begin && end <= buffer.upper)));
+  for (const auto& section : computing_sections(program)) {
+    for (const PlannedBuffer& buffer : program.buffers) {
+      const std::int64_t begin = section.front()->time;
+      const std::int64_t end = section.back()->time + 1;
+      const bool apart = buffer.end <= begin || end <= buffer.begin;
+      CHECK((apart || (buffer.begin <= begin && end <= buffer.end)));
     }
   }
 }
@@ -60,7 +73,9 @@ TEST_CASE("sections: neighbours that work example by example") {
   Program program = lowered(kThreeOps);
   REQUIRE(add_batch_tiles(program));
   CHECK(tiled_ops(program) == std::vector<std::string>{"Exp", "Tanh", "Sigmoid"});
-  CHECK(program.instructions[0].tiling.prepared.size() == 2);
+  REQUIRE(program.sections.size() == 1);
+  CHECK(program.sections[0].tiles == 2);
+  CHECK(program.calls.size() == 6);
   check_lives(program);
   check_placements(program);
 }
@@ -74,7 +89,7 @@ TEST_CASE("sections: none with one thread, too few ops, long ops, or examples th
   CHECK(!add_batch_tiles(program, {.least_ops = 4}));
   CHECK(!add_batch_tiles(program, {.short_seconds = 1e-12}));
   CHECK(program.sections.empty());
-  CHECK(program.instructions[0].tiling.prepared.empty());
+  CHECK(program.calls.size() == 3);
 }
 
 TEST_CASE("sections: what needs all examples ends one") {
@@ -99,7 +114,7 @@ double difference_of(const Program& tiled_calls, const Program& plain) {
     executor->load_initial();
     for (const auto& [name, tensor] : inputs) executor->write(name, tensor);
     executor->run_micro_step();
-    CHECK(executor->used_bytes() == executor->program().arena_bytes);
+    CHECK(executor->used_bytes() == executor->program().arena.bytes);
   }
   double largest = 0.0;
   for (ValueId v : plain.graph.outputs) {
@@ -118,15 +133,13 @@ TEST_CASE("sections: no tile overwrites what another one reads whole") {
       " t = Neg(w) p = MatMul(x, t) q = Tanh(p) v = Reshape(t, s) c = Exp(v) }";
   Program program = lowered(kText);
   const auto buffer = [&program](std::string_view name) {
-    return program.placements[static_cast<std::size_t>(program.graph.find(name))].buffer;
+    return program.place(program.graph.find(name)).buffer;
   };
   CHECK(buffer("c") == buffer("t"));
   REQUIRE(add_batch_tiles(program, {.least_ops = 1, .least_share = 0.0}));
-  for (const TiledSection& section : program.sections) {
+  for (const auto& section : computing_sections(program)) {
     std::set<std::string_view> ops;
-    for (std::size_t i = section.begin; i < section.end; ++i) {
-      ops.insert(program.graph.node(program.instructions[i].node).op->name);
-    }
+    for (const Call* call : section) ops.insert(program.graph.node(call->node).op->name);
     CHECK(!(ops.contains("MatMul") && ops.contains("Exp")));
   }
   CHECK(tiled_ops(program) == std::vector<std::string>{"MatMul", "Tanh", "Exp"});
@@ -252,7 +265,7 @@ Trained trained(const std::string& name, int threads, bool sections, bool alone 
     result.violations.insert(result.violations.end(), check.violations().begin(),
                              check.violations().end());
   }
-  CHECK(session.executor().used_bytes() == program.arena_bytes);
+  CHECK(session.executor().used_bytes() == program.arena.bytes);
   return result;
 }
 
@@ -291,11 +304,10 @@ TEST_CASE("sections: of the kernels that are asked for") {
     const std::unique_ptr<Compiled> compiled = compile(reference.model, options);
     const Program& program = compiled->program;
     REQUIRE(!program.sections.empty());
-    int count = 0;
-    for (const TiledSection& section : program.sections) {
-      for (std::size_t i = section.begin; i < section.end; ++i) {
-        count += program.instructions[i].kernel->name.find("onednn") != std::string_view::npos;
-      }
+    std::ptrdiff_t count = 0;
+    for (const auto& section : computing_sections(program)) {
+      count += std::ranges::count_if(
+          section, [](const Call* call) { return contains(call->kernel->name, "onednn"); });
     }
     return count;
   };

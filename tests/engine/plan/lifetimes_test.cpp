@@ -172,12 +172,12 @@ TEST_CASE("lifetimes: the gradient of the loss takes the bytes of the logits") {
     const std::unique_ptr<Compiled> compiled = compile(reference.model, options);
     const Program& program = compiled->program;
     int gradients = 0;
-    for (const Instruction& instruction : program.instructions) {
-      const Node& node = program.graph.node(instruction.node);
+    for (const Call& call : program.calls) {
+      const Node& node = program.graph.node(call.node);
       if (node.op->name != "CrossEntropyGrad") continue;
       ++gradients;
-      const Placement& made = program.placements[static_cast<std::size_t>(node.outputs[0])];
-      const Placement& logits = program.placements[static_cast<std::size_t>(node.inputs[1])];
+      const PlannedValue& made = program.place(node.outputs[0]);
+      const PlannedValue& logits = program.place(node.inputs[1]);
       CHECK(made.buffer == logits.buffer);
       CHECK(made.offset == logits.offset);
     }
@@ -193,8 +193,8 @@ TEST_CASE("lifetimes: all that lives throughout as one buffer needs as many byte
     const std::unique_ptr<Compiled> compiled = compile(reference.model, options);
     const Graph& graph = compiled->program.graph;
     std::vector<std::int64_t> workspaces;
-    for (const Instruction& instruction : compiled->program.instructions) {
-      workspaces.push_back(static_cast<std::int64_t>(instruction.prepared.workspace_bytes));
+    for (const CallId id : calls_by_time(compiled->program)) {
+      workspaces.push_back(workspace_bytes_of(compiled->program, compiled->program.call(id)));
     }
     const Lifetimes lifetimes =
         find_lifetimes(graph, phase_order(graph), options.lower, workspaces);
@@ -202,7 +202,7 @@ TEST_CASE("lifetimes: all that lives throughout as one buffer needs as many byte
     const memplan::Problem small = height_problem(lifetimes, workspaces);
     CHECK(small.buffers.size() < whole.buffers.size());
     CHECK(memplan::lower_bound_bytes(small) == memplan::lower_bound_bytes(whole));
-    CHECK(memplan::solve(small).solution.height_bytes == compiled->program.arena_bytes);
+    CHECK(memplan::solve(small).solution.height_bytes == compiled->program.arena.bytes);
   }
 }
 

@@ -20,22 +20,24 @@ namespace {
 
 void check_program(const Program& program) {
   check_placements(program);
-  CHECK(memplan::validate(program.problem, program.solution).empty());
-  CHECK(program.arena_bytes >= memplan::lower_bound_bytes(program.problem));
-  CHECK(program.arena_bytes == program.solution.height_bytes);
+  const memplan::Problem problem = placement_problem(program);
+  CHECK(memplan::validate(problem, placement_of(program)).empty());
+  CHECK(program.arena.bytes >= memplan::lower_bound_bytes(problem));
   std::int64_t persistent = 0;
   for (ValueKind kind : {ValueKind::kParameter, ValueKind::kState, ValueKind::kConstant}) {
     for (ValueId v : program.graph.values_of(kind)) {
-      if (program.placements[static_cast<std::size_t>(v)].offset < 0) continue;
+      if (program.offset_of(v) < 0) continue;
       persistent += static_cast<std::int64_t>(program.graph.value(v).type.bytes());
     }
   }
   CHECK(program.persistent_bytes == persistent);
-  std::size_t hungriest = 0;
-  for (const Instruction& instruction : program.instructions) {
-    hungriest = std::max(hungriest, instruction.prepared.workspace_bytes);
+  std::int64_t hungriest = 0;
+  for (const Call& call : program.calls) {
+    CHECK(workspace_bytes_of(program, call) ==
+          static_cast<std::int64_t>(call.prepared.workspace_bytes));
+    hungriest = std::max(hungriest, workspace_bytes_of(program, call));
   }
-  CHECK(program.workspace_bytes == static_cast<std::int64_t>(hungriest));
+  CHECK(program.workspace_bytes == hungriest);
 }
 
 // Kernels for these ops only.
@@ -69,16 +71,14 @@ TEST_CASE("placement_faults: sees values moved onto living ones and workspaces o
   const auto compiled = compile(reference.model, reference.options(GraphMode::kTrain));
   int found = 0;
   int moved = 0;
-  for (const Instruction& instruction : compiled->program.instructions) {
-    const Node& node = compiled->program.graph.node(instruction.node);
+  for (const CallId id : calls_by_time(compiled->program)) {
+    const Node& node = compiled->program.graph.node(compiled->program.call(id).node);
     Program broken = compiled->program;
-    const auto input = static_cast<std::size_t>(node.inputs[0]);
-    const auto output = static_cast<std::size_t>(node.outputs[0]);
-    if (node.op->in_place || broken.placements[input].offset == broken.placements[output].offset) {
-      continue;
-    }
+    const ValueId input = node.inputs[0];
+    const ValueId output = node.outputs[0];
+    if (node.op->in_place || broken.offset_of(input) == broken.offset_of(output)) continue;
     ++moved;
-    broken.placements[output].offset = broken.placements[input].offset;
+    move_value(broken, output, broken.place(input));
     if (!placement_faults(broken).empty()) ++found;
   }
   CHECK(moved > 10);
@@ -95,8 +95,8 @@ TEST_CASE("lower: reference kernels, two threads, micro-batches and all gradient
   const auto compiled = compile(reference.model, options);
   check_program(compiled->program);
   CHECK(compiled->program.threads == 2);
-  for (const Instruction& instruction : compiled->program.instructions) {
-    CHECK_FALSE(contains(instruction.kernel->name, "onednn"));
+  for (const Call& call : compiled->program.calls) {
+    if (call.kernel != nullptr) CHECK_FALSE(contains(call.kernel->name, "onednn"));
   }
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("lower: in-place results never need more bytes at a time") {
     const ReferenceModel reference(name);
     const auto bytes = [&](bool in_place) {
       return compile(reference.model, reference.options(GraphMode::kTrain, {.in_place = in_place}))
-          ->program.solution.lower_bound_bytes;
+          ->program.arena.lower_bound_bytes;
     };
     CHECK(bytes(true) <= bytes(false));
   }
@@ -119,10 +119,9 @@ TEST_CASE("lower: every optimizer writes parameters and moments in place, withou
     options.training.optimizer.momentum = 0.9;
     const auto compiled = compile(reference.model, options);
     const Program& program = compiled->program;
-    CHECK(program.copies.empty());
+    CHECK(std::ranges::count(program.calls, CallKind::kStateCopy, &Call::kind) == 0);
     for (const Update& u : program.graph.updates) {
-      CHECK(program.placements[static_cast<std::size_t>(u.state)].buffer ==
-            program.placements[static_cast<std::size_t>(u.value)].buffer);
+      CHECK(program.place(u.state).buffer == program.place(u.value).buffer);
     }
   }
 }
@@ -131,16 +130,17 @@ TEST_CASE("lower: two programs of the same graph are the same plan") {
   const ReferenceModel reference("gpt2");
   const auto one = compile(reference.model, reference.options(GraphMode::kTrain));
   const auto other = compile(reference.model, reference.options(GraphMode::kTrain));
-  CHECK(one->program.solution.offsets == other->program.solution.offsets);
-  CHECK(one->program.arena_bytes == other->program.arena_bytes);
+  CHECK(placement_of(one->program).offsets == placement_of(other->program).offsets);
+  CHECK(one->program.arena.bytes == other->program.arena.bytes);
 }
 
-TEST_CASE("lower: views are no instructions, the rest runs in phase order") {
+TEST_CASE("lower: views are no calls, the rest runs in phase order") {
   const Program program = lower(graph("(float[4] x) => (float[2,2] y) <int64[2] s = {2,2}>"
                                       "{ a = Exp(x)  v = Reshape(a, s)  y = Neg(v) }"),
                                 test_device(), {});
-  CHECK(program.instructions.size() == 2);
-  CHECK(program.update_begin == 2);
+  CHECK(program.calls.size() == 2);
+  CHECK(program.times == 2);
+  CHECK(program.update_begin == CallId{2});
   check_program(program);
 }
 
@@ -150,8 +150,9 @@ TEST_CASE("lower: each call of a step has a node of its own name") {
     const ReferenceModel reference(name);
     const auto compiled = compile(reference.model, reference.options(GraphMode::kTrain));
     std::set<std::string> names;
-    for (const Instruction& instruction : compiled->program.instructions) {
-      CHECK(names.insert(compiled->program.graph.node(instruction.node).name).second);
+    for (const CallId id : calls_by_time(compiled->program)) {
+      const NodeId node = compiled->program.call(id).node;
+      CHECK(names.insert(compiled->program.graph.node(node).name).second);
     }
   }
 }

@@ -12,12 +12,13 @@
 namespace trainscope::test {
 namespace {
 
-// Bytes alive at each instruction, parameters, states and constants included, as they are placed.
+// Bytes alive at each time, parameters, states and constants included, as they are placed.
 std::vector<std::int64_t> placed_profile(const Program& program) {
-  std::vector<std::int64_t> profile(program.instructions.size(), 0);
-  for (const memplan::Buffer& buffer : program.problem.buffers) {
-    for (std::int64_t step = buffer.lower; step < buffer.upper; ++step) {
-      profile[static_cast<std::size_t>(step)] += memplan::occupied_bytes(program.problem, buffer);
+  const memplan::Problem problem = placement_problem(program);
+  std::vector<std::int64_t> profile(static_cast<std::size_t>(program.times), 0);
+  for (const memplan::Buffer& buffer : problem.buffers) {
+    for (std::int64_t time = buffer.lower; time < buffer.upper; ++time) {
+      profile[static_cast<std::size_t>(time)] += memplan::occupied_bytes(problem, buffer);
     }
   }
   return profile;
@@ -25,17 +26,13 @@ std::vector<std::int64_t> placed_profile(const Program& program) {
 
 // The same without those that live throughout, which stand apart in an order problem.
 std::int64_t fixed_bytes(const Program& program) {
-  std::vector<bool> fixed(program.problem.buffers.size(), false);
-  for (ValueKind kind : {ValueKind::kParameter, ValueKind::kState, ValueKind::kConstant}) {
-    for (ValueId v : program.graph.values_of(kind)) {
-      const std::int32_t buffer = program.placements[static_cast<std::size_t>(v)].buffer;
-      if (buffer >= 0) fixed[static_cast<std::size_t>(buffer)] = true;
-    }
-  }
+  const memplan::Problem problem = placement_problem(program);
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < fixed.size(); ++i) {
-    if (!fixed[i]) continue;
-    bytes += memplan::occupied_bytes(program.problem, program.problem.buffers[i]);
+  std::size_t i = 0;
+  for (const PlannedBuffer& buffer : program.buffers) {
+    if (buffer.space == Space::kHost) continue;
+    const memplan::Buffer& placed = problem.buffers[i++];
+    if (buffer.persistent) bytes += memplan::occupied_bytes(problem, placed);
   }
   return bytes;
 }
@@ -102,7 +99,7 @@ TEST_CASE("op order: the same bits, as many bytes as predicted, never more than 
       Trained given(name, OpOrder::kGiven, {}, in_backward);
       Trained ordered(name, OpOrder::kMemory, {}, in_backward);
       check_equal(given, ordered);
-      CHECK(ordered.program().arena_bytes <= given.program().arena_bytes);
+      CHECK(ordered.program().arena.bytes <= given.program().arena.bytes);
       CHECK(ordered.session.compiled().stages.back().name == "order");
       CHECK(given.session.compiled().stages.back().name == "dead_code");
     }
@@ -120,13 +117,13 @@ TEST_CASE("op order: branches run one after the other") {
   options.order = OpOrder::kMemory;
   const auto ordered = compile(model(kEarlyBranches), options);
   constexpr std::int64_t kLong = 4032;  // 1000 floats, in whole units of 64 bytes
-  CHECK(given->program.arena_bytes >= 5 * kLong);
-  CHECK(ordered->program.arena_bytes < 3 * kLong);
+  CHECK(given->program.arena.bytes >= 5 * kLong);
+  CHECK(ordered->program.arena.bytes < 3 * kLong);
   const Stage& stage = ordered->stages.back();
   CHECK(stage.name == "order");
   CHECK(stage.changed);
   CHECK(stage.counters.at("bytes saved") ==
-        given->program.arena_bytes - ordered->program.arena_bytes);
+        given->program.arena.bytes - ordered->program.arena.bytes);
   check_placements(ordered->program, ordered->stages);
   CHECK(verify(stage.graph) == std::vector<std::string>{});
 }

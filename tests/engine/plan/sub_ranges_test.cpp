@@ -28,8 +28,8 @@ struct Placed {
     check_placements(program);
   }
 
-  const Placement& at(std::string_view name) const {
-    return program.placements[static_cast<std::size_t>(program.graph.find(name))];
+  const PlannedValue& at(std::string_view name) const {
+    return program.place(program.graph.find(name));
   }
   bool inside(std::string_view part, std::string_view whole) const {
     return at(part).buffer == at(whole).buffer;
@@ -50,7 +50,7 @@ Tensors run(const Program& program) {
     if (executor.has(name)) executor.write(name, inputs.at(name));
   }
   executor.run_micro_step();
-  CHECK(executor.used_bytes() == program.arena_bytes);
+  CHECK(executor.used_bytes() == program.arena.bytes);
   Tensors outputs;
   for (ValueId v : program.graph.outputs) {
     const std::string& name = program.graph.value(v).name;
@@ -78,9 +78,9 @@ TEST_CASE("sub-ranges: parts of a Concat are made where they go") {
   CHECK(placed.offset("a", "c") == 0);
   CHECK(placed.offset("b", "c") == kHalf);
   CHECK(placed.offset("y", "c") == 0);             // in place as ever
-  CHECK(placed.program.arena_bytes == 3 * kHalf);  // x and c: the parts need no bytes
+  CHECK(placed.program.arena.bytes == 3 * kHalf);  // x and c: the parts need no bytes
   const Placed apart(text, {.in_place = false});
-  CHECK(apart.program.arena_bytes == 4 * kHalf);  // a, b and c
+  CHECK(apart.program.arena.bytes == 4 * kHalf);  // a, b and c
   CHECK(same_bits(run(placed.program), run(apart.program)));
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("sub-ranges: a Split's parts stay where they are, and may be written o
   CHECK(placed.offset("t", "c") == kHalf);
   CHECK(placed.offset("u", "c") == 0);
   CHECK(placed.offset("v", "c") == kHalf);
-  CHECK(placed.program.arena_bytes == 3 * kHalf);
+  CHECK(placed.program.arena.bytes == 3 * kHalf);
   CHECK(same_bits(run(placed.program), run(Placed(text, {.in_place = false}).program)));
 }
 
@@ -277,10 +277,9 @@ class RandomRows {
 int parts_of(const Program& program) {
   int parts = 0;
   for (ValueId v : program.graph.live_values()) {
-    const Placement& placement = program.placements[static_cast<std::size_t>(v)];
-    if (placement.buffer < 0) continue;
-    const auto bytes = static_cast<std::int64_t>(program.graph.value(v).type.bytes());
-    parts += program.problem.buffers[static_cast<std::size_t>(placement.buffer)].size_bytes > bytes;
+    const PlannedBuffer* buffer = program.buffer_of(v);
+    if (buffer == nullptr) continue;
+    parts += buffer->bytes > static_cast<std::int64_t>(program.graph.value(v).type.bytes());
   }
   return parts;
 }
@@ -295,7 +294,7 @@ TEST_CASE("sub-ranges: random graphs compute the same bits in no more bytes") {
     const Placed placed(text);
     const Placed apart(text, {.in_place = false});
     parts += parts_of(placed.program);
-    CHECK(placed.program.solution.lower_bound_bytes <= apart.program.solution.lower_bound_bytes);
+    CHECK(placed.program.arena.lower_bound_bytes <= apart.program.arena.lower_bound_bytes);
     CHECK(same_bits(run(placed.program), run(apart.program)));
   }
   CHECK(parts > 400);
@@ -307,11 +306,12 @@ TEST_CASE("sub-ranges: a plan that moves a part, or writes over it, is found out
       "{ a = Exp(x)  b = Sin(x)  y = Concat<axis = 0>(a, b)  z = Transpose(a) }");
   REQUIRE(placed.offset("a", "y") == 0);
   Program moved = placed.program;
-  moved.placements[static_cast<std::size_t>(moved.graph.find("a"))].offset += 64;
+  PlannedValue place = moved.place(moved.graph.find("a"));
+  place.offset += 64;
+  move_value(moved, moved.graph.find("a"), place);
   CHECK_FALSE(placement_faults(moved).empty());
   Program over = placed.program;
-  over.placements[static_cast<std::size_t>(over.graph.find("z"))] =
-      over.placements[static_cast<std::size_t>(over.graph.find("b"))];
+  move_value(over, over.graph.find("z"), over.place(over.graph.find("b")));
   CHECK_FALSE(placement_faults(over).empty());
 }
 

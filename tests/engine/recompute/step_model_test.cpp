@@ -50,7 +50,6 @@ constexpr std::int64_t kScalars = 64;  // bytes: loss, norm of the gradients, cl
 // Whether a Mul writes over a result of LayerNormalizationGrad other than its largest, the first.
 bool writes_over_side_result(const Program& program) {
   const Graph& graph = program.graph;
-  const auto place = [&](ValueId v) { return program.placements[static_cast<std::size_t>(v)]; };
   return std::ranges::any_of(graph.order(), [&](NodeId id) {
     const Node& node = graph.node(id);
     return node.op->name == "Mul" && std::ranges::any_of(node.inputs, [&](ValueId in) {
@@ -59,9 +58,9 @@ bool writes_over_side_result(const Program& program) {
                  in == graph.node(maker).outputs[0]) {
                return false;
              }
-             const Placement from = place(in);
-             const Placement to = place(node.outputs[0]);
-             return from.buffer >= 0 && from.buffer == to.buffer && from.offset == to.offset;
+             const PlannedValue from = program.place(in);
+             const PlannedValue to = program.place(node.outputs[0]);
+             return program.keeps(in) && from.buffer == to.buffer && from.offset == to.offset;
            });
   });
 }
@@ -97,7 +96,7 @@ TEST_CASE("step model: rows added into a sum have no bytes of their own") {
     }
     return most;
   }();
-  CHECK(peak <= units.compiled->program.arena_bytes - units.model.fixed_bytes);
+  CHECK(peak <= units.compiled->program.arena.bytes - units.model.fixed_bytes);
 }
 
 TEST_CASE("step model: no second execution waits for the view of a slice, which may come late") {

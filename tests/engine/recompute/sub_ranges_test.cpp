@@ -107,7 +107,7 @@ struct Trained {
       losses.push_back(trainer.run_step(step, 1e-3, batch).loss);
     }
     check_placements(program(), session.compiled().stages);
-    CHECK(session.executor().used_bytes() == program().arena_bytes);
+    CHECK(session.executor().used_bytes() == program().arena.bytes);
     CHECK(session.executor().used_host_bytes() == program().host.bytes);
   }
 
@@ -119,10 +119,9 @@ struct Trained {
   std::int64_t bytes_inside() const {
     std::int64_t bytes = 0;
     for (ValueId v : program().graph.live_values()) {
-      const Placement& placement = program().placements[static_cast<std::size_t>(v)];
-      if (placement.buffer < 0 || placement.host) continue;
-      const auto& buffer = program().problem.buffers[static_cast<std::size_t>(placement.buffer)];
-      if (buffer.size_bytes > bytes_of(v)) bytes += bytes_of(v);
+      const PlannedBuffer* buffer = program().buffer_of(v);
+      if (buffer == nullptr || buffer->space == Space::kHost) continue;
+      if (buffer->bytes > bytes_of(v)) bytes += bytes_of(v);
     }
     return bytes;
   }
@@ -156,8 +155,7 @@ TEST_CASE("sub-ranges: models that join and cut train the same") {
       Trained apart(subject, options);
       CHECK(apart.bytes_inside() == 0);
       check_same(apart, inside);
-      CHECK(inside.program().solution.lower_bound_bytes <=
-            apart.program().solution.lower_bound_bytes);
+      CHECK(inside.program().arena.lower_bound_bytes <= apart.program().arena.lower_bound_bytes);
     }
     // Workspaces decide what is worth it: those of the matmuls for AVX2 leave nothing in GPT-2.
     if (subject.model != "gpt2" || cpu::has_avx512()) CHECK(most_inside > 0);

@@ -65,9 +65,8 @@ TEST_CASE("strict determinism: no kernel whose bits depend on the threads is cho
     const auto dependent = [&](SameBits bits) {
       const Session session(
           reference.model, reference.options(GraphMode::kTrain, {.threads = 2, .same_bits = bits}));
-      const auto& instructions = session.compiled().program.instructions;
-      return std::ranges::count_if(instructions, [](const Instruction& instruction) {
-        return instruction.kernel != nullptr && !instruction.kernel->same_for_any_threads;
+      return std::ranges::count_if(session.compiled().program.calls, [](const Call& call) {
+        return call.kernel != nullptr && !call.kernel->same_for_any_threads;
       });
     };
     CHECK(dependent(SameBits::kAnyThreads) == 0);

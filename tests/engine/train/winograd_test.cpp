@@ -52,8 +52,8 @@ Trained train(KernelChoice kernels) {
   options.lower.kernels = kernels;
   Session session(OnnxModel::from_bytes(std::as_bytes(std::span(bytes))), options);
   Trained trained;
-  for (const Instruction& instruction : session.compiled().program.instructions) {
-    if (instruction.kernel != nullptr && instruction.kernel->transforms) ++trained.transformed;
+  for (const Call& call : session.compiled().program.calls) {
+    if (call.kernel != nullptr && call.kernel->transforms) ++trained.transformed;
   }
   const auto parameters = [&] {
     std::vector<std::vector<float>> values;

@@ -135,9 +135,7 @@ TEST_CASE("fuse_matmul_add: in the other operand's bytes") {
   options.import.frozen = {"flat", "deep"};
   const std::unique_ptr<Compiled> step = compile(model(text), options);
   const Program& program = step->program;
-  const auto buffer = [&program](ValueId v) {
-    return program.placements[static_cast<std::size_t>(v)].buffer;
-  };
+  const auto buffer = [&program](ValueId v) { return program.place(v).buffer; };
   int sums = 0;
   for (NodeId id : program.graph.order()) {
     const Node& node = program.graph.node(id);
@@ -161,10 +159,9 @@ TEST_CASE("fuse_matmul_add: of a residual around one matmul") {
     const Node& node = step->program.graph.node(id);
     if (node.op->name != "SummedMatMul") continue;
     ++sums;
-    const auto& placed = step->program.placements;
     CHECK(node.inputs[0] == node.inputs[2]);
-    CHECK(placed[static_cast<std::size_t>(node.inputs[2])].buffer !=
-          placed[static_cast<std::size_t>(node.outputs[0])].buffer);
+    CHECK(step->program.place(node.inputs[2]).buffer !=
+          step->program.place(node.outputs[0]).buffer);
   }
   CHECK(sums == 1);
 }

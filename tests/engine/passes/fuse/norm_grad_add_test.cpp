@@ -127,9 +127,7 @@ TEST_CASE("fuse_norm_grad_add: either operand, and in the other one's bytes") {
   options.training.loss = {.kind = LossKind::kMse, .output = "y"};
   const std::unique_ptr<Compiled> step = compile(model(kLayer), options);
   const Program& program = step->program;
-  const auto buffer = [&program](ValueId v) {
-    return program.placements[static_cast<std::size_t>(v)].buffer;
-  };
+  const auto buffer = [&program](ValueId v) { return program.place(v).buffer; };
   const std::vector<Node> sums = sums_in(program.graph);
   REQUIRE(sums.size() == 1);
   CHECK(buffer(sums[0].inputs[3]) == buffer(sums[0].outputs[0]));

@@ -1,0 +1,67 @@
+// A program's calls at addresses of a device: pointers are resolved once, a step is a loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/exec/execution_events.h"
+#include "engine/plan/program.h"
+
+namespace trainscope {
+
+class BoundBody;
+
+class BoundCalls {
+ public:
+  // Where a buffer begins; null where it has no bytes.
+  using AddressOf = std::function<std::byte*(BufferId)>;
+
+  // The program must outlive it.
+  BoundCalls(const Program& program, const AddressOf& address_of);
+  ~BoundCalls();
+  BoundCalls(const BoundCalls&) = delete;
+
+  const Program& program() const { return program_; }
+  std::size_t size() const { return calls_.size(); }
+  std::span<const TensorView> outputs(CallId call) const { return at(call).outputs; }
+
+  // Gives the call to its stream, after the waits that it asks for. Body calls are told to the
+  // listeners. Fails with the node's name.
+  void issue(CallId call, const ExecutionListeners& listeners);
+  // The waits of the calls [begin, end) before all of them.
+  void wait_for_all(CallId begin, CallId end);
+  // ... without waiting: from the threads of a section.
+  void issue_tile(CallId call);
+
+  // The highest byte that a buffer of the call ends at, in whole units of the plan's alignment.
+  std::int64_t end_bytes(CallId call, Space space) const {
+    return space == Space::kHost ? at(call).host_end_bytes : at(call).end_bytes;
+  }
+
+ private:
+  struct Bound {
+    std::span<const TensorView> inputs;
+    std::span<const TensorView> outputs;
+    void* workspace = nullptr;
+    std::int64_t end_bytes = 0;
+    std::int64_t host_end_bytes = 0;
+    bool is_awaited = false;  // by a call of another stream
+    Event done = {};
+    std::unique_ptr<BoundBody> body;
+  };
+  const Bound& at(CallId call) const { return calls_[static_cast<std::size_t>(call)]; }
+  Bound& at(CallId call) { return calls_[static_cast<std::size_t>(call)]; }
+  void bind(const Call& call, const AddressOf& address_of);
+  void note_end(BufferId buffer, Bound& bound) const;
+  void launch_kernel(const Call& call, const Bound& bound);
+
+  const Program& program_;
+  std::vector<TensorView> views_;  // of all operands; reserved, so spans stay
+  std::vector<Bound> calls_;       // by CallId
+};
+
+}  // namespace trainscope

@@ -1,0 +1,59 @@
+// Two lists by time, followed once a step.
+#include "engine/exec/memory_events.h"
+
+#include <algorithm>
+
+namespace trainscope {
+
+MemoryEvents::MemoryEvents(const Program& program)
+    : bound_(by_time(program, [](const PlannedBuffer& buffer) { return buffer.begin; })),
+      freed_(by_time(program, [](const PlannedBuffer& buffer) { return buffer.end - 1; })) {}
+
+MemoryEvents::ByTime MemoryEvents::by_time(const Program& program,
+                                           std::int64_t (*time_of)(const PlannedBuffer&)) {
+  std::vector<std::vector<BufferId>> lists(static_cast<std::size_t>(program.times));
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    const PlannedBuffer& buffer = program.buffers[i];
+    const auto time = static_cast<std::size_t>(time_of(buffer));
+    const bool stays = buffer.persistent || buffer.external;
+    if (!stays && time < lists.size()) lists[time].push_back(BufferId(static_cast<int>(i)));
+  }
+  ByTime result{.first = {0}, .buffers = {}};
+  for (const std::vector<BufferId>& list : lists) {
+    result.buffers.insert(result.buffers.end(), list.begin(), list.end());
+    result.first.push_back(static_cast<std::int32_t>(result.buffers.size()));
+  }
+  return result;
+}
+
+std::span<const BufferId> MemoryEvents::ByTime::at(std::int64_t time) const {
+  const auto i = static_cast<std::size_t>(time);
+  const auto begin = static_cast<std::size_t>(first[i]);
+  return std::span(buffers).subspan(begin, static_cast<std::size_t>(first[i + 1]) - begin);
+}
+
+void MemoryEvents::tell_bound(std::int64_t time, const ExecutionListeners& listeners) const {
+  const std::span<const BufferId> buffers = bound_.at(time);
+  if (buffers.empty()) return;
+  listeners.tell([&](ExecutionEvents& each) { each.memory_bound(time, buffers); });
+}
+
+void MemoryEvents::enter(std::int64_t time, const ExecutionListeners& listeners) {
+  if (time < entered_) return;
+  leave_until(time, listeners);
+  tell_bound(time, listeners);
+  entered_ = time + 1;
+}
+
+// A time that was not entered had no call of its own: a section's buffers live from its first one.
+void MemoryEvents::leave_until(std::int64_t time, const ExecutionListeners& listeners) {
+  for (; left_ < time; ++left_) {
+    if (left_ >= entered_) tell_bound(left_, listeners);
+    const std::span<const BufferId> buffers = freed_.at(left_);
+    if (buffers.empty()) continue;
+    listeners.tell([&](ExecutionEvents& each) { each.memory_freed(left_, buffers); });
+  }
+  entered_ = std::max(entered_, time);
+}
+
+}  // namespace trainscope

@@ -1,0 +1,13 @@
+// Bodies: graphs that one call of a program runs.
+#pragma once
+
+#include "engine/plan/lower.h"
+#include "engine/plan/program.h"
+
+namespace trainscope {
+
+// The body as a program of its own, with the kernels that the outer program's options allow. What
+// its inputs hold stays there throughout. Errors are those of lower().
+CallBody lowered_body(OpBody body, const DeviceHandle& device, const LowerOptions& options);
+
+}  // namespace trainscope

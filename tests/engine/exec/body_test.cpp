@@ -1,0 +1,142 @@
+// Calls that run a program of their own: trips that are known when the step runs, in the bytes of
+// the outer plan.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/exec/executor.h"
+#include "engine/exec/memory_check.h"
+#include "engine/ir/builder.h"
+#include "engine/ops/standard_ops.h"
+#include "tests/support/copying_device.h"
+#include "tests/support/graph_text.h"
+
+namespace trainscope::test {
+namespace {
+
+const OpTable& table();
+
+// x [n], sum [n], trips -> after each trip x is x / 2 and sum is sum + x, of the x before.
+OpBody halve_and_add(const OpArgs& args) {
+  OpBody body;
+  Builder b(body.graph, table());
+  b.set_provenance({.sources = {"test"}, .pass = "test"});
+  const ValueId x = b.input("x", args.type(0));
+  const ValueId sum = b.input("sum", args.type(1));
+  b.input("trips", args.type(2));
+  const ValueId half = b.scalar(0.5, DType::kF32);
+  body.graph.outputs = {b("Mul", {x, half}), b("Add", {sum, x})};
+  body.trips_input = 2;
+  body.carried = {{.from = 0, .to = 0}, {.from = 1, .to = 1}};
+  return body;
+}
+
+const OpTable& table() {
+  static const OpTable ops = [] {
+    OpTable all = standard_ops();
+    all.add({{.name = "TestLoop",
+              .domain = kTrainscopeDomain,
+              .min_inputs = 3,
+              .max_inputs = 3,
+              .max_outputs = 2,
+              .shape = [](const OpArgs& args) -> std::vector<TensorType> {
+                return {args.type(0), args.type(1)};
+              },
+              .body = halve_and_add,
+              .examples = {}}});
+    return all;
+  }();
+  return ops;
+}
+
+// y = -(sum of x / 2^i), in one node for all trips.
+Graph looping() {
+  Graph graph;
+  Builder b(graph, table());
+  b.set_provenance({.sources = {"test"}, .pass = "test"});
+  const ValueId x = b.input("x", {.dtype = DType::kF32, .shape = {300}});
+  const ValueId zero = b.input("zero", {.dtype = DType::kF32, .shape = {300}});
+  const ValueId trips = b.input("trips", {.dtype = DType::kI64, .shape = {}});
+  const ValueId twice = b("Add", {x, x});
+  const std::vector<ValueId> ends = b.multi("TestLoop", {twice, zero, trips}, 2);
+  graph.outputs = {b("Neg", {ends[1]}), ends[0]};
+  return graph;
+}
+
+struct Looping {
+  Program program = lower(looping(), test_device(), {});
+  Executor executor{program};
+
+  Looping() { executor.load_initial(); }
+  std::vector<float> run(std::int64_t trips) {
+    executor.write("x", floats({300}, std::vector<float>(300, 1.0F)));
+    executor.write("zero", floats({300}, std::vector<float>(300, 0.0F)));
+    executor.memory().write_scalar("trips", static_cast<double>(trips));
+    executor.run_micro_step();
+    const Tensor y = executor.read(program.graph.value(program.graph.outputs[0]).name);
+    return {y.values<float>().begin(), y.values<float>().end()};
+  }
+};
+
+// What listens to the calls of a body.
+struct Trips final : ExecutionEvents {
+  std::int64_t inside = 0;
+  std::int64_t last_trip = -1;
+  CallId within = kNoCall;
+  void call_begins(const CallEvent& event) override {
+    if (event.within == kNoCall) return;
+    ++inside;
+    last_trip = event.trip;
+    within = event.within;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("body: as many trips as an input says, in one call") {
+  Looping loop;
+  CHECK(loop.program.calls.size() == 3);
+  CHECK(loop.program.calls[1].kind == CallKind::kProgram);
+  for (const std::int64_t trips : {1, 3, 0, 10, 1000}) {
+    CAPTURE(trips);
+    const std::vector<float> y = loop.run(trips);
+    const double sum = trips == 0 ? 0.0 : 4.0 * (1.0 - std::pow(0.5, trips));
+    CHECK(y.front() == doctest::Approx(-sum));
+    CHECK(y.back() == y.front());
+  }
+}
+
+TEST_CASE("body: its arena is the call's workspace, its values are in there") {
+  Looping loop;
+  const Call& call = loop.program.calls[1];
+  REQUIRE(call.body != nullptr);
+  const Program& body = *call.body->program;
+  CHECK(workspace_bytes_of(loop.program, call) == body.arena.bytes);
+  CHECK(body.arena.bytes >= 4 * 300 * 4);  // both inputs and both outputs
+  loop.run(2);
+  CHECK(loop.executor.used_bytes() == loop.program.arena.bytes);
+  CHECK(loop.executor.guard_intact());
+}
+
+TEST_CASE("body: writes nothing outside of the call's outputs and workspace") {
+  Looping loop;
+  MemoryCheck check(loop.executor);
+  loop.run(3);
+  CHECK(check.violations() == std::vector<std::string>{});
+}
+
+TEST_CASE("body: listeners are told of its calls, with the trip and the call around them") {
+  Looping loop;
+  Trips trips;
+  loop.executor.add_listener(trips);
+  loop.run(5);
+  loop.executor.remove_listener(trips);
+  CHECK(trips.inside == 2 * 5);
+  CHECK(trips.last_trip == 4);
+  CHECK(trips.within == CallId{1});
+}
+
+}  // namespace trainscope::test

@@ -1,0 +1,138 @@
+// Events of execution: what they tell, in which order, and that they change nothing.
+#include "engine/exec/execution_events.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/exec/executor.h"
+#include "tests/support/copying_device.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/reference_models.h"
+
+namespace trainscope::test {
+namespace {
+
+// All that happens, a line each.
+struct Lines final : ExecutionEvents {
+  std::vector<std::string> lines;
+  void part_begins(StepPart part) override {
+    lines.push_back(part == StepPart::kUpdate ? "update" : "micro-step");
+  }
+  void part_ends(StepPart) override { lines.emplace_back("end"); }
+  void call_begins(const CallEvent& event) override {
+    lines.push_back(fmt::format("call {}", static_cast<int>(event.call)));
+  }
+  void call_ends(const CallEvent& event) override {
+    lines.push_back(fmt::format("done {}", static_cast<int>(event.call)));
+  }
+  void copy_begins(const CopyEvent& event) override {
+    lines.push_back(fmt::format("{} {}", name_of(event.kind), event.bytes));
+  }
+};
+
+constexpr std::string_view kTwoCalls =
+    "(float[2] x) => (float[2] y) <float[2] w = {10, 100}> { a = Mul(x, w)  y = Neg(a) }";
+
+// Which buffers are alive, as the events say, compared with the plan at each call.
+struct Alive final : ExecutionEvents {
+  explicit Alive(const Program& of) : program(of) {}
+  const Program& program;
+  std::set<BufferId> alive;
+  int wrong = 0;
+  int calls = 0;
+
+  void memory_bound(std::int64_t, std::span<const BufferId> buffers) override {
+    for (const BufferId id : buffers) wrong += !alive.insert(id).second;
+  }
+  void memory_freed(std::int64_t, std::span<const BufferId> buffers) override {
+    for (const BufferId id : buffers) wrong += alive.erase(id) == 0;
+  }
+  void call_begins(const CallEvent& event) override {
+    const std::int64_t time = program.call(event.call).time;
+    std::set<BufferId> planned;
+    for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+      const PlannedBuffer& buffer = program.buffers[i];
+      const bool lives = buffer.begin <= time && time < buffer.end;
+      if (lives && !buffer.persistent && !buffer.external) {
+        planned.insert(BufferId(static_cast<int>(i)));
+      }
+    }
+    wrong += planned != alive;
+    ++calls;
+  }
+  bool one_at_a_time() const override { return true; }
+};
+
+}  // namespace
+
+TEST_CASE("events: copies and calls in the order in which they happen, told to each listener") {
+  const Program program = lower(graph(kTwoCalls), test_device(), {});
+  Executor executor(program);
+  executor.load_initial();
+  Lines first;
+  Lines second;
+  executor.add_listener(first);
+  executor.add_listener(second);
+  executor.write("x", floats({2}, {1, 2}));
+  executor.run_micro_step();
+  executor.run_update();
+  (void)executor.read("y");
+  CHECK(first.lines == std::vector<std::string>{"bind 8", "micro-step", "call 0", "done 0",
+                                                "call 1", "done 1", "end", "update", "end",
+                                                "read 8"});
+  CHECK(second.lines == first.lines);
+  executor.remove_listener(first);
+  executor.run_micro_step();
+  CHECK(first.lines.size() == 10);
+  CHECK(second.lines.size() == 16);
+  executor.remove_listener(second);
+}
+
+TEST_CASE("events: buffers are bound and freed as the plan has them") {
+  for (const std::string name : {"mlp", "gpt2", "resnet18"}) {
+    CAPTURE(name);
+    const ReferenceModel reference(name);
+    Session session(reference.model, reference.options(GraphMode::kTrain));
+    Trainer trainer(session.executor(), 1);
+    Cycle batches(reference.batches);
+    Alive alive(session.compiled().program);
+    session.executor().add_listener(alive);
+    for (std::int64_t step = 1; step <= 2; ++step) {
+      trainer.run_step(step, 1e-3, batches);
+      CHECK(alive.alive.empty());
+    }
+    session.executor().remove_listener(alive);
+    CHECK(alive.wrong == 0);
+    CHECK(alive.calls == 2 * static_cast<int>(session.compiled().program.calls.size()));
+  }
+}
+
+TEST_CASE("executor: a cursor stops before any call, and the step goes on from there") {
+  const Program program = lower(graph(kTwoCalls), test_device(), {});
+  Executor executor(program);
+  executor.load_initial();
+  executor.write("x", floats({2}, {1, 2}));
+  CHECK(executor.cursor() == CallId{0});
+  executor.run_until(CallId{1});
+  CHECK(executor.cursor() == CallId{1});
+  const Tensor a = executor.read("a");
+  CHECK(std::vector<float>(a.values<float>().begin(), a.values<float>().end()) ==
+        std::vector<float>{10, 200});
+  CHECK(contains(refusal_of([&] { executor.run_until(CallId{0}); }), "call 0 is not between"));
+  CHECK(contains(refusal_of([&] { executor.run_until(CallId{9}); }), "call 9 is not between"));
+  CHECK(contains(refusal_of([&] { executor.run_update(); }), "another part of the step"));
+  executor.run_micro_step();
+  const Tensor y = executor.read("y");
+  CHECK(std::vector<float>(y.values<float>().begin(), y.values<float>().end()) ==
+        std::vector<float>{-10, -200});
+  CHECK(executor.cursor() == CallId{0});
+}
+
+}  // namespace trainscope::test

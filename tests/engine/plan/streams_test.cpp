@@ -1,0 +1,144 @@
+// Streams of a program: which calls are transfers, and what waits for what.
+#include "engine/plan/streams.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/exec/executor.h"
+#include "engine/ir/builder.h"
+#include "tests/support/copying_device.h"
+#include "tests/support/graph_text.h"
+#include "tests/support/program_check.h"
+
+namespace trainscope::test {
+namespace {
+
+constexpr std::int64_t kElements = 256;
+
+// x -> a -> b -> c -> d -> e, and a waits in host memory until y = d + a, if anything reads it
+// then.
+Graph with_offload(bool fetched) {
+  Graph graph;
+  Builder b(graph, op_table());
+  b.set_provenance({.sources = {"test"}, .pass = "test"});
+  const ValueId x = b.input("x", {.dtype = DType::kF32, .shape = {kElements}});
+  const ValueId a = b("Exp", {x});
+  const ValueId stored = b("Offload", {a});
+  ValueId last = b("Tanh", {a});
+  for (int i = 0; i < 3; ++i) last = b("Sigmoid", {last});
+  graph.outputs = {last};
+  if (!fetched) {
+    graph.outputs = {last, stored, a};  // nothing may overwrite a
+    return graph;
+  }
+  const ValueId back = b("Fetch", {stored});
+  graph.outputs = {b("Add", {last, back})};
+  return graph;
+}
+
+const Call* call_of(const Program& program, std::string_view op) {
+  const auto found = std::ranges::find_if(program.calls, [&](const Call& call) {
+    return program.graph.node(call.node).op->name == op;
+  });
+  return found == program.calls.end() ? nullptr : &*found;
+}
+
+// The ops of the calls that it waits for.
+std::vector<std::string> awaited(const Program& program, std::string_view op) {
+  std::vector<std::string> ops;
+  for (const CallId id : call_of(program, op)->waits) {
+    ops.emplace_back(program.graph.node(program.call(id).node).op->name);
+  }
+  return ops;
+}
+
+Tensor result_of(const Program& program) {
+  Executor executor(program);
+  executor.load_initial();
+  for (const auto& [name, tensor] : random_inputs(program.graph, 3)) executor.write(name, tensor);
+  executor.run_micro_step();
+  return executor.read(program.graph.value(program.graph.outputs[0]).name);
+}
+
+using Ops = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("streams: a transfer waits for what makes its value, and its reader for it") {
+  const Program program = lower(with_offload(true), test_device(), {});
+  CHECK(call_of(program, "Offload")->kind == CallKind::kTransfer);
+  CHECK(call_of(program, "Offload")->stream == kTransferStream);
+  CHECK(call_of(program, "Fetch")->stream == kTransferStream);
+  CHECK(awaited(program, "Offload") == Ops{"Exp"});
+  CHECK(awaited(program, "Add") == Ops{"Fetch"});
+  CHECK(awaited(program, "Tanh") == Ops{"Offload"});  // it is in a's bytes
+  CHECK(call_of(program, "Sigmoid")->waits.empty());
+  check_placements(program);
+}
+
+TEST_CASE("streams: a transfer that nothing waits for stays with the kernels") {
+  const Program program = lower(with_offload(false), test_device(), {});
+  CHECK(call_of(program, "Offload")->kind == CallKind::kTransfer);
+  for (const Call& call : program.calls) {
+    CHECK(call.stream == kComputeStream);
+    CHECK(call.waits.empty());
+  }
+}
+
+TEST_CASE("streams: programs without host memory have one stream") {
+  const Program program =
+      lower(graph("(float[4] x) => (float[4] y) { a = Exp(x) y = Neg(a) }"), test_device(), {});
+  for (const Call& call : program.calls) CHECK(call.stream == kComputeStream);
+}
+
+TEST_CASE("streams: each wait is needed") {
+  const Tensor right = result_of(lower(with_offload(true), cpu_device(), {}));
+  const auto run = [&](Timing timing, std::int64_t skipped) {
+    const auto device =
+        std::make_shared<CopyingDevice>(CopyingOptions{.timing = timing, .skipped_wait = skipped});
+    const Tensor result = result_of(lower(with_offload(true), device, {}));
+    return std::pair(difference(result, right) == 0.0, device->waits());
+  };
+  std::int64_t waits = 0;
+  for (const Timing timing : {Timing::kTransfersLate, Timing::kTransfersEarly}) {
+    const auto [same, asked] = run(timing, -1);
+    CHECK(same);
+    waits = asked;
+  }
+  REQUIRE(waits >= 2);
+  for (std::int64_t wait = 0; wait < waits; ++wait) {
+    CAPTURE(wait);
+    const bool late = run(Timing::kTransfersLate, wait).first;
+    const bool early = run(Timing::kTransfersEarly, wait).first;
+    CHECK(!(late && early));
+  }
+}
+
+TEST_CASE("streams: where they are captured and replayed, the waits hold in each replay") {
+  for (const Timing timing : {Timing::kTransfersLate, Timing::kTransfersEarly}) {
+    const auto device =
+        std::make_shared<CopyingDevice>(CopyingOptions{.timing = timing, .replays = true});
+    const Program program = lower(with_offload(true), device, {});
+    Executor executor(program);
+    executor.load_initial();
+    const Program plain = lower(with_offload(true), cpu_device(), {});
+    Executor reference(plain);
+    reference.load_initial();
+    const std::string& y = program.graph.value(program.graph.outputs[0]).name;
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      for (Executor* each : {&executor, &reference}) {
+        for (const auto& [name, tensor] : random_inputs(program.graph, seed)) {
+          each->write(name, tensor);
+        }
+        each->run_micro_step();
+      }
+      CHECK(difference(executor.read(y), reference.read(y)) == 0.0);
+    }
+    CHECK(device->replayed() == 3);
+  }
+}
+
+}  // namespace trainscope::test
