@@ -19,14 +19,14 @@ double seconds_between(std::chrono::steady_clock::time_point from,
 
 OpTimes::OpTimes(const Program& program) : program_(program), samples_(program.calls.size()) {}
 
-void OpTimes::call_begins(const CallEvent& event) {
+void OpTimes::call_begin(const CallEvent& event) {
   if (!is_seen(event)) return;
   start_ = std::chrono::steady_clock::now();
   (is_first_ ? step_.before : step_.between) += seconds_between(end_, start_);
   is_first_ = false;
 }
 
-void OpTimes::call_ends(const CallEvent& event) {
+void OpTimes::call_end(const CallEvent& event) {
   if (!is_seen(event)) return;
   end_ = std::chrono::steady_clock::now();
   const double elapsed = seconds_between(start_, end_);

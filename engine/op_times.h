@@ -40,8 +40,8 @@ class OpTimes final : public ExecutionEvents {
  public:
   explicit OpTimes(const Program& program);
 
-  void call_begins(const CallEvent& event) override;
-  void call_ends(const CallEvent& event) override;
+  void call_begin(const CallEvent& event) override;
+  void call_end(const CallEvent& event) override;
 
   // Around a step.
   void begin_step();

@@ -50,9 +50,9 @@ void BoundBody::trip(CallId within, std::int64_t number, const ExecutionListener
   for (std::size_t i = 0; i < calls_.size(); ++i) {
     const CallId id{static_cast<std::int32_t>(i)};
     const CallEvent event{.call = id, .within = within, .trip = number};
-    listeners.tell([&](ExecutionEvents& each) { each.call_begins(event); });
+    listeners.tell([&](ExecutionEvents& each) { each.call_begin(event); });
     calls_.issue(id, listeners);
-    listeners.tell([&](ExecutionEvents& each) { each.call_ends(event); });
+    listeners.tell([&](ExecutionEvents& each) { each.call_end(event); });
   }
   const Graph& graph = program().graph;
   for (const OpBody::Carried& carried : body_.carried) {

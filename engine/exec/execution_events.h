@@ -43,17 +43,17 @@ class ExecutionEvents {
  public:
   virtual ~ExecutionEvents() = default;
 
-  virtual void part_begins(StepPart) {}
-  virtual void part_ends(StepPart) {}
+  virtual void part_begin(StepPart) {}
+  virtual void part_end(StepPart) {}
 
-  virtual void call_begins(const CallEvent&) {}
-  virtual void call_ends(const CallEvent&) {}
+  virtual void call_begin(const CallEvent&) {}
+  virtual void call_end(const CallEvent&) {}
   // Several threads run a section's calls until all have done theirs.
-  virtual void section_begins(std::size_t /*section*/) {}
-  virtual void section_ends(std::size_t /*section*/) {}
+  virtual void section_begin(std::size_t /*section*/) {}
+  virtual void section_end(std::size_t /*section*/) {}
 
-  virtual void copy_begins(const CopyEvent&) {}
-  virtual void copy_ends(const CopyEvent&) {}
+  virtual void copy_begin(const CopyEvent&) {}
+  virtual void copy_end(const CopyEvent&) {}
 
   // Before the first call at a time, and after the last.
   virtual void memory_bound(std::int64_t /*time*/, std::span<const BufferId>) {}
@@ -61,10 +61,10 @@ class ExecutionEvents {
 
   // Inside kernels of the device's own: a region is what several threads work on, each for itself,
   // until all are done; 0 is the calling thread. A library's own threads are not seen.
-  virtual void region_begins(int /*threads*/) {}
-  virtual void region_ends() {}
-  virtual void thread_begins(int /*thread*/) {}
-  virtual void thread_ends(int /*thread*/) {}
+  virtual void region_begin(int /*threads*/) {}
+  virtual void region_end() {}
+  virtual void thread_begin(int /*thread*/) {}
+  virtual void thread_end(int /*thread*/) {}
 
   // Whether the four above are wanted: they cost more than the others.
   virtual bool wants_threads() const { return false; }

@@ -36,18 +36,18 @@ class WatchedThreads {
   const ExecutionListeners& listeners_;
   const ThreadWatch watch_{
       .context = this,
-      .region_begins =
+      .region_begin =
           [](void* self, int threads) {
-            tell(self, [&](ExecutionEvents& each) { each.region_begins(threads); });
+            tell(self, [&](ExecutionEvents& each) { each.region_begin(threads); });
           },
-      .region_ends = [](void* self) { tell(self, [](auto& each) { each.region_ends(); }); },
-      .thread_begins =
+      .region_end = [](void* self) { tell(self, [](auto& each) { each.region_end(); }); },
+      .thread_begin =
           [](void* self, int thread) {
-            tell(self, [&](ExecutionEvents& each) { each.thread_begins(thread); });
+            tell(self, [&](ExecutionEvents& each) { each.thread_begin(thread); });
           },
-      .thread_ends =
+      .thread_end =
           [](void* self, int thread) {
-            tell(self, [&](ExecutionEvents& each) { each.thread_ends(thread); });
+            tell(self, [&](ExecutionEvents& each) { each.thread_end(thread); });
           },
   };
 };
@@ -95,10 +95,10 @@ void Executor::run_call(CallId id) {
   memory_events_->enter(program_.call(id).time, listeners);
   const CallEvent event{.call = id};
   if (one_at_a_time_) meet_streams();
-  listeners.tell([&](ExecutionEvents& each) { each.call_begins(event); });
+  listeners.tell([&](ExecutionEvents& each) { each.call_begin(event); });
   calls_.issue(id, listeners);
   if (one_at_a_time_) meet_streams();
-  listeners.tell([&](ExecutionEvents& each) { each.call_ends(event); });
+  listeners.tell([&](ExecutionEvents& each) { each.call_end(event); });
 }
 
 // What either stream is given later comes after all that both were given.
@@ -118,7 +118,7 @@ void Executor::run_section(std::size_t index) {
   for (CallId id = section.begin; id < section.end; id = next(id)) note_used(id);
   if (!listeners.none()) {
     memory_events_->enter(program_.call(section.begin).time, listeners);
-    listeners.tell([&](ExecutionEvents& each) { each.section_begins(index); });
+    listeners.tell([&](ExecutionEvents& each) { each.section_begin(index); });
   }
   struct Context {
     BoundCalls& calls;
@@ -130,12 +130,12 @@ void Executor::run_section(std::size_t index) {
     const auto end = static_cast<std::int32_t>(of.end);
     for (auto i = static_cast<std::int32_t>(of.begin) + tile; i < end; i += of.tiles) {
       const CallEvent event{.call = CallId(i), .thread = tile};
-      told.tell([&](ExecutionEvents& each) { each.call_begins(event); });
+      told.tell([&](ExecutionEvents& each) { each.call_begin(event); });
       calls.issue_tile(CallId(i));
-      told.tell([&](ExecutionEvents& each) { each.call_ends(event); });
+      told.tell([&](ExecutionEvents& each) { each.call_end(event); });
     }
   });
-  listeners.tell([&](ExecutionEvents& each) { each.section_ends(index); });
+  listeners.tell([&](ExecutionEvents& each) { each.section_end(index); });
 }
 
 void Executor::run_to(CallId end) {
@@ -173,7 +173,7 @@ void Executor::run_part(StepPart part, CallId begin, CallId end) {
   const ExecutionListeners& listeners = memory_.listeners();
   const WatchedThreads watched(*program_.device, listeners);
   const bool is_update = part == StepPart::kUpdate;
-  listeners.tell([&](ExecutionEvents& each) { each.part_begins(part); });
+  listeners.tell([&](ExecutionEvents& each) { each.part_begin(part); });
   if (!listeners.none() && cursor_ == begin) {
     memory_events_->begin_at(is_update ? program_.update_time : 0);
   }
@@ -181,7 +181,7 @@ void Executor::run_part(StepPart part, CallId begin, CallId end) {
   if (!listeners.none()) {
     memory_events_->leave_until(is_update ? program_.times : program_.update_time, listeners);
   }
-  listeners.tell([&](ExecutionEvents& each) { each.part_ends(part); });
+  listeners.tell([&](ExecutionEvents& each) { each.part_end(part); });
 }
 
 void Executor::rewind() {

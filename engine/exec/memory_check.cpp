@@ -61,7 +61,7 @@ void MemoryCheck::poison(std::int64_t begin, std::int64_t end) {
                                          static_cast<std::size_t>(end - begin)));
 }
 
-void MemoryCheck::call_begins(const CallEvent& event) {
+void MemoryCheck::call_begin(const CallEvent& event) {
   if (event.within != kNoCall) return;
   std::int64_t at = 0;
   for (const Range& live : live_at(executor_.program().call(event.call).time)) {
@@ -72,7 +72,7 @@ void MemoryCheck::call_begins(const CallEvent& event) {
   copy_and_wait(executor_.memory().device(), before_.data(), arena_.data(), before_.size());
 }
 
-void MemoryCheck::call_ends(const CallEvent& event) {
+void MemoryCheck::call_end(const CallEvent& event) {
   if (event.within != kNoCall) return;
   copy_and_wait(executor_.memory().device(), after_.data(), arena_.data(), after_.size());
   const Program& program = executor_.program();

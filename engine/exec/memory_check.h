@@ -17,8 +17,8 @@ class MemoryCheck final : public ExecutionEvents {
   ~MemoryCheck() override;
   MemoryCheck(const MemoryCheck&) = delete;
 
-  void call_begins(const CallEvent& event) override;
-  void call_ends(const CallEvent& event) override;
+  void call_begin(const CallEvent& event) override;
+  void call_end(const CallEvent& event) override;
   bool one_at_a_time() const override { return true; }
 
   // One line per call that wrote outside its own bytes.

@@ -37,18 +37,18 @@ std::byte* ProgramMemory::base_of(const PlannedBuffer& buffer,
 
 void ProgramMemory::copy_in(ValueId value, const void* from, std::size_t bytes) {
   const CopyEvent event{.value = value, .bytes = static_cast<std::int64_t>(bytes)};
-  listeners_.tell([&](ExecutionEvents& each) { each.copy_begins(event); });
+  listeners_.tell([&](ExecutionEvents& each) { each.copy_begin(event); });
   copy_and_wait(*device_, views_[static_cast<std::size_t>(value)].data, from, bytes);
-  listeners_.tell([&](ExecutionEvents& each) { each.copy_ends(event); });
+  listeners_.tell([&](ExecutionEvents& each) { each.copy_end(event); });
 }
 
 void ProgramMemory::copy_out(ValueId value, std::size_t offset, std::span<std::byte> to) const {
   const CopyEvent event{
       .kind = CopyKind::kRead, .value = value, .bytes = static_cast<std::int64_t>(to.size())};
   const auto* from = static_cast<const std::byte*>(views_[static_cast<std::size_t>(value)].data);
-  listeners_.tell([&](ExecutionEvents& each) { each.copy_begins(event); });
+  listeners_.tell([&](ExecutionEvents& each) { each.copy_begin(event); });
   copy_and_wait(*device_, to.data(), from + offset, to.size());
-  listeners_.tell([&](ExecutionEvents& each) { each.copy_ends(event); });
+  listeners_.tell([&](ExecutionEvents& each) { each.copy_end(event); });
 }
 
 void ProgramMemory::load_initial() {

@@ -8,10 +8,10 @@ namespace trainscope {
 // throw.
 struct ThreadWatch {
   void* context = nullptr;
-  void (*region_begins)(void* context, int threads) = nullptr;
-  void (*region_ends)(void* context) = nullptr;
-  void (*thread_begins)(void* context, int thread) = nullptr;
-  void (*thread_ends)(void* context, int thread) = nullptr;
+  void (*region_begin)(void* context, int threads) = nullptr;
+  void (*region_end)(void* context) = nullptr;
+  void (*thread_begin)(void* context, int thread) = nullptr;
+  void (*thread_end)(void* context, int thread) = nullptr;
 };
 
 }  // namespace trainscope

@@ -41,15 +41,15 @@ void parallel_for(int threads, std::int64_t n, std::int64_t grain, F&& f) {
   // Always the whole team, even for fewer parts: libgomp ends the threads that a smaller team does
   // not need and starts (and allocates) them anew for the next larger one.
   const ThreadWatch* watch = thread_watch.load(std::memory_order_relaxed);
-  if (watch != nullptr) watch->region_begins(watch->context, static_cast<int>(parts));
+  if (watch != nullptr) watch->region_begin(watch->context, static_cast<int>(parts));
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (std::int64_t part = 0; part < parts; ++part) {
-    if (watch != nullptr) watch->thread_begins(watch->context, static_cast<int>(part));
+    if (watch != nullptr) watch->thread_begin(watch->context, static_cast<int>(part));
     const std::int64_t begin = part * share + std::min(part, extra);
     in_widest_registers(f, begin, begin + share + (part < extra ? 1 : 0));
-    if (watch != nullptr) watch->thread_ends(watch->context, static_cast<int>(part));
+    if (watch != nullptr) watch->thread_end(watch->context, static_cast<int>(part));
   }
-  if (watch != nullptr) watch->region_ends(watch->context);
+  if (watch != nullptr) watch->region_end(watch->context);
 }
 
 }  // namespace trainscope::cpu

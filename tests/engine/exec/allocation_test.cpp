@@ -19,8 +19,8 @@ constexpr std::int64_t kMaxAliveBytes = 4096;
 class PerCall final : public ExecutionEvents {
  public:
   explicit PerCall(std::size_t calls) : counts_(calls) {}
-  void call_begins(const CallEvent&) override { start_counting_allocations(); }
-  void call_ends(const CallEvent& event) override {
+  void call_begin(const CallEvent&) override { start_counting_allocations(); }
+  void call_end(const CallEvent& event) override {
     stop_counting_allocations();
     counts_[static_cast<std::size_t>(event.call)] = allocation_count();
   }

@@ -86,7 +86,7 @@ struct Trips final : ExecutionEvents {
   std::int64_t inside = 0;
   std::int64_t last_trip = -1;
   CallId within = kNoCall;
-  void call_begins(const CallEvent& event) override {
+  void call_begin(const CallEvent& event) override {
     if (event.within == kNoCall) return;
     ++inside;
     last_trip = event.trip;

@@ -22,17 +22,17 @@ namespace {
 // All that happens, a line each.
 struct Lines final : ExecutionEvents {
   std::vector<std::string> lines;
-  void part_begins(StepPart part) override {
+  void part_begin(StepPart part) override {
     lines.push_back(part == StepPart::kUpdate ? "update" : "micro-step");
   }
-  void part_ends(StepPart) override { lines.emplace_back("end"); }
-  void call_begins(const CallEvent& event) override {
+  void part_end(StepPart) override { lines.emplace_back("end"); }
+  void call_begin(const CallEvent& event) override {
     lines.push_back(fmt::format("call {}", static_cast<int>(event.call)));
   }
-  void call_ends(const CallEvent& event) override {
+  void call_end(const CallEvent& event) override {
     lines.push_back(fmt::format("done {}", static_cast<int>(event.call)));
   }
-  void copy_begins(const CopyEvent& event) override {
+  void copy_begin(const CopyEvent& event) override {
     lines.push_back(fmt::format("{} {}", name_of(event.kind), event.bytes));
   }
 };
@@ -54,7 +54,7 @@ struct Alive final : ExecutionEvents {
   void memory_freed(std::int64_t, std::span<const BufferId> buffers) override {
     for (const BufferId id : buffers) wrong += alive.erase(id) == 0;
   }
-  void call_begins(const CallEvent& event) override {
+  void call_begin(const CallEvent& event) override {
     const std::int64_t time = program.call(event.call).time;
     std::set<BufferId> planned;
     for (std::size_t i = 0; i < program.buffers.size(); ++i) {
