@@ -70,31 +70,70 @@ NodeId Graph::find_node(std::string_view node_name) const {
   return static_cast<NodeId>(shared_->nodes_by_name.find(shared_->nodes, node_name));
 }
 
+Graph::OutputIndex& Graph::OutputIndex::operator=(OutputIndex&&) noexcept {
+  is_output_.clear();
+  has_gradient_.clear();
+  for (auto* count : {&values_, &outputs_, &updates_, &gradients_}) *count = 0;
+  loss_ = kNoValue;
+  return *this;
+}
+
+Graph::OutputIndex& Graph::OutputIndex::operator=(const OutputIndex&) {
+  return *this = OutputIndex();
+}
+
+bool Graph::OutputIndex::covers(const Graph& graph) const {
+  const auto order = std::memory_order_acquire;
+  return values_.load(order) == graph.value_capacity() && loss_.load(order) == graph.loss &&
+         outputs_.load(order) == graph.outputs.size() &&
+         updates_.load(order) == graph.updates.size() &&
+         gradients_.load(order) == graph.gradients.size();
+}
+
 // Passes ask is_output() for every value: a search through the lists would be quadratic.
-void Graph::index_outputs() const {
-  OutputIndex& known = output_index_;
-  bool grown = known.loss == loss && known.outputs <= outputs.size() &&
-               known.updates <= updates.size() && known.gradients <= gradients.size();
-  if (!grown) known = {};
-  known.is_output.resize(value_capacity(), false);
-  known.has_gradient.resize(value_capacity(), false);
-  if (loss != kNoValue) known.is_output[index(loss)] = true;
-  known.loss = loss;
-  for (; known.outputs < outputs.size(); ++known.outputs) {
-    known.is_output[index(outputs[known.outputs])] = true;
+void Graph::OutputIndex::update(const Graph& graph) {
+  if (covers(graph)) return;
+  const std::lock_guard lock(mutex_);
+  if (!covers(graph)) extend(graph);
+}
+
+void Graph::OutputIndex::extend(const Graph& graph) {
+  const bool grown = loss_ == graph.loss && values_ <= graph.value_capacity() &&
+                     outputs_ <= graph.outputs.size() && updates_ <= graph.updates.size() &&
+                     gradients_ <= graph.gradients.size();
+  if (!grown) *this = OutputIndex();
+  is_output_.resize(graph.value_capacity(), false);
+  has_gradient_.resize(graph.value_capacity(), false);
+  if (graph.loss != kNoValue) is_output_[index(graph.loss)] = true;
+  for (std::size_t i = outputs_; i < graph.outputs.size(); ++i) {
+    is_output_[index(graph.outputs[i])] = true;
   }
-  for (; known.updates < updates.size(); ++known.updates) {
-    known.is_output[index(updates[known.updates].value)] = true;
+  for (std::size_t i = updates_; i < graph.updates.size(); ++i) {
+    is_output_[index(graph.updates[i].value)] = true;
   }
-  for (; known.gradients < gradients.size(); ++known.gradients) {
-    known.is_output[index(gradients[known.gradients].gradient)] = true;
-    known.has_gradient[index(gradients[known.gradients].of)] = true;
+  for (std::size_t i = gradients_; i < graph.gradients.size(); ++i) {
+    is_output_[index(graph.gradients[i].gradient)] = true;
+    has_gradient_[index(graph.gradients[i].of)] = true;
   }
+  values_ = graph.value_capacity();
+  outputs_ = graph.outputs.size();
+  updates_ = graph.updates.size();
+  gradients_ = graph.gradients.size();
+  loss_ = graph.loss;
+}
+
+// `to` stands wherever `from` stood in the lists.
+void Graph::OutputIndex::exchange(const Graph& graph, ValueId from, ValueId to) {
+  for (std::vector<bool>* known : {&is_output_, &has_gradient_}) {
+    if ((*known)[index(from)]) (*known)[index(to)] = true;
+    (*known)[index(from)] = false;
+  }
+  loss_ = graph.loss;
 }
 
 bool Graph::is_output(ValueId id) const {
-  index_outputs();
-  return output_index_.is_output[index(id)];
+  output_index_.update(*this);
+  return output_index_.is_output(id);
 }
 
 void Graph::release_outputs(std::span<const ValueId> released) {
@@ -104,10 +143,8 @@ void Graph::release_outputs(std::span<const ValueId> released) {
 }
 
 bool Graph::replace_output(ValueId from, ValueId to) {
-  index_outputs();
-  if (!output_index_.is_output[index(from)] && !output_index_.has_gradient[index(from)]) {
-    return false;
-  }
+  output_index_.update(*this);
+  if (!output_index_.is_output(from) && !output_index_.has_gradient(from)) return false;
   const auto exchange = [from, to](ValueId& v) {
     if (v == from) v = to;
   };
@@ -118,15 +155,11 @@ bool Graph::replace_output(ValueId from, ValueId to) {
     exchange(gradient.of);
   }
   exchange(loss);
-  for (std::vector<bool>* known : {&output_index_.is_output, &output_index_.has_gradient}) {
-    if ((*known)[index(from)]) (*known)[index(to)] = true;
-    (*known)[index(from)] = false;
-  }
-  output_index_.loss = loss;
+  output_index_.exchange(*this, from, to);
   return true;
 }
 
-std::string Graph::unique_name(std::string_view wanted) const {
+std::string Graph::unique_name(std::string_view wanted) {
   std::string base(wanted);
   if (find(base) == kNoValue) return base;
   int& suffix = name_hints_[base];

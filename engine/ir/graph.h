@@ -1,8 +1,10 @@
 // The graph: nodes in topological order over single-assignment values with known types.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -89,7 +91,8 @@ struct GradientOf {
 // their entries change by replace_output() only.
 //
 // A copy shares nodes and values with its original until one of the two is about to change, which
-// a value() or node() that is not const counts as: it may move them elsewhere.
+// a value() or node() that is not const counts as: it may move them elsewhere. Several threads may
+// read one graph while none changes it.
 class Graph {
  public:
   std::string name;
@@ -128,7 +131,7 @@ class Graph {
   void release_initial();
 
   // `wanted` if it is free, else wanted_1, wanted_2, ...
-  std::string unique_name(std::string_view wanted) const;
+  std::string unique_name(std::string_view wanted);
 
   // Adds a value that no node produces; the name must be unused.
   ValueId add_value(Value value);
@@ -154,7 +157,6 @@ class Graph {
   void link(NodeId id, NodeId before);
   void add_use(NodeId id, std::size_t input);
   void remove_use(NodeId id, std::size_t input);
-  void index_outputs() const;
 
   struct Storage {
     std::vector<Value> values;
@@ -168,16 +170,37 @@ class Graph {
   }
 
   std::shared_ptr<Storage> shared_ = std::make_shared<Storage>();
-  mutable std::unordered_map<std::string, int> name_hints_;  // the last suffix tried
+  std::unordered_map<std::string, int> name_hints_;  // the last suffix tried
   std::unordered_map<std::string, int> node_name_hints_;
+
   // What is_output() says, by value, for the first entries of the lists: they only grow as a rule.
-  struct OutputIndex {
-    std::vector<bool> is_output;
-    std::vector<bool> has_gradient;
-    std::size_t outputs = 0;
-    std::size_t updates = 0;
-    std::size_t gradients = 0;
-    ValueId loss = kNoValue;
+  // The thread that finds longer lists first brings it up to them. A copy begins empty.
+  class OutputIndex {
+   public:
+    OutputIndex() = default;
+    OutputIndex(OutputIndex&&) noexcept {}
+    OutputIndex& operator=(OutputIndex&&) noexcept;
+    OutputIndex(const OutputIndex&) {}
+    OutputIndex& operator=(const OutputIndex&);
+
+    void update(const Graph& graph);
+    void exchange(const Graph& graph, ValueId from, ValueId to);
+    bool is_output(ValueId id) const { return is_output_[index(id)]; }
+    bool has_gradient(ValueId id) const { return has_gradient_[index(id)]; }
+
+   private:
+    bool covers(const Graph& graph) const;
+    void extend(const Graph& graph);
+
+    std::mutex mutex_;
+    std::vector<bool> is_output_;
+    std::vector<bool> has_gradient_;
+    // Stored after what they say is in the two lists above.
+    std::atomic<std::size_t> values_ = 0;
+    std::atomic<std::size_t> outputs_ = 0;
+    std::atomic<std::size_t> updates_ = 0;
+    std::atomic<std::size_t> gradients_ = 0;
+    std::atomic<ValueId> loss_ = kNoValue;
   };
   mutable OutputIndex output_index_;
   NodeId first_ = kNoNode;
