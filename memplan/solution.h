@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,8 @@ struct Options {
   Patience patience = Patience::kWorthwhile;
   // What the exact search may spend at most, in boxes looked at; about a third of a second.
   std::uint64_t most_visits = 16'000'000;
+  // Asked to stop, the search ends within some milliseconds with what it has, as at the time limit.
+  std::stop_token stop = {};
 };
 
 enum class Status {

@@ -195,7 +195,7 @@ Result solve(const Problem& problem, const Options& options) {
   Solution solution{.lower_bound_bytes = lower_bound_bytes(problem)};
   const int64_t target = good_height(problem, solution.lower_bound_bytes, options.patience);
   Decomposition decomposition = decompose(problem, solution.lower_bound_bytes);
-  const Clock::time_point deadline = deadline_after(options.seconds);
+  const Deadline deadline(options.seconds, options.stop);
   Race race(decomposition.sections,
             {.target_bytes = target, .deadline = deadline, .threads = options.threads});
   race.run(stages.prompt, [](size_t) { return kUnlimited; });

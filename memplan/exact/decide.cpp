@@ -26,7 +26,7 @@ HeightRace::~HeightRace() = default;
 Decision HeightRace::advance(const Effort& effort) {
   const uint64_t visits_each = effort.visits / searches_.size();
   for (uint64_t spent_each = 0; spent_each < visits_each && decided_ == kNobody;) {
-    if (effort.expired()) break;
+    if (effort.deadline.expired()) break;
     const uint64_t visits = std::min(next_round_, visits_each - spent_each);
     run_round(visits, effort);
     spent_each += visits;
@@ -58,7 +58,7 @@ void HeightRace::work(uint64_t visits, const Effort& effort) {
   for (size_t i = next_++; i < searches_.size(); i = next_++) {
     // An earlier search that has decided makes the later ones superfluous, never the reverse.
     const auto state =
-        searches_[i]->advance(visits, [&] { return decided_ < i || effort.expired(); });
+        searches_[i]->advance(visits, [&] { return decided_ < i || effort.deadline.expired(); });
     if (state == CanonicalSearch::State::kRunning) continue;
     for (size_t known = decided_; i < known && !decided_.compare_exchange_weak(known, i);) {
     }

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "memplan/deadline.h"
 #include "memplan/exact/model.h"
 #include "memplan/exact/preference.h"
 
@@ -15,13 +15,8 @@ namespace trainscope::memplan {
 
 struct Effort {
   std::uint64_t visits = 0;  // boxes looked at, all orders together; the same on any machine
-  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  Deadline deadline = {};
   int threads = 1;
-
-  [[nodiscard]] bool expired() const {
-    return deadline != std::chrono::steady_clock::time_point::max() &&
-           std::chrono::steady_clock::now() >= deadline;
-  }
 };
 
 enum class Verdict { kFits, kImpossible, kUnknown };

@@ -43,7 +43,7 @@ class Ladder {
 
  private:
   bool open() const { return height_ > target_ && height_ > lower_; }
-  bool spent() const { return improved_.visits >= effort_.visits || effort_.expired(); }
+  bool spent() const { return improved_.visits >= effort_.visits || effort_.deadline.expired(); }
 
   // From the lowest height that may suffice upwards; what a question leaves open is left behind.
   void pass(uint64_t visits) {

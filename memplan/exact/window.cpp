@@ -38,7 +38,7 @@ class Repair {
   }
 
  private:
-  bool spent() const { return spent_ >= effort_.visits || effort_.expired(); }
+  bool spent() const { return spent_ >= effort_.visits || effort_.deadline.expired(); }
   int64_t end_of(size_t box) const { return offsets_[box] + task_.boxes[box].size_bytes; }
 
   // The lifetimes of the boxes above the target, joined where they meet.

@@ -28,6 +28,7 @@ class Improver {
       : graph_(graph), timeline_(graph, given(graph)) {
     const auto count = static_cast<int64_t>(graph.problem.ops.size());
     effort_.left = options.most_looks > 0 ? options.most_looks : kLooks + kLooksPerOp * count;
+    effort_.stop = options.stop;
   }
 
   OrderResult run() {
@@ -106,7 +107,9 @@ class Improver {
   }
 
   // What one window may spend of what is left.
-  OrderEffort share() const { return {.left = std::min(kWindowLooks, effort_.left)}; }
+  OrderEffort share() const {
+    return {.left = std::min(kWindowLooks, effort_.left), .stop = effort_.stop};
+  }
   void charge(const OrderEffort& before, const OrderEffort& after) {
     effort_.left -= before.left - after.left;
   }

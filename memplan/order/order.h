@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace trainscope::memplan {
 struct OrderOptions {
   // What the search may spend, in ops looked at; 0: by the size of the problem.
   std::int64_t most_looks = 0;
+  // Asked to stop, the search ends within some milliseconds with the best order so far.
+  std::stop_token stop = {};
 };
 
 // The answer depends on the problem alone.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "memplan/order/live_set.h"
@@ -13,8 +14,9 @@ namespace trainscope::memplan {
 // Counts down what a search may spend, in ops looked at.
 struct OrderEffort {
   std::int64_t left = 0;
+  std::stop_token stop = {};  // asked to stop, there is nothing left to spend
 
-  bool spend(std::int64_t looks) { return (left -= looks) > 0; }
+  bool spend(std::int64_t looks) { return (left -= looks) > 0 && !stop.stop_requested(); }
 };
 
 // List schedules by several priorities: bytes freed less bytes made, the least peak, the given

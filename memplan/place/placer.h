@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -10,6 +9,8 @@
 #include <span>
 #include <string_view>
 #include <vector>
+
+#include "memplan/deadline.h"
 
 namespace trainscope::memplan {
 
@@ -44,7 +45,7 @@ struct Task {
 // is known to be reached cannot win any more; nor can one that comes after a placer whose placement
 // is good enough. Giving up then never changes the outcome.
 struct Limits {
-  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  Deadline deadline = {};
   const std::atomic<std::int64_t>* height_to_beat = nullptr;
   const std::atomic<std::size_t>* reached_by = nullptr;  // a placer whose placement is good enough
   std::size_t placer = 0;                                // the number of this one
@@ -55,13 +56,9 @@ struct Limits {
     return (height_to_beat && height_bytes > height_to_beat->load(std::memory_order_relaxed)) ||
            (reached_by && reached_by->load(std::memory_order_relaxed) < placer);
   }
-  [[nodiscard]] bool expired() const {
-    return deadline != std::chrono::steady_clock::time_point::max() &&
-           std::chrono::steady_clock::now() >= deadline;
-  }
   // Called once per box; the clock is read rarely.
   [[nodiscard]] bool give_up(std::size_t boxes_done, std::int64_t height_bytes) const {
-    return hopeless(height_bytes) || (boxes_done % 256 == 0 && expired());
+    return hopeless(height_bytes) || (boxes_done % 256 == 0 && deadline.expired());
   }
 };
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "memplan/deadline.h"
 #include "memplan/place/decompose.h"
 #include "memplan/place/placer.h"
 
@@ -36,7 +36,7 @@ class Race {
  public:
   struct Goal {
     std::int64_t target_bytes = 0;
-    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+    Deadline deadline = {};
     int threads = 1;
   };
 

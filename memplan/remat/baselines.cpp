@@ -33,6 +33,7 @@ class Pricer {
       : graph_(graph), simulator_(graph, graph.first_backward() - 1) {}
 
   FrontPoint price(std::vector<int32_t> dropped) {
+    graph_.check_stop();
     std::erase_if(dropped, [&](int32_t node) { return !graph_.may_rerun(node); });
     const DropCost cost = simulator_.run(dropped);
     return {.peak_bytes = cost.peak_bytes, .time = cost.time, .dropped = std::move(dropped)};
@@ -64,6 +65,7 @@ class Knapsack {
     std::vector<double> best(kWords * kWordBits, 0);
     std::vector<double> with(best);
     for (const int32_t item : items_) {
+      graph.check_stop();
       const double share = static_cast<double>(graph.bytes(item)) / total;
       slots_.push_back(static_cast<size_t>(std::ceil(share * static_cast<double>(kSlots))));
       const double time = graph.time(item);

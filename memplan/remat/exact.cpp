@@ -36,6 +36,7 @@ class StateSearch {
       const auto [time, state] = queue_.top();
       queue_.pop();
       if (time > reached_[state].time) continue;
+      graph_.check_stop();
       if (next_of(state) == graph_.size()) {
         return {.status = ExactStatus::kOptimal, .plan = plan_to(state)};
       }

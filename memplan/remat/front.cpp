@@ -154,6 +154,7 @@ class Sweep {
 
  private:
   DropCost add(const std::vector<int32_t>& dropped) {
+    graph_.check_stop();
     const DropCost cost = simulator_.run(dropped);
     if (!stairs.beaten(cost.peak_bytes, cost.time)) {
       FrontPoint point{.peak_bytes = cost.peak_bytes, .time = cost.time, .dropped = dropped};

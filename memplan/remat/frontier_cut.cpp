@@ -132,6 +132,7 @@ FrontierChoice FrontierCut::read_choice() const {
 }
 
 FrontierChoice FrontierCut::choose(double price) {
+  graph_.check_stop();
   set_capacities(price);
   const int64_t value = flow_.solve(kSource, kSink);
   FrontierChoice choice = read_choice();

@@ -4,15 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "memplan/remat/problem.h"
+#include "memplan/stopped.h"
 
 namespace trainscope::memplan {
 
 class RematGraph {
  public:
-  explicit RematGraph(const RematProblem& problem);
+  explicit RematGraph(const RematProblem& problem, std::stop_token stop = {});
 
   std::int32_t size() const { return static_cast<std::int32_t>(bytes_.size()); }
   std::span<const std::int32_t> inputs(std::int32_t node) const {
@@ -44,6 +46,11 @@ class RematGraph {
   // The first backward node; size() if there is none.
   std::int32_t first_backward() const { return first_backward_; }
 
+  // Called by every search between its steps: throws Stopped once somebody has asked to stop.
+  void check_stop() const {
+    if (stop_.stop_requested()) throw Stopped();
+  }
+
   // The bytes that must be in memory while the node runs for the first time, whatever the plan:
   // inputs, value, workspace, and values that cannot be recomputed and are read later.
   std::int64_t least_bytes(std::int32_t node) const {
@@ -73,6 +80,7 @@ class RematGraph {
   std::vector<std::int64_t> least_bytes_;
   std::int32_t first_backward_ = 0;
   double forbidden_time_ = 0;
+  std::stop_token stop_;
 };
 
 }  // namespace trainscope::memplan

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <utility>
 
-#include "memplan/deadline.h"
 #include "memplan/remat/certificate.h"
 #include "memplan/remat/exact.h"
 #include "memplan/remat/portfolio.h"
@@ -43,7 +42,8 @@ RematResult refusal(string message) {
 
 }  // namespace
 
-RematPlanner::RematPlanner(const RematProblem& problem) : problem_(problem), graph_(problem) {
+RematPlanner::RematPlanner(const RematProblem& problem, std::stop_token stop)
+    : problem_(problem), graph_(problem, std::move(stop)) {
   facts_.base_time = base_time(problem);
   const RematReplay replay = simulate(problem, save_all_plan(problem));
   facts_.lower_bound_time = facts_.base_time;
@@ -159,7 +159,7 @@ RematResult RematPlanner::search(const Question& question, double bound) {
   const bool deep = place == front().points().size();
   if (deep || question.effort == RematEffort::kSearch) portfolio.add(hold_all(graph_));
   for (size_t i = first; i < std::min(front().points().size(), place + kSeedsBelow); ++i) {
-    if (Clock::now() < question.deadline) portfolio.add(front().holds(graph_, i));
+    if (!question.deadline.expired()) portfolio.add(front().holds(graph_, i));
   }
   const auto above = known_.upper_bound(question.budget_bytes);
   if (above != known_.begin()) {
@@ -201,7 +201,7 @@ RematResult RematPlanner::plan(const RematOptions& options) {
   if (!(options.seconds >= 0)) return refusal("the time limit must be 0 seconds or more");
   RematResult result = answer({.budget_bytes = options.budget_bytes,
                                .effort = options.effort,
-                               .deadline = deadline_after(options.seconds),
+                               .deadline = Deadline(options.seconds),
                                .most_exact_states = options.most_exact_states});
   result.elapsed = Clock::now() - start;
   return result;

@@ -7,8 +7,10 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 
+#include "memplan/deadline.h"
 #include "memplan/remat/front.h"
 #include "memplan/remat/graph.h"
 #include "memplan/remat/plan.h"
@@ -59,8 +61,9 @@ struct RematResult {
 // questions.
 class RematPlanner {
  public:
-  // The problem must be without error (see find_remat_error) and stay.
-  explicit RematPlanner(const RematProblem& problem);
+  // The problem must be without error (see find_remat_error) and stay. Asked to stop, plan() and
+  // front() throw Stopped within some milliseconds.
+  explicit RematPlanner(const RematProblem& problem, std::stop_token stop = {});
   RematPlanner(const RematPlanner&) = delete;
   RematPlanner& operator=(const RematPlanner&) = delete;
 
@@ -77,7 +80,7 @@ class RematPlanner {
   struct Question {
     std::int64_t budget_bytes = 0;
     RematEffort effort = RematEffort::kSearch;
-    Clock::time_point deadline = {};
+    Deadline deadline = {};
     std::size_t most_exact_states = 0;
   };
 

@@ -42,9 +42,8 @@ bool better(const RematDraft& a, const RematDraft& b) {
 
 }  // namespace
 
-RematPortfolio::RematPortfolio(const RematGraph& graph, int64_t budget_bytes,
-                               Clock::time_point deadline)
-    : graph_(graph), state_(graph, budget_bytes), deadline_(deadline) {
+RematPortfolio::RematPortfolio(const RematGraph& graph, int64_t budget_bytes, Deadline deadline)
+    : graph_(graph), state_(graph, budget_bytes), deadline_(std::move(deadline)) {
   for (int32_t node = 0; node < graph.size(); ++node) {
     mean_time_ += graph.time(node);
     holds_ += graph.horizon(node) - node;
@@ -108,7 +107,7 @@ void RematPortfolio::keep_best() {
 }
 
 bool RematPortfolio::done(double enough) const {
-  return (best().keeps_budget() && best().cost.time <= enough) || Clock::now() >= deadline_;
+  return (best().keeps_budget() && best().cost.time <= enough) || deadline_.expired();
 }
 
 }  // namespace trainscope::memplan

@@ -1,10 +1,10 @@
 // The search for one budget: several plans side by side, each repaired, filled and annealed.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
+#include "memplan/deadline.h"
 #include "memplan/remat/bit_rows.h"
 #include "memplan/remat/graph.h"
 #include "memplan/remat/retention.h"
@@ -23,9 +23,7 @@ struct RematDraft {
 
 class RematPortfolio {
  public:
-  using Clock = std::chrono::steady_clock;
-
-  RematPortfolio(const RematGraph& graph, std::int64_t budget_bytes, Clock::time_point deadline);
+  RematPortfolio(const RematGraph& graph, std::int64_t budget_bytes, Deadline deadline);
 
   // What repair and filling make of this plan is one of the drafts.
   void add(BitRows holds);
@@ -42,7 +40,7 @@ class RematPortfolio {
 
   const RematGraph& graph_;
   Retention state_;
-  Clock::time_point deadline_;
+  Deadline deadline_;
   double mean_time_ = 0;
   std::int64_t holds_ = 0;  // stages in which values can be held, summed over the values
   std::uint64_t next_seed_ = 1;

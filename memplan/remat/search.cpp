@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace trainscope::memplan {
 namespace {
@@ -19,11 +20,16 @@ constexpr double kPriceRange = 1e5;
 
 }  // namespace
 
-RematSearch::RematSearch(Retention& state, std::uint64_t seed, Clock::time_point deadline)
-    : state_(state), graph_(state.graph()), random_(seed), deadline_(deadline) {
+RematSearch::RematSearch(Retention& state, std::uint64_t seed, Deadline deadline)
+    : state_(state), graph_(state.graph()), random_(seed), deadline_(std::move(deadline)) {
   for (int32_t node = 0; node < graph_.size(); ++node) {
     if (graph_.horizon(node) > node + 1) movable_.push_back(node);
   }
+}
+
+bool RematSearch::out_of_time() const {
+  graph_.check_stop();
+  return deadline_.expired();
 }
 
 bool RematSearch::forbidden(const RematCost& cost) const {
@@ -43,6 +49,7 @@ bool RematSearch::better(const Candidate& a, const Candidate& b) const {
 
 void RematSearch::consider(const HoldChange& change, optional<Candidate>& best) {
   ++looks_;
+  graph_.check_stop();
   const Candidate candidate{.change = change, .cost = state_.propose(change)};
   state_.reject();
   if (candidate.cost.excess_bytes >= state_.cost().excess_bytes || forbidden(candidate.cost))
@@ -115,6 +122,7 @@ optional<RematSearch::Candidate> RematSearch::refill(int32_t node, int32_t stage
   const RematCost before = state_.cost();
   const Candidate candidate{.change = change, .cost = state_.propose(change)};
   state_.reject();
+  graph_.check_stop();
   if (candidate.cost.excess_bytes > before.excess_bytes) return {};
   if (candidate.cost.time >= before.time) return {};
   return candidate;

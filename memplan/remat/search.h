@@ -1,11 +1,11 @@
 // Local search over what is held: each change is of one range of stages of one value.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
 
+#include "memplan/deadline.h"
 #include "memplan/remat/random.h"
 #include "memplan/remat/retention.h"
 
@@ -19,9 +19,7 @@ struct AnnealOptions {
 
 class RematSearch {
  public:
-  using Clock = std::chrono::steady_clock;
-
-  RematSearch(Retention& state, std::uint64_t seed, Clock::time_point deadline);
+  RematSearch(Retention& state, std::uint64_t seed, Deadline deadline);
 
   // Gives up holds, the cheapest in time per byte of excess first, until the budget is kept; false
   // if nothing helps any more, or after kMostLooks changes looked at: a second or two.
@@ -33,7 +31,8 @@ class RematSearch {
   // stays at the edge. Leaves the best state within the budget, if it saw one.
   void anneal(const AnnealOptions& options);
 
-  bool out_of_time() const { return Clock::now() >= deadline_; }
+  // Throws Stopped when the graph's searches are asked to stop.
+  bool out_of_time() const;
 
  private:
   static constexpr std::int64_t kMostLooks = 1'000'000;
@@ -63,7 +62,7 @@ class RematSearch {
   Retention& state_;
   const RematGraph& graph_;
   Random random_;
-  Clock::time_point deadline_;
+  Deadline deadline_;
   std::vector<std::int32_t> movable_;  // values that somebody may need later than at once
   std::vector<HoldChange> changes_;    // of the iteration under way
   std::int64_t looks_ = 0;             // of repair, at changes

@@ -133,6 +133,17 @@ TEST_CASE("solve: with no time there is still the first placer's placement") {
   CHECK(thorough.height_bytes <= hasty.height_bytes);
 }
 
+TEST_CASE("solve: asked to stop there is still the first placer's placement") {
+  const Problem problem = testing::random_problem(3, {.buffers = 400, .times = 100});
+  std::stop_source stop;
+  stop.request_stop();
+  for (const int threads : {1, 4}) {
+    const Solution stopped =
+        solve_checked(problem, {.threads = threads, .stop = stop.get_token()}).solution;
+    CHECK(stopped.method == placer_names().front());
+  }
+}
+
 TEST_CASE("solve: with a capacity the first placement within it ends the search") {
   Problem problem = testing::random_problem(3, {.buffers = 400, .times = 100});
   const Solution first = solve_checked(problem, {.seconds = 0}).solution;

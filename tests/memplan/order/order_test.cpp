@@ -241,6 +241,21 @@ TEST_CASE("improve_order: larger problems get no worse, and no order is below th
   }
 }
 
+TEST_CASE("improve_order: asked to stop it leaves the order as it is") {
+  Dice dice(4);
+  std::stop_source stop;
+  stop.request_stop();
+  int improvable = 0;
+  for (int round = 0; round < 5; ++round) {
+    const OrderProblem problem = random_problem(dice, 100, 2);
+    const OrderResult stopped = improve_order(problem, {.stop = stop.get_token()});
+    CHECK(find_order_error(problem, stopped.order) == std::nullopt);
+    CHECK(stopped.peak_bytes == stopped.given_peak_bytes);
+    if (improve_order(problem).peak_bytes < stopped.peak_bytes) ++improvable;
+  }
+  CHECK(improvable > 0);
+}
+
 TEST_CASE("beam_order and list_schedules: orders that work, beams below the limit") {
   Dice dice(5);
   int beams = 0;

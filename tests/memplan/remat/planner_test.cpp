@@ -182,6 +182,19 @@ TEST_CASE("remat planner: what must run once is held") {
   CHECK(plan_checked(problem, peak).time == base_time(problem));
 }
 
+TEST_CASE("remat planner: asked to stop it throws, whatever it is asked for") {
+  const RematProblem problem = testing::chain_step(30, 1);
+  const int64_t budget = save_all_bytes(problem) * 9 / 10;
+  std::stop_source stop;
+  RematPlanner planner(problem, stop.get_token());
+  CHECK(planner.plan({.budget_bytes = budget, .effort = RematEffort::kLookUp}).time > 0);
+  stop.request_stop();
+  CHECK_THROWS_AS(planner.plan({.budget_bytes = budget}), Stopped);
+  RematPlanner other(problem, stop.get_token());
+  CHECK_THROWS_AS(other.front(), Stopped);
+  CHECK_THROWS_AS(least_time(RematGraph(problem, stop.get_token()), budget, 48), Stopped);
+}
+
 TEST_CASE("remat planner: no time still gives an answer") {
   const RematProblem problem = testing::chain_step(30, 1);
   const int64_t peak = save_all_bytes(problem);
