@@ -30,6 +30,7 @@ void refuse_budget_alone(const CompileOptions& options) {
 
 // The step in an order of lower memory, if there is one, as a stage of its own.
 void add_order(Compiled& compiled, const CompileOptions& options) {
+  options.watch.report({.work = "order"});
   const auto start = std::chrono::steady_clock::now();
   std::optional<Graph> ordered = ordered_for_memory(compiled.program, options.lower);
   const std::int64_t given_bytes = compiled.program.arena.bytes;
@@ -51,6 +52,7 @@ void add_order(Compiled& compiled, const CompileOptions& options) {
 
 // Plans on the step as it stands, then makes the chosen rematerializations its last stage.
 void add_recompute(Compiled& compiled, const CompileOptions& options) {
+  options.watch.report({.work = "recompute"});
   const Program& plain = compiled.program;
   RecomputePlan plan = plan_recompute(plain, step_seconds(plain, options.costs), op_table(),
                                       options.recompute, options.lower);
@@ -98,14 +100,18 @@ Stages build_stages(const OnnxModel& model, const CompileOptions& options) {
                       .evaluate = &evaluate,
                       .options = options.training,
                       .pass = {},
-                      .counters = {}};
+                      .counters = {},
+                      .watch = options.watch};
   return run_passes(std::move(graph), default_passes(), context, options.passes);
 }
 
-std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& options) {
-  refuse_budget_alone(options);
+std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& given) {
+  refuse_budget_alone(given);
+  CompileOptions options = given;
+  options.lower.watch = given.watch;
   auto compiled = std::make_unique<Compiled>();
   compiled->stages = build_stages(model, options);
+  options.watch.report({.work = "placement"});
   compiled->program = lower(graph_for_next(compiled->stages.back(), options.passes.keep),
                             device_of(options), options.lower);
   const auto wanted = [&](std::string_view stage) { return !options.passes.leaves_out(stage); };

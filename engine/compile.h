@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/core/progress.h"
 #include "engine/exec/backends.h"  // IWYU pragma: export
 #include "engine/onnx/import.h"
 #include "engine/passes/pass_manager.h"
@@ -29,6 +30,9 @@ struct CompileOptions {
   std::optional<BatchTileOptions> batch_tiles = {};
   RecomputeOptions recompute = {};
   std::filesystem::path costs = {};  // measured times of the nodes; empty: a model of the machine
+  // Learns of passes, order, placement and recompute; once it is asked to stop, Stopped is thrown
+  // within some milliseconds, or when the pass under way is done. In place of lower.watch.
+  Watch watch = {};
 };
 
 // What recomputation was predicted to do.
@@ -56,7 +60,8 @@ std::span<const Pass> default_passes();
 
 // Import and all passes. Fails with kBadInput (one report of everything missing) or kUsage.
 Stages build_stages(const OnnxModel& model, const CompileOptions& options);
-// ... and kernels and memory plan. The result does not move: executors point into it.
+// ... and kernels and memory plan. The result does not move: executors point into it. Both throw
+// Stopped when options.watch asks them to stop.
 std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& options);
 // The time of each node of a step without recomputation, by NodeId: as the file `costs` has them,
 // or, when its name is empty, by a model of two server cores.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/progress.h"
 #include "engine/ir/builder.h"
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
@@ -24,6 +25,7 @@ struct PassContext {
   std::string_view pass;                              // its own name, for provenance
   std::map<std::string, std::int64_t> counters = {};  // shown in the stage record
   std::vector<NearMiss> near_misses = {};             // ... by `inspect --explain`
+  Watch watch = {};  // asked to stop, the manager begins no other pass
 
   void count(std::string_view what, std::int64_t n = 1) { counters[std::string(what)] += n; }
   void near_miss(const Node& node, std::string reason) {

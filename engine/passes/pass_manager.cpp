@@ -124,7 +124,12 @@ Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context
   graph = graph.compacted();
   Stages stages;
   stages.push_back(stage_of("imported", std::move(graph), 0));
+  std::int64_t done = 0;
   for (const Pass& pass : passes) {
+    context.watch.report({.work = "passes",
+                          .now = pass.name,
+                          .done = done++,
+                          .total = static_cast<std::int64_t>(passes.size())});
     if (!options.leaves_out(pass.name)) {
       stages.push_back(run_one(pass, stages.back(), context, options.keep, stages.size()));
     }

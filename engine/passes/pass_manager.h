@@ -41,6 +41,7 @@ std::string present_pass_name(std::string_view name, std::span<const Pass> passe
 // Runs the passes in order on the graph. Names in the options may be those that passes had before;
 // names that no pass has or had are kUsage errors with the nearest name. Every stage is verified; a
 // violation is our own mistake, printed with the pass's name. Errors of a pass carry its name.
+// context.watch learns of each pass before it runs; Stopped is thrown between two of them.
 Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context,
                   const PassOptions& given);
 

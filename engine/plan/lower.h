@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/progress.h"
 #include "engine/ir/graph.h"
 #include "engine/plan/program.h"
 #include "kernels/api/device.h"
@@ -27,6 +28,7 @@ struct LowerOptions {
   bool keep_inputs = false;          // what inputs hold is there throughout: for a body's trips
   // Time limit of the placement search; without one the plan depends on the graph alone.
   double seconds = std::numeric_limits<double>::infinity();
+  Watch watch = {};  // asked to stop, everything that plans with these options throws Stopped
 };
 
 // Fails with kBadInput (every op and dtype without a kernel, with node names) or kOutOfMemory.

@@ -190,7 +190,11 @@ std::optional<std::int64_t> arena_of(const Program& program, std::span<const Nod
   }
   const memplan::Result placed = memplan::solve(
       placement_problem(find_lifetimes(program.graph, nodes, options, workspaces), workspaces),
-      {.seconds = options.seconds, .threads = options.threads, .most_visits = kTrialVisits});
+      {.seconds = options.seconds,
+       .threads = options.threads,
+       .most_visits = kTrialVisits,
+       .stop = options.watch.stop});
+  options.watch.check();
   if (placed.status != memplan::Status::kPlaced) return std::nullopt;
   return placed.solution.height_bytes;
 }
@@ -202,7 +206,9 @@ memplan::OrderProblem order_problem(const Program& program, const LowerOptions& 
 }
 
 std::optional<Graph> ordered_for_memory(const Program& program, const LowerOptions& options) {
-  const memplan::OrderResult found = memplan::improve_order(order_problem(program, options));
+  const memplan::OrderResult found =
+      memplan::improve_order(order_problem(program, options), {.stop = options.watch.stop});
+  options.watch.check();
   if (!found.message.empty()) return std::nullopt;  // sizes whose sum is beyond 63 bits
   if (found.peak_bytes >= found.given_peak_bytes) return std::nullopt;
   const std::vector<NodeId> nodes = with_views(program, found.order);

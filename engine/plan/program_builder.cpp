@@ -108,6 +108,7 @@ void ProgramBuilder::choose_kernels() {
   for (NodeId id : phase_order(program_.graph)) {
     const Node& node = program_.graph.node(id);
     if (node.op->is_view) continue;
+    options_.watch.check();
     Launch launch{.node = id};
     if (!at_node(node, [&] { return prepare(node, launch); })) {
       std::string dtype(name_of(dtype_of(program_.graph, node)));
@@ -243,7 +244,10 @@ std::string ProgramBuilder::place(Space space, SpacePlan& plan) {
   const memplan::Problem problem = placement_problem(program_, space);
   if (space == Space::kHost && problem.buffers.empty()) return {};
   const memplan::Result result =
-      memplan::solve(problem, {.seconds = options_.seconds, .threads = options_.threads});
+      memplan::solve(problem, {.seconds = options_.seconds,
+                               .threads = options_.threads,
+                               .stop = options_.watch.stop});
+  options_.watch.check();
   if (result.status != memplan::Status::kPlaced) return result.message;
   const memplan::Solution& solution = result.solution;
   CHECK_INVARIANT(memplan::validate(problem, solution).empty());

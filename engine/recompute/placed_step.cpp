@@ -20,13 +20,15 @@ PlacedStep::Height PlacedStep::place(const ExecutionOrder& order) const {
   if (order.originals.empty()) {  // the plain step
     return {.arena_bytes = plain_.arena.bytes, .bound_bytes = plain_.arena.lower_bound_bytes};
   }
-  return place(order, {.seconds = lower_.seconds, .threads = lower_.threads});
+  return place(order,
+               {.seconds = lower_.seconds, .threads = lower_.threads, .stop = lower_.watch.stop});
 }
 
 PlacedStep::Height PlacedStep::glance(const ExecutionOrder& order, std::string_view first) const {
   return place(order, {.seconds = lower_.seconds,
                        .first = first.empty() ? plain_.arena.method : first,
-                       .patience = memplan::Patience::kGlance});
+                       .patience = memplan::Patience::kGlance,
+                       .stop = lower_.watch.stop});
 }
 
 PlacedStep::Height PlacedStep::place(const ExecutionOrder& order,
@@ -41,6 +43,7 @@ PlacedStep::Height PlacedStep::place(const ExecutionOrder& order,
   }
   const memplan::Result placed =
       memplan::solve(height_problem(lifetimes_.find(order, workspaces), workspaces), options);
+  lower_.watch.check();
   CHECK_INVARIANT(placed.status == memplan::Status::kPlaced);
   return {.arena_bytes = placed.solution.height_bytes,
           .bound_bytes = placed.solution.lower_bound_bytes,

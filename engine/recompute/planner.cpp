@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "engine/core/error.h"
+#include "engine/recompute/stoppable.h"
 #include "memplan/remat/baselines.h"
 #include "memplan/remat/planner.h"
 
@@ -24,7 +26,8 @@ constexpr std::int32_t kNone = -1;
 
 // A unit that must be recomputed is two nodes: the second one, just before the first unit of the
 // backward phase that reads it, is what the backward phase reads.
-RecomputePlanner::RecomputePlanner(const StepModel& model) : unit_count_(model.units.size()) {
+RecomputePlanner::RecomputePlanner(const StepModel& model, std::stop_token stop)
+    : unit_count_(model.units.size()), stop_(std::move(stop)) {
   std::vector<std::int32_t> node_of_unit(model.units.size(), kNone);
   std::vector<bool> second(model.units.size(), false);
   for (std::size_t i = 0; i < model.units.size(); ++i) {
@@ -50,9 +53,10 @@ RecomputePlanner::RecomputePlanner(const StepModel& model) : unit_count_(model.u
     }
     add_node(model, static_cast<int>(i), node_of_unit);
   }
-  planner_.emplace(problem_);
-  const memplan::RematResult all =
-      planner_->plan({.budget_bytes = std::numeric_limits<std::int64_t>::max() / 2});
+  planner_.emplace(problem_, stop_);
+  const memplan::RematResult all = stoppable([&] {
+    return planner_->plan({.budget_bytes = std::numeric_limits<std::int64_t>::max() / 2});
+  });
   CHECK_INVARIANT(all.status == memplan::RematStatus::kPlanned);
   plain_peak_bytes_ = all.save_all_bytes;
   least_bytes_ = all.least_bytes;
@@ -82,7 +86,7 @@ std::optional<PlannedOrder> RecomputePlanner::plan(std::int64_t budget_bytes,
                                                    memplan::RematEffort effort) {
   if (budget_bytes < least_bytes_) return std::nullopt;
   const memplan::RematResult result =
-      planner_->plan({.budget_bytes = budget_bytes, .effort = effort});
+      stoppable([&] { return planner_->plan({.budget_bytes = budget_bytes, .effort = effort}); });
   CHECK_INVARIANT(result.status != memplan::RematStatus::kBadProblem);
   if (result.status != memplan::RematStatus::kPlanned) return std::nullopt;
   PlannedOrder planned{.order = {}, .seconds = static_cast<double>(result.time) / kPicoseconds};
@@ -107,12 +111,17 @@ std::vector<std::vector<bool>> RecomputePlanner::unit_sets(
 }
 
 std::vector<std::vector<bool>> RecomputePlanner::front() {
-  return unit_sets(planner_->front().points());
+  return stoppable([this] { return unit_sets(planner_->front().points()); });
+}
+
+std::int64_t RecomputePlanner::least_front_bytes() {
+  return stoppable([this] { return planner_->front().points().back().peak_bytes; });
 }
 
 std::vector<std::vector<bool>> RecomputePlanner::baseline(std::string_view method) const {
-  for (const memplan::RematBaseline& each :
-       memplan::remat_baselines(memplan::RematGraph(problem_))) {
+  const std::vector<memplan::RematBaseline> all =
+      stoppable([this] { return memplan::remat_baselines(memplan::RematGraph(problem_, stop_)); });
+  for (const memplan::RematBaseline& each : all) {
     if (each.name == method) return unit_sets(each.points);
   }
   return {};

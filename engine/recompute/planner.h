@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct PlannedOrder {
 // Bytes here are those of the units' values and workspaces: without parameters, states and inputs.
 class RecomputePlanner {
  public:
-  explicit RecomputePlanner(const StepModel& model);
+  // Asked to stop, every function throws Stopped.
+  explicit RecomputePlanner(const StepModel& model, std::stop_token stop = {});
   RecomputePlanner(const RecomputePlanner&) = delete;
   RecomputePlanner& operator=(const RecomputePlanner&) = delete;
 
@@ -33,7 +35,7 @@ class RecomputePlanner {
   std::vector<std::vector<bool>> front();
   std::vector<std::vector<bool>> baseline(std::string_view method) const;
 
-  std::int64_t least_front_bytes() { return planner_->front().points().back().peak_bytes; }
+  std::int64_t least_front_bytes();
   std::int64_t plain_peak_bytes() const { return plain_peak_bytes_; }  // every unit once
   std::int64_t least_bytes() const { return least_bytes_; }  // of any order: one unit's needs
   int hungriest_unit() const { return hungriest_unit_; }     // the unit that needs them
@@ -49,6 +51,7 @@ class RecomputePlanner {
   std::int64_t plain_peak_bytes_ = 0;
   std::int64_t least_bytes_ = 0;
   int hungriest_unit_ = 0;
+  std::stop_token stop_;
 };
 
 }  // namespace trainscope

@@ -213,7 +213,8 @@ RecomputePlan plan_recompute(const Program& plain, std::span<const double> secon
   RecomputePlan plan = search.realise(chosen_attempt(search, recomputed, options));
   if (options.link) return plan;
   plan.bound_bytes = options.budget_bytes.value_or(plan.arena_bytes);
-  plan.bound_seconds = TimeBound(plain, seconds, search.model()).seconds_within(plan.bound_bytes);
+  plan.bound_seconds =
+      TimeBound(plain, seconds, search.model(), lower.watch.stop).seconds_within(plan.bound_bytes);
   return plan;
 }
 

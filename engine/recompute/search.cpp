@@ -17,8 +17,9 @@ RecomputeSearch::RecomputeSearch(const Program& plain, const OpTable& ops,
       ops_(ops),
       model_(std::move(model)),
       threads_(lower.threads),
+      watch_(lower.watch),
       placed_(plain, lower),
-      planner_(model_),
+      planner_(model_, lower.watch.stop),
       link_(link) {}
 
 RecomputeSearch::Unplaced RecomputeSearch::when_needed(const std::vector<bool>& recomputed) const {
@@ -26,6 +27,7 @@ RecomputeSearch::Unplaced RecomputeSearch::when_needed(const std::vector<bool>& 
 }
 
 Attempt RecomputeSearch::place(Unplaced unplaced, const Closeness& closeness) const {
+  watch_.check();
   const std::vector<Rematerialization> rematerializations =
       rematerializations_of(plain_.graph, model_, unplaced.order);
   const ExecutionOrder order = placed_.order_with(rematerializations);
@@ -45,6 +47,7 @@ Attempt RecomputeSearch::place(Unplaced unplaced, const Closeness& closeness) co
 }
 
 const Attempt& RecomputeSearch::attempt(Unplaced unplaced, const Closeness& closeness) {
+  watch_.report({.work = "recompute", .done = static_cast<std::int64_t>(tried_.size())});
   return tried_.emplace_back(place(std::move(unplaced), closeness));
 }
 

@@ -105,6 +105,7 @@ class RecomputeSearch {
   const OpTable& ops_;
   StepModel model_;
   int threads_;
+  Watch watch_;
   PlacedStep placed_;
   RecomputePlanner planner_;
   std::optional<HostLink> link_;

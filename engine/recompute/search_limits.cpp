@@ -144,7 +144,7 @@ void RecomputeSearch::explore(std::int64_t budget_bytes) {
 // The least arenas for which plans are found at all, whatever was asked before: the least of them
 // is what a refusal names, so this budget must find it too.
 void RecomputeSearch::try_deepest() {
-  RecomputePlanner fresh(model_);
+  RecomputePlanner fresh(model_, watch_.stop);
   std::int64_t without = fresh.least_bytes();
   std::int64_t with = fresh.plain_peak_bytes();
   for (int i = 0; i < kBisections; ++i) {

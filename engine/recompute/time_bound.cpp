@@ -10,6 +10,7 @@
 #include "engine/ir/op_def.h"
 #include "engine/ops/rules/byte_ranges.h"
 #include "engine/plan/sub_ranges.h"
+#include "engine/recompute/stoppable.h"
 #include "memplan/remat/certificate.h"
 
 namespace trainscope {
@@ -200,18 +201,20 @@ class BoundProblem {
 
 }  // namespace
 
-TimeBound::TimeBound(const Program& plain, std::span<const double> seconds, const StepModel& model)
+TimeBound::TimeBound(const Program& plain, std::span<const double> seconds, const StepModel& model,
+                     const std::stop_token& stop)
     : persistent_bytes_(plain.persistent_bytes) {
   BoundProblem problem(plain, seconds, model);
-  countings_.emplace_back(problem.with(Counted::kSlices));
-  if (problem.has_ranges()) countings_.emplace_back(problem.with(Counted::kWholes));
+  countings_.emplace_back(problem.with(Counted::kSlices), stop);
+  if (problem.has_ranges()) countings_.emplace_back(problem.with(Counted::kWholes), stop);
 }
 
 double TimeBound::seconds_within(std::int64_t arena_bytes) const {
   if (countings_.front().size() > kMostNodes) return 0.0;
   double most = 0.0;
   for (const memplan::RematGraph& graph : countings_) {
-    const double time = memplan::least_time(graph, arena_bytes - persistent_bytes_, kFrontiers);
+    const double time = stoppable(
+        [&] { return memplan::least_time(graph, arena_bytes - persistent_bytes_, kFrontiers); });
     if (!std::isfinite(time)) return 0.0;  // no step does with so little
     most = std::max(most, time / kPicoseconds);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "engine/plan/program.h"
@@ -21,7 +22,9 @@ namespace trainscope {
 class TimeBound {
  public:
   // `plain` is the step without recomputation, `seconds` the time of each of its nodes by NodeId.
-  TimeBound(const Program& plain, std::span<const double> seconds, const StepModel& model);
+  // Asked to stop, seconds_within() throws Stopped.
+  TimeBound(const Program& plain, std::span<const double> seconds, const StepModel& model,
+            const std::stop_token& stop = {});
 
   // 0: not known.
   double seconds_within(std::int64_t arena_bytes) const;
