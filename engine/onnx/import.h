@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/core/tensor.h"
@@ -43,6 +44,7 @@ class MappedFile;
 
 // A parsed model whose every name, type, size and edge has been checked. Elements of initializers
 // are held once and shared by all graphs made from it; external data is read when first asked for.
+// It never changes, and a copy is the same model: whoever keeps one keeps it alive.
 class OnnxModel {
  public:
   // kIo when the file cannot be read, kBadInput (naming file, node, tensor) when it breaks a rule.
@@ -56,10 +58,6 @@ class OnnxModel {
   static OnnxModel shapes_from_bytes(std::span<const std::byte> bytes);
   // ONNX's text format: for tests.
   static OnnxModel parse_text(const std::string& text);
-
-  OnnxModel(OnnxModel&&) noexcept;
-  OnnxModel& operator=(OnnxModel&&) noexcept;
-  ~OnnxModel();
 
   const std::filesystem::path& path() const;  // empty unless read from a file
   std::string name() const;                   // of the graph
@@ -83,9 +81,9 @@ class OnnxModel {
   const Impl& impl() const { return *impl_; }  // for the other files of engine/onnx
 
  private:
-  explicit OnnxModel(std::unique_ptr<Impl> impl);
+  explicit OnnxModel(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   static OnnxModel parsed(std::span<const std::byte> bytes, ExternalFiles files);
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<const Impl> impl_;
 };
 
 struct ImportOptions {

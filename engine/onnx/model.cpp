@@ -161,11 +161,6 @@ OnnxModel OnnxModel::parse_text(const std::string& text) {
   return OnnxModel(finish(std::move(impl)));
 }
 
-OnnxModel::OnnxModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-OnnxModel::OnnxModel(OnnxModel&&) noexcept = default;
-OnnxModel& OnnxModel::operator=(OnnxModel&&) noexcept = default;
-OnnxModel::~OnnxModel() = default;
-
 const std::filesystem::path& OnnxModel::path() const { return impl_->path; }
 std::string OnnxModel::name() const { return impl_->proto.graph().name(); }
 std::int64_t OnnxModel::ir_version() const { return impl_->proto.ir_version(); }
