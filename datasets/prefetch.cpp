@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 
 #include <system_error>
+#include <utility>
 
 #include "engine/core/error.h"
 
 namespace trainscope {
 
-Prefetcher::Prefetcher(const Dataset& dataset, const BatchOrder& order, BatchRange range, int depth)
-    : dataset_(dataset),
+Prefetcher::Prefetcher(std::shared_ptr<const Dataset> dataset, const BatchOrder& order,
+                       BatchRange range, int depth)
+    : dataset_(std::move(dataset)),
       order_(order),
       range_(range),
       depth_(depth),
@@ -51,7 +53,7 @@ void Prefetcher::read_all() {
       order_.indices(range_.first + i, indices);
       // Slots at or beyond read_ belong to this thread.
       Batch& slot = slots_[static_cast<std::size_t>(i) % slots_.size()];
-      dataset_.read(indices.split, indices.epoch, indices.examples, slot);
+      dataset_->read(indices.split, indices.epoch, indices.examples, slot);
       {
         const std::lock_guard lock(mutex_);
         ++read_;

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -16,8 +17,8 @@ namespace trainscope {
 // what the reading threw, in the batch's place; nothing follows it.
 class Prefetcher final : public BatchSource {
  public:
-  // The dataset must outlive it.
-  Prefetcher(const Dataset& dataset, const BatchOrder& order, BatchRange range, int depth = 2);
+  Prefetcher(std::shared_ptr<const Dataset> dataset, const BatchOrder& order, BatchRange range,
+             int depth = 2);
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
   ~Prefetcher() override;  // waits for the batch that is being read
@@ -28,7 +29,7 @@ class Prefetcher final : public BatchSource {
   void read_all();
   bool wait_for_room();
 
-  const Dataset& dataset_;
+  const std::shared_ptr<const Dataset> dataset_;
   const BatchOrder order_;
   const BatchRange range_;
   const std::int64_t depth_;

@@ -5,14 +5,36 @@
 
 namespace trainscope {
 
-Session::Session(const OnnxModel& model, CompileOptions options)
-    : model_(model), options_(std::move(options)) {
+namespace {
+
+// Members go in the reverse order: the executor first.
+struct OwningExecutor {
+  OwningExecutor(std::shared_ptr<const Compiled> of, std::shared_ptr<const Executor> with)
+      : compiled(std::move(of)),
+        parameters(std::move(with)),
+        executor(compiled->program, parameters.get()) {}
+
+  std::shared_ptr<const Compiled> compiled;
+  std::shared_ptr<const Executor> parameters;
+  Executor executor;
+};
+
+}  // namespace
+
+std::shared_ptr<Executor> make_executor(std::shared_ptr<const Compiled> compiled,
+                                        std::shared_ptr<const Executor> parameters) {
+  auto owner = std::make_shared<OwningExecutor>(std::move(compiled), std::move(parameters));
+  return {owner, &owner->executor};
+}
+
+Session::Session(OnnxModel model, CompileOptions options)
+    : model_(std::move(model)), options_(std::move(options)) {
   training_ = make(options_.training.mode, options_.import, nullptr);
   training_.executor->load_initial();
 }
 
 Session::Compilation Session::make(GraphMode mode, const ImportOptions& import,
-                                   const Executor* parameters) const {
+                                   const std::shared_ptr<const Executor>& parameters) const {
   CompileOptions options = options_;
   options.import = import;
   options.training.mode = mode;
@@ -23,18 +45,18 @@ Session::Compilation Session::make(GraphMode mode, const ImportOptions& import,
   made.dims = import.dims;
   made.shapes = import.shapes;
   made.compiled = compile(model_, options);
-  made.executor = std::make_unique<Executor>(made.compiled->program, parameters);
+  made.executor = make_executor(made.compiled, parameters);
   return made;
 }
 
 Executor& Session::executor(GraphMode mode, const ImportOptions& import) {
-  for (const std::unique_ptr<Compilation>& other : others_) {
-    bool same = other->mode == mode && other->dims == import.dims && other->shapes == import.shapes;
-    if (same) return *other->executor;
+  for (const Compilation& other : others_) {
+    bool same = other.mode == mode && other.dims == import.dims && other.shapes == import.shapes;
+    if (same) return *other.executor;
   }
-  others_.push_back(std::make_unique<Compilation>(make(mode, import, training_.executor.get())));
-  others_.back()->executor->load_initial();  // constants: its parameters are elsewhere
-  return *others_.back()->executor;
+  others_.push_back(make(mode, import, training_.executor));
+  others_.back().executor->load_initial();  // constants: its parameters are elsewhere
+  return *others_.back().executor;
 }
 
 void Session::export_inference(const FolderEntry& entry) {

@@ -1,7 +1,8 @@
-// The public API: what cli, gui and python use of the engine.
+// A compiled model that runs: what engine/run drives, and what compares and inspects models.
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,17 +20,24 @@
 
 namespace trainscope {
 
+// An executor that keeps what it needs: its program, and the executor, if any, that holds its
+// parameters.
+std::shared_ptr<Executor> make_executor(std::shared_ptr<const Compiled> compiled,
+                                        std::shared_ptr<const Executor> parameters = nullptr);
+
 // A model being trained: the training program and its executor, and, made when first asked for,
 // programs for evaluation and inference that share its parameters.
 class Session {
  public:
   // `options.training.mode` must be kTrain or kGradients; parameters start as the model has them.
-  // The model must outlive the session.
-  Session(const OnnxModel& model, CompileOptions options);
+  // Throws what compile() throws.
+  Session(OnnxModel model, CompileOptions options);
 
   const OnnxModel& model() const { return model_; }
   const Compiled& compiled() const { return *training_.compiled; }
   Executor& executor() { return *training_.executor; }
+  // ... for whoever may outlive the session.
+  const std::shared_ptr<Executor>& shared_executor() const { return training_.executor; }
 
   // A program of another mode (kEvaluate, kInference), on the training parameters as they are.
   // `import` may bind other sizes. Cached by mode and sizes.
@@ -44,15 +52,16 @@ class Session {
     GraphMode mode = GraphMode::kTrain;
     std::map<std::string, std::int64_t> dims;
     std::map<std::string, Ints> shapes;
-    std::unique_ptr<const Compiled> compiled;
-    std::unique_ptr<Executor> executor;
+    std::shared_ptr<const Compiled> compiled;
+    std::shared_ptr<Executor> executor;
   };
-  Compilation make(GraphMode mode, const ImportOptions& import, const Executor* parameters) const;
+  Compilation make(GraphMode mode, const ImportOptions& import,
+                   const std::shared_ptr<const Executor>& parameters) const;
 
-  const OnnxModel& model_;
+  OnnxModel model_;
   CompileOptions options_;
   Compilation training_;
-  std::vector<std::unique_ptr<Compilation>> others_;
+  std::vector<Compilation> others_;
 };
 
 }  // namespace trainscope

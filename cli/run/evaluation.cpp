@@ -48,7 +48,7 @@ Evaluation evaluate_range(Executor& executor, const ValidationData& validation,
 
 std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
                                               const ProgramForBatch& program) {
-  const Dataset& data = validation.data;
+  const Dataset& data = *validation.data;
   const std::int64_t batch = validation.batch;
   const std::int64_t examples = data.examples(Split::kValidation);
   if (examples == 0) return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "engine/session.h"
@@ -14,7 +15,7 @@ using ProgramForBatch = std::function<Executor*(std::int64_t batch)>;
 
 // The validation part of a dataset, and how it is read.
 struct ValidationData {
-  const Dataset& data;
+  std::shared_ptr<const Dataset> data;
   std::int64_t batch = 1;
   const LossOptions& loss;          // over classes: accuracy is counted too
   std::function<bool()> stop = {};  // asked before each batch: whether to give up

@@ -18,7 +18,7 @@ ForwardPrograms::Program& ForwardPrograms::program(GraphMode mode, const ImportO
   made->mode = mode;
   made->import = import;
   made->compiled = compile(trained_.model, options);
-  made->executor = std::make_unique<Executor>(made->compiled->program);
+  made->executor = make_executor(made->compiled);
   made->executor->load_initial();
   if (trained_.checkpoint) {
     const SafetensorsFile& file = trained_.checkpoint->file("model");

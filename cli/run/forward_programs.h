@@ -26,8 +26,8 @@ class ForwardPrograms {
   struct Program {
     GraphMode mode = GraphMode::kEvaluate;
     ImportOptions import;
-    std::unique_ptr<const Compiled> compiled;
-    std::unique_ptr<Executor> executor;
+    std::shared_ptr<const Compiled> compiled;
+    std::shared_ptr<Executor> executor;
   };
   Program& program(GraphMode mode, const ImportOptions& import);
 

@@ -127,7 +127,7 @@ TrainingRun::TrainingRun(const Invocation& invocation)
   wanted.seed = invocation_.seed();
   data_ = open_dataset(source, wanted);
   order_ = BatchOrder::training(data_->examples(Split::kTrain), sizes_.batch, invocation_.seed());
-  trainer_.emplace(session_->executor(), options_.training.micro_batches);
+  trainer_.emplace(session_->shared_executor(), options_.training.micro_batches);
 }
 
 CheckpointState TrainingRun::state() const {
@@ -262,7 +262,7 @@ bool TrainingRun::out_of_time() const { return deadline_ && Clock::now() >= *dea
 
 void TrainingRun::train() {
   const std::int64_t micro_batches = options_.training.micro_batches;
-  Prefetcher batches(*data_, *order_,
+  Prefetcher batches(data_, *order_,
                      {.first = order_->batch_after(samples_seen_),
                       .count = (total_steps_ - step_) * micro_batches});
   const std::int64_t save_every = settings_.integer("save-every");
@@ -306,7 +306,7 @@ void TrainingRun::validate() {
   const auto start = std::chrono::steady_clock::now();
   const std::optional<Evaluation> evaluation = evaluate_validation(
       *session_, options_.import,
-      {.data = *data_, .batch = sizes_.batch, .loss = options_.training.loss, .stop = [this] {
+      {.data = data_, .batch = sizes_.batch, .loss = options_.training.loss, .stop = [this] {
          return stop_requested();
        }});
   if (!evaluation) return;

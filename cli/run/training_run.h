@@ -59,7 +59,7 @@ class TrainingRun {
   Schedule schedule_;
   MetricsForms metrics_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<Dataset> data_;
+  std::shared_ptr<const Dataset> data_;
   std::optional<BatchOrder> order_;
   std::optional<Trainer> trainer_;
   std::optional<StopSignals> signals_;  // from when there is a session to end

@@ -198,7 +198,7 @@ class TimedStep {
       : workload_(workload),
         options_(options),
         compiled_(compile(workload_model(workload, options), workload_options(workload, options))),
-        executor_(compiled_->program),
+        executor_(make_executor(compiled_)),
         batches_(synthetic_batch(*compiled_, workload, options)),
         trainer_(executor_, 1) {
     const Graph& forward = compiled_->stages.front().graph;
@@ -208,7 +208,7 @@ class TimedStep {
     result_.host_arena_bytes = compiled_->program.host.bytes;
     result_.persistent_bytes = compiled_->program.persistent_bytes;
     result_.recompute = compiled_->recompute;
-    executor_.load_initial();
+    executor_->load_initial();
     release_initial(*compiled_);
   }
 
@@ -220,14 +220,14 @@ class TimedStep {
     if (step == 1) result_.first_loss = done.loss;
     result_.last_loss = done.loss;
     if (step > kWarmUpSteps) result_.step_ms.push_back(taken.count());
-    result_.used_bytes = executor_.used_bytes();
-    result_.used_host_bytes = executor_.used_host_bytes();
+    result_.used_bytes = executor_->used_bytes();
+    result_.used_host_bytes = executor_->used_host_bytes();
   }
 
   // More steps, whose clock reads are not in the times of the others.
   void measure_ops() {
-    OpTimes times(executor_.program());
-    executor_.add_listener(times);
+    OpTimes times(executor_->program());
+    executor_->add_listener(times);
     const std::int64_t first = kWarmUpSteps + options_.steps + 1;
     std::vector<StepSplit> steps;
     for (std::int64_t step = first; step < first + kMeasuredSteps; ++step) {
@@ -235,7 +235,7 @@ class TimedStep {
       trainer_.run_step(step, workload_.learning_rate, batches_);
       steps.push_back(times.end_step());
     }
-    executor_.remove_listener(times);
+    executor_->remove_listener(times);
     times.write(options_.op_times);
     result_.ops = times.rows();
     const auto middle = steps.begin() + kMeasuredSteps / 2;
@@ -250,8 +250,8 @@ class TimedStep {
 
   const BenchWorkload& workload_;
   BenchOptions options_;
-  std::unique_ptr<Compiled> compiled_;
-  Executor executor_;
+  std::shared_ptr<Compiled> compiled_;
+  std::shared_ptr<Executor> executor_;
   OneBatch batches_;
   Trainer trainer_;
   BenchResult result_;

@@ -66,10 +66,10 @@ void evaluate_data(const Evaluating& e, Outcome& outcome) {
   wanted.seed = e.invocation.seed();
   const std::string& source = e.invocation.settings().text("data");
   if (is_text_run(e.source)) wanted.vocabulary = run_vocabulary(e.source);  // used by text alone
-  const std::unique_ptr<Dataset> data = open_dataset(source, wanted);
+  const std::shared_ptr<const Dataset> data = open_dataset(source, wanted);
   const std::int64_t batch = e.sizes.batch;
   const std::optional<Evaluation> result = evaluate_validation(
-      {.data = *data, .batch = batch, .loss = e.loss}, [&](std::int64_t size) -> Executor* {
+      {.data = data, .batch = batch, .loss = e.loss}, [&](std::int64_t size) -> Executor* {
         if (size == batch) return &e.programs.executor(GraphMode::kEvaluate);
         return e.programs.executor(GraphMode::kEvaluate, size);
       });

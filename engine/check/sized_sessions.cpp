@@ -36,14 +36,14 @@ Session& SizedSessions::session_of(const ImportOptions& import) {
   return *sessions_.back();
 }
 
-Executor& SizedSessions::executor_of(const Batch& batch) {
+const std::shared_ptr<Executor>& SizedSessions::executor_of(const Batch& batch) {
   ImportOptions import = options_.import;
   bind_batch_sizes(model_, options_.training.loss, batch, import);
-  Executor& executor = session_of(import).executor();
-  require_inputs(executor, model_, options_.training.loss, batch);
-  if (current_ != nullptr && current_ != &executor) copy_state(*current_, executor);
-  current_ = &executor;
-  return executor;
+  const std::shared_ptr<Executor>& executor = session_of(import).shared_executor();
+  require_inputs(*executor, model_, options_.training.loss, batch);
+  if (current_ != nullptr && current_ != executor) copy_state(*current_, *executor);
+  current_ = executor;
+  return current_;
 }
 
 }  // namespace trainscope

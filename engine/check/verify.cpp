@@ -244,7 +244,7 @@ void verify_optimizer(const ReferenceFolder& folder, const OptimizerRun& run,
   SizedSessions sessions(folder.model, compile_options);
   const std::array batches{reference_batch(folder.reference, 0, DType::kF32),
                            reference_batch(folder.reference, 1, DType::kF32)};
-  reset_statistics(run, sessions.executor_of(batches[0]));
+  reset_statistics(run, *sessions.executor_of(batches[0]));
   Tensor losses = run.file.tensor("losses.f64:");
   require(losses.elements() <= std::ssize(optimizer.learning_rates), ErrorCode::kBadInput,
           "optimizers.{} has {} learning rates for {} losses", run.name,
@@ -254,7 +254,7 @@ void verify_optimizer(const ReferenceFolder& folder, const OptimizerRun& run,
   for (int step = 1; step <= static_cast<int>(losses.elements()); ++step) {
     auto at = static_cast<std::size_t>(step - 1);
     const Batch& batch = batches[at % batches.size()];
-    Executor& executor = sessions.executor_of(batch);
+    const std::shared_ptr<Executor> executor = sessions.executor_of(batch);
     OneBatch source(batch);
     StepResult result =
         Trainer(executor, 1).run_step(step, optimizer.learning_rates.at(at), source);
@@ -264,8 +264,8 @@ void verify_optimizer(const ReferenceFolder& folder, const OptimizerRun& run,
       worst_norm =
           std::max(worst_norm, relative(*result.gradient_norm, norms.values<double>()[at]));
     }
-    compare_parameters(folder, run, executor, step, report);
-    compare_statistics(run, executor, step, report);
+    compare_parameters(folder, run, *executor, step, report);
+    compare_statistics(run, *executor, step, report);
   }
   report.add({"losses", run.name, worst_loss, 1e-5});
   if (run.file.contains("grad_norms.f64:") && optimizer.options.clip_norm > 0.0) {

@@ -162,7 +162,7 @@ VerifyReport verify_convergence(const std::filesystem::path& folder, const Verif
   WindowBatches validation(data.tokens, data.sequence, rows);
   bind_batch_sizes(model, meta.loss, training.batch(), compile_options.import);
   Session session(model, compile_options);
-  Trainer trainer(session.executor(), data.batch / rows);
+  Trainer trainer(session.shared_executor(), data.batch / rows);
   Schedule schedule{.learning_rate = optimizer.learning_rates.front(),
                     .warmup_steps = data.meta.at("optimizer").at("warmup").as_int()};
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -145,12 +146,12 @@ class BatchSource {
 // Reads each batch when it is asked for. datasets/prefetch.h reads ahead.
 class DirectBatches final : public BatchSource {
  public:
-  DirectBatches(const Dataset& dataset, const BatchOrder& order, BatchRange range)
-      : dataset_(dataset), order_(order), range_(range) {}
+  DirectBatches(std::shared_ptr<const Dataset> dataset, const BatchOrder& order, BatchRange range)
+      : dataset_(std::move(dataset)), order_(order), range_(range) {}
   const Batch* next() override;
 
  private:
-  const Dataset& dataset_;
+  std::shared_ptr<const Dataset> dataset_;
   BatchOrder order_;
   BatchRange range_;
   std::int64_t given_ = 0;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <span>
 #include <string_view>
@@ -21,9 +22,9 @@ void write_scalar(Executor& executor, std::string_view name, double number) {
 }
 
 // States of the optimizer carry our prefix; sums over micro-batches do not outlive a step.
-std::vector<NamedTensor> tensors(const Executor& executor, bool of_optimizer) {
+std::vector<NamedTensor> tensors(const std::shared_ptr<Executor>& executor, bool of_optimizer) {
   std::vector<NamedTensor> list;
-  const Graph& graph = executor.program().graph;
+  const Graph& graph = executor->program().graph;
   for (ValueId id : graph.live_values()) {
     const Value& value = graph.value(id);
     if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kState) continue;
@@ -32,9 +33,8 @@ std::vector<NamedTensor> tensors(const Executor& executor, bool of_optimizer) {
     if (own != of_optimizer) continue;
     list.push_back({.name = value.name,
                     .tensor = {.type = value.type},
-                    .read = [&memory = executor.memory(), id](std::uint64_t offset,
-                                                              std::span<std::byte> bytes) {
-                      memory.read_bytes(id, offset, bytes);
+                    .read = [executor, id](std::uint64_t offset, std::span<std::byte> bytes) {
+                      executor->memory().read_bytes(id, offset, bytes);
                     }});
   }
   return list;
@@ -74,42 +74,59 @@ double read_loss(const Executor& executor) {
   return executor.memory().read_scalar(executor.program().graph.loss);
 }
 
-StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSource& batches) {
+const Batch& Trainer::next_batch(BatchSource& batches, const StepPlace& at, StepEvents& events) {
+  events.batch_wait_begin(at);
+  const auto start = std::chrono::steady_clock::now();
+  const Batch* batch = batches.next();
+  const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - start;
+  CHECK_INVARIANT(batch != nullptr);
+  events.batch_wait_end(at, waited.count());
+  return *batch;
+}
+
+StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSource& batches,
+                             StepEvents* events) {
+  StepEvents nobody;
+  StepEvents& told = events == nullptr ? nobody : *events;
   StepResult result;
-  write_scalar(executor_, kStepInput, static_cast<double>(step));
-  write_scalar(executor_, kLearningRateInput, learning_rate);
-  for (std::int64_t micro_step = 0; micro_step < micro_batches_; ++micro_step) {
-    const Batch* batch = batches.next();
-    CHECK_INVARIANT(batch != nullptr);
-    bind(*batch, step, micro_step);
-    executor_.run_micro_step();
-    double loss = read_loss(executor_);
+  write_scalar(*executor_, kStepInput, static_cast<double>(step));
+  write_scalar(*executor_, kLearningRateInput, learning_rate);
+  StepPlace at{.step = step};
+  for (; at.micro_batch < micro_batches_; ++at.micro_batch) {
+    const Batch& batch = next_batch(batches, at, told);
+    told.phase_begin(StepPhase::kForwardBackward, at);
+    bind(batch, at);
+    executor_->run_micro_step();
+    double loss = read_loss(*executor_);
+    told.phase_end(StepPhase::kForwardBackward, at);
     if (!std::isfinite(loss)) {
-      bind(*batch, step, micro_step);  // the step has used these bytes for other tensors
+      bind(batch, at);  // the step has used these bytes for other tensors
       refuse_loss(loss, step);
     }
     result.loss += loss / static_cast<double>(micro_batches_);
-    result.examples += batch->examples;
-    result.tokens += batch->tokens;
+    result.examples += batch.examples;
+    result.tokens += batch.tokens;
   }
-  executor_.run_update();
-  if (executor_.has(kGradientNormOutput)) {
-    result.gradient_norm = executor_.memory().read_scalar(kGradientNormOutput);
+  told.phase_begin(StepPhase::kUpdate, at);
+  executor_->run_update();
+  if (executor_->has(kGradientNormOutput)) {
+    result.gradient_norm = executor_->memory().read_scalar(kGradientNormOutput);
   }
+  told.phase_end(StepPhase::kUpdate, at);
   return result;
 }
 
-void Trainer::bind(const Batch& batch, std::int64_t step, std::int64_t micro_step) {
-  bind_batch(executor_, batch);
-  write_scalar(executor_, kMicroStepInput, static_cast<double>(micro_step));
-  write_scalar(executor_, kRandomStepInput,
-               static_cast<double>(step * micro_batches_ + micro_step));
+void Trainer::bind(const Batch& batch, const StepPlace& at) {
+  bind_batch(*executor_, batch);
+  write_scalar(*executor_, kMicroStepInput, static_cast<double>(at.micro_batch));
+  write_scalar(*executor_, kRandomStepInput,
+               static_cast<double>(at.step * micro_batches_ + at.micro_batch));
 }
 
 void Trainer::refuse_loss(double loss, std::int64_t step) {
   const std::string_view what = std::isnan(loss) ? "NaN" : "infinite";
   Error error(ErrorCode::kNumeric, fmt::format("the loss is {} at step {}", what, step));
-  std::optional<BadTensor> bad = executor_.find_bad_tensor();
+  std::optional<BadTensor> bad = executor_->find_bad_tensor();
   if (bad && bad->node.empty()) {
     error.at(fmt::format("first bad tensor: {} '{}': {} NaN, {} infinite of {} elements", bad->op,
                          printable(bad->value), bad->nan, bad->infinite, bad->elements));
@@ -126,7 +143,7 @@ std::vector<NamedTensor> Trainer::optimizer_tensors() const { return tensors(exe
 
 void Trainer::restore(const SafetensorsFile& file, std::span<const NamedTensor> tensors) {
   restore_tensors(file, tensors, [this](std::string_view name, const Tensor& elements) {
-    executor_.write(name, elements);
+    executor_->write(name, elements);
   });
 }
 

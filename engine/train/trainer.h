@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/core/safetensors.h"
 #include "engine/exec/executor.h"
 #include "engine/train/accuracy.h"
 #include "engine/train/data.h"
+#include "engine/train/step_events.h"
 
 namespace trainscope {
 
@@ -24,15 +27,17 @@ struct StepResult {
 class Trainer {
  public:
   // The executor's program must have been compiled with GraphMode::kTrain.
-  Trainer(Executor& executor, std::int64_t micro_batches)
-      : executor_(executor), micro_batches_(micro_batches) {}
+  Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches)
+      : executor_(std::move(executor)), micro_batches_(micro_batches) {}
 
   // Runs step `step` (from 1) on the next micro_batches batches. Throws kNumeric before the update,
   // naming the first bad tensor, when the loss is not finite; kBadInput when a batch does not fit.
-  StepResult run_step(std::int64_t step, double learning_rate, BatchSource& batches);
+  // `events` (null: nobody) learn of its phases.
+  StepResult run_step(std::int64_t step, double learning_rate, BatchSource& batches,
+                      StepEvents* events = nullptr);
 
-  // Parameters and the model's own states (running statistics), by ONNX name; to be read while the
-  // executor lives.
+  // Parameters and the model's own states (running statistics), by ONNX name: as they are when they
+  // are read.
   std::vector<NamedTensor> model_tensors() const;
   // Moments of the optimizer, by their graph name.
   std::vector<NamedTensor> optimizer_tensors() const;
@@ -40,10 +45,11 @@ class Trainer {
   void restore(const SafetensorsFile& file, std::span<const NamedTensor> tensors);
 
  private:
-  void bind(const Batch& batch, std::int64_t step, std::int64_t micro_step);
+  const Batch& next_batch(BatchSource& batches, const StepPlace& at, StepEvents& events);
+  void bind(const Batch& batch, const StepPlace& at);
   [[noreturn]] void refuse_loss(double loss, std::int64_t step);
 
-  Executor& executor_;
+  std::shared_ptr<Executor> executor_;
   std::int64_t micro_batches_;
 };
 

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "tests/datasets/dataset_tools.h"
 
@@ -57,7 +59,7 @@ TEST_CASE("prefetch: the same batches as direct reading, at any depth and start"
   const BatchOrder order = BatchOrder::training(100, 7, 3);
   for (const int depth : {1, 2, 5}) {
     for (const std::int64_t first : {0, 1, 13, 40}) {
-      const ProbeDataset data(-1, first == 13 ? 200 : 0);
+      const auto data = std::make_shared<const ProbeDataset>(-1, first == 13 ? 200 : 0);
       Prefetcher ahead(data, order, {.first = first, .count = 50}, depth);
       DirectBatches direct(data, order, {.first = first, .count = 50});
       check_same(ahead, direct);
@@ -71,33 +73,36 @@ TEST_CASE("prefetch: a text from a restart goes on as the uninterrupted run did"
   std::string text;
   for (int i = 0; i < 4000; ++i) text += static_cast<char>('a' + (i * i + i / 7) % 26);
   put(folder / "t", text);
-  const auto data = open_dataset(source("text", folder / "t"), text_options(16));
+  const std::shared_ptr<const Dataset> data =
+      open_dataset(source("text", folder / "t"), text_options(16));
   const BatchOrder order = BatchOrder::training(data->examples(Split::kTrain), 5, 8);
   CHECK(order.batches_per_epoch() == 44);
   for (const std::int64_t restart : {0, 1, 43, 44, 45, 100}) {
-    const auto again = open_dataset(source("text", folder / "t"), text_options(16));
-    Prefetcher resumed(*again, order, {.first = order.batch_after(restart * 5), .count = 20});
-    DirectBatches direct(*data, order, {.first = restart, .count = 20});
+    std::shared_ptr<const Dataset> again =
+        open_dataset(source("text", folder / "t"), text_options(16));
+    Prefetcher resumed(std::move(again), order,
+                       {.first = order.batch_after(restart * 5), .count = 20});
+    DirectBatches direct(data, order, {.first = restart, .count = 20});
     check_same(resumed, direct);
   }
 }
 
 TEST_CASE("prefetch: stays at most depth batches ahead, and a batch keeps while it is held") {
-  const ProbeDataset data;
+  const auto data = std::make_shared<const ProbeDataset>();
   const BatchOrder order = BatchOrder::training(100, 10, 3);
   Prefetcher ahead(data, order, {}, 2);
   const Batch* batch = ahead.next();
   const Ints before = ints_of(batch->tensors[0].second);
-  for (int i = 0; i < 200 && data.readings() < 3; ++i) {
+  for (int i = 0; i < 200 && data->readings() < 3; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  CHECK(data.readings() == 3);
+  CHECK(data->readings() == 3);
   CHECK(ints_of(batch->tensors[0].second) == before);
 }
 
 TEST_CASE("prefetch: batches use their memory again") {
-  const ProbeDataset data;
+  const auto data = std::make_shared<const ProbeDataset>();
   const BatchOrder order = BatchOrder::training(100, 10, 3);
   Prefetcher ahead(data, order, {.first = 0, .count = 40}, 2);
   std::set<const std::byte*> memory;
@@ -106,7 +111,7 @@ TEST_CASE("prefetch: batches use their memory again") {
 }
 
 TEST_CASE("prefetch: a failure arrives in its batch's place, and again after that") {
-  const ProbeDataset data(3);
+  const auto data = std::make_shared<const ProbeDataset>(3);
   const BatchOrder order = BatchOrder::training(100, 10, 3);
   Prefetcher ahead(data, order, {.first = 0, .count = 10}, 2);
   for (int i = 0; i < 3; ++i) REQUIRE(ahead.next() != nullptr);
@@ -120,11 +125,11 @@ TEST_CASE("prefetch: a failure arrives in its batch's place, and again after tha
 TEST_CASE("prefetch: can be dropped at any moment") {
   const BatchOrder order = BatchOrder::training(100, 10, 3);
   for (int taken = 0; taken < 6; ++taken) {
-    const ProbeDataset data(taken == 5 ? 1 : -1, 100);
+    const auto data = std::make_shared<const ProbeDataset>(taken == 5 ? 1 : -1, 100);
     Prefetcher ahead(data, order, {}, 2);
     for (int i = 0; i < taken && taken < 5; ++i) ahead.next();
   }
-  const ProbeDataset data;
+  const auto data = std::make_shared<const ProbeDataset>();
   Prefetcher none(data, order, {.first = 0, .count = 0});
   CHECK(none.next() == nullptr);
 }

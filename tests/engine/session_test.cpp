@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
 #include "tests/support/graph_text.h"
 #include "tests/support/reference_models.h"
@@ -180,6 +181,27 @@ TEST_CASE("session: other sizes are other programs on the same parameters, each 
   four.run_micro_step();
   CHECK(seven.read("y").shape() == Shape{7, 4});
   CHECK(seven.read("y").values<float>()[27] == four.read("y").values<float>()[15]);
+}
+
+TEST_CASE("session: an executor that somebody holds keeps all that it needs") {
+  std::shared_ptr<Executor> training;
+  std::shared_ptr<Executor> inference;
+  {
+    Session session(model(kText), options(4));  // the only handle of the model
+    training = session.shared_executor();
+    session.executor(GraphMode::kInference);
+    CompileOptions forward = options(4);
+    forward.training.mode = GraphMode::kInference;
+    forward.lower.external_parameters = true;
+    inference = make_executor(compile(session.model(), forward), training);
+    inference->load_initial();
+  }
+  const Tensor w = training->read("w");
+  training.reset();  // its parameters are the other one's
+  bind(*inference, 4, 1.0F);
+  inference->run_micro_step();
+  CHECK(w.values<float>()[11] == 12.0F);
+  CHECK(inference->read("y").values<float>()[3] == doctest::Approx(24.0F).epsilon(1e-4));
 }
 
 TEST_CASE("session: the exported model infers what the session infers") {

@@ -24,7 +24,7 @@ struct TrainedModel {
   TrainedModel(std::string_view name, const Configure& configure)
       : reference(name), session(reference.model, options(reference, configure)) {
     Cycle batches(reference.batches);
-    Trainer trainer(session.executor(), 1);
+    Trainer trainer(session.shared_executor(), 1);
     for (std::int64_t step = 1; step <= 3; ++step) {
       losses.push_back(trainer.run_step(step, 1e-3, batches).loss);
     }

@@ -244,7 +244,7 @@ TEST_CASE("text: models that text cannot feed are refused as usage") {
 TEST_CASE("text: tiny-shakespeare has the customary split" *
           doctest::skip(!test::has_shared("data/tinyshakespeare/input.txt"))) {
   const auto file = test::shared_path("data/tinyshakespeare/input.txt");
-  const auto data = open_dataset(source("text", file), text_options(64));
+  const std::shared_ptr<const Dataset> data = open_dataset(source("text", file), text_options(64));
   CHECK(data->description().get<std::int64_t>("training_characters") == 1003854);
   CHECK(Vocabulary::from_json(data->description().at("vocabulary")).size() == 65);
   CHECK(data->examples(Split::kTrain) == 15684);
@@ -252,7 +252,7 @@ TEST_CASE("text: tiny-shakespeare has the customary split" *
   std::int64_t terms = 0;
   Batch batch;
   const BatchOrder order = BatchOrder::validation(1743, 12, LastBatch::kPad);
-  DirectBatches batches(*data, order, {.first = 0, .count = order.batches_per_epoch()});
+  DirectBatches batches(data, order, {.first = 0, .count = order.batches_per_epoch()});
   while (const Batch* next = batches.next()) terms += next->loss_terms;
   CHECK(terms == 111539);  // 111,540 validation characters, the first has no predecessor
 }

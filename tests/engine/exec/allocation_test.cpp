@@ -39,7 +39,7 @@ struct Steady {
   Steady(std::string_view name, const LowerOptions& lower)
       : reference(name),
         session(reference.model, reference.options(GraphMode::kTrain, lower)),
-        trainer(session.executor(), 1),
+        trainer(session.shared_executor(), 1),
         batches(reference.batches) {
     for (std::int64_t step = 1; step <= 3; ++step) trainer.run_step(step, 1e-3, batches);
   }

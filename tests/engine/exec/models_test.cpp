@@ -33,7 +33,7 @@ Outcome train(const ReferenceModel& reference, const StepOptions& options) {
   Session session(reference.model, compile_options);
   keep_plan(session.compiled());
   Executor& executor = session.executor();
-  Trainer trainer(executor, options.micro_batches);
+  Trainer trainer(session.shared_executor(), options.micro_batches);
   Cycle batches(reference.batches);
   std::optional<MemoryCheck> check;
   if (options.poison) check.emplace(executor);

@@ -74,7 +74,7 @@ struct Trained {
     SameBatch batch;
     const Graph& imported = session.compiled().stages.front().graph;
     batch.rename_input(imported.value(imported.inputs.front()).name);
-    Trainer trainer(session.executor(), 1);
+    Trainer trainer(session.shared_executor(), 1);
     for (std::int64_t step = 1; step <= 4; ++step) {
       losses.push_back(trainer.run_step(step, 1e-3, batch).loss);
     }

@@ -74,7 +74,7 @@ std::vector<double> losses_of(const OnnxModel& model, CompileOptions options, bo
   Session session(model, std::move(options));
   test::keep_plan(session.compiled());
   PaddedTexts texts;
-  Trainer trainer(session.executor(), 1);
+  Trainer trainer(session.shared_executor(), 1);
   std::vector<double> losses;
   for (std::int64_t step = 1; step <= 6; ++step) {
     losses.push_back(trainer.run_step(step, 1e-3, texts).loss);

@@ -155,7 +155,7 @@ Curve curve_of(const OnnxModel& model, const Tiny& tiny, StepPrecision precision
   options.lower.same_bits = SameBits::kAnyThreads;
   Session session(model, options);
   Repeated batches(batch_for(session.compiled(), tiny.class_axis));
-  Trainer trainer(session.executor(), 1);
+  Trainer trainer(session.shared_executor(), 1);
   Curve curve{.losses = {}, .arena_bytes = session.compiled().program.arena.bytes};
   for (std::int64_t step = 1; step <= 30; ++step) {
     curve.losses.push_back(trainer.run_step(step, 3e-3, batches).loss);
@@ -219,7 +219,7 @@ TEST_CASE("models: every builder's model learns a batch and answers the same whe
     test::keep_plan(session.compiled());
     const Batch batch = batch_for(session.compiled(), tiny.class_axis);
     Repeated batches(batch);
-    Trainer trainer(session.executor(), 1);
+    Trainer trainer(session.shared_executor(), 1);
     double first = 0.0, last = 0.0;
     for (std::int64_t step = 1; step <= 30; ++step) {
       last = trainer.run_step(step, 3e-3, batches).loss;

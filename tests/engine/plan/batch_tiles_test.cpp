@@ -248,7 +248,7 @@ Trained trained(const std::string& name, int threads, bool sections, bool alone 
   const Program& program = session.compiled().program;
   check_lives(program);
   check_placements(program);
-  Trainer trainer(session.executor(), 1);
+  Trainer trainer(session.shared_executor(), 1);
   Cycle batches(reference.batches);
   Trained result;
   result.sections = program.sections.size();

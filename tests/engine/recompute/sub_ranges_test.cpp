@@ -102,7 +102,7 @@ struct Trained {
   Trained(const Subject& subject, const CompileOptions& options)
       : session(model_of(subject), options) {
     SameBatch batch(program().graph, subject.kinds);
-    Trainer trainer(session.executor(), 1);
+    Trainer trainer(session.shared_executor(), 1);
     for (std::int64_t step = 1; step <= 3; ++step) {
       losses.push_back(trainer.run_step(step, 1e-3, batch).loss);
     }

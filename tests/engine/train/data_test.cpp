@@ -209,9 +209,8 @@ TEST_CASE("batch order: validation reads every example once, in order") {
 }
 
 TEST_CASE("direct batches: the range, then null") {
-  const CountingDataset dataset;
   const BatchOrder order = BatchOrder::training(10, 4, 6);
-  DirectBatches batches(dataset, order, {.first = 1, .count = 2});
+  DirectBatches batches(std::make_shared<const CountingDataset>(), order, {.first = 1, .count = 2});
   for (std::int64_t i = 1; i <= 2; ++i) {
     const Batch* batch = batches.next();
     REQUIRE(batch != nullptr);

@@ -23,7 +23,7 @@ Trained train(const ReferenceModel& reference, int threads, SameBits bits) {
   options.training.micro_batches = 2;
   Session session(reference.model, options);
   keep_plan(session.compiled());
-  Trainer trainer(session.executor(), 2);
+  Trainer trainer(session.shared_executor(), 2);
   Cycle batches(reference.batches);
   Trained trained;
   for (std::int64_t step = 1; step <= 4; ++step) {

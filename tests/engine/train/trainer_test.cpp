@@ -88,7 +88,7 @@ struct Run {
       : reference(model),
         micro_batches(micro),
         session(model.model, options(model, micro)),
-        trainer(session.executor(), micro) {
+        trainer(session.shared_executor(), micro) {
     keep_plan(session.compiled());
   }
 
@@ -151,7 +151,7 @@ bool same_bits(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>
 
 TEST_CASE("trainer: a step reports its loss, gradient norm, examples and tokens") {
   Logarithm logarithm(2);
-  Trainer trainer(logarithm.session.executor(), 2);
+  Trainer trainer(logarithm.session.shared_executor(), 2);
   const float e = std::exp(1.0F);
   Once batches({Logarithm::batch(e, e), Logarithm::batch(e * e, e * e)});
   const StepResult result = trainer.run_step(1, 0.1, batches);
@@ -166,7 +166,7 @@ TEST_CASE("trainer: a step reports its loss, gradient norm, examples and tokens"
 TEST_CASE("trainer: a NaN loss stops before the update and names the first bad tensor") {
   const auto refused = [](float a, float b, float w) {
     Logarithm logarithm;
-    Trainer trainer(logarithm.session.executor(), 1);
+    Trainer trainer(logarithm.session.shared_executor(), 1);
     logarithm.session.executor().write("w", floats({1}, {w}));
     Once batches({Logarithm::batch(a, b)});
     const std::optional<Error> error = error_of([&] { trainer.run_step(3, 0.1, batches); });
@@ -203,7 +203,7 @@ TEST_CASE("trainer: the first bad tensor is found in real models, whose inputs' 
 
 TEST_CASE("trainer: a batch that does not fit is refused by name") {
   Logarithm logarithm;
-  Trainer trainer(logarithm.session.executor(), 1);
+  Trainer trainer(logarithm.session.shared_executor(), 1);
   Once batches({batch_of({{"x", floats({3, 1}, {1, 2, 3})}}, 3)});
   const std::optional<Error> error = error_of([&] { trainer.run_step(1, 0.1, batches); });
   REQUIRE(error.has_value());
@@ -303,7 +303,7 @@ TEST_CASE("trainer: dropout masks follow the seed") {
     CompileOptions options = reference.options(GraphMode::kTrain);
     options.training.seed = seed;
     Session session(reference.model, options);
-    Trainer trainer(session.executor(), 1);
+    Trainer trainer(session.shared_executor(), 1);
     Cycle batches(reference.batches);
     std::vector<double> list;
     for (std::int64_t step = 1; step <= 3; ++step) {

@@ -66,7 +66,7 @@ Trained train(KernelChoice kernels) {
   };
   trained.before = parameters();
   Pictures pictures;
-  Trainer trainer(session.executor(), 1);
+  Trainer trainer(session.shared_executor(), 1);
   // A long step, so that rounding the parameters hides little of it.
   trained.loss = trainer.run_step(1, 1.0, pictures).loss;
   trained.after = parameters();
