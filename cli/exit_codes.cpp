@@ -1,10 +1,7 @@
-// The table of exit codes, and how exceptions get theirs.
+// The table of exit codes.
 #include "cli/exit_codes.h"
 
 #include <array>
-#include <new>
-
-#include "engine/core/text.h"
 
 namespace trainscope {
 
@@ -33,15 +30,6 @@ std::string_view exit_code_name(int code) {
     if (row.code == code) return row.name;
   }
   return "run_failed";
-}
-
-Error error_of(const std::exception& exception) {
-  if (const auto* error = dynamic_cast<const Error*>(&exception)) return *error;
-  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
-    return Error(ErrorCode::kOutOfMemory, "out of memory")
-        .hint("a smaller --batch or --seq needs less");
-  }
-  return Error(ErrorCode::kRunFailed, printable(exception.what()));
 }
 
 }  // namespace trainscope

@@ -42,10 +42,12 @@ void Logger::open_file(const FolderEntry& entry) {
 
 bool Logger::enabled(LogLevel level) const {
   const std::lock_guard lock(mutex_);
-  return file_.has_value() || (options_.stream != nullptr && level >= options_.level);
+  return file_.has_value() || options_.sink ||
+         (options_.stream != nullptr && level >= options_.level);
 }
 
 void Logger::write(LogLevel level, std::string_view message) {
+  if (options_.sink) options_.sink(level, message);
   const std::lock_guard lock(mutex_);
   if (options_.stream != nullptr && level >= options_.level) {
     const bool json = options_.format == LogFormat::kJson;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ struct LogOptions {
   LogLevel level = LogLevel::kInfo;  // of the stream
   LogFormat format = LogFormat::kText;
   std::FILE* stream = stderr;  // null: none
+  // Gets every message of every level too; null: nobody. Called by whoever logs.
+  std::function<void(LogLevel, std::string_view)> sink = nullptr;
 };
 
 // May be used by several threads at once. Text: "warning: message"; info without its level.

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/core/json.h"
@@ -43,6 +45,21 @@ TEST_CASE("log: text lines carry the level, except info") {
   log.warning("c");
   log.error("d {}", "x");
   CHECK(capture.text() == "debug: a 1\nb\nwarning: c\nerror: d x\n");
+}
+
+TEST_CASE("log: a sink gets every level, whatever the stream shows") {
+  std::vector<std::pair<LogLevel, std::string>> got;
+  Logger log({.level = LogLevel::kOff,
+              .stream = nullptr,
+              .sink = [&got](LogLevel level, std::string_view message) {
+                got.emplace_back(level, message);
+              }});
+  CHECK(log.enabled(LogLevel::kDebug));
+  log.debug("a {}", 1);
+  log.error("b");
+  const std::vector<std::pair<LogLevel, std::string>> expected = {{LogLevel::kDebug, "a 1"},
+                                                                  {LogLevel::kError, "b"}};
+  CHECK(got == expected);
 }
 
 TEST_CASE("log: messages below the level are left out") {
