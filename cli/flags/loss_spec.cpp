@@ -134,20 +134,4 @@ void resolve_loss_output(const OnnxModel& model, LossOptions& loss) {
   }
 }
 
-std::string loss_text(const LossOptions& loss) {
-  if (loss.kind == LossKind::kOutput) return fmt::format("output:{}", loss.output);
-  std::string text =
-      fmt::format("{}:output={},labels={}", name_of(loss.kind), loss.output, loss.labels);
-  if (is_by_class(loss.kind)) {
-    text += fmt::format(",ignore_index={},class_axis={}", loss.ignore_index, loss.class_axis);
-  }
-  if (!loss.class_weights.empty()) {
-    text += fmt::format(",weights={}", fmt::join(loss.class_weights, ":"));
-  }
-  if (loss.label_smoothing > 0.0) {
-    text += fmt::format(",label_smoothing={}", loss.label_smoothing);
-  }
-  return text;
-}
-
 }  // namespace trainscope

@@ -15,7 +15,4 @@ LossOptions parse_loss(std::string_view text);
 // `output` is not in the text and the model has no output "logits": its only output.
 void resolve_loss_output(const OnnxModel& model, LossOptions& loss);
 
-// The long form of the options: what parse_loss reads back. Class weights are in it as numbers.
-std::string loss_text(const LossOptions& loss);
-
 }  // namespace trainscope

@@ -216,35 +216,4 @@ OptimizerOptions optimizer_options(const Settings& settings) {
   return optimizer;
 }
 
-Json optimizer_json(const OptimizerOptions& optimizer) {
-  Json json = Json::object({{"kind", name_of(optimizer.kind)},
-                            {"weight_decay", optimizer.weight_decay},
-                            {"decay_matrices_only", optimizer.decay_matrices_only},
-                            {"clip_norm", optimizer.clip_norm}});
-  if (optimizer.kind == OptimizerKind::kSgd) {
-    json.set("momentum", optimizer.momentum);
-    if (optimizer.nesterov) json.set("nesterov", true);
-  } else {
-    json.set("beta1", optimizer.beta1);
-    json.set("beta2", optimizer.beta2);
-    json.set("epsilon", optimizer.epsilon);
-    if (!optimizer.bias_correction) json.set("bias_correction", false);
-  }
-  if (optimizer.sparse_embeddings) json.set("sparse_embeddings", true);
-  if (optimizer.kind == OptimizerKind::kLamb) {
-    json.set("ratio_min", optimizer.ratio_min);
-    // JSON has no infinity: no limit, no key.
-    if (std::isfinite(optimizer.ratio_max)) json.set("ratio_max", optimizer.ratio_max);
-  }
-  Json groups = Json::array();
-  for (const ParameterGroup& group : optimizer.groups) {
-    groups.push_back(
-        Json::object({{"pattern", group.pattern},
-                      {"weight_decay", group.weight_decay ? Json(*group.weight_decay) : Json()},
-                      {"learning_rate_scale", group.learning_rate_scale}}));
-  }
-  json.set("groups", std::move(groups));
-  return json;
-}
-
 }  // namespace trainscope

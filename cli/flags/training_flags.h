@@ -60,7 +60,4 @@ void refuse_idle_flags(const Settings& settings, std::string_view choice,
 // What recomputation was predicted to do, from recompute_record: two lines for people.
 std::string recompute_text(const Json& summary);
 
-// The optimizer as checkpoints keep it: every number that steps depend on.
-Json optimizer_json(const OptimizerOptions& optimizer);
-
 }  // namespace trainscope

@@ -119,20 +119,20 @@ std::string progress_line(const StepRecord& step, const ProgressFacts& facts, st
   return text;
 }
 
-Progress::Progress(ProgressStyle style, std::int64_t total_steps, std::int64_t planned_bytes)
-    : style_(style), total_steps_(total_steps), planned_bytes_(planned_bytes) {}
+ProgressPrinter::~ProgressPrinter() { leave_bar(); }
 
-Progress::~Progress() {
-  if (bar_is_up_) write_error("\n");
+void ProgressPrinter::session_begin(const SessionFacts& facts) {
+  total_steps_ = facts.total_steps;
+  planned_bytes_ = facts.arena_bytes;
 }
 
-bool Progress::is_due(const StepRecord& step) const {
+bool ProgressPrinter::is_due(const StepRecord& step) const {
   if (!has_shown_ || step.step == total_steps_) return true;
   const auto since = Clock::now() - shown_;
   return style_ == ProgressStyle::kBar ? since >= kBarInterval : since >= kLineInterval;
 }
 
-void Progress::step(const StepRecord& step, std::int64_t used_bytes) {
+void ProgressPrinter::step_end(const StepRecord& step, std::int64_t used_bytes) {
   times_.add(step.step_ms);
   if (style_ == ProgressStyle::kNone || !is_due(step)) return;
   shown_ = Clock::now();
@@ -150,7 +150,7 @@ void Progress::step(const StepRecord& step, std::int64_t used_bytes) {
   }
 }
 
-void Progress::draw_bar(const StepRecord& step, const ProgressFacts& facts) {
+void ProgressPrinter::draw_bar(const StepRecord& step, const ProgressFacts& facts) {
   const std::size_t columns = terminal_columns() - 1;
   const std::size_t least = kLeastCells + kBarEnds;
   const std::string line = progress_line(step, facts, columns - std::min(columns, least));
@@ -161,9 +161,21 @@ void Progress::draw_bar(const StepRecord& step, const ProgressFacts& facts) {
   bar_is_up_ = true;
 }
 
-void Progress::clear() {
+// The bar stays where it is, and what follows begins on a line of its own.
+void ProgressPrinter::leave_bar() {
+  if (bar_is_up_) write_error("\n");
+  bar_is_up_ = false;
+}
+
+void ProgressPrinter::steps_end() { leave_bar(); }
+void ProgressPrinter::session_failed(const Error& /*error*/) { leave_bar(); }
+
+// A line takes the bar's place; the next step draws it again.
+void ProgressPrinter::log(LogLevel level, std::string_view message) {
+  if (!log_.enabled(level)) return;
   if (bar_is_up_) write_error("\r\033[K");
   bar_is_up_ = false;
+  log_.write(level, message);
 }
 
 }  // namespace trainscope

@@ -8,6 +8,8 @@
 
 #include "cli/flags/settings.h"
 #include "engine/bundle/format.h"
+#include "engine/core/log.h"
+#include "engine/run/run_events.h"
 
 namespace trainscope {
 
@@ -41,25 +43,31 @@ struct ProgressFacts {
 std::string progress_line(const StepRecord& step, const ProgressFacts& facts,
                           std::size_t columns = std::string::npos);
 
-class Progress {
+// A listener that shows the steps, and hands log lines to the logger.
+class ProgressPrinter final : public RunEvents {
  public:
-  Progress(ProgressStyle style, std::int64_t total_steps, std::int64_t planned_bytes);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  // Only the messages of `log` are shown that its level lets through.
+  ProgressPrinter(ProgressStyle style, Logger& log) : style_(style), log_(log) {}
+  ~ProgressPrinter() override;
+  ProgressPrinter(const ProgressPrinter&) = delete;
+  ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
-  void step(const StepRecord& step, std::int64_t used_bytes);
-  // Takes the bar away, for other text on standard error.
-  void clear();
+  void session_begin(const SessionFacts& facts) override;
+  void step_end(const StepRecord& step, std::int64_t used_bytes) override;
+  void steps_end() override;
+  void session_failed(const Error& error) override;
+  void log(LogLevel level, std::string_view message) override;
 
  private:
   bool is_due(const StepRecord& step) const;
   void draw_bar(const StepRecord& step, const ProgressFacts& facts);
+  void leave_bar();
 
   using Clock = std::chrono::steady_clock;
   ProgressStyle style_;
-  std::int64_t total_steps_;
-  std::int64_t planned_bytes_;
+  Logger& log_;
+  std::int64_t total_steps_ = 0;
+  std::int64_t planned_bytes_ = 0;
   StepTimes times_;
   Clock::time_point shown_;
   bool has_shown_ = false;

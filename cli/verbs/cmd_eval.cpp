@@ -7,12 +7,12 @@
 #include "cli/flags/data_fields.h"
 #include "cli/flags/loss_spec.h"
 #include "cli/flags/training_flags.h"
-#include "cli/run/evaluation.h"
-#include "cli/run/forward_programs.h"
-#include "cli/run/sampling.h"
 #include "cli/source.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/run/evaluation.h"
+#include "engine/run/forward_programs.h"
+#include "engine/run/sampling.h"
 
 namespace trainscope {
 namespace {
@@ -99,16 +99,30 @@ std::string printable_lines(const std::string& text) {
   return shown;
 }
 
+// Without a prompt a line end, or else the vocabulary's first character.
+std::vector<std::int64_t> prompt_ids(const Vocabulary& vocabulary, const std::string& prompt) {
+  std::string text = prompt;
+  const std::int64_t first[] = {0};
+  if (text.empty()) {
+    const std::string all = vocabulary.to_json().as_string();
+    text = all.find('\n') == std::string::npos ? vocabulary.decode(first) : "\n";
+  }
+  const std::vector<std::uint16_t> ids = vocabulary.encode(text);
+  return {ids.begin(), ids.end()};
+}
+
 void sample(const Evaluating& e, Outcome& outcome) {
   if (!is_text_run(e.source)) {
     throw Error(ErrorCode::kUsage, "--sample needs the folder of a run that was trained on text")
         .hint("train with --data text:FILE, then trainscope eval RUN --sample 200");
   }
   const Settings& settings = e.invocation.settings();
+  const Vocabulary vocabulary = run_vocabulary(e.source);
+  const std::string prompt = settings.text_or_empty("prompt");
   SamplingOptions options{.input = {},
                           .output = e.loss.output,
-                          .characters = settings.integer("sample"),
-                          .prompt = settings.text_or_empty("prompt"),
+                          .ids = static_cast<std::int64_t>(vocabulary.size()),
+                          .count = settings.integer("sample"),
                           .temperature = settings.number("temperature"),
                           .seed = e.invocation.seed()};
   for (const ModelTensor& input : e.model.inputs()) {
@@ -118,9 +132,10 @@ void sample(const Evaluating& e, Outcome& outcome) {
   require(!options.input.empty(), ErrorCode::kUsage, "the model has no integer input");
   Executor* single = e.programs.executor(GraphMode::kInference, 1);
   Executor& executor = single == nullptr ? e.programs.executor(GraphMode::kInference) : *single;
-  const std::string text = sample_text(executor, run_vocabulary(e.source), options);
+  options.prompt = prompt_ids(vocabulary, prompt);
+  const std::string text = vocabulary.decode(sample_ids(executor, options));
   outcome.facts.set("sample", text);
-  outcome.text += printable_lines(options.prompt + text);
+  outcome.text += printable_lines(prompt + text);
 }
 
 Outcome run_eval(const Invocation& invocation) {
@@ -132,7 +147,7 @@ Outcome run_eval(const Invocation& invocation) {
   for (const char* flag : {"prompt", "temperature"}) {
     require(samples || !settings.given(flag), ErrorCode::kUsage, "--{} belongs to --sample", flag);
   }
-  const Source::Trained trained = source.trained_model(settled);
+  Source::Trained trained = source.trained_model(settled);
   LossOptions loss = parse_loss(settings.text("loss"));
   resolve_loss_output(trained.model, loss);
   const Sizes sizes =
@@ -144,7 +159,7 @@ Outcome run_eval(const Invocation& invocation) {
   options.training.loss = loss;
   options.lower.kernels = kernel_choice(settings);
   options.lower.same_bits = same_bits(settings);
-  ForwardPrograms programs(trained, options);
+  ForwardPrograms programs(trained.model, std::move(trained.checkpoint), options);
   const Evaluating evaluating{.invocation = settled,
                               .source = source,
                               .model = trained.model,

@@ -1,7 +1,15 @@
 // train: a model goes in, a trained model and the record of the run come out.
+#include <memory>
+#include <optional>
+#include <stop_token>
+
 #include "cli/command.h"
+#include "cli/flags/train_request.h"
 #include "cli/flags/training_flags.h"
-#include "cli/run/training_run.h"
+#include "cli/print/progress.h"
+#include "cli/print/train_summary.h"
+#include "cli/stop_signals.h"
+#include "engine/run/training_run.h"
 
 namespace trainscope {
 namespace {
@@ -59,12 +67,35 @@ constexpr Flag kTrainFlags[] = {
      .help = "Read, compile and plan everything, then stop; nothing is written"},
 };
 
+// From when there is something to save, signals ask the run to stop.
+class SignalListener final : public RunEvents {
+ public:
+  void session_opening() override { signals_.emplace(stop_); }
+
+  std::stop_token token() const { return stop_.get_token(); }
+  // Of the signal that came.
+  int exit_code() const { return signals_->requested(); }
+
+ private:
+  std::stop_source stop_;
+  std::optional<StopSignals> signals_;
+};
+
 Outcome run_train(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
   for (const char* flag : {"data", "steps"}) {
-    require(invocation.settings().has(flag), ErrorCode::kUsage, "train needs --{}", flag);
+    require(settings.has(flag), ErrorCode::kUsage, "train needs --{}", flag);
   }
-  TrainingRun training(invocation);
-  return invocation.settings().on("dry-run") ? training.preview() : training.run();
+  const auto signals = std::make_shared<SignalListener>();
+  const auto progress =
+      std::make_shared<ProgressPrinter>(progress_style(settings), invocation.log());
+  TrainRequest request = train_request(invocation);
+  request.stop_exit_code = [signals] { return signals->exit_code(); };
+  TrainingRun training(
+      std::move(request),
+      std::make_shared<RunListeners>(std::vector<std::shared_ptr<RunEvents>>{signals, progress}),
+      signals->token());
+  return settings.on("dry-run") ? summary_of(training.preview()) : summary_of(training.run());
 }
 
 }  // namespace

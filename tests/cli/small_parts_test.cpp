@@ -3,12 +3,13 @@
 
 #include "cli/exit_codes.h"
 #include "cli/flags/duration.h"
+#include "cli/flags/run_options.h"
 #include "cli/machine.h"
 #include "cli/print/help.h"
 #include "cli/print/progress.h"
-#include "cli/run/resume.h"
-#include "cli/run/run_records.h"
-#include "cli/run/sampling.h"
+#include "engine/run/resume.h"
+#include "engine/run/run_records.h"
+#include "engine/run/sampling.h"
 
 namespace trainscope {
 namespace {

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "cli/flags/invocation.h"
 #include "engine/bundle/lock.h"
 #include "engine/session.h"
 
@@ -20,10 +22,11 @@ struct ResumePoint {
 
 enum class RunAccess : std::uint8_t { kWrite, kLook };
 
-// Reads --resume and --run-dir. The run that goes on is locked before anything of it is read, so
-// that the checkpoint is the newest until this process writes another; to look at it alone
-// (--dry-run) it is not. Throws kUsage and kBadInput.
-ResumePoint find_resume_point(const Settings& settings, Logger& log, RunAccess access);
+// Of TrainRequest::resume and TrainRequest::run_folder. The run that goes on is locked before
+// anything of it is read, so that the checkpoint is the newest until this process writes another;
+// to look at it alone it is not. Throws kUsage and kBadInput.
+ResumePoint find_resume_point(const std::string& resume, const std::filesystem::path& run_folder,
+                              Logger& log, RunAccess access);
 
 // Throws kUsage listing every setting that must be the same and is not; a changed setting of
 // "about" is a warning.

@@ -1,5 +1,5 @@
-// Manifest, config.toml and stages of a run.
-#include "cli/run/run_records.h"
+// Settings with their resolved values.
+#include "cli/flags/run_options.h"
 
 #include <fmt/format.h>
 
@@ -7,18 +7,13 @@
 #include <array>
 #include <map>
 
-#include "cli/flags/loss_spec.h"
 #include "cli/flags/toml_file.h"
-#include "cli/machine.h"
 #include "engine/core/error.h"
-#include "engine/core/hash.h"
 #include "engine/core/text.h"
-#include "engine/record.h"
+#include "engine/run/run_settings.h"
 
 namespace trainscope {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Flags that say how to talk, not what to train.
 constexpr std::array<std::string_view, 13> kNotRecorded = {
@@ -63,48 +58,6 @@ MetricsForms metrics_forms(const Settings& settings) {
     forms.tensorboard = forms.tensorboard || word == "tensorboard";
   }
   return forms;
-}
-
-std::string run_name(const fs::path& model) {
-  std::string name = model.stem().string();
-  if (name == "model") {
-    std::error_code error;
-    const std::string folder = fs::absolute(model, error).parent_path().filename().string();
-    if (!error && !folder.empty()) name = folder;
-  }
-  std::ranges::replace_if(
-      name, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '/'; }, '_');
-  return name;
-}
-
-RunSession run_session(const Invocation& invocation, std::int64_t from_step) {
-  RunSession session{.command = {"trainscope"},
-                     .program_version = std::string(program_version()),
-                     .device = "cpu",
-                     .threads = invocation.threads(),
-                     .isa = vector_isa(),
-                     .from_step = from_step};
-  const std::vector<std::string>& words = invocation.words();
-  session.command.insert(session.command.end(), words.begin(), words.end());
-  return session;
-}
-
-Json model_facts(const OnnxModel& model) {
-  std::error_code error;
-  return Json::object({{"file", model.path().string()},
-                       {"path", fs::absolute(model.path(), error).string()},
-                       {"xxh3", hash_hex(model.hash())},
-                       {"producer", model.producer()},
-                       {"opset", model.opset()},
-                       {"nodes", model.node_count()}});
-}
-
-void write_stages(RunWriter& writer, const Stages& stages, const std::function<bool()>& stop) {
-  for (std::size_t i = 0; i < stages.size() && !stop(); ++i) {
-    write_onnx(stages[i].graph, writer.next_stage_file(stages[i].name),
-               {.weights = Weights::kOmit, .tensor = {}});
-    writer.add_stage(stage_record(stages[i], i == 0 ? nullptr : &stages[i - 1]));
-  }
 }
 
 }  // namespace trainscope

@@ -3,9 +3,9 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "cli/source.h"
 #include "engine/session.h"
 
 namespace trainscope {
@@ -13,8 +13,11 @@ namespace trainscope {
 // Compiles when asked, once for each mode and sizes; the parameters are the trained ones.
 class ForwardPrograms {
  public:
-  ForwardPrograms(const Source::Trained& trained, CompileOptions options)
-      : trained_(trained), options_(std::move(options)) {}
+  // The parameters are the checkpoint's if there is one, else the model's own.
+  ForwardPrograms(OnnxModel model, std::optional<Checkpoint> checkpoint, CompileOptions options)
+      : model_(std::move(model)),
+        checkpoint_(std::move(checkpoint)),
+        options_(std::move(options)) {}
 
   const CompileOptions& options() const { return options_; }
   const Compiled& compiled(GraphMode mode) { return *program(mode, options_.import).compiled; }
@@ -31,7 +34,8 @@ class ForwardPrograms {
   };
   Program& program(GraphMode mode, const ImportOptions& import);
 
-  const Source::Trained& trained_;
+  OnnxModel model_;
+  std::optional<Checkpoint> checkpoint_;
   CompileOptions options_;
   std::vector<std::unique_ptr<Program>> programs_;
 };

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 
 #include "engine/session.h"
 
@@ -17,8 +18,8 @@ using ProgramForBatch = std::function<Executor*(std::int64_t batch)>;
 struct ValidationData {
   std::shared_ptr<const Dataset> data;
   std::int64_t batch = 1;
-  const LossOptions& loss;          // over classes: accuracy is counted too
-  std::function<bool()> stop = {};  // asked before each batch: whether to give up
+  LossOptions loss = {};      // over classes: accuracy is counted too
+  std::stop_token stop = {};  // asked before each batch: whether to give up
 };
 
 // A last batch that is not full is padded with examples that the loss ignores, else evaluated at

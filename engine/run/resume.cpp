@@ -1,5 +1,5 @@
 // Finding a checkpoint to go on from, and comparing its settings with today's.
-#include "cli/run/resume.h"
+#include "engine/run/resume.h"
 
 #include <fmt/format.h>
 
@@ -31,12 +31,12 @@ std::optional<Checkpoint> newest_checkpoint(const Folder& run, Logger& log) {
   return load_latest_checkpoint(root, log);
 }
 
-ResumePoint resume_auto(const Settings& settings, Logger& log, RunAccess access) {
-  if (!settings.has("run-dir")) {
+ResumePoint resume_auto(const fs::path& run_folder, Logger& log, RunAccess access) {
+  if (run_folder.empty()) {
     throw Error(ErrorCode::kUsage, "--resume auto needs --run-dir: which run?")
         .hint("--run-dir RUN --resume auto, or --resume RUN");
   }
-  ResumePoint point{.run_folder = settings.text("run-dir")};
+  ResumePoint point{.run_folder = run_folder};
   if (!folder_exists(point.run_folder)) return point;
   const Folder run = open_run(point, access);
   if (!holds_run(run)) return point;
@@ -130,10 +130,10 @@ std::vector<std::string> differences(const Json& then, const Json& now) {
   return list;
 }
 
-ResumePoint find_resume_point(const Settings& settings, Logger& log, RunAccess access) {
-  const std::string resume = settings.text_or_empty("resume");
-  if (resume == "auto") return resume_auto(settings, log, access);
-  ResumePoint point{.run_folder = settings.text_or_empty("run-dir")};
+ResumePoint find_resume_point(const std::string& resume, const fs::path& run_folder, Logger& log,
+                              RunAccess access) {
+  if (resume == "auto") return resume_auto(run_folder, log, access);
+  ResumePoint point{.run_folder = run_folder};
   if (resume.empty()) return point;
   const ResumeFrom from = resume_from(resume);
   std::error_code error;

@@ -1,7 +1,7 @@
 // Compilation of forward programs, with parameters from the model or a checkpoint.
-#include "cli/run/forward_programs.h"
+#include "engine/run/forward_programs.h"
 
-#include "cli/run/evaluation.h"
+#include "engine/run/evaluation.h"
 
 namespace trainscope {
 
@@ -17,11 +17,11 @@ ForwardPrograms::Program& ForwardPrograms::program(GraphMode mode, const ImportO
   auto made = std::make_unique<Program>();
   made->mode = mode;
   made->import = import;
-  made->compiled = compile(trained_.model, options);
+  made->compiled = compile(model_, options);
   made->executor = make_executor(made->compiled);
   made->executor->load_initial();
-  if (trained_.checkpoint) {
-    const SafetensorsFile& file = trained_.checkpoint->file("model");
+  if (checkpoint_) {
+    const SafetensorsFile& file = checkpoint_->file("model");
     for (const std::string& name : file.names()) {
       if (made->executor->has(name)) made->executor->write(name, file.tensor(name));
     }
@@ -31,7 +31,7 @@ ForwardPrograms::Program& ForwardPrograms::program(GraphMode mode, const ImportO
 }
 
 Executor* ForwardPrograms::executor(GraphMode mode, std::int64_t batch) {
-  const std::optional<ImportOptions> import = with_batch(trained_.model, options_.import, batch);
+  const std::optional<ImportOptions> import = with_batch(model_, options_.import, batch);
   return import ? program(mode, *import).executor.get() : nullptr;
 }
 

@@ -1,5 +1,5 @@
-// Draws characters one after the other.
-#include "cli/run/sampling.h"
+// Draws ids one after the other.
+#include "engine/run/sampling.h"
 
 #include <fmt/format.h>
 
@@ -9,23 +9,13 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "kernels/api/random.h"
 
 namespace trainscope {
 namespace {
 
 // Far from the streams of data order, dropout and initial parameters (1 to 4).
 constexpr std::uint64_t kSamplingStream = std::uint64_t{5} << 56;
-
-std::vector<std::int64_t> prompt_ids(const Vocabulary& vocabulary, const std::string& prompt) {
-  std::string text = prompt;
-  const std::int64_t first[] = {0};
-  if (text.empty()) {
-    const std::string all = vocabulary.to_json().as_string();
-    text = all.find('\n') == std::string::npos ? vocabulary.decode(first) : "\n";
-  }
-  const std::vector<std::uint16_t> ids = vocabulary.encode(text);
-  return {ids.begin(), ids.end()};
-}
 
 template <typename T>
 void fill_window(T* row, std::int64_t length, std::span<const std::int64_t> ids) {
@@ -45,8 +35,7 @@ std::int64_t show(Tensor& input, std::span<const std::int64_t> ids) {
   return static_cast<std::int64_t>(shown) - 1;
 }
 
-void check_program(const TensorType& input, const TensorType& output,
-                   const Vocabulary& vocabulary) {
+void check_program(const TensorType& input, const TensorType& output, std::int64_t known_ids) {
   const bool ids = input.shape.rank == 2 && input.shape[1] > 0;
   const bool logits = output.shape.rank == 3 && output.dtype == DType::kF32 && ids &&
                       output.shape[1] == input.shape[1];
@@ -54,9 +43,8 @@ void check_program(const TensorType& input, const TensorType& output,
       ids && logits, ErrorCode::kUsage,
       "--sample needs a model from ids [B,T] to f32 logits [B,T,V]; this one goes from {} to {}",
       type_text(input), type_text(output));
-  require(output.shape[2] >= static_cast<std::int64_t>(vocabulary.size()), ErrorCode::kBadInput,
-          "the model knows {} characters, the run's vocabulary has {}", output.shape[2],
-          vocabulary.size());
+  require(output.shape[2] >= known_ids, ErrorCode::kBadInput,
+          "the model knows {} characters, the run's vocabulary has {}", output.shape[2], known_ids);
 }
 
 }  // namespace
@@ -78,26 +66,26 @@ std::int64_t draw(std::span<const float> logits, double temperature, double unif
   return largest - logits.begin();  // rounding ate the last weight
 }
 
-std::string sample_text(Executor& executor, const Vocabulary& vocabulary,
-                        const SamplingOptions& options) {
+std::vector<std::int64_t> sample_ids(Executor& executor, const SamplingOptions& options) {
   Tensor input(executor.memory().type(options.input));
   Tensor output(executor.memory().type(options.output));
-  check_program(input.type(), output.type(), vocabulary);
-  std::vector<std::int64_t> ids = prompt_ids(vocabulary, options.prompt);
-  const std::size_t prompt_size = ids.size();
+  check_program(input.type(), output.type(), options.ids);
+  CHECK_INVARIANT(!options.prompt.empty() && options.ids > 0);
+  std::vector<std::int64_t> ids = options.prompt;
   const std::int64_t row = output.shape()[2];
-  for (std::int64_t i = 0; i < options.characters; ++i) {
+  for (std::int64_t i = 0; i < options.count; ++i) {
     const std::int64_t place = show(input, ids);
     executor.write(options.input, input);
     executor.run_micro_step();
     executor.memory().read_into(options.output, output);
     const std::span<const float> logits(output.values<float>().data() + place * row,
-                                        vocabulary.size());
+                                        static_cast<std::size_t>(options.ids));
     const double uniform =
         random_uniform_f64(options.seed, kSamplingStream, static_cast<std::uint64_t>(i));
     ids.push_back(draw(logits, options.temperature, uniform));
   }
-  return vocabulary.decode(std::span(ids).subspan(prompt_size));
+  ids.erase(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(options.prompt.size()));
+  return ids;
 }
 
 }  // namespace trainscope

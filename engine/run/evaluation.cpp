@@ -1,5 +1,5 @@
 // Evaluation of the validation split, with its last incomplete batch.
-#include "cli/run/evaluation.h"
+#include "engine/run/evaluation.h"
 
 namespace trainscope {
 namespace {
@@ -23,18 +23,16 @@ std::optional<ScoredClasses> scored_classes(const LossOptions& loss) {
                        .ignore_index = loss.ignore_index};
 }
 
-bool is_stopped(const ValidationData& validation) { return validation.stop && validation.stop(); }
-
 // Batches until somebody wants to stop.
 class StoppableBatches final : public BatchSource {
  public:
   StoppableBatches(const ValidationData& validation, const BatchOrder& order, BatchRange range)
-      : validation_(validation), batches_(validation.data, order, range) {}
+      : stop_(validation.stop), batches_(validation.data, order, range) {}
 
-  const Batch* next() override { return is_stopped(validation_) ? nullptr : batches_.next(); }
+  const Batch* next() override { return stop_.stop_requested() ? nullptr : batches_.next(); }
 
  private:
-  const ValidationData& validation_;
+  std::stop_token stop_;
   DirectBatches batches_;
 };
 
@@ -63,13 +61,13 @@ std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
     result =
         evaluate_range(*program(batch), validation, order, {.first = 0, .count = whole + padded});
   }
-  if (is_stopped(validation)) return std::nullopt;
+  if (validation.stop.stop_requested()) return std::nullopt;
   if (rest == 0 || padded == 1) return result;
   Executor* executor = program(rest);
   if (executor == nullptr) return result;
   const Evaluation remainder =
       evaluate_range(*executor, validation, order, {.first = whole, .count = 1});
-  if (is_stopped(validation)) return std::nullopt;
+  if (validation.stop.stop_requested()) return std::nullopt;
   if (!result) return remainder;
   merge(*result, remainder);
   return result;

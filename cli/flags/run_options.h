@@ -1,0 +1,20 @@
+// The options of a run as its record keeps them, and in which forms it keeps its metrics.
+#pragma once
+
+#include <string>
+
+#include "cli/flags/invocation.h"
+#include "cli/flags/sizes.h"
+#include "engine/bundle/writer.h"
+
+namespace trainscope {
+
+// The options of a run with their resolved values.
+Json resolved_options(const Invocation& invocation, const LossOptions& loss, const Sizes& sizes);
+// The same as config.toml.
+std::string config_toml(const Json& options);
+
+// --metrics. Throws kUsage for a form that there is not.
+MetricsForms metrics_forms(const Settings& settings);
+
+}  // namespace trainscope

@@ -1,0 +1,78 @@
+// Hands each event on.
+#include "engine/run/run_events.h"
+
+namespace trainscope {
+
+void RunListeners::batch_wait_begin(const StepPlace& at) {
+  for (const auto& each : listeners_) each->batch_wait_begin(at);
+}
+
+void RunListeners::batch_wait_end(const StepPlace& at, double milliseconds) {
+  for (const auto& each : listeners_) each->batch_wait_end(at, milliseconds);
+}
+
+void RunListeners::phase_begin(StepPhase phase, const StepPlace& at) {
+  for (const auto& each : listeners_) each->phase_begin(phase, at);
+}
+
+void RunListeners::phase_end(StepPhase phase, const StepPlace& at) {
+  for (const auto& each : listeners_) each->phase_end(phase, at);
+}
+
+void RunListeners::session_opening() {
+  for (const auto& each : listeners_) each->session_opening();
+}
+
+void RunListeners::session_begin(const SessionFacts& facts) {
+  for (const auto& each : listeners_) each->session_begin(facts);
+}
+
+void RunListeners::step_begin(std::int64_t step) {
+  for (const auto& each : listeners_) each->step_begin(step);
+}
+
+void RunListeners::step_end(const StepRecord& step, std::int64_t used_bytes) {
+  for (const auto& each : listeners_) each->step_end(step, used_bytes);
+}
+
+void RunListeners::steps_end() {
+  for (const auto& each : listeners_) each->steps_end();
+}
+
+void RunListeners::evaluation_begin(std::int64_t step) {
+  for (const auto& each : listeners_) each->evaluation_begin(step);
+}
+
+void RunListeners::evaluation_end(const EvaluationRecord& evaluation) {
+  for (const auto& each : listeners_) each->evaluation_end(evaluation);
+}
+
+void RunListeners::checkpoint_begin(std::int64_t step) {
+  for (const auto& each : listeners_) each->checkpoint_begin(step);
+}
+
+void RunListeners::checkpoint_end(std::int64_t step, const std::filesystem::path& folder) {
+  for (const auto& each : listeners_) each->checkpoint_end(step, folder);
+}
+
+void RunListeners::best_checkpoint(const BestCheckpoint& best) {
+  for (const auto& each : listeners_) each->best_checkpoint(best);
+}
+
+void RunListeners::progress(const Progress& moment) {
+  for (const auto& each : listeners_) each->progress(moment);
+}
+
+void RunListeners::log(LogLevel level, std::string_view message) {
+  for (const auto& each : listeners_) each->log(level, message);
+}
+
+void RunListeners::session_end(RunStatus status) {
+  for (const auto& each : listeners_) each->session_end(status);
+}
+
+void RunListeners::session_failed(const Error& error) {
+  for (const auto& each : listeners_) each->session_failed(error);
+}
+
+}  // namespace trainscope

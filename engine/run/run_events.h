@@ -1,0 +1,105 @@
+// What a training run tells while it goes on: for progress, logs, windows and records.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "engine/bundle/format.h"
+#include "engine/core/error.h"
+#include "engine/core/log.h"
+#include "engine/core/progress.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/step_events.h"
+
+namespace trainscope {
+
+// A session as it begins.
+struct SessionFacts {
+  std::filesystem::path folder;          // of the run
+  std::int64_t from_step = 0;            // done by earlier sessions
+  std::int64_t total_steps = 0;          // of the run
+  std::int64_t batch = 0;                // examples of a micro-batch
+  std::int64_t micro_batches = 0;        // of a step
+  std::int64_t training_examples = 0;    // of the data
+  std::int64_t validation_examples = 0;  // of the data
+  std::int64_t arena_bytes = 0;          // of the device, as planned
+};
+
+// Everything does nothing here: a listener takes what it wants. All calls come from the thread that
+// drives the run, one after the other, so a listener that hands them to another thread has to lock;
+// the run waits for each call. Arguments live during the call alone. What a call throws ends the
+// run as failed.
+//
+// The order: progress() while the model is compiled; session_opening(), session_begin(); for each
+// step step_begin(), the calls of StepEvents, step_end(), then evaluations and checkpoints after
+// it; steps_end(), the last evaluation and checkpoint; session_end(). session_failed() may come
+// instead of anything that follows session_opening(). log() comes at any time.
+class RunEvents : public StepEvents {
+ public:
+  // Nothing has been written yet. From here on the session is to be ended by its stop token alone,
+  // so that what it trains is saved.
+  virtual void session_opening() {}
+  // The folder is there, with its manifest; stages and plan are written next.
+  virtual void session_begin(const SessionFacts& /*facts*/) {}
+
+  virtual void step_begin(std::int64_t /*step*/) {}
+  // `used_bytes` of the arena, so far.
+  virtual void step_end(const StepRecord& /*step*/, std::int64_t /*used_bytes*/) {}
+  // The session makes no more steps.
+  virtual void steps_end() {}
+
+  // After a step. An evaluation that is stopped, or has no examples, does not end.
+  virtual void evaluation_begin(std::int64_t /*step*/) {}
+  virtual void evaluation_end(const EvaluationRecord& /*evaluation*/) {}
+  virtual void checkpoint_begin(std::int64_t /*step*/) {}
+  virtual void checkpoint_end(std::int64_t /*step*/, const std::filesystem::path& /*folder*/) {}
+  // Its checkpoint is saved: it has the lowest validation loss so far.
+  virtual void best_checkpoint(const BestCheckpoint& /*best*/) {}
+
+  // Of compilation (see CompileOptions::watch) and, work "training", after each step.
+  virtual void progress(const Progress& /*moment*/) {}
+  // A line without its end, as log.jsonl gets it.
+  virtual void log(LogLevel /*level*/, std::string_view /*message*/) {}
+
+  // The session has ended as `status` says: kFinished, or kInterrupted by a stop or a time limit.
+  virtual void session_end(RunStatus /*status*/) {}
+  // ... by an error, which is thrown next.
+  virtual void session_failed(const Error& /*error*/) {}
+};
+
+// Tells several listeners, each call in the order in which they were added.
+class RunListeners final : public RunEvents {
+ public:
+  RunListeners() = default;
+  explicit RunListeners(std::vector<std::shared_ptr<RunEvents>> listeners)
+      : listeners_(std::move(listeners)) {}
+
+  void add(std::shared_ptr<RunEvents> listener) { listeners_.push_back(std::move(listener)); }
+
+  void batch_wait_begin(const StepPlace& at) override;
+  void batch_wait_end(const StepPlace& at, double milliseconds) override;
+  void phase_begin(StepPhase phase, const StepPlace& at) override;
+  void phase_end(StepPhase phase, const StepPlace& at) override;
+  void session_opening() override;
+  void session_begin(const SessionFacts& facts) override;
+  void step_begin(std::int64_t step) override;
+  void step_end(const StepRecord& step, std::int64_t used_bytes) override;
+  void steps_end() override;
+  void evaluation_begin(std::int64_t step) override;
+  void evaluation_end(const EvaluationRecord& evaluation) override;
+  void checkpoint_begin(std::int64_t step) override;
+  void checkpoint_end(std::int64_t step, const std::filesystem::path& folder) override;
+  void best_checkpoint(const BestCheckpoint& best) override;
+  void progress(const Progress& moment) override;
+  void log(LogLevel level, std::string_view message) override;
+  void session_end(RunStatus status) override;
+  void session_failed(const Error& error) override;
+
+ private:
+  std::vector<std::shared_ptr<RunEvents>> listeners_;
+};
+
+}  // namespace trainscope

@@ -1,0 +1,89 @@
+// Manifest, options, stages, plan and metrics of a run.
+#include "engine/run/run_records.h"
+
+#include <algorithm>
+
+#include "engine/exec/backends.h"
+#include "engine/onnx/export.h"
+#include "engine/record.h"
+#include "engine/run/run_settings.h"
+
+namespace trainscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+RunSession session_of(const TrainRequest& request, const ResumePoint& point) {
+  return {.command = request.notes.command,
+          .program_version = request.notes.program_version,
+          .device = "cpu",
+          .threads = request.compile.lower.threads,
+          .isa = std::string(cpu_isa()),
+          .from_step = point.checkpoint ? point.checkpoint->state.step : 0};
+}
+
+RunWriter writer_of(ResumePoint& point, const TrainRequest& request, const Dataset& data) {
+  RunSession session = session_of(request, point);
+  if (point.continues_run) return RunWriter::resume(std::move(*point.lock), std::move(session));
+  RunManifest manifest{.seed = request.seed,
+                       .options = request.notes.options,
+                       .model = model_facts(request.model),
+                       .data = data.description(),
+                       .sessions = {std::move(session)}};
+  if (point.run_folder.empty()) {
+    point.run_folder = create_numbered_run_folder("runs", run_name(request.model.path()));
+  }
+  if (!point.lock) point.lock = RunLock::make(point.run_folder);
+  return RunWriter::create(std::move(*point.lock), std::move(manifest));
+}
+
+void write_stages(RunWriter& writer, const Stages& stages, const std::stop_token& stop) {
+  for (std::size_t i = 0; i < stages.size() && !stop.stop_requested(); ++i) {
+    write_onnx(stages[i].graph, writer.next_stage_file(stages[i].name),
+               {.weights = Weights::kOmit, .tensor = {}});
+    writer.add_stage(stage_record(stages[i], i == 0 ? nullptr : &stages[i - 1]));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<RunRecords> RunRecords::open(ResumePoint& point, const TrainRequest& request,
+                                             const Dataset& data) {
+  return std::make_shared<RunRecords>(writer_of(point, request, data));
+}
+
+void RunRecords::write_compiled(const std::string& config, const Compiled& compiled,
+                                const std::stop_token& stop) {
+  writer_.write_config(config);
+  write_stages(writer_, compiled.stages, stop);
+  if (stop.stop_requested()) return;
+  Json plan = plan_record(compiled.program);
+  if (compiled.recompute) plan.set("recompute", recompute_record(*compiled.recompute));
+  writer_.write_plan(plan);
+}
+
+void RunRecords::step_end(const StepRecord& step, std::int64_t /*used_bytes*/) {
+  writer_.add_step(step);
+}
+
+void RunRecords::evaluation_end(const EvaluationRecord& evaluation) {
+  writer_.add_evaluation(evaluation);
+}
+
+void RunRecords::end(RunStatus status, std::int64_t exit_code, std::string message) {
+  writer_.finish(status, exit_code, std::move(message));
+}
+
+std::string run_name(const fs::path& model) {
+  std::string name = model.stem().string();
+  if (name == "model") {
+    std::error_code error;
+    const std::string folder = fs::absolute(model, error).parent_path().filename().string();
+    if (!error && !folder.empty()) name = folder;
+  }
+  std::ranges::replace_if(
+      name, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '/'; }, '_');
+  return name;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,49 @@
+// The record of a run: all that its driver writes into the folder besides checkpoints and models.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "engine/bundle/writer.h"
+#include "engine/compile.h"
+#include "engine/run/resume.h"
+#include "engine/run/run_events.h"
+#include "engine/run/train_request.h"
+
+namespace trainscope {
+
+// A listener as any other; what cannot be written throws kIo.
+class RunRecords final : public RunEvents {
+ public:
+  // Begins the run's folder, or a session of the run in it, as `point` says. Takes its lock.
+  static std::shared_ptr<RunRecords> open(ResumePoint& point, const TrainRequest& request,
+                                          const Dataset& data);
+  explicit RunRecords(RunWriter writer) : writer_(std::move(writer)) {}
+
+  // Before the first step of the session.
+  void also_write(const MetricsForms& forms) { writer_.also_write(forms); }
+  // Options, stages and plan. Ends early when asked to stop.
+  void write_compiled(const std::string& config, const Compiled& compiled,
+                      const std::stop_token& stop);
+  void step_end(const StepRecord& step, std::int64_t used_bytes) override;
+  void evaluation_end(const EvaluationRecord& evaluation) override;
+  // How the session ended; without it the record says "running", as after a crash.
+  void end(RunStatus status, std::int64_t exit_code, std::string message = {});
+
+  const std::filesystem::path& folder() const { return writer_.folder(); }
+  const Folder& checkpoints_folder() const { return writer_.checkpoints_folder(); }
+  FolderEntry log_file() const { return writer_.log_file(); }
+  FolderEntry model_file() const { return writer_.model_file(); }
+
+ private:
+  RunWriter writer_;
+};
+
+// "mlp" for models/mlp/model.onnx, "net" for net.onnx: for the folder's name.
+std::string run_name(const std::filesystem::path& model);
+
+}  // namespace trainscope

@@ -1,0 +1,142 @@
+// Requests as JSON.
+#include "engine/run/run_settings.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "engine/core/hash.h"
+#include "engine/exec/backends.h"
+#include "engine/run/resume.h"
+
+namespace trainscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view kernels_text(KernelChoice choice) {
+  switch (choice) {
+    case KernelChoice::kFastest:
+      return "fastest";
+    case KernelChoice::kDirect:
+      return "direct";
+    case KernelChoice::kReference:
+      return "reference";
+  }
+  return "?";
+}
+
+// The data that must be the same to go on; its file may have moved.
+Json data_identity(const Json& description) {
+  Json identity = Json::object();
+  for (const JsonMember& member : description.as_object()) {
+    const bool left_out = member.key == "file" || member.key == "vocabulary";
+    if (!left_out) identity.set(member.key, member.value);
+  }
+  return identity;
+}
+
+Json sizes_json(const ImportOptions& import) {
+  Json json = Json::object();
+  for (const auto& [symbol, size] : import.dims) json.set(symbol, size);
+  for (const auto& [input, shape] : import.shapes) json.set(input, Json::list(shape));
+  return json;
+}
+
+// What does not keep a run from going on. With the same bits for any number of threads these do not
+// matter.
+Json about_settings(const TrainRequest& request) {
+  const bool strict = request.compile.lower.same_bits == SameBits::kAnyThreads;
+  Json about = Json::object({{"version", request.notes.program_version},
+                             {"deterministic", strict ? "strict" : "threads"},
+                             {"isa", cpu_isa()}});
+  if (!strict) about.set("threads", request.compile.lower.threads);
+  return about;
+}
+
+}  // namespace
+
+Json run_settings(const TrainRequest& request, const Json& data) {
+  const CompileOptions& compile = request.compile;
+  const TrainingOptions& training = compile.training;
+  Json settings = Json::object({{"model", hash_hex(request.model.hash())},
+                                {"loss", loss_text(training.loss)},
+                                {"optimizer", optimizer_json(training.optimizer)},
+                                {"schedule", schedule_json(request.schedule)},
+                                {"batch", request.batch},
+                                {"sizes", sizes_json(compile.import)},
+                                {"accumulate", training.micro_batches},
+                                {"train", Json::list(compile.import.trainable)},
+                                {"freeze", Json::list(compile.import.frozen)},
+                                {"disable", Json::list(compile.passes.disabled)},
+                                {"stop_after", compile.passes.stop_after},
+                                {"kernels", kernels_text(compile.lower.kernels)},
+                                {"data", data_identity(data)}});
+  // Runs from before it existed were f32, and say nothing.
+  if (training.precision != StepPrecision::kF32) {
+    settings.set("precision", name_of(training.precision));
+  }
+  settings.set(std::string(kAboutSettings), about_settings(request));
+  return settings;
+}
+
+std::string loss_text(const LossOptions& loss) {
+  if (loss.kind == LossKind::kOutput) return fmt::format("output:{}", loss.output);
+  std::string text =
+      fmt::format("{}:output={},labels={}", name_of(loss.kind), loss.output, loss.labels);
+  if (is_by_class(loss.kind)) {
+    text += fmt::format(",ignore_index={},class_axis={}", loss.ignore_index, loss.class_axis);
+  }
+  if (!loss.class_weights.empty()) {
+    text += fmt::format(",weights={}", fmt::join(loss.class_weights, ":"));
+  }
+  if (loss.label_smoothing > 0.0) {
+    text += fmt::format(",label_smoothing={}", loss.label_smoothing);
+  }
+  return text;
+}
+
+Json optimizer_json(const OptimizerOptions& optimizer) {
+  Json json = Json::object({{"kind", name_of(optimizer.kind)},
+                            {"weight_decay", optimizer.weight_decay},
+                            {"decay_matrices_only", optimizer.decay_matrices_only},
+                            {"clip_norm", optimizer.clip_norm}});
+  if (optimizer.kind == OptimizerKind::kSgd) {
+    json.set("momentum", optimizer.momentum);
+    if (optimizer.nesterov) json.set("nesterov", true);
+  } else {
+    json.set("beta1", optimizer.beta1);
+    json.set("beta2", optimizer.beta2);
+    json.set("epsilon", optimizer.epsilon);
+    if (!optimizer.bias_correction) json.set("bias_correction", false);
+  }
+  if (optimizer.sparse_embeddings) json.set("sparse_embeddings", true);
+  if (optimizer.kind == OptimizerKind::kLamb) {
+    json.set("ratio_min", optimizer.ratio_min);
+    // JSON has no infinity: no limit, no key.
+    if (std::isfinite(optimizer.ratio_max)) json.set("ratio_max", optimizer.ratio_max);
+  }
+  Json groups = Json::array();
+  for (const ParameterGroup& group : optimizer.groups) {
+    groups.push_back(
+        Json::object({{"pattern", group.pattern},
+                      {"weight_decay", group.weight_decay ? Json(*group.weight_decay) : Json()},
+                      {"learning_rate_scale", group.learning_rate_scale}}));
+  }
+  json.set("groups", std::move(groups));
+  return json;
+}
+
+Json model_facts(const OnnxModel& model) {
+  std::error_code error;
+  return Json::object({{"file", model.path().string()},
+                       {"path", fs::absolute(model.path(), error).string()},
+                       {"xxh3", hash_hex(model.hash())},
+                       {"producer", model.producer()},
+                       {"opset", model.opset()},
+                       {"nodes", model.node_count()}});
+}
+
+}  // namespace trainscope

@@ -1,0 +1,79 @@
+// What to train: everything that a run depends on, said once.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/bundle/writer.h"
+#include "engine/compile.h"
+#include "engine/core/json.h"
+#include "engine/onnx/import.h"
+#include "engine/train/data.h"
+#include "engine/train/schedule.h"
+
+namespace trainscope {
+
+// Opens the data once the model is compiled, so that their fields can be those that the program
+// reads (datasets/open.h takes these). Not null. May throw any Error.
+using OpenData = std::function<std::shared_ptr<const Dataset>(const Compiled& compiled)>;
+
+// Batches of a range in the order given: read when asked for, or ahead of it. The source keeps the
+// dataset. Not null.
+using OpenBatches = std::function<std::unique_ptr<BatchSource>(
+    std::shared_ptr<const Dataset> data, const BatchOrder& order, const BatchRange& range)>;
+
+// Each batch is read when it is asked for, by the thread that trains.
+std::unique_ptr<BatchSource> direct_batches(std::shared_ptr<const Dataset> data,
+                                            const BatchOrder& order, const BatchRange& range);
+
+// Open data for a request whose program reads the fields that they have.
+OpenData opened(std::shared_ptr<const Dataset> data);
+
+// What a run's manifest and config.toml keep for people and for `--config`; nothing depends on it.
+struct RunNotes {
+  Json options = Json::object();          // name -> value, with every default resolved
+  std::string config = {};                // the same as TOML text, for config.toml
+  std::vector<std::string> command = {};  // words of the command line, or the program's name
+  std::string program_version = {};
+};
+
+struct TrainRequest {
+  OnnxModel model;
+  // import binds every size of the model; training.mode must be kTrain, training.micro_batches is
+  // how many batches a step reads. The driver sets `watch`.
+  CompileOptions compile = {};
+  OpenData open_data = nullptr;
+  OpenBatches open_batches = direct_batches;
+  std::int64_t batch = 1;  // examples of a micro-batch, as `compile.import` has them
+  std::int64_t steps = 0;  // of the run, those of earlier sessions included
+  Schedule schedule = {};  // learning rate by step
+  std::uint64_t seed = 0;  // of the order of the examples; dropout has compile.training.seed
+
+  // The run's folder: empty for a new runs/NAME-N below the working folder. `resume`: empty for a
+  // new run, "auto" to go on from the newest checkpoint of run_folder if it holds a run, or the
+  // folder of a run or of a checkpoint.
+  std::filesystem::path run_folder = {};
+  std::string resume = {};
+
+  std::int64_t save_every = 0;      // steps between checkpoints; 0: only at the end
+  int keep = 3;                     // newest checkpoints that stay, 1 or more
+  std::int64_t evaluate_every = 0;  // steps between evaluations; 0: only at the end
+  bool keep_best = true;            // with evaluate_every: the best checkpoint stays too
+  MetricsForms metrics = {};
+  std::filesystem::path export_file = {};  // another place for the trained model; empty: none
+
+  // No step begins after it, but each session makes one.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  // What the record of a session that was stopped notes as the exit code of its process, asked for
+  // at its end; null: 130.
+  std::function<int()> stop_exit_code = nullptr;
+  RunNotes notes = {};
+};
+
+}  // namespace trainscope

@@ -1,0 +1,231 @@
+// A session from its request to its end; its steps are in training_steps.cpp.
+#include "engine/run/training_run.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/core/any_error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
+#include "engine/run/run_settings.h"
+
+namespace trainscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kStopExitCode = 130;  // that of SIGINT: docs/exit-codes.md
+
+void check_trains(const Compiled& compiled) {
+  const Graph& graph = compiled.program.graph;
+  if (graph.loss != kNoValue && !graph.updates.empty()) return;
+  throw Error(ErrorCode::kUsage, "the compiled graph has no training step")
+      .at(fmt::format("after pass {}", compiled.stages.back().name))
+      .hint("leave out --stop-after, or the --disable of a pass that training needs");
+}
+
+// Whether `file` belongs right into the run's folder, which the session makes.
+bool is_in_folder(const fs::path& file, const fs::path& folder) {
+  if (folder.empty()) return false;
+  const fs::path run = fs::absolute(folder / "").lexically_normal();
+  return fs::absolute(file).lexically_normal().parent_path() == run.parent_path();
+}
+
+// Otherwise a long run would end with an error. Only making a file shows whether it can be made.
+void check_export(const TrainRequest& request, RunAccess access) {
+  if (request.export_file.empty()) return;
+  if (is_in_folder(request.export_file, request.run_folder)) return;
+  try {
+    FolderEntry target = entry_of(request.export_file);
+    if (access == RunAccess::kWrite) AtomicFile not_committed(std::move(target));
+  } catch (Error& error) {
+    error.at("--export");
+    throw;
+  }
+}
+
+void log_stages(const Stages& stages, Logger& log) {
+  for (const Stage& stage : stages) {
+    log.debug("{}: {} nodes, {:.2f} ms{}", stage.label, stage.nodes, stage.milliseconds,
+              stage.changed ? "" : ", unchanged");
+  }
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events,
+                         std::stop_token stop)
+    : request_(std::move(request)),
+      listener_(std::move(events)),
+      events_({listener_}),
+      stop_(std::move(stop)),
+      log_({.stream = nullptr, .sink = [this](LogLevel level, std::string_view message) {
+              events_.log(level, message);
+            }}) {
+  CHECK_INVARIANT(listener_ != nullptr && request_.open_data && request_.open_batches);
+  check_export(request_, RunAccess::kLook);
+  CompileOptions compile = request_.compile;
+  compile.watch = {.stop = stop_,
+                   .progress = [this](const Progress& moment) { events_.progress(moment); }};
+  session_.emplace(request_.model, std::move(compile));
+  check_trains(session_->compiled());
+  data_ = request_.open_data(session_->compiled());
+  order_ = BatchOrder::training(data_->examples(Split::kTrain), request_.batch, request_.seed);
+  trainer_.emplace(session_->shared_executor(), request_.compile.training.micro_batches);
+}
+
+CheckpointState TrainingRun::state() const {
+  // What is known at this step, the same for a resumed run as for one that was not interrupted.
+  Json metrics = Json::object();
+  if (last_) metrics.set("loss", last_->loss);
+  if (best_) metrics.set("best", Json::object({{"step", best_->step}, {"loss", best_->loss}}));
+  return {.step = step_,
+          .samples_seen = samples_seen_,
+          .seed = request_.seed,
+          .settings = run_settings(request_, data_->description()),
+          .metrics = std::move(metrics)};
+}
+
+void TrainingRun::restore(const Checkpoint& checkpoint) {
+  check_settings(checkpoint, state(), log_);
+  require(checkpoint.state.step <= request_.steps, ErrorCode::kUsage,
+          "the checkpoint is at step {}, beyond --steps {}", checkpoint.state.step, request_.steps);
+  trainer_->restore(checkpoint.file("model"), trainer_->model_tensors());
+  trainer_->restore(checkpoint.file("optimizer"), trainer_->optimizer_tensors());
+  from_step_ = step_ = checkpoint.state.step;
+  samples_seen_ = checkpoint.state.samples_seen;
+}
+
+// The best checkpoint as of the one that the run goes on from. A run in another folder, or one that
+// was set back to before its best checkpoint was replaced, looks for a best one anew.
+void TrainingRun::restore_best(const ResumePoint& point) {
+  if (!point.continues_run || !point.checkpoint) return;
+  const Json* best = point.checkpoint->state.metrics.find("best");
+  if (best == nullptr) return;
+  const BestCheckpoint then{.step = best->get<std::int64_t>("step"),
+                            .loss = best->get<double>("loss")};
+  const Folder& root = records_->checkpoints_folder();
+  if (!root.has(checkpoint_name(then.step))) return;
+  best_ = then;
+  note_best_checkpoint(root, then);
+}
+
+void TrainingRun::begin() {
+  check_export(request_, RunAccess::kWrite);
+  ResumePoint point =
+      find_resume_point(request_.resume, request_.run_folder, log_, RunAccess::kWrite);
+  if (point.checkpoint) restore(*point.checkpoint);
+  events_.session_opening();
+  records_ = RunRecords::open(point, request_, *data_);
+  events_ = RunListeners({records_, listener_});
+  records_->also_write(request_.metrics);
+  restore_best(point);
+  if (point.continues_run && point.checkpoint) saved_step_ = step_;
+  tell_begin();
+  // A run that starts from another one's checkpoint can be resumed by itself from the begin on.
+  if (point.checkpoint && !point.continues_run) save();
+  log_.open_file(records_->log_file());
+  records_->write_compiled(request_.notes.config, session_->compiled(), stop_);
+  if (stop_requested()) return;
+  log_.info("{}: {} steps of {} x {} examples, {} parameter tensors, an arena of {}",
+            printable(records_->folder().string()), request_.steps - from_step_,
+            request_.compile.training.micro_batches, request_.batch,
+            program().graph.values_of(ValueKind::kParameter).size(),
+            human_bytes(static_cast<std::uint64_t>(program().arena.bytes)));
+  if (from_step_ > 0) log_.info("resumed after step {}", from_step_);
+  log_stages(session_->compiled().stages, log_);
+  log_.debug("data: {} examples to train, {} to validate", data_->examples(Split::kTrain),
+             data_->examples(Split::kValidation));
+}
+
+void TrainingRun::tell_begin() {
+  events_.session_begin({.folder = records_->folder(),
+                         .from_step = from_step_,
+                         .total_steps = request_.steps,
+                         .batch = request_.batch,
+                         .micro_batches = request_.compile.training.micro_batches,
+                         .training_examples = data_->examples(Split::kTrain),
+                         .validation_examples = data_->examples(Split::kValidation),
+                         .arena_bytes = program().arena.bytes});
+}
+
+// Of a session that was stopped before its first step there is no result: it has trained nothing.
+void TrainingRun::finish() {
+  CHECK_INVARIANT(session_->executor().guard_intact());  // no kernel wrote beyond the arena
+  if (step_ == request_.steps) validate();
+  stopped_ = stop_requested();
+  if (has_result()) {
+    save();
+    session_->export_inference(records_->model_file());
+    if (!request_.export_file.empty()) {
+      session_->export_inference(entry_of(request_.export_file));
+    }
+  }
+  const bool all_done = !stopped_ && step_ == request_.steps;
+  status_ = all_done ? RunStatus::kFinished : RunStatus::kInterrupted;
+  if (stopped_) exit_code_ = request_.stop_exit_code ? request_.stop_exit_code() : kStopExitCode;
+  records_->end(status_, exit_code_);
+  events_.session_end(status_);
+}
+
+void TrainingRun::end_failed(const Error& error) {
+  if (!records_) return;
+  try {
+    records_->end(RunStatus::kFailed, static_cast<int>(error.code()), error.message());
+    events_.session_failed(error);
+  } catch (const std::exception&) {
+    // A full disk takes no note of the failure either: the first one is the one to report.
+  }
+}
+
+TrainingResult TrainingRun::run() {
+  try {
+    begin();
+    train();
+    finish();
+  } catch (const std::exception& exception) {
+    const Error error = error_of(exception);
+    end_failed(error);
+    throw error;
+  }
+  return result();
+}
+
+TrainingPreview TrainingRun::preview() {
+  const ResumePoint point =
+      find_resume_point(request_.resume, request_.run_folder, log_, RunAccess::kLook);
+  if (point.checkpoint) restore(*point.checkpoint);
+  return {.from_step = from_step_,
+          .steps = request_.steps,
+          .batch = request_.batch,
+          .micro_batches = request_.compile.training.micro_batches,
+          .training_examples = data_->examples(Split::kTrain),
+          .instructions = static_cast<std::int64_t>(program().instructions.size()),
+          .predicted_bytes = program().arena.bytes};
+}
+
+TrainingResult TrainingRun::result() const {
+  return {.folder = records_->folder(),
+          .status = status_,
+          .exit_code = exit_code_,
+          .from_step = from_step_,
+          .step = step_,
+          .steps = request_.steps,
+          .samples_seen = samples_seen_,
+          .training_ms = training_ms_,
+          .predicted_bytes = program().arena.bytes,
+          .used_bytes = session_->shared_executor()->used_bytes(),
+          .model = has_result() ? records_->folder() / kTrainedModelFile : fs::path(),
+          .first = first_,
+          .last = last_,
+          .validation = validation_,
+          .best = best_};
+}
+
+TrainingResult train(TrainRequest request, RunEvents& events, std::stop_token stop) {
+  const std::shared_ptr<RunEvents> for_this_call(std::shared_ptr<void>(), &events);
+  return TrainingRun(std::move(request), for_this_call, std::move(stop)).run();
+}
+
+}  // namespace trainscope
