@@ -2,16 +2,14 @@
 #include "cli/verbs/bench_run.h"
 
 #include <algorithm>
-#include <chrono>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/saturating.h"
-#include "engine/op_times.h"
-#include "engine/session.h"
+#include "engine/run/timed_steps.h"
 
 namespace trainscope {
 namespace {
@@ -51,16 +49,6 @@ CompileOptions workload_options(const BenchWorkload& workload, const BenchOption
   compile.costs = options.costs;
   return compile;
 }
-
-// The same batch again and again.
-class OneBatch final : public BatchSource {
- public:
-  explicit OneBatch(Batch batch) : batch_(std::move(batch)) {}
-  const Batch* next() override { return &batch_; }
-
- private:
-  Batch batch_;
-};
 
 // Draws the fields of a batch, each from a stream of its own.
 class Synthesis {
@@ -192,68 +180,43 @@ Spread spread_of(std::vector<double> values) {
 namespace {
 
 // A compiled workload and what it came to so far.
-class TimedStep {
+class Bench {
  public:
-  TimedStep(const BenchWorkload& workload, const BenchOptions& options)
-      : workload_(workload),
-        options_(options),
-        compiled_(compile(workload_model(workload, options), workload_options(workload, options))),
-        executor_(make_executor(compiled_)),
-        batches_(synthetic_batch(*compiled_, workload, options)),
-        trainer_(executor_, 1) {
-    const Graph& forward = compiled_->stages.front().graph;
+  Bench(const BenchWorkload& workload, const BenchOptions& options)
+      : steps_(
+            workload_model(workload, options), workload_options(workload, options),
+            [&](const Compiled& compiled) { return synthetic_batch(compiled, workload, options); },
+            workload.learning_rate) {
+    const Graph& forward = steps_.compiled().stages.front().graph;
+    const Program& program = steps_.compiled().program;
     result_.flops_per_step = training_flops(forward);
     result_.parameters = count_elements(forward, ValueKind::kParameter);
-    result_.arena_bytes = compiled_->program.arena.bytes;
-    result_.host_arena_bytes = compiled_->program.host.bytes;
-    result_.persistent_bytes = compiled_->program.persistent_bytes;
-    result_.recompute = compiled_->recompute;
-    executor_->load_initial();
-    release_initial(*compiled_);
+    result_.arena_bytes = program.arena.bytes;
+    result_.host_arena_bytes = program.host.bytes;
+    result_.persistent_bytes = program.persistent_bytes;
+    result_.recompute = steps_.compiled().recompute;
   }
 
   // Steps count from 1.
   void run(std::int64_t step) {
-    const Clock::time_point start = Clock::now();
-    const StepResult done = trainer_.run_step(step, workload_.learning_rate, batches_);
-    const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
+    const TimedStep done = steps_.run();
     if (step == 1) result_.first_loss = done.loss;
     result_.last_loss = done.loss;
-    if (step > kWarmUpSteps) result_.step_ms.push_back(taken.count());
-    result_.used_bytes = executor_->used_bytes();
-    result_.used_host_bytes = executor_->used_host_bytes();
+    if (step > kWarmUpSteps) result_.step_ms.push_back(done.milliseconds);
+    result_.used_bytes = steps_.executor().used_bytes();
+    result_.used_host_bytes = steps_.executor().used_host_bytes();
   }
 
-  // More steps, whose clock reads are not in the times of the others.
-  void measure_ops() {
-    OpTimes times(executor_->program());
-    executor_->add_listener(times);
-    const std::int64_t first = kWarmUpSteps + options_.steps + 1;
-    std::vector<StepSplit> steps;
-    for (std::int64_t step = first; step < first + kMeasuredSteps; ++step) {
-      times.begin_step();
-      trainer_.run_step(step, workload_.learning_rate, batches_);
-      steps.push_back(times.end_step());
-    }
-    executor_->remove_listener(times);
-    times.write(options_.op_times);
-    result_.ops = times.rows();
-    const auto middle = steps.begin() + kMeasuredSteps / 2;
-    std::ranges::nth_element(steps, middle, {}, &StepSplit::total);
-    result_.measured_step = *middle;
+  void measure_ops(const std::filesystem::path& file) {
+    OpMeasurement measured = steps_.measure_ops(kMeasuredSteps, file);
+    result_.ops = std::move(measured.ops);
+    result_.measured_step = measured.step;
   }
 
   const BenchResult& result() const { return result_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  const BenchWorkload& workload_;
-  BenchOptions options_;
-  std::shared_ptr<Compiled> compiled_;
-  std::shared_ptr<Executor> executor_;
-  OneBatch batches_;
-  Trainer trainer_;
+  TimedSteps steps_;
   BenchResult result_;
 };
 
@@ -261,8 +224,8 @@ class TimedStep {
 
 BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options) {
   check_sizes(workload, options);
-  TimedStep step(workload, options);
-  std::optional<TimedStep> plain;
+  Bench step(workload, options);
+  std::optional<Bench> plain;
   if (options.paired) {
     BenchOptions without = options;
     without.recompute = {};
@@ -274,7 +237,7 @@ BenchResult run_bench(const BenchWorkload& workload, const BenchOptions& options
     step.run(i);
     if (plain && !plain_first) plain->run(i);
   }
-  if (!options.op_times.empty()) step.measure_ops();
+  if (!options.op_times.empty()) step.measure_ops(options.op_times);
   BenchResult result = step.result();
   if (plain) {
     result.plain_step_ms = plain->result().step_ms;
