@@ -1,0 +1,147 @@
+// What listeners hear, in which order, and several of them.
+#include "engine/run/run_events.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/run/training_run.h"
+#include "tests/engine/run/run_tools.h"
+
+namespace trainscope::test {
+namespace {
+
+// Every event as a word. Log lines and compilation have tests of their own.
+struct Heard final : RunEvents {
+  std::vector<std::string> events;
+  double waited_ms = 0.0;
+  std::vector<std::string> lines;
+
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    events.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  void session_opening() override { add("opening"); }
+  void session_begin(const SessionFacts& facts) override {
+    add("begin {} of {}", facts.from_step, facts.total_steps);
+  }
+  void step_begin(std::int64_t step) override { add("step {}", step); }
+  void batch_wait_begin(const StepPlace& at) override {
+    add("wait {}.{}", at.step, at.micro_batch);
+  }
+  void batch_wait_end(const StepPlace& /*at*/, double milliseconds) override {
+    waited_ms += milliseconds;
+    add("waited");
+  }
+  void phase_begin(StepPhase phase, const StepPlace& /*at*/) override {
+    add("{}", phase == StepPhase::kUpdate ? "update" : "forward and backward");
+  }
+  void phase_end(StepPhase /*phase*/, const StepPlace& /*at*/) override { add("done"); }
+  void step_end(const StepRecord& step, std::int64_t /*used_bytes*/) override {
+    add("end {}", step.step);
+  }
+  void steps_end() override { add("no more steps"); }
+  void evaluation_begin(std::int64_t step) override { add("evaluate {}", step); }
+  void evaluation_end(const EvaluationRecord& evaluation) override {
+    add("evaluated {}", evaluation.step);
+  }
+  void checkpoint_begin(std::int64_t step) override { add("save {}", step); }
+  void checkpoint_end(std::int64_t step, const std::filesystem::path& /*folder*/) override {
+    add("saved {}", step);
+  }
+  void best_checkpoint(const BestCheckpoint& best) override { add("best {}", best.step); }
+  void progress(const Progress& moment) override {
+    if (moment.work == "training") add("{}/{}", moment.done, moment.total);
+  }
+  void log(LogLevel level, std::string_view message) override {
+    lines.push_back(fmt::format("{}: {}", name_of(level), message));
+  }
+  void session_end(RunStatus status) override { add("{}", name_of(status)); }
+};
+
+}  // namespace
+
+TEST_CASE("run events: several listeners hear the same, in the order of what happens") {
+  const ScratchFolder folder;
+  const auto first = std::make_shared<Heard>();
+  const auto second = std::make_shared<Heard>();
+  TrainRequest request = points_request(folder.path / "run", 2);
+  request.compile.training.micro_batches = 2;
+  request.evaluate_every = 1;
+  TrainingRun(std::move(request), std::make_shared<RunListeners>(
+                                      std::vector<std::shared_ptr<RunEvents>>{first, second}))
+      .run();
+  CHECK(first->events == std::vector<std::string>{"opening",     "begin 0 of 2",
+                                                  "step 1",      "wait 1.0",
+                                                  "waited",      "forward and backward",
+                                                  "done",        "wait 1.1",
+                                                  "waited",      "forward and backward",
+                                                  "done",        "update",
+                                                  "done",        "end 1",
+                                                  "1/2",         "evaluate 1",
+                                                  "evaluated 1", "save 1",
+                                                  "saved 1",     "best 1",
+                                                  "step 2",      "wait 2.0",
+                                                  "waited",      "forward and backward",
+                                                  "done",        "wait 2.1",
+                                                  "waited",      "forward and backward",
+                                                  "done",        "update",
+                                                  "done",        "end 2",
+                                                  "2/2",         "no more steps",
+                                                  "evaluate 2",  "evaluated 2",
+                                                  "save 2",      "saved 2",
+                                                  "best 2",      "finished"});
+  CHECK(first->events == second->events);
+  CHECK(first->lines == second->lines);
+}
+
+TEST_CASE("run events: a batch wait is the time that the data took") {
+  const ScratchFolder folder;
+  Heard heard;
+  TrainRequest request = points_request(folder.path / "run", 3);
+  request.open_data = opened(std::make_shared<const Points>(std::chrono::milliseconds(20)));
+  train(std::move(request), heard);
+  CHECK(heard.waited_ms >= 60.0);
+}
+
+TEST_CASE("run events: listeners get the lines of the log file") {
+  const ScratchFolder folder;
+  Heard heard;
+  const TrainingResult result = train(points_request(folder.path / "run", 1), heard);
+  const std::string file = read_file(result.folder / "log.jsonl", 1 << 20);
+  REQUIRE(heard.lines.size() > 3);
+  for (const std::string& line : heard.lines) {
+    const std::string message = line.substr(line.find(": ") + 2);
+    CHECK_MESSAGE(contains(file, Json(message).dump()), line);
+  }
+  CHECK(contains(heard.lines.back(), "step 1: saved a checkpoint"));
+}
+
+TEST_CASE("run events: compilation tells of every pass, then of order and placement") {
+  const ScratchFolder folder;
+  struct Moments final : RunEvents {
+    std::vector<std::string> passes;
+    std::vector<std::string> works;
+    std::int64_t total = 0;
+    void progress(const Progress& moment) override {
+      if (works.empty() || works.back() != moment.work) works.emplace_back(moment.work);
+      if (moment.work != "passes") return;
+      CHECK(moment.done == std::ssize(passes));
+      total = moment.total;
+      passes.emplace_back(moment.now);
+    }
+  };
+  const auto moments = std::make_shared<Moments>();
+  const TrainingRun run(points_request(folder.path / "run", 1), moments);
+  std::vector<std::string> names;
+  for (const Pass& pass : default_passes()) names.emplace_back(pass.name);
+  CHECK(moments->passes == names);
+  CHECK(moments->total == std::ssize(names));
+  CHECK(moments->works == std::vector<std::string>{"passes", "placement", "order"});
+}
+
+}  // namespace trainscope::test
