@@ -68,21 +68,23 @@ class AttentionSearch {
   std::optional<Matmul> matmul_of_weights(ValueId weights);
   std::optional<Matmul> matmul_of_scores(ValueId scores);
   std::string why_not_passed(NodeId id) const;
-  ValueId without_bias(NodeId add);
-  bool comes_from_matmul(ValueId v, const Shape& whole) const;
-  ValueId without_mask(NodeId where);
   bool take_scale(NodeId id, ValueId& v);
   std::optional<double> factor_of(NodeId id, ValueId& v) const;
   Strand follow(ValueId v, Ints permutation, bool shared_heads);
   ValueId before_sharing(ValueId v) const;
   bool passes_rotary(const Strand& strand, NodeId id) const;
+  void find_packed();
+  void find_end(const Matmul& mixed);
+  std::optional<AttentionMatch> give_up(std::string why);
+
+  // attention_masks.cpp
+  ValueId without_bias(NodeId add);
+  bool comes_from_matmul(ValueId v, const Shape& whole) const;
+  ValueId without_mask(NodeId where);
   bool leaves_no_weight(double fill) const;
   void add_causal(const CausalMask& mask);
   bool settle_masks();
   std::string why_gradient(ValueId of, std::string_view what) const;
-  void find_packed();
-  void find_end(const Matmul& mixed);
-  std::optional<AttentionMatch> give_up(std::string why);
 
   const Matcher& match_;
   AttentionMatch found_;
