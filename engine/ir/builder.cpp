@@ -112,13 +112,12 @@ void Builder::annotate_known(NodeId id) {
   const Node& node = graph_.node(id);
   if (node.op->determinism == Determinism::kRandom) return;
   NodeArgs args(graph_, node);
-  bool counts = node.op->name == "Size" && node.op->domain == kOnnxDomain;
-  bool only_shapes = counts || (node.op->name == "Shape" && node.op->domain == kOnnxDomain);
+  const KnownRule by_types = node.op->known;
   std::vector<const Tensor*> inputs;
   Tensor nothing;
   for (int i = 0; i < args->input_count(); ++i) {
     const Tensor* known = args->constants[static_cast<std::size_t>(i)];
-    if (args->has(i) && known == nullptr && !only_shapes) return;
+    if (args->has(i) && known == nullptr && by_types == nullptr) return;
     inputs.push_back(args->has(i) ? known : nullptr);
   }
   for (ValueId output : node.outputs) {
@@ -126,18 +125,8 @@ void Builder::annotate_known(NodeId id) {
   }
   std::vector<TensorType> types(args->outputs.begin(), args->outputs.end());
   std::vector<Tensor> results;
-  if (counts) {
-    results.push_back(Tensor::scalar(args->shape(0).elements()));
-  } else if (only_shapes) {
-    const Ints dims(args->shape(0).span().begin(), args->shape(0).span().end());
-    std::int64_t rank = args->rank(0);
-    auto bound = [rank](std::int64_t i) {
-      return std::clamp<std::int64_t>(i < 0 ? i + rank : i, 0, rank);
-    };
-    std::int64_t begin = bound(node.attributes.integer("start", 0));
-    std::int64_t end = std::max(begin, bound(node.attributes.integer("end", rank)));
-    results.push_back(Tensor::ints(std::span(dims).subspan(static_cast<std::size_t>(begin),
-                                                           static_cast<std::size_t>(end - begin))));
+  if (by_types) {
+    results.push_back(by_types(*args));
   } else {
     results = (*evaluate_)(*node.op, node.attributes, inputs, types);
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "engine/core/error.h"
 #include "engine/ir/attributes.h"
 #include "engine/ir/graph.h"
+#include "engine/ir/op_traits.h"
 #include "kernels/api/params.h"
 #include "kernels/api/tensor_view.h"
 
@@ -97,6 +99,7 @@ using InPlaceRule = std::vector<InPlace> (*)(const OpArgs&);
 using GradientRule = std::vector<ValueId> (*)(const GradArgs&);
 using BodyRule = OpBody (*)(const OpArgs&);
 using DecomposeRule = std::vector<ValueId> (*)(Builder&, const Node&);
+using KnownRule = Tensor (*)(const OpArgs&);
 
 enum class Determinism : std::uint8_t { kAlways, kRandom };  // kRandom: has a seed, replayable
 enum class Differentiable : std::uint8_t { kYes, kNo };
@@ -110,8 +113,8 @@ enum class Precision : std::uint8_t {
   kRounded,  // reads f32, its results are stored in the low type: lookups in parameters
 };
 
-// Fields keep this order in every row (designated initialisers); all but name, shape and examples
-// may be left out. The op suite (tests/ops) tests every row from its examples.
+// Fields keep this order in every row (designated initialisers); all but name, shape, traits and
+// examples may be left out. The op suite (tests/ops) tests every row from its examples.
 //
 // Example text: "inputs; attributes". Inputs are separated by ", ", each
 // `[dtype]shape[constraint]`:
@@ -137,6 +140,15 @@ struct OpDef {
   InPlaceRule in_place = nullptr;     // absent: never
   bool is_view = false;               // output 0 is input 0's bytes under another shape
   bool to_host = false;               // its results lie in host memory, not in the arena
+  bool from_host = false;             // reads host memory
+  bool is_sum = false;                // the result is the sum of all inputs
+  bool accumulates = false;  // the result is input 0, a state, plus input 1: over micro-batches
+  int added_input = -1;  // is added to what the op makes of the others (before its Relu); -1: none
+  // Along which the op works unless its attribute `axis` names another; none: it has no such axis.
+  std::optional<int> axis = {};
+  // Inputs where zeros may make the result, or a gradient, infinite or not a number: divisors.
+  std::vector<int> poles = {};
+  KnownRule known = nullptr;  // the result, where it follows from the types of the inputs alone
   Determinism determinism = Determinism::kAlways;
   // kNo: integer or shape-like results; gradients stop here without an error.
   Differentiable differentiable = Differentiable::kYes;
@@ -145,6 +157,10 @@ struct OpDef {
   // The op whose result is the same in f32, not rounded to the low type of the inputs; the op's own
   // name: itself with the attribute wide=1.
   std::string_view upcast_form = {};
+  // Of an optimizer's step: the op that changes only the rows that a batch names, and back.
+  std::string_view rows_form = {};
+  std::string_view dense_form = {};
+  OpTraits traits = {};  // shards, rows, running again, bytes inside bytes: every row says
   std::vector<std::string_view> examples = {};
   double tolerance_f32 = 1e-5;  // relative L2 error against the f64 kernel
 };
@@ -153,6 +169,11 @@ inline constexpr int kVariadic = 1 << 20;
 // Whether a node is of this op. For patterns of nodes; what an op is like is said by its row.
 inline bool is_op(const Node& node, std::string_view domain, std::string_view name) {
   return node.op->name == name && node.op->domain == domain;
+}
+
+// Null where the op works on whole values only.
+inline const Sharding* sharding_of(const OpDef& op) {
+  return op.traits.sharding && op.traits.sharding->rule ? &*op.traits.sharding : nullptr;
 }
 
 // Rows by (domain, name). Filled once by engine/ops (standard_ops()), then const.

@@ -117,7 +117,7 @@ bool PaddingSearch::is_moved_row(const Node& node, std::size_t input) const {
     case RowKind::kMatmul:
       return input == 0 && is_rows_of_matmul(node);
     case RowKind::kInPlace: {
-      const bool along_axis = node.op->name == "Split" || node.op->name.ends_with("oftmax");
+      const bool along_axis = node.op->axis.has_value();
       if (along_axis && first_axis(node, shape(v).rank) < leading) return false;
       return tokens_.are_in(shape(v), result);
     }
@@ -189,8 +189,8 @@ std::string PaddingSearch::why_read(NodeId id, std::size_t input) const {
   if (!is_moved_row(node, input)) {
     return fmt::format("{} reads more than each token's own row", text_of(node));
   }
-  const bool infinite = (node.op->name == "Div" && input == 1) || node.op->name == "Reciprocal" ||
-                        node.op->name == "Pow" || node.op->name == "Sqrt";
+  const std::vector<int>& poles = node.op->poles;
+  const bool infinite = std::ranges::find(poles, static_cast<int>(input)) != poles.end();
   if (infinite) return fmt::format("{} may be infinite where padding is 0", text_of(node));
   for (ValueId v : node.outputs) {
     if (v != kNoValue && !why_read_[at(v)].empty()) return why_read_[at(v)];

@@ -16,12 +16,6 @@
 namespace trainscope {
 namespace {
 
-// The form of a step that changes rows; empty: it has none.
-std::string_view rows_form(const Node& step) {
-  if (is_op(step, kTrainscopeDomain, "SgdStep")) return "SgdRowsStep";
-  return is_op(step, kTrainscopeDomain, "AdamWStep") ? "AdamWRowsStep" : "";
-}
-
 // A node that updates parameters: its inputs and outputs lie in groups of as many.
 struct Step {
   Node node;  // a copy: the graph grows
@@ -40,10 +34,9 @@ struct Step {
   auto scalars() const {
     return node.inputs.begin() + static_cast<std::ptrdiff_t>((1 + kept_groups()) * parameters());
   }
-  // Whether rows without a gradient stay as they are.
+  // Whether rows without a gradient stay as they are: without moments and decay.
   bool changes_named_rows_alone(std::size_t i) const {
-    return is_op(node, kTrainscopeDomain, "SgdStep") && params.momentum == 0.0 &&
-           params.weight_decay[i] == 0.0;
+    return kept_groups() == 1 && params.weight_decay[i] == 0.0;
   }
 };
 
@@ -105,7 +98,7 @@ std::string why_not(const Graph& graph, const TrainingOptions& options, const St
     return fmt::format("its rows are added to '{}', the gradient of all rows",
                        printable(graph.value(sum.rest).name));
   }
-  if (rows_form(step.node).empty()) {
+  if (step.node.op->rows_form.empty()) {
     return fmt::format("{} changes all rows by the norm of their update", step.node.op->name);
   }
   std::string why = other_reader(graph, sum);
@@ -114,8 +107,7 @@ std::string why_not(const Graph& graph, const TrainingOptions& options, const St
   if (!step.changes_named_rows_alone(i)) {
     return fmt::format(
         "{} changes rows that no id names, by {}; with --sparse-embeddings they stay",
-        step.node.op->name,
-        is_op(step.node, kTrainscopeDomain, "SgdStep") ? "momentum or decay" : "moments and decay");
+        step.node.op->name, step.kept_groups() > 2 ? "moments and decay" : "momentum or decay");
   }
   const std::int64_t rows = graph.value(step.parameter(i)).type.shape[0];
   const std::int64_t ids = ids_of(graph, sum);
@@ -125,8 +117,7 @@ std::string why_not(const Graph& graph, const TrainingOptions& options, const St
 // The gradient behind a sum over micro-batches, to say why it stays.
 ValueId accumulated(const Graph& graph, ValueId gradient) {
   const NodeId producer = graph.value(gradient).producer;
-  const bool is_sum =
-      producer != kNoNode && is_op(graph.node(producer), kTrainscopeDomain, "Accumulate");
+  const bool is_sum = producer != kNoNode && graph.node(producer).op->accumulates;
   return is_sum ? graph.node(producer).inputs[1] : kNoValue;
 }
 
@@ -137,7 +128,7 @@ class Sparsifier {
 
   void visit(NodeId id) {
     const Node& node = graph_.node(id);
-    if (rows_form(node).empty() && !is_op(node, kTrainscopeDomain, "LambStep")) return;
+    if (node.op->rows_form.empty() && !is_op(node, kTrainscopeDomain, "LambStep")) return;
     const Step step{.node = node,
                     .params = std::get<OptimizerParams>(node.op->params(*NodeArgs(graph_, node)))};
     std::vector<std::size_t> dense;
@@ -177,7 +168,7 @@ class Sparsifier {
     std::vector<ValueId> inputs = {step.parameter(i), rows[0]};
     for (std::size_t g = 1; g < step.kept_groups(); ++g) inputs.push_back(step.state(g, i));
     inputs.insert(inputs.end(), {rows[1], rows[2]});
-    add_update(id, step, {i}, rows_form(step.node), std::move(inputs));
+    add_update(id, step, {i}, step.node.op->rows_form, std::move(inputs));
     scatters_.insert(scatters_.end(), sum.scatters.begin(), sum.scatters.end());
   }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "engine/ir/graph.h"
+#include "engine/ir/op_def.h"
 
 namespace trainscope {
 
@@ -21,18 +22,7 @@ struct TokenRows {
   bool are_in(const Shape& v, const Shape& whole) const;
 };
 
-// How an op treats rows of tokens.
-enum class RowKind : std::uint8_t {
-  kOther,      // reads rows of other tokens, or nothing is known of it
-  kInPlace,    // each row of the result is made of the same row, but depends on its place
-  kPointwise,  // element by element; finite where its inputs are
-  kQuotient,   // the same where the divisor is no row
-  kNorm,       // over the axes from `axis` on
-  kView,
-  kMatmul,  // of each row and one matrix
-  kLoss,    // over rows whose labels count
-};
-RowKind row_kind(const Node& node);
+inline RowKind row_kind(const Node& node) { return node.op->traits.rows; }
 // The first axis that an op with an axis works on, of values of `rank` axes.
 int first_axis(const Node& node, int rank);
 

@@ -26,11 +26,11 @@ struct BatchTileOptions {
 };
 
 // Finds sections among the calls of a program with several threads: neighbours in one phase,
-// each with a rule in engine/ops/rules/split_rules.h that gives slices of its results for slices of
-// its inputs ([N, ...] cut along N), or partials that are added up over the tiles (gradients by
-// weights). Says whether there are any; if not, the program is as it was. Sums over examples are
-// added in another order than without sections, and a kernel may be another one for a tile; the
-// numbers are the same for the same number of threads.
+// each with a sharding in its row (engine/ir/op_traits.h) that gives slices of its results for
+// slices of its inputs ([N, ...] cut along N), or partials that are added up over the tiles
+// (gradients by weights). Says whether there are any; if not, the program is as it was. Sums over
+// examples are added in another order than without sections, and a kernel may be another one for a
+// tile; the numbers are the same for the same number of threads.
 bool add_batch_tiles(Program& program, const BatchTileOptions& options = {});
 
 // What adds up partials, f32 ones; null where the device has nothing that does.

@@ -10,7 +10,6 @@
 
 #include "engine/core/error.h"
 #include "engine/core/saturating.h"
-#include "engine/ops/rules/split_rules.h"
 #include "engine/plan/kernel_call.h"
 
 namespace trainscope {
@@ -178,17 +177,17 @@ class TileSearch {
 
   std::optional<TiledCall> call_of(std::int64_t i) const {
     const Node& node = node_of(i);
-    const SplitRow* row = find_split_row(node);
-    if (row == nullptr || !row->by_examples || node.op->determinism == Determinism::kRandom ||
-        node.op->to_host || !is_short(node)) {
+    const Sharding* sharding = sharding_of(*node.op);
+    if (sharding == nullptr || !sharding->by_examples ||
+        node.op->determinism == Determinism::kRandom || node.op->to_host || !is_short(node)) {
       return std::nullopt;
     }
-    std::optional<TiledCall> call = shards_of(node, *row);
+    std::optional<TiledCall> call = shards_of(node, *sharding);
     if (call && is_apart(node, *call) && with_kernel(node, *call)) return call;
     return std::nullopt;
   }
 
-  std::optional<TiledCall> shards_of(const Node& node, const SplitRow& row) const {
+  std::optional<TiledCall> shards_of(const Node& node, const Sharding& sharding) const {
     std::vector<Shard> inputs;
     for (ValueId v : node.inputs) {
       const std::optional<TileSlice> tile = v == kNoValue ? TileSlice::kWhole : slice_of_input(v);
@@ -198,12 +197,12 @@ class TileSearch {
     if (std::ranges::none_of(inputs, &Shard::is_split)) return std::nullopt;
     const NodeArgs args(graph_, node);
     const std::vector<Shard> wanted(node.outputs.size());
-    const auto outputs = row.rule({.graph = graph_,
-                                   .node = node,
-                                   .op = *args,
-                                   .shards = tiles_,
-                                   .inputs = inputs,
-                                   .wanted = wanted});
+    const auto outputs = sharding.rule({.graph = graph_,
+                                        .node = node,
+                                        .op = *args,
+                                        .shards = tiles_,
+                                        .inputs = inputs,
+                                        .wanted = wanted});
     if (!outputs) return std::nullopt;
     TiledCall call;
     for (const Shard& shard : inputs) call.inputs.push_back(slice_of(shard));
@@ -267,11 +266,11 @@ TileNode::TileNode(const Graph& graph, const Node& node, std::span<const TileSli
       attributes_(node.attributes),
       input_types_(tile_types(graph, node.inputs, inputs, tiles)),
       output_types_(tile_types(graph, node.outputs, outputs, tiles)) {
-  const SplitRow* row = find_split_row(node);
-  if (row == nullptr || !attributes_.has(row->shape_attribute)) return;
-  Ints shape = attributes_.integers(row->shape_attribute);
+  const Sharding* sharding = sharding_of(*node.op);
+  if (sharding == nullptr || !attributes_.has(sharding->shape_attribute)) return;
+  Ints shape = attributes_.integers(sharding->shape_attribute);
   shape[0] /= tiles;
-  attributes_.set(std::string(row->shape_attribute), std::move(shape));
+  attributes_.set(std::string(sharding->shape_attribute), std::move(shape));
 }
 
 OpArgs TileNode::args() const {

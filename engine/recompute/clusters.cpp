@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,19 +19,13 @@ namespace {
 constexpr std::size_t kMostUnits = 50;
 constexpr std::string_view kForm = "OPS:KIND:COUNT, for example Add+Gelu+:1:-1";
 
-bool is_matmul_or_convolution(std::string_view op) {
-  constexpr std::array<std::string_view, 7> kOps = {
-      "MatMul", "BatchMatMul", "MultiMatMul", "Gemm", "Conv", "ConvTranspose", "Einsum"};
-  return std::ranges::find(kOps, op) != kOps.end();
-}
+bool is_heavy(const Node& node) { return node.op->traits.rematerialize == Rematerialize::kHeavy; }
 
-bool is_normalization(const Node& node) {
-  const std::string_view op = node.op->name;
-  // What it adds, its sixth input, is no sum that it normalizes.
-  if (op == "BatchNormRelu") return node.inputs.size() == 5;
-  return op == "LayerNormalization" || op == "BatchNormalization" ||
-         op == "InstanceNormalization" || op == "GroupNormalization" ||
-         op == "SimplifiedLayerNormalization" || op == "RMSNormalization";
+// A fused norm that is given a sum's other term makes the sum itself: it reads none.
+bool normalizes_sum(const Node& node) {
+  const int added = node.op->added_input;
+  const bool adds = added >= 0 && added < std::ssize(node.inputs);
+  return node.op->traits.rematerialize == Rematerialize::kNorm && !adds;
 }
 
 class Search {
@@ -81,8 +74,8 @@ class Search {
     const StepUnit& unit = model_.units[i];
     bool normalizes = false;
     for (NodeId id : unit.nodes) {
-      barred_[i] = barred_[i] || is_matmul_or_convolution(graph_.node(id).op->name);
-      normalizes = normalizes || is_normalization(graph_.node(id));
+      barred_[i] = barred_[i] || is_heavy(graph_.node(id));
+      normalizes = normalizes || normalizes_sum(graph_.node(id));
     }
     if (!normalizes || !unit.forward) return;
     for (int input : unit.inputs)

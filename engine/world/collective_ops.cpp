@@ -4,6 +4,7 @@
 #include "engine/core/error.h"
 #include "engine/core/saturating.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -75,20 +76,27 @@ OpDef receive_row() {
             return {{.dtype = static_cast<DType>(args.attributes.integer("dtype", 0)),
                      .shape = shape_attribute(args)}};
           },
-          .cost = no_work};
+          .cost = no_work,
+          .traits = kWholeValuesOnce};
 }
 
 }  // namespace
 
 const OpDef& all_gather_op() {
-  static const OpDef row = {
-      .name = "AllGather", .domain = kTrainscopeDomain, .shape = gathered, .cost = no_work};
+  static const OpDef row = {.name = "AllGather",
+                            .domain = kTrainscopeDomain,
+                            .shape = gathered,
+                            .cost = no_work,
+                            .traits = kWholeValuesOnce};
   return row;
 }
 
 const OpDef& reduce_scatter_op() {
-  static const OpDef row = {
-      .name = "ReduceScatter", .domain = kTrainscopeDomain, .shape = scattered, .cost = no_work};
+  static const OpDef row = {.name = "ReduceScatter",
+                            .domain = kTrainscopeDomain,
+                            .shape = scattered,
+                            .cost = no_work,
+                            .traits = kWholeValuesOnce};
   return row;
 }
 
@@ -98,7 +106,8 @@ const OpDef& all_reduce_op() {
       .domain = kTrainscopeDomain,
       .shape = [](const OpArgs& args) -> Types { return {args.type(0)}; },
       .cost = no_work,
-      .in_place = [](const OpArgs&) { return std::vector<InPlace>{{.output = 0, .input = 0}}; }};
+      .in_place = [](const OpArgs&) { return std::vector<InPlace>{{.output = 0, .input = 0}}; },
+      .traits = kWholeValuesOnce};
   return row;
 }
 
@@ -109,7 +118,8 @@ const OpDef& sharded_step_op() {
                             .max_outputs = kVariadic,
                             .shape = stepped,
                             .cost = step_cost,
-                            .in_place = step_in_place};
+                            .in_place = step_in_place,
+                            .traits = kWholeValuesOnce};
   return row;
 }
 

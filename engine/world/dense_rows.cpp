@@ -1,7 +1,6 @@
 // SumRowsById as GatherGrad, steps of rows as steps of all elements.
 #include "engine/world/dense_rows.h"
 
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,12 +8,6 @@
 
 namespace trainscope {
 namespace {
-
-std::string_view dense_form(const Node& node) {
-  if (node.op->domain != kTrainscopeDomain) return "";
-  if (node.op->name == "SgdRowsStep") return "SgdStep";
-  return node.op->name == "AdamWRowsStep" ? "AdamWStep" : "";
-}
 
 // The gradient of all rows: what the sums of rows are read as.
 ValueId dense_gradient(Rewriter& rewriter, NodeId id, const Shape& shape) {
@@ -37,7 +30,7 @@ void replace_step(Rewriter& rewriter, NodeId id) {
   inputs[1] = dense_gradient(rewriter, sums, shape);
   inputs.erase(inputs.end() - 5, inputs.end() - 3);
   rewriter.replace_node(
-      id, rewriter.before(id).multi(dense_form(node), std::move(inputs),
+      id, rewriter.before(id).multi(node.op->dense_form, std::move(inputs),
                                     static_cast<int>(node.outputs.size()), node.attributes));
   rewriter.erase(sums);
 }
@@ -47,7 +40,7 @@ void replace_step(Rewriter& rewriter, NodeId id) {
 void make_rows_dense(Graph& graph, const OpTable& ops) {
   Rewriter rewriter(graph, ops, "world", nullptr);
   for (NodeId id : graph.order()) {
-    if (!dense_form(graph.node(id)).empty()) replace_step(rewriter, id);
+    if (!graph.node(id).op->dense_form.empty()) replace_step(rewriter, id);
   }
 }
 

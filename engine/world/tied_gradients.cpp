@@ -14,7 +14,7 @@ namespace {
 bool is_addition(const Graph& graph, NodeId id) {
   if (id == kNoNode) return false;
   const Node& node = graph.node(id);
-  return node.phase == Phase::kBackward && (node.op->name == "Add" || node.op->name == "Sum");
+  return node.phase == Phase::kBackward && node.op->is_sum;
 }
 
 // The partials from the last to the first.

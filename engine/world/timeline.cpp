@@ -25,7 +25,7 @@ bool is_message(const Node& node) {
          node.op == &all_reduce_op() || node.op == &receive_op();
 }
 
-bool is_transfer(const Node& node) { return node.op->to_host || node.op->name == "Fetch"; }
+bool is_transfer(const Node& node) { return node.op->to_host || node.op->from_host; }
 
 bool is_tied(const Node& node) { return node.attributes.text("group", "") == kTiedGroup; }
 

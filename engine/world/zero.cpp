@@ -17,13 +17,9 @@ namespace {
 
 constexpr std::string_view kPass = "zero";
 
-bool is_accumulation(const Node& node) {
-  return node.op->name == "Accumulate" && node.op->domain == kTrainscopeDomain;
-}
-
-class Sharding {
+class ZeroSharding {
  public:
-  Sharding(Graph& graph, const OpTable& ops, std::int64_t devices)
+  ZeroSharding(Graph& graph, const OpTable& ops, std::int64_t devices)
       : graph_(graph), rewriter_(graph, ops, kPass, nullptr), devices_(devices) {}
 
   void run(int stage) {
@@ -287,13 +283,13 @@ std::vector<OptimizerNode> optimizer_nodes(const Graph& graph) {
 
 ValueId raw_gradient(const Graph& graph, ValueId gradient) {
   const NodeId producer = graph.value(gradient).producer;
-  if (producer == kNoNode || !is_accumulation(graph.node(producer))) return gradient;
+  if (producer == kNoNode || !graph.node(producer).op->accumulates) return gradient;
   return graph.node(producer).inputs[1];
 }
 
 void apply_zero(Graph& graph, const OpTable& ops, int stage, std::int64_t devices) {
   CHECK_INVARIANT(stage >= 0 && stage <= 3 && devices >= 1);
-  if (stage > 0 && devices > 1) Sharding(graph, ops, devices).run(stage);
+  if (stage > 0 && devices > 1) ZeroSharding(graph, ops, devices).run(stage);
 }
 
 }  // namespace trainscope

@@ -2,6 +2,7 @@
 // scores never whole (after Dao et al., "FlashAttention", 2022). Heads lie side by side in each
 // token, as linear layers leave them.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -182,6 +184,31 @@ std::vector<InPlace> gradient_in_place(const OpArgs& args) {
   return {{.output = 0, .input = 0}, {.output = 0, .input = 3}};
 }
 
+// Heads are cut, those of queries and those of keys and values alike.
+std::optional<Shards> shard_from(const ShardingArgs& a, int first) {
+  const auto params = params_at(a.op, first);
+  const int last = params.packed ? first : first + 2;
+  const bool biased = a.op.input_count() > first + 3 && a.op.has(first + 3);
+  const Shape bias = biased ? a.op.shape(first + 3) : Shape{};
+  if (std::ranges::all_of(a.inputs, &Shard::is_whole)) return every_output(a, {});
+  for (int i = 0; i <= last; ++i) {
+    const int heads = i == 2 && first == kGradient ? 1 : 2;  // of output 1 it is axis 1
+    if (a.op.has(i) && input_shard(a, i) != Shard::split(heads)) return std::nullopt;
+  }
+  if (biased && bias.rank >= 3 && bias[bias.rank - 3] != 1) return std::nullopt;
+  for (std::int64_t heads : {params.heads, params.kv_heads}) {
+    if (heads % a.shards != 0) refuse_heads(a, heads);
+  }
+  Shards shards = every_output(a, Shard::split(2));
+  if (first == kForward && shards.size() > 1) shards[1] = Shard::split(1);
+  return shards;
+}
+std::optional<Shards> shard_attention(const ShardingArgs& a) { return shard_from(a, kForward); }
+std::optional<Shards> shard_attention_grad(const ShardingArgs& a) {
+  return shard_from(a, kGradient);
+}
+constexpr std::array<std::string_view, 2> kHeadCounts = {"q_heads", "kv_heads"};
+
 constexpr AttributeSpec kScale{"scale", "of the scores; 1 / sqrt(width of a head)"};
 constexpr AttributeSpec kCausal{"causal", "1: a token sees itself and those before it; 0"};
 constexpr AttributeSpec kHeads{"q_heads", "heads of q, where k and v are left out"};
@@ -210,6 +237,7 @@ OpDef attention_row() {
       .in_place = attention_in_place,
       .precision = Precision::kFollow,
       .f32_inputs = {3},
+      .traits = sharded({.rule = shard_attention, .head_attributes = kHeadCounts}),
       .examples = {"[2,5,3,4], [2,5,3,4], [2,5,3,4]; outputs=2",
                    "[2,5,3,4], [2,7,3,4], [2,7,3,4], [7]={0,-1,0.5,0,-2,1,0}; scale=0.3 outputs=2",
                    "[2,5,4,4], [2,5,2,4], [2,5,2,4], [5,1]={0,1,2,-1,0.5}; causal=1 outputs=2",
@@ -241,6 +269,7 @@ OpDef gradient_row() {
       .shape = gradient_shape,
       .cost = gradient_cost,
       .in_place = gradient_in_place,
+      .traits = sharded_once({.rule = shard_attention_grad, .head_attributes = kHeadCounts}),
       .examples = {"[2,5,3,4], [2,5,3,4], [2,3,5,2], [2,5,3,4], [2,5,3,4], [2,5,3,4]; outputs=3",
                    "[2,6,3,4], [2,6,3,4], [2,3,6,2], [2,6,9,4]; q_heads=3 causal=1",
                    "[2,5,4,4], [2,5,4,4], [2,4,5,2], [2,5,4,4], [2,5,2,4], [2,5,2,4], [5,5]; "

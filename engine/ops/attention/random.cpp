@@ -9,6 +9,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -70,6 +71,7 @@ std::vector<OpDef> random_ops() {
        .cost = no_cost,
        .in_place = first_in_place,
        .determinism = Determinism::kRandom,  // in general: it must not be folded or merged
+       .traits = kPointwiseComposite,
        .examples = {"[2,3]", "[2,3], []={0}, bool[]={1}; outputs=2", "[0,3], []={0.5}; outputs=2",
                     "[4], -, bool[]={0}", "[200,300], []={0.1}, bool[]={0}; outputs=2"}},
       {.name = "RandomDropout",
@@ -90,6 +92,7 @@ std::vector<OpDef> random_ops() {
        .in_place = first_in_place,
        .determinism = Determinism::kRandom,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3], i64[]={1}; ratio=0.25 seed=7 stream=3", "[13], i64[]={5}; ratio=0.5",
                     "[2,2], i64[]={2}; ratio=0.0", "[], i64[]={2}; ratio=0.9 seed=-1",
                     "[0,3], i64[]={2}; ratio=0.1",

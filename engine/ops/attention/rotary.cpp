@@ -11,6 +11,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -67,7 +68,7 @@ Values pairs_of(Builder& b, ValueId v, const Node& node) {
 // The gradient of a rotation is dy rotated back. The tables are constants as a rule.
 Values rotary_gradient(const GradArgs& g) {
   Builder& b = g.b;
-  const bool back = g.node.op->name == kRotateBack;
+  const bool back = is_op(g.node, kTrainscopeDomain, kRotateBack);
   Values gradients(3, kNoValue);
   if (g.wants(0)) {
     gradients[0] = b(back ? kRotate : kRotateBack, {g.dy[0], g.x[1], g.x[2]}, g.node.attributes);
@@ -87,7 +88,25 @@ Values rotary_gradient(const GradArgs& g) {
   return gradients;
 }
 
-OpDef rotary_row(std::string_view name, std::string_view doc) {
+// Pairs of elements of the last axis are rotated together.
+std::optional<Shards> shard_rotary(const ShardingArgs& a) {
+  for (int i = 0; i < a.op.input_count(); ++i) {
+    const Shard shard = input_shard(a, i);
+    if (shard.is_split() && shard.axis == a.op.rank(i) - 1) return std::nullopt;
+  }
+  return shard_by_element(a);
+}
+
+constexpr OpTraits kRotation{.sharding = Sharding{.rule = shard_rotary},
+                             .rows = RowKind::kInPlace,
+                             .rematerialize = Rematerialize::kLight,
+                             .ranges = kNoRanges};
+constexpr OpTraits kRotationBack{.sharding = Sharding{.rule = shard_rotary},
+                                 .rows = RowKind::kOther,
+                                 .rematerialize = Rematerialize::kOnce,
+                                 .ranges = kNoRanges};
+
+OpDef rotary_row(std::string_view name, std::string_view doc, const OpTraits& traits) {
   return {.name = name,
           .doc = doc,
           .domain = kTrainscopeDomain,
@@ -100,8 +119,10 @@ OpDef rotary_row(std::string_view name, std::string_view doc) {
           .gradient = rotary_gradient,
           .cost = per_output_element<3>,
           .in_place = first_in_place,
+          .axis = -1,
           .precision = Precision::kFollow,
           .f32_inputs = {1, 2},
+          .traits = traits,
           .examples = {"[2,2,3,4], [3,2], [3,2]", "[2,3,2,4], [3,1,2], [3,1,2]",
                        "[2,2,3,4], [2,1,3,2], [2,1,3,2]; interleaved=1", "[3,7], [3,2], [3,2]",
                        "[3,7], [2], [2]; interleaved=1", "[5], [2], [2]", "[0,4], [2], [2]",
@@ -116,10 +137,12 @@ std::vector<OpDef> rotary_ops() {
   return {rotary_row(kRotate,
                      "Inputs x [..., width], cos and sin [..., pairs], broadcast to the axes of x: "
                      "pairs (a, b) of elements become (a cos - b sin, b cos + a sin); elements "
-                     "after the last pair stay."),
+                     "after the last pair stay.",
+                     kRotation),
           rotary_row(kRotateBack,
                      "dx of RotaryEmbedding from dy, cos and sin, which is dy rotated back: "
-                     "RotaryEmbedding with -sin.")};
+                     "RotaryEmbedding with -sin.",
+                     kRotationBack)};
 }
 
 }  // namespace trainscope

@@ -6,6 +6,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -48,6 +49,11 @@ const std::vector<std::string_view> kGradExamples = {"[2,5], [2,5]", "[2,3,4], [
                                                      "[0,3], [0,3]", "[80,64], [80,64]",
                                                      "[4,90,70], [4,90,70]; axis=1"};
 
+constexpr OpTraits kSoftmax{.sharding = kAlongOtherAxes,
+                            .rows = RowKind::kInPlace,
+                            .rematerialize = Rematerialize::kLight,
+                            .ranges = kNoRanges};
+
 OpDef softmax_row() {
   return {.name = "Softmax",
           .doc = "exp(x) / sum of exp(x) along the axis.",
@@ -57,7 +63,9 @@ OpDef softmax_row() {
           .gradient = softmax_gradient,
           .cost = per_output_element<12>,
           .in_place = first_in_place,
+          .axis = -1,
           .precision = Precision::kFollow,
+          .traits = kSoftmax,
           .examples = kForwardExamples};
 }
 
@@ -70,6 +78,8 @@ OpDef log_softmax_row() {
           .gradient = log_softmax_gradient,
           .cost = per_output_element<12>,
           .in_place = first_in_place,
+          .axis = -1,
+          .traits = kSoftmax,
           .examples = kForwardExamples};
 }
 
@@ -84,6 +94,8 @@ OpDef softmax_grad_row() {
           .shape = grad_shape,
           .cost = per_output_element<4>,
           .in_place = any_input_in_place,
+          .axis = -1,
+          .traits = sharded_once(kAlongOtherAxes),
           .examples = kGradExamples};
 }
 
@@ -98,6 +110,8 @@ OpDef log_softmax_grad_row() {
           .shape = grad_shape,
           .cost = per_output_element<11>,
           .in_place = any_input_in_place,
+          .axis = -1,
+          .traits = kWholeValuesOnce,
           .examples = kGradExamples};
 }
 

@@ -11,6 +11,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -226,6 +227,10 @@ OpDef forward_row() {
           .shape = forward_shape,
           .gradient = forward_gradient,
           .cost = forward_cost,
+          .traits = {.sharding = Sharding{.rule = shard_by_examples<1>, .by_examples = true},
+                     .rows = RowKind::kOther,
+                     .rematerialize = Rematerialize::kHeavy,
+                     .ranges = kNoRanges},
           .examples = {
               "[1,2,5,6], [3,2,3,3]", "[2,2,5,6], [3,2,3,2], [3]; pads={1,0,1,2}",
               "[2,3,7], [2,3,3], [2]; strides={2} pads={1,1}",
@@ -240,25 +245,28 @@ OpDef forward_row() {
 }
 
 OpDef grad_input_row() {
-  return {.name = "ConvGradInput",
-          .doc = "Gradient of a Conv by its input, from dy and the weight.",
-          .domain = kTrainscopeDomain,
-          .min_inputs = 2,
-          .max_inputs = 2,
-          .attributes = {kStrides,
-                         kDilations,
-                         kPads,
-                         kGroup,
-                         {"input_shape", "[N,C,...] of the convolution's input"}},
-          .params = grad_input_params,
-          .shape = grad_input_shape,
-          .gradient = grad_input_gradient,
-          .cost = grad_input_cost,
-          .examples = {"[2,3,3,4], [3,2,3,3]; input_shape={2,2,5,6}",
-                       "[0,3,3,4], [3,2,3,3]; input_shape={0,2,5,6}",
-                       "[1,6,3], [6,2,3]; input_shape={1,4,6} group=2 strides={2} pads={1,1}",
-                       "[2,2,4], [2,3,3]; input_shape={2,3,7} strides={2} pads={1,1}",
-                       "[3,12,14,14], [12,8,3,3]; input_shape={3,8,14,14} pads={1,1,1,1}"}};
+  return {
+      .name = "ConvGradInput",
+      .doc = "Gradient of a Conv by its input, from dy and the weight.",
+      .domain = kTrainscopeDomain,
+      .min_inputs = 2,
+      .max_inputs = 2,
+      .attributes = {kStrides,
+                     kDilations,
+                     kPads,
+                     kGroup,
+                     {"input_shape", "[N,C,...] of the convolution's input"}},
+      .params = grad_input_params,
+      .shape = grad_input_shape,
+      .gradient = grad_input_gradient,
+      .cost = grad_input_cost,
+      .traits = sharded(
+          {.rule = shard_by_examples<1>, .by_examples = true, .shape_attribute = "input_shape"}),
+      .examples = {"[2,3,3,4], [3,2,3,3]; input_shape={2,2,5,6}",
+                   "[0,3,3,4], [3,2,3,3]; input_shape={0,2,5,6}",
+                   "[1,6,3], [6,2,3]; input_shape={1,4,6} group=2 strides={2} pads={1,1}",
+                   "[2,2,4], [2,3,3]; input_shape={2,3,7} strides={2} pads={1,1}",
+                   "[3,12,14,14], [12,8,3,3]; input_shape={3,8,14,14} pads={1,1,1,1}"}};
 }
 
 OpDef grad_weight_row() {
@@ -272,6 +280,7 @@ OpDef grad_weight_row() {
           .shape = grad_weight_shape,
           .gradient = grad_weight_gradient,
           .cost = grad_weight_cost,
+          .traits = sharded_once({.rule = sum_over_examples<2>, .by_examples = true}),
           .examples = {"[2,2,5,6], [2,3,3,4]; kernel_shape={3,3}",
                        "[0,2,5,6], [0,3,3,4]; kernel_shape={3,3}",
                        "[1,4,6], [1,6,3]; kernel_shape={3} group=2 strides={2} pads={1,1}",

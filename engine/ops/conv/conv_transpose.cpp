@@ -9,6 +9,7 @@
 #include "engine/ops/rules/composite.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -224,6 +225,7 @@ std::vector<OpDef> conv_transpose_ops() {
                       {"auto_pad", "NOTSET, VALID, SAME_UPPER or SAME_LOWER"}},
        .shape = transposed_shape,
        .decompose = transposed_decomposition,
+       .traits = kComposite,
        .examples = {"[1,2,3,4], [2,3,3,2]",
                     "[2,2,3,3], [2,3,3,3], [3]; strides={2,2} pads={1,1,1,1}",
                     "[1,2,4], [2,3,3], [3]; strides={2} output_padding={1}",

@@ -10,6 +10,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -105,6 +106,7 @@ OpDef counted_rows_row() {
           .params = counted_rows_params,
           .shape = counted_rows_shape,
           .differentiable = Differentiable::kNo,
+          .traits = kWholeValues,
           .examples = {"i64[5]={3,-100,0,-100,7}; outputs=2", "i32[6]<3; ignore_index=1 outputs=2",
                        "i64[4]<9; outputs=2", "i64[3]={-100,-100,-100}; outputs=2",
                        "i64[0]; outputs=2", "i64[5000]<3; ignore_index=2 outputs=2"}};
@@ -127,6 +129,7 @@ OpDef counted_matmul_row() {
           .cost = counted_matmul_cost,
           .precision = Precision::kLow,
           .upcast_form = "CountedMatMul",
+          .traits = kWholeValues,
           .examples = {"[5,3], [3,4], i64[]={3}", "[5,3], [4,3], i64[]={2}, [4]; transpose_b=1",
                        "[5,3], [5,4], i64[]={4}; transpose_a=1",
                        "[5,3], [5,4], i64[]={0}, [4]; transpose_a=1", "[5,3], [3,4], i64[]={5}",

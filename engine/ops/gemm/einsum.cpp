@@ -10,6 +10,7 @@
 #include "engine/ops/rules/composite.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -326,6 +327,7 @@ std::vector<OpDef> einsum_ops() {
                        "'ij,jk->ik': labels of the operands' axes and of the result's"}},
        .shape = einsum_shape,
        .decompose = einsum_decomposition,
+       .traits = kComposite,
        .examples = {"[2,3], [3,4]; equation='ij,jk->ik'",
                     "[5,2,3], [5,3,4]; equation='bij, bjk -> bik'",
                     "[3,4]; equation='ij->i'",

@@ -9,9 +9,11 @@
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
 #include "engine/ops/gemm/matmul_cost.h"
+#include "engine/ops/gemm/matmul_sharding.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -246,6 +248,13 @@ Values gemm_gradient(const GradArgs& g) {
   return gradients;
 }
 
+constexpr OpTraits matmul_traits(const Sharding& sharding) {
+  return {.sharding = sharding,
+          .rows = RowKind::kMatmul,
+          .rematerialize = Rematerialize::kHeavy,
+          .ranges = kNoRanges};
+}
+
 OpDef matmul_row() {
   return {.name = "MatMul",
           .doc = "Matmul of the last two axes; the others are broadcast, as numpy.matmul.",
@@ -256,6 +265,7 @@ OpDef matmul_row() {
           .gradient = matmul_gradient,
           .cost = matmul_cost,
           .precision = Precision::kLow,
+          .traits = matmul_traits(kMatMulSharding),
           .examples = {"[2,3], [3,4]", "[5], [5]", "[3], [3,2]", "[2,3], [3]", "[4], [2,4,3]",
                        "[2,3,4], [4]", "[2,3,4], [4,5]", "[3,4], [2,4,5]", "[2,1,3,4], [5,4,2]",
                        "[2,2,3,4], [2,2,4,3]", "[0,3], [3,2]", "[2,0], [0,3]", "[2,0,3], [3,4]",
@@ -277,6 +287,7 @@ OpDef gemm_row() {
       .gradient = gemm_gradient,
       .cost = gemm_cost,
       .precision = Precision::kLow,
+      .traits = matmul_traits(kBiasedMatMulSharding),
       .examples = {"[2,3], [3,4]", "[2,3], [3,4], [4]", "[2,3], [3,4], [1,4]",
                    "[2,3], [3,4], [2,1]; beta=0.5", "[2,3], [3,4], [2,4]; alpha=0.5 beta=2.0",
                    "[2,3], [3,4], []", "[3,2], [3,4], [4]; transA=1", "[2,3], [4,3], [4]; transB=1",
@@ -302,6 +313,7 @@ OpDef batch_matmul_row() {
           .cost = batch_matmul_cost,
           .precision = Precision::kLow,
           .upcast_form = "BatchMatMul",
+          .traits = matmul_traits(kBiasedMatMulSharding),
           .examples = {"[2,3], [3,4]; alpha=0.5",
                        "[3,2], [3,4]; transpose_a=1",
                        "[2,3], [4,3]; transpose_b=1",
@@ -343,7 +355,9 @@ OpDef summed_matmul_row() {
           .gradient = summed_matmul_gradient,
           .cost = batch_matmul_cost,
           .in_place = sum_in_place,
+          .added_input = 2,
           .precision = Precision::kLow,
+          .traits = sharded_once(kSummedMatMulSharding),
           .examples = {
               "[2,3], [3,4], [2,4]; alpha=0.5", "[3,2], [4,3], [2,4]; transpose_a=1 transpose_b=1",
               "[2,3], [4,3], [2,4]; transpose_b=1", "[2,3,4], [4,5], [2,3,5]",

@@ -6,9 +6,11 @@
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
 #include "engine/ops/gemm/matmul_cost.h"
+#include "engine/ops/gemm/matmul_sharding.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -115,6 +117,10 @@ OpDef multi_matmul_row() {
       .gradient = multi_matmul_gradient,
       .cost = multi_matmul_cost,
       .precision = Precision::kLow,
+      .traits = {.sharding = kMultiMatMulSharding,
+                 .rows = RowKind::kOther,
+                 .rematerialize = Rematerialize::kHeavy,
+                 .ranges = kNoRanges},
       .examples = {"[2,3], [3,4], [3,5]; outputs=2",
                    "[2,3], [4,3], [1,3], [2,3]; outputs=3 transpose_b=1",
                    "[2,3,4], [4,5], [4,2], [5], [2]; outputs=2",

@@ -9,6 +9,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -180,6 +181,20 @@ Values bce_with_logits_gradient(const GradArgs& g) {
   return dx;
 }
 
+// --- Shards --------------------------------------------------------------------------------------
+// Scores cut by classes: the sums over classes are added up over the devices.
+std::optional<Shards> shard_cross_entropy(const ShardingArgs& a) {
+  const int axis = a.op.axis("class_axis", -1, a.op.rank(0));
+  if (input_shard(a, 0) != Shard::split(axis)) return std::nullopt;
+  return every_output(a, Shard::partial());
+}
+
+std::optional<Shards> shard_cross_entropy_grad(const ShardingArgs& a) {
+  const int axis = a.op.axis("class_axis", -1, a.op.rank(1));
+  if (input_shard(a, 1) != Shard::split(axis)) return std::nullopt;
+  return every_output(a, Shard::split(axis));
+}
+
 std::vector<OpDef> class_losses() {
   return {
       {.name = "CrossEntropy",
@@ -198,6 +213,12 @@ std::vector<OpDef> class_losses() {
        .cost = per_input_element<10>,
        .precision = Precision::kFollow,
        .f32_inputs = {2},
+       .traits = {.sharding =
+                      Sharding{
+                          .rule = shard_cross_entropy, .exchanges = true, .sums_at_once = true},
+                  .rows = RowKind::kLoss,
+                  .rematerialize = Rematerialize::kLight,
+                  .ranges = kNoRanges},
        .examples = {"[3,5], i64[3]<5; outputs=3", "[3,5], i64[3]<5",
                     "[2,4,3], i32[2,3]<4; class_axis=1 ignore_index=2 outputs=3",
                     "[2,3,7], i64[2,3]<7; class_axis=2 ignore_index=0 outputs=3",
@@ -218,6 +239,7 @@ std::vector<OpDef> class_losses() {
        .shape = cross_entropy_grad_shape,
        .cost = per_output_element<10>,
        .in_place = [](const OpArgs&) { return std::vector<InPlace>{{.output = 0, .input = 1}}; },
+       .traits = sharded_once({.rule = shard_cross_entropy_grad, .exchanges = true}),
        .examples = {"[], [3,5], i64[3]<5, [3]>0, []={3}",
                     "[], [2,4,3], i32[2,3]<4, [2,3]>0, []={5}; class_axis=1 ignore_index=2",
                     "[], [2,3], i64[2]={1,7}, [2]>0, []={2}", "[], [0,4], i64[0]<4, [0], []={0}",
@@ -242,6 +264,10 @@ std::vector<OpDef> class_losses() {
                  .bytes_written =
                      static_cast<std::int64_t>(args.outputs.size() * size_of(args.type(0).dtype))};
            },
+       .traits = {.sharding = kNoSharding,
+                  .rows = RowKind::kLoss,
+                  .rematerialize = Rematerialize::kLight,
+                  .ranges = kNoRanges},
        .examples = {"[3,5], i64[3]<5; outputs=2", "[3,5], i64[3]<5",
                     "[2,4,3], i32[2,3]<4; class_axis=1 ignore_index=2 outputs=2",
                     "[1], i64[]={0}; outputs=2", "[2,3], i64[2]={1,7}; outputs=2",
@@ -256,6 +282,7 @@ std::vector<OpDef> class_losses() {
                       {"classes", "size of the class axis of the result"}},
        .params = negative_log_likelihood_grad_params,
        .shape = negative_log_likelihood_grad_shape,
+       .traits = kWholeValuesOnce,
        .examples = {"[], i64[3]<5, []={3}; classes=5",
                     "[], i32[2,3]<4, []={5}; class_axis=1 ignore_index=2 classes=4",
                     "[], i64[2]={1,7}, []={2}; classes=3", "[], i64[0]<4, []={0}; classes=4",
@@ -273,6 +300,7 @@ std::vector<OpDef> element_losses() {
        .shape = element_loss_shape,
        .gradient = mean_squared_error_gradient,
        .cost = per_input_element<3>,
+       .traits = kWholeValues,
        .examples = {"[2,3], [2,3]", "[], []", "[0,2], [0,2]", "[7,9001], [7,9001]"}},
       {.name = "MeanAbsoluteError",
        .doc = "x, target -> mean of |x - target| over all elements",
@@ -282,6 +310,7 @@ std::vector<OpDef> element_losses() {
        .shape = element_loss_shape,
        .gradient = mean_absolute_error_gradient,
        .cost = per_input_element<3>,
+       .traits = kWholeValues,
        .examples = {"[2,3]~, [2,3]~", "[]~, []~", "[0,2], [0,2]", "[2,2500]~, [2,2500]~"}},
       {.name = "MeanAbsoluteErrorGrad",
        .doc = "dloss, x, target -> sign(x - target) * dloss / n; 0 where they are equal",
@@ -294,6 +323,7 @@ std::vector<OpDef> element_losses() {
            [](const OpArgs&) {
              return std::vector<InPlace>{{.output = 0, .input = 1}, {.output = 0, .input = 2}};
            },
+       .traits = kWholeValuesOnce,
        .examples = {"[], [2,3]~, [2,3]~", "[], [3]={1.0,2.0,3.0}, [3]={1.0,5.0,-3.0}",
                     "[], [0,2], [0,2]", "[], [7,9001]~, [7,9001]~"}},
       {.name = "BceWithLogits",
@@ -305,6 +335,7 @@ std::vector<OpDef> element_losses() {
        .shape = element_loss_shape,
        .gradient = bce_with_logits_gradient,
        .cost = per_input_element<22>,
+       .traits = kWholeValues,
        .examples = {"[2,3], [2,3]", "[], []", "[0,2], [0,2]", "[7,9001], [7,9001]"}},
       {.name = "BceWithLogitsGrad",
        .doc = "dloss, x, target -> (sigmoid(x) - target) * dloss / n",
@@ -317,6 +348,7 @@ std::vector<OpDef> element_losses() {
            [](const OpArgs&) {
              return std::vector<InPlace>{{.output = 0, .input = 1}, {.output = 0, .input = 2}};
            },
+       .traits = kWholeValuesOnce,
        .examples = {"[], [2,3], [2,3]", "[], [], []", "[], [0,2], [0,2]",
                     "[], [7,9001], [7,9001]"}},
   };

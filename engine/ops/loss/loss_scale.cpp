@@ -7,6 +7,7 @@
 #include "engine/ir/op_def.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -63,6 +64,7 @@ std::vector<OpDef> loss_scale_ops() {
        .shape = loss_scale_shape,
        .cost = per_output_element<1>,
        .differentiable = Differentiable::kNo,
+       .traits = kWholeValuesOnce,
        .examples = {"[]={3.5}, []={1024}, i64[]={0}, i64[]={7}; outputs=4",
                     "[]={3.5}, []={1024}, i64[]={2}, i64[]={7}; interval=3 outputs=4",
                     "[]={3.5}, []={1024}, i64[]={2}, i64[]={7}; interval=3 most=1024.0 outputs=4",

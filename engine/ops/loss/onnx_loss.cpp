@@ -9,6 +9,7 @@
 #include "engine/ops/rules/composite.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -138,6 +139,7 @@ std::vector<OpDef> onnx_loss_ops() {
        .attributes = {kReduction, kIgnoreIndex},
        .shape = loss_shape,
        .decompose = cross_entropy_decomposition,
+       .traits = kComposite,
        .examples = {"[3,5], i64[3]<5", "[3,5], i64[3]<5; outputs=2",
                     "[3,5,2], i32[3,2]<5; reduction='none'",
                     "[3,5,2], i64[3,2]<5; reduction='sum' ignore_index=1 outputs=2",
@@ -157,6 +159,7 @@ std::vector<OpDef> onnx_loss_ops() {
        .attributes = {kReduction, kIgnoreIndex},
        .shape = loss_shape,
        .decompose = nll_decomposition,
+       .traits = kComposite,
        .examples = {"[3,5], i64[3]<5", "[3,5,2], i32[3,2]<5; reduction='none'",
                     "[3,5,2], i64[3,2]<5; reduction='sum' ignore_index=1",
                     "[3,5,2], i64[3,2]<5, [5]>0; ignore_index=2",

@@ -9,6 +9,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -120,6 +121,10 @@ OpDef loss_row() {
           .shape = loss_shape,
           .gradient = loss_gradient,
           .cost = per_input_element<13>,
+          .traits = {.sharding = kNoSharding,
+                     .rows = RowKind::kLoss,
+                     .rematerialize = Rematerialize::kLight,
+                     .ranges = kNoRanges},
           .examples = {"[3,5], i64[3]<5; label_smoothing=0.1 outputs=3",
                        "[3,5], i64[3]<5; label_smoothing=0.1",
                        "[3,4], i64[3]<4, [4]={0.5,1.0,2.0,0.25}; outputs=3",
@@ -150,6 +155,7 @@ OpDef gradient_row() {
       .shape = gradient_shape,
       .cost = per_output_element<13>,
       .in_place = [](const OpArgs&) { return std::vector<InPlace>{{.output = 0, .input = 1}}; },
+      .traits = kWholeValuesOnce,
       .examples = {"[], [3,5], i64[3]<5, [3]>0, []={3}; label_smoothing=0.1",
                    "[], [2,4,3], i32[2,3]<4, [2,3]>0, []={5}, [4]={0.5,1.0,2.0,0.25}; class_axis=1 "
                    "ignore_index=2 label_smoothing=0.3",

@@ -6,6 +6,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -79,6 +80,26 @@ std::vector<InPlace> gather_grad_in_place(const OpArgs& args) {
   return {{.output = 0, .input = 2}};
 }
 
+// --- Shards --------------------------------------------------------------------------------------
+// A table with more rows than columns is one of tokens. Each device looks up what it has.
+std::optional<Shards> shard_gather(const ShardingArgs& a) {
+  const Shard table = input_shard(a, 0);
+  if (a.op.rank(0) != 2 || a.op.axis("axis", 0, 2) != 0) return std::nullopt;
+  const bool tokens = a.op.shape(0)[0] > a.op.shape(0)[1];
+  if (table.is_open() && tokens) choose_shard(a, 0, Shard::split(0));
+  if (input_shard(a, 0) != Shard::split(0)) return std::nullopt;
+  return Shards{Shard::partial()};
+}
+
+// Each device keeps the rows that it has, also of a sum that it adds to.
+std::optional<Shards> shard_gather_grad(const ShardingArgs& a) {
+  const Shard rows = Shard::split(0);
+  if (!input_shard(a, 0).is_whole() || a.wanted.front() != rows) return std::nullopt;
+  if (a.op.has(2) && input_shard(a, 2) != rows) return std::nullopt;
+  return Shards{rows};
+}
+
+// --- Rows of different ids -----------------------------------------------------------------------
 // As many sums as there can be different ids.
 Types sum_rows_shape(const OpArgs& args) {
   require_float(args, 0);
@@ -109,6 +130,7 @@ OpDef sum_rows_row() {
           .shape = sum_rows_shape,
           .cost = per_input_element<1>,
           .differentiable = Differentiable::kNo,
+          .traits = kWholeValuesOnce,
           .examples = {
               "[4,3], i64[4]<9, i64[]={9}; outputs=3", "[2,2,3], i64[2,2]<5, i64[]={5}; outputs=3",
               "[5,3], i32[5]={-1,2,9,2,-10}, i64[]={9}; outputs=3",
@@ -132,7 +154,9 @@ std::vector<OpDef> index_ops() {
        .shape = gather_shape,
        .gradient = gather_gradient,
        .cost = copies_output,
+       .axis = 0,
        .precision = Precision::kRounded,
+       .traits = sharded({.rule = shard_gather, .exchanges = true}),
        .examples = {"[5,3], i64[4]<5", "[5,3], i64[2,2]<5", "[3,5], i32[4]<5; axis=1",
                     "[3,5], i64[]={-1}; axis=-1", "[2,5,3], i64[2]={-5,4}; axis=1", "[4], i64[3]<4",
                     "[4,2], i64[0]<4", "[3,0], i64[2]<3", "[65,128], i64[12,64]<65",
@@ -150,6 +174,10 @@ std::vector<OpDef> index_ops() {
        .gradient = gather_grad_gradient,
        .cost = gather_grad_cost,
        .in_place = gather_grad_in_place,
+       .added_input = 2,
+       .axis = 0,
+       .traits =
+           sharded_once({.rule = shard_gather_grad, .exchanges = true, .shape_attribute = "shape"}),
        .examples = {"[4,3], i64[4]<5; shape={5,3}", "[2,2,3], i64[2,2]<5; shape={5,3}",
                     "[3,4], i32[4]<5; axis=1 shape={3,5}", "[2], i64[]={-1}; axis=-1 shape={2,3}",
                     "[3], i64[3]<4; shape={4}", "[0,3], i64[0]<4; shape={4,3}",

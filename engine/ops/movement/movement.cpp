@@ -6,9 +6,11 @@
 
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
+#include "engine/ops/rules/byte_ranges.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -174,6 +176,44 @@ Values trilu_gradient(const GradArgs& g) {
   return gradients;
 }
 
+// --- Shards --------------------------------------------------------------------------------------
+std::optional<Shards> shard_transpose(const ShardingArgs& a) {
+  const Shard shard = input_shard(a, 0);
+  if (shard.is_open()) return std::nullopt;
+  if (!shard.is_split()) return every_output(a, shard);
+  const auto permutation = std::get<PermutationParams>(a.node.op->params(a.op)).permutation;
+  for (int axis = 0; axis < a.op.rank(0); ++axis) {
+    if (permutation[static_cast<std::size_t>(axis)] == shard.axis) {
+      return Shards{Shard::split(axis)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Shards> shard_concat(const ShardingArgs& a) {
+  const Shard shard = input_shard(a, 0);
+  if (!shard.is_split()) return std::nullopt;
+  for (int i = 1; i < a.op.input_count(); ++i) {
+    if (input_shard(a, i) != shard) return std::nullopt;
+  }
+  for (int i = 0; i < a.op.input_count(); ++i) {
+    if (a.op.shape(i)[shard.axis] % a.shards != 0) return std::nullopt;
+  }
+  return every_output(a, shard);
+}
+
+// Along its own axis the outputs are cut one by one: which columns a device has does not matter.
+std::optional<Shards> shard_split(const ShardingArgs& a) {
+  const Shard shard = input_shard(a, 0);
+  if (!shard.is_split()) return std::nullopt;
+  const int axis = a.op.axis("axis", 0, a.op.rank(0));
+  for (std::size_t i = 0; i < a.node.outputs.size() && axis == shard.axis; ++i) {
+    const std::int64_t size = output_shape(a, static_cast<int>(i))[axis];
+    if (size % a.shards != 0) refuse_heads(a, size);
+  }
+  return every_output(a, shard);
+}
+
 std::vector<OpDef> rearranging_ops() {
   return {
       {.name = "Transpose",
@@ -183,6 +223,7 @@ std::vector<OpDef> rearranging_ops() {
        .shape = transpose_shape,
        .gradient = transpose_gradient,
        .precision = Precision::kFollow,
+       .traits = sharded({.rule = shard_transpose, .linear = true, .by_examples = true}),
        .examples = {"[2,3]", "[2,3,4]", "[2,3,4,5]; perm={0,2,1,3}", "[2,3,4,5]; perm={0,2,3,1}",
                     "[2,3,4,5]; perm={3,1,0,2}", "[2,3,1,4]; perm={2,1,0,3}", "[]", "[5]", "[0,3]",
                     "[130,70]", "[3,100,4,64]; perm={0,2,1,3}", "[3,100,4,64]; perm={0,2,3,1}",
@@ -196,6 +237,10 @@ std::vector<OpDef> rearranging_ops() {
        .shape = concat_shape,
        .gradient = concat_gradient,
        .precision = Precision::kFollow,
+       .traits = {.sharding = Sharding{.rule = shard_concat},
+                  .rows = RowKind::kOther,
+                  .rematerialize = Rematerialize::kLight,
+                  .ranges = concat_ranges},
        .examples = {"[2,3], [2,1]; axis=1", "[2,3], [1,3], [4,3]; axis=0", "[2,3]; axis=-1",
                     "[2,3,4], [2,3,5]; axis=-1", "[2,0], [2,3]; axis=1",
                     "[100,200], [100,300], [100,200]; axis=1", "i64[1]<9, i64[2]<9; axis=0"}},
@@ -210,7 +255,12 @@ std::vector<OpDef> rearranging_ops() {
        },
        .shape = split_shape,
        .gradient = split_gradient,
+       .axis = 0,
        .precision = Precision::kFollow,
+       .traits = {.sharding = Sharding{.rule = shard_split, .sizes_input = 1},
+                  .rows = RowKind::kInPlace,
+                  .rematerialize = Rematerialize::kLight,
+                  .ranges = split_ranges},
        .examples = {"[4,3]; outputs=2", "[2,6]; axis=1 outputs=3", "[2,6]; axis=-1 outputs=1",
                     "[2,6], i64[3]={1,0,5}; axis=1 outputs=3", "[0,4]; axis=1 outputs=2",
                     "[100,900]; axis=1 outputs=3", "i64[4]<9; outputs=2"}},
@@ -225,6 +275,7 @@ std::vector<OpDef> rearranging_ops() {
        .gradient = trilu_gradient,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .traits = kWholeValues,
        .examples = {"[3,3]", "[3,4]; upper=0", "[2,3,4], i64[]={1}", "[2,4,3], i64[]={-1}; upper=0",
                     "[3,3], i64[]={9}; upper=0", "[3,3], i64[1]={-9}", "[0,3]", "[2,200,300]",
                     "i64[3,3]<9", "bool[3,3]; upper=0"}},

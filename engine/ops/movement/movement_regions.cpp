@@ -6,9 +6,11 @@
 #include "engine/ops/movement/movement.h"
 #include "engine/ops/pool/interpolate.h"
 #include "engine/ops/rules/composite.h"
+#include "engine/ops/rules/byte_ranges.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -242,6 +244,24 @@ Values pad_gradient(const GradArgs& g) {
   return gradients;
 }
 
+// --- Shards --------------------------------------------------------------------------------------
+// An axis that stays as it is may be cut.
+std::optional<Shards> shard_slice(const ShardingArgs& a) {
+  const Shard shard = input_shard(a, 0);
+  if (!shard.is_split()) return std::nullopt;
+  const auto along = static_cast<std::size_t>(shard.axis);
+  const bool whole = a.op.shape(0)[shard.axis] == output_shape(a)[shard.axis] &&
+                     std::get<SliceParams>(a.node.op->params(a.op)).step[along] == 1;
+  if (!whole) return std::nullopt;
+  return every_output(a, shard);
+}
+
+std::optional<Shards> shard_expand(const ShardingArgs& a) {
+  const Shard shard = input_shard(a, 0);
+  if (!shard.is_split()) return std::nullopt;
+  return every_output(a, Shard::split(aligned_axis(a, 0, shard.axis)));
+}
+
 }  // namespace
 
 std::vector<OpDef> region_ops() {
@@ -255,6 +275,10 @@ std::vector<OpDef> region_ops() {
        .gradient = slice_gradient,
        .cost = copies_output,
        .precision = Precision::kFollow,
+       .traits = {.sharding = Sharding{.rule = shard_slice},
+                  .rows = RowKind::kOther,
+                  .rematerialize = Rematerialize::kLight,
+                  .ranges = slice_ranges},
        .examples =
            {"[4,5], i64[2]={1,0}, i64[2]={3,4}", "[4,5], i64[1]={-2}, i64[1]={99}, i64[1]={1}",
             "[4,5], i64[1]={-1}, i64[1]={-99}, i64[1]={0}, i64[1]={-1}",
@@ -272,6 +296,7 @@ std::vector<OpDef> region_ops() {
        .params = [](const OpArgs& args) -> Params { return slice_grad_plan(args).params; },
        .shape = slice_grad_shape,
        .cost = copies_output,
+       .traits = kWholeValuesOnce,
        .examples = {"[2,4]; shape={4,5} start={1,0} step={1,1}",
                     "[2]; shape={5} start={4} step={-3}",
                     "[0,2]; shape={3,2} start={0,0} step={1,1}",
@@ -283,6 +308,7 @@ std::vector<OpDef> region_ops() {
        .shape = expand_shape,
        .gradient = expand_gradient,
        .precision = Precision::kFollow,
+       .traits = sharded({.rule = shard_expand, .shape_input = 1}),
        .examples = {"[3], i64[2]={2,3}", "[2,1,3], i64[3]={2,4,3}", "[2,3], i64[2]={1,1}",
                     "[], i64[2]={2,2}", "[1], i64[1]={0}", "[0,1], i64[2]={1,3}",
                     "[2,1,5,40], i64[4]={2,300,5,40}", "i64[1]<9, i64[1]={4}",
@@ -297,6 +323,7 @@ std::vector<OpDef> region_ops() {
        .gradient = pad_gradient,
        .cost = copies_output,
        .precision = Precision::kFollow,
+       .traits = kWholeValues,
        .examples = {"[2,3], i64[4]={0,1,0,2}", "[2,3], i64[4]={1,-1,0,0}, []",
                     "[2,3,4,5], i64[8]={0,0,1,2,0,0,1,2}", "[0], i64[2]={1,1}",
                     "[3], i64[2]={-1,-1}", "[70,1001], i64[4]={1,1,1,1}",

@@ -9,6 +9,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -58,6 +59,7 @@ std::vector<OpDef> packed_rows_ops() {
        .gradient = [](const GradArgs& g) -> Values { return moved_back(g, "UnpackRows"); },
        .cost = copies_output,
        .precision = Precision::kFollow,
+       .traits = kWholeValues,
        .examples = std::move(filled)},
       {.name = "UnpackRows",
        .doc = "x [rows, ...], order [rows], count: row order[i] is row i of x where i < count, "
@@ -69,6 +71,7 @@ std::vector<OpDef> packed_rows_ops() {
        .gradient = [](const GradArgs& g) -> Values { return moved_back(g, "PackRows"); },
        .cost = copies_output,
        .precision = Precision::kFollow,
+       .traits = kWholeValues,
        .examples = examples()},
   };
 }

@@ -9,6 +9,7 @@
 #include "engine/ops/rules/composite.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -277,6 +278,7 @@ std::vector<OpDef> block_ops() {
        .max_inputs = 2,
        .shape = tile_shape,
        .decompose = tile_decomposition,
+       .traits = kComposite,
        .examples = {"[2,3], i64[2]={2,3}", "[2,3], i64[2]={1,2}", "[2,3], i64[2]={1,1}",
                     "[2,1,3], i64[3]={3,2,1}", "[], i64[0]={}", "[2], i64[1]={0}",
                     "[0,2], i64[2]={2,2}", "[30,40,5], i64[3]={3,2,4}", "i64[2]<9, i64[1]={2}",
@@ -287,6 +289,7 @@ std::vector<OpDef> block_ops() {
                       {"mode", "DCR (default): the block before the depth; CRD: after"}},
        .shape = depth_to_space_shape,
        .decompose = depth_to_space_decomposition,
+       .traits = kComposite,
        .examples = {"[1,8,2,3]; blocksize=2", "[2,8,2,3]; blocksize=2 mode='CRD'",
                     "[1,9,2,1]; blocksize=3", "[1,2,2,2]; blocksize=1", "[0,4,2,2]; blocksize=2",
                     "[2,64,30,20]; blocksize=4", "i64[1,4,1,2]<9; blocksize=2"}},
@@ -295,6 +298,7 @@ std::vector<OpDef> block_ops() {
        .attributes = {kBlockSize},
        .shape = space_to_depth_shape,
        .decompose = space_to_depth_decomposition,
+       .traits = kComposite,
        .examples = {"[1,2,4,6]; blocksize=2", "[2,1,3,6]; blocksize=3", "[1,2,2,2]; blocksize=1",
                     "[0,1,2,2]; blocksize=2", "[2,4,60,80]; blocksize=4",
                     "i64[1,1,2,2]<9; blocksize=2"}},
@@ -311,6 +315,7 @@ std::vector<OpDef> selecting_ops() {
        .attributes = {{"axis", "place of the new axis, -1 (the last) by default"}},
        .shape = one_hot_shape,
        .decompose = one_hot_decomposition,
+       .traits = kComposite,
        .examples = {"i64[3]<5, i64[]={5}, [2]", "i32[2,3]<4, i64[1]={4}, [2]; axis=0",
                     "i64[2,3]<4, []={6}, [2]; axis=1",
                     "i64[4]={-1,-4,4,-5}, i64[]={4}, [2]; axis=-2", "[2,2]={0,1,3,-2}, []={4}, [2]",
@@ -325,6 +330,7 @@ std::vector<OpDef> selecting_ops() {
        .attributes = {{"time_axis", "0 (default) or 1"}, {"batch_axis", "1 (default) or 0"}},
        .shape = reverse_sequence_shape,
        .decompose = reverse_sequence_decomposition,
+       .traits = kComposite,
        .examples = {"[4,3], i64[3]={4,1,3}", "[3,4,2], i64[3]={4,1,0}; time_axis=1 batch_axis=0",
                     "[4,0], i64[0]<2", "[90,40,20], i64[40]<90", "i64[4,2]<9, i64[2]={2,4}"}},
       {.name = "Compress",
@@ -335,6 +341,7 @@ std::vector<OpDef> selecting_ops() {
        .attributes = {{"axis", "the axis to select from; absent: x as a vector"}},
        .shape = compress_shape,
        .decompose = compress_decomposition,
+       .traits = kComposite,
        .examples = {"[3,2], bool[3]={0,1,1}; axis=0", "[3,2], bool[2]={0,1}; axis=-1",
                     "[3,2], bool[5]={0,1,0,0,1}", "[3,2], bool[3]={0,0,0}; axis=0",
                     "[0,2], bool[0]={}; axis=0", "i64[3,2]<9, bool[2]={1,0}; axis=1"}},

@@ -9,6 +9,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -207,6 +208,7 @@ std::vector<OpDef> gathering_ops() {
        .attributes = {kAxis},
        .shape = gather_elements_shape,
        .decompose = gather_elements_decomposition,
+       .traits = kComposite,
        .examples = {"[3,3], i64[2,3]<3", "[3,4], i32[3,2]<4; axis=1",
                     "[2,3,4], i64[1,3,5]<4; axis=-1", "[4], i64[2]={-1,-4}", "[3,2], i64[0,2]<3",
                     "[0,2], i64[0,2]<3", "[40,300], i64[40,700]<300; axis=1",
@@ -219,6 +221,7 @@ std::vector<OpDef> gathering_ops() {
        .attributes = {kBatchDims},
        .shape = gather_nd_shape,
        .decompose = gather_nd_decomposition,
+       .traits = kComposite,
        .examples = {"[2,3,4], i64[5,2]<2", "[2,3,4], i64[2,1]={-1,0}", "[3,4], i64[6,2]<3",
                     "[2,3,4], i64[2,5,1]<3; batch_dims=1", "[2,3,4], i32[2,3,1]<4; batch_dims=2",
                     "[4], i64[3,1]<4", "[3,4], i64[0,2]<3", "[3,0], i64[2,1]<3",
@@ -237,6 +240,7 @@ std::vector<OpDef> scattering_ops() {
        .attributes = {kAxis, kReduction},
        .shape = scatter_elements_shape,
        .decompose = scatter_elements_decomposition,
+       .traits = kComposite,
        .examples = {"[3,3], i64[2,3]={1,0,2,0,2,1}, [2,3]", "[1,5], i64[1,2]={1,3}, [1,2]; axis=1",
                     "[3,3], i64[4,3]<3, [4,3]; reduction='add'",
                     "[3,2], i32[2,3]={1,-1,0,0,1,-2}, [2,3]; axis=-1 reduction='add'",
@@ -254,6 +258,7 @@ std::vector<OpDef> scattering_ops() {
        .attributes = {kReduction},
        .shape = scatter_nd_shape,
        .decompose = scatter_nd_decomposition,
+       .traits = kComposite,
        .examples = {"[4,4,3], i64[2,1]={2,0}, [2,4,3]", "[3,4], i64[3,2]={0,1,-1,-1,2,0}, [3]",
                     "[4,3], i32[6,1]<4, [6,3]; reduction='add'",
                     "[4,3], i64[6,1]<4, [6,3]; reduction='mul'", "[5], i64[2,2,1]={0,3,1,4}, [2,2]",
@@ -278,6 +283,7 @@ std::vector<OpDef> place_ops() {
        .params = element_index_params,
        .shape = element_index_shape,
        .differentiable = Differentiable::kNo,
+       .traits = kWholeValues,
        .examples = {"i64[2,3]<3, i64[2]={3,3}", "i32[3,2]<4, i64[2]={3,4}; axis=1",
                     "i64[2]={-1,4}, i64[1]={4}", "i64[0,2]<3, i64[2]={3,2}",
                     "i64[300,200]<40, i64[2]={400,40}; axis=1"}},
@@ -292,6 +298,7 @@ std::vector<OpDef> place_ops() {
        .params = slice_index_params,
        .shape = slice_index_shape,
        .differentiable = Differentiable::kNo,
+       .traits = kWholeValues,
        .examples = {"i64[5,2]<2, i64[3]={2,3,4}", "i32[2,5,1]<3, i64[3]={2,3,4}; batch_dims=1",
                     "i64[2,1]={-1,4}, i64[1]={4}", "i64[0,2]<3, i64[2]={3,2}",
                     "i64[70000,2]<30, i64[2]={30,40}"}},

@@ -9,6 +9,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -96,6 +97,7 @@ std::vector<OpDef> scatter_rows_ops() {
        .shape = rows_shape,
        .gradient = put_gradient,
        .in_place = first_in_place,
+       .traits = kWholeValues,
        .examples = put},
       {.name = "AddRows",
        .doc = "data [P,W] with row n of the updates added to row index[n], as PutRows otherwise",
@@ -105,6 +107,7 @@ std::vector<OpDef> scatter_rows_ops() {
        .shape = number_rows_shape,
        .gradient = add_gradient,
        .in_place = first_in_place,
+       .traits = kWholeValues,
        .examples = repeated},
       {.name = "MultiplyRows",
        .doc =
@@ -115,6 +118,7 @@ std::vector<OpDef> scatter_rows_ops() {
        .shape = number_rows_shape,
        .gradient = multiply_gradient,
        .in_place = first_in_place,
+       .traits = kWholeValues,
        .examples = repeated},
       {.name = "MultiplyRowsGrad",
        .doc = "g [P,W], index [N], updates [N,W] -> row n: g[index[n]] times the other updates of "
@@ -124,6 +128,7 @@ std::vector<OpDef> scatter_rows_ops() {
        .max_inputs = 3,
        .shape = multiply_rows_grad_shape,
        .cost = per_output_element<4>,
+       .traits = kWholeValuesOnce,
        .examples = {"[4,3], i64[7]<4, [7,3]", "[4,3], i64[2]={9,0}, [2,3]",
                     "[0,3], i64[2]<4, [2,3]", "[3,2], i64[0]<3, [0,2]",
                     "[40,300], i64[500]<40, [500,300]"}},

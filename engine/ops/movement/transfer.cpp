@@ -5,6 +5,7 @@
 #include "engine/ir/builder.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -26,13 +27,16 @@ std::vector<OpDef> transfer_ops() {
        .gradient = [](const GradArgs& g) -> Values { return {g.b("Fetch", {g.dy[0]})}; },
        .to_host = true,
        .precision = Precision::kFollow,
+       .traits = kWholeValues,
        .examples = examples()},
       {.name = "Fetch",
        .doc = "x in host memory -> the same elements in the arena",
        .domain = kTrainscopeDomain,
        .shape = same,
        .gradient = [](const GradArgs& g) -> Values { return {g.b("Offload", {g.dy[0]})}; },
+       .from_host = true,
        .precision = Precision::kFollow,
+       .traits = kWholeValues,
        .examples = examples()},
   };
 }

@@ -1,9 +1,12 @@
 // Op rows: other shapes for the same bytes.
+#include <algorithm>
+
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -108,6 +111,92 @@ Types squeeze_shape(const OpArgs& args) {
   return viewed(args, shape);
 }
 
+// --- Shards --------------------------------------------------------------------------------------
+
+const Shape& shape_of(const ShardingArgs& a, ValueId v) { return a.graph.value(v).type.shape; }
+
+// Along an axis of heads. Those of queries, keys and values may be one axis, which an Attention
+// reads, or a Split behind a transpose takes apart.
+std::int64_t heads_along(const ShardingArgs& a, ValueId v, int axis) {
+  const std::int64_t size = shape_of(a, v)[axis];
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const Use& use : a.graph.value(v).uses) {
+      const Node& reader = a.graph.node(use.node);
+      const NodeArgs args(a.graph, reader);
+      if (use.input != 0 || reader.phase != Phase::kForward) continue;
+      if (is_op(reader, kOnnxDomain, "Split") && args->axis("axis", 0, args->rank(0)) == axis) {
+        return shape_of(a, reader.outputs[0])[axis];
+      }
+      if (is_op(reader, kTrainscopeDomain, "Attention") && axis == 2) {
+        return shape_of(a, reader.outputs[0])[axis];
+      }
+      if (!is_op(reader, kOnnxDomain, "Transpose")) continue;
+      const auto permutation = std::get<PermutationParams>(reader.op->params(*args)).permutation;
+      axis = static_cast<int>(std::ranges::find(permutation, axis) - permutation.begin());
+      v = reader.outputs[0];
+      moved = true;
+      break;
+    }
+  }
+  return size;
+}
+
+// Both shapes fall into groups of axes with equal products. A cut goes along where its axis is the
+// first of its group that is no 1: the elements of a shard are together then.
+std::optional<Shards> shard_reshape(const ShardingArgs& a) {
+  const Shard shard = input_shard(a, 0);
+  if (shard.is_open()) return std::nullopt;
+  if (!shard.is_split()) return every_output(a, shard);
+  const Shape& from = a.op.shape(0);
+  const Shape& to = output_shape(a);
+  int i = 0;
+  int j = 0;
+  while (i < from.rank && j < to.rank) {
+    const int first = i;
+    const int first_to = j;
+    std::int64_t left = from[i++];
+    std::int64_t right = to[j++];
+    while (left != right) {
+      if (left < right && i < from.rank) {
+        left *= from[i++];
+      } else if (right < left && j < to.rank) {
+        right *= to[j++];
+      } else {
+        return std::nullopt;
+      }
+    }
+    if (shard.axis < first || shard.axis >= i) continue;
+    int major = first;
+    while (major < i - 1 && from[major] == 1) ++major;
+    int major_to = first_to;
+    while (major_to < j - 1 && to[major_to] == 1) ++major_to;
+    if (major != shard.axis) return std::nullopt;
+    if (from[major] == to[major_to]) return Shards{Shard::split(major_to)};
+    if (to[major_to] % a.shards != 0 && from[major] > to[major_to]) {
+      refuse_heads(a, heads_along(a, a.node.outputs[0], major_to));
+    }
+    if (to[major_to] % a.shards != 0 || from[major] % a.shards != 0) return std::nullopt;
+    return Shards{Shard::split(major_to)};
+  }
+  return std::nullopt;
+}
+
+// Without axes a Squeeze would take a cut axis away too, where one element of it is left.
+std::optional<Shards> shard_squeeze(const ShardingArgs& a) {
+  const Shard shard = input_shard(a, 0);
+  const bool one_left = shard.is_split() && a.op.shape(0)[shard.axis] <= a.shards;
+  return one_left && !a.op.has(1) ? std::nullopt : shard_reshape(a);
+}
+
+constexpr OpTraits view(const Sharding& sharding) {
+  return {.sharding = sharding,
+          .rows = RowKind::kView,
+          .rematerialize = Rematerialize::kLight,
+          .ranges = kNoRanges};
+}
+constexpr OpTraits kReshaped = view({.rule = shard_reshape, .linear = true});
+
 }  // namespace
 
 std::vector<OpDef> view_ops() {
@@ -119,6 +208,7 @@ std::vector<OpDef> view_ops() {
        .cost = no_cost,
        .is_view = true,
        .precision = Precision::kFollow,
+       .traits = view(kByElement),
        .examples = {"[2,3]", "[]", "[0]", "i64[2]<9", "bool[3]"}},
       {.name = "Reshape",
        .doc = "x under the shape of input 1: 0 copies a dimension, -1 is computed",
@@ -130,6 +220,7 @@ std::vector<OpDef> view_ops() {
        .cost = no_cost,
        .is_view = true,
        .precision = Precision::kFollow,
+       .traits = view({.rule = shard_reshape, .linear = true, .shape_input = 1}),
        .examples = {"[2,3], i64[2]={3,2}", "[2,3,4], i64[2]={0,-1}", "[2,3], i64[1]={-1}",
                     "[1,1], i64[0]={}", "[], i64[2]={1,1}", "[0,3], i64[2]={3,0}; allowzero=1",
                     "[0,3], i64[2]={0,3}", "i64[4]<9, i64[2]={2,2}", "bool[4], i32[2]={2,2}"}},
@@ -141,6 +232,7 @@ std::vector<OpDef> view_ops() {
        .cost = no_cost,
        .is_view = true,
        .precision = Precision::kFollow,
+       .traits = kReshaped,
        .examples = {"[2,3,4]", "[2,3,4]; axis=0", "[2,3,4]; axis=3", "[2,3,4]; axis=-1", "[0,3]",
                     "[3]"}},
       {.name = "Unsqueeze",
@@ -152,6 +244,7 @@ std::vector<OpDef> view_ops() {
        .cost = no_cost,
        .is_view = true,
        .precision = Precision::kFollow,
+       .traits = kReshaped,
        .examples = {"[2,3], i64[1]={1}", "[2,3], i64[2]={0,-1}", "[], i64[1]={0}",
                     "[0], i64[1]={0}", "i64[4]<9, i64[1]={0}"}},
       {.name = "Squeeze",
@@ -163,6 +256,7 @@ std::vector<OpDef> view_ops() {
        .cost = no_cost,
        .is_view = true,
        .precision = Precision::kFollow,
+       .traits = view({.rule = shard_squeeze, .linear = true}),
        .examples = {"[2,1,3,1]", "[2,1,3,1], i64[1]={1}", "[1,2,1], i64[2]={0,-1}", "[1]",
                     "[0,1]"}},
   };

@@ -10,6 +10,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -223,6 +224,7 @@ OpDef batch_norm_row() {
       .gradient = batch_norm_gradient,
       .cost = per_input_element<8>,
       .in_place = batch_norm_in_place,
+      .traits = kChannelNorm,
       .examples = {"[4,3], [3], [3], [3], [3]>0; training_mode=1 outputs=3",
                    "[2,3,4,5], [3], [3], [3], [3]>0; training_mode=1 momentum=0.7 outputs=3",
                    "[2,3,4], [3], [3], [3], [3]>0; training_mode=1 epsilon=0.1",
@@ -246,11 +248,17 @@ OpDef batch_norm_grad_row() {
           .shape = batch_norm_grad_shape,
           .cost = per_input_element<12>,
           .in_place = grad_in_place,
+          .traits = kWholeValuesOnce,
           .examples = {"[2,3,4,5], [2,3,4,5], [3]; training_mode=1 outputs=3",
                        "[4,3], [4,3], [3], [3], [3]>0; outputs=3",
                        "[0,3], [0,3], [3]; training_mode=1 outputs=3",
                        "[4,6,40,40], [4,6,40,40], [6]; training_mode=1 outputs=3"}};
 }
+
+constexpr OpTraits kRowNorm{.sharding = kNoSharding,
+                            .rows = RowKind::kNorm,
+                            .rematerialize = Rematerialize::kNorm,
+                            .ranges = kNoRanges};
 
 OpDef layer_norm_row() {
   return {.name = "LayerNormalization",
@@ -266,8 +274,10 @@ OpDef layer_norm_row() {
           .gradient = layer_norm_gradient,
           .cost = per_input_element<8>,
           .in_place = first_in_place,
+          .axis = -1,
           .precision = Precision::kFollow,
           .f32_inputs = {1, 2},
+          .traits = kRowNorm,
           .examples = {"[2,3,4], [4], [4]", "[2,3,4], [4]", "[2,3,4], [3,4], [3,4]; axis=1",
                        "[2,3,4], [2,3,4]; axis=0 epsilon=0.1", "[3,5], [5], [5]; outputs=3",
                        "[3,5], [1,5], [5]; outputs=2", "[0,4], [4], [4]; outputs=3",
@@ -288,6 +298,9 @@ OpDef layer_norm_grad_row() {
           .shape = layer_norm_grad_shape,
           .cost = per_input_element<16>,
           .in_place = summed_grad_in_place,
+          .added_input = 3,
+          .axis = -1,
+          .traits = kWholeValuesOnce,
           .examples = {"[2,3,4], [2,3,4], [4]; outputs=3", "[2,3,4], [2,3,4], [3,4]; axis=1",
                        "[3,5], [3,5], [5]; outputs=2", "[0,4], [0,4], [4]; outputs=3",
                        "[3,5], [3,5], [5], [3,5]; outputs=3", "[3,5], [3,5], [5], [3,5]",
@@ -308,8 +321,10 @@ OpDef rms_norm_row() {
       .gradient = rms_norm_gradient,
       .cost = per_input_element<6>,
       .in_place = first_in_place,
+      .axis = -1,
       .precision = Precision::kFollow,
       .f32_inputs = {1, 2},
+      .traits = kRowNorm,
       .examples = {"[2,3,4], [4]", "[2,3,4], [3,4]; axis=1", "[2,3,4], [2,3,4]; axis=0 epsilon=0.1",
                    "[3,5], [1,5]", "[0,4], [4]", "[400,100], [100]"}};
 }
@@ -326,6 +341,9 @@ OpDef rms_norm_grad_row() {
           .shape = rms_norm_grad_shape,
           .cost = per_input_element<12>,
           .in_place = summed_grad_in_place,
+          .added_input = 3,
+          .axis = -1,
+          .traits = kWholeValuesOnce,
           .examples = {"[2,3,4], [2,3,4], [4]; outputs=2", "[2,3,4], [2,3,4], [3,4]; axis=1",
                        "[3,5], [3,5], [5]; outputs=2", "[0,4], [0,4], [4]; outputs=2",
                        "[3,5], [3,5], [5], [3,5]; outputs=2",

@@ -11,6 +11,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -103,8 +104,10 @@ OpDef norm_relu_row() {
           .gradient = norm_relu_gradient,
           .cost = per_input_element<10>,
           .in_place = norm_relu_in_place,
+          .added_input = kResidual,
           .precision = Precision::kFollow,
           .f32_inputs = {1, 2, 3, 4},
+          .traits = kChannelNorm,
           // Small: central differences know no Relu that switches. Its gradient's are larger.
           .examples = {"[4,3], [3], [3], [3], [3]>0; outputs=3",
                        "[2,3,4,5], [3], [3], [3], [3]>0, [2,3,4,5]; momentum=0.7 outputs=3",
@@ -126,6 +129,7 @@ OpDef norm_relu_grad_row() {
           .shape = norm_relu_grad_shape,
           .cost = per_input_element<14>,
           .in_place = norm_relu_grad_in_place,
+          .traits = kWholeValuesOnce,
           .examples = {"[2,3,4,5], [2,3,4,5], [2,3,4,5], [3]; outputs=4",
                        "[4,3], [4,3], [4,3], [3]; outputs=3 epsilon=0.1",
                        "[0,3], [0,3], [0,3], [3]; outputs=4",

@@ -12,6 +12,7 @@
 #include "engine/ops/optimizer/optimizer_rules.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -136,6 +137,8 @@ OpDef sgd_row() {
       .cost = [](const OpArgs& args) { return step_cost(args, sgd_groups(args), 7); },
       .in_place = [](const OpArgs& args) { return step_in_place(args, sgd_groups(args)); },
       .differentiable = Differentiable::kNo,
+      .rows_form = "SgdRowsStep",
+      .traits = kWholeValuesOnce,
       .examples = {"[2,3], [2,3], []>0, []>0, i64[]={2}; weight_decay={0.1}",
                    "[2,3], [4], [2,3], [4], [2,3], [4], []>0, []>0, i64[]={1}; momentum=0.9 "
                    "weight_decay={0.1,0.0} learning_rate_scale={1.0,0.5} outputs=4",
@@ -170,6 +173,8 @@ OpDef adamw_row() {
       .cost = [](const OpArgs& args) { return step_cost(args, kAdamGroups, 20); },
       .in_place = [](const OpArgs& args) { return step_in_place(args, kAdamGroups); },
       .differentiable = Differentiable::kNo,
+      .rows_form = "AdamWRowsStep",
+      .traits = kWholeValuesOnce,
       .examples = {"[2,3], [2,3], [2,3], [2,3]>0, []>0, []>0, i64[]={1}; outputs=3 "
                    "weight_decay={0.1}",
                    "[2,3], [], [2,3], [], [2,3], [], [2,3]>0, []>0, f64[]>0, f32[]>0, i64[]={7}; "
@@ -206,6 +211,7 @@ OpDef lamb_row() {
       .cost = [](const OpArgs& args) { return step_cost(args, kAdamGroups, 44); },
       .in_place = [](const OpArgs& args) { return step_in_place(args, kAdamGroups); },
       .differentiable = Differentiable::kNo,
+      .traits = kWholeValuesOnce,
       .examples = {"[2,3], [2,3], [2,3], [2,3]>0, []>0, []>0, i64[]={1}; outputs=3 "
                    "weight_decay={0.1}",
                    "[2,3], [], [2,3], [], [2,3], [], [2,3]>0, []>0, f64[]>0, f32[]>0, i64[]={7}; "
@@ -215,6 +221,16 @@ OpDef lamb_row() {
                    "outputs=6 bias_correction=0",
                    "[5], [90001], [5], [90001], [5], [90001], [5]>0, [90001]>0, []>0, []>0, "
                    "i64[]={3}; outputs=6 weight_decay={0.1,0.2}"}};
+}
+
+// Gradients in any shards: the sums of squares are added up, a few bytes.
+std::optional<Shards> shard_norm_of_all(const ShardingArgs& a) { return every_output(a, {}); }
+
+// The sum is a state, which is cut as the gradient is.
+std::optional<Shards> shard_accumulate(const ShardingArgs& a) {
+  if (input_shard(a, 1).is_open()) return std::nullopt;
+  choose_shard(a, 0, input_shard(a, 1));
+  return every_output(a, input_shard(a, 1));
 }
 
 std::vector<OpDef> gradient_rows() {
@@ -233,6 +249,7 @@ std::vector<OpDef> gradient_rows() {
              return with_flops(args, saturating_multiply(2, elements));
            },
        .differentiable = Differentiable::kNo,
+       .traits = sharded_once({.rule = shard_norm_of_all, .exchanges = true}),
        .examples = {"[2,3]", "[2,3], [], [0], [5]; divisor=4.0", "[0]", "[3], [3,30001], [70001]"}},
       {.name = "GradientScale",
        .doc = "norm of the averaged gradients -> the factor for the sums of gradients: min(1, "
@@ -249,6 +266,7 @@ std::vector<OpDef> gradient_rows() {
        .cost = per_output_element<6>,
        .in_place = first_in_place,
        .differentiable = Differentiable::kNo,
+       .traits = kWholeValuesOnce,
        .examples = {"[]>0; max_norm=0.1", "[]>0; max_norm=1000.0 divisor=4.0",
                     "[]>0; divisor=2.0"}},
       {.name = "Accumulate",
@@ -259,7 +277,9 @@ std::vector<OpDef> gradient_rows() {
        .shape = accumulate_shape,
        .cost = per_output_element<1>,
        .in_place = first_in_place,
+       .accumulates = true,
        .differentiable = Differentiable::kNo,
+       .traits = sharded_once({.rule = shard_accumulate}),
        .examples = {"[2,3], [2,3], i64[]={0}", "[2,3], [2,3], i64[]={2}", "[], [], i64[]={1}",
                     "[0,3], [0,3], i64[]={1}", "[7,9001], [7,9001], i64[]={1}",
                     "[7,9001], [7,9001], i64[]={0}"}},

@@ -8,6 +8,7 @@
 #include "engine/ops/optimizer/optimizer_rules.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -74,6 +75,8 @@ OpDef sgd_rows_row() {
       .cost = [](const OpArgs& args) { return rows_step_cost(args, sgd_states(args), 7); },
       .in_place = [](const OpArgs& args) { return rows_step_in_place(sgd_states(args)); },
       .differentiable = Differentiable::kNo,
+      .dense_form = "SgdStep",
+      .traits = kWholeValuesOnce,
       .examples = {"[5,3], [4,3], i64[4]={0,2,3,0}, i64[]={3}, []>0, []>0, i64[]={2}; "
                    "weight_decay={0.1}",
                    "[5,3], [4,3], [5,3], i64[4]={4,2,3,1}, i64[]={4}, []>0, []>0, i64[]={1}; "
@@ -103,6 +106,8 @@ OpDef adamw_rows_row() {
       .cost = [](const OpArgs& args) { return rows_step_cost(args, kAdamStates, 20); },
       .in_place = [](const OpArgs&) { return rows_step_in_place(kAdamStates); },
       .differentiable = Differentiable::kNo,
+      .dense_form = "AdamWStep",
+      .traits = kWholeValuesOnce,
       .examples = {"[5,3], [4,3], [5,3], [5,3]>0, i64[4]={0,2,3,0}, i64[]={3}, []>0, []>0, "
                    "i64[]={2}; weight_decay={0.1} outputs=3",
                    "[5,3], [4,3], [5,3], [5,3]>0, i64[4]={4,2,3,1}, i64[]={4}, f64[]>0, f32[]>0, "

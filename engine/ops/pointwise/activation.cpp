@@ -7,6 +7,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -118,6 +119,7 @@ std::vector<OpDef> functions() {
        .cost = per_output_element<1>,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3]~", "[]~", "[0]", "[70,1001]~"}},
       {.name = "Tanh",
        .doc = "hyperbolic tangent",
@@ -126,6 +128,7 @@ std::vector<OpDef> functions() {
        .cost = per_output_element<16>,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3]", "[]", "[0]", "[20,1001]"}},
       {.name = "Sigmoid",
        .doc = "1 / (1 + e^-x)",
@@ -134,6 +137,7 @@ std::vector<OpDef> functions() {
        .cost = per_output_element<12>,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3]", "[]", "[0]", "[20,1001]"}},
       {.name = "Erf",
        .doc = "Gauss error function",
@@ -143,6 +147,7 @@ std::vector<OpDef> functions() {
        },
        .cost = per_output_element<16>,
        .in_place = first_in_place,
+       .traits = kPointwise,
        .examples = {"[2,3]", "[]", "[0]", "[20,1001]"}},
   };
 }
@@ -158,6 +163,7 @@ std::vector<OpDef> further_functions() {
        .cost = per_output_element<10>,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3]~", "[]~", "[0]", "[2,3]~; alpha=0.5", "[2,3]~; alpha=-0.5",
                     "[2,3]~; alpha=0.0", "[20,1001]~"}},
       {.name = "LeakyRelu",
@@ -169,6 +175,7 @@ std::vector<OpDef> further_functions() {
        .cost = per_output_element<1>,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3]~", "[]~", "[0]", "[2,3]~; alpha=0.5", "[2,3]~; alpha=-0.5",
                     "[2,3]~; alpha=0.0", "[70,1001]~"}},
       {.name = "Softplus",
@@ -177,6 +184,7 @@ std::vector<OpDef> further_functions() {
        .gradient = softplus_gradient,
        .cost = per_output_element<18>,
        .in_place = first_in_place,
+       .traits = kPointwise,
        .examples = {"[2,3]", "[]", "[0]", "[4]={-200,-20,20,200}", "[20,1001]"}},
       // Not decomposed: through Div and Abs the gradient would lose its digits for a large x.
       {.name = "Softsign",
@@ -185,6 +193,7 @@ std::vector<OpDef> further_functions() {
        .gradient = softsign_gradient,
        .cost = per_output_element<5>,
        .in_place = first_in_place,
+       .traits = kPointwise,
        .examples = {"[2,3]~", "[]~", "[0]", "[70,1001]~"}},
   };
 }
@@ -201,6 +210,7 @@ std::vector<OpDef> gradients() {
        .gradient = relu_grad_gradient,
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
+       .traits = kPointwiseGradient,
        .examples = {"[2,3], [2,3]~", "[0], [0]", "[70,1001], [70,1001]~"}},
       {.name = "TanhGrad",
        .doc = "dy * (1 - y^2) of inputs dy, y = Tanh(x)",
@@ -211,6 +221,7 @@ std::vector<OpDef> gradients() {
        .gradient = tanh_grad_gradient,
        .cost = per_output_element<3>,
        .in_place = any_input_in_place,
+       .traits = kPointwiseGradient,
        .examples = {"[2,3], [2,3]", "[0], [0]", "[70,1001], [70,1001]"}},
       {.name = "SigmoidGrad",
        .doc = "dy * y * (1 - y) of inputs dy, y = Sigmoid(x)",
@@ -221,6 +232,7 @@ std::vector<OpDef> gradients() {
        .gradient = sigmoid_grad_gradient,
        .cost = per_output_element<3>,
        .in_place = any_input_in_place,
+       .traits = kPointwiseGradient,
        .examples = {"[2,3], [2,3]", "[0], [0]", "[70,1001], [70,1001]"}},
       {.name = "ErfGrad",
        .doc = "dy * 2 / sqrt(pi) * e^(-x^2) of inputs dy, x",
@@ -231,6 +243,7 @@ std::vector<OpDef> gradients() {
        .gradient = erf_grad_gradient,
        .cost = per_output_element<11>,
        .in_place = any_input_in_place,
+       .traits = kPointwiseGradient,
        .examples = {"[2,3], [2,3]", "[0], [0]", "[20,1001], [20,1001]"}},
       {.name = "EluGrad",
        .doc = "dy where y > 0, else dy * (y + alpha), of inputs dy, y = Elu(x); alpha >= 0",
@@ -242,6 +255,7 @@ std::vector<OpDef> gradients() {
        .shape = gradient_shape,
        .cost = per_output_element<2>,
        .in_place = any_input_in_place,
+       .traits = kPointwiseGradient,
        .examples = {"[2,3], [2,3]~", "[0], [0]", "[70,1001], [70,1001]~; alpha=0.5"}},
       {.name = "LeakyReluGrad",
        .doc = "dy where v > 0, else alpha * dy, of inputs dy, v with the sign of LeakyRelu's x",
@@ -254,6 +268,7 @@ std::vector<OpDef> gradients() {
        .gradient = leaky_relu_grad_gradient,
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
+       .traits = kPointwiseGradient,
        .examples = {"[2,3], [2,3]~", "[0], [0]", "[70,1001], [70,1001]~; alpha=0.5"}},
   };
 }

@@ -6,6 +6,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -96,6 +97,7 @@ std::vector<OpDef> smooth_ops() {
        .shape = celu_shape,
        .decompose = celu_decomposition,
        .cost = per_output_element<15>,
+       .traits = kPointwiseComposite,
        .examples = {"[2,3]~", "[2,3]~; alpha=2.0", "[]~", "[0]"}},
       {.name = "Selu",
        .doc = "gamma * x where x > 0, else gamma * alpha * (e^x - 1)",
@@ -103,6 +105,7 @@ std::vector<OpDef> smooth_ops() {
        .shape = float_same_as_first,
        .decompose = selu_decomposition,
        .cost = per_output_element<11>,
+       .traits = kPointwiseComposite,
        .examples = {"[2,3]~", "[2,3]~; alpha=2.0 gamma=3.0", "[]~", "[0]"}},
   };
 }
@@ -115,12 +118,14 @@ std::vector<OpDef> piecewise_linear_ops() {
        .shape = float_same_as_first,
        .decompose = hard_sigmoid_decomposition,
        .cost = per_output_element<4>,
+       .traits = kPointwiseComposite,
        .examples = {"[2,3]", "[4,5]~; alpha=3.0 beta=0.4", "[]", "[0]"}},
       {.name = "HardSwish",
        .doc = "x * max(0, min(1, x / 6 + 0.5))",
        .shape = float_same_as_first,
        .decompose = hard_swish_decomposition,
        .cost = per_output_element<5>,
+       .traits = kPointwiseComposite,
        .examples = {"[2,3]", "[20,30]~", "[]", "[0]"}},
       {.name = "PRelu",
        .doc = "x where x > 0, else slope * x, of inputs x, slope",
@@ -129,6 +134,7 @@ std::vector<OpDef> piecewise_linear_ops() {
        .shape = prelu_shape,
        .decompose = prelu_decomposition,
        .cost = per_output_element<2>,
+       .traits = kComposite,
        .examples = {"[2,3]~, [2,3]", "[2,3,4]~, [3,1]", "[2,3]~, []", "[0,3], [3]",
                     "i64[4], i64[4]"}},
       {.name = "ThresholdedRelu",
@@ -137,6 +143,7 @@ std::vector<OpDef> piecewise_linear_ops() {
        .shape = float_same_as_first,
        .decompose = thresholded_relu_decomposition,
        .cost = per_output_element<1>,
+       .traits = kComposite,
        .examples = {"[20,6]~", "[2,3]~; alpha=0.0", "[2,3]~; alpha=-0.03", "[]", "[0]"}},
       {.name = "Shrink",
        .doc = "x + bias where x < -lambd, x - bias where x > lambd, else 0",
@@ -144,6 +151,7 @@ std::vector<OpDef> piecewise_linear_ops() {
        .shape = float_same_as_first,
        .decompose = shrink_decomposition,
        .cost = per_output_element<2>,
+       .traits = kComposite,
        .examples = {"[10,6]~", "[2,3]~; lambd=0.03 bias=0.5", "[]", "[0]"}},
   };
 }

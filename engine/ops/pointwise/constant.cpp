@@ -9,6 +9,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -31,6 +32,13 @@ Range shape_range(const OpArgs& args) {
 Types shape_shape(const OpArgs& args) {
   const Range range = shape_range(args);
   return {{.dtype = DType::kI64, .shape = Shape{std::int64_t{range.end - range.begin}}}};
+}
+
+Tensor known_shape(const OpArgs& args) {
+  const Range range = shape_range(args);
+  const Ints dims(args.shape(0).span().begin(), args.shape(0).span().end());
+  return Tensor::ints(std::span(dims).subspan(static_cast<std::size_t>(range.begin),
+                                              static_cast<std::size_t>(range.end - range.begin)));
 }
 
 Params shape_params(const OpArgs& args) {
@@ -65,6 +73,8 @@ Types fill_shape(const OpArgs& args) {
 
 // --- Size, EyeLike -------------------------------------------------------------------------------
 Types size_shape(const OpArgs&) { return {{.dtype = DType::kI64, .shape = {}}}; }
+
+Tensor known_size(const OpArgs& args) { return Tensor::scalar(args.shape(0).elements()); }
 
 Types eye_shape(const OpArgs& args) {
   require_rank(args, 0, 2);
@@ -125,6 +135,7 @@ std::vector<OpDef> constant_ops() {
        },
        .cost = no_cost,
        .differentiable = Differentiable::kNo,
+       .traits = kComposite,
        .examples = {"; value_float=1.5", "; value_ints={1,2,3}", "; value_int=7",
                     "; value_floats={0.5,2.0}"}},
       {.name = "ConstantOfShape",
@@ -133,6 +144,7 @@ std::vector<OpDef> constant_ops() {
        .params = fill_params,
        .shape = fill_shape,
        .differentiable = Differentiable::kNo,
+       .traits = kWholeValues,
        .examples = {"i64[2]={2,3}", "i64[0]={}", "i64[1]={0}", "i64[2]={300,300}"}},
       {.name = "Shape",
        .doc = "the dimensions start to end of x as i64",
@@ -141,7 +153,9 @@ std::vector<OpDef> constant_ops() {
        .params = shape_params,
        .shape = shape_shape,
        .cost = no_cost,
+       .known = known_shape,
        .differentiable = Differentiable::kNo,
+       .traits = kWholeValues,
        .examples = {"[2,3,4]", "[2,3,4]; start=1", "[2,3,4]; start=-2 end=-1", "[]", "[0,2]",
                     "i64[3]<9", "bool[2,2]"}},
       {.name = "Size",
@@ -151,7 +165,9 @@ std::vector<OpDef> constant_ops() {
          return {b.constant(Tensor::scalar(b.shape(node.inputs[0]).elements()), "size")};
        },
        .cost = no_cost,
+       .known = known_size,
        .differentiable = Differentiable::kNo,
+       .traits = kComposite,
        .examples = {"[2,3,4]", "[]", "[0,2]", "i64[3]<9", "bool[2,2]"}},
       {.name = "EyeLike",
        .doc = "1 on diagonal k of a matrix of x's shape, else 0",
@@ -160,6 +176,7 @@ std::vector<OpDef> constant_ops() {
        .shape = eye_shape,
        .decompose = eye_decomposition,
        .differentiable = Differentiable::kNo,
+       .traits = kComposite,
        .examples = {"[3,4]", "[4,3]; k=1", "[4,3]; k=-2", "i32[3,3]; dtype=1", "[2,2]; k=9 dtype=9",
                     "[0,3]; dtype=7"}},
   };

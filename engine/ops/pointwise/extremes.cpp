@@ -7,6 +7,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -106,6 +107,7 @@ OpDef variadic_row(std::string_view name, std::string_view doc, DecomposeRule de
           .shape = broadcast_given_numbers,
           .decompose = decompose,
           .cost = per_output_element<1>,
+          .traits = kComposite,
           .examples = {"[2,3]~, [2,3]~", "[3]~", "[2,3]~, [3]~, [2,1]~", "[]~, [5]~, [1]~, [5]~",
                        "[0,3], [3]", "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[]<9, i32[4]<9"}};
 }
@@ -121,6 +123,7 @@ OpDef extreme_row(std::string_view name, std::string_view doc, GradientRule grad
       .gradient = gradient,
       .cost = per_output_element<1>,
       .in_place = any_input_in_place,
+      .traits = kWholeValues,
       .examples = {"[2,3]~, [2,3]~", "[2,3]~, [3]~", "[3,1]~, [2,1,4]~", "[]~, [5]~", "[0,3], [3]",
                    "[3,100,400]~, [100,1]~", "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[]<9"}};
 }
@@ -144,6 +147,7 @@ std::vector<OpDef> extreme_ops() {
        .shape = maximum_grad_shape,
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
+       .traits = kWholeValuesOnce,
        .examples = {"[2,3], [2,3], [2,3]", "[2,3], [3], [2,1]", "[2,3], [], [2,3]", "[], [], []",
                     "[0], [0], []", "[70,1001], [70,1], [1001]"}},
       {.name = "Clip",
@@ -154,6 +158,7 @@ std::vector<OpDef> extreme_ops() {
        .gradient = clip_gradient,
        .cost = per_output_element<2>,
        .in_place = first_in_place,
+       .traits = kWholeValues,
        .examples = {"[2,3]~, []={-0.05}, []={0.05}", "[2,3]~, [], []", "[2,3]~, [], -",
                     "[2,3]~, -, []", "[2,3]~", "[4,5], [1]={-0.5}, [1]={0.5}",
                     "[2,3]~, []={0.05}, []={-0.05}", "[0], [], []", "[70,1001]~, []={-1}, []={1}",

@@ -9,6 +9,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -65,6 +66,7 @@ std::vector<OpDef> functions() {
        .cost = per_output_element<20>,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3]", "[2,3]; approximate='tanh'", "[]", "[0]", "[0]; approximate='tanh'",
                     "[20,1001]", "[20,1001]; approximate='tanh'"}},
       {.name = "Swish",
@@ -77,6 +79,7 @@ std::vector<OpDef> functions() {
        .cost = per_output_element<14>,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3]", "[2,3]; alpha=1.702", "[]", "[0]", "[2,3]; alpha=-0.5",
                     "[2,3]; alpha=0.0", "[20,1001]; alpha=1.702"}},
   };
@@ -94,6 +97,7 @@ std::vector<OpDef> gradients() {
        .shape = gelu_grad_shape,
        .cost = per_output_element<34>,
        .in_place = any_input_in_place,
+       .traits = kPointwiseGradient,
        .examples = {"[2,3], [2,3]", "[2,3], [2,3]; approximate='tanh'", "[0], [0]",
                     "[20,1001], [20,1001]", "[20,1001], [20,1001]; approximate='tanh'"}},
       {.name = "SwishGrad",
@@ -106,6 +110,7 @@ std::vector<OpDef> gradients() {
        .shape = swish_grad_shape,
        .cost = per_output_element<18>,
        .in_place = any_input_in_place,
+       .traits = kPointwiseGradient,
        .examples = {"[2,3], [2,3]", "[2,3], [2,3]; alpha=1.702", "[0], [0]",
                     "[20,1001], [20,1001]; alpha=1.702"}},
   };

@@ -7,6 +7,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -57,6 +58,7 @@ OpDef comparison_row(std::string_view name, std::string_view doc) {
           .shape = number_comparison_shape,
           .cost = per_output_element<1>,
           .differentiable = Differentiable::kNo,
+          .traits = kWholeValues,
           .examples = {"[2,3], [3]", "i64[2,3]<3, i64[3]<3", "i32[4]<3, i32[]<3", "[0], [1]"}};
 }
 
@@ -69,6 +71,7 @@ OpDef logic_row(std::string_view name, std::string_view doc) {
           .cost = per_output_element<1>,
           .in_place = any_input_in_place,
           .differentiable = Differentiable::kNo,
+          .traits = kWholeValues,
           .examples = {"bool[2,3], bool[3]", "bool[3,1], bool[2,1,4]", "bool[0], bool[1]",
                        "bool[70,1001], bool[1001]"}};
 }
@@ -106,6 +109,7 @@ std::vector<OpDef> test_ops() {
        .decompose = is_nan_decomposition,
        .cost = per_output_element<1>,
        .differentiable = Differentiable::kNo,
+       .traits = kComposite,
        .examples = {"[2,3]", "[4]={nan,1,inf,-inf}", "[]", "[0]"}},
       {.name = "IsInf",
        .doc = "whether x is infinite",
@@ -115,6 +119,7 @@ std::vector<OpDef> test_ops() {
        .decompose = is_inf_decomposition,
        .cost = per_output_element<1>,
        .differentiable = Differentiable::kNo,
+       .traits = kComposite,
        .examples = {"[2,3]", "[4]={nan,1,inf,-inf}", "[4]={nan,1,inf,-inf}; detect_negative=0",
                     "[4]={nan,1,inf,-inf}; detect_positive=0",
                     "[4]={nan,1,inf,-inf}; detect_negative=0 detect_positive=0", "[0]"}},
@@ -130,6 +135,7 @@ std::vector<OpDef> selection_ops() {
        .shape = comparison_shape,
        .cost = per_output_element<1>,
        .differentiable = Differentiable::kNo,
+       .traits = kOtherPointwise,
        .examples = {"[2,3], [3]", "i64[2,3]<2, i64[3]<2", "i32[70,1001]<2, i32[1]<2",
                     "bool[2,3], bool[2,1]", "i64[0]<2, i64[]<2"}},
       {.name = "Not",
@@ -138,6 +144,7 @@ std::vector<OpDef> selection_ops() {
        .cost = per_output_element<1>,
        .in_place = first_in_place,
        .differentiable = Differentiable::kNo,
+       .traits = kOtherPointwise,
        .examples = {"bool[2,3]", "bool[]", "bool[0]"}},
       {.name = "Where",
        .doc = "the element of input 1 where input 0 is true, else of input 2",
@@ -148,6 +155,7 @@ std::vector<OpDef> selection_ops() {
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
        .precision = Precision::kFollow,
+       .traits = kUnboundedPointwise,
        .examples = {"bool[2,3], [2,3], [2,3]", "bool[3,3], [2,3,3], []", "bool[2,1], [], [3]",
                     "bool[], [2], [2]", "bool[0], [0], [1]", "bool[300,300], [2,300,300], []",
                     "bool[3], i64[3]<9, i64[]<9", "bool[3], i32[2,1]<9, i32[3]<9",

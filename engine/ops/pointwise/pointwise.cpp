@@ -8,6 +8,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -146,7 +147,12 @@ std::vector<OpDef> arithmetic_ops() {
        .gradient = add_gradient,
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
+       .is_sum = true,
        .precision = Precision::kFollow,
+       .traits = {.sharding = kAddition,
+                  .rows = RowKind::kPointwise,
+                  .rematerialize = Rematerialize::kLight,
+                  .ranges = kNoRanges},
        .examples = {"[2,3], [2,3]", "[2,3], [3]", "[3,1], [2,1,4]", "[], [5]", "[0,3], [3]",
                     "[], []", "[3,100,400], [100,1]", "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[]<9"}},
       {.name = "Sub",
@@ -158,6 +164,7 @@ std::vector<OpDef> arithmetic_ops() {
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3], [2,3]", "[3], [2,3]", "[2,3], [2,1]", "[0], [0]", "[70,1001], [1001]",
                     "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[1]<9"}},
       {.name = "Mul",
@@ -169,6 +176,7 @@ std::vector<OpDef> arithmetic_ops() {
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3], [2,3]", "[2,3], []", "[2,1,4], [3,1]", "[3,0], [3,1]",
                     "[70,1001], [70,1]", "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[1]<9"}},
       {.name = "Div",
@@ -179,7 +187,12 @@ std::vector<OpDef> arithmetic_ops() {
        .gradient = div_gradient,
        .cost = per_output_element<4>,
        .in_place = any_input_in_place,
+       .poles = {1},
        .precision = Precision::kFollow,
+       .traits = {.sharding = kByElement,
+                  .rows = RowKind::kQuotient,
+                  .rematerialize = Rematerialize::kLight,
+                  .ranges = kNoRanges},
        .examples = {"[2,3], [2,3]>0", "[2,3], [3]>0", "[3], [2,3]>0", "[2,4,3], [2,4,1]>0",
                     "[0,2], [2]>0", "[70,1001], [70,1]>0", "i64[2,3]<9, i64[3]<3",
                     "i32[4]<9, i32[1]<9"}},
@@ -199,6 +212,7 @@ std::vector<OpDef> further_arithmetic_ops() {
        .gradient = mod_gradient,
        .cost = per_output_element<4>,
        .in_place = any_input_in_place,
+       .traits = kWholeValues,
        .examples = {"[2,3], [2,3]>0; fmod=1", "[2,3], [3]>0; fmod=1", "[0], []; fmod=1",
                     "i64[70,1001], i64[1001]", "i64[2,3], i64[3]", "i64[2,3], i64[3]; fmod=1",
                     "i32[4], i32[1]", "i32[9], i32[9]; fmod=1", "i64[0], i64[]"}},
@@ -209,6 +223,7 @@ std::vector<OpDef> further_arithmetic_ops() {
        .shape = broadcast_given_numbers,
        .decompose = folded<kAdd>,
        .cost = per_output_element<1>,
+       .traits = kPointwiseComposite,
        .examples = {"[2,3], [2,3]", "[3]", "[2,3], [3], [2,1]", "[], [5], [1], [5]", "[0,3], [3]",
                     "i64[2,3]<9, i64[3]<9"}},
       {.name = "Mean",
@@ -218,6 +233,7 @@ std::vector<OpDef> further_arithmetic_ops() {
        .shape = mean_shape,
        .decompose = mean_decomposition,
        .cost = per_output_element<1>,
+       .traits = kComposite,
        .examples = {"[2,3], [2,3]", "[3]", "[2,3], [3], [2,1]", "[], [5], [1], [5]", "[0,3], [3]"}},
   };
 }
@@ -232,6 +248,8 @@ std::vector<OpDef> power_ops() {
        .gradient = pow_gradient,
        .cost = pow_cost,
        .in_place = first_in_place,
+       .poles = {0},
+       .traits = kUnboundedPointwise,
        .examples = {"[2,3]>0, [2,3]", "[2,3]>0, [3]", "[3]>0, [2,3]", "[2,3], i64[]={2}",
                     "[2,3], i64[1]={3}", "[0], []", "[70,1001]>0, []", "[5]>0, i32[5]<3",
                     "i64[4], i64[]<9", "i32[4], i64[4]<9", "i64[2,3], [3]>0", "i32[4], f64[1]>0"}},
@@ -244,6 +262,7 @@ std::vector<OpDef> power_ops() {
        .shape = pow_grad_shape,
        .cost = per_output_element<16>,
        .in_place = any_input_in_place,
+       .traits = kPointwiseGradient,
        .examples = {"[2,3], [2,3]>0, [2,3]", "[2,3], [3]>0, [2,1]", "[2,3], [2,3], i64[]={2}",
                     "[2,3], [2,3], i64[1]={3}", "[0], [0], []", "[70,1001], [70,1001]>0, []"}},
       {.name = "PowExponentGrad",
@@ -254,6 +273,7 @@ std::vector<OpDef> power_ops() {
        .shape = pow_exponent_grad_shape,
        .cost = per_output_element<10>,
        .in_place = any_input_in_place,
+       .traits = kWholeValuesOnce,
        .examples = {"[2,3], [2,3]>0, [2,3]", "[2,3], [3], [2,3]", "[0], [0], [0]",
                     "[70,1001], [1001]>0, [70,1001]"}},
   };

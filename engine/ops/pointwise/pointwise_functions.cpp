@@ -7,6 +7,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -35,6 +36,7 @@ OpDef rounding_row(std::string_view name, std::string_view doc) {
           .cost = per_output_element<1>,
           .in_place = first_in_place,
           .differentiable = Differentiable::kNo,
+          .traits = kWholeValues,
           .examples = {"[2,3]", "[5]={-1.5,-0.5,0.5,1.5,2.5}", "[]", "[0]", "[70,1001]"}};
 }
 
@@ -47,6 +49,7 @@ std::vector<OpDef> algebraic_ops() {
        .cost = per_output_element<1>,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3]", "[]", "[0]", "[70,1001]", "i64[4]<9", "i32[4]<9"}},
       {.name = "Abs",
        .doc = "|x|",
@@ -57,6 +60,7 @@ std::vector<OpDef> algebraic_ops() {
        .cost = per_output_element<1>,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .traits = kPointwise,
        .examples = {"[2,3]~", "[]~", "[0]", "i64[4]<9", "i32[4]<9"}},
       {.name = "Sign",
        .doc = "-1, 0 or 1",
@@ -64,6 +68,7 @@ std::vector<OpDef> algebraic_ops() {
        .cost = per_output_element<1>,
        .in_place = first_in_place,
        .differentiable = Differentiable::kNo,
+       .traits = kOtherPointwise,
        .examples = {"[2,3]~", "[0]", "i64[4]<9", "i32[4]<9"}},
       {.name = "Reciprocal",
        .doc = "1 / x",
@@ -73,6 +78,8 @@ std::vector<OpDef> algebraic_ops() {
        },
        .cost = per_output_element<4>,
        .in_place = first_in_place,
+       .poles = {0},
+       .traits = kUnboundedPointwise,
        .examples = {"[2,3]>0", "[]>0", "[0]"}},
       {.name = "Sqrt",
        .doc = "square root",
@@ -83,6 +90,8 @@ std::vector<OpDef> algebraic_ops() {
        },
        .cost = per_output_element<4>,
        .in_place = first_in_place,
+       .poles = {0},
+       .traits = kUnboundedPointwise,
        .examples = {"[2,3]>0", "[]>0", "[0]", "[70,1001]>0"}},
       {.name = "Cast",
        .doc = "elements as another type; floats beyond an integer's range give its nearest, NaN "
@@ -93,6 +102,7 @@ std::vector<OpDef> algebraic_ops() {
        .gradient = cast_gradient,
        .cost = per_output_element<1>,
        .in_place = first_in_place,
+       .traits = kPointwise,
        .examples = {"[2,3]; to=1", "[2,3]; to=11", "[2,3]; to=6", "[2,3]; to=7", "[2,3]; to=9",
                     "[2,3]; to=16", "[2,3]; to=10", "i64[4]<9; to=1", "i64[4]<9; to=6",
                     "i32[4]<9; to=11", "bool[4]; to=7", "bool[70,1001]; to=1", "i64[4]<2; to=9",
@@ -110,6 +120,7 @@ std::vector<OpDef> exponential_ops() {
        },
        .cost = per_output_element<8>,
        .in_place = first_in_place,
+       .traits = kUnboundedPointwise,
        .examples = {"[2,3]", "[]", "[0]", "[20,1001]"}},
       {.name = "Log",
        .doc = "natural logarithm",
@@ -119,6 +130,7 @@ std::vector<OpDef> exponential_ops() {
        },
        .cost = per_output_element<8>,
        .in_place = first_in_place,
+       .traits = kOtherPointwise,
        .examples = {"[2,3]>0", "[]>0", "[0]", "[20,1001]>0"}},
   };
 }

@@ -6,6 +6,7 @@
 #include "engine/core/text.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -62,6 +63,7 @@ std::vector<OpDef> range_ops() {
        .shape = range_shape,
        .cost = copies_output,
        .differentiable = Differentiable::kNo,
+       .traits = kWholeValues,
        .examples = {"[]={1}, []={5}, []={2}", "[]={10}, []={4}, []={-2.5}",
                     "[]={1}, []={1}, []={1}", "i64[]={0}, i64[]={100000}, i64[]={1}",
                     "i32[]={10}, i32[]={6}, i32[]={-3}", "i64[1]={3}, i64[1]={9}, i64[1]={-1}"}},

@@ -5,6 +5,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -51,6 +52,7 @@ struct Function {
   std::string_view name;
   std::string_view doc;
   GradientRule gradient;
+  OpTraits traits = kWholeValues;
 };
 
 OpDef row_of(const Function& function, std::vector<std::string_view> examples) {
@@ -60,6 +62,7 @@ OpDef row_of(const Function& function, std::vector<std::string_view> examples) {
           .gradient = function.gradient,
           .cost = per_output_element<8>,
           .in_place = first_in_place,
+          .traits = function.traits,
           .examples = std::move(examples)};
 }
 
@@ -71,8 +74,8 @@ const std::vector<std::string_view> kNearZero = {"[2,3]~", "[]~", "[0]", "[5,13]
 
 std::vector<OpDef> trigonometric_ops() {
   return {
-      row_of({"Sin", "sine", sin_gradient}, kAnywhere),
-      row_of({"Cos", "cosine", cos_gradient}, kAnywhere),
+      row_of({"Sin", "sine", sin_gradient, kOtherPointwise}, kAnywhere),
+      row_of({"Cos", "cosine", cos_gradient, kOtherPointwise}, kAnywhere),
       row_of({"Tan", "tangent", tan_gradient}, kNearZero),
       row_of({"Asin", "inverse of the sine; NaN outside [-1, 1]", asin_gradient}, kNearZero),
       row_of({"Acos", "inverse of the cosine; NaN outside [-1, 1]", acos_gradient}, kNearZero),

@@ -8,6 +8,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -117,6 +118,7 @@ std::vector<OpDef> interpolate_ops() {
        .shape = interpolate_shape,
        .gradient = interpolate_rule,
        .cost = [](const OpArgs& args) { return taps_cost(args, args.outputs[0]); },
+       .traits = kWholeValues,
        .examples = {"[2,3], i64[4,1]={0,0,1,1}, [4,1]={1,1,1,1}",
                     "[2,3], i64[2,2]={0,1,2,2}, [2,2]={0.25,0.75,0.5,0.5}; axis=1",
                     "[2,3,2], i64[2,2]={0,1,2,2}, [2,2]={0.25,0.75,0,0}, [2]={0,10}; axis=1",
@@ -133,6 +135,7 @@ std::vector<OpDef> interpolate_ops() {
        .shape = interpolate_grad_shape,
        .gradient = interpolate_grad_rule,
        .cost = [](const OpArgs& args) { return taps_cost(args, args.type(0)); },
+       .traits = kWholeValuesOnce,
        .examples = {"[4,3], i64[4,1]={0,0,1,1}, [4,1]={1,1,1,1}; size=2",
                     "[2,2], i64[2,2]={0,1,2,2}, [2,2]={0.25,0.75,0.5,0.5}; axis=1 size=3",
                     "[0,1], i64[1,1]={2}, [1,1]={1}; axis=1 size=3",

@@ -9,6 +9,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -156,6 +157,11 @@ constexpr AttributeSpec kCeilMode{"ceil_mode", "1: a partial last window counts"
 constexpr AttributeSpec kCountIncludePad{"count_include_pad", "1: divide by padding too"};
 constexpr AttributeSpec kInputShape{"input_shape", "[N,C,...] of the pool's input"};
 
+// Without the places of the maxima, which count examples too.
+std::optional<Shards> shard_max_pool(const ShardingArgs& a) {
+  return a.node.outputs.size() == 1 ? shard_by_examples<1>(a) : std::nullopt;
+}
+
 OpDef max_pool_row() {
   return {.name = "MaxPool",
           .doc = "Largest element of each window; NaN if there is one.",
@@ -171,6 +177,7 @@ OpDef max_pool_row() {
           .shape = max_pool_shape,
           .gradient = max_pool_gradient,
           .cost = forward_cost,
+          .traits = sharded({.rule = shard_max_pool, .by_examples = true}),
           .examples = {"[1,2,5,6]~; kernel_shape={2,2}",
                        "[2,3,7,7]~; kernel_shape={3,3} strides={2,2} pads={1,1,1,1}",
                        "[1,2,6,6]~; kernel_shape={3,3} strides={2,2} ceil_mode=1",
@@ -191,6 +198,7 @@ OpDef average_pool_row() {
           .shape = forward_shape,
           .gradient = average_pool_gradient,
           .cost = forward_cost,
+          .traits = sharded({.rule = shard_by_examples<1>, .by_examples = true}),
           .examples = {"[1,2,6,6]; kernel_shape={2,2} strides={2,2}",
                        "[2,3,7,7]; kernel_shape={3,3} strides={2,2} pads={1,1,1,1}",
                        "[2,3,7,7]; kernel_shape={3,3} pads={1,1,1,1} count_include_pad=1",
@@ -209,6 +217,7 @@ OpDef global_average_pool_row() {
           .shape = global_shape,
           .decompose = global_decomposition,
           .cost = per_input_element<1>,
+          .traits = kComposite,
           .examples = {"[2,3,4,5]", "[2,3,4]", "[1,2,3,4,2]", "[0,3,4,4]", "[4,32,20,20]"}};
 }
 
@@ -222,6 +231,7 @@ OpDef max_pool_grad_row() {
           .params = max_pool_grad_params,
           .shape = max_pool_grad_shape,
           .cost = backward_cost,
+          .traits = sharded_once({.rule = shard_by_examples<2>, .by_examples = true}),
           .examples = {"[1,2,4,5], [1,2,5,6]~; kernel_shape={2,2}",
                        "[0,2,3,3], [0,2,4,4]; kernel_shape={2,2}",
                        "[2,2,4], [2,2,9]~; kernel_shape={3} strides={2} pads={1,0}",
@@ -229,20 +239,23 @@ OpDef max_pool_grad_row() {
 }
 
 OpDef average_pool_grad_row() {
-  return {.name = "AveragePoolGrad",
-          .doc = "Gradient of AveragePool, from dy.",
-          .domain = kTrainscopeDomain,
-          .attributes = {kKernelShape, kStrides, kDilations, kPads, kCeilMode, kCountIncludePad,
-                         kInputShape},
-          .params = average_pool_grad_params,
-          .shape = average_pool_grad_shape,
-          .gradient = average_pool_grad_gradient,
-          .cost = backward_cost,
-          .examples = {"[1,2,3,3]; kernel_shape={2,2} strides={2,2} input_shape={1,2,6,6}",
-                       "[0,2,3,3]; kernel_shape={2,2} input_shape={0,2,4,4}",
-                       "[1,1,3]; kernel_shape={3} strides={2} ceil_mode=1 input_shape={1,1,6}",
-                       "[2,2,5]; kernel_shape={3} strides={2} pads={1,1} input_shape={2,2,9}",
-                       "[2,16,16,16]; kernel_shape={3,3} strides={2,2} input_shape={2,16,33,33}"}};
+  return {
+      .name = "AveragePoolGrad",
+      .doc = "Gradient of AveragePool, from dy.",
+      .domain = kTrainscopeDomain,
+      .attributes = {kKernelShape, kStrides, kDilations, kPads, kCeilMode, kCountIncludePad,
+                     kInputShape},
+      .params = average_pool_grad_params,
+      .shape = average_pool_grad_shape,
+      .gradient = average_pool_grad_gradient,
+      .cost = backward_cost,
+      .traits = sharded_once(
+          {.rule = shard_by_examples<1>, .by_examples = true, .shape_attribute = "input_shape"}),
+      .examples = {"[1,2,3,3]; kernel_shape={2,2} strides={2,2} input_shape={1,2,6,6}",
+                   "[0,2,3,3]; kernel_shape={2,2} input_shape={0,2,4,4}",
+                   "[1,1,3]; kernel_shape={3} strides={2} ceil_mode=1 input_shape={1,1,6}",
+                   "[2,2,5]; kernel_shape={3} strides={2} pads={1,1} input_shape={2,2,9}",
+                   "[2,16,16,16]; kernel_shape={3,3} strides={2,2} input_shape={2,16,33,33}"}};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "engine/ops/rules/composite.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -121,6 +122,7 @@ std::vector<OpDef> pool_composite_ops() {
        .doc = "Largest element over all spatial axes; NaN if there is one.",
        .shape = global_max_shape,
        .decompose = global_max_decomposition,
+       .traits = kComposite,
        .examples = {"[2,3,4,5]~", "[2,3,4]~", "[1,2,3,4,2]~", "[1,2,1,1]~", "[0,3,4,4]",
                     "[4,32,20,20]~"}},
       {.name = "LpPool",
@@ -132,6 +134,7 @@ std::vector<OpDef> pool_composite_ops() {
                       kOrder},
        .shape = lp_pool_shape,
        .decompose = lp_pool_decomposition,
+       .traits = kComposite,
        .examples = {"[1,2,5,6]; kernel_shape={2,3}",
                     "[2,2,7]; kernel_shape={3} strides={2} pads={1,0}",
                     "[1,2,5,6]~; kernel_shape={2,2} p=3", "[1,2,6]~; kernel_shape={2} p=1",
@@ -142,6 +145,7 @@ std::vector<OpDef> pool_composite_ops() {
        .attributes = {kOrder},
        .shape = global_lp_shape,
        .decompose = global_lp_decomposition,
+       .traits = kComposite,
        .examples = {"[2,3,4,5]", "[2,3,4]~; p=1", "[2,3,4,2,2]~; p=3", "[0,3,4]", "[4,32,20,20]"}},
   };
 }

@@ -10,6 +10,7 @@
 #include "engine/ops/rules/composite.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -180,6 +181,7 @@ std::vector<OpDef> resize_ops() {
                       {"extrapolation_value", "outside the input, for tf_crop_and_resize, 0"}},
        .shape = resize_shape,
        .decompose = resize_decomposition,
+       .traits = kComposite,
        .examples =
            {"[1,2,3,4], -, [4]={1,1,2,3}", "[1,1,3,4], -, [4]={1,1,0.6,0.6}; mode='linear'",
             "[1,2,3,4], -, -, i64[4]={1,2,7,3}; mode='cubic'",

@@ -6,6 +6,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -42,7 +43,9 @@ OpDef arg_row(std::string_view name, std::string_view doc) {
           .params = arg_params,
           .shape = arg_shape,
           .cost = per_input_element<1>,
+          .axis = 0,
           .differentiable = Differentiable::kNo,
+          .traits = kWholeValues,
           .examples = {"[2,3]", "[2,3]; axis=1 keepdims=0", "[2,3,4]; axis=-2", "[5]",
                        "i64[4,50]<3; axis=1", "i64[4,50]<3; axis=1 select_last_index=1",
                        "i32[50,4]<3", "i32[50,4]<3; select_last_index=1", "[0,3]; axis=1",
@@ -142,6 +145,8 @@ std::vector<OpDef> order_ops() {
        .shape = top_k_shape,
        .gradient = top_k_gradient,
        .cost = per_input_element<8>,
+       .axis = -1,
+       .traits = kWholeValues,
        .examples = {"[3,4]~, i64[1]={2}; outputs=2", "[3,4]~, i64[1]={2}; outputs=1",
                     "[3,4]~, i64[1]={3}; axis=0 outputs=2", "[2,5,3]~, i64[]={2}; axis=1 outputs=2",
                     "[3,4]~, i64[1]={2}; largest=0 sorted=0 outputs=2",
@@ -158,6 +163,8 @@ std::vector<OpDef> order_ops() {
                       {"shape", "of the result"}},
        .params = top_k_grad_params,
        .shape = top_k_grad_shape,
+       .axis = -1,
+       .traits = kWholeValuesOnce,
        .examples = {"[2,2], i64[2,2]={0,3,2,1}; shape={2,4}",
                     "[2,3], i64[2,3]={0,3,2,1,2,0}; axis=0 shape={4,3}",
                     "[2,0], i64[2,0]={}; shape={2,4}", "[0,1], i64[0,1]={}; shape={0,4}"}},
@@ -167,7 +174,9 @@ std::vector<OpDef> order_ops() {
        .shape = hardmax_shape,
        .decompose = hardmax_decomposition,
        .cost = per_input_element<2>,
+       .axis = -1,
        .differentiable = Differentiable::kNo,
+       .traits = kComposite,
        .examples = {"[2,3]", "[2,3,4]; axis=1", "[2,3,4]; axis=0", "[5]", "[3,0]", "[0,3]"}},
   };
 }

@@ -4,6 +4,7 @@
 #include "engine/ir/op_def.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -30,6 +31,7 @@ std::vector<OpDef> partials_ops() {
            },
            .in_place = first_in_place,
            .differentiable = Differentiable::kNo,
+           .traits = kWholeValuesOnce,
            .examples = {"[2,3], [2,3]", "[5]", "[], [], []", "[0,3], [0,3]",
                         "[7,9001], [7,9001], [7,9001]"}}};
 }

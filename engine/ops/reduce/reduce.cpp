@@ -7,6 +7,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -192,6 +193,23 @@ struct AxesRow {
   std::vector<std::string_view> examples;
 };
 
+// Along an axis that is summed over the results are partials.
+std::optional<Shards> shard_sum(const ShardingArgs& a) {
+  const Shard shard = input_shard(a, 0);
+  if (shard.is_open()) return std::nullopt;
+  if (!shard.is_split()) return every_output(a, shard);
+  const ReduceParams params = std::get<ReduceParams>(a.node.op->params(a.op));
+  if (params.reduced[static_cast<std::size_t>(shard.axis)]) {
+    return every_output(a, Shard::partial());
+  }
+  int axis = shard.axis;
+  if (output_shape(a).rank < a.op.rank(0)) {
+    axis -= static_cast<int>(
+        std::count(params.reduced.begin(), params.reduced.begin() + shard.axis, true));
+  }
+  return every_output(a, Shard::split(axis));
+}
+
 OpDef axes_row(AxesRow row) {
   return {.name = row.name,
           .doc = row.doc,
@@ -200,6 +218,7 @@ OpDef axes_row(AxesRow row) {
           .shape = row.shape,
           .gradient = row.gradient,
           .cost = per_input_element<2>,
+          .traits = kWholeValues,
           .examples = std::move(row.examples)};
 }
 
@@ -207,6 +226,7 @@ OpDef decomposed_row(const AxesRow& row, DecomposeRule decompose) {
   OpDef def = axes_row(row);
   def.params = nullptr;
   def.decompose = decompose;
+  def.traits = kComposite;
   return def;
 }
 
@@ -276,6 +296,7 @@ std::vector<OpDef> sum_ops() {
        .cost = per_input_element<1>,
        .precision = Precision::kFollow,
        .upcast_form = "ReduceSumWide",
+       .traits = sharded({.rule = shard_sum, .linear = true, .by_examples = true}),
        .examples = {"[2,3]", "[2,3]; keepdims=0", "[2,3,4], i64[1]={1}", "[2,3,4], i64[2]={0,-1}",
                     "[4,5,6], i64[2]={0,1}; keepdims=0", "[3,2,5,4], i64[2]={1,3}",
                     "[2,3], i64[0]={}; noop_with_empty_axes=1", "[]", "[0,3], i64[1]={0}", "[0,3]",
@@ -290,6 +311,7 @@ std::vector<OpDef> sum_ops() {
        .params = [](const OpArgs& args) -> Params { return sum_params(args); },
        .shape = upcast_sum_shape,
        .cost = per_input_element<1>,
+       .traits = kWholeValuesOnce,
        .examples = {"[2,3]", "[2,3]; keepdims=0", "[2,3,4], i64[1]={1}", "[0,3], i64[1]={0}",
                     "[600,300], i64[1]={0}"}},
       {.name = "ReduceMean",
@@ -300,6 +322,7 @@ std::vector<OpDef> sum_ops() {
        .gradient = mean_gradient,
        .cost = per_input_element<1>,
        .precision = Precision::kFollow,
+       .traits = kWholeValues,
        .examples = {"[2,3]", "[2,3]; axes={1} keepdims=0", "[2,3,4]; axes={-1}",
                     "[2,3,4]; axes={0,2}", "[]", "[0,3]; axes={1}", "[600,300]; axes={0}",
                     "[300,600]; axes={-1}"}},

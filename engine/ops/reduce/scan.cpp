@@ -4,6 +4,7 @@
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
+#include "engine/ops/rules/traits.h"
 
 namespace trainscope {
 namespace {
@@ -46,6 +47,7 @@ std::vector<OpDef> scan_ops() {
        .gradient = cumsum_gradient,
        .cost = per_output_element<1>,
        .in_place = first_in_place,
+       .traits = kWholeValues,
        .examples = {"[5], i64[]={0}", "[2,3], i64[1]={-1}", "[4,3], i32[]={0}; exclusive=1",
                     "[4,3], i64[]={1}; reverse=1", "[2,4,3], i64[]={1}; exclusive=1 reverse=1",
                     "[3,1], i64[]={1}; exclusive=1", "[0,3], i64[]={1}", "[3,0], i64[]={0}",

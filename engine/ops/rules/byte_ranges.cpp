@@ -25,6 +25,10 @@ ByteRanges one_after_another(bool in_output, std::span<const TensorType> pieces)
   return ranges;
 }
 
+bool has_rule(const OpDef& op) { return op.traits.ranges && *op.traits.ranges != kNoRanges; }
+
+}  // namespace
+
 // In one piece: before the last axis that is cut there is one row only.
 ByteRanges slice_ranges(const OpDef& op, const OpArgs& args) {
   const auto params = std::get<SliceParams>(op.params(args));
@@ -44,22 +48,22 @@ ByteRanges slice_ranges(const OpDef& op, const OpArgs& args) {
   return {.offsets = {offset}};
 }
 
-}  // namespace
+ByteRanges concat_ranges(const OpDef& op, const OpArgs& args) {
+  if (!is_outermost(args.outputs[0].shape, axis_of(op, args))) return {};
+  return one_after_another(true, args.inputs);
+}
+
+ByteRanges split_ranges(const OpDef& op, const OpArgs& args) {
+  if (!is_outermost(args.shape(0), axis_of(op, args))) return {};
+  return one_after_another(false, op.shape(args));  // also of outputs that are left out
+}
 
 ByteRanges byte_ranges(const OpDef& op, const OpArgs& args) {
-  if (op.name == "Slice") return slice_ranges(op, args);
-  if (op.name == "Concat" && is_outermost(args.outputs[0].shape, axis_of(op, args))) {
-    return one_after_another(true, args.inputs);
-  }
-  if (op.name == "Split" && is_outermost(args.shape(0), axis_of(op, args))) {
-    return one_after_another(false, op.shape(args));  // also of outputs that are left out
-  }
-  return {};
+  return has_rule(op) ? (*op.traits.ranges)(op, args) : ByteRanges{};
 }
 
 ByteRanges byte_ranges(const Graph& graph, const Node& node) {
-  const std::string_view name = node.op->name;
-  if (name != "Slice" && name != "Concat" && name != "Split") return {};
+  if (!has_rule(*node.op)) return {};
   const NodeArgs args(graph, node);
   return byte_ranges(*node.op, *args);
 }

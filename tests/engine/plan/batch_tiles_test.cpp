@@ -14,7 +14,6 @@
 #include "engine/exec/backends.h"
 #include "engine/exec/memory_check.h"
 #include "engine/ir/builder.h"
-#include "engine/ops/rules/split_rules.h"
 #include "engine/session.h"
 #include "engine/train/trainer.h"
 #include "tests/support/copying_device.h"
@@ -191,7 +190,7 @@ TEST_CASE("sections: every op with a rule makes of two tiles what it makes of th
       const std::vector<ValueId> results =
           b.multi(row->name, inputs, example.output_count, example.attributes);
       const Node& node = one.node(one.value(results[0]).producer);
-      const SplitRow* rule = find_split_row(node);
+      const Sharding* rule = sharding_of(*node.op);
       const bool has_kernel = !cpu_kernels().find(row->name, DType::kF32).empty();
       if (node.op != row || rule == nullptr || !rule->by_examples || !has_kernel) continue;
       one.outputs = results;
