@@ -11,8 +11,9 @@
 namespace trainscope::test {
 
 std::vector<Tensor> evaluate(const OpCall& call) {
-  const OpTable ops = standard_ops();
-  const Evaluate reference = evaluator(ops, cpu_kernels(), {.kernels = KernelChoice::kReference});
+  static const OpTable ops = standard_ops();
+  static const Evaluate reference =
+      evaluator(ops, cpu_kernels(), {.kernels = KernelChoice::kReference});
   const OpDef& row = ops.get(call.op);
   const std::size_t count = call.inputs.size();
   std::vector<const Tensor*> inputs;
