@@ -82,9 +82,9 @@ class CheckLayers(unittest.TestCase):
         self.assertIn("does not exist", self.findings("low/x.cpp", '"a.h"')[0])
 
     def test_refuses_long_files(self):
-        self.write("low/x.cpp", "// long\n" + "\n" * 600)
-        self.assertIn("601 lines", self.findings()[0])
-        self.write("low/x.cpp", "// long\n" + "\n" * 599)
+        self.write("low/x.cpp", "// long\n" + "\n" * 400)
+        self.assertIn("401 lines", self.findings()[0])
+        self.write("low/x.cpp", "// long\n" + "\n" * 399)
         self.assertEqual([], self.findings())
 
     def test_refuses_a_long_root_cmake_file(self):
