@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "engine/core/text.h"
-#include "engine/ir/op_def.h"
 
 namespace trainscope {
 namespace {
@@ -28,8 +27,8 @@ decltype(auto) with_our_errors(const Kernel& kernel, F call) {
 
 }  // namespace
 
-bool supports(const Kernel& kernel, const PrepareArgs& args) {
-  if (kernel.supports == nullptr) return true;
+Support supports(const Kernel& kernel, const PrepareArgs& args) {
+  if (kernel.supports == nullptr) return {};
   return with_our_errors(kernel, [&] { return kernel.supports(args); });
 }
 
@@ -40,6 +39,16 @@ Prepared prepared_for(const Kernel& kernel, const PrepareArgs& args) {
 
 void run_kernel(const Kernel& kernel, const RunArgs& args) {
   with_our_errors(kernel, [&] { kernel.run(args); });
+}
+
+Cost cost_of(const Kernel& kernel, const PrepareArgs& args, const Cost& definition) {
+  if (kernel.estimate == nullptr) return definition;
+  const Estimate done = with_our_errors(kernel, [&] {
+    return kernel.estimate(args, {.flops = definition.flops,
+                                  .bytes_read = definition.bytes_read,
+                                  .bytes_written = definition.bytes_written});
+  });
+  return {.flops = done.flops, .bytes_read = done.bytes_read, .bytes_written = done.bytes_written};
 }
 
 void launch(Device& device, Stream stream, const Kernel& kernel, const RunArgs& args) {

@@ -30,6 +30,26 @@ struct Prepared {
   std::shared_ptr<const void> state;
 };
 
+// The answer of `supports`: empty when the kernel takes the case, else why it does not, as a part
+// of a sentence in static storage ("no AVX512_BF16 on this processor").
+struct [[nodiscard]] Support {
+  std::string_view why_not = {};
+
+  constexpr explicit operator bool() const { return why_not.empty(); }
+};
+constexpr Support supported_if(bool holds, std::string_view why_not) {
+  return holds ? Support{} : Support{.why_not = why_not};
+}
+
+// What one call computes and moves: additions and multiplications of one FLOP each, other functions
+// as costs of ops count them; bytes of the operands and of the workspace, in whole passes. What a
+// pass reads again soon, out of a cache, counts once.
+struct Estimate {
+  std::int64_t flops = 0;
+  std::int64_t bytes_read = 0;
+  std::int64_t bytes_written = 0;
+};
+
 // A queue of work on a device, done in its order (kernels/api/device.h).
 enum class Stream : std::int32_t {};
 inline constexpr Stream kComputeStream{0};   // of kernels
@@ -68,12 +88,15 @@ struct RunArgs {
 };
 
 // A kernel for one op and one dtype. `supports` may refuse a case (then the next kernel in the
-// table is asked); null means every case. `prepare` may be null: no workspace, no state.
+// table is asked); null means every case. `prepare` may be null: no workspace, no state. `estimate`
+// says what a call of this kernel does where that is not the op's definition, whose cost it is
+// given: transforms, padding, packing, copies; null means that it is.
 struct Kernel {
   std::string_view name;  // "matmul.reference", "matmul.onednn"
-  bool (*supports)(const PrepareArgs&) = nullptr;
+  Support (*supports)(const PrepareArgs&) = nullptr;
   Prepared (*prepare)(const PrepareArgs&) = nullptr;
   void (*run)(const RunArgs&) = nullptr;
+  Estimate (*estimate)(const PrepareArgs&, const Estimate& definition) = nullptr;
   // False: the result's last bits depend on the number of threads.
   bool same_for_any_threads = true;
   // True: products of transformed numbers, fewer than the definition has (Winograd). Rounds more.

@@ -24,6 +24,10 @@ AttentionSizes attention_sizes(const Params& params, std::span<const TensorView>
           .causal = attention.causal};
 }
 
+bool has_f32_bias(std::span<const TensorView> inputs) {
+  return inputs.size() < 4 || !inputs[3].present || inputs[3].type.dtype == DType::kF32;
+}
+
 namespace {
 
 // A unit of work is a head, or where there are few of them every parts-th block of its queries.
@@ -221,14 +225,26 @@ void run_attention(const RunArgs& args) {
 }
 
 // In bf16 where our GEMM computes in bf16, and with a bias in f32.
-bool supports_bf16(const PrepareArgs& args) {
-  const bool bias_fits =
-      args.inputs.size() < 4 || !args.inputs[3].present || args.inputs[3].type.dtype == DType::kF32;
-  return bias_fits && !gemm_tiles<BFloat16>().empty();
+Support supports_bf16(const PrepareArgs& args) {
+  if (!has_f32_bias(args.inputs)) return {"the bias is not f32"};
+  return supported_if(!gemm_tiles<BFloat16>().empty(), kNoBf16Tiles);
 }
 
-constexpr Kernel kAttention{
-    .name = "attention.own", .prepare = prepare_attention<float>, .run = run_attention<float>};
+// Keys and values are packed for each unit of work.
+template <typename T>
+Estimate estimate(const PrepareArgs& args, const Estimate& definition) {
+  const AttentionSizes sizes = attention_sizes(args.params, args.inputs);
+  Work work = with_scores_of_tiles<T>(sizes, definition);
+  const auto packed = static_cast<double>(PackedPanels<T>::bytes(sizes.width, sizes.keys) +
+                                          PackedPanels<T>::bytes(sizes.keys, sizes.width));
+  work.add_passed_on(packed * static_cast<double>(work_items(sizes, args.threads)));
+  return work.estimate();
+}
+
+constexpr Kernel kAttention{.name = "attention.own",
+                            .prepare = prepare_attention<float>,
+                            .run = run_attention<float>,
+                            .estimate = estimate<float>};
 
 }  // namespace
 
@@ -239,11 +255,13 @@ void add_attention(KernelTable& table) {
             {.name = "attention.own",
              .supports = supports_bf16,
              .prepare = prepare_attention<BFloat16>,
-             .run = run_attention<BFloat16>});
+             .run = run_attention<BFloat16>,
+             .estimate = estimate<BFloat16>});
   table.add("Attention", DType::kF64,
             {.name = "attention.own",
              .prepare = prepare_attention<double>,
-             .run = run_attention<double>});
+             .run = run_attention<double>,
+             .estimate = estimate<double>});
   add_attention_grad(table);
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/attention/dropout_mask.h"
 #include "kernels/cpu/gemm/panel_gemm.h"
+#include "kernels/cpu/support/estimate.h"
 #include "kernels/cpu/support/rounding.h"
 #include "kernels/cpu/support/stored.h"
 
@@ -44,6 +45,23 @@ struct AttentionSizes {
 
 // `inputs` begin with q.
 AttentionSizes attention_sizes(const Params& params, std::span<const TensorView> inputs);
+// Whether their bias, if there is one, is f32.
+bool has_f32_bias(std::span<const TensorView> inputs);
+
+// A definition whose FLOPs are those of all scores, or of those that a causal head sees, with as
+// many as whole tiles of queries have.
+template <typename T>
+Work with_scores_of_tiles(const AttentionSizes& sizes, const Estimate& definition) {
+  Work work(definition);
+  if (!sizes.causal || sizes.tokens == 0) return work;
+  const std::int64_t tile = tile_in_place<T>().rows;
+  double scores = 0.0;
+  for (std::int64_t query = 0; query < sizes.tokens; query += tile) {
+    scores += multiplied(std::min(tile, sizes.tokens - query), std::min(query + tile, sizes.keys));
+  }
+  work.flops *= scores / (multiplied(sizes.tokens, sizes.keys) / 2);
+  return work;
+}
 
 // Rows of one head: token i at data + i * row.
 template <typename T>

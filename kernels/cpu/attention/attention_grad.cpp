@@ -313,15 +313,27 @@ void run_grad(const RunArgs& args) {
   Backward<T>(args).run();
 }
 
-bool supports_bf16(const PrepareArgs& args) {
-  const auto forward = args.inputs.subspan(kForward);
-  const bool bias_fits =
-      forward.size() < 4 || !forward[3].present || forward[3].type.dtype == DType::kF32;
-  return bias_fits && args.inputs[2].type.dtype == DType::kF32 && !gemm_tiles<BFloat16>().empty();
+Support supports_bf16(const PrepareArgs& args) {
+  if (!has_f32_bias(args.inputs.subspan(kForward))) return {"the bias is not f32"};
+  if (args.inputs[2].type.dtype != DType::kF32) return {"the statistics are not f32"};
+  return supported_if(!gemm_tiles<BFloat16>().empty(), kNoBf16Tiles);
 }
 
-constexpr Kernel kAttentionGrad{
-    .name = "attention_grad.own", .prepare = prepare_grad<float>, .run = run_grad<float>};
+// Keys, both ways, and values are packed for each group of heads.
+template <typename T>
+Estimate estimate(const PrepareArgs& args, const Estimate& definition) {
+  const AttentionSizes sizes = attention_sizes(args.params, args.inputs.subspan(kForward));
+  Work work = with_scores_of_tiles<T>(sizes, definition);
+  const auto packed = static_cast<double>(2 * PackedPanels<T>::bytes(sizes.width, sizes.keys) +
+                                          PackedPanels<T>::bytes(sizes.keys, sizes.width));
+  work.add_passed_on(packed * static_cast<double>(groups_of(sizes)));
+  return work.estimate();
+}
+
+constexpr Kernel kAttentionGrad{.name = "attention_grad.own",
+                                .prepare = prepare_grad<float>,
+                                .run = run_grad<float>,
+                                .estimate = estimate<float>};
 
 }  // namespace
 
@@ -332,10 +344,13 @@ void add_attention_grad(KernelTable& table) {
             {.name = "attention_grad.own",
              .supports = supports_bf16,
              .prepare = prepare_grad<BFloat16>,
-             .run = run_grad<BFloat16>});
-  table.add(
-      "AttentionGrad", DType::kF64,
-      {.name = "attention_grad.own", .prepare = prepare_grad<double>, .run = run_grad<double>});
+             .run = run_grad<BFloat16>,
+             .estimate = estimate<BFloat16>});
+  table.add("AttentionGrad", DType::kF64,
+            {.name = "attention_grad.own",
+             .prepare = prepare_grad<double>,
+             .run = run_grad<double>,
+             .estimate = estimate<double>});
 }
 
 }  // namespace trainscope::cpu

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "kernels/cpu/conv/window.h"
+#include "kernels/cpu/support/estimate.h"
 #include "kernels/cpu/support/parallel.h"
 
 namespace trainscope::cpu {
@@ -35,8 +36,8 @@ struct Geometry {
   std::int64_t multiplications_per_pair() const { return window.out_elements() * window.taps(); }
 };
 
-Geometry geometry(const RunArgs& args, const Shape& x, const Shape& y) {
-  const auto& params = std::get<ConvParams>(args.params);
+Geometry geometry(const Params& of, const Shape& x, const Shape& y) {
+  const auto& params = std::get<ConvParams>(of);
   return {.window = window_of(params.window, x, y),
           .batch = x[0],
           .in_channels = x[1],
@@ -81,7 +82,7 @@ void run_conv(const RunArgs& args) {
   const bool has_bias = args.inputs.size() > 2 && args.inputs[2].present;
   const auto* bias = has_bias ? args.inputs[2].as<const T>() : nullptr;
   auto* y = args.outputs[0].as<T>();
-  const Geometry g = geometry(args, args.inputs[0].shape(), args.outputs[0].shape());
+  const Geometry g = geometry(args.params, args.inputs[0].shape(), args.outputs[0].shape());
 
   const auto plane = [&](std::int64_t n, std::int64_t m) {
     T* out = y + g.y(n, m);
@@ -109,7 +110,7 @@ void run_conv_grad_input(const RunArgs& args) {
   const auto* dy = args.inputs[0].as<const T>();
   const auto* w = args.inputs[1].as<const T>();
   auto* dx = args.outputs[0].as<T>();
-  const Geometry g = geometry(args, args.outputs[0].shape(), args.inputs[0].shape());
+  const Geometry g = geometry(args.params, args.outputs[0].shape(), args.inputs[0].shape());
 
   const auto plane = [&](std::int64_t n, std::int64_t c) {
     T* in = dx + g.x(n, c);
@@ -137,7 +138,7 @@ void run_conv_grad_weight(const RunArgs& args) {
   const auto* x = args.inputs[0].as<const T>();
   const auto* dy = args.inputs[1].as<const T>();
   auto* dw = args.outputs[0].as<T>();
-  const Geometry g = geometry(args, args.inputs[0].shape(), args.inputs[1].shape());
+  const Geometry g = geometry(args.params, args.inputs[0].shape(), args.inputs[1].shape());
   const Spatial& kernel = g.window.kernel;
 
   // One element of dw: rows are summed in T, their sums in double.
@@ -165,13 +166,37 @@ void run_conv_grad_weight(const RunArgs& args) {
                });
 }
 
+// Of windows that reach beyond the input only the elements inside are multiplied.
+Estimate estimate_inside(const PrepareArgs& args, const Geometry& g) {
+  const double flops =
+      multiplied(2, pairs_inside(g.window), g.batch, g.out_channels, g.in_per_group());
+  return once_through(args, flops).estimate();
+}
+Estimate estimate_conv(const PrepareArgs& args, const Estimate&) {
+  const Shape& y = args.outputs[0].shape();
+  return estimate_inside(args, geometry(args.params, args.inputs[0].shape(), y));
+}
+Estimate estimate_grad_input(const PrepareArgs& args, const Estimate&) {
+  const Shape& y = args.inputs[0].shape();
+  return estimate_inside(args, geometry(args.params, args.outputs[0].shape(), y));
+}
+Estimate estimate_grad_weight(const PrepareArgs& args, const Estimate&) {
+  const Shape& y = args.inputs[1].shape();
+  return estimate_inside(args, geometry(args.params, args.inputs[0].shape(), y));
+}
+
 template <typename T>
 void add_own(KernelTable& table) {
   const DType dtype = kDTypeOf<T>;
-  table.add("Conv", dtype, {.name = "conv.own", .run = run_conv<T>});
-  table.add("ConvGradInput", dtype, {.name = "conv_grad_input.own", .run = run_conv_grad_input<T>});
+  table.add("Conv", dtype, {.name = "conv.own", .run = run_conv<T>, .estimate = estimate_conv});
+  table.add("ConvGradInput", dtype,
+            {.name = "conv_grad_input.own",
+             .run = run_conv_grad_input<T>,
+             .estimate = estimate_grad_input});
   table.add("ConvGradWeight", dtype,
-            {.name = "conv_grad_weight.own", .run = run_conv_grad_weight<T>});
+            {.name = "conv_grad_weight.own",
+             .run = run_conv_grad_weight<T>,
+             .estimate = estimate_grad_weight});
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "kernels/cpu/conv/lane_tile.h"
 #include "kernels/cpu/conv/window.h"
 #include "kernels/cpu/movement/transpose_block.h"
+#include "kernels/cpu/support/estimate.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/rounding.h"
 
@@ -180,23 +181,32 @@ void store_row(const Planes& p, std::int64_t examples, const float* row, float* 
 
 // Wins where the sums by rows of pixels (conv_narrow.cpp), whose registers of eight take the border
 // and the end of a row too, would multiply half as much more.
-bool pays(const Planes& p) {
+Support pays(const Planes& p) {
   constexpr std::int64_t kRegister = 8;
   const std::int64_t by_rows = p.window.in[1] * round_up(p.window.in[2], kRegister);
-  return p.in_channels <= kMostChannels && 2 * by_rows >= 3 * p.window.out_elements() &&
-         4 * p.groups() * kTileLanes <= 5 * p.examples;
+  if (p.in_channels > kMostChannels) return {"more than 8 in channels"};
+  if (2 * by_rows < 3 * p.window.out_elements()) return {"rows of pixels fill the registers"};
+  return supported_if(4 * p.groups() * kTileLanes <= 5 * p.examples,
+                      "the batch leaves a fifth of its registers of 32 examples empty");
 }
 
-bool supports(const PrepareArgs& args) {
-  const auto& params = std::get<ConvParams>(args.params);
-  const WindowParams& window = params.window;
+Support supports(const PrepareArgs& args) {
   const Shape& x = args.outputs[0].shape();
   const Shape& y = args.inputs[0].shape();
-  if (window.rank != 2 || params.group != 1 || x.elements() == 0 || y.elements() == 0) return false;
-  for (std::size_t axis = 0; axis < 2; ++axis) {
-    if (window.stride[axis] != 1 || window.dilation[axis] != 1) return false;
-  }
-  return pays(planes_of(args.params, x, y));
+  const Support image = is_image_at_stride_1(std::get<ConvParams>(args.params), x, y);
+  return image ? pays(planes_of(args.params, x, y)) : image;
+}
+
+// Whole groups of examples, of each pixel the windows that it lies in: as many pairs as the windows
+// have elements inside. dy is transposed before, and each row of dx after.
+Estimate estimate(const PrepareArgs& args, const Estimate&) {
+  const Planes p = planes_of(args.params, args.outputs[0].shape(), args.inputs[0].shape());
+  Work work = once_through(args, multiplied(2, pairs_inside(p.window), p.groups() * kTileLanes,
+                                            p.out_channels, p.in_channels));
+  const double rows = multiplied(p.groups(), p.window.in[1], p.row());
+  work.add_passed_on(sizeof(float) *
+                     (static_cast<double>(p.weights() + p.groups() * p.group()) + rows));
+  return work.estimate();
 }
 
 Prepared prepare(const PrepareArgs& args) {
@@ -233,9 +243,12 @@ void run(const RunArgs& args) {
 }  // namespace
 
 void add_conv_grad_input_batch(KernelTable& table) {
-  table.add(
-      "ConvGradInput", DType::kF32,
-      {.name = "conv_grad_input.batch", .supports = supports, .prepare = prepare, .run = run});
+  table.add("ConvGradInput", DType::kF32,
+            {.name = "conv_grad_input.batch",
+             .supports = supports,
+             .prepare = prepare,
+             .run = run,
+             .estimate = estimate});
 }
 
 }  // namespace trainscope::cpu

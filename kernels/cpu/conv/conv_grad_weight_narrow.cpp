@@ -143,25 +143,24 @@ void sum_all(const Planes& p, const float* dy, const float* copies, float* dw) {
 constexpr std::int64_t kMostChannels = 16;
 constexpr std::int64_t kMostOfOtherSide = 64;
 constexpr std::int64_t kMostCopies = std::int64_t{1} << 18;  // elements
-bool pays(const Planes& p) {
+Support pays(const Planes& p) {
   const std::int64_t pixels = p.window.out_elements();
   const std::int64_t dy = p.copies_dy() ? p.out_channels * p.dy_plane() : 0;
-  return p.window.taps() > 1 && std::min(p.in_channels, p.out_channels) <= kMostChannels &&
-         std::max(p.in_channels, p.out_channels) <= kMostOfOtherSide &&
-         p.dy_plane() - pixels <= pixels / 4 &&
-         p.examples * std::max(p.x_example(), dy) <= kMostCopies;
+  if (p.window.taps() <= 1) return {"windows of one element are matmuls"};
+  if (std::min(p.in_channels, p.out_channels) > kMostChannels ||
+      std::max(p.in_channels, p.out_channels) > kMostOfOtherSide) {
+    return {"more than 16 in and out channels, or than 64 of one"};
+  }
+  if (p.dy_plane() - pixels > pixels / 4) return {"a plane leaves a fifth of its registers empty"};
+  return supported_if(p.examples * std::max(p.x_example(), dy) <= kMostCopies,
+                      "the copies of a part of the batch would leave L2");
 }
 
-bool supports(const PrepareArgs& args) {
-  const auto& params = std::get<ConvParams>(args.params);
-  const WindowParams& window = params.window;
+Support supports(const PrepareArgs& args) {
   const Shape& x = args.inputs[0].shape();
   const Shape& y = args.inputs[1].shape();
-  if (window.rank != 2 || params.group != 1 || x.elements() == 0 || y.elements() == 0) return false;
-  for (std::size_t axis = 0; axis < 2; ++axis) {
-    if (window.stride[axis] != 1 || window.dilation[axis] != 1) return false;
-  }
-  return pays(planes_of(args.params, x, y));
+  const Support image = is_image_at_stride_1(std::get<ConvParams>(args.params), x, y);
+  return image ? pays(planes_of(args.params, x, y)) : image;
 }
 
 // Workspace: the copies of x, those of dy, a padded plane.
@@ -171,6 +170,15 @@ Prepared prepare(const PrepareArgs& args) {
   const auto elements =
       static_cast<std::size_t>(p.examples * (p.x_example() + dy) + p.padded_plane());
   return {.workspace_bytes = elements * sizeof(float), .state = nullptr};
+}
+
+// Whole registers of pixels; the planes of x are copied for each column of the kernel.
+Estimate estimate(const PrepareArgs& args, const Estimate&) {
+  const Planes p = planes_of(args.params, args.inputs[0].shape(), args.inputs[1].shape());
+  Work work = once_through(args, multiplied(2, p.examples, p.out_channels, p.taps(), p.dy_plane()));
+  const std::int64_t dy = p.copies_dy() ? p.out_channels * p.dy_plane() : 0;
+  work.add_passed_on(multiplied(sizeof(float), p.examples, p.x_example() + dy));
+  return work.estimate();
 }
 
 // On one thread: others take other parts of the batch.
@@ -185,8 +193,11 @@ void run(const RunArgs& args) {
   sum_all(p, dy, copies, args.outputs[0].as<float>());
 }
 
-constexpr Kernel kOfPart = {
-    .name = "conv_grad_weight.narrow", .supports = supports, .prepare = prepare, .run = run};
+constexpr Kernel kOfPart = {.name = "conv_grad_weight.narrow",
+                            .supports = supports,
+                            .prepare = prepare,
+                            .run = run,
+                            .estimate = estimate};
 constexpr FixedSplit kSumOverBatch = {.slices_input = {true, true}, .slices_output = false};
 
 }  // namespace

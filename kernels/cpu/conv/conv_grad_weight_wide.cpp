@@ -14,119 +14,17 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/conv/tap_plan.h"
 #include "kernels/cpu/conv/tap_tile.h"
 #include "kernels/cpu/conv/window.h"
 #include "kernels/cpu/gemm/gemm_pack.h"
 #include "kernels/cpu/movement/transpose_block.h"
+#include "kernels/cpu/support/estimate.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/rounding.h"
 
 namespace trainscope::cpu {
 namespace {
-
-// Pixels of a block: what a tile reads stays in L1 or close to it.
-constexpr std::int64_t kBlockPixels = 512;
-// Elements of the blocks that are packed before threads wait for each other: 2 MiB.
-constexpr std::int64_t kPackedElements = std::int64_t{1} << 19;
-constexpr std::int64_t kMostColumns = 4 * kBlockPixels;
-constexpr std::int64_t kMostTaps = 64;
-constexpr std::int64_t kMostPanels = TapOperands::kMostTaps;  // of x, taken together
-// Of a block, packed: elements, and of x for each pixel of dy. Windows that are far wider than what
-// they read (a large dilation) would pack the same pixels, or zeros, many times.
-constexpr std::int64_t kMostOfBlock = 4 * kPackedElements;
-constexpr std::int64_t kMostOfPixel = 8;
-
-// x [examples, in_channels, in...], dy [examples, out_channels, out...], dw [out_channels,
-// in_channels, kernel...]
-struct Plan {
-  Window window;
-  std::int64_t examples = 0;
-  std::int64_t in_channels = 0;   // channels of x
-  std::int64_t out_channels = 0;  // channels of dy
-  std::int64_t taps = 0;
-
-  // Of a block: rows of one plane of dy, or whole planes of some examples.
-  std::int64_t block_rows = 0;
-  std::int64_t block_examples = 0;
-  std::int64_t strips = 0;  // blocks of a plane
-  std::int64_t blocks = 0;
-  std::int64_t blocks_packed = 0;  // at once
-
-  // Packed dy: [dy_panels] [examples, rows, columns, lines].
-  std::int64_t lines = 0;
-  std::int64_t dy_panels = 0;
-  std::int64_t dy_panel = 0;  // elements
-
-  // Packed x: [x_panels] [examples, rows, columns, lanes], with the zeros around.
-  std::int64_t lanes = 0;
-  std::int64_t x_panels = 0;
-  std::int64_t x_panel = 0;  // elements
-  std::int64_t columns = 0;
-
-  // Panels of x taken together, so that their taps fill tiles, and where these begin in them.
-  std::int64_t together = 0;
-  std::int64_t tap_at[kMostPanels * kMostTaps] = {};
-
-  std::int64_t tiles() const { return divide_up(x_panels, together) * dy_panels; }
-  std::int64_t tap_groups() const { return divide_up(together * taps, TapOperands::kMostTaps); }
-
-  // The sums [out_channels, x_panels, taps, lanes] are in the result itself where lanes do not
-  // reach beyond.
-  std::int64_t sums_panel() const { return taps * lanes; }
-  std::int64_t sums_row() const { return x_panels * sums_panel(); }
-  bool sums_in_result() const { return in_channels % lanes == 0; }
-
-  std::int64_t packed_rows(std::int64_t rows) const {
-    return (rows - 1) * window.stride[1] + (window.kernel[1] - 1) * window.dilation[1] + 1;
-  }
-  std::int64_t x_row() const { return columns * lanes; }
-  std::int64_t packed_x() const { return x_panels * x_panel; }     // of a block
-  std::int64_t packed_dy() const { return dy_panels * dy_panel; }  // of a block
-};
-
-void divide_into_blocks(Plan& plan) {
-  const Window& w = plan.window;
-  const std::int64_t strips = std::min(divide_up(w.out_elements(), kBlockPixels), w.out[1]);
-  plan.block_rows = divide_up(w.out[1], strips);
-  plan.strips = divide_up(w.out[1], plan.block_rows);
-  plan.block_examples = std::clamp<std::int64_t>(kBlockPixels / w.out_elements(), 1, plan.examples);
-  plan.blocks = divide_up(plan.examples, plan.block_examples) * plan.strips;
-}
-
-void lay_out_panels(Plan& plan) {
-  const Window& w = plan.window;
-  plan.lines = tap_tile().rows;
-  plan.lanes = tap_tile().lanes;
-  plan.dy_panels = divide_up(plan.out_channels, plan.lines);
-  plan.x_panels = divide_up(plan.in_channels, plan.lanes);
-  plan.columns = (w.out[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] + 1;
-  plan.dy_panel = plan.block_examples * plan.block_rows * w.out[2] * plan.lines;
-  plan.x_panel = plan.block_examples * plan.packed_rows(plan.block_rows) * plan.x_row();
-  plan.blocks_packed = std::clamp<std::int64_t>(
-      kPackedElements / (plan.packed_x() + plan.packed_dy()), 1, plan.blocks);
-}
-
-void place_taps(Plan& plan) {
-  const Window& w = plan.window;
-  plan.together = plan.taps % TapOperands::kMostTaps == 0 ? 1 : TapOperands::kMostTaps;
-  for (std::int64_t i = 0; i < plan.together * plan.taps; ++i) {
-    const std::int64_t row = i % plan.taps / w.kernel[2] * w.dilation[1];
-    const std::int64_t column = i % w.kernel[2] * w.dilation[2];
-    plan.tap_at[i] = i / plan.taps * plan.x_panel + row * plan.x_row() + column * plan.lanes;
-  }
-}
-
-Plan plan_of(const Params& params, const Shape& x, const Shape& y) {
-  Plan plan{.window = window_of(std::get<ConvParams>(params).window, x, y),
-            .examples = x[0],
-            .in_channels = x[1],
-            .out_channels = y[1]};
-  plan.taps = plan.window.taps();
-  divide_into_blocks(plan);
-  lay_out_panels(plan);
-  place_taps(plan);
-  return plan;
-}
 
 struct Block {
   std::int64_t example = 0;
@@ -135,7 +33,7 @@ struct Block {
   std::int64_t rows = 0;
 };
 
-Block block_at(const Plan& plan, std::int64_t index) {
+Block block_at(const TapPlan& plan, std::int64_t index) {
   const std::int64_t example = index / plan.strips * plan.block_examples;
   const std::int64_t row = index % plan.strips * plan.block_rows;
   return {.example = example,
@@ -146,7 +44,8 @@ Block block_at(const Plan& plan, std::int64_t index) {
 
 // --- Packing -------------------------------------------------------------------------------------
 
-void pack_dy(const Plan& plan, const Block& block, std::int64_t panel, const float* dy, float* to) {
+void pack_dy(const TapPlan& plan, const Block& block, std::int64_t panel, const float* dy,
+             float* to) {
   const Window& w = plan.window;
   const std::int64_t first = panel * plan.lines;
   const std::int64_t depth = block.rows * w.out[2];
@@ -159,7 +58,7 @@ void pack_dy(const Plan& plan, const Block& block, std::int64_t panel, const flo
 }
 
 // A row of pixels with the zeros beside it; `from` is the first channel's.
-void pack_row(const Plan& plan, std::int64_t channels, const float* from, float* to) {
+void pack_row(const TapPlan& plan, std::int64_t channels, const float* from, float* to) {
   const Window& w = plan.window;
   const std::int64_t before = std::min(w.pad[2], plan.columns);
   const std::int64_t width = std::min(w.in[2], plan.columns - before);
@@ -169,7 +68,8 @@ void pack_row(const Plan& plan, std::int64_t channels, const float* from, float*
   std::fill(pixels + width * plan.lanes, to + plan.x_row(), 0.0F);
 }
 
-void pack_x(const Plan& plan, const Block& block, std::int64_t panel, const float* x, float* to) {
+void pack_x(const TapPlan& plan, const Block& block, std::int64_t panel, const float* x,
+            float* to) {
   const Window& w = plan.window;
   const std::int64_t first = panel * plan.lanes;
   const std::int64_t channels = std::min(plan.lanes, plan.in_channels - first);
@@ -195,7 +95,7 @@ struct Memory {
 };
 
 // Blocks of the batch, packed one after the other.
-void pack(const RunArgs& args, const Plan& plan, const Range& blocks, const Memory& memory) {
+void pack(const RunArgs& args, const TapPlan& plan, const Range& blocks, const Memory& memory) {
   const auto* x = args.inputs[0].as<const float>();
   const auto* dy = args.inputs[1].as<const float>();
   const std::int64_t panels = plan.x_panels;
@@ -225,7 +125,7 @@ struct Tile {
   std::int64_t kept = 0;  // lines
 };
 
-Tile tile_at(const Plan& plan, std::int64_t index) {
+Tile tile_at(const TapPlan& plan, std::int64_t index) {
   const std::int64_t dy = index % plan.dy_panels;
   const std::int64_t x = index / plan.dy_panels * plan.together;
   return {.dy = dy,
@@ -234,12 +134,12 @@ Tile tile_at(const Plan& plan, std::int64_t index) {
           .kept = std::min(plan.lines, plan.out_channels - dy * plan.lines)};
 }
 
-float* sums_of(const Plan& plan, const Memory& memory, const Tile& tile) {
+float* sums_of(const TapPlan& plan, const Memory& memory, const Tile& tile) {
   return memory.sums + tile.dy * plan.lines * plan.sums_row() + tile.x * plan.sums_panel();
 }
 
 // Groups [begin, end) of a tile's taps; `memory` begins at the block's panels.
-void add_block(const Plan& plan, const Block& block, const Memory& memory, const Tile& tile,
+void add_block(const TapPlan& plan, const Block& block, const Memory& memory, const Tile& tile,
                const Range& groups) {
   const Window& w = plan.window;
   TapOperands operands{.examples = block.examples,
@@ -264,9 +164,9 @@ void add_block(const Plan& plan, const Block& block, const Memory& memory, const
 }
 
 // A panel of sums [taps, lanes] transposed to dw [channels, taps]; they may be the same memory.
-void transpose_panel(const Plan& plan, std::int64_t channels, const float* sums, float* dw) {
+void transpose_panel(const TapPlan& plan, std::int64_t channels, const float* sums, float* dw) {
   constexpr std::int64_t kSide = 8;
-  float copy[kMostTaps * TapTile::kMostLanes];
+  float copy[TapPlan::kMostTaps * TapTile::kMostLanes];
   std::copy_n(sums, plan.sums_panel(), copy);
   std::int64_t tap = 0;
   for (; channels == plan.lanes && tap + kSide <= plan.taps; tap += kSide) {
@@ -283,7 +183,7 @@ void transpose_panel(const Plan& plan, std::int64_t channels, const float* sums,
 }
 
 // The sums of a tile's lines, panel by panel.
-void transpose_tile(const Plan& plan, const Memory& memory, const Tile& tile, float* dw) {
+void transpose_tile(const TapPlan& plan, const Memory& memory, const Tile& tile, float* dw) {
   for (std::int64_t i = 0; i < tile.kept; ++i) {
     const float* sums = sums_of(plan, memory, tile) + i * plan.sums_row();
     for (std::int64_t panel = tile.x; panel < tile.x + tile.panels; ++panel) {
@@ -297,12 +197,13 @@ void transpose_tile(const Plan& plan, const Memory& memory, const Tile& tile, fl
 
 // Where there are few tiles threads share each, by groups of taps; the tiles are transposed after
 // that.
-bool shares_tiles(const Plan& plan, int threads) {
+bool shares_tiles(const TapPlan& plan, int threads) {
   constexpr std::int64_t kTilesOfThread = 4;
   return threads > 1 && plan.tiles() < kTilesOfThread * threads;
 }
 
-void add_blocks(const RunArgs& args, const Plan& plan, const Range& blocks, const Memory& memory) {
+void add_blocks(const RunArgs& args, const TapPlan& plan, const Range& blocks,
+                const Memory& memory) {
   const bool shared = shares_tiles(plan, args.threads);
   const std::int64_t groups = plan.tap_groups();
   const std::int64_t parts = shared ? groups : 1;  // of a tile
@@ -324,7 +225,7 @@ void add_blocks(const RunArgs& args, const Plan& plan, const Range& blocks, cons
   });
 }
 
-void transpose_tiles(const RunArgs& args, const Plan& plan, const Memory& memory) {
+void transpose_tiles(const RunArgs& args, const TapPlan& plan, const Memory& memory) {
   const std::int64_t grain = row_grain(plan.lines * plan.together * plan.sums_panel());
   parallel_for(args.threads, plan.tiles(), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t tile = begin; tile < end; ++tile) {
@@ -337,34 +238,54 @@ void transpose_tiles(const RunArgs& args, const Plan& plan, const Memory& memory
 
 // Where few of a tile's sums are wasted, more than one tap shares what is packed, and that is
 // little.
-bool pays(const Plan& plan) {
+Support pays(const TapPlan& plan) {
   const std::int64_t tiles = plan.x_panels * plan.lanes * plan.dy_panels * plan.lines;
-  return plan.taps > 1 && 4 * plan.in_channels * plan.out_channels >= 3 * tiles &&
-         plan.window.out[2] <= kMostColumns && plan.packed_x() + plan.packed_dy() <= kMostOfBlock &&
-         plan.x_panel / plan.lanes <= kMostOfPixel * plan.dy_panel / plan.lines;
+  if (plan.taps <= 1) return {"windows of one element are matmuls"};
+  if (4 * plan.in_channels * plan.out_channels < 3 * tiles) {
+    return {"the channels leave a quarter of its tiles empty"};
+  }
+  if (plan.window.out[2] > TapPlan::kMostColumns) return {"rows of more than 2048 pixels"};
+  if (plan.packed_x() + plan.packed_dy() > TapPlan::kMostOfBlock)
+    return {"a packed block above 8 MiB"};
+  return supported_if(
+      plan.x_panel / plan.lanes <= TapPlan::kMostOfPixel * plan.dy_panel / plan.lines,
+      "windows far wider than what they read");
 }
 
-bool supports(const PrepareArgs& args) {
+Support supports(const PrepareArgs& args) {
   const auto& params = std::get<ConvParams>(args.params);
   const Shape& x = args.inputs[0].shape();
   const Shape& y = args.inputs[1].shape();
-  if (params.window.rank > 2 || params.group != 1 || x.elements() == 0 || y.elements() == 0) {
-    return false;
+  if (params.window.rank > 2) return {"windows of three axes"};
+  if (params.group != 1) return {"channels in groups"};
+  if (x.elements() == 0 || y.elements() == 0) return {"a tensor has no elements"};
+  if (args.outputs[0].elements() / (x[1] * y[1]) > TapPlan::kMostTaps) {
+    return {"windows of more than 64 elements"};
   }
-  return args.outputs[0].elements() / (x[1] * y[1]) <= kMostTaps &&
-         pays(plan_of(args.params, x, y));
+  return pays(tap_plan_of(args.params, x, y));
+}
+
+// Whole tiles of lines, lanes and packed pixels; blocks are packed, and sums that do not fit the
+// result are transposed into it.
+Estimate estimate(const PrepareArgs& args, const Estimate&) {
+  const TapPlan p = tap_plan_of(args.params, args.inputs[0].shape(), args.inputs[1].shape());
+  const double sums = multiplied(p.dy_panels * p.lines, p.sums_row());
+  Work work = once_through(args, multiplied(2, sums, p.examples, p.window.out_elements()));
+  work.add_passed_on(multiplied(sizeof(float), p.blocks, p.packed_x() + p.packed_dy()));
+  work.add_passed_on(sizeof(float) * sums);
+  return work.estimate();
 }
 
 Prepared prepare(const PrepareArgs& args) {
-  const Plan plan = plan_of(args.params, args.inputs[0].shape(), args.inputs[1].shape());
+  const TapPlan plan = tap_plan_of(args.params, args.inputs[0].shape(), args.inputs[1].shape());
   const std::int64_t sums = plan.sums_in_result() ? 0 : plan.out_channels * plan.sums_row();
   const auto elements =
       static_cast<std::size_t>(plan.blocks_packed * (plan.packed_x() + plan.packed_dy()) + sums);
-  return {.workspace_bytes = elements * sizeof(float), .state = std::make_shared<Plan>(plan)};
+  return {.workspace_bytes = elements * sizeof(float), .state = std::make_shared<TapPlan>(plan)};
 }
 
 void run(const RunArgs& args) {
-  const Plan& plan = *static_cast<const Plan*>(args.state);
+  const TapPlan& plan = *static_cast<const TapPlan*>(args.state);
   Memory memory;
   memory.x = static_cast<float*>(args.workspace);
   memory.dy = memory.x + plan.blocks_packed * plan.packed_x();
@@ -381,9 +302,12 @@ void run(const RunArgs& args) {
 }  // namespace
 
 void add_conv_grad_weight_wide(KernelTable& table) {
-  table.add(
-      "ConvGradWeight", DType::kF32,
-      {.name = "conv_grad_weight.wide", .supports = supports, .prepare = prepare, .run = run});
+  table.add("ConvGradWeight", DType::kF32,
+            {.name = "conv_grad_weight.wide",
+             .supports = supports,
+             .prepare = prepare,
+             .run = run,
+             .estimate = estimate});
 }
 
 }  // namespace trainscope::cpu

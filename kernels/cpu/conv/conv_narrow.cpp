@@ -12,6 +12,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/conv/window.h"
+#include "kernels/cpu/support/estimate.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/rounding.h"
 
@@ -47,20 +48,24 @@ struct Planes {
 };
 
 // x [N, C, H, W], w [M, C, kernel], y [N, M, H', W']
-bool is_narrow(const ConvParams& params, const Shape& x, const Shape& y) {
+Support is_padded_image(const ConvParams& params, const Shape& x, const Shape& y) {
   const WindowParams& window = params.window;
-  if (window.rank != 2 || params.group != 1 || x.elements() == 0 || y.elements() == 0) return false;
+  const Support image = is_image_at_stride_1(params, x, y);
+  if (!image) return image;
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const std::int64_t reach = window.kernel[axis] - 1;
-    if (window.stride[axis] != 1 || window.dilation[axis] != 1) return false;
-    if (window.pad_begin[axis] > reach || window.pad_end[axis] > reach) return false;
+    if (window.pad_begin[axis] > reach || window.pad_end[axis] > reach) {
+      return {"windows that lie in the padding"};
+    }
   }
-  return true;
+  return {};
 }
 
+// `out_channels` and `out` are those of Planes.
 template <typename T>
-bool fits(std::int64_t out_channels, const Shape& out) {
-  return out_channels <= kMostChannels && out[3] >= kLanes<T>;
+Support is_narrow(std::int64_t out_channels, const Shape& out) {
+  if (out_channels > kMostChannels) return {"more than 8 channels whose sums are formed"};
+  return supported_if(out[3] >= kLanes<T>, "rows shorter than a register");
 }
 
 Planes forward_planes(const ConvParams& params, const Shape& x, const Shape& y) {
@@ -212,16 +217,44 @@ struct BatchOfSums {
 };
 
 template <typename T>
-bool supports_forward(const PrepareArgs& args) {
-  const auto& params = std::get<ConvParams>(args.params);
+Support supports_forward(const PrepareArgs& args) {
   const Shape& y = args.outputs[0].shape();
-  return is_narrow(params, args.inputs[0].shape(), y) && fits<T>(y[1], y);
+  const Support image =
+      is_padded_image(std::get<ConvParams>(args.params), args.inputs[0].shape(), y);
+  return image ? is_narrow<T>(y[1], y) : image;
 }
 template <typename T>
-bool supports_grad_input(const PrepareArgs& args) {
-  const auto& params = std::get<ConvParams>(args.params);
+Support supports_grad_input(const PrepareArgs& args) {
   const Shape& x = args.outputs[0].shape();
-  return is_narrow(params, x, args.inputs[0].shape()) && fits<T>(x[1], x);
+  const Support image =
+      is_padded_image(std::get<ConvParams>(args.params), x, args.inputs[0].shape());
+  return image ? is_narrow<T>(x[1], x) : image;
+}
+
+// Whole registers of pixels, zeros around the planes too; `stored` is the elements of an example as
+// it is stored.
+template <typename T>
+Estimate estimated(const PrepareArgs& args, const Planes& p, std::int64_t stored) {
+  const std::int64_t examples = args.outputs[0].shape()[0];
+  const std::int64_t pixels = p.rows * round_up(p.columns, kLanes<T>);
+  Work work = once_through(args, multiplied(2, examples, p.weights(), pixels));
+  const std::int64_t example = p.in_channels * p.in_rows() * p.in_columns();
+  work.add_passed_on(multiplied(sizeof(T), p.weights()));
+  if (example != stored) work.add_passed_on(multiplied(sizeof(T), examples, example));
+  return work.estimate();
+}
+template <typename T>
+Estimate estimate_forward(const PrepareArgs& args, const Estimate&) {
+  const Shape& x = args.inputs[0].shape();
+  const auto& params = std::get<ConvParams>(args.params);
+  return estimated<T>(args, forward_planes(params, x, args.outputs[0].shape()), x[1] * x[2] * x[3]);
+}
+template <typename T>
+Estimate estimate_grad_input(const PrepareArgs& args, const Estimate&) {
+  const Shape& y = args.inputs[0].shape();
+  const auto& params = std::get<ConvParams>(args.params);
+  return estimated<T>(args, gradient_planes(params, args.outputs[0].shape(), y),
+                      y[1] * y[2] * y[3]);
 }
 
 template <typename T>
@@ -291,12 +324,14 @@ void add_own(KernelTable& table) {
             {.name = "conv.narrow",
              .supports = supports_forward<T>,
              .prepare = prepare_forward<T>,
-             .run = run_forward<T>});
+             .run = run_forward<T>,
+             .estimate = estimate_forward<T>});
   table.add("ConvGradInput", dtype,
             {.name = "conv_grad_input.narrow",
              .supports = supports_grad_input<T>,
              .prepare = prepare_grad_input<T>,
-             .run = run_grad_input<T>});
+             .run = run_grad_input<T>,
+             .estimate = estimate_grad_input<T>});
 }
 
 }  // namespace

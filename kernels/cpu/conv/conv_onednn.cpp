@@ -62,16 +62,44 @@ bool has_winograd_form(const Problem& p) {
          p.dilation == Dims(2, 0);
 }
 
-// Each weight becomes 36 numbers, which enough tiles must share; what transforms pixels costs more
-// beside the multiplications the fewer channels there are, most in the gradient by the weights.
-bool winograd_pays(const Problem& p, std::int64_t fewest_channels) {
-  constexpr std::int64_t kFewestTiles = 128;
-  return has_winograd_form(p) && std::min(p.w[0], p.w[1]) >= fewest_channels &&
-         p.x[0] * divide_up(p.y[2], kWinogradTile) * divide_up(p.y[3], kWinogradTile) >=
-             kFewestTiles;
+// Of the whole batch.
+std::int64_t winograd_tiles(const Problem& p) {
+  return p.x[0] * divide_up(p.y[2], kWinogradTile) * divide_up(p.y[3], kWinogradTile);
 }
+
 constexpr std::int64_t kWinogradChannels = 64;
 constexpr std::int64_t kWinogradChannelsOfWeights = 128;
+
+// Each weight becomes 36 numbers, which enough tiles must share; what transforms pixels costs more
+// beside the multiplications the fewer channels there are, most in the gradient by the weights.
+Support winograd_pays(const Problem& p, std::int64_t fewest_channels) {
+  constexpr std::int64_t kFewestTiles = 128;
+  if (!has_winograd_form(p)) {
+    return {"Winograd's form is for images, 3 x 3 at stride 1 without dilation or groups"};
+  }
+  if (std::min(p.w[0], p.w[1]) < fewest_channels) {
+    return fewest_channels == kWinogradChannels
+               ? Support{"Winograd's form pays from 64 channels on"}
+               : Support{"Winograd's form of a gradient by weights pays from 128 channels on"};
+  }
+  return supported_if(winograd_tiles(p) >= kFewestTiles,
+                      "Winograd's form pays from 128 tiles of 4 x 4 in the batch on");
+}
+
+// FLOPs of the transforms (Lavin and Gray, section 4.3): of a channel's tile of 6 x 6 pixels, of
+// the sums of one, of a pair of channels' weights. A transposed transform has about as many.
+constexpr double kPixelsTransform = 156.0;
+constexpr double kSumsTransform = 100.0;
+constexpr double kWeightsTransform = 72.0;
+
+// Multiplications and additions of 36 products for each tile and pair of channels.
+double winograd_flops(const Problem& p) {
+  constexpr std::int64_t kProducts = (kWinogradTile + 2) * (kWinogradTile + 2);
+  const std::int64_t tiles = winograd_tiles(p);
+  return multiplied(2 * kProducts, tiles, p.w[0], p.w[1]) +
+         multiplied(kPixelsTransform, tiles, p.w[1]) + multiplied(kSumsTransform, tiles, p.w[0]) +
+         multiplied(kWeightsTransform, p.w[0], p.w[1]);
+}
 
 // What the numbers are transformed to, beside what they are.
 bool is_small(const dnnl::primitive_desc_base& winograd, const PrepareArgs& args) {
@@ -81,9 +109,11 @@ bool is_small(const dnnl::primitive_desc_base& winograd, const PrepareArgs& args
   return winograd.scratchpad_desc().get_size() <= kMost * bytes;
 }
 
-bool is_wanted(Algorithm algorithm, const dnnl::primitive_desc_base& description,
-               const PrepareArgs& args) {
-  return is_usable(description) && (algorithm == kDirect || is_small(description, args));
+Support is_wanted(Algorithm algorithm, const dnnl::primitive_desc_base& description,
+                  const PrepareArgs& args) {
+  if (!is_usable(description)) return kNoOneDnnCode;
+  return supported_if(algorithm == kDirect || is_small(description, args),
+                      "Winograd's form would take ten times the tensors' bytes");
 }
 
 bool has_empty(std::initializer_list<const Shape*> shapes) {
@@ -91,13 +121,25 @@ bool has_empty(std::initializer_list<const Shape*> shapes) {
 }
 
 template <auto describe, Algorithm kAlgorithm>
-bool supports(const PrepareArgs& args) {
+Support supports(const PrepareArgs& args) {
   if (has_empty({&args.inputs[0].shape(), &args.inputs[1].shape(), &args.outputs[0].shape()})) {
-    return false;
+    return {"a tensor has no elements"};
   }
   return onednn_supports(args.threads, [&](const dnnl::engine& engine) {
     return is_wanted(kAlgorithm, describe(kAlgorithm, args, engine).primitive, args);
   });
+}
+
+// By the op's Problem: what is described then does not depend on what pays.
+template <auto describe, auto problem_of, std::int64_t kFewestChannels>
+Support supports_winograd(const PrepareArgs& args) {
+  if (has_empty({&args.inputs[0].shape(), &args.inputs[1].shape(), &args.outputs[0].shape()})) {
+    return {"a tensor has no elements"};
+  }
+  const Support pays = onednn_supports(args.threads, [&](const dnnl::engine&) {
+    return winograd_pays(problem_of(args), kFewestChannels);
+  });
+  return pays ? supports<describe, kWinograd>(args) : pays;
 }
 
 dnnl::convolution_forward::primitive_desc forward(Algorithm algorithm, const Problem& p,
@@ -126,11 +168,13 @@ struct Forward {
   dnnl::convolution_forward::primitive_desc primitive;
 };
 
+Problem forward_problem(const PrepareArgs& args) {
+  return problem(args.params, args.inputs[0].shape(), args.inputs[1].shape(),
+                 args.outputs[0].shape());
+}
+
 Forward describe_forward(Algorithm algorithm, const PrepareArgs& args, const dnnl::engine& engine) {
-  Forward found;
-  found.problem =
-      problem(args.params, args.inputs[0].shape(), args.inputs[1].shape(), args.outputs[0].shape());
-  if (algorithm == kWinograd && !winograd_pays(found.problem, kWinogradChannels)) return found;
+  Forward found{.problem = forward_problem(args), .bias = {}, .primitive = {}};
   if (args.inputs.size() > 2 && args.inputs[2].present) {
     found.bias = plain_desc(dims_of(args.inputs[2].shape()));
   }
@@ -159,12 +203,15 @@ struct GradInput {
   dnnl::convolution_backward_data::primitive_desc primitive;
 };
 
+Problem grad_input_problem(const PrepareArgs& args) {
+  return problem(args.params, args.outputs[0].shape(), args.inputs[1].shape(),
+                 args.inputs[0].shape());
+}
+
 GradInput describe_grad_input(Algorithm algorithm, const PrepareArgs& args,
                               const dnnl::engine& engine) {
-  GradInput found;
-  Problem& p = found.problem;
-  p = problem(args.params, args.outputs[0].shape(), args.inputs[1].shape(), args.inputs[0].shape());
-  if (algorithm == kWinograd && !winograd_pays(p, kWinogradChannels)) return found;
+  GradInput found{.problem = grad_input_problem(args), .primitive = {}};
+  const Problem& p = found.problem;
   const auto hint = forward(algorithm, p, engine);
   if (!hint) return found;
   found.primitive = {{algorithm, any_desc(p.x), any_desc(p.w), any_desc(p.y), p.stride, p.dilation,
@@ -195,12 +242,15 @@ struct GradWeight {
   dnnl::convolution_backward_weights::primitive_desc primitive;
 };
 
+Problem grad_weight_problem(const PrepareArgs& args) {
+  return problem(args.params, args.inputs[0].shape(), args.outputs[0].shape(),
+                 args.inputs[1].shape());
+}
+
 GradWeight describe_grad_weight(Algorithm algorithm, const PrepareArgs& args,
                                 const dnnl::engine& engine) {
-  GradWeight found;
-  Problem& p = found.problem;
-  p = problem(args.params, args.inputs[0].shape(), args.outputs[0].shape(), args.inputs[1].shape());
-  if (algorithm == kWinograd && !winograd_pays(p, kWinogradChannelsOfWeights)) return found;
+  GradWeight found{.problem = grad_weight_problem(args), .primitive = {}};
+  const Problem& p = found.problem;
   const auto hint = forward(algorithm, p, engine);
   if (!hint) return found;
   found.primitive = {{algorithm, any_desc(p.x), any_desc(p.w), any_desc(p.y), p.stride, p.dilation,
@@ -227,32 +277,40 @@ void build_grad_weight(const PrepareArgs& args, OneDnnProgram& program) {
 // --- The table -----------------------------------------------------------------------------------
 // oneDNN chooses blocks and, for the weights, partial sums by the number of threads.
 
-template <auto describe, auto build, Algorithm kAlgorithm>
-constexpr Kernel kernel_of(std::string_view name) {
+template <auto build>
+Estimate estimate_direct(const PrepareArgs& args, const Estimate& definition) {
+  return estimate_program<build>(args, static_cast<double>(definition.flops));
+}
+template <auto build, auto problem_of>
+Estimate estimate_winograd(const PrepareArgs& args, const Estimate&) {
+  return estimate_program<build>(args, winograd_flops(problem_of(args)));
+}
+
+template <auto describe, auto build>
+constexpr Kernel direct_kernel(std::string_view name) {
   return {.name = name,
-          .supports = supports<describe, kAlgorithm>,
+          .supports = supports<describe, kDirect>,
           .prepare = prepare_program<build>,
           .run = run_program,
+          .estimate = estimate_direct<build>,
+          .same_for_any_threads = false};
+}
+template <auto describe, auto build, auto problem_of, std::int64_t kFewestChannels>
+constexpr Kernel winograd_kernel(std::string_view name) {
+  return {.name = name,
+          .supports = supports_winograd<describe, problem_of, kFewestChannels>,
+          .prepare = prepare_program<build>,
+          .run = run_program,
+          .estimate = estimate_winograd<build, problem_of>,
           .same_for_any_threads = false,
-          .transforms = kAlgorithm == kWinograd};
+          .transforms = true};
 }
 
-template <Algorithm kAlgorithm>
-constexpr Kernel forward_kernel(std::string_view name) {
-  return kernel_of<describe_forward, build_forward<kAlgorithm>, kAlgorithm>(name);
-}
-template <Algorithm kAlgorithm>
-constexpr Kernel grad_input_kernel(std::string_view name) {
-  return kernel_of<describe_grad_input, build_grad_input<kAlgorithm>, kAlgorithm>(name);
-}
-template <Algorithm kAlgorithm>
-constexpr Kernel grad_weight_kernel(std::string_view name) {
-  return kernel_of<describe_grad_weight, build_grad_weight<kAlgorithm>, kAlgorithm>(name);
-}
-
-constexpr Kernel kForward = forward_kernel<kDirect>("conv.onednn");
-constexpr Kernel kGradInput = grad_input_kernel<kDirect>("conv_grad_input.onednn");
-constexpr Kernel kGradWeight = grad_weight_kernel<kDirect>("conv_grad_weight.onednn");
+constexpr Kernel kForward = direct_kernel<describe_forward, build_forward<kDirect>>("conv.onednn");
+constexpr Kernel kGradInput =
+    direct_kernel<describe_grad_input, build_grad_input<kDirect>>("conv_grad_input.onednn");
+constexpr Kernel kGradWeight =
+    direct_kernel<describe_grad_weight, build_grad_weight<kDirect>>("conv_grad_weight.onednn");
 
 constexpr FixedSplit kSliceFirst = {.slices_input = {true}};  // x or dy; the weights are whole
 constexpr FixedSplit kSumOverBatch = {.slices_input = {true, true}, .slices_output = false};
@@ -271,11 +329,15 @@ void add_conv_onednn(KernelTable& table) {
 }
 
 void add_conv_winograd(KernelTable& table) {
-  table.add("Conv", DType::kF32, forward_kernel<kWinograd>("conv.onednn_winograd"));
+  table.add("Conv", DType::kF32,
+            winograd_kernel<describe_forward, build_forward<kWinograd>, forward_problem,
+                            kWinogradChannels>("conv.onednn_winograd"));
   table.add("ConvGradInput", DType::kF32,
-            grad_input_kernel<kWinograd>("conv_grad_input.onednn_winograd"));
+            winograd_kernel<describe_grad_input, build_grad_input<kWinograd>, grad_input_problem,
+                            kWinogradChannels>("conv_grad_input.onednn_winograd"));
   table.add("ConvGradWeight", DType::kF32,
-            grad_weight_kernel<kWinograd>("conv_grad_weight.onednn_winograd"));
+            winograd_kernel<describe_grad_weight, build_grad_weight<kWinograd>, grad_weight_problem,
+                            kWinogradChannelsOfWeights>("conv_grad_weight.onednn_winograd"));
 }
 
 }  // namespace trainscope::cpu

@@ -21,20 +21,25 @@ Sizes sizes_of(const Shape& x, const Shape& y) {
   return {.n = x[0], .c = x[1], .m = y[1], .plane = plane};
 }
 
-bool is_pointwise(const Params& params) {
+Support is_pointwise(const Params& params) {
   const auto& conv = std::get<ConvParams>(params);
   const WindowParams& window = conv.window;
   const auto all = [&](const Spatial& values, std::int64_t wanted) {
     return std::all_of(values.begin(), values.begin() + window.rank,
                        [&](std::int64_t value) { return value == wanted; });
   };
-  return conv.group == 1 && all(window.kernel, 1) && all(window.stride, 1) &&
-         all(window.pad_begin, 0) && all(window.pad_end, 0);
+  if (conv.group != 1) return {"channels in groups"};
+  if (!all(window.kernel, 1)) return {"windows of more than one element"};
+  if (!all(window.stride, 1)) return {"a stride above 1"};
+  return supported_if(all(window.pad_begin, 0) && all(window.pad_end, 0), "zeros around the input");
 }
 
-bool supports(const PrepareArgs& args) {
-  return is_pointwise(args.params) && args.inputs[0].elements() > 0 &&
-         args.inputs[1].elements() > 0 && args.outputs[0].elements() > 0;
+Support supports(const PrepareArgs& args) {
+  const Support pointwise = is_pointwise(args.params);
+  if (!pointwise) return pointwise;
+  return supported_if(args.inputs[0].elements() > 0 && args.inputs[1].elements() > 0 &&
+                          args.outputs[0].elements() > 0,
+                      "a tensor has no elements");
 }
 
 template <typename T>
@@ -50,9 +55,21 @@ const GemmPlan<T>& plan_of(const RunArgs& args) {
 // --- Conv: y[n] = w x[n] + bias ------------------------------------------------------------------
 
 template <typename T>
-Prepared prepare_forward(const PrepareArgs& args) {
+GemmPlan<T> plan_forward(const PrepareArgs& args) {
   const Sizes s = sizes_of(args.inputs[0].shape(), args.outputs[0].shape());
-  return prepared(plan_gemm<T>({.m = s.m, .n = s.plane, .k = s.c, .batch = s.n}, args.threads));
+  return plan_gemm<T>({.m = s.m, .n = s.plane, .k = s.c, .batch = s.n}, args.threads);
+}
+template <typename T>
+Prepared prepare_forward(const PrepareArgs& args) {
+  return prepared(plan_forward<T>(args));
+}
+template <typename T>
+Estimate estimate_forward(const PrepareArgs& args, const Estimate&) {
+  Work work = gemm_work(plan_forward<T>(args));
+  if (args.inputs.size() > 2 && args.inputs[2].present) {
+    work += {multiplied(2, args.outputs[0].elements()), bytes_of(args.inputs[2]), 0.0};
+  }
+  return work.estimate();
 }
 
 template <typename T>
@@ -78,9 +95,17 @@ void run_forward(const RunArgs& args) {
 // --- ConvGradInput(dy, w): dx[n] = transposed w dy[n] --------------------------------------------
 
 template <typename T>
-Prepared prepare_grad_input(const PrepareArgs& args) {
+GemmPlan<T> plan_grad_input(const PrepareArgs& args) {
   const Sizes s = sizes_of(args.outputs[0].shape(), args.inputs[0].shape());
-  return prepared(plan_gemm<T>({.m = s.c, .n = s.plane, .k = s.m, .batch = s.n}, args.threads));
+  return plan_gemm<T>({.m = s.c, .n = s.plane, .k = s.m, .batch = s.n}, args.threads);
+}
+template <typename T>
+Prepared prepare_grad_input(const PrepareArgs& args) {
+  return prepared(plan_grad_input<T>(args));
+}
+template <typename T>
+Estimate estimate_grad_input(const PrepareArgs& args, const Estimate&) {
+  return gemm_work(plan_grad_input<T>(args)).estimate();
 }
 
 template <typename T>
@@ -100,13 +125,27 @@ void run_grad_input(const RunArgs& args) {
 
 // --- ConvGradWeight(x, dy): dw = sum of dy[n] transposed x[n], in the order of n -----------------
 
+// Divided according to all the work, then run for one example at a time.
 template <typename T>
-Prepared prepare_grad_weight(const PrepareArgs& args) {
+GemmPlan<T> plan_grad_weight(const PrepareArgs& args) {
   const Sizes s = sizes_of(args.inputs[0].shape(), args.inputs[1].shape());
-  // Divided according to all the work, then run for one example at a time.
   GemmPlan<T> plan = plan_gemm<T>({.m = s.m, .n = s.c, .k = s.plane * s.n}, args.threads);
   set_depth(plan, s.plane);
-  return prepared(plan);
+  return plan;
+}
+template <typename T>
+Prepared prepare_grad_weight(const PrepareArgs& args) {
+  return prepared(plan_grad_weight<T>(args));
+}
+template <typename T>
+Estimate estimate_grad_weight(const PrepareArgs& args, const Estimate&) {
+  const Work example = gemm_work(plan_grad_weight<T>(args));
+  Work work;
+  const std::int64_t examples = args.inputs[0].shape()[0];
+  for (std::int64_t n = 0; n < examples; ++n) work += example;
+  const double sums = multiplied(examples - 1, args.outputs[0].elements());
+  work += {2 * sums, sizeof(T) * sums, 0.0};  // what the examples before have
+  return work.estimate();
 }
 
 template <typename T>
@@ -138,17 +177,20 @@ void add_for(KernelTable& table) {
             {.name = "conv.pointwise",
              .supports = supports,
              .prepare = prepare_forward<T>,
-             .run = run_forward<T>});
+             .run = run_forward<T>,
+             .estimate = estimate_forward<T>});
   table.add("ConvGradInput", dtype,
             {.name = "conv_grad_input.pointwise",
              .supports = supports,
              .prepare = prepare_grad_input<T>,
-             .run = run_grad_input<T>});
+             .run = run_grad_input<T>,
+             .estimate = estimate_grad_input<T>});
   table.add("ConvGradWeight", dtype,
             {.name = "conv_grad_weight.pointwise",
              .supports = supports,
              .prepare = prepare_grad_weight<T>,
-             .run = run_grad_weight<T>});
+             .run = run_grad_weight<T>,
+             .estimate = estimate_grad_weight<T>});
 }
 
 }  // namespace

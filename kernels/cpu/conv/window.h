@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/api/kernel.h"
 #include "kernels/api/params.h"
 #include "kernels/api/tensor_view.h"
 
@@ -63,6 +64,34 @@ inline Range taps_inside(const Window& window, std::size_t axis, std::int64_t o)
   const std::int64_t last = window.in[axis] - 1 - start;
   return {.begin = start >= 0 ? 0 : (-start + dilation - 1) / dilation,
           .end = last < 0 ? 0 : std::min(window.kernel[axis], last / dilation + 1)};
+}
+
+// What our kernels for images at stride 1 ask of a convolution.
+inline Support is_image_at_stride_1(const ConvParams& params, const Shape& x, const Shape& y) {
+  const WindowParams& window = params.window;
+  if (window.rank != 2) return {"not an image: the windows have not two axes"};
+  if (params.group != 1) return {"channels in groups"};
+  if (x.elements() == 0 || y.elements() == 0) return {"a tensor has no elements"};
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    if (window.stride[axis] != 1) return {"a stride above 1"};
+    if (window.dilation[axis] != 1) return {"dilated windows"};
+  }
+  return {};
+}
+
+// Pairs of a window and an element of it inside the input: what is multiplied for each pair of
+// channels.
+inline std::int64_t pairs_inside(const Window& window) {
+  std::int64_t pairs = 1;
+  for (std::size_t axis = 0; axis < window.kernel.size(); ++axis) {
+    std::int64_t along = 0;
+    for (std::int64_t k = 0; k < window.kernel[axis]; ++k) {
+      const Range windows = windows_inside(window, axis, k);
+      along += std::max<std::int64_t>(0, windows.end - windows.begin);
+    }
+    pairs *= along;
+  }
+  return pairs;
 }
 
 // A run of windows in one output row, all with the same element of the kernel inside the input.

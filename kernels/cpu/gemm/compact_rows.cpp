@@ -34,9 +34,8 @@ void compact_rows(const RunArgs& args) {
   }
 }
 
-std::int64_t rows_that_count(const RunArgs& args) {
-  return std::clamp<std::int64_t>(*args.inputs[2].as<const std::int64_t>(), 0,
-                                  args.inputs[0].shape()[0]);
+std::int64_t rows_that_count(std::span<const TensorView> inputs) {
+  return std::clamp<std::int64_t>(*inputs[2].as<const std::int64_t>(), 0, inputs[0].shape()[0]);
 }
 
 // The plan of the GEMM on all rows. With sums_rows the rows of `a` are what it sums over (a is
@@ -57,7 +56,7 @@ GemmPlan<T> compacted_plan(const State<T>& state, std::int64_t count) {
 }
 
 template <typename T>
-Prepared prepare_compact_matmul(const PrepareArgs& args) {
+State<T> state_of(const PrepareArgs& args) {
   const auto& p = std::get<MatMulParams>(args.params);
   const Shape& a = args.inputs[0].shape();
   const std::int64_t n = args.inputs[1].shape()[p.transpose_b ? 0 : 1];
@@ -66,11 +65,36 @@ Prepared prepare_compact_matmul(const PrepareArgs& args) {
       .n = n,
       .k = a[p.transpose_a ? 0 : 1],
       .rounds_result = kIsStoredOnly<T> && is_stored_only(args.outputs[0].type.dtype)};
-  auto state = std::make_shared<State<T>>(
-      State<T>{.plan = plan_gemm<T>(all, args.threads), .sums_rows = p.transpose_a});
-  const std::size_t bytes =
-      state->sums_rows ? most_workspace_bytes(state->plan, a[0]) : state->plan.workspace_bytes();
+  return {.plan = plan_gemm<T>(all, args.threads), .sums_rows = p.transpose_a};
+}
+
+template <typename T>
+Prepared prepare_compact_matmul(const PrepareArgs& args) {
+  auto state = std::make_shared<State<T>>(state_of<T>(args));
+  const std::size_t bytes = state->sums_rows
+                                ? most_workspace_bytes(state->plan, args.inputs[0].shape()[0])
+                                : state->plan.workspace_bytes();
   return {.workspace_bytes = bytes, .state = state};
+}
+
+// Of the rows that count where their number is known already, else of all; the other rows of a
+// result are filled.
+template <typename T>
+Estimate estimate_compact_matmul(const PrepareArgs& args, const Estimate&) {
+  const State<T> state = state_of<T>(args);
+  const std::int64_t rows = args.inputs[0].shape()[0];
+  const std::int64_t count = args.inputs[2].data == nullptr ? rows : rows_that_count(args.inputs);
+  const TensorView& c = args.outputs[0];
+  const double element = static_cast<double>(size_of(c.type.dtype));
+  Work work = gemm_work(compacted_plan(state, count), element);
+  if (!state.sums_rows) {
+    work.bytes_written += multiplied(rows - count, c.shape()[1]) * element;
+  }
+  if (args.inputs.size() > 3 && args.inputs[3].present) {
+    work += {multiplied(2, state.sums_rows ? c.shape()[0] : count, c.shape()[1]),
+             bytes_of(args.inputs[3]), 0.0};
+  }
+  return work.estimate();
 }
 
 // Rows of the result [rows, columns] from `first` on become the bias, input 3, or zeros.
@@ -97,7 +121,7 @@ template <typename T, typename Result = T>
 void run_compact_matmul(const RunArgs& args) {
   const auto& params = std::get<MatMulParams>(args.params);
   const auto& state = *static_cast<const State<T>*>(args.state);
-  const std::int64_t count = rows_that_count(args);
+  const std::int64_t count = rows_that_count(args.inputs);
   const GemmPlan<T> plan = compacted_plan(state, count);
   const std::int64_t a_columns = args.inputs[0].shape()[1];
   const std::int64_t b_columns = args.inputs[1].shape()[1];
@@ -120,13 +144,16 @@ void run_compact_matmul(const RunArgs& args) {
 
 constexpr Kernel kCompactMatmul{.name = "counted_matmul.own",
                                 .prepare = prepare_compact_matmul<float>,
-                                .run = run_compact_matmul<float>};
+                                .run = run_compact_matmul<float>,
+                                .estimate = estimate_compact_matmul<float>};
 
 // A bias must have the result's type.
-bool supports_bf16(const PrepareArgs& args) {
+Support supports_bf16(const PrepareArgs& args) {
   const bool biased = args.inputs.size() > 3 && args.inputs[3].present;
-  const bool same = !biased || args.inputs[3].type.dtype == args.outputs[0].type.dtype;
-  return same && !gemm_tiles<BFloat16>().empty();
+  if (biased && args.inputs[3].type.dtype != args.outputs[0].type.dtype) {
+    return {"the bias has another type than the result"};
+  }
+  return supported_if(!gemm_tiles<BFloat16>().empty(), kNoBf16Tiles);
 }
 
 void run_bf16(const RunArgs& args) {
@@ -140,12 +167,14 @@ void add_compact_matmul(KernelTable& table) {
   table.add("CountedMatMul", DType::kF64,
             {.name = "counted_matmul.own",
              .prepare = prepare_compact_matmul<double>,
-             .run = run_compact_matmul<double>});
+             .run = run_compact_matmul<double>,
+             .estimate = estimate_compact_matmul<double>});
   table.add("CountedMatMul", DType::kBF16,
             {.name = "counted_matmul.own",
              .supports = supports_bf16,
              .prepare = prepare_compact_matmul<BFloat16>,
-             .run = run_bf16});
+             .run = run_bf16,
+             .estimate = estimate_compact_matmul<BFloat16>});
 }
 
 }  // namespace

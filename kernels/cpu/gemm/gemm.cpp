@@ -257,6 +257,34 @@ std::size_t most_workspace_bytes(GemmPlan<T> plan, std::int64_t k) {
 }
 
 template <typename T>
+Work gemm_work(const GemmPlan<T>& plan, double result_bytes) {
+  const GemmSize& size = plan.size;
+  const Blocks<T> blocks(size, plan.tile.columns);
+  const std::int64_t m = round_up(size.m, plan.tile.rows);
+  const std::int64_t n = round_up(size.n, plan.tile.columns);
+  const std::int64_t steps = packed_steps<T>(size.k);
+  std::int64_t packs_of_a = 0;
+  for (std::int64_t part = 0; part < plan.column_parts; ++part) {
+    const std::int64_t begin = std::min(size.n, part * part_columns(plan));
+    const std::int64_t end = std::min(size.n, begin + part_columns(plan));
+    packs_of_a += divide_up(end - begin, blocks.width);
+  }
+  const std::int64_t packs_of_b = divide_up(size.m, std::max<std::int64_t>(1, part_rows(plan)));
+  const std::int64_t depths = std::max<std::int64_t>(1, divide_up(size.k, blocks.depth));
+  Work work;
+  work.flops = multiplied(2, size.batch, m, n, steps * kElementsPacked<T>);
+  const auto pack = [&](std::int64_t packs, std::int64_t lines, std::int64_t whole_lines) {
+    work.add_copy(multiplied(sizeof(T), size.batch, packs, lines, size.k), 0.0);
+    work.add_passed_on(multiplied(sizeof(Packed<T>), size.batch, packs, whole_lines, steps));
+  };
+  pack(packs_of_a, size.m, m);
+  pack(packs_of_b, size.n, n);
+  const double c = multiplied(size.batch, size.m, size.n) * result_bytes;
+  work.add_copy(c * static_cast<double>(depths - 1), c * static_cast<double>(depths));
+  return work;
+}
+
+template <typename T>
 GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index) {
   const std::int64_t column = index % plan.column_parts;
   const std::int64_t row = index / plan.column_parts % plan.row_parts;
@@ -324,6 +352,9 @@ template void set_depth(GemmPlan<BFloat16>&, std::int64_t);
 template std::size_t most_workspace_bytes(GemmPlan<float>, std::int64_t);
 template std::size_t most_workspace_bytes(GemmPlan<double>, std::int64_t);
 template std::size_t most_workspace_bytes(GemmPlan<BFloat16>, std::int64_t);
+template Work gemm_work(const GemmPlan<float>&, double);
+template Work gemm_work(const GemmPlan<double>&, double);
+template Work gemm_work(const GemmPlan<BFloat16>&, double);
 template GemmPart gemm_part(const GemmPlan<float>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<double>&, std::int64_t);
 template GemmPart gemm_part(const GemmPlan<BFloat16>&, std::int64_t);

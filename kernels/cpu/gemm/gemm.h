@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/gemm/gemm_pack.h"
 #include "kernels/cpu/gemm/gemm_tile.h"
+#include "kernels/cpu/support/estimate.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/rounding.h"
 
@@ -68,6 +69,12 @@ void set_depth(GemmPlan<T>& plan, std::int64_t k);
 // more, since its blocks are wider.
 template <typename T>
 std::size_t most_workspace_bytes(GemmPlan<T> plan, std::int64_t k);
+
+// What a plan's GEMMs compute and move, each once; elements of C have `result_bytes` bytes. Whole
+// tiles are computed. A is packed again for each block of columns and B for each row of parts; C is
+// read again for each block of k after the first. Addends are not counted.
+template <typename T>
+Work gemm_work(const GemmPlan<T>& plan, double result_bytes = sizeof(T));
 
 // One part of a plan: a rectangle of the C of GEMM number `gemm` of the batch.
 struct GemmPart {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 #include "kernels/api/low_precision.h"
@@ -60,6 +61,10 @@ struct GemmTile {
 // prefers_avx512_bf16().
 template <typename T>
 std::span<const GemmTile<T>> gemm_tiles();
+
+// Why a kernel on tiles of bf16 is not there.
+inline constexpr std::string_view kNoBf16Tiles =
+    "no AVX512_BF16 on this processor that is quicker than f32";
 
 // The quickest for GEMMs that read A where it is, not packed: a tile may then have any number of
 // rows. Heads, whose matrices these are, are often 64 wide.

@@ -25,14 +25,31 @@ struct State {
 };
 
 template <typename T>
-Prepared prepare_matmul(const PrepareArgs& args) {
-  auto state = std::make_shared<State<T>>();
-  state->layout = matmul_layout(std::get<MatMulParams>(args.params), args.inputs[0].shape(),
-                                args.inputs[1].shape());
-  GemmSize size = state->layout.size;
+State<T> state_of(const PrepareArgs& args) {
+  State<T> state;
+  state.layout = matmul_layout(std::get<MatMulParams>(args.params), args.inputs[0].shape(),
+                               args.inputs[1].shape());
+  GemmSize size = state.layout.size;
   size.rounds_result = rounds_result<T>(args);
-  state->plan = plan_gemm<T>(size, args.threads);
+  state.plan = plan_gemm<T>(size, args.threads);
+  return state;
+}
+
+template <typename T>
+Prepared prepare_matmul(const PrepareArgs& args) {
+  auto state = std::make_shared<State<T>>(state_of<T>(args));
   return {.workspace_bytes = state->plan.workspace_bytes(), .state = state};
+}
+
+template <typename T>
+Estimate estimate_matmul(const PrepareArgs& args, const Estimate&) {
+  const TensorView& c = args.outputs[0];
+  Work work = gemm_work(state_of<T>(args).plan, static_cast<double>(size_of(c.type.dtype)));
+  const bool adds = args.inputs.size() > 2 && args.inputs[2].present;
+  if (adds && std::get<MatMulParams>(args.params).beta != 0.0) {
+    work += {multiplied(2, c.elements()), bytes_of(args.inputs[2]), 0.0};
+  }
+  return work.estimate();
 }
 
 // Operands of the first matmul of the batch.
@@ -76,12 +93,15 @@ void run_matmul(const RunArgs& args) {
 }
 
 // Where each element is used in many sums, which repays packing.
-bool supports_bf16(const PrepareArgs& args) {
-  if (gemm_tiles<BFloat16>().empty()) return false;
+Support supports_bf16(const PrepareArgs& args) {
+  if (gemm_tiles<BFloat16>().empty()) return {kNoBf16Tiles};
   const bool adds = args.inputs.size() > 2 && args.inputs[2].present;
-  if (adds && args.inputs[2].type.dtype != args.outputs[0].type.dtype) return false;
-  return is_worth_packing(matmul_layout(std::get<MatMulParams>(args.params), args.inputs[0].shape(),
-                                        args.inputs[1].shape()));
+  if (adds && args.inputs[2].type.dtype != args.outputs[0].type.dtype) {
+    return {"the addend has another type than the result"};
+  }
+  const MatmulLayout layout = matmul_layout(std::get<MatMulParams>(args.params),
+                                            args.inputs[0].shape(), args.inputs[1].shape());
+  return supported_if(is_worth_packing(layout), kLacksPackingsReturn);
 }
 
 void run_bf16(const RunArgs& args) {
@@ -89,8 +109,10 @@ void run_bf16(const RunArgs& args) {
   run_matmul<BFloat16>(args);
 }
 
-constexpr Kernel kMatmul{
-    .name = "matmul.own", .prepare = prepare_matmul<float>, .run = run_matmul<float>};
+constexpr Kernel kMatmul{.name = "matmul.own",
+                         .prepare = prepare_matmul<float>,
+                         .run = run_matmul<float>,
+                         .estimate = estimate_matmul<float>};
 
 }  // namespace
 
@@ -99,7 +121,10 @@ void add_matmul(KernelTable& table) {
     table.add(op, DType::kF32, kMatmul);
     add_upcast<kMatmul>(table, op, "matmul.own_upcast");
     table.add(op, DType::kF64,
-              {.name = "matmul.own", .prepare = prepare_matmul<double>, .run = run_matmul<double>});
+              {.name = "matmul.own",
+               .prepare = prepare_matmul<double>,
+               .run = run_matmul<double>,
+               .estimate = estimate_matmul<double>});
   }
   add_matmul_onednn(table);
   for (const char* op : kMatmulOps) {
@@ -107,7 +132,8 @@ void add_matmul(KernelTable& table) {
               {.name = "matmul.own",
                .supports = supports_bf16,
                .prepare = prepare_matmul<BFloat16>,
-               .run = run_bf16});
+               .run = run_bf16,
+               .estimate = estimate_matmul<BFloat16>});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "kernels/api/params.h"
 #include "kernels/api/tensor_view.h"
@@ -62,5 +63,10 @@ AddendStrides addend_strides(const Shape& c);
 // Our own GEMM packs both operands, which repays where each element is used in many sums: there it
 // is quicker than oneDNN's, and gives the same bits for any number of threads.
 bool is_worth_packing(const MatmulLayout& layout);
+// Why a kernel leaves a matmul to the other of the two.
+inline constexpr std::string_view kRepaysPacking =
+    "our own GEMM is quicker where both sides of the result are above 256";
+inline constexpr std::string_view kLacksPackingsReturn =
+    "packing does not repay where a side of the result is 256 or below";
 
 }  // namespace trainscope::cpu

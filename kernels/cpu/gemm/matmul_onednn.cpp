@@ -108,17 +108,22 @@ bool addend_fits(const PrepareArgs& args) {
          (strides.column == 1 || output[output.rank - 1] == 1);
 }
 
-bool supports(const PrepareArgs& args) {
+Support supports(const PrepareArgs& args) {
   const bool is_bf16 = args.inputs[0].type.dtype == DType::kBF16;
-  if (is_bf16 && !prefers_avx512_bf16() && !onednn_has_amx()) return false;
+  if (is_bf16 && !prefers_avx512_bf16() && !onednn_has_amx()) {
+    return {"neither AMX nor an AVX512_BF16 on this processor that is quicker than f32"};
+  }
   const bool empty = std::ranges::any_of(
       args.inputs, [](const TensorView& view) { return view.present && view.elements() == 0; });
-  if (empty || !addend_fits(args)) return false;
+  if (empty) return {"a tensor has no elements"};
+  if (!addend_fits(args)) return {"oneDNN's matmul does not add or scale such an addend"};
   const auto& params = std::get<MatMulParams>(args.params);
   const MatmulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
-  if (args.inputs[0].type.dtype == DType::kF32 && is_worth_packing(layout)) return false;
+  if (args.inputs[0].type.dtype == DType::kF32 && is_worth_packing(layout)) {
+    return {kRepaysPacking};
+  }
   return onednn_supports(args.threads, [&](const dnnl::engine& engine) {
-    return is_usable(describe(args, engine).primitive);
+    return is_usable(describe(args, engine).primitive) ? Support{} : kNoOneDnnCode;
   });
 }
 

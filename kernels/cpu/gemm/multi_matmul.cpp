@@ -26,10 +26,12 @@ struct State {
   std::vector<MatmulLayout> layouts;  // of the matmuls
 };
 
-bool supports(const PrepareArgs& args) { return args.outputs.size() <= kMostMatmuls; }
+Support supports(const PrepareArgs& args) {
+  return supported_if(args.outputs.size() <= kMostMatmuls, "more than 8 matmuls");
+}
 
 template <typename T>
-Prepared prepare(const PrepareArgs& args) {
+std::shared_ptr<State<T>> state_of(const PrepareArgs& args) {
   auto state = std::make_shared<State<T>>();
   GemmSize all;
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
@@ -45,7 +47,30 @@ Prepared prepare(const PrepareArgs& args) {
   all.rounds_result =
       kIsStoredOnly<T> && made != args.outputs.end() && made->type.dtype != DType::kF32;
   state->plan = plan_gemm<T>(all, args.threads);
-  return {.workspace_bytes = state->plan.workspace_bytes(), .state = state};
+  return state;
+}
+
+template <typename T>
+Prepared prepare(const PrepareArgs& args) {
+  auto state = state_of<T>(args);
+  const std::size_t bytes = state->plan.workspace_bytes();
+  return {.workspace_bytes = bytes, .state = std::move(state)};
+}
+
+// The GEMM of all matmuls, whose columns are whole tiles, and the biases.
+template <typename T>
+Estimate estimate(const PrepareArgs& args, const Estimate&) {
+  const std::size_t count = args.outputs.size();
+  const auto made = std::ranges::find_if(args.outputs, &TensorView::present);
+  const bool none = made == args.outputs.end();
+  const DType result = none ? DType::kF32 : made->type.dtype;
+  Work work = gemm_work(state_of<T>(args)->plan, static_cast<double>(size_of(result)));
+  for (std::size_t i = 0; i < count && 1 + count + i < args.inputs.size(); ++i) {
+    const TensorView& bias = args.inputs[1 + count + i];
+    if (!bias.present || !args.outputs[i].present) continue;
+    work += {multiplied(2, args.outputs[i].elements()), bytes_of(bias), 0.0};
+  }
+  return work.estimate();
 }
 
 // Matmul i as one of the adjacent GEMMs.
@@ -82,19 +107,24 @@ void run(const RunArgs& args) {
 }
 
 // Where each element is used in many sums, which repays packing.
-bool supports_bf16(const PrepareArgs& args) {
-  if (!supports(args) || gemm_tiles<BFloat16>().empty()) return false;
+Support supports_bf16(const PrepareArgs& args) {
+  const Support few = supports(args);
+  if (!few) return few;
+  if (gemm_tiles<BFloat16>().empty()) return {kNoBf16Tiles};
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
     if (!args.outputs[i].present) continue;
     const MatmulLayout layout =
         matmul_layout(params_of(args.params), args.inputs[0].shape(), args.inputs[1 + i].shape());
-    if (!is_worth_packing(layout)) return false;
+    if (!is_worth_packing(layout)) return {kLacksPackingsReturn};
   }
-  return true;
+  return {};
 }
 
-constexpr Kernel kMultiMatMul{
-    .name = "multi_matmul.own", .supports = supports, .prepare = prepare<float>, .run = run<float>};
+constexpr Kernel kMultiMatMul{.name = "multi_matmul.own",
+                              .supports = supports,
+                              .prepare = prepare<float>,
+                              .run = run<float>,
+                              .estimate = estimate<float>};
 
 }  // namespace
 
@@ -106,13 +136,15 @@ void add_multi_matmul(KernelTable& table) {
             {.name = "multi_matmul.own",
              .supports = supports,
              .prepare = prepare<double>,
-             .run = run<double>});
+             .run = run<double>,
+             .estimate = estimate<double>});
   add_multi_matmul_onednn(table);
   table.add(op, DType::kBF16,
             {.name = "multi_matmul.own",
              .supports = supports_bf16,
              .prepare = prepare<BFloat16>,
-             .run = run<BFloat16>});
+             .run = run<BFloat16>,
+             .estimate = estimate<BFloat16>});
 }
 
 }  // namespace trainscope::cpu

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/api/kernel.h"
+#include "kernels/cpu/support/estimate.h"
 
 namespace trainscope::cpu {
 
@@ -38,13 +39,24 @@ inline PrepareArgs with_matmul(const PrepareArgs& args, const OneMatmul& matmul)
 }
 
 template <const Kernel& kBase>
-bool supports_one_by_one(const PrepareArgs& args) {
+Support supports_one_by_one(const PrepareArgs& args) {
   for (std::size_t i = 0; kBase.supports != nullptr && i < args.outputs.size(); ++i) {
     if (!args.outputs[i].present) continue;
     const OneMatmul matmul = one_matmul(args.inputs, args.outputs, i);
-    if (!kBase.supports(with_matmul(args, matmul))) return false;
+    const Support support = kBase.supports(with_matmul(args, matmul));
+    if (!support) return support;
   }
-  return true;
+  return {};
+}
+
+// Each matmul reads x.
+inline Estimate estimate_one_by_one(const PrepareArgs& args, const Estimate& definition) {
+  const auto made = std::count_if(args.outputs.begin(), args.outputs.end(),
+                                  [](const TensorView& output) { return output.present; });
+  Work work(definition);
+  work.bytes_read +=
+      static_cast<double>(std::max<std::int64_t>(0, made - 1)) * bytes_of(args.inputs[0]);
+  return work.estimate();
 }
 
 template <const Kernel& kBase>
@@ -83,6 +95,7 @@ constexpr Kernel one_by_one(std::string_view name) {
           .supports = supports_one_by_one<kBase>,
           .prepare = prepare_one_by_one<kBase>,
           .run = run_one_by_one<kBase>,
+          .estimate = estimate_one_by_one,
           .same_for_any_threads = kBase.same_for_any_threads};
 }
 

@@ -183,9 +183,10 @@ void add_for(KernelTable& table) {
 
 }  // namespace
 
-bool all_outputs_present(const PrepareArgs& args) {
-  return std::all_of(args.outputs.begin(), args.outputs.end(),
-                     [](const TensorView& output) { return output.present; });
+Support all_outputs_present(const PrepareArgs& args) {
+  return supported_if(std::all_of(args.outputs.begin(), args.outputs.end(),
+                                  [](const TensorView& output) { return output.present; }),
+                      "an output is left out");
 }
 
 std::vector<Part> fixed_blocks(std::span<const TensorView> tensors, std::int64_t block) {

@@ -17,7 +17,7 @@ struct Part {
 };
 
 // A step that leaves out a next state is refused instead of computed in part.
-bool all_outputs_present(const PrepareArgs& args);
+Support all_outputs_present(const PrepareArgs& args);
 
 // All tensors in parts of at most `block` elements, whatever the number of threads: for sums whose
 // bits must not depend on it.

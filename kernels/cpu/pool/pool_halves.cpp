@@ -25,22 +25,23 @@ struct Planes {
 
 Planes planes_of(const Shape& x) { return {.count = x[0] * x[1], .rows = x[2], .columns = x[3]}; }
 
-bool halves(const PoolParams& params, const Shape& x, const Shape& y) {
+Support halves(const PoolParams& params, const Shape& x, const Shape& y) {
+  constexpr Support kOther{"not windows of 2 x 2 side by side"};
   const WindowParams& window = params.window;
-  if (window.rank != 2) return false;
+  if (window.rank != 2) return kOther;
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const bool plain = window.kernel[axis] == 2 && window.stride[axis] == 2 &&
                        window.dilation[axis] == 1 && window.pad_begin[axis] == 0;
     const int at = static_cast<int>(axis) + 2;
-    if (!plain || y[at] != x[at] / 2) return false;
+    if (!plain || y[at] != x[at] / 2) return kOther;
   }
-  return true;
+  return {};
 }
 
-bool supports_forward(const PrepareArgs& args) {
+Support supports_forward(const PrepareArgs& args) {
   return halves(std::get<PoolParams>(args.params), args.inputs[0].shape(), args.outputs[0].shape());
 }
-bool supports_gradient(const PrepareArgs& args) {
+Support supports_gradient(const PrepareArgs& args) {
   return halves(std::get<PoolParams>(args.params), args.inputs[1].shape(), args.inputs[0].shape());
 }
 

@@ -80,10 +80,13 @@ Problem average_problem(const PrepareArgs& args) {
                  args.outputs[0].shape());
 }
 
-bool supports_average(const PrepareArgs& args) {
+constexpr Support kComputesAnother{"oneDNN would count other elements, or a tensor has none"};
+
+Support supports_average(const PrepareArgs& args) {
   return onednn_supports(args.threads, [&](const dnnl::engine& engine) {
     const Problem p = average_problem(args);
-    return p.fits && is_usable(forward(p, engine));
+    if (!p.fits) return kComputesAnother;
+    return is_usable(forward(p, engine)) ? Support{} : kNoOneDnnCode;
   });
 }
 
@@ -104,12 +107,13 @@ Problem average_grad_problem(const PrepareArgs& args) {
 using ProblemOf = Problem(const PrepareArgs&);
 
 template <ProblemOf problem_of>
-bool supports_backward(const PrepareArgs& args) {
+Support supports_backward(const PrepareArgs& args) {
   return onednn_supports(args.threads, [&](const dnnl::engine& engine) {
     const Problem p = problem_of(args);
-    if (!p.fits) return false;
+    if (!p.fits) return kComputesAnother;
     const auto hint = forward(p, engine);
-    return is_usable(hint) && is_usable(backward(p, engine, hint));
+    const bool usable = is_usable(hint) && is_usable(backward(p, engine, hint));
+    return usable ? Support{} : kNoOneDnnCode;
   });
 }
 
@@ -146,6 +150,11 @@ void build_max_grad(const PrepareArgs& args, OneDnnProgram& program) {
                {DNNL_ARG_DIFF_SRC, program.output(0, p.x)}});
 }
 
+// A comparison for each element under each window before the gradient's addition.
+Estimate estimate_max_grad(const PrepareArgs& args, const Estimate& definition) {
+  return estimate_program<build_max_grad>(args, 2.0 * static_cast<double>(definition.flops));
+}
+
 }  // namespace
 
 // Each element of a pool is computed by itself: the same bits however they are divided.
@@ -164,7 +173,8 @@ void add_pool_onednn(KernelTable& table) {
             {.name = "max_pool_grad.onednn",
              .supports = supports_backward<max_grad_problem>,
              .prepare = prepare_program<build_max_grad>,
-             .run = run_program});
+             .run = run_program,
+             .estimate = estimate_max_grad});
 }
 
 }  // namespace trainscope::cpu

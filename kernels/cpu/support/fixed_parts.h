@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/api/kernel.h"
+#include "kernels/cpu/support/estimate.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/parallel_parts.h"
 #include "kernels/cpu/support/rounding.h"
@@ -87,12 +88,12 @@ inline std::int64_t fixed_part_count(const PrepareArgs& args, const FixedSplit& 
 }
 
 template <const Kernel& kBase, const FixedSplit& kSplit>
-bool supports_parts(const PrepareArgs& args) {
+Support supports_parts(const PrepareArgs& args) {
   const bool empty =
       std::any_of(args.inputs.begin(), args.inputs.end(),
                   [](const TensorView& view) { return view.present && view.elements() == 0; });
-  if (empty || args.outputs[0].elements() == 0 || args.inputs.size() > kMostPartInputs)
-    return false;
+  if (empty || args.outputs[0].elements() == 0) return {"a tensor has no elements"};
+  if (args.inputs.size() > kMostPartInputs) return {"more inputs than are divided into parts"};
   const std::int64_t batch = batch_of(args.inputs, kSplit);
   const std::int64_t parts = fixed_part_count(args, kSplit);
   // Parts of two sizes at most: the first ones may be one longer.
@@ -100,9 +101,10 @@ bool supports_parts(const PrepareArgs& args) {
     const PartViews views(args, kSplit, 0, size);
     const PrepareArgs part{
         .params = args.params, .inputs = views.all_inputs(), .outputs = views.output, .threads = 1};
-    if (kBase.supports != nullptr && !kBase.supports(part)) return false;
+    const Support support = kBase.supports == nullptr ? Support{} : kBase.supports(part);
+    if (!support) return support;
   }
-  return true;
+  return {};
 }
 
 template <const Kernel& kBase, const FixedSplit& kSplit>
@@ -168,13 +170,38 @@ void run_parts(const RunArgs& args) {
   if (state.partial_bytes > 0) add_partials(args, state, partials);
 }
 
-// An f32 kernel with one output made of `kBase`, which must be good for one thread.
+// That of the parts, and of the sum of their results.
+template <const Kernel& kBase, const FixedSplit& kSplit>
+Estimate estimate_parts(const PrepareArgs& args, const Estimate& definition) {
+  const std::int64_t batch = batch_of(args.inputs, kSplit);
+  const std::int64_t parts = fixed_part_count(args, kSplit);
+  Work work;
+  for (std::int64_t p = 0; p < parts; ++p) {
+    const std::int64_t size = batch / parts + (p < batch % parts ? 1 : 0);
+    const PartViews views(args, kSplit, 0, size);
+    work += Work(kBase.estimate(
+        {.params = args.params,
+         .inputs = views.all_inputs(),
+         .outputs = views.output,
+         .threads = 1},
+        share_of(definition, static_cast<double>(size) / static_cast<double>(batch))));
+  }
+  if (!kSplit.slices_output && parts > 1) {
+    const auto added = static_cast<double>(parts) * bytes_of(args.outputs[0]);
+    work += {multiplied(parts - 1, args.outputs[0].elements()), added, bytes_of(args.outputs[0])};
+  }
+  return work.estimate();
+}
+
+// An f32 kernel with one output made of `kBase`, which must be good for one thread and have an
+// estimate.
 template <const Kernel& kBase, const FixedSplit& kSplit>
 constexpr Kernel in_fixed_parts(std::string_view name) {
   return {.name = name,
           .supports = supports_parts<kBase, kSplit>,
           .prepare = prepare_parts<kBase, kSplit>,
-          .run = run_parts<kBase, kSplit>};
+          .run = run_parts<kBase, kSplit>,
+          .estimate = estimate_parts<kBase, kSplit>};
 }
 
 }  // namespace trainscope::cpu

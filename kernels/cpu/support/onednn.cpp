@@ -53,7 +53,7 @@ const Dims& in_32_bits(const Dims& sizes) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const bool fit =
       std::ranges::all_of(sizes, [](std::int64_t n) { return n >= -kMost && n <= kMost; });
-  if (!fit) throw dnnl::error(dnnl_unimplemented, "oneDNN computes with sizes in 32 bits");
+  if (!fit) throw Beyond32Bits();
   return sizes;
 }
 
@@ -130,8 +130,22 @@ void OneDnnProgram::reorder(Memory from, Memory to) {
       {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
+// Forward primitives leave a workspace to backward ones.
+void OneDnnProgram::count_bytes(const Arguments& arguments, const dnnl::memory::desc& scratchpad) {
+  const auto names_dst = [](const auto& argument) { return argument.first == DNNL_ARG_DST; };
+  const bool is_forward = std::ranges::any_of(arguments, names_dst);
+  for (const auto& [name, memory] : arguments) {
+    const bool result = name == DNNL_ARG_DST || name == DNNL_ARG_DIFF_SRC ||
+                        name == DNNL_ARG_DIFF_WEIGHTS || (name == DNNL_ARG_WORKSPACE && is_forward);
+    const auto bytes = static_cast<double>(slots_[memory].memory.get_desc().get_size());
+    (result ? moved_.bytes_written : moved_.bytes_read) += bytes;
+  }
+  moved_.add_passed_on(static_cast<double>(scratchpad.get_size()));
+}
+
 void OneDnnProgram::add(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
                         const Arguments& arguments) {
+  count_bytes(arguments, scratchpad);
   Call call{.primitive = primitive, .arguments = {}};
   for (const auto& [name, memory] : arguments) {
     call.arguments.push_back({name, slots_[memory].memory.get()});

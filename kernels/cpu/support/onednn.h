@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/api/kernel.h"
+#include "kernels/cpu/support/estimate.h"
 
 namespace trainscope::cpu {
 
@@ -39,19 +40,26 @@ decltype(auto) in_onednn(int threads, F f) {
   }
 }
 
-// f(engine): whether oneDNN can do a case. To many it says no by an exception.
-template <class F>
-bool onednn_supports(int threads, F f) {
-  try {
-    return in_onednn(threads, [&] { return f(dnnl::engine(dnnl::engine::kind::cpu, 0)); });
-  } catch (const dnnl::error&) {
-    return false;
-  }
-}
-
 // Extents, strides, paddings or dilations as they go into any description: themselves. oneDNN cuts
 // them to 32 bits inside, so that larger ones throw as what it refuses by itself does.
 const dnnl::memory::dims& in_32_bits(const dnnl::memory::dims& sizes);
+struct Beyond32Bits : dnnl::error {
+  Beyond32Bits() : error(dnnl_unimplemented, "oneDNN computes with sizes in 32 bits") {}
+};
+
+inline constexpr Support kNoOneDnnCode{"oneDNN has no optimised code for this case"};
+
+// f(engine): whether oneDNN can do a case. To many it says no by an exception.
+template <class F>
+Support onednn_supports(int threads, F f) {
+  try {
+    return in_onednn(threads, [&] { return f(dnnl::engine(dnnl::engine::kind::cpu, 0)); });
+  } catch (const Beyond32Bits&) {
+    return {"oneDNN computes with sizes and strides in 32 bits"};
+  } catch (const dnnl::error&) {
+    return {"oneDNN refuses this case"};
+  }
+}
 
 inline constexpr auto kF32 = dnnl::memory::data_type::f32;
 // f32 or bf16.
@@ -93,6 +101,8 @@ class OneDnnProgram {
            const Arguments& arguments);
 
   std::size_t workspace_bytes() const { return scratch_bytes_ + scratchpad_bytes_; }
+  // Bytes that all primitives read and write, scratchpads once each.
+  const Work& moved() const { return moved_; }
   void run(const RunArgs& args) const;
 
  private:
@@ -109,6 +119,7 @@ class OneDnnProgram {
 
   Memory add_slot(const dnnl::memory::desc& desc, Place place, std::size_t at);
   void reorder(Memory from, Memory to);
+  void count_bytes(const Arguments& arguments, const dnnl::memory::desc& scratchpad);
   void* address(const Slot& slot, const RunArgs& args) const;
 
   dnnl::engine engine_;
@@ -117,6 +128,7 @@ class OneDnnProgram {
   std::vector<Call> calls_;
   std::size_t scratch_bytes_ = 0;
   std::size_t scratchpad_bytes_ = 0;  // one region that all calls use in turn
+  Work moved_;
 };
 
 // `prepare` and `run` of a kernel whose state is a program that `build` fills.
@@ -129,5 +141,16 @@ Prepared prepare_program(const PrepareArgs& args) {
   });
 }
 void run_program(const RunArgs& args);
+// So many FLOPs, and the bytes of that program.
+template <void (*build)(const PrepareArgs&, OneDnnProgram&)>
+Estimate estimate_program(const PrepareArgs& args, double flops) {
+  return in_onednn(args.threads, [&] {
+    OneDnnProgram program;
+    build(args, program);
+    Work work(flops, 0.0, 0.0);
+    work += program.moved();
+    return work.estimate();
+  });
+}
 
 }  // namespace trainscope::cpu

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "kernels/api/kernel.h"
+#include "kernels/cpu/support/estimate.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/rounding.h"
 #include "kernels/cpu/support/stored.h"
@@ -78,9 +79,11 @@ struct UpcastState {
 };
 
 template <const Kernel& kBase>
-bool supports_upcast(const PrepareArgs& args) {
-  if (args.inputs.size() > kMostUpcast || args.outputs.size() > kMostUpcast) return false;
-  if (kBase.supports == nullptr) return true;
+Support supports_upcast(const PrepareArgs& args) {
+  if (args.inputs.size() > kMostUpcast || args.outputs.size() > kMostUpcast) {
+    return {"more inputs or outputs than are upcast"};
+  }
+  if (kBase.supports == nullptr) return {};
   const UpcastViews inputs(args.inputs, nullptr);
   const UpcastViews outputs(args.outputs, nullptr);
   return kBase.supports({.params = args.params,
@@ -124,6 +127,38 @@ void run_upcast(const RunArgs& args) {
   }
 }
 
+// Of the definition's bytes as many more as the copies have, or what the f32 kernel says; before
+// and after it the conversions.
+template <const Kernel& kBase>
+Estimate estimate_upcast(const PrepareArgs& args, const Estimate& definition) {
+  const UpcastViews inputs(args.inputs, nullptr);
+  const UpcastViews outputs(args.outputs, nullptr);
+  const auto grown = [](std::int64_t bytes, std::span<const TensorView> stored,
+                        std::span<const TensorView> copies) {
+    const double all = bytes_of(stored);
+    return static_cast<double>(bytes) * (all > 0.0 ? bytes_of(copies) / all : 1.0);
+  };
+  Work work(static_cast<double>(definition.flops),
+            grown(definition.bytes_read, args.inputs, inputs.span()),
+            grown(definition.bytes_written, args.outputs, outputs.span()));
+  if (kBase.estimate != nullptr) {
+    work = Work(kBase.estimate({.params = args.params,
+                                .inputs = inputs.span(),
+                                .outputs = outputs.span(),
+                                .threads = args.threads},
+                               work.estimate()));
+  }
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    if (!args.inputs[i].present || !is_stored_only(args.inputs[i].type.dtype)) continue;
+    work.add_copy(bytes_of(args.inputs[i]), bytes_of(inputs.span()[i]));
+  }
+  for (std::size_t i = 0; i < args.outputs.size(); ++i) {
+    if (!args.outputs[i].present || !is_stored_only(args.outputs[i].type.dtype)) continue;
+    work.add_copy(bytes_of(outputs.span()[i]), bytes_of(args.outputs[i]));
+  }
+  return work.estimate();
+}
+
 // The kernel for bf16 or f16 that computes with the f32 kernel `kBase`.
 template <const Kernel& kBase>
 constexpr Kernel upcast_kernel(std::string_view name) {
@@ -131,6 +166,7 @@ constexpr Kernel upcast_kernel(std::string_view name) {
           .supports = supports_upcast<kBase>,
           .prepare = prepare_upcast<kBase>,
           .run = run_upcast<kBase>,
+          .estimate = estimate_upcast<kBase>,
           .same_for_any_threads = kBase.same_for_any_threads};
 }
 

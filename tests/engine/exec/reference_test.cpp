@@ -79,7 +79,7 @@ TEST_CASE("choose_kernel: the last one added that supports the case, or the firs
   table.add("Op", DType::kF32, {.name = "first"});
   table.add("Op", DType::kF32, {.name = "second"});
   table.add("Op", DType::kF32,
-            {.name = "picky", .supports = [](const PrepareArgs&) { return false; }});
+            {.name = "picky", .supports = [](const PrepareArgs&) -> Support { return {"never"}; }});
   table.add("Conv", DType::kF32, {.name = "direct"});
   table.add("Conv", DType::kF32, {.name = "winograd", .transforms = true});
   const Params params;

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kThreeOps =
     "(float[8,4] x) => (float[8,4] y) { a = Exp(x) b = Tanh(a) y = Sigmoid(b) }";
 
-bool throws_in_supports(const PrepareArgs&) { throw std::runtime_error("no such case"); }
+Support throws_in_supports(const PrepareArgs&) { throw std::runtime_error("no such case"); }
 Prepared throws_in_prepare(const PrepareArgs&) { throw std::runtime_error("no such case"); }
 void throws_in_run(const RunArgs&) { throw std::runtime_error("no such case"); }
 void lacks_memory(const RunArgs&) { throw std::bad_alloc(); }
