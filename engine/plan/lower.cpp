@@ -1,4 +1,4 @@
-// Lowering: the order of execution, and the kernels that a choice allows.
+// Lowering: kernels for a graph in its order of execution, and a program of both.
 #include "engine/plan/lower.h"
 
 #include <algorithm>
@@ -7,16 +7,6 @@
 #include "engine/plan/program_builder.h"
 
 namespace trainscope {
-
-std::vector<const Kernel*> kernels_for(const KernelTable& kernels, std::string_view op, DType dtype,
-                                       KernelChoice choice) {
-  std::vector<const Kernel*> found = kernels.find(op, dtype);
-  if (choice == KernelChoice::kReference) std::ranges::reverse(found);
-  if (choice == KernelChoice::kDirect) {
-    std::erase_if(found, [](const Kernel* kernel) { return kernel->transforms; });
-  }
-  return found;
-}
 
 std::vector<NodeId> phase_order(const Graph& graph) {
   std::vector<NodeId> order = graph.order();

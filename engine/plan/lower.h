@@ -2,21 +2,15 @@
 #pragma once
 
 #include <limits>
-#include <string_view>
 #include <vector>
 
 #include "engine/core/progress.h"
 #include "engine/ir/graph.h"
+#include "engine/plan/kernel_choice.h"  // IWYU pragma: export
 #include "engine/plan/program.h"
 #include "kernels/api/device.h"
 
 namespace trainscope {
-
-// kDirect: the fastest of those that compute each product of the definition (no Winograd).
-enum class KernelChoice : std::uint8_t { kFastest, kDirect, kReference };
-
-// The same bits on every run with as many threads, or with any number of them.
-enum class SameBits : std::uint8_t { kSameThreads, kAnyThreads };
 
 struct LowerOptions {
   int threads = 1;
@@ -33,10 +27,6 @@ struct LowerOptions {
 
 // Fails with kBadInput (every op and dtype without a kernel, with node names) or kOutOfMemory.
 Program lower(Graph graph, DeviceHandle device, const LowerOptions& options);
-
-// The kernels for an op that the choice allows, the preferred one first.
-std::vector<const Kernel*> kernels_for(const KernelTable& kernels, std::string_view op, DType dtype,
-                                       KernelChoice choice);
 
 // Nodes in order of execution: forward, backward, update. Stable, so still topological: no earlier
 // phase reads what a later one makes.

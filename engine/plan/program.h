@@ -13,6 +13,7 @@
 
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
+#include "engine/plan/kernel_choice.h"
 #include "kernels/api/device.h"
 #include "memplan/problem.h"
 #include "memplan/solution.h"
@@ -114,6 +115,7 @@ struct Call {
   std::vector<CallId> waits = {};  // calls of other streams that must be done before
   std::int32_t tile = -1;          // of a section; -1: outside
   const Kernel* kernel = nullptr;  // null: a copy, a body, or in a program that is a plan alone
+  std::vector<KernelRefusal> refused = {};  // the kernels that were asked before
   Params params = {};
   Prepared prepared = {};
   std::vector<Operand> inputs = {};   // as the node has them; of a state copy: from

@@ -19,6 +19,7 @@ namespace trainscope {
 // How a node is computed batch tile by batch tile, each on one thread.
 struct Tiling {
   const Kernel* kernel = nullptr;
+  std::vector<KernelRefusal> refused = {};
   Params params = {};                   // of one tile
   std::vector<Prepared> prepared = {};  // by tile
   std::vector<TileSlice> inputs = {};   // by input of the node
@@ -31,6 +32,7 @@ struct Tiling {
 struct Launch {
   NodeId node = kNoNode;
   const Kernel* kernel = nullptr;
+  std::vector<KernelRefusal> refused = {};
   Params params = {};
   Prepared prepared = {};
   std::shared_ptr<const CallBody> body = {};
@@ -70,6 +72,7 @@ class ProgramBuilder {
   std::optional<Program> try_build();
 
  private:
+  // Whether the node has a kernel, or a body.
   bool prepare(const Node& node, Launch& launch) const;
   void add_body(const Node& node, Launch& launch) const;
   void find_buffers();

@@ -10,7 +10,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/saturating.h"
-#include "engine/plan/kernel_call.h"
+#include "engine/plan/kernel_choice.h"
 
 namespace trainscope {
 namespace {
@@ -235,12 +235,11 @@ class TileSearch {
     const PrepareArgs args{
         .params = call.params, .inputs = inputs, .outputs = outputs, .threads = 1};
     const DType dtype = kernel_dtype(tile.args().inputs, tile.args().outputs);
-    for (const Kernel* kernel : kernels_for(kernels_, node.op->name, dtype, options_.kernels)) {
-      if (!supports(*kernel, args)) continue;
-      call.kernel = kernel;
-      return true;
-    }
-    return false;
+    KernelChoiceResult choice = choose_kernel(
+        kernels_, {.op = node.op->name, .dtype = dtype, .args = args, .choice = options_.kernels});
+    call.kernel = choice.kernel;
+    call.refused = std::move(choice.refused);
+    return call.kernel != nullptr;
   }
 
   const Program& program_;

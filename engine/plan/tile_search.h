@@ -39,6 +39,7 @@ class TileNode {
 // A call that may be in a section, and how.
 struct TiledCall {
   const Kernel* kernel = nullptr;
+  std::vector<KernelRefusal> refused;
   Params params;
   std::vector<TileSlice> inputs;
   std::vector<TileSlice> outputs;

@@ -1,0 +1,65 @@
+// Asks the kernels of an op in the order of preference.
+#include "engine/plan/kernel_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/text.h"
+#include "engine/plan/kernel_call.h"
+
+namespace trainscope {
+namespace {
+
+std::vector<const Kernel*> in_order(const KernelTable& kernels, std::string_view op, DType dtype,
+                                    KernelChoice choice) {
+  std::vector<const Kernel*> found = kernels.find(op, dtype);
+  if (choice == KernelChoice::kReference) std::ranges::reverse(found);
+  return found;
+}
+
+// Whether the plan's options leave the kernel to be asked.
+Support is_allowed(const Kernel& kernel, KernelChoice choice, SameBits same_bits) {
+  if (choice == KernelChoice::kDirect && kernel.transforms) {
+    return {"it transforms numbers, which --kernels direct leaves out"};
+  }
+  const bool any_threads = same_bits == SameBits::kAnyThreads;
+  return supported_if(
+      !any_threads || kernel.same_for_any_threads,
+      "its bits depend on the number of threads, which --deterministic strict leaves out");
+}
+
+}  // namespace
+
+std::vector<const Kernel*> kernels_for(const KernelTable& kernels, std::string_view op, DType dtype,
+                                       KernelChoice choice) {
+  std::vector<const Kernel*> found = in_order(kernels, op, dtype, choice);
+  std::erase_if(found, [choice](const Kernel* kernel) {
+    return !is_allowed(*kernel, choice, SameBits::kSameThreads);
+  });
+  return found;
+}
+
+KernelChoiceResult choose_kernel(const KernelTable& kernels, const KernelRequest& request) {
+  KernelChoiceResult result;
+  for (const Kernel* kernel : in_order(kernels, request.op, request.dtype, request.choice)) {
+    Support support = is_allowed(*kernel, request.choice, request.same_bits);
+    if (support) support = supports(*kernel, request.args);
+    if (support) {
+      result.kernel = kernel;
+      break;
+    }
+    result.refused.push_back({.kernel = kernel->name, .why = support.why_not});
+  }
+  return result;
+}
+
+std::string refusals_text(const std::vector<KernelRefusal>& refused) {
+  std::vector<std::string> texts;
+  for (const KernelRefusal& refusal : refused) {
+    texts.push_back(fmt::format("{}: {}", refusal.kernel, refusal.why));
+  }
+  return join(texts, "; ");
+}
+
+}  // namespace trainscope
