@@ -54,8 +54,8 @@ void add_order(Compiled& compiled, const CompileOptions& options) {
 void add_recompute(Compiled& compiled, const CompileOptions& options) {
   options.watch.report({.work = "recompute"});
   const Program& plain = compiled.program;
-  RecomputePlan plan = plan_recompute(plain, step_seconds(plain, options.costs), op_table(),
-                                      options.recompute, options.lower);
+  RecomputePlan plan = plan_recompute(plain, step_seconds(plain, options.costs, options.machine),
+                                      op_table(), options.recompute, options.lower);
   compiled.recompute = {.plain_bytes = plan.plain_bytes,
                         .plain_seconds = plan.plain_seconds,
                         .seconds = plan.seconds,
@@ -122,13 +122,15 @@ std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& 
              options.lower.same_bits == SameBits::kSameThreads) {
     BatchTileOptions tiles = *options.batch_tiles;
     tiles.kernels = options.lower.kernels;
+    tiles.machine = options.machine;
     add_batch_tiles(compiled->program, tiles);
   }
   return compiled;
 }
 
-std::vector<double> step_seconds(const Program& plain, const std::filesystem::path& costs) {
-  return costs.empty() ? modelled_seconds(plain.graph, kCpuRates)
+std::vector<double> step_seconds(const Program& plain, const std::filesystem::path& costs,
+                                 const Machine& machine) {
+  return costs.empty() ? modelled_seconds(plain.graph, machine)
                        : read_node_seconds(costs, plain.graph);
 }
 

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "engine/core/progress.h"
-#include "engine/exec/backends.h"  // IWYU pragma: export
+#include "engine/exec/backends.h"    // IWYU pragma: export
+#include "engine/machine/machine.h"  // IWYU pragma: export
 #include "engine/onnx/import.h"
 #include "engine/passes/pass_manager.h"
 #include "engine/passes/training_options.h"
@@ -29,7 +30,8 @@ struct CompileOptions {
   // not be those of any number of them, and where no memory is traded.
   std::optional<BatchTileOptions> batch_tiles = {};
   RecomputeOptions recompute = {};
-  std::filesystem::path costs = {};  // measured times of the nodes; empty: a model of the machine
+  std::filesystem::path costs = {};  // measured times of the nodes; empty: as `machine` has them
+  Machine machine = default_machine();
   // Learns of passes, order, placement and recompute; once it is asked to stop, Stopped is thrown
   // within some milliseconds, or when the pass under way is done. In place of lower.watch.
   Watch watch = {};
@@ -64,8 +66,9 @@ Stages build_stages(const OnnxModel& model, const CompileOptions& options);
 // Stopped when options.watch asks them to stop.
 std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& options);
 // The time of each node of a step without recomputation, by NodeId: as the file `costs` has them,
-// or, when its name is empty, by a model of two server cores.
-std::vector<double> step_seconds(const Program& plain, const std::filesystem::path& costs);
+// or, when its name is empty, by the model of the machine.
+std::vector<double> step_seconds(const Program& plain, const std::filesystem::path& costs,
+                                 const Machine& machine = default_machine());
 // Forgets the initial elements of parameters and states, in every stage: an executor that has
 // loaded them keeps them in its arena. The model they came from may hold them still.
 void release_initial(Compiled& compiled);

@@ -8,6 +8,7 @@
 #include "engine/core/file.h"
 #include "engine/core/json.h"
 #include "engine/core/text.h"
+#include "engine/machine/machine_file.h"
 
 namespace trainscope {
 namespace {
@@ -73,6 +74,10 @@ constexpr Flag kFlags[] = {
     {.name = "costs",
      .value = "TIMES.csv",
      .help = "Measured time of each op, from `bench --op-times`; else a model of the machine"},
+    {.name = "machine",
+     .value = "FILE",
+     .help = "The machine that times are modelled by, from `doctor --roofs --out FILE`; else one "
+             "that is built in"},
 };
 
 struct Unit {
@@ -201,6 +206,11 @@ std::span<const Flag> recompute_flags() { return kFlags; }
 std::optional<BatchTileOptions> batch_tiles(const Settings& settings) {
   if (settings.text("op-chains") == "none") return std::nullopt;
   return BatchTileOptions{};
+}
+
+Machine plan_machine(const Settings& settings) {
+  if (is_for_a_world(settings) || !settings.has("machine")) return default_machine();
+  return read_machine(settings.text("machine"));
 }
 
 OpOrder op_order(const Settings& settings) {

@@ -126,6 +126,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.batch_tiles = batch_tiles(settings);
   options.recompute = recompute_options(settings);
   options.costs = settings.text_or_empty("costs");
+  options.machine = plan_machine(settings);
   return options;
 }
 

@@ -41,6 +41,8 @@ StepPrecision step_precision(std::string_view text);
 OpOrder op_order(const Settings& settings);
 // None: no ops run batch tile by batch tile.
 std::optional<BatchTileOptions> batch_tiles(const Settings& settings);
+// --machine, or the one that is built in. Reads the file.
+Machine plan_machine(const Settings& settings);
 // --link-rate.
 HostLink host_link(const Settings& settings);
 RecomputeOptions recompute_options(const Settings& settings);

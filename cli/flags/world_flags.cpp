@@ -77,7 +77,7 @@ std::vector<std::int64_t> parse_worlds(std::string_view text) {
 // What the planner of this machine's step has, and that of a world has not.
 void refuse_local_flags(const Settings& settings) {
   for (std::string_view flag : {"front", "sweep", "compare", "opportunities", "micro-batches",
-                                "pins", "costs", "max-overhead"}) {
+                                "pins", "costs", "machine", "max-overhead"}) {
     require(!settings.given(flag), ErrorCode::kUsage, "--{} is for this machine, not for --target",
             flag);
   }
@@ -114,7 +114,7 @@ WorldOptions world_options(const Invocation& invocation) {
   WorldOptions options;
   MachineModel& machine = options.machine;
   machine.device = &find_world_device(settings.text("target"));
-  machine.rates = rates_of(*machine.device, matmul_precision(settings));
+  machine.kernels = machine_of(*machine.device, matmul_precision(settings));
   machine.layout = {.tensor = settings.integer("tensor-parallel"),
                     .pipeline = settings.integer("pipeline"),
                     .zero = static_cast<int>(*parse_int(settings.text("zero")))};

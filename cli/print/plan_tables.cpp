@@ -175,7 +175,7 @@ void add_plan_tables(const OnnxModel& model, CompileOptions options, const Setti
   RecomputeOptions wishes = std::exchange(options.recompute, {});
   const std::unique_ptr<Compiled> compiled = compile(model, options);
   const Program& plain = compiled->program;
-  const std::vector<double> times = step_seconds(plain, options.costs);
+  const std::vector<double> times = step_seconds(plain, options.costs, options.machine);
   const PlainStep step{.program = plain,
                        .times = times,
                        .seconds = std::accumulate(times.begin(), times.end(), 0.0),

@@ -47,6 +47,7 @@ CompileOptions workload_options(const BenchWorkload& workload, const BenchOption
   if (options.op_times.empty()) compile.batch_tiles = options.batch_tiles;
   compile.recompute = options.recompute;
   compile.costs = options.costs;
+  compile.machine = options.machine;
   return compile;
 }
 

@@ -30,7 +30,8 @@ struct BenchOptions {
   OpOrder order = OpOrder::kMemory;
   std::optional<BatchTileOptions> batch_tiles = {};
   RecomputeOptions recompute = {};
-  std::filesystem::path costs = {};     // as CompileOptions has them
+  std::filesystem::path costs = {};  // these two as CompileOptions has them
+  Machine machine = default_machine();
   std::filesystem::path op_times = {};  // where the time of each op goes; empty: not measured
   bool paired = false;  // the step without recomputation too, in turn with the one asked for
 };

@@ -119,6 +119,7 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("dtype", options.precision == StepPrecision::kF16 ? "f16" : name_of(options.precision));
   if (options.skip_ignored) facts.set("skip_ignored", true);
   if (!options.disabled.empty()) facts.set("disabled", Json::list(options.disabled));
+  if (options.machine != default_machine()) facts.set("machine", options.machine.name);
   facts.set("gflop_per_step", rounded(flops * 1e-9, 1e4));
   facts.set("gflops", rounded(flops / spread.median * 1e-6, 1e2));
   facts.set("peak_rss_mb", rounded(peak_rss_mb(), 1e1));
@@ -179,6 +180,7 @@ Outcome bench_verb(const Invocation& invocation) {
                              .batch_tiles = batch_tiles(settings),
                              .recompute = recompute_options(settings),
                              .costs = settings.text_or_empty("costs"),
+                             .machine = plan_machine(settings),
                              .op_times = settings.text_or_empty("op-times"),
                              .paired = settings.on("paired")};
   Outcome outcome{.facts = facts_of(workload, options, run_bench(workload, options))};

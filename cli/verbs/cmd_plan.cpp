@@ -164,8 +164,10 @@ Outcome planned_micro_batches(const Invocation& invocation) {
     step.options.training.micro_batches = split.micro_batches;
     return compile(step.model, step.options);
   };
-  return plan_micro_batches(compile_split, {.batch = asked.sizes.batch,
-                                            .micro_batches = asked.options.training.micro_batches});
+  return plan_micro_batches(
+      compile_split,
+      {.batch = asked.sizes.batch, .micro_batches = asked.options.training.micro_batches},
+      asked.options.machine);
 }
 
 Outcome run_plan(const Invocation& invocation) {

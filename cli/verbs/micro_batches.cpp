@@ -21,9 +21,9 @@ struct Row {
 
 // Forward and backward once for each micro-batch, the update once. The plan knows what transfers
 // take, the model of the machine does not.
-double time_of_step(const Compiled& compiled, std::int64_t micro_batches) {
+double time_of_step(const Compiled& compiled, const Machine& machine, std::int64_t micro_batches) {
   const Program& program = compiled.program;
-  const std::vector<double> times = step_seconds(program, {});
+  const std::vector<double> times = step_seconds(program, {}, machine);
   double all = 0.0;
   double once = 0.0;
   for (NodeId id : program.graph.order()) {
@@ -42,13 +42,13 @@ struct Refused {
 };
 
 // None when no plan fits; `refused` is then, of those so far, the one that needs least.
-std::optional<Row> row_of(const CompileSplit& compile_split, const BatchSplit& split,
-                          std::optional<Refused>& refused) {
+std::optional<Row> row_of(const CompileSplit& compile_split, const Machine& machine,
+                          const BatchSplit& split, std::optional<Refused>& refused) {
   try {
     const std::unique_ptr<Compiled> compiled = compile_split(split);
     return Row{.split = split,
                .arena_bytes = compiled->program.arena.bytes,
-               .seconds = time_of_step(*compiled, split.micro_batches),
+               .seconds = time_of_step(*compiled, machine, split.micro_batches),
                .rematerialized = compiled->recompute ? compiled->recompute->repeats : 0};
   } catch (const NoPlanFits& error) {
     if (!refused || error.least_bytes < refused->least_bytes) {
@@ -77,7 +77,8 @@ Json row_json(const Row& row) {
 
 }  // namespace
 
-Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& asked) {
+Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& asked,
+                           const Machine& machine) {
   Outcome outcome{.facts = Json::object({{"examples", asked.examples()}})};
   outcome.text = fmt::format("{:>8} {:>12} {:>16} {:>12} {:>10} {:>12}\n", "--batch",
                              "--accumulate", "arena bytes", "", "recomputed", "ms a step");
@@ -87,7 +88,7 @@ Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& 
   for (std::int64_t batch = asked.examples(); batch >= 1; --batch) {
     if (asked.examples() % batch != 0) continue;
     const BatchSplit split{.batch = batch, .micro_batches = asked.examples() / batch};
-    const std::optional<Row> row = row_of(compile_split, split, refused);
+    const std::optional<Row> row = row_of(compile_split, machine, split, refused);
     if (!row) {
       outcome.text += fmt::format("{:>8} {:>12} {:>16}\n", batch, split.micro_batches, "too much");
       continue;

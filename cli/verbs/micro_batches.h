@@ -24,6 +24,7 @@ using CompileSplit = std::function<std::unique_ptr<Compiled>(const BatchSplit&)>
 
 // Every split of the examples of `asked` into equal micro-batches: its arena and its time, by the
 // model of the machine, and the quickest of those that fit. Fails with kOutOfMemory when none does.
-Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& asked);
+Outcome plan_micro_batches(const CompileSplit& compile_split, const BatchSplit& asked,
+                           const Machine& machine);
 
 }  // namespace trainscope

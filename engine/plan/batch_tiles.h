@@ -5,16 +5,16 @@
 
 #include <cstdint>
 
+#include "engine/machine/machine.h"
 #include "engine/plan/lower.h"
 #include "engine/plan/program.h"
 
 namespace trainscope {
 
 struct BatchTileOptions {
-  // An op is short when its FLOPs and bytes should take no longer than this on one core, in
-  // seconds. Of longer ones the wait is a small share, and matmuls would pack their weights once a
-  // thread.
-  double short_seconds = 3e-4;
+  // An op is short when its FLOPs and bytes should take no longer on one core than so many forks:
+  // of longer ones the wait is a small share, and matmuls would pack their weights once a thread.
+  double short_forks = 128.0;
   std::int64_t least_ops = 3;  // of a section
   // Sections are for steps of short ops: these must be this share of all, without the update.
   double least_share = 0.5;
@@ -23,6 +23,7 @@ struct BatchTileOptions {
   std::int64_t most_bytes = std::int64_t{4} << 20;
   double most_growth = 0.25;
   KernelChoice kernels = KernelChoice::kFastest;
+  Machine machine = default_machine();
 };
 
 // Finds sections among the calls of a program with several threads: neighbours in one phase,

@@ -92,6 +92,7 @@ ProgramBuilder::ProgramBuilder(const Program& placed) : has_buffers_(true) {
     const Call& call = placed.call(id);
     launches_.push_back({.node = call.node,
                          .kernel = call.kernel,
+                         .refused = call.refused,
                          .params = call.params,
                          .prepared = call.prepared,
                          .body = call.body,
@@ -111,8 +112,10 @@ void ProgramBuilder::choose_kernels() {
     options_.watch.check();
     Launch launch{.node = id};
     if (!at_node(node, [&] { return prepare(node, launch); })) {
+      const std::string why =
+          launch.refused.empty() ? "" : fmt::format(" ({})", refusals_text(launch.refused));
       std::string dtype(name_of(dtype_of(program_.graph, node)));
-      missing[fmt::format("{} for {}", node.op->name, dtype)].push_back(node.name);
+      missing[fmt::format("{} for {}{}", node.op->name, dtype, why)].push_back(node.name);
     }
     launches_.push_back(std::move(launch));
   }
@@ -138,19 +141,20 @@ bool ProgramBuilder::prepare(const Node& node, Launch& launch) const {
   std::vector<TensorView> inputs = shapes_only(program_.graph, node.inputs);
   std::vector<TensorView> outputs = shapes_only(program_.graph, node.outputs);
   for (TensorView& view : outputs) view.data = nullptr;
-  PrepareArgs prepare_args{
+  const PrepareArgs prepare_args{
       .params = launch.params, .inputs = inputs, .outputs = outputs, .threads = options_.threads};
-  const bool strict = options_.same_bits == SameBits::kAnyThreads;
-  for (const Kernel* kernel : kernels_for(program_.device->kernels(), node.op->name,
-                                          dtype_of(program_.graph, node), options_.kernels)) {
-    if (strict && !kernel->same_for_any_threads) continue;
-    if (!supports(*kernel, prepare_args)) continue;
-    launch.kernel = kernel;
-    launch.prepared = prepared_for(*kernel, prepare_args);
-    launch.workspace_bytes = static_cast<std::int64_t>(launch.prepared.workspace_bytes);
-    return true;
-  }
-  return false;
+  KernelChoiceResult choice =
+      choose_kernel(program_.device->kernels(), {.op = node.op->name,
+                                                 .dtype = dtype_of(program_.graph, node),
+                                                 .args = prepare_args,
+                                                 .choice = options_.kernels,
+                                                 .same_bits = options_.same_bits});
+  launch.kernel = choice.kernel;
+  launch.refused = std::move(choice.refused);
+  if (launch.kernel == nullptr) return false;
+  launch.prepared = prepared_for(*launch.kernel, prepare_args);
+  launch.workspace_bytes = static_cast<std::int64_t>(launch.prepared.workspace_bytes);
+  return true;
 }
 
 void ProgramBuilder::leave_out_kernels(std::span<const std::int64_t> workspaces) {

@@ -15,9 +15,6 @@
 namespace trainscope {
 namespace {
 
-constexpr double kFlopsPerSecond = 5e10;  // of one core, roughly
-constexpr double kBytesPerSecond = 1e10;
-
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
 TileSlice slice_of(Shard shard) {
@@ -163,10 +160,13 @@ class TileSearch {
   bool is_short(const Node& node) const {
     const NodeArgs args(graph_, node);
     const Cost cost = cost_of(*node.op, *args);
+    const Machine& machine = options_.machine;
+    const DType dtype = kernel_dtype(args->inputs, args->outputs);
     const double seconds =
-        static_cast<double>(cost.flops) / kFlopsPerSecond +
-        static_cast<double>(saturating_add(cost.bytes_read, cost.bytes_written)) / kBytesPerSecond;
-    return seconds <= options_.short_seconds;
+        static_cast<double>(cost.flops) / machine.flops(dtype).one +
+        static_cast<double>(saturating_add(cost.bytes_read, cost.bytes_written)) /
+            machine.memory().copy.one;
+    return seconds <= options_.short_forks * machine.seconds_per_fork;
   }
 
   bool may_write(ValueId v, TileSlice of) const {

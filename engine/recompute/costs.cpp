@@ -46,18 +46,20 @@ const std::string& first_value(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-std::vector<double> modelled_seconds(const Graph& graph, const MachineRates& rates) {
+std::vector<double> modelled_seconds(const Graph& graph, const Machine& machine) {
   std::vector<double> seconds(graph.node_capacity(), 0.0);
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (node.op->is_view) continue;
     NodeArgs args(graph, node);
     const Cost cost = cost_of(*node.op, *args);
-    const double arithmetic = static_cast<double>(cost.flops) / rates.flops_per_second;
+    const DType dtype = kernel_dtype(args->inputs, args->outputs);
+    const double arithmetic = static_cast<double>(cost.flops) / machine.flops(dtype).all;
     const double traffic =
         static_cast<double>(saturating_add(cost.bytes_read, cost.bytes_written)) /
-        rates.bytes_per_second;
-    seconds[static_cast<std::size_t>(id)] = rates.seconds_per_call + std::max(arithmetic, traffic);
+        machine.memory().copy.all;
+    seconds[static_cast<std::size_t>(id)] =
+        machine.seconds_per_call + std::max(arithmetic, traffic);
   }
   return seconds;
 }

@@ -99,12 +99,21 @@ const DeviceSpec& find_world_device(std::string_view name) {
       .hint("one of " + join(names, ", "));
 }
 
-MachineRates rates_of(const DeviceSpec& device, MatmulPrecision precision) {
+Machine machine_of(const DeviceSpec& device, MatmulPrecision precision) {
   const auto [name, flops] = matmul_peak(device, precision);
   require(flops > 0.0, ErrorCode::kUsage, "{} has no {}", device.name, name);
-  return {.flops_per_second = kMatmulEfficiency * flops,
-          .bytes_per_second = kMemoryEfficiency * device.bytes_per_second,
-          .seconds_per_call = kSecondsPerKernel};
+  const auto rate = [](double per_second) { return Rate{.one = per_second, .all = per_second}; };
+  const Rate bytes = rate(kMemoryEfficiency * device.bytes_per_second);
+  return {.name = std::string(device.name),
+          .cores = 1,
+          .levels = {{.name = "memory",
+                      .bytes = device.memory_bytes,
+                      .read = bytes,
+                      .write = bytes,
+                      .copy = bytes}},
+          .flops_per_second = {{DType::kF32, rate(kMatmulEfficiency * flops)}},
+          .seconds_per_call = kSecondsPerKernel,
+          .seconds_per_fork = kSecondsPerKernel};
 }
 
 }  // namespace trainscope

@@ -1,12 +1,14 @@
 // Devices that a plan can be made for without having one: published figures, and which fraction of
-// them programs reach.
+// them programs reach. A DeviceSpec is no Machine: its numbers are peaks that nothing reaches, one
+// for each precision of matmuls, beside links and networks that a machine alone does not have. What
+// plans weigh time with is a Machine here too: machine_of().
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "engine/recompute/costs.h"
+#include "engine/machine/machine.h"
 
 namespace trainscope {
 
@@ -45,7 +47,8 @@ inline constexpr double kSecondsPerKernel = 5e-6;
 // Left to the driver's context, libraries and communication buffers.
 inline constexpr std::int64_t kReserveBytes = std::int64_t{1} << 30;
 
-// The roofline at these efficiencies. Throws kUsage where the device lacks the precision.
-MachineRates rates_of(const DeviceSpec& device, MatmulPrecision precision);
+// The device at these efficiencies, all its arithmetic at the rate of the precision; it counts as
+// one core. Throws kUsage where the device lacks the precision.
+Machine machine_of(const DeviceSpec& device, MatmulPrecision precision);
 
 }  // namespace trainscope

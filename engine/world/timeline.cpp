@@ -193,7 +193,7 @@ class Streams {
 }  // namespace
 
 std::vector<double> kernel_seconds(const Graph& graph, const MachineModel& machine) {
-  std::vector<double> seconds = modelled_seconds(graph, machine.rates);
+  std::vector<double> seconds = modelled_seconds(graph, machine.kernels);
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     double& own = seconds[static_cast<std::size_t>(id)];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/ir/graph.h"
+#include "engine/machine/machine.h"
 #include "engine/recompute/recompute.h"
 #include "engine/world/layout.h"
 
@@ -14,7 +15,7 @@ namespace trainscope {
 
 struct MachineModel {
   const DeviceSpec* device = nullptr;
-  MachineRates rates;
+  Machine kernels;  // what those of the device reach
   Layout layout;
   // Set: values may wait in host memory; while one is on its way no kernel runs.
   std::optional<HostLink> link = {};

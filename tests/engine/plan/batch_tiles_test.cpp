@@ -86,7 +86,10 @@ TEST_CASE("sections: none with one thread, too few ops, long ops, or examples th
   CHECK(!add_batch_tiles(three));
   Program program = lowered(kThreeOps);
   CHECK(!add_batch_tiles(program, {.least_ops = 4}));
-  CHECK(!add_batch_tiles(program, {.short_seconds = 1e-12}));
+  CHECK(!add_batch_tiles(program, {.short_forks = 1e-6}));
+  Machine quick_forks = default_machine();
+  quick_forks.seconds_per_fork = 1e-15;
+  CHECK(!add_batch_tiles(program, {.machine = quick_forks}));
   CHECK(program.sections.empty());
   CHECK(program.calls.size() == 3);
 }

@@ -50,7 +50,7 @@ TEST_CASE("clusters: requests have the form OPS:KIND:COUNT") {
 TEST_CASE("clusters: a count takes the first places, an unknown id names the nearest") {
   const std::unique_ptr<Compiled> step = compiled("gpt2");
   const Graph& graph = step->program.graph;
-  const StepModel model = step_model(step->program, modelled_seconds(graph, kCpuRates));
+  const StepModel model = step_model(step->program, modelled_seconds(graph, default_machine()));
   const std::vector<Cluster> clusters = find_clusters(graph, model);
   REQUIRE(!clusters.empty());
   const Cluster* several = nullptr;
@@ -74,7 +74,7 @@ TEST_CASE("clusters: a count takes the first places, an unknown id names the nea
 TEST_CASE("costs: measured times come back, a foreign or broken file is refused") {
   const std::unique_ptr<Compiled> step = compiled("mlp");
   const Graph& graph = step->program.graph;
-  std::vector<double> seconds = modelled_seconds(graph, kCpuRates);
+  std::vector<double> seconds = modelled_seconds(graph, default_machine());
   const std::filesystem::path path = std::filesystem::temp_directory_path() /
                                      ("trainscope-costs-test-" + std::to_string(getpid()) + ".csv");
   write_node_seconds(path, graph, seconds);

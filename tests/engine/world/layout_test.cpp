@@ -16,13 +16,13 @@ TEST_CASE("device: an unknown target is refused with those that exist") {
 
 TEST_CASE("device: a precision only where the device has it") {
   const DeviceSpec& volta = find_world_device("v100-16");
-  CHECK(contains(refusal_of([&] { rates_of(volta, MatmulPrecision::kTf32); }), "TF32"));
-  CHECK(contains(refusal_of([&] { rates_of(volta, MatmulPrecision::kBf16); }), "bf16"));
-  CHECK(rates_of(volta, MatmulPrecision::kFp16).flops_per_second >
-        rates_of(volta, MatmulPrecision::kF32).flops_per_second);
+  CHECK(contains(refusal_of([&] { machine_of(volta, MatmulPrecision::kTf32); }), "TF32"));
+  CHECK(contains(refusal_of([&] { machine_of(volta, MatmulPrecision::kBf16); }), "bf16"));
+  CHECK(machine_of(volta, MatmulPrecision::kFp16).flops(DType::kF32).all >
+        machine_of(volta, MatmulPrecision::kF32).flops(DType::kF32).all);
   const DeviceSpec& hopper = find_world_device("h200");
-  CHECK(rates_of(hopper, MatmulPrecision::kTf32).flops_per_second >
-        rates_of(hopper, MatmulPrecision::kF32).flops_per_second);
+  CHECK(machine_of(hopper, MatmulPrecision::kTf32).flops(DType::kF32).all >
+        machine_of(hopper, MatmulPrecision::kF32).flops(DType::kF32).all);
 }
 
 TEST_CASE("layout: what cannot be divided is refused") {

@@ -55,7 +55,7 @@ inline std::unique_ptr<Compiled> gpt_step(std::int64_t layers = 2, StepSizes siz
 inline WorldOptions world_of(const Layout& layout, std::string_view device = "a100-40") {
   WorldOptions options;
   options.machine.device = &find_world_device(device);
-  options.machine.rates = rates_of(*options.machine.device, MatmulPrecision::kF32);
+  options.machine.kernels = machine_of(*options.machine.device, MatmulPrecision::kF32);
   options.machine.layout = layout;
   return options;
 }

@@ -1,0 +1,63 @@
+// What a machine reaches in a second: a back end measures it, planners weigh time with it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/api/dtype.h"
+
+namespace trainscope {
+
+// Something per second: what one core reaches, and all cores together.
+struct Rate {
+  double one = 0.0;
+  double all = 0.0;
+
+  bool operator==(const Rate&) const = default;
+};
+
+// A cache or the memory. Bytes per second that are read, written, and copied; a copy's bytes count
+// twice, as they are read and as they are written.
+struct MemoryLevel {
+  std::string name;        // "L1", "L2", "L3", "memory"
+  std::int64_t bytes = 0;  // of a cache: of one core's, or of the one that cores share
+  Rate read;
+  Rate write;
+  Rate copy;
+
+  bool operator==(const MemoryLevel&) const = default;
+};
+
+// Invariants, which the reader of machine files checks: there is a rate for f32, and at least one
+// level, the last one being memory; levels are in the order of their sizes; all numbers are above
+// 0.
+struct Machine {
+  std::string name;
+  int cores = 1;
+  std::vector<MemoryLevel> levels;  // the quickest first
+  std::map<DType, Rate> flops_per_second;
+  double seconds_per_call = 0.0;  // that a kernel call takes besides its work
+  double seconds_per_fork = 0.0;  // that cores take to share out work and to meet at its end
+
+  // Those of f32 where the dtype has none of its own.
+  const Rate& flops(DType dtype) const {
+    const auto own = flops_per_second.find(dtype);
+    return own != flops_per_second.end() ? own->second : flops_per_second.at(DType::kF32);
+  }
+  const MemoryLevel& memory() const { return levels.back(); }
+
+  bool operator==(const Machine&) const = default;
+};
+
+// How a machine is measured.
+struct MeasureOptions {
+  int threads = 1;        // which are all cores
+  double seconds = 0.06;  // of each of some thirty measurements
+  // The most memory that is used.
+  std::size_t most_bytes = std::size_t{1} << 30;
+};
+
+}  // namespace trainscope
