@@ -1,18 +1,44 @@
-// doctor: what this machine offers to a run.
+// doctor: what this machine offers to a run, and what it reaches.
 #include <fmt/format.h>
 
 #include <filesystem>
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/flags/training_flags.h"
 #include "cli/machine.h"
+#include "cli/print/machine_table.h"
+#include "engine/compile.h"
+#include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/machine/machine_file.h"
 
 namespace trainscope {
 namespace {
 
 constexpr const char* kRunsFolder = "runs";  // where runs without --run-dir go
+
+constexpr Flag kFlags[] = {
+    {.name = "roofs",
+     .type = FlagType::kSwitch,
+     .help = "Measure what the machine reaches: bytes/s of its caches and memory, FLOP/s of each "
+             "dtype; takes some seconds"},
+    {.name = "out",
+     .value = "FILE",
+     .help = "Where the measured machine goes, a file for --machine; with --roofs"},
+    {.name = "roof-seconds",
+     .type = FlagType::kNumber,
+     .value = "S",
+     .fallback = "0.06",
+     .help = "Of each of the thirty measurements of --roofs",
+     .minimum = 0.001,
+     .maximum = 10},
+    {.name = "roof-memory",
+     .value = "BYTES",
+     .fallback = "1GiB",
+     .help = "The most memory that --roofs uses: four times the last cache, if that is less"},
+};
 
 Json memory_facts(const Memory& memory) {
   Json json = Json::object(
@@ -74,7 +100,29 @@ std::string versions_text(const std::vector<Library>& libraries) {
   return join(pieces, ", ");
 }
 
+// As the file has it; what is measured is named by the processor and the instructions used.
+void add_roofs(const Invocation& invocation, Outcome& outcome) {
+  const Settings& settings = invocation.settings();
+  const std::int64_t memory = parse_bytes("roof-memory", settings.text("roof-memory"));
+  Machine machine = measure_cpu({.threads = invocation.threads(),
+                                 .seconds = settings.number("roof-seconds"),
+                                 .most_bytes = static_cast<std::size_t>(memory)});
+  const std::string processor = processor_name();
+  machine.name =
+      fmt::format("{}, {}", processor.empty() ? "unknown processor" : processor, vector_isa());
+  outcome.facts.set("machine", machine_json(machine));
+  outcome.text += "\n" + machine_table(machine);
+  if (!settings.has("out")) return;
+  write_machine(settings.text("out"), machine);
+  outcome.text += fmt::format("written to {}\n", settings.text("out"));
+}
+
 Outcome run_doctor(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  for (const char* flag : {"out", "roof-seconds", "roof-memory"}) {
+    require(settings.on("roofs") || !settings.given(flag), ErrorCode::kUsage, "--{} needs --roofs",
+            flag);
+  }
   const Memory memory = machine_memory();
   const std::filesystem::path place = runs_place();
   const std::optional<std::uint64_t> disk = free_disk_bytes(place);
@@ -101,6 +149,7 @@ Outcome run_doctor(const Invocation& invocation) {
       join(instruction_sets(), ", "), vector_isa(), memory_text(memory),
       disk ? human_bytes(*disk) : "unknown", place == "." ? "this folder" : "./runs",
       versions_text(libraries), join(files, ", "), cuda_text(driver));
+  if (settings.on("roofs")) add_roofs(invocation, outcome);
   return outcome;
 }
 
@@ -109,7 +158,8 @@ Outcome run_doctor(const Invocation& invocation) {
 Command doctor_command() {
   return {.name = "doctor",
           .summary = "Show what this machine offers: processor, memory, libraries, devices.",
-          .examples = {"trainscope doctor", "trainscope doctor --json"},
+          .flags = join_flags({kFlags}),
+          .examples = {"trainscope doctor --json", "trainscope doctor --roofs --out machine.json"},
           .run = run_doctor};
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/core/error.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/roofs/roofs.h"
 #include "kernels/cpu/support/processor.h"
 
 namespace trainscope {
@@ -17,6 +18,11 @@ DeviceHandle cpu_device() {
 const KernelTable& cpu_kernels() { return cpu_device()->kernels(); }
 
 std::string_view cpu_isa() { return cpu::has_avx512() ? "AVX-512" : "AVX2"; }
+
+Machine measure_cpu(const MeasureOptions& options) {
+  start_threads(*cpu_device(), options.threads);
+  return cpu::measure_machine(options);
+}
 
 void start_threads(Device& device, int threads) {
   const DeviceStatus status = device.start_threads(threads);

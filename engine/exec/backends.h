@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "kernels/api/device.h"
+#include "kernels/api/machine.h"
 
 namespace trainscope {
 
@@ -13,6 +14,8 @@ DeviceHandle cpu_device();
 const KernelTable& cpu_kernels();
 // The instructions that they use: "AVX2" or "AVX-512".
 std::string_view cpu_isa();
+// Measures what it reaches; the machine's name is left empty.
+Machine measure_cpu(const MeasureOptions& options);
 
 // Makes sure that calls on so many threads find them; fails with kOutOfMemory when the system gives
 // fewer.
