@@ -21,8 +21,11 @@ void tile_launch(const Program& program, const TiledCall& call, Launch& launch) 
   const TileNode tile(graph, node, call.inputs, call.outputs, program.threads);
   const std::vector<TensorView> inputs = tile.inputs();
   const std::vector<TensorView> outputs = tile.outputs();
-  Tiling tiling{
-      .kernel = call.kernel, .params = call.params, .inputs = call.inputs, .outputs = call.outputs};
+  Tiling tiling{.kernel = call.kernel,
+                .refused = call.refused,
+                .params = call.params,
+                .inputs = call.inputs,
+                .outputs = call.outputs};
   for (int p = 0; p < program.threads; ++p) {
     Prepared prepared = at_node(node, [&] {
       return prepared_for(

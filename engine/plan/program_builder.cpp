@@ -247,10 +247,9 @@ void ProgramBuilder::widen_to_sections() {
 std::string ProgramBuilder::place(Space space, SpacePlan& plan) {
   const memplan::Problem problem = placement_problem(program_, space);
   if (space == Space::kHost && problem.buffers.empty()) return {};
-  const memplan::Result result =
-      memplan::solve(problem, {.seconds = options_.seconds,
-                               .threads = options_.threads,
-                               .stop = options_.watch.stop});
+  const memplan::Result result = memplan::solve(
+      problem,
+      {.seconds = options_.seconds, .threads = options_.threads, .stop = options_.watch.stop});
   options_.watch.check();
   if (result.status != memplan::Status::kPlaced) return result.message;
   const memplan::Solution& solution = result.solution;

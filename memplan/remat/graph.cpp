@@ -10,8 +10,7 @@ using std::int32_t;
 using std::int64_t;
 using std::size_t;
 
-RematGraph::RematGraph(const RematProblem& problem, std::stop_token stop)
-    : stop_(std::move(stop)) {
+RematGraph::RematGraph(const RematProblem& problem, std::stop_token stop) : stop_(std::move(stop)) {
   const size_t count = problem.nodes.size();
   // A node reruns at most once in each of the n stages: n * n reruns at most.
   forbidden_time_ = (static_cast<double>(base_time(problem)) + 1) * static_cast<double>(count + 1);
