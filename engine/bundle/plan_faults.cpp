@@ -1,0 +1,182 @@
+// What a plan.bin that a stranger made may have wrong: positions outside of their tables, sizes and
+// times that make no sense.
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "engine/bundle/plan_record.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::int64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+
+// Notes the first fault, with the row that is being looked at.
+class Finder {
+ public:
+  explicit Finder(const PlanView& plan) : plan_(plan) {}
+
+  std::string run() {
+    texts();
+    if (fault_.empty()) facts();
+    if (fault_.empty()) lists();
+    each("value", plan_.values, [this](const PlanValue& value) { check(value); });
+    each("buffer", plan_.buffers, [this](const PlanBuffer& buffer) { check(buffer); });
+    each("node", plan_.nodes, [this](const PlanNode& node) { check(node); });
+    each("operand", plan_.operands, [this](const PlanOperand& operand) { check(operand); });
+    each("call", plan_.calls, [this](const PlanCall& call) { check(call); });
+    return fault_;
+  }
+
+ private:
+  template <typename Row, typename Check>
+  void each(std::string_view kind, std::span<const Row> rows, Check check_row) {
+    for (std::size_t i = 0; i < rows.size() && fault_.empty(); ++i) {
+      check_row(rows[i]);
+      if (!fault_.empty()) fault_ = fmt::format("{} {}: {}", kind, i, fault_);
+    }
+  }
+
+  void expect(bool is_so, std::string_view otherwise) {
+    if (!is_so && fault_.empty()) fault_ = otherwise;
+  }
+  void text(TextId id) { expect(id < plan_.text_ends.size(), "there is no such text"); }
+  template <typename Row>
+  void row(std::uint32_t position, std::span<const Row> table, std::string_view what) {
+    expect(position == kNoRow || position < table.size(), what);
+  }
+  template <typename Row>
+  void range(RowRange range, std::span<const Row> table, std::string_view what) {
+    expect(std::uint64_t{range.begin} + range.count <= table.size(), what);
+  }
+  template <typename Enum>
+  void name(Enum value, Enum last, std::string_view what) {
+    expect(static_cast<int>(value) <= static_cast<int>(last), what);
+  }
+  // [offset, offset + bytes) is inside [0, size).
+  void piece(std::int64_t offset, std::int64_t bytes, std::int64_t size, std::string_view what) {
+    expect(offset >= 0 && bytes >= 0 && offset <= size && bytes <= size - offset, what);
+  }
+
+  void texts() {
+    std::uint32_t before = 0;
+    for (const std::uint32_t end : plan_.text_ends) {
+      expect(end >= before && end <= plan_.text_bytes.size(), "a text ends outside of the texts");
+      before = end;
+    }
+    expect(!plan_.text_ends.empty() && plan_.text_ends[0] == 0, "the first text is not empty");
+  }
+
+  void facts() {
+    expect(plan_.facts_row.size() == 1, "there is not one row of sizes");
+    expect(plan_.recompute.size() <= 1, "there are several rows of recomputation");
+    if (!fault_.empty()) return;
+    const PlanFacts& facts = plan_.facts();
+    for (const std::int64_t bytes :
+         {facts.arena_bytes, facts.host_arena_bytes, facts.lower_bound_bytes,
+          facts.persistent_bytes, facts.workspace_bytes}) {
+      expect(bytes >= 0, "a size is negative");
+    }
+    expect(facts.alignment_bytes > 0, "the alignment is not above zero");
+    expect(facts.times <= plan_.calls.size(), "there are more times than calls");
+    expect(facts.update_begin <= facts.times, "the update begins after the end");
+    expect(facts.proven <= 1, "the proof is neither there nor not");
+    text(facts.method);
+  }
+
+  void lists() {
+    for (const std::int64_t dim : plan_.dims) expect(dim >= 0, "a dimension is negative");
+    for (const std::uint32_t value : plan_.members) {
+      expect(value < plan_.values.size(), "a buffer holds a value that is not there");
+    }
+    for (const std::uint32_t call : plan_.waits) {
+      expect(call < plan_.calls.size(), "a call waits for one that is not there");
+    }
+    for (const TextId name : plan_.names) text(name);
+    for (const PlanRefusal& refusal : plan_.refusals) {
+      text(refusal.kernel);
+      text(refusal.reason);
+    }
+    for (const PlanSection& section : plan_.sections) {
+      expect(section.begin <= section.end && section.end <= plan_.facts().times,
+             "a tiled section is outside of the times");
+    }
+  }
+
+  void check(const PlanValue& value) {
+    text(value.name);
+    text(value.dtype);
+    range(value.shape, plan_.dims, "its shape is not there");
+    row(value.buffer, plan_.buffers, "its buffer is not there");
+    row(value.producer, plan_.nodes, "its node is not there");
+    row(value.gradient_of, plan_.values, "what it is the gradient of is not there");
+    name(value.kind, PlanValueKind::kErased, "its kind is unknown");
+    expect(value.external <= 1, "it is neither external nor not");
+    if (!fault_.empty()) return;
+    const bool is_placed = value.buffer != kNoRow && value.external == 0;
+    piece(value.offset, value.bytes, is_placed ? plan_.buffers[value.buffer].bytes : kMostBytes,
+          "it is not inside its buffer");
+  }
+
+  void check(const PlanBuffer& buffer) {
+    name(buffer.holds, BufferClass::kHeld, "its class is unknown");
+    name(buffer.space, PlanSpace::kHost, "its memory is unknown");
+    name(buffer.owner_kind, BufferOwner::kCall, "its owner is unknown");
+    if (buffer.owner_kind == BufferOwner::kNone) expect(buffer.owner == kNoRow, "it has an owner");
+    if (buffer.owner_kind == BufferOwner::kValue) {
+      expect(buffer.owner < plan_.values.size(), "its owner is not there");
+    }
+    if (buffer.owner_kind == BufferOwner::kCall) {
+      expect(buffer.owner < plan_.calls.size(), "its owner is not there");
+    }
+    text(buffer.label);
+    text(buffer.producer);
+    range(buffer.values, plan_.members, "its values are not there");
+    expect(buffer.begin <= buffer.end, "it ends before it begins");
+    const PlanFacts& facts = plan_.facts();
+    const bool on_host = buffer.space == PlanSpace::kHost;
+    piece(buffer.offset, buffer.bytes, on_host ? facts.host_arena_bytes : facts.arena_bytes,
+          "it is not inside the arena");
+  }
+
+  void check(const PlanNode& node) {
+    text(node.name);
+    text(node.op);
+    text(node.pass);
+    range(node.sources, plan_.names, "its sources are not there");
+    name(node.phase, PlanPhase::kUpdate, "its phase is unknown");
+  }
+
+  void check(const PlanOperand& operand) {
+    row(operand.value, plan_.values, "its value is not there");
+    row(operand.buffer, plan_.buffers, "its buffer is not there");
+    name(operand.slice, PlanSlice::kPartial, "its slice is unknown");
+    expect(operand.offset >= 0, "its offset is negative");
+  }
+
+  void check(const PlanCall& call) {
+    name(call.kind, PlanCallKind::kProgram, "its kind is unknown");
+    name(call.phase, PlanPhase::kUpdate, "its phase is unknown");
+    row(call.node, plan_.nodes, "its node is not there");
+    text(call.kernel);
+    text(call.dtype);
+    range(call.inputs, plan_.operands, "its inputs are not there");
+    range(call.outputs, plan_.operands, "its outputs are not there");
+    range(call.waits, plan_.waits, "its waits are not there");
+    range(call.refused, plan_.refusals, "its refused kernels are not there");
+    row(call.workspace, plan_.buffers, "its workspace is not there");
+    row(call.section, plan_.sections, "its tiled section is not there");
+    expect(call.time < plan_.facts().times, "its time is after the end");
+    expect(call.flops >= 0 && call.bytes_read >= 0 && call.bytes_written >= 0,
+           "it costs less than nothing");
+  }
+
+  const PlanView& plan_;
+  std::string fault_;
+};
+
+}  // namespace
+
+std::string find_fault(const PlanView& plan) { return Finder(plan).run(); }
+
+}  // namespace trainscope

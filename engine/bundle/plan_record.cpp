@@ -1,0 +1,106 @@
+// Texts of a record, and what its rows say.
+#include "engine/bundle/plan_record.h"
+
+#include <algorithm>
+
+#include "engine/core/error.h"
+
+namespace trainscope {
+
+TextId PlanTexts::id(std::string_view text) {
+  const auto next = static_cast<TextId>(ends_.size());
+  const auto [known, is_new] = known_.try_emplace(std::string(text), next);
+  if (!is_new) return known->second;
+  CHECK_INVARIANT(bytes_.size() + text.size() < kNoRow);
+  bytes_.insert(bytes_.end(), text.begin(), text.end());
+  ends_.push_back(static_cast<std::uint32_t>(bytes_.size()));
+  return next;
+}
+
+PlanView view_of(const PlanRecord& record) {
+  return {.facts_row = {&record.facts, 1},
+          .recompute = record.recompute,
+          .text_ends = record.texts.ends(),
+          .text_bytes = record.texts.bytes(),
+          .dims = record.dims,
+          .values = record.values,
+          .buffers = record.buffers,
+          .members = record.members,
+          .nodes = record.nodes,
+          .calls = record.calls,
+          .operands = record.operands,
+          .waits = record.waits,
+          .names = record.names,
+          .refusals = record.refusals,
+          .sections = record.sections};
+}
+
+std::string_view PlanView::text(TextId id) const {
+  const std::size_t begin = id == 0 ? 0 : text_ends[id - 1];
+  return {text_bytes.data() + begin, text_ends[id] - begin};
+}
+
+std::string_view PlanView::name_of(const PlanCall& call) const {
+  if (call.node != kNoRow) return text(nodes[call.node].name);
+  for (const PlanOperand& output : rows_of(operands, call.outputs)) {
+    if (output.value != kNoRow) return text(values[output.value].name);
+  }
+  return {};
+}
+
+std::string_view PlanView::op_of(const PlanCall& call) const {
+  return call.node == kNoRow ? std::string_view() : text(nodes[call.node].op);
+}
+
+std::span<const TextId> PlanView::sources_of(const PlanCall& call) const {
+  if (call.node == kNoRow) return {};
+  return rows_of(names, nodes[call.node].sources);
+}
+
+std::string_view name_of(PlanPhase phase) {
+  constexpr std::array<std::string_view, 3> kNames = {"forward", "backward", "update"};
+  return kNames.at(static_cast<std::size_t>(phase));
+}
+
+std::string_view name_of(PlanValueKind kind) {
+  constexpr std::array<std::string_view, 6> kNames = {"input",    "parameter", "state",
+                                                      "constant", "node",      "erased"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string_view name_of(BufferClass holds) {
+  constexpr std::array<std::string_view, 8> kNames = {
+      "parameter", "state", "constant", "input", "activation", "gradient", "workspace", "held"};
+  return kNames.at(static_cast<std::size_t>(holds));
+}
+
+std::string_view name_of(PlanCallKind kind) {
+  constexpr std::array<std::string_view, 5> kNames = {"kernel", "state_copy", "transfer",
+                                                      "add_partials", "program"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+std::string_view name_of(PlanSlice slice) {
+  constexpr std::array<std::string_view, 3> kNames = {"whole", "examples", "partial"};
+  return kNames.at(static_cast<std::size_t>(slice));
+}
+
+std::vector<std::int64_t> live_bytes(const PlanView& plan) {
+  const std::uint32_t times = plan.facts().times;
+  // Without a sign: sums of extreme sizes wrap around.
+  std::vector<std::uint64_t> change(std::size_t{times} + 1, 0);
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.space != PlanSpace::kDevice) continue;
+    change[std::min(buffer.begin, times)] += static_cast<std::uint64_t>(buffer.bytes);
+    change[std::min(buffer.end, times)] -= static_cast<std::uint64_t>(buffer.bytes);
+  }
+  std::vector<std::int64_t> live(times);
+  std::uint64_t sum = 0;
+  for (std::size_t time = 0; time < times; ++time) {
+    sum += change[time];
+    live[time] = static_cast<std::int64_t>(sum);
+  }
+  return live;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,70 @@
+// Every way in which a row can be wrong has a message that says which.
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "engine/bundle/plan_record.h"
+#include "tests/engine/bundle/plan_tools.h"
+#include "tests/engine/core/core_test_tools.h"
+
+namespace trainscope {
+
+TEST_CASE("plan faults: a sound plan has none") {
+  CHECK(find_fault(view_of(chain_plan(4))).empty());
+  CHECK(find_fault(view_of(PlanRecord())).empty());
+}
+
+TEST_CASE("plan faults: each row is named") {
+  struct Row {
+    std::function<void(PlanRecord&)> change;
+    const char* message;
+  };
+  const Row rows[] = {
+      {[](PlanRecord& p) { p.facts.arena_bytes = -1; }, "a size is negative"},
+      {[](PlanRecord& p) { p.facts.alignment_bytes = 0; }, "the alignment is not above zero"},
+      {[](PlanRecord& p) { p.facts.times = 5; }, "there are more times than calls"},
+      {[](PlanRecord& p) { p.facts.update_begin = 5; }, "the update begins after the end"},
+      {[](PlanRecord& p) { p.facts.method = 99; }, "there is no such text"},
+      {[](PlanRecord& p) { p.recompute.resize(2); }, "there are several rows of recomputation"},
+      {[](PlanRecord& p) { p.dims[0] = -2; }, "a dimension is negative"},
+      {[](PlanRecord& p) { p.members[1] = 9; }, "a buffer holds a value that is not there"},
+      {[](PlanRecord& p) { p.waits = {4}; }, "a call waits for one that is not there"},
+      {[](PlanRecord& p) { p.names[0] = 99; }, "there is no such text"},
+      {[](PlanRecord& p) { p.refusals[0].reason = 99; }, "there is no such text"},
+      {[](PlanRecord& p) { p.sections = {{.begin = 2, .end = 9}}; },
+       "a tiled section is outside of the times"},
+      {[](PlanRecord& p) { p.values[2].buffer = 9; }, "value 2: its buffer is not there"},
+      {[](PlanRecord& p) { p.values[2].offset = 64; }, "value 2: it is not inside its buffer"},
+      {[](PlanRecord& p) { p.values[2].bytes = 65; }, "value 2: it is not inside its buffer"},
+      {[](PlanRecord& p) { p.values[2].shape.count = 99; }, "value 2: its shape is not there"},
+      {[](PlanRecord& p) { p.values[2].kind = PlanValueKind{6}; }, "value 2: its kind is unknown"},
+      {[](PlanRecord& p) { p.buffers[1].owner = 9; }, "buffer 1: its owner is not there"},
+      {[](PlanRecord& p) { p.buffers[1].offset = 129; }, "buffer 1: it is not inside the arena"},
+      {[](PlanRecord& p) { p.buffers[1].bytes = 129; }, "buffer 1: it is not inside the arena"},
+      {[](PlanRecord& p) { p.buffers[1].offset = -64; }, "buffer 1: it is not inside the arena"},
+      {[](PlanRecord& p) { p.buffers[1].space = PlanSpace::kHost; },
+       "buffer 1: it is not inside the arena"},
+      {[](PlanRecord& p) { p.buffers[1].begin = 9; }, "buffer 1: it ends before it begins"},
+      {[](PlanRecord& p) { p.buffers[1].holds = BufferClass{8}; },
+       "buffer 1: its class is unknown"},
+      {[](PlanRecord& p) { p.nodes[3].op = 99; }, "node 3: there is no such text"},
+      {[](PlanRecord& p) { p.nodes[3].sources.begin = 4; }, "node 3: its sources are not there"},
+      {[](PlanRecord& p) { p.operands[0].value = 9; }, "operand 0: its value is not there"},
+      {[](PlanRecord& p) { p.operands[0].offset = -1; }, "operand 0: its offset is negative"},
+      {[](PlanRecord& p) { p.calls[1].kind = PlanCallKind{5}; }, "call 1: its kind is unknown"},
+      {[](PlanRecord& p) { p.calls[1].node = 4; }, "call 1: its node is not there"},
+      {[](PlanRecord& p) { p.calls[1].inputs.count = 8; }, "call 1: its inputs are not there"},
+      {[](PlanRecord& p) { p.calls[1].workspace = 5; }, "call 1: its workspace is not there"},
+      {[](PlanRecord& p) { p.calls[1].section = 0; }, "call 1: its tiled section is not there"},
+      {[](PlanRecord& p) { p.calls[1].time = 4; }, "call 1: its time is after the end"},
+      {[](PlanRecord& p) { p.calls[1].flops = -1; }, "call 1: it costs less than nothing"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.message);
+    PlanRecord plan = chain_plan(4);
+    row.change(plan);
+    CHECK(find_fault(view_of(plan)) == row.message);
+  }
+}
+
+}  // namespace trainscope

@@ -1,0 +1,242 @@
+// plan.bin: what is written is read back; every kind of damage is refused with one clear error.
+#include "engine/bundle/plan_file.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "engine/bundle/plan_json.h"
+#include "engine/core/hash.h"
+#include "tests/engine/bundle/plan_tools.h"
+#include "tests/engine/core/core_test_tools.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::size_t kHeaderBytes = 32;
+constexpr std::size_t kSectionBytes = 32;
+
+// The bytes of a file at an address as a map has it.
+struct Bytes {
+  explicit Bytes(std::string_view text) : words((text.size() + 7) / 8), size(text.size()) {
+    std::memcpy(words.data(), text.data(), size);
+  }
+  std::span<const std::byte> span() const { return std::as_bytes(std::span(words)).first(size); }
+
+  std::vector<std::uint64_t> words;
+  std::size_t size;
+};
+
+template <typename T>
+T number_at(const std::string& file, std::size_t offset) {
+  T number;
+  std::memcpy(&number, file.data() + offset, sizeof(T));
+  return number;
+}
+
+template <typename T>
+void put_number(std::string& file, std::size_t offset, T number) {
+  std::memcpy(file.data() + offset, &number, sizeof(T));
+}
+
+std::size_t section_at(std::uint32_t section) { return kHeaderBytes + section * kSectionBytes; }
+
+std::size_t rows_of_section(const std::string& file, std::uint32_t section) {
+  return number_at<std::uint64_t>(file, section_at(section) + 8);
+}
+
+// Makes the hashes right again, so that damage reaches what comes behind them.
+void seal(std::string& file) {
+  const auto count = number_at<std::uint32_t>(file, 12);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t at = section_at(i);
+    const auto size =
+        number_at<std::uint32_t>(file, at + 4) * number_at<std::uint64_t>(file, at + 16);
+    const auto offset = number_at<std::uint64_t>(file, at + 8);
+    if (offset > file.size() || size > file.size() - offset) continue;
+    put_number(file, at + 24, hash_bytes(std::as_bytes(std::span(file).subspan(offset, size))));
+  }
+  put_number(file, 24, std::uint64_t{0});
+  const auto head = std::as_bytes(std::span(file).first(section_at(count)));
+  put_number(file, 24, hash_bytes(head));
+}
+
+// Empty when it opens.
+std::string refusal(const std::string& file) {
+  const Bytes bytes(file);
+  try {
+    view_of_plan_file(bytes.span());
+    return {};
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kBadInput);
+    CHECK(!error.message().empty());
+    return error.message();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("plan file: what is written is read back") {
+  const TemporaryFolder folder;
+  const PlanRecord plan = chain_plan(5);
+  const FolderEntry entry = Folder::open(folder.path()) / "plan.bin";
+  write_plan_file(plan, entry);
+  CHECK(get(folder / "plan.bin") == plan_file_bytes(plan));
+  const StoredPlan stored = StoredPlan::open(entry);
+  CHECK(plan_json(stored.view()) == plan_json(view_of(plan)));
+  const PlanView view = stored.view();
+  CHECK(view.calls.size() == 5);
+  CHECK(view.text(view.buffers[3].label) == "relu_2:0");
+  CHECK(view.facts().arena_bytes == 192);
+}
+
+TEST_CASE("plan file: a plan without calls is one too") {
+  const PlanRecord empty;
+  CHECK(refusal(plan_file_bytes(empty)).empty());
+}
+
+TEST_CASE("plan file: cut short at every byte it is refused") {
+  const std::string file = plan_file_bytes(chain_plan(2));
+  for (std::size_t size = 0; size < file.size(); ++size) {
+    CAPTURE(size);
+    CHECK(!refusal(file.substr(0, size)).empty());
+  }
+  CHECK(!refusal(file + std::string(1, '\0')).empty());
+}
+
+TEST_CASE("plan file: a flipped bit is refused, or is between two sections") {
+  const PlanRecord plan = chain_plan(2);
+  const std::string file = plan_file_bytes(plan);
+  const std::string text = plan_json(view_of(plan));
+  std::size_t refused = 0;
+  for (std::size_t bit = 0; bit < 8 * file.size(); ++bit) {
+    std::string damaged = file;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    if (!refusal(damaged).empty()) {
+      ++refused;
+      continue;
+    }
+    const Bytes bytes(damaged);
+    CHECK(plan_json(view_of_plan_file(bytes.span())) == text);
+  }
+  CHECK(refused > 4 * file.size());
+}
+
+TEST_CASE("plan file: the header says what is wrong with it") {
+  struct Row {
+    std::size_t offset;
+    std::uint32_t number;
+    const char* message;
+  };
+  constexpr std::uint32_t kFacts = 0;
+  constexpr std::uint32_t kCalls = 9;
+  const Row rows[] = {
+      {0, 0, "it is no plan of trainscope"},
+      {8, kPlanRecordVersion + 1, "version 2 of the plan record, this program reads version 1"},
+      {12, 65, "its table of 65 sections is not all there"},
+      {16, 9, "its header says"},
+      {section_at(kFacts), 99, "section 1 is missing"},
+      {section_at(kFacts), 2, "section 1 is missing"},
+      {section_at(1), 1, "section 1 is there twice"},
+      {section_at(kCalls) + 4, 80, "section 10 has rows of 80 bytes instead of 88"},
+      {section_at(kCalls) + 8, 1, "section 10 is not inside the file"},
+      {section_at(kCalls) + 12, 1, "section 10 is not inside the file"},
+      {section_at(kCalls) + 16, 1 << 20, "section 10 is not inside the file"},
+      {section_at(kCalls) + 20, 1 << 30, "section 10 is not inside the file"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.message);
+    std::string file = plan_file_bytes(chain_plan(3));
+    put_number(file, row.offset, row.number);
+    const bool has_table = row.offset >= kHeaderBytes;
+    if (has_table) CHECK(refusal(file) == "the header is damaged: its hash is another");
+    if (has_table) seal(file);
+    CHECK(contains(refusal(file), row.message));
+  }
+  std::string file = plan_file_bytes(chain_plan(3));
+  file[rows_of_section(file, kCalls)] ^= 1;
+  CHECK(refusal(file) == "section 10 is damaged: its hash is another");
+}
+
+TEST_CASE("plan file: sections of a later program are skipped") {
+  std::string file = plan_file_bytes(chain_plan(3));
+  // The fifteenth section, of tiled sections, has no rows here: a second one with another number.
+  const auto count = number_at<std::uint32_t>(file, 12);
+  std::string more = file.substr(section_at(count - 1), kSectionBytes);
+  put_number(more, 0, std::uint32_t{77});
+  const std::size_t shift = 64;  // all offsets stay multiples of it
+  more.resize(shift);
+  file.insert(section_at(count), more);
+  put_number(file, 12, count + 1);
+  put_number(file, 16, std::uint64_t{file.size()});
+  for (std::uint32_t i = 0; i <= count; ++i) {
+    const std::size_t at = section_at(i) + 8;
+    put_number(file, at, number_at<std::uint64_t>(file, at) + shift);
+  }
+  // The table has grown by 32 bytes, what follows has moved by 64.
+  seal(file);
+  CHECK(refusal(file).empty());
+}
+
+TEST_CASE("plan file: numbers of strangers with right hashes are refused, or do no harm") {
+  const std::string good = plan_file_bytes(chain_plan(6));
+  const std::size_t begin = section_at(15);
+  std::mt19937 random(7);
+  const std::uint32_t numbers[] = {0,           1,           2,      kNoRow,     kNoRow - 1,
+                                   0x7FFF'FFFF, 0x8000'0000, 0xFFFF, 0x100'0000, 0xFF};
+  std::size_t refused = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string file = good;
+    for (int change = 0; change <= round % 3; ++change) {
+      const std::size_t at = begin + random() % ((file.size() - begin) / 4) * 4;
+      put_number(file, at, numbers[random() % std::size(numbers)]);
+    }
+    seal(file);
+    if (!refusal(file).empty()) {
+      ++refused;
+      continue;
+    }
+    const Bytes bytes(file);
+    const PlanView plan = view_of_plan_file(bytes.span());
+    CHECK(!plan_json(plan).empty());  // every row is read
+    CHECK(live_bytes(plan).size() == plan.facts().times);
+  }
+  CHECK(refused > 5'000);
+}
+
+TEST_CASE("plan file: damage is an error that names the file") {
+  const TemporaryFolder folder;
+  const FolderEntry entry = Folder::open(folder.path()) / "plan.bin";
+  CHECK(error_of([&] { StoredPlan::open(entry); }).code() == ErrorCode::kIo);
+  for (const std::string& content : {std::string(), std::string("{}"), std::string(4096, '\0')}) {
+    put(folder / "plan.bin", content);
+    const Error error = error_of([&] { StoredPlan::open(entry); });
+    CHECK(error.code() == ErrorCode::kBadInput);
+    CHECK(contains(error.message(), "plan.bin': "));
+    CHECK(contains(error.hint(), "train --resume auto"));
+  }
+}
+
+TEST_CASE("plan file: 100,000 calls are opened and right") {
+  const TemporaryFolder folder;
+  const FolderEntry entry = Folder::open(folder.path()) / "plan.bin";
+  constexpr int kCalls = 100'000;
+  write_plan_file(chain_plan(kCalls), entry);
+  const auto start = std::chrono::steady_clock::now();
+  const StoredPlan stored = StoredPlan::open(entry);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const PlanView plan = stored.view();
+  REQUIRE(plan.calls.size() == kCalls);
+  CHECK(plan.name_of(plan.calls[kCalls - 1]) == "relu_99999");
+  CHECK(plan.operands[plan.calls[500].inputs.begin].value == 500);
+  CHECK(live_bytes(plan).back() == 192);
+  MESSAGE(fmt::format("a plan of 100,000 calls, {} bytes, opened in {:.3f} s",
+                      get(folder / "plan.bin").size(), seconds.count()));
+}
+
+}  // namespace trainscope

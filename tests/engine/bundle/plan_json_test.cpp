@@ -1,0 +1,76 @@
+// plan.json: the keys that docs/run-format.md lists.
+#include "engine/bundle/plan_json.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "engine/core/json.h"
+#include "tests/engine/bundle/plan_tools.h"
+
+namespace trainscope {
+
+TEST_CASE("plan json: a line for each row, under the documented keys") {
+  PlanRecord plan = chain_plan(2);
+  plan.recompute.push_back({.repeats = 3,
+                            .plain_bytes = 400,
+                            .offloaded_bytes = 0,
+                            .budget_bytes = 200,
+                            .plain_seconds = 2.0,
+                            .seconds = 2.5});
+  plan.values.push_back({});  // of a value that a pass erased
+  plan.operands.push_back({});
+  plan.calls[1].inputs.begin = 3;  // with an optional input that is left out
+  plan.calls[1].inputs.count = 2;
+  const std::string text = plan_json(view_of(plan));
+  CHECK(std::count(text.begin(), text.end(), '\n') < 60);
+  const Json json = Json::parse(text);
+  CHECK(json.get<int>("arena_bytes") == 192);
+  CHECK(json.get<int>("gap_bytes") == 0);
+  CHECK(json.get<bool>("proven"));
+  CHECK(json.get<std::string>("method") == "event_order");
+  CHECK(json.get<int>("call_count") == 2);
+  CHECK(json.get<int>("buffer_count") == 3);
+  CHECK(json.at("recompute").get<double>("overhead") == 0.25);
+  CHECK(!json.at("recompute").contains("bound_bytes"));
+  const Json& call = json.at("calls").at(1);
+  CHECK(call.get<int>("id") == 1);
+  CHECK(call.get<std::string>("kind") == "kernel");
+  CHECK(call.get<std::string>("node") == "relu_1");
+  CHECK(call.get<std::string>("op") == "Relu");
+  CHECK(call.get<std::string>("kernel") == "relu");
+  CHECK(call.at("refused").at(0).get<std::string>("kernel") == "relu.wide");
+  CHECK(call.at("inputs") == Json::array({"relu_1:0"}));
+  CHECK(call.at("outputs") == Json::array({"relu_1:0"}));
+  CHECK(call.at("sources") == Json::array({"/relu_1"}));
+  CHECK(call.at("workspace").is_null());
+  CHECK(call.get<int>("flops") == 16);
+  CHECK(json.at("values").size() == 3);
+  const Json& value = json.at("values").at(1);
+  CHECK(value.get<std::string>("name") == "relu_0:0");
+  CHECK(value.get<std::string>("dtype") == "f32");
+  CHECK(value.at("shape") == Json::array({2, 8}));
+  CHECK(value.get<int>("buffer") == 1);
+  const Json& buffer = json.at("buffers").at(1);
+  CHECK(buffer.get<int>("id") == 1);
+  CHECK(buffer.get<std::string>("kind") == "value");
+  CHECK(buffer.get<std::string>("class") == "activation");
+  CHECK(buffer.at("owner").get<int>("value") == 1);
+  CHECK(buffer.at("values") == Json::array({"relu_0:0"}));
+  CHECK(buffer.at("parts").size() == 0);
+  CHECK(json.at("host_buffers").size() == 0);
+  CHECK(json.at("chains").size() == 0);
+}
+
+TEST_CASE("plan json: a value that takes up a slice of its buffer is a part, with its place") {
+  PlanRecord plan = chain_plan(1);
+  plan.values[1].offset = 32;
+  plan.values[1].bytes = 32;
+  const Json json = Json::parse(plan_json(view_of(plan)));
+  const Json& part = json.at("buffers").at(1).at("parts").at(0);
+  CHECK(part.get<std::string>("value") == "relu_0:0");
+  CHECK(part.get<int>("offset") == 96);
+  CHECK(part.get<int>("bytes") == 32);
+}
+
+}  // namespace trainscope
