@@ -125,10 +125,13 @@ StageRecord find_stage(const std::vector<StageRecord>& stages, const std::string
     return present_pass_name(pass, default_passes());  // a run's stages may have older names
   };
   std::vector<std::string> names;
-  for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    const std::string stem = fs::path(stage->file).stem().string();
-    if (present(stage->name) == present(name) || stage->file == name || stem == name) return *stage;
-    names.insert(names.begin(), stem);
+  for (std::size_t i = stages.size(); i-- > 0;) {
+    const StageRecord& stage = stages[i];
+    const std::string label = fmt::format("{:02}-{}", i, stage.name);
+    if (present(stage.name) == present(name) || label + ".onnx" == name || label == name) {
+      return stage;
+    }
+    names.insert(names.begin(), label);
   }
   throw Error(ErrorCode::kUsage, fmt::format("there is no stage '{}'", printable(name)))
       .hint(fmt::format("the stages are {}", printable(join(names, ", "), 400)));

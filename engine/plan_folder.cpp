@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "engine/bundle/format.h"
+#include "engine/bundle/plan_file.h"
+#include "engine/bundle/plan_json.h"
 #include "engine/core/file.h"
 #include "engine/onnx/export.h"
 
 namespace trainscope {
 
-void write_plan_folder(const std::filesystem::path& folder, const Json& plan,
+void write_plan_folder(const std::filesystem::path& folder, const PlanRecord& plan,
                        const std::vector<PlanStage>& stages) {
   make_directories(folder);
   const Folder root = Folder::open(folder);
@@ -24,7 +26,8 @@ void write_plan_folder(const std::filesystem::path& folder, const Json& plan,
     rows.push_back(Json::object({{"name", stage.name}, {"file", file}}));
   }
   write_file_atomic(files / kRunStagesFile, Json::object({{"stages", std::move(rows)}}).dump(1));
-  write_file_atomic(root / kRunPlanFile, plan.dump(1) + "\n");
+  write_plan_file(plan, root / kRunPlanFile);
+  write_file_atomic(root / kRunReadablePlanFile, plan_json(view_of(plan)));
 }
 
 }  // namespace trainscope

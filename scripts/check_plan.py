@@ -5,7 +5,7 @@
 
 Reads RUN/plan.json and the last stages' ONNX files alone, and shares no code with the planner. Every
 value gets a content: what made it, from which contents; what Slice, Split or Concat move in one
-piece keeps its own. Going through the instructions, each must find the contents of its inputs in the
+piece keeps its own. Going through the calls, each must find the contents of its inputs in the
 bytes that the plan gives them. A stage with another order or with recomputation must compute what
 the one before it does. Exit code 0: nothing found; 1: faults, one a line; 2: one is no run.
 """
@@ -112,12 +112,25 @@ class Memory:
         return numpy.full(end - first, NOTHING)
 
 
+def kernels_and_copies(plan):
+    """The calls that take a place on the time axis, and (from, to) of each copy of a state."""
+    if "calls" not in plan:  # run format 1
+        return plan["instructions"], {(row["from"], row["to"]) for row in plan["copies"]}
+    calls = plan["calls"]
+    if any(row["id"] != i for i, row in enumerate(calls)):
+        raise ValueError("the calls are not in the order of their ids")
+    copies = {(*row["inputs"], *row["outputs"]) for row in calls if row["kind"] == "state_copy"}
+    takes_time = ("kernel", "transfer", "program")
+    return [row for row in calls if row["kind"] in takes_time and row.get("tile", 0) == 0], copies
+
+
 class Replay:
     def __init__(self, plan, stage, fault):
         self.plan, self.stage, self.fault, self.memory = plan, stage, fault, Memory(plan, fault)
+        self.kernels, self.copies = kernels_and_copies(plan)
         self.place = {}      # value -> (offset, bytes)
-        self.life = {}       # value -> range of instructions
-        self.workspaces = {}  # place -> ranges of instructions
+        self.life = {}       # value -> range of times
+        self.workspaces = {}  # place -> ranges of times
         self.held = []       # (death, place) of what is there for others
         self.in_host = set()  # values
         self.inside = {}     # value -> (another one, the unit of it where this one begins)
@@ -151,16 +164,18 @@ class Replay:
         for name, _ in self.stage.note["values"]:
             if name in self.place:
                 self.put(name)
-        for index, row in enumerate(self.plan["instructions"]):
+        for index, row in enumerate(self.kernels):
+            if row.get("time", index) != index:
+                self.fault(f"call {row['id']} ({row['op']}) is at another time than {index}")
             self.execute(index, row)
         self.check_end()
         self.check_bound()
 
     def check_order(self):
-        """Each node of the graph is an instruction, or a view: its result is its input's bytes."""
-        computed = {(row["outputs"] or [""])[0] for row in self.plan["instructions"]}
-        if len(computed) != len(self.plan["instructions"]):
-            self.fault("an instruction is there twice")
+        """Each node of the graph is a call, or a view: its result is its input's bytes."""
+        computed = {(row["outputs"] or [""])[0] for row in self.kernels}
+        if len(computed) != len(self.kernels):
+            self.fault("a call is there twice")
         for first in computed - set(self.stage.nodes):
             self.fault(f"'{first}' is made by no node of the graph")
         for first, node in self.stage.nodes.items():
@@ -204,7 +219,7 @@ class Replay:
         return numpy.array_equal(held, self.units(value, self.place[storage][1]))
 
     def execute(self, index, row):
-        where = f"instruction {index} ({row['op']}):"
+        where = f"call at {index} ({row['op']}):"
         node = self.stage.nodes.get((row["outputs"] or [""])[0])
         if node is None:
             return self.fault(f"{where} makes nothing of the graph")
@@ -241,9 +256,8 @@ class Replay:
 
     def check_end(self):
         note = self.stage.note
-        copied = {(row["from"], row["to"]) for row in self.plan["copies"]}
         for state, value in note["updates"]:
-            storage = value if (value, state) in copied else state
+            storage = value if (value, state) in self.copies else state
             if not self.holds(storage, value):
                 self.fault(f"the update of '{state}' is lost")
         kept = [gradient for _, gradient in note["gradients"]] + note["outputs"] + [note["loss"]]
@@ -255,7 +269,7 @@ class Replay:
     def check_bound(self):
         """No layout is lower than the bytes alive at one step, and the plan says which they are."""
         unit = self.memory.unit
-        change = numpy.zeros(len(self.plan["instructions"]) + 2, numpy.int64)
+        change = numpy.zeros(len(self.kernels) + 2, numpy.int64)
         for row in self.plan["buffers"]:
             size = -(-row["bytes"] // unit) * unit
             change[[row["birth"], row["death"]]] += size, -size

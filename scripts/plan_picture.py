@@ -3,7 +3,7 @@
 
     scripts/plan_picture.py RUN/plan.json docs/images/plan.svg
 
-Time runs to the right (one unit an instruction), the arena upwards (offset 0 at the bottom).
+Time runs to the right (one unit a call), the arena upwards (offset 0 at the bottom).
 """
 import json
 import sys
@@ -14,21 +14,29 @@ COLOURS = {"persistent": "#3b6ea5", "input": "#8a8a8a", "forward": "#58a55c", "b
            "update": "#b05a9c", "workspace": "#c9c14a"}
 
 
-def kind_of(buffer, instructions):
+def kind_of(buffer, calls):
     """The legend's word for a buffer: what keeps it, else the phase that writes it."""
     if buffer["kind"] in ("persistent", "workspace", "input"):
         return buffer["kind"]
-    return instructions[min(buffer["birth"], len(instructions) - 1)]["phase"]
+    return calls[min(buffer["birth"], len(calls) - 1)]["phase"]
+
+
+def kernels(plan):
+    """The calls in the order of the times that buffers are alive at."""
+    if "calls" not in plan:  # run format 1
+        return plan["instructions"]
+    return [call for call in plan["calls"] if call["kind"] in ("kernel", "transfer")]
 
 
 def boxes(plan):
+    calls = kernels(plan)
     steps, peak = plan["instruction_count"], plan["arena_bytes"]
     x = (WIDTH - LEFT - 10) / steps
     y = (HEIGHT - TOP - BOTTOM) / peak
     for b in plan["buffers"]:
         if b["bytes"] == 0:
             continue
-        kind = kind_of(b, plan["instructions"])
+        kind = kind_of(b, calls)
         top = HEIGHT - BOTTOM - (b["offset"] + b["bytes"]) * y
         yield (f'<rect x="{LEFT + b["birth"] * x:.1f}" y="{top:.1f}" '
                f'width="{max(0.6, (b["death"] - b["birth"]) * x):.1f}" '
@@ -56,7 +64,7 @@ def picture(plan):
     lines.append(f'<text x="8" y="{TOP + 6}">{mib:.1f}</text><text x="8" y="{TOP + 22}">MiB</text>'
                  f'<text x="8" y="{HEIGHT - BOTTOM}">0</text>')
     lines.append(f'<text x="{LEFT}" y="{HEIGHT - 12}">one training step, {plan["instruction_count"]} '
-                 f'instructions: arena {mib:.1f} MiB, lower bound {bound:.1f} MiB</text>')
+                 f'calls: arena {mib:.1f} MiB, lower bound {bound:.1f} MiB</text>')
     return "\n".join(lines + ["</svg>", ""])
 
 

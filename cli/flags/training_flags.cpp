@@ -1,6 +1,9 @@
 // Flags of loss and graph, and the engine's options made of these and the others.
 #include "cli/flags/training_flags.h"
 
+#include <algorithm>
+#include <array>
+
 #include "cli/flags/loss_spec.h"
 
 namespace trainscope {
@@ -99,6 +102,40 @@ CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes)
   return options;
 }
 
+namespace {
+
+void set_plan_options(const Settings& settings, CompileOptions& options) {
+  options.passes.disabled = disabled_passes(settings);
+  options.passes.stop_after =
+      present_pass_name(settings.text_or_empty("stop-after"), default_passes());
+  options.lower.kernels = kernel_choice(settings);
+  options.lower.same_bits = same_bits(settings);
+  options.order = op_order(settings);
+  options.batch_tiles = batch_tiles(settings);
+  options.recompute = recompute_options(settings);
+  options.costs = settings.text_or_empty("costs");
+  options.machine = plan_machine(settings);
+}
+
+}  // namespace
+
+CompileOptions plan_options(const Invocation& invocation) {
+  CompileOptions options = forward_options(invocation, {});
+  set_plan_options(invocation.settings(), options);
+  for (const Pass& pass : default_passes()) options.passes.disabled.emplace_back(pass.name);
+  return options;
+}
+
+bool changes_the_graph(const Settings& settings) {
+  static constexpr std::array<std::string_view, 12> kOfThePlan = {
+      "kernels", "deterministic", "memory-budget", "max-overhead", "recompute", "pins",
+      "offload", "link-rate",     "op-order",      "op-chains",    "costs", "machine"};
+  return std::ranges::any_of(compile_flags(), [&settings](const Flag& flag) {
+    return settings.given(flag.name) &&
+           std::ranges::find(kOfThePlan, flag.name) == kOfThePlan.end();
+  });
+}
+
 CompileOptions compile_options(const Invocation& invocation, const OnnxModel& model,
                                const Sizes& sizes) {
   const Settings& settings = invocation.settings();
@@ -117,16 +154,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.training.optimizer = optimizer_options(settings);
   options.training.optimizer.in_backward = settings.on("optimizer-in-backward");
   options.training.micro_batches = settings.integer("accumulate");
-  options.passes.disabled = disabled_passes(settings);
-  options.passes.stop_after =
-      present_pass_name(settings.text_or_empty("stop-after"), default_passes());
-  options.lower.kernels = kernel_choice(settings);
-  options.lower.same_bits = same_bits(settings);
-  options.order = op_order(settings);
-  options.batch_tiles = batch_tiles(settings);
-  options.recompute = recompute_options(settings);
-  options.costs = settings.text_or_empty("costs");
-  options.machine = plan_machine(settings);
+  set_plan_options(settings, options);
   return options;
 }
 

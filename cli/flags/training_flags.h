@@ -27,6 +27,11 @@ std::vector<Flag> compile_flags();
 // Of a verb that has compile_flags().
 CompileOptions compile_options(const Invocation& invocation, const OnnxModel& model,
                                const Sizes& sizes);
+// What of them is about a finished graph: kernels, order, recomputation. Also from a recorded
+// stage, after which no pass is to run.
+CompileOptions plan_options(const Invocation& invocation);
+// Whether flags were given on the command line that plan_options() does not read.
+bool changes_the_graph(const Settings& settings);
 // Of a verb that has graph_flags() or not: a forward or evaluation program.
 CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes);
 
@@ -59,7 +64,7 @@ void refuse_idle_flags(const Settings& settings, std::string_view choice,
                        std::span<const std::string_view> all,
                        std::span<const std::string_view> meaningful);
 
-// What recomputation was predicted to do, from recompute_record: two lines for people.
+// What recomputation was predicted to do, from recompute_json: two lines for people.
 std::string recompute_text(const Json& summary);
 
 }  // namespace trainscope

@@ -15,7 +15,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/plan_folder.h"
-#include "engine/record.h"
+#include "engine/record_plan.h"
 #include "engine/world/world_plan.h"
 
 namespace trainscope {
@@ -165,10 +165,8 @@ void write_plan(const std::filesystem::path& plans, const WorldOptions& options,
   const std::filesystem::path folder = plans /
                                        fmt::format("world-{}", options.machine.layout.world) /
                                        fmt::format("stage-{}", placed.stage);
-  Json plan = plan_record(placed.program);
-  if (options.budget_bytes) {
-    plan.set("recompute", Json::object({{"budget_bytes", *options.budget_bytes}}));
-  }
+  PlanRecord plan = plan_record(placed.program);
+  if (options.budget_bytes) plan.recompute.push_back({.budget_bytes = *options.budget_bytes});
   write_plan_folder(folder, plan,
                     {{.name = "sharded", .graph = placed.plain},
                      {.name = "recompute", .graph = placed.program.graph}});

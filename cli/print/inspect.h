@@ -25,8 +25,8 @@ Outcome describe_graph(const Graph& graph);
 // One node: `which` is its position (from 0) or its name. Throws kUsage when there is none.
 Outcome describe_node(const Graph& graph, const std::string& which);
 
-// Live buffers of a plan (plan.json) at `at`: an instruction's number, or a node's name (ONNX's
-// too); empty: where the most bytes are alive. Throws kUsage when there is none.
-Outcome describe_memory(const Json& plan, const std::string& at);
+// Live buffers of a plan at `at`: a call's number, or a node's name (ONNX's too); empty: where the
+// most bytes are alive. Throws kUsage when there is none.
+Outcome describe_memory(const PlanView& plan, const std::string& at);
 
 }  // namespace trainscope

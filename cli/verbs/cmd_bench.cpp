@@ -11,8 +11,9 @@
 #include "cli/machine.h"
 #include "cli/verbs/bench_run.h"
 #include "cli/verbs/bench_workloads.h"
+#include "engine/bundle/plan_json.h"
 #include "engine/core/text.h"
-#include "engine/record.h"
+#include "engine/record_plan.h"
 
 namespace trainscope {
 namespace {
@@ -129,7 +130,7 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("host_arena_bytes", result.host_arena_bytes);
   facts.set("used_host_bytes", result.used_host_bytes);
   facts.set("persistent_bytes", result.persistent_bytes);
-  if (result.recompute) facts.set("recompute", recompute_record(*result.recompute));
+  if (result.recompute) facts.set("recompute", recompute_json(recompute_record(*result.recompute)));
   if (options.paired) add_pairs(result, facts);
   if (!result.ops.empty()) add_ops(result, facts);
   facts.set("parameters", result.parameters);

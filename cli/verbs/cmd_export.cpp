@@ -1,4 +1,4 @@
-// export: the trained model, a stage of the graph, or the parameters as a file of their own.
+// export: the trained model, a stage of the graph, the parameters, metrics or the plan as a file.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -8,11 +8,13 @@
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
 #include "engine/bundle/metrics_csv.h"
+#include "engine/bundle/plan_json.h"
 #include "engine/bundle/tensorboard.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/core/timestamp.h"
+#include "engine/record_plan.h"
 
 namespace trainscope {
 namespace {
@@ -20,10 +22,10 @@ namespace {
 constexpr Flag kExportFlags[] = {
     {.name = "format",
      .type = FlagType::kChoice,
-     .value = "onnx|safetensors|csv|tensorboard",
+     .value = "onnx|safetensors|csv|tensorboard|plan-json",
      .fallback = "onnx",
      .help = "onnx: a model; safetensors: parameters and states; csv, tensorboard: a run's "
-             "metrics"},
+             "metrics; plan-json: its plan, or the plan of a model, as plan.json"},
     {.name = "out", .value = "FILE", .help = "Where it goes", .letter = 'o'},
     {.name = "stage", .value = "NAME", .help = "The graph after a pass instead of the model"},
 };
@@ -125,6 +127,21 @@ void export_metrics(const Source& source, const std::string& format, const std::
   write_file_atomic(out, event_file(metrics, since_1970.count()));
 }
 
+// A run's own plan, or what `train` would make of a model.
+void export_plan(const Source& source, const Invocation& settled, const std::string& out) {
+  if (source.is_run()) {
+    const std::optional<StoredPlan> plan = source.run().plan();
+    require(plan.has_value(), ErrorCode::kBadInput, "the run has no plan yet");
+    return write_file_atomic(out, plan_json(plan->view()));
+  }
+  const OnnxModel model = source.original_model();
+  const Sizes sizes = resolve_sizes(model, size_request(settled.settings()));
+  CompileOptions options = compile_options(settled, model, sizes);
+  options.passes.keep = KeepGraphs::kLast;
+  const PlanRecord plan = plan_record(*compile(model, options));
+  write_file_atomic(out, plan_json(view_of(plan)));
+}
+
 Outcome run_export(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(settings.has("out"), ErrorCode::kUsage, "export needs -o FILE");
@@ -139,6 +156,8 @@ Outcome run_export(const Invocation& invocation) {
   const std::string& out = settings.text("out");
   if (format == "csv" || format == "tensorboard") {
     export_metrics(source, format, out);
+  } else if (format == "plan-json") {
+    export_plan(source, settled, out);
   } else if (parameters) {
     export_parameters(source, settled, out);
   } else if (settings.has("stage")) {
@@ -153,14 +172,16 @@ Outcome run_export(const Invocation& invocation) {
 }  // namespace
 
 Command export_command() {
-  return {.name = "export",
-          .summary = "Write the trained model, a stage, the parameters or the metrics as a file.",
-          .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
-          .flags = join_flags({kExportFlags, source_flags(), compile_flags()}),
-          .examples = {"trainscope export runs/mlp-1 --format onnx -o trained.onnx",
-                       "trainscope export runs/mlp-1 --format onnx --stage differentiate -o "
-                       "backward.onnx"},
-          .run = run_export};
+  return {
+      .name = "export",
+      .summary =
+          "Write the trained model, a stage, the parameters, the metrics or the plan as a file.",
+      .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
+      .flags = join_flags({kExportFlags, source_flags(), compile_flags()}),
+      .examples = {"trainscope export runs/mlp-1 --format onnx -o trained.onnx",
+                   "trainscope export runs/mlp-1 --format onnx --stage differentiate -o "
+                   "backward.onnx"},
+      .run = run_export};
 }
 
 }  // namespace trainscope

@@ -6,6 +6,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/record.h"
+#include "engine/record_plan.h"
 
 namespace trainscope {
 namespace {
@@ -23,6 +24,12 @@ constexpr Flag kInspectFlags[] = {
     {.name = "at",
      .value = "CALL|NODE",
      .help = "When, for --memory; default: where most bytes are alive"},
+    {.name = "session",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Of a run that was resumed: the plan and stages of its Nth session; default: the "
+             "newest",
+     .minimum = 1},
 };
 
 CompileOptions options_for(const Invocation& settled, const OnnxModel& model, KeepGraphs keep) {
@@ -41,9 +48,14 @@ std::vector<StageRecord> records_of(const Stages& stages) {
   return records;
 }
 
-Graph recorded_stage(const RunReader& run, const std::string& name) {
-  const StageRecord stage = find_stage(run.stages(), name);
-  return import_graph(OnnxModel::read(run.open_stage(stage)), {});
+// --session; without it the newest.
+std::int64_t session_of(const Invocation& settled) {
+  return settled.settings().find_integer("session").value_or(kNewestSession);
+}
+
+Graph recorded_stage(const RunReader& run, const std::string& name, std::int64_t session) {
+  const StageRecord stage = find_stage(run.stages(session), name);
+  return import_graph(OnnxModel::read(run.open_stage(stage, session)), {});
 }
 
 Graph computed_stage(const Invocation& settled, const OnnxModel& model, const std::string& name) {
@@ -59,7 +71,7 @@ Graph computed_stage(const Invocation& settled, const OnnxModel& model, const st
 Outcome inspect_stage(const Source& source, const Invocation& settled) {
   const Settings& settings = settled.settings();
   const std::string name = settings.text_or_empty("stage");
-  const Graph graph = source.is_run() ? recorded_stage(source.run(), name)
+  const Graph graph = source.is_run() ? recorded_stage(source.run(), name, session_of(settled))
                                       : computed_stage(settled, source.original_model(), name);
   return settings.has("node") ? describe_node(graph, settings.text("node")) : describe_graph(graph);
 }
@@ -67,17 +79,19 @@ Outcome inspect_stage(const Source& source, const Invocation& settled) {
 Outcome inspect_memory(const Source& source, const Invocation& settled) {
   const std::string at = settled.settings().text_or_empty("at");
   if (source.is_run()) {
-    const std::optional<Json> plan = source.run().plan();
+    const std::optional<StoredPlan> plan = source.run().plan(session_of(settled));
     require(plan.has_value(), ErrorCode::kBadInput, "the run has no plan yet");
-    return describe_memory(*plan, at);
+    return describe_memory(plan->view(), at);
   }
   const OnnxModel model = source.original_model();
-  const auto compiled = compile(model, options_for(settled, model, KeepGraphs::kLast));
-  return describe_memory(plan_record(compiled->program), at);
+  const CompileOptions options = options_for(settled, model, KeepGraphs::kLast);
+  const auto compiled = compile(model, options);
+  const PlanRecord plan = plan_record(*compiled);
+  return describe_memory(view_of(plan), at);
 }
 
 std::vector<StageRecord> stages_of(const Source& source, const Invocation& settled) {
-  if (source.is_run()) return source.run().stages();
+  if (source.is_run()) return source.run().stages(session_of(settled));
   const OnnxModel model = source.original_model();
   return records_of(build_stages(model, options_for(settled, model, KeepGraphs::kLast)));
 }
@@ -98,6 +112,8 @@ Outcome run_inspect(const Invocation& invocation) {
           "--memory is of the plan, which belongs to no stage: leave out --stages, --stage and "
           "--node");
   const Source source = Source::open(invocation.argument(0));
+  require(!settings.has("session") || (source.is_run() && (of_stage || settings.on("memory"))),
+          ErrorCode::kUsage, "--session is of a run, with --memory, --stages, --stage or --node");
   const Invocation settled = source.settle(invocation);
   if (settings.on("memory")) return inspect_memory(source, settled);
   if (settings.has("stage") || settings.has("node")) return inspect_stage(source, settled);

@@ -10,10 +10,11 @@
 #include "cli/source.h"
 #include "cli/verbs/batch_search.h"
 #include "cli/verbs/micro_batches.h"
+#include "engine/bundle/plan_json.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
-#include "engine/record.h"
+#include "engine/record_plan.h"
 
 namespace trainscope {
 namespace {
@@ -26,16 +27,7 @@ bool asks_for_another_plan(const Settings& settings) {
   return false;
 }
 
-// The recorded plan without its rows.
-Json sizes_of(const Json& plan) {
-  Json sizes = Json::object();
-  for (const JsonMember& member : plan.as_object()) {
-    if (!member.value.is_array()) sizes.set(member.key, member.value);
-  }
-  return sizes;
-}
-
-// A model, its sizes settled, and what to compile of it.
+// A model or recorded stage, its sizes settled, and what to compile of it.
 struct Step {
   OnnxModel model;
   CompileOptions options;
@@ -54,22 +46,44 @@ Step step_of(const Source& source, const Invocation& invocation, std::int64_t ba
   return {.model = std::move(model), .options = std::move(options), .sizes = sizes};
 }
 
+// The graph that a run planned, before ops were put in order or rematerialized.
+std::optional<StageRecord> last_graph(const RunReader& run) {
+  std::vector<StageRecord> stages = run.stages();
+  const auto is_planned = [](const StageRecord& stage) {
+    return std::ranges::find(kProgramStages, stage.name) == kProgramStages.end();
+  };
+  const auto last = std::ranges::find_if(stages.rbegin(), stages.rend(), is_planned);
+  return last == stages.rend() ? std::nullopt : std::optional(std::move(*last));
+}
+
+// A run's step is planned again from its recorded graph where only the plan is to be another: that
+// needs no model, which may be gone.
+Step step_to_plan(const Source& source, const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  const bool may_be_recorded = source.is_run() && !changes_the_graph(settings);
+  const auto stage = may_be_recorded ? last_graph(source.run()) : std::nullopt;
+  if (!stage) return step_of(source, invocation);
+  CompileOptions options = plan_options(source.settle(invocation));
+  options.passes.keep = KeepGraphs::kLast;
+  return {.model = OnnxModel::read(source.run().open_stage(*stage)),
+          .options = std::move(options),
+          .sizes = {}};
+}
+
 Json planned(const Source& source, const Invocation& invocation) {
-  const Step step = step_of(source, invocation);
+  const Step step = step_to_plan(source, invocation);
   const auto compiled = compile(step.model, step.options);
-  Json facts = plan_sizes(compiled->program);
-  if (compiled->recompute) facts.set("recompute", recompute_record(*compiled->recompute));
-  return facts;
+  return plan_sizes(view_of(plan_record(*compiled)));
 }
 
 Json plan_facts(const Source& source, const Invocation& invocation) {
   if (!source.is_run() || asks_for_another_plan(invocation.settings())) {
     return planned(source, invocation);
   }
-  const std::optional<Json> recorded = source.run().plan();
+  const std::optional<StoredPlan> recorded = source.run().plan();
   require(recorded.has_value(), ErrorCode::kBadInput, "the run '{}' has no plan yet",
           printable(source.run().folder().path().string()));
-  return sizes_of(*recorded);
+  return plan_sizes(recorded->view());
 }
 
 std::string plan_text(const Json& plan) {
@@ -84,9 +98,8 @@ std::string plan_text(const Json& plan) {
       "workspace    {}\nbuffers      {:>16} in {} calls\n",
       bytes("arena_bytes"), bytes("lower_bound_bytes"), bytes("gap_bytes"), gap,
       bytes("persistent_bytes"), bytes("workspace_bytes"), plan.get<std::int64_t>("buffer_count"),
-      plan.get<std::int64_t>("instruction_count"));
-  const Json* host = plan.find("host_arena_bytes");  // of older runs: absent
-  if (host != nullptr && host->as_int() > 0) {
+      plan.get<std::int64_t>("call_count"));
+  if (plan.get<std::int64_t>("host_arena_bytes") > 0) {
     text += fmt::format("host memory  {}\n", bytes("host_arena_bytes"));
   }
   if (const Json* recompute = plan.find("recompute")) text += recompute_text(*recompute);
@@ -186,7 +199,7 @@ Outcome run_plan(const Invocation& invocation) {
     add_largest_batch(source, invocation, outcome);
   }
   if (asks_for_table(invocation.settings())) {
-    Step step = step_of(source, invocation);
+    Step step = step_to_plan(source, invocation);
     add_plan_tables(step.model, std::move(step.options), invocation.settings(), outcome);
     const Json* front = outcome.facts.find("front");
     if (front != nullptr && source.is_run()) {
@@ -203,8 +216,9 @@ Command plan_command() {
   return {.name = "plan",
           .summary = "Predict the memory of a training step, to the byte.",
           .arguments = {{.name = "MODEL.onnx|RUN|BUILDER:SIZE",
-                         .help = "a model, a run (its plan, or with flags another one), or a "
-                                 "builder's model without a file: gpt2:1558M, "
+                         .help = "a model, a run (its plan, or with flags another one: those of "
+                                 "memory, order and kernels need the run alone, others its model "
+                                 "too), or a builder's model without a file: gpt2:1558M, "
                                  "gpt2:355M,context=2048"}},
           .flags = join_flags({plan_table_flags(), world_flags(), compile_flags()}),
           .examples = {"trainscope plan model.onnx --batch 32 --memory-budget 500MB",

@@ -15,17 +15,19 @@ namespace trainscope {
 
 // Raised when a reader of the earlier version would misread the folder. Readers accept this version
 // and the two before it.
-inline constexpr std::int64_t kRunFormat = 1;
+inline constexpr std::int64_t kRunFormat = 2;
 inline constexpr std::int64_t kOldestReadableRunFormat = 1;
 
 inline constexpr std::string_view kRunManifestFile = "manifest.json";
 inline constexpr std::string_view kRunConfigFile = "config.toml";
-inline constexpr std::string_view kRunPlanFile = "plan.json";
+inline constexpr std::string_view kRunPlanFile = "plan.bin";
+inline constexpr std::string_view kRunReadablePlanFile = "plan.json";
 inline constexpr std::string_view kRunMetricsFile = "metrics.jsonl";
 inline constexpr std::string_view kRunMetricsTableFile = "metrics.csv";
 inline constexpr std::string_view kRunLogFile = "log.jsonl";
 inline constexpr std::string_view kRunStagesFolder = "stages";
 inline constexpr std::string_view kRunStagesFile = "stages.json";
+inline constexpr std::string_view kRunSessionsFolder = "sessions";
 inline constexpr std::string_view kRunCheckpointsFolder = "checkpoints";
 inline constexpr std::string_view kTrainedModelFile = "model.onnx";
 inline constexpr std::string_view kTrainedModelDataFile = "model.onnx.data";  // beyond 1 GiB
@@ -67,7 +69,8 @@ struct NearMissRecord {
   std::string reason = {};
 };
 
-// A graph after a pass; the file is stages/NN-NAME.onnx.
+// A graph after a pass; the file is stages/NN-NAME.onnx, or that of the stage before it where the
+// pass changed nothing.
 struct StageRecord {
   std::string name = {};
   std::string file = {};  // within stages/

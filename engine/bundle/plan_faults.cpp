@@ -150,7 +150,7 @@ class Finder {
   void check(const PlanOperand& operand) {
     row(operand.value, plan_.values, "its value is not there");
     row(operand.buffer, plan_.buffers, "its buffer is not there");
-    name(operand.slice, PlanSlice::kPartial, "its slice is unknown");
+    name(operand.slice, PlanSlice::kElements, "its slice is unknown");
     expect(operand.offset >= 0, "its offset is negative");
   }
 

@@ -62,7 +62,7 @@ Json call_row(const PlanView& plan, std::size_t id) {
                            {"stream", call.stream},
                            {"waits", Json::list(rows_of(plan.waits, call.waits))},
                            {"sources", texts(plan, plan.sources_of(call))}});
-  if (call.tiles > 0) row.set("tiles", call.tiles);
+  if (call.tile != kNoRow) row.set("tile", call.tile);
   if (call.section != kNoRow) row.set("section", call.section);
   return row;
 }
@@ -92,6 +92,7 @@ std::string_view kind_of(BufferClass holds) {
       return "persistent";
     case BufferClass::kActivation:
     case BufferClass::kGradient:
+    case BufferClass::kUpdate:
       return "value";
     case BufferClass::kInput:
     case BufferClass::kWorkspace:

@@ -69,8 +69,9 @@ std::string_view name_of(PlanValueKind kind) {
 }
 
 std::string_view name_of(BufferClass holds) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      "parameter", "state", "constant", "input", "activation", "gradient", "workspace", "held"};
+  constexpr std::array<std::string_view, 9> kNames = {"parameter",  "state",    "constant",
+                                                      "input",      "activation", "gradient",
+                                                      "update",     "workspace", "held"};
   return kNames.at(static_cast<std::size_t>(holds));
 }
 
@@ -81,7 +82,7 @@ std::string_view name_of(PlanCallKind kind) {
 }
 
 std::string_view name_of(PlanSlice slice) {
-  constexpr std::array<std::string_view, 3> kNames = {"whole", "examples", "partial"};
+  constexpr std::array<std::string_view, 4> kNames = {"whole", "examples", "partial", "elements"};
   return kNames.at(static_cast<std::size_t>(slice));
 }
 

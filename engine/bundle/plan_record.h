@@ -43,6 +43,7 @@ enum class BufferClass : std::uint8_t {
   kInput,
   kActivation,
   kGradient,
+  kUpdate,  // made by the update phase
   kWorkspace,
   kHeld,
 };
@@ -57,8 +58,8 @@ enum class PlanCallKind : std::uint8_t {
   kProgram,      // a program of its own: a loop's body, a branch
 };
 
-// What one batch tile has of a value.
-enum class PlanSlice : std::uint8_t { kWhole, kExamples, kPartial };
+// What one batch tile has of a value. kElements: of a result, those that one thread adds up.
+enum class PlanSlice : std::uint8_t { kWhole, kExamples, kPartial, kElements };
 
 // Sizes of the plan, in bytes. `times` is the length of the time axis: a kernel or transfer takes
 // one position, other calls share the one before.
@@ -154,7 +155,7 @@ struct PlanCall {
   RowRange waits = {};               // of waits: calls of other streams that must be done
   RowRange refused = {};             // of refusals
   std::uint32_t workspace = kNoRow;  // buffer
-  std::uint32_t tiles = 0;           // batch tiles that it runs on; 0: it runs whole
+  std::uint32_t tile = kNoRow;       // the batch tile that it is for; kNoRow: it runs whole
   std::uint32_t section = kNoRow;    // tiled section that it is in
   std::uint32_t time = 0;
   std::int64_t flops = 0;
@@ -162,7 +163,7 @@ struct PlanCall {
   std::int64_t bytes_written = 0;
 };
 
-// Times [begin, end) that each thread runs through on its batch tile.
+// Times [begin, end) that each thread runs through on its batch tile, a call for each tile.
 struct PlanSection {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -247,7 +248,7 @@ std::string_view name_of(PlanValueKind kind);
 std::string_view name_of(BufferClass holds);
 // "kernel", "state_copy", "transfer", "add_partials", "program".
 std::string_view name_of(PlanCallKind kind);
-// "whole", "examples", "partial".
+// "whole", "examples", "partial", "elements".
 std::string_view name_of(PlanSlice slice);
 
 // Bytes alive at each time in the device's arena.

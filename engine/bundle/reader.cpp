@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/bundle/plan_json.h"
+#include "engine/bundle/session_folders.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -63,6 +65,28 @@ void add_line(std::string_view line, Metrics& metrics) {
   // Kinds of later programs are skipped.
 }
 
+bool has_stages(const Folder& folder) {
+  return folder.has_folder(kRunStagesFolder) &&
+         folder.enter(kRunStagesFolder).has_file(kRunStagesFile);
+}
+
+bool has_plan(const Folder& folder) {
+  return folder.has_file(kRunPlanFile) || folder.has_file(kRunReadablePlanFile);
+}
+
+// Of format 1, which has plan.json alone.
+StoredPlan old_plan(const Folder& folder) {
+  const FolderEntry file = folder / kRunReadablePlanFile;
+  return about(file_text(file), [&] {
+    const Json plan = read_json(file);
+    require(plan.is_object(), ErrorCode::kBadInput, "expected an object, found {}",
+            name_of(plan.type()));
+    require(!plan.contains("calls"), ErrorCode::kBadInput,
+            "'{}' is missing, of which this is only the readable form", kRunPlanFile);
+    return StoredPlan(plan_of_format_1(plan));
+  });
+}
+
 }  // namespace
 
 RunReader RunReader::open(const fs::path& folder) {
@@ -99,11 +123,23 @@ Metrics RunReader::metrics() const {
   }
 }
 
-std::vector<StageRecord> RunReader::stages() const {
+std::optional<Folder> RunReader::folder_with(bool (*has)(const Folder&),
+                                             std::int64_t session) const {
+  const auto count = static_cast<std::int64_t>(manifest_.sessions.size());
+  require(session >= 0 && session <= count, ErrorCode::kUsage,
+          "the run has no session {}: it has {}", session, count);
+  const bool is_newest = session == kNewestSession || session == count;
+  if (is_newest && has(folder_)) return folder_;
+  // The newest one's too: a process may have been killed that was about to begin the next.
+  const std::optional<Folder> kept = session_folder(folder_, is_newest ? count : session);
+  return kept && has(*kept) ? kept : std::nullopt;
+}
+
+std::vector<StageRecord> RunReader::stages(std::int64_t session) const {
   std::vector<StageRecord> stages;
-  if (!folder_.has_folder(kRunStagesFolder)) return stages;
-  const FolderEntry file = folder_.enter(kRunStagesFolder) / kRunStagesFile;
-  if (!file.folder.has_file(file.name)) return stages;
+  const std::optional<Folder> folder = folder_with(has_stages, session);
+  if (!folder) return stages;
+  const FolderEntry file = folder->enter(kRunStagesFolder) / kRunStagesFile;
   about(file_text(file), [&] {
     const Json json = read_json(file);
     for (const Json& stage : json.array_at("stages")) stages.push_back(stage_from(stage));
@@ -111,24 +147,23 @@ std::vector<StageRecord> RunReader::stages() const {
   return stages;
 }
 
-MappedFile RunReader::open_stage(const StageRecord& stage) const {
-  return MappedFile::open(folder_.enter(kRunStagesFolder) / stage.file);
+MappedFile RunReader::open_stage(const StageRecord& stage, std::int64_t session) const {
+  const std::optional<Folder> folder = folder_with(has_stages, session);
+  require(folder.has_value(), ErrorCode::kIo, "the run '{}' has no stages",
+          printable(folder_.path().string()));
+  return MappedFile::open(folder->enter(kRunStagesFolder) / stage.file);
+}
+
+std::optional<StoredPlan> RunReader::plan(std::int64_t session) const {
+  const std::optional<Folder> folder = folder_with(has_plan, session);
+  if (!folder) return std::nullopt;
+  const bool is_old = !folder->has_file(kRunPlanFile);
+  return is_old ? old_plan(*folder) : StoredPlan::open(*folder / kRunPlanFile);
 }
 
 std::optional<Folder> RunReader::checkpoints_folder() const {
   if (!folder_.has_folder(kRunCheckpointsFolder)) return std::nullopt;
   return folder_.enter(kRunCheckpointsFolder);
-}
-
-std::optional<Json> RunReader::plan() const {
-  if (!folder_.has_file(kRunPlanFile)) return std::nullopt;
-  const FolderEntry file = folder_ / kRunPlanFile;
-  return about(file_text(file), [&]() -> Json {
-    Json plan = read_json(file);
-    require(plan.is_object(), ErrorCode::kBadInput, "expected an object, found {}",
-            name_of(plan.type()));
-    return plan;
-  });
 }
 
 }  // namespace trainscope

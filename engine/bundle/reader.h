@@ -2,14 +2,18 @@
 // stranger's: what is no regular file in it is refused (kBadInput), links are not followed.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <vector>
 
 #include "engine/bundle/format.h"
+#include "engine/bundle/plan_file.h"
 #include "engine/core/file.h"
 
 namespace trainscope {
+
+inline constexpr std::int64_t kNewestSession = 0;
 
 class RunReader {
  public:
@@ -24,15 +28,18 @@ class RunReader {
   // The rows so far, in the order of steps. A last line without its line end is being written, or
   // was when the power went: it is left out. Rows that a resumed session did again count once.
   Metrics metrics() const;
+  // Of a session, from 1; each wrote its own. Throws kUsage for one that there was not.
   // Empty while there are none.
-  std::vector<StageRecord> stages() const;
-  std::optional<Json> plan() const;
-  MappedFile open_stage(const StageRecord& stage) const;
+  std::vector<StageRecord> stages(std::int64_t session = kNewestSession) const;
+  std::optional<StoredPlan> plan(std::int64_t session = kNewestSession) const;
+  MappedFile open_stage(const StageRecord& stage, std::int64_t session = kNewestSession) const;
   std::optional<Folder> checkpoints_folder() const;  // none while there is none
 
  private:
   RunReader(Folder folder, RunManifest manifest)
       : folder_(std::move(folder)), manifest_(std::move(manifest)) {}
+  // Where a session's plan or stages are: the run's folder, or sessions/K.
+  std::optional<Folder> folder_with(bool (*has)(const Folder&), std::int64_t session) const;
 
   Folder folder_;
   RunManifest manifest_;

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "engine/bundle/metrics_csv.h"
+#include "engine/bundle/plan_file.h"
+#include "engine/bundle/plan_json.h"
 #include "engine/bundle/reader.h"
+#include "engine/bundle/session_folders.h"
 #include "engine/core/error.h"
 #include "engine/core/system_error.h"
 #include "engine/core/text.h"
@@ -21,9 +24,9 @@ namespace fs = std::filesystem;
 constexpr int kIndent = 2;
 
 // Files that are replaced, and those that lines are added to as they are.
-constexpr std::array kReplacedFiles = {kRunManifestFile,  kRunConfigFile,
-                                       kRunPlanFile,      kRunMetricsTableFile,
-                                       kTrainedModelFile, kTrainedModelDataFile};
+constexpr std::array kReplacedFiles = {
+    kRunManifestFile,     kRunConfigFile,    kRunPlanFile,         kRunReadablePlanFile,
+    kRunMetricsTableFile, kTrainedModelFile, kTrainedModelDataFile};
 constexpr std::array kGrowingFiles = {kRunMetricsFile, kRunLogFile};
 
 bool is_plain_name(std::string_view name) {
@@ -97,8 +100,10 @@ RunWriter RunWriter::create(RunLock lock, RunManifest manifest) {
 RunWriter RunWriter::resume(RunLock lock, RunSession session) {
   const RunReader reader = RunReader::open(lock.folder());
   check_entries(lock.folder());
+  move_to_session(lock.folder(), static_cast<std::int64_t>(reader.manifest().sessions.size()));
   RunWriter writer(std::move(lock));
   writer.manifest_ = reader.manifest();
+  writer.manifest_.format = kRunFormat;
   writer.begin_session(std::move(session));
   return writer;
 }
@@ -157,8 +162,10 @@ void RunWriter::write_config(std::string_view toml) {
   write_file_atomic(lock_.folder() / kRunConfigFile, toml);
 }
 
-void RunWriter::write_plan(const Json& plan) {
-  write_file_atomic(lock_.folder() / kRunPlanFile, plan.dump(kIndent) + "\n");
+void RunWriter::write_plan(const PlanRecord& plan) {
+  write_plan_file(plan, lock_.folder() / kRunPlanFile);
+  if (plan.calls.size() > kMostReadableCalls) return;
+  write_file_atomic(lock_.folder() / kRunReadablePlanFile, plan_json(view_of(plan)));
 }
 
 FolderEntry RunWriter::next_stage_file(std::string_view name) const {
@@ -166,8 +173,13 @@ FolderEntry RunWriter::next_stage_file(std::string_view name) const {
   return stages_folder_ / fmt::format("{:02}-{}.onnx", stages_.size(), name);
 }
 
+bool RunWriter::repeats_last_stage(const StageRecord& stage) const {
+  return !stages_.empty() && !stage.changed && !stage.hash.empty() &&
+         stage.hash == stages_.back().hash;
+}
+
 void RunWriter::add_stage(StageRecord stage) {
-  stage.file = next_stage_file(stage.name).name;
+  stage.file = repeats_last_stage(stage) ? stages_.back().file : next_stage_file(stage.name).name;
   stages_.push_back(std::move(stage));
   Json list = Json::array();
   for (const StageRecord& record : stages_) list.push_back(to_json(record));

@@ -13,6 +13,7 @@
 
 #include "engine/bundle/format.h"
 #include "engine/bundle/lock.h"
+#include "engine/bundle/plan_record.h"
 #include "engine/bundle/tensorboard.h"
 #include "engine/core/file.h"
 
@@ -29,6 +30,9 @@ struct MetricsForms {
   bool tensorboard = false;  // events.out.tfevents.*, one for each session
 };
 
+// Larger plans are readable on demand: `export --format plan-json`.
+inline constexpr std::size_t kMostReadableCalls = 20'000;
+
 class RunWriter {
  public:
   // Begins a run. The folder must be empty (kUsage otherwise). The manifest brings one session; its
@@ -38,8 +42,9 @@ class RunWriter {
   static RunWriter create(const std::filesystem::path& folder, RunManifest manifest) {
     return create(RunLock::make(folder), std::move(manifest));
   }
-  // Continues a run after session.from_step. Throws kBadInput when the folder holds none, or when
-  // one of a run's files is no regular file there; nothing is written then.
+  // Continues a run after session.from_step; the plan and stages of the session before go to
+  // sessions/K. Throws kBadInput when the folder holds no run, or when one of a run's files is no
+  // regular file there; nothing is written then.
   static RunWriter resume(RunLock lock, RunSession session);
 
   const std::filesystem::path& folder() const { return lock_.folder().path(); }
@@ -53,10 +58,12 @@ class RunWriter {
   void also_write(const MetricsForms& forms);
 
   void write_config(std::string_view toml);
-  void write_plan(const Json& plan);
+  // plan.bin, and up to kMostReadableCalls calls plan.json too.
+  void write_plan(const PlanRecord& plan);
   // Where the next stage's model belongs: stages/NN-NAME.onnx, NN counting from 00. Write it, then
-  // call add_stage with a record of that file.
+  // call add_stage with a record of that file. A stage that repeats the last one needs no file.
   FolderEntry next_stage_file(std::string_view name) const;
+  bool repeats_last_stage(const StageRecord& stage) const;
   void add_stage(StageRecord stage);
 
   void add_step(const StepRecord& step);

@@ -25,7 +25,8 @@ enum class BufferId : std::int32_t {};
 inline constexpr CallId kNoCall{-1};
 inline constexpr BufferId kNoBuffer{-1};
 
-// What a buffer's bytes are. Of several values in one buffer the first of this list that fits.
+// What a buffer's bytes are: the first of the upper four that one of its values is, else what the
+// owner is.
 enum class BufferRole : std::uint8_t {
   kParameter,
   kState,  // moments of the optimizer, running statistics, accumulated gradients

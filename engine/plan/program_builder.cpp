@@ -208,7 +208,8 @@ void ProgramBuilder::find_buffers() {
     if (buffer < 0) continue;
     program_.values[v] = {.buffer = BufferId(buffer), .offset = lifetimes.offset_of[v]};
     PlannedBuffer& in = program_.buffers[static_cast<std::size_t>(buffer)];
-    in.role = std::min(in.role, role_of(graph, ValueId(static_cast<std::int32_t>(v))));
+    const BufferRole role = role_of(graph, ValueId(static_cast<std::int32_t>(v)));
+    if (role <= BufferRole::kInput) in.role = std::min(in.role, role);
   }
   has_buffers_ = true;
 }

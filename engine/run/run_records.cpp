@@ -6,6 +6,7 @@
 #include "engine/exec/backends.h"
 #include "engine/onnx/export.h"
 #include "engine/record.h"
+#include "engine/record_plan.h"
 #include "engine/run/run_settings.h"
 
 namespace trainscope {
@@ -39,9 +40,12 @@ RunWriter writer_of(ResumePoint& point, const TrainRequest& request, const Datas
 
 void write_stages(RunWriter& writer, const Stages& stages, const std::stop_token& stop) {
   for (std::size_t i = 0; i < stages.size() && !stop.stop_requested(); ++i) {
-    write_onnx(stages[i].graph, writer.next_stage_file(stages[i].name),
-               {.weights = Weights::kOmit, .tensor = {}});
-    writer.add_stage(stage_record(stages[i], i == 0 ? nullptr : &stages[i - 1]));
+    StageRecord record = stage_record(stages[i], i == 0 ? nullptr : &stages[i - 1]);
+    if (!writer.repeats_last_stage(record)) {
+      write_onnx(stages[i].graph, writer.next_stage_file(stages[i].name),
+                 {.weights = Weights::kOmit, .tensor = {}});
+    }
+    writer.add_stage(std::move(record));
   }
 }
 
@@ -57,9 +61,7 @@ void RunRecords::write_compiled(const std::string& config, const Compiled& compi
   writer_.write_config(config);
   write_stages(writer_, compiled.stages, stop);
   if (stop.stop_requested()) return;
-  Json plan = plan_record(compiled.program);
-  if (compiled.recompute) plan.set("recompute", recompute_record(*compiled.recompute));
-  writer_.write_plan(plan);
+  writer_.write_plan(plan_record(compiled));
 }
 
 void RunRecords::step_end(const StepRecord& step, std::int64_t /*used_bytes*/) {

@@ -35,7 +35,7 @@ STEPS = 6
 SETTINGS = ["--save-every", "2", "--eval-every", "3", "--metrics", "csv,tensorboard", "--threads",
             "1", "--progress", "none"]
 # Patterns of the files of a run, each as likely as the others.
-FILES = ["manifest.json", "manifest.json", "config.toml", "plan.json", "metrics.jsonl",
+FILES = ["manifest.json", "manifest.json", "config.toml", "plan.bin", "plan.json", "metrics.jsonl",
          "metrics.csv", "log.jsonl", "model.onnx", "events.out.tfevents.*", "stages/stages.json",
          "stages/*.onnx", "checkpoints/best.json", "checkpoints/step-*/manifest.json",
          "checkpoints/step-*/manifest.json", "checkpoints/step-*/model.safetensors",
@@ -84,6 +84,7 @@ class Damage:
         self.file.write_bytes(content)
         if self.dice.random() < 0.8:
             seal_checkpoint(self.file)
+            seal_plan(self.file)
 
     def outside(self, name):
         """A path outside the run, as links in it spell it, or absolute."""
@@ -121,6 +122,30 @@ def seal_checkpoint(file):
         seal_manifest(path, manifest)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return  # no JSON, or none with these keys: it stays as it is
+
+
+def xxh3_number(content):
+    return int(xxh3(bytes(content)), 16)
+
+
+def seal_plan(file):
+    """Makes the hashes of a plan.bin right again, as far as it has a table of sections."""
+    content = bytearray(file.read_bytes())
+    if file.name != "plan.bin" or len(content) < 32:
+        return
+    count, = struct.unpack_from("<I", content, 12)
+    end = 32 + 32 * count
+    if end > len(content):
+        return
+    for at in range(32, end, 32):
+        _, row_bytes, offset, rows = struct.unpack_from("<IIQQ", content, at)
+        if offset + row_bytes * rows <= len(content):
+            inside = content[offset:offset + row_bytes * rows]
+            struct.pack_into("<Q", content, at + 24, xxh3_number(inside))
+    struct.pack_into("<Q", content, 16, len(content))
+    struct.pack_into("<Q", content, 24, 0)
+    struct.pack_into("<Q", content, 24, xxh3_number(content[:end]))
+    file.write_bytes(content)
 
 
 # Kinds of damage.
@@ -221,6 +246,20 @@ def tensor_tables(damage):
     damage.write(struct.pack("<Q", length) + text + content[8 + size:])
 
 
+def plan_numbers(damage):
+    """Numbers of plan.bin, in its rows or its table of sections: far out, or one too many."""
+    damage.file = damage.pick(["plan.bin"])
+    content = bytearray(damage.file.read_bytes())
+    rows, = struct.unpack_from("<I", content, 12)
+    first = damage.dice.choice([8, 32 + 32 * rows, 32 + 32 * rows])
+    for _ in range(damage.dice.choice([1, 1, 3])):
+        at = damage.dice.randrange(first // 4, len(content) // 4) * 4
+        old, = struct.unpack_from("<I", content, at)
+        new = damage.dice.choice([0, 1, old + 1, old - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 2])
+        struct.pack_into("<I", content, at, new % 2**32)
+    damage.write(content)
+
+
 def hostile_graphs(damage):
     """A structural mutant in place of the trained model or of a stage."""
     damage.file = damage.pick(["model.onnx", "stages/*.onnx", "stages/*.onnx"])
@@ -273,7 +312,7 @@ def strange_files(damage):
     dice = damage.dice
     checkpoints = damage.run / "checkpoints"
     way = dice.choice(["saving", "saving link", "temporary", "temporary link", "fifo", "names",
-                       "many"])
+                       "many", "sessions", "sessions link"])
     if way.startswith("saving"):
         path = checkpoints / dice.choice([".saving-step-00000008", ".saving-x",
                                           ".saving-step-00000007"])
@@ -281,6 +320,15 @@ def strange_files(damage):
             shutil.copytree(damage.pick(["checkpoints/step-*"]), path)
         else:
             path.symlink_to(damage.sandbox.outside / "taken")
+    elif way.startswith("sessions"):
+        path = damage.run / "sessions"
+        if way == "sessions":
+            shutil.copytree(damage.run / "stages", path / dice.choice(["1", "1", "7"]) / "stages")
+        elif dice.random() < 0.5:
+            path.symlink_to(damage.sandbox.outside / "taken")
+        else:
+            path.mkdir()
+            (path / "1").symlink_to(damage.sandbox.outside / "taken")
     elif way.startswith("temporary"):
         folder = dice.choice([damage.run, checkpoints, damage.run / "stages"])
         path = folder / f".trainscope-{dice.choice(['1', 'x', '99999'])}.tmp"
@@ -307,7 +355,7 @@ def bytes_kind(change):
 DAMAGES = {name: bytes_kind(change) for name, change in BYTES.items()}
 DAMAGES.update({kind.__name__: kind for kind in (
     emptied, missing, swapped_files, renamed_checkpoint, json_values, huge_numbers, wrong_versions,
-    tensor_tables, hostile_graphs, links, linked_folders, no_files, strange_files)})
+    tensor_tables, plan_numbers, hostile_graphs, links, linked_folders, no_files, strange_files)})
 KINDS = list(DAMAGES)
 
 
@@ -325,12 +373,13 @@ def commands(subject, run, dice):
                ["inspect", "run", "--memory"], ["inspect", "run", "--memory", "--at", "5"],
                ["inspect", "run", "--stage", "differentiate"], ["inspect", "run", "--node", "0"],
                ["plan", "run"], ["plan", "run", "--json"], ["plan", "run", "--batch", "4"],
+               ["plan", "run", "--max-overhead", "10%"], ["plan", "run", "--threads", "2"],
                ["config", "validate", "run/config.toml"],
                ["config", "show", "train", "--config", "run/config.toml"]]
     if subject == "letters":
         reading += [["eval", "run", "--sample", "20"]] * 2
     exports = [[], ["--best"], ["--format", "safetensors"], ["--format", "safetensors", "--best"],
-               ["--format", "csv"], ["--format", "tensorboard"], ["--stage", "optimizer_step"]]
+               ["--format", "csv"], ["--format", "tensorboard"], ["--format", "plan-json"], ["--stage", "optimizer_step"]]
     reads = [Step(words) for words in reading]
     reads += [Step(["export", "run", "-o", "out", *words], ("work/out",)) for words in exports]
     reads += [Step(["plan", "run", "--front"], ("work/run/front.json",))]

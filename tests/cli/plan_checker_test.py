@@ -6,6 +6,7 @@ Plans that the other tests make are checked by tests/support/kept_plans.py.
 Usage: plan_checker_test.py TRAINSCOPE. Exit code 77 (skipped) without python3-onnx or numpy.
 """
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -116,6 +117,44 @@ class PlanChecker(unittest.TestCase):
         path.write_text(json.dumps(plan))
         self.assertIn("above the budget", self.check(run))
 
+    def test_run_format_1(self):
+        """Runs from before calls had their name are read as they are."""
+        run = self.folder / "format-1"
+        shutil.copytree(ROOT / "tests/data/run-format-1/run", run)
+        self.assertEqual(self.check(run), f"{run}: 0 faults\n")
+
+        def left_out(plan):
+            del plan["instructions"][3]
+
+        self.assertNotIn(" 0 faults", self.spoil(run, left_out))
+
+    def test_states_that_are_copied(self):
+        """A copy is a call: without it the state's new value is lost."""
+        def values(name, dims):
+            return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims)
+
+        def numbers(name, value):
+            return onnx.helper.make_tensor(name, onnx.TensorProto.FLOAT, [3], 3 * [value])
+
+        nodes = [onnx.helper.make_node("BatchNormalization", ["x", "s", "b", "mean", "var"],
+                                       ["n", "m", "v"], training_mode=1),
+                 onnx.helper.make_node("Add", ["n", "mean"], ["logits"])]  # the mean once more
+        graph = onnx.helper.make_graph(
+            nodes, "g", [values("x", [4, 3])], [values("logits", [4, 3])],
+            [numbers("s", 1), numbers("b", 0), numbers("mean", 0), numbers("var", 1)])
+        opset = onnx.helper.make_opsetid("", 17)
+        model = self.folder / "copied.onnx"
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), model)
+        run = self.train(model)
+
+        def no_copies(plan):
+            rows = [row for row in plan["calls"] if row["kind"] != "state_copy"]
+            self.assertLess(len(rows), len(plan["calls"]))
+            plan["calls"] = [{**row, "id": i} for i, row in enumerate(rows)]
+
+        self.assertIn(" 0 faults", self.check(run))
+        self.assertIn("is lost", self.spoil(run, no_copies))
+
     def spoil(self, run, change):
         path = run / "plan.json"
         plan = json.loads(path.read_text())
@@ -140,10 +179,10 @@ class PlanChecker(unittest.TestCase):
             row["death"] = row["birth"] + 1
 
         def left_out(plan):
-            del plan["instructions"][3]
+            del plan["calls"][3]
 
         def exchanged(plan):
-            rows = plan["instructions"]
+            rows = plan["calls"]
             rows[1], rows[2] = rows[2], rows[1]
 
         def bound(plan):
@@ -153,10 +192,10 @@ class PlanChecker(unittest.TestCase):
             plan["buffers"] = [row for row in plan["buffers"] if row["kind"] != "workspace"]
 
         def nothing(plan):
-            plan["instructions"][3]["outputs"] = []
+            plan["calls"][3]["outputs"] = []
 
         def unknown(plan):
-            plan["instructions"][3]["outputs"] = ["no such value"]
+            plan["calls"][3]["outputs"] = ["no such value"]
 
         for change in (overlap, outside, short_life, left_out, exchanged, bound, no_workspace,
                        nothing, unknown):
@@ -225,7 +264,7 @@ class PlanChecker(unittest.TestCase):
 
     def test_several_runs(self):
         sound, wrong = self.train("mlp"), self.train("lenet")
-        self.spoil(wrong, lambda plan: plan["instructions"].pop())
+        self.spoil(wrong, lambda plan: plan["calls"].pop())
         command = ["/usr/bin/python3", ROOT / "scripts/check_plan.py"]
         done = subprocess.run([*command, wrong, sound], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1, done.stderr)
@@ -251,7 +290,7 @@ class PlanChecker(unittest.TestCase):
         self.train("gpt2", "--recompute", "2").rename(kept / "sound")
         self.assertEqual(kept_plans("check").returncode, 0)
         self.train("gpt2", "--recompute", "2").rename(kept / "wrong")
-        self.spoil(kept / "wrong", lambda plan: plan["instructions"].pop())
+        self.spoil(kept / "wrong", lambda plan: plan["calls"].pop())
         wrong = kept_plans("check")
         self.assertEqual(wrong.returncode, 1)
         self.assertIn("1 of 2 plans are sound", wrong.stdout)

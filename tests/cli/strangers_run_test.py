@@ -16,8 +16,8 @@ from pathlib import Path
 
 MODEL = Path(__file__).resolve().parents[1] / "data/models/mlp/model.onnx"
 PROGRAM = sys.argv.pop()
-FILES = ["manifest.json", "config.toml", "plan.json", "metrics.jsonl", "metrics.csv", "log.jsonl",
-         "model.onnx", "stages/stages.json", "stages/00-imported.onnx", "checkpoints/best.json"]
+FILES = ["manifest.json", "config.toml", "plan.bin", "plan.json", "metrics.jsonl",
+         "metrics.csv", "log.jsonl", "model.onnx", "stages/stages.json", "stages/00-imported.onnx", "checkpoints/best.json"]
 FOLDERS = ["stages", "checkpoints"]
 
 
@@ -175,7 +175,7 @@ class StrangersRun(unittest.TestCase):
 
     def test_readers(self):
         calls = {"manifest.json": ["inspect"], "metrics.jsonl": ["inspect"],
-                 "plan.json": ["plan"], "stages": ["inspect", "--stages"],
+                 "plan.bin": ["plan"], "stages": ["inspect", "--stages"],
                  "stages/stages.json": ["inspect", "--stages"],
                  "stages/00-imported.onnx": ["inspect", "--stage", "imported"],
                  "model.onnx": ["eval"], "checkpoints": ["export", "--format", "safetensors"],

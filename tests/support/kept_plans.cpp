@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "engine/bundle/format.h"
+#include "engine/bundle/plan_json.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
 #include "engine/onnx/export.h"
-#include "engine/record.h"
+#include "engine/record_plan.h"
 
 namespace trainscope::test {
 namespace {
@@ -61,7 +62,7 @@ void write_run(const fs::path& run, const std::string& plan, const std::vector<S
     rows.push_back(Json::object({{"name", stage.name}, {"file", file}}));
   }
   write(run / kRunStagesFolder / kRunStagesFile, Json::object({{"stages", rows}}).dump());
-  write(run / kRunPlanFile, plan);
+  write(run / kRunReadablePlanFile, plan);
 }
 
 // Other processes may keep the same plan at the same time.
@@ -81,7 +82,7 @@ void keep(const std::string& plan, const std::vector<StageFile>& stages) {
 }  // namespace
 
 void keep_plan_of_run(const fs::path& run) {
-  if (kept_plans_folder().empty() || !fs::exists(run / kRunPlanFile)) return;
+  if (kept_plans_folder().empty() || !fs::exists(run / kRunReadablePlanFile)) return;
   const Json stages = Json::parse(read(run / kRunStagesFolder / kRunStagesFile));
   const JsonArray& rows = stages.array_at("stages");
   const auto name_of = [](const Json& row) { return row.get<std::string>("name"); };
@@ -90,7 +91,7 @@ void keep_plan_of_run(const fs::path& run) {
     const fs::path file = run / kRunStagesFolder / rows[i].get<std::string>("file");
     files.push_back({.name = name_of(rows[i]), .bytes = read(file)});
   }
-  keep(read(run / kRunPlanFile), files);
+  keep(read(run / kRunReadablePlanFile), files);
 }
 
 void keep_plan(const Program& program, const Stages& stages) {
@@ -107,7 +108,7 @@ void keep_plan(const Program& program, const Stages& stages) {
     }
   }
   files.push_back(file(stages.empty() ? "lowered" : stages.back().name, program.graph));
-  keep(plan_record(program).dump(), files);
+  keep(plan_json(view_of(plan_record(program))), files);
 }
 
 }  // namespace trainscope::test

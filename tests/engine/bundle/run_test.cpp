@@ -10,6 +10,7 @@
 
 #include "engine/bundle/reader.h"
 #include "engine/bundle/writer.h"
+#include "tests/engine/bundle/plan_tools.h"
 #include "tests/engine/bundle/run_tools.h"
 #include "tests/engine/core/core_test_tools.h"
 
@@ -36,7 +37,7 @@ TEST_CASE("run: what is written is read back") {
   const TemporaryFolder folder;
   RunWriter writer = RunWriter::create(folder / "run", small_manifest());
   writer.write_config("steps = 20\n");
-  writer.write_plan(Json::object({{"arena_bytes", 4096}}));
+  writer.write_plan(chain_plan(2));
   CHECK(writer.next_stage_file("imported").path() ==
         folder / "run" / "stages" / "00-imported.onnx");
   writer.add_stage({.name = "imported", .nodes_after = 5, .milliseconds = 1.5, .hash = "ab"});
@@ -61,7 +62,7 @@ TEST_CASE("run: what is written is read back") {
   writer.finish(RunStatus::kFailed, 7, "loss is NaN");
 
   const RunReader reader = RunReader::open(folder / "run");
-  CHECK(reader.manifest().format == 1);
+  CHECK(reader.manifest().format == 2);
   CHECK(reader.manifest().seed == 0xFFFF'FFFF'FFFF'FFF1U);
   CHECK(reader.manifest().options == small_manifest().options);
   CHECK(reader.manifest().model.get<std::string>("xxh3") == "00aa");
@@ -77,7 +78,8 @@ TEST_CASE("run: what is written is read back") {
   CHECK(session.start_time.size() == 24);
   CHECK(session.end_time >= session.start_time);
 
-  CHECK(reader.plan()->get<std::int64_t>("arena_bytes") == 4096);
+  CHECK(reader.plan()->view().calls.size() == 2);
+  CHECK(Json::parse(get(folder / "run" / "plan.json")).at("calls").size() == 2);
   CHECK(get(folder / "run" / "config.toml") == "steps = 20\n");
   const std::vector<StageRecord> stages = reader.stages();
   REQUIRE(stages.size() == 2);
@@ -144,6 +146,44 @@ TEST_CASE("run: readable while it is written and after a crash") {
   const RunSession session = RunReader::open(folder / "run").manifest().sessions.at(0);
   CHECK(session.status == RunStatus::kRunning);
   CHECK(session.end_time.empty());
+}
+
+TEST_CASE("run: a plan of many calls has no readable form") {
+  const TemporaryFolder folder;
+  RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+  writer.write_plan(chain_plan(static_cast<int>(kMostReadableCalls)));
+  CHECK(fs::exists(folder / "run" / "plan.json"));
+  RunWriter large = RunWriter::create(folder / "large", small_manifest());
+  large.write_plan(chain_plan(static_cast<int>(kMostReadableCalls) + 1));
+  CHECK(!fs::exists(folder / "large" / "plan.json"));
+  CHECK(RunReader::open(folder / "large").plan()->view().calls.size() == kMostReadableCalls + 1);
+}
+
+TEST_CASE("run: a stage that changed nothing has the file of the one before") {
+  const TemporaryFolder folder;
+  RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+  const auto add = [&writer](const char* name, bool changed, const char* hash) {
+    const StageRecord stage{.name = name, .changed = changed, .hash = hash};
+    const bool repeats = writer.repeats_last_stage(stage);
+    if (!repeats) write_file_atomic(writer.next_stage_file(name), name);
+    writer.add_stage(stage);
+    return repeats;
+  };
+  CHECK(!add("imported", false, "aa"));
+  CHECK(add("fold", false, "aa"));
+  CHECK(add("fuse", false, "aa"));
+  CHECK(!add("loss", true, "bb"));
+  CHECK(add("dead_code", false, "bb"));
+  CHECK(!add("no_hash", false, ""));
+  const RunReader reader = RunReader::open(folder / "run");
+  std::vector<std::string> files;
+  for (const StageRecord& stage : reader.stages()) {
+    files.push_back(stage.file);
+    CHECK(reader.open_stage(stage).size_bytes() > 0);
+  }
+  CHECK(files == std::vector<std::string>{"00-imported.onnx", "00-imported.onnx",
+                                          "00-imported.onnx", "03-loss.onnx", "03-loss.onnx",
+                                          "05-no_hash.onnx"});
 }
 
 TEST_CASE("run: a torn last line is left out at every length") {
@@ -279,9 +319,9 @@ TEST_CASE("run: damaged manifests are refused") {
     const char* message;
   };
   const Row rows[] = {
-      {"\"format\": 1", "\"format\": 2", "run format 2: this program reads formats 1 to 1"},
-      {"\"format\": 1", "\"format\": 0", "run format 0"},
-      {"\"format\": 1", "\"format\": \"1\"", "key 'format': expected an integer"},
+      {"\"format\": 2", "\"format\": 3", "run format 3: this program reads formats 1 to 2"},
+      {"\"format\": 2", "\"format\": 0", "run format 0"},
+      {"\"format\": 2", "\"format\": \"1\"", "key 'format': expected an integer"},
       {"\"format\"", "\"formel\"", "key 'format' is missing"},
       {"\"trainscope\"", "\"mlflow\"", "key 'program' is 'mlflow'"},
       {"18446744073709551601", "x", "key 'seed': expected a whole number as text"},
@@ -391,6 +431,14 @@ TEST_CASE("run: damaged stage lists and plans are refused") {
   CHECK(contains(error_of([&] { reader.plan(); }).message(), "expected an object, found an array"));
   put(folder / "run" / "plan.json", "{");
   CHECK(error_of([&] { reader.plan(); }).code() == ErrorCode::kBadInput);
+  writer.write_plan(chain_plan(2));
+  put(folder / "run" / "plan.bin", "TSPLAN\r\n and more");
+  const Error damaged = error_of([&] { reader.plan(); });
+  CHECK(damaged.code() == ErrorCode::kBadInput);
+  CHECK(contains(damaged.message(), "plan.bin': the file is cut short"));
+  fs::remove(folder / "run" / "plan.bin");
+  CHECK(contains(error_of([&] { reader.plan(); }).message(),
+                 "plan.json': 'plan.bin' is missing, of which this is only the readable form"));
 }
 
 }  // namespace trainscope

@@ -7,6 +7,7 @@
 
 #include "engine/bundle/reader.h"
 #include "engine/bundle/writer.h"
+#include "tests/engine/bundle/plan_tools.h"
 #include "tests/engine/bundle/run_tools.h"
 #include "tests/engine/core/core_test_tools.h"
 
@@ -50,7 +51,7 @@ struct StrangersRun {
       RunWriter writer = RunWriter::create(run, small_manifest());
       writer.also_write({.csv = true});
       writer.write_config("");
-      writer.write_plan(Json::object());
+      writer.write_plan(chain_plan(2));
       writer.add_stage({.name = "imported"});
       writer.add_step(step_record(1));
       write_file_atomic(writer.model_file(), "model");
@@ -78,9 +79,9 @@ struct StrangersRun {
 TEST_CASE("run: what a stranger put in the place of an entry is refused, nothing is written") {
   using Attack = void (*)(const fs::path& path, const fs::path& outside);
   const Attack attacks[] = {put_link, put_fifo, put_other_kind};
-  for (const char* name :
-       {"manifest.json", "config.toml", "plan.json", "metrics.jsonl", "metrics.csv", "log.jsonl",
-        "model.onnx", "model.onnx.data", "stages", "stages/stages.json", "checkpoints"}) {
+  for (const char* name : {"manifest.json", "config.toml", "plan.bin", "plan.json", "metrics.jsonl",
+                           "metrics.csv", "log.jsonl", "model.onnx", "model.onnx.data", "stages",
+                           "stages/stages.json", "checkpoints"}) {
     for (const Attack attack : attacks) {
       CAPTURE(name);
       const StrangersRun it;
@@ -138,7 +139,7 @@ TEST_CASE("run: a reader neither follows links nor waits for a FIFO's writer") {
     };
     const RunReader reader = RunReader::open(it.run);
     const StageRecord stage = reader.stages().at(0);
-    for (const char* name : {"metrics.jsonl", "plan.json", "stages/stages.json",
+    for (const char* name : {"metrics.jsonl", "plan.bin", "stages/stages.json",
                              "stages/00-imported.onnx", "manifest.json"}) {
       put_at(name);
     }
@@ -166,7 +167,7 @@ TEST_CASE("run: what killed processes left is swept when the next one begins") {
   };
   put_leftovers();
   const RunWriter writer = RunWriter::resume(RunLock::take(folder / "run"), small_session());
-  for (const char* name : {"run", "run/stages", "run/checkpoints"}) {
+  for (const char* name : {"run", "run/sessions/1/stages", "run/checkpoints"}) {
     CAPTURE(name);
     const std::vector<std::string> names = list_directory(folder / name);
     CHECK(std::ranges::none_of(names, is_temporary_name));

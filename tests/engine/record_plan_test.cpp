@@ -1,0 +1,243 @@
+// The record of a plan is one to one with the program that it is of.
+#include "engine/record_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/graph_text.h"
+#include "tests/support/reference_models.h"
+
+namespace trainscope::test {
+namespace {
+
+std::vector<const PlanCall*> calls_of(const PlanView& plan, PlanCallKind kind) {
+  std::vector<const PlanCall*> calls;
+  for (const PlanCall& call : plan.calls) {
+    if (call.kind == kind) calls.push_back(&call);
+  }
+  return calls;
+}
+
+std::vector<std::string> names_of(const PlanView& plan, RowRange operands) {
+  std::vector<std::string> names;
+  for (const PlanOperand& operand : rows_of(plan.operands, operands)) {
+    names.emplace_back(operand.value == kNoRow ? "" : plan.text(plan.values[operand.value].name));
+  }
+  return names;
+}
+
+void check_values(const Program& program, const PlanView& plan) {
+  REQUIRE(plan.values.size() == program.graph.value_capacity());
+  for (const ValueId id : program.graph.live_values()) {
+    const auto row = static_cast<std::size_t>(id);
+    const Value& value = program.graph.value(id);
+    const PlanValue& recorded = plan.values[row];
+    CHECK(plan.text(recorded.name) == value.name);
+    CHECK(plan.text(recorded.dtype) == name_of(value.type.dtype));
+    CHECK(std::ranges::equal(rows_of(plan.dims, recorded.shape), value.type.shape.span()));
+    CHECK((recorded.buffer == kNoRow) == !program.keeps(id));
+    if (!program.keeps(id)) continue;
+    CHECK(recorded.buffer == static_cast<std::uint32_t>(program.place(id).buffer));
+    CHECK(recorded.offset == program.place(id).offset);
+    CHECK(plan.buffers[recorded.buffer].offset + recorded.offset == program.offset_of(id));
+  }
+}
+
+void check_operands(const PlanView& plan, RowRange range, const std::vector<Operand>& operands) {
+  REQUIRE(range.count == operands.size());
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const PlanOperand& recorded = rows_of(plan.operands, range)[k];
+    CHECK(recorded.value == static_cast<std::uint32_t>(operands[k].value));
+    CHECK(recorded.buffer == static_cast<std::uint32_t>(operands[k].buffer));
+    CHECK(recorded.offset == operands[k].offset);
+  }
+}
+
+void check_calls(const Program& program, const PlanView& plan) {
+  REQUIRE(plan.calls.size() == program.calls.size());
+  for (std::size_t i = 0; i < program.calls.size(); ++i) {
+    const Call& call = program.calls[i];
+    const PlanCall& recorded = plan.calls[i];
+    CHECK(name_of(recorded.kind) == name_of(call.kind));
+    CHECK(recorded.time == static_cast<std::uint32_t>(call.time));
+    CHECK(recorded.node == static_cast<std::uint32_t>(call.node));
+    CHECK(recorded.stream == static_cast<std::uint16_t>(call.stream));
+    CHECK(recorded.tile == static_cast<std::uint32_t>(call.tile));
+    CHECK(recorded.waits.count == call.waits.size());
+    CHECK(recorded.workspace == static_cast<std::uint32_t>(call.workspace));
+    CHECK(plan.text(recorded.kernel) == (call.kernel == nullptr ? "" : call.kernel->name));
+    check_operands(plan, recorded.inputs, call.inputs);
+    check_operands(plan, recorded.outputs, call.outputs);
+    if (call.node == kNoNode) continue;
+    const Node& node = program.graph.node(call.node);
+    CHECK(plan.name_of(recorded) == node.name);
+    CHECK(plan.op_of(recorded) == node.op->name);
+    CHECK(plan.sources_of(recorded).size() == node.provenance.sources.size());
+  }
+}
+
+void check_buffers(const Program& program, const PlanView& plan) {
+  REQUIRE(plan.buffers.size() == program.buffers.size());
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    const PlannedBuffer& buffer = program.buffers[i];
+    const PlanBuffer& recorded = plan.buffers[i];
+    CHECK(name_of(recorded.holds) == name_of(buffer.role));
+    CHECK((recorded.space == PlanSpace::kHost) == (buffer.space == Space::kHost));
+    CHECK(recorded.offset == buffer.offset);
+    CHECK(recorded.bytes == buffer.bytes);
+    CHECK(recorded.begin == static_cast<std::uint32_t>(buffer.begin));
+    CHECK(recorded.end == static_cast<std::uint32_t>(buffer.end));
+    CHECK(plan.text(recorded.label) == buffer.label);
+    if (buffer.role != BufferRole::kWorkspace) continue;
+    CHECK(recorded.owner == static_cast<std::uint32_t>(buffer.call));
+    CHECK(plan.calls[recorded.owner].workspace == i);
+  }
+}
+
+// Everything that a program and its record share.
+void check_record(const Compiled& compiled) {
+  const PlanRecord record = plan_record(compiled);
+  const PlanView plan = view_of(record);
+  CHECK(find_fault(plan) == "");
+  CHECK(plan.facts().arena_bytes == compiled.program.arena.bytes);
+  CHECK(plan.facts().times == static_cast<std::uint32_t>(compiled.program.times));
+  check_values(compiled.program, plan);
+  check_calls(compiled.program, plan);
+  check_buffers(compiled.program, plan);
+}
+
+}  // namespace
+
+TEST_CASE("plan record: each row is the program's, in every kind of step") {
+  for (const char* name : {"mlp", "resnet18", "gpt2"}) {
+    CAPTURE(name);
+    const ReferenceModel reference(name);
+    CompileOptions options = reference.options(GraphMode::kTrain, {.threads = 2});
+    check_record(*compile(reference.model, options));
+    options.training.micro_batches = 2;
+    check_record(*compile(reference.model, options));
+    options.recompute = {.mode = RecomputeMode::kAuto, .max_overhead = 0.3, .link = HostLink{}};
+    check_record(*compile(reference.model, options));
+  }
+}
+
+TEST_CASE("plan record: classes of buffers are those of what they hold") {
+  const ReferenceModel reference("mlp");
+  const CompileOptions options = reference.options(GraphMode::kTrain, {.threads = 2});
+  const auto compiled = compile(reference.model, options);
+  const PlanRecord record = plan_record(*compiled);
+  const PlanView plan = view_of(record);
+  std::size_t parameters = 0;
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.owner_kind != BufferOwner::kValue) continue;
+    const PlanValue& owner = plan.values[buffer.owner];
+    CAPTURE(plan.text(owner.name));
+    CHECK((buffer.holds == BufferClass::kParameter) == (owner.kind == PlanValueKind::kParameter));
+    CHECK((buffer.holds == BufferClass::kState) == (owner.kind == PlanValueKind::kState));
+    CHECK((buffer.holds == BufferClass::kInput) == (owner.kind == PlanValueKind::kInput));
+    if (buffer.holds == BufferClass::kParameter) ++parameters;
+    if (owner.producer == kNoRow) continue;
+    const bool is_forward = plan.nodes[owner.producer].phase == PlanPhase::kForward;
+    CHECK(buffer.holds == (is_forward ? BufferClass::kActivation : BufferClass::kGradient));
+  }
+  CHECK(parameters == compiled->program.graph.values_of(ValueKind::kParameter).size());
+}
+
+TEST_CASE("plan record: what runs a second time makes activations, what waits in host memory too") {
+  const ReferenceModel reference("gpt2");
+  CompileOptions options = reference.options(GraphMode::kTrain, {.threads = 2});
+  options.recompute = {.mode = RecomputeMode::kAuto,
+                       .max_overhead = 0.05,
+                       .link = HostLink{.bytes_per_second = 1e13, .seconds_per_transfer = 1e-9}};
+  const PlanRecord record = plan_record(*compile(reference.model, options));
+  const PlanView plan = view_of(record);
+  REQUIRE(plan.recompute.size() == 1);
+  const auto transfers = calls_of(plan, PlanCallKind::kTransfer);
+  CHECK(!transfers.empty());
+  for (const PlanCall* call : transfers) {
+    const auto space = [&](RowRange range) {
+      return plan.buffers[plan.operands[range.begin].buffer].space;
+    };
+    CHECK(space(call->inputs) != space(call->outputs));
+  }
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.owner_kind != BufferOwner::kValue) continue;
+    const std::uint32_t producer = plan.values[buffer.owner].producer;
+    if (producer == kNoRow || plan.text(plan.nodes[producer].pass) != kRecomputeStage) continue;
+    CHECK(buffer.holds == BufferClass::kActivation);
+  }
+}
+
+TEST_CASE("plan record: kernels that were not taken are named with the reason") {
+  const ReferenceModel reference("mlp");
+  const auto reasons = [&reference](const LowerOptions& lower) {
+    const CompileOptions options = reference.options(GraphMode::kTrain, lower);
+    const PlanRecord record = plan_record(*compile(reference.model, options));
+    const PlanView plan = view_of(record);
+    std::vector<std::string> texts;
+    for (const PlanCall& call : plan.calls) {
+      for (const PlanRefusal& refusal : rows_of(plan.refusals, call.refused)) {
+        CHECK(plan.text(refusal.kernel) != plan.text(call.kernel));
+        texts.emplace_back(plan.text(refusal.reason));
+      }
+    }
+    return texts;
+  };
+  const std::string varies =
+      "its bits depend on the number of threads, which --deterministic strict leaves out";
+  const auto plain = reasons({.threads = 2});
+  const auto strict = reasons({.threads = 2, .same_bits = SameBits::kAnyThreads});
+  CHECK(std::ranges::count(strict, varies) > 0);
+  CHECK(std::ranges::count(plain, varies) == 0);
+}
+
+TEST_CASE("plan record: a state that cannot be written in place is a copy behind its phase") {
+  Graph g = graph(
+      "(float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}>"
+      "{ n = Add(w, x)  y = Exp(w)  z = Neg(n) }");
+  g.updates.push_back({.state = g.find("w"), .value = g.find("n")});
+  const Program program = lower(std::move(g), test_device(), {});
+  const PlanRecord record = plan_record(program);
+  const PlanView plan = view_of(record);
+  const auto copies = calls_of(plan, PlanCallKind::kStateCopy);
+  REQUIRE(copies.size() == 1);
+  CHECK(names_of(plan, copies[0]->inputs) == std::vector<std::string>{"n"});
+  CHECK(names_of(plan, copies[0]->outputs) == std::vector<std::string>{"w"});
+  CHECK(copies[0]->bytes_written == 16);
+  CHECK(copies[0]->time + 1 == plan.facts().update_begin);
+  CHECK(find_fault(plan).empty());
+}
+
+TEST_CASE("plan record: partials of batch tiles are added up behind their section") {
+  const ReferenceModel reference("mlp");
+  CompileOptions options = reference.options(GraphMode::kTrain, {.threads = 2});
+  options.batch_tiles = BatchTileOptions{.least_ops = 1, .least_share = 0.0};
+  const auto compiled = compile(reference.model, options);
+  REQUIRE(!compiled->program.sections.empty());
+  const PlanRecord record = plan_record(*compiled);
+  const PlanView plan = view_of(record);
+  CHECK(!plan.sections.empty());
+  const auto sums = calls_of(plan, PlanCallKind::kAddPartials);
+  REQUIRE(!sums.empty());
+  for (const PlanCall* sum : sums) {
+    CHECK(sum->outputs.count == 1);
+    CHECK(sum->inputs.count == 2);
+    CHECK(sum->section != kNoRow);
+    const auto inputs = rows_of(plan.operands, sum->inputs);
+    CHECK(inputs.front().slice == PlanSlice::kPartial);
+    CHECK(inputs.front().buffer == plan.operands[sum->outputs.begin].buffer);
+    const PlanBuffer& workspace = plan.buffers[inputs.back().buffer];
+    CHECK(workspace.holds == BufferClass::kWorkspace);
+    CHECK(inputs.back().offset < workspace.bytes);
+  }
+  const auto tiled = std::ranges::count_if(
+      plan.calls, [](const PlanCall& call) { return call.section != kNoRow && call.tile == 1; });
+  CHECK(tiled > 0);
+  check_record(*compiled);
+}
+
+}  // namespace trainscope::test
