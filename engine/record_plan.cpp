@@ -182,7 +182,8 @@ class Recorder {
   std::vector<std::vector<ValueId>> members() const {
     std::vector<std::vector<ValueId>> lists(program_.buffers.size());
     for (const ValueId id : graph_.live_values()) {
-      if (program_.keeps(id)) lists[static_cast<std::size_t>(program_.place(id).buffer)].push_back(id);
+      if (program_.keeps(id))
+        lists[static_cast<std::size_t>(program_.place(id).buffer)].push_back(id);
     }
     return lists;
   }
@@ -311,8 +312,8 @@ class Recorder {
       const auto end = static_cast<std::size_t>(section.end);
       const bool is_sums = program_.calls[begin].kind == CallKind::kAddPartials;
       if (!is_sums) {
-        record_.sections.push_back({.begin = record_.calls[begin].time,
-                                    .end = record_.calls[end - 1].time + 1});
+        record_.sections.push_back(
+            {.begin = record_.calls[begin].time, .end = record_.calls[end - 1].time + 1});
       }
       for (std::size_t i = begin; i < end; ++i) {
         record_.calls[i].section = count(record_.sections) - 1;
@@ -328,9 +329,7 @@ class Recorder {
 
 }  // namespace
 
-PlanRecord plan_record(const Program& program) {
-  return Recorder(program).run();
-}
+PlanRecord plan_record(const Program& program) { return Recorder(program).run(); }
 
 PlanRecompute recompute_record(const RecomputeSummary& summary) {
   return {.repeats = summary.repeats,

@@ -117,8 +117,6 @@ def kernels_and_copies(plan):
     if "calls" not in plan:  # run format 1
         return plan["instructions"], {(row["from"], row["to"]) for row in plan["copies"]}
     calls = plan["calls"]
-    if any(row["id"] != i for i, row in enumerate(calls)):
-        raise ValueError("the calls are not in the order of their ids")
     copies = {(*row["inputs"], *row["outputs"]) for row in calls if row["kind"] == "state_copy"}
     takes_time = ("kernel", "transfer", "program")
     return [row for row in calls if row["kind"] in takes_time and row.get("tile", 0) == 0], copies
@@ -160,6 +158,7 @@ class Replay:
                 self.fault(f"'{value}' has too few bytes")
 
     def run(self):
+        self.check_ids()
         self.check_order()
         for name, _ in self.stage.note["values"]:
             if name in self.place:
@@ -170,6 +169,21 @@ class Replay:
             self.execute(index, row)
         self.check_end()
         self.check_bound()
+
+    def check_ids(self):
+        """Ids count from 0; calls have theirs in order, the arenas share those of buffers."""
+        plan = self.plan
+        if "calls" not in plan:  # run format 1
+            return
+        buffers = {row["id"]: row for row in plan["buffers"] + plan["host_buffers"]}
+        for ids, count in (([row["id"] for row in plan["calls"]], len(plan["calls"])),
+                           (sorted(buffers), len(plan["buffers"] + plan["host_buffers"]))):
+            if ids != list(range(count)):
+                self.fault("the ids do not count the rows")
+        for row in plan["calls"]:  # batch tiles share the workspace of their first
+            of = None if row["workspace"] is None else buffers.get(row["workspace"], {"owner": None})
+            if of and row.get("tile", 0) == 0 and of["owner"] != {"call": row["id"]}:
+                self.fault(f"call {row['id']} does not own its workspace")
 
     def check_order(self):
         """Each node of the graph is a call, or a view: its result is its input's bytes."""

@@ -56,7 +56,7 @@ constexpr Flag kFlags[] = {
     {.name = "plans",
      .value = "FOLDER",
      .help = "With --target: the plan of each device goes to FOLDER/world-N/stage-K, as a run has "
-             "it (plan.json, stages/)"},
+             "it (plan.bin, plan.json, stages/)"},
 };
 
 std::vector<std::int64_t> parse_worlds(std::string_view text) {

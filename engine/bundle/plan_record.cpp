@@ -69,9 +69,9 @@ std::string_view name_of(PlanValueKind kind) {
 }
 
 std::string_view name_of(BufferClass holds) {
-  constexpr std::array<std::string_view, 9> kNames = {"parameter",  "state",    "constant",
-                                                      "input",      "activation", "gradient",
-                                                      "update",     "workspace", "held"};
+  constexpr std::array<std::string_view, 9> kNames = {"parameter", "state",      "constant",
+                                                      "input",     "activation", "gradient",
+                                                      "update",    "workspace",  "held"};
   return kNames.at(static_cast<std::size_t>(holds));
 }
 

@@ -195,7 +195,7 @@ struct PlanRecord {
   PlanTexts texts = {};
   std::vector<std::int64_t> dims = {};
   std::vector<PlanValue> values = {};
-  std::vector<PlanBuffer> buffers = {};     // those of the device, then those of the host
+  std::vector<PlanBuffer> buffers = {};     // of both memory spaces
   std::vector<std::uint32_t> members = {};  // values in buffers
   std::vector<PlanNode> nodes = {};
   std::vector<PlanCall> calls = {};

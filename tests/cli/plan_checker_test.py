@@ -163,6 +163,16 @@ class PlanChecker(unittest.TestCase):
         return self.check(run)
 
     def test_planted_faults(self):
+        def renumbered(plan, change):
+            """The ids are right again: something else has to find the fault."""
+            change(plan)
+            ids = {row["id"]: i for i, row in enumerate(plan["calls"])}
+            for i, row in enumerate(plan["calls"]):
+                row["id"] = i
+            for row in plan["buffers"]:
+                if "call" in (row["owner"] or {}):
+                    row["owner"]["call"] = ids.get(row["owner"]["call"])
+
         def values(plan):
             return [row for row in plan["buffers"] if row["kind"] == "value" and row["bytes"] > 64]
 
@@ -197,11 +207,23 @@ class PlanChecker(unittest.TestCase):
         def unknown(plan):
             plan["calls"][3]["outputs"] = ["no such value"]
 
+        def other_owner(plan):
+            row = next(row for row in plan["buffers"] if row["kind"] == "workspace")
+            row["owner"]["call"] += 1
+
+        def other_time(plan):
+            plan["calls"][3]["time"] += 1
+
         for change in (overlap, outside, short_life, left_out, exchanged, bound, no_workspace,
-                       nothing, unknown):
+                       nothing, unknown, other_owner, other_time):
             with self.subTest(change=change.__name__):
                 run = self.train("gpt2", "--recompute", "2")
-                self.assertNotIn(" 0 faults", self.spoil(run, change))
+                self.assertNotIn(" 0 faults", self.spoil(run, lambda plan: renumbered(plan, change)))
+
+        def ids(plan):
+            plan["calls"][3]["id"] = 4
+
+        self.assertEqual(self.spoil(self.train("gpt2"), ids).count("the ids are not"), 1)
 
     def worlds(self, *flags):
         """The plans of the devices of worlds, in the order of their names."""
