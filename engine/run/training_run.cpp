@@ -201,7 +201,7 @@ TrainingPreview TrainingRun::preview() {
           .batch = request_.batch,
           .micro_batches = request_.compile.training.micro_batches,
           .training_examples = data_->examples(Split::kTrain),
-          .instructions = static_cast<std::int64_t>(program().instructions.size()),
+          .instructions = static_cast<std::int64_t>(program().times),
           .predicted_bytes = program().arena.bytes};
 }
 

@@ -100,7 +100,7 @@ TEST_CASE("events: buffers are bound and freed as the plan has them") {
     CAPTURE(name);
     const ReferenceModel reference(name);
     Session session(reference.model, reference.options(GraphMode::kTrain));
-    Trainer trainer(session.executor(), 1);
+    Trainer trainer(session.shared_executor(), 1);
     Cycle batches(reference.batches);
     Alive alive(session.compiled().program);
     session.executor().add_listener(alive);
