@@ -1,15 +1,11 @@
-// The handler knows one number, what a signal does next, and wakes the thread that asks to stop.
+// The handler knows one number: what a signal does next.
 #include "cli/stop_signals.h"
 
-#include <fmt/format.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <system_error>
-#include <utility>
 
 #include "cli/exit_codes.h"
 #include "engine/core/error.h"
@@ -24,7 +20,6 @@ constexpr int kEnding = -2;  // a thread is on its way out
 
 // A signal handler has no other way to its context.
 std::atomic<int> state = kEnd;
-sem_t wake;  // of the watching thread; made with the first one
 static_assert(std::atomic<int>::is_always_lock_free);
 
 int exit_code_of(int signal) { return signal == SIGINT ? kExitInterrupted : kExitTerminated; }
@@ -36,10 +31,7 @@ void take_signal(int signal) {
     int now = state.load();
     const bool note = now == kNote;
     if (!state.compare_exchange_weak(now, note ? code : kEnding)) continue;
-    if (note) {
-      sem_post(&wake);
-      return;
-    }
+    if (note) return;
     _exit(code);
   }
 }
@@ -60,17 +52,7 @@ void end_at_stop_signals() {
   pthread_sigmask(SIG_UNBLOCK, &both, nullptr);  // a parent may have blocked them
 }
 
-StopSignals::StopSignals(std::stop_source source) : source_(std::move(source)) {
-  static const int made = sem_init(&wake, 0, 0);
-  CHECK_INVARIANT(made == 0);
-  try {
-    watcher_ = std::thread([this] { watch(); });
-  } catch (const std::system_error& error) {
-    throw Error(
-        ErrorCode::kOutOfMemory,
-        fmt::format("cannot start the thread that waits for signals: {}", error.code().message()))
-        .hint("a higher limit of threads (`ulimit -u`, or the cgroup's pids.max)");
-  }
+StopSignals::StopSignals() {
   int now = kEnd;
   if (state.compare_exchange_strong(now, kNote)) return;
   CHECK_INVARIANT(now == kEnding);  // nobody else notes signals
@@ -78,18 +60,7 @@ StopSignals::StopSignals(std::stop_source source) : source_(std::move(source)) {
   while (true) pause();
 }
 
-StopSignals::~StopSignals() {
-  state.store(kEnd);
-  closing_ = true;
-  sem_post(&wake);
-  watcher_.join();
-}
-
-// Woken by the handler, or at the end.
-void StopSignals::watch() {
-  while (requested() == 0 && !closing_) sem_wait(&wake);
-  if (requested() != 0) source_.request_stop();
-}
+StopSignals::~StopSignals() { state.store(kEnd); }
 
 int StopSignals::requested() const { return std::max(state.load(), 0); }
 

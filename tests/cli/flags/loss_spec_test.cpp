@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "engine/core/error.h"
+#include "engine/run/run_settings.h"
 #include "tests/cli/program_runner.h"
 
 namespace trainscope {

@@ -195,7 +195,7 @@ TEST_CASE("front: filling a looked-up plan of a transformer saves time within th
     const size_t place = front.find(budget);
     Retention state(graph, budget);
     state.load(front.holds(graph, place));
-    RematSearch(state, 1, RematSearch::Clock::time_point::max()).fill();
+    RematSearch(state, 1, {}).fill();
     CHECK(state.peak_bytes() <= budget);
     CHECK(state.cost().time <= front.points()[place].time);
   }

@@ -15,7 +15,7 @@ namespace {
 using std::int32_t;
 using std::int64_t;
 
-constexpr auto kNever = RematSearch::Clock::time_point::max();
+const Deadline kNever;
 
 // Replayed, the plan is valid and costs what the state says.
 void check_state(const RematProblem& problem, const Retention& state) {
