@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "cli/exit_codes.h"
 #include "engine/core/error.h"
@@ -52,7 +53,7 @@ void end_at_stop_signals() {
   pthread_sigmask(SIG_UNBLOCK, &both, nullptr);  // a parent may have blocked them
 }
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(std::stop_source source) : source_(std::move(source)) {
   int now = kEnd;
   if (state.compare_exchange_strong(now, kNote)) return;
   CHECK_INVARIANT(now == kEnding);  // nobody else notes signals
@@ -63,5 +64,9 @@ StopSignals::StopSignals() {
 StopSignals::~StopSignals() { state.store(kEnd); }
 
 int StopSignals::requested() const { return std::max(state.load(), 0); }
+
+void StopSignals::pass_on() {
+  if (requested() != 0) source_.request_stop();
+}
 
 }  // namespace trainscope

@@ -67,16 +67,23 @@ constexpr Flag kTrainFlags[] = {
      .help = "Read, compile and plan everything, then stop; nothing is written"},
 };
 
-// From when there is something to save, signals ask the run to stop.
+// From when there is something to save, signals ask the run to stop: between the pieces of its
+// work, of which each tells how far it is.
 class SignalListener final : public RunEvents {
  public:
   void session_opening() override { signals_.emplace(stop_); }
+  void progress(const Progress& /*moment*/) override { pass_on(); }
+  void steps_end() override { pass_on(); }
 
   std::stop_token token() const { return stop_.get_token(); }
   // Of the signal that came.
   int exit_code() const { return signals_->requested(); }
 
  private:
+  void pass_on() {
+    if (signals_) signals_->pass_on();
+  }
+
   std::stop_source stop_;
   std::optional<StopSignals> signals_;
 };

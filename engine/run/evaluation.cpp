@@ -24,21 +24,30 @@ std::optional<ScoredClasses> scored_classes(const LossOptions& loss) {
 }
 
 // Batches until somebody wants to stop.
-class StoppableBatches final : public BatchSource {
+class WatchedBatches final : public BatchSource {
  public:
-  StoppableBatches(const ValidationData& validation, const BatchOrder& order, BatchRange range)
-      : stop_(validation.stop), batches_(validation.data, order, range) {}
+  WatchedBatches(const ValidationData& validation, const BatchOrder& order, BatchRange range)
+      : watch_(validation.watch),
+        batches_(validation.data, order, range),
+        done_(range.first),
+        total_(order.batches_per_epoch()) {}
 
-  const Batch* next() override { return stop_.stop_requested() ? nullptr : batches_.next(); }
+  const Batch* next() override {
+    if (watch_.progress) watch_.progress({.work = "evaluation", .done = done_, .total = total_});
+    ++done_;
+    return watch_.stop.stop_requested() ? nullptr : batches_.next();
+  }
 
  private:
-  std::stop_token stop_;
+  Watch watch_;
   DirectBatches batches_;
+  std::int64_t done_;
+  std::int64_t total_;
 };
 
 Evaluation evaluate_range(Executor& executor, const ValidationData& validation,
                           const BatchOrder& order, const BatchRange& range) {
-  StoppableBatches batches(validation, order, range);
+  WatchedBatches batches(validation, order, range);
   return evaluate(executor, batches, scored_classes(validation.loss));
 }
 
@@ -61,13 +70,13 @@ std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
     result =
         evaluate_range(*program(batch), validation, order, {.first = 0, .count = whole + padded});
   }
-  if (validation.stop.stop_requested()) return std::nullopt;
+  if (validation.watch.stop.stop_requested()) return std::nullopt;
   if (rest == 0 || padded == 1) return result;
   Executor* executor = program(rest);
   if (executor == nullptr) return result;
   const Evaluation remainder =
       evaluate_range(*executor, validation, order, {.first = whole, .count = 1});
-  if (validation.stop.stop_requested()) return std::nullopt;
+  if (validation.watch.stop.stop_requested()) return std::nullopt;
   if (!result) return remainder;
   merge(*result, remainder);
   return result;

@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 
+#include "engine/core/progress.h"
 #include "engine/session.h"
 
 namespace trainscope {
@@ -18,8 +18,8 @@ using ProgramForBatch = std::function<Executor*(std::int64_t batch)>;
 struct ValidationData {
   std::shared_ptr<const Dataset> data;
   std::int64_t batch = 1;
-  LossOptions loss = {};      // over classes: accuracy is counted too
-  std::stop_token stop = {};  // asked before each batch: whether to give up
+  LossOptions loss = {};  // over classes: accuracy is counted too
+  Watch watch = {};       // learns of each batch, work "evaluation", and may ask to give up
 };
 
 // A last batch that is not full is padded with examples that the loss ignores, else evaluated at

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/bundle/format.h"
@@ -59,7 +60,9 @@ class RunEvents : public StepEvents {
   // Its checkpoint is saved: it has the lowest validation loss so far.
   virtual void best_checkpoint(const BestCheckpoint& /*best*/) {}
 
-  // Of compilation (see CompileOptions::watch) and, work "training", after each step.
+  // Of compilation (see CompileOptions::watch), after each step ("training"), before each batch of
+  // an evaluation ("evaluation") and each file of the record ("record"). The run looks at its stop
+  // token after each of these calls, so this is where a listener may ask it to stop.
   virtual void progress(const Progress& /*moment*/) {}
   // A line without its end, as log.jsonl gets it.
   virtual void log(LogLevel /*level*/, std::string_view /*message*/) {}

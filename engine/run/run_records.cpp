@@ -38,8 +38,21 @@ RunWriter writer_of(ResumePoint& point, const TrainRequest& request, const Datas
   return RunWriter::create(std::move(*point.lock), std::move(manifest));
 }
 
-void write_stages(RunWriter& writer, const Stages& stages, const std::stop_token& stop) {
-  for (std::size_t i = 0; i < stages.size() && !stop.stop_requested(); ++i) {
+// Whether somebody has asked to stop, with a look at how far the record is.
+bool stops(const Watch& watch, std::string_view now, std::size_t done, std::size_t total) {
+  if (watch.progress) {
+    watch.progress({.work = "record",
+                    .now = now,
+                    .done = static_cast<std::int64_t>(done),
+                    .total = static_cast<std::int64_t>(total)});
+  }
+  return watch.stop.stop_requested();
+}
+
+// False when it was asked to stop before all were written.
+bool write_stages(RunWriter& writer, const Stages& stages, const Watch& watch) {
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (stops(watch, stages[i].name, i, stages.size())) return false;
     StageRecord record = stage_record(stages[i], i == 0 ? nullptr : &stages[i - 1]);
     if (!writer.repeats_last_stage(record)) {
       write_onnx(stages[i].graph, writer.next_stage_file(stages[i].name),
@@ -47,6 +60,7 @@ void write_stages(RunWriter& writer, const Stages& stages, const std::stop_token
     }
     writer.add_stage(std::move(record));
   }
+  return !stops(watch, "plan", stages.size(), stages.size());
 }
 
 }  // namespace
@@ -57,10 +71,9 @@ std::shared_ptr<RunRecords> RunRecords::open(ResumePoint& point, const TrainRequ
 }
 
 void RunRecords::write_compiled(const std::string& config, const Compiled& compiled,
-                                const std::stop_token& stop) {
+                                const Watch& watch) {
   writer_.write_config(config);
-  write_stages(writer_, compiled.stages, stop);
-  if (stop.stop_requested()) return;
+  if (!write_stages(writer_, compiled.stages, watch)) return;
   writer_.write_plan(plan_record(compiled));
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -26,9 +25,8 @@ class RunRecords final : public RunEvents {
 
   // Before the first step of the session.
   void also_write(const MetricsForms& forms) { writer_.also_write(forms); }
-  // Options, stages and plan. Ends early when asked to stop.
-  void write_compiled(const std::string& config, const Compiled& compiled,
-                      const std::stop_token& stop);
+  // Options, stages and plan. Tells of each stage, work "record"; ends early when asked to stop.
+  void write_compiled(const std::string& config, const Compiled& compiled, const Watch& watch);
   void step_end(const StepRecord& step, std::int64_t used_bytes) override;
   void evaluation_end(const EvaluationRecord& evaluation) override;
   // How the session ended; without it the record says "running", as after a crash.

@@ -59,15 +59,15 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
     : request_(std::move(request)),
       listener_(std::move(events)),
       events_({listener_}),
-      stop_(std::move(stop)),
+      watch_{.stop = std::move(stop),
+             .progress = [this](const Progress& moment) { events_.progress(moment); }},
       log_({.stream = nullptr, .sink = [this](LogLevel level, std::string_view message) {
               events_.log(level, message);
             }}) {
   CHECK_INVARIANT(listener_ != nullptr && request_.open_data && request_.open_batches);
   check_export(request_, RunAccess::kLook);
   CompileOptions compile = request_.compile;
-  compile.watch = {.stop = stop_,
-                   .progress = [this](const Progress& moment) { events_.progress(moment); }};
+  compile.watch = watch_;
   session_.emplace(request_.model, std::move(compile));
   check_trains(session_->compiled());
   data_ = request_.open_data(session_->compiled());
@@ -126,7 +126,7 @@ void TrainingRun::begin() {
   // A run that starts from another one's checkpoint can be resumed by itself from the begin on.
   if (point.checkpoint && !point.continues_run) save();
   log_.open_file(records_->log_file());
-  records_->write_compiled(request_.notes.config, session_->compiled(), stop_);
+  records_->write_compiled(request_.notes.config, session_->compiled(), watch_);
   if (stop_requested()) return;
   log_.info("{}: {} steps of {} x {} examples, {} parameter tensors, an arena of {}",
             printable(records_->folder().string()), request_.steps - from_step_,

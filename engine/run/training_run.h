@@ -81,7 +81,7 @@ class TrainingRun {
   void finish();
   void end_failed(const Error& error);
   bool has_result() const { return !stopped_ || step_ > from_step_; }
-  bool stop_requested() const { return stop_.stop_requested(); }
+  bool stop_requested() const { return watch_.stop.stop_requested(); }
   const Program& program() const { return session_->compiled().program; }
   CheckpointState state() const;
   TrainingResult result() const;
@@ -89,8 +89,8 @@ class TrainingRun {
   TrainRequest request_;
   std::shared_ptr<RunEvents> listener_;
   RunListeners events_;  // the record first
-  std::stop_token stop_;
-  Logger log_;  // to the listeners, and to log.jsonl once there is a folder
+  Watch watch_;          // the stop token, and the listeners
+  Logger log_;           // to the listeners, and to log.jsonl once there is a folder
   std::optional<Session> session_;
   std::shared_ptr<const Dataset> data_;
   std::optional<BatchOrder> order_;

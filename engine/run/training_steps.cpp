@@ -98,7 +98,7 @@ std::optional<Evaluation> TrainingRun::evaluation() {
                                {.data = data_,
                                 .batch = request_.batch,
                                 .loss = request_.compile.training.loss,
-                                .stop = stop_});
+                                .watch = watch_});
   } catch (const Stopped&) {
     return std::nullopt;
   }
