@@ -14,7 +14,7 @@
 
 namespace trainscope {
 
-// All arguments must outlive it.
+// The program must outlive it.
 class PlacedStep {
  public:
   // `plain` is the step without recomputation.
@@ -37,7 +37,7 @@ class PlacedStep {
   Height place(const ExecutionOrder& order, const memplan::Options& options) const;
 
   const Program& plain_;
-  const LowerOptions& lower_;
+  const LowerOptions lower_;
   LifetimeFinder lifetimes_;
   std::vector<NodeId> order_;
   std::vector<std::int64_t> workspace_of_;  // bytes by NodeId
