@@ -178,16 +178,20 @@ Spread spread_of(std::vector<double> values) {
   return {.least = values.front(), .median = median, .most = values.back()};
 }
 
+TimedSteps workload_steps(const BenchWorkload& workload, const BenchOptions& options) {
+  return TimedSteps(
+      workload_model(workload, options), workload_options(workload, options),
+      [&](const Compiled& compiled) { return synthetic_batch(compiled, workload, options); },
+      workload.learning_rate);
+}
+
 namespace {
 
 // A compiled workload and what it came to so far.
 class Bench {
  public:
   Bench(const BenchWorkload& workload, const BenchOptions& options)
-      : steps_(
-            workload_model(workload, options), workload_options(workload, options),
-            [&](const Compiled& compiled) { return synthetic_batch(compiled, workload, options); },
-            workload.learning_rate) {
+      : steps_(workload_steps(workload, options)) {
     const Graph& forward = steps_.compiled().stages.front().graph;
     const Program& program = steps_.compiled().program;
     result_.flops_per_step = training_flops(forward);

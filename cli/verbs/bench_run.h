@@ -10,6 +10,7 @@
 #include "cli/verbs/bench_workloads.h"
 #include "engine/compile.h"
 #include "engine/op_times.h"
+#include "engine/run/timed_steps.h"
 
 namespace trainscope {
 
@@ -52,6 +53,10 @@ struct BenchResult {
   std::vector<OpTime> ops;  // with BenchOptions::op_times
   StepSplit measured_step;  // the median of the steps in which they were measured
 };
+
+// The workload's steps, compiled, each on one synthetic batch. Of the options `steps`, `op_times`
+// and `paired` do not matter.
+TimedSteps workload_steps(const BenchWorkload& workload, const BenchOptions& options);
 
 // A step is forward, backward and update on one synthetic batch. A few steps before the timed ones
 // bring caches and threads up. Throws kUsage when a size does not suit the workload; a paired run

@@ -35,9 +35,9 @@ TimedSteps::TimedSteps(const OnnxModel& model, const CompileOptions& options,
   release_initial(*compiled_);
 }
 
-TimedStep TimedSteps::run() {
+TimedStep TimedSteps::run(StepEvents* events) {
   const auto start = std::chrono::steady_clock::now();
-  const StepResult done = trainer_.run_step(++step_, learning_rate_, *batches_);
+  const StepResult done = trainer_.run_step(++step_, learning_rate_, *batches_, events);
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
   return {.loss = done.loss, .milliseconds = taken.count()};
 }

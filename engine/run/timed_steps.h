@@ -33,13 +33,15 @@ class TimedSteps {
   TimedSteps(const OnnxModel& model, const CompileOptions& options,
              const std::function<Batch(const Compiled&)>& make_batch, double learning_rate);
 
-  TimedStep run();
+  // `events` is told of the step; null: nobody.
+  TimedStep run(StepEvents* events = nullptr);
   // Runs so many steps more, whose clock reads make them slower than others. `file` gets the times
   // as CompileOptions::costs reads them.
   OpMeasurement measure_ops(std::int64_t steps, const std::filesystem::path& file);
 
   const Compiled& compiled() const { return *compiled_; }
   const Executor& executor() const { return *executor_; }
+  Executor& executor() { return *executor_; }
 
  private:
   std::shared_ptr<Compiled> compiled_;
