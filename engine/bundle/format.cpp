@@ -103,13 +103,15 @@ std::string_view name_of(RunStatus status) {
 Json to_json(const RunManifest& manifest) {
   Json sessions = Json::array();
   for (const RunSession& session : manifest.sessions) sessions.push_back(session_json(session));
-  return Json::object({{"format", manifest.format},
-                       {"program", "trainscope"},
-                       {"seed", std::to_string(manifest.seed)},
-                       {"options", manifest.options},
-                       {"model", manifest.model},
-                       {"data", manifest.data},
-                       {"sessions", std::move(sessions)}});
+  Json json = Json::object({{"format", manifest.format},
+                            {"program", "trainscope"},
+                            {"seed", std::to_string(manifest.seed)},
+                            {"options", manifest.options},
+                            {"model", manifest.model},
+                            {"data", manifest.data}});
+  if (!manifest.machine.is_null()) json.set("machine", manifest.machine);
+  json.set("sessions", std::move(sessions));
+  return json;
 }
 
 RunManifest run_manifest_from(const Json& json) {
@@ -117,12 +119,14 @@ RunManifest run_manifest_from(const Json& json) {
   const auto program = json.get<std::string>("program");
   require(program == "trainscope", ErrorCode::kBadInput, "key 'program' is '{}', not 'trainscope'",
           printable(program, 40));
-  RunManifest manifest{.format = json.get<std::int64_t>("format"),
-                       .seed = seed_from(json),
-                       .options = json.object_at("options"),
-                       .model = json.object_at("model"),
-                       .data = json.object_at("data"),
-                       .sessions = {}};
+  RunManifest manifest{
+      .format = json.get<std::int64_t>("format"),
+      .seed = seed_from(json),
+      .options = json.object_at("options"),
+      .model = json.object_at("model"),
+      .data = json.object_at("data"),
+      .machine = json.contains("machine") ? Json(json.object_at("machine")) : Json(),
+      .sessions = {}};
   for (const Json& session : json.array_at("sessions")) {
     manifest.sessions.push_back(session_from(session));
   }

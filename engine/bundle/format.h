@@ -60,6 +60,7 @@ struct RunManifest {
   Json options = Json::object();          // resolved: name -> value
   Json model = Json::object();            // file, xxh3
   Json data = Json::object();             // Dataset::description()
+  Json machine = {};                      // that plans weighed time with; null: the built-in one
   std::vector<RunSession> sessions = {};  // the latest last, never empty in a folder
 };
 

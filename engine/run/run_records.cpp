@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/exec/backends.h"
+#include "engine/machine/machine_file.h"
 #include "engine/onnx/export.h"
 #include "engine/record.h"
 #include "engine/record_plan.h"
@@ -23,6 +24,11 @@ RunSession session_of(const TrainRequest& request, const ResumePoint& point) {
           .from_step = point.checkpoint ? point.checkpoint->state.step : 0};
 }
 
+// Null for the machine that is built in.
+Json machine_record(const Machine& machine) {
+  return machine == default_machine() ? Json() : machine_json(machine);
+}
+
 RunWriter writer_of(ResumePoint& point, const TrainRequest& request, const Dataset& data) {
   RunSession session = session_of(request, point);
   if (point.continues_run) return RunWriter::resume(std::move(*point.lock), std::move(session));
@@ -30,6 +36,7 @@ RunWriter writer_of(ResumePoint& point, const TrainRequest& request, const Datas
                        .options = request.notes.options,
                        .model = model_facts(request.model),
                        .data = data.description(),
+                       .machine = machine_record(request.compile.machine),
                        .sessions = {std::move(session)}};
   if (point.run_folder.empty()) {
     point.run_folder = create_numbered_run_folder("runs", run_name(request.model.path()));

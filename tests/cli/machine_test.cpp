@@ -101,6 +101,12 @@ TEST_CASE("--machine: train and bench take it, and the run records it") {
   REQUIRE(trained.exit_code == 0);
   const Json manifest = read_json_file(folder / "r/manifest.json");
   CHECK(manifest.at("options").get<std::string>("machine") == "slow.json");
+  CHECK(machine_of(manifest.at("machine")).name == "slow arithmetic");
+  REQUIRE(run({"train", kMlp, "--data", "synthetic,examples=18", "--steps", "2", "-q", "--run-dir",
+               "plain"},
+              {}, folder.path())
+              .exit_code == 0);
+  CHECK(!read_json_file(folder / "plain/manifest.json").contains("machine"));
   const Finished bench = run({"bench", "w2-lenet", "--steps", "1", "--batch", "4", "--threads", "1",
                               "--machine", "slow.json", "--json"},
                              {}, folder.path());
