@@ -103,7 +103,20 @@ NodeId Builder::add(Spec spec) {
   node.phase = phase_;
   node.provenance = std::move(spec.provenance);
   NodeId id = graph_.add_node(std::move(node), outputs, before_);
+  note_made(graph_.node(id).serial);
   annotate_known(id);
+  return id;
+}
+
+void Builder::note_made(Serial made) {
+  if (made_of_ == kNoSerial && rule_ == 0) return;
+  graph_.notes.list.push_back(
+      {.kind = NoteKind::kMadeOf, .rule = rule_, .of = made, .other = made_of_});
+}
+
+ValueId Builder::add_value(Value value) {
+  const ValueId id = graph_.add_value(std::move(value));
+  note_made(graph_.value(id).serial);
   return id;
 }
 
@@ -141,7 +154,7 @@ ValueId Builder::constant(Tensor tensor, std::string_view name) {
   value.type = tensor.type();
   value.kind = ValueKind::kConstant;
   value.data = std::make_shared<const Tensor>(std::move(tensor));
-  return graph_.add_value(std::move(value));
+  return add_value(std::move(value));
 }
 
 ValueId Builder::scalar(double number, DType dtype) {
@@ -153,7 +166,7 @@ ValueId Builder::input(std::string_view name, TensorType type) {
   value.name = graph_.unique_name(name);
   value.type = type;
   value.kind = ValueKind::kInput;
-  ValueId id = graph_.add_value(std::move(value));
+  ValueId id = add_value(std::move(value));
   graph_.inputs.push_back(id);
   return id;
 }
@@ -164,7 +177,7 @@ ValueId Builder::state(std::string_view name, TensorType type, SharedTensor init
   value.type = type;
   value.kind = ValueKind::kState;
   value.data = std::move(initial);
-  return graph_.add_value(std::move(value));
+  return add_value(std::move(value));
 }
 
 ValueId Builder::sum_to(ValueId v, Shape target) {

@@ -63,6 +63,10 @@ class Builder {
   void set_phase(Phase phase) { phase_ = phase; }
   void set_provenance(Provenance provenance) { provenance_ = std::move(provenance); }
   const Provenance& provenance() const { return provenance_; }
+  // The node for which nodes and values are made, to be noted with each; kNoSerial: none.
+  void set_made_of(Serial node) { made_of_ = node; }
+  // The rule of graph().notes that adds them.
+  void set_rule(std::uint16_t rule) { rule_ = rule; }
   // New value names become prefix + op name: "grad/Mul".
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
   void set_evaluate(const Evaluate* evaluate) { evaluate_ = evaluate; }
@@ -70,6 +74,8 @@ class Builder {
  private:
   std::vector<TensorType> infer(const Spec& spec) const;
   void annotate_known(NodeId node);
+  void note_made(Serial made);
+  ValueId add_value(Value value);
 
   Graph& graph_;
   const OpTable& ops_;
@@ -77,6 +83,8 @@ class Builder {
   Phase phase_ = Phase::kForward;
   Provenance provenance_;
   std::string prefix_;
+  Serial made_of_ = kNoSerial;
+  std::uint16_t rule_ = 0;
   const Evaluate* evaluate_ = nullptr;
 };
 

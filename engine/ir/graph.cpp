@@ -179,8 +179,24 @@ std::string Graph::unique_node_name(std::string wanted) {
   }
 }
 
+Serial Graph::next_serial() {
+  last_serial_ = static_cast<Serial>(static_cast<std::int32_t>(last_serial_) + 1);
+  return last_serial_;
+}
+
+void Graph::restore_serial(ValueId id, Serial serial) {
+  value(id).serial = serial;
+  last_serial_ = std::max(last_serial_, serial);
+}
+
+void Graph::restore_serial(NodeId id, Serial serial) {
+  node(id).serial = serial;
+  last_serial_ = std::max(last_serial_, serial);
+}
+
 ValueId Graph::add_value(Value value) {
   Storage& storage = own();
+  value.serial = next_serial();
   auto id = static_cast<ValueId>(storage.values.size());
   storage.values.push_back(std::move(value));
   bool fresh = storage.by_name.add(storage.values, static_cast<std::int32_t>(id));
@@ -205,6 +221,7 @@ NodeId Graph::add_node(Node node, const std::vector<Value>& output_values, NodeI
   const std::size_t inputs_of_node = node.inputs.size();
   node.use_slots.assign(inputs_of_node, 0);
   node.name = unique_node_name(std::move(node.name));
+  node.serial = next_serial();
   Storage& storage = own();
   storage.nodes.push_back(std::move(node));
   const bool fresh = storage.nodes_by_name.add(storage.nodes, static_cast<std::int32_t>(id));
@@ -304,6 +321,7 @@ Graph Graph::reordered(std::span<const NodeId> nodes) const {
     Value value = values[i];
     value.uses.clear();
     map[i] = copy.add_value(std::move(value));
+    copy.value(map[i]).serial = values[i].serial;
   }
   for (NodeId id : nodes) {
     Node n = node(id);
@@ -315,8 +333,11 @@ Graph Graph::reordered(std::span<const NodeId> nodes) const {
     }
     std::vector<ValueId> old_outputs = n.outputs;
     NodeId new_id = copy.add_node(std::move(n), outputs_of_node, kNoNode);
+    copy.node(new_id).serial = node(id).serial;
     for (std::size_t i = 0; i < old_outputs.size(); ++i) {
-      if (old_outputs[i] != kNoValue) map[index(old_outputs[i])] = copy.node(new_id).outputs[i];
+      if (old_outputs[i] == kNoValue) continue;
+      const ValueId copied = map[index(old_outputs[i])] = copy.node(new_id).outputs[i];
+      copy.value(copied).serial = value(old_outputs[i]).serial;
     }
   }
   for (ValueId v : inputs) copy.inputs.push_back(mapped(v));
@@ -326,6 +347,8 @@ Graph Graph::reordered(std::span<const NodeId> nodes) const {
     copy.gradients.push_back({mapped(g.of), mapped(g.gradient)});
   }
   copy.loss = mapped(loss);
+  copy.notes = notes;
+  copy.last_serial_ = last_serial_;
   return copy;
 }
 

@@ -15,6 +15,7 @@
 #include "engine/ir/attributes.h"
 #include "engine/ir/name_index.h"
 #include "engine/ir/provenance.h"
+#include "engine/ir/rewrite_notes.h"
 #include "kernels/api/tensor_view.h"
 
 namespace trainscope {
@@ -53,6 +54,10 @@ struct Value {
   SharedTensor data;
   NodeId producer = kNoNode;
   int producer_output = 0;
+  Serial serial = kNoSerial;
+  // Of a complete gradient: the values whose it is, as differentiation had them. Several where a
+  // gradient passes through unchanged (x and y of x + y). They may be gone since.
+  Serials gradient_of;
   std::vector<Use> uses;  // of live nodes, in any order; graph outputs and updates are not in here
   bool erased = false;
 };
@@ -66,6 +71,7 @@ struct Node {
   Attributes attributes;
   Phase phase = Phase::kForward;
   Provenance provenance;
+  Serial serial = kNoSerial;
   NodeId previous = kNoNode;  // the order of execution, a linked list
   NodeId next = kNoNode;
   bool erased = false;
@@ -86,7 +92,8 @@ struct GradientOf {
 // Invariants, checked by verify(): the linked list visits every live node once, in an order where
 // each input is an input, initializer or earlier output; each value has one producer at most; uses
 // are exactly the inputs of live nodes; types are what the op's shape rule gives; names of values
-// are unique, and so are those of nodes; provenance is not empty. Mutation goes through Builder
+// are unique, and so are those of nodes; no two of both have one serial; provenance is not empty,
+// and no forward node is part of a gradient. Mutation goes through Builder
 // (append) and Rewriter only; the lists of outputs, updates and gradients may grow and shrink,
 // their entries change by replace_output() only.
 //
@@ -102,6 +109,8 @@ class Graph {
   std::vector<Update> updates;
   std::vector<GradientOf> gradients;
   ValueId loss = kNoValue;
+  // What the present pass noted of its changes; the pass manager takes it.
+  RewriteNotes notes;
 
   const Value& value(ValueId id) const { return shared_->values[index(id)]; }
   Value& value(ValueId id) { return own().values[index(id)]; }
@@ -112,6 +121,8 @@ class Graph {
   std::size_t value_capacity() const { return shared_->values.size(); }
   std::size_t node_capacity() const { return shared_->nodes.size(); }
   std::size_t node_count() const { return live_nodes_; }
+  // The highest that a node or value ever got in this graph or those that it is a copy of.
+  Serial last_serial() const { return last_serial_; }
 
   NodeId first() const { return first_; }
   NodeId last() const { return last_; }
@@ -133,12 +144,16 @@ class Graph {
   // `wanted` if it is free, else wanted_1, wanted_2, ...
   std::string unique_name(std::string_view wanted);
 
-  // Adds a value that no node produces; the name must be unused.
+  // Adds a value that no node produces; the name must be unused. It gets a new serial.
   ValueId add_value(Value value);
   // Adds a node before `before` (kNoNode: at the end) with new values for its outputs (names; an
   // empty name leaves the output out). Where another node has its name, or it has none, it gets
-  // one: name_1, name_2, ... Used by Builder and the importer.
+  // one: name_1, name_2, ... All get new serials. Used by Builder and the importer.
   NodeId add_node(Node node, const std::vector<Value>& output_values, NodeId before);
+
+  // The serials that a stage file has for them.
+  void restore_serial(ValueId id, Serial serial);
+  void restore_serial(NodeId id, Serial serial);
 
   // Used by Rewriter only.
   void set_input(NodeId node, int input, ValueId value);
@@ -154,6 +169,7 @@ class Graph {
   static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
   static std::size_t index(NodeId id) { return static_cast<std::size_t>(id); }
   std::string unique_node_name(std::string wanted);
+  Serial next_serial();
   void link(NodeId id, NodeId before);
   void add_use(NodeId id, std::size_t input);
   void remove_use(NodeId id, std::size_t input);
@@ -206,6 +222,7 @@ class Graph {
   NodeId first_ = kNoNode;
   NodeId last_ = kNoNode;
   std::size_t live_nodes_ = 0;
+  Serial last_serial_ = kNoSerial;
 };
 
 // FNV-style hash of everything that print() shows: equal graphs have equal hashes.

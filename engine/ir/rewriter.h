@@ -1,7 +1,10 @@
-// Rewriter: the only way a pass mutates a graph. Keeps uses, order and provenance right.
+// Rewriter: the only way a pass mutates a graph. Keeps uses, order and provenance right, and notes
+// what became of what for the stage's rewrite log (engine/ir/rewrite_log.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -14,6 +17,10 @@ namespace trainscope {
 class Rewriter {
  public:
   Rewriter(Graph& graph, const OpTable& ops, std::string_view pass, const Evaluate* evaluate);
+
+  // Which of the things that the pass does the changes from here on belong to, and why it does it,
+  // for the log. Without one: the pass, and its doc.
+  void set_rule(std::string_view name, std::string_view reason);
 
   // A builder whose nodes go before `node`, in its phase and with its provenance.
   Builder& before(NodeId node);
@@ -29,10 +36,23 @@ class Rewriter {
   // Replaces all outputs of the node, then erases it.
   void replace_node(NodeId node, const std::vector<ValueId>& new_outputs);
   void set_input(NodeId node, int input, ValueId value);
-  void erase(NodeId node);          // nobody may read its outputs
-  void erase_value(ValueId value);  // an unused input, constant or state
+  // Nobody may read the node's outputs any more. The log knows where their readers went; of a node
+  // whose outputs nothing has replaced it says that no reason was recorded.
+  void erase(NodeId node);
+  void erase_value(ValueId value);  // an unused input, constant or state; the log as above
+  // ... because nobody reads it.
+  void erase_dead(NodeId node);
+  void erase_dead(ValueId value);
+  // ... because the node that makes `result` does its work.
+  void erase_into(NodeId node, ValueId result);
   // Readers of a node output whose elements are known read a new constant instead.
   void make_constant(ValueId value);
+  // The same for all outputs of the node that are read; it is erased.
+  void fold(NodeId node);
+  // Node `made` is new and was made of `parent`, not of the node that its builder stood before.
+  void made_of(NodeId made, NodeId parent);
+  // ... and computes once more what `original` computes.
+  void copies(NodeId made, NodeId original);
 
   bool changed() const { return changed_; }
   Graph& graph() { return graph_; }
@@ -41,10 +61,12 @@ class Rewriter {
 
  private:
   void merge_sources(NodeId into, NodeId from);
+  void note(NoteKind kind, Serial of, Serial other);
 
   Graph& graph_;
   Builder builder_;
   std::string pass_;
+  std::uint16_t rule_ = 0;
   bool changed_ = false;
   // Sources of the nodes that took over others': one may take over 100,000.
   std::unordered_map<NodeId, std::unordered_set<std::string>> known_sources_;

@@ -7,6 +7,7 @@
 #include "engine/core/text.h"
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
+#include "engine/ir/serial_index.h"
 
 namespace trainscope {
 namespace {
@@ -16,7 +17,8 @@ class Verifier {
   explicit Verifier(const Graph& graph)
       : graph_(graph),
         defined_(graph.value_capacity(), false),
-        use_count_(graph.value_capacity(), 0) {}
+        use_count_(graph.value_capacity(), 0),
+        serials_(graph.last_serial(), graph.value_capacity() + graph.node_capacity()) {}
 
   std::vector<std::string> run() {
     for (ValueId v : graph_.live_values()) {
@@ -24,6 +26,7 @@ class Verifier {
       if (value.kind != ValueKind::kNode) defined_[static_cast<std::size_t>(v)] = true;
       if (graph_.find(value.name) != v) complain("value '{}': its name is not its own", value.name);
       check_initial(value);
+      check_serial(value.serial, value.name);
     }
     std::size_t seen = 0;
     for (NodeId id = graph_.first(); id != kNoNode && seen <= graph_.node_capacity();
@@ -54,6 +57,15 @@ class Verifier {
     }
   }
 
+  void check_serial(Serial serial, const std::string& name) {
+    const bool given = serial > kNoSerial && serial <= graph_.last_serial();
+    if (!given || serials_.get(serial) != SerialMap::kNone) {
+      complain("'{}': its serial is not its own", name);
+      return;
+    }
+    serials_.set(serial, 1);
+  }
+
   void check_node(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.erased) complain("node '{}': erased, but in the order", node.name);
@@ -61,6 +73,10 @@ class Verifier {
       complain("node '{}': its name is not its own", node.name);
     }
     if (node.provenance.pass.empty()) complain("node '{}': no provenance", node.name);
+    if (node.phase == Phase::kForward && node.provenance.backward_of != kNoSerial) {
+      complain("node '{}': forward, but part of a gradient", node.name);
+    }
+    check_serial(node.serial, node.name);
     for (ValueId input : node.inputs) {
       if (input == kNoValue) continue;
       ++use_count_[static_cast<std::size_t>(input)];
@@ -163,6 +179,7 @@ class Verifier {
   const Graph& graph_;
   std::vector<bool> defined_;
   std::vector<std::size_t> use_count_;
+  SerialMap serials_;  // of live nodes and values
   std::vector<std::string> problems_;
 };
 
