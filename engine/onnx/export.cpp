@@ -102,7 +102,7 @@ class GraphWriter {
     proto.set_name(node.name);
     proto.set_op_type(std::string(node.op->name));
     proto.set_domain(std::string(node.op->domain));
-    proto.set_doc_string(node_note_text(node));
+    proto.set_doc_string(node_note_text(graph_, node));
     uses_own_ops_ = uses_own_ops_ || !node.op->domain.empty();
     for (ValueId v : node.inputs) proto.add_input(v == kNoValue ? "" : graph_.value(v).name);
     for (const auto& [name, value] : node.attributes.map()) {

@@ -89,6 +89,7 @@ Graph Importer::run() {
   }
   add_kept_values();
   check_outputs();
+  if (is_stage_) stage_serials_.apply(graph_, stage_);
   return std::move(graph_);
 }
 
@@ -196,6 +197,12 @@ void Importer::add_stage_values() {
   require(stage_.values.size() == inputs.size() + model_.facts.initializers.size(),
           ErrorCode::kBadInput, "the stage lists {} values, the model has {}", stage_.values.size(),
           inputs.size() + model_.facts.initializers.size());
+  require(stage_.value_serials.empty() || stage_.value_serials.size() == stage_.values.size(),
+          ErrorCode::kBadInput, "the stage has {} values with {} serials", stage_.values.size(),
+          stage_.value_serials.size());
+  for (std::size_t i = 0; i < stage_.value_serials.size(); ++i) {
+    stage_serials_.add(graph_.find(stage_.values[i].first), stage_.value_serials[i]);
+  }
   std::unordered_set<std::string_view> seen;
   for (const std::string& name : stage_.inputs) {
     ValueId id = find(name, "stage input");

@@ -52,6 +52,54 @@ std::vector<std::string> names_from_json(const Json& list) {
   return names;
 }
 
+// Serials from 1 to half of what there are, so that a graph that is read can grow.
+constexpr std::int64_t kMaxSerial = std::int64_t{1} << 30;
+
+Json to_json(Serial serial) { return static_cast<std::int32_t>(serial); }
+
+Json serials_to_json(const std::vector<Serial>& serials) {
+  Json list = Json::array();
+  for (Serial serial : serials) list.push_back(to_json(serial));
+  return list;
+}
+
+Serial serial_from(const Json& json, std::int64_t lowest = 1) {
+  const std::int64_t number = json.as_int();
+  require(number >= lowest && number <= kMaxSerial, ErrorCode::kBadInput,
+          "the serial {} is not in [{}, {}]", number, lowest, kMaxSerial);
+  return static_cast<Serial>(number);
+}
+
+std::vector<Serial> serials_from_json(const Json& list, std::int64_t lowest = 1) {
+  std::vector<Serial> serials;
+  for (const Json& item : list.as_array()) serials.push_back(serial_from(item, lowest));
+  return serials;
+}
+
+// [value, id of what it is the gradient of, ...]
+Json gradient_of_to_json(const StageMetadata& stage) {
+  Json rows = Json::array();
+  for (const auto& [name, of] : stage.gradient_of) {
+    Json row = Json::array({name});
+    for (Serial serial : of) row.push_back(to_json(serial));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void read_gradient_of(const Json& rows, StageMetadata& stage) {
+  for (const Json& row : rows.as_array()) {
+    std::vector<Serial> of;
+    for (std::size_t i = 1; i < row.as_array().size(); ++i) of.push_back(serial_from(row.at(i)));
+    stage.gradient_of.emplace_back(row.at(std::size_t{0}).as_string(), std::move(of));
+  }
+}
+
+void read_serials(const Json& json, StageMetadata& stage) {
+  if (const Json* ids = json.find("value_serials")) stage.value_serials = serials_from_json(*ids);
+  if (const Json* rows = json.find("gradient_of")) read_gradient_of(*rows, stage);
+}
+
 const pb::StringStringEntryProto* find_stage(const pb::ModelProto& model) {
   const pb::StringStringEntryProto* found = nullptr;
   for (const pb::StringStringEntryProto& entry : model.metadata_props()) {
@@ -85,7 +133,12 @@ StageMetadata stage_metadata(const Graph& graph) {
   StageMetadata stage{.graph_name = graph.name};
   for (ValueId v : graph.live_values()) {
     const Value& value = graph.value(v);
-    if (value.kind != ValueKind::kNode) stage.values.emplace_back(value.name, value.kind);
+    if (!value.gradient_of.empty()) {
+      stage.gradient_of.emplace_back(value.name, value.gradient_of.list());
+    }
+    if (value.kind == ValueKind::kNode) continue;
+    stage.values.emplace_back(value.name, value.kind);
+    stage.value_serials.push_back(value.serial);
   }
   for (ValueId v : graph.inputs) stage.inputs.push_back(name(v));
   for (ValueId v : graph.outputs) stage.outputs.push_back(name(v));
@@ -104,10 +157,12 @@ void write_stage_metadata(const StageMetadata& stage, pb::ModelProto& model) {
   Json json = Json::object({{"format", kFormat},
                             {"name", stage.graph_name},
                             {"values", values},
+                            {"value_serials", serials_to_json(stage.value_serials)},
                             {"inputs", Json::list(stage.inputs)},
                             {"outputs", Json::list(stage.outputs)},
                             {"updates", pairs_to_json(stage.updates)},
                             {"gradients", pairs_to_json(stage.gradients)},
+                            {"gradient_of", gradient_of_to_json(stage)},
                             {"loss", stage.loss}});
   pb::StringStringEntryProto& entry = *model.add_metadata_props();
   entry.set_key(std::string(kStageKey));
@@ -128,6 +183,7 @@ StageMetadata read_stage_metadata(const pb::ModelProto& model) {
     for (const auto& [name, kind] : pairs_from_json(json.at("values"))) {
       stage.values.emplace_back(name, kind_from(kind));
     }
+    read_serials(json, stage);
     stage.inputs = names_from_json(json.at("inputs"));
     stage.outputs = names_from_json(json.at("outputs"));
     stage.updates = pairs_from_json(json.at("updates"));
@@ -140,10 +196,19 @@ StageMetadata read_stage_metadata(const pb::ModelProto& model) {
   }
 }
 
-std::string node_note_text(const Node& node) {
+std::string node_note_text(const Graph& graph, const Node& node) {
+  Json output_serials = Json::array();
+  for (ValueId v : node.outputs) {
+    output_serials.push_back(to_json(v == kNoValue ? kNoSerial : graph.value(v).serial));
+  }
   Json json = Json::object({{"phase", name_of(node.phase)},
                             {"pass", node.provenance.pass},
-                            {"sources", Json::list(node.provenance.sources)}});
+                            {"sources", Json::list(node.provenance.sources)},
+                            {"serial", to_json(node.serial)},
+                            {"output_serials", std::move(output_serials)}});
+  if (node.provenance.backward_of != kNoSerial) {
+    json.set("backward_of", to_json(node.provenance.backward_of));
+  }
   Json exact = Json::object();
   for (const auto& [name, attribute] : node.attributes.map()) {
     Json numbers = exact_numbers(attribute);
@@ -161,6 +226,14 @@ NodeNote read_node_note(std::string_view text) {
   note.provenance.pass = json.get<std::string>("pass");
   require(!note.provenance.pass.empty(), ErrorCode::kBadInput, "the pass has no name");
   note.provenance.sources = SourceNames(names_from_json(json.at("sources")));
+  if (const Json* id = json.find("serial")) note.serial = serial_from(*id);
+  if (const Json* ids = json.find("output_serials"))
+    note.output_serials = serials_from_json(*ids, 0);
+  if (const Json* of = json.find("backward_of")) {
+    note.provenance.backward_of = serial_from(*of);
+    require(note.phase != Phase::kForward, ErrorCode::kBadInput,
+            "a forward node is no part of a gradient");
+  }
   const Json* exact = json.find("exact");
   if (exact == nullptr) return note;
   for (const JsonMember& member : exact->as_object()) {

@@ -17,12 +17,15 @@ namespace trainscope {
 struct StageMetadata {
   std::string graph_name = {};
   std::vector<std::pair<std::string, ValueKind>> values =
-      {};  // all but node outputs, in order of id
+      {};                                  // all but node outputs, in order of id
+  std::vector<Serial> value_serials = {};  // of `values`; empty in files of older programs
   std::vector<std::string> inputs = {};
   std::vector<std::string> outputs = {};
   std::vector<std::pair<std::string, std::string>> updates = {};    // state, value
   std::vector<std::pair<std::string, std::string>> gradients = {};  // of, gradient
-  std::string loss = {};                                            // "": none
+  // Value::gradient_of, of those that have any.
+  std::vector<std::pair<std::string, std::vector<Serial>>> gradient_of = {};
+  std::string loss = {};  // "": none
 };
 
 StageMetadata stage_metadata(const Graph& graph);
@@ -35,11 +38,13 @@ StageMetadata read_stage_metadata(const pb::ModelProto& model);
 struct NodeNote {
   Phase phase = Phase::kForward;
   Provenance provenance;
+  Serial serial = kNoSerial;           // kNoSerial in files of older programs
+  std::vector<Serial> output_serials;  // an output that is left out has none
   // Attributes that float32, ONNX's only number, would round.
   std::vector<std::pair<std::string, Attribute>> exact = {};
 };
 
-std::string node_note_text(const Node& node);
+std::string node_note_text(const Graph& graph, const Node& node);
 NodeNote read_node_note(std::string_view text);
 
 }  // namespace trainscope

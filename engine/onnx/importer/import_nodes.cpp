@@ -71,8 +71,24 @@ void Importer::add_nodes() {
   for (int i = 0; i < graph.node_size(); ++i) {
     SourceNode node = source_node(graph.node(i), names.take(graph.node(i), i));
     provenance_ = {.sources = {node.name}, .pass = std::string(kImportPass)};
-    if (is_stage_) apply_note(graph.node(i), node);
+    if (!is_stage_) {
+      add_source_node(std::move(node));
+      continue;
+    }
+    const NodeNote note = apply_note(graph.node(i), node);
+    const std::string name = node.name;
     add_source_node(std::move(node));
+    keep_serials(name, note);
+  }
+}
+
+void Importer::keep_serials(const std::string& node, const NodeNote& note) {
+  const NodeId id = graph_.find_node(node);
+  if (id == kNoNode || note.serial == kNoSerial) return;
+  stage_serials_.add(id, note.serial);
+  const std::vector<ValueId>& outputs = graph_.node(id).outputs;
+  for (std::size_t i = 0; i < std::min(outputs.size(), note.output_serials.size()); ++i) {
+    if (outputs[i] != kNoValue) stage_serials_.add(outputs[i], note.output_serials[i]);
   }
 }
 
@@ -93,12 +109,13 @@ SourceNode Importer::source_node(const pb::NodeProto& node, const std::string& n
   return source;
 }
 
-void Importer::apply_note(const pb::NodeProto& node, SourceNode& source) {
+NodeNote Importer::apply_note(const pb::NodeProto& node, SourceNode& source) {
   try {
     NodeNote note = read_node_note(node.doc_string());
     builder_.set_phase(note.phase);
-    provenance_ = std::move(note.provenance);
-    for (auto& [name, value] : note.exact) source.attributes.set(name, std::move(value));
+    provenance_ = note.provenance;
+    for (const auto& [name, value] : note.exact) source.attributes.set(name, value);
+    return note;
   } catch (Error& error) {
     error.at(fmt::format("doc_string of {}", label(source)));
     throw;

@@ -8,6 +8,7 @@
 
 #include "engine/onnx/import.h"
 #include "engine/onnx/importer/import_scope.h"
+#include "engine/onnx/importer/stage_serials.h"
 #include "engine/onnx/model_impl.h"
 #include "engine/onnx/stage_metadata.h"
 
@@ -28,7 +29,8 @@ class Importer {
 
   void add_nodes();
   SourceNode source_node(const pb::NodeProto& node, const std::string& name);
-  void apply_note(const pb::NodeProto& node, SourceNode& source);
+  NodeNote apply_note(const pb::NodeProto& node, SourceNode& source);
+  void keep_serials(const std::string& node, const NodeNote& note);
   void add_source_node(SourceNode node);
   std::vector<SourceNode> rewritten(const SourceNode& node);
   void count_expanded(const SourceNode& node);
@@ -51,6 +53,7 @@ class Importer {
   ImportScope scope_;
   bool is_stage_;
   StageMetadata stage_;
+  StageSerials stage_serials_;
   Provenance provenance_;                    // of the ONNX node being added
   std::unordered_set<std::string> updated_;  // states with an update
   std::size_t expanded_nodes_ = 0;           // that came out of function bodies

@@ -87,6 +87,13 @@ void replace_in_metadata(onnx::ModelProto& model, const std::string& from, const
   text.replace(at, from.size(), to);
 }
 
+// In the doc_string of the first node.
+void change_note(onnx::ModelProto& model, const std::string& from, const std::string& to) {
+  std::string& text = *model.mutable_graph()->mutable_node(0)->mutable_doc_string();
+  REQUIRE(text.find(from) != std::string::npos);
+  text.replace(text.find(from), from.size(), to);
+}
+
 bool contains(const std::string& text, std::string_view piece) {
   return text.find(piece) != std::string::npos;
 }
@@ -112,6 +119,42 @@ TEST_CASE("export: a stage comes back with everything that ONNX has no field for
   CHECK(back.value(back.find("moment")).data == nullptr);
   // And again: what is written depends on the graph alone.
   CHECK(onnx_bytes(back) == onnx_bytes(graph));
+}
+
+TEST_CASE("export: nodes and values keep their serials, gradients what they are of") {
+  Graph graph = training_step();
+  const ValueId w = graph.find("w");
+  const ValueId gradient = graph.gradients[0].gradient;
+  graph.value(gradient).gradient_of = Serials{graph.value(w).serial, Serial{77}};
+  graph.node(graph.value(gradient).producer).provenance.backward_of =
+      graph.node(graph.first()).serial;
+  Builder(graph, all_ops()).constant(numbers(Shape{1}, 1), "spare");
+  const Graph back = read_back(graph);
+  for (ValueId v : graph.live_values()) {
+    const Value& value = graph.value(v);
+    CAPTURE(value.name);
+    const Value& read = back.value(back.find(value.name));
+    CHECK(read.serial == value.serial);
+    CHECK(read.gradient_of == value.gradient_of);
+  }
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    const Node& read = back.node(back.find_node(node.name));
+    CHECK(read.serial == node.serial);
+    CHECK(read.provenance.backward_of == node.provenance.backward_of);
+  }
+  CHECK(back.last_serial() == graph.last_serial());
+}
+
+TEST_CASE("export: a stage of a program that knew no serials gets new ones") {
+  onnx::ModelProto model;
+  REQUIRE(model.ParseFromString(onnx_bytes(training_step())));
+  std::string& text = *model.mutable_metadata_props(0)->mutable_value();
+  const std::size_t ids = text.find("\"value_serials\"");
+  text.erase(ids, text.find(']', ids) + 2 - ids);
+  const Graph back = to_graph(read_proto(model), all_ops());
+  CHECK(verify(back).empty());
+  CHECK(print(back) == print(training_step()));
 }
 
 TEST_CASE("export: values of a stage can be kept besides its outputs") {
@@ -234,6 +277,25 @@ TEST_CASE("export: damaged stage metadata is refused") {
                    m.mutable_graph()->mutable_node(0)->set_doc_string("{\"phase\":\"sideways\"}");
                  }),
                  "'sideways' is not known here"));
+  CHECK(contains(refusal([](Model& m) { change_note(m, "\"serial\":", "\"serial\":-"); }),
+                 "is not in [1,"));
+  CHECK(contains(refusal([](Model& m) { change_note(m, "\"serial\":", "\"serial\":9999999999"); }),
+                 "is not in [1,"));
+  CHECK(contains(
+      refusal([](Model& m) { change_note(m, "\"serial\":", "\"backward_of\":1,\"serial\":"); }),
+      "a forward node is no part of a gradient"));
+  CHECK(contains(refusal([](Model& m) {
+                   replace_in_metadata(m, "\"value_serials\":[1,2", "\"value_serials\":[1,1");
+                 }),
+                 "the serial 1 of 'w' is not its own"));
+  CHECK(contains(refusal([](Model& m) {
+                   replace_in_metadata(m, "\"value_serials\":[1,", "\"value_serials\":[");
+                 }),
+                 "values with"));
+  CHECK(contains(refusal([](Model& m) {
+                   replace_in_metadata(m, "\"gradient_of\":[", "\"gradient_of\":[[\"no\",1]");
+                 }),
+                 "gradient 'no' is not in the graph"));
   CHECK(contains(refusal([](Model& m) { m.mutable_graph()->mutable_node(0)->clear_doc_string(); }),
                  "doc_string of node"));
 }
