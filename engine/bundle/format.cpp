@@ -86,6 +86,12 @@ void check_format(const Json& json) {
 
 }  // namespace
 
+std::string rewrites_file(std::string_view stage_file) {
+  constexpr std::string_view kModel = ".onnx";
+  if (stage_file.ends_with(kModel)) stage_file.remove_suffix(kModel.size());
+  return std::string(stage_file) + ".rewrites.jsonl";
+}
+
 std::string_view name_of(RunStatus status) {
   switch (status) {
     case RunStatus::kRunning:

@@ -28,6 +28,8 @@ inline constexpr std::string_view kRunLogFile = "log.jsonl";
 inline constexpr std::string_view kRunStagesFolder = "stages";
 inline constexpr std::string_view kRunStagesFile = "stages.json";
 inline constexpr std::string_view kRunSessionsFolder = "sessions";
+// Of the stage in NN-NAME.onnx: NN-NAME.rewrites.jsonl.
+std::string rewrites_file(std::string_view stage_file);
 inline constexpr std::string_view kRunCheckpointsFolder = "checkpoints";
 inline constexpr std::string_view kTrainedModelFile = "model.onnx";
 inline constexpr std::string_view kTrainedModelDataFile = "model.onnx.data";  // beyond 1 GiB

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr JsonLimits kFileLimits{.max_bytes = std::size_t{64} << 20, .max_depth = 32};
 constexpr JsonLimits kLineLimits{.max_bytes = std::size_t{1} << 20, .max_depth = 8};
+constexpr std::uint64_t kMaxRewritesBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxMetricsBytes = std::uint64_t{4} << 30;
 
 // Runs `read` with the place in front of its errors.
@@ -159,6 +160,14 @@ std::optional<StoredPlan> RunReader::plan(std::int64_t session) const {
   if (!folder) return std::nullopt;
   const bool is_old = !folder->has_file(kRunPlanFile);
   return is_old ? old_plan(*folder) : StoredPlan::open(*folder / kRunPlanFile);
+}
+
+std::string RunReader::stage_rewrites(const StageRecord& stage, std::int64_t session) const {
+  const std::optional<Folder> folder = folder_with(has_stages, session);
+  if (!folder) return {};
+  const Folder stages = folder->enter(kRunStagesFolder);
+  const FolderEntry file = stages / rewrites_file(stage.file);
+  return stages.has_file(file.name) ? read_file(file, kMaxRewritesBytes) : std::string();
 }
 
 std::optional<Folder> RunReader::checkpoints_folder() const {

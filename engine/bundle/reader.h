@@ -33,6 +33,8 @@ class RunReader {
   std::vector<StageRecord> stages(std::int64_t session = kNewestSession) const;
   std::optional<StoredPlan> plan(std::int64_t session = kNewestSession) const;
   MappedFile open_stage(const StageRecord& stage, std::int64_t session = kNewestSession) const;
+  // The text of its rewrite log; empty where there is none.
+  std::string stage_rewrites(const StageRecord& stage, std::int64_t session = kNewestSession) const;
   std::optional<Folder> checkpoints_folder() const;  // none while there is none
 
  private:

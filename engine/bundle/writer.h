@@ -61,10 +61,11 @@ class RunWriter {
   // plan.bin, and up to kMostReadableCalls calls plan.json too.
   void write_plan(const PlanRecord& plan);
   // Where the next stage's model belongs: stages/NN-NAME.onnx, NN counting from 00. Write it, then
-  // call add_stage with a record of that file. A stage that repeats the last one needs no file.
+  // call add_stage with a record of that file, and with its rewrite log as text, which goes to
+  // NN-NAME.rewrites.jsonl (empty: there is none). A stage that repeats the last one needs no file.
   FolderEntry next_stage_file(std::string_view name) const;
   bool repeats_last_stage(const StageRecord& stage) const;
-  void add_stage(StageRecord stage);
+  void add_stage(StageRecord stage, std::string_view rewrites = {});
 
   void add_step(const StepRecord& step);
   void add_evaluation(const EvaluationRecord& evaluation);
