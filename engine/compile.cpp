@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/exec/backends.h"
 #include "engine/exec/reference.h"
+#include "engine/onnx/import_log.h"
 #include "engine/ops/standard_ops.h"
 #include "engine/passes/passes.h"
 #include "engine/recompute/costs.h"
@@ -17,6 +18,11 @@
 namespace trainscope {
 
 namespace {
+
+// Why the program stages change what they change, for rewrite logs.
+constexpr const char* kOrderDoc = "Run nodes in an order of lower memory.";
+constexpr const char* kRecomputeDoc =
+    "Run nodes a second time, later, so that their results need not stay in memory.";
 
 DeviceHandle device_of(const CompileOptions& options) {
   return options.device ? options.device : cpu_device();
@@ -40,6 +46,8 @@ void add_order(Compiled& compiled, const CompileOptions& options) {
                         : unchanged_stage(kOrderStage, compiled.stages.back(), index);
   stage.changed = changed;
   if (changed) {
+    log_rewrites(stage, compiled.stages.back(),
+                 {.name = std::string(kOrderStage), .reason = kOrderDoc});
     compiled.program = {};  // its memory goes to the next one
     compiled.program =
         lower(graph_for_next(stage, options.passes.keep), device_of(options), options.lower);
@@ -66,6 +74,8 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
                         .budget_bytes = options.recompute.budget_bytes};
   Stage stage = stage_of(kRecomputeStage, std::move(plan.graph.graph), compiled.stages.size());
   stage.changed = !plan.rematerializations.empty();
+  log_rewrites(stage, compiled.stages.back(),
+               {.name = std::string(kRecomputeStage), .reason = kRecomputeDoc});
   stage.counters["repeated"] = compiled.recompute->repeats;
   stage.counters["offloaded_bytes"] = plan.host_bytes;
   compiled.stages.push_back(std::move(stage));
@@ -102,7 +112,11 @@ Stages build_stages(const OnnxModel& model, const CompileOptions& options) {
                       .pass = {},
                       .counters = {},
                       .watch = options.watch};
-  return run_passes(std::move(graph), default_passes(), context, options.passes);
+  Stages stages = run_passes(std::move(graph), default_passes(), context, options.passes);
+  if (options.passes.keep == KeepGraphs::kAll) {
+    stages.front().rewrites = import_log(model, stages.front().graph);
+  }
+  return stages;
 }
 
 std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& given) {

@@ -38,6 +38,7 @@ class Differentiator {
     for (auto id = forward_.rbegin(); id != forward_.rend(); ++id) differentiate(b, *id);
     refuse_missing_gradients();
     for (ValueId target : targets_) record_gradient(b, target);
+    tie_gradients();
   }
 
   std::size_t without_gradient() const { return without_gradient_; }
@@ -87,7 +88,8 @@ class Differentiator {
 
   void differentiate(Builder& b, NodeId id) {
     const Node node = graph_.node(id);  // a copy: the graph's storage grows below
-    b.set_provenance({.sources = node.provenance.sources, .pass = "differentiate"});
+    b.set_provenance(
+        {.sources = node.provenance.sources, .pass = "differentiate", .backward_of = node.serial});
     std::vector<ValueId> dy;
     for (ValueId v : node.outputs) dy.push_back(v == kNoValue ? kNoValue : sum_[index(v)]);
     if (std::ranges::all_of(dy, [](ValueId v) { return v == kNoValue; })) return;
@@ -170,6 +172,16 @@ class Differentiator {
     if (!plain_node) gradient = b("Identity", {gradient});
     graph_.rename(gradient, graph_.unique_name("grad/" + graph_.value(target).name));
     graph_.gradients.push_back({target, gradient});
+    sum_[index(target)] = gradient;
+  }
+
+  // Each gradient knows the values that it is of.
+  void tie_gradients() {
+    for (std::size_t v = 0; v < sum_.size(); ++v) {
+      if (sum_[v] == kNoValue) continue;
+      const Serial of = graph_.value(static_cast<ValueId>(v)).serial;
+      graph_.value(sum_[v]).gradient_of.add(of);
+    }
   }
 
   Rewriter& rewriter_;

@@ -228,6 +228,7 @@ class ChunkedLoss {
     const std::vector<ValueId> label_chunks = split(b, labels);
     if (head_.bias != kNoValue) head_.bias = b.reshape(head_.bias, {classes});
     ValueId total = kNoValue;
+    ValueId last_scores = kNoValue;
     for (std::size_t i = 0; i < x_chunks.size(); ++i) {
       std::vector<ValueId> inputs = matmul.inputs;
       inputs[0] = x_chunks[i];
@@ -236,11 +237,12 @@ class ChunkedLoss {
       if (head_.bias != kNoValue) scores = b("Add", {scores, head_.bias});
       b.set_provenance({.sources = loss_sources, .pass = std::string(context_.pass)});
       const ValueId loss = loss_of_chunk(b, scores, label_chunks[i], divisor);
+      last_scores = scores;
       total = total == kNoValue ? loss : b("Add", {total, loss});
     }
     rewriter_.replace(graph_.node(loss_.node).outputs[0], total);
     rewriter_.erase(loss_.node);
-    for (NodeId id : head_.path) rewriter_.erase(id);
+    for (NodeId id : head_.path) rewriter_.erase_into(id, last_scores);
   }
 
   // Chunks of nearly equal size.

@@ -28,6 +28,7 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
 }
 
 void merge_constants(Rewriter& rewriter, PassContext& context) {
+  rewriter.set_rule("equal constants", "Equal constants are kept once.");
   std::unordered_map<std::string, ValueId> first;
   const Graph& graph = rewriter.graph();
   for (ValueId v : graph.values_of(ValueKind::kConstant)) {
@@ -61,6 +62,7 @@ bool can_merge(const Rewriter& rewriter, const Node& node, const Node& earlier) 
 bool merge_equal_nodes(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   merge_constants(rewriter, context);
+  rewriter.set_rule("equal nodes", "Nodes of equal op, inputs and attributes compute the same.");
   std::unordered_map<std::string, NodeId> first;
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);

@@ -115,8 +115,13 @@ SourceNames sources_of(const Graph& graph, const std::vector<NodeId>& nodes) {
   return SourceNames(std::move(sources));
 }
 
-// The loss of the compacted rows: those that count come first.
-ValueId compacted_loss(Builder& b, const Head& head, const Node& loss, const Node& matmul) {
+struct CompactedHead {
+  ValueId scores = kNoValue;
+  ValueId loss = kNoValue;
+};
+
+// The scores and the loss of the compacted rows: those that count come first.
+CompactedHead compacted_loss(Builder& b, const Head& head, const Node& loss, const Node& matmul) {
   const Shape x = b.shape(matmul.inputs[0]);
   const std::int64_t width = x[x.rank - 1];
   const std::int64_t rows = b.type(loss.inputs[1]).elements();
@@ -135,7 +140,9 @@ ValueId compacted_loss(Builder& b, const Head& head, const Node& loss, const Nod
   const ValueId packed_labels = b("Gather", {labels, compacted[0]});
   Attributes of_loss = loss.attributes;
   of_loss.set("class_axis", std::int64_t{-1});
-  return b.multi("CrossEntropy", {scores, packed_labels}, 3, std::move(of_loss)).front();
+  const std::vector<ValueId> loss_outputs =
+      b.multi("CrossEntropy", {scores, packed_labels}, 3, std::move(of_loss));
+  return {.scores = scores, .loss = loss_outputs.front()};
 }
 
 void replace(Rewriter& rewriter, const Head& head) {
@@ -149,8 +156,12 @@ void replace(Rewriter& rewriter, const Head& head) {
   graph.release_outputs(scores);
   Builder& b = rewriter.before(head.loss);
   b.set_provenance({.sources = sources_of(graph, head.nodes), .pass = b.provenance().pass});
-  rewriter.replace(loss.outputs[0], compacted_loss(b, head, loss, matmul));
-  for (NodeId id : head.nodes) rewriter.erase(id);  // from the loss back
+  const CompactedHead made = compacted_loss(b, head, loss, matmul);
+  rewriter.replace(loss.outputs[0], made.loss);
+  rewriter.erase(head.loss);
+  for (NodeId id : head.nodes) {  // from the loss back
+    if (id != head.loss) rewriter.erase_into(id, made.scores);
+  }
 }
 
 bool skip_ignored(Graph& graph, PassContext& context) {

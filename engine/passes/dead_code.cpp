@@ -37,12 +37,12 @@ bool remove_dead_code(Graph& graph, PassContext& context) {
       return v != kNoValue && (kept[static_cast<std::size_t>(v)] || !graph.value(v).uses.empty());
     });
     if (read) continue;
-    rewriter.erase(*id);
+    rewriter.erase_dead(*id);
     context.count("nodes removed");
   }
   for (ValueId v : graph.values_of(ValueKind::kConstant)) {
     if (!graph.value(v).uses.empty() || kept[static_cast<std::size_t>(v)]) continue;
-    rewriter.erase_value(v);
+    rewriter.erase_dead(v);
     context.count("constants removed");
   }
   return rewriter.changed();

@@ -24,11 +24,7 @@ bool fold_constants(Graph& graph, PassContext& context) {
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
     if (!known(graph, node) || is_graph_output(graph, node)) continue;
-    const std::vector<ValueId> outputs = node.outputs;
-    for (ValueId output : outputs) {
-      if (output != kNoValue && !graph.value(output).uses.empty()) rewriter.make_constant(output);
-    }
-    rewriter.erase(id);
+    rewriter.fold(id);
     context.count("folded");
   }
   return rewriter.changed();

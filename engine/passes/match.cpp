@@ -264,7 +264,8 @@ void replace_region(Rewriter& rewriter, std::vector<NodeId> nodes, NodeId last,
   std::ranges::sort(nodes);
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   Builder& b = rewriter.before(last);
-  Provenance provenance{.sources = {}, .pass = b.provenance().pass};
+  Provenance provenance = b.provenance();
+  provenance.sources = {};
   std::unordered_set<std::string> known;
   for (NodeId id : nodes) {
     for (const std::string& source : graph.node(id).provenance.sources) {
@@ -281,7 +282,7 @@ void replace_region(Rewriter& rewriter, std::vector<NodeId> nodes, NodeId last,
     const bool read = std::ranges::any_of(graph.node(*id).outputs, [&graph](ValueId v) {
       return v != kNoValue && (!graph.value(v).uses.empty() || graph.is_output(v));
     });
-    if (!read) rewriter.erase(*id);
+    if (!read) rewriter.erase_into(*id, made);
   }
 }
 

@@ -75,6 +75,7 @@ Stage run_one(const Pass& pass, Stage& before, PassContext context, KeepGraphs k
   CHECK_INVARIANT(changed || stage.hash == before.hash);
   if (!changed && keep == KeepGraphs::kAll) stage.graph = before.graph;
   stage.changed = changed;
+  log_rewrites(stage, before, {.name = std::string(pass.name), .reason = std::string(pass.doc)});
   stage.milliseconds = ms;
   stage.counters = std::move(context.counters);
   stage.near_misses = std::move(context.near_misses);
@@ -109,6 +110,13 @@ Stage unchanged_stage(std::string_view name, const Stage& before, std::size_t in
   stage.hash = before.hash;
   stage.graph = before.graph;
   return stage;
+}
+
+void log_rewrites(Stage& stage, const Stage& before, RewriteRule pass) {
+  const RewriteNotes notes = std::exchange(stage.graph.notes, {});
+  const bool given_away = before.graph.node_capacity() == 0 && before.nodes > 0;
+  if (!stage.changed || given_away) return;
+  stage.rewrites = rewrite_log(before.graph, stage.graph, notes, std::move(pass));
 }
 
 Graph graph_for_next(Stage& stage, KeepGraphs keep) {

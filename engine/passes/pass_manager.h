@@ -15,7 +15,7 @@
 namespace trainscope {
 
 // Of which stages the graphs stay in memory: of the others only the record is there, with an empty
-// graph.
+// graph and rewrite log.
 enum class KeepGraphs : std::uint8_t { kAll, kLast };
 
 // What makes a program of the graph after the passes, in this order (engine/compile.cpp). These
@@ -49,6 +49,9 @@ Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context
 Stage stage_of(std::string_view name, Graph graph, std::size_t index);
 // ... that is the one of the stage before.
 Stage unchanged_stage(std::string_view name, const Stage& before, std::size_t index);
+// Makes the rewrite log of a stage that changed the graph, by the notes in its graph, unless the
+// stage before has given its graph away.
+void log_rewrites(Stage& stage, const Stage& before, RewriteRule pass);
 // The stage's graph: taken out of the stage unless all are kept.
 Graph graph_for_next(Stage& stage, KeepGraphs keep);
 

@@ -41,7 +41,7 @@ bool add_into_sums(Graph& graph, PassContext& context) {
     Attributes attributes = graph.node(found->scatter).attributes;
     const ValueId result = rewriter.before(id)("GatherGrad", inputs, std::move(attributes));
     rewriter.replace_node(id, {result});
-    rewriter.erase(found->scatter);
+    rewriter.erase_into(found->scatter, result);
     context.count("additions saved");
   }
   return rewriter.changed();

@@ -90,6 +90,7 @@ bool merge_reshapes(Rewriter& rewriter, NodeId id) {
   if (from == kNoNode || !graph.node(from).op->is_view ||
       is_op(graph.node(from), kOnnxDomain, "Identity"))
     return false;
+  rewriter.set_rule("reshapes", "A reshape of a reshape is one reshape, or none.");
   ValueId source = graph.node(from).inputs[0];
   const Shape shape = graph.value(node.outputs[0]).type.shape;
   const bool undone = graph.value(source).type.shape == shape;
@@ -111,6 +112,7 @@ bool merge_transposes(Rewriter& rewriter, NodeId id) {
   Ints both;
   for (std::int64_t a : outer_permutation)
     both.push_back(inner_permutation[static_cast<std::size_t>(a)]);
+  rewriter.set_rule("transposes", "A transpose of a transpose is one transpose.");
   ValueId source = inner->inputs[0];
   ValueId merged = rewriter.before(id)("Transpose", {source}, {{"perm", both}});
   rewriter.replace_node(id, {merged});
@@ -124,6 +126,7 @@ bool simplify(Graph& graph, PassContext& context) {
     again = false;
     for (NodeId id : graph.order()) {
       if (graph.node(id).erased) continue;
+      rewriter.set_rule("no effect", "The node's result always equals what it reads.");
       std::optional<ValueId> same = same_value(graph, graph.node(id));
       if (same && rewriter.can_replace(graph.node(id).outputs[0], *same)) {
         rewriter.replace_node(id, {*same});

@@ -35,7 +35,9 @@ class Packing {
     for (NodeId id : nodes) write(id);
     release_outputs(nodes);
     for (NodeId id : nodes) put_back(id);
-    for (NodeId id : std::views::reverse(nodes)) rewriter_.erase(id);
+    for (NodeId id : std::views::reverse(nodes)) {
+      rewriter_.erase_into(id, packed_.at(graph_.node(id).outputs[0]));
+    }
   }
 
  private:

@@ -169,7 +169,7 @@ class Sparsifier {
     for (std::size_t g = 1; g < step.kept_groups(); ++g) inputs.push_back(step.state(g, i));
     inputs.insert(inputs.end(), {rows[1], rows[2]});
     add_update(id, step, {i}, step.node.op->rows_form, std::move(inputs));
-    scatters_.insert(scatters_.end(), sum.scatters.begin(), sum.scatters.end());
+    for (NodeId scatter : sum.scatters) scatters_.emplace_back(scatter, rows[0]);
   }
 
   // Of several lookups the rows lie one after the other, in the order in which they were added up.
@@ -229,14 +229,15 @@ class Sparsifier {
       add_update(id, step, dense, step.node.op->name, std::move(inputs));
     }
     rewriter_.erase(id);
-    for (NodeId scatter : scatters_) rewriter_.erase(scatter);
+    for (const auto& [scatter, rows] : scatters_) rewriter_.erase_into(scatter, rows);
     scatters_.clear();
   }
 
   Rewriter& rewriter_;
   Graph& graph_;
   PassContext& context_;
-  std::vector<NodeId> scatters_;  // that nobody reads when the step is gone
+  // That nobody reads when the step is gone, and the rows that stand for them.
+  std::vector<std::pair<NodeId, ValueId>> scatters_;
 };
 
 bool make_rows_sparse(Graph& graph, PassContext& context) {

@@ -8,6 +8,7 @@
 
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
+#include "engine/ir/rewrite_log.h"
 
 namespace trainscope {
 
@@ -28,6 +29,8 @@ struct Stage {
   std::uint64_t hash = 0;
   std::map<std::string, std::int64_t> counters;
   std::vector<NearMiss> near_misses;
+  // What became of the nodes and values of the stage before; with KeepGraphs::kLast empty.
+  RewriteLog rewrites;
 };
 
 using Stages = std::vector<Stage>;

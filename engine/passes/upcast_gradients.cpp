@@ -53,7 +53,8 @@ ValueId add_upcast_form(Rewriter& rewriter, const Node& node, NodeId id) {
 void upcast(Rewriter& rewriter, NodeId cast, const CastSource& before) {
   Graph& graph = rewriter.graph();
   const Node source = graph.node(before.node);  // a copy: the graph grows
-  ValueId result = add_upcast_form(rewriter, source, before.node);
+  const ValueId upcast_result = add_upcast_form(rewriter, source, before.node);
+  ValueId result = upcast_result;
   for (auto view = before.views.rbegin(); view != before.views.rend(); ++view) {
     const Node node = graph.node(*view);
     std::vector<ValueId> inputs = node.inputs;
@@ -61,8 +62,8 @@ void upcast(Rewriter& rewriter, NodeId cast, const CastSource& before) {
     result = rewriter.before(*view)(node.op->name, std::move(inputs), node.attributes);
   }
   rewriter.replace_node(cast, {result});
-  for (NodeId view : before.views) rewriter.erase(view);
-  rewriter.erase(before.node);
+  for (NodeId view : before.views) rewriter.erase_into(view, result);
+  rewriter.erase_into(before.node, upcast_result);
 }
 
 bool upcast_gradients(Graph& graph, PassContext& context) {

@@ -201,12 +201,20 @@ class GraphBuilder {
     const NodeId clone =
         rewriter_.before(before).add(transfer ? transfer_of(execution) : rematerialized(execution));
     origin_.emplace(clone, execution.node);
+    note_origin(clone, execution);
     const std::span<const std::int32_t> outputs = order_.outputs(execution);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == kNone) continue;
       CHECK_INVARIANT(static_cast<std::size_t>(outputs[i]) == capacity_ + made_.size());
       made_.push_back(graph_.node(clone).outputs[i]);
     }
+  }
+
+  // For the rewrite log.
+  void note_origin(NodeId clone, const Execution& execution) {
+    if (execution.node != kNoNode) return rewriter_.copies(clone, execution.node);
+    const Value& original = graph_.value(original_of(order_.outputs(execution)[0]));
+    rewriter_.made_of(clone, original.producer);
   }
 
   Builder::Spec transfer_of(const Execution& execution) const {

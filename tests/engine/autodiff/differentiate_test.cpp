@@ -274,4 +274,29 @@ TEST_CASE("differentiate: integer results stop gradients without an error") {
                    "  y = Add(z, a) }") == Names{"w"});
 }
 
+TEST_CASE("differentiate: a gradient knows what it is of, a node whose gradient it is a part of") {
+  const Graph g = differentiated(
+      "(float[2] x) => (float[2] y) <float[2] w = {1,2}, float[2] v = {1,2}>"
+      "{ a = Mul(x, w)  b = Add(a, v)  y = Exp(b) }",
+      gradients());
+  const auto gradient_of = [&g](std::string_view name) {
+    const Serial serial = g.value(g.find(name)).serial;
+    std::vector<std::string> found;
+    for (ValueId id : g.live_values()) {
+      if (std::ranges::count(g.value(id).gradient_of, serial) > 0)
+        found.push_back(g.value(id).name);
+    }
+    REQUIRE(found.size() == 1);
+    return found[0];
+  };
+  CHECK(gradient_of("w") == "grad/w");
+  CHECK(gradient_of("v") == "grad/v");
+  CHECK(gradient_of("a") == gradient_of("b"));  // it passes through the addition
+  CHECK(gradient_of("b") != gradient_of("y"));
+  const NodeId mul = g.value(g.find("a")).producer;
+  const NodeId of_w = g.value(g.find("grad/w")).producer;
+  CHECK(g.node(of_w).provenance.backward_of == g.node(mul).serial);
+  CHECK(g.node(mul).provenance.backward_of == kNoSerial);
+}
+
 }  // namespace trainscope::test
