@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -16,8 +15,10 @@
 namespace trainscope {
 namespace {
 
-HistoryStage history_stage(const RunReader& run, const StageRecord& record, bool is_first) {
-  HistoryStage stage{.label = std::filesystem::path(record.file).stem().string(), .rewrites = {}};
+// A stage that changed nothing may have the file of the one before it.
+HistoryStage history_stage(const RunReader& run, const StageRecord& record, std::size_t index) {
+  HistoryStage stage{.label = fmt::format("{:02}-{}", index, record.name), .rewrites = {}};
+  const bool is_first = index == 0;
   if (!record.changed && !is_first) return stage;
   const std::string text = run.stage_rewrites(record);
   if (text.empty() && !is_first) {
@@ -59,7 +60,7 @@ StageHistory StageHistory::of(const RunReader& run) {
   }
   StageHistory result;
   for (const StageRecord& record : *records) {
-    result.history_.push_back(history_stage(run, record, result.history_.empty()));
+    result.history_.push_back(history_stage(run, record, result.history_.size()));
   }
   result.graph_ = [&run, records](std::size_t stage) {
     return recorded_graph(run, (*records)[stage]);

@@ -1,6 +1,7 @@
 // What `inspect` shows: each function gives facts and text from a graph or a plan.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "cli/command.h"
 #include "engine/bundle/reader.h"
 #include "engine/session.h"
+#include "engine/stage_history.h"
 
 namespace trainscope {
 
@@ -19,6 +21,14 @@ Outcome describe_run(const RunReader& run);
 Outcome describe_stages(std::span<const StageRecord> stages);
 // ... and a line for each node that a pass nearly rewrote: pass, node, reason.
 Outcome explain_stages(std::span<const StageRecord> stages);
+
+// What became of nodes and values of a model, stage by stage for one, a row each for all.
+Outcome describe_fate(const StageHistory& stages, const std::string& name);
+Outcome describe_fates(const StageHistory& stages);
+// Two stages: how many nodes and values of which kind, and a row for each, in the text without
+// those that are the same in both unless `rows` says so.
+enum class DiffRows : std::uint8_t { kChanged, kAll };
+Outcome describe_diff(const StageDiff& diff, DiffRows rows);
 
 // A graph: its nodes, and printed.
 Outcome describe_graph(const Graph& graph);

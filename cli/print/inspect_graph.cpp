@@ -1,6 +1,8 @@
 // `inspect --stage` and `--node`: a graph and one node of it.
 #include <fmt/format.h>
 
+#include <unordered_set>
+
 #include "cli/print/inspect.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -8,10 +10,13 @@
 namespace trainscope {
 namespace {
 
+Json serial_fact(Serial serial) { return static_cast<std::int32_t>(serial); }
+
 Json value_facts(const Graph& graph, ValueId id) {
   if (id == kNoValue) return nullptr;
   const Value& value = graph.value(id);
   Json json = Json::object({{"name", value.name},
+                            {"serial", serial_fact(value.serial)},
                             {"kind", name_of(value.kind)},
                             {"dtype", name_of(value.type.dtype)},
                             {"shape", Json::list(value.type.shape.span())},
@@ -20,6 +25,10 @@ Json value_facts(const Graph& graph, ValueId id) {
   Json readers = Json::array();
   for (const Use& use : value.uses) readers.push_back(graph.node(use.node).name);
   json.set("readers", std::move(readers));
+  if (value.gradient_of.empty()) return json;
+  Json of = Json::array();
+  for (Serial serial : value.gradient_of) of.push_back(serial_fact(serial));
+  json.set("gradient_of", std::move(of));
   return json;
 }
 
@@ -30,16 +39,40 @@ Json names(const Graph& graph, const std::vector<ValueId>& values) {
 }
 
 Json node_facts(const Graph& graph, const Node& node, std::size_t position) {
-  return Json::object({{"position", position},
-                       {"name", node.name},
-                       {"op", node.op->name},
-                       {"domain", node.op->domain},
-                       {"phase", name_of(node.phase)},
-                       {"inputs", names(graph, node.inputs)},
-                       {"outputs", names(graph, node.outputs)},
-                       {"attributes", attributes_text(node.attributes)},
-                       {"pass", node.provenance.pass},
-                       {"sources", Json::list(node.provenance.sources)}});
+  Json json = Json::object({{"position", position},
+                            {"name", node.name},
+                            {"serial", serial_fact(node.serial)},
+                            {"op", node.op->name},
+                            {"domain", node.op->domain},
+                            {"phase", name_of(node.phase)},
+                            {"inputs", names(graph, node.inputs)},
+                            {"outputs", names(graph, node.outputs)},
+                            {"attributes", attributes_text(node.attributes)},
+                            {"pass", node.provenance.pass},
+                            {"sources", Json::list(node.provenance.sources)}});
+  const Serial of = node.provenance.backward_of;
+  if (of != kNoSerial) json.set("backward_of", serial_fact(of));
+  return json;
+}
+
+// The node and the values whose gradient a node makes, as far as they are still there.
+std::string gradient_text(const Graph& graph, const Node& node) {
+  std::vector<std::string> of;
+  std::unordered_set<Serial> wanted;
+  for (ValueId v : node.outputs) {
+    if (v == kNoValue) continue;
+    const Serials& serials = graph.value(v).gradient_of;
+    wanted.insert(serials.begin(), serials.end());
+  }
+  for (NodeId id : graph.order()) {
+    const Node& other = graph.node(id);
+    if (other.serial == node.provenance.backward_of) of.push_back("node " + printable(other.name));
+  }
+  for (ValueId id : graph.live_values()) {
+    const Value& value = graph.value(id);
+    if (wanted.contains(value.serial)) of.push_back("value " + printable(value.name));
+  }
+  return of.empty() ? "" : fmt::format("gradient of {}\n", join(of, ", "));
 }
 
 struct FoundNode {
@@ -113,6 +146,7 @@ Outcome describe_node(const Graph& graph, const std::string& which) {
       fmt::format("cost        {} FLOPs, {} bytes read, {} bytes written\nmade by     {} from {}\n",
                   cost.flops, cost.bytes_read, cost.bytes_written, printable(node.provenance.pass),
                   printable(join(node.provenance.sources, ", "), 400));
+  outcome.text += gradient_text(graph, node);
   outcome.facts.set("inputs", std::move(inputs));
   outcome.facts.set("outputs", std::move(outputs));
   outcome.facts.set("flops", cost.flops);

@@ -3,6 +3,7 @@
 #include "cli/flags/training_flags.h"
 #include "cli/print/inspect.h"
 #include "cli/source.h"
+#include "cli/stages.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/record.h"
@@ -20,6 +21,9 @@ constexpr Flag kInspectFlags[] = {
      .value = "NAME",
      .help = "The graph after a pass; default with --node: the last"},
     {.name = "node", .value = "N|NAME", .help = "One node of the stage in detail"},
+    {.name = "fate",
+     .value = "NAME|all",
+     .help = "What became of a node or value of the model in each stage, and why; or of every one"},
     {.name = "memory", .type = FlagType::kSwitch, .help = "The buffers that are alive"},
     {.name = "at",
      .value = "CALL|NODE",
@@ -101,6 +105,12 @@ Outcome inspect_stages(const Source& source, const Invocation& settled) {
   return settled.settings().on("explain") ? explain_stages(stages) : describe_stages(stages);
 }
 
+Outcome inspect_fate(const Source& source, const Invocation& settled) {
+  const std::string& name = settled.settings().text("fate");
+  const StageHistory stages = stage_history(source, settled);
+  return name == "all" ? describe_fates(stages) : describe_fate(stages, name);
+}
+
 Outcome run_inspect(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(!settings.has("at") || settings.on("memory"), ErrorCode::kUsage,
@@ -108,6 +118,8 @@ Outcome run_inspect(const Invocation& invocation) {
   require(!settings.on("explain") || settings.on("stages"), ErrorCode::kUsage,
           "--explain belongs to --stages");
   const bool of_stage = settings.on("stages") || settings.has("stage") || settings.has("node");
+  require(!settings.has("fate") || !(of_stage || settings.on("memory")), ErrorCode::kUsage,
+          "--fate is of all stages: leave out --stages, --stage, --node and --memory");
   require(!settings.on("memory") || !of_stage, ErrorCode::kUsage,
           "--memory is of the plan, which belongs to no stage: leave out --stages, --stage and "
           "--node");
@@ -115,6 +127,7 @@ Outcome run_inspect(const Invocation& invocation) {
   require(!settings.has("session") || (source.is_run() && (of_stage || settings.on("memory"))),
           ErrorCode::kUsage, "--session is of a run, with --memory, --stages, --stage or --node");
   const Invocation settled = source.settle(invocation);
+  if (settings.has("fate")) return inspect_fate(source, settled);
   if (settings.on("memory")) return inspect_memory(source, settled);
   if (settings.has("stage") || settings.has("node")) return inspect_stage(source, settled);
   if (settings.on("stages")) return inspect_stages(source, settled);
@@ -125,12 +138,12 @@ Outcome run_inspect(const Invocation& invocation) {
 
 Command inspect_command() {
   return {.name = "inspect",
-          .summary = "Show a model or run: stages, graphs, nodes, memory.",
+          .summary = "Show a model or run: stages, graphs, nodes, fates, memory.",
           .arguments = {{.name = "RUN|MODEL.onnx",
                          .help = "a run's folder, or a model (compiled as `train` would)"}},
           .flags = join_flags({kInspectFlags, compile_flags()}),
           .examples = {"trainscope inspect runs/mlp-1 --stage differentiate",
-                       "trainscope inspect model.onnx --memory --at /4/Gemm"},
+                       "trainscope inspect model.onnx --fate /4/Gemm"},
           .run = run_inspect};
 }
 

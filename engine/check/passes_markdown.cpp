@@ -34,7 +34,9 @@ std::string passes_markdown(std::span<const Pass> pipeline) {
       "disabled has no stage, and those after it move up). `--disable NAME` leaves a pass out, "
       "wherever it runs; `--stop-after NAME` ends the pipeline after its last run; `trainscope "
       "inspect MODEL --stages` shows what each did, with `--explain` also what it nearly rewrote "
-      "and why it did not.\n\n| runs as | pass | what it does "
+      "and why it did not. What became of a node or value, `inspect --fate NAME` and `diff` say: "
+      "each stage keeps a log of its rewrites ([rewrites.md](rewrites.md)).\n\n| runs as | pass | "
+      "what it does "
       "|\n|---|---|---|\n";
   for (const Pass& pass : pipeline) {
     const auto first = std::ranges::find(pipeline, pass.name, &Pass::name);

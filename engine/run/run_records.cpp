@@ -65,7 +65,7 @@ bool write_stages(RunWriter& writer, const Stages& stages, const Watch& watch) {
       write_onnx(stages[i].graph, writer.next_stage_file(stages[i].name),
                  {.weights = Weights::kOmit, .tensor = {}});
     }
-    writer.add_stage(std::move(record));
+    writer.add_stage(std::move(record), rewrite_log_text(stages[i].rewrites));
   }
   return !stops(watch, "plan", stages.size(), stages.size());
 }

@@ -37,7 +37,7 @@ SETTINGS = ["--save-every", "2", "--eval-every", "3", "--metrics", "csv,tensorbo
 # Patterns of the files of a run, each as likely as the others.
 FILES = ["manifest.json", "manifest.json", "config.toml", "plan.bin", "plan.json", "metrics.jsonl",
          "metrics.csv", "log.jsonl", "model.onnx", "events.out.tfevents.*", "stages/stages.json",
-         "stages/*.onnx", "checkpoints/best.json", "checkpoints/step-*/manifest.json",
+         "stages/*.onnx", "stages/*.rewrites.jsonl", "checkpoints/best.json", "checkpoints/step-*/manifest.json",
          "checkpoints/step-*/manifest.json", "checkpoints/step-*/model.safetensors",
          "checkpoints/step-*/optimizer.safetensors"]
 FOLDERS = ["stages", "checkpoints", "checkpoints/step-*", "checkpoints/step-*"]
@@ -370,6 +370,7 @@ def commands(subject, run, dice):
     new_run = (("work/other",), "work/other")
     reading = [["eval", "run"], ["eval", "run", "--best"], ["inspect", "run"],
                ["inspect", "run", "--json"], ["inspect", "run", "--stages", "--explain"],
+               ["inspect", "run", "--fate", "all"], ["diff", "run:imported", "run"],
                ["inspect", "run", "--memory"], ["inspect", "run", "--memory", "--at", "5"],
                ["inspect", "run", "--stage", "differentiate"], ["inspect", "run", "--node", "0"],
                ["plan", "run"], ["plan", "run", "--json"], ["plan", "run", "--batch", "4"],
