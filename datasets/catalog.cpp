@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "datasets/format.h"
 #include "datasets/sha256.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -20,14 +21,14 @@ struct FileRow {
 
 std::vector<CatalogSet> make_catalog() {
   std::vector<CatalogSet> sets = {
-#define DATA_SET(name, kind, licence, about) {#name, DataKind::kind, licence, about, {}},
+#define DATA_SET(name, format, licence, about) {#name, #format, licence, about, {}},
 #define DATA_FILE(set, part, file, bytes, sha256, urls)
 #include "datasets/catalog.def"
 #undef DATA_SET
 #undef DATA_FILE
   };
   const FileRow rows[] = {
-#define DATA_SET(name, kind, licence, about)
+#define DATA_SET(name, format, licence, about)
 #define DATA_FILE(set, part, file, bytes, sha256, urls) \
   {#set, {#part, file, bytes, sha256, split(urls, ' ')}},
 #include "datasets/catalog.def"
@@ -83,7 +84,7 @@ std::filesystem::path set_folder(const std::filesystem::path& folder, const Cata
 DataSpec resolve_catalog(const DataSpec& spec, const std::filesystem::path& folder) {
   const CatalogSet& set = find_set(spec.file());
   const std::string part = spec.option("part", "train");
-  DataSpec resolved{.kind = set.kind, .text = spec.text, .files = {}, .options = spec.options};
+  DataSpec resolved{.format = set.format, .text = spec.text, .files = {}, .options = spec.options};
   resolved.options.erase("part");
   for (const CatalogFile& file : set.files) {
     if (file.part != part) continue;
@@ -94,6 +95,12 @@ DataSpec resolve_catalog(const DataSpec& spec, const std::filesystem::path& fold
   require(!resolved.files.empty(), ErrorCode::kUsage, "data '{}': the set '{}' has no part '{}'",
           printable(spec.text), set.name, printable(part));
   return resolved;
+}
+
+DataFormat catalog_format() {
+  return {.name = "catalog",
+          .form = "catalog:NAME[,part=train|test,validation=FRACTION]",
+          .options = {"part", "validation"}};
 }
 
 }  // namespace trainscope

@@ -20,7 +20,7 @@ struct CatalogFile {
 
 struct CatalogSet {
   std::string_view name;
-  DataKind kind = DataKind::kText;
+  std::string_view format;  // of its files
   std::string_view licence;
   std::string_view about;
   std::vector<CatalogFile> files;

@@ -1,58 +1,33 @@
 // Parsing of data source texts.
-#include "datasets/spec.h"
-
 #include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "datasets/format.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
+
+// One for each format, in its reader's file.
+#define FORMAT(name) DataFormat name##_format();
+#include "datasets/formats.def"
+#undef FORMAT
+
 namespace {
-
-struct KindRow {
-  DataKind kind;
-  std::string_view name;
-  std::string_view form;
-  std::size_t files;
-  std::span<const std::string_view> options;
-};
-
-constexpr std::string_view kFileOptions[] = {"validation"};
-constexpr std::string_view kTokensOptions[] = {"dtype", "validation"};
-constexpr std::string_view kCsvOptions[] = {"label", "validation"};
-constexpr std::string_view kSyntheticOptions[] = {"examples", "classes", "validation"};
-constexpr std::string_view kCatalogOptions[] = {"part", "validation"};
-
-constexpr KindRow kKinds[] = {
-    {DataKind::kText, "text", "text:FILE[,validation=FRACTION]", 1, kFileOptions},
-    {DataKind::kBpe, "bpe", "bpe:FILE,VOCAB.json,MERGES.txt[,validation=FRACTION]", 3,
-     kFileOptions},
-    {DataKind::kTokens, "tokens", "tokens:FILE[,dtype=uint16|uint32,validation=FRACTION]", 1,
-     kTokensOptions},
-    {DataKind::kIdx, "idx", "idx:IMAGES,LABELS[,validation=FRACTION]", 2, kFileOptions},
-    {DataKind::kCsv, "csv", "csv:FILE,label=COLUMN[,validation=FRACTION]", 1, kCsvOptions},
-    {DataKind::kTensors, "tensors", "tensors:FILE.safetensors|FILE.npz[,validation=FRACTION]", 1,
-     kFileOptions},
-    {DataKind::kSynthetic, "synthetic", "synthetic[,examples=N,classes=K,validation=FRACTION]", 0,
-     kSyntheticOptions},
-    {DataKind::kCatalog, "catalog", "catalog:NAME[,part=train|test,validation=FRACTION]", 1,
-     kCatalogOptions},
-};
 
 [[noreturn]] void bad_spec(std::string_view spec, std::string_view problem, std::string hint) {
   throw Error(ErrorCode::kUsage, fmt::format("data '{}': {}", printable(spec), problem))
       .hint(std::move(hint));
 }
 
-std::string form_hint(const KindRow& row) { return fmt::format("the form is {}", row.form); }
+std::string form_hint(const DataFormat& row) { return fmt::format("the form is {}", row.form); }
 
-const KindRow& find_kind(std::string_view spec, std::string_view name) {
+const DataFormat& known_format(std::string_view spec, std::string_view name) {
   std::vector<std::string_view> names;
   std::vector<std::string_view> forms;
-  for (const KindRow& row : kKinds) {
+  for (const DataFormat& row : data_formats()) {
     if (row.name == name) return row;
     names.push_back(row.name);
     forms.push_back(row.form);
@@ -65,11 +40,11 @@ const KindRow& find_kind(std::string_view spec, std::string_view name) {
            nearest.empty() ? fmt::format("the forms are {}", join(forms, ", ")) : nearest);
 }
 
-bool has_option(const KindRow& row, std::string_view key) {
+bool has_option(const DataFormat& row, std::string_view key) {
   return std::find(row.options.begin(), row.options.end(), key) != row.options.end();
 }
 
-void add_option(std::string_view piece, const KindRow& row, DataSpec& spec) {
+void add_option(std::string_view piece, const DataFormat& row, DataSpec& spec) {
   const std::size_t equals = piece.find('=');
   if (equals == std::string_view::npos) {
     bad_spec(spec.text, fmt::format("expected key=value, found '{}'", printable(piece)),
@@ -90,7 +65,7 @@ void add_option(std::string_view piece, const KindRow& row, DataSpec& spec) {
 
 // Takes the files at the beginning of `pieces`; how many pieces that were. An option in the place
 // of a further file says that the file is missing.
-std::size_t take_files(std::span<const std::string_view> pieces, const KindRow& row,
+std::size_t take_files(std::span<const std::string_view> pieces, const DataFormat& row,
                        DataSpec& spec) {
   std::size_t next = 0;
   for (; next < std::min(pieces.size(), row.files); ++next) {
@@ -102,25 +77,32 @@ std::size_t take_files(std::span<const std::string_view> pieces, const KindRow& 
   return next;
 }
 
-std::string missing_files(const KindRow& row, const DataSpec& spec) {
-  if (row.kind == DataKind::kCatalog) return "the name is missing";
+std::string missing_files(const DataFormat& row, const DataSpec& spec) {
+  if (row.open == nullptr) return "the name is missing";
   if (row.files == 1) return "the file is missing";
   return fmt::format("expected {} files, found {}", row.files, spec.files.size());
 }
 
 }  // namespace
 
-std::string_view name_of(DataKind kind) {
-  for (const KindRow& row : kKinds) {
-    if (row.kind == kind) return row.name;
-  }
-  return "?";
+std::span<const DataFormat> data_formats() {
+  static const std::vector<DataFormat> formats = {
+#define FORMAT(name) name##_format(),
+#include "datasets/formats.def"
+#undef FORMAT
+  };
+  return formats;
+}
+
+const DataFormat* find_format(std::string_view name) {
+  const auto found = std::ranges::find(data_formats(), name, &DataFormat::name);
+  return found == data_formats().end() ? nullptr : &*found;
 }
 
 DataSpec parse_data_spec(std::string_view text) {
   const std::size_t name_end = std::min(text.find_first_of(":,"), text.size());
-  const KindRow& row = find_kind(text, text.substr(0, name_end));
-  DataSpec spec{.kind = row.kind, .text = std::string(text), .files = {}, .options = {}};
+  const DataFormat& row = known_format(text, text.substr(0, name_end));
+  DataSpec spec{.format = row.name, .text = std::string(text), .files = {}, .options = {}};
   const bool has_file = name_end < text.size() && text[name_end] == ':';
   if (has_file && row.files == 0) bad_spec(text, "synthetic data have no file", form_hint(row));
 

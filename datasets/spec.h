@@ -1,4 +1,4 @@
-// The text form of a data source: KIND:FILE[,FILE..][,key=value...].
+// The text form of a data source: FORMAT:FILE[,FILE..][,key=value...].
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,10 @@
 
 namespace trainscope {
 
-enum class DataKind : std::uint8_t {
-  kText,
-  kBpe,
-  kTokens,
-  kIdx,
-  kCsv,
-  kTensors,
-  kSynthetic,
-  kCatalog,
-};
-
-// "text", "bpe", "tokens", "idx", "csv", "tensors", "synthetic", "catalog".
-std::string_view name_of(DataKind kind);
-
 struct DataSpec {
-  DataKind kind = DataKind::kSynthetic;
-  std::string text;  // as given, for messages
-  // As many as the kind has, in its order; none for kSynthetic. Of kCatalog the name of the set.
+  std::string_view format = {};  // the name of a DataFormat (datasets/format.h)
+  std::string text;              // as given, for messages
+  // As many as the format has, in its order. Of a catalog the name of the set.
   std::vector<std::string> files;
   std::map<std::string, std::string, std::less<>> options;
 
@@ -39,7 +25,7 @@ struct DataSpec {
   std::string option(std::string_view key, std::string_view fallback) const;
 };
 
-// Throws kUsage: unknown kind or option (with the nearest name), missing file, an option twice.
+// Throws kUsage: unknown format or option (with the nearest name), missing file, an option twice.
 // File names end at commas.
 DataSpec parse_data_spec(std::string_view text);
 

@@ -6,16 +6,19 @@
 #include <array>
 #include <chrono>
 
-#include "engine/autodiff/autodiff.h"
 #include "engine/core/error.h"
 #include "engine/exec/backends.h"
 #include "engine/exec/reference.h"
 #include "engine/onnx/import_log.h"
 #include "engine/ops/standard_ops.h"
-#include "engine/passes/passes.h"
 #include "engine/recompute/costs.h"
 
 namespace trainscope {
+
+// One for each pass, in the file of its name.
+#define PASS(name) Pass name##_pass();
+#include "engine/passes.def"
+#undef PASS
 
 namespace {
 

@@ -96,7 +96,7 @@ Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
   Sizes sizes = resolve_sizes(model, request);
   const std::vector<std::string> open = open_symbols(model, sizes);
   const DataSpec spec = parse_data_spec(source);
-  if (open.empty() || spec.kind != DataKind::kTensors) return sizes;
+  if (open.empty() || spec.format != "tensors") return sizes;
   const std::unique_ptr<TensorArchive> file = open_tensor_archive(spec.file());
   for (const ModelTensor& input : model.inputs()) {
     if (!input.dims || !file->contains(input.name)) continue;

@@ -87,7 +87,7 @@ Outcome list_sets(const Invocation& invocation) {
       size_bytes += file.size_bytes;
     }
     sets.push_back(Json::object({{"name", set.name},
-                                 {"kind", name_of(set.kind)},
+                                 {"kind", set.format},
                                  {"about", set.about},
                                  {"licence", set.licence},
                                  {"size_bytes", size_bytes},

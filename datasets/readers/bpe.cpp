@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "datasets/bpe.h"
+#include "datasets/format.h"
 #include "datasets/readers/text.h"
 #include "datasets/readers/windows.h"
 #include "engine/core/error.h"
@@ -38,7 +39,7 @@ std::unique_ptr<Dataset> open_bpe(const DataSpec& spec, const DatasetOptions& op
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("'{}': {}", printable(spec.file()), error.message()));
   }
-  Json description = Json::object({{"kind", name_of(spec.kind)},
+  Json description = Json::object({{"kind", spec.format},
                                    {"file", Json::list(spec.files)},
                                    {"size_bytes", text.size()},
                                    {"xxh3", content_hash(std::as_bytes(std::span(text)))},
@@ -49,6 +50,13 @@ std::unique_ptr<Dataset> open_bpe(const DataSpec& spec, const DatasetOptions& op
                       {.ids = std::make_unique<StoredIds<std::uint32_t>>(std::move(ids)),
                        .unit = "tokens",
                        .description = std::move(description)});
+}
+
+DataFormat bpe_format() {
+  return {.name = "bpe",
+          .form = "bpe:FILE,VOCAB.json,MERGES.txt[,validation=FRACTION]",
+          .files = 3,
+          .open = open_bpe};
 }
 
 }  // namespace trainscope

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "datasets/csv.h"
+#include "datasets/format.h"
 #include "datasets/readers/features.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -177,7 +178,7 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, const DatasetOptions& op
   const CsvSource source{.spec = spec, .table = csv, .label = find_label(spec, csv, roles)};
   Table table =
       make_table(spec, options,
-                 Json::object({{"kind", name_of(spec.kind)},
+                 Json::object({{"kind", spec.format},
                                {"file", spec.file()},
                                {"label", spec.option("label", "")},
                                {"examples", csv.rows()},
@@ -186,6 +187,13 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, const DatasetOptions& op
     add_column(table, roles, *dealt.field, tensor_of(source, *dealt.field, dealt.columns));
   }
   return make_table_dataset(spec, std::move(table));
+}
+
+DataFormat csv_format() {
+  return {.name = "csv",
+          .form = "csv:FILE,label=COLUMN[,validation=FRACTION]",
+          .options = {"label", "validation"},
+          .open = open_csv};
 }
 
 }  // namespace trainscope

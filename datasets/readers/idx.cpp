@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "datasets/format.h"
 #include "datasets/inflate.h"
 #include "datasets/readers/features.h"
 #include "engine/core/error.h"
@@ -197,7 +198,7 @@ std::unique_ptr<Dataset> open_idx(const DataSpec& spec, const DatasetOptions& op
           "'{}' has {} images, '{}' has {} labels", printable(spec.files[0]), images.dims[0],
           printable(spec.files[1]), labels.dims[0]);
   Table table = make_table(spec, options,
-                           Json::object({{"kind", name_of(spec.kind)},
+                           Json::object({{"kind", spec.format},
                                          {"file", Json::list(spec.files)},
                                          {"examples", images.dims[0]},
                                          {"images_xxh3", images.hash},
@@ -207,6 +208,13 @@ std::unique_ptr<Dataset> open_idx(const DataSpec& spec, const DatasetOptions& op
     add_column(table, roles, *roles.labels, label_tensor(spec, *roles.labels, labels));
   }
   return make_table_dataset(spec, std::move(table));
+}
+
+DataFormat idx_format() {
+  return {.name = "idx",
+          .form = "idx:IMAGES,LABELS[,validation=FRACTION]",
+          .files = 2,
+          .open = open_idx};
 }
 
 }  // namespace trainscope

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "datasets/format.h"
 #include "datasets/readers/table.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -103,7 +104,7 @@ std::unique_ptr<Dataset> make_synthetic(const DataSpec& spec, const DatasetOptio
     source = {.seed = options.seed, .stream = source.stream + 1, .bound = 2};
     return column;
   };
-  table.description = Json::object({{"kind", name_of(spec.kind)},
+  table.description = Json::object({{"kind", spec.format},
                                     {"examples", examples},
                                     {"validation_fraction", table.validation_fraction}});
   for (const WantedField& input : options.inputs) table.inputs.push_back(make(input, input.bound));
@@ -116,6 +117,14 @@ std::unique_ptr<Dataset> make_synthetic(const DataSpec& spec, const DatasetOptio
     if (classes > 0) table.description.set("classes", classes);  // other labels are other data
   }
   return make_table_dataset(spec, std::move(table));
+}
+
+DataFormat synthetic_format() {
+  return {.name = "synthetic",
+          .form = "synthetic[,examples=N,classes=K,validation=FRACTION]",
+          .files = 0,
+          .options = {"examples", "classes", "validation"},
+          .open = make_synthetic};
 }
 
 }  // namespace trainscope

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "datasets/format.h"
 #include "datasets/readers/table.h"
 #include "datasets/tensor_archive.h"
 #include "engine/core/error.h"
@@ -124,11 +125,17 @@ std::unique_ptr<Dataset> open_tensors(const DataSpec& spec, const DatasetOptions
       table.inputs.push_back(std::move(column));
     }
   }
-  table.description = Json::object({{"kind", name_of(spec.kind)},
+  table.description = Json::object({{"kind", spec.format},
                                     {"file", spec.file()},
                                     {"xxh3", hash_hex(file.content_hash())},
                                     {"validation_fraction", fraction}});
   return make_table_dataset(spec, std::move(table));
+}
+
+DataFormat tensors_format() {
+  return {.name = "tensors",
+          .form = "tensors:FILE.safetensors|FILE.npz[,validation=FRACTION]",
+          .open = open_tensors};
 }
 
 }  // namespace trainscope

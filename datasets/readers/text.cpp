@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "datasets/format.h"
 #include "datasets/readers/windows.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -38,7 +39,7 @@ std::unique_ptr<Dataset> open_text(const DataSpec& spec, const DatasetOptions& o
   }
   check_vocabulary(spec, options, vocabulary.size(),
                    fmt::format("has {} distinct characters", vocabulary.size()));
-  Json description = Json::object({{"kind", name_of(spec.kind)},
+  Json description = Json::object({{"kind", spec.format},
                                    {"file", spec.file()},
                                    {"size_bytes", text.size()},
                                    {"xxh3", hash_hex(hash_bytes(std::as_bytes(std::span(text))))},
@@ -47,6 +48,10 @@ std::unique_ptr<Dataset> open_text(const DataSpec& spec, const DatasetOptions& o
                       {.ids = std::make_unique<StoredIds<std::uint16_t>>(std::move(ids)),
                        .unit = "characters",
                        .description = std::move(description)});
+}
+
+DataFormat text_format() {
+  return {.name = "text", .form = "text:FILE[,validation=FRACTION]", .open = open_text};
 }
 
 }  // namespace trainscope

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "datasets/format.h"
 #include "datasets/readers/windows.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -171,7 +172,7 @@ std::unique_ptr<Dataset> open_tokens(const DataSpec& spec, const DatasetOptions&
   const std::uint64_t size_bytes = file.size_bytes();
   auto ids = std::make_unique<FileIds>(std::move(file), layout, largest_id(plan));
   const std::uint64_t hash = scan(*ids);
-  Json description = Json::object({{"kind", name_of(spec.kind)},
+  Json description = Json::object({{"kind", spec.format},
                                    {"file", spec.file()},
                                    {"size_bytes", size_bytes},
                                    {"dtype", dtype_of(layout.width_bytes)},
@@ -179,6 +180,13 @@ std::unique_ptr<Dataset> open_tokens(const DataSpec& spec, const DatasetOptions&
   return make_windows(
       spec, options, std::move(plan),
       {.ids = std::move(ids), .unit = "tokens", .description = std::move(description)});
+}
+
+DataFormat tokens_format() {
+  return {.name = "tokens",
+          .form = "tokens:FILE[,dtype=uint16|uint32,validation=FRACTION]",
+          .options = {"dtype", "validation"},
+          .open = open_tokens};
 }
 
 }  // namespace trainscope

@@ -139,7 +139,7 @@ const WantedField& ids_input(const DataSpec& spec, const DatasetOptions& options
       std::ranges::find_if(inputs, [](const WantedField& f) { return is_integer(f.dtype); });
   require(found != inputs.end(), ErrorCode::kUsage,
           "data '{}': {} feeds an integer input, and the model has none", printable(spec.text),
-          name_of(spec.kind));
+          spec.format);
   std::vector<std::string> others;
   for (const WantedField& input : inputs) {
     if (&input != &*found) others.push_back(fmt::format("'{}'", printable(input.name)));
@@ -148,7 +148,7 @@ const WantedField& ids_input(const DataSpec& spec, const DatasetOptions& options
     throw Error(
         ErrorCode::kUsage,
         fmt::format("data '{}': {} feeds '{}' only, the model also needs {}", printable(spec.text),
-                    name_of(spec.kind), printable(found->name), join(others, ", ")))
+                    spec.format, printable(found->name), join(others, ", ")))
         .hint("give all inputs with tensors:FILE.safetensors");
   }
   return *found;
@@ -161,7 +161,7 @@ std::int64_t sequence_length(const DataSpec& spec, const WantedField& ids,
   require(is_sequence, ErrorCode::kUsage,
           "data '{}': input '{}' has {} dimensions, {} feeds two: batch and sequence",
           printable(spec.text), printable(ids.name), ids.dims ? ids.dims->size() + 1 : 0,
-          name_of(spec.kind));
+          spec.format);
   const std::int64_t fixed = ids.dims ? ids.dims->front() : WantedField::kAnySize;
   if (fixed != WantedField::kAnySize) {
     require(options.sequence == 0 || options.sequence == fixed, ErrorCode::kUsage,

@@ -1,9 +1,9 @@
 // accumulate: with several micro-batches a step, sums each gradient into a state of its own.
 #include <fmt/format.h>
 
-#include "engine/autodiff/autodiff.h"
 #include "engine/ir/rewriter.h"
 #include "engine/ir/well_known.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

@@ -6,12 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "engine/autodiff/autodiff.h"
 #include "engine/autodiff/late_nodes.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
 #include "engine/ir/well_known.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/autodiff/autodiff.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
 #include "engine/ir/well_known.h"
+#include "engine/passes/pass.h"
 #include "kernels/api/params.h"
 
 namespace trainscope {

@@ -1,19 +1,47 @@
-// The CPU back end.
+// Devices by the names of their back ends, and what only the CPU has.
 #include "engine/exec/backends.h"
 
 #include <fmt/format.h>
 
 #include "engine/core/error.h"
-#include "kernels/cpu/cpu_device.h"
+#include "engine/core/text.h"
 #include "kernels/cpu/roofs/roofs.h"
 #include "kernels/cpu/support/processor.h"
 
 namespace trainscope {
 
-DeviceHandle cpu_device() {
-  static const DeviceHandle device = cpu::make_cpu_device();
-  return device;
+#define BACK_END(name)        \
+  namespace name {            \
+  DeviceHandle make_device(); \
+  }
+#include "engine/exec/backends.def"
+#undef BACK_END
+
+namespace {
+
+constexpr std::string_view kNames[] = {
+#define BACK_END(name) #name,
+#include "engine/exec/backends.def"
+#undef BACK_END
+};
+
+}  // namespace
+
+std::span<const std::string_view> back_end_names() { return kNames; }
+
+DeviceHandle device_of(std::string_view back_end) {
+#define BACK_END(name)                                      \
+  if (back_end == #name) {                                  \
+    static const DeviceHandle device = name::make_device(); \
+    return device;                                          \
+  }
+#include "engine/exec/backends.def"
+#undef BACK_END
+  throw Error(ErrorCode::kUsage, fmt::format("there is no back end '{}'", printable(back_end)))
+      .hint(nearest_hint(back_end, kNames));
 }
+
+DeviceHandle cpu_device() { return device_of("cpu"); }
 
 const KernelTable& cpu_kernels() { return cpu_device()->kernels(); }
 

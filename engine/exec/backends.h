@@ -1,6 +1,7 @@
 // The devices that there are. The only place that knows the back ends.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "kernels/api/device.h"
@@ -8,7 +9,13 @@
 
 namespace trainscope {
 
-// This machine's processor, made once.
+// The rows of backends.def, in their order.
+std::span<const std::string_view> back_end_names();
+// The device of a back end, made once. Throws kUsage, with the nearest name, where there is none of
+// this name.
+DeviceHandle device_of(std::string_view back_end);
+
+// This machine's processor.
 DeviceHandle cpu_device();
 // Its kernels, for what is computed without a program.
 const KernelTable& cpu_kernels();

@@ -7,7 +7,7 @@
 
 #include "engine/core/hash.h"
 #include "engine/ir/rewriter.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

@@ -1,6 +1,6 @@
 // decompose: replaces composite ops by the simpler ops that are their meaning.
 #include "engine/ir/rewriter.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

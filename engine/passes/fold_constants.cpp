@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/ir/rewriter.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

@@ -4,7 +4,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 

@@ -12,7 +12,7 @@
 #include "engine/core/error.h"
 #include "engine/ir/rewriter.h"
 #include "engine/ops/rules/gradient_rules.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 

@@ -13,7 +13,7 @@
 #include "engine/core/text.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/passes/padding_search.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

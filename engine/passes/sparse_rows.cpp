@@ -10,7 +10,7 @@
 
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 #include "kernels/api/params.h"
 
 namespace trainscope {

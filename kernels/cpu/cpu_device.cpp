@@ -145,6 +145,6 @@ class CpuDevice final : public Device {
 
 }  // namespace
 
-DeviceHandle make_cpu_device() { return std::make_shared<CpuDevice>(); }
+DeviceHandle make_device() { return std::make_shared<CpuDevice>(); }
 
 }  // namespace trainscope::cpu

@@ -6,6 +6,6 @@
 namespace trainscope::cpu {
 
 // A device of this machine's processor, with the kernels of families.def.
-DeviceHandle make_cpu_device();
+DeviceHandle make_device();
 
 }  // namespace trainscope::cpu

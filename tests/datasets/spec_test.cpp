@@ -9,17 +9,17 @@ namespace trainscope {
 
 TEST_CASE("data spec: kinds, files and options") {
   const DataSpec text = parse_data_spec("text:a b/c.txt");
-  CHECK(text.kind == DataKind::kText);
+  CHECK(text.format == "text");
   CHECK(text.file() == "a b/c.txt");
   CHECK(text.options.empty());
 
   const DataSpec tensors = parse_data_spec("tensors:x:y.safetensors,validation=0.25");
-  CHECK(tensors.kind == DataKind::kTensors);
+  CHECK(tensors.format == "tensors");
   CHECK(tensors.file() == "x:y.safetensors");
   CHECK(tensors.fraction("validation", 0.1) == 0.25);
 
   const DataSpec bpe = parse_data_spec("bpe:a.txt,v.json,m.txt,validation=0");
-  CHECK(bpe.kind == DataKind::kBpe);
+  CHECK(bpe.format == "bpe");
   CHECK(bpe.files == std::vector<std::string>{"a.txt", "v.json", "m.txt"});
   CHECK(bpe.fraction("validation", 0.1) == 0.0);
   CHECK(parse_data_spec("idx:i,l").files == std::vector<std::string>{"i", "l"});
@@ -28,7 +28,7 @@ TEST_CASE("data spec: kinds, files and options") {
   CHECK(parse_data_spec("catalog:mnist").file() == "mnist");
 
   const DataSpec synthetic = parse_data_spec("synthetic,examples=64,classes=10");
-  CHECK(synthetic.kind == DataKind::kSynthetic);
+  CHECK(synthetic.format == "synthetic");
   CHECK(synthetic.files.empty());
   CHECK(synthetic.integer("examples", 1, 1) == 64);
   CHECK(synthetic.integer("classes", 1, 1) == 10);

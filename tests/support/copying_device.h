@@ -32,6 +32,11 @@ class CopyingDevice final : public Device {
   explicit CopyingDevice(const CopyingOptions& options = {});
   ~CopyingDevice() override;
 
+  // From now on the wait of this number, counted anew from 0, is left out; -1: none.
+  void skip_wait(std::int64_t number) {
+    options_.skipped_wait = number;
+    waits_ = 0;
+  }
   // Waits between streams that were asked for so far.
   std::int64_t waits() const { return waits_; }
   // Copies that read or write the host's own memory and are not done yet.

@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "engine/passes/fuse/attention_search.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

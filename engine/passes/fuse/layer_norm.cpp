@@ -1,6 +1,6 @@
 // fuse_layer_norm: (x - mean) / sqrt(variance + epsilon), with scale and bias, as one node.
 #include "engine/passes/fuse/norm.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

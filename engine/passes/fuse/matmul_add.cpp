@@ -10,7 +10,7 @@
 
 #include "engine/core/text.h"
 #include "engine/passes/fuse/sum_inside.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

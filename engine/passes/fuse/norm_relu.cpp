@@ -9,7 +9,7 @@
 
 #include "engine/core/text.h"
 #include "engine/passes/match.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

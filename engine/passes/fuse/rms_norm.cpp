@@ -1,6 +1,6 @@
 // fuse_rms_norm: x / sqrt(mean of x^2 + epsilon), with scale, as one node.
 #include "engine/passes/fuse/norm.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

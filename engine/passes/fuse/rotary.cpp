@@ -14,7 +14,7 @@
 #include "engine/ops/rules/shape_rules.h"
 #include "engine/passes/fuse/lanes.h"
 #include "engine/passes/match.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

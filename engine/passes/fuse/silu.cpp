@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "engine/passes/fuse/gated.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {

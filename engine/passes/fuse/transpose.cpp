@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/ir/rewriter.h"
-#include "engine/passes/passes.h"
+#include "engine/passes/pass.h"
 
 namespace trainscope {
 namespace {
