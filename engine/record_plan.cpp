@@ -13,10 +13,11 @@
 namespace trainscope {
 namespace {
 
-std::uint32_t row_of(ValueId id) {
-  return id == kNoValue ? kNoRow : static_cast<std::uint32_t>(id);
+// An id is a position; none is -1.
+template <typename Id>
+std::uint32_t row_of(Id id) {
+  return static_cast<std::int32_t>(id) < 0 ? kNoRow : static_cast<std::uint32_t>(id);
 }
-std::uint32_t row_of(NodeId id) { return id == kNoNode ? kNoRow : static_cast<std::uint32_t>(id); }
 
 PlanPhase phase_of(Phase phase) {
   if (phase == Phase::kForward) return PlanPhase::kForward;
@@ -93,8 +94,6 @@ BufferClass class_of(BufferRole role) {
   return BufferClass::kActivation;
 }
 
-std::int64_t bytes_of(const Value& value) { return static_cast<std::int64_t>(value.type.bytes()); }
-
 template <typename Row>
 std::uint32_t count(const std::vector<Row>& rows) {
   return static_cast<std::uint32_t>(rows.size());
@@ -129,7 +128,8 @@ class Recorder {
                      .update_begin = static_cast<std::uint32_t>(program_.update_time),
                      .threads = static_cast<std::uint32_t>(program_.threads),
                      .proven = program_.arena.proven ? 1U : 0U,
-                     .method = text(program_.arena.method)};
+                     .method = text(program_.arena.method),
+                     .update_call = row_of(program_.update_begin)};
   }
 
   void add_nodes() {
@@ -153,29 +153,22 @@ class Recorder {
     record_.values.resize(graph_.value_capacity());
     for (const ValueId id : graph_.live_values()) {
       const Value& value = graph_.value(id);
-      PlanValue& row = record_.values[row_of(id)];
-      row = {.name = text(value.name),
-             .dtype = text(name_of(value.type.dtype)),
-             .shape = {.begin = count(record_.dims)},
-             .producer = row_of(value.producer),
-             .kind = kind_of(value.kind),
-             .bytes = bytes_of(value)};
       const auto dims = value.type.shape.span();
+      const PlannedValue& place = program_.place(id);
+      record_.values[row_of(id)] = {
+          .name = text(value.name),
+          .dtype = text(name_of(value.type.dtype)),
+          .shape = {.begin = count(record_.dims), .count = static_cast<std::uint32_t>(dims.size())},
+          .buffer = row_of(place.buffer),
+          .producer = row_of(value.producer),
+          .kind = kind_of(value.kind),
+          .offset = place.offset,
+          .bytes = static_cast<std::int64_t>(value.type.bytes())};
       record_.dims.insert(record_.dims.end(), dims.begin(), dims.end());
-      row.shape.count = static_cast<std::uint32_t>(dims.size());
-      place(id, row);
     }
     for (const GradientOf& pair : graph_.gradients) {
       record_.values[row_of(pair.gradient)].gradient_of = row_of(pair.of);
     }
-  }
-
-  void place(ValueId id, PlanValue& row) const {
-    const PlannedBuffer* buffer = program_.buffer_of(id);
-    if (buffer == nullptr) return;
-    row.buffer = static_cast<std::uint32_t>(program_.place(id).buffer);
-    row.external = buffer->external ? 1 : 0;
-    row.offset = program_.place(id).offset;
   }
 
   // Values by buffer, in the order of their ids.
@@ -194,6 +187,7 @@ class Recorder {
       const PlannedBuffer& buffer = program_.buffers[i];
       PlanBuffer row{.holds = class_of(buffer.role),
                      .space = buffer.space == Space::kHost ? PlanSpace::kHost : PlanSpace::kDevice,
+                     .external = buffer.external ? std::uint8_t{1} : std::uint8_t{0},
                      .label = text(buffer.label),
                      .producer = text(producer_of(buffer, lists[i])),
                      .values = {.begin = count(record_.members), .count = count(lists[i])},
@@ -206,7 +200,7 @@ class Recorder {
         row.owner = row_of(buffer.value);
       } else if (buffer.call != kNoCall) {
         row.owner_kind = BufferOwner::kCall;
-        row.owner = static_cast<std::uint32_t>(buffer.call);
+        row.owner = row_of(buffer.call);
       }
       for (const ValueId v : lists[i]) record_.members.push_back(row_of(v));
       record_.buffers.push_back(row);
@@ -226,14 +220,8 @@ class Recorder {
   RowRange operands(const std::vector<Operand>& list) {
     const RowRange range{.begin = count(record_.operands), .count = count(list)};
     for (const Operand& operand : list) {
-      if (operand.value == kNoValue) {
-        record_.operands.emplace_back();
-        continue;
-      }
       record_.operands.push_back({.value = row_of(operand.value),
-                                  .buffer = operand.buffer == kNoBuffer
-                                                ? kNoRow
-                                                : static_cast<std::uint32_t>(operand.buffer),
+                                  .buffer = row_of(operand.buffer),
                                   .offset = operand.offset,
                                   .slice = slice_of(operand.slice)});
     }
@@ -280,7 +268,8 @@ class Recorder {
 
   void add_call(const Call& call) {
     const Cost cost = this->cost(call);
-    PlanCall row{.kind = kind_of(call.kind),
+    record_.calls.push_back(
+        PlanCall{.kind = kind_of(call.kind),
                  .phase = phase_of(call.phase),
                  .stream = static_cast<std::uint16_t>(call.stream),
                  .node = row_of(call.node),
@@ -290,34 +279,28 @@ class Recorder {
                  .outputs = operands(call.outputs),
                  .waits = {.begin = count(record_.waits), .count = count(call.waits)},
                  .refused = {.begin = count(record_.refusals), .count = count(call.refused)},
+                 .workspace = row_of(call.workspace),
                  .tile = call.tile < 0 ? kNoRow : static_cast<std::uint32_t>(call.tile),
                  .time = static_cast<std::uint32_t>(call.time),
                  .flops = cost.flops,
                  .bytes_read = cost.bytes_read,
-                 .bytes_written = cost.bytes_written};
-    if (call.workspace != kNoBuffer) row.workspace = static_cast<std::uint32_t>(call.workspace);
-    for (const CallId awaited : call.waits) {
-      record_.waits.push_back(static_cast<std::uint32_t>(awaited));
-    }
+                 .bytes_written = cost.bytes_written,
+                 .workspace_offset = call.workspace_offset});
+    for (const CallId awaited : call.waits) record_.waits.push_back(row_of(awaited));
     for (const KernelRefusal& refusal : call.refused) {
       record_.refusals.push_back({.kernel = text(refusal.kernel), .reason = text(refusal.why)});
     }
-    record_.calls.push_back(row);
   }
 
-  // Sections by their times; what adds up the partials of one belongs to it.
   void add_sections() {
     for (const TiledSection& section : program_.sections) {
-      const auto begin = static_cast<std::size_t>(section.begin);
-      const auto end = static_cast<std::size_t>(section.end);
-      const bool is_sums = program_.calls[begin].kind == CallKind::kAddPartials;
-      if (!is_sums) {
-        record_.sections.push_back(
-            {.begin = record_.calls[begin].time, .end = record_.calls[end - 1].time + 1});
+      const PlanSection row{.begin = row_of(section.begin),
+                            .end = row_of(section.end),
+                            .tiles = static_cast<std::uint32_t>(section.tiles)};
+      for (std::uint32_t call = row.begin; call < row.end; ++call) {
+        record_.calls[call].section = count(record_.sections);
       }
-      for (std::size_t i = begin; i < end; ++i) {
-        record_.calls[i].section = count(record_.sections) - 1;
-      }
+      record_.sections.push_back(row);
     }
   }
 

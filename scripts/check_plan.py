@@ -112,20 +112,36 @@ class Memory:
         return numpy.full(end - first, NOTHING)
 
 
-def kernels_and_copies(plan):
-    """The calls that take a place on the time axis, and (from, to) of each copy of a state."""
+def calls_by_time(plan):
+    """The calls that compute a node, of a tiled section the first tile's."""
     if "calls" not in plan:  # run format 1
-        return plan["instructions"], {(row["from"], row["to"]) for row in plan["copies"]}
-    calls = plan["calls"]
-    copies = {(*row["inputs"], *row["outputs"]) for row in calls if row["kind"] == "state_copy"}
-    takes_time = ("kernel", "transfer", "program")
-    return [row for row in calls if row["kind"] in takes_time and row.get("tile", 0) == 0], copies
+        return plan["instructions"]
+    return [row for row in plan["calls"]
+            if row["kind"] in ("kernel", "transfer", "program") and row.get("tile", 0) == 0]
+
+
+def copies_of(plan):
+    """(from, to) of each copy of a state."""
+    if "calls" not in plan:  # run format 1
+        return {(row["from"], row["to"]) for row in plan["copies"]}
+    return {(*row["inputs"], *row["outputs"])
+            for row in plan["calls"] if row["kind"] == "state_copy"}
+
+
+def tiled_times(plan):
+    """(begin, end) on the time axis of each tiled section."""
+    if "calls" not in plan:  # run format 1
+        return [(row["begin"], row["end"]) for row in plan.get("chains", [])]
+    sections = [plan["calls"][row["begin"]:row["end"]] for row in plan["sections"]]
+    return [(calls[0]["time"], calls[-1]["time"] + 1) for calls in sections
+            if calls[0]["kind"] != "add_partials"]
 
 
 class Replay:
     def __init__(self, plan, stage, fault):
         self.plan, self.stage, self.fault, self.memory = plan, stage, fault, Memory(plan, fault)
-        self.kernels, self.copies = kernels_and_copies(plan)
+        self.calls, self.copies = calls_by_time(plan), copies_of(plan)
+        self.sections = tiled_times(plan)
         self.place = {}      # value -> (offset, bytes)
         self.life = {}       # value -> range of times
         self.workspaces = {}  # place -> ranges of times
@@ -163,7 +179,7 @@ class Replay:
         for name, _ in self.stage.note["values"]:
             if name in self.place:
                 self.put(name)
-        for index, row in enumerate(self.kernels):
+        for index, row in enumerate(self.calls):
             if row.get("time", index) != index:
                 self.fault(f"call {row['id']} ({row['op']}) is at another time than {index}")
             self.execute(index, row)
@@ -171,24 +187,23 @@ class Replay:
         self.check_bound()
 
     def check_ids(self):
-        """Ids count from 0; calls have theirs in order, the arenas share those of buffers."""
+        """An id is the position of its row, and a workspace belongs to the first call that has it."""
         plan = self.plan
         if "calls" not in plan:  # run format 1
             return
         buffers = {row["id"]: row for row in plan["buffers"] + plan["host_buffers"]}
-        for ids, count in (([row["id"] for row in plan["calls"]], len(plan["calls"])),
-                           (sorted(buffers), len(plan["buffers"] + plan["host_buffers"]))):
-            if ids != list(range(count)):
-                self.fault("the ids do not count the rows")
-        for row in plan["calls"]:  # batch tiles share the workspace of their first
-            of = None if row["workspace"] is None else buffers.get(row["workspace"], {"owner": None})
-            if of and row.get("tile", 0) == 0 and of["owner"] != {"call": row["id"]}:
+        for ids in ([row["id"] for row in plan["calls"]], sorted(buffers)):
+            if ids != [*range(len(ids))]:
+                self.fault("the ids are not the positions of the rows")
+        for row in self.calls:
+            buffer = buffers.get(row["workspace"])
+            if buffer and buffer["owner"] != {"call": row["id"]}:
                 self.fault(f"call {row['id']} does not own its workspace")
 
     def check_order(self):
         """Each node of the graph is a call, or a view: its result is its input's bytes."""
-        computed = {(row["outputs"] or [""])[0] for row in self.kernels}
-        if len(computed) != len(self.kernels):
+        computed = {(row["outputs"] or [""])[0] for row in self.calls}
+        if len(computed) != len(self.calls):
             self.fault("a call is there twice")
         for first in computed - set(self.stage.nodes):
             self.fault(f"'{first}' is made by no node of the graph")
@@ -256,10 +271,10 @@ class Replay:
         if not there and place[1]:
             self.fault(f"{where} the workspace is not there")
         self.memory[place][:] = GARBAGE
-        for begin, end in ((c["begin"], c["end"]) for c in self.plan.get("chains", [])):
+        for begin, end in self.sections:
             lives = [*there, *map(self.life.get, inputs + outputs)] if begin <= index < end else []
             if any(l.start > begin or l.stop < end for l in lives):
-                self.fault(f"{where} what it touches does not live as long as its chain")
+                self.fault(f"{where} what it touches does not live as long as its section")
         in_place = {self.place[name] for name in outputs}
         if any(index < death and (self.memory[place] != HELD).any() for death, place in self.held):
             self.fault(f"{where} what is held for others is written over")
@@ -283,7 +298,7 @@ class Replay:
     def check_bound(self):
         """No layout is lower than the bytes alive at one step, and the plan says which they are."""
         unit = self.memory.unit
-        change = numpy.zeros(len(self.kernels) + 2, numpy.int64)
+        change = numpy.zeros(len(self.calls) + 2, numpy.int64)
         for row in self.plan["buffers"]:
             size = -(-row["bytes"] // unit) * unit
             change[[row["birth"], row["death"]]] += size, -size

@@ -21,15 +21,16 @@ def kind_of(buffer, calls):
     return calls[min(buffer["birth"], len(calls) - 1)]["phase"]
 
 
-def kernels(plan):
-    """The calls in the order of the times that buffers are alive at."""
+def calls_by_time(plan):
+    """The calls that compute a node, of a tiled section the first tile's."""
     if "calls" not in plan:  # run format 1
         return plan["instructions"]
-    return [call for call in plan["calls"] if call["kind"] in ("kernel", "transfer")]
+    return [row for row in plan["calls"]
+            if row["kind"] in ("kernel", "transfer", "program") and row.get("tile", 0) == 0]
 
 
 def boxes(plan):
-    calls = kernels(plan)
+    calls = calls_by_time(plan)
     steps, peak = plan["instruction_count"], plan["arena_bytes"]
     x = (WIDTH - LEFT - 10) / steps
     y = (HEIGHT - TOP - BOTTOM) / peak

@@ -2,6 +2,7 @@
 // times that make no sense.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "engine/bundle/plan_record.h"
@@ -79,7 +80,8 @@ class Finder {
     }
     expect(facts.alignment_bytes > 0, "the alignment is not above zero");
     expect(facts.times <= plan_.calls.size(), "there are more times than calls");
-    expect(facts.update_begin <= facts.times, "the update begins after the end");
+    expect(facts.update_begin <= facts.times && facts.update_call <= plan_.calls.size(),
+           "the update begins after the end");
     expect(facts.proven <= 1, "the proof is neither there nor not");
     text(facts.method);
   }
@@ -98,8 +100,8 @@ class Finder {
       text(refusal.reason);
     }
     for (const PlanSection& section : plan_.sections) {
-      expect(section.begin <= section.end && section.end <= plan_.facts().times,
-             "a tiled section is outside of the times");
+      expect(section.begin <= section.end && section.end <= plan_.calls.size(),
+             "a tiled section is outside of the calls");
     }
   }
 
@@ -111,9 +113,8 @@ class Finder {
     row(value.producer, plan_.nodes, "its node is not there");
     row(value.gradient_of, plan_.values, "what it is the gradient of is not there");
     name(value.kind, PlanValueKind::kErased, "its kind is unknown");
-    expect(value.external <= 1, "it is neither external nor not");
     if (!fault_.empty()) return;
-    const bool is_placed = value.buffer != kNoRow && value.external == 0;
+    const bool is_placed = value.buffer != kNoRow && !plan_.is_external(value);
     piece(value.offset, value.bytes, is_placed ? plan_.buffers[value.buffer].bytes : kMostBytes,
           "it is not inside its buffer");
   }
@@ -121,6 +122,7 @@ class Finder {
   void check(const PlanBuffer& buffer) {
     name(buffer.holds, BufferClass::kHeld, "its class is unknown");
     name(buffer.space, PlanSpace::kHost, "its memory is unknown");
+    expect(buffer.external <= 1, "it is neither external nor not");
     name(buffer.owner_kind, BufferOwner::kCall, "its owner is unknown");
     if (buffer.owner_kind == BufferOwner::kNone) expect(buffer.owner == kNoRow, "it has an owner");
     if (buffer.owner_kind == BufferOwner::kValue) {
@@ -166,7 +168,8 @@ class Finder {
     range(call.refused, plan_.refusals, "its refused kernels are not there");
     row(call.workspace, plan_.buffers, "its workspace is not there");
     row(call.section, plan_.sections, "its tiled section is not there");
-    expect(call.time < plan_.facts().times, "its time is after the end");
+    expect(call.time < std::max(plan_.facts().times, 1U), "its time is after the end");
+    expect(call.workspace_offset >= 0, "its workspace begins before the buffer");
     expect(call.flops >= 0 && call.bytes_read >= 0 && call.bytes_written >= 0,
            "it costs less than nothing");
   }

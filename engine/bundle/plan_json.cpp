@@ -62,8 +62,11 @@ Json call_row(const PlanView& plan, std::size_t id) {
                            {"stream", call.stream},
                            {"waits", Json::list(rows_of(plan.waits, call.waits))},
                            {"sources", texts(plan, plan.sources_of(call))}});
-  if (call.tile != kNoRow) row.set("tile", call.tile);
   if (call.section != kNoRow) row.set("section", call.section);
+  if (call.tile != kNoRow) {
+    row.set("tile", call.tile);
+    row.set("tile_workspace_offset", call.workspace_offset);
+  }
   return row;
 }
 
@@ -79,7 +82,6 @@ Json value_row(const PlanView& plan, std::size_t id) {
                            {"offset", value.offset},
                            {"producer", position(value.producer)}});
   if (value.gradient_of != kNoRow) row.set("gradient_of", value.gradient_of);
-  if (value.external != 0) row.set("external", true);
   return row;
 }
 
@@ -116,23 +118,25 @@ Json buffer_row(const PlanView& plan, std::size_t id) {
     const PlanValue& value = plan.values[v];
     values.push_back(plan.text(value.name));
     const bool is_whole = value.offset == 0 && value.bytes == buffer.bytes;
-    if (value.external != 0 || is_whole) continue;
+    if (buffer.external != 0 || is_whole) continue;
     parts.push_back(Json::object({{"value", plan.text(value.name)},
                                   {"offset", buffer.offset + value.offset},
                                   {"bytes", value.bytes}}));
   }
-  return Json::object({{"id", id},
-                       {"name", plan.text(buffer.label)},
-                       {"kind", kind_of(buffer.holds)},
-                       {"class", name_of(buffer.holds)},
-                       {"owner", owner_of(buffer)},
-                       {"offset", buffer.offset},
-                       {"bytes", buffer.bytes},
-                       {"birth", buffer.begin},
-                       {"death", buffer.end},
-                       {"producer", plan.text(buffer.producer)},
-                       {"values", std::move(values)},
-                       {"parts", std::move(parts)}});
+  Json row = Json::object({{"id", id},
+                           {"name", plan.text(buffer.label)},
+                           {"kind", kind_of(buffer.holds)},
+                           {"class", name_of(buffer.holds)},
+                           {"owner", owner_of(buffer)},
+                           {"offset", buffer.offset},
+                           {"bytes", buffer.bytes},
+                           {"birth", buffer.begin},
+                           {"death", buffer.end},
+                           {"producer", plan.text(buffer.producer)},
+                           {"values", std::move(values)},
+                           {"parts", std::move(parts)}});
+  if (buffer.external != 0) row.set("external", true);
+  return row;
 }
 
 // One more member, a line for each row; those that are null are left out.
@@ -193,6 +197,7 @@ Json plan_sizes(const PlanView& plan) {
                             {"call_count", plan.calls.size()},
                             {"instruction_count", facts.times},
                             {"update_begin", facts.update_begin},
+                            {"update_call", facts.update_call},
                             {"threads", facts.threads}});
   if (!plan.recompute.empty()) json.set("recompute", recompute_json(plan.recompute[0]));
   return json;
@@ -201,8 +206,9 @@ Json plan_sizes(const PlanView& plan) {
 std::string plan_json(const PlanView& plan) {
   std::string text = plan_sizes(plan).dump(2);
   text.resize(text.size() - std::string_view("\n}").size());  // more members follow
-  add_rows("chains", plan.sections.size(), text, [&plan](std::size_t i) {
-    return Json::object({{"begin", plan.sections[i].begin}, {"end", plan.sections[i].end}});
+  add_rows("sections", plan.sections.size(), text, [&plan](std::size_t i) {
+    const PlanSection& section = plan.sections[i];
+    return Json::object({{"begin", section.begin}, {"end", section.end}, {"tiles", section.tiles}});
   });
   add_rows("calls", plan.calls.size(), text,
            [&plan](std::size_t id) { return call_row(plan, id); });

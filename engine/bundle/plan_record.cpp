@@ -49,7 +49,8 @@ std::string_view PlanView::name_of(const PlanCall& call) const {
 }
 
 std::string_view PlanView::op_of(const PlanCall& call) const {
-  return call.node == kNoRow ? std::string_view() : text(nodes[call.node].op);
+  const bool computes = call.node != kNoRow && call.kind != PlanCallKind::kStateCopy;
+  return computes ? text(nodes[call.node].op) : std::string_view();
 }
 
 std::span<const TextId> PlanView::sources_of(const PlanCall& call) const {
@@ -69,15 +70,15 @@ std::string_view name_of(PlanValueKind kind) {
 }
 
 std::string_view name_of(BufferClass holds) {
-  constexpr std::array<std::string_view, 9> kNames = {"parameter", "state",      "constant",
-                                                      "input",     "activation", "gradient",
-                                                      "update",    "workspace",  "held"};
+  constexpr std::array<std::string_view, 9> kNames = {"parameter", "state",     "constant",
+                                                      "input",     "gradient",  "activation",
+                                                      "update",    "workspace", "held"};
   return kNames.at(static_cast<std::size_t>(holds));
 }
 
 std::string_view name_of(PlanCallKind kind) {
-  constexpr std::array<std::string_view, 5> kNames = {"kernel", "state_copy", "transfer",
-                                                      "add_partials", "program"};
+  constexpr std::array<std::string_view, 5> kNames = {"kernel", "transfer", "add_partials",
+                                                      "state_copy", "program"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 

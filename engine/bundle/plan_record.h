@@ -41,9 +41,9 @@ enum class BufferClass : std::uint8_t {
   kState,
   kConstant,
   kInput,
-  kActivation,
-  kGradient,
-  kUpdate,  // made by the update phase
+  kGradient,    // made by the backward phase
+  kActivation,  // made by the forward phase
+  kUpdate,      // made by the update phase
   kWorkspace,
   kHeld,
 };
@@ -52,17 +52,18 @@ enum class BufferOwner : std::uint8_t { kNone, kValue, kCall };
 
 enum class PlanCallKind : std::uint8_t {
   kKernel,
-  kStateCopy,    // the new value of a state goes to the state's own bytes
   kTransfer,     // a value goes to host memory, or comes back
   kAddPartials,  // partials of batch tiles are added up to the result
-  kProgram,      // a program of its own: a loop's body, a branch
+  kStateCopy,    // the new value of a state goes to the state's own bytes
+  kProgram,      // runs a program of its own in its workspace
 };
 
-// What one batch tile has of a value. kElements: of a result, those that one thread adds up.
+// What of a value a call reads or writes: a batch tile's slice, a tile's sum over its examples, the
+// elements that one thread adds partials for.
 enum class PlanSlice : std::uint8_t { kWhole, kExamples, kPartial, kElements };
 
-// Sizes of the plan, in bytes. `times` is the length of the time axis: a kernel or transfer takes
-// one position, other calls share the one before.
+// Sizes of the plan, in bytes. `times` is the length of the time axis: what computes a node takes
+// one position, in a tiled section all of its tiles together; other calls share the one before.
 struct PlanFacts {
   std::int64_t arena_bytes = 0;
   std::int64_t host_arena_bytes = 0;
@@ -71,11 +72,11 @@ struct PlanFacts {
   std::int64_t workspace_bytes = 0;  // of the hungriest call
   std::int64_t alignment_bytes = 1;
   std::uint32_t times = 0;
-  std::uint32_t update_begin = 0;  // the time of the update's first call
+  std::uint32_t update_begin = 0;  // the first time of the update phase
   std::uint32_t threads = 1;
-  std::uint32_t proven = 0;  // 1: no placement of these buffers needs less
-  TextId method = 0;         // of the placement
-  std::uint32_t reserved = 0;
+  std::uint32_t proven = 0;       // 1: no placement of these buffers needs less
+  TextId method = 0;              // of the placement
+  std::uint32_t update_call = 0;  // the first call of the update phase
 };
 
 // What recomputation saves and costs, as predicted. Unknown: -1, and NaN for times.
@@ -98,8 +99,7 @@ struct PlanValue {
   std::uint32_t producer = kNoRow;     // node
   std::uint32_t gradient_of = kNoRow;  // the value whose gradient it is
   PlanValueKind kind = PlanValueKind::kErased;
-  std::uint8_t external = 0;  // 1: its bytes are in another program's arena
-  std::uint16_t reserved = 0;
+  std::array<std::uint8_t, 3> reserved = {};
   std::int64_t offset = 0;  // bytes from its buffer's begin
   std::int64_t bytes = 0;
 };
@@ -108,7 +108,7 @@ struct PlanBuffer {
   BufferClass holds = BufferClass::kActivation;
   PlanSpace space = PlanSpace::kDevice;
   BufferOwner owner_kind = BufferOwner::kNone;
-  std::uint8_t reserved = 0;
+  std::uint8_t external = 0;     // 1: the bytes are in another program's arena
   std::uint32_t owner = kNoRow;  // a value, or the call whose workspace it is
   TextId label = 0;
   TextId producer = 0;      // the node that writes it first, or what kind of value it starts as
@@ -155,23 +155,26 @@ struct PlanCall {
   RowRange waits = {};               // of waits: calls of other streams that must be done
   RowRange refused = {};             // of refusals
   std::uint32_t workspace = kNoRow;  // buffer
-  std::uint32_t tile = kNoRow;       // the batch tile that it is for; kNoRow: it runs whole
-  std::uint32_t section = kNoRow;    // tiled section that it is in
+  std::uint32_t tile = kNoRow;       // that it runs on, in a tiled section
+  std::uint32_t section = kNoRow;
   std::uint32_t time = 0;
   std::int64_t flops = 0;
   std::int64_t bytes_read = 0;
   std::int64_t bytes_written = 0;
+  std::int64_t workspace_offset = 0;  // bytes from the workspace's begin: of a tile
 };
 
-// Times [begin, end) that each thread runs through on its batch tile, a call for each tile.
+// Calls [begin, end) that so many threads run through at once, each its own batch tile's: tile t
+// has the calls begin + t, begin + t + tiles, ...
 struct PlanSection {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
+  std::uint32_t tiles = 0;
 };
 
 static_assert(sizeof(PlanFacts) == 72 && sizeof(PlanRecompute) == 64 && sizeof(PlanValue) == 48);
 static_assert(sizeof(PlanBuffer) == 48 && sizeof(PlanNode) == 24 && sizeof(PlanOperand) == 24);
-static_assert(sizeof(PlanRefusal) == 8 && sizeof(PlanCall) == 88 && sizeof(PlanSection) == 8);
+static_assert(sizeof(PlanRefusal) == 8 && sizeof(PlanCall) == 96 && sizeof(PlanSection) == 12);
 
 // Texts, each once, one after the other.
 class PlanTexts {
@@ -195,7 +198,7 @@ struct PlanRecord {
   PlanTexts texts = {};
   std::vector<std::int64_t> dims = {};
   std::vector<PlanValue> values = {};
-  std::vector<PlanBuffer> buffers = {};     // of both memory spaces
+  std::vector<PlanBuffer> buffers = {};
   std::vector<std::uint32_t> members = {};  // values in buffers
   std::vector<PlanNode> nodes = {};
   std::vector<PlanCall> calls = {};
@@ -228,8 +231,11 @@ struct PlanView {
   const PlanFacts& facts() const { return facts_row[0]; }
   std::string_view text(TextId id) const;
   std::string_view name_of(const PlanCall& call) const;  // of its node, or of what it writes
-  std::string_view op_of(const PlanCall& call) const;    // of its node; empty without one
+  std::string_view op_of(const PlanCall& call) const;    // of its node; empty for a copy
   std::span<const TextId> sources_of(const PlanCall& call) const;
+  bool is_external(const PlanValue& value) const {
+    return value.buffer != kNoRow && buffers[value.buffer].external != 0;
+  }
 };
 
 // The rows of a range.
@@ -246,7 +252,7 @@ std::string_view name_of(PlanPhase phase);
 std::string_view name_of(PlanValueKind kind);
 // "parameter", "state", ..., "workspace", "held".
 std::string_view name_of(BufferClass holds);
-// "kernel", "state_copy", "transfer", "add_partials", "program".
+// "kernel", "transfer", "add_partials", "state_copy", "program".
 std::string_view name_of(PlanCallKind kind);
 // "whole", "examples", "partial", "elements".
 std::string_view name_of(PlanSlice slice);

@@ -69,13 +69,15 @@ void check_calls(const Program& program, const PlanView& plan) {
     CHECK(recorded.tile == static_cast<std::uint32_t>(call.tile));
     CHECK(recorded.waits.count == call.waits.size());
     CHECK(recorded.workspace == static_cast<std::uint32_t>(call.workspace));
+    CHECK(recorded.workspace_offset == call.workspace_offset);
     CHECK(plan.text(recorded.kernel) == (call.kernel == nullptr ? "" : call.kernel->name));
     check_operands(plan, recorded.inputs, call.inputs);
     check_operands(plan, recorded.outputs, call.outputs);
     if (call.node == kNoNode) continue;
     const Node& node = program.graph.node(call.node);
     CHECK(plan.name_of(recorded) == node.name);
-    CHECK(plan.op_of(recorded) == node.op->name);
+    const bool is_copy = call.kind == CallKind::kStateCopy;
+    CHECK(plan.op_of(recorded) == (is_copy ? "" : node.op->name));
     CHECK(plan.sources_of(recorded).size() == node.provenance.sources.size());
   }
 }
@@ -87,6 +89,7 @@ void check_buffers(const Program& program, const PlanView& plan) {
     const PlanBuffer& recorded = plan.buffers[i];
     CHECK(name_of(recorded.holds) == name_of(buffer.role));
     CHECK((recorded.space == PlanSpace::kHost) == (buffer.space == Space::kHost));
+    CHECK((recorded.external != 0) == buffer.external);
     CHECK(recorded.offset == buffer.offset);
     CHECK(recorded.bytes == buffer.bytes);
     CHECK(recorded.begin == static_cast<std::uint32_t>(buffer.begin));
@@ -98,6 +101,21 @@ void check_buffers(const Program& program, const PlanView& plan) {
   }
 }
 
+void check_sections(const Program& program, const PlanView& plan) {
+  REQUIRE(plan.sections.size() == program.sections.size());
+  std::uint32_t in_sections = 0;
+  for (std::uint32_t i = 0; i < plan.sections.size(); ++i) {
+    CHECK(plan.sections[i].begin == static_cast<std::uint32_t>(program.sections[i].begin));
+    CHECK(plan.sections[i].end == static_cast<std::uint32_t>(program.sections[i].end));
+    CHECK(plan.sections[i].tiles == static_cast<std::uint32_t>(program.sections[i].tiles));
+    CHECK(std::ranges::count(plan.calls, i, &PlanCall::section) ==
+          plan.sections[i].end - plan.sections[i].begin);
+    in_sections += plan.sections[i].end - plan.sections[i].begin;
+  }
+  CHECK(std::ranges::count(plan.calls, kNoRow, &PlanCall::section) + in_sections ==
+        std::ssize(plan.calls));
+}
+
 // Everything that a program and its record share.
 void check_record(const Compiled& compiled) {
   const PlanRecord record = plan_record(compiled);
@@ -105,9 +123,11 @@ void check_record(const Compiled& compiled) {
   CHECK(find_fault(plan) == "");
   CHECK(plan.facts().arena_bytes == compiled.program.arena.bytes);
   CHECK(plan.facts().times == static_cast<std::uint32_t>(compiled.program.times));
+  CHECK(plan.facts().update_call == static_cast<std::uint32_t>(compiled.program.update_begin));
   check_values(compiled.program, plan);
   check_calls(compiled.program, plan);
   check_buffers(compiled.program, plan);
+  check_sections(compiled.program, plan);
 }
 
 }  // namespace
@@ -141,8 +161,10 @@ TEST_CASE("plan record: classes of buffers are those of what they hold") {
     CHECK((buffer.holds == BufferClass::kInput) == (owner.kind == PlanValueKind::kInput));
     if (buffer.holds == BufferClass::kParameter) ++parameters;
     if (owner.producer == kNoRow) continue;
-    const bool is_forward = plan.nodes[owner.producer].phase == PlanPhase::kForward;
-    CHECK(buffer.holds == (is_forward ? BufferClass::kActivation : BufferClass::kGradient));
+    constexpr BufferClass kOfPhase[] = {BufferClass::kActivation, BufferClass::kGradient,
+                                        BufferClass::kUpdate};
+    const PlanPhase phase = plan.nodes[owner.producer].phase;
+    CHECK(buffer.holds == kOfPhase[static_cast<std::size_t>(phase)]);
   }
   CHECK(parameters == compiled->program.graph.values_of(ValueKind::kParameter).size());
 }

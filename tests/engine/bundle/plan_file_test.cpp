@@ -143,7 +143,7 @@ TEST_CASE("plan file: the header says what is wrong with it") {
       {section_at(kFacts), 99, "section 1 is missing"},
       {section_at(kFacts), 2, "section 1 is missing"},
       {section_at(1), 1, "section 1 is there twice"},
-      {section_at(kCalls) + 4, 80, "section 10 has rows of 80 bytes instead of 88"},
+      {section_at(kCalls) + 4, 80, "section 10 has rows of 80 bytes instead of 96"},
       {section_at(kCalls) + 8, 1, "section 10 is not inside the file"},
       {section_at(kCalls) + 12, 1, "section 10 is not inside the file"},
       {section_at(kCalls) + 16, 1 << 20, "section 10 is not inside the file"},

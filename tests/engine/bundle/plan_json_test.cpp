@@ -59,7 +59,7 @@ TEST_CASE("plan json: a line for each row, under the documented keys") {
   CHECK(buffer.at("values") == Json::array({"relu_0:0"}));
   CHECK(buffer.at("parts").size() == 0);
   CHECK(json.at("host_buffers").size() == 0);
-  CHECK(json.at("chains").size() == 0);
+  CHECK(json.at("sections").size() == 0);
 }
 
 TEST_CASE("plan json: a value that takes up a slice of its buffer is a part, with its place") {
