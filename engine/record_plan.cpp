@@ -214,7 +214,8 @@ class Recorder {
       if (graph_.value(v).kind != ValueKind::kNode) return name_of(graph_.value(v).kind);
     }
     const auto at = static_cast<std::size_t>(buffer.begin);
-    return at < by_time_.size() ? graph_.node(program_.call(by_time_[at]).node).name : "";
+    if (at >= by_time_.size()) return {};
+    return graph_.node(program_.call(by_time_[at]).node).name;
   }
 
   RowRange operands(const std::vector<Operand>& list) {
