@@ -63,6 +63,64 @@ std::string precision_cell(const OpDef& op) {
   return text;
 }
 
+// "linear, tiles": of an op with a rule. "no": it works on whole values. Empty: a composite op.
+std::string sharding_cell(const OpDef& op) {
+  if (!op.traits.sharding) return {};
+  const Sharding* sharding = sharding_of(op);
+  if (sharding == nullptr) return "no";
+  std::vector<std::string> pieces = {"yes"};
+  if (sharding->linear) pieces.emplace_back("linear");
+  if (sharding->by_examples) pieces.emplace_back("tiles");
+  if (sharding->exchanges) pieces.emplace_back("exchanges");
+  return join(pieces, ", ");
+}
+
+std::string_view rows_text(RowKind rows) {
+  switch (rows) {
+    case RowKind::kUnstated:
+    case RowKind::kOther:
+      break;
+    case RowKind::kInPlace:
+      return "in place";
+    case RowKind::kPointwise:
+      return "pointwise";
+    case RowKind::kQuotient:
+      return "quotient";
+    case RowKind::kNorm:
+      return "norm";
+    case RowKind::kView:
+      return "view";
+    case RowKind::kMatmul:
+      return "matmul";
+    case RowKind::kLoss:
+      return "loss";
+  }
+  return "";
+}
+
+std::string_view rematerialize_text(Rematerialize rematerialize) {
+  switch (rematerialize) {
+    case Rematerialize::kUnstated:
+      break;
+    case Rematerialize::kLight:
+      return "light";
+    case Rematerialize::kHeavy:
+      return "heavy";
+    case Rematerialize::kNorm:
+      return "norm";
+    case Rematerialize::kOnce:
+      return "once";
+  }
+  return "";
+}
+
+// Whether results may take over bytes of inputs, and slices lie inside what they are cut from.
+std::string in_place_cell(const OpDef& op) {
+  const bool inside = op.traits.ranges && *op.traits.ranges != kNoRanges;
+  if (inside) return op.in_place ? "yes, slices" : "slices";
+  return op.in_place ? "yes" : "";
+}
+
 // "`add` f32 f64, `add.fast` f32": the reference first.
 std::string kernels_cell(const OpDef& op, const KernelTable& kernels) {
   if (op.is_view) return "view of input 0";
@@ -81,17 +139,26 @@ std::string kernels_cell(const OpDef& op, const KernelTable& kernels) {
 }
 
 std::string row_text(const OpDef& op, const KernelTable& kernels) {
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", op.name, cell(op.doc),
-                     count_text(op.min_inputs, op.max_inputs), count_text(1, op.max_outputs),
-                     attributes_cell(op), gradient_text(op), op.in_place ? "yes" : "",
-                     precision_cell(op), kernels_cell(op, kernels));
+  const std::vector<std::string> cells = {std::string(op.name),
+                                          cell(op.doc),
+                                          count_text(op.min_inputs, op.max_inputs),
+                                          count_text(1, op.max_outputs),
+                                          attributes_cell(op),
+                                          std::string(gradient_text(op)),
+                                          in_place_cell(op),
+                                          precision_cell(op),
+                                          sharding_cell(op),
+                                          std::string(rows_text(op.traits.rows)),
+                                          std::string(rematerialize_text(op.traits.rematerialize)),
+                                          kernels_cell(op, kernels)};
+  return fmt::format("| {} |\n", join(cells, " | "));
 }
 
 std::string domain_text(const OpTable& ops, const KernelTable& kernels, std::string_view domain) {
   std::string text =
       "| op | meaning | inputs | outputs | attributes | gradient | in place | mixed precision | "
-      "CPU kernels |\n"
-      "|---|---|---|---|---|---|---|---|---|\n";
+      "shards | rows of tokens | runs again | CPU kernels |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const OpDef* op : ops.rows()) {
     if (op->domain == domain) text += row_text(*op, kernels);
   }
@@ -107,7 +174,13 @@ std::string ops_markdown(const OpTable& ops, const KernelTable& kernels) {
       "edit. A test compares this file with the tables; with `TRAINSCOPE_UPDATE_DOCS=1` it writes "
       "the file anew.\n\nThe first kernel of a list is the readable reference; a later one is "
       "preferred where it supports the case. A decomposed op is replaced by simpler ones before "
-      "it runs. Mixed precision: docs/precision.md; without an entry the op runs in f32.\n\n";
+      "it runs. Mixed precision: docs/precision.md; without an entry the op runs in f32.\n\n"
+      "In place: a result may take over an input's bytes; *slices* lie inside what they are cut "
+      "from. Shards: whether results can be computed shard by shard (docs/worlds.md), of partials "
+      "(*linear*), of batch tiles (`--op-chains`), or only where devices exchange a few bytes. "
+      "Rows of tokens: how `--skip-padding` may move them; without an entry it does not. Runs "
+      "again: what `--recompute 1` and `2` do ([recompute.md](recompute.md)); *once*: of the "
+      "backward or the update phase.\n\n";
   text += "## ONNX, opset 17\n\n" + domain_text(ops, kernels, kOnnxDomain);
   text +=
       fmt::format("\n## {}\n\n", kTrainscopeDomain) + domain_text(ops, kernels, kTrainscopeDomain);
