@@ -24,6 +24,7 @@ History history_of(const Stages& stages) {
 // The default pipeline in training, with all its graphs.
 Stages trained(std::string_view text) {
   CompileOptions options;
+  options.import.frozen = {"half", "one", "root"};
   options.training.mode = GraphMode::kTrain;
   options.training.loss.kind = LossKind::kMse;
   return stages(text, options);
