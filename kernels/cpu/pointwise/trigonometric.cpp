@@ -25,18 +25,12 @@ void add_function(KernelTable& table, std::string_view op, std::string_view name
   table.add(op, DType::kF64, {.name = name, .run = run_function<double, kF64>});
 }
 
-template <class T>
-T sinc(T x) {
-  return x == T{0} ? T{1} : std::sin(x) / x;
-}
-
 }  // namespace
 
 void add_trigonometric(KernelTable& table) {
   add_function<sinf, sin>(table, "Sin", "sin");
   add_function<cosf, cos>(table, "Cos", "cos");
   add_function<tanf, tan>(table, "Tan", "tan");
-  add_function<sinc<float>, sinc<double>>(table, "Sinc", "sinc");
   add_function<asinf, asin>(table, "Asin", "asin");
   add_function<acosf, acos>(table, "Acos", "acos");
   add_function<atanf, atan>(table, "Atan", "atan");
