@@ -34,14 +34,16 @@ Json tensors_facts(const std::vector<ModelTensor>& tensors) {
   return list;
 }
 
-std::string stage_row(const StageRecord& stage) {
+// A stage that changed nothing has the file of the one before it, but a name of its own.
+std::string stage_row(const StageRecord& stage, std::size_t index) {
+  const std::string label = fmt::format("{:02}-{}", index, printable(stage.name, 28));
   std::string counters;
   for (const auto& [name, count] : stage.counters) {
     counters += fmt::format("{}{} {}", counters.empty() ? "" : ", ", count, printable(name));
   }
-  return fmt::format("  {:<32} {:>6} {:>7} {:>9.2f} {:>14} {:>14}  {}\n", printable(stage.file, 32),
-                     stage.nodes_after, stage.changed ? "changed" : "same", stage.milliseconds,
-                     stage.flops_after, stage.bytes_after, counters);
+  return fmt::format("  {:<32} {:>6} {:>7} {:>9.2f} {:>14} {:>14}  {}\n", label, stage.nodes_after,
+                     stage.changed ? "changed" : "same", stage.milliseconds, stage.flops_after,
+                     stage.bytes_after, counters);
 }
 
 std::string session_row(const RunSession& session) {
@@ -102,7 +104,7 @@ Outcome describe_stages(std::span<const StageRecord> stages) {
                              "ms", "FLOPs", "bytes", "counted");
   for (const StageRecord& stage : stages) {
     list.push_back(to_json(stage));
-    outcome.text += stage_row(stage);
+    outcome.text += stage_row(stage, list.as_array().size() - 1);
   }
   outcome.facts.set("stages", std::move(list));
   return outcome;

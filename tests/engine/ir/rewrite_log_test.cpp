@@ -152,8 +152,7 @@ TEST_CASE("rewrite log: folded to a constant, merged with an equal one") {
   const Lines told =
       log_of("(float[2,3] x) => (float[2,3] z) { s = Shape(x)  z = Reshape(x, s) }", fold);
   CHECK(told == Lines{"folded node Shape_0 | value s/known by known",
-                      "folded value s | value s/known by known",
-                      "added value s/known | value s"});
+                      "folded value s | value s/known by known", "added value s/known | value s"});
 }
 
 TEST_CASE("rewrite log: renamed, another type, a copy") {
