@@ -78,6 +78,7 @@ std::optional<BadTensor> Executor::find_bad_tensor() {
       run_call(cursor_);
       cursor_ = CallId(static_cast<std::int32_t>(cursor_) + 1);
     } while (cursor_ < program_.update_begin && program_.call(cursor_).node == node);
+    meet_streams();  // a transfer is read as soon as it is done
     for (const BadTensor& bad : bad_results(begin, cursor_)) {
       if (bad.nan > 0) {
         rewind();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/exec/device_work.h"
 
 namespace trainscope {
@@ -30,6 +31,8 @@ std::int64_t BoundBody::trips() const {
   if (body_.trips_input < 0) return 1;
   std::int64_t count = 0;
   const TensorView& input = inputs_[static_cast<std::size_t>(body_.trips_input)];
+  require(input.type.dtype == DType::kI64 && input.elements() == 1, ErrorCode::kBadInput,
+          "the number of trips is {}, not one i64", type_text(input.type));
   copy_and_wait(device(), &count, input.data, sizeof(count));
   return count;
 }

@@ -73,6 +73,13 @@ void BoundCalls::launch_kernel(const Call& call, const Bound& bound) {
 
 void BoundCalls::issue_tile(CallId id) { launch_kernel(program_.call(id), at(id)); }
 
+void BoundCalls::note_done(CallId begin, CallId end) {
+  for (auto i = static_cast<std::int32_t>(begin); i < static_cast<std::int32_t>(end); ++i) {
+    Bound& bound = at(CallId(i));
+    if (bound.is_awaited) bound.done = program_.device->record(program_.call(CallId(i)).stream);
+  }
+}
+
 void BoundCalls::wait_for_all(CallId begin, CallId end) {
   for (auto i = static_cast<std::int32_t>(begin); i < static_cast<std::int32_t>(end); ++i) {
     const Call& call = program_.call(CallId(i));

@@ -34,8 +34,10 @@ class BoundCalls {
   void issue(CallId call, const ExecutionListeners& listeners);
   // The waits of the calls [begin, end) before all of them.
   void wait_for_all(CallId begin, CallId end);
-  // ... without waiting: from the threads of a section.
+  // Gives a call of a section to its stream, from the thread of its batch tile. It waits for
+  // nothing and records nothing: wait_for_all() comes before the section, note_done() behind it.
   void issue_tile(CallId call);
+  void note_done(CallId begin, CallId end);
 
   // The highest byte that a buffer of the call ends at, in whole units of the plan's alignment.
   std::int64_t end_bytes(CallId call, Space space) const {

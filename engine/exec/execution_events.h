@@ -21,7 +21,8 @@ struct CallEvent {
   std::int64_t trip = 0;
 };
 
-// A copy between the host's own memory and a program's.
+// A copy between the host's own memory and a program's. Those in and out of a body belong to the
+// call that runs it.
 enum class CopyKind : std::uint8_t {
   kBind,     // an input of a step, or a value from a checkpoint
   kInitial,  // what parameters, states and constants start from
@@ -45,6 +46,8 @@ class ExecutionEvents {
 
   virtual void part_begin(StepPart) {}
   virtual void part_end(StepPart) {}
+  // Instead of the part's end, and of the ends of all that is open in it: a call has failed.
+  virtual void part_failed(StepPart) {}
 
   virtual void call_begin(const CallEvent&) {}
   virtual void call_end(const CallEvent&) {}

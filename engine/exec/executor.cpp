@@ -2,6 +2,7 @@
 #include "engine/exec/executor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/exec/backends.h"
@@ -135,11 +136,14 @@ void Executor::run_section(std::size_t index) {
       told.tell([&](ExecutionEvents& each) { each.call_end(event); });
     }
   });
+  calls_.note_done(section.begin, section.end);
   listeners.tell([&](ExecutionEvents& each) { each.section_end(index); });
 }
 
-void Executor::run_to(CallId end) {
+// Calls of one part: [cursor, end).
+void Executor::run_within(CallId end) {
   const std::vector<TiledSection>& sections = program_.sections;
+  const WatchedThreads watched(*program_.device, memory_.listeners());
   const bool forks = !one_at_a_time_ && !sections.empty() && program_.device->fork() != nullptr;
   while (cursor_ < end) {
     while (section_ < sections.size() && sections[section_].begin < cursor_) ++section_;
@@ -154,13 +158,63 @@ void Executor::run_to(CallId end) {
   }
 }
 
+void Executor::enter(StepPart part) {
+  if (inside_ == part) return;
+  if (inside_) leave();
+  inside_ = part;
+  const ExecutionListeners& listeners = memory_.listeners();
+  if (listeners.none()) return;
+  listeners.tell([&](ExecutionEvents& each) { each.part_begin(part); });
+  memory_events_->begin_at(part == StepPart::kUpdate ? program_.update_time : 0, listeners);
+}
+
+void Executor::leave() {
+  const StepPart part = *std::exchange(inside_, std::nullopt);
+  const ExecutionListeners& listeners = memory_.listeners();
+  if (listeners.none()) return;
+  const bool is_update = part == StepPart::kUpdate;
+  memory_events_->leave_until(is_update ? program_.times : program_.update_time, listeners);
+  listeners.tell([&](ExecutionEvents& each) { each.part_end(part); });
+}
+
+// A step that fails is over: the next call is the first one again.
+template <class F>
+void Executor::or_abandon(F run) {
+  try {
+    run();
+  } catch (...) {
+    rewind();
+    if (const auto part = std::exchange(inside_, std::nullopt)) {
+      memory_.listeners().tell([&](ExecutionEvents& each) { each.part_failed(*part); });
+    }
+    throw;
+  }
+}
+
+void Executor::run_to(CallId end) {
+  or_abandon([&] {
+    while (cursor_ < end) {
+      const bool is_update = cursor_ >= program_.update_begin;
+      enter(is_update ? StepPart::kUpdate : StepPart::kMicroStep);
+      run_within(is_update ? end : std::min(end, program_.update_begin));
+    }
+  });
+}
+
 // Once captured, a part is replayed; where somebody listens every call is given by itself.
 bool Executor::replay(StepPart part, CallId begin, CallId end) {
   if (!can_replay_ || !memory_.listeners().none() || cursor_ != begin) return false;
   std::unique_ptr<CapturedWork>& work = captured_[static_cast<std::size_t>(part)];
   if (work == nullptr) {
     check(memory_.device().begin_capture());
-    run_to(end);
+    try {
+      run_within(end);
+    } catch (...) {
+      std::unique_ptr<CapturedWork> discarded;
+      (void)memory_.device().end_capture(&discarded);  // or the device would go on recording
+      rewind();
+      throw;
+    }
     check(memory_.device().end_capture(&work));
   }
   check(memory_.device().replay(*work));
@@ -170,18 +224,9 @@ bool Executor::replay(StepPart part, CallId begin, CallId end) {
 
 void Executor::run_part(StepPart part, CallId begin, CallId end) {
   if (replay(part, begin, end)) return;
-  const ExecutionListeners& listeners = memory_.listeners();
-  const WatchedThreads watched(*program_.device, listeners);
-  const bool is_update = part == StepPart::kUpdate;
-  listeners.tell([&](ExecutionEvents& each) { each.part_begin(part); });
-  if (!listeners.none() && cursor_ == begin) {
-    memory_events_->begin_at(is_update ? program_.update_time : 0);
-  }
+  enter(part);
   run_to(end);
-  if (!listeners.none()) {
-    memory_events_->leave_until(is_update ? program_.times : program_.update_time, listeners);
-  }
-  listeners.tell([&](ExecutionEvents& each) { each.part_end(part); });
+  leave();
 }
 
 void Executor::rewind() {
@@ -217,6 +262,7 @@ void Executor::run_until(CallId call) {
          static_cast<std::int32_t>(end));
   }
   run_to(call);
+  meet_streams();
 }
 
 void Executor::add_listener(ExecutionEvents& listener) {

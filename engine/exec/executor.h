@@ -58,7 +58,8 @@ class Executor {
   // The call that comes next: the first one after run_micro_step() and after run_update().
   CallId cursor() const { return cursor_; }
   // Gives all calls before `call` to the device, from the cursor on; kUsage where it lies behind.
-  // The functions above go on from there.
+  // What they make may be read then, and the functions above go on from there. Where a call fails,
+  // here and above, the step is over and the cursor at its beginning.
   void run_until(CallId call);
 
   // The highest byte that any buffer bound so far ends at, workspaces in full, in whole units of
@@ -84,6 +85,11 @@ class Executor {
   std::vector<BadTensor> bad_results(CallId begin, CallId end) const;
   void run_part(StepPart part, CallId begin, CallId end);
   void run_to(CallId end);
+  void run_within(CallId end);
+  void enter(StepPart part);
+  void leave();
+  template <class F>
+  void or_abandon(F run);
   void run_call(CallId call);
   void run_section(std::size_t section);
   void meet_streams();
@@ -102,6 +108,7 @@ class Executor {
   bool can_replay_ = false;
   std::unique_ptr<CapturedWork> captured_[2];  // by part
 
+  std::optional<StepPart> inside_;  // the part that has begun and not ended
   bool one_at_a_time_ = false;
   std::optional<MemoryEvents> memory_events_;  // made when somebody listens
 };

@@ -7,7 +7,10 @@ namespace trainscope {
 
 MemoryEvents::MemoryEvents(const Program& program)
     : bound_(by_time(program, [](const PlannedBuffer& buffer) { return buffer.begin; })),
-      freed_(by_time(program, [](const PlannedBuffer& buffer) { return buffer.end - 1; })) {}
+      freed_(by_time(program, [](const PlannedBuffer& buffer) { return buffer.end - 1; })),
+      alive_(program.buffers.size(), false) {
+  changed_.reserve(program.buffers.size());
+}
 
 MemoryEvents::ByTime MemoryEvents::by_time(const Program& program,
                                            std::int64_t (*time_of)(const PlannedBuffer&)) {
@@ -32,10 +35,33 @@ std::span<const BufferId> MemoryEvents::ByTime::at(std::int64_t time) const {
   return std::span(buffers).subspan(begin, static_cast<std::size_t>(first[i + 1]) - begin);
 }
 
-void MemoryEvents::tell_bound(std::int64_t time, const ExecutionListeners& listeners) const {
-  const std::span<const BufferId> buffers = bound_.at(time);
+std::span<const BufferId> MemoryEvents::changed(std::span<const BufferId> buffers, bool alive) {
+  changed_.clear();
+  for (const BufferId id : buffers) {
+    const auto i = static_cast<std::size_t>(id);
+    if (alive_[i] == alive) continue;
+    alive_[i] = alive;
+    changed_.push_back(id);
+  }
+  return changed_;
+}
+
+void MemoryEvents::tell_bound(std::int64_t time, const ExecutionListeners& listeners) {
+  const std::span<const BufferId> buffers = changed(bound_.at(time), true);
   if (buffers.empty()) return;
   listeners.tell([&](ExecutionEvents& each) { each.memory_bound(time, buffers); });
+}
+
+void MemoryEvents::begin_at(std::int64_t time, const ExecutionListeners& listeners) {
+  entered_ = left_ = time;
+  if (time > 0) return;
+  changed_.clear();
+  for (std::size_t i = 0; i < alive_.size(); ++i) {
+    if (alive_[i]) changed_.push_back(BufferId(static_cast<int>(i)));
+  }
+  alive_.assign(alive_.size(), false);
+  if (changed_.empty()) return;
+  listeners.tell([&](ExecutionEvents& each) { each.memory_freed(time, changed_); });
 }
 
 void MemoryEvents::enter(std::int64_t time, const ExecutionListeners& listeners) {
@@ -49,7 +75,7 @@ void MemoryEvents::enter(std::int64_t time, const ExecutionListeners& listeners)
 void MemoryEvents::leave_until(std::int64_t time, const ExecutionListeners& listeners) {
   for (; left_ < time; ++left_) {
     if (left_ >= entered_) tell_bound(left_, listeners);
-    const std::span<const BufferId> buffers = freed_.at(left_);
+    const std::span<const BufferId> buffers = changed(freed_.at(left_), false);
     if (buffers.empty()) continue;
     listeners.tell([&](ExecutionEvents& each) { each.memory_freed(left_, buffers); });
   }

@@ -58,11 +58,16 @@ void ProgramMemory::load_initial() {
     const PlannedBuffer* buffer = program_.buffer_of(id);
     if (buffer == nullptr || buffer->external || value.type.bytes() == 0) continue;
     auto* to = static_cast<std::byte*>(views_[static_cast<std::size_t>(id)].data);
+    const CopyEvent event{.kind = CopyKind::kInitial,
+                          .value = id,
+                          .bytes = static_cast<std::int64_t>(value.type.bytes())};
+    listeners_.tell([&](ExecutionEvents& each) { each.copy_begin(event); });
     if (value.data) {
       check(device_->copy(kComputeStream, to, value.data->data(), value.type.bytes()));
     } else {
       check(device_->fill(kComputeStream, to, std::byte{0}, value.type.bytes()));
     }
+    listeners_.tell([&](ExecutionEvents& each) { each.copy_end(event); });
   }
   check(device_->synchronize(device_->record(kComputeStream)));
 }

@@ -62,9 +62,9 @@ BufferRole role_of(const Graph& graph, ValueId v) {
   }
   const Node& producer = graph.node(value.producer);
   if (producer.phase == Phase::kUpdate) return BufferRole::kUpdate;
-  const bool again = producer.provenance.pass == kRematerializedBy;
-  return producer.phase == Phase::kForward || again ? BufferRole::kActivation
-                                                    : BufferRole::kGradient;
+  const bool rematerialized = producer.provenance.pass == kRematerializedBy;
+  return producer.phase == Phase::kForward || rematerialized ? BufferRole::kActivation
+                                                             : BufferRole::kGradient;
 }
 
 }  // namespace
@@ -74,6 +74,9 @@ ProgramBuilder::ProgramBuilder(Graph graph, DeviceHandle device, const LowerOpti
   program_.graph = std::move(graph);
   program_.device = std::move(device);
   program_.threads = options.threads;
+  if (program_.device == nullptr) return;
+  program_.arena.alignment_bytes = program_.device->space(Space::kDevice).alignment_bytes;
+  program_.host.alignment_bytes = program_.device->space(Space::kHost).alignment_bytes;
 }
 
 ProgramBuilder::ProgramBuilder(const Program& placed) : has_buffers_(true) {
@@ -82,6 +85,8 @@ ProgramBuilder::ProgramBuilder(const Program& placed) : has_buffers_(true) {
   program_.device = placed.device;
   program_.threads = placed.threads;
   program_.values = placed.values;
+  program_.arena.alignment_bytes = placed.arena.alignment_bytes;
+  program_.host.alignment_bytes = placed.host.alignment_bytes;
   program_.times = placed.times;
   program_.update_time = placed.update_time;
   program_.persistent_bytes = placed.persistent_bytes;

@@ -41,8 +41,9 @@ PlacedStep::Height PlacedStep::place(const ExecutionOrder& order,
     if (!transfer && plain_.graph.node(node).op->is_view) continue;
     workspaces.push_back(transfer ? 0 : workspace_of_[static_cast<std::size_t>(node)]);
   }
-  const memplan::Result placed =
-      memplan::solve(height_problem(lifetimes_.find(order, workspaces), workspaces), options);
+  memplan::Problem problem = height_problem(lifetimes_.find(order, workspaces), workspaces);
+  problem.alignment_bytes = plain_.arena.alignment_bytes;
+  const memplan::Result placed = memplan::solve(problem, options);
   lower_.watch.check();
   CHECK_INVARIANT(placed.status == memplan::Status::kPlaced);
   return {.arena_bytes = placed.solution.height_bytes,

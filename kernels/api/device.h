@@ -21,7 +21,8 @@
 
 namespace trainscope {
 
-// Of this header. A back end built for another version is not loaded.
+// Raised when this header changes: a back end that is built apart from the engine has to name the
+// version that it was built for.
 inline constexpr int kDeviceVersion = 2;
 
 // Whose memory: kernels compute in the device's; offloaded values wait in the host's, which may be
@@ -101,8 +102,8 @@ class Device {
   // Queues it again on the streams that it was recorded for.
   virtual DeviceStatus replay(const CapturedWork& work) = 0;
 
-  // Runs the kernel a few times on operands of `args` and gives the least of the times in seconds:
-  // what a planner asks that chooses among kernels. Waits for all earlier work.
+  // Runs the kernel a few times on operands of `args` and gives the least of the times in seconds,
+  // for planners that choose among kernels by measuring. Waits for all earlier work.
   virtual DeviceStatus time(const Kernel& kernel, const RunArgs& args, double* seconds) = 0;
 };
 

@@ -27,8 +27,8 @@ CopyingDevice::CopyingDevice(const CopyingOptions& options)
     : options_(options),
       cpu_(cpu_device()),
       facts_{.name = "copying",
-             .device = {.name = "device memory", .alignment_bytes = 64},
-             .host = {.name = "host memory", .alignment_bytes = 64},
+             .device = {.name = "device memory", .alignment_bytes = options.alignment_bytes},
+             .host = {.name = "host memory", .alignment_bytes = options.alignment_bytes},
              .replays = options.replays} {}
 
 CopyingDevice::~CopyingDevice() {

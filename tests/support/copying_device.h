@@ -22,7 +22,8 @@ enum class Timing : std::uint8_t {
 
 struct CopyingOptions {
   Timing timing = Timing::kTransfersLate;
-  bool replays = false;            // as DeviceFacts has it
+  bool replays = false;  // as DeviceFacts has it
+  std::int64_t alignment_bytes = 64;
   std::int64_t skipped_wait = -1;  // the wait between streams, counted from 0, that is left out
 };
 

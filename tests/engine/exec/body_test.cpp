@@ -109,6 +109,36 @@ TEST_CASE("body: as many trips as an input says, in one call") {
   }
 }
 
+TEST_CASE("body: an output that is an input is refused, it would be overwritten") {
+  OpTable swapping = standard_ops();
+  swapping.add({{.name = "TestSwap",
+                 .domain = kTrainscopeDomain,
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .max_outputs = 2,
+                 .shape = [](const OpArgs& args) -> std::vector<TensorType> {
+                   return {args.type(1), args.type(0)};
+                 },
+                 .body =
+                     [](const OpArgs& args) {
+                       OpBody body;
+                       Builder b(body.graph, table());
+                       const ValueId x = b.input("x", args.type(0));
+                       const ValueId y = b.input("y", args.type(1));
+                       body.graph.outputs = {y, x};
+                       body.carried = {{.from = 0, .to = 0}, {.from = 1, .to = 1}};
+                       return body;
+                     },
+                 .examples = {}}});
+  Graph outer;
+  Builder b(outer, swapping);
+  b.set_provenance({.sources = {"test"}, .pass = "test"});
+  const TensorType type{.dtype = DType::kF32, .shape = {3}};
+  outer.outputs = b.multi("TestSwap", {b.input("x", type), b.input("y", type)}, 2);
+  CHECK(contains(refusal_of([&] { lower(std::move(outer), test_device(), {}); }),
+                 "of a body is one of its inputs"));
+}
+
 TEST_CASE("body: its arena is the call's workspace, its values are in there") {
   Looping loop;
   const Call& call = loop.program.calls[1];

@@ -8,9 +8,11 @@
 #include <chrono>
 #include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "engine/exec/backends.h"
 #include "engine/exec/executor.h"
 #include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
@@ -26,6 +28,7 @@ struct Lines final : ExecutionEvents {
     lines.push_back(part == StepPart::kUpdate ? "update" : "micro-step");
   }
   void part_end(StepPart) override { lines.emplace_back("end"); }
+  void part_failed(StepPart) override { lines.emplace_back("failed"); }
   void call_begin(const CallEvent& event) override {
     lines.push_back(fmt::format("call {}", static_cast<int>(event.call)));
   }
@@ -112,6 +115,57 @@ TEST_CASE("events: buffers are bound and freed as the plan has them") {
     CHECK(alive.wrong == 0);
     CHECK(alive.calls == 2 * static_cast<int>(session.compiled().program.calls.size()));
   }
+}
+
+TEST_CASE("events: each micro-batch binds its own, a cursor loses nothing") {
+  const ReferenceModel reference("gpt2");
+  CompileOptions options = reference.options(GraphMode::kTrain);
+  options.training.micro_batches = 2;
+  Session session(reference.model, options);
+  Executor& executor = session.executor();
+  Trainer trainer(session.shared_executor(), 2);
+  Cycle batches(reference.batches);
+  const Program& program = session.compiled().program;
+  Alive alive(program);
+  executor.add_listener(alive);
+  for (std::int64_t step = 1; step <= 2; ++step) trainer.run_step(step, 1e-3, batches);
+  CHECK(alive.wrong == 0);
+  CHECK(alive.alive.empty());
+  // A third step, a call at a time.
+  alive.calls = 0;
+  for (std::size_t i = 0; i <= program.calls.size(); ++i) {
+    executor.run_until(CallId(static_cast<std::int32_t>(i)));
+  }
+  executor.run_update();
+  executor.remove_listener(alive);
+  CHECK(alive.wrong == 0);
+  CHECK(alive.alive.empty());
+  CHECK(alive.calls == static_cast<int>(program.calls.size()));
+}
+
+TEST_CASE("events: a call that fails ends its part, and the next step begins anew") {
+  KernelTable kernels;
+  for (const KernelTable::Row& row : cpu_kernels().rows()) {
+    kernels.add(row.op, row.dtype, row.kernel);
+  }
+  static bool fails = true;
+  const auto run = [](const RunArgs& args) {
+    if (fails) throw std::runtime_error("no");
+    args.outputs[0].as<float>()[0] = 7;
+  };
+  kernels.add("Neg", DType::kF32, {.name = "neg.failing", .run = run});
+  const Program program = lower(graph(kTwoCalls), cpu_with(std::move(kernels)), {});
+  Executor executor(program);
+  executor.load_initial();
+  Lines lines;
+  executor.add_listener(lines);
+  CHECK(contains(refusal_of([&] { executor.run_micro_step(); }), "neg.failing"));
+  CHECK(lines.lines.back() == "failed");
+  CHECK(executor.cursor() == CallId{0});
+  fails = false;
+  executor.run_micro_step();
+  CHECK(lines.lines.back() == "end");
+  executor.remove_listener(lines);
 }
 
 TEST_CASE("executor: a cursor stops before any call, and the step goes on from there") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,27 @@ TEST_CASE("streams: each wait is needed") {
     const bool early = run(Timing::kTransfersEarly, wait).first;
     CHECK(!(late && early));
   }
+}
+
+TEST_CASE("streams: the first bad tensor is found behind transfers that are late") {
+  const auto device = std::make_shared<CopyingDevice>();
+  const Program program = lower(with_offload(true), device, {});
+  Executor executor(program);
+  executor.load_initial();
+  Tensor x(program.graph.value(program.graph.find("x")).type);
+  for (float& element : x.values<float>()) element = 1000;  // its exponential is infinite
+  executor.write("x", x);
+  const std::optional<BadTensor> bad = executor.find_bad_tensor();
+  REQUIRE(bad);
+  CHECK(bad->op == "Exp");
+  CHECK(bad->infinite == kElements);
+  // As far as the transfer to the host: its elements are there.
+  executor.write("x", x);
+  const auto offload = call_of(program, "Offload") - program.calls.data();
+  executor.run_until(CallId(static_cast<std::int32_t>(offload) + 1));
+  const Tensor stored = executor.read(
+      program.graph.value(program.calls[static_cast<std::size_t>(offload)].outputs[0].value).name);
+  CHECK(std::isinf(stored.values<float>()[0]));
 }
 
 TEST_CASE("streams: where they are captured and replayed, the waits hold in each replay") {
