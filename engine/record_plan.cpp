@@ -2,6 +2,7 @@
 #include "engine/record_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -102,7 +103,13 @@ std::uint32_t count(const std::vector<Row>& rows) {
 class Recorder {
  public:
   explicit Recorder(const Program& program)
-      : program_(program), graph_(program.graph), by_time_(calls_by_time(program)) {}
+      : program_(program), graph_(program.graph), by_time_(calls_by_time(program)) {
+    time_of_.assign(graph_.node_capacity(), kNever);
+    for (const CallId id : by_time_) {
+      const Call& call = program.call(id);
+      time_of_[row_of(call.node)] = call.time;
+    }
+  }
 
   PlanRecord run() {
     add_facts();
@@ -115,6 +122,8 @@ class Recorder {
   }
 
  private:
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
   TextId text(std::string_view text) { return record_.texts.id(text); }
 
   void add_facts() {
@@ -207,12 +216,24 @@ class Recorder {
     }
   }
 
-  // The node that writes it first, or what kind of value it starts as.
+  // When the value's node computes it; kNever: no call does.
+  std::int64_t time_of(ValueId v) const {
+    const NodeId producer = graph_.value(v).producer;
+    return producer == kNoNode ? kNever : time_of_[row_of(producer)];
+  }
+
+  // The node that writes it first, or what kind of value it starts as. A buffer of a tiled section
+  // begins with the section, before its node.
   std::string_view producer_of(const PlannedBuffer& buffer,
                                const std::vector<ValueId>& values) const {
+    if (buffer.call != kNoCall) return graph_.node(program_.call(buffer.call).node).name;
+    ValueId first = kNoValue;
     for (const ValueId v : values) {
       if (graph_.value(v).kind != ValueKind::kNode) return name_of(graph_.value(v).kind);
+      const std::int64_t time = time_of(v);
+      if (time != kNever && (first == kNoValue || time < time_of(first))) first = v;
     }
+    if (first != kNoValue) return graph_.node(graph_.value(first).producer).name;
     const auto at = static_cast<std::size_t>(buffer.begin);
     if (at >= by_time_.size()) return {};
     return graph_.node(program_.call(by_time_[at]).node).name;
@@ -308,6 +329,7 @@ class Recorder {
   const Program& program_;
   const Graph& graph_;
   const std::vector<CallId> by_time_;
+  std::vector<std::int64_t> time_of_;  // by NodeId
   PlanRecord record_;
 };
 

@@ -33,6 +33,7 @@ class Finder {
   template <typename Row, typename Check>
   void each(std::string_view kind, std::span<const Row> rows, Check check_row) {
     for (std::size_t i = 0; i < rows.size() && fault_.empty(); ++i) {
+      row_ = i;
       check_row(rows[i]);
       if (!fault_.empty()) fault_ = fmt::format("{} {}: {}", kind, i, fault_);
     }
@@ -103,6 +104,11 @@ class Finder {
       expect(section.begin <= section.end && section.end <= plan_.calls.size(),
              "a tiled section is outside of the calls");
     }
+    std::uint32_t end = 0;
+    for (const PlanSection& section : plan_.sections) {
+      expect(section.begin >= end, "a tiled section begins before the end of the one before");
+      end = section.end;
+    }
   }
 
   void check(const PlanValue& value) {
@@ -154,6 +160,10 @@ class Finder {
     row(operand.buffer, plan_.buffers, "its buffer is not there");
     name(operand.slice, PlanSlice::kElements, "its slice is unknown");
     expect(operand.offset >= 0, "its offset is negative");
+    if (!fault_.empty() || operand.buffer == kNoRow) return;
+    const PlanBuffer& buffer = plan_.buffers[operand.buffer];
+    expect(buffer.external != 0 || operand.offset <= buffer.bytes,
+           "it begins behind the end of its buffer");
   }
 
   void check(const PlanCall& call) {
@@ -172,9 +182,25 @@ class Finder {
     expect(call.workspace_offset >= 0, "its workspace begins before the buffer");
     expect(call.flops >= 0 && call.bytes_read >= 0 && call.bytes_written >= 0,
            "it costs less than nothing");
+    if (fault_.empty()) check_places(call);
+  }
+
+  // Where the call stands among others; its rows are there.
+  void check_places(const PlanCall& call) {
+    for (const std::uint32_t awaited : rows_of(plan_.waits, call.waits)) {
+      expect(awaited < row_, "it waits for a call that is not before it");
+    }
+    if (call.workspace != kNoRow) {
+      expect(call.workspace_offset <= plan_.buffers[call.workspace].bytes,
+             "its part of the workspace begins behind the workspace's end");
+    }
+    if (call.tile == kNoRow) return;
+    expect(call.section != kNoRow && call.tile < plan_.sections[call.section].tiles,
+           "its section has no such batch tile");
   }
 
   const PlanView& plan_;
+  std::size_t row_ = 0;  // that is being looked at
   std::string fault_;
 };
 

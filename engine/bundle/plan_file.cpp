@@ -207,7 +207,7 @@ StoredPlan StoredPlan::open(const FolderEntry& entry) {
   } catch (const Error& error) {
     throw Error(error.code(),
                 fmt::format("'{}': {}", printable(entry.path().string()), error.message()))
-        .hint("a session of training writes it when it starts: `train --resume auto` does");
+        .hint(kPlanFileHint);
   }
 }
 

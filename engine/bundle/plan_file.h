@@ -11,6 +11,10 @@
 
 namespace trainscope {
 
+// How to get one where it is damaged or missing.
+inline constexpr const char* kPlanFileHint =
+    "a session of training writes it when it starts: `train --resume auto` does";
+
 // The file's bytes are all or nothing: an AtomicFile. Throws kIo.
 void write_plan_file(const PlanRecord& record, const FolderEntry& entry);
 // The same bytes in memory.

@@ -1,7 +1,12 @@
 // plan.json of runs of format 1 as a record: what it says of calls and buffers, nothing of kernels.
+//
+// Its `instructions` have one entry for all batch tiles of a node, which is one call here. So there
+// are no tiled sections: of its `chains` only the times are known, not the calls of each tile.
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "engine/bundle/plan_json.h"
 #include "engine/core/error.h"
@@ -21,11 +26,12 @@ class Reading {
 
   PlanRecord run() {
     facts();
-    for (const Json& row : plan_.array_at("instructions")) add_call(row);
+    add_calls();
     for (const Json& row : plan_.array_at("buffers")) add_buffer(row, PlanSpace::kDevice);
     if (plan_.contains("host_buffers")) {  // of older runs: absent
       for (const Json& row : plan_.array_at("host_buffers")) add_buffer(row, PlanSpace::kHost);
     }
+    add_workspaces();
     if (const Json* recompute = plan_.find("recompute")) add_recompute(*recompute);
     const std::string fault = find_fault(view_of(record_));
     require(fault.empty(), ErrorCode::kBadInput, "{}", fault);
@@ -81,8 +87,43 @@ class Reading {
     return known->second;
   }
 
+  // In the order in which they ran: copies of the forward and backward phase before the update.
+  void add_calls() {
+    bool in_update = false;
+    const auto begin_update = [this, &in_update] {
+      in_update = true;
+      for (const PlanPhase phase : {PlanPhase::kForward, PlanPhase::kBackward}) add_copies(phase);
+      record_.facts.update_call = count_of(record_.calls.size());
+    };
+    for (const Json& row : plan_.array_at("instructions")) {
+      if (!in_update && record_.nodes.size() == record_.facts.update_begin) begin_update();
+      add_call(row);
+    }
+    if (!in_update) begin_update();
+    add_copies(PlanPhase::kUpdate);
+  }
+
+  PlanOperand operand(const std::string& name) { return {.value = value(name)}; }
+
+  // States whose new value is copied to them after the phase.
+  void add_copies(PlanPhase of) {
+    if (!plan_.contains("copies")) return;  // of older runs
+    for (const Json& row : plan_.array_at("copies")) {
+      if (phase(row) != of) continue;
+      const std::uint32_t begin = count_of(record_.operands.size());
+      record_.operands.push_back(operand(row.get<std::string>("from")));
+      record_.operands.push_back(operand(row.get<std::string>("to")));
+      record_.calls.push_back({.kind = PlanCallKind::kStateCopy,
+                               .phase = of,
+                               .inputs = {.begin = begin, .count = 1},
+                               .outputs = {.begin = begin + 1, .count = 1},
+                               .time = record_.calls.empty() ? 0U : record_.calls.back().time});
+    }
+  }
+
+  // Nodes and times are one to one.
   void add_call(const Json& row) {
-    const std::uint32_t id = count_of(record_.calls.size());
+    const std::uint32_t id = count_of(record_.nodes.size());
     PlanNode node{.name = record_.texts.id(row.get<std::string>("node")),
                   .op = record_.texts.id(row.get<std::string>("op")),
                   .sources = {.begin = count_of(record_.names.size())},
@@ -96,9 +137,12 @@ class Reading {
                   .outputs = {.begin = count_of(record_.operands.size())},
                   .time = id};
     for (const Json& output : row.array_at("outputs")) {
-      record_.operands.push_back({.value = value(output.as_string())});
+      record_.operands.push_back(operand(output.as_string()));
       ++call.outputs.count;
     }
+    workspaces_.push_back({.call = count_of(record_.calls.size()),
+                           .offset = row.get_or<std::int64_t>("workspace_offset", 0),
+                           .bytes = row.get_or<std::int64_t>("workspace_bytes", 0)});
     record_.nodes.push_back(node);
     record_.calls.push_back(call);
   }
@@ -146,6 +190,30 @@ class Reading {
     ++buffer.values.count;
   }
 
+  // A call's workspace is the one in its place that is alive at its time. It begins with the call,
+  // in a tiled section with the section.
+  void add_workspaces() {
+    std::map<std::tuple<std::int64_t, std::int64_t, std::uint32_t>, std::uint32_t> by_place;
+    for (std::size_t i = 0; i < record_.buffers.size(); ++i) {
+      const PlanBuffer& buffer = record_.buffers[i];
+      if (buffer.holds != BufferClass::kWorkspace || buffer.space != PlanSpace::kDevice) continue;
+      by_place[{buffer.offset, buffer.bytes, buffer.begin}] = count_of(i);
+    }
+    for (const Workspace& workspace : workspaces_) {
+      if (workspace.bytes <= 0) continue;
+      PlanCall& call = record_.calls[workspace.call];
+      auto next = by_place.upper_bound({workspace.offset, workspace.bytes, call.time});
+      if (next == by_place.begin()) continue;
+      const std::uint32_t id = (--next)->second;
+      PlanBuffer& buffer = record_.buffers[id];
+      const bool is_there = buffer.offset == workspace.offset && buffer.bytes == workspace.bytes;
+      if (!is_there || buffer.end <= call.time || buffer.owner_kind == BufferOwner::kCall) continue;
+      call.workspace = id;
+      buffer.owner_kind = BufferOwner::kCall;
+      buffer.owner = workspace.call;
+    }
+  }
+
   void place_part(const Json& part, const PlanBuffer& buffer) {
     PlanValue& value_row = record_.values[value(part.get<std::string>("value"))];
     const auto offset = part.get<std::int64_t>("offset");
@@ -154,8 +222,16 @@ class Reading {
     value_row.bytes = part.get<std::int64_t>("bytes");
   }
 
+  // What an instruction says of its call's workspace.
+  struct Workspace {
+    std::uint32_t call = 0;
+    std::int64_t offset = 0;  // from the arena's begin
+    std::int64_t bytes = 0;   // 0: it has none
+  };
+
   const Json& plan_;
   PlanRecord record_;
+  std::vector<Workspace> workspaces_;
   std::map<std::string, std::uint32_t, std::less<>> values_;
 };
 

@@ -82,8 +82,12 @@ StoredPlan old_plan(const Folder& folder) {
     const Json plan = read_json(file);
     require(plan.is_object(), ErrorCode::kBadInput, "expected an object, found {}",
             name_of(plan.type()));
-    require(!plan.contains("calls"), ErrorCode::kBadInput,
-            "'{}' is missing, of which this is only the readable form", kRunPlanFile);
+    if (plan.contains("calls")) {
+      throw Error(
+          ErrorCode::kBadInput,
+          fmt::format("'{}' is missing, of which this is only the readable form", kRunPlanFile))
+          .hint(kPlanFileHint);
+    }
     return StoredPlan(plan_of_format_1(plan));
   });
 }

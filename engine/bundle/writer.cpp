@@ -179,8 +179,12 @@ bool RunWriter::repeats_last_stage(const StageRecord& stage) const {
 }
 
 void RunWriter::add_stage(StageRecord stage, std::string_view rewrites) {
-  stage.file = repeats_last_stage(stage) ? stages_.back().file : next_stage_file(stage.name).name;
-  if (!rewrites.empty()) write_file_atomic(stages_folder_ / rewrites_file(stage.file), rewrites);
+  const bool repeats = repeats_last_stage(stage);
+  stage.file = repeats ? stages_.back().file : next_stage_file(stage.name).name;
+  // The log beside a file that is repeated is that of the stage that made the file.
+  if (!repeats && !rewrites.empty()) {
+    write_file_atomic(stages_folder_ / rewrites_file(stage.file), rewrites);
+  }
   stages_.push_back(std::move(stage));
   Json list = Json::array();
   for (const StageRecord& record : stages_) list.push_back(to_json(record));

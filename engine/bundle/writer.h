@@ -62,7 +62,8 @@ class RunWriter {
   void write_plan(const PlanRecord& plan);
   // Where the next stage's model belongs: stages/NN-NAME.onnx, NN counting from 00. Write it, then
   // call add_stage with a record of that file, and with its rewrite log as text, which goes to
-  // NN-NAME.rewrites.jsonl (empty: there is none). A stage that repeats the last one needs no file.
+  // NN-NAME.rewrites.jsonl (empty: there is none). A stage that repeats the last one needs no file
+  // and has no log.
   FolderEntry next_stage_file(std::string_view name) const;
   bool repeats_last_stage(const StageRecord& stage) const;
   void add_stage(StageRecord stage, std::string_view rewrites = {});

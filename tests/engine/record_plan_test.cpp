@@ -116,6 +116,37 @@ void check_sections(const Program& program, const PlanView& plan) {
         std::ssize(plan.calls));
 }
 
+// The producer of a buffer that starts as a node's value is the first call that writes to it; where
+// the owner is alone in it, the owner's node.
+void check_producers(const PlanView& plan) {
+  std::vector<const PlanCall*> writers(plan.buffers.size(), nullptr);
+  for (const PlanCall& call : plan.calls) {
+    for (const PlanOperand& output : rows_of(plan.operands, call.outputs)) {
+      if (output.buffer == kNoRow || writers[output.buffer] != nullptr) continue;
+      writers[output.buffer] = &call;
+    }
+  }
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const PlanBuffer& buffer = plan.buffers[i];
+    CAPTURE(plan.text(buffer.label));
+    if (buffer.owner_kind == BufferOwner::kCall) {
+      CHECK(plan.text(buffer.producer) == plan.name_of(plan.calls[buffer.owner]));
+    }
+    if (buffer.owner_kind != BufferOwner::kValue) continue;
+    const auto values = rows_of(plan.members, buffer.values);
+    const bool of_nodes = std::ranges::all_of(values, [&plan](std::uint32_t value) {
+      return plan.values[value].kind == PlanValueKind::kNode;
+    });
+    if (!of_nodes) continue;
+    REQUIRE(writers[i] != nullptr);
+    CHECK(plan.text(buffer.producer) == plan.name_of(*writers[i]));
+    if (values.size() > 1) continue;
+    const std::uint32_t node = plan.values[buffer.owner].producer;
+    REQUIRE(node != kNoRow);
+    CHECK(plan.text(buffer.producer) == plan.text(plan.nodes[node].name));
+  }
+}
+
 // Everything that a program and its record share.
 void check_record(const Compiled& compiled) {
   const PlanRecord record = plan_record(compiled);
@@ -127,6 +158,7 @@ void check_record(const Compiled& compiled) {
   check_values(compiled.program, plan);
   check_calls(compiled.program, plan);
   check_buffers(compiled.program, plan);
+  check_producers(plan);
   check_sections(compiled.program, plan);
 }
 

@@ -14,6 +14,22 @@ TEST_CASE("plan faults: a sound plan has none") {
   CHECK(find_fault(view_of(PlanRecord())).empty());
 }
 
+TEST_CASE("plan faults: places up to the end of what they are in are sound") {
+  PlanRecord plan = chain_plan(4);
+  plan.operands[0].offset = 64;
+  plan.sections = {{.begin = 0, .end = 2, .tiles = 2}, {.begin = 2, .end = 4, .tiles = 2}};
+  plan.waits = {0};
+  plan.calls[1].waits.count = 1;
+  plan.calls[1].workspace = 2;
+  plan.calls[1].workspace_offset = 64;
+  plan.calls[1].section = 0;
+  plan.calls[1].tile = 1;
+  CHECK(find_fault(view_of(plan)).empty());
+  plan.buffers[plan.operands[0].buffer].external = 1;  // the other program knows how large it is
+  plan.operands[0].offset = 65;
+  CHECK(find_fault(view_of(plan)).empty());
+}
+
 TEST_CASE("plan faults: each row is named") {
   struct Row {
     std::function<void(PlanRecord&)> change;
@@ -34,6 +50,14 @@ TEST_CASE("plan faults: each row is named") {
       {[](PlanRecord& p) { p.refusals[0].reason = 99; }, "there is no such text"},
       {[](PlanRecord& p) { p.sections = {{.begin = 2, .end = 9}}; },
        "a tiled section is outside of the calls"},
+      {[](PlanRecord& p) {
+         p.sections = {{.begin = 2, .end = 4, .tiles = 2}, {.begin = 0, .end = 2, .tiles = 2}};
+       },
+       "a tiled section begins before the end of the one before"},
+      {[](PlanRecord& p) {
+         p.sections = {{.begin = 0, .end = 3, .tiles = 2}, {.begin = 2, .end = 4, .tiles = 2}};
+       },
+       "a tiled section begins before the end of the one before"},
       {[](PlanRecord& p) { p.values[2].buffer = 9; }, "value 2: its buffer is not there"},
       {[](PlanRecord& p) { p.values[2].offset = 64; }, "value 2: it is not inside its buffer"},
       {[](PlanRecord& p) { p.values[2].bytes = 65; }, "value 2: it is not inside its buffer"},
@@ -54,6 +78,8 @@ TEST_CASE("plan faults: each row is named") {
       {[](PlanRecord& p) { p.nodes[3].sources.begin = 4; }, "node 3: its sources are not there"},
       {[](PlanRecord& p) { p.operands[0].value = 9; }, "operand 0: its value is not there"},
       {[](PlanRecord& p) { p.operands[0].offset = -1; }, "operand 0: its offset is negative"},
+      {[](PlanRecord& p) { p.operands[0].offset = 65; },
+       "operand 0: it begins behind the end of its buffer"},
       {[](PlanRecord& p) { p.calls[1].kind = PlanCallKind{5}; }, "call 1: its kind is unknown"},
       {[](PlanRecord& p) { p.calls[1].node = 4; }, "call 1: its node is not there"},
       {[](PlanRecord& p) { p.calls[1].inputs.count = 8; }, "call 1: its inputs are not there"},
@@ -63,6 +89,28 @@ TEST_CASE("plan faults: each row is named") {
       {[](PlanRecord& p) { p.calls[1].workspace_offset = -1; },
        "call 1: its workspace begins before the buffer"},
       {[](PlanRecord& p) { p.calls[1].flops = -1; }, "call 1: it costs less than nothing"},
+      {[](PlanRecord& p) {
+         p.calls[1].workspace = 2;
+         p.calls[1].workspace_offset = 65;
+       },
+       "call 1: its part of the workspace begins behind the workspace's end"},
+      {[](PlanRecord& p) { p.calls[1].tile = 0; }, "call 1: its section has no such batch tile"},
+      {[](PlanRecord& p) {
+         p.sections = {{.begin = 0, .end = 4, .tiles = 2}};
+         p.calls[1].section = 0;
+         p.calls[1].tile = 2;
+       },
+       "call 1: its section has no such batch tile"},
+      {[](PlanRecord& p) {
+         p.waits = {1};
+         p.calls[1].waits.count = 1;
+       },
+       "call 1: it waits for a call that is not before it"},
+      {[](PlanRecord& p) {
+         p.waits = {0, 3};
+         p.calls[2].waits.count = 2;
+       },
+       "call 2: it waits for a call that is not before it"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.message);

@@ -57,6 +57,62 @@ TEST_CASE("plan format 1: values inside others keep their places") {
   }
 }
 
+TEST_CASE("plan format 1: workspaces are those of their calls") {
+  const Json json = recorded();
+  const PlanRecord record = plan_of_format_1(json);
+  const PlanView plan = view_of(record);
+  CHECK(plan.facts().update_begin == 11);
+  CHECK(plan.facts().update_call == 11);
+  std::size_t workspaces = 0;
+  for (std::uint32_t id = 0; id < plan.calls.size(); ++id) {
+    const Json& row = json.at("instructions").at(id);
+    const PlanCall& call = plan.calls[id];
+    CAPTURE(plan.name_of(call));
+    const auto bytes = row.get<std::int64_t>("workspace_bytes");
+    REQUIRE((call.workspace == kNoRow) == (bytes == 0));
+    if (bytes == 0) continue;
+    const PlanBuffer& workspace = plan.buffers[call.workspace];
+    CHECK(workspace.holds == BufferClass::kWorkspace);
+    CHECK(workspace.bytes == bytes);
+    CHECK(workspace.begin == call.time);
+    CHECK(workspace.owner_kind == BufferOwner::kCall);
+    CHECK(workspace.owner == id);
+    CHECK(plan.text(workspace.producer) == plan.name_of(call));
+    ++workspaces;
+  }
+  CHECK(workspaces == 6);
+}
+
+TEST_CASE("plan format 1: copies of states are calls, tiled sections are left out") {
+  std::string text = recorded().dump();
+  const std::string none = R"("copies":[],"chains":[])";
+  const std::size_t at = text.find(none);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, none.size(),
+               R"("copies":[{"from":"next/0.bias","to":"0.bias","phase":"update"},)"
+               R"({"from":"/0/Gemm","to":"2.bias","phase":"forward"}],)"
+               R"("chains":[{"begin":0,"end":4}])");
+  const PlanRecord record = plan_of_format_1(Json::parse(text));
+  const PlanView plan = view_of(record);
+  REQUIRE(plan.calls.size() == 14);
+  CHECK(plan.facts().times == 12);
+  CHECK(plan.facts().update_call == 12);
+  CHECK(plan.sections.empty());
+  const auto check_copy = [&plan](std::size_t id, std::uint32_t time, const char* from,
+                                  const char* to) {
+    const PlanCall& copy = plan.calls[id];
+    CHECK(copy.kind == PlanCallKind::kStateCopy);
+    CHECK(copy.node == kNoRow);
+    CHECK(copy.time == time);
+    CHECK(plan.text(plan.values[plan.operands[copy.inputs.begin].value].name) == from);
+    CHECK(plan.text(plan.values[plan.operands[copy.outputs.begin].value].name) == to);
+  };
+  check_copy(11, 10, "/0/Gemm", "2.bias");
+  check_copy(13, 11, "next/0.bias", "0.bias");
+  CHECK(plan.calls[12].phase == PlanPhase::kUpdate);
+  CHECK(plan.calls[12].time == 11);
+}
+
 TEST_CASE("plan format 1: damage is refused") {
   struct Row {
     const char* from;

@@ -23,4 +23,14 @@ TEST_CASE("run: a stage's rewrite log lies beside its graph") {
   CHECK(reader.stage_rewrites(reader.stages()[1]) == "{\"kind\":\"dead\"}\n");
 }
 
+TEST_CASE("run: a stage that repeats a file leaves that file's rewrite log as it is") {
+  const TemporaryFolder folder;
+  const std::filesystem::path stages = folder / "run" / "stages";
+  RunWriter writer = RunWriter::create(folder / "run", small_manifest());
+  writer.add_stage({.name = "fold", .changed = true, .hash = "aa"}, "{\"kind\":\"dead\"}\n");
+  writer.add_stage({.name = "fuse", .changed = false, .hash = "aa"}, "{\"kind\":\"rule\"}\n");
+  CHECK(get(stages / "00-fold.rewrites.jsonl") == "{\"kind\":\"dead\"}\n");
+  CHECK_FALSE(std::filesystem::exists(stages / "01-fuse.rewrites.jsonl"));
+}
+
 }  // namespace trainscope

@@ -97,8 +97,11 @@ TEST_CASE("run: damaged stage lists and plans are refused") {
   CHECK(damaged.code() == ErrorCode::kBadInput);
   CHECK(contains(damaged.message(), "plan.bin': the file is cut short"));
   fs::remove(folder / "run" / "plan.bin");
-  CHECK(contains(error_of([&] { reader.plan(); }).message(),
+  const Error missing = error_of([&] { reader.plan(); });
+  CHECK(contains(missing.message(),
                  "plan.json': 'plan.bin' is missing, of which this is only the readable form"));
+  CHECK(contains(missing.hint(), "train --resume auto"));
+  CHECK(missing.hint() == damaged.hint());
 }
 
 }  // namespace trainscope
