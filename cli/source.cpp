@@ -8,6 +8,7 @@
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
+#include "engine/stage_history.h"
 
 namespace trainscope {
 namespace {
@@ -120,21 +121,11 @@ StageRecord find_stage(const std::vector<StageRecord>& stages, const std::string
                             kRunStagesFolder, kRunStagesFile))
         .hint("stages are written when training starts");
   }
-  if (name.empty()) return stages.back();
-  const auto present = [](const std::string& pass) {
-    return present_pass_name(pass, default_passes());  // a run's stages may have older names
-  };
-  std::vector<std::string> names;
-  for (std::size_t i = stages.size(); i-- > 0;) {
-    const StageRecord& stage = stages[i];
-    const std::string label = fmt::format("{:02}-{}", i, stage.name);
-    if (present(stage.name) == present(name) || label + ".onnx" == name || label == name) {
-      return stage;
-    }
-    names.insert(names.begin(), label);
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    labels.push_back(fmt::format("{:02}-{}", i, stages[i].name));
   }
-  throw Error(ErrorCode::kUsage, fmt::format("there is no stage '{}'", printable(name)))
-      .hint(fmt::format("the stages are {}", printable(join(names, ", "), 400)));
+  return stages[find_label(labels, name)];
 }
 
 }  // namespace trainscope

@@ -57,8 +57,8 @@ TensorByName tensors_of(const Checkpoint& checkpoint);
 
 // The graph of a model or stage file without any pass.
 Graph import_graph(const OnnxModel& model, const CompileOptions& options);
-// A stage of a run by name ("loss") or number and name ("06-loss", "06-loss.onnx"); of several with
-// the name the last one. Empty: the last stage.
+// A stage of a run by name ("loss"), number ("6", "06") or both ("06-loss", "06-loss.onnx"); of
+// several with the name the last one. Empty: the last stage.
 StageRecord find_stage(const std::vector<StageRecord>& stages, const std::string& name);
 
 }  // namespace trainscope

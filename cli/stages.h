@@ -7,8 +7,7 @@
 
 namespace trainscope {
 
-// With the order of execution and rematerializations that the program of a model would have. The
-// source must outlive it.
+// With the order of execution and rematerializations that the program of a model would have.
 StageHistory stage_history(const Source& source, const Invocation& settled);
 
 }  // namespace trainscope

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -15,12 +16,32 @@
 namespace trainscope {
 namespace {
 
+// What follows the number of a label.
+std::string pass_of(const std::string& label) {
+  return label.substr(std::min(label.find('-') + 1, label.size()));
+}
+
+std::optional<std::int64_t> number_of(const std::string& label) {
+  return parse_int(std::string_view(label).substr(0, label.find('-')));
+}
+
+// One session of a run.
+struct RecordedStages {
+  RunReader run;
+  std::int64_t session;
+  std::vector<StageRecord> records;
+
+  HistoryStage history_stage(std::size_t index) const;
+  Graph graph(std::size_t index) const;
+};
+
 // A stage that changed nothing may have the file of the one before it.
-HistoryStage history_stage(const RunReader& run, const StageRecord& record, std::size_t index) {
+HistoryStage RecordedStages::history_stage(std::size_t index) const {
+  const StageRecord& record = records[index];
   HistoryStage stage{.label = fmt::format("{:02}-{}", index, record.name), .rewrites = {}};
   const bool is_first = index == 0;
   if (!record.changed && !is_first) return stage;
-  const std::string text = run.stage_rewrites(record);
+  const std::string text = run.stage_rewrites(record, session);
   if (text.empty() && !is_first) {
     throw Error(ErrorCode::kBadInput,
                 fmt::format("the run has no rewrite log of stage {}", printable(stage.label)))
@@ -35,9 +56,10 @@ HistoryStage history_stage(const RunReader& run, const StageRecord& record, std:
   return stage;
 }
 
-Graph recorded_graph(const RunReader& run, const StageRecord& record) {
+Graph RecordedStages::graph(std::size_t index) const {
   const Evaluate evaluate = evaluator(op_table(), cpu_kernels(), {.limit = kKnownValuesLimit});
-  return to_graph(OnnxModel::read(run.open_stage(record)), op_table(), {.evaluate = &evaluate});
+  return to_graph(OnnxModel::read(run.open_stage(records[index], session)), op_table(),
+                  {.evaluate = &evaluate});
 }
 
 }  // namespace
@@ -52,36 +74,49 @@ StageHistory StageHistory::of(Stages stages) {
   return result;
 }
 
-StageHistory StageHistory::of(const RunReader& run) {
-  const auto records = std::make_shared<const std::vector<StageRecord>>(run.stages());
-  if (records->empty()) {
+StageHistory StageHistory::of(const RunReader& run, std::int64_t session) {
+  const auto recorded = std::make_shared<const RecordedStages>(
+      RecordedStages{.run = run, .session = session, .records = run.stages(session)});
+  if (recorded->records.empty()) {
     throw Error(ErrorCode::kBadInput, "the run has no stages")
         .hint("stages are written when training starts");
   }
   StageHistory result;
-  for (const StageRecord& record : *records) {
-    result.history_.push_back(history_stage(run, record, result.history_.size()));
+  for (std::size_t i = 0; i < recorded->records.size(); ++i) {
+    result.history_.push_back(recorded->history_stage(i));
   }
-  result.graph_ = [&run, records](std::size_t stage) {
-    return recorded_graph(run, (*records)[stage]);
-  };
+  result.graph_ = [recorded](std::size_t stage) { return recorded->graph(stage); };
   return result;
 }
 
-std::size_t StageHistory::find(std::string_view stage) const {
-  if (stage.empty()) return history_.size() - 1;
+std::size_t find_label(std::span<const std::string> labels, std::string_view stage) {
+  if (stage.empty()) return labels.size() - 1;
+  // A run's stages may have older names.
   const std::string present = present_pass_name(stage, default_passes());
-  std::vector<std::string> labels;
-  for (std::size_t i = history_.size(); i-- > 0;) {
-    const std::string& label = history_[i].label;
-    const std::string pass = label.substr(std::min(label.find('-') + 1, label.size()));
+  const std::optional<std::int64_t> number = parse_int(stage);
+  std::vector<std::string> names;
+  for (std::size_t i = labels.size(); i-- > 0;) {
+    const std::string& label = labels[i];
+    const std::string pass = pass_of(label);
     const bool named = label == stage || label + ".onnx" == stage ||
-                       present_pass_name(pass, default_passes()) == present;
+                       present_pass_name(pass, default_passes()) == present ||
+                       (number.has_value() && number_of(label) == number);
     if (named) return i;
-    labels.insert(labels.begin(), label);
+    names.push_back(pass);
   }
+  names.insert(names.end(), labels.begin(), labels.end());
+  const std::string near = nearest_hint(stage, names);
   throw Error(ErrorCode::kUsage, fmt::format("there is no stage '{}'", printable(stage)))
-      .hint(fmt::format("the stages are {}", printable(join(labels, ", "), 400)));
+      .hint(!near.empty() ? near
+                          : fmt::format("the stages are {} to {}: `trainscope inspect --stages` "
+                                        "lists them",
+                                        printable(labels.front()), printable(labels.back())));
+}
+
+std::size_t StageHistory::find(std::string_view stage) const {
+  std::vector<std::string> labels;
+  for (const HistoryStage& each : history_) labels.push_back(each.label);
+  return find_label(labels, stage);
 }
 
 std::vector<Fate> imported_fates(const StageHistory& stages, std::string_view name) {

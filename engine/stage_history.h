@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,18 +16,22 @@
 
 namespace trainscope {
 
+// Which of the labels is meant by a pass ("loss"), number ("6", "06"), label ("06-loss") or file
+// name; of several with the name the last. Empty: the last one. Throws kUsage with the nearest name
+// when there is none. There must be a label.
+std::size_t find_label(std::span<const std::string> labels, std::string_view stage);
+
 class StageHistory {
  public:
   // Of stages with all their graphs (KeepGraphs::kAll).
   static StageHistory of(Stages stages);
-  // Of a run's newest session, whose graphs are read when they are asked for. Throws kBadInput when
-  // it has no stages, or a stage changed the graph and has no rewrite log: an older program's. The
-  // reader must outlive it.
-  static StageHistory of(const RunReader& run);
+  // Of a session of a run, whose graphs are read when they are asked for. Throws kUsage when there
+  // was no such session, kBadInput when it has no stages, or a stage changed the graph and has no
+  // rewrite log: an older program's.
+  static StageHistory of(const RunReader& run, std::int64_t session = kNewestSession);
 
   const History& history() const { return history_; }
-  // By pass ("loss"), label ("06-loss") or file name; of several with the name the last. Empty: the
-  // last stage. Throws kUsage when there is none.
+  // See find_label.
   std::size_t find(std::string_view stage) const;
   Graph graph(std::size_t stage) const { return graph_(stage); }
 

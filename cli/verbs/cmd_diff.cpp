@@ -20,7 +20,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Flag kDiffFlags[] = {
-    {.name = "all", .type = FlagType::kSwitch, .help = "Rows for what is the same in both, too"}};
+    {.name = "all", .type = FlagType::kSwitch, .help = "Rows for what is the same in both, too"},
+    {.name = "session",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Of runs that were resumed: the stages of their Nth session; default: the newest",
+     .minimum = 1}};
 
 // "runs/mlp-1:differentiate"; what a path holds after its last colon is the stage, unless the path
 // is there as it stands.
@@ -39,6 +44,12 @@ StageWord stage_word(const std::string& word) {
 bool is_same(const std::string& a, const std::string& b) {
   std::error_code ignored;
   return a == b || fs::equivalent(a, b, ignored);
+}
+
+StageHistory history_of(const Source& source, const Invocation& invocation) {
+  if (!source.is_run()) return stage_history(source, source.settle(invocation));
+  const auto session = invocation.settings().find_integer("session");
+  return StageHistory::of(source.run(), session.value_or(kNewestSession));
 }
 
 // One compilation: from its earlier stage to its later one.
@@ -66,10 +77,12 @@ Outcome run_diff(const Invocation& invocation) {
   const StageWord b = stage_word(invocation.argument(1));
   const DiffRows rows = invocation.settings().on("all") ? DiffRows::kAll : DiffRows::kChanged;
   const Source source_a = Source::open(a.path);
-  const StageHistory stages_a = stage_history(source_a, source_a.settle(invocation));
-  if (is_same(a.path, b.path)) return diff_of_one(stages_a, a, b, rows);
   const Source source_b = Source::open(b.path);
-  const StageHistory stages_b = stage_history(source_b, source_b.settle(invocation));
+  require(!invocation.settings().has("session") || source_a.is_run() || source_b.is_run(),
+          ErrorCode::kUsage, "--session is of a run");
+  const StageHistory stages_a = history_of(source_a, invocation);
+  if (is_same(a.path, b.path)) return diff_of_one(stages_a, a, b, rows);
+  const StageHistory stages_b = history_of(source_b, invocation);
   const std::size_t stage_a = stages_a.find(a.stage);
   const std::size_t stage_b = stages_b.find(b.stage);
   Outcome outcome =
@@ -88,10 +101,13 @@ Outcome run_diff(const Invocation& invocation) {
 Command diff_command() {
   return {.name = "diff",
           .summary = "Explain what each node and value of a stage is in another stage.",
-          .arguments = {{.name = "A", .help = "RUN:STAGE or MODEL.onnx:STAGE; no stage: the last"},
+          .arguments = {{.name = "A",
+                         .help = "RUN:STAGE or MODEL.onnx:STAGE, the stage by name or number; "
+                                 "no stage: the last; of a pass that runs twice its last run"},
                         {.name = "B",
-                         .help = "the same; stages of one run or model are explained "
-                                 "pass by pass, others compared by names"}},
+                         .help = "the same; stages of one run or model are explained pass by "
+                                 "pass, from the earlier to the later whichever is A; others "
+                                 "are compared by names"}},
           .flags = join_flags({kDiffFlags, compile_flags()}),
           .examples = {"trainscope diff runs/mlp-1:loss runs/mlp-1:differentiate",
                        "trainscope diff model.onnx:imported model.onnx --loss cross_entropy"},

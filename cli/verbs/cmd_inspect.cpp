@@ -18,8 +18,8 @@ constexpr Flag kInspectFlags[] = {
      .type = FlagType::kSwitch,
      .help = "With --stages: what each pass nearly rewrote, and why it did not"},
     {.name = "stage",
-     .value = "NAME",
-     .help = "The graph after a pass; default with --node: the last"},
+     .value = "NAME|N",
+     .help = "The graph after a pass, by name or number; default with --node: the last"},
     {.name = "node", .value = "N|NAME", .help = "One node of the stage in detail"},
     {.name = "fate",
      .value = "NAME|all",
@@ -31,8 +31,8 @@ constexpr Flag kInspectFlags[] = {
     {.name = "session",
      .type = FlagType::kInteger,
      .value = "N",
-     .help = "Of a run that was resumed: the plan and stages of its Nth session; default: the "
-             "newest",
+     .help = "Of a run that was resumed: the plan, stages and fates of its Nth session; "
+             "default: the newest",
      .minimum = 1},
 };
 
@@ -107,7 +107,8 @@ Outcome inspect_stages(const Source& source, const Invocation& settled) {
 
 Outcome inspect_fate(const Source& source, const Invocation& settled) {
   const std::string& name = settled.settings().text("fate");
-  const StageHistory stages = stage_history(source, settled);
+  const StageHistory stages = source.is_run() ? StageHistory::of(source.run(), session_of(settled))
+                                              : stage_history(source, settled);
   return name == "all" ? describe_fates(stages) : describe_fate(stages, name);
 }
 
@@ -124,8 +125,9 @@ Outcome run_inspect(const Invocation& invocation) {
           "--memory is of the plan, which belongs to no stage: leave out --stages, --stage and "
           "--node");
   const Source source = Source::open(invocation.argument(0));
-  require(!settings.has("session") || (source.is_run() && (of_stage || settings.on("memory"))),
-          ErrorCode::kUsage, "--session is of a run, with --memory, --stages, --stage or --node");
+  const bool of_session = of_stage || settings.has("fate") || settings.on("memory");
+  require(!settings.has("session") || (source.is_run() && of_session), ErrorCode::kUsage,
+          "--session is of a run, with --memory, --stages, --stage, --node or --fate");
   const Invocation settled = source.settle(invocation);
   if (settings.has("fate")) return inspect_fate(source, settled);
   if (settings.on("memory")) return inspect_memory(source, settled);

@@ -21,8 +21,10 @@ void keep_first(std::vector<NamedThing>& things) {
   });
 }
 
-// What follows from an entry about something that is a fate's last word so far.
+// What follows from an entry about something that is a fate's last word so far. What a fold makes
+// of it depends on the other parts of a split: Fates::settle says so.
 FateKind next_kind(FateKind kind, const RewriteEntry& entry) {
+  if (kind == FateKind::kUnexplained) return kind;
   switch (entry.kind) {
     case RewriteKind::kReplaced:
       return entry.thing.is_node ? FateKind::kReplaced : kind;
@@ -30,27 +32,11 @@ FateKind next_kind(FateKind kind, const RewriteEntry& entry) {
       return kind == FateKind::kSplit ? kind : FateKind::kInside;
     case RewriteKind::kSplit:
       return FateKind::kSplit;
-    case RewriteKind::kFolded:
-      return FateKind::kFolded;
     case RewriteKind::kRemoved:
       return FateKind::kUnexplained;
     default:
       return kind;
   }
-}
-
-// Notes an entry about `thing`, which the fate has come to; whether others have its place now.
-bool apply(Fate& fate, const FateStep& step, NamedThing& thing) {
-  const RewriteEntry& entry = *step.entry;
-  fate.steps.push_back(step);
-  const FateKind kind = next_kind(fate.kind, entry);
-  const bool renamed = entry.kind == RewriteKind::kRenamed;
-  // What becomes of a constant later is not why there is one.
-  const bool moves = (is_gone(entry.kind) || renamed) && kind != FateKind::kFolded;
-  if (kind != fate.kind || moves) fate.decision = std::ssize(fate.steps) - 1;
-  fate.kind = kind;
-  if (renamed) thing.name = entry.detail;
-  return is_gone(entry.kind) || (renamed && !entry.others.empty());
 }
 
 // The stage in which the last reader went says more than the one that cleared up.
@@ -83,6 +69,43 @@ std::string reason_of(const History& history, const Fate& fate) {
   }
   if (fate.kind == FateKind::kDead) return reason_of_death(history, fate);
   return rule_of(history, *step).reason;
+}
+
+struct Fates::Course {
+  Fate fate;
+  std::unordered_set<Serial> constants = {};  // that it, or parts of it, were folded to
+  std::ptrdiff_t fold = -1;                   // the last step that folded a part that was none
+
+  // Notes an entry about `thing`, which the fate has come to; whether others have its place now.
+  bool apply(const FateStep& step, NamedThing& thing);
+  bool is_folded() const {
+    const auto is_constant = [this](const NamedThing& thing) {
+      return constants.contains(thing.serial);
+    };
+    return fold >= 0 && std::all_of(fate.now.begin(), fate.now.end(), is_constant);
+  }
+};
+
+bool Fates::Course::apply(const FateStep& step, NamedThing& thing) {
+  const RewriteEntry& entry = *step.entry;
+  fate.steps.push_back(step);
+  const std::ptrdiff_t at = std::ssize(fate.steps) - 1;
+  const bool renamed = entry.kind == RewriteKind::kRenamed;
+  const bool folds = entry.kind == RewriteKind::kFolded;
+  const bool was_constant = constants.contains(thing.serial);
+  const bool stays_constant =
+      was_constant && entry.kind != RewriteKind::kInside && entry.kind != RewriteKind::kSplit;
+  if (folds && !was_constant) fold = at;
+  if (folds || stays_constant) {
+    for (const NamedThing& other : entry.others) constants.insert(other.serial);
+  }
+  const FateKind kind = next_kind(fate.kind, entry);
+  // What becomes of a constant later is not why there is one.
+  const bool moves = (is_gone(entry.kind) || renamed) && !folds && !stays_constant;
+  if (kind != fate.kind || (moves && kind != FateKind::kUnexplained)) fate.decision = at;
+  fate.kind = kind;
+  if (renamed) thing.name = entry.detail;
+  return is_gone(entry.kind) || (renamed && !entry.others.empty());
 }
 
 const RewriteRule& rule_of(const History& history, const FateStep& step) {
@@ -141,7 +164,8 @@ const std::vector<const RewriteEntry*>* Fates::entries_about(std::size_t stage,
 }
 
 // What one stage did to what the fate had come to.
-void Fates::advance(Fate& fate, std::size_t stage) const {
+void Fates::advance(Course& course, std::size_t stage) const {
+  Fate& fate = course.fate;
   std::vector<NamedThing> next;
   for (NamedThing& thing : fate.now) {
     const auto* entries = entries_about(stage, thing);
@@ -149,7 +173,7 @@ void Fates::advance(Fate& fate, std::size_t stage) const {
     bool stays = true;
     for (std::size_t i = 0; entries != nullptr && i < entries->size(); ++i) {
       const RewriteEntry& entry = *(*entries)[i];
-      if (!apply(fate, {.stage = stage, .entry = &entry}, thing)) continue;
+      if (!course.apply({.stage = stage, .entry = &entry}, thing)) continue;
       stays = false;
       next.insert(next.end(), entry.others.begin(), entry.others.end());
     }
@@ -172,8 +196,13 @@ void Fates::find_gradient(Fate& fate) const {
 }
 
 // What can be said at the end alone.
-void Fates::settle(Fate& fate) const {
+void Fates::settle(Course& course) const {
+  Fate& fate = course.fate;
   if (fate.kind == FateKind::kUnexplained) return;
+  if (course.is_folded()) {
+    fate.kind = FateKind::kFolded;
+    fate.decision = course.fold;
+  }
   const bool same_kind = fate.kind == FateKind::kKept;  // a node is a node yet
   for (const NamedThing& thing : fate.now) {
     const auto there = is_node_at_end_.find(thing.serial);
@@ -190,14 +219,14 @@ void Fates::settle(Fate& fate) const {
 }
 
 Fate Fates::of(const NamedThing& thing) const {
-  Fate fate{.thing = thing, .now = {thing}, .steps = {}, .gradient = {}};
-  for (std::size_t stage = first_; stage <= to_ && !fate.now.empty(); ++stage) {
-    find_gradient(fate);
-    advance(fate, stage);
+  Course course{.fate = {.thing = thing, .now = {thing}, .steps = {}, .gradient = {}}};
+  for (std::size_t stage = first_; stage <= to_ && !course.fate.now.empty(); ++stage) {
+    find_gradient(course.fate);
+    advance(course, stage);
   }
-  find_gradient(fate);
-  settle(fate);
-  return fate;
+  find_gradient(course.fate);
+  settle(course);
+  return std::move(course.fate);
 }
 
 std::vector<NamedThing> things_of(const Graph& graph) {

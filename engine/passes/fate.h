@@ -27,9 +27,9 @@ enum class FateKind : std::uint8_t {
   kReplaced,     // a node without effect: its readers read a value that no node makes
   kInside,       // of one node, which does its work with that of others
   kSplit,        // into several nodes
-  kFolded,       // to a constant, which may have been used up since
+  kFolded,       // to a constant, which may have been used up since; of a split, in all its parts
   kDead,         // nobody read it
-  kUnexplained,  // it is gone, and no log says why
+  kUnexplained,  // it, or a part of it, is gone, and no log says why
 };
 inline constexpr int kFateKinds = 8;
 // "kept", "renamed", "replaced", "inside", "split", "folded", "dead", "unexplained".
@@ -80,12 +80,13 @@ class Fates {
     std::unordered_map<std::string, std::vector<const RewriteEntry*>> of_model;  // by kind and name
     std::unordered_map<Serial, std::vector<const RewriteEntry*>> copies;         // by the original
   };
+  struct Course;  // a fate on its way to the last stage
   static Index index_of(const RewriteLog& log);
   const std::vector<const RewriteEntry*>* entries_about(std::size_t stage,
                                                         const NamedThing& thing) const;
-  void advance(Fate& fate, std::size_t stage) const;
+  void advance(Course& course, std::size_t stage) const;
   void find_gradient(Fate& fate) const;
-  void settle(Fate& fate) const;
+  void settle(Course& course) const;
 
   std::size_t first_;  // the first log that counts
   std::size_t to_;

@@ -42,19 +42,26 @@ std::string node_changes(const Node& a, const Node& b) {
   return text;
 }
 
+struct NodeOfGraph {
+  const Graph& graph;
+  const Node& node;
+};
+
+// `same` says whether a value of the first graph is one of the second.
 template <typename Same>
-std::string input_changes_text(const Graph& a, const Node& node_a, const Graph& b,
-                               const Node& node_b, Same same) {
-  if (node_a.inputs.size() != node_b.inputs.size()) {
-    return fmt::format("{} inputs -> {}", node_a.inputs.size(), node_b.inputs.size());
+std::string input_changes_text(const NodeOfGraph& a, const NodeOfGraph& b, Same same) {
+  const std::vector<ValueId>& inputs_a = a.node.inputs;
+  const std::vector<ValueId>& inputs_b = b.node.inputs;
+  if (inputs_a.size() != inputs_b.size()) {
+    return fmt::format("{} inputs -> {}", inputs_a.size(), inputs_b.size());
   }
   std::string text;
-  for (std::size_t i = 0; i < node_a.inputs.size(); ++i) {
-    const ValueId was = node_a.inputs[i];
-    const ValueId is = node_b.inputs[i];
+  for (std::size_t i = 0; i < inputs_a.size(); ++i) {
+    const ValueId was = inputs_a[i];
+    const ValueId is = inputs_b[i];
     if ((was == kNoValue) == (is == kNoValue) && (was == kNoValue || same(was, is))) continue;
-    text += fmt::format("{}input {}: {} -> {}", text.empty() ? "" : ", ", i, named_text(a, was),
-                        named_text(b, is));
+    text += fmt::format("{}input {}: {} -> {}", text.empty() ? "" : ", ", i,
+                        named_text(a.graph, was), named_text(b.graph, is));
   }
   return text;
 }
@@ -118,7 +125,9 @@ class DiffMaker {
       const Fate of_input = fates_.of(a_.named(v));
       return !of_input.now.empty() && of_input.now[0].serial == serial;
     };
-    return joined(node_changes(was, is), input_changes_text(a_.graph(), was, b_.graph(), is, same));
+    return joined(node_changes(was, is),
+                  input_changes_text({.graph = a_.graph(), .node = was},
+                                     {.graph = b_.graph(), .node = is}, same));
   }
 
   void add_new(const NamedThing& thing) {
@@ -267,7 +276,8 @@ class GraphComparison {
       return other != values_.end() && other->second == w;
     };
     add_pair(named(a_, id), named(b_, found->second),
-             joined(node_changes(a, b), input_changes_text(a_, a, b_, b, same)));
+             joined(node_changes(a, b),
+                    input_changes_text({.graph = a_, .node = a}, {.graph = b_, .node = b}, same)));
   }
 
   void add_of_a(ValueId id) {

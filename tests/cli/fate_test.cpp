@@ -106,6 +106,40 @@ TEST_CASE("diff: two stages of a run, in either order") {
         run({"diff", bert_run() + ":imported", bert_run() + ":imported"}).out.size());
 }
 
+TEST_CASE("diff and inspect: stages by number") {
+  const Json diff = facts({"diff", bert_run() + ":00", bert_run() + ":3"});
+  CHECK(diff.get<std::string>("from") == "00-imported");
+  CHECK(diff.get<std::string>("to").starts_with("03-"));
+  const std::string label = diff.get<std::string>("to");
+  const Json named = facts({"inspect", bert_run(), "--stage", label});
+  CHECK(facts({"inspect", bert_run(), "--stage", "3"}) == named);
+  CHECK(facts({"inspect", bert_run(), "--stage", "03"}) == named);
+  CHECK(facts({"inspect", kBert, "--stage", "0"}) ==
+        facts({"inspect", kBert, "--stage", "imported"}));
+}
+
+TEST_CASE("diff and inspect --fate: an earlier session of a run") {
+  const TemporaryFolder folder;
+  const auto train = [&folder](const char* steps, const char* recompute) {
+    const Finished finished = run(
+        {"train", kBert, "--data", "synthetic", "--steps", steps, "--threads", "1", "-q",
+         "--recompute", recompute, "--save-every", "1", "--run-dir", "bert", "--resume", "auto"},
+        {}, folder.path());
+    INFO(finished.err);
+    REQUIRE(finished.exit_code == 0);
+  };
+  train("1", "2");
+  const std::string path = (folder / "bert").string();
+  const Json fates = facts({"inspect", path, "--fate", "all"});
+  const Json diff = facts({"diff", path + ":0", path});
+  train("2", "none");
+  CHECK(facts({"inspect", path, "--fate", "all", "--session", "1"}) == fates);
+  CHECK(facts({"diff", path + ":0", path, "--session", "1"}) == diff);
+  CHECK(facts({"diff", path + ":0", path}) != diff);
+  CHECK(run({"inspect", path, "--fate", "all", "--session", "3"}).exit_code == 2);
+  CHECK(run({"inspect", kBert, "--fate", "all", "--session", "1"}).exit_code == 2);
+}
+
 TEST_CASE("diff: stages of two compilations by names") {
   const std::string mlp = test_model("mlp/model.onnx").string();
   const Json same = facts({"diff", kBert + ":loss", bert_run() + ":loss"});
@@ -120,6 +154,12 @@ TEST_CASE("diff: what is not there") {
   const Finished stage = run({"diff", bert_run() + ":lss", bert_run()});
   CHECK(stage.exit_code == 2);
   CHECK(has(stage.err, "there is no stage 'lss'"));
+  CHECK(has(stage.err, "did you mean 'loss'?"));
+  const Finished number = run({"diff", bert_run() + ":99", bert_run()});
+  CHECK(number.exit_code == 2);
+  CHECK(has(number.err, "the stages are 00-imported to "));
+  CHECK(run({"diff", bert_run(), bert_run() + ":0", "--session", "2"}).exit_code == 2);
+  CHECK(run({"diff", kBert, kBert + ":0", "--session", "1"}).exit_code == 2);
   CHECK(run({"diff", "nothing:loss", "nothing"}).exit_code == 6);
   CHECK(run({"diff", bert_run()}).exit_code == 2);
 }

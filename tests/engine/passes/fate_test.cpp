@@ -2,8 +2,12 @@
 #include "engine/passes/fate.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/ir/rewriter.h"
 #include "engine/passes/pass_manager.h"
@@ -57,6 +61,39 @@ Stages run_pass(std::string_view text, bool (*function)(Graph&, PassContext&)) {
 }
 
 constexpr const char* kSpare = "(float[2] x) => (float[2] y) { spare = Exp(x)  y = Neg(x) }";
+
+NamedThing node_of(Serial serial, std::string name) {
+  return {.is_node = true, .serial = serial, .name = std::move(name)};
+}
+
+// A node that is split into 'a' and 'b', of which the later stages say what became; the last graph
+// has the node Add_0 and the constant c.
+class SplitNode {
+ public:
+  SplitNode() { add_stage({{.kind = RewriteKind::kSplit, .thing = whole_, .others = {a_, b_}}}); }
+
+  const NamedThing& a() const { return a_; }
+  const NamedThing& b() const { return b_; }
+  NamedThing node() const { return node_of(end_.node(end_.find_node("Add_0")).serial, "Add_0"); }
+  NamedThing constant() const {
+    return {.is_node = false, .serial = end_.value(end_.find("c")).serial, .name = "c"};
+  }
+  void add_stage(std::vector<RewriteEntry> entries) {
+    const std::string label = fmt::format("{:02}-planted", history_.size() + 1);
+    history_.push_back({.label = label,
+                        .rewrites = {.rules = {{.name = "planted", .reason = label + " did it."}},
+                                     .entries = std::move(entries)}});
+  }
+  Fate fate() const { return Fates(history_, Fates::kModel, history_.size() - 1, end_).of(whole_); }
+  std::string reason() const { return reason_of(history_, fate()); }
+
+ private:
+  NamedThing whole_ = node_of(Serial{1001}, "whole");
+  NamedThing a_ = node_of(Serial{1002}, "a");
+  NamedThing b_ = node_of(Serial{1003}, "b");
+  Graph end_ = graph("(float[2] x) => (float[2] y) <float[2] c = {1, 2}> { y = Add(x, c) }");
+  History history_;
+};
 
 // Two dense layers with a gelu that is spelled out, and what folds, repeats and dies.
 constexpr const char* kModel =
@@ -126,6 +163,57 @@ TEST_CASE("fate: what went without any entry is unexplained too") {
   const Fate lost = fates.of({.is_node = true, .serial = first.node(erf).serial, .name = "Erf_4"});
   CHECK(lost.kind == FateKind::kUnexplained);
   CHECK(contains(reason_of(history, lost), "no rewrite log says why"));
+}
+
+TEST_CASE("fate: a split of which a part went without a reason is unexplained") {
+  SplitNode split;
+  const RewriteEntry removed{.kind = RewriteKind::kRemoved, .thing = split.a()};
+  const RewriteEntry inside{
+      .kind = RewriteKind::kInside, .thing = split.b(), .others = {split.node()}};
+  SUBCASE("while the other went inside a node") { split.add_stage({removed, inside}); }
+  SUBCASE("before the other went inside a node") {
+    split.add_stage({removed});
+    split.add_stage({inside});
+  }
+  SUBCASE("after the other went inside a node") {
+    split.add_stage({inside});
+    split.add_stage({removed});
+  }
+  SUBCASE("before the other was folded") {
+    split.add_stage({removed});
+    split.add_stage(
+        {{.kind = RewriteKind::kFolded, .thing = split.b(), .others = {split.constant()}}});
+  }
+  CHECK(split.fate().kind == FateKind::kUnexplained);
+  CHECK(contains(split.reason(), "removed by planted, which recorded no reason"));
+}
+
+TEST_CASE("fate: a split is folded when all its parts are") {
+  SplitNode split;
+  split.add_stage(
+      {{.kind = RewriteKind::kFolded, .thing = split.a(), .others = {split.constant()}}});
+  SUBCASE("one part is inside another node") {
+    split.add_stage({{.kind = RewriteKind::kInside, .thing = split.b(), .others = {split.node()}}});
+    CHECK(split.fate().kind == FateKind::kSplit);
+    CHECK(split.fate().now == std::vector{split.constant(), split.node()});
+  }
+  SUBCASE("one part is inside another node, and the constant is used up") {
+    split.add_stage({{.kind = RewriteKind::kInside, .thing = split.b(), .others = {split.node()}},
+                     {.kind = RewriteKind::kDead, .thing = split.constant()}});
+    CHECK(split.fate().kind == FateKind::kInside);
+    CHECK(split.reason() == "03-planted did it.");
+  }
+  SUBCASE("both are folded") {
+    split.add_stage(
+        {{.kind = RewriteKind::kFolded, .thing = split.b(), .others = {split.constant()}}});
+    CHECK(split.fate().kind == FateKind::kFolded);
+    CHECK(split.reason() == "03-planted did it.");
+  }
+  SUBCASE("nobody reads the other part") {
+    split.add_stage({{.kind = RewriteKind::kDead, .thing = split.b()}});
+    CHECK(split.fate().kind == FateKind::kFolded);
+    CHECK(split.reason() == "02-planted did it.");
+  }
 }
 
 TEST_CASE("fate: names of all kinds") {
