@@ -36,6 +36,13 @@ struct Flag {
   // Of kInteger and kNumber.
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
+  // The name that it had before, which is accepted too: on the command line, in the environment,
+  // in configuration files and in recorded runs; empty: none. Not of kToggle.
+  std::string_view formerly = {};
+
+  bool is_called(std::string_view word) const {
+    return word == name || (!formerly.empty() && word == formerly);
+  }
 };
 
 // A word that belongs to no flag.

@@ -23,7 +23,8 @@ struct BadSetting {
 };
 
 const Flag* find_flag(std::span<const Flag> flags, std::string_view name) {
-  const auto found = std::ranges::find(flags, name, &Flag::name);
+  const auto found =
+      std::ranges::find_if(flags, [name](const Flag& flag) { return flag.is_called(name); });
   return found == flags.end() ? nullptr : &*found;
 }
 
@@ -187,7 +188,9 @@ class Reading {
           fmt::format("{} holds something else than strings: expected {}", flag.name, wanted(flag)),
           {});
     }
-    FileValue value{.flag = entry.key, .texts = texts_of(entry), .where = where(entry.value_place)};
+    FileValue value{.flag = std::string(flag.name),
+                    .texts = texts_of(entry),
+                    .where = where(entry.value_place)};
     try {
       for (const std::string& text : value.texts) {
         check_flag_text(flag, text, fmt::format("{}: {}", value.where, flag.name),

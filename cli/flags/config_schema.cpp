@@ -61,6 +61,10 @@ Json verb_schema(const Command& command) {
   if (takes_model(command)) properties.set("model", model_schema());
   for (const Flag& flag : config_flags(command)) {
     properties.set(std::string(flag.name), flag_schema(flag));
+    if (flag.formerly.empty()) continue;
+    Json older = flag_schema(flag);
+    older.set("deprecated", true);
+    properties.set(std::string(flag.formerly), std::move(older));
   }
   return Json::object({{"type", "object"},
                        {"description", command.summary},

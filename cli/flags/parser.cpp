@@ -31,6 +31,7 @@ void declare(CLI::App& app, Slot& slot) {
   const Flag& flag = *slot.flag;
   std::string names = fmt::format("--{}", flag.name);
   if (flag.letter != 0) names += fmt::format(",-{}", flag.letter);
+  if (!flag.formerly.empty()) names += fmt::format(",--{}", flag.formerly);
   if (flag.type == FlagType::kToggle) names += fmt::format(",!--no-{}", flag.name);
   if (takes_value(flag)) {
     slot.option = app.add_option(names, slot.texts)->expected(1)->allow_extra_args(false);
@@ -75,7 +76,7 @@ void check_word(const Argument& argument, std::string_view given) {
 const Flag* find_flag(std::span<const Flag> flags, std::string_view word) {
   const std::string_view name = word.substr(0, word.find('='));
   for (const Flag& flag : flags) {
-    if (name == fmt::format("--{}", flag.name)) return &flag;
+    if (name.starts_with("--") && flag.is_called(name.substr(2))) return &flag;
     if (flag.letter != 0 && name == fmt::format("-{}", flag.letter)) return &flag;
   }
   return nullptr;

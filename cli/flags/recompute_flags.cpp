@@ -65,12 +65,13 @@ constexpr Flag kFlags[] = {
      .value = "given|memory",
      .fallback = "memory",
      .help = "memory: ops of a phase in another order where that lowers the arena; the same bits"},
-    {.name = "op-chains",
+    {.name = "batch-tiles",
      .type = FlagType::kChoice,
      .value = "auto|none",
      .fallback = "none",
      .help = "auto: in steps of short ops these run in a row on tiles of the batch, a tile a "
-             "thread, unless memory is traded; sums over examples are added in another order"},
+             "thread, unless memory is traded; sums over examples are added in another order",
+     .formerly = "op-chains"},
     {.name = "costs",
      .value = "TIMES.csv",
      .help = "Measured time of each op, from `bench --op-times`; else a model of the machine"},
@@ -204,7 +205,7 @@ RecomputeMode mode_of(const std::string& text) {
 std::span<const Flag> recompute_flags() { return kFlags; }
 
 std::optional<BatchTileOptions> batch_tiles(const Settings& settings) {
-  if (settings.text("op-chains") == "none") return std::nullopt;
+  if (settings.text("batch-tiles") == "none") return std::nullopt;
   return BatchTileOptions{};
 }
 

@@ -159,8 +159,13 @@ Settings::Settings(const Command& command, std::span<const GivenFlag> given,
       set({.flag = flag, .texts = value.texts, .origin = Origin::kFile, .where = value.where},
           fmt::format("{}: {}", value.where, flag.name));
     }
-    const std::string variable = environment_name(flag.name);
-    const std::optional<std::string> text = environment(variable);
+    std::string variable = environment_name(flag.name);
+    std::optional<std::string> text = environment(variable);
+    const bool is_set = text && !text->empty();
+    if (!is_set && !flag.formerly.empty()) {
+      variable = environment_name(flag.formerly);
+      text = environment(variable);
+    }
     if (text && !text->empty()) {
       const std::optional<std::string_view> word =
           is_switch(flag) ? switch_word(*text) : std::nullopt;
@@ -196,7 +201,9 @@ bool Settings::given(std::string_view flag) const {
 Settings Settings::with_run(const Json& options) const {
   Settings changed = *this;
   for (const JsonMember& option : options.as_object()) {
-    const auto found = changed.settings_.find(option.key);
+    const auto found = std::ranges::find_if(changed.settings_, [&option](const auto& each) {
+      return each.second.flag.is_called(option.key);
+    });
     if (found == changed.settings_.end() || found->second.origin > Origin::kRun) continue;
     const Flag flag = found->second.flag;
     std::vector<std::string> texts = recorded_texts(option.value);

@@ -129,7 +129,7 @@ CompileOptions plan_options(const Invocation& invocation) {
 bool changes_the_graph(const Settings& settings) {
   static constexpr std::array<std::string_view, 12> kOfThePlan = {
       "kernels", "deterministic", "memory-budget", "max-overhead", "recompute", "pins",
-      "offload", "link-rate",     "op-order",      "op-chains",    "costs",     "machine"};
+      "offload", "link-rate",     "op-order",      "batch-tiles",  "costs",     "machine"};
   return std::ranges::any_of(compile_flags(), [&settings](const Flag& flag) {
     return settings.given(flag.name) &&
            std::ranges::find(kOfThePlan, flag.name) == kOfThePlan.end();

@@ -89,7 +89,8 @@ Outcome describe_memory(const PlanView& plan, const std::string& at) {
                     printable(plan.text(buffer->label)), printable(plan.text(buffer->producer)));
   }
   outcome.facts = Json::object({{"call", index},
-                                {"step", call.time},
+                                {"time", call.time},
+                                {"step", call.time},  // its older name
                                 {"node", plan.name_of(call)},
                                 {"live_bytes", bytes},
                                 {"arena_bytes", plan.facts().arena_bytes},

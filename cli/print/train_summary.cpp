@@ -70,13 +70,13 @@ Outcome summary_of(const TrainingPreview& preview) {
                                  {"batch", preview.batch},
                                  {"micro_batches", preview.micro_batches},
                                  {"training_examples", preview.training_examples},
-                                 {"instructions", preview.instructions},
+                                 {"calls", preview.calls},
                                  {"predicted_bytes", preview.predicted_bytes}}),
           .text = fmt::format("would train steps {} to {} of {} x {} examples, {} in all\n"
-                              "memory      arena of {} bytes predicted, {} instructions a step\n",
+                              "memory      arena of {} bytes predicted, {} calls a step\n",
                               preview.from_step + 1, preview.steps, preview.micro_batches,
                               preview.batch, preview.training_examples, preview.predicted_bytes,
-                              preview.instructions)};
+                              preview.calls)};
 }
 
 }  // namespace trainscope

@@ -68,13 +68,14 @@ Outcome run_check(const Invocation& invocation) {
   outcome.facts = Json::object({{"model", model.path().string()},
                                 {"trainable", true},
                                 {"nodes", model.node_count()},
-                                {"instructions", program.times},
+                                {"calls", program.calls.size()},
                                 {"parameter_elements", parameter_elements(program.graph)},
                                 {"parameters", tensors(program.graph, ValueKind::kParameter)},
                                 {"states", tensors(program.graph, ValueKind::kState)},
                                 {"inputs", tensors(program.graph, ValueKind::kInput)}});
-  outcome.text = fmt::format("{} can be trained: {} nodes become {} calls a step\n",
-                             printable(model.path().string()), model.node_count(), program.times);
+  outcome.text =
+      fmt::format("{} can be trained: {} nodes become {} calls a step\n",
+                  printable(model.path().string()), model.node_count(), program.calls.size());
   for (ValueId id : program.graph.values_of(ValueKind::kParameter)) {
     const Value& value = program.graph.value(id);
     outcome.text += fmt::format("  trains {} {}\n", printable(value.name), type_text(value.type));

@@ -47,6 +47,10 @@ void RunListeners::evaluation_end(const EvaluationRecord& evaluation) {
   for (const auto& each : listeners_) each->evaluation_end(evaluation);
 }
 
+void RunListeners::evaluation_stopped(std::int64_t step) {
+  for (const auto& each : listeners_) each->evaluation_stopped(step);
+}
+
 void RunListeners::checkpoint_begin(std::int64_t step) {
   for (const auto& each : listeners_) each->checkpoint_begin(step);
 }

@@ -37,7 +37,10 @@ struct SessionFacts {
 // The order: progress() while the model is compiled; session_opening(), session_begin(); for each
 // step step_begin(), the calls of StepEvents, step_end(), then evaluations and checkpoints after
 // it; steps_end(), the last evaluation and checkpoint; session_end(). session_failed() may come
-// instead of anything that follows session_opening(). log() comes at any time.
+// instead of anything that follows session_opening(), also before session_begin(): it then ends
+// all that has begun, a step, phase, evaluation or checkpoint whose end was not told. After
+// session_opening() one of session_end() and session_failed() comes, both only where a listener
+// throws at session_end(). log() comes at any time.
 class RunEvents : public StepEvents {
  public:
   // Nothing has been written yet. From here on the session is to be ended by its stop token alone,
@@ -52,9 +55,11 @@ class RunEvents : public StepEvents {
   // The session makes no more steps.
   virtual void steps_end() {}
 
-  // After a step. An evaluation that is stopped, or has no examples, does not end.
+  // After a step.
   virtual void evaluation_begin(std::int64_t /*step*/) {}
   virtual void evaluation_end(const EvaluationRecord& /*evaluation*/) {}
+  // Instead of its end: it was stopped, or has no examples. Nothing was measured.
+  virtual void evaluation_stopped(std::int64_t /*step*/) {}
   virtual void checkpoint_begin(std::int64_t /*step*/) {}
   virtual void checkpoint_end(std::int64_t /*step*/, const std::filesystem::path& /*folder*/) {}
   // Its checkpoint is saved: it has the lowest validation loss so far.
@@ -93,6 +98,7 @@ class RunListeners final : public RunEvents {
   void steps_end() override;
   void evaluation_begin(std::int64_t step) override;
   void evaluation_end(const EvaluationRecord& evaluation) override;
+  void evaluation_stopped(std::int64_t step) override;
   void checkpoint_begin(std::int64_t step) override;
   void checkpoint_end(std::int64_t step, const std::filesystem::path& folder) override;
   void best_checkpoint(const BestCheckpoint& best) override;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <utility>
 
 #include "engine/core/any_error.h"
@@ -116,6 +117,7 @@ void TrainingRun::begin() {
   ResumePoint point =
       find_resume_point(request_.resume, request_.run_folder, log_, RunAccess::kWrite);
   if (point.checkpoint) restore(*point.checkpoint);
+  opening_told_ = true;
   events_.session_opening();
   records_ = RunRecords::open(point, request_, *data_);
   events_ = RunListeners({records_, listener_});
@@ -170,12 +172,17 @@ void TrainingRun::finish() {
 }
 
 void TrainingRun::end_failed(const Error& error) {
-  if (!records_) return;
   try {
-    records_->end(RunStatus::kFailed, static_cast<int>(error.code()), error.message());
-    events_.session_failed(error);
+    if (records_) {
+      records_->end(RunStatus::kFailed, static_cast<int>(error.code()), error.message());
+    }
   } catch (const std::exception&) {
     // A full disk takes no note of the failure either: the first one is the one to report.
+  }
+  try {
+    if (opening_told_) events_.session_failed(error);
+  } catch (const std::exception&) {
+    // The first failure is the one to report here, too.
   }
 }
 
@@ -201,7 +208,7 @@ TrainingPreview TrainingRun::preview() {
           .batch = request_.batch,
           .micro_batches = request_.compile.training.micro_batches,
           .training_examples = data_->examples(Split::kTrain),
-          .instructions = static_cast<std::int64_t>(program().times),
+          .calls = std::ssize(program().calls),
           .predicted_bytes = program().arena.bytes};
 }
 

@@ -43,7 +43,7 @@ struct TrainingPreview {
   std::int64_t batch = 0;
   std::int64_t micro_batches = 0;
   std::int64_t training_examples = 0;
-  std::int64_t instructions = 0;  // of a step
+  std::int64_t calls = 0;  // of a step's program
   std::int64_t predicted_bytes = 0;
 };
 
@@ -97,6 +97,7 @@ class TrainingRun {
   std::optional<Trainer> trainer_;
   std::shared_ptr<RunRecords> records_;  // from when there is a session to end
 
+  bool opening_told_ = false;  // then listeners hear how the session ends
   std::int64_t from_step_ = 0;
   std::int64_t step_ = 0;
   std::int64_t saved_step_ = -1;

@@ -108,7 +108,7 @@ void TrainingRun::validate() {
   events_.evaluation_begin(step_);
   const auto start = Clock::now();
   const std::optional<Evaluation> measured = evaluation();
-  if (!measured) return;
+  if (!measured) return events_.evaluation_stopped(step_);
   if (!std::isfinite(measured->loss)) {
     throw Error(ErrorCode::kNumeric,
                 fmt::format("the validation loss after step {} is {}", step_, measured->loss))

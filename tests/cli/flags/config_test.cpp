@@ -156,6 +156,18 @@ TEST_CASE("config: everything wrong with a file is told at once") {
         "  try: did you mean 'steps'?\n");
 }
 
+TEST_CASE("config: a file may use a flag's older name") {
+  const TemporaryFolder folder;
+  for (const std::string& name : {std::string("op-chains"), std::string("batch-tiles")}) {
+    put(folder / "c.toml", name + " = \"auto\"\n");
+    const Finished shown =
+        run({"config", "show", "train", "--json", "--config", "c.toml"}, {}, folder.path());
+    INFO(shown.err);
+    REQUIRE(shown.exit_code == 0);
+    CHECK(option(shown.json(), "batch-tiles").get<std::string>("value") == "auto");
+  }
+}
+
 TEST_CASE("--set: a flag by its key, for one verb or any") {
   const auto value = [](const std::vector<std::string>& sets, const std::string& name) {
     std::vector<std::string> words = {"config", "show", "train", "--json"};
@@ -169,6 +181,8 @@ TEST_CASE("--set: a flag by its key, for one verb or any") {
   CHECK(value({"train.lr=0.5"}, "lr").get<double>("value") == 0.5);
   CHECK(value({"plan.lr=0.5"}, "lr").get<std::string>("origin") == "default");
   CHECK(value({"quiet=true"}, "quiet").get<bool>("value"));
+  CHECK(value({"batch-tiles=auto"}, "batch-tiles").get<std::string>("value") == "auto");
+  CHECK(value({"op-chains=auto"}, "batch-tiles").get<std::string>("value") == "auto");
   CHECK(value({"group=a:lr_scale=2", "group=b:lr_scale=3"}, "group").array_at("value").size() == 2);
 }
 
@@ -193,6 +207,7 @@ TEST_CASE("config schema: describes every key, with defaults of the right type")
     }
     CHECK(!table.at("properties").contains("config"));
   }
+  CHECK(properties.at("op-chains").get<bool>("deprecated"));
   CHECK(run({"config", "schema", "--json"}).json().at("schema") == schema);
 }
 

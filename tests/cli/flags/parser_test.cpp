@@ -17,7 +17,8 @@ const Command kCommand = {.name = "try",
                           .flags = {{.name = "steps", .type = FlagType::kInteger, .value = "N"},
                                     {.name = "bias", .type = FlagType::kToggle, .fallback = "on"},
                                     {.name = "out", .value = "FILE", .letter = 'o'},
-                                    {.name = "group", .type = FlagType::kTexts, .value = "SPEC"}}};
+                                    {.name = "group", .type = FlagType::kTexts, .value = "SPEC"},
+                                    {.name = "tiles", .value = "N", .formerly = "chains"}}};
 
 using Words = std::vector<std::string>;
 
@@ -56,6 +57,15 @@ TEST_CASE("parser: values are taken as they are") {
   CHECK(texts(line, "group") == Words{"[a,b]", "c:d=1,e=2"});
   CHECK(texts(line, "out") == Words{"--group"});
   CHECK(line.arguments == Words{"m"});
+}
+
+TEST_CASE("parser: a flag's older name is taken for it") {
+  CHECK(texts(parse_line(kCommand, Words{"m", "--tiles", "1"}), "tiles") == Words{"1"});
+  CHECK(texts(parse_line(kCommand, Words{"m", "--chains", "1"}), "tiles") == Words{"1"});
+  CHECK(texts(parse_line(kCommand, Words{"m", "--chains=1"}), "tiles") == Words{"1"});
+  CHECK(message_of({"m", "--chains", "1", "--tiles", "2"}) == "--tiles is given 2 times|");
+  CHECK(message_of({"m", "--chains"}) ==
+        "--tiles needs a value: N|`trainscope help try` lists its flags");
 }
 
 TEST_CASE("parser: mistakes are named, with the nearest flag") {
@@ -147,6 +157,9 @@ TEST_CASE("commands: no verb redefines a flag of all verbs, or one of its own") 
       INFO(command.name << " --" << flag.name);
       CHECK(std::find(names.begin(), names.end(), flag.name) == names.end());
       names.push_back(flag.name);
+      if (flag.formerly.empty()) continue;
+      CHECK(std::find(names.begin(), names.end(), flag.formerly) == names.end());
+      names.push_back(flag.formerly);
     }
   }
 }

@@ -16,6 +16,7 @@ const Command kCommand = {
               {.name = "kind", .type = FlagType::kChoice, .value = "sgd|adamw", .fallback = "sgd"},
               {.name = "bias", .type = FlagType::kToggle, .fallback = "on"},
               {.name = "run-dir"},
+              {.name = "batch-tiles", .fallback = "none", .formerly = "op-chains"},
               {.name = "group", .type = FlagType::kTexts}}};
 
 Environment variables(std::map<std::string, std::string> values) {
@@ -84,6 +85,17 @@ TEST_CASE("settings: a run's options replace defaults only") {
   CHECK(replaced.texts("group") == std::vector<std::string>{"a:x=1", "b:x=2"});
   CHECK(!replaced.given("steps"));
   CHECK(settings({{"steps", {"7"}}}).with_run(options).integer("steps") == 7);
+}
+
+TEST_CASE("settings: the older name of a flag, in the environment and in a run") {
+  CHECK(settings({}, {{"TRAINSCOPE_OP_CHAINS", "a"}}).text("batch-tiles") == "a");
+  const Settings both =
+      settings({}, {{"TRAINSCOPE_OP_CHAINS", "a"}, {"TRAINSCOPE_BATCH_TILES", "b"}});
+  CHECK(both.text("batch-tiles") == "b");
+  CHECK(both.all().at("batch-tiles").where == "TRAINSCOPE_BATCH_TILES");
+  const Settings own = settings({});
+  CHECK(own.with_run(Json::object({{"op-chains", "a"}})).text("batch-tiles") == "a");
+  CHECK(own.with_run(Json::object({{"batch-tiles", "b"}})).text("batch-tiles") == "b");
 }
 
 TEST_CASE("settings: a run's bad option is bad input, not a usage error") {

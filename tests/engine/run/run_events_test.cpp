@@ -4,11 +4,17 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/core/file.h"
 #include "engine/run/training_run.h"
 #include "tests/engine/run/run_tools.h"
 
@@ -16,7 +22,7 @@ namespace trainscope::test {
 namespace {
 
 // Every event as a word. Log lines and compilation have tests of their own.
-struct Heard final : RunEvents {
+struct Heard : RunEvents {
   std::vector<std::string> events;
   double waited_ms = 0.0;
   std::vector<std::string> lines;
@@ -49,6 +55,7 @@ struct Heard final : RunEvents {
   void evaluation_end(const EvaluationRecord& evaluation) override {
     add("evaluated {}", evaluation.step);
   }
+  void evaluation_stopped(std::int64_t step) override { add("not evaluated {}", step); }
   void checkpoint_begin(std::int64_t step) override { add("save {}", step); }
   void checkpoint_end(std::int64_t step, const std::filesystem::path& /*folder*/) override {
     add("saved {}", step);
@@ -61,7 +68,13 @@ struct Heard final : RunEvents {
     lines.push_back(fmt::format("{}: {}", name_of(level), message));
   }
   void session_end(RunStatus status) override { add("{}", name_of(status)); }
+  void session_failed(const Error& /*error*/) override { add("failed"); }
 };
+
+// The last `count` of what was heard.
+std::vector<std::string> last_of(const std::vector<std::string>& events, std::ptrdiff_t count) {
+  return {events.end() - std::min(count, std::ssize(events)), events.end()};
+}
 
 }  // namespace
 
@@ -97,6 +110,46 @@ TEST_CASE("run events: several listeners hear the same, in the order of what hap
                                                   "best 2",      "finished"});
   CHECK(first->events == second->events);
   CHECK(first->lines == second->lines);
+}
+
+TEST_CASE("run events: of an evaluation that is stopped no end is told, but the stop") {
+  const ScratchFolder folder;
+  struct StopsEvaluation final : Heard {
+    std::stop_source source;
+    void evaluation_begin(std::int64_t step) override {
+      Heard::evaluation_begin(step);
+      source.request_stop();
+    }
+  } heard;
+  TrainRequest request = points_request(folder.path / "run", 3);
+  request.evaluate_every = 1;
+  train(std::move(request), heard, heard.source.get_token());
+  CHECK(last_of(heard.events, 7) == std::vector<std::string>{"1/3", "evaluate 1", "not evaluated 1",
+                                                             "no more steps", "save 1", "saved 1",
+                                                             "interrupted"});
+}
+
+TEST_CASE("run events: a failure is told of, also without a record and where none can be ended") {
+  const ScratchFolder folder;
+  SUBCASE("the run's folder cannot be made") {
+    write_file_atomic(folder.path / "file", std::string_view());
+    Heard heard;
+    CHECK_THROWS_AS(train(points_request(folder.path / "file" / "run", 1), heard), Error);
+    CHECK(heard.events == std::vector<std::string>{"opening", "failed"});
+  }
+  SUBCASE("the run's folder is gone") {
+    struct Removes final : Heard {
+      std::filesystem::path run;
+      void evaluation_begin(std::int64_t step) override {
+        Heard::evaluation_begin(step);
+        std::filesystem::remove_all(run);
+        throw Error(ErrorCode::kIo, "the folder is gone");
+      }
+    } heard;
+    heard.run = folder.path / "run";
+    CHECK_THROWS_WITH_AS(train(points_request(heard.run, 1), heard), "the folder is gone", Error);
+    CHECK(last_of(heard.events, 2) == std::vector<std::string>{"evaluate 1", "failed"});
+  }
 }
 
 TEST_CASE("run events: a batch wait is the time that the data took") {

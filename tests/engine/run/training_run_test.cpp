@@ -242,7 +242,7 @@ TEST_CASE("training run: a preview writes nothing and knows the sizes") {
   CHECK(preview.steps == 5);
   CHECK(preview.training_examples == 40);
   CHECK(preview.predicted_bytes > 0);
-  CHECK(preview.instructions > 0);
+  CHECK(preview.calls > 0);
   CHECK(fs::is_empty(folder.path));
 }
 
