@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Replays the memory plans of runs against their graphs: order, lifetimes, bytes, recomputation.
+"""Replays memory plans of runs against their graphs: order, lifetimes, bytes, waits, recomputation.
 
     scripts/check_plan.py RUN... [--budget BYTES]
 
@@ -185,6 +185,7 @@ class Replay:
             self.execute(index, row)
         self.check_end()
         self.check_bound()
+        self.check_waits()
 
     def check_ids(self):
         """An id is the position of its row, and a workspace belongs to the first call that has it."""
@@ -282,6 +283,32 @@ class Replay:
             replaced = name in inputs and self.place[name] in in_place
             if not replaced and not self.holds(name, name):
                 self.fault(f"{where} '{name}' is written over")
+
+    def ranges(self, row):
+        """(begin, end, whether it is written) of the bytes that a call touches."""
+        places = [(self.place[name], key == "outputs") for key in ("inputs", "outputs")
+                  for name in row[key] if name in self.place]
+        if row["workspace_bytes"]:
+            places.append(((row["workspace_offset"], row["workspace_bytes"]), True))
+        return [(offset, offset + size, written) for (offset, size), written in places]
+
+    def check_waits(self):
+        """A call waits for what another stream does with its bytes, or comes behind such a wait."""
+        calls = self.plan.get("calls", [])
+        done = {}     # stream -> the last call of another one that it has waited for
+        touched = {}  # stream -> (call, ranges) so far
+        if len({row["stream"] for row in calls}) < 2:
+            return
+        for row in calls:
+            stream, mine = row["stream"], self.ranges(row)
+            done[stream] = max([done.get(stream, -1), *row["waits"]])
+            for other, earlier in touched.items():
+                for call, ranges in earlier if other != stream else ():
+                    if call > done[stream] and any(
+                            a < d and c < b and (w or v) for a, b, w in mine for c, d, v in ranges):
+                        self.fault(f"call {row['id']} does not wait for call {call}")
+                        done[stream] = call
+            touched.setdefault(stream, []).append((row["id"], mine))
 
     def check_end(self):
         note = self.stage.note

@@ -177,7 +177,7 @@ std::string ops_markdown(const OpTable& ops, const KernelTable& kernels) {
       "it runs. Mixed precision: docs/precision.md; without an entry the op runs in f32.\n\n"
       "In place: a result may take over an input's bytes; *slices* lie inside what they are cut "
       "from. Shards: whether results can be computed shard by shard (docs/worlds.md), of partials "
-      "(*linear*), of batch tiles (`--op-chains`), or only where devices exchange a few bytes. "
+      "(*linear*), of batch tiles (`--batch-tiles`), or only where devices exchange a few bytes. "
       "Rows of tokens: how `--skip-padding` may move them; without an entry it does not. Runs "
       "again: what `--recompute 1` and `2` do ([recompute.md](recompute.md)); *once*: of the "
       "backward or the update phase.\n\n";

@@ -314,8 +314,7 @@ def strange_files(damage):
     way = dice.choice(["saving", "saving link", "temporary", "temporary link", "fifo", "names",
                        "many", "sessions", "sessions link"])
     if way.startswith("saving"):
-        path = checkpoints / dice.choice([".saving-step-00000008", ".saving-x",
-                                          ".saving-step-00000007"])
+        path = checkpoints / dice.choice([".saving-step-00000008", ".saving-x", ".saving-step-7"])
         if way == "saving":
             shutil.copytree(damage.pick(["checkpoints/step-*"]), path)
         else:

@@ -225,6 +225,25 @@ class PlanChecker(unittest.TestCase):
 
         self.assertEqual(self.spoil(self.train("gpt2"), ids).count("the ids are not"), 1)
 
+    def test_waits(self):
+        model = self.folder / "offload.onnx"
+        subprocess.run([PROGRAM, "model", "gpt2", "--layers", "4", "--heads", "4", "--embedding", "64",
+                        "--vocab", "65", "--context", "64", "-o", model], check=True,
+                       stdout=subprocess.DEVNULL)
+        run = self.train(model, "--batch", "16", "--seq", "64", "--max-overhead", "20%", "--offload",
+                         "--link-rate", "100000GB")
+        plan = (run / "plan.json").read_text()
+        waiting = [row["id"] for row in json.loads(plan)["calls"] if row["waits"]]
+        self.assertGreater(len(waiting), 20)
+        self.assertIn(" 0 faults", self.spoil(run, lambda plan: None))
+        for call in waiting[:: len(waiting) // 5]:
+            def forget(plan):
+                plan["calls"][call]["waits"] = []
+
+            (run / "plan.json").write_text(plan)
+            with self.subTest(call=call):
+                self.assertIn(f"call {call} does not wait for", self.spoil(run, forget))
+
     def worlds(self, *flags):
         """The plans of the devices of worlds, in the order of their names."""
         plans = self.folder / f"plans-{len(list(self.folder.iterdir()))}"
