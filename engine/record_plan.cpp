@@ -10,9 +10,12 @@
 
 #include "engine/core/saturating.h"
 #include "engine/ir/op_def.h"
+#include "engine/ir/serial_index.h"
 
 namespace trainscope {
 namespace {
+
+std::uint32_t number_of(Serial serial) { return static_cast<std::uint32_t>(serial); }
 
 // An id is a position; none is -1.
 template <typename Id>
@@ -154,7 +157,9 @@ class Recorder {
                                    .op = text(node.op->name),
                                    .pass = text(node.provenance.pass),
                                    .sources = sources,
-                                   .phase = phase_of(node.phase)};
+                                   .phase = phase_of(node.phase),
+                                   .serial = number_of(node.serial),
+                                   .backward_of = number_of(node.provenance.backward_of)};
     }
   }
 
@@ -170,10 +175,24 @@ class Recorder {
           .shape = {.begin = count(record_.dims), .count = static_cast<std::uint32_t>(dims.size())},
           .buffer = row_of(place.buffer),
           .producer = row_of(value.producer),
+          .serial = number_of(value.serial),
           .kind = kind_of(value.kind),
           .offset = place.offset,
           .bytes = static_cast<std::int64_t>(value.type.bytes())};
       record_.dims.insert(record_.dims.end(), dims.begin(), dims.end());
+    }
+    add_gradients();
+  }
+
+  // A gradient may pass through unchanged: of the values that it is of the first that is there.
+  void add_gradients() {
+    const SerialIndex index(graph_);
+    for (const ValueId id : graph_.live_values()) {
+      for (const Serial of : graph_.value(id).gradient_of) {
+        const ValueId there = index.value(of);
+        std::uint32_t& known = record_.values[row_of(id)].gradient_of;
+        if (there != kNoValue && known == kNoRow) known = row_of(there);
+      }
     }
     for (const GradientOf& pair : graph_.gradients) {
       record_.values[row_of(pair.gradient)].gradient_of = row_of(pair.of);

@@ -45,6 +45,7 @@ Json call_row(const PlanView& plan, std::size_t id) {
                            {"kind", name_of(call.kind)},
                            {"node", call.node == kNoRow ? Json() : Json(plan.name_of(call))},
                            {"node_id", position(call.node)},
+                           {"serial", call.node == kNoRow ? 0 : plan.nodes[call.node].serial},
                            {"op", plan.op_of(call)},
                            {"phase", name_of(call.phase)},
                            {"time", call.time},
@@ -73,6 +74,7 @@ Json call_row(const PlanView& plan, std::size_t id) {
 Json value_row(const PlanView& plan, std::size_t id) {
   const PlanValue& value = plan.values[id];
   Json row = Json::object({{"id", id},
+                           {"serial", value.serial},
                            {"name", plan.text(value.name)},
                            {"kind", name_of(value.kind)},
                            {"dtype", plan.text(value.dtype)},

@@ -98,8 +98,9 @@ struct PlanValue {
   std::uint32_t buffer = kNoRow;       // kNoRow: not placed, or in another program's arena
   std::uint32_t producer = kNoRow;     // node
   std::uint32_t gradient_of = kNoRow;  // the value whose gradient it is
+  std::uint32_t serial = 0;            // by which the run's stages know it; 0: not known
   PlanValueKind kind = PlanValueKind::kErased;
-  std::array<std::uint8_t, 3> reserved = {};
+  std::array<std::uint8_t, 7> reserved = {};
   std::int64_t offset = 0;  // bytes from its buffer's begin
   std::int64_t bytes = 0;
 };
@@ -126,6 +127,8 @@ struct PlanNode {
   RowRange sources = {};  // of names: ONNX nodes that it stems from, the primary one first
   PlanPhase phase = PlanPhase::kForward;
   std::array<std::uint8_t, 3> reserved = {};
+  std::uint32_t serial = 0;       // by which the run's stages know it; 0: not known
+  std::uint32_t backward_of = 0;  // the serial of the node of whose gradient it is a part; 0: none
 };
 
 // An input or output of a call; value kNoRow: an optional one that is left out.
@@ -172,8 +175,8 @@ struct PlanSection {
   std::uint32_t tiles = 0;
 };
 
-static_assert(sizeof(PlanFacts) == 72 && sizeof(PlanRecompute) == 64 && sizeof(PlanValue) == 48);
-static_assert(sizeof(PlanBuffer) == 48 && sizeof(PlanNode) == 24 && sizeof(PlanOperand) == 24);
+static_assert(sizeof(PlanFacts) == 72 && sizeof(PlanRecompute) == 64 && sizeof(PlanValue) == 56);
+static_assert(sizeof(PlanBuffer) == 48 && sizeof(PlanNode) == 32 && sizeof(PlanOperand) == 24);
 static_assert(sizeof(PlanRefusal) == 8 && sizeof(PlanCall) == 96 && sizeof(PlanSection) == 12);
 
 // Texts, each once, one after the other.

@@ -38,6 +38,7 @@ void check_values(const Program& program, const PlanView& plan) {
     const PlanValue& recorded = plan.values[row];
     CHECK(plan.text(recorded.name) == value.name);
     CHECK(plan.text(recorded.dtype) == name_of(value.type.dtype));
+    CHECK(recorded.serial == static_cast<std::uint32_t>(value.serial));
     CHECK(std::ranges::equal(rows_of(plan.dims, recorded.shape), value.type.shape.span()));
     CHECK((recorded.buffer == kNoRow) == !program.keeps(id));
     if (!program.keeps(id)) continue;
@@ -175,6 +176,30 @@ TEST_CASE("plan record: each row is the program's, in every kind of step") {
     options.recompute = {.mode = RecomputeMode::kAuto, .max_overhead = 0.3, .link = HostLink{}};
     check_record(*compile(reference.model, options));
   }
+}
+
+TEST_CASE("plan record: nodes and gradients of a training step lead back by serials") {
+  const ReferenceModel reference("mlp");
+  const auto compiled = compile(reference.model, reference.options(GraphMode::kTrain));
+  const PlanRecord record = plan_record(*compiled);
+  const PlanView plan = view_of(record);
+  const Graph& graph = compiled->program.graph;
+  int gradients = 0;
+  int backward = 0;
+  for (std::size_t i = 0; i < plan.values.size(); ++i) {
+    if (plan.values[i].gradient_of == kNoRow) continue;
+    ++gradients;
+    const Serials& of = graph.value(static_cast<ValueId>(i)).gradient_of;
+    const auto serial = static_cast<Serial>(plan.values[plan.values[i].gradient_of].serial);
+    CHECK(std::ranges::count(of, serial) == 1);
+  }
+  for (NodeId id : graph.order()) {
+    const PlanNode& row = plan.nodes[static_cast<std::size_t>(id)];
+    CHECK(row.serial == static_cast<std::uint32_t>(graph.node(id).serial));
+    if (row.backward_of != 0) ++backward;
+  }
+  CHECK(gradients > 0);  // the graph's own list of gradients ends with the optimizer's step
+  CHECK(backward > 0);
 }
 
 TEST_CASE("plan record: classes of buffers are those of what they hold") {
