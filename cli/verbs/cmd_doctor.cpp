@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kRunsFolder = "runs";  // where runs without --run-dir go
 
-constexpr Flag kFlags[] = {
+constexpr Flag kDoctorFlags[] = {
     {.name = "roofs",
      .type = FlagType::kSwitch,
      .help = "Measure what the machine reaches: bytes/s of its caches and memory, FLOP/s of each "
@@ -158,7 +158,7 @@ Outcome run_doctor(const Invocation& invocation) {
 Command doctor_command() {
   return {.name = "doctor",
           .summary = "Show what this machine offers: processor, memory, libraries, devices.",
-          .flags = join_flags({kFlags}),
+          .flags = join_flags({kDoctorFlags}),
           .examples = {"trainscope doctor --json", "trainscope doctor --roofs --out machine.json"},
           .run = run_doctor};
 }
