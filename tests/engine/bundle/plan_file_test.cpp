@@ -24,7 +24,7 @@ constexpr std::size_t kSectionBytes = 32;
 // The bytes of a file at an address as a map has it.
 struct Bytes {
   explicit Bytes(std::string_view text) : words((text.size() + 7) / 8), size(text.size()) {
-    std::memcpy(words.data(), text.data(), size);
+    if (size > 0) std::memcpy(words.data(), text.data(), size);
   }
   std::span<const std::byte> span() const { return std::as_bytes(std::span(words)).first(size); }
 
