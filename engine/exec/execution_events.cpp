@@ -23,6 +23,10 @@ bool ExecutionListeners::wants_threads() const {
   return std::ranges::any_of(list_, &ExecutionEvents::wants_threads);
 }
 
+bool ExecutionListeners::wants_memory() const {
+  return std::ranges::any_of(list_, &ExecutionEvents::wants_memory);
+}
+
 bool ExecutionListeners::one_at_a_time() const {
   return std::ranges::any_of(list_, &ExecutionEvents::one_at_a_time);
 }

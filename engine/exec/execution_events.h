@@ -58,7 +58,7 @@ class ExecutionEvents {
   virtual void copy_begin(const CopyEvent&) {}
   virtual void copy_end(const CopyEvent&) {}
 
-  // Before the first call at a time, and after the last.
+  // Before the first call at a time, and after the last; for those who want them.
   virtual void memory_bound(std::int64_t /*time*/, std::span<const BufferId>) {}
   virtual void memory_freed(std::int64_t /*time*/, std::span<const BufferId>) {}
 
@@ -69,8 +69,9 @@ class ExecutionEvents {
   virtual void thread_begin(int /*thread*/) {}
   virtual void thread_end(int /*thread*/) {}
 
-  // Whether the four above are wanted: they cost more than the others.
+  // Whether the four above are wanted, and those of memory: they cost more than the others.
   virtual bool wants_threads() const { return false; }
+  virtual bool wants_memory() const { return false; }
   // Whether calls must come one at a time: batch tiles then run in turn, on one thread.
   virtual bool one_at_a_time() const { return false; }
 };
@@ -87,6 +88,7 @@ class ExecutionListeners {
     for (ExecutionEvents* listener : list_) f(*listener);
   }
   bool wants_threads() const;
+  bool wants_memory() const;
   bool one_at_a_time() const;
 
  private:

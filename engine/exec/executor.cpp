@@ -87,16 +87,17 @@ void Executor::note_used(CallId call) {
 }
 
 void Executor::run_call(CallId id) {
-  note_used(id);
   const ExecutionListeners& listeners = memory_.listeners();
   if (listeners.none()) [[likely]] {
+    note_used(id);
     calls_.issue(id, listeners);
     return;
   }
-  memory_events_->enter(program_.call(id).time, listeners);
+  if (memory_events_) memory_events_->enter(program_.call(id).time, listeners);
   const CallEvent event{.call = id};
   if (one_at_a_time_) meet_streams();
   listeners.tell([&](ExecutionEvents& each) { each.call_begin(event); });
+  note_used(id);
   calls_.issue(id, listeners);
   if (one_at_a_time_) meet_streams();
   listeners.tell([&](ExecutionEvents& each) { each.call_end(event); });
@@ -115,12 +116,12 @@ void Executor::meet_streams() {
 void Executor::run_section(std::size_t index) {
   const TiledSection& section = program_.sections[index];
   const ExecutionListeners& listeners = memory_.listeners();
-  calls_.wait_for_all(section.begin, section.end);
-  for (CallId id = section.begin; id < section.end; id = next(id)) note_used(id);
   if (!listeners.none()) {
-    memory_events_->enter(program_.call(section.begin).time, listeners);
+    if (memory_events_) memory_events_->enter(program_.call(section.begin).time, listeners);
     listeners.tell([&](ExecutionEvents& each) { each.section_begin(index); });
   }
+  calls_.wait_for_all(section.begin, section.end);
+  for (CallId id = section.begin; id < section.end; id = next(id)) note_used(id);
   struct Context {
     BoundCalls& calls;
     const TiledSection& section;
@@ -165,6 +166,7 @@ void Executor::enter(StepPart part) {
   const ExecutionListeners& listeners = memory_.listeners();
   if (listeners.none()) return;
   listeners.tell([&](ExecutionEvents& each) { each.part_begin(part); });
+  if (!memory_events_) return;
   memory_events_->begin_at(part == StepPart::kUpdate ? program_.update_time : 0, listeners);
 }
 
@@ -172,8 +174,8 @@ void Executor::leave() {
   const StepPart part = *std::exchange(inside_, std::nullopt);
   const ExecutionListeners& listeners = memory_.listeners();
   if (listeners.none()) return;
-  const bool is_update = part == StepPart::kUpdate;
-  memory_events_->leave_until(is_update ? program_.times : program_.update_time, listeners);
+  const std::int64_t end = part == StepPart::kUpdate ? program_.times : program_.update_time;
+  if (memory_events_) memory_events_->leave_until(end, listeners);
   listeners.tell([&](ExecutionEvents& each) { each.part_end(part); });
 }
 
@@ -267,7 +269,7 @@ void Executor::run_until(CallId call) {
 
 void Executor::add_listener(ExecutionEvents& listener) {
   memory_.listeners().add(listener);
-  if (!memory_events_) memory_events_.emplace(program_);
+  if (!memory_events_ && listener.wants_memory()) memory_events_.emplace(program_);
   one_at_a_time_ = memory_.listeners().one_at_a_time();
 }
 

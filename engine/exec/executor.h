@@ -110,7 +110,7 @@ class Executor {
 
   std::optional<StepPart> inside_;  // the part that has begun and not ended
   bool one_at_a_time_ = false;
-  std::optional<MemoryEvents> memory_events_;  // made when somebody listens
+  std::optional<MemoryEvents> memory_events_;  // where somebody wants them
 };
 
 }  // namespace trainscope

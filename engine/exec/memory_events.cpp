@@ -4,6 +4,16 @@
 #include <algorithm>
 
 namespace trainscope {
+namespace {
+
+template <class F>
+void tell(const ExecutionListeners& listeners, F f) {
+  listeners.tell([&](ExecutionEvents& each) {
+    if (each.wants_memory()) f(each);
+  });
+}
+
+}  // namespace
 
 MemoryEvents::MemoryEvents(const Program& program)
     : bound_(by_time(program, [](const PlannedBuffer& buffer) { return buffer.begin; })),
@@ -49,7 +59,7 @@ std::span<const BufferId> MemoryEvents::changed(std::span<const BufferId> buffer
 void MemoryEvents::tell_bound(std::int64_t time, const ExecutionListeners& listeners) {
   const std::span<const BufferId> buffers = changed(bound_.at(time), true);
   if (buffers.empty()) return;
-  listeners.tell([&](ExecutionEvents& each) { each.memory_bound(time, buffers); });
+  tell(listeners, [&](ExecutionEvents& each) { each.memory_bound(time, buffers); });
 }
 
 void MemoryEvents::begin_at(std::int64_t time, const ExecutionListeners& listeners) {
@@ -61,7 +71,7 @@ void MemoryEvents::begin_at(std::int64_t time, const ExecutionListeners& listene
   }
   alive_.assign(alive_.size(), false);
   if (changed_.empty()) return;
-  listeners.tell([&](ExecutionEvents& each) { each.memory_freed(time, changed_); });
+  tell(listeners, [&](ExecutionEvents& each) { each.memory_freed(time, changed_); });
 }
 
 void MemoryEvents::enter(std::int64_t time, const ExecutionListeners& listeners) {
@@ -77,7 +87,7 @@ void MemoryEvents::leave_until(std::int64_t time, const ExecutionListeners& list
     if (left_ >= entered_) tell_bound(left_, listeners);
     const std::span<const BufferId> buffers = changed(freed_.at(left_), false);
     if (buffers.empty()) continue;
-    listeners.tell([&](ExecutionEvents& each) { each.memory_freed(left_, buffers); });
+    tell(listeners, [&](ExecutionEvents& each) { each.memory_freed(left_, buffers); });
   }
   entered_ = std::max(entered_, time);
 }

@@ -91,23 +91,31 @@ TensorView ProgramMemory::view(std::string_view value_name) const {
   fail(ErrorCode::kUsage, "the program has no value '{}'", printable(value_name));
 }
 
-bool ProgramMemory::has(std::string_view value_name) const {
-  ValueId id = find(value_name);
-  return id != kNoValue && program_.keeps(id);
+bool ProgramMemory::has(std::string_view value_name) const { return kept(value_name) != kNoValue; }
+
+ValueId ProgramMemory::kept(std::string_view value_name) const {
+  const ValueId id = find(value_name);
+  return id != kNoValue && program_.keeps(id) ? id : kNoValue;
 }
 
 void ProgramMemory::write(std::string_view value_name, const Tensor& elements) {
-  const TensorView to = view(value_name);
-  if (to.type != elements.type()) {
-    fail(ErrorCode::kBadInput, "'{}' must be {}, is {}", printable(value_name), type_text(to.type),
-         type_text(elements.type()));
-  }
-  copy_in(find(value_name), elements.data(), elements.bytes());
+  (void)view(value_name);  // or there is none
+  write(find(value_name), elements);
 }
 
-void ProgramMemory::write_scalar(std::string_view value_name, double number) {
-  const TensorView to = view(value_name);
-  const auto put = [&](auto element) { copy_in(find(value_name), &element, sizeof(element)); };
+void ProgramMemory::write(ValueId value, const Tensor& elements) {
+  const TensorView to = view(value);
+  if (to.type != elements.type()) {
+    fail(ErrorCode::kBadInput, "'{}' must be {}, is {}",
+         printable(program_.graph.value(value).name), type_text(to.type),
+         type_text(elements.type()));
+  }
+  copy_in(value, elements.data(), elements.bytes());
+}
+
+void ProgramMemory::write_scalar(ValueId value, double number) {
+  const TensorView to = view(value);
+  const auto put = [&](auto element) { copy_in(value, &element, sizeof(element)); };
   switch (to.type.dtype) {
     case DType::kF64:
       return put(number);
@@ -118,8 +126,8 @@ void ProgramMemory::write_scalar(std::string_view value_name, double number) {
     case DType::kI32:
       return put(static_cast<std::int32_t>(number));
     default:
-      fail(ErrorCode::kUsage, "'{}' is {}: no scalar can be written", printable(value_name),
-           type_text(to.type));
+      fail(ErrorCode::kUsage, "'{}' is {}: no scalar can be written",
+           printable(program_.graph.value(value).name), type_text(to.type));
   }
 }
 

@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/core/tensor.h"
@@ -26,12 +26,15 @@ class ProgramMemory {
   void load_initial();
 
   bool has(std::string_view value_name) const;
+  // The value of that name; kNoValue where the program has none or keeps no bytes for it.
+  ValueId kept(std::string_view value_name) const;
   // These fail with kUsage when the program has no such value or keeps no bytes for it.
   const TensorType& type(std::string_view value_name) const;
   // Copies the elements in; fails with kBadInput when the type differs.
   void write(std::string_view value_name, const Tensor& elements);
+  void write(ValueId value, const Tensor& elements);
   // A scalar of f32, f64, i32 or i64, as the value is.
-  void write_scalar(std::string_view value_name, double number);
+  void write_scalar(ValueId value, double number);
   Tensor read(std::string_view value_name) const;
   // ... into a tensor, without allocating when it is of the value's type already.
   void read_into(std::string_view value_name, Tensor& elements) const;
@@ -65,9 +68,10 @@ class ProgramMemory {
   const DeviceHandle device_;
   Arena arena_;
   Arena host_arena_;
-  std::map<std::string_view, ValueId> by_name_;  // looked up without allocating, unlike Graph's
-  std::vector<std::byte*> bases_;                // by BufferId: addresses of the device
-  std::vector<TensorView> views_;                // by ValueId: the same
+  std::unordered_map<std::string_view, ValueId>
+      by_name_;                    // looked up without allocating, unlike Graph's
+  std::vector<std::byte*> bases_;  // by BufferId: addresses of the device
+  std::vector<TensorView> views_;  // by ValueId: the same
   ExecutionListeners listeners_;
 };
 

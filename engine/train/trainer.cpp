@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -17,8 +18,8 @@ namespace trainscope {
 namespace {
 
 // Scalars of the step; a program without a use for one has no bytes for it.
-void write_scalar(Executor& executor, std::string_view name, double number) {
-  if (executor.has(name)) executor.memory().write_scalar(name, number);
+void write_scalar(Executor& executor, ValueId value, double number) {
+  if (value != kNoValue) executor.memory().write_scalar(value, number);
 }
 
 // States of the optimizer carry our prefix; sums over micro-batches do not outlive a step.
@@ -66,12 +67,23 @@ void add(const LabelCount& more, LabelCount& sum) {
 
 void bind_batch(Executor& executor, const Batch& batch) {
   for (const auto& [name, tensor] : batch.tensors) {
-    if (executor.has(name)) executor.write(name, tensor);
+    const ValueId input = executor.memory().kept(name);
+    if (input != kNoValue) executor.memory().write(input, tensor);
   }
 }
 
 double read_loss(const Executor& executor) {
   return executor.memory().read_scalar(executor.program().graph.loss);
+}
+
+Trainer::Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches)
+    : executor_(std::move(executor)), micro_batches_(micro_batches) {
+  const ProgramMemory& memory = executor_->memory();
+  step_input_ = memory.kept(kStepInput);
+  learning_rate_input_ = memory.kept(kLearningRateInput);
+  micro_step_input_ = memory.kept(kMicroStepInput);
+  random_step_input_ = memory.kept(kRandomStepInput);
+  gradient_norm_ = memory.kept(kGradientNormOutput);
 }
 
 const Batch& Trainer::next_batch(BatchSource& batches, const StepPlace& at, StepEvents& events) {
@@ -89,8 +101,8 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
   StepEvents nobody;
   StepEvents& told = events == nullptr ? nobody : *events;
   StepResult result;
-  write_scalar(*executor_, kStepInput, static_cast<double>(step));
-  write_scalar(*executor_, kLearningRateInput, learning_rate);
+  write_scalar(*executor_, step_input_, static_cast<double>(step));
+  write_scalar(*executor_, learning_rate_input_, learning_rate);
   StepPlace at{.step = step};
   for (; at.micro_batch < micro_batches_; ++at.micro_batch) {
     const Batch& batch = next_batch(batches, at, told);
@@ -109,8 +121,8 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
   }
   told.phase_begin(StepPhase::kUpdate, at);
   executor_->run_update();
-  if (executor_->has(kGradientNormOutput)) {
-    result.gradient_norm = executor_->memory().read_scalar(kGradientNormOutput);
+  if (gradient_norm_ != kNoValue) {
+    result.gradient_norm = executor_->memory().read_scalar(gradient_norm_);
   }
   told.phase_end(StepPhase::kUpdate, at);
   return result;
@@ -118,8 +130,8 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
 
 void Trainer::bind(const Batch& batch, const StepPlace& at) {
   bind_batch(*executor_, batch);
-  write_scalar(*executor_, kMicroStepInput, static_cast<double>(at.micro_batch));
-  write_scalar(*executor_, kRandomStepInput,
+  write_scalar(*executor_, micro_step_input_, static_cast<double>(at.micro_batch));
+  write_scalar(*executor_, random_step_input_,
                static_cast<double>(at.step * micro_batches_ + at.micro_batch));
 }
 

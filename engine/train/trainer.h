@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/core/safetensors.h"
@@ -27,8 +26,7 @@ struct StepResult {
 class Trainer {
  public:
   // The executor's program must have been compiled with GraphMode::kTrain.
-  Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches)
-      : executor_(std::move(executor)), micro_batches_(micro_batches) {}
+  Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches);
 
   // Runs step `step` (from 1) on the next micro_batches batches. Throws kNumeric before the update,
   // naming the first bad tensor, when the loss is not finite; kBadInput when a batch does not fit.
@@ -51,6 +49,12 @@ class Trainer {
 
   std::shared_ptr<Executor> executor_;
   std::int64_t micro_batches_;
+  // Scalars of the step; kNoValue where the program has no use for one.
+  ValueId step_input_ = kNoValue;
+  ValueId learning_rate_input_ = kNoValue;
+  ValueId micro_step_input_ = kNoValue;
+  ValueId random_step_input_ = kNoValue;
+  ValueId gradient_norm_ = kNoValue;
 };
 
 // Copies a batch's tensors into the inputs of the same names.

@@ -74,7 +74,7 @@ struct Looping {
   std::vector<float> run(std::int64_t trips) {
     executor.write("x", floats({300}, std::vector<float>(300, 1.0F)));
     executor.write("zero", floats({300}, std::vector<float>(300, 0.0F)));
-    executor.memory().write_scalar("trips", static_cast<double>(trips));
+    executor.memory().write_scalar(executor.memory().kept("trips"), static_cast<double>(trips));
     executor.run_micro_step();
     const Tensor y = executor.read(program.graph.value(program.graph.outputs[0]).name);
     return {y.values<float>().begin(), y.values<float>().end()};

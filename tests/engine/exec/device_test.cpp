@@ -160,7 +160,7 @@ TEST_CASE("executor: every function that copies from or to the host waits for th
   CHECK(device->launches() == 1);
   CHECK(y.values<float>()[1] == 200.0F);
   CHECK(executor.memory().read_scalar("y") == 10.0);
-  executor.memory().write_scalar("x", 3.0);
+  executor.memory().write_scalar(executor.memory().kept("x"), 3.0);
   CHECK(device->pending_host_copies() == 0);
   executor.run_micro_step();
   CHECK(executor.memory().read_scalar("y") == 30.0);

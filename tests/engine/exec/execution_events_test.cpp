@@ -71,6 +71,7 @@ struct Alive final : ExecutionEvents {
     ++calls;
   }
   bool one_at_a_time() const override { return true; }
+  bool wants_memory() const override { return true; }
 };
 
 }  // namespace
