@@ -15,8 +15,8 @@ namespace trainscope {
 
 // The newest versions whose meaning is known here.
 inline constexpr int kOldestIrVersion = 3;
-inline constexpr int kNewestIrVersion = 13;
-inline constexpr int kNewestOpset = 24;
+inline constexpr int kNewestIrVersion = 14;
+inline constexpr int kNewestOpset = 28;
 inline constexpr int kTrainscopeOpset = 1;
 
 // What validation learns on the way.
