@@ -97,9 +97,9 @@ def tile_rows(options):
     rows = []
     rounds = 1 if options.quick else 3
     with tempfile.TemporaryDirectory() as folder:
-        variants = {"none": ["--op-chains", "none"]}
+        variants = {"none": ["--batch-tiles", "none"]}
         for name, forks in FORKS.items():
-            variants[name] = ["--op-chains", "auto", "--machine",
+            variants[name] = ["--batch-tiles", "auto", "--machine",
                               machine_file(options, folder, forks)]
         for name, (words, batch, sequence) in MODELS.items():
             model = Path(folder) / "model.onnx"
@@ -147,7 +147,7 @@ def tile_section(rows):
     ratios = [row["ms"]["as built in"] / row["ms"]["none"] for row in rows]
     lost = sum(ratio > LOSES for ratio in ratios)
     return ("## Batch tiles\n\n" + measure.table(head, cells)
-            + f"\nAs built in, `--op-chains auto` loses on {lost} of {len(rows)}; median "
+            + f"\nAs built in, `--batch-tiles auto` loses on {lost} of {len(rows)}; median "
               f"{statistics.median(ratios):.2f} of the time without tiles.\n")
 
 
