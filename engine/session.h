@@ -35,6 +35,7 @@ class Session {
 
   const OnnxModel& model() const { return model_; }
   const Compiled& compiled() const { return *training_.compiled; }
+  const std::shared_ptr<const Compiled>& shared_compiled() const { return training_.compiled; }
   Executor& executor() { return *training_.executor; }
   // ... for whoever may outlive the session.
   const std::shared_ptr<Executor>& shared_executor() const { return training_.executor; }

@@ -1,7 +1,10 @@
 // What every verb asks of its call.
 #include "cli/flags/invocation.h"
 
+#include <algorithm>
+
 #include "cli/machine.h"
+#include "engine/compile.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -50,13 +53,14 @@ int Invocation::threads() const {
 
 void check_device(const Settings& settings) {
   const std::string& device = settings.text("device");
-  if (device == "cpu") return;
+  if (std::ranges::find(back_end_names(), device) != back_end_names().end()) return;
   if (device == "cuda" || device.starts_with("cuda:")) {
     throw Error(ErrorCode::kNoDevice, "there is no CUDA device for trainscope")
         .at(cuda_absence(find_cuda_driver()))
         .hint("leave out --device: everything runs on the CPU");
   }
-  throw Error(ErrorCode::kUsage, fmt::format("--device is '{}': expected cpu", printable(device)));
+  throw Error(ErrorCode::kUsage, fmt::format("--device is '{}': expected {}", printable(device),
+                                             fmt::join(back_end_names(), " or ")));
 }
 
 }  // namespace trainscope

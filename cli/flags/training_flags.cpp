@@ -99,6 +99,7 @@ CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes)
   options.training.mode = GraphMode::kInference;
   options.training.seed = invocation.seed();
   options.lower.threads = invocation.threads();
+  options.device = device_of(invocation.settings().text("device"));
   return options;
 }
 

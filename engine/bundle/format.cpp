@@ -41,18 +41,21 @@ double number_from(const Json& json, std::string_view key) {
 }
 
 Json session_json(const RunSession& session) {
-  return Json::object({{"command", Json::list(session.command)},
-                       {"program_version", session.program_version},
-                       {"device", session.device},
-                       {"threads", session.threads},
-                       {"isa", session.isa},
-                       {"from_step", session.from_step},
-                       {"start_time", session.start_time},
-                       {"end_time", session.end_time},
-                       {"status", name_of(session.status)},
-                       {"exit_code", session.exit_code},
-                       {"last_step", session.last_step},
-                       {"message", session.message}});
+  Json json = Json::object({{"command", Json::list(session.command)},
+                            {"program_version", session.program_version},
+                            {"device", session.device},
+                            {"threads", session.threads},
+                            {"isa", session.isa},
+                            {"from_step", session.from_step},
+                            {"start_time", session.start_time},
+                            {"end_time", session.end_time},
+                            {"status", name_of(session.status)},
+                            {"exit_code", session.exit_code},
+                            {"last_step", session.last_step},
+                            {"message", session.message}});
+  json.set("options", session.options);
+  if (!session.machine.is_null()) json.set("machine", session.machine);
+  return json;
 }
 
 RunSession session_from(const Json& json) {
@@ -69,6 +72,9 @@ RunSession session_from(const Json& json) {
                      .last_step = json.get<std::int64_t>("last_step"),
                      .message = json.get<std::string>("message")};
   for (const Json& word : json.array_at("command")) session.command.push_back(word.as_string());
+  // Older programs kept them for the first session alone, in the manifest.
+  if (json.contains("options")) session.options = json.object_at("options");
+  if (json.contains("machine")) session.machine = json.object_at("machine");
   return session;
 }
 

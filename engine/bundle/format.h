@@ -46,7 +46,9 @@ struct RunSession {
   std::string program_version = {};
   std::string device = {};
   std::int64_t threads = 0;
-  std::string isa = {};  // what the CPU kernels use: "AVX-512"
+  std::string isa = {};           // what the CPU kernels use: "AVX-512"
+  Json options = Json::object();  // resolved: name -> value
+  Json machine = {};              // that plans weighed time with; null: the built-in one
   std::int64_t from_step = 0;
   std::string start_time = {};  // UTC, ISO 8601
   std::string end_time = {};    // empty while it runs
@@ -59,10 +61,10 @@ struct RunSession {
 struct RunManifest {
   std::int64_t format = kRunFormat;
   std::uint64_t seed = 0;
-  Json options = Json::object();          // resolved: name -> value
+  Json options = Json::object();          // of the newest session
   Json model = Json::object();            // file, xxh3
   Json data = Json::object();             // Dataset::description()
-  Json machine = {};                      // that plans weighed time with; null: the built-in one
+  Json machine = {};                      // of the newest session
   std::vector<RunSession> sessions = {};  // the latest last, never empty in a folder
 };
 

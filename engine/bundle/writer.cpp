@@ -115,6 +115,8 @@ void RunWriter::begin_session(RunSession session) {
   session.end_time.clear();
   session.status = RunStatus::kRunning;
   session.last_step = session.from_step;
+  manifest_.options = session.options;
+  manifest_.machine = session.machine;
   manifest_.sessions.push_back(std::move(session));
   try {
     write_manifest();

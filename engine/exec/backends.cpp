@@ -29,11 +29,22 @@ constexpr std::string_view kNames[] = {
 
 std::span<const std::string_view> back_end_names() { return kNames; }
 
+namespace {
+
+DeviceHandle checked(DeviceHandle device) {
+  require(device->facts().version == kDeviceVersion, ErrorCode::kNoDevice,
+          "the back end '{}' was built for version {} of the device interface, this program has {}",
+          device->facts().name, device->facts().version, kDeviceVersion);
+  return device;
+}
+
+}  // namespace
+
 DeviceHandle device_of(std::string_view back_end) {
-#define BACK_END(name)                                      \
-  if (back_end == #name) {                                  \
-    static const DeviceHandle device = name::make_device(); \
-    return device;                                          \
+#define BACK_END(name)                                               \
+  if (back_end == #name) {                                           \
+    static const DeviceHandle device = checked(name::make_device()); \
+    return device;                                                   \
   }
 #include "engine/exec/backends.def"
 #undef BACK_END

@@ -67,7 +67,8 @@ void BoundCalls::launch_kernel(const Call& call, const Bound& bound) {
             .outputs = bound.outputs,
             .workspace = bound.workspace,
             .state = call.prepared.state.get(),
-            .threads = call.tile < 0 ? program_.threads : 1});
+            .threads = call.tile < 0 ? program_.threads : 1,
+            .call = {.stream = call.stream}});
   });
 }
 

@@ -38,7 +38,7 @@ void read_row(std::string_view row, std::size_t line,
     bad_row(line, "the value is there twice");
 }
 
-// Nodes may share a name, values never do.
+// Rows of times name a node by the first value that it makes: ops that are split keep it.
 const std::string& first_value(const Graph& graph, const Node& node) {
   const auto made = std::ranges::find_if(node.outputs, [](ValueId v) { return v != kNoValue; });
   return graph.value(*made).name;

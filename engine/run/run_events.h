@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/bundle/format.h"
+#include "engine/compile.h"
 #include "engine/core/error.h"
 #include "engine/core/log.h"
 #include "engine/core/progress.h"
@@ -27,6 +28,8 @@ struct SessionFacts {
   std::int64_t training_examples = 0;    // of the data
   std::int64_t validation_examples = 0;  // of the data
   std::int64_t arena_bytes = 0;          // of the device, as planned
+  // What steps run: graph, plan and calls that execution events name.
+  std::shared_ptr<const Compiled> compiled = {};
 };
 
 // Everything does nothing here: a listener takes what it wants. All calls come from the thread that

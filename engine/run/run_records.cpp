@@ -15,28 +15,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-RunSession session_of(const TrainRequest& request, const ResumePoint& point) {
-  return {.command = request.notes.command,
-          .program_version = request.notes.program_version,
-          .device = "cpu",
-          .threads = request.compile.lower.threads,
-          .isa = std::string(cpu_isa()),
-          .from_step = point.checkpoint ? point.checkpoint->state.step : 0};
-}
-
 // Null for the machine that is built in.
 Json machine_record(const Machine& machine) {
   return machine == default_machine() ? Json() : machine_json(machine);
+}
+
+RunSession session_of(const TrainRequest& request, const ResumePoint& point) {
+  const DeviceHandle device = request.compile.device ? request.compile.device : cpu_device();
+  return {.command = request.notes.command,
+          .program_version = request.notes.program_version,
+          .device = std::string(device->facts().name),
+          .threads = request.compile.lower.threads,
+          .isa = std::string(cpu_isa()),
+          .options = request.notes.options,
+          .machine = machine_record(request.compile.machine),
+          .from_step = point.checkpoint ? point.checkpoint->state.step : 0};
 }
 
 RunWriter writer_of(ResumePoint& point, const TrainRequest& request, const Dataset& data) {
   RunSession session = session_of(request, point);
   if (point.continues_run) return RunWriter::resume(std::move(*point.lock), std::move(session));
   RunManifest manifest{.seed = request.seed,
-                       .options = request.notes.options,
                        .model = model_facts(request.model),
                        .data = data.description(),
-                       .machine = machine_record(request.compile.machine),
                        .sessions = {std::move(session)}};
   if (point.run_folder.empty()) {
     point.run_folder = create_numbered_run_folder("runs", run_name(request.model.path()));

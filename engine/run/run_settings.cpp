@@ -7,14 +7,18 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/exec/backends.h"
+#include "engine/machine/machine_file.h"
 #include "engine/run/resume.h"
 
 namespace trainscope {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxCostsBytes = std::uint64_t{1} << 30;
 
 std::string_view kernels_text(KernelChoice choice) {
   switch (choice) {
@@ -43,6 +47,23 @@ Json sizes_json(const ImportOptions& import) {
   for (const auto& [symbol, size] : import.dims) json.set(symbol, size);
   for (const auto& [input, shape] : import.shapes) json.set(input, Json::list(shape));
   return json;
+}
+
+// What adds numbers in another order, and so changes bits. A key stands only where it was asked
+// for, as in runs from before it existed.
+void add_sum_orders(const CompileOptions& compile, Json& settings) {
+  const TrainingOptions& training = compile.training;
+  if (compile.batch_tiles) {
+    settings.set("batch_tiles", "auto");
+    // Which sections are tiled follows from times.
+    if (!compile.costs.empty())
+      settings.set("costs", hash_hex(hash_text(read_file(compile.costs, kMaxCostsBytes))));
+    if (compile.machine != default_machine())
+      settings.set("machine", machine_json(compile.machine));
+  }
+  if (training.loss_chunks > 1) settings.set("loss_chunks", training.loss_chunks);
+  if (training.skip_ignored) settings.set("skip_ignored", true);
+  if (!training.skip_padding.empty()) settings.set("skip_padding", training.skip_padding);
 }
 
 // What does not keep a run from going on. With the same bits for any number of threads these do not
@@ -78,6 +99,7 @@ Json run_settings(const TrainRequest& request, const Json& data) {
   if (training.precision != StepPrecision::kF32) {
     settings.set("precision", name_of(training.precision));
   }
+  add_sum_orders(compile, settings);
   settings.set(std::string(kAboutSettings), about_settings(request));
   return settings;
 }

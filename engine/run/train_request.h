@@ -13,6 +13,7 @@
 #include "engine/bundle/writer.h"
 #include "engine/compile.h"
 #include "engine/core/json.h"
+#include "engine/exec/execution_events.h"
 #include "engine/onnx/import.h"
 #include "engine/train/data.h"
 #include "engine/train/schedule.h"
@@ -73,6 +74,8 @@ struct TrainRequest {
   // What the record of a session that was stopped notes as the exit code of its process, asked for
   // at its end; null: 130.
   std::function<int()> stop_exit_code = nullptr;
+  // Are told of each call, copy and thread of the training steps, those of evaluations not.
+  std::vector<std::shared_ptr<ExecutionEvents>> execution_events = {};
   RunNotes notes = {};
 };
 

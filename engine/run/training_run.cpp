@@ -71,6 +71,7 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
   compile.watch = watch_;
   session_.emplace(request_.model, std::move(compile));
   check_trains(session_->compiled());
+  for (const auto& each : request_.execution_events) session_->executor().add_listener(*each);
   data_ = request_.open_data(session_->compiled());
   order_ = BatchOrder::training(data_->examples(Split::kTrain), request_.batch, request_.seed);
   trainer_.emplace(session_->shared_executor(), request_.compile.training.micro_batches);
@@ -149,7 +150,8 @@ void TrainingRun::tell_begin() {
                          .micro_batches = request_.compile.training.micro_batches,
                          .training_examples = data_->examples(Split::kTrain),
                          .validation_examples = data_->examples(Split::kValidation),
-                         .arena_bytes = program().arena.bytes});
+                         .arena_bytes = program().arena.bytes,
+                         .compiled = session_->shared_compiled()});
 }
 
 // Of a session that was stopped before its first step there is no result: it has trained nothing.

@@ -21,8 +21,7 @@
 
 namespace trainscope {
 
-// Raised when this header changes: a back end that is built apart from the engine has to name the
-// version that it was built for.
+// Raised when this header changes: the engine takes no back end that was built for another.
 inline constexpr int kDeviceVersion = 2;
 
 // Whose memory: kernels compute in the device's; offloaded values wait in the host's, which may be
@@ -36,7 +35,8 @@ struct MemorySpace {
 
 // What is known of a device before any work. Views live as long as the device.
 struct DeviceFacts {
-  std::string_view name;  // "cpu", "cuda:0"
+  int version = kDeviceVersion;  // that the back end was built for
+  std::string_view name;         // "cpu", "cuda:0"
   MemorySpace device;
   MemorySpace host;
   // Whether a list of calls costs less when it is captured once and replayed.

@@ -70,11 +70,12 @@ struct [[nodiscard]] DeviceStatus {
   bool done() const { return code == Code::kDone; }
 };
 
-// Where a kernel runs, and where it says that it could not.
+// Where a kernel runs, and where it says that it could not. The engine gives the stream; the device
+// adds the rest before it calls `run`.
 struct CallContext {
   Stream stream = kComputeStream;
   void* native_stream = nullptr;   // the device library's own handle of it; null on the CPU
-  DeviceStatus* status = nullptr;  // never null in `run` of a device whose kernels may fail
+  DeviceStatus* status = nullptr;  // null on the CPU, whose kernels throw
 };
 
 struct RunArgs {

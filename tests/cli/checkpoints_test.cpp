@@ -172,6 +172,25 @@ TEST_CASE("resume: with another number of threads it goes on and says so") {
   CHECK(run(words("6", "1"), {}, folder.path()).err.empty());
 }
 
+TEST_CASE("resume: what adds numbers in another order is refused") {
+  const TemporaryFolder folder;
+  const auto words = [](const char* steps, const std::vector<std::string>& more) {
+    std::vector<std::string> all =
+        train(kMlp, {"--steps", steps, "--run-dir", "r", "--resume", "auto", "--threads", "2"});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  REQUIRE(run(words("2", {"--batch-tiles", "auto"}), {}, folder.path()).exit_code == 0);
+  const Finished plain = run(words("4", {}), {}, folder.path());
+  CHECK(plain.exit_code == 2);
+  CHECK(plain.err.find("batch_tiles was \"auto\", is not set") != std::string::npos);
+  const Finished chunks =
+      run(words("4", {"--batch-tiles", "auto", "--loss-chunks", "2"}), {}, folder.path());
+  CHECK(chunks.exit_code == 2);
+  CHECK(chunks.err.find("loss_chunks was not set, is 2") != std::string::npos);
+  CHECK(run(words("4", {"--batch-tiles", "auto"}), {}, folder.path()).exit_code == 0);
+}
+
 TEST_CASE("strict determinism: the same bits at any thread count, resumed at another one too") {
   const TemporaryFolder folder;
   const auto words = [](const std::string& name, const std::string& steps,

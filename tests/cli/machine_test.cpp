@@ -107,6 +107,17 @@ TEST_CASE("--machine: train and bench take it, and the run records it") {
               {}, folder.path())
               .exit_code == 0);
   CHECK(!read_json_file(folder / "plain/manifest.json").contains("machine"));
+  // Each session has its own; what plans are made again from is the newest one's.
+  REQUIRE(run({"train", kMlp, "--data", "synthetic,examples=18", "--steps", "3", "-q", "--run-dir",
+               "plain", "--resume", "auto", "--machine", "slow.json", "--op-order", "given"},
+              {}, folder.path())
+              .exit_code == 0);
+  const Json resumed = read_json_file(folder / "plain/manifest.json");
+  CHECK(machine_of(resumed.at("machine")).name == "slow arithmetic");
+  CHECK(resumed.at("options").get<std::string>("op-order") == "given");
+  CHECK(!resumed.array_at("sessions")[0].contains("machine"));
+  CHECK(resumed.array_at("sessions")[0].at("options").get<std::string>("op-order") == "memory");
+  CHECK(machine_of(resumed.array_at("sessions")[1].at("machine")).name == "slow arithmetic");
   const Finished bench = run({"bench", "w2-lenet", "--steps", "1", "--batch", "4", "--threads", "1",
                               "--machine", "slow.json", "--json"},
                              {}, folder.path());

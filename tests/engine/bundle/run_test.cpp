@@ -64,7 +64,7 @@ TEST_CASE("run: what is written is read back") {
   const RunReader reader = RunReader::open(folder / "run");
   CHECK(reader.manifest().format == 2);
   CHECK(reader.manifest().seed == 0xFFFF'FFFF'FFFF'FFF1U);
-  CHECK(reader.manifest().options == small_manifest().options);
+  CHECK(reader.manifest().options == small_session().options);
   CHECK(reader.manifest().model.get<std::string>("xxh3") == "00aa");
   CHECK(reader.manifest().data.get<std::string>("kind") == "text");
   const RunSession& session = reader.manifest().sessions.at(0);

@@ -13,12 +13,12 @@ inline RunSession small_session(std::int64_t from_step = 0) {
           .device = "cpu",
           .threads = 2,
           .isa = "AVX2",
+          .options = Json::object({{"steps", 20}, {"lr", 0.001}}),
           .from_step = from_step};
 }
 
 inline RunManifest small_manifest() {
   return {.seed = 0xFFFF'FFFF'FFFF'FFF1U,
-          .options = Json::object({{"steps", 20}, {"lr", 0.001}}),
           .model = Json::object({{"file", "m.onnx"}, {"xxh3", "00aa"}}),
           .data = Json::object({{"kind", "text"}}),
           .sessions = {small_session()}};

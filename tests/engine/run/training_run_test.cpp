@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -21,7 +23,15 @@ namespace fs = std::filesystem;
 
 struct StepCounter final : RunEvents {
   int steps = 0;
+  std::shared_ptr<const Compiled> compiled;
+  void session_begin(const SessionFacts& facts) override { compiled = facts.compiled; }
   void step_end(const StepRecord& /*step*/, std::int64_t /*used_bytes*/) override { ++steps; }
+};
+
+// How often each call of a step ran.
+struct CallCounter final : ExecutionEvents {
+  std::map<CallId, int> calls;
+  void call_end(const CallEvent& event) override { ++calls[event.call]; }
 };
 
 // Asks to stop at the end of a step, or as a step's evaluation begins.
@@ -67,10 +77,14 @@ TEST_CASE("train: from a model to a recorded run in thirty lines") {
   request.schedule.learning_rate = 0.1;
   request.run_folder = folder.path / "run";
   StepCounter counter;
+  const auto calls = std::make_shared<CallCounter>();
+  request.execution_events = {calls};
 
   const TrainingResult result = train(std::move(request), counter);
 
   CHECK(counter.steps == 200);
+  CHECK(calls->calls.size() == counter.compiled->program.calls.size());
+  CHECK(std::ranges::all_of(calls->calls, [](const auto& call) { return call.second == 200; }));
   CHECK(result.status == RunStatus::kFinished);
   CHECK(result.exit_code == 0);
   CHECK(result.step == 200);
