@@ -288,7 +288,7 @@ TEST_CASE("recompute: measured times of a workload are costs for its plans") {
   // The step is its ops and its gaps.
   double sum_ms = plain.get<double>("ops_ms");
   for (const char* gap : {"before_first_op", "between_ops", "after_last_op"}) {
-    CHECK(plain.at("gaps_ms").get<double>(gap) > 0.0);
+    CHECK(plain.at("gaps_ms").get<double>(gap) >= 0.0);  // rounded to 0.1 us
     sum_ms += plain.at("gaps_ms").get<double>(gap);
   }
   CHECK(sum_ms == doctest::Approx(plain.get<double>("measured_step_ms")).epsilon(5e-3));
