@@ -17,53 +17,6 @@
 namespace trainscope {
 namespace {
 
-// Inputs come in groups of as many tensors: parameters, gradients, then what the optimizer keeps.
-int parameter_count(const OpArgs& args, int groups) {
-  const int tensors = args.input_count() - kStepScalars;
-  require(tensors >= groups && tensors % groups == 0, ErrorCode::kBadInput,
-          "{} inputs are not {} tensors for each parameter and {} scalars", args.input_count(),
-          groups, kStepScalars);
-  return tensors / groups;
-}
-
-// Types of all groups but the gradients, which are the outputs.
-Types step_shape(const OpArgs& args, int groups) {
-  require_all_present(args);
-  const int count = parameter_count(args, groups);
-  for (int i = 0; i < count; ++i) {
-    require_float(args, i);
-    require_dtype(args, i, args.type(0).dtype);
-    for (int g = 1; g < groups; ++g) require_same_types(args, i, g * count + i);
-  }
-  require_step_scalars(args);
-  Types outputs;
-  for (int g = 0; g < groups; ++g) {
-    if (g == 1) continue;
-    for (int i = 0; i < count; ++i) outputs.push_back(args.type(g * count + i));
-  }
-  require(std::ssize(outputs) == args.output_count, ErrorCode::kBadInput,
-          "{} outputs asked for, the step has {}", args.output_count, outputs.size());
-  return outputs;
-}
-
-// Each output may take the place of the input that it is the next state of.
-std::vector<InPlace> step_in_place(const OpArgs& args, int groups) {
-  const int count = parameter_count(args, groups);
-  std::vector<InPlace> pairs;
-  for (int output = 0; output < (groups - 1) * count; ++output) {
-    pairs.push_back({.output = output, .input = output < count ? output : output + count});
-  }
-  return pairs;
-}
-
-Cost step_cost(const OpArgs& args, int groups, std::int64_t flops_per_element) {
-  std::int64_t elements = 0;
-  for (int i = 0; i < parameter_count(args, groups); ++i) {
-    add_saturating(elements, args.type(i).elements());
-  }
-  return with_flops(args, saturating_multiply(flops_per_element, elements));
-}
-
 // --- SgdStep: the momentum buffers exist only with a momentum ------------------------------------
 int sgd_groups(const OpArgs& args) { return momentum_of(args) > 0.0 ? 3 : 2; }
 

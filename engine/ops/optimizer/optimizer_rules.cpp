@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/shape_rules.h"
 
 namespace trainscope {
@@ -17,6 +18,13 @@ Floats per_parameter(const OpArgs& args, std::string_view name, int count, doubl
           "attribute '{}' has {} entries for {} parameters", name, values.size(), count);
   return values;
 }
+
+const std::vector<AttributeSpec> kCommon = {
+    {"weight_decay", "one number per parameter (default 0)"},
+    {"learning_rate_scale",
+     "one number per parameter that multiplies the learning rate (default 1)"}};
+
+}  // namespace
 
 double number_within(const OpArgs& args, std::string_view name, double absent, double end) {
   const double value = args.attributes.number(name, absent);
@@ -32,18 +40,55 @@ OptimizerParams common_params(const OpArgs& args, int count) {
   return params;
 }
 
-const std::vector<AttributeSpec> kCommon = {
-    {"weight_decay", "one number per parameter (default 0)"},
-    {"learning_rate_scale",
-     "one number per parameter that multiplies the learning rate (default 1)"}};
-
 std::vector<AttributeSpec> with_common(const std::vector<AttributeSpec>& more) {
   std::vector<AttributeSpec> all = kCommon;
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
-}  // namespace
+int parameter_count(const OpArgs& args, int groups) {
+  const int tensors = args.input_count() - kStepScalars;
+  require(tensors >= groups && tensors % groups == 0, ErrorCode::kBadInput,
+          "{} inputs are not {} tensors for each parameter and {} scalars", args.input_count(),
+          groups, kStepScalars);
+  return tensors / groups;
+}
+
+Types step_shape(const OpArgs& args, int groups) {
+  require_all_present(args);
+  const int count = parameter_count(args, groups);
+  for (int i = 0; i < count; ++i) {
+    require_float(args, i);
+    require_dtype(args, i, args.type(0).dtype);
+    for (int g = 1; g < groups; ++g) require_same_types(args, i, g * count + i);
+  }
+  require_step_scalars(args);
+  Types outputs;
+  for (int g = 0; g < groups; ++g) {
+    if (g == 1) continue;
+    for (int i = 0; i < count; ++i) outputs.push_back(args.type(g * count + i));
+  }
+  require(std::ssize(outputs) == args.output_count, ErrorCode::kBadInput,
+          "{} outputs asked for, the step has {}", args.output_count, outputs.size());
+  return outputs;
+}
+
+std::vector<InPlace> step_in_place(const OpArgs& args, int groups) {
+  const int count = parameter_count(args, groups);
+  std::vector<InPlace> pairs;
+  for (int output = 0; output < (groups - 1) * count; ++output) {
+    pairs.push_back({.output = output, .input = output < count ? output : output + count});
+  }
+  return pairs;
+}
+
+Cost step_cost(const OpArgs& args, int groups, std::int64_t flops_per_element) {
+  std::int64_t elements = 0;
+  for (int i = 0; i < parameter_count(args, groups); ++i) {
+    add_saturating(elements, args.type(i).elements());
+  }
+  return with_flops(args, saturating_multiply(flops_per_element, elements));
+}
 
 void require_step_scalars(const OpArgs& args) {
   const int first = args.input_count() - kStepScalars;

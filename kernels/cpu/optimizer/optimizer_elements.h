@@ -11,13 +11,14 @@
 
 namespace trainscope::cpu {
 
-// Elements of one parameter, and of what is kept beside it: momentum, or m and v.
+// Elements of one parameter, and of what is kept beside it: momentum, or m and v, or RMSprop's
+// three.
 template <typename T>
 struct UpdatedElements {
   std::int64_t count = 0;
   const T* gradient = nullptr;
-  std::array<const T*, 3> old{};
-  std::array<T*, 3> next{};
+  std::array<const T*, 4> old{};
+  std::array<T*, 4> next{};
 };
 
 // In the loops below each output may be its input: the compiler is told (omp simd) that this is
