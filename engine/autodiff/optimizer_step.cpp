@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ std::string_view name_of(OptimizerKind kind) {
       return "adamw_hf";
     case OptimizerKind::kLamb:
       return "lamb";
+    case OptimizerKind::kRmsProp:
+      return "rmsprop";
+    case OptimizerKind::kLion:
+      return "lion";
   }
   return "?";
 }
@@ -123,7 +128,26 @@ struct Step {
   std::vector<std::string> states;  // prefixes of their names
 };
 
+Step rmsprop_step(const OptimizerOptions& optimizer, Attributes& attributes) {
+  attributes.set("alpha", optimizer.beta2);
+  attributes.set("epsilon", optimizer.epsilon);
+  attributes.set("momentum", optimizer.momentum);
+  attributes.set("centered", std::int64_t{optimizer.centered ? 1 : 0});
+  Step step{.op = "RmsPropStep", .states = {"rmsprop.square"}};
+  if (optimizer.centered) step.states.emplace_back("rmsprop.mean");
+  if (optimizer.momentum > 0.0) step.states.emplace_back("rmsprop.momentum");
+  return step;
+}
+
+Step lion_step(const OptimizerOptions& optimizer, Attributes& attributes) {
+  attributes.set("beta1", optimizer.beta1);
+  attributes.set("beta2", optimizer.beta2);
+  return {.op = "LionStep", .states = {"lion.m"}};
+}
+
 Step describe_step(const OptimizerOptions& optimizer, Attributes& attributes) {
+  if (optimizer.kind == OptimizerKind::kRmsProp) return rmsprop_step(optimizer, attributes);
+  if (optimizer.kind == OptimizerKind::kLion) return lion_step(optimizer, attributes);
   if (optimizer.kind == OptimizerKind::kSgd) {
     attributes.set("momentum", optimizer.momentum);
     if (optimizer.nesterov) attributes.set("nesterov", std::int64_t{1});
@@ -180,8 +204,27 @@ StepInputs add_step_inputs(Builder& b, const Trained& trained, const TrainingOpt
           .step = step_number(b, trained, options)};
 }
 
+// The averages of the parameters follow what the step made of these: average + (1 - decay) * (next
+// - average).
+void append_averages(Builder& b, const Trained& trained, std::span<const ValueId> next,
+                     double decay) {
+  Graph& graph = b.graph();
+  for (std::size_t i = 0; i < trained.parameters.size(); ++i) {
+    const Value& parameter = graph.value(trained.parameters[i]);
+    const TensorType type = parameter.type;
+    const std::string name = fmt::format("{}{}", kAveragePrefix, parameter.name);
+    const ValueId average = b.state(name, type, parameter.data);
+    const ValueId share = b.scalar(1.0 - decay, type.dtype);
+    const ValueId moved = b("Mul", {b("Sub", {next[i], average}), share});
+    const ValueId sum = b("Add", {average, moved});
+    graph.rename(sum, graph.unique_name("next/" + graph.value(average).name));
+    graph.updates.push_back({average, sum});
+  }
+}
+
 void append_update(Builder& b, const Trained& trained, const StepInputs& common,
-                   const OptimizerOptions& optimizer) {
+                   const TrainingOptions& options) {
+  const OptimizerOptions& optimizer = options.optimizer;
   Attributes attributes = per_parameter(b.graph(), trained, optimizer);
   const Step step = describe_step(optimizer, attributes);
   std::vector<ValueId> states;
@@ -199,6 +242,10 @@ void append_update(Builder& b, const Trained& trained, const StepInputs& common,
   for (std::size_t i = 0; i < updated.size(); ++i) {
     b.graph().rename(next[i], b.graph().unique_name("next/" + b.graph().value(updated[i]).name));
     b.graph().updates.push_back({updated[i], next[i]});
+  }
+  if (options.ema_decay > 0.0) {
+    append_averages(b, trained, std::span(next).first(trained.parameters.size()),
+                    options.ema_decay);
   }
 }
 
@@ -253,7 +300,6 @@ void check_in_backward(const TrainingOptions& options) {
 
 // One update for each parameter, as early as it can be: its gradient's bytes are free then.
 void update_in_backward(Rewriter& rewriter, const Trained& trained, PassContext& context) {
-  const OptimizerOptions& optimizer = context.options.optimizer;
   check_in_backward(context.options);
   const UpdatePlaces places(rewriter.graph());
   std::vector<NodeId> place;
@@ -268,7 +314,7 @@ void update_in_backward(Rewriter& rewriter, const Trained& trained, PassContext&
     b.set_phase(Phase::kBackward);
     b.set_prefix("update/");
     append_update(b, {.parameters = {trained.parameters[i]}, .gradients = {trained.gradients[i]}},
-                  common, optimizer);
+                  common, context.options);
   }
 }
 
@@ -288,7 +334,7 @@ bool append_optimizer_step(Graph& graph, PassContext& context) {
     Builder& b = rewriter.at_end(Phase::kUpdate);
     b.set_prefix("update/");
     const StepInputs common = add_step_inputs(b, trained, context.options);
-    append_update(b, trained, common, context.options.optimizer);
+    append_update(b, trained, common, context.options);
   }
   // From here on the gradients are ordinary values, free once the update has read them.
   if (!context.options.keep_gradients) {

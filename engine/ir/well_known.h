@@ -22,5 +22,7 @@ inline constexpr const char* kGradientNormOutput = "ai.trainscope.gradient_norm"
 // States: everything of ours, and the sums over micro-batches, which do not outlive a step.
 inline constexpr const char* kOwnPrefix = "ai.trainscope.";
 inline constexpr const char* kAccumulatedPrefix = "ai.trainscope.accumulated/";
+// Averages of parameters over the steps: this and the parameter's name.
+inline constexpr const char* kAveragePrefix = "ai.trainscope.average/";
 
 }  // namespace trainscope

@@ -4,6 +4,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/rewriter.h"
+#include "engine/ops/rules/gradient_rules.h"
 #include "engine/passes/pass.h"
 
 namespace trainscope {
@@ -20,6 +21,12 @@ std::string_view name_of(LossKind kind) {
       return "bce_with_logits";
     case LossKind::kL1:
       return "l1";
+    case LossKind::kHuber:
+      return "huber";
+    case LossKind::kFocal:
+      return "focal";
+    case LossKind::kCtc:
+      return "ctc";
     case LossKind::kOutput:
       return "output";
   }
@@ -40,8 +47,24 @@ ValueId scored_output(const Graph& graph, const LossOptions& loss) {
       .hint(fmt::format("outputs: {}", printable(join(names, ", "), 400)));
 }
 
+// Of an output [T, N, C] or, with time_axis 1, [N, T, C].
+TensorType ctc_labels_type(const Value& scored, const LossOptions& loss) {
+  const Shape& shape = scored.type.shape;
+  require(shape.rank == 3, ErrorCode::kUsage,
+          "ctc needs an output of shape [time, batch, classes], '{}' is {}", printable(scored.name),
+          type_text(scored.type));
+  if (loss.most_labels <= 0) {
+    throw Error(ErrorCode::kUsage, "ctc: how many labels has an example at most?")
+        .hint("--loss ctc:most_labels=S, for labels [N,S] filled up with any number");
+  }
+  require(loss.blank >= 0 && loss.blank < shape[2], ErrorCode::kUsage,
+          "ctc: blank={}, but '{}' has {} classes", loss.blank, printable(scored.name), shape[2]);
+  return {.dtype = DType::kI64, .shape = {shape[1 - loss.time_axis], loss.most_labels}};
+}
+
 TensorType labels_type(const Value& scored, const LossOptions& loss) {
   const TensorType& output = scored.type;
+  if (loss.kind == LossKind::kCtc) return ctc_labels_type(scored, loss);
   if (!is_by_class(loss.kind)) return output;
   require(output.shape.rank >= 2, ErrorCode::kUsage,
           "{} needs an output of shape [N, ..., classes], '{}' is {}", name_of(loss.kind),
@@ -51,6 +74,12 @@ TensorType labels_type(const Value& scored, const LossOptions& loss) {
           "class_axis={} of the loss is outside [-{}, {}): '{}' is {}", loss.class_axis, rank, rank,
           printable(scored.name), type_text(output));
   int axis = normalized_axis(loss.class_axis, output.shape.rank);
+  if (output.shape[axis] == 1) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} over one class is always 0: '{}' is {}", name_of(loss.kind),
+                            printable(scored.name), type_text(output)))
+        .hint("a yes or no: --loss bce_with_logits, labels 0.0 and 1.0; a number: --loss mse");
+  }
   TensorType type{.dtype = DType::kI64, .shape = {}};
   for (int a = 0; a < output.shape.rank; ++a) {
     if (a != axis) type.shape.push_back(output.shape[a]);
@@ -79,6 +108,24 @@ ValueId cross_entropy(Builder& b, std::vector<ValueId> inputs, const LossOptions
   return b.multi("WeightedCrossEntropy", std::move(inputs), 3, std::move(attributes)).front();
 }
 
+// With the lengths of inputs and labels as inputs of their own.
+ValueId ctc(Builder& b, ValueId output, ValueId labels, const LossOptions& loss) {
+  const ValueId log_probs = b("LogSoftmax", {output}, {{"axis", std::int64_t{2}}});
+  const ValueId by_time =
+      loss.time_axis == 0 ? log_probs : b("Transpose", {log_probs}, {{"perm", Ints{1, 0, 2}}});
+  const TensorType lengths{.dtype = DType::kI64, .shape = {b.shape(labels)[0]}};
+  const ValueId input_lengths = b.input(kInputLengths, lengths);
+  const ValueId label_lengths = b.input(kLabelLengths, lengths);
+  ValueId losses =
+      b("CtcLoss", {by_time, labels, input_lengths, label_lengths}, {{"blank", loss.blank}});
+  const DType dtype = b.type(losses).dtype;
+  if (loss.zero_infinity) {
+    losses = b("Where", {b("IsInf", {losses}), b.scalar(0.0, dtype), losses});
+  }
+  const ValueId divisors = b("Max", {cast_to(b, label_lengths, dtype), b.scalar(1.0, dtype)});
+  return b("ReduceMean", {b("Div", {losses, divisors})}, {{"keepdims", std::int64_t{0}}});
+}
+
 ValueId attach(Builder& b, ValueId output, ValueId labels, const LossOptions& loss) {
   Attributes attributes;
   if (is_by_class(loss.kind)) {
@@ -96,6 +143,12 @@ ValueId attach(Builder& b, ValueId output, ValueId labels, const LossOptions& lo
       return b("BceWithLogits", {output, labels});
     case LossKind::kL1:
       return b("MeanAbsoluteError", {output, labels});
+    case LossKind::kHuber:
+      return b("HuberLoss", {output, labels}, {{"delta", loss.delta}});
+    case LossKind::kFocal:
+      return b("FocalLoss", {output, labels}, {{"gamma", loss.gamma}, {"alpha", loss.alpha}});
+    case LossKind::kCtc:
+      return ctc(b, output, labels, loss);
     case LossKind::kOutput:
       return b.reshape(output, Shape());
   }

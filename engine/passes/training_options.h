@@ -10,10 +10,21 @@
 
 namespace trainscope {
 
-enum class LossKind : std::uint8_t { kCrossEntropy, kNll, kMse, kBceWithLogits, kL1, kOutput };
-inline constexpr LossKind kLossKinds[] = {LossKind::kCrossEntropy, LossKind::kNll,
-                                          LossKind::kMse,          LossKind::kBceWithLogits,
-                                          LossKind::kL1,           LossKind::kOutput};
+enum class LossKind : std::uint8_t {
+  kCrossEntropy,
+  kNll,
+  kMse,
+  kBceWithLogits,
+  kL1,
+  kHuber,
+  kFocal,
+  kCtc,
+  kOutput
+};
+inline constexpr LossKind kLossKinds[] = {
+    LossKind::kCrossEntropy,  LossKind::kNll, LossKind::kMse,
+    LossKind::kBceWithLogits, LossKind::kL1,  LossKind::kHuber,
+    LossKind::kFocal,         LossKind::kCtc, LossKind::kOutput};
 std::string_view name_of(LossKind kind);
 // Cross entropy and negative log-likelihood: labels are numbers of classes.
 constexpr bool is_by_class(LossKind kind) {
@@ -31,13 +42,35 @@ struct LossOptions {
   // probability all classes share.
   std::vector<double> class_weights = {};
   double label_smoothing = 0.0;
+  double delta = 1.0;            // kHuber: from which difference on it is linear
+  double gamma = 2.0;            // kFocal: how much less examples count that are right already
+  double alpha = 0.25;           // kFocal: weight of labels 1, that of labels 0 is 1 - alpha
+  std::int64_t blank = 0;        // kCtc: the class that stands for no label
+  int time_axis = 0;             // kCtc: of the output, 0 of [T, N, C] or 1 of [N, T, C]
+  std::int64_t most_labels = 0;  // kCtc: labels are [N, most_labels]
+  bool zero_infinity = false;    // kCtc: examples that no path can spell count 0
 };
 
-enum class OptimizerKind : std::uint8_t { kSgd, kAdam, kAdamW, kAdamWHuggingFace, kLamb };
+// Inputs of the graph that kCtc adds besides the labels, both [N]: how many time steps of each
+// example count, and how many labels.
+inline constexpr std::string_view kInputLengths = "input_lengths";
+inline constexpr std::string_view kLabelLengths = "label_lengths";
+
+enum class OptimizerKind : std::uint8_t {
+  kSgd,
+  kAdam,
+  kAdamW,
+  kAdamWHuggingFace,
+  kLamb,
+  kRmsProp,
+  kLion
+};
 inline constexpr OptimizerKind kOptimizerKinds[] = {
-    OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW,
-    OptimizerKind::kAdamWHuggingFace, OptimizerKind::kLamb};
-// "sgd", "adam", "adamw", "adamw_hf", "lamb".
+    OptimizerKind::kSgd,   OptimizerKind::kAdam,
+    OptimizerKind::kAdamW, OptimizerKind::kAdamWHuggingFace,
+    OptimizerKind::kLamb,  OptimizerKind::kRmsProp,
+    OptimizerKind::kLion};
+// "sgd", "adam", "adamw", "adamw_hf", "lamb", "rmsprop", "lion".
 std::string_view name_of(OptimizerKind kind);
 
 // Parameters whose name matches the glob use these instead of the optimizer's own; the last
@@ -48,16 +81,17 @@ struct ParameterGroup {
   double learning_rate_scale = 1.0;
 };
 
-// AdamW decays by lr * weight_decay; SGD and Adam add weight_decay * p to the gradient (as PyTorch
-// does), LAMB to the direction.
+// AdamW and Lion decay by lr * weight_decay; SGD, Adam and RMSprop add weight_decay * p to the
+// gradient (as PyTorch does), LAMB to the direction.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdamW;
-  double momentum = 0.0;  // SGD
+  double momentum = 0.0;  // SGD, RMSprop
   bool nesterov = false;  // SGD
-  double beta1 = 0.9;     // all but SGD
-  double beta2 = 0.999;
+  double beta1 = 0.9;     // all but SGD and RMSprop
+  double beta2 = 0.999;   // ... RMSprop: of the mean of squares, alpha in PyTorch
   double epsilon = 1e-8;
   bool bias_correction = true;
+  bool centered = false;   // RMSprop: by the variance of the gradients, not their mean square
   double ratio_min = 0.0;  // LAMB: limits of its ratio of norms
   double ratio_max = std::numeric_limits<double>::infinity();
   double weight_decay = 0.0;
@@ -101,6 +135,9 @@ struct TrainingOptions {
   std::string skip_padding = {};
   StepPrecision precision = StepPrecision::kF32;
   OptimizerOptions optimizer = {};
+  // Averages of the parameters over the steps: average = decay * average + (1 - decay) * parameter
+  // after each step, from the first parameters on. 0: none are kept.
+  double ema_decay = 0.0;
   std::int64_t micro_batches = 1;  // gradients of so many batches are averaged before an update
   std::uint64_t seed = 0;          // of dropout
   std::vector<std::string> gradient_of =

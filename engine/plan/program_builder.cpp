@@ -109,6 +109,23 @@ ProgramBuilder::ProgramBuilder(const Program& placed) : has_buffers_(true) {
   }
 }
 
+namespace {
+
+// Parameters stay f32 in mixed precision: a file that stores them in less is no way to it.
+std::string low_precision_hint(const Graph& graph) {
+  for (ValueId id : graph.values_of(ValueKind::kParameter)) {
+    const DType dtype = graph.value(id).type.dtype;
+    if (dtype != DType::kF16 && dtype != DType::kBF16) continue;
+    return fmt::format(
+        "the model's parameters are {0}: export it in float32, and train with --precision {1} for "
+        "activations and matmuls in {0}",
+        name_of(dtype), dtype == DType::kF16 ? "fp16" : "bf16");
+  }
+  return {};
+}
+
+}  // namespace
+
 void ProgramBuilder::choose_kernels() {
   std::map<std::string, std::vector<std::string>> missing;
   for (NodeId id : phase_order(program_.graph)) {
@@ -131,7 +148,8 @@ void ProgramBuilder::choose_kernels() {
     error.at(fmt::format("{}: {} node{}: {}", kernel, nodes.size(), nodes.size() == 1 ? "" : "s",
                          printable(join(nodes, ", "), 400)));
   }
-  throw error.hint("`trainscope inspect MODEL` lists the model's ops and types");
+  throw error.hint(low_precision_hint(program_.graph))
+      .hint("`trainscope inspect MODEL` lists the model's ops and types");
 }
 
 bool ProgramBuilder::prepare(const Node& node, Launch& launch) const {

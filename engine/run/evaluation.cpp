@@ -86,19 +86,22 @@ std::optional<Evaluation> evaluate_validation(Session& session, const ImportOpti
                                               const ValidationData& validation) {
   return evaluate_validation(validation, [&](std::int64_t size) -> Executor* {
     if (size == validation.batch) return &session.executor(GraphMode::kEvaluate, import);
-    const std::optional<ImportOptions> other = with_batch(session.model(), import, size);
+    const std::optional<ImportOptions> other =
+        with_batch(session.model(), import, size, validation.batch_axes);
     return other ? &session.executor(GraphMode::kEvaluate, *other) : nullptr;
   });
 }
 
 std::optional<ImportOptions> with_batch(const OnnxModel& model, const ImportOptions& import,
-                                        std::int64_t batch) {
+                                        std::int64_t batch, const BatchAxes& axes) {
   ImportOptions changed = import;
   for (const ModelTensor& input : model.inputs()) {
+    const auto named = axes.find(input.name);
+    const std::size_t axis = named == axes.end() ? 0 : static_cast<std::size_t>(named->second);
     const auto shape = changed.shapes.find(input.name);
-    if (shape != changed.shapes.end() && !shape->second.empty()) shape->second.front() = batch;
-    if (!input.dims || input.dims->empty()) continue;
-    const ModelDim& dim = input.dims->front();
+    if (shape != changed.shapes.end() && axis < shape->second.size()) shape->second[axis] = batch;
+    if (!input.dims || axis >= input.dims->size()) continue;
+    const ModelDim& dim = (*input.dims)[axis];
     if (dim.size) return std::nullopt;
     if (!dim.symbol.empty()) changed.dims.insert_or_assign(dim.symbol, batch);
   }

@@ -18,8 +18,9 @@ using ProgramForBatch = std::function<Executor*(std::int64_t batch)>;
 struct ValidationData {
   std::shared_ptr<const Dataset> data;
   std::int64_t batch = 1;
-  LossOptions loss = {};  // over classes: accuracy is counted too
-  Watch watch = {};       // learns of each batch, work "evaluation", and may ask to give up
+  LossOptions loss = {};      // over classes: accuracy is counted too
+  BatchAxes batch_axes = {};  // of the model's inputs
+  Watch watch = {};           // learns of each batch, work "evaluation", and may ask to give up
 };
 
 // A last batch that is not full is padded with examples that the loss ignores, else evaluated at
@@ -34,6 +35,6 @@ std::optional<Evaluation> evaluate_validation(Session& session, const ImportOpti
 
 // `import` for another batch size; none when the model fixes it.
 std::optional<ImportOptions> with_batch(const OnnxModel& model, const ImportOptions& import,
-                                        std::int64_t batch);
+                                        std::int64_t batch, const BatchAxes& axes = {});
 
 }  // namespace trainscope

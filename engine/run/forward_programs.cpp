@@ -23,7 +23,8 @@ ForwardPrograms::Program& ForwardPrograms::program(GraphMode mode, const ImportO
   if (checkpoint_) {
     const SafetensorsFile& file = checkpoint_->file("model");
     for (const std::string& name : file.names()) {
-      if (made->executor->has(name)) made->executor->write(name, file.tensor(name));
+      if (!made->executor->has(name)) continue;
+      made->executor->write(name, trained_tensor(*checkpoint_, name));
     }
   }
   programs_.push_back(std::move(made));
@@ -31,7 +32,8 @@ ForwardPrograms::Program& ForwardPrograms::program(GraphMode mode, const ImportO
 }
 
 Executor* ForwardPrograms::executor(GraphMode mode, std::int64_t batch) {
-  const std::optional<ImportOptions> import = with_batch(model_, options_.import, batch);
+  const std::optional<ImportOptions> import =
+      with_batch(model_, options_.import, batch, batch_axes_);
   return import ? program(mode, *import).executor.get() : nullptr;
 }
 

@@ -14,10 +14,12 @@ namespace trainscope {
 class ForwardPrograms {
  public:
   // The parameters are the checkpoint's if there is one, else the model's own.
-  ForwardPrograms(OnnxModel model, std::optional<Checkpoint> checkpoint, CompileOptions options)
+  ForwardPrograms(OnnxModel model, std::optional<Checkpoint> checkpoint, CompileOptions options,
+                  BatchAxes batch_axes = {})
       : model_(std::move(model)),
         checkpoint_(std::move(checkpoint)),
-        options_(std::move(options)) {}
+        options_(std::move(options)),
+        batch_axes_(std::move(batch_axes)) {}
 
   const CompileOptions& options() const { return options_; }
   const Compiled& compiled(GraphMode mode) { return *program(mode, options_.import).compiled; }
@@ -37,6 +39,7 @@ class ForwardPrograms {
   OnnxModel model_;
   std::optional<Checkpoint> checkpoint_;
   CompileOptions options_;
+  BatchAxes batch_axes_;
   std::vector<std::unique_ptr<Program>> programs_;
 };
 

@@ -100,6 +100,8 @@ Json run_settings(const TrainRequest& request, const Json& data) {
     settings.set("precision", name_of(training.precision));
   }
   add_sum_orders(compile, settings);
+  if (training.ema_decay > 0.0) settings.set("ema", training.ema_decay);
+  if (request.shuffle == Shuffle::kNone) settings.set("shuffle", "none");
   settings.set(std::string(kAboutSettings), about_settings(request));
   return settings;
 }
@@ -110,6 +112,15 @@ std::string loss_text(const LossOptions& loss) {
       fmt::format("{}:output={},labels={}", name_of(loss.kind), loss.output, loss.labels);
   if (is_by_class(loss.kind)) {
     text += fmt::format(",ignore_index={},class_axis={}", loss.ignore_index, loss.class_axis);
+  }
+  if (loss.kind == LossKind::kHuber) text += fmt::format(",delta={}", loss.delta);
+  if (loss.kind == LossKind::kFocal) {
+    text += fmt::format(",gamma={},alpha={}", loss.gamma,
+                        loss.alpha < 0.0 ? "none" : fmt::format("{}", loss.alpha));
+  }
+  if (loss.kind == LossKind::kCtc) {
+    text += fmt::format(",blank={},time_axis={},most_labels={},zero_infinity={}", loss.blank,
+                        loss.time_axis, loss.most_labels, loss.zero_infinity ? 1 : 0);
   }
   if (!loss.class_weights.empty()) {
     text += fmt::format(",weights={}", fmt::join(loss.class_weights, ":"));
@@ -128,6 +139,14 @@ Json optimizer_json(const OptimizerOptions& optimizer) {
   if (optimizer.kind == OptimizerKind::kSgd) {
     json.set("momentum", optimizer.momentum);
     if (optimizer.nesterov) json.set("nesterov", true);
+  } else if (optimizer.kind == OptimizerKind::kRmsProp) {
+    json.set("alpha", optimizer.beta2);
+    json.set("epsilon", optimizer.epsilon);
+    json.set("momentum", optimizer.momentum);
+    if (optimizer.centered) json.set("centered", true);
+  } else if (optimizer.kind == OptimizerKind::kLion) {
+    json.set("beta1", optimizer.beta1);
+    json.set("beta2", optimizer.beta2);
   } else {
     json.set("beta1", optimizer.beta1);
     json.set("beta2", optimizer.beta2);

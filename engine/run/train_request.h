@@ -44,6 +44,13 @@ struct RunNotes {
   std::string program_version = {};
 };
 
+// When a run ends before its last step: after so many evaluations in a row whose loss was not below
+// the lowest one by more than `least_gain`.
+struct EarlyStop {
+  std::int64_t patience = 1;
+  double least_gain = 0.0;
+};
+
 struct TrainRequest {
   OnnxModel model;
   // import binds every size of the model; training.mode must be kTrain, training.micro_batches is
@@ -51,8 +58,13 @@ struct TrainRequest {
   CompileOptions compile = {};
   OpenData open_data = nullptr;
   OpenBatches open_batches = direct_batches;
-  std::int64_t batch = 1;  // examples of a micro-batch, as `compile.import` has them
-  std::int64_t steps = 0;  // of the run, those of earlier sessions included
+  std::int64_t batch = 1;     // examples of a micro-batch, as `compile.import` has them
+  BatchAxes batch_axes = {};  // of the model's inputs, where examples are not the first axis
+  std::int64_t steps = 0;     // of the run, those of earlier sessions included
+  // In place of `steps`: how often all the data are read. The driver settles `steps`, and how many
+  // `schedule` has, when the data are open; 0: `steps` counts.
+  std::int64_t epochs = 0;
+  Shuffle shuffle = Shuffle::kEachEpoch;
   Schedule schedule = {};  // learning rate by step
   std::uint64_t seed = 0;  // of the order of the examples; dropout has compile.training.seed
 
@@ -66,6 +78,7 @@ struct TrainRequest {
   int keep = 3;                     // newest checkpoints that stay, 1 or more
   std::int64_t evaluate_every = 0;  // steps between evaluations; 0: only at the end
   bool keep_best = true;            // with evaluate_every: the best checkpoint stays too
+  std::optional<EarlyStop> early_stop = {};
   MetricsForms metrics = {};
   std::filesystem::path export_file = {};  // another place for the trained model; empty: none
 

@@ -46,6 +46,18 @@ void check_export(const TrainRequest& request, RunAccess access) {
   }
 }
 
+// "classes: 0 setosa, 1 versicolor", where labels are text.
+void log_class_names(const Json& data, Logger& log) {
+  const Json* names = data.find(kClassNames);
+  if (names == nullptr) return;
+  std::string text;
+  for (std::size_t i = 0; i < names->as_array().size(); ++i) {
+    const std::string name = printable(names->as_array()[i].as_string(), 40);
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", i, name);
+  }
+  log.info("classes: {}", text);
+}
+
 void log_stages(const Stages& stages, Logger& log) {
   for (const Stage& stage : stages) {
     log.debug("{}: {} nodes, {:.2f} ms{}", stage.label, stage.nodes, stage.milliseconds,
@@ -73,8 +85,24 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
   check_trains(session_->compiled());
   for (const auto& each : request_.execution_events) session_->executor().add_listener(*each);
   data_ = request_.open_data(session_->compiled());
-  order_ = BatchOrder::training(data_->examples(Split::kTrain), request_.batch, request_.seed);
+  order_ = BatchOrder::training(data_->examples(Split::kTrain), request_.batch, request_.seed,
+                                request_.shuffle);
+  settle_steps();
   trainer_.emplace(session_->shared_executor(), request_.compile.training.micro_batches);
+}
+
+// What depends on the number of examples.
+void TrainingRun::settle_steps() {
+  require(!request_.early_stop || data_->examples(Split::kValidation) > 0, ErrorCode::kUsage,
+          "the run is to stop by its validation loss, but no examples validate");
+  if (request_.epochs == 0) return;
+  const std::int64_t batches = order_->batches_per_epoch();
+  std::int64_t all = 0;
+  require(!__builtin_mul_overflow(batches, request_.epochs, &all), ErrorCode::kUsage,
+          "{} epochs of {} batches are too many", request_.epochs, batches);
+  request_.steps = std::max<std::int64_t>(1, all / request_.compile.training.micro_batches);
+  request_.schedule.total_steps = request_.steps;
+  check_schedule(request_.schedule);
 }
 
 CheckpointState TrainingRun::state() const {
@@ -82,6 +110,11 @@ CheckpointState TrainingRun::state() const {
   Json metrics = Json::object();
   if (last_) metrics.set("loss", last_->loss);
   if (best_) metrics.set("best", Json::object({{"step", best_->step}, {"loss", best_->loss}}));
+  if (gain_) {
+    metrics.set("gain", Json::object({{"step", gain_->step},
+                                      {"loss", gain_->loss},
+                                      {"evaluations_since", evaluations_without_gain_}}));
+  }
   return {.step = step_,
           .samples_seen = samples_seen_,
           .seed = request_.seed,
@@ -103,6 +136,11 @@ void TrainingRun::restore(const Checkpoint& checkpoint) {
 // was set back to before its best checkpoint was replaced, looks for a best one anew.
 void TrainingRun::restore_best(const ResumePoint& point) {
   if (!point.continues_run || !point.checkpoint) return;
+  const Json* gain = point.checkpoint->state.metrics.find("gain");
+  if (gain != nullptr && request_.early_stop) {
+    gain_ = {.step = gain->get<std::int64_t>("step"), .loss = gain->get<double>("loss")};
+    evaluations_without_gain_ = gain->get<std::int64_t>("evaluations_since");
+  }
   const Json* best = point.checkpoint->state.metrics.find("best");
   if (best == nullptr) return;
   const BestCheckpoint then{.step = best->get<std::int64_t>("step"),
@@ -137,6 +175,7 @@ void TrainingRun::begin() {
             program().graph.values_of(ValueKind::kParameter).size(),
             human_bytes(static_cast<std::uint64_t>(program().arena.bytes)));
   if (from_step_ > 0) log_.info("resumed after step {}", from_step_);
+  log_class_names(data_->description(), log_);
   log_stages(session_->compiled().stages, log_);
   log_.debug("data: {} examples to train, {} to validate", data_->examples(Split::kTrain),
              data_->examples(Split::kValidation));
@@ -157,16 +196,17 @@ void TrainingRun::tell_begin() {
 // Of a session that was stopped before its first step there is no result: it has trained nothing.
 void TrainingRun::finish() {
   CHECK_INVARIANT(session_->executor().guard_intact());  // no kernel wrote beyond the arena
-  if (step_ == request_.steps) validate();
+  if (step_ == request_.steps && !ended_early_) validate();
   stopped_ = stop_requested();
   if (has_result()) {
     save();
+    const AveragesInUse averages(*trainer_);
     session_->export_inference(records_->model_file());
     if (!request_.export_file.empty()) {
       session_->export_inference(entry_of(request_.export_file));
     }
   }
-  const bool all_done = !stopped_ && step_ == request_.steps;
+  const bool all_done = !stopped_ && (step_ == request_.steps || ended_early_);
   status_ = all_done ? RunStatus::kFinished : RunStatus::kInterrupted;
   if (stopped_) exit_code_ = request_.stop_exit_code ? request_.stop_exit_code() : kStopExitCode;
   records_->end(status_, exit_code_);
@@ -229,7 +269,8 @@ TrainingResult TrainingRun::result() const {
           .first = first_,
           .last = last_,
           .validation = validation_,
-          .best = best_};
+          .best = best_,
+          .ended_early = ended_early_};
 }
 
 TrainingResult train(TrainRequest request, RunEvents& events, std::stop_token stop) {

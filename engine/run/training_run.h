@@ -34,6 +34,7 @@ struct TrainingResult {
   std::optional<StepRecord> last = {};
   std::optional<EvaluationRecord> validation = {};  // the last one
   std::optional<BestCheckpoint> best = {};          // with keep_best
+  bool ended_early = false;                         // the validation loss did not fall any more
 };
 
 // What a session would do.
@@ -78,6 +79,8 @@ class TrainingRun {
   void validate();
   std::optional<Evaluation> evaluation();
   void note_if_best(double loss);
+  void note_gain(double loss);
+  void settle_steps();
   void finish();
   void end_failed(const Error& error);
   bool has_result() const { return !stopped_ || step_ > from_step_; }
@@ -110,6 +113,10 @@ class TrainingRun {
   std::optional<StepRecord> last_;
   std::optional<EvaluationRecord> validation_;
   std::optional<BestCheckpoint> best_;
+  // Of early stopping: where the loss fell by enough, and evaluations since.
+  std::optional<BestCheckpoint> gain_;
+  std::int64_t evaluations_without_gain_ = 0;
+  bool ended_early_ = false;
 };
 
 // "loss 2.31, accuracy 0.4 over 1000 examples", for people.

@@ -56,7 +56,7 @@ void TrainingRun::train() {
                              .count = (request_.steps - step_) * micro_batches});
   const std::int64_t save_every = request_.save_every;
   const std::int64_t evaluate_every = request_.evaluate_every;
-  while (step_ < request_.steps && !stop_requested() && !out_of_time()) {
+  while (step_ < request_.steps && !stop_requested() && !out_of_time() && !ended_early_) {
     train_step(step_ + 1, *batches);
     const bool is_last = step_ == request_.steps;
     if (evaluate_every > 0 && step_ % evaluate_every == 0 && !is_last) validate();
@@ -91,13 +91,30 @@ void TrainingRun::note_if_best(double loss) {
   events_.best_checkpoint(*best_);
 }
 
+// Ends the run once the loss has not fallen by enough for long enough.
+void TrainingRun::note_gain(double loss) {
+  if (!request_.early_stop) return;
+  if (!gain_ || loss < gain_->loss - request_.early_stop->least_gain) {
+    gain_ = {.step = step_, .loss = loss};
+    evaluations_without_gain_ = 0;
+    return;
+  }
+  ++evaluations_without_gain_;
+  if (evaluations_without_gain_ < request_.early_stop->patience || step_ == request_.steps) return;
+  ended_early_ = true;
+  log_.info("step {}: the validation loss was lowest at step {}: the run ends early", step_,
+            gain_->step);
+}
+
 // None when there are no examples, or when it was stopped: while its program was compiled, too.
 std::optional<Evaluation> TrainingRun::evaluation() {
   try {
+    const AveragesInUse averages(*trainer_);
     return evaluate_validation(*session_, request_.compile.import,
                                {.data = data_,
                                 .batch = request_.batch,
                                 .loss = request_.compile.training.loss,
+                                .batch_axes = request_.batch_axes,
                                 .watch = watch_});
   } catch (const Stopped&) {
     return std::nullopt;
@@ -121,6 +138,7 @@ void TrainingRun::validate() {
                                  .milliseconds = milliseconds_since(start)};
   events_.evaluation_end(*validation_);
   log_.info("step {}: validation {}", step_, evaluation_text(*validation_));
+  note_gain(measured->loss);
   note_if_best(measured->loss);
 }
 

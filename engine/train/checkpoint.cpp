@@ -7,6 +7,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/ir/well_known.h"
 #include "engine/train/checkpoint_manifest.h"
 
 namespace trainscope {
@@ -133,6 +134,13 @@ const SafetensorsFile& Checkpoint::file(std::string_view name) const {
   require(found != files.end(), ErrorCode::kBadInput, "the checkpoint '{}' has no file {}{}",
           printable(folder.string()), name, kTensorFileEnding);
   return found->second;
+}
+
+Tensor trained_tensor(const Checkpoint& checkpoint, const std::string& name) {
+  const std::string average = kAveragePrefix + name;
+  const auto optimizer = checkpoint.files.find("optimizer");
+  const bool averaged = optimizer != checkpoint.files.end() && optimizer->second.contains(average);
+  return averaged ? optimizer->second.tensor(average) : checkpoint.file("model").tensor(name);
 }
 
 std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{:08}", kStepPrefix, step); }

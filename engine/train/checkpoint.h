@@ -49,6 +49,10 @@ struct Checkpoint {
   const SafetensorsFile& file(std::string_view name) const;
 };
 
+// What a model takes from a checkpoint for one of the names in its file "model": the average of a
+// parameter, where the run keeps averages, else the tensor itself.
+Tensor trained_tensor(const Checkpoint& checkpoint, const std::string& name);
+
 // "step-00000100".
 std::string checkpoint_name(std::int64_t step);
 

@@ -35,8 +35,12 @@ void prepare_batch(std::span<const Field> fields, std::int64_t examples, Batch& 
   out.examples = out.tokens = out.loss_terms = 0;
   out.tensors.resize(fields.size());
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    TensorType type{.dtype = fields[i].example.dtype, .shape = {examples}};
-    for (const std::int64_t dim : fields[i].example.shape.span()) type.shape.push_back(dim);
+    TensorType type{.dtype = fields[i].example.dtype, .shape = {}};
+    for (const std::int64_t dim : fields[i].example.shape.span()) {
+      if (type.shape.rank == fields[i].batch_axis) type.shape.push_back(examples);
+      type.shape.push_back(dim);
+    }
+    if (type.shape.rank == fields[i].batch_axis) type.shape.push_back(examples);
     auto& [name, tensor] = out.tensors[i];
     if (name != fields[i].name) name = fields[i].name;
     if (tensor.type() != type) tensor = Tensor(type);
@@ -78,8 +82,8 @@ std::int64_t Permutation::operator()(std::int64_t index) const {
   return static_cast<std::int64_t>(value);
 }
 
-BatchOrder BatchOrder::training(std::int64_t examples, std::int64_t batch_size,
-                                std::uint64_t seed) {
+BatchOrder BatchOrder::training(std::int64_t examples, std::int64_t batch_size, std::uint64_t seed,
+                                Shuffle shuffle) {
   CHECK_INVARIANT(examples >= 0);
   require_batch_size(batch_size);
   if (examples < batch_size) {
@@ -93,6 +97,7 @@ BatchOrder BatchOrder::training(std::int64_t examples, std::int64_t batch_size,
   order.batch_size_ = batch_size;
   order.batches_per_epoch_ = examples / batch_size;
   order.seed_ = seed;
+  order.shuffle_ = shuffle;
   return order;
 }
 
@@ -122,7 +127,7 @@ void BatchOrder::indices(std::int64_t batch, BatchIndices& out) const {
   for (std::int64_t i = 0; i < there; ++i) {
     const std::int64_t position = begin + i;
     out.examples[static_cast<std::size_t>(i)] =
-        split_ == Split::kTrain ? shuffled(position) : position;
+        shuffle_ == Shuffle::kEachEpoch ? shuffled(position) : position;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,10 +21,17 @@ enum class Split : std::uint8_t { kTrain, kValidation };
 // "train", "validation".
 std::string_view name_of(Split split);
 
+// Which axis of an input, an output or the labels counts examples; 0 for names that are not there.
+using BatchAxes = std::map<std::string, int>;
+
+// In Dataset::description(): the names of the classes in their order, where labels are text.
+inline constexpr std::string_view kClassNames = "class_names";
+
 // One tensor that a dataset gives: a graph input or the labels.
 struct Field {
   std::string name;
   TensorType example;  // of one example: without the batch dimension
+  int batch_axis = 0;  // where that dimension is in a batch: 1 of a time-major [T, N, C]
 };
 
 // An index that stands for no example: zeros, and labels that the loss ignores.
@@ -31,7 +39,7 @@ inline constexpr std::int64_t kPaddingExample = -1;
 
 // One batch; keep it and hand it in again, so that its memory is used again.
 struct Batch {
-  // In the order of Dataset::fields(). The first dimension counts examples, padding among them.
+  // In the order of Dataset::fields(). The batch axis counts examples, padding among them.
   std::vector<std::pair<std::string, Tensor>> tensors;
   std::int64_t examples = 0;  // without padding
   // Elements of the first integer input (text: characters to predict), without padding; 0 for data
@@ -73,6 +81,7 @@ std::int64_t training_examples(std::int64_t examples, double validation_fraction
 inline constexpr std::uint64_t kOrderStreams = std::uint64_t{1} << 56;      // + epoch
 inline constexpr std::uint64_t kPhaseStream = std::uint64_t{2} << 56;       // element: epoch
 inline constexpr std::uint64_t kSyntheticStreams = std::uint64_t{3} << 56;  // + field
+inline constexpr std::uint64_t kSplitStream = std::uint64_t{6} << 56;
 
 // A random permutation of 0..size-1 that takes no memory: element i is computed, not stored.
 class Permutation {
@@ -93,6 +102,10 @@ class Permutation {
 // What to do with the examples that do not fill a batch at the end of an epoch.
 enum class LastBatch : std::uint8_t { kDrop, kPad, kShort };
 
+// The order of the examples that train: another permutation in each epoch, or as the data have
+// them.
+enum class Shuffle : std::uint8_t { kEachEpoch, kNone };
+
 // What one batch reads.
 struct BatchIndices {
   Split split = Split::kTrain;
@@ -104,9 +117,10 @@ struct BatchIndices {
 // number and a resumed run can neither repeat nor skip an example.
 class BatchOrder {
  public:
-  // Each epoch is another permutation of the examples, an incomplete last batch is dropped.
-  // Throws kBadInput when the examples do not fill one batch, or a batch has none.
-  static BatchOrder training(std::int64_t examples, std::int64_t batch_size, std::uint64_t seed);
+  // An incomplete last batch of an epoch is dropped. Throws kBadInput when the examples do not fill
+  // one batch, or a batch has none.
+  static BatchOrder training(std::int64_t examples, std::int64_t batch_size, std::uint64_t seed,
+                             Shuffle shuffle = Shuffle::kEachEpoch);
   // Every example once, in order. Throws kBadInput for batches of no examples.
   static BatchOrder validation(std::int64_t examples, std::int64_t batch_size, LastBatch last);
 
@@ -122,6 +136,7 @@ class BatchOrder {
 
   Split split_ = Split::kTrain;
   LastBatch last_ = LastBatch::kDrop;
+  Shuffle shuffle_ = Shuffle::kNone;
   std::int64_t examples_ = 0;
   std::int64_t batch_size_ = 0;
   std::int64_t batches_per_epoch_ = 0;

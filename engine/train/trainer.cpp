@@ -159,6 +159,19 @@ void Trainer::restore(const SafetensorsFile& file, std::span<const NamedTensor> 
   });
 }
 
+void Trainer::swap_averages() {
+  const Graph& graph = executor_->program().graph;
+  for (ValueId id : graph.values_of(ValueKind::kParameter)) {
+    const Value& parameter = graph.value(id);
+    const ValueId average = graph.find(kAveragePrefix + parameter.name);
+    if (average == kNoValue) continue;
+    const std::string& name = graph.value(average).name;
+    const Tensor of_parameter = executor_->read(parameter.name);
+    executor_->write(parameter.name, executor_->read(name));
+    executor_->write(name, of_parameter);
+  }
+}
+
 std::optional<double> Evaluation::accuracy() const {
   if (counted.labels == 0) return std::nullopt;
   return static_cast<double>(counted.correct) / static_cast<double>(counted.labels);

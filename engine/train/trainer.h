@@ -41,6 +41,9 @@ class Trainer {
   std::vector<NamedTensor> optimizer_tensors() const;
   // Fills `tensors`, as the two functions above gave them, from a checkpoint's file.
   void restore(const SafetensorsFile& file, std::span<const NamedTensor> tensors);
+  // Parameters take the places of their averages, and these theirs, where averages are kept: twice,
+  // and all is as before.
+  void swap_averages();
 
  private:
   const Batch& next_batch(BatchSource& batches, const StepPlace& at, StepEvents& events);
@@ -55,6 +58,18 @@ class Trainer {
   ValueId micro_step_input_ = kNoValue;
   ValueId random_step_input_ = kNoValue;
   ValueId gradient_norm_ = kNoValue;
+};
+
+// Averages stand for the parameters while it lives.
+class AveragesInUse {
+ public:
+  explicit AveragesInUse(Trainer& trainer) : trainer_(trainer) { trainer_.swap_averages(); }
+  ~AveragesInUse() { trainer_.swap_averages(); }
+  AveragesInUse(const AveragesInUse&) = delete;
+  AveragesInUse& operator=(const AveragesInUse&) = delete;
+
+ private:
+  Trainer& trainer_;
 };
 
 // Copies a batch's tensors into the inputs of the same names.

@@ -176,6 +176,18 @@ TEST_CASE("batch order: positions between batches are refused") {
   CHECK(error_of([&] { order.batch_after(-3); }).code() == ErrorCode::kBadInput);
 }
 
+TEST_CASE("batch order: without shuffling each epoch reads the examples as they are") {
+  const BatchOrder order = BatchOrder::training(7, 3, 5, Shuffle::kNone);
+  CHECK(order.batches_per_epoch() == 2);
+  BatchIndices batch;
+  for (const std::int64_t k : {0, 1, 2, 3}) {
+    order.indices(k, batch);
+    const std::int64_t first = k % 2 * 3;
+    CHECK(batch.examples == std::vector<std::int64_t>{first, first + 1, first + 2});
+    CHECK(batch.epoch == k / 2);
+  }
+}
+
 TEST_CASE("batch order: too few examples for one batch") {
   const Error error = error_of([] { BatchOrder::training(7, 8, 0); });
   CHECK(error.code() == ErrorCode::kBadInput);
