@@ -18,6 +18,8 @@ struct DataFormat {
   std::string_view form;  // "text:FILE[,validation=FRACTION]"
   std::size_t files = 1;  // that come first
   std::vector<std::string_view> options = {"validation"};
+  // Of files that are of this format when a source names none: ".csv", "-ubyte".
+  std::vector<std::string_view> endings = {};
   // Null: the source stands for one of another format (datasets/catalog.h).
   std::unique_ptr<Dataset> (*open)(const DataSpec&, const DatasetOptions&) = nullptr;
 };

@@ -26,6 +26,7 @@ struct WantedField {
   // Integers must be 0 to bound - 1 (rows of the table that they look up, number of classes);
   // 0: not known.
   std::int64_t bound = 0;
+  int batch_axis = 0;  // as in Field
 };
 
 struct DatasetOptions {
@@ -35,8 +36,13 @@ struct DatasetOptions {
   std::int64_t sequence = 0;  // for dimensions that the graph leaves open; 0: not given
   std::uint64_t seed = 0;
   double validation_fraction = 0.1;  // unless the source says otherwise
+  // Examples that validate are drawn with this seed; absent: the last ones validate.
+  std::optional<std::uint64_t> validation_seed = std::nullopt;
   // Of the trained model, for its evaluation; absent: that of the text.
   std::optional<Vocabulary> vocabulary = std::nullopt;
+  // Of the trained model, where its labels are text; empty: the sorted ones of the file.
+  std::vector<std::string> class_names = {};
+  bool without_labels = false;  // labels that the data have are not read, whatever wants them
   std::filesystem::path data_folder = {};  // where fetched sets of the catalog are
 };
 

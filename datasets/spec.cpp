@@ -40,6 +40,18 @@ const DataFormat& known_format(std::string_view spec, std::string_view name) {
            nearest.empty() ? fmt::format("the forms are {}", join(forms, ", ")) : nearest);
 }
 
+// The format of a source that begins with a file, by the end of its name; null when it does not.
+const DataFormat* format_of_file(std::string_view text) {
+  const std::string_view file = text.substr(0, text.find(','));
+  if (file.find(':') != std::string_view::npos) return nullptr;
+  for (const DataFormat& row : data_formats()) {
+    for (std::string_view ending : row.endings) {
+      if (file.size() > ending.size() && file.ends_with(ending)) return &row;
+    }
+  }
+  return nullptr;
+}
+
 bool has_option(const DataFormat& row, std::string_view key) {
   return std::find(row.options.begin(), row.options.end(), key) != row.options.end();
 }
@@ -100,14 +112,21 @@ const DataFormat* find_format(std::string_view name) {
 }
 
 DataSpec parse_data_spec(std::string_view text) {
-  const std::size_t name_end = std::min(text.find_first_of(":,"), text.size());
-  const DataFormat& row = known_format(text, text.substr(0, name_end));
+  const DataFormat* of_file = format_of_file(text);
+  const std::size_t name_end =
+      of_file != nullptr ? 0 : std::min(text.find_first_of(":,"), text.size());
+  const DataFormat& row =
+      of_file != nullptr ? *of_file : known_format(text, text.substr(0, name_end));
   DataSpec spec{.format = row.name, .text = std::string(text), .files = {}, .options = {}};
-  const bool has_file = name_end < text.size() && text[name_end] == ':';
+  const bool has_file = of_file != nullptr || (name_end < text.size() && text[name_end] == ':');
   if (has_file && row.files == 0) bad_spec(text, "synthetic data have no file", form_hint(row));
 
   std::vector<std::string_view> pieces;
-  if (name_end < text.size()) pieces = split(text.substr(name_end + 1), ',');
+  if (of_file != nullptr) {
+    pieces = split(text, ',');
+  } else if (name_end < text.size()) {
+    pieces = split(text.substr(name_end + 1), ',');
+  }
   std::size_t next = has_file ? take_files(pieces, row, spec) : 0;
   if (spec.files.size() < row.files) bad_spec(text, missing_files(row, spec), form_hint(row));
   for (; next < pieces.size(); ++next) add_option(pieces[next], row, spec);

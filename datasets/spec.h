@@ -1,4 +1,5 @@
-// The text form of a data source: FORMAT:FILE[,FILE..][,key=value...].
+// The text form of a data source: FORMAT:FILE[,FILE..][,key=value...], or without FORMAT: where the
+// name of the file says what it is.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -22,25 +23,88 @@
 namespace trainscope {
 namespace {
 
+bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
+
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{2} << 30;
+
+// What stands for an empty cell.
+enum class Missing : std::uint8_t { kRefused, kMean, kZero, kDrop };
+
+Missing missing_of(const DataSpec& spec) {
+  const std::string word = spec.option("missing", "");
+  if (word.empty()) return Missing::kRefused;
+  if (word == "mean") return Missing::kMean;
+  if (word == "zero") return Missing::kZero;
+  if (word == "drop") return Missing::kDrop;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("data '{}': option 'missing' is '{}': expected mean, zero or drop",
+                          printable(spec.text), printable(word)));
+}
 
 struct CsvSource {
   const DataSpec& spec;
-  const CsvTable& table;
-  std::optional<std::size_t> label;  // a column
+  CsvTable table;
+  std::optional<std::size_t> label = {};      // a column
+  std::vector<std::size_t> features = {};     // columns, in the order of the inputs
+  Missing missing = Missing::kRefused;        // kDrop: these rows are gone
+  std::vector<std::string> class_names = {};  // of labels that are text
 };
 
 [[noreturn]] void bad_cell(const CsvSource& source, std::size_t row, std::size_t column,
-                           std::string_view problem) {
-  fail(ErrorCode::kBadInput, "'{}' row {} (line {}), column '{}': {}",
-       printable(source.spec.file()), row + 1, source.table.lines[row],
-       printable(source.table.columns[column]), problem);
+                           std::string_view problem, std::string hint = {}) {
+  throw Error(
+      ErrorCode::kBadInput,
+      fmt::format("'{}' row {} (line {}), column '{}': {}", printable(source.spec.file()), row + 1,
+                  source.table.lines[row], printable(source.table.columns[column]), problem))
+      .hint(std::move(hint));
+}
+
+// The mean of the cells of a column that are not empty.
+double mean_of(const CsvSource& source, std::size_t column) {
+  double sum = 0.0;
+  std::size_t count = 0;
+  for (std::size_t row = 0; row < source.table.rows(); ++row) {
+    const std::optional<double> number = parse_number(source.table.cell(row, column));
+    if (!number) continue;  // an empty cell; others are refused where they are read
+    sum += *number;
+    ++count;
+  }
+  return count == 0 ? 0.0 : sum / static_cast<double>(count);
+}
+
+// What an empty cell of a feature stands for; `mean` of its column is computed once.
+template <typename T>
+T stand_in(const CsvSource& source, std::size_t row, std::size_t column,
+           std::optional<double>& mean) {
+  const bool is_label = source.label == column;
+  const bool refused = source.missing == Missing::kRefused || is_label;
+  if (refused || source.missing == Missing::kDrop) {
+    bad_cell(source, row, column, "the cell is empty",
+             is_label ? "missing=drop leaves out rows without a label"
+                      : "missing=mean, missing=zero or missing=drop says what stands for it");
+  }
+  if (source.missing == Missing::kZero) return T{0};
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!mean) mean = mean_of(source, column);
+    return static_cast<T>(*mean);
+  } else {
+    bad_cell(source, row, column, "the cell is empty, and a mean is no whole number",
+             "missing=zero or missing=drop");
+  }
+}
+
+// A whole number, also one that is written as a decimal one: "3.0".
+std::optional<std::int64_t> whole_number(const std::string& cell) {
+  if (const std::optional<std::int64_t> number = parse_int(cell)) return number;
+  const std::optional<double> number = parse_number(cell);
+  constexpr double kMost = 9007199254740992.0;  // 2^53
+  if (!number || std::floor(*number) != *number || std::abs(*number) > kMost) return std::nullopt;
+  return static_cast<std::int64_t>(*number);
 }
 
 template <typename T>
 T number_of(const CsvSource& source, std::size_t row, std::size_t column) {
   const std::string& cell = source.table.cell(row, column);
-  if (cell.empty()) bad_cell(source, row, column, "the cell is empty");
   if constexpr (std::is_floating_point_v<T>) {
     const std::optional<double> number = parse_number(cell);
     if (number && std::abs(*number) <= static_cast<double>(std::numeric_limits<T>::max())) {
@@ -48,17 +112,39 @@ T number_of(const CsvSource& source, std::size_t row, std::size_t column) {
     }
     bad_cell(source, row, column, fmt::format("'{}' is no number", printable(cell)));
   } else {
-    const std::optional<std::int64_t> number = parse_int(cell);
+    const std::optional<std::int64_t> number = whole_number(cell);
     if (number && std::in_range<T>(*number)) return static_cast<T>(*number);
     bad_cell(source, row, column, fmt::format("'{}' is no whole number", printable(cell)));
   }
 }
 
 template <typename T>
+T class_of(const CsvSource& source, std::size_t row) {
+  const std::string& cell = source.table.cell(row, *source.label);
+  const auto found = std::ranges::find(source.class_names, cell);
+  if (found == source.class_names.end()) {
+    bad_cell(source, row, *source.label,
+             fmt::format("'{}' is none of the classes {}", printable(cell),
+                         printable(join(source.class_names, ", "), 400)));
+  }
+  return static_cast<T>(found - source.class_names.begin());
+}
+
+template <typename T>
 void fill(const CsvSource& source, std::span<const std::size_t> columns, std::span<T> values) {
+  std::vector<std::optional<double>> means(columns.size());
   auto next = values.begin();
   for (std::size_t row = 0; row < source.table.rows(); ++row) {
-    for (const std::size_t column : columns) *next++ = number_of<T>(source, row, column);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::size_t column = columns[i];
+      if (source.table.cell(row, column).empty()) {
+        *next++ = stand_in<T>(source, row, column, means[i]);
+      } else if (source.label == column && !source.class_names.empty()) {
+        *next++ = class_of<T>(source, row);
+      } else {
+        *next++ = number_of<T>(source, row, column);
+      }
+    }
   }
 }
 
@@ -99,17 +185,7 @@ std::string hint_of_columns(const CsvTable& table) {
   return fmt::format("the columns are {}", join(names, ", "));
 }
 
-std::optional<std::size_t> find_label(const DataSpec& spec, const CsvTable& table,
-                                      const FeatureRoles& roles) {
-  const std::string name = spec.option("label", "");
-  if (name.empty()) {
-    if (roles.labels == nullptr || roles.labels_are_input) return std::nullopt;
-    throw Error(ErrorCode::kUsage,
-                fmt::format("data '{}': which column is the label?", printable(spec.text)))
-        .hint("the form is csv:FILE,label=COLUMN; " + hint_of_columns(table));
-  }
-  require(roles.labels != nullptr, ErrorCode::kUsage, "data '{}': the model takes no labels",
-          printable(spec.text));
+std::size_t find_column(const DataSpec& spec, const CsvTable& table, std::string_view name) {
   const auto found = std::ranges::find(table.columns, name);
   if (found == table.columns.end()) {
     throw Error(ErrorCode::kUsage,
@@ -120,18 +196,97 @@ std::optional<std::size_t> find_label(const DataSpec& spec, const CsvTable& tabl
   return static_cast<std::size_t>(found - table.columns.begin());
 }
 
+std::optional<std::size_t> find_label(const CsvSource& source, const DatasetOptions& options,
+                                      const FeatureRoles& roles) {
+  const DataSpec& spec = source.spec;
+  const std::string name = spec.option("label", "");
+  if (name.empty()) {
+    if (roles.labels == nullptr || roles.labels_are_input) return std::nullopt;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("data '{}': which column is the label?", printable(spec.text)))
+        .hint("the form is csv:FILE,label=COLUMN; " + hint_of_columns(source.table));
+  }
+  require(roles.labels != nullptr || options.without_labels, ErrorCode::kUsage,
+          "data '{}': the model takes no labels", printable(spec.text));
+  return find_column(spec, source.table, name);
+}
+
+// Those that the option `columns` names, or all but the label.
+std::vector<std::size_t> feature_columns(const CsvSource& source) {
+  const std::string names = source.spec.option("columns", "");
+  std::vector<std::size_t> columns;
+  if (names.empty()) {
+    for (std::size_t i = 0; i < source.table.columns.size(); ++i) {
+      if (source.label != i) columns.push_back(i);
+    }
+    return columns;
+  }
+  for (std::string_view name : split(names, '+')) {
+    const std::size_t column = find_column(source.spec, source.table, name);
+    const bool is_new =
+        source.label != column && std::ranges::find(columns, column) == columns.end();
+    require(is_new, ErrorCode::kUsage, "data '{}': column '{}' is {}", printable(source.spec.text),
+            printable(name), source.label == column ? "the label" : "named twice");
+    columns.push_back(column);
+  }
+  return columns;
+}
+
+// Leaves out the rows with an empty cell in a column that is used.
+void drop_rows(CsvSource& source) {
+  std::vector<std::size_t> used = source.features;
+  if (source.label) used.push_back(*source.label);
+  const CsvTable& table = source.table;
+  CsvTable kept{.columns = table.columns, .cells = {}, .lines = {}};
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const bool is_whole = std::ranges::none_of(
+        used, [&](std::size_t column) { return table.cell(row, column).empty(); });
+    if (!is_whole) continue;
+    kept.lines.push_back(table.lines[row]);
+    for (std::size_t i = 0; i < table.columns.size(); ++i) kept.cells.push_back(table.cell(row, i));
+  }
+  require(kept.rows() > 0, ErrorCode::kBadInput, "'{}': every row has an empty cell",
+          printable(source.spec.file()));
+  source.table = std::move(kept);
+}
+
+// Labels of classes that are text, none of them a number: their sorted names.
+std::vector<std::string> class_names(const CsvSource& source, const DatasetOptions& options,
+                                     const FeatureRoles& roles) {
+  const bool by_class = source.label && roles.labels != nullptr && is_integer(roles.labels->dtype);
+  if (!by_class) return {};
+  std::set<std::string> names;
+  for (std::size_t row = 0; row < source.table.rows(); ++row) {
+    const std::string& cell = source.table.cell(row, *source.label);
+    if (parse_number(cell)) return {};
+    if (!cell.empty()) names.insert(cell);
+  }
+  if (!options.class_names.empty()) return options.class_names;
+  const std::int64_t bound = roles.labels->bound;
+  const auto count = static_cast<std::int64_t>(names.size());
+  require(bound == 0 || count <= bound, ErrorCode::kBadInput,
+          "'{}' column '{}' has {} different labels, the model has {} classes",
+          printable(source.spec.file()), printable(source.table.columns[*source.label]), count,
+          bound);
+  return {names.begin(), names.end()};
+}
+
 // A field and the columns that feed it.
 struct Dealt {
   const WantedField* field = nullptr;
   std::vector<std::size_t> columns;
 };
 
+void check_label(const CsvSource& source, const WantedField& field) {
+  const std::int64_t elements = elements_of(source.spec, field);
+  require(elements == 1, ErrorCode::kUsage,
+          "data '{}': csv has one label an example, '{}' takes {}", printable(source.spec.text),
+          printable(field.name), shape_text(*field.dims));
+}
+
 std::vector<Dealt> deal_columns(const CsvSource& source, const DatasetOptions& options,
                                 const FeatureRoles& roles) {
-  std::vector<std::size_t> columns;
-  for (std::size_t i = 0; i < source.table.columns.size(); ++i) {
-    if (source.label != i) columns.push_back(i);
-  }
+  const std::vector<std::size_t>& columns = source.features;
   std::int64_t wanted = 0;
   std::vector<Dealt> dealt;
   for (const WantedField& input : options.inputs) {
@@ -149,13 +304,10 @@ std::vector<Dealt> deal_columns(const CsvSource& source, const DatasetOptions& o
                 fmt::format("'{}' has {} columns besides the label, the model takes {} numbers an "
                             "example",
                             printable(source.spec.file()), columns.size(), wanted))
-        .hint(hint_of_columns(source.table));
+        .hint(hint_of_columns(source.table) + "; columns=A+B takes some of them");
   }
-  if (source.label) {
-    const std::int64_t elements = elements_of(source.spec, *roles.labels);
-    require(elements == 1, ErrorCode::kUsage,
-            "data '{}': csv has one label an example, '{}' takes {}", printable(source.spec.text),
-            printable(roles.labels->name), shape_text(*roles.labels->dims));
+  if (source.label && roles.labels != nullptr) {
+    check_label(source, *roles.labels);
     dealt.push_back({.field = roles.labels, .columns = {*source.label}});
   }
   return dealt;
@@ -174,15 +326,25 @@ CsvTable read_csv(const DataSpec& spec, const std::string& text) {
 std::unique_ptr<Dataset> open_csv(const DataSpec& spec, const DatasetOptions& options) {
   const FeatureRoles roles = feature_roles(spec, options);
   const std::string text = read_file(spec.file(), kMaxFileBytes);
-  const CsvTable csv = read_csv(spec, text);
-  const CsvSource source{.spec = spec, .table = csv, .label = find_label(spec, csv, roles)};
-  Table table =
-      make_table(spec, options,
-                 Json::object({{"kind", spec.format},
-                               {"file", spec.file()},
-                               {"label", spec.option("label", "")},
-                               {"examples", csv.rows()},
-                               {"xxh3", hash_hex(hash_bytes(std::as_bytes(std::span(text))))}}));
+  CsvSource source{.spec = spec, .table = read_csv(spec, text)};
+  source.missing = missing_of(spec);
+  source.label = find_label(source, options, roles);
+  source.features = feature_columns(source);
+  if (source.missing == Missing::kDrop) drop_rows(source);
+  source.class_names = class_names(source, options, roles);
+  Json description = Json::object({{"kind", spec.format},
+                                   {"file", spec.file()},
+                                   {"label", spec.option("label", "")},
+                                   {"examples", source.table.rows()},
+                                   {"xxh3", hash_hex(hash_bytes(std::as_bytes(std::span(text))))}});
+  for (std::string_view option : {"columns", "missing"}) {
+    const std::string value = spec.option(option, "");
+    if (!value.empty()) description.set(std::string(option), value);
+  }
+  if (!source.class_names.empty()) {
+    description.set(std::string(kClassNames), Json::list(source.class_names));
+  }
+  Table table = make_table(spec, options, std::move(description));
   for (const Dealt& dealt : deal_columns(source, options, roles)) {
     add_column(table, roles, *dealt.field, tensor_of(source, *dealt.field, dealt.columns));
   }
@@ -191,8 +353,9 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, const DatasetOptions& op
 
 DataFormat csv_format() {
   return {.name = "csv",
-          .form = "csv:FILE,label=COLUMN[,validation=FRACTION]",
-          .options = {"label", "validation"},
+          .form = "csv:FILE,label=COLUMN[,columns=A+B,missing=mean|zero|drop,validation=FRACTION]",
+          .options = {"label", "columns", "missing", "validation"},
+          .endings = {".csv"},
           .open = open_csv};
 }
 

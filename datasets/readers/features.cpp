@@ -49,17 +49,19 @@ TensorType table_type(const WantedField& field, std::int64_t examples) {
 }
 
 Table make_table(const DataSpec& spec, const DatasetOptions& options, Json description) {
-  const double fraction = spec.fraction("validation", options.validation_fraction);
-  description.set("validation_fraction", fraction);
-  return {.inputs = {},
-          .labels = {},
-          .validation_fraction = fraction,
-          .ignore_index = options.ignore_index,
-          .description = std::move(description)};
+  Table table{.inputs = {},
+              .labels = {},
+              .ignore_index = options.ignore_index,
+              .description = std::move(description)};
+  set_split(spec, options, table);
+  return table;
 }
 
 void add_column(Table& table, const FeatureRoles& roles, const WantedField& field, Tensor values) {
-  Column column{.name = field.name, .values = std::move(values), .bound = field.bound};
+  Column column{.name = field.name,
+                .values = std::move(values),
+                .bound = field.bound,
+                .batch_axis = field.batch_axis};
   if (&field == roles.labels && !roles.labels_are_input) {
     table.labels = std::move(column);
   } else {

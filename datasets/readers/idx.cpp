@@ -214,6 +214,7 @@ DataFormat idx_format() {
   return {.name = "idx",
           .form = "idx:IMAGES,LABELS[,validation=FRACTION]",
           .files = 2,
+          .endings = {"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"},
           .open = open_idx};
 }
 

@@ -89,24 +89,22 @@ std::unique_ptr<Dataset> make_synthetic(const DataSpec& spec, const DatasetOptio
   require(!options.inputs.empty() || options.labels, ErrorCode::kUsage,
           "data '{}': the model takes no data", printable(spec.text));
   const std::int64_t examples = spec.integer("examples", kDefaultExamples, 1);
-  Table table{.inputs = {},
-              .labels = {},
-              .validation_fraction = spec.fraction("validation", options.validation_fraction),
-              .ignore_index = options.ignore_index,
-              .description = {}};
+  Table table{.inputs = {}, .labels = {}, .ignore_index = options.ignore_index, .description = {}};
   Source source{.seed = options.seed, .stream = kSyntheticStreams, .bound = 2};
   const auto make = [&](const WantedField& wanted, std::int64_t bound) -> Column {
     const TensorType type = type_of(spec, wanted, examples, options.sequence);
     check_size(spec, type);
     if (bound > 0) source.bound = static_cast<std::uint64_t>(bound);
-    Column column{.name = wanted.name, .values = Tensor(type), .bound = wanted.bound};
+    Column column{.name = wanted.name,
+                  .values = Tensor(type),
+                  .bound = wanted.bound,
+                  .batch_axis = wanted.batch_axis};
     fill(column.values, source);
     source = {.seed = options.seed, .stream = source.stream + 1, .bound = 2};
     return column;
   };
-  table.description = Json::object({{"kind", spec.format},
-                                    {"examples", examples},
-                                    {"validation_fraction", table.validation_fraction}});
+  table.description = Json::object({{"kind", spec.format}, {"examples", examples}});
+  set_split(spec, options, table);
   for (const WantedField& input : options.inputs) table.inputs.push_back(make(input, input.bound));
   if (options.labels) {
     const std::int64_t bound = options.labels->bound;

@@ -17,7 +17,9 @@ bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI
 
 Field field_of(const Column& column) {
   const auto dims = column.values.shape().span().subspan(1);
-  return {.name = column.name, .example = {.dtype = column.values.dtype(), .shape = Shape(dims)}};
+  return {.name = column.name,
+          .example = {.dtype = column.values.dtype(), .shape = Shape(dims)},
+          .batch_axis = column.batch_axis};
 }
 
 // The first integer input with more than one number an example makes sequences.
@@ -44,6 +46,7 @@ class TableDataset final : public Dataset {
     const std::int64_t examples = columns_.front()->values.shape()[0];
     training_ = training_examples(examples, table_.validation_fraction);
     validation_ = examples - training_;
+    if (table_.validation_seed) drawn_.emplace(*table_.validation_seed, kSplitStream, examples);
   }
   TableDataset(const TableDataset&) = delete;  // columns_ looks into table_
   TableDataset& operator=(const TableDataset&) = delete;
@@ -70,39 +73,71 @@ class TableDataset final : public Dataset {
   }
 
  private:
+  // Where an example of a split is in the columns.
+  std::int64_t row_of(Split split, std::int64_t index) const {
+    CHECK_INVARIANT(index >= 0 && index < examples(split));
+    const std::int64_t row = split == Split::kTrain ? index : training_ + index;
+    return drawn_ ? (*drawn_)(row) : row;
+  }
+
+  // An example is `pieces` pieces of a batch: those before its batch axis.
   void copy_rows(Split split, std::span<const std::int64_t> indices, const Column& column,
                  Tensor& into) const {
-    const std::size_t row_bytes = row_size(into);
-    const std::int64_t first = split == Split::kTrain ? 0 : training_;
-    for (std::size_t row = 0; row < indices.size(); ++row) {
-      std::byte* to = into.data() + row * row_bytes;
-      if (indices[row] == kPaddingExample) {
-        std::memset(to, 0, row_bytes);
-        continue;
+    const Shape& shape = into.shape();
+    const std::int64_t bytes =
+        static_cast<std::int64_t>(size_of(into.dtype())) * inner_elements(shape, column.batch_axis);
+    const std::int64_t pieces = outer_elements(shape, column.batch_axis);
+    const auto count = static_cast<std::int64_t>(indices.size());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t index = indices[static_cast<std::size_t>(i)];
+      const bool padding = index == kPaddingExample;
+      const std::byte* from = column.values.data();
+      if (!padding) from += row_of(split, index) * pieces * bytes;
+      for (std::int64_t piece = 0; piece < pieces; ++piece) {
+        std::byte* to = into.data() + (piece * count + i) * bytes;
+        if (padding) {
+          std::memset(to, 0, static_cast<std::size_t>(bytes));
+        } else {
+          std::memcpy(to, from + piece * bytes, static_cast<std::size_t>(bytes));
+        }
       }
-      CHECK_INVARIANT(indices[row] >= 0 && indices[row] < examples(split));
-      const auto from = static_cast<std::size_t>(first + indices[row]) * row_bytes;
-      std::memcpy(to, column.values.data() + from, row_bytes);
     }
   }
 
-  static std::size_t row_size(const Tensor& tensor) {
-    return tensor.shape()[0] == 0 ? 0
-                                  : tensor.bytes() / static_cast<std::size_t>(tensor.shape()[0]);
+  static std::int64_t outer_elements(const Shape& shape, int axis) {
+    std::int64_t elements = 1;
+    for (int a = 0; a < axis; ++a) elements *= shape[a];
+    return elements;
+  }
+
+  static std::int64_t inner_elements(const Shape& shape, int axis) {
+    std::int64_t elements = 1;
+    for (int a = axis + 1; a < shape.rank; ++a) elements *= shape[a];
+    return elements;
   }
 
   void ignore_padding(std::span<const std::int64_t> indices, Batch& out) const {
     CHECK_INVARIANT(can_pad());
     Tensor& labels = out.tensors.back().second;
-    const std::size_t length = row_size(labels) / size_of(labels.dtype());
-    for (std::size_t row = 0; row < indices.size(); ++row) {
-      if (indices[row] != kPaddingExample) continue;
-      if (labels.dtype() == DType::kI64) {
-        std::ranges::fill(labels.values<std::int64_t>().subspan(row * length, length),
-                          table_.ignore_index);
-      } else {
-        std::ranges::fill(labels.values<std::int32_t>().subspan(row * length, length),
-                          static_cast<std::int32_t>(table_.ignore_index));
+    if (labels.dtype() == DType::kI64) {
+      ignore_padding(indices, labels, labels.values<std::int64_t>());
+    } else {
+      ignore_padding(indices, labels, labels.values<std::int32_t>());
+    }
+  }
+
+  template <typename T>
+  void ignore_padding(std::span<const std::int64_t> indices, const Tensor& labels,
+                      std::span<T> values) const {
+    const auto length =
+        static_cast<std::size_t>(inner_elements(labels.shape(), table_.labels->batch_axis));
+    const auto pieces =
+        static_cast<std::size_t>(outer_elements(labels.shape(), table_.labels->batch_axis));
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] != kPaddingExample) continue;
+      for (std::size_t piece = 0; piece < pieces; ++piece) {
+        std::ranges::fill(values.subspan((piece * indices.size() + i) * length, length),
+                          static_cast<T>(table_.ignore_index));
       }
     }
   }
@@ -125,6 +160,7 @@ class TableDataset final : public Dataset {
   std::int64_t tokens_per_example_ = 0;
   std::int64_t training_ = 0;
   std::int64_t validation_ = 0;
+  std::optional<Permutation> drawn_;  // the order of the split, with a seed
 };
 
 // "[3,17]" for a position in a tensor.
@@ -174,9 +210,14 @@ void check_count(const DataSpec& spec, const Column& column, const ExampleCount&
   require(shape.rank > 0 && shape[0] > 0, ErrorCode::kBadInput,
           "data '{}': '{}' is {}: its first dimension must count at least one example",
           printable(spec.text), printable(column.name), type_text(column.values.type()));
-  require(shape[0] == expected.examples, ErrorCode::kBadInput,
-          "data '{}': '{}' has {} examples, '{}' has {}", printable(spec.text),
-          printable(column.name), shape[0], printable(expected.name), expected.examples);
+  if (shape[0] == expected.examples) return;
+  throw Error(
+      ErrorCode::kBadInput,
+      fmt::format("data '{}': '{}' has {} examples, '{}' has {}", printable(spec.text),
+                  printable(column.name), shape[0], printable(expected.name), expected.examples))
+      .hint(fmt::format("where another dimension than the first counts the examples: --batch-axis "
+                        "{}=1",
+                        printable(expected.name)));
 }
 
 void check_table(const DataSpec& spec, const Table& table) {
@@ -193,6 +234,13 @@ void check_table(const DataSpec& spec, const Table& table) {
 }
 
 }  // namespace
+
+void set_split(const DataSpec& spec, const DatasetOptions& options, Table& table) {
+  table.validation_fraction = spec.fraction("validation", options.validation_fraction);
+  table.validation_seed = options.validation_seed;
+  table.description.set("validation_fraction", table.validation_fraction);
+  if (table.validation_seed) table.description.set("validation_seed", *table.validation_seed);
+}
 
 std::unique_ptr<Dataset> make_table_dataset(const DataSpec& spec, Table table) {
   CHECK_INVARIANT(!table.inputs.empty() || table.labels);

@@ -12,20 +12,27 @@
 
 namespace trainscope {
 
-// One tensor for all examples: its first dimension counts them.
+// One tensor for all examples: its first dimension counts them, also where that of a batch does
+// not.
 struct Column {
   std::string name;
   Tensor values;
   std::int64_t bound = 0;  // as in WantedField
+  int batch_axis = 0;      // as in Field
 };
 
 struct Table {
   std::vector<Column> inputs;
   std::optional<Column> labels;
-  double validation_fraction = 0.0;  // the last of the examples validate
+  double validation_fraction = 0.0;                   // the last of the examples validate
+  std::optional<std::uint64_t> validation_seed = {};  // ... of these in an order of this seed
   std::int64_t ignore_index = -100;
   Json description;
 };
+
+// What the options of source and request say of the split, also in the description, which is an
+// object already.
+void set_split(const DataSpec& spec, const DatasetOptions& options, Table& table);
 
 // Checks that the columns have equally many examples, at least one, and that integers are within
 // their bounds (labels may be ignore_index too). Throws kBadInput naming source, tensor, index and

@@ -2,6 +2,8 @@
 #include "datasets/readers/tensors.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -19,6 +21,8 @@ namespace {
 
 constexpr std::string_view kLabelsName = "labels";
 
+using Dims = std::vector<std::int64_t>;
+
 bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
 
 // The labels may have the name that the loss gives them, or the customary one.
@@ -27,45 +31,97 @@ std::string stored_name(const TensorArchive& file, const WantedField& wanted, bo
   return use_customary ? std::string(kLabelsName) : wanted.name;
 }
 
-bool dims_fit(const WantedField& wanted, const Shape& shape) {
-  if (!wanted.dims) return true;
-  const auto dims = shape.span().subspan(1);
-  return std::ranges::equal(*wanted.dims, dims, [](std::int64_t want, std::int64_t have) {
-    return want == WantedField::kAnySize || want == have;
+// The dimensions of one example: without the axis that counts them.
+Dims example_dims(const WantedField& wanted, const Shape& shape) {
+  Dims dims;
+  for (int axis = 0; axis < shape.rank; ++axis) {
+    if (axis != wanted.batch_axis) dims.push_back(shape[axis]);
+  }
+  return dims;
+}
+
+bool dims_match(const Dims& wanted, const Dims& have) {
+  return std::ranges::equal(wanted, have, [](std::int64_t want, std::int64_t is) {
+    return want == WantedField::kAnySize || want == is;
   });
 }
 
-std::string wanted_text(const WantedField& wanted) {
-  std::string text = "[N";
-  for (const std::int64_t dim : *wanted.dims) {
-    text += dim == WantedField::kAnySize ? ",?" : fmt::format(",{}", dim);
-  }
-  return text + "]";
+// Labels [N] serve an output [N, 1], and the other way round.
+bool dims_fit(const WantedField& wanted, const Shape& shape, bool is_label) {
+  if (!wanted.dims) return true;
+  Dims want = *wanted.dims;
+  Dims have = example_dims(wanted, shape);
+  if (dims_match(want, have)) return true;
+  if (!is_label) return false;
+  std::erase(want, 1);
+  std::erase(have, 1);
+  return dims_match(want, have);
 }
 
-bool kinds_fit(DType stored, DType wanted) {
-  return stored == wanted || (is_integer(stored) && is_integer(wanted)) ||
-         (is_float(stored) && is_float(wanted));
+std::string wanted_text(const WantedField& wanted) {
+  std::vector<std::string> texts;
+  for (const std::int64_t dim : *wanted.dims) {
+    texts.push_back(dim == WantedField::kAnySize ? "?" : fmt::format("{}", dim));
+  }
+  texts.insert(texts.begin() + wanted.batch_axis, "N");
+  return fmt::format("[{}]", join(texts, ","));
 }
+
+// Labels may be whole numbers in floats, or integers that a loss compares with floats.
+bool kinds_fit(DType stored, DType wanted, bool is_label) {
+  if (stored == wanted || (is_integer(stored) && is_integer(wanted)) ||
+      (is_float(stored) && is_float(wanted))) {
+    return true;
+  }
+  const bool numbers = stored != DType::kBool && wanted != DType::kBool;
+  return is_label && (numbers || is_float(wanted));
+}
+
+struct Found {
+  const WantedField* wanted = nullptr;
+  std::string name;  // in the file
+  bool is_label = false;
+};
 
 // What is wrong with a tensor of the file, or nothing.
-std::string problem(const TensorArchive& file, const std::string& name, const WantedField& wanted) {
+std::string problem(const TensorArchive& file, const Found& found) {
+  const auto& [wanted, name, is_label] = found;
   if (!file.contains(name)) return fmt::format("'{}' is missing", printable(name));
   const TensorType type = file.type(name);
-  if (type.shape.rank == 0 || !dims_fit(wanted, type.shape)) {
+  if (type.shape.rank <= wanted->batch_axis || !dims_fit(*wanted, type.shape, is_label)) {
     return fmt::format("'{}' is {}, expected {}", printable(name), type_text(type),
-                       wanted.dims ? wanted_text(wanted) : "one row for each example");
+                       wanted->dims ? wanted_text(*wanted) : "one row for each example");
   }
-  if (!kinds_fit(type.dtype, wanted.dtype)) {
+  if (!kinds_fit(type.dtype, wanted->dtype, is_label)) {
     return fmt::format("'{}' is {}, the model takes {}", printable(name), type_text(type),
-                       name_of(wanted.dtype));
+                       name_of(wanted->dtype));
   }
   return {};
+}
+
+// Labels that name classes, given as floats.
+Tensor whole_numbers(const Tensor& tensor, const WantedField& wanted) {
+  const Tensor floats = convert(tensor, DType::kF64);
+  Tensor whole({.dtype = DType::kI64, .shape = tensor.shape()});
+  const std::span<std::int64_t> to = whole.values<std::int64_t>();
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const double value = floats.values<double>()[i];
+    constexpr double kMost = 9007199254740992.0;  // 2^53
+    require(std::abs(value) <= kMost && std::floor(value) == value, ErrorCode::kBadInput,
+            "'{}' holds {} at element {}: labels of this loss are whole numbers",
+            printable(wanted.name), value, i);
+    to[i] = static_cast<std::int64_t>(value);
+  }
+  return whole;
 }
 
 // Throws instead of cutting off bits.
 Tensor converted(Tensor tensor, const WantedField& wanted) {
   if (tensor.dtype() == wanted.dtype) return tensor;
+  if (is_integer(wanted.dtype) && is_float(tensor.dtype())) {
+    tensor = whole_numbers(tensor, wanted);
+    if (tensor.dtype() == wanted.dtype) return tensor;
+  }
   if (wanted.dtype == DType::kI32) {
     for (const std::int64_t value : tensor.values<std::int64_t>()) {
       require(std::in_range<std::int32_t>(value), ErrorCode::kBadInput,
@@ -75,21 +131,41 @@ Tensor converted(Tensor tensor, const WantedField& wanted) {
   return convert(tensor, wanted.dtype);
 }
 
-struct Found {
-  const WantedField* wanted = nullptr;
-  std::string name;  // in the file
-};
+// With the batch axis first, and as many dimensions as the model has.
+Tensor arranged(Tensor tensor, const WantedField& wanted) {
+  const Shape shape = tensor.shape();
+  const int axis = wanted.batch_axis;
+  Dims dims = example_dims(wanted, shape);
+  const bool open =
+      !wanted.dims || std::ranges::find(*wanted.dims, WantedField::kAnySize) != wanted.dims->end();
+  if (!open) dims = *wanted.dims;
+  Shape to{shape[axis]};
+  for (const std::int64_t dim : dims) to.push_back(dim);
+  if (axis == 0) return std::move(tensor).reshaped(to);
+  const auto count = static_cast<std::size_t>(shape[axis]);
+  std::size_t pieces = 1;
+  for (int a = 0; a < axis; ++a) pieces *= static_cast<std::size_t>(shape[a]);
+  Tensor moved({.dtype = tensor.dtype(), .shape = to});
+  const std::size_t bytes = count * pieces == 0 ? 0 : tensor.bytes() / (count * pieces);
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::memcpy(moved.data() + (i * pieces + piece) * bytes,
+                  tensor.data() + (piece * count + i) * bytes, bytes);
+    }
+  }
+  return moved;
+}
 
 std::vector<Found> find_tensors(const DataSpec& spec, const TensorArchive& file,
                                 const DatasetOptions& options) {
   std::vector<Found> found;
-  for (const WantedField& input : options.inputs) found.push_back({&input, input.name});
+  for (const WantedField& input : options.inputs) found.push_back({&input, input.name, false});
   if (options.labels) {
-    found.push_back({&*options.labels, stored_name(file, *options.labels, true)});
+    found.push_back({&*options.labels, stored_name(file, *options.labels, true), true});
   }
   std::vector<std::string> problems;
-  for (const auto& [wanted, name] : found) {
-    std::string text = problem(file, name, *wanted);
+  for (const Found& each : found) {
+    std::string text = problem(file, each);
     if (!text.empty()) problems.push_back(std::move(text));
   }
   if (problems.empty()) return found;
@@ -106,35 +182,30 @@ std::vector<Found> find_tensors(const DataSpec& spec, const TensorArchive& file,
 std::unique_ptr<Dataset> open_tensors(const DataSpec& spec, const DatasetOptions& options) {
   require(!options.inputs.empty() || options.labels, ErrorCode::kUsage,
           "data '{}': the model takes no data", printable(spec.text));
-  const double fraction = spec.fraction("validation", options.validation_fraction);
   const std::unique_ptr<TensorArchive> archive = open_tensor_archive(spec.file());
   const TensorArchive& file = *archive;
-  Table table{.inputs = {},
-              .labels = {},
-              .validation_fraction = fraction,
-              .ignore_index = options.ignore_index,
-              .description = {}};
-  for (const auto& [wanted, name] : find_tensors(spec, file, options)) {
+  Table table{.inputs = {}, .labels = {}, .ignore_index = options.ignore_index, .description = {}};
+  for (const auto& [wanted, name, is_label] : find_tensors(spec, file, options)) {
     Column column{.name = wanted->name,
-                  .values = converted(file.tensor(name), *wanted),
-                  .bound = wanted->bound};
-    const bool is_label = options.labels && wanted == &*options.labels;
+                  .values = arranged(converted(file.tensor(name), *wanted), *wanted),
+                  .bound = wanted->bound,
+                  .batch_axis = wanted->batch_axis};
     if (is_label) {
       table.labels = std::move(column);
     } else {
       table.inputs.push_back(std::move(column));
     }
   }
-  table.description = Json::object({{"kind", spec.format},
-                                    {"file", spec.file()},
-                                    {"xxh3", hash_hex(file.content_hash())},
-                                    {"validation_fraction", fraction}});
+  table.description = Json::object(
+      {{"kind", spec.format}, {"file", spec.file()}, {"xxh3", hash_hex(file.content_hash())}});
+  set_split(spec, options, table);
   return make_table_dataset(spec, std::move(table));
 }
 
 DataFormat tensors_format() {
   return {.name = "tensors",
           .form = "tensors:FILE.safetensors|FILE.npz[,validation=FRACTION]",
+          .endings = {".safetensors", ".npz"},
           .open = open_tensors};
 }
 

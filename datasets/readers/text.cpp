@@ -51,7 +51,10 @@ std::unique_ptr<Dataset> open_text(const DataSpec& spec, const DatasetOptions& o
 }
 
 DataFormat text_format() {
-  return {.name = "text", .form = "text:FILE[,validation=FRACTION]", .open = open_text};
+  return {.name = "text",
+          .form = "text:FILE[,validation=FRACTION]",
+          .endings = {".txt"},
+          .open = open_text};
 }
 
 }  // namespace trainscope

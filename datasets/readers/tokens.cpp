@@ -186,6 +186,7 @@ DataFormat tokens_format() {
   return {.name = "tokens",
           .form = "tokens:FILE[,dtype=uint16|uint32,validation=FRACTION]",
           .options = {"dtype", "validation"},
+          .endings = {".bin"},
           .open = open_tokens};
 }
 

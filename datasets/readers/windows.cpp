@@ -231,6 +231,12 @@ void check_vocabulary(const DataSpec& spec, const DatasetOptions& options, std::
 
 std::unique_ptr<Dataset> make_windows(const DataSpec& spec, const DatasetOptions& options,
                                       WindowPlan plan, WindowSource source) {
+  if (options.validation_seed) {
+    throw Error(ErrorCode::kUsage, fmt::format("data '{}': windows of a text are split by their "
+                                               "place, not by a seed",
+                                               printable(spec.text)))
+        .hint("--validation 0.1, or a text of its own: --validation-data SPEC");
+  }
   const double fraction = spec.fraction("validation", options.validation_fraction);
   const std::int64_t count = source.ids->size();
   WindowedIds windowed{.ids = std::move(source.ids),

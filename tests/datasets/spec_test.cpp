@@ -36,6 +36,26 @@ TEST_CASE("data spec: kinds, files and options") {
   CHECK(parse_data_spec("synthetic").integer("examples", 512, 1) == 512);
 }
 
+TEST_CASE("data spec: a file's name says what it is") {
+  struct Row {
+    const char* text;
+    const char* format;
+  };
+  for (const Row& row :
+       {Row{"a.csv,label=y", "csv"}, Row{"b/c.txt", "text"}, Row{"x.safetensors", "tensors"},
+        Row{"x.npz,validation=0.5", "tensors"}, Row{"train.bin,dtype=uint32", "tokens"},
+        Row{"train-images-idx3-ubyte,train-labels-idx1-ubyte", "idx"},
+        Row{"i.idx.gz,l.idx", "idx"}}) {
+    INFO(row.text);
+    const DataSpec spec = parse_data_spec(row.text);
+    CHECK(spec.format == row.format);
+    CHECK(spec.text == row.text);
+    CHECK(std::string(row.text).starts_with(spec.file()));
+  }
+  CHECK(parse_data_spec("a.csv,label=y,columns=u+v").option("columns", "") == "u+v");
+  CHECK(parse_data_spec("text:a.csv").format == "text");  // what is said counts
+}
+
 TEST_CASE("data spec: bad ones are refused with what was expected") {
   struct Row {
     const char* text;
@@ -45,7 +65,9 @@ TEST_CASE("data spec: bad ones are refused with what was expected") {
   const Row rows[] = {
       {"", "expected a kind of data first", "the forms are text:FILE"},
       {":x", "expected a kind of data first", "the forms are"},
-      {"input.txt", "unknown kind of data 'input.txt'", "the forms are"},
+      {"input.tex", "unknown kind of data 'input.tex'", "the forms are"},
+      {"input.csv,labl=y", "csv has no option 'labl'", "did you mean 'label'?"},
+      {".csv", "unknown kind of data '.csv'", "the forms are"},
       {"txt:a", "unknown kind of data 'txt'", "did you mean 'text'?"},
       {"Text:a", "unknown kind of data 'Text'", "did you mean 'text'?"},
       {"tensor:a", "unknown kind of data 'tensor'", "did you mean 'tensors'?"},

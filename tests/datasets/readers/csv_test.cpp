@@ -95,6 +95,76 @@ TEST_CASE("csv: a graph with its own loss gets its labels by name or by order") 
   CHECK(labels("") == Ints{3});
 }
 
+TEST_CASE("csv: columns by name, in the order in which they are named") {
+  const TemporaryFolder folder;
+  put(folder / "d.csv", "id,v,y,u\n9,1,2,3\n9,4,0,6\n");
+  const auto data = open_dataset(
+      source("csv", folder / "d.csv", ",label=y,columns=u+v,validation=0"), pair_options());
+  const Batch batch = read_batch(*data, Split::kTrain, 0, {0, 1});
+  CHECK(floats(batch.tensors[0].second) == std::vector<float>{3, 1, 6, 4});
+  CHECK(data->description().get<std::string>("columns") == "u+v");
+  const auto refused = [&](const char* columns) {
+    const Error error =
+        opening_error(source("csv", folder / "d.csv", std::string(",label=y,columns=") + columns),
+                      pair_options());
+    CHECK(error.code() == ErrorCode::kUsage);
+    return error.message() + "|" + error.hint();
+  };
+  CHECK(contains(refused("u+w"), "has no column 'w'"));
+  CHECK(contains(refused("u+u"), "column 'u' is named twice"));
+  CHECK(contains(refused("u+y"), "column 'y' is the label"));
+}
+
+TEST_CASE("csv: labels that are text are classes by their sorted names") {
+  const TemporaryFolder folder;
+  put(folder / "d.csv", "u,v,kind\n1,2,pear\n3,4,\"an apple\"\n5,6,pear\n");
+  const std::string text = source("csv", folder / "d.csv", ",label=kind,validation=0");
+  const auto data = open_dataset(text, pair_options());
+  CHECK(ints_of(read_batch(*data, Split::kTrain, 0, {0, 1, 2}).tensors[1].second) == Ints{1, 0, 1});
+  CHECK(data->description().at("class_names").dump() == "[\"an apple\",\"pear\"]");
+  DatasetOptions trained = pair_options();
+  trained.class_names = {"an apple", "fig", "pear"};
+  CHECK(ints_of(read_batch(*open_dataset(text, trained), Split::kTrain, 0, {0, 1, 2})
+                    .tensors[1]
+                    .second) == Ints{2, 0, 2});
+  trained.class_names = {"fig", "pear"};
+  CHECK(contains(opening_error(text, trained).message(),
+                 "'an apple' is none of the classes fig, pear"));
+  put(folder / "d.csv", "u,v,kind\n1,2,2.0\n3,4,1e0\n5,6,0\n");  // numbers, however written
+  const auto numbers = open_dataset(text, pair_options());
+  CHECK(ints_of(read_batch(*numbers, Split::kTrain, 0, {0, 1, 2}).tensors[1].second) ==
+        Ints{2, 1, 0});
+  CHECK(!numbers->description().contains("class_names"));
+}
+
+TEST_CASE("csv: what stands for an empty cell is said, or there is none") {
+  const TemporaryFolder folder;
+  put(folder / "d.csv", "u,v,y\n1,,0\n3,8,1\n5,2,\n,,2\n");
+  const auto open = [&](const char* missing) {
+    return open_dataset(
+        source("csv", folder / "d.csv", std::string(",label=y,validation=0,missing=") + missing),
+        pair_options());
+  };
+  const auto dropped = open("drop");
+  CHECK(dropped->examples(Split::kTrain) == 1);
+  CHECK(floats(read_batch(*dropped, Split::kTrain, 0, {0}).tensors[0].second) ==
+        std::vector<float>{3, 8});
+  const Error label = error_of([&] { open("mean"); });
+  CHECK(contains(label.message(), "row 3 (line 4), column 'y': the cell is empty"));
+  CHECK(contains(label.hint(), "missing=drop"));
+  put(folder / "d.csv", "u,v,y\n1,,0\n3,8,1\n,2,2\n");
+  CHECK(floats(read_batch(*open("mean"), Split::kTrain, 0, {0, 1, 2}).tensors[0].second) ==
+        std::vector<float>{1, 5, 3, 8, 2, 2});
+  CHECK(floats(read_batch(*open("zero"), Split::kTrain, 0, {0, 1, 2}).tensors[0].second) ==
+        std::vector<float>{1, 0, 3, 8, 0, 2});
+  const Error plain = opening_error(source("csv", folder / "d.csv", ",label=y"), pair_options());
+  CHECK(contains(plain.message(), "row 1 (line 2), column 'v': the cell is empty"));
+  CHECK(contains(plain.hint(), "missing=mean"));
+  CHECK(contains(error_of([&] { open("median"); }).message(), "expected mean, zero or drop"));
+  put(folder / "d.csv", "u,v,y\n1,,0\n");
+  CHECK(contains(error_of([&] { open("drop"); }).message(), "every row has an empty cell"));
+}
+
 TEST_CASE("csv: cells and columns that do not fit, with row and column") {
   struct Row {
     const char* text;
@@ -112,7 +182,10 @@ TEST_CASE("csv: cells and columns that do not fit, with row and column") {
       {"u,v,y\n1,1e999,0\n", "", kBad, "column 'v': '1e999' is no number"},
       {"u,v,y\n1,\"1,5\",0\n", "", kBad, "column 'v': '1,5' is no number"},
       {"u,v,y\n1,0x10,0\n", "", kBad, "column 'v': '0x10' is no number"},
-      {"u,v,y\n1,2,0.0\n", "", kBad, "column 'y': '0.0' is no whole number"},
+      {"u,v,y\n1,2,0.5\n", "", kBad, "column 'y': '0.5' is no whole number"},
+      {"u,v,y\n1,2,a\n1,2,1\n", "", kBad, "column 'y': 'a' is no whole number"},
+      {"u,v,y\n1,2,a\n1,2,b\n1,2,c\n1,2,d\n", "", kBad,
+       "column 'y' has 4 different labels, the model has 3 classes"},
       {"u,v,y\n1,2,99999999999999999999\n", "", kBad, "is no whole number"},
       {"u,v,y\n1,2,3\n", "", kBad, "'labels'[0] is 3: expected 0 to 2 or -100"},
       {"u,y\n1,2\n", "", kBad, "has 1 columns besides the label, the model takes 2 numbers"},

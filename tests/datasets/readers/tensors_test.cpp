@@ -74,6 +74,66 @@ TEST_CASE("tensors: all examples train when nothing validates") {
   CHECK(data->examples(Split::kValidation) == 0);
 }
 
+TEST_CASE("tensors: labels in forms that mean the same") {
+  const TemporaryFolder folder;
+  const Tensor x = tensor<float>({3, 2}, {0, 1, 2, 3, 4, 5});
+  const auto labels = [&](Tensor stored, const DatasetOptions& options) {
+    put_tensors(folder / "d", {{"x", x}, {"labels", std::move(stored)}});
+    const auto data = open_dataset(source("tensors", folder / "d", ",validation=0"), options);
+    return read_batch(*data, Split::kTrain, 0, {0, 1, 2}).tensors[1].second;
+  };
+  // Classes: whole numbers in floats, and a column of them.
+  const DatasetOptions classes = pair_options();
+  CHECK(ints_of(labels(tensor<float>({3}, {2, 0, 1}), classes)) == Ints{2, 0, 1});
+  CHECK(ints_of(labels(tensor<L>({3, 1}, {2, 0, 1}), classes)) == Ints{2, 0, 1});
+  // Numbers for an output [N, 1]: [N], and integers.
+  DatasetOptions numbers = pair_options();
+  numbers.labels = WantedField{.name = "labels", .dtype = DType::kF32, .dims = Ints{1}};
+  const Tensor flat = labels(tensor<float>({3}, {0.5F, 1, 2}), numbers);
+  CHECK(flat.shape() == Shape{3, 1});
+  CHECK(floats(flat) == std::vector<float>{0.5F, 1, 2});
+  CHECK(floats(labels(tensor<L>({3}, {1, 0, 1}), numbers)) == std::vector<float>{1, 0, 1});
+  const auto refused = [&](Tensor stored, const DatasetOptions& options) {
+    return error_of([&] { labels(std::move(stored), options); }).message();
+  };
+  CHECK(contains(refused(tensor<float>({3}, {2, 0.5F, 1}), classes),
+                 "'labels' holds 0.5 at element 1: labels of this loss are whole numbers"));
+  CHECK(contains(refused(tensor<float>({3, 2}, {0, 0, 0, 0, 0, 0}), numbers),
+                 "'labels' is f32[3,2], expected [N,1]"));
+  // Inputs are taken as they are.
+  put_tensors(folder / "d", {{"x", tensor<L>({3, 2}, {0, 1, 2, 3, 4, 5})},
+                             {"labels", tensor<L>({3}, {2, 0, 1})}});
+  CHECK(contains(opening_error(source("tensors", folder / "d"), classes).message(),
+                 "'x' is i64[3,2], the model takes f32"));
+}
+
+TEST_CASE("tensors: examples along another axis than the first") {
+  const TemporaryFolder folder;
+  // Two times of three pairs, the labels of each time.
+  put_tensors(folder / "d",
+              {{"x", tensor<float>({2, 3, 2}, {0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15})},
+               {"labels", tensor<L>({2, 3}, {0, 1, 2, 2, 1, 0})}});
+  DatasetOptions options = pair_options();
+  options.inputs[0].dims = Ints{2, 2};
+  options.inputs[0].batch_axis = 1;
+  options.labels->dims = Ints{2};
+  options.labels->batch_axis = 1;
+  const auto data = open_dataset(source("tensors", folder / "d", ",validation=0"), options);
+  CHECK(data->examples(Split::kTrain) == 3);
+  const Batch batch = read_batch(*data, Split::kTrain, 0, {2, 0, kPaddingExample});
+  CHECK(batch.tensors[0].second.shape() == Shape{2, 3, 2});
+  CHECK(floats(batch.tensors[0].second) ==
+        std::vector<float>{4, 5, 0, 1, 0, 0, 14, 15, 10, 11, 0, 0});
+  CHECK(ints_of(batch.tensors[1].second) == Ints{2, 0, -100, 0, 2, -100});
+  CHECK(batch.examples == 2);
+  CHECK(batch.loss_terms == 4);
+  options.labels->batch_axis = 0;
+  options.labels->dims = Ints{3};
+  const Error error = opening_error(source("tensors", folder / "d"), options);
+  CHECK(contains(error.message(), "'labels' has 2 examples, 'x' has 3"));
+  CHECK(contains(error.hint(), "--batch-axis"));
+}
+
 TEST_CASE("tensors: sequences count tokens, ignored labels do not count") {
   const TemporaryFolder folder;
   put_tensors(folder / "d", {{"ids", tensor<L>({2, 3}, {1, 2, 3, 4, 5, 6})},
