@@ -1,6 +1,7 @@
 // What a verb of the command line is: one table row that help, parser and completion read.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -39,9 +40,21 @@ struct Flag {
   // The name that it had before, which is accepted too: on the command line, in the environment,
   // in configuration files and in recorded runs; empty: none. Not of kToggle.
   std::string_view formerly = {};
+  // Names that other tools have for it, "batch-size|bs": accepted on the command line, in
+  // configuration files and by --set. Not of kToggle.
+  std::string_view also = {};
 
   bool is_called(std::string_view word) const {
-    return word == name || (!formerly.empty() && word == formerly);
+    return word == name || (!formerly.empty() && word == formerly) || is_also_called(word);
+  }
+  bool is_also_called(std::string_view word) const {
+    std::string_view rest = also;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find('|'), rest.size());
+      if (rest.substr(0, end) == word) return true;
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return false;
   }
 };
 
@@ -73,6 +86,9 @@ struct Command {
   Command (*for_words)(const Command& self, std::span<const std::string> words) = nullptr;
   // The table of a configuration file that is for it, when it is not called as the verb is.
   std::string_view table = {};
+  // The flags that --help shows, in this order; --help-all and `help VERB` show all of them. Empty:
+  // --help shows all too.
+  std::vector<std::string_view> essential = {};
 
   std::string_view config_table() const { return table.empty() ? name : table; }
 };

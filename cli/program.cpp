@@ -32,6 +32,10 @@ bool asks_for_help(std::span<const std::string> words) {
                              [](const std::string& w) { return w == "--help" || w == "-h"; });
 }
 
+bool asks_for_all_help(std::span<const std::string> words) {
+  return std::ranges::find(words, "--help-all") != words.end();
+}
+
 // The model that a configuration file names stands for the first argument.
 void add_model(const Command& command, const std::optional<Config>& config,
                std::vector<std::string>& arguments) {
@@ -63,7 +67,9 @@ ProgramResult run_command(const Command& command, std::span<const std::string> r
 ProgramResult run_program(std::span<const std::string> words, const Environment& environment) {
   const std::size_t position = verb_position(words);
   if (position == words.size()) {
-    if (asks_for_help(words)) return {.text = general_help(), .exit_code = 0};
+    if (asks_for_help(words) || asks_for_all_help(words)) {
+      return {.text = general_help(), .exit_code = 0};
+    }
     if (std::ranges::find(words, "--version") != words.end()) {
       return run_command(find_command("version"), {}, words, environment);
     }
@@ -73,7 +79,8 @@ ProgramResult run_program(std::span<const std::string> words, const Environment&
   const Command& command = find_command(words[position]);
   std::vector<std::string> rest(words.begin(), words.end());
   rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(position));
-  if (asks_for_help(rest)) return {.text = command_help(command), .exit_code = 0};
+  if (asks_for_all_help(rest)) return {.text = command_help(command), .exit_code = 0};
+  if (asks_for_help(rest)) return {.text = short_help(command), .exit_code = 0};
   if (command.for_words == nullptr) return run_command(command, rest, words, environment);
   const Command fitting = command.for_words(command, rest);
   return run_command(fitting, rest, words, environment);

@@ -61,6 +61,11 @@ Json verb_schema(const Command& command) {
   if (takes_model(command)) properties.set("model", model_schema());
   for (const Flag& flag : config_flags(command)) {
     properties.set(std::string(flag.name), flag_schema(flag));
+    if (!flag.also.empty()) {
+      for (std::string_view other : split(flag.also, '|')) {
+        properties.set(std::string(other), flag_schema(flag));
+      }
+    }
     if (flag.formerly.empty()) continue;
     Json older = flag_schema(flag);
     older.set("deprecated", true);

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "cli/flags/flag_hint.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -32,6 +33,9 @@ void declare(CLI::App& app, Slot& slot) {
   std::string names = fmt::format("--{}", flag.name);
   if (flag.letter != 0) names += fmt::format(",-{}", flag.letter);
   if (!flag.formerly.empty()) names += fmt::format(",--{}", flag.formerly);
+  if (!flag.also.empty()) {
+    for (std::string_view other : split(flag.also, '|')) names += fmt::format(",--{}", other);
+  }
   if (flag.type == FlagType::kToggle) names += fmt::format(",!--no-{}", flag.name);
   if (takes_value(flag)) {
     slot.option = app.add_option(names, slot.texts)->expected(1)->allow_extra_args(false);
@@ -52,14 +56,9 @@ void collect(const Slot& slot, ParsedLine& line) {
 }
 
 [[noreturn]] void unknown_flag(const Command& command, const std::string& word) {
-  std::vector<std::string> names;
-  for (const Flag& flag : join_flags({command.flags, global_flags()})) {
-    names.push_back(fmt::format("--{}", flag.name));
-    if (flag.type == FlagType::kToggle) names.push_back(fmt::format("--no-{}", flag.name));
-  }
   const std::string name = word.substr(0, word.find('='));
   throw Error(ErrorCode::kUsage, fmt::format("{} has no flag '{}'", command.name, printable(name)))
-      .hint(nearest_hint(name, names))
+      .hint(flag_hint(join_flags({command.flags, global_flags()}), name))
       .hint(help_hint(command));
 }
 

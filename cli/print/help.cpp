@@ -25,6 +25,7 @@ std::string flag_form(const Flag& flag) {
 std::string flag_text(const Flag& flag) {
   std::string text(flag.help);
   if (flag.type == FlagType::kTexts) text += " (may be repeated)";
+  if (!flag.also.empty()) text += fmt::format(" (also --{})", join(split(flag.also, '|'), ", --"));
   if (!flag.fallback.empty()) text += fmt::format(" [{}]", flag.fallback);
   return text;
 }
@@ -70,6 +71,7 @@ Json flag_facts(const Flag& flag) {
                             {"environment", environment_name(flag.name)}});
   if (!flag.value.empty()) json.set("value", flag.value);
   if (!flag.fallback.empty()) json.set("default", flag.fallback);
+  if (!flag.also.empty()) json.set("also", Json::list(split(flag.also, '|')));
   return json;
 }
 
@@ -92,12 +94,29 @@ std::string general_help() {
       "usage: trainscope VERB [arguments] [flags]\n\nverbs:\n";
   for (const Command& command : all_commands()) text += row(command.name, command.summary);
   text += "\nflags of every verb:\n" + flag_rows(global_flags());
-  text += row("    --help", "Help for the verb");
+  text += row("    --help", "Help for the verb: the flags that matter most");
+  text += row("    --help-all", "... all of them");
   text +=
       "\nEach flag is also read from the environment (--run-dir from TRAINSCOPE_RUN_DIR) and from "
       "the file\nof --config; the command line wins over both, the environment over the file. "
       "`trainscope help\nexit-codes` lists what the exit codes mean.\n";
   return text;
+}
+
+std::string short_help(const Command& command) {
+  if (command.essential.empty()) return command_help(command);
+  std::string text = fmt::format("{}\n\nusage: {}\n", command.summary, usage(command));
+  text += "\narguments:\n";
+  for (const Argument& argument : command.arguments) text += row(argument.name, argument.help);
+  text += "\nflags that matter most:\n";
+  for (std::string_view name : command.essential) {
+    const auto flag = std::ranges::find(command.flags, name, &Flag::name);
+    text += row(flag_form(*flag), flag_text(*flag));
+  }
+  text += "\nexamples:\n";
+  for (std::string_view example : command.examples) text += fmt::format("  {}\n", example);
+  return text + fmt::format("\n`trainscope {} --help-all` explains all of its {} flags.\n",
+                            command.name, command.flags.size() + global_flags().size());
 }
 
 std::string command_help(const Command& command) {

@@ -18,7 +18,9 @@ const Command kCommand = {.name = "try",
                                     {.name = "bias", .type = FlagType::kToggle, .fallback = "on"},
                                     {.name = "out", .value = "FILE", .letter = 'o'},
                                     {.name = "group", .type = FlagType::kTexts, .value = "SPEC"},
-                                    {.name = "tiles", .value = "N", .formerly = "chains"}}};
+                                    {.name = "tiles", .value = "N", .formerly = "chains"},
+                                    {.name = "lr", .value = "X", .also = "learning-rate|rate"},
+                                    {.name = "link-rate", .value = "X"}}};
 
 using Words = std::vector<std::string>;
 
@@ -150,6 +152,28 @@ TEST_CASE("commands: every verb has a summary, two examples that parse, and help
   }
 }
 
+TEST_CASE("parser: names of other tools are taken, and what is near them leads to ours") {
+  CHECK(texts(parse_line(kCommand, Words{"--learning-rate", "0.1"}), "lr") == Words{"0.1"});
+  CHECK(texts(parse_line(kCommand, Words{"--rate=0.1"}), "lr") == Words{"0.1"});
+  CHECK(message_of({"m", "--lr", "1", "--rate", "2"}) == "--lr is given 2 times|");
+  CHECK(message_of({"m", "--learning_rate", "1"}) ==
+        "try has no flag '--learning_rate'|did you mean '--lr'?");
+  CHECK(message_of({"m", "--learning-rat", "1"}) ==
+        "try has no flag '--learning-rat'|did you mean '--lr'?");
+  CHECK(message_of({"m", "--max_iters", "1"}) ==
+        "try has no flag '--max_iters'|did you mean '--steps'?");
+  CHECK(message_of({"m", "--gpu", "1"}) == "try has no flag '--gpu'|did you mean '--device'?");
+}
+
+TEST_CASE("commands: --help shows flags that there are") {
+  for (const Command& command : all_commands()) {
+    for (std::string_view name : command.essential) {
+      INFO(command.name << " --" << name);
+      CHECK(std::ranges::count(command.flags, name, &Flag::name) == 1);
+    }
+  }
+}
+
 TEST_CASE("commands: no verb redefines a flag of all verbs, or one of its own") {
   for (const Command& command : all_commands()) {
     std::vector<std::string_view> names;
@@ -157,9 +181,14 @@ TEST_CASE("commands: no verb redefines a flag of all verbs, or one of its own") 
       INFO(command.name << " --" << flag.name);
       CHECK(std::find(names.begin(), names.end(), flag.name) == names.end());
       names.push_back(flag.name);
-      if (flag.formerly.empty()) continue;
-      CHECK(std::find(names.begin(), names.end(), flag.formerly) == names.end());
-      names.push_back(flag.formerly);
+      std::vector<std::string_view> others =
+          flag.also.empty() ? std::vector<std::string_view>() : split(flag.also, '|');
+      if (!flag.formerly.empty()) others.push_back(flag.formerly);
+      for (std::string_view other : others) {
+        CHECK(flag.is_called(other));
+        CHECK(std::find(names.begin(), names.end(), other) == names.end());
+        names.push_back(other);
+      }
     }
   }
 }
