@@ -39,6 +39,27 @@ Source Source::open_or_build(const std::string& word) {
   return source;
 }
 
+fs::path Source::model_file() const {
+  CHECK_INVARIANT(run_.has_value());
+  return model_path(*run_);
+}
+
+fs::path run_of(const fs::path& path) {
+  const fs::path folder = fs::absolute(path).lexically_normal();
+  const fs::path own = folder.filename().empty() ? folder.parent_path() : folder;
+  const bool inside = own.parent_path().filename() == kRunCheckpointsFolder;
+  return inside ? own.parent_path().parent_path() : path;
+}
+
+std::vector<std::string> class_names(const Source& source) {
+  std::vector<std::string> names;
+  if (!source.is_run()) return names;
+  const Json* stored = source.run().manifest().data.find(kClassNames);
+  if (stored == nullptr || !stored->is_array()) return names;
+  for (const Json& name : stored->as_array()) names.push_back(name.as_string());
+  return names;
+}
+
 Invocation Source::settle(const Invocation& invocation) const {
   return invocation.with_run(run_ ? run_->manifest().options : Json::object());
 }
@@ -103,7 +124,8 @@ std::span<const Flag> source_flags() {
 TensorByName tensors_of(const Checkpoint& checkpoint) {
   return [&checkpoint](std::string_view name) -> SharedTensor {
     const SafetensorsFile& file = checkpoint.file("model");
-    return file.contains(name) ? std::make_shared<const Tensor>(file.tensor(name)) : nullptr;
+    if (!file.contains(name)) return nullptr;
+    return std::make_shared<const Tensor>(trained_tensor(checkpoint, std::string(name)));
   };
 }
 

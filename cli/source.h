@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cli/flags/invocation.h"
 #include "engine/bundle/reader.h"
@@ -22,6 +23,9 @@ class Source {
 
   bool is_run() const { return run_.has_value(); }
   const RunReader& run() const { return *run_; }
+
+  // The file of a run's model, where it is now.
+  std::filesystem::path model_file() const;
 
   // The call with a run's options where it has none of its own.
   Invocation settle(const Invocation& invocation) const;
@@ -48,6 +52,11 @@ class Source {
   std::optional<RunReader> run_;
   bool built_ = false;
 };
+
+// The run that a folder is, or whose checkpoint it is.
+std::filesystem::path run_of(const std::filesystem::path& path);
+// Of a run that was trained on labels that are text: the names of the classes; else empty.
+std::vector<std::string> class_names(const Source& source);
 
 // --best, for verbs that take a run.
 std::span<const Flag> source_flags();

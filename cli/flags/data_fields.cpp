@@ -42,13 +42,35 @@ std::int64_t index_bound(const Graph& graph, ValueId input) {
   return bound;
 }
 
-WantedField field_of(const Value& value) {
-  const std::span<const std::int64_t> dims = value.type.shape.span();
-  WantedField field{
-      .name = value.name, .dtype = value.type.dtype, .dims = std::nullopt, .bound = 0};
-  const std::size_t batch_dims = dims.empty() ? 0 : 1;
-  field.dims.emplace(dims.begin() + static_cast<std::ptrdiff_t>(batch_dims), dims.end());
+WantedField field_of(const Value& value, int batch_axis) {
+  WantedField field{.name = value.name,
+                    .dtype = value.type.dtype,
+                    .dims = std::nullopt,
+                    .bound = 0,
+                    .batch_axis = batch_axis};
+  field.dims.emplace();
+  const Shape& shape = value.type.shape;
+  for (int axis = 0; axis < shape.rank; ++axis) {
+    if (axis != batch_axis) field.dims->push_back(shape[axis]);
+  }
   return field;
+}
+
+int batch_axis_of(const Sizes& sizes, const std::string& name) {
+  const auto found = sizes.batch_axes.find(name);
+  return found == sizes.batch_axes.end() ? 0 : found->second;
+}
+
+// Labels lie as the output that they are compared with, but for its classes.
+int labels_axis(const Graph& imported, const LossOptions& loss, const Sizes& sizes) {
+  if (sizes.batch_axes.contains(kLabelsOfLoss)) return sizes.batch_axes.at(kLabelsOfLoss);
+  if (loss.kind == LossKind::kCtc) return 0;
+  const int axis = batch_axis_of(sizes, loss.output);
+  const ValueId output = imported.find(loss.output);
+  if (!is_by_class(loss.kind) || axis == 0 || output == kNoValue) return axis;
+  const int rank = imported.value(output).type.shape.rank;
+  const std::int64_t classes = loss.class_axis < 0 ? loss.class_axis + rank : loss.class_axis;
+  return classes < axis ? axis - 1 : axis;
 }
 
 // Classes that labels may name; 0 for losses without classes.
@@ -77,18 +99,35 @@ DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
   for (const ModelTensor& input : model.inputs()) {
     const ValueId id = imported.find(input.name);
     if (id == kNoValue || !keeps_bytes(input.name)) continue;  // nothing reads it
-    WantedField field = field_of(imported.value(id));
+    WantedField field = field_of(imported.value(id), batch_axis_of(sizes, input.name));
     if (is_integer(field.dtype)) field.bound = index_bound(imported, id);
     options.inputs.push_back(std::move(field));
   }
   // A model that computes its loss itself gets its labels as inputs.
   if (loss.kind == LossKind::kOutput) return options;
+  if (loss.kind == LossKind::kCtc) {
+    for (std::string_view name : {kInputLengths, kLabelLengths}) {
+      const ValueId lengths = program.graph.find(name);
+      if (lengths != kNoValue && program.keeps(lengths)) {
+        options.inputs.push_back(field_of(program.graph.value(lengths), 0));
+      }
+    }
+  }
   const ValueId labels = program.graph.find(loss.labels);
   if (labels != kNoValue && keeps_bytes(loss.labels)) {
-    options.labels = field_of(program.graph.value(labels));
+    options.labels = field_of(program.graph.value(labels), labels_axis(imported, loss, sizes));
     options.labels->bound = class_count(imported, loss);
   }
   return options;
+}
+
+void resolve_most_labels(const std::string& source, LossOptions& loss) {
+  const DataSpec spec = parse_data_spec(source);
+  if (loss.kind != LossKind::kCtc || loss.most_labels > 0 || spec.format != "tensors") return;
+  const std::unique_ptr<TensorArchive> file = open_tensor_archive(spec.file());
+  if (!file->contains(loss.labels)) return;
+  const Shape shape = file->type(loss.labels).shape;
+  if (shape.rank == 2) loss.most_labels = shape[1];
 }
 
 Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
@@ -102,7 +141,9 @@ Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
     if (!input.dims || !file->contains(input.name)) continue;
     const Shape shape = file->type(input.name).shape;
     if (static_cast<std::size_t>(shape.rank) != input.dims->size()) continue;
-    for (std::size_t axis = 1; axis < input.dims->size(); ++axis) {
+    const auto batch = static_cast<std::size_t>(batch_axis_of(sizes, input.name));
+    for (std::size_t axis = 0; axis < input.dims->size(); ++axis) {
+      if (axis == batch) continue;
       const std::string& symbol = (*input.dims)[axis].symbol;
       if (std::ranges::find(open, symbol) == open.end()) continue;
       request.shapes.emplace(symbol, Ints{shape[static_cast<int>(axis)]});

@@ -12,6 +12,10 @@ namespace trainscope {
 DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
                                const LossOptions& loss, const Sizes& sizes);
 
+// How many labels an example of a CTC loss has at most, where that was not asked for: as the
+// tensors of the data say.
+void resolve_most_labels(const std::string& source, LossOptions& loss);
+
 // The sizes asked for; symbols that these leave open get theirs from the tensors of the data.
 Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
                               const std::string& source);

@@ -41,6 +41,13 @@ Invocation::Invocation(const Command& command, Settings settings,
   arguments_.resize(std::max(arguments_.size(), command.arguments.size()));
 }
 
+Invocation Invocation::with_argument(std::string first) const {
+  std::vector<std::string> arguments = arguments_;
+  CHECK_INVARIANT(!arguments.empty());
+  arguments.front() = std::move(first);
+  return Invocation(command_, settings_, std::move(arguments), words_);
+}
+
 const std::string& Invocation::argument(std::size_t i) const {
   CHECK_INVARIANT(i < arguments_.size());
   return arguments_[i];

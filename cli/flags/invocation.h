@@ -22,6 +22,9 @@ class Invocation {
     return Invocation(command_, settings_.with_run(options), arguments_, words_);
   }
 
+  // ... with another word for its first argument.
+  Invocation with_argument(std::string first) const;
+
   const Command& command() const { return command_; }
   const Settings& settings() const { return settings_; }
   // The word that belongs to Command::arguments[i]; "" for an optional one that was left out.

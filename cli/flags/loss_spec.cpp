@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -13,15 +12,25 @@
 namespace trainscope {
 namespace {
 
-// Those of all losses with labels, then those over classes, then those of cross entropy alone.
-constexpr std::string_view kKeys[] = {"output",     "labels",  "ignore_index",
-                                      "class_axis", "weights", "label_smoothing"};
 constexpr std::string_view kUsualOutput = "logits";
+constexpr std::int64_t kMostClasses = 1 << 24;
 constexpr std::uint64_t kMaxWeightsBytes = 16 << 20;
 
-std::span<const std::string_view> keys_of(LossKind kind) {
-  if (kind == LossKind::kCrossEntropy) return kKeys;
-  return std::span(kKeys).first(is_by_class(kind) ? 4 : 2);
+std::vector<std::string_view> keys_of(LossKind kind) {
+  switch (kind) {
+    case LossKind::kCrossEntropy:
+      return {"output", "labels", "ignore_index", "class_axis", "weights", "label_smoothing"};
+    case LossKind::kNll:
+      return {"output", "labels", "ignore_index", "class_axis"};
+    case LossKind::kHuber:
+      return {"output", "labels", "delta"};
+    case LossKind::kFocal:
+      return {"output", "labels", "gamma", "alpha"};
+    case LossKind::kCtc:
+      return {"output", "labels", "blank", "time_axis", "most_labels", "zero_infinity"};
+    default:
+      return {"output", "labels"};
+  }
 }
 
 LossKind parse_kind(std::string_view name) {
@@ -46,6 +55,36 @@ double parse_smoothing(std::string_view value) {
   const std::optional<double> number = parse_number(value);
   require(number && *number >= 0.0 && *number <= 1.0, ErrorCode::kUsage,
           "--loss: label_smoothing is '{}': expected a number from 0 to 1", printable(value));
+  return *number;
+}
+
+double parse_delta(std::string_view value) {
+  const std::optional<double> number = parse_number(value);
+  require(number && *number > 0.0, ErrorCode::kUsage,
+          "--loss: delta is '{}': expected a number above 0", printable(value));
+  return *number;
+}
+
+double parse_gamma(std::string_view value) {
+  const std::optional<double> number = parse_number(value);
+  require(number && *number >= 0.0, ErrorCode::kUsage,
+          "--loss: gamma is '{}': expected a number of 0 or more", printable(value));
+  return *number;
+}
+
+// "none": labels of both kinds weigh 1.
+double parse_alpha(std::string_view value) {
+  if (value == "none") return -1.0;
+  const std::optional<double> number = parse_number(value);
+  require(number && *number >= 0.0 && *number <= 1.0, ErrorCode::kUsage,
+          "--loss: alpha is '{}': expected a number from 0 to 1, or none", printable(value));
+  return *number;
+}
+
+std::int64_t parse_whole(std::string_view key, std::string_view value, std::int64_t most) {
+  const std::optional<std::int64_t> number = parse_int(value);
+  require(number && *number >= 0 && *number <= most, ErrorCode::kUsage,
+          "--loss: {} is '{}': expected a whole number from 0 to {}", key, printable(value), most);
   return *number;
 }
 
@@ -84,18 +123,24 @@ void set_key(std::string_view key, std::string_view value, LossOptions& loss) {
   if (key == "class_axis") loss.class_axis = parse_number_of(key, value);
   if (key == "weights") loss.class_weights = parse_weights(value);
   if (key == "label_smoothing") loss.label_smoothing = parse_smoothing(value);
+  if (key == "delta") loss.delta = parse_delta(value);
+  if (key == "gamma") loss.gamma = parse_gamma(value);
+  if (key == "alpha") loss.alpha = parse_alpha(value);
+  if (key == "blank") loss.blank = parse_whole(key, value, kMostClasses);
+  if (key == "time_axis") loss.time_axis = static_cast<int>(parse_whole(key, value, 1));
+  if (key == "most_labels") loss.most_labels = parse_whole(key, value, kMostClasses);
+  if (key == "zero_infinity") loss.zero_infinity = parse_whole(key, value, 1) == 1;
 }
 
 void add_setting(std::string_view piece, LossOptions& loss) {
   const std::size_t equals = piece.find('=');
   const std::string_view key = piece.substr(0, equals);
-  const std::span<const std::string_view> keys = keys_of(loss.kind);
+  const std::vector<std::string_view> keys = keys_of(loss.kind);
   if (std::ranges::find(keys, key) == keys.end()) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("--loss: {} has no key '{}'", name_of(loss.kind), printable(key)))
         .hint(nearest_hint(key, keys))
-        .hint(fmt::format("its keys are {}",
-                          join(std::vector<std::string_view>(keys.begin(), keys.end()), ", ")));
+        .hint(fmt::format("its keys are {}", join(keys, ", ")));
   }
   const bool has_value = equals != std::string_view::npos && equals + 1 < piece.size();
   require(has_value, ErrorCode::kUsage, "--loss: {} has no value", key);

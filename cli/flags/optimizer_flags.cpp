@@ -12,10 +12,12 @@
 namespace trainscope {
 namespace {
 
+constexpr std::string_view kUsualBetas = "0.9,0.999";
+
 constexpr Flag kFlags[] = {
     {.name = "optimizer",
      .type = FlagType::kChoice,
-     .value = "sgd|adam|adamw|adamw_hf|lamb",
+     .value = "sgd|adam|adamw|adamw_hf|lamb|rmsprop|lion",
      .fallback = "adamw",
      .help = "Update rule; adamw is PyTorch's form, adamw_hf that of Hugging Face"},
     {.name = "lr",
@@ -23,25 +25,37 @@ constexpr Flag kFlags[] = {
      .value = "X",
      .fallback = "1e-3",
      .help = "Learning rate",
-     .minimum = 0},
+     .minimum = 0,
+     .also = "learning-rate"},
     {.name = "momentum",
      .type = FlagType::kNumber,
      .value = "X",
      .fallback = "0",
-     .help = "Of sgd",
+     .help = "Of sgd and rmsprop",
      .minimum = 0,
      .maximum = 1},
     {.name = "nesterov", .type = FlagType::kSwitch, .help = "Of sgd with a momentum"},
     {.name = "betas",
      .value = "A,B",
-     .fallback = "0.9,0.999",
-     .help = "Of all optimizers but sgd: decay of the two moments"},
+     .fallback = kUsualBetas,
+     .help = "Of all optimizers but sgd and rmsprop: decay of the two moments; lion's default is "
+             "0.9,0.99"},
+    {.name = "alpha",
+     .type = FlagType::kNumber,
+     .value = "X",
+     .fallback = "0.99",
+     .help = "Of rmsprop: decay of the mean of squares",
+     .minimum = 0},
+    {.name = "centered",
+     .type = FlagType::kSwitch,
+     .help = "Of rmsprop: divide by the root of the variance, not of the mean of squares"},
     {.name = "eps",
      .type = FlagType::kNumber,
      .value = "X",
      .fallback = "1e-8",
      .help = "Of all optimizers but sgd",
-     .minimum = 0},
+     .minimum = 0,
+     .also = "epsilon"},
     {.name = "bias-correction",
      .type = FlagType::kToggle,
      .fallback = "on",
@@ -54,7 +68,8 @@ constexpr Flag kFlags[] = {
      .value = "X",
      .fallback = "0",
      .help = "Pulls parameters to zero",
-     .minimum = 0},
+     .minimum = 0,
+     .also = "wd"},
     {.name = "decay",
      .type = FlagType::kChoice,
      .value = "all|matrices",
@@ -70,20 +85,28 @@ constexpr Flag kFlags[] = {
      .value = "X",
      .fallback = "0",
      .help = "Largest norm of all gradients together; 0: no clipping",
-     .minimum = 0},
+     .minimum = 0,
+     .also = "max-grad-norm|grad-clip"},
     {.name = "sparse-embeddings",
      .type = FlagType::kSwitch,
      .help =
          "Of an embedding only the rows that a batch names change: rows that it does not name "
          "keep their moments and do not decay (as with torch.optim.SparseAdam), and no gradient "
          "of all rows is made; plain sgd does so anyway, lamb never"},
+    {.name = "ema",
+     .type = FlagType::kNumber,
+     .value = "DECAY",
+     .help = "Keep averages of the parameters over the steps, 0.999 for example; evaluations and "
+             "the exported model use them",
+     .minimum = 0},
     {.name = "accumulate",
      .type = FlagType::kInteger,
      .value = "N",
      .fallback = "1",
      .help = "Batches whose gradients are averaged for one step",
      .minimum = 1,
-     .maximum = 1 << 20},
+     .maximum = 1 << 20,
+     .also = "gradient-accumulation-steps|accumulation-steps"},
 };
 
 double number_of(std::string_view flag, std::string_view text) {
@@ -164,6 +187,8 @@ OptimizerKind parse_kind(const std::string& name) {
 // Which flags mean something with an optimizer.
 std::vector<std::string_view> flags_of(OptimizerKind kind) {
   if (kind == OptimizerKind::kSgd) return {"momentum", "nesterov", "sparse-embeddings"};
+  if (kind == OptimizerKind::kRmsProp) return {"momentum", "alpha", "centered", "eps"};
+  if (kind == OptimizerKind::kLion) return {"betas"};
   if (kind == OptimizerKind::kLamb) return {"betas", "eps", "bias-correction", "ratio-limits"};
   return {"betas", "eps", "bias-correction", "sparse-embeddings"};
 }
@@ -173,6 +198,39 @@ void check_momentum(const OptimizerOptions& optimizer) {
           "--momentum is '{}': expected a number of 0 or more, below 1", optimizer.momentum);
   require(!optimizer.nesterov || optimizer.momentum > 0.0, ErrorCode::kUsage,
           "--nesterov needs a --momentum above 0");
+}
+
+void parse_rmsprop(const Settings& settings, OptimizerOptions& optimizer) {
+  optimizer.momentum = settings.number("momentum");
+  check_momentum(optimizer);
+  optimizer.beta2 = settings.number("alpha");
+  require(optimizer.beta2 < 1.0, ErrorCode::kUsage,
+          "--alpha is '{}': expected a number of 0 or more, below 1", optimizer.beta2);
+  optimizer.epsilon = settings.number("eps");
+  optimizer.centered = settings.on("centered");
+}
+
+// The numbers of the kind alone.
+void parse_own(const Settings& settings, OptimizerOptions& optimizer) {
+  switch (optimizer.kind) {
+    case OptimizerKind::kSgd:
+      optimizer.momentum = settings.number("momentum");
+      optimizer.nesterov = settings.on("nesterov");
+      return check_momentum(optimizer);
+    case OptimizerKind::kRmsProp:
+      return parse_rmsprop(settings, optimizer);
+    case OptimizerKind::kLion:
+      optimizer.beta2 = 0.99;
+      if (settings.given("betas") || settings.text("betas") != kUsualBetas) {
+        parse_betas(settings, optimizer);
+      }
+      return;
+    default:
+      optimizer.epsilon = settings.number("eps");
+      optimizer.bias_correction = settings.on("bias-correction");
+      parse_betas(settings, optimizer);
+      if (optimizer.kind == OptimizerKind::kLamb) parse_ratio_limits(settings, optimizer);
+  }
 }
 
 }  // namespace
@@ -193,19 +251,10 @@ OptimizerOptions optimizer_options(const Settings& settings) {
   OptimizerOptions optimizer;
   optimizer.kind = parse_kind(settings.text("optimizer"));
   static constexpr std::string_view kAll[] = {
-      "momentum",     "nesterov",         "betas", "eps", "bias-correction",
+      "momentum",     "nesterov",         "betas", "alpha", "centered", "eps", "bias-correction",
       "ratio-limits", "sparse-embeddings"};
   refuse_idle_flags(settings, "optimizer", kAll, flags_of(optimizer.kind));
-  if (optimizer.kind == OptimizerKind::kSgd) {
-    optimizer.momentum = settings.number("momentum");
-    optimizer.nesterov = settings.on("nesterov");
-    check_momentum(optimizer);
-  } else {
-    optimizer.epsilon = settings.number("eps");
-    optimizer.bias_correction = settings.on("bias-correction");
-    parse_betas(settings, optimizer);
-    if (optimizer.kind == OptimizerKind::kLamb) parse_ratio_limits(settings, optimizer);
-  }
+  parse_own(settings, optimizer);
   optimizer.weight_decay = settings.number("weight-decay");
   optimizer.decay_matrices_only = settings.text("decay") == "matrices";
   optimizer.clip_norm = settings.number("clip");

@@ -10,13 +10,15 @@ constexpr Flag kScheduleFlags[] = {
      .value = "constant|linear|cosine|polynomial|step|one_cycle",
      .fallback = "constant",
      .help = "Learning rate after the warm-up; linear, cosine and polynomial fall to --min-lr at "
-             "the last step"},
+             "the last step",
+     .also = "lr-schedule|scheduler"},
     {.name = "warmup",
      .type = FlagType::kInteger,
      .value = "N",
      .fallback = "0",
      .help = "Steps in which the learning rate rises linearly",
-     .minimum = 0},
+     .minimum = 0,
+     .also = "warmup-steps"},
     {.name = "min-lr",
      .type = FlagType::kNumber,
      .value = "X",
@@ -96,7 +98,7 @@ Schedule training_schedule(const Settings& settings, std::int64_t steps) {
                                               "step-size",  "gamma",           "rising-share",
                                               "div-factor", "final-div-factor"};
   refuse_idle_flags(settings, "schedule", kAll, flags_of(schedule.kind));
-  check_schedule(schedule);
+  if (steps > 0) check_schedule(schedule);  // of epochs the steps are known with the data
   return schedule;
 }
 

@@ -19,17 +19,24 @@ constexpr Flag kFlags[] = {
      .value = "N",
      .help = "Examples in a batch, where the model leaves it open; default 8",
      .minimum = 1,
-     .maximum = 1 << 24},
+     .maximum = 1 << 24,
+     .also = "batch-size"},
     {.name = "seq",
      .type = FlagType::kInteger,
      .value = "N",
      .help = "Sequence length, where the model leaves it open",
      .minimum = 1,
-     .maximum = 1 << 24},
+     .maximum = 1 << 24,
+     .also = "seq-len|sequence-length"},
     {.name = "shape",
      .type = FlagType::kTexts,
      .value = "NAME=2,3",
      .help = "Shape of an input, or size of a named dimension"},
+    {.name = "batch-axis",
+     .type = FlagType::kTexts,
+     .value = "NAME=AXIS",
+     .help = "Which dimension of an input (or of labels) counts examples, where it is not the "
+             "first and no symbol called batch says so: 1 of time-major [T,N,C]"},
 };
 
 bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
@@ -47,6 +54,65 @@ std::pair<std::string, Ints> parse_shape(const std::string& text) {
   }
   require(good, ErrorCode::kUsage, "--shape is '{}': expected NAME=2,3", printable(text));
   return {text.substr(0, equals), dims};
+}
+
+std::pair<std::string, int> parse_batch_axis(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  std::optional<std::int64_t> axis;
+  if (equals != std::string::npos && equals > 0) axis = parse_int(text.substr(equals + 1));
+  require(axis && *axis >= 0 && *axis < kMaxRank, ErrorCode::kUsage,
+          "--batch-axis is '{}': expected NAME=AXIS, the axis counted from 0", printable(text));
+  return {text.substr(0, equals), static_cast<int>(*axis)};
+}
+
+// "batch", "batch_size", "N": what exporters and people call the number of examples.
+bool is_called_batch(std::string_view symbol) {
+  std::string small;
+  for (char c : symbol) small += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return small.find("batch") != std::string::npos || small == "n" || small == "b" || small == "bs";
+}
+
+// The axis whose symbol says that it counts examples; 0 where none does, or the first one too.
+int axis_called_batch(const ModelTensor& tensor) {
+  if (!tensor.dims) return 0;
+  for (std::size_t axis = 0; axis < tensor.dims->size(); ++axis) {
+    const ModelDim& dim = (*tensor.dims)[axis];
+    if (!dim.size && is_called_batch(dim.symbol)) return static_cast<int>(axis);
+  }
+  return 0;
+}
+
+int axis_of(const BatchAxes& axes, const std::string& name) {
+  const auto found = axes.find(name);
+  return found == axes.end() ? 0 : found->second;
+}
+
+// Those asked for, then those that symbols tell. Labels are laid out as the output that they are
+// compared with, so an output counts too.
+void take_batch_axes(const OnnxModel& model, const SizeRequest& request, Sizes& sizes) {
+  sizes.batch_axes = request.batch_axes;
+  std::vector<std::string> names;
+  for (const auto* tensors : {&model.inputs(), &model.outputs()}) {
+    for (const ModelTensor& tensor : *tensors) {
+      names.push_back(tensor.name);
+      const int axis = axis_called_batch(tensor);
+      if (axis > 0) sizes.batch_axes.emplace(tensor.name, axis);
+      const auto shape = sizes.shapes.find(tensor.name);
+      const std::size_t rank = shape != sizes.shapes.end() ? shape->second.size()
+                               : tensor.dims               ? tensor.dims->size()
+                                                           : kMaxRank;
+      const int asked = axis_of(request.batch_axes, tensor.name);
+      require(asked == 0 || static_cast<std::size_t>(asked) < rank, ErrorCode::kUsage,
+              "--batch-axis {}={}: it has {} dimensions", printable(tensor.name), asked, rank);
+    }
+  }
+  for (const auto& [name, axis] : request.batch_axes) {
+    if (name == kLabelsOfLoss || std::ranges::find(names, name) != names.end()) continue;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--batch-axis: the model has no input or output '{}'", printable(name)))
+        .hint(nearest_hint(name, names))
+        .hint(fmt::format("it has {}", printable(join(names, ", "), 400)));
+  }
 }
 
 // The size of dimension `axis` of an input if anything says it.
@@ -90,16 +156,21 @@ void take_shapes(const OnnxModel& model, const SizeRequest& request, Sizes& size
 struct Axis {
   std::string_view flag;
   std::size_t axis = 0;
-  std::int64_t asked = 0;  // 0: nobody asked
+  const BatchAxes* axes = nullptr;  // by input, in place of `axis`
+  std::int64_t asked = 0;           // 0: nobody asked
   std::int64_t fallback = 0;
 };
 
 // The size that the inputs fix, or what the flag says; then every input that has it open gets it.
 std::int64_t bind_axis(const std::vector<const ModelTensor*>& inputs, const Axis& axis,
                        Sizes& sizes) {
+  const auto place_in = [&axis](const ModelTensor& input) {
+    return axis.axes == nullptr ? axis.axis
+                                : static_cast<std::size_t>(axis_of(*axis.axes, input.name));
+  };
   std::int64_t size = axis.asked > 0 ? axis.asked : axis.fallback;
   for (const ModelTensor* input : inputs) {
-    const std::optional<std::int64_t> fixed = known_size(*input, axis.axis, sizes);
+    const std::optional<std::int64_t> fixed = known_size(*input, place_in(*input), sizes);
     if (!fixed) continue;
     if (axis.asked > 0 && *fixed != axis.asked) {
       throw Error(ErrorCode::kUsage,
@@ -113,22 +184,26 @@ std::int64_t bind_axis(const std::vector<const ModelTensor*>& inputs, const Axis
   }
   if (size == 0) return 0;
   for (const ModelTensor* input : inputs) {
-    if (!input->dims || axis.axis >= input->dims->size()) continue;
-    const ModelDim& dim = (*input->dims)[axis.axis];
+    const std::size_t place = place_in(*input);
+    if (!input->dims || place >= input->dims->size()) continue;
+    const ModelDim& dim = (*input->dims)[place];
     if (!dim.size && !dim.symbol.empty()) sizes.dims.emplace(dim.symbol, size);
   }
   return size;
 }
 
-// The first input whose first dimension is known, and 0. Where --shape says so, that is a mistake
-// on the command line.
+// The first input whose batch dimension is 0. Where --shape says so, that is a mistake on the
+// command line.
 std::string empty_input(const std::vector<const ModelTensor*>& inputs, const SizeRequest& request,
                         const Sizes& sizes) {
+  const auto place = [&sizes](const ModelTensor& input) {
+    return static_cast<std::size_t>(axis_of(sizes.batch_axes, input.name));
+  };
   const ModelTensor& input = **std::ranges::find_if(
-      inputs, [&](const ModelTensor* each) { return known_size(*each, 0, sizes) == 0; });
+      inputs, [&](const ModelTensor* each) { return known_size(*each, place(*each), sizes) == 0; });
   auto asked = request.shapes.find(input.name);
   if (asked == request.shapes.end() && input.dims) {
-    asked = request.shapes.find(input.dims->front().symbol);
+    asked = request.shapes.find((*input.dims)[place(input)].symbol);
   }
   if (asked != request.shapes.end()) {
     throw Error(ErrorCode::kUsage,
@@ -148,8 +223,9 @@ void complete_shapes(const OnnxModel& model, Sizes& sizes) {
     Ints shape;
     for (std::size_t axis = 0; axis < input.dims->size(); ++axis) {
       std::optional<std::int64_t> size = known_size(input, axis, sizes);
-      if (!size && axis == 0) size = sizes.batch;
-      if (!size && axis == 1 && sizes.sequence > 0) size = sizes.sequence;
+      const auto place = static_cast<std::size_t>(axis_of(sizes.batch_axes, input.name));
+      if (!size && axis == place) size = sizes.batch;
+      if (!size && axis == 1 && place == 0 && sizes.sequence > 0) size = sizes.sequence;
       if (!size) {
         throw Error(ErrorCode::kUsage, fmt::format("dimension {} of input '{}' is left open", axis,
                                                    printable(input.name)))
@@ -174,12 +250,18 @@ SizeRequest size_request(const Settings& settings) {
     const bool is_new = request.shapes.emplace(name, dims).second;
     require(is_new, ErrorCode::kUsage, "--shape gives '{}' twice", printable(name));
   }
+  for (const std::string& text : settings.texts("batch-axis")) {
+    const auto [name, axis] = parse_batch_axis(text);
+    const bool is_new = request.batch_axes.emplace(name, axis).second;
+    require(is_new, ErrorCode::kUsage, "--batch-axis gives '{}' twice", printable(name));
+  }
   return request;
 }
 
 Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request) {
   Sizes sizes;
   take_shapes(model, request, sizes);
+  take_batch_axes(model, request, sizes);
   std::vector<const ModelTensor*> batched;
   std::vector<const ModelTensor*> sequences;  // the first integer input of two dimensions
   for (const ModelTensor& input : model.inputs()) {
@@ -191,9 +273,12 @@ Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request) {
     if (rank > 1 && is_integer(input.dtype) && sequences.empty()) sequences.push_back(&input);
   }
   if (!batched.empty()) {
-    sizes.batch = bind_axis(
-        batched, {.flag = "batch", .axis = 0, .asked = request.batch, .fallback = kDefaultBatch},
-        sizes);
+    sizes.batch = bind_axis(batched,
+                            {.flag = "batch",
+                             .axes = &sizes.batch_axes,
+                             .asked = request.batch,
+                             .fallback = kDefaultBatch},
+                            sizes);
     if (sizes.batch == 0) sizes.empty_input = empty_input(batched, request, sizes);
   }
   require(request.sequence == 0 || !sequences.empty(), ErrorCode::kUsage,

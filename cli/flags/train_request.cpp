@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "cli/flags/data_fields.h"
+#include "cli/flags/data_request.h"
 #include "cli/flags/duration.h"
 #include "cli/flags/run_options.h"
 #include "cli/flags/training_flags.h"
 #include "cli/machine.h"
 #include "datasets/prefetch.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace trainscope {
 namespace {
@@ -27,15 +30,59 @@ struct DataSource {
   OnnxModel model;
   LossOptions loss;
   Sizes sizes;
-  std::string spec;
+  DataRequest request;
   std::uint64_t seed = 0;
 
   std::shared_ptr<const Dataset> operator()(const Compiled& compiled) const {
     DatasetOptions wanted = dataset_options(compiled, model, loss, sizes);
     wanted.seed = seed;
-    return open_dataset(spec, wanted);
+    return open_data(request, std::move(wanted));
   }
 };
+
+// How long to train: steps or epochs, the other one 0. What is said nearer to this call counts:
+// --epochs over the steps of a file or a run.
+struct Length {
+  std::int64_t steps = 0;
+  std::int64_t epochs = 0;
+};
+
+Length run_length(const Settings& settings) {
+  const bool has_steps = settings.has("steps");
+  const bool has_epochs = settings.has("epochs");
+  if (has_steps && has_epochs) {
+    const Origin steps = settings.all().find("steps")->second.origin;
+    const Origin epochs = settings.all().find("epochs")->second.origin;
+    require(steps != epochs, ErrorCode::kUsage, "--steps and --epochs: give one");
+    if (steps > epochs) return {.steps = settings.integer("steps")};
+    return {.epochs = settings.integer("epochs")};
+  }
+  if (has_epochs) return {.epochs = settings.integer("epochs")};
+  return {.steps = settings.integer("steps")};
+}
+
+// "PATIENCE[,min_delta=X]".
+std::optional<EarlyStop> early_stop(const Settings& settings) {
+  if (!settings.has("early-stop")) return std::nullopt;
+  const std::string& text = settings.text("early-stop");
+  const std::vector<std::string_view> pieces = split(text, ',');
+  static constexpr std::string_view kKey = "min_delta=";
+  const std::optional<std::int64_t> patience = parse_int(pieces[0]);
+  std::optional<double> gain = 0.0;
+  if (pieces.size() > 1) {
+    gain = pieces[1].starts_with(kKey) ? parse_number(pieces[1].substr(kKey.size())) : std::nullopt;
+  }
+  require(patience && *patience >= 1 && gain && *gain >= 0.0 && pieces.size() <= 2,
+          ErrorCode::kUsage,
+          "--early-stop is '{}': expected a number of evaluations, PATIENCE or "
+          "PATIENCE,min_delta=X",
+          printable(text));
+  if (settings.integer("eval-every") == 0) {
+    throw Error(ErrorCode::kUsage, "--early-stop needs evaluations while the run trains")
+        .hint("--eval-every N: steps between them");
+  }
+  return EarlyStop{.patience = *patience, .least_gain = *gain};
+}
 
 std::unique_ptr<BatchSource> batches_ahead(std::shared_ptr<const Dataset> data,
                                            const BatchOrder& order, const BatchRange& range) {
@@ -59,24 +106,28 @@ TrainRequest train_request(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   OnnxModel model = OnnxModel::read(invocation.argument(0));
   const MetricsForms metrics = metrics_forms(settings);
-  const std::int64_t steps = settings.integer("steps");
+  const Length length = run_length(settings);
   const std::optional<Clock::time_point> end = deadline(settings, start);
-  const std::string& data = settings.text("data");
-  const Sizes sizes = resolve_sizes_with_data(model, size_request(settings), data);
+  DataRequest data = data_request(settings);
+  const Sizes sizes = resolve_sizes_with_data(model, size_request(settings), data.source);
   require_examples(model, sizes);
   CompileOptions compile = compile_options(invocation, model, sizes);
+  resolve_most_labels(data.source, compile.training.loss);
   const LossOptions loss = compile.training.loss;
   return {.model = model,
           .compile = std::move(compile),
           .open_data = DataSource{.model = model,
                                   .loss = loss,
                                   .sizes = sizes,
-                                  .spec = data,
+                                  .request = std::move(data),
                                   .seed = invocation.seed()},
           .open_batches = batches_ahead,
           .batch = sizes.batch,
-          .steps = steps,
-          .schedule = training_schedule(settings, steps),
+          .batch_axes = sizes.batch_axes,
+          .steps = length.steps,
+          .epochs = length.epochs,
+          .shuffle = settings.text("shuffle") == "none" ? Shuffle::kNone : Shuffle::kEachEpoch,
+          .schedule = training_schedule(settings, length.steps),
           .seed = invocation.seed(),
           .run_folder = settings.text_or_empty("run-dir"),
           .resume = settings.text_or_empty("resume"),
@@ -84,6 +135,7 @@ TrainRequest train_request(const Invocation& invocation) {
           .keep = static_cast<int>(settings.integer("keep")),
           .evaluate_every = settings.integer("eval-every"),
           .keep_best = settings.on("keep-best"),
+          .early_stop = early_stop(settings),
           .metrics = metrics,
           .export_file = settings.text_or_empty("export"),
           .deadline = end,

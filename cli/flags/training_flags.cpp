@@ -13,9 +13,11 @@ constexpr Flag kLossFlags[] = {
     {.name = "loss",
      .value = "SPEC",
      .fallback = "cross_entropy",
-     .help = "cross_entropy|nll:output=logits,labels=labels,ignore_index=-100,class_axis=-1 "
-             "(cross_entropy also weights=A:B:..|FILE,label_smoothing=X), mse|l1|bce_with_logits:"
-             "output=..,labels=.. or output:NAME, the model's own scalar"},
+     .help =
+         "cross_entropy|nll:output=logits,labels=labels,ignore_index=-100,class_axis=-1 "
+         "(cross_entropy also weights=A:B:..|FILE,label_smoothing=X), mse|l1|bce_with_logits|huber|"
+         "focal:output=..,labels=.. (huber also delta=X, focal gamma=X,alpha=X), "
+         "ctc:blank=0,most_labels=S or output:NAME, the model's own scalar"},
 };
 
 constexpr Flag kDeterminismFlags[] = {
@@ -137,6 +139,18 @@ bool changes_the_graph(const Settings& settings) {
   });
 }
 
+namespace {
+
+double ema_decay(const Settings& settings) {
+  if (!settings.has("ema")) return 0.0;
+  const double decay = settings.number("ema");
+  require(decay < 1.0, ErrorCode::kUsage, "--ema is '{}': expected a number of 0 or more, below 1",
+          decay);
+  return decay;
+}
+
+}  // namespace
+
 CompileOptions compile_options(const Invocation& invocation, const OnnxModel& model,
                                const Sizes& sizes) {
   const Settings& settings = invocation.settings();
@@ -155,6 +169,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.training.optimizer = optimizer_options(settings);
   options.training.optimizer.in_backward = settings.on("optimizer-in-backward");
   options.training.micro_batches = settings.integer("accumulate");
+  options.training.ema_decay = ema_decay(settings);
   set_plan_options(settings, options);
   return options;
 }

@@ -56,6 +56,7 @@ std::optional<std::int64_t> find_bytes(std::string_view text);
 // The same; throws kUsage instead, naming the flag.
 std::int64_t parse_bytes(std::string_view flag, std::string_view text);
 OptimizerOptions optimizer_options(const Settings& settings);
+// For 0 steps their number is not known yet, and it is not checked.
 Schedule training_schedule(const Settings& settings, std::int64_t steps);
 
 // Throws kUsage when one of `all` is given that means nothing with the value of the flag `choice`:

@@ -26,6 +26,7 @@ Json facts_of(const TrainingResult& result) {
                                          {"accuracy", result.validation->accuracy},
                                          {"examples", result.validation->examples}}));
   }
+  if (result.ended_early) json.set("ended_early", true);
   if (result.best) {
     json.set("best", Json::object({{"step", result.best->step}, {"loss", result.best->loss}}));
   }
@@ -35,7 +36,16 @@ Json facts_of(const TrainingResult& result) {
 std::string text_of(const TrainingResult& result) {
   const std::string folder = printable(result.folder.string());
   std::string text;
-  if (result.step < result.steps) {
+  if (result.ended_early) {
+    text += fmt::format("ended early after step {} of {}: the validation loss did not fall\n",
+                        result.step, result.steps);
+    if (result.best) {
+      text += fmt::format(
+          "best        step {}, validation loss {:.6g}: `trainscope export {} "
+          "--best -o FILE`\n",
+          result.best->step, result.best->loss, folder);
+    }
+  } else if (result.step < result.steps) {
     text += fmt::format("stopped after step {} of {}; --run-dir {} --resume auto goes on\n",
                         result.step, result.steps, folder);
   }

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/flags/data_fields.h"
+#include "cli/flags/data_request.h"
 #include "cli/flags/loss_spec.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
@@ -64,12 +65,15 @@ void evaluate_data(const Evaluating& e, Outcome& outcome) {
   DatasetOptions wanted =
       dataset_options(e.programs.compiled(GraphMode::kEvaluate), e.model, e.loss, e.sizes);
   wanted.seed = e.invocation.seed();
-  const std::string& source = e.invocation.settings().text("data");
+  const DataRequest request = data_request(e.invocation.settings());
+  const std::string& source = request.source;
   if (is_text_run(e.source)) wanted.vocabulary = run_vocabulary(e.source);  // used by text alone
-  const std::shared_ptr<const Dataset> data = open_dataset(source, wanted);
+  wanted.class_names = class_names(e.source);
+  const std::shared_ptr<const Dataset> data = open_data(request, std::move(wanted));
   const std::int64_t batch = e.sizes.batch;
   const std::optional<Evaluation> result = evaluate_validation(
-      {.data = data, .batch = batch, .loss = e.loss}, [&](std::int64_t size) -> Executor* {
+      {.data = data, .batch = batch, .loss = e.loss, .batch_axes = e.sizes.batch_axes},
+      [&](std::int64_t size) -> Executor* {
         if (size == batch) return &e.programs.executor(GraphMode::kEvaluate);
         return e.programs.executor(GraphMode::kEvaluate, size);
       });
@@ -150,6 +154,7 @@ Outcome run_eval(const Invocation& invocation) {
   Source::Trained trained = source.trained_model(settled);
   LossOptions loss = parse_loss(settings.text("loss"));
   resolve_loss_output(trained.model, loss);
+  if (settings.has("data")) resolve_most_labels(settings.text("data"), loss);
   const Sizes sizes =
       settings.has("data")
           ? resolve_sizes_with_data(trained.model, size_request(settings), settings.text("data"))
@@ -159,7 +164,7 @@ Outcome run_eval(const Invocation& invocation) {
   options.training.loss = loss;
   options.lower.kernels = kernel_choice(settings);
   options.lower.same_bits = same_bits(settings);
-  ForwardPrograms programs(trained.model, std::move(trained.checkpoint), options);
+  ForwardPrograms programs(trained.model, std::move(trained.checkpoint), options, sizes.batch_axes);
   const Evaluating evaluating{.invocation = settled,
                               .source = source,
                               .model = trained.model,
@@ -179,8 +184,8 @@ Command eval_command() {
   return {.name = "eval",
           .summary = "Evaluate a model or run on data, or let it write text.",
           .arguments = {{.name = "MODEL.onnx|RUN", .help = "a model, or a run's folder"}},
-          .flags = join_flags({kEvalFlags, source_flags(), loss_flags(), size_flags(),
-                               kernel_flags(), determinism_flags()}),
+          .flags = join_flags({kEvalFlags, validation_flags(), source_flags(), loss_flags(),
+                               size_flags(), kernel_flags(), determinism_flags()}),
           .examples = {"trainscope eval runs/mlp-1 --data tensors:test.safetensors,validation=1",
                        "trainscope eval runs/gpt-1 --sample 400 --prompt 'The '"},
           .run = run_eval};

@@ -99,7 +99,7 @@ void export_parameters(const Source& source, const Invocation& settled, const st
   if (checkpoint) {
     const SafetensorsFile& file = checkpoint->file("model");
     for (const SafetensorsEntry& entry : file.entries()) {
-      elements.push_back(file.tensor(entry.name));
+      elements.push_back(trained_tensor(*checkpoint, entry.name));
       tensors.push_back({.name = entry.name, .tensor = elements.back().view()});
     }
     write_safetensors(out, tensors);

@@ -1,14 +1,21 @@
 // train: a model goes in, a trained model and the record of the run come out.
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 #include "cli/command.h"
+#include "cli/flags/data_request.h"
 #include "cli/flags/train_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/print/progress.h"
 #include "cli/print/train_summary.h"
+#include "cli/source.h"
 #include "cli/stop_signals.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/run/training_run.h"
 
 namespace trainscope {
@@ -19,21 +26,37 @@ constexpr Flag kTrainFlags[] = {
      .value = "SPEC",
      .help = "text:FILE, bpe:FILE,VOCAB.json,MERGES.txt, tokens:FILE, idx:IMAGES,LABELS, "
              "csv:FILE,label=COLUMN, tensors:FILE.safetensors|FILE.npz, catalog:NAME or synthetic; "
-             "the last 10 % validate"},
+             "a file's ending says its kind too; the last 10 % validate",
+     .also = "dataset"},
     {.name = "steps",
      .type = FlagType::kInteger,
      .value = "N",
      .help = "Optimizer steps, those before a resume included",
-     .minimum = 1},
+     .minimum = 1,
+     .also = "max-steps|iterations"},
+    {.name = "epochs",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Instead of --steps: how often all examples are read, in whole batches",
+     .minimum = 1,
+     .also = "num-epochs"},
+    {.name = "shuffle",
+     .type = FlagType::kChoice,
+     .value = "epoch|none",
+     .fallback = "epoch",
+     .help = "Another order of the examples in each epoch, or the order that the data have"},
     {.name = "time-limit",
      .value = "TIME",
      .help = "Stop at the end of the step in which this much time has passed since the start (90s, "
              "30min, 1h30m), save, and exit with 0; --resume goes on"},
-    {.name = "run-dir", .value = "DIR", .help = "The run's folder; default: ./runs/NAME-N"},
+    {.name = "run-dir",
+     .value = "DIR",
+     .help = "The run's folder; default: ./runs/NAME-N",
+     .also = "output-dir"},
     {.name = "resume",
      .value = "auto|DIR",
      .help = "Go on from the newest checkpoint of --run-dir, of the run DIR, or from that "
-             "checkpoint"},
+             "checkpoint; without MODEL.onnx all that is not said here is as in that run"},
     {.name = "save-every",
      .type = FlagType::kInteger,
      .value = "N",
@@ -57,6 +80,10 @@ constexpr Flag kTrainFlags[] = {
      .fallback = "0",
      .help = "Steps between validations; 0: only at the end",
      .minimum = 0},
+    {.name = "early-stop",
+     .value = "PATIENCE[,min_delta=X]",
+     .help = "With --eval-every: end after PATIENCE evaluations in a row without a validation loss "
+             "below the lowest one (by more than X); the best checkpoint stays"},
     {.name = "export", .value = "FILE", .help = "Another place for the trained model"},
     {.name = "metrics",
      .value = "FORMS",
@@ -88,11 +115,42 @@ class SignalListener final : public RunEvents {
   std::optional<StopSignals> signals_;
 };
 
-Outcome run_train(const Invocation& invocation) {
+// What a call lacks, all of it in one error.
+void require_all(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
-  for (const char* flag : {"data", "steps"}) {
-    require(settings.has(flag), ErrorCode::kUsage, "train needs --{}", flag);
+  std::vector<std::string> missing;
+  if (invocation.argument(0).empty()) missing.emplace_back("MODEL.onnx");
+  if (!settings.has("data")) missing.emplace_back("--data");
+  if (!settings.has("steps") && !settings.has("epochs"))
+    missing.emplace_back("--steps or --epochs");
+  if (missing.empty()) return;
+  std::string text = missing.front();
+  for (std::size_t i = 1; i < missing.size(); ++i) {
+    text += (i + 1 == missing.size() ? " and " : ", ") + missing[i];
   }
+  throw Error(ErrorCode::kUsage, fmt::format("train needs {}", text))
+      .hint("trainscope train model.onnx --data synthetic --steps 20; `trainscope train --help`");
+}
+
+// The run that --resume goes on with; empty when it names none.
+std::string resumed_run(const Settings& settings) {
+  const std::string resume = settings.text_or_empty("resume");
+  return resume == "auto" ? settings.text_or_empty("run-dir") : resume;
+}
+
+// A call that names no model has that of the run it resumes, and the run's options.
+Invocation settled(const Invocation& invocation) {
+  const std::string run = resumed_run(invocation.settings());
+  if (!invocation.argument(0).empty() || run.empty()) return invocation.with_run(Json::object());
+  const Source source = Source::open(run_of(run).string());
+  require(source.is_run(), ErrorCode::kUsage, "--resume: '{}' is no run", printable(run));
+  return source.settle(invocation).with_argument(source.model_file().string());
+}
+
+Outcome run_train(const Invocation& given) {
+  const Invocation invocation = settled(given);
+  const Settings& settings = invocation.settings();
+  require_all(invocation);
   const auto signals = std::make_shared<SignalListener>();
   const auto progress =
       std::make_shared<ProgressPrinter>(progress_style(settings), invocation.log());
@@ -110,12 +168,16 @@ Outcome run_train(const Invocation& invocation) {
 Command train_command() {
   return {.name = "train",
           .summary = "Train an ONNX model; records the run in a folder.",
-          .arguments = {{.name = "MODEL.onnx", .help = "the forward graph"}},
-          .flags = join_flags({kTrainFlags, compile_flags()}),
+          .arguments = {{.name = "MODEL.onnx",
+                         .help = "the forward graph; of a run that --resume names its own",
+                         .required = false}},
+          .flags = join_flags({kTrainFlags, validation_flags(), compile_flags()}),
           .examples = {"trainscope train model.onnx --data synthetic --steps 20",
                        "trainscope train gpt.onnx --data text:book.txt --seq 64 --batch 12 --steps "
                        "2000 --lr 1e-3 --clip 1 --run-dir runs/book"},
-          .run = run_train};
+          .run = run_train,
+          .essential = {"data", "steps", "epochs", "batch", "loss", "optimizer", "lr", "eval-every",
+                        "run-dir", "resume"}};
 }
 
 }  // namespace trainscope

@@ -1,0 +1,238 @@
+// predict: what a model makes of each example of the data, as a file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/flags/data_fields.h"
+#include "cli/flags/data_request.h"
+#include "cli/flags/training_flags.h"
+#include "cli/source.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/safetensors.h"
+#include "engine/core/text.h"
+#include "engine/run/forward_programs.h"
+
+namespace trainscope {
+namespace {
+
+constexpr Flag kPredictFlags[] = {
+    {.name = "data",
+     .value = "SPEC",
+     .help = "As for train; all of its examples, in their order. Default: the run's"},
+    {.name = "out",
+     .value = "FILE",
+     .help = "FILE.safetensors: each output with a row an example; FILE.csv: a line an example, a "
+             "column for each number",
+     .letter = 'o'},
+};
+
+// An output of the model, example by example.
+struct Prediction {
+  std::string name;
+  Tensor rows;   // [examples, ...]
+  int axis = 0;  // of the examples in a batch
+};
+
+// Examples first, whatever axis they are in a batch.
+Shape row_shape(const Shape& batch, int axis, std::int64_t examples) {
+  Shape shape{examples};
+  for (int a = 0; a < batch.rank; ++a) {
+    if (a != axis) shape.push_back(batch[a]);
+  }
+  return shape;
+}
+
+// The outputs that have a row for each example of a batch. Throws kUsage where none has.
+std::vector<Prediction> predictions_of(const Executor& executor, const OnnxModel& model,
+                                       const Sizes& sizes, std::int64_t examples) {
+  std::vector<Prediction> predictions;
+  for (const ModelTensor& output : model.outputs()) {
+    const Graph& graph = executor.program().graph;
+    const ValueId id = graph.find(output.name);
+    if (id == kNoValue || !executor.has(output.name)) continue;
+    const TensorType& type = graph.value(id).type;
+    const auto named = sizes.batch_axes.find(output.name);
+    const int axis = named == sizes.batch_axes.end() ? 0 : named->second;
+    if (axis >= type.shape.rank || type.shape[axis] != sizes.batch) continue;
+    Prediction prediction{.name = output.name, .rows = Tensor(), .axis = axis};
+    prediction.rows = Tensor({.dtype = type.dtype, .shape = row_shape(type.shape, axis, examples)});
+    predictions.push_back(std::move(prediction));
+  }
+  require(!predictions.empty(), ErrorCode::kUsage,
+          "no output of the model has a row for each of {} examples: there is nothing to write",
+          sizes.batch);
+  return predictions;
+}
+
+// The first `count` examples of a batch become the rows from `first` on.
+void take_rows(const Tensor& batch, std::int64_t first, std::int64_t count, Prediction& to) {
+  const Shape& shape = batch.shape();
+  std::int64_t pieces = 1;
+  for (int a = 0; a < to.axis; ++a) pieces *= shape[a];
+  const std::int64_t examples = shape[to.axis];
+  const auto bytes =
+      batch.bytes() / static_cast<std::size_t>(std::max<std::int64_t>(1, pieces * examples));
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      std::memcpy(to.rows.data() + static_cast<std::size_t>((first + i) * pieces + piece) * bytes,
+                  batch.data() + static_cast<std::size_t>(piece * examples + i) * bytes, bytes);
+    }
+  }
+}
+
+// In whole batches: the last example fills up the last one, and its further rows are left out.
+std::vector<Prediction> predict(Executor& executor, const OnnxModel& model, const Sizes& sizes,
+                                const Dataset& data) {
+  const std::int64_t examples = data.examples(Split::kValidation);
+  std::vector<Prediction> predictions = predictions_of(executor, model, sizes, examples);
+  Batch batch;
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(sizes.batch));
+  for (std::int64_t first = 0; first < examples; first += sizes.batch) {
+    for (std::int64_t i = 0; i < sizes.batch; ++i) {
+      indices[static_cast<std::size_t>(i)] = std::min(first + i, examples - 1);
+    }
+    data.read(Split::kValidation, 0, indices, batch);
+    bind_batch(executor, batch);
+    executor.run_micro_step();
+    for (Prediction& prediction : predictions) {
+      take_rows(executor.read(prediction.name), first, std::min(sizes.batch, examples - first),
+                prediction);
+    }
+  }
+  return predictions;
+}
+
+// "logits" for one number an example, else "logits_0", "logits_1" ...
+std::string csv_header(const std::vector<Prediction>& predictions) {
+  std::string header;
+  for (const Prediction& prediction : predictions) {
+    const std::int64_t width = prediction.rows.elements() / prediction.rows.shape()[0];
+    for (std::int64_t i = 0; i < width; ++i) {
+      if (!header.empty()) header += ',';
+      header += width == 1 ? prediction.name : fmt::format("{}_{}", prediction.name, i);
+    }
+  }
+  return header;
+}
+
+// Numbers as they are: so many digits that they can be read back.
+std::string csv_text(const std::vector<Prediction>& predictions) {
+  std::string text = csv_header(predictions) + "\n";
+  const std::int64_t examples = predictions.front().rows.shape()[0];
+  std::vector<Tensor> numbers;
+  std::vector<bool> whole;
+  for (const Prediction& prediction : predictions) {
+    const DType dtype = prediction.rows.dtype();
+    whole.push_back(!is_float(dtype));
+    numbers.push_back(convert(prediction.rows, is_float(dtype) ? DType::kF64 : DType::kI64));
+  }
+  for (std::int64_t row = 0; row < examples; ++row) {
+    std::string line;
+    for (std::size_t p = 0; p < predictions.size(); ++p) {
+      const std::int64_t width = numbers[p].elements() / examples;
+      for (std::int64_t i = row * width; i < (row + 1) * width; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        if (!line.empty()) line += ',';
+        line += whole[p] ? fmt::format("{}", numbers[p].values<std::int64_t>()[at])
+                         : fmt::format("{:.9g}", numbers[p].values<double>()[at]);
+      }
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+void write_predictions(const std::vector<Prediction>& predictions, const std::string& out) {
+  if (out.ends_with(".csv")) return write_file_atomic(out, csv_text(predictions));
+  std::vector<NamedTensor> tensors;
+  for (const Prediction& prediction : predictions) {
+    tensors.push_back({.name = prediction.name, .tensor = prediction.rows.view()});
+  }
+  write_safetensors(out, tensors);
+}
+
+void require_all(const Settings& settings) {
+  const bool has_data = settings.has("data");
+  const bool has_out = settings.has("out");
+  require(has_data && has_out, ErrorCode::kUsage, "predict needs {}{}{}", has_data ? "" : "--data",
+          has_data || has_out ? "" : " and ", has_out ? "" : "-o FILE");
+  const std::string& out = settings.text("out");
+  require(out.ends_with(".csv") || out.ends_with(".safetensors"), ErrorCode::kUsage,
+          "-o is '{}': expected FILE.safetensors or FILE.csv", printable(out));
+}
+
+// Every example of the data, without labels.
+std::shared_ptr<const Dataset> open_examples(const Source& source, const Settings& settings,
+                                             DatasetOptions wanted) {
+  wanted.labels.reset();
+  wanted.without_labels = true;
+  wanted.class_names = class_names(source);
+  if (source.is_run() && source.run().manifest().data.get_or<std::string>("kind", "") == "text") {
+    wanted.vocabulary = Vocabulary::from_json(source.run().manifest().data.at("vocabulary"));
+  }
+  DataRequest request{.source = settings.text("data"), .validation_source = {}};
+  wanted.validation_fraction = 1.0;  // where the data say nothing of a split
+  return open_data(request, std::move(wanted));
+}
+
+Outcome run_predict(const Invocation& invocation) {
+  const Source source = Source::open(invocation.argument(0));
+  const Invocation settled = source.settle(invocation);
+  const Settings& settings = settled.settings();
+  require_all(settings);
+  Source::Trained trained = source.trained_model(settled);
+  const Sizes sizes =
+      resolve_sizes_with_data(trained.model, size_request(settings), settings.text("data"));
+  require_examples(trained.model, sizes);
+  CompileOptions options = forward_options(settled, sizes);
+  options.lower.kernels = kernel_choice(settings);
+  options.lower.same_bits = same_bits(settings);
+  ForwardPrograms programs(trained.model, std::move(trained.checkpoint), options, sizes.batch_axes);
+  const LossOptions no_loss{.kind = LossKind::kOutput};
+  DatasetOptions wanted =
+      dataset_options(programs.compiled(GraphMode::kInference), trained.model, no_loss, sizes);
+  wanted.seed = settled.seed();
+  const std::shared_ptr<const Dataset> data = open_examples(source, settings, std::move(wanted));
+  require(data->examples(Split::kValidation) > 0, ErrorCode::kBadInput,
+          "data '{}' have no examples", printable(settings.text("data")));
+  const std::vector<Prediction> predictions =
+      predict(programs.executor(GraphMode::kInference), trained.model, sizes, *data);
+  const std::string& out = settings.text("out");
+  write_predictions(predictions, out);
+  Outcome outcome;
+  outcome.facts = Json::object({{"model", invocation.argument(0)},
+                                {"file", out},
+                                {"examples", predictions.front().rows.shape()[0]}});
+  outcome.text =
+      fmt::format("wrote {} for {} examples:", printable(out), predictions.front().rows.shape()[0]);
+  Json outputs = Json::array();
+  for (const Prediction& prediction : predictions) {
+    outputs.push_back(prediction.name);
+    outcome.text +=
+        fmt::format(" {} {}", printable(prediction.name), type_text(prediction.rows.type()));
+  }
+  outcome.facts.set("outputs", std::move(outputs));
+  outcome.text += "\n";
+  return outcome;
+}
+
+}  // namespace
+
+Command predict_command() {
+  return {.name = "predict",
+          .summary = "Write what a model or run makes of each example of the data.",
+          .arguments = {{.name = "MODEL.onnx|RUN", .help = "a model, or a run's folder"}},
+          .flags = join_flags(
+              {kPredictFlags, source_flags(), size_flags(), kernel_flags(), determinism_flags()}),
+          .examples = {"trainscope predict runs/mlp-1 --data test.csv,label=kind -o scores.csv",
+                       "trainscope predict model.onnx --data tensors:x.npz -o y.safetensors"},
+          .run = run_predict};
+}
+
+}  // namespace trainscope
