@@ -57,13 +57,9 @@ ModParams mod_params(const OpArgs& args) {
   return {.truncated = args.attributes.integer("fmod", 0) != 0};
 }
 
-Types mod_shape(const OpArgs& args) {
-  require(mod_params(args).truncated || !is_float(args.type(0).dtype), ErrorCode::kBadInput,
-          "attribute fmod must be 1 for floats, input 0 is {}", type_text(args.type(0)));
-  return broadcast_numbers(args);
-}
+Types mod_shape(const OpArgs& args) { return broadcast_numbers(args); }
 
-// y = a - b * trunc(a / b): the quotient is constant almost everywhere.
+// y = a - b * trunc(a / b), or floor(a / b): the quotient is constant almost everywhere.
 Values mod_gradient(const GradArgs& g) {
   const auto by_dividend = [&g] { return g.dy[0]; };
   const auto by_divisor = [&g] {
@@ -205,8 +201,7 @@ std::vector<OpDef> further_arithmetic_ops() {
        .doc = "the rest of a / b; a mod 0 is 0 for integers, NaN for floats",
        .min_inputs = 2,
        .max_inputs = 2,
-       .attributes = {{"fmod",
-                       "1: the result has the sign of a; 0 (default, integers only): of b"}},
+       .attributes = {{"fmod", "1: the result has the sign of a; 0 (default): of b"}},
        .params = [](const OpArgs& args) -> Params { return mod_params(args); },
        .shape = mod_shape,
        .gradient = mod_gradient,
@@ -214,8 +209,9 @@ std::vector<OpDef> further_arithmetic_ops() {
        .in_place = any_input_in_place,
        .traits = kWholeValues,
        .examples = {"[2,3], [2,3]>0; fmod=1", "[2,3], [3]>0; fmod=1", "[0], []; fmod=1",
-                    "i64[70,1001], i64[1001]", "i64[2,3], i64[3]", "i64[2,3], i64[3]; fmod=1",
-                    "i32[4], i32[1]", "i32[9], i32[9]; fmod=1", "i64[0], i64[]"}},
+                    "[2,3]~, [2,3]>0", "i64[70,1001], i64[1001]", "i64[2,3], i64[3]",
+                    "i64[2,3], i64[3]; fmod=1", "i32[4], i32[1]", "i32[9], i32[9]; fmod=1",
+                    "i64[0], i64[]"}},
       {.name = "Sum",
        .doc = "the sum of the inputs, element by element",
        .min_inputs = 1,

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/pointwise/elementwise.h"
 #include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -38,6 +39,10 @@ void add_extreme(KernelTable& table, std::string_view op, std::string_view name)
   add_extreme_for<F, std::int64_t>(table, op, name);
 }
 
+template <class F>
+constexpr Kernel kExtreme{
+    .name = "extreme", .prepare = prepare_broadcast, .run = run_binary<float, float, F>};
+
 // Inputs dy, a, b.
 template <class T>
 void run_maximum_grad(const RunArgs& run) {
@@ -46,6 +51,10 @@ void run_maximum_grad(const RunArgs& run) {
     return a < b ? T(0) : shared;
   });
 }
+
+template <class T>
+constexpr Kernel kMaximumGrad{
+    .name = "maximum_grad", .prepare = prepare_broadcast, .run = run_maximum_grad<T>};
 
 template <class T>
 T limit(const RunArgs& run, std::size_t input, T absent) {
@@ -65,20 +74,24 @@ void run_clip(const RunArgs& run) {
   });
 }
 
+template <class T>
+constexpr Kernel kClip{.name = "clip", .run = run_clip<T>};
+
 }  // namespace
 
 void add_extremes(KernelTable& table) {
   add_extreme<MaximumFunction>(table, "Maximum", "maximum");
   add_extreme<MinimumFunction>(table, "Minimum", "minimum");
-  table.add("MaximumGrad", DType::kF32,
-            {.name = "maximum_grad", .prepare = prepare_broadcast, .run = run_maximum_grad<float>});
-  table.add(
-      "MaximumGrad", DType::kF64,
-      {.name = "maximum_grad", .prepare = prepare_broadcast, .run = run_maximum_grad<double>});
-  table.add("Clip", DType::kF32, {.name = "clip", .run = run_clip<float>});
-  table.add("Clip", DType::kF64, {.name = "clip", .run = run_clip<double>});
-  table.add("Clip", DType::kI32, {.name = "clip", .run = run_clip<std::int32_t>});
-  table.add("Clip", DType::kI64, {.name = "clip", .run = run_clip<std::int64_t>});
+  add_upcast<kExtreme<MaximumFunction>>(table, "Maximum", "maximum.upcast");
+  add_upcast<kExtreme<MinimumFunction>>(table, "Minimum", "minimum.upcast");
+  table.add("MaximumGrad", DType::kF32, kMaximumGrad<float>);
+  table.add("MaximumGrad", DType::kF64, kMaximumGrad<double>);
+  add_upcast<kMaximumGrad<float>>(table, "MaximumGrad", "maximum_grad.upcast");
+  table.add("Clip", DType::kF32, kClip<float>);
+  table.add("Clip", DType::kF64, kClip<double>);
+  table.add("Clip", DType::kI32, kClip<std::int32_t>);
+  table.add("Clip", DType::kI64, kClip<std::int64_t>);
+  add_upcast<kClip<float>>(table, "Clip", "clip.upcast");
 }
 
 }  // namespace trainscope::cpu

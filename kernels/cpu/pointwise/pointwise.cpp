@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "kernels/cpu/pointwise/elementwise.h"
+#include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -76,25 +77,24 @@ struct FlooredModFunction {
   static constexpr std::int64_t kGrain = kModGrain;
   template <class T>
   static T apply(T a, T b) {
-    const T rest = integer_rest(a, b);
+    const T rest = TruncatedModFunction::apply(a, b);
+    if constexpr (!std::is_integral_v<T>) {
+      if (rest == T(0)) return std::copysign(rest, b);
+    }
     return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
   }
 };
 
 template <class T>
 void run_mod(const RunArgs& run) {
-  if constexpr (std::is_integral_v<T>) {
-    if (!std::get<ModParams>(run.params).truncated) {
-      return run_binary<T, T, FlooredModFunction>(run);
-    }
+  if (!std::get<ModParams>(run.params).truncated) {
+    return run_binary<T, T, FlooredModFunction>(run);
   }
   run_binary<T, T, TruncatedModFunction>(run);
 }
 
 template <class T>
-void add_mod(KernelTable& table) {
-  table.add("Mod", kDTypeOf<T>, {.name = "mod", .prepare = prepare_broadcast, .run = run_mod<T>});
-}
+constexpr Kernel kMod{.name = "mod", .prepare = prepare_broadcast, .run = run_mod<T>};
 
 template <class F, class T>
 Kernel arithmetic_kernel(std::string_view name) {
@@ -118,10 +118,11 @@ void add_pointwise(KernelTable& table) {
   add_arithmetic<SubFunction>(table, "Sub", "sub");
   add_arithmetic<MulFunction>(table, "Mul", "mul");
   add_arithmetic<DivFunction>(table, "Div", "div");
-  add_mod<float>(table);
-  add_mod<double>(table);
-  add_mod<std::int32_t>(table);
-  add_mod<std::int64_t>(table);
+  table.add("Mod", DType::kF32, kMod<float>);
+  table.add("Mod", DType::kF64, kMod<double>);
+  table.add("Mod", DType::kI32, kMod<std::int32_t>);
+  table.add("Mod", DType::kI64, kMod<std::int64_t>);
+  add_upcast<kMod<float>>(table, "Mod", "mod.upcast");
   add_logic(table);
   add_extremes(table);
   add_pow(table);

@@ -4,6 +4,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/parallel.h"
+#include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -35,8 +36,11 @@ void range(const RunArgs& run) {
 }
 
 template <class T>
+constexpr Kernel kRange{.name = "range", .run = range<T>};
+
+template <class T>
 void add_for(KernelTable& table) {
-  table.add("Range", kDTypeOf<T>, {.name = "range", .run = range<T>});
+  table.add("Range", kDTypeOf<T>, kRange<T>);
 }
 
 }  // namespace
@@ -46,6 +50,7 @@ void add_range(KernelTable& table) {
   add_for<double>(table);
   add_for<std::int32_t>(table);
   add_for<std::int64_t>(table);
+  add_upcast<kRange<float>>(table, "Range", "range.upcast");
 }
 
 }  // namespace trainscope::cpu

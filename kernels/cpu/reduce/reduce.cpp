@@ -6,6 +6,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/reduce/reduction.h"
+#include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -90,6 +91,10 @@ struct SmallestOf : LargestOf<T> {
 };
 
 template <class P>
+constexpr Kernel kReduction{
+    .name = "reduction", .prepare = prepare_reduction<P>, .run = run_reduction<P>};
+
+template <class P>
 void add_reduction(KernelTable& table, std::string_view op, std::string_view name) {
   table.add(op, kDTypeOf<typename P::Element>,
             {.name = name, .prepare = prepare_reduction<P>, .run = run_reduction<P>});
@@ -129,6 +134,8 @@ void add_reduce(KernelTable& table) {
   add_number_reduction<ProductOf>(table, "ReduceProd", "reduce_prod");
   add_number_reduction<LargestOf>(table, "ReduceMax", "reduce_max");
   add_number_reduction<SmallestOf>(table, "ReduceMin", "reduce_min");
+  add_upcast<kReduction<LargestOf<float>>>(table, "ReduceMax", "reduce_max.upcast");
+  add_upcast<kReduction<SmallestOf<float>>>(table, "ReduceMin", "reduce_min.upcast");
 }
 
 }  // namespace trainscope::cpu
