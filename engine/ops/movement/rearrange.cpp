@@ -123,6 +123,7 @@ Values depth_to_space_decomposition(Builder& b, const Node& node) {
 
 Types space_to_depth_shape(const OpArgs& args) {
   const std::int64_t block = block_size(args);
+  block_order(args);
   const Shape& x = args.shape(0);
   require(x[2] % block == 0 && x[3] % block == 0, ErrorCode::kBadInput,
           "an image of {} x {} cannot be divided into blocks of {} x {}", x[2], x[3], block, block);
@@ -136,7 +137,9 @@ Values space_to_depth_decomposition(Builder& b, const Node& node) {
   const std::int64_t block = block_size(*args);
   const ValueId blocks =
       b.reshape(node.inputs[0], {x[0], x[1], x[2] / block, block, x[3] / block, block});
-  const ValueId moved = transposed(b, blocks, {0, 3, 5, 1, 2, 4});
+  const bool depth_first = block_order(*args) == BlockOrder::kDepthFirst;
+  const ValueId moved =
+      transposed(b, blocks, depth_first ? Ints{0, 3, 5, 1, 2, 4} : Ints{0, 1, 3, 5, 2, 4});
   return {b.reshape(moved, {x[0], x[1] * block * block, x[2] / block, x[3] / block})};
 }
 
@@ -269,6 +272,8 @@ Values compress_decomposition(Builder& b, const Node& node) {
 }
 
 constexpr AttributeSpec kBlockSize{"blocksize", "sides of the blocks; required"};
+constexpr AttributeSpec kBlockOrder{"mode",
+                                    "DCR (default): the block before the depth; CRD: after"};
 
 std::vector<OpDef> block_ops() {
   return {
@@ -285,8 +290,7 @@ std::vector<OpDef> block_ops() {
                     "bool[2,2], i32[2]={2,1}"}},
       {.name = "DepthToSpace",
        .doc = "[N,C,H,W] with blocks of channels spread over space",
-       .attributes = {kBlockSize,
-                      {"mode", "DCR (default): the block before the depth; CRD: after"}},
+       .attributes = {kBlockSize, kBlockOrder},
        .shape = depth_to_space_shape,
        .decompose = depth_to_space_decomposition,
        .traits = kComposite,
@@ -294,14 +298,14 @@ std::vector<OpDef> block_ops() {
                     "[1,9,2,1]; blocksize=3", "[1,2,2,2]; blocksize=1", "[0,4,2,2]; blocksize=2",
                     "[2,64,30,20]; blocksize=4", "i64[1,4,1,2]<9; blocksize=2"}},
       {.name = "SpaceToDepth",
-       .doc = "[N,C,H,W] with blocks of space moved into channels, as DepthToSpace (DCR) undoes",
-       .attributes = {kBlockSize},
+       .doc = "[N,C,H,W] with blocks of space moved into channels, as DepthToSpace undoes",
+       .attributes = {kBlockSize, kBlockOrder},
        .shape = space_to_depth_shape,
        .decompose = space_to_depth_decomposition,
        .traits = kComposite,
        .examples = {"[1,2,4,6]; blocksize=2", "[2,1,3,6]; blocksize=3", "[1,2,2,2]; blocksize=1",
-                    "[0,1,2,2]; blocksize=2", "[2,4,60,80]; blocksize=4",
-                    "i64[1,1,2,2]<9; blocksize=2"}},
+                    "[1,2,4,6]; blocksize=2 mode='CRD'", "[0,1,2,2]; blocksize=2",
+                    "[2,4,60,80]; blocksize=4", "i64[1,1,2,2]<9; blocksize=2"}},
   };
 }
 

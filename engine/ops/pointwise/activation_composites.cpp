@@ -57,6 +57,12 @@ Values hard_swish_decomposition(Builder& b, const Node& node) {
   return {b("Mul", {x, gate})};
 }
 
+// x * tanh(log(1 + e^x))
+Values mish_decomposition(Builder& b, const Node& node) {
+  const ValueId x = node.inputs[0];
+  return {b("Mul", {x, b("Tanh", {b("Softplus", {x})})})};
+}
+
 // --- PRelu: x and slopes that broadcast to x's shape ---------------------------------------------
 Types prelu_shape(const OpArgs& args) {
   const Types types = broadcast_numbers(args);
@@ -107,6 +113,15 @@ std::vector<OpDef> smooth_ops() {
        .cost = per_output_element<11>,
        .traits = kPointwiseComposite,
        .examples = {"[2,3]~", "[2,3]~; alpha=2.0 gamma=3.0", "[]~", "[0]"}},
+      // ONNX has it since opset 18, hence our domain.
+      {.name = "Mish",
+       .doc = "x * tanh(log(1 + e^x))",
+       .domain = kTrainscopeDomain,
+       .shape = float_same_as_first,
+       .decompose = mish_decomposition,
+       .cost = per_output_element<20>,
+       .traits = kPointwiseComposite,
+       .examples = {"[2,3]", "[20,30]", "[]", "[0]"}},
   };
 }
 

@@ -43,6 +43,7 @@ ResizeMode mode_of(const OpArgs& args) {
           {{"nearest", Filter::kNearest}, {"linear", Filter::kLinear}, {"cubic", Filter::kCubic}}),
       .coordinates = named<Coordinates>(args, "coordinate_transformation_mode",
                                         {{"half_pixel", Coordinates::kHalfPixel},
+                                         {"half_pixel_symmetric", Coordinates::kHalfPixelSymmetric},
                                          {"pytorch_half_pixel", Coordinates::kPytorchHalfPixel},
                                          {"align_corners", Coordinates::kAlignCorners},
                                          {"asymmetric", Coordinates::kAsymmetric},
@@ -55,6 +56,7 @@ ResizeMode mode_of(const OpArgs& args) {
                                  {"ceil", Nearest::kCeil}}),
       .cubic_coefficient = args.attributes.number("cubic_coeff_a", -0.75),
       .exclude_outside = args.attributes.integer("exclude_outside", 0) != 0,
+      .antialias = args.attributes.integer("antialias", 0) != 0,
       .extrapolation = args.attributes.number("extrapolation_value", 0.0)};
 }
 
@@ -78,6 +80,9 @@ Floats numbers(const OpArgs& args, int input, int count) {
 
 // Each output along an axis has taps of its own in memory.
 constexpr double kMostOutputs = 4194304.0;
+
+// Taps are as many as places that a wide filter covers.
+constexpr double kMostTaps = 65536.0;
 
 void set_length(ResizedAxis& axis, double length) {
   require(length >= 0.0 && length <= kMostOutputs, ErrorCode::kBadInput,
@@ -119,6 +124,10 @@ std::vector<ResizedAxis> resized_axes(const OpArgs& args) {
     require(axes[a].in > 0 || axes[a].out == 0, ErrorCode::kBadInput,
             "axis {} of {} has no elements and cannot be resized to {}", a, type_text(args.type(0)),
             axes[a].out);
+    const bool shrinks = axes[a].out > 0 && mode_of(args).antialias;
+    require_supported(!shrinks || axes[a].scale * kMostTaps >= 4.0,
+                      "antialias with the scale {} makes filters of more than {} places",
+                      axes[a].scale, kMostTaps);
     if (!crops) continue;
     axes[a].region_begin = region[a];
     axes[a].region_end = region[a + axes.size()];
@@ -172,12 +181,13 @@ std::vector<OpDef> resize_ops() {
        .max_inputs = 4,
        .attributes = {{"mode", "nearest (default), linear or cubic"},
                       {"coordinate_transformation_mode",
-                       "half_pixel (default), pytorch_half_pixel, align_corners, asymmetric, "
-                       "tf_half_pixel_for_nn or tf_crop_and_resize"},
+                       "half_pixel (default), half_pixel_symmetric, pytorch_half_pixel, "
+                       "align_corners, asymmetric, tf_half_pixel_for_nn or tf_crop_and_resize"},
                       {"nearest_mode",
                        "round_prefer_floor (default), round_prefer_ceil, floor or ceil"},
                       {"cubic_coeff_a", "-0.75"},
                       {"exclude_outside", "1: places outside weigh nothing"},
+                      {"antialias", "1: filters are wider where an axis shrinks; 0"},
                       {"extrapolation_value", "outside the input, for tf_crop_and_resize, 0"}},
        .shape = resize_shape,
        .decompose = resize_decomposition,
@@ -195,6 +205,10 @@ std::vector<OpDef> resize_ops() {
             "[4,4], -, -, i64[2]={3,2}; coordinate_transformation_mode='tf_half_pixel_for_nn'",
             "[4,5], [4]={0.3,0.5,0.9,1.5}, -, i64[2]={3,4}; mode='linear' "
             "coordinate_transformation_mode='tf_crop_and_resize' extrapolation_value=7.0",
+            "[2,7], -, [2]={1,0.4}; mode='linear' antialias=1",
+            "[9,8], -, [2]={0.5,0.3}; mode='cubic' antialias=1 exclude_outside=1",
+            "[2,7], -, [2]={1,0.4}; mode='linear' "
+            "coordinate_transformation_mode='half_pixel_symmetric'",
             "[2,3], -, [2]={1,1}; mode='linear'", "[0,3], -, [2]={1,2}; mode='linear'",
             "[2,8,30,20], -, -, i64[4]={2,8,60,50}; mode='linear'",
             "i64[2,3]<9, -, -, i64[2]={4,2}; nearest_mode='ceil'"}},

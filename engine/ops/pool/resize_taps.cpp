@@ -2,16 +2,16 @@
 #include "engine/ops/pool/resize_taps.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <vector>
 
 namespace trainscope {
 namespace {
 
-constexpr int kMaxTaps = 4;
+constexpr std::int64_t kCubicTaps = 4;
 
 struct Weighted {
-  std::array<double, kMaxTaps> weight{};
+  std::vector<double> weight;
   std::int64_t first = 0;  // place of the first weight
 };
 
@@ -22,6 +22,12 @@ double source_of(const ResizeMode& mode, const ResizedAxis& axis, std::int64_t o
   switch (mode.coordinates) {
     case Coordinates::kHalfPixel:
       return (place + 0.5) / axis.scale - 0.5;
+    case Coordinates::kHalfPixelSymmetric: {
+      // What was cut off when the length was rounded down is missing on both sides alike.
+      const double rounded = axis.length > 0.0 ? static_cast<double>(axis.out) / axis.length : 1.0;
+      const double begin = 0.5 * static_cast<double>(axis.in) * (1.0 - rounded);
+      return begin + (place + 0.5) / axis.scale - 0.5;
+    }
     case Coordinates::kPytorchHalfPixel:
       return axis.out > 1 ? (place + 0.5) / axis.scale - 0.5 : 0.0;
     case Coordinates::kAlignCorners:
@@ -52,11 +58,36 @@ double rounded(Nearest nearest, double x) {
   return x;
 }
 
-// Keys' cubic convolution (1981) at distances 1 + t, t, 1 - t and 2 - t.
-std::array<double, kMaxTaps> cubic_weights(double t, double a) {
-  const auto near = [a](double d) { return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0; };
-  const auto far = [a](double d) { return ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a; };
-  return {far(1.0 + t), near(t), near(1.0 - t), far(2.0 - t)};
+// Keys' cubic convolution (1981) at a distance.
+double cubic_weight(double d, double a) {
+  if (d < 1.0) return ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0;
+  return d < 2.0 ? ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a : 0.0;
+}
+
+// How far the filter reaches where nothing shrinks.
+double reach(Filter filter) { return filter == Filter::kCubic ? 2.0 : 1.0; }
+
+// Where an axis shrinks, antialiasing makes the filter as much wider.
+double stretch_of(const ResizeMode& mode, const ResizedAxis& axis) {
+  return mode.antialias && mode.filter != Filter::kNearest ? std::min(axis.scale, 1.0) : 1.0;
+}
+
+// The stretched filter, from the first place that it reaches before floor(x); its weights sum to 1.
+Weighted stretched_filter(const ResizeMode& mode, double x, double stretch) {
+  const double floor = std::floor(x);
+  const double before = std::floor(-reach(mode.filter) / stretch) + 1.0;
+  const auto count = static_cast<std::size_t>(2.0 - 2.0 * before);
+  Weighted found{.weight = std::vector<double>(count),
+                 .first = static_cast<std::int64_t>(floor + before)};
+  double sum = 0.0;
+  for (std::size_t k = 0; k < count; ++k) {
+    const double d = std::abs((floor + before + static_cast<double>(k) - x) * stretch);
+    found.weight[k] = mode.filter == Filter::kCubic ? cubic_weight(d, mode.cubic_coefficient)
+                                                    : std::max(0.0, 1.0 - d);
+    sum += found.weight[k];
+  }
+  for (double& weight : found.weight) weight /= sum;
+  return found;
 }
 
 Weighted filter_at(const ResizeMode& mode, double x) {
@@ -68,19 +99,25 @@ Weighted filter_at(const ResizeMode& mode, double x) {
       return {.weight = {1.0}, .first = static_cast<std::int64_t>(rounded(mode.nearest, x))};
     case Filter::kLinear:
       return {.weight = {1.0 - t, t}, .first = place};
-    case Filter::kCubic:
-      return {.weight = cubic_weights(t, mode.cubic_coefficient), .first = place - 1};
+    case Filter::kCubic: {
+      const auto at = [&mode](double d) { return cubic_weight(d, mode.cubic_coefficient); };
+      return {.weight = {at(1.0 + t), at(t), at(1.0 - t), at(2.0 - t)}, .first = place - 1};
+    }
   }
   return {};
 }
 
-std::int64_t taps_of(Filter filter) {
-  return filter == Filter::kNearest ? 1 : filter == Filter::kLinear ? 2 : kMaxTaps;
+std::int64_t taps_of(const ResizeMode& mode, const ResizedAxis& axis) {
+  const double stretch = stretch_of(mode, axis);
+  if (stretch < 1.0) {
+    return static_cast<std::int64_t>(-2.0 * std::floor(-reach(mode.filter) / stretch));
+  }
+  return mode.filter == Filter::kNearest ? 1 : mode.filter == Filter::kLinear ? 2 : kCubicTaps;
 }
 
 // Unless no place is inside.
 void exclude_outside(Weighted& weighted, std::int64_t count, std::int64_t size) {
-  std::array<double, kMaxTaps> kept{};
+  std::vector<double> kept(weighted.weight.size(), 0.0);
   double sum = 0.0;
   for (std::int64_t k = 0; k < count; ++k) {
     const std::int64_t place = weighted.first + k;
@@ -96,14 +133,17 @@ void exclude_outside(Weighted& weighted, std::int64_t count, std::int64_t size) 
 }  // namespace
 
 Taps resize_taps(const ResizeMode& mode, const ResizedAxis& axis) {
-  Taps taps{.outputs = axis.out, .count = taps_of(mode.filter)};
+  Taps taps{.outputs = axis.out, .count = taps_of(mode, axis)};
+  const double stretch = stretch_of(mode, axis);
   const auto last = static_cast<double>(axis.in - 1);
   const bool crops = mode.coordinates == Coordinates::kTfCropAndResize;
   for (std::int64_t o = 0; o < axis.out; ++o) {
     const double exact = source_of(mode, axis, o);
     const bool outside = crops && (exact < 0.0 || exact > last);
     // Further out all places are the nearest end: no number is too large for an integer.
-    Weighted weighted = filter_at(mode, std::clamp(exact, -4.0, last + 4.0));
+    const double place = std::clamp(exact, -4.0, last + 4.0);
+    Weighted weighted =
+        stretch < 1.0 ? stretched_filter(mode, place, stretch) : filter_at(mode, place);
     if (mode.exclude_outside) exclude_outside(weighted, taps.count, axis.in);
     for (std::int64_t k = 0; k < taps.count; ++k) {
       taps.index.push_back(std::clamp<std::int64_t>(weighted.first + k, 0, axis.in - 1));

@@ -10,6 +10,7 @@ namespace trainscope {
 enum class Filter : std::uint8_t { kNearest, kLinear, kCubic };
 enum class Coordinates : std::uint8_t {
   kHalfPixel,
+  kHalfPixelSymmetric,
   kPytorchHalfPixel,
   kAlignCorners,
   kAsymmetric,
@@ -24,6 +25,7 @@ struct ResizeMode {
   Nearest nearest = Nearest::kRoundPreferFloor;
   double cubic_coefficient = -0.75;
   bool exclude_outside = false;  // weights of places outside become 0, the others sum to 1
+  bool antialias = false;        // where an axis shrinks, the filter covers what becomes one place
   double extrapolation = 0.0;    // what kTfCropAndResize gives outside
 };
 
@@ -36,7 +38,8 @@ struct ResizedAxis {
   double region_end = 1.0;
 };
 
-// One tap for kNearest, two for kLinear, four for kCubic; all inside the axis.
+// One tap for kNearest, two for kLinear, four for kCubic, more for wider filters; all inside the
+// axis.
 Taps resize_taps(const ResizeMode& mode, const ResizedAxis& axis);
 
 // Whether every output is the input of the same place.
