@@ -28,7 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 using TensorsByName = std::map<std::string, Tensor>;
 
-constexpr double kRelative = 1e-3;  // of ONNX's backend test runner
+constexpr double kRelative = 1e-3;        // of ONNX's backend test runner
+constexpr double kRelativeBF16 = 0x1p-6;  // of the same: two of its units in the last place
 constexpr double kAbsolute = 1e-7;
 constexpr std::size_t kMaxFolders = 100'000;
 
@@ -216,10 +217,10 @@ std::string element_text(const Tensor& tensor, std::int64_t i) {
   return fmt::format("{}", exact.values<double>()[static_cast<std::size_t>(i)]);
 }
 
-bool close(double a, double b) {
+bool close(double a, double b, double relative) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (std::isinf(a) || std::isinf(b)) return a == b;
-  return std::abs(a - b) <= kAbsolute + kRelative * std::abs(b);
+  return std::abs(a - b) <= kAbsolute + relative * std::abs(b);
 }
 
 // Of which elements of two tensors of one type differ: how many, and the first.
@@ -242,11 +243,12 @@ Differences compare_elements(const Tensor& actual, const Tensor& expected) {
     }
     return found;
   }
+  const double relative = actual.dtype() == DType::kBF16 ? kRelativeBF16 : kRelative;
   const Tensor a = convert(actual, DType::kF64);
   const Tensor b = convert(expected, DType::kF64);
   for (std::int64_t i = 0; i < a.elements(); ++i) {
     const auto at = static_cast<std::size_t>(i);
-    note(i, close(a.values<double>()[at], b.values<double>()[at]));
+    note(i, close(a.values<double>()[at], b.values<double>()[at], relative));
   }
   return found;
 }

@@ -57,8 +57,8 @@ std::vector<ConformanceTest> run_conformance(const std::filesystem::path& root,
                                              const ConformanceOptions& options);
 
 // What is different, in one line; nothing when type and shape are equal and all elements are close:
-// |a - b| <= 1e-7 + 1e-3 |b|, NaN and infinities only where the other has them; integers and
-// booleans equal.
+// |a - b| <= 1e-7 + 1e-3 |b| (bf16: 2^-6 |b|), NaN and infinities only where the other has them;
+// integers and booleans equal.
 std::optional<std::string> conformance_difference(const Tensor& actual, const Tensor& expected);
 
 }  // namespace trainscope

@@ -304,6 +304,10 @@ TEST_CASE("conformance: elements are close as ONNX's runner has it") {
   CHECK(differ(kInfinity, -kInfinity));
   CHECK(differ(1e300, kInfinity));
   CHECK(differ(kInfinity, 1e300));
+  // Two units in the last place of bf16.
+  const auto stored = [](double x) { return convert(Tensor::scalar(x), DType::kBF16); };
+  CHECK_FALSE(conformance_difference(stored(1.015625), stored(1.0)).has_value());
+  CHECK(conformance_difference(stored(1.0234375), stored(1.0)).has_value());
   // Integers are equal or not.
   const auto number = [](std::int64_t i) { return Tensor::scalar(i); };
   CHECK(conformance_difference(number(100001), number(100000)).has_value());
