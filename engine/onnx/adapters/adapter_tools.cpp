@@ -45,6 +45,31 @@ SourceNode reshape_node(ImportScope& scope, const SourceNode& node, const Reshap
           .depth = node.depth};
 }
 
+std::string Rewritten::add(std::string_view op, std::vector<std::string> inputs,
+                           std::string_view label, Attributes attributes) {
+  const std::string name = fmt::format("{}/{}", from_.name, label);
+  std::string output = scope_.fresh(name);
+  nodes_.push_back({.op = std::string(op),
+                    .domain = {},
+                    .opset = 17,
+                    .name = name,
+                    .source = from_.source,
+                    .inputs = std::move(inputs),
+                    .outputs = {output},
+                    .attributes = std::move(attributes),
+                    .depth = from_.depth});
+  return output;
+}
+
+std::string Rewritten::ints(const Ints& values, std::string_view label) {
+  return scope_.ints(values, fmt::format("{}/{}", from_.name, label));
+}
+
+SourceNodes Rewritten::take(SourceNode last) {
+  nodes_.push_back(std::move(last));
+  return std::move(nodes_);
+}
+
 std::string adapted_label(const SourceNode& node) {
   return fmt::format("node '{}' ({} of opset {})", printable(node.source), printable(node.op),
                      node.opset);

@@ -31,6 +31,23 @@ struct ReshapeSpec {
 };
 SourceNode reshape_node(ImportScope& scope, const SourceNode& node, const ReshapeSpec& spec);
 
+// Collects the nodes that one node becomes.
+class Rewritten {
+ public:
+  Rewritten(ImportScope& scope, const SourceNode& from) : scope_(scope), from_(from) {}
+
+  // The name of a result that the nodes after it read.
+  std::string add(std::string_view op, std::vector<std::string> inputs, std::string_view label,
+                  Attributes attributes = {});
+  std::string ints(const Ints& values, std::string_view label);
+  SourceNodes take(SourceNode last);
+
+ private:
+  ImportScope& scope_;
+  const SourceNode& from_;
+  SourceNodes nodes_;
+};
+
 // "node 'fc' (Gemm of opset 6)".
 std::string adapted_label(const SourceNode& node);
 

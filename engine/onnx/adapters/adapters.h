@@ -32,6 +32,9 @@ AdapterChoice adapter_for(std::string_view op, int opset);
 // Whether the op itself has gone, so that nodes of it need no row of their own.
 bool is_replaced(const AdapterChoice& choice);
 
+// A Resize of opset 18 or newer (resize_axes.cpp).
+std::vector<SourceNode> resize_of_all_axes(ImportScope& scope, SourceNode node);
+
 // The rows, by the opsets that they convert from.
 std::span<const AdapterRow> oldest_rows();  // adapters_oldest.cpp: below 7
 std::span<const AdapterRow> older_rows();   // adapters_older.cpp: below 14

@@ -5,6 +5,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/onnx/adapters/adapter_tools.h"
 #include "engine/onnx/adapters/adapters.h"
 #include "engine/onnx/validate.h"
 #include "engine/ops/rules/shape_rules.h"
@@ -14,6 +15,7 @@ namespace {
 
 using Nodes = std::vector<SourceNode>;
 constexpr int kEnd = kNewestOpset + 1;
+constexpr std::int64_t kMostWrapped = std::int64_t{1} << 24;
 
 // Opset 18 moved the axes into an input.
 Nodes axes_to_attribute(ImportScope& scope, SourceNode node) {
@@ -30,6 +32,39 @@ Nodes axes_to_attribute(ImportScope& scope, SourceNode node) {
     node.attributes.set("axes", axes);
   }
   return {std::move(node)};
+}
+
+// Opset 20 has them for booleans: whether any or all are true, by counting.
+Nodes extreme_with_booleans(ImportScope& scope, SourceNode node) {
+  if (scope.type(node, 0).dtype != DType::kBool) return axes_to_attribute(scope, std::move(node));
+  const bool all = node.op == "ReduceMin";
+  const Attributes to_count{{"to", onnx_number(DType::kI64)}};
+  Rewritten rewritten(scope, node);
+  std::string counted = node.inputs[0];
+  if (all) counted = rewritten.add("Not", {counted}, "not");
+  counted = rewritten.add("Cast", {counted}, "numbers", to_count);
+  SourceNode count = node;
+  count.op = "ReduceSum";
+  count.opset = 17;
+  count.inputs[0] = counted;
+  count.outputs = {scope.fresh(node.name + "/count")};
+  Nodes nodes = rewritten.take(std::move(count));
+  SourceNode last = node;
+  last.op = all ? "Not" : "Cast";
+  last.opset = 17;
+  last.inputs = {nodes.back().outputs[0]};
+  last.attributes = all ? Attributes() : Attributes{{"to", onnx_number(DType::kBool)}};
+  if (all) {
+    SourceNode any = last;
+    any.op = "Cast";
+    any.name = node.name + "/any";
+    any.outputs = {scope.fresh(any.name)};
+    any.attributes = {{"to", onnx_number(DType::kBool)}};
+    last.inputs = any.outputs;
+    nodes.push_back(std::move(any));
+  }
+  nodes.push_back(std::move(last));
+  return nodes;
 }
 
 // Opset 18 can ask for a number of slices, of which the last may be smaller.
@@ -55,6 +90,42 @@ Nodes slices_to_sizes(ImportScope& scope, SourceNode node) {
   return {std::move(node)};
 }
 
+// Along each axis that grows or shrinks, the places that its elements come from: the tensor repeats
+// itself without end. Opset 19 has this.
+Nodes wrapped(ImportScope& scope, const SourceNode& node, const Ints& pads) {
+  const Shape shape = scope.type(node, 0).shape;
+  const auto rank = static_cast<std::size_t>(shape.rank);
+  require(pads.size() == 2 * rank, ErrorCode::kBadInput, "node '{}' (Pad): {} pads for {} axes",
+          printable(node.source), pads.size(), rank);
+  Rewritten rewritten(scope, node);
+  std::string x = node.inputs[0];
+  for (std::size_t a = 0; a < rank; ++a) {
+    const std::int64_t size = shape.dims[a];
+    const std::int64_t before = pads[a];
+    const std::int64_t after = pads[a + rank];
+    if (before == 0 && after == 0) continue;
+    require(size > 0, ErrorCode::kBadInput, "node '{}' (Pad): axis {} has nothing to repeat",
+            printable(node.source), a);
+    const std::int64_t length =
+        std::max<std::int64_t>(0, checked_add(size, checked_add(before, after)));
+    require_supported(length <= kMostWrapped, "node '{}' (Pad): an axis of {} elements",
+                      printable(node.source), length);
+    Ints places;
+    for (std::int64_t i = 0; i < length; ++i) {
+      places.push_back(((i - before) % size + size) % size);
+    }
+    const std::string label = fmt::format("axis_{}", a);
+    x = rewritten.add("Gather", {x, rewritten.ints(places, label + "_places")}, label,
+                      {{"axis", static_cast<std::int64_t>(a)}});
+  }
+  SourceNode last = node;
+  last.op = "Identity";
+  last.opset = 17;
+  last.attributes = {};
+  last.inputs = {x};
+  return rewritten.take(std::move(last));
+}
+
 // Opset 18 can name the axes to pad; opset 17 wants two numbers for each axis.
 Nodes pads_of_all_axes(ImportScope& scope, SourceNode node) {
   bool given = node.inputs.size() > 3 && !node.inputs[3].empty();
@@ -74,6 +145,9 @@ Nodes pads_of_all_axes(ImportScope& scope, SourceNode node) {
     }
     node.inputs[1] = scope.ints(all, node.name + "/pads");
   }
+  if (node.attributes.text("mode", "constant") == "wrap") {
+    return wrapped(scope, node, scope.known_ints(node, 1));
+  }
   node.inputs.resize(std::min<std::size_t>(node.inputs.size(), 3));
   node.opset = 17;
   return {std::move(node)};
@@ -82,17 +156,6 @@ Nodes pads_of_all_axes(ImportScope& scope, SourceNode node) {
 // Says what a cast to an 8-bit float does with large numbers; other casts ignore it.
 Nodes without_saturate(ImportScope& /*scope*/, SourceNode node) {
   node.attributes.erase("saturate");
-  node.opset = 17;
-  return {std::move(node)};
-}
-
-// Opset 18 can name the axes, soften a reduction and keep the ratio of height and width. What means
-// no more than opset 17 could say goes; the rest stays and is refused as an unknown attribute.
-Nodes resize_of_all_axes(ImportScope& /*scope*/, SourceNode node) {
-  if (node.attributes.integer("antialias", 0) == 0) node.attributes.erase("antialias");
-  if (node.attributes.text("keep_aspect_ratio_policy", "stretch") == "stretch") {
-    node.attributes.erase("keep_aspect_ratio_policy");
-  }
   node.opset = 17;
   return {std::move(node)};
 }
@@ -139,40 +202,6 @@ Nodes norm_of_whole_scale(ImportScope& scope, SourceNode node) {
   nodes.push_back(to_own_domain(scope, std::move(node)).front());
   return nodes;
 }
-
-// Collects the nodes that one node becomes.
-class Rewritten {
- public:
-  Rewritten(ImportScope& scope, const SourceNode& from) : scope_(scope), from_(from) {}
-
-  // The name of a result that the nodes after it read.
-  std::string add(std::string_view op, std::vector<std::string> inputs, std::string_view label) {
-    const std::string name = fmt::format("{}/{}", from_.name, label);
-    std::string output = scope_.fresh(name);
-    nodes_.push_back({.op = std::string(op),
-                      .domain = {},
-                      .opset = 17,
-                      .name = name,
-                      .source = from_.source,
-                      .inputs = std::move(inputs),
-                      .outputs = {output},
-                      .attributes = {},
-                      .depth = from_.depth});
-    return output;
-  }
-  std::string ints(const Ints& values, std::string_view label) {
-    return scope_.ints(values, fmt::format("{}/{}", from_.name, label));
-  }
-  Nodes take(SourceNode last) {
-    nodes_.push_back(std::move(last));
-    return std::move(nodes_);
-  }
-
- private:
-  ImportScope& scope_;
-  const SourceNode& from_;
-  Nodes nodes_;
-};
 
 // What a node of opset 23 rotates: x [batch, heads, sequence, width], or [batch, sequence, hidden].
 struct RotaryHeads {
@@ -262,19 +291,23 @@ constexpr AdapterRow kRows[] = {
     {"ReduceL2", 18, kEnd, axes_to_attribute},
     {"ReduceLogSum", 18, kEnd, axes_to_attribute},
     {"ReduceLogSumExp", 18, kEnd, axes_to_attribute},
-    {"ReduceMax", 18, kEnd, axes_to_attribute},
+    {"ReduceMax", 18, 20, axes_to_attribute},
+    {"ReduceMax", 20, kEnd, extreme_with_booleans},
     {"ReduceMean", 18, kEnd, axes_to_attribute},
-    {"ReduceMin", 18, kEnd, axes_to_attribute},
+    {"ReduceMin", 18, 20, axes_to_attribute},
+    {"ReduceMin", 20, kEnd, extreme_with_booleans},
     {"ReduceProd", 18, kEnd, axes_to_attribute},
     {"ReduceSumSquare", 18, kEnd, axes_to_attribute},
     {"Split", 18, kEnd, slices_to_sizes},
     {"Pad", 18, kEnd, pads_of_all_axes},
     {"Resize", 18, kEnd, resize_of_all_axes},
     {"Cast", 19, kEnd, without_saturate},
+    {"Mish", 18, kEnd, to_own_domain, "Mish"},
     {"Gelu", 20, kEnd, to_own_domain, "Gelu"},
     {"RMSNormalization", 23, kEnd, norm_of_whole_scale, "RMSNormalization"},
     {"RotaryEmbedding", 23, kEnd, rotary_to_own, "RotaryEmbedding"},
     {"Swish", 24, kEnd, to_own_domain, "Swish"},
+    {"CumProd", 26, kEnd, to_own_domain, "CumProd"},
 };
 
 }  // namespace

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/onnx/adapters/adapters.h"
 #include "engine/onnx/attributes.h"
+#include "engine/onnx/composites/composites.h"
 #include "engine/onnx/float_type.h"
 #include "engine/onnx/importer/functions.h"
 #include "engine/onnx/importer/importer.h"
@@ -135,8 +137,11 @@ void Importer::add_source_node(SourceNode node) {
       add_constant(next);
       continue;
     }
-    std::vector<SourceNode> nodes = rewritten(next);
-    if (nodes.empty()) {
+    if (composed(next)) continue;
+    std::optional<std::vector<SourceNode>> of_sequences;
+    if (!is_stage_) of_sequences = sequences_.convert(scope_, next);
+    std::vector<SourceNode> nodes = of_sequences ? std::move(*of_sequences) : rewritten(next);
+    if (nodes.empty() && !of_sequences) {
       const OpDef* op = ops_.find(next.op, next.domain);
       if (op == nullptr) fail_unsupported("{}: there is no such op", label(next));
       build(std::move(next), *op);
@@ -162,6 +167,19 @@ void Importer::count_expanded(const SourceNode& node) {
   require(expanded_bytes_ <= kMaxExpandedBytes, ErrorCode::kBadInput,
           "{}: function bodies expand to names and attributes of more than {}", label(node),
           human_bytes(kMaxExpandedBytes));
+}
+
+// Whether the node is there now, written with other ops.
+bool Importer::composed(const SourceNode& node) {
+  if (is_stage_ || has_model_function(model_, node.domain, node.op)) return false;
+  const CompositeOp* op = find_composite(node.domain, node.op, node.opset);
+  if (op == nullptr) return false;
+  Composition composition(
+      {.graph = graph_, .builder = builder_, .scope = scope_, .provenance = provenance_}, node);
+  const bool has_row = ops_.find(node.op, node.domain) != nullptr;
+  if (op->applies == nullptr ? has_row : !op->applies(composition)) return false;
+  compose(*op, composition);
+  return true;
 }
 
 // What stands in for the node; nothing when it can be built as it is.

@@ -8,6 +8,7 @@
 
 #include "engine/onnx/import.h"
 #include "engine/onnx/importer/import_scope.h"
+#include "engine/onnx/importer/sequences.h"
 #include "engine/onnx/importer/stage_serials.h"
 #include "engine/onnx/model_impl.h"
 #include "engine/onnx/stage_metadata.h"
@@ -32,6 +33,7 @@ class Importer {
   NodeNote apply_note(const pb::NodeProto& node, SourceNode& source);
   void keep_serials(const std::string& node, const NodeNote& note);
   void add_source_node(SourceNode node);
+  bool composed(const SourceNode& node);
   std::vector<SourceNode> rewritten(const SourceNode& node);
   void count_expanded(const SourceNode& node);
   void add_constant(const SourceNode& node);
@@ -51,6 +53,7 @@ class Importer {
   Graph graph_;
   Builder builder_;
   ImportScope scope_;
+  Sequences sequences_;
   bool is_stage_;
   StageMetadata stage_;
   StageSerials stage_serials_;

@@ -7,6 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/onnx/composites/composites.h"
 #include "engine/onnx/importer/import_plan.h"
 
 namespace trainscope {
@@ -23,6 +24,10 @@ constexpr Slot kKnownSlots[] = {{"Clip", 1},    {"Clip", 2},   {"Dropout", 1}, {
                                 {"Pad", 2},     {"Range", 0},  {"Range", 1},   {"Range", 2},
                                 {"Resize", 1},  {"Resize", 2}, {"Tile", 1},    {"Tile", 2},
                                 {"Upsample", 1}};
+// The same, of com.microsoft.
+constexpr Slot kMicrosoftKnownSlots[] = {{"BiasDropout", 3},    {"BiasDropout", 4},
+                                         {"BitmaskDropout", 1}, {"BitmaskDropout", 2},
+                                         {"MatMulNBits", 2},    {"MatMulNBits", 3}};
 
 bool is_one_of(std::span<const Slot> slots, const pb::NodeProto& node, int input) {
   return std::ranges::any_of(
@@ -44,7 +49,9 @@ std::vector<Uses> count_uses(const OnnxModel::Impl& model) {
       if (found == model.initializer_index.end()) continue;
       Uses& use = uses[static_cast<std::size_t>(found->second)];
       ++use.count;
+      const bool microsoft = node.domain() == kMicrosoftDomain;
       if (plain && is_one_of(kKnownSlots, node, i)) ++use.known;
+      if (microsoft && is_one_of(kMicrosoftKnownSlots, node, i)) ++use.known;
       if (plain && is_one_of(kStateSlots, node, i)) use.state = true;
     }
   }

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "engine/onnx/adapters/adapters.h"
+#include "engine/onnx/composites/composites.h"
 #include "engine/onnx/import.h"
 #include "engine/onnx/importer/functions.h"
+#include "engine/onnx/importer/sequences.h"
 #include "engine/onnx/model_impl.h"
 #include "engine/onnx/node_names.h"
 
@@ -18,6 +20,7 @@ namespace {
 std::string why_missing(const OnnxModel::Impl& model, const OpTable& ops, const BodyOp& call) {
   if (has_model_function(model, call.domain, call.op)) return {};
   if (call.domain.empty() && call.op == "Constant") return {};
+  if (is_sequence_op(call.domain, call.op)) return {};
   AdapterChoice choice;
   if (call.domain.empty()) choice = adapter_for(call.op, call.opset);
   if (is_replaced(choice)) {
@@ -26,8 +29,10 @@ std::string why_missing(const OnnxModel::Impl& model, const OpTable& ops, const 
     return there ? "" : fmt::format("there is no {}, which stands in for it", becomes);
   }
   if (ops.find(call.op, call.domain) == nullptr) {
-    bool has_body = has_standard_function(call.domain, call.op, call.opset);
-    return has_body ? "" : "there is no such op";
+    if (find_composite(call.domain, call.op, call.opset) != nullptr) return {};
+    if (has_standard_function(call.domain, call.op, call.opset)) return {};
+    const std::string_view why = out_of_scope(call.domain, call.op);
+    return std::string(why.empty() ? "there is no such op" : why);
   }
   bool unknown = choice.adaptation == Adaptation::kUnknown;
   return unknown ? fmt::format("no conversion from opset {} is known", call.opset) : "";

@@ -6,69 +6,11 @@
 
 #include "engine/core/text.h"
 #include "engine/onnx/adapters/adapters.h"
-#include "engine/onnx/proto.h"
+#include "tests/engine/onnx/adapter_scene.h"
 #include "tests/engine/onnx/onnx_test_tools.h"
 
 namespace trainscope::test {
 namespace {
-
-// A graph of values that nodes may read: x and friends of unknown elements, constants by name.
-class Scene {
- public:
-  Scene() : builder_(graph_, all_ops()), scope_(graph_, builder_, model_) {
-    builder_.set_provenance({.sources = {"n"}, .pass = "test"});
-    add_input("x", {2, 3, 4});
-    add_input("m", {2, 3});
-    add_input("image", {1, 3, 2, 2});
-    add_input("b3", {3});
-    add_input("b4", {4});
-    add_input("b34", {3, 4});
-    add_input("angles", {1, 2, 1});
-    add_input("positions", {2, 3}, DType::kI64);
-    add_input("scalar", {});
-    add_input("indices", {2, 3, 4}, DType::kI64);
-    builder_.constant(Tensor::scalar(2.0F), "two");
-    builder_.constant(Tensor::scalar(1.0F), "one");
-    builder_.constant(Tensor(TensorType{.dtype = DType::kF32, .shape = {0}}), "nothing");
-    const float scales[] = {1, 1, 2, 2};
-    builder_.constant(Tensor::of<float>({4}, scales), "scales");
-    builder_.ints({1, 2});  // named shape
-    builder_.constant(Tensor::ints(Ints{3, 4, 5, 6}), "pads");
-  }
-
-  ImportScope& scope() { return scope_; }
-
-  // "Add(x, {1,2}) -> y axis=1": constants of up to 8 elements as what they hold.
-  std::string text(const SourceNode& node) const {
-    std::vector<std::string> inputs;
-    for (const std::string& name : node.inputs) inputs.push_back(input_text(name));
-    std::string line =
-        fmt::format("{}({}) -> {}", node.op, join(inputs, ", "), join(node.outputs, ", "));
-    std::string attributes = attributes_text(node.attributes);
-    return attributes.empty() ? line : line + " " + attributes;
-  }
-
- private:
-  void add_input(std::string_view name, Shape shape, DType dtype = DType::kF32) {
-    builder_.input(name, {.dtype = dtype, .shape = shape});
-  }
-
-  std::string input_text(const std::string& name) const {
-    if (name.empty()) return "-";
-    ValueId id = graph_.find(name);
-    if (id == kNoValue || graph_.value(id).data == nullptr) return name;
-    const Tensor numbers = convert(*graph_.value(id).data, DType::kF64);
-    std::vector<std::string> parts;
-    for (double number : numbers.values<double>()) parts.push_back(fmt::format("{}", number));
-    std::string list = join(parts, ",");
-    return numbers.shape().rank == 0 ? list : "{" + list + "}";
-  }
-
-  pb::GraphProto model_;
-  Graph graph_;
-  Builder builder_;
-  ImportScope scope_;
-};
 
 struct Case {
   SourceNode node;
@@ -291,11 +233,36 @@ std::vector<Case> newer_cases() {
                    "Reshape(x, {2,3,2,2}) -> n/by_head\n"
                    "RotaryEmbedding(n/by_head, n/cos, n/sin) -> n/turned interleaved=1\n"
                    "Reshape(n/turned, {2,3,4}) -> y"});
+  cases.push_back({node_of("Mish", 18, {"x"}), "Mish(x) -> y"});
+  cases.push_back({node_of("CumProd", 26, {"x", "positions"}, {{"reverse", n(1)}}),
+                   "CumProd(x, positions) -> y reverse=1"});
+  for (const char* op : {"ReduceMax", "ReduceMin"}) {
+    cases.push_back({node_of(op, 20, {"x", "shape"}, {{"keepdims", n(0)}}),
+                     fmt::format("{}(x) -> y axes={{1,2}} keepdims=0", op)});
+  }
+  cases.push_back({node_of("ReduceMax", 20, {"truths", "shape"}, {{"keepdims", n(0)}}),
+                   "Cast(truths) -> n/numbers to=7\n"
+                   "ReduceSum(n/numbers, {1,2}) -> n/count keepdims=0\n"
+                   "Cast(n/count) -> y to=9"});
+  cases.push_back({node_of("ReduceMin", 20, {"truths"}),
+                   "Not(truths) -> n/not\nCast(n/not) -> n/numbers to=7\n"
+                   "ReduceSum(n/numbers) -> n/count\nCast(n/count) -> n/any to=9\n"
+                   "Not(n/any) -> y"});
+  cases.push_back({node_of("Pad", 19, {"image", "wide_pads"}, {{"mode", std::string("wrap")}}),
+                   "Gather(image, {2,0,1,2,0}) -> n/axis_1 axis=1\n"
+                   "Gather(n/axis_1, {1}) -> n/axis_3 axis=3\nIdentity(n/axis_3) -> y"});
   cases.push_back({node_of("Swish", 24, {"x"}, {{"alpha", 2.0}}), "Swish(x) -> y alpha=2"});
   cases.push_back(
       {node_of("Resize", 18, {"image", "", "scales"},
                {{"antialias", n(0)}, {"keep_aspect_ratio_policy", std::string("stretch")}}),
        "Resize(image, -, {1,1,2,2}) -> y"});
+  cases.push_back({node_of("Resize", 18, {"image", "", "two_scales"}, {{"axes", Ints{3, 2}}}),
+                   "Resize(image, -, {1,1,3,4}) -> y"});
+  cases.push_back({node_of("Resize", 18, {"image", "", "", "two_sizes"},
+                           {{"axes", Ints{-2, -1}},
+                            {"keep_aspect_ratio_policy", std::string("not_larger")},
+                            {"antialias", n(1)}}),
+                   "Resize(image, -, -, {1,3,4,4}) -> y antialias=1"});
   return cases;
 }
 

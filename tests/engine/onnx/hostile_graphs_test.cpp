@@ -233,7 +233,9 @@ const BrokenModel kVersions[] = {
        gemm(m).set_domain("ai.onnx.ml");
        gemm(m).set_op_type("TreeEnsembleClassifier");
      },
-     "ai.onnx.ml.TreeEnsembleClassifier (opset 3, 1 node): there is no such op; fc"},
+     "ai.onnx.ml.TreeEnsembleClassifier (opset 3, 1 node): classical machine learning is not "
+     "trained "
+     "here; fc"},
     {"an op that opset 5 lacks",
      [](ModelProto& m) {
        m.mutable_opset_import(0)->set_version(5);

@@ -294,7 +294,8 @@ TEST_CASE("import: one report of all missing ops") {
         "  NoSuchOp (opset 17, 12 nodes): there is no such op; NoSuchOp_2, NoSuchOp_3, NoSuchOp_4, "
         "NoSuchOp_5, NoSuchOp_6, NoSuchOp_7, NoSuchOp_8, NoSuchOp_9, NoSuchOp_10, NoSuchOp_11 "
         "and 2 more\n"
-        "  NonMaxSuppression (opset 17, 1 node): there is no such op; boxes");
+        "  NonMaxSuppression (opset 17, 1 node): it selects boxes after training; leave it to the "
+        "caller; boxes");
 }
 
 TEST_CASE("import: typed data, bools and IR 3 inputs") {

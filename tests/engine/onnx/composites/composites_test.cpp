@@ -1,0 +1,96 @@
+// Ops that the importer writes with others: what is built of them, and what is refused.
+#include "engine/onnx/composites/composites.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/engine/onnx/onnx_test_tools.h"
+
+namespace trainscope::test {
+namespace {
+
+std::vector<std::string> ops_of(std::string_view inputs, std::string_view nodes, int opset) {
+  const Graph graph = to_graph(read_proto(text_model(inputs, nodes, opset)), all_ops());
+  std::vector<std::string> ops;
+  for (NodeId id : graph.order()) ops.emplace_back(graph.node(id).op->name);
+  return ops;
+}
+
+using Ops = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("composites: the ops that stand for one") {
+  CHECK(ops_of("int64[2] x, float[1] like", "y = CastLike(x, like)", 19) == Ops{"Cast"});
+  CHECK(ops_of("float[2] x, float[1] like", "y = CastLike(x, like)", 15) == Ops{"Identity"});
+  CHECK(ops_of("float[2] a, float[2] b", "y = SwiGLU(a, b)", 28) == Ops{"Swish", "Mul"});
+  CHECK(ops_of("float[1,2,3,4] q", "y = Attention(q, q, q)", 23) ==
+        Ops{"Transpose", "Mul", "MatMul", "Softmax", "MatMul"});
+  // A causal model's rows see a key each; of others nothing is known before the run.
+  const Ops causal = ops_of("float[1,2,3,4] q", "y = Attention<is_causal = 1>(q, q, q)", 24);
+  CHECK(std::ranges::count(causal, "Where") == 0);
+  const Ops masked = ops_of("float[1,2,3,4] q, bool[3,3] m", "y = Attention(q, q, q, m)", 24);
+  CHECK(std::ranges::count(masked, "Where") == 3);
+}
+
+TEST_CASE("composites: results have the names that the model gives them") {
+  const Graph graph =
+      to_graph(read_proto(text_model(
+                   "float[1,2,3,4] q, float[1,2,1,4] p",
+                   "o, k, v = Attention(q, q, q, , p, p) s = Add(k, v) y = ReduceSum(s)", 24)),
+               all_ops());
+  CHECK(graph.value(graph.find("o")).type.shape == Shape{1, 2, 3, 4});
+  CHECK(graph.value(graph.find("k")).type.shape == Shape{1, 2, 4, 4});
+  for (NodeId id : graph.order()) {
+    CHECK_FALSE(graph.node(id).provenance.sources.empty());
+  }
+}
+
+TEST_CASE("composites: a node that does not fit is refused") {
+  constexpr RefusedText kCases[] = {
+      {"float[2,4,8] q", "y = Attention<q_num_heads = 3, kv_num_heads = 3>(q, q, q)",
+       "cannot be cut into 3 heads", 23},
+      {"float[2,4,8] q", "y = Attention<q_num_heads = 4, kv_num_heads = 8>(q, q, q)",
+       "do not belong together", 23},
+      {"float[2,2,4,8] q, float[2,1,4,8] v", "y = Attention(q, q, v)",
+       "2 heads of q cannot share 2 of k and 1 of v", 23},
+      {"float[2,2,4,8] q", "y = Attention<left_window_size = 2>(q, q, q)",
+       "attribute 'left_window_size' is not supported", 24},
+      {"float[2,2,4,8] q", "a, , , y = Attention<qk_matmul_output_mode = 4>(q, q, q)",
+       "qk_matmul_output_mode is 4, 0 to 3 exist", 24},
+      {"float[2,2,4,8] q, float[2,2,1,8] p", "y = Attention(q, q, q, , p)",
+       "past_key and past_value belong together", 24},
+      {"float[2,4,3] x, float[4] s", "y = GroupNormalization<num_groups = 3>(x, s, s)",
+       "4 channels cannot be cut into num_groups=3", 21},
+      {"float[2,4,3] x, float[2] s", "y = GroupNormalization<num_groups = 2>(x, s, s)",
+       "scale and bias must have the shape [4], one is [2]", 21},
+      {"float[2] a, float[3] b", "y = SwiGLU(a, b)", "A is [2], B is [3]", 28},
+      {"float[2] a", "y = SwiGLU(a)", "input 1 is missing", 28},
+      {"float[2] a", "y = SwiGLU(a, a, a)", "3 inputs given, the op has 2", 28},
+      {"float[3,4] x", "y = DFT(x)", "the last axis of [3,4] must have 1 element or 2", 20},
+      {"float[3,4,2] x, int64 n", "y = DFT(x, n)", "input 1 must be known before the run", 20},
+      {"float[3,4,2] x, int64 a = {2}", "y = DFT(x, , a)", "axis 2 holds the real", 20},
+      {"float[1,2,4] q", "y, s = LinearAttention<q_num_heads = 2, kv_num_heads = 2>(q, q, q)",
+       "update_rule gated_delta asks for a decay and a beta", 27},
+      {"float[1,2,4] x, float[3,1,2] w", "y, s = CausalConvWithState(x, w)",
+       "[batch, C, length] and [C, 1, k] are expected", 27},
+      {"float[2] x", "y = NonZero(x)", "the shape of its result depends on the data", 17},
+      {"float[2] x", "y, i = Unique(x)", "the shape of its result depends on the data", 17},
+  };
+  check_refused(kCases);
+}
+
+TEST_CASE("composites: the newest form up to an opset") {
+  CHECK(find_composite("", "Attention", 22) == nullptr);
+  CHECK(find_composite("", "Attention", 23)->from == 23);
+  CHECK(find_composite("", "Attention", 28)->from == 25);
+  CHECK(find_composite("com.microsoft", "Attention", 1) != nullptr);
+  CHECK(find_composite("com.else", "Attention", 24) == nullptr);
+  CHECK(out_of_scope("ai.onnx.ml", "Scaler") != "");
+  CHECK(out_of_scope("", "Relu").empty());
+}
+
+}  // namespace trainscope::test
