@@ -13,6 +13,7 @@
 #include "datasets/prefetch.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/model_warnings.h"
 
 namespace trainscope {
 namespace {
@@ -105,6 +106,7 @@ TrainRequest train_request(const Invocation& invocation) {
   const Clock::time_point start = Clock::now();
   const Settings& settings = invocation.settings();
   OnnxModel model = OnnxModel::read(invocation.argument(0));
+  warn_of(model, invocation.log());
   const MetricsForms metrics = metrics_forms(settings);
   const Length length = run_length(settings);
   const std::optional<Clock::time_point> end = deadline(settings, start);

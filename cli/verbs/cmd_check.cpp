@@ -8,6 +8,7 @@
 #include "cli/flags/training_flags.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/model_warnings.h"
 
 namespace trainscope {
 namespace {
@@ -59,6 +60,7 @@ std::int64_t parameter_elements(const Graph& graph) {
 
 Outcome run_check(const Invocation& invocation) {
   const OnnxModel model = OnnxModel::read(invocation.argument(0));
+  warn_of(model, invocation.log());
   const Sizes sizes = resolve_sizes(model, size_request(invocation.settings()));
   CompileOptions options = compile_options(invocation, model, sizes);
   options.passes.keep = KeepGraphs::kLast;

@@ -11,6 +11,7 @@
 #include "cli/source.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/model_warnings.h"
 #include "engine/run/evaluation.h"
 #include "engine/run/forward_programs.h"
 #include "engine/run/sampling.h"
@@ -152,6 +153,7 @@ Outcome run_eval(const Invocation& invocation) {
     require(samples || !settings.given(flag), ErrorCode::kUsage, "--{} belongs to --sample", flag);
   }
   Source::Trained trained = source.trained_model(settled);
+  warn_of(trained.model, settled.log());
   LossOptions loss = parse_loss(settings.text("loss"));
   resolve_loss_output(trained.model, loss);
   if (settings.has("data")) resolve_most_labels(settings.text("data"), loss);

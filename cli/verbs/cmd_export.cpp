@@ -14,6 +14,7 @@
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/core/timestamp.h"
+#include "engine/model_warnings.h"
 #include "engine/record_plan.h"
 
 namespace trainscope {
@@ -77,6 +78,7 @@ void export_stage(const Source& source, const Invocation& settled, const std::st
 
 void export_model(const Source& source, const Invocation& settled, const std::string& out) {
   const Source::Trained trained = source.trained_model(settled);
+  warn_of(trained.model, settled.log());
   InferenceOptions options;
   if (trained.checkpoint) options.tensor = tensors_of(*trained.checkpoint);
   export_inference(trained.model, out, options);

@@ -7,6 +7,7 @@
 #include "engine/check/gradients.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/model_warnings.h"
 
 namespace trainscope {
 namespace {
@@ -73,6 +74,7 @@ Outcome run_gradients(const Invocation& invocation) {
   }
   const GradientsOptions options = options_of(invocation);
   const OnnxModel model = OnnxModel::read(invocation.argument(0));
+  warn_of(model, invocation.log());
   const GradientsResult result = gradients_of(model, settings, options);
   write_gradients(result, settings.text("out"));
   const double loss = convert(result.loss, DType::kF64).values<double>()[0];

@@ -14,6 +14,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/model_warnings.h"
 #include "engine/record_plan.h"
 
 namespace trainscope {
@@ -38,6 +39,7 @@ struct Step {
 Step step_of(const Source& source, const Invocation& invocation, std::int64_t batch = 0) {
   const Invocation settled = source.settle(invocation);
   OnnxModel model = source.original_model();
+  warn_of(model, settled.log());
   SizeRequest request = size_request(settled.settings());
   if (batch > 0) request.batch = batch;
   const Sizes sizes = resolve_sizes(model, request);

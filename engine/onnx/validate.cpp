@@ -24,9 +24,6 @@ void check_version(const pb::ModelProto& model) {
   require(model.ir_version() >= kOldestIrVersion, ErrorCode::kBadInput,
           "IR version {} is too old: {} to {} are supported", model.ir_version(), kOldestIrVersion,
           kNewestIrVersion);
-  require(model.ir_version() <= kNewestIrVersion, ErrorCode::kBadInput,
-          "IR version {} is not known: {} to {} are supported", model.ir_version(),
-          kOldestIrVersion, kNewestIrVersion);
 }
 
 template <typename Imports>

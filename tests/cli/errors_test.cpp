@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -51,6 +52,20 @@ TEST_CASE("errors: protobuf's own messages do not stand before ours") {
   CHECK(finished.exit_code == 3);
   CHECK(finished.err.starts_with("error: "));
   CHECK(finished.err.find("libprotobuf") == std::string::npos);
+}
+
+TEST_CASE("errors: a newer IR version is a warning, and the model is read") {
+  const TemporaryFolder folder;
+  std::ifstream file(std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/models/mlp/model.onnx",
+                     std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  REQUIRE(bytes.starts_with("\x08\x08"));  // IR 8
+  bytes[1] = 99;
+  std::ofstream(folder / "new.onnx", std::ios::binary) << bytes;
+  const Finished finished = run({"check", "new.onnx"}, {}, folder.path());
+  CHECK(finished.exit_code == 0);
+  CHECK(finished.err.find("warning: the model: IR version 99 is newer than 14") !=
+        std::string::npos);
 }
 
 TEST_CASE("names from files cannot reach the terminal as escapes") {
