@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/core/text.h"
+#include "engine/onnx/composite_list.h"
 
 namespace trainscope {
 namespace {
@@ -165,6 +166,21 @@ std::string domain_text(const OpTable& ops, const KernelTable& kernels, std::str
   return text;
 }
 
+std::string composites_text() {
+  std::string text =
+      "| op | domain | from opset | inputs | outputs | attributes |\n|---|---|---|---|---|---|\n";
+  for (const CompositeForm& form : composite_forms()) {
+    std::vector<std::string> attributes;
+    for (std::string_view name : split(form.attributes, ' ')) {
+      if (!name.empty()) attributes.push_back(fmt::format("`{}`", name));
+    }
+    text += fmt::format("| {} | {} | {} | to {} | to {} | {} |\n", form.op,
+                        form.domain.empty() ? "ONNX" : form.domain, form.from, form.most_inputs,
+                        form.most_outputs, join(attributes, ", "));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string ops_markdown(const OpTable& ops, const KernelTable& kernels) {
@@ -184,6 +200,11 @@ std::string ops_markdown(const OpTable& ops, const KernelTable& kernels) {
   text += "## ONNX, opset 17\n\n" + domain_text(ops, kernels, kOnnxDomain);
   text +=
       fmt::format("\n## {}\n\n", kTrainscopeDomain) + domain_text(ops, kernels, kTrainscopeDomain);
+  text +=
+      "\n## Written with others when a model is read\n\nThe importer builds nodes of the ops "
+      "above for these, so that gradients, fusions and plans are those of what they are made "
+      "of.\n\n" +
+      composites_text();
   return text;
 }
 
