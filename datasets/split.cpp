@@ -26,7 +26,8 @@ class TwoSources final : public Dataset {
   Json description() const override {
     Json json = training_->description();
     Json other = Json::object();
-    for (const JsonMember& member : validation_->description().as_object()) {
+    const Json whole = validation_->description();
+    for (const JsonMember& member : whole.as_object()) {
       const bool left_out = member.key == "file" || member.key == "vocabulary";
       if (!left_out) other.set(member.key, member.value);
     }

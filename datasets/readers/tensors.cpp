@@ -100,7 +100,7 @@ std::string problem(const TensorArchive& file, const Found& found) {
 }
 
 // Labels that name classes, given as floats.
-Tensor whole_numbers(const Tensor& tensor, const WantedField& wanted) {
+Tensor whole_numbers(const DataSpec& spec, const Tensor& tensor, const WantedField& wanted) {
   const Tensor floats = convert(tensor, DType::kF64);
   Tensor whole({.dtype = DType::kI64, .shape = tensor.shape()});
   const std::span<std::int64_t> to = whole.values<std::int64_t>();
@@ -108,18 +108,18 @@ Tensor whole_numbers(const Tensor& tensor, const WantedField& wanted) {
     const double value = floats.values<double>()[i];
     constexpr double kMost = 9007199254740992.0;  // 2^53
     require(std::abs(value) <= kMost && std::floor(value) == value, ErrorCode::kBadInput,
-            "'{}' holds {} at element {}: labels of this loss are whole numbers",
-            printable(wanted.name), value, i);
+            "data '{}': '{}' holds {} at element {}: labels of this loss are whole numbers",
+            printable(spec.text), printable(wanted.name), value, i);
     to[i] = static_cast<std::int64_t>(value);
   }
   return whole;
 }
 
 // Throws instead of cutting off bits.
-Tensor converted(Tensor tensor, const WantedField& wanted) {
+Tensor converted(const DataSpec& spec, Tensor tensor, const WantedField& wanted) {
   if (tensor.dtype() == wanted.dtype) return tensor;
   if (is_integer(wanted.dtype) && is_float(tensor.dtype())) {
-    tensor = whole_numbers(tensor, wanted);
+    tensor = whole_numbers(spec, tensor, wanted);
     if (tensor.dtype() == wanted.dtype) return tensor;
   }
   if (wanted.dtype == DType::kI32) {
@@ -187,7 +187,7 @@ std::unique_ptr<Dataset> open_tensors(const DataSpec& spec, const DatasetOptions
   Table table{.inputs = {}, .labels = {}, .ignore_index = options.ignore_index, .description = {}};
   for (const auto& [wanted, name, is_label] : find_tensors(spec, file, options)) {
     Column column{.name = wanted->name,
-                  .values = arranged(converted(file.tensor(name), *wanted), *wanted),
+                  .values = arranged(converted(spec, file.tensor(name), *wanted), *wanted),
                   .bound = wanted->bound,
                   .batch_axis = wanted->batch_axis};
     if (is_label) {

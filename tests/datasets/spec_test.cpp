@@ -67,7 +67,7 @@ TEST_CASE("data spec: bad ones are refused with what was expected") {
       {":x", "expected a kind of data first", "the forms are"},
       {"input.tex", "unknown kind of data 'input.tex'", "the forms are"},
       {"input.csv,labl=y", "csv has no option 'labl'", "did you mean 'label'?"},
-      {".csv", "unknown kind of data '.csv'", "the forms are"},
+      {".csv", "unknown kind of data '.csv'", "did you mean 'csv'?"},
       {"txt:a", "unknown kind of data 'txt'", "did you mean 'text'?"},
       {"Text:a", "unknown kind of data 'Text'", "did you mean 'text'?"},
       {"tensor:a", "unknown kind of data 'tensor'", "did you mean 'tensors'?"},

@@ -108,7 +108,7 @@ std::vector<OpDef> loss_composite_ops() {
        .decompose = huber_decomposition,
        .traits = kComposite,
        .examples = {"[2,3]~, [2,3]~", "[3]={1.0,2.0,3.0}, [3]={1.5,5.0,-3.0}; delta=0.7", "[], []",
-                    "[0,2], [0,2]", "[70,301]~, [70,301]~; delta=0.5"}},
+                    "[0,2], [0,2]", "[70,301], [70,301]; delta=20.0"}},
       {.name = "FocalLoss",
        .doc = "x, target -> mean over all elements of a * (1 - q)^gamma * the binary cross entropy "
               "of p = sigmoid(x): q = p * target + (1 - p) * (1 - target), a = alpha * target + (1 "

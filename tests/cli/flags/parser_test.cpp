@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace trainscope {
 namespace {

@@ -69,7 +69,8 @@ Graph parameter_graph(const Json& shape, const TrainingOptions& options,
 }
 
 TEST_CASE("losses: values and gradients are PyTorch's") {
-  for (const Json& row : table().at("losses").as_array()) {
+  const Json all = table();
+  for (const Json& row : all.at("losses").as_array()) {
     const std::string name = row.get<std::string>("loss");
     CAPTURE(name);
     TrainingOptions options = training({});
