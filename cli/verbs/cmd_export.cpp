@@ -29,6 +29,10 @@ constexpr Flag kExportFlags[] = {
              "metrics; plan-json: its plan, or the plan of a model, as plan.json"},
     {.name = "out", .value = "FILE", .help = "Where it goes", .letter = 'o'},
     {.name = "stage", .value = "NAME", .help = "The graph after a pass instead of the model"},
+    {.name = "outputs",
+     .value = "NAME,..",
+     .help = "Of the trained model only these outputs and what they need: without a loss that is "
+             "part of it, and the targets that only the loss reads"},
 };
 
 TensorByName trained_tensors(const Source::Trained& trained) {
@@ -76,11 +80,29 @@ void export_stage(const Source& source, const Invocation& settled, const std::st
       .hint(fmt::format("the stages are {}", printable(join(names, ", "), 400)));
 }
 
+// The model's outputs that are not in a list of names with commas between.
+std::vector<std::string> outputs_but(const OnnxModel& model, std::string_view kept) {
+  std::vector<std::string> others;
+  for (const ModelTensor& output : model.outputs()) others.push_back(output.name);
+  const std::string all = join(others, ", ");
+  for (std::string_view name : split(kept, ',')) {
+    if (std::erase(others, trim(name)) > 0) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("--outputs: the model has no output '{}', or it is "
+                                               "named twice",
+                                               printable(name)))
+        .hint(fmt::format("its outputs are {}", printable(all, 400)));
+  }
+  return others;
+}
+
 void export_model(const Source& source, const Invocation& settled, const std::string& out) {
   const Source::Trained trained = source.trained_model(settled);
   warn_of(trained.model, settled.log());
   InferenceOptions options;
   if (trained.checkpoint) options.tensor = tensors_of(*trained.checkpoint);
+  if (settled.settings().has("outputs")) {
+    options.drop_outputs = outputs_but(trained.model, settled.settings().text("outputs"));
+  }
   export_inference(trained.model, out, options);
 }
 
@@ -151,6 +173,10 @@ Outcome run_export(const Invocation& invocation) {
   const bool parameters = format == "safetensors";
   require(format == "onnx" || !settings.has("stage"), ErrorCode::kUsage,
           "--stage means nothing with --format {}", format);
+  require(!settings.has("outputs") || (format == "onnx" && !settings.has("stage")),
+          ErrorCode::kUsage,
+          "--outputs is about the trained model alone: not with --stage or "
+          "another --format");
   require(!settings.on("best") || !settings.has("stage"), ErrorCode::kUsage,
           "--stage means nothing with --best");
   const Source source = Source::open(invocation.argument(0));
