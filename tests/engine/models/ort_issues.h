@@ -15,7 +15,10 @@ namespace trainscope::test {
 
 // The parts of a model in ONNX's text form.
 struct OrtIssue {
-  std::string_view issue = {};    // "#22407"; of the examples' repository "examples#185"
+  std::string_view issue = {};  // "#22407"; of the examples' repository "examples#185"
+  // The first loss by other engines: ONNX Runtime's outputs, or with batch norms those of ONNX's
+  // reference evaluator in training form, under PyTorch's loss. 0: dropout draws other numbers.
+  double loss_there = 0.0;
   std::string_view about = {};    // what fails there
   std::string_view inputs = {};   // "float[4,3] x, int64[4,5] ids"
   std::string_view outputs = {};  // "float[4,2] y"

@@ -1,5 +1,6 @@
 // Training issues of ONNX Runtime's tracker, each reproduced by a small model: it compiles for
-// training, its gradients are those of central differences, and its loss falls.
+// training, its loss is that of other engines, its gradients are those of central differences, and
+// the loss falls.
 #include "tests/engine/models/ort_issues.h"
 
 #include <doctest/doctest.h>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr double kGradientLimit = 1e-6;  // |gradient - differences| / |differences|
 constexpr double kDifference = 1e-5;     // to each side
+constexpr double kLossLimit = 1e-6;      // |loss / loss there - 1|
 constexpr int kTrainingSteps = 60;
 
 // A step uses the bytes of its inputs for other values once they are read.
@@ -115,6 +117,9 @@ void check_issues(std::span<const OrtIssue> issues) {
       const double error = worst_gradient(issue);
       const LossRange losses = train_issue(issue);
       CHECK(losses.last < 0.9 * losses.first);
+      if (issue.loss_there > 0.0) {
+        CHECK(std::fabs(losses.first / issue.loss_there - 1.0) < kLossLimit);
+      }
       MESSAGE(fmt::format("{} {}: gradients within {:.1e}, loss {:.4f} -> {:.4f}", issue.issue,
                           issue.about, error, losses.first, losses.last));
     } catch (const Error& error) {
