@@ -20,7 +20,7 @@ constexpr Refusal kPlaces[] = {
     {"GatherND", "[3,2], i64[3,1]<2; batch_dims=-1", "batch_dims is -1"},
     {"ScatterElements", "[3], i64[2]<3, [3]", "input 2 must be [2]"},
     {"ScatterElements", "[3], i64[2]<3, i64[2]<3", "one element type"},
-    {"ScatterElements", "[3], i64[2]<3, [2]; reduction='max'", "reduction is 'max'"},
+    {"ScatterElements", "[3], i64[2]<3, [2]; reduction='mean'", "reduction is 'mean'"},
     {"ScatterElements", "bool[3], i64[2]<3, bool[2]; reduction='add'", "needs numbers"},
     {"ScatterND", "[3,2], i64[4,1]<3, [4,3]", "input 2 must be [4,2]"},
     {"ScatterND", "[3,2], i64[4,3]<3, [4]", "must be in [1, 2]"},

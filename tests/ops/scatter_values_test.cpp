@@ -104,4 +104,29 @@ TEST_CASE("MultiplyRowsGrad: a factor of zero has the gradient that the others g
   CHECK(run(call) == Numbers{0, 30, 0});
 }
 
+TEST_CASE("ScatterElements: the larger and the smaller stay, a NaN wins") {
+  const Tensor x = f64({4}, {1, 5, 3, 4});
+  const Tensor indices = i64({5}, {0, 1, 1, 2, 3});
+  const Tensor updates = f64({5}, {2, 7, 6, 3, std::nan("")});
+  const Numbers larger =
+      run({"ScatterElements", {x, indices, updates}, {{"reduction", std::string("max")}}});
+  CHECK(Numbers(larger.begin(), larger.begin() + 3) == Numbers{2, 7, 3});
+  CHECK(std::isnan(larger[3]));
+  const Numbers smaller =
+      run({"ScatterElements", {x, indices, updates}, {{"reduction", std::string("min")}}});
+  CHECK(Numbers(smaller.begin(), smaller.begin() + 3) == Numbers{1, 5, 3});
+}
+
+TEST_CASE("TensorScatter: steps go on at the beginning where the cache is circular") {
+  const Tensor cache = f64({2, 3, 1}, {1, 2, 3, 4, 5, 6});
+  const Tensor update = f64({2, 2, 1}, {10, 20, 30, 40});
+  CHECK(run({"TensorScatter", {cache, update, i64({2}, {1, 0})}}) == Numbers{1, 10, 20, 30, 40, 6});
+  CHECK(run({"TensorScatter",
+             {cache, update, i64({2}, {2, 0})},
+             {{"mode", std::string("circular")}}}) == Numbers{20, 2, 10, 30, 40, 6});
+  // A step outside must not reach the next example's.
+  const Numbers outside = run({"TensorScatter", {cache, update, i64({2}, {2, 0})}});
+  for (double element : outside) CHECK(std::isnan(element));
+}
+
 }  // namespace trainscope::test

@@ -1,6 +1,8 @@
 // Op rows: single elements or slices read from and written to places that indices name. ONNX's four
-// ops become a list of places (ElementIndex, SliceIndex) and Gather, PutRows, AddRows or
-// MultiplyRows.
+// ops become a list of places (ElementIndex, SliceIndex) and Gather, PutRows, AddRows,
+// MultiplyRows, MaxRows or MinRows.
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "engine/core/text.h"
@@ -131,15 +133,18 @@ Values gather_nd_decomposition(Builder& b, const Node& node) {
 
 // --- ScatterElements and ScatterND ---------------------------------------------------------------
 
-// The op that puts, adds or multiplies rows, as attribute reduction says.
+// The op that does with rows what attribute reduction says.
 std::string_view rows_op(const OpArgs& args) {
+  constexpr std::pair<std::string_view, std::string_view> kOps[] = {
+      {"add", "AddRows"}, {"mul", "MultiplyRows"}, {"max", "MaxRows"}, {"min", "MinRows"}};
   const std::string name = args.attributes.text("reduction", "none");
   if (name == "none") return "PutRows";
-  require(name == "add" || name == "mul", ErrorCode::kBadInput,
-          "attribute reduction is '{}'; none, add and mul are supported", printable(name));
+  const auto* found = std::ranges::find_if(kOps, [&](const auto& op) { return op.first == name; });
+  require(found != std::end(kOps), ErrorCode::kBadInput,
+          "attribute reduction is '{}'; none, add, mul, max and min exist", printable(name));
   require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
           "reduction '{}' needs numbers, input 0 is {}", name, type_text(args.type(0)));
-  return name == "add" ? "AddRows" : "MultiplyRows";
+  return found->second;
 }
 
 // Inputs 0 (data) and 2 (updates) of one dtype, the updates of `shape`.
@@ -195,7 +200,7 @@ Values scatter_nd_decomposition(Builder& b, const Node& node) {
 
 constexpr AttributeSpec kAxis{"axis", "the axis that the indices are about, 0 by default"};
 constexpr AttributeSpec kBatchDims{"batch_dims", "leading axes that x and the indices share, 0"};
-constexpr AttributeSpec kReduction{"reduction", "none (default: replaces), add or mul"};
+constexpr AttributeSpec kReduction{"reduction", "none (default: replaces), add, mul, max or min"};
 
 std::vector<OpDef> gathering_ops() {
   return {
@@ -244,8 +249,10 @@ std::vector<OpDef> scattering_ops() {
        .examples = {"[3,3], i64[2,3]={1,0,2,0,2,1}, [2,3]", "[1,5], i64[1,2]={1,3}, [1,2]; axis=1",
                     "[3,3], i64[4,3]<3, [4,3]; reduction='add'",
                     "[3,2], i32[2,3]={1,-1,0,0,1,-2}, [2,3]; axis=-1 reduction='add'",
-                    "[3,3], i64[4,3]<3, [4,3]; reduction='mul'", "[3,2], i64[0,2]<3, [0,2]",
-                    "[0,2], i64[0,2]<3, [0,2]",
+                    "[3,3], i64[4,3]<3, [4,3]; reduction='mul'",
+                    "[3,3]~, i64[4,3]<3, [4,3]~; reduction='max'",
+                    "[4,3]~, i64[4,3]<3, [4,3]~; axis=1 reduction='min'",
+                    "[3,2], i64[0,2]<3, [0,2]", "[0,2], i64[0,2]<3, [0,2]",
                     "[50,40], i64[900,40]<50, [900,40]; reduction='add'",
                     "i64[3,3]<9, i64[2,3]={1,0,2,0,2,1}, i64[2,3]<9; reduction='add'",
                     "i32[3,3]<9, i64[2,3]={1,0,2,0,2,1}, i32[2,3]<9; reduction='mul'",
@@ -261,7 +268,9 @@ std::vector<OpDef> scattering_ops() {
        .traits = kComposite,
        .examples = {"[4,4,3], i64[2,1]={2,0}, [2,4,3]", "[3,4], i64[3,2]={0,1,-1,-1,2,0}, [3]",
                     "[4,3], i32[6,1]<4, [6,3]; reduction='add'",
-                    "[4,3], i64[6,1]<4, [6,3]; reduction='mul'", "[5], i64[2,2,1]={0,3,1,4}, [2,2]",
+                    "[4,3], i64[6,1]<4, [6,3]; reduction='mul'",
+                    "[4,3]~, i64[6,1]<4, [6,3]~; reduction='max'",
+                    "[4,3]~, i64[6,2]<3, [6]~; reduction='min'", "[5], i64[2,2,1]={0,3,1,4}, [2,2]",
                     "[3,4], i64[0,1]<3, [0,4]", "[3,0], i64[2,1]<3, [2,0]",
                     "[60,200], i64[500,1]<60, [500,200]; reduction='add'",
                     "i64[4]<9, i64[2,1]={0,3}, i64[2]<9", "bool[4], i64[2,1]={0,3}, bool[2]"}},

@@ -1,6 +1,7 @@
-// Op rows: rows of a matrix that an index names, replaced, added to or multiplied: what ONNX's
-// Scatter ops are made of.
+// Op rows: rows of a matrix that an index names, replaced, added to, multiplied or compared: what
+// ONNX's Scatter ops are made of.
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/core/text.h"
@@ -64,6 +65,22 @@ Values multiply_gradient(const GradArgs& g) {
   return gradients;
 }
 
+// An element of the result came from all that are equal to it, which share its gradient.
+Values extreme_gradient(const GradArgs& g) {
+  const DType dtype = g.type(g.x[0]).dtype;
+  const auto rows_of = [&g](ValueId v) {
+    return g.b("Gather", {v, g.x[1]}, {{"axis", std::int64_t{0}}});
+  };
+  const ValueId from_data = cast_to(g.b, g.b("Equal", {g.x[0], g.y[0]}), dtype);
+  const ValueId from_updates = cast_to(g.b, g.b("Equal", {g.x[2], rows_of(g.y[0])}), dtype);
+  const ValueId count = g.b("AddRows", {from_data, g.x[1], from_updates});
+  const ValueId share = g.b("Div", {g.dy[0], count});
+  Values gradients(3, kNoValue);
+  if (g.wants(0)) gradients[0] = g.b("Mul", {share, from_data});
+  if (g.wants(2)) gradients[2] = g.b("Mul", {rows_of(share), from_updates});
+  return gradients;
+}
+
 Types multiply_rows_grad_shape(const OpArgs& args) {
   require_float(args, 0);
   require_rank(args, 0, 2);
@@ -72,6 +89,20 @@ Types multiply_rows_grad_shape(const OpArgs& args) {
   require_dtype(args, 2, args.type(0).dtype);
   require_shape(args, 2, {args.shape(1)[0], args.shape(0)[1]});
   return {args.type(2)};
+}
+
+OpDef extreme_rows_row(std::string_view name, std::string_view doc,
+                       std::vector<std::string_view> examples) {
+  return {.name = name,
+          .doc = doc,
+          .domain = kTrainscopeDomain,
+          .min_inputs = 3,
+          .max_inputs = 3,
+          .shape = number_rows_shape,
+          .gradient = extreme_gradient,
+          .in_place = first_in_place,
+          .traits = kWholeValues,
+          .examples = std::move(examples)};
 }
 
 }  // namespace
@@ -86,6 +117,13 @@ std::vector<OpDef> scatter_rows_ops() {
   std::vector<std::string_view> repeated = examples;
   repeated.insert(repeated.end(), {"[4,3], i64[7]<4, [7,3]", "[40,300], i64[500]<40, [500,300]",
                                    "[900,2], i64[9000]<900, [9000,2]"});
+  std::vector<std::string_view> apart;  // without ties, where there is a gradient
+  for (std::string_view text :
+       {"[4,3]~, i64[7]<4, [7,3]~", "[3,2]~, i64[0]<3, [0,2]", "[2,1]~, i64[2]={1,9}, [2,1]~",
+        "[9,70]~, i64[20]<9, [20,70]~", "i64[4,3]<9, i64[7]<4, i64[7,3]<9",
+        "i32[4,3]<9, i64[2]={2,0}, i32[2,3]<9"}) {
+    apart.emplace_back(text);
+  }
   return {
       {.name = "PutRows",
        .doc =
@@ -120,6 +158,14 @@ std::vector<OpDef> scatter_rows_ops() {
        .in_place = first_in_place,
        .traits = kWholeValues,
        .examples = repeated},
+      extreme_rows_row("MaxRows",
+                       "data [P,W] with the larger of row index[n] and row n of the updates in "
+                       "place of it, as PutRows otherwise; equal ones share the gradient",
+                       apart),
+      extreme_rows_row("MinRows",
+                       "data [P,W] with the smaller of row index[n] and row n of the updates in "
+                       "place of it, as PutRows otherwise; equal ones share the gradient",
+                       apart),
       {.name = "MultiplyRowsGrad",
        .doc = "g [P,W], index [N], updates [N,W] -> row n: g[index[n]] times the other updates of "
               "that row",

@@ -101,8 +101,7 @@ void slice_index(const RunArgs& run) {
   });
 }
 
-// --- PutRows, AddRows, MultiplyRows
-// ----------------------------------------------------------------------
+// --- PutRows, AddRows, MultiplyRows, MaxRows, MinRows --------------------------------------------
 
 // A part of the result [rows, width] that one thread owns: it writes all that belongs there, in the
 // order of the index, so that the result does not depend on the division of the work.
@@ -171,6 +170,21 @@ struct Multiply {
     } else {
       return old * update;
     }
+  }
+};
+
+// A NaN stays.
+struct Larger {
+  template <class T>
+  static T apply(T old, T update) {
+    return update > old || update != update ? update : old;
+  }
+};
+
+struct Smaller {
+  template <class T>
+  static T apply(T old, T update) {
+    return update < old || update != update ? update : old;
   }
 };
 
@@ -294,6 +308,8 @@ void add_rows(KernelTable& table) {
   if constexpr (!std::is_same_v<T, bool> && !kIsStoredOnly<T>) {
     table.add("AddRows", dtype, {.name = "add_rows", .run = scatter_rows<T, Add>});
     table.add("MultiplyRows", dtype, {.name = "multiply_rows", .run = scatter_rows<T, Multiply>});
+    table.add("MaxRows", dtype, {.name = "max_rows", .run = scatter_rows<T, Larger>});
+    table.add("MinRows", dtype, {.name = "min_rows", .run = scatter_rows<T, Smaller>});
   }
   if constexpr (std::is_floating_point_v<T>) {
     table.add("MultiplyRowsGrad", dtype,
