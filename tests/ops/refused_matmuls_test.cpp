@@ -51,7 +51,7 @@ constexpr Refusal kWindows[] = {
     {"ConvGradWeight", "[1,2,5,5], [1,3,3,3]; kernel_shape={-3,3}", "negative dimension"},
     {"ConvGradWeight", "[1,2,5,5], [1,3,3,3]; kernel_shape={3,3} group=3", "3 groups"},
     {"MaxPool", "[1,2,5,5]", "kernel_shape is missing"},
-    {"MaxPool", "[1,2,5,5]; kernel_shape={2,2} outputs=2", "Indices"},
+    {"MaxPool", "[1,2,5,5]; kernel_shape={2,2} storage_order=1 outputs=2", "columns first"},
     {"MaxPool", "[1,2,5,5]; kernel_shape={2,2} pads={2,0,0,0}", "holds whole windows"},
     {"MaxPool", "[1,2,5,5]; kernel_shape={0,2}", "sizes in [1,"},
     {"MaxPool", "i64[1,2,5,5]<9; kernel_shape={2,2}", "float"},

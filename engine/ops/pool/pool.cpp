@@ -44,9 +44,10 @@ Types forward_shape(const OpArgs& args) {
 }
 
 Types max_pool_shape(const OpArgs& args) {
-  require_supported(args.output_count == 1,
-                    "the second output of MaxPool (Indices) is not supported");
-  return forward_shape(args);
+  const Types y = forward_shape(args);
+  require_supported(args.output_count == 1 || args.attributes.integer("storage_order", 0) == 0,
+                    "places that count columns first (storage_order=1) are not supported");
+  return {y[0], {.dtype = DType::kI64, .shape = y[0].shape}};
 }
 
 // One FLOP for each element under each window.
@@ -164,7 +165,9 @@ std::optional<Shards> shard_max_pool(const ShardingArgs& a) {
 
 OpDef max_pool_row() {
   return {.name = "MaxPool",
-          .doc = "Largest element of each window; NaN if there is one.",
+          .doc =
+              "Largest element of each window; NaN if there is one. Its place in the whole "
+              "tensor, the first of equal ones; -1 for a window that is all padding.",
           .max_outputs = 2,
           .attributes = {kKernelShape,
                          kStrides,
@@ -172,7 +175,7 @@ OpDef max_pool_row() {
                          kPads,
                          kAutoPad,
                          kCeilMode,
-                         {"storage_order", "order of Indices, which are not supported"}},
+                         {"storage_order", "of the places; 0 (default): rows of a plane first"}},
           .params = forward_params,
           .shape = max_pool_shape,
           .gradient = max_pool_gradient,
@@ -186,7 +189,11 @@ OpDef max_pool_row() {
                        "[1,1,8,8]~; kernel_shape={3,2} dilations={2,3} pads={1,0,1,2}",
                        "[1,2,5,6]~; kernel_shape={2,3} strides={2,2} auto_pad='SAME_LOWER'",
                        "[0,2,4,4]; kernel_shape={2,2}",
-                       "[2,16,33,33]~; kernel_shape={3,3} strides={2,2} pads={1,1,1,1}"}};
+                       "[2,3,7,6]~; kernel_shape={3,3} strides={2,2} pads={1,1,1,1} outputs=2",
+                       "[2,2,4,5,3]~; kernel_shape={2,3,2} outputs=2",
+                       "[1,1,3,3]; kernel_shape={3,3} dilations={3,3} pads={3,3,3,3} outputs=2",
+                       "[2,16,33,33]~; kernel_shape={3,3} strides={2,2} pads={1,1,1,1}",
+                       "[2,16,33,33]~; kernel_shape={3,3} pads={1,1,1,1} outputs=2"}};
 }
 
 OpDef average_pool_row() {

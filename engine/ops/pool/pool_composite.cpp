@@ -1,4 +1,5 @@
 // Pools written with simpler ops: GlobalMaxPool, LpPool, GlobalLpPool.
+#include <algorithm>
 #include <vector>
 
 #include "engine/core/text.h"
@@ -82,33 +83,56 @@ Values global_lp_decomposition(Builder& b, const Node& node) {
   return {root(b, sum, order)};
 }
 
-// The attributes of the mean over the same windows, which count padding as zeros.
-Attributes mean_attributes(const Attributes& given) {
-  Attributes attributes = given;
-  attributes.erase("p");
-  attributes.set("count_include_pad", std::int64_t{1});
-  return attributes;
+// The windows of the pool; those that ceil_mode adds have more zeros after the end.
+WindowParams lp_window(const OpArgs& args) {
+  const Ints kernel = args.attributes.integers("kernel_shape");
+  require(!kernel.empty(), ErrorCode::kBadInput, "attribute kernel_shape is missing");
+  const Shape& x = args.shape(0);
+  WindowParams window = window_params(args, x, kernel);
+  if (args.attributes.integer("ceil_mode", 0) == 0) return window;
+  for (int axis = 0; axis < window.rank; ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    const std::int64_t windows = window_output_size(window, axis, x[axis + 2], Rounding::kCeil);
+    const std::int64_t extent = (window.kernel[i] - 1) * window.dilation[i] + 1;
+    const std::int64_t reach = (windows - 1) * window.stride[i] + extent - window.pad_begin[i];
+    window.pad_end[i] = std::max(window.pad_end[i], reach - x[axis + 2]);
+  }
+  return window;
 }
 
 Types lp_pool_shape(const OpArgs& args) {
   order_of(args);
   require_float(args, 0);
-  const Ints kernel = args.attributes.integers("kernel_shape");
-  require(!kernel.empty(), ErrorCode::kBadInput, "attribute kernel_shape is missing");
-  const WindowParams window = window_params(args, args.shape(0), kernel);
-  return {{args.type(0).dtype, window_output_shape(window, args.shape(0), args.shape(0)[1])}};
+  return {
+      {args.type(0).dtype, window_output_shape(lp_window(args), args.shape(0), args.shape(0)[1])}};
+}
+
+// The attributes of the mean over the same windows, which counts padding as zeros.
+Attributes mean_attributes(const WindowParams& window) {
+  const auto first = [&window](const Spatial& values) {
+    return Ints(values.begin(), values.begin() + window.rank);
+  };
+  Ints pads = first(window.pad_begin);
+  const Ints pad_end = first(window.pad_end);
+  pads.insert(pads.end(), pad_end.begin(), pad_end.end());
+  return {{"kernel_shape", first(window.kernel)},
+          {"strides", first(window.stride)},
+          {"dilations", first(window.dilation)},
+          {"pads", pads},
+          {"count_include_pad", std::int64_t{1}}};
 }
 
 // The mean of a window times its size is its sum.
 Values lp_pool_decomposition(Builder& b, const Node& node) {
   const NodeArgs args(b.graph(), node);
   const std::int64_t order = order_of(*args);
+  const WindowParams window = lp_window(*args);
   double taps = 1.0;
-  for (std::int64_t size : node.attributes.integers("kernel_shape")) {
-    taps *= static_cast<double>(size);
+  for (int axis = 0; axis < window.rank; ++axis) {
+    taps *= static_cast<double>(window.kernel[static_cast<std::size_t>(axis)]);
   }
   const ValueId means =
-      b("AveragePool", {powers(b, node.inputs[0], order)}, mean_attributes(node.attributes));
+      b("AveragePool", {powers(b, node.inputs[0], order)}, mean_attributes(window));
   const ValueId sums = b("Mul", {means, b.scalar(taps, args->type(0).dtype)});
   return {root(b, sums, order)};
 }
@@ -131,6 +155,8 @@ std::vector<OpDef> pool_composite_ops() {
                       {"strides", "step of the window per spatial axis, 1"},
                       {"pads", "zeros before each spatial axis, then after each"},
                       {"auto_pad", "NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
+                      {"dilations", "step between elements of a window, 1"},
+                      {"ceil_mode", "1: a partial last window counts"},
                       kOrder},
        .shape = lp_pool_shape,
        .decompose = lp_pool_decomposition,
@@ -139,6 +165,8 @@ std::vector<OpDef> pool_composite_ops() {
                     "[2,2,7]; kernel_shape={3} strides={2} pads={1,0}",
                     "[1,2,5,6]~; kernel_shape={2,2} p=3", "[1,2,6]~; kernel_shape={2} p=1",
                     "[1,1,5,5]; kernel_shape={3,3} strides={2,2} auto_pad='SAME_UPPER'",
+                    "[1,2,7,6]; kernel_shape={2,3} dilations={3,2}",
+                    "[1,2,6,6]; kernel_shape={3,3} strides={2,2} ceil_mode=1",
                     "[0,2,4,4]; kernel_shape={2,2}", "[2,8,30,30]; kernel_shape={3,3}"}},
       {.name = "GlobalLpPool",
        .doc = "Norm of all elements over all spatial axes.",

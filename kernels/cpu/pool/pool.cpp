@@ -236,6 +236,11 @@ struct Maximum {
   static T combine(T a, T b) { return beats(b, a) ? b : a; }
 };
 
+// max_pool_places.cpp tells the places too.
+Support supports_max_pool(const PrepareArgs& args) {
+  return supported_if(args.outputs.size() == 1, "places are asked for");
+}
+
 template <typename T>
 void run_max_pool(const RunArgs& args) {
   const Geometry g = geometry(args, args.inputs[0].shape(), args.outputs[0].shape());
@@ -317,7 +322,10 @@ void add_own(KernelTable& table) {
              .prepare = prepare_average_pool_grad,
              .run = run_average_pool_grad<T>});
   table.add("MaxPool", dtype,
-            {.name = "max_pool.own", .prepare = prepare_rows, .run = run_max_pool<T>});
+            {.name = "max_pool.own",
+             .supports = supports_max_pool,
+             .prepare = prepare_rows,
+             .run = run_max_pool<T>});
   table.add("MaxPoolGrad", dtype, {.name = "max_pool_grad.own", .run = run_max_pool_grad<T>});
 }
 
@@ -326,6 +334,7 @@ void add_own(KernelTable& table) {
 void add_pool(KernelTable& table) {
   add_own<float>(table);
   add_own<double>(table);
+  add_max_pool_places(table);
   add_pool_onednn(table);
   add_pool_halves(table);
 }
