@@ -1,5 +1,5 @@
 // training_form: dropout and batch norm take the form that the mode asks for, whatever form the
-// model was exported in.
+// model was exported in; random ops draw from the step's counter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +12,8 @@
 
 namespace trainscope {
 namespace {
+
+constexpr std::int64_t kFirstDrawStream = std::int64_t{1} << 32;  // dropouts have those below
 
 bool trains(const PassContext& context) {
   return context.options.mode == GraphMode::kTrain || context.options.mode == GraphMode::kGradients;
@@ -144,8 +146,42 @@ void rewrite_batch_norm(Rewriter& rewriter, NodeId id, PassContext& context) {
   context.count("batch norms rewritten");
 }
 
+// ONNX's random ops are written with numbers drawn from a counter.
+bool is_random_composite(const Node& node) {
+  return node.op->determinism == Determinism::kRandom && node.op->decompose != nullptr;
+}
+
+bool draws_without_stream(const Node& node) {
+  return node.op->determinism == Determinism::kRandom && node.op->domain == kTrainscopeDomain &&
+         node.inputs.size() == 1 && !node.attributes.has("stream");
+}
+
+// Each use of random numbers gets a stream of its own, in training also the step.
+void rewrite_draw(Rewriter& rewriter, NodeId id, PassContext& context) {
+  const Node node = rewriter.graph().node(id);  // a copy: the graph's storage grows
+  Attributes attributes = node.attributes;
+  attributes.set("seed", static_cast<std::int64_t>(context.options.seed));
+  attributes.set("stream", kFirstDrawStream + context.counters["random draws"]);
+  const ValueId step = trains(context) ? random_step_input(rewriter) : node.inputs[0];
+  rewriter.replace_node(id, {rewriter.before(id)(node.op->name, {step}, std::move(attributes))});
+  context.count("random draws");
+}
+
+void rewrite_random_ops(Rewriter& rewriter, PassContext& context) {
+  Graph& graph = rewriter.graph();
+  for (NodeId id : graph.order()) {
+    const Node node = graph.node(id);
+    if (is_op(node, kOnnxDomain, "Dropout") || !is_random_composite(node)) continue;
+    rewriter.replace_node(id, node.op->decompose(rewriter.before(id), node));
+  }
+  for (NodeId id : graph.order()) {
+    if (draws_without_stream(graph.node(id))) rewrite_draw(rewriter, id, context);
+  }
+}
+
 bool take_training_form(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
+  rewrite_random_ops(rewriter, context);
   for (NodeId id : graph.order()) {
     if (is_op(graph.node(id), kOnnxDomain, "Dropout")) {
       rewrite_dropout(rewriter, id, context);
@@ -159,9 +195,10 @@ bool take_training_form(Graph& graph, PassContext& context) {
 }  // namespace
 
 Pass training_form_pass() {
-  return {.name = "training_form",
-          .doc = "Give dropout and batch norm the form that training or inference needs.",
-          .run = take_training_form};
+  return {
+      .name = "training_form",
+      .doc = "Give dropout, batch norm and random ops the form that training or inference needs.",
+      .run = take_training_form};
 }
 
 }  // namespace trainscope
