@@ -98,6 +98,23 @@ Values clip_gradient(const GradArgs& g) {
 // --- Max and Min of any number of tensors --------------------------------------------------------
 constexpr char kMaximum[] = "Maximum";
 constexpr char kMinimum[] = "Minimum";
+constexpr char kReduceMax[] = "ReduceMax";
+constexpr char kReduceMin[] = "ReduceMin";
+
+// Of more than two floats equal ones share the gradient evenly: they are stacked and reduced.
+template <const char* kOfTwo, const char* kReduced>
+Values extreme_decomposition(Builder& b, const Node& node) {
+  const NodeArgs args(b.graph(), node);
+  if (node.inputs.size() <= 2 || !is_float(args->type(0).dtype)) return folded<kOfTwo>(b, node);
+  const Shape y = broadcast_given_numbers(*args)[0].shape;
+  Ints layer{1};
+  layer.insert(layer.end(), y.span().begin(), y.span().end());
+  if (std::ssize(layer) > kMaxRank) return folded<kOfTwo>(b, node);
+  Values layers;
+  for (ValueId x : node.inputs) layers.push_back(b("Expand", {x, b.ints(layer)}));
+  const ValueId stacked = b("Concat", layers, {{"axis", std::int64_t{0}}});
+  return {b(kReduced, {stacked}, {{"axes", Ints{0}}, {"keepdims", std::int64_t{0}}})};
+}
 
 OpDef variadic_row(std::string_view name, std::string_view doc, DecomposeRule decompose) {
   return {.name = name,
@@ -132,8 +149,10 @@ OpDef extreme_row(std::string_view name, std::string_view doc, GradientRule grad
 
 std::vector<OpDef> extreme_ops() {
   return {
-      variadic_row("Max", "the largest of the inputs, element by element", folded<kMaximum>),
-      variadic_row("Min", "the smallest of the inputs, element by element", folded<kMinimum>),
+      variadic_row("Max", "the largest of the inputs, element by element",
+                   extreme_decomposition<kMaximum, kReduceMax>),
+      variadic_row("Min", "the smallest of the inputs, element by element",
+                   extreme_decomposition<kMinimum, kReduceMin>),
       // Not Where of a comparison: a NaN wins, and gradients of equal elements are halved.
       extreme_row("Maximum", "the larger of a and b; NaN where one of them is NaN",
                   maximum_gradient),
