@@ -1,4 +1,4 @@
-// Forms of ops before opset 13 (batch norm: 14) that need converting.
+// Forms of ops before opset 13 (batch norm: 14, RoiAlign: 16) that need converting.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -174,6 +174,13 @@ SourceNodes scatter_by_its_name(ImportScope& /*scope*/, SourceNode node) {
   return {std::move(node)};
 }
 
+// Opset 16 subtracts half an element from coordinates unless it is told not to.
+SourceNodes roi_align_unshifted(ImportScope& /*scope*/, SourceNode node) {
+  node.opset = 16;
+  node.attributes.set("coordinate_transformation_mode", std::string("output_half_pixel"));
+  return {std::move(node)};
+}
+
 constexpr AdapterRow kRows[] = {
     {"Squeeze", 1, 13, axes_to_input},
     {"Unsqueeze", 1, 13, axes_to_input},
@@ -193,6 +200,7 @@ constexpr AdapterRow kRows[] = {
     {"Upsample", 9, 10, resize_with_modes, "Resize"},
     {"Resize", 10, 11, resize_with_modes},
     {"Resize", 11, 13, resize_without_empty},
+    {"RoiAlign", 10, 16, roi_align_unshifted},
     {"Scatter", 9, 11, scatter_by_its_name, "ScatterElements"},
 };
 

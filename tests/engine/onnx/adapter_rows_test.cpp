@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <utility>
 
 #include "engine/core/text.h"
 #include "engine/onnx/adapters/adapters.h"
@@ -160,6 +161,8 @@ std::vector<Case> structure_cases() {
       {node_of("Resize", 11, {"image", "nothing", "scales"}), "Resize(image, -, {1,1,2,2}) -> y"},
       {node_of("Resize", 12, {"image", "nothing", "nothing", "shape"}),
        "Resize(image, -, -, {1,2}) -> y"},
+      {node_of("RoiAlign", 10, {"image", "b4", "b3"}),
+       "RoiAlign(image, b4, b3) -> y coordinate_transformation_mode='output_half_pixel'"},
       {node_of("Resize", 11, {"image", "scales", "scales"},
                {{"coordinate_transformation_mode", std::string("tf_crop_and_resize")}}),
        "Resize(image, {1,1,2,2}, {1,1,2,2}) -> y "
@@ -198,6 +201,12 @@ std::vector<Case> mode_cases() {
   return cases;
 }
 
+// Ops since opset 18 that mean the same in our domain.
+constexpr std::pair<const char*, int> kMovedOps[] = {
+    {"AffineGrid", 20},    {"BitwiseAnd", 18},   {"BitwiseNot", 18}, {"BitwiseOr", 18},
+    {"BitwiseXor", 18},    {"Col2Im", 18},       {"DeformConv", 19}, {"GridSample", 20},
+    {"CenterCropPad", 18}, {"TensorScatter", 24}};
+
 std::vector<Case> newer_cases() {
   std::vector<Case> cases;
   for (const char* op : {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
@@ -215,6 +224,13 @@ std::vector<Case> newer_cases() {
       {node_of("Cast", 19, {"x"}, {{"to", n(1)}, {"saturate", n(1)}}), "Cast(x) -> y to=1"});
   cases.push_back({node_of("Gelu", 20, {"x"}, {{"approximate", std::string("tanh")}}),
                    "Gelu(x) -> y approximate='tanh'"});
+  for (const auto& [op, opset] : kMovedOps) {
+    cases.push_back({node_of(op, opset, {"x", "b4"}), fmt::format("{}(x, b4) -> y", op)});
+  }
+  cases.push_back({node_of("Pad", 19, {"m", "pads"}, {{"mode", std::string("wrap")}}),
+                   "Gather(m, {1,0,1,0,1,0,1,0,1,0}) -> n/axis_0 axis=0\n"
+                   "Gather(n/axis_0, {2,0,1,2,0,1,2,0,1,2,0,1,2}) -> n/axis_1 axis=1\n"
+                   "Identity(n/axis_1) -> y"});
   cases.push_back({node_of("RMSNormalization", 23, {"x", "b4"}), "RMSNormalization(x, b4) -> y"});
   cases.push_back({node_of("RMSNormalization", 23, {"x", "b4"}, {{"axis", n(1)}}),
                    "Expand(b4, {3,4}) -> n/scale\nRMSNormalization(x, n/scale) -> y axis=1"});
