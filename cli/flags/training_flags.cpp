@@ -42,6 +42,11 @@ constexpr Flag kGraphFlags[] = {
      .value = "f32|bf16|fp16",
      .fallback = "f32",
      .help = "What activations are stored and matmuls computed in; parameters stay f32"},
+    {.name = "straight-through",
+     .type = FlagType::kSwitch,
+     .help =
+         "Round, Floor, Ceil and Sign pass gradients on as if they were not there, so that what "
+         "is before them is trained too"},
     {.name = "disable",
      .type = FlagType::kTexts,
      .value = "PASS",
@@ -166,6 +171,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
           "--skip-ignored and --loss-chunks do not go together: give one of them");
   options.training.skip_padding = settings.text_or_empty("skip-padding");
   options.training.precision = step_precision(settings.text("precision"));
+  options.training.straight_through = settings.on("straight-through");
   options.training.optimizer = optimizer_options(settings);
   options.training.optimizer.in_backward = settings.on("optimizer-in-backward");
   options.training.micro_batches = settings.integer("accumulate");

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "engine/autodiff/late_nodes.h"
@@ -16,6 +18,15 @@
 namespace trainscope {
 namespace {
 
+// Steps whose gradient a straight-through estimator takes for that of the identity (Bengio,
+// Leonard, Courville 2013). What passes and decompositions round is meant to have none.
+constexpr std::string_view kSteps[] = {"Round", "Floor", "Ceil", "Sign"};
+
+bool is_own_step(const Node& node) {
+  return node.op->domain == kOnnxDomain && node.provenance.pass == kImportPass &&
+         std::ranges::find(kSteps, node.op->name) != std::end(kSteps);
+}
+
 // Reverse-mode differentiation over the linear order: no recursion. Contributions to a value's
 // gradient are added up as they arise, so that two of them are in memory at most.
 class Differentiator {
@@ -26,7 +37,8 @@ class Differentiator {
         depends_(graph_.value_capacity(), false),
         sum_(graph_.value_capacity(), kNoValue),
         forward_(graph_.order()),
-        loss_scale_(options.mode == GraphMode::kTrain && options.precision == StepPrecision::kF16) {
+        loss_scale_(options.mode == GraphMode::kTrain && options.precision == StepPrecision::kF16),
+        straight_through_(options.straight_through) {
     find_targets(options);
     find_dependents();
   }
@@ -55,6 +67,11 @@ class Differentiator {
 
   static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
+  bool passes_straight(const Node& node) const { return straight_through_ && is_own_step(node); }
+  bool has_no_gradient(const Node& node) const {
+    return node.op->differentiable == Differentiable::kNo && !passes_straight(node);
+  }
+
   void find_targets(const TrainingOptions& options) {
     targets_ = graph_.values_of(ValueKind::kParameter);
     for (const std::string& name : options.gradient_of) {
@@ -69,7 +86,7 @@ class Differentiator {
     for (ValueId v : targets_) depends_[index(v)] = true;
     for (NodeId id : forward_) {
       const Node& node = graph_.node(id);
-      if (node.op->differentiable == Differentiable::kNo) continue;
+      if (has_no_gradient(node)) continue;
       bool any = std::ranges::any_of(node.inputs, [this](ValueId v) {
         return v != kNoValue && depends_[index(v)] && is_float(graph_.value(v).type.dtype);
       });
@@ -100,7 +117,8 @@ class Differentiator {
       wanted[i] = v != kNoValue && depends_[index(v)] && is_float(graph_.value(v).type.dtype);
       any = any || wanted[i];
     }
-    if (!any || node.op->differentiable == Differentiable::kNo) return;
+    if (!any || has_no_gradient(node)) return;
+    if (passes_straight(node)) return add_contribution(b, node.inputs[0], dy[0]);
     GradArgs args{.b = b,
                   .node = node,
                   .x = node.inputs,
@@ -191,6 +209,7 @@ class Differentiator {
   std::vector<ValueId> sum_;  // by value: its gradient so far
   std::vector<NodeId> forward_;
   bool loss_scale_;
+  bool straight_through_;
   std::map<std::string, std::vector<std::string>> without_rule_;  // op: its nodes, last first
   std::vector<std::string> refusals_;                             // last node first
   std::size_t without_gradient_ = 0;

@@ -1,7 +1,11 @@
-// Names of the values that training adds to a graph: passes make them, the trainer binds them.
+// Names of the values that training adds to a graph: passes make them, the trainer binds them. And
+// the name of what made a model's own nodes.
 #pragma once
 
 namespace trainscope {
+
+// The pass of their provenance.
+inline constexpr const char* kImportPass = "import";
 
 // Scalar graph inputs, beside the labels.
 inline constexpr const char* kStepInput = "ai.trainscope.step";  // i64, from 1

@@ -134,6 +134,9 @@ struct TrainingOptions {
   // token leaves the others out. Only of kTrain; empty: it does not.
   std::string skip_padding = {};
   StepPrecision precision = StepPrecision::kF32;
+  // The model's own Round, Floor, Ceil and Sign pass gradients on as they are, as if each were the
+  // identity. Their derivatives are 0, so that otherwise nothing before them is trained.
+  bool straight_through = false;
   OptimizerOptions optimizer = {};
   // Averages of the parameters over the steps: average = decay * average + (1 - decay) * parameter
   // after each step, from the first parameters on. 0: none are kept.

@@ -6,6 +6,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/ir/well_known.h"
 #include "engine/onnx/adapters/adapters.h"
 #include "engine/onnx/attributes.h"
 #include "engine/onnx/composites/composites.h"
@@ -19,7 +20,6 @@
 namespace trainscope {
 namespace {
 
-constexpr std::string_view kImportPass = "import";
 // Bodies that call bodies may double at each level: the end of it, for the whole model. Names grow
 // with the depth and tensors in attributes are copied, so their bytes are counted too.
 constexpr std::size_t kMaxExpandedNodes = 500'000;
@@ -72,7 +72,7 @@ void Importer::add_nodes() {
   NodeNames names(graph);
   for (int i = 0; i < graph.node_size(); ++i) {
     SourceNode node = source_node(graph.node(i), names.take(graph.node(i), i));
-    provenance_ = {.sources = {node.name}, .pass = std::string(kImportPass)};
+    provenance_ = {.sources = {node.name}, .pass = kImportPass};
     if (!is_stage_) {
       add_source_node(std::move(node));
       continue;
