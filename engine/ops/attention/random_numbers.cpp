@@ -21,16 +21,17 @@ constexpr std::int64_t kI32Number = 6;    // and of i32, Multinomial's
 
 // --- UniformNumbers and NormalNumbers ------------------------------------------------------------
 
+Params numbers_params(const OpArgs& args) { return dropout_params(args, 0.0); }
+
 Types numbers_shape(const OpArgs& args) {
   require_dtype(args, 0, DType::kI64);
   require_rank(args, 0, 0);
+  numbers_params(args);  // checks seed and stream
   const DType dtype = dtype_of_onnx(args.attributes.integer("dtype", kFloatNumber));
   require(dtype == DType::kF32 || dtype == DType::kF64, ErrorCode::kBadInput,
           "numbers are drawn in f32 or f64, attribute dtype says {}", name_of(dtype));
   return {{.dtype = dtype, .shape = checked_shape(args.attributes.integers("shape"))}};
 }
-
-Params numbers_params(const OpArgs& args) { return dropout_params(args, 0.0); }
 
 // Numbers of a float type under a shape, for a node of ONNX. Until `training_form` gives them the
 // step and a stream of their own they are drawn for step 0.

@@ -58,8 +58,7 @@ void run(const RunArgs& args) {
           const std::int64_t plane = i / windows;
           const std::int64_t o = i % windows;
           const Spatial window{o / (w.out[1] * w.out[2]), o / w.out[2] % w.out[1], o % w.out[2]};
-          const Largest<T> best =
-              largest(w, from + plane * w.in_elements(), window);
+          const Largest<T> best = largest(w, from + plane * w.in_elements(), window);
           if (y != nullptr) y[i] = best.value;
           if (places == nullptr) continue;
           places[i] = best.place < 0 ? -1 : plane * w.in_elements() + best.place;
