@@ -10,6 +10,7 @@
 #include "engine/exec/backends.h"
 #include "engine/exec/reference.h"
 #include "engine/onnx/import_log.h"
+#include "engine/onnx/parameters.h"
 #include "engine/ops/standard_ops.h"
 #include "engine/recompute/costs.h"
 
@@ -109,6 +110,7 @@ Stages build_stages(const OnnxModel& model, const CompileOptions& options) {
   ImportOptions import_options = options.import;
   import_options.evaluate = &evaluate;
   Graph graph = to_graph(model, op_table(), import_options);
+  if (options.training.mode == GraphMode::kTrain) require_trainable(model, options.import);
   PassContext context{.ops = op_table(),
                       .evaluate = &evaluate,
                       .options = options.training,

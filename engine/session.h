@@ -13,6 +13,7 @@
 #include "engine/exec/executor.h"     // IWYU pragma: export
 #include "engine/onnx/export.h"       // IWYU pragma: export
 #include "engine/onnx/import.h"       // IWYU pragma: export
+#include "engine/onnx/parameters.h"   // IWYU pragma: export
 #include "engine/train/checkpoint.h"  // IWYU pragma: export
 #include "engine/train/data.h"        // IWYU pragma: export
 #include "engine/train/schedule.h"    // IWYU pragma: export

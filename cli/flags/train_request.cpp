@@ -115,6 +115,9 @@ TrainRequest train_request(const Invocation& invocation) {
   require_examples(model, sizes);
   CompileOptions compile = compile_options(invocation, model, sizes);
   resolve_most_labels(data.source, compile.training.loss);
+  for (const ParameterFault& note : choose_parameters(model, compile.import).notes) {
+    invocation.log().warning("{}; try: {}", note.message, note.hint);
+  }
   const LossOptions loss = compile.training.loss;
   return {.model = model,
           .compile = std::move(compile),

@@ -3,8 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "cli/flags/loss_spec.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/text.h"
 
 namespace trainscope {
 namespace {
@@ -32,11 +38,15 @@ constexpr Flag kGraphFlags[] = {
     {.name = "train",
      .type = FlagType::kTexts,
      .value = "PATTERN",
-     .help = "Train only initializers whose name matches; * stands for any text"},
+     .help = "Train only parameters whose name matches (* stands for any text); an initializer "
+             "that would not be trained otherwise is added"},
     {.name = "freeze",
      .type = FlagType::kTexts,
      .value = "PATTERN",
      .help = "Do not train initializers whose name matches"},
+    {.name = "parameters",
+     .value = "FILE",
+     .help = "Train exactly the initializers that the file names, one a line"},
     {.name = "precision",
      .type = FlagType::kChoice,
      .value = "f32|bf16|fp16",
@@ -99,6 +109,31 @@ std::vector<std::string> disabled_passes(const Settings& settings) {
   return names;
 }
 
+namespace {
+
+constexpr std::uint64_t kMaxNamesBytes = std::uint64_t{1} << 26;
+
+std::vector<std::string> names_in_file(const std::string& path) {
+  const std::string text = read_file(path, kMaxNamesBytes);
+  std::vector<std::string> names;
+  for (std::string_view line : split(text, '\n')) {
+    if (!trim(line).empty()) names.emplace_back(trim(line));
+  }
+  require(!names.empty(), ErrorCode::kBadInput, "'{}' names no parameter", printable(path));
+  return names;
+}
+
+void choose_what_to_train(const Settings& settings, ImportOptions& import) {
+  import.trainable = settings.texts("train");
+  import.frozen = settings.texts("freeze");
+  if (!settings.has("parameters")) return;
+  require(import.trainable.empty(), ErrorCode::kUsage,
+          "--train and --parameters do not go together: give one of them");
+  import.parameters = names_in_file(settings.text("parameters"));
+}
+
+}  // namespace
+
 CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes) {
   CompileOptions options;
   options.import.dims = sizes.dims;
@@ -160,8 +195,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
                                const Sizes& sizes) {
   const Settings& settings = invocation.settings();
   CompileOptions options = forward_options(invocation, sizes);
-  options.import.trainable = settings.texts("train");
-  options.import.frozen = settings.texts("freeze");
+  choose_what_to_train(settings, options.import);
   options.training.mode = GraphMode::kTrain;
   options.training.loss = parse_loss(settings.text("loss"));
   resolve_loss_output(model, options.training.loss);

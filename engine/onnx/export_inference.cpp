@@ -75,10 +75,12 @@ void drop_unused(pb::GraphProto& graph, const NameSet& used_before) {
   };
   filter(*graph.mutable_input(), stays);
   filter(*graph.mutable_initializer(), stays);
+  // Types of initializers stay: exporters write there which of them were parameters.
   NameSet produced;
   for (const pb::NodeProto& node : graph.node()) {
     produced.insert(node.output().begin(), node.output().end());
   }
+  for (const pb::TensorProto& tensor : graph.initializer()) produced.insert(tensor.name());
   filter(*graph.mutable_value_info(),
          [&](const pb::ValueInfoProto& info) { return produced.contains(info.name()); });
 }

@@ -11,6 +11,7 @@
 #include "engine/core/text.h"
 #include "engine/onnx/importer/import_plan.h"
 #include "engine/onnx/importer/importer.h"
+#include "engine/onnx/parameters.h"
 
 namespace trainscope {
 namespace {
@@ -50,6 +51,11 @@ std::string declared_text(const ModelTensor& tensor) {
   return fmt::format("[{}]", join(dims, ","));
 }
 
+ValueKind kind_of(InitializerRole role) {
+  if (role == InitializerRole::kTrained) return ValueKind::kParameter;
+  return role == InitializerRole::kState ? ValueKind::kState : ValueKind::kConstant;
+}
+
 bool agrees(const ModelTensor& declared, const Shape& shape) {
   if (!declared.dims) return true;
   if (static_cast<int>(declared.dims->size()) != shape.rank) return false;
@@ -62,16 +68,17 @@ bool agrees(const ModelTensor& declared, const Shape& shape) {
 
 }  // namespace
 
-Importer::Importer(const OnnxModel::Impl& model, const OpTable& ops, const ImportOptions& options)
-    : model_(model),
+Importer::Importer(const OnnxModel& model, const OpTable& ops, const ImportOptions& options)
+    : source_(model),
+      model_(model.impl()),
       ops_(ops),
       options_(options),
       builder_(graph_, ops),
-      scope_(graph_, builder_, model.proto.graph()),
-      is_stage_(has_stage_metadata(model.proto)) {
-  if (is_stage_) stage_ = read_stage_metadata(model.proto);
+      scope_(graph_, builder_, model_.proto.graph()),
+      is_stage_(has_stage_metadata(model_.proto)) {
+  if (is_stage_) stage_ = read_stage_metadata(model_.proto);
   builder_.set_evaluate(options.evaluate);
-  graph_.name = is_stage_ ? stage_.graph_name : model.proto.graph().name();
+  graph_.name = is_stage_ ? stage_.graph_name : model_.proto.graph().name();
 }
 
 Graph Importer::run() {
@@ -167,8 +174,10 @@ void Importer::add_inputs_and_initializers() {
     add_input(inputs[i], shapes[i], ValueKind::kInput);
     graph_.inputs.push_back(graph_.find(inputs[i].name));
   }
-  std::vector<ValueKind> kinds = initializer_kinds(model_, options_);
-  for (std::size_t i = 0; i < kinds.size(); ++i) add_initializer(static_cast<int>(i), kinds[i]);
+  int index = 0;
+  for (const InitializerChoice& choice : choose_parameters(source_, options_).initializers) {
+    add_initializer(index++, kind_of(choice.role));
+  }
 }
 
 // In the order of the exported graph's ids, so that it prints the same.
@@ -277,7 +286,7 @@ void Importer::check_outputs() const {
 Graph to_graph(const OnnxModel& model, const OpTable& ops, const ImportOptions& options) {
   try {
     require_ops(model, ops);
-    return Importer(model.impl(), ops, options).run();
+    return Importer(model, ops, options).run();
   } catch (Error& error) {
     error.at(model.path().empty() ? "the model" : printable(model.path().string()));
     throw;

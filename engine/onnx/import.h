@@ -92,11 +92,14 @@ struct ImportOptions {
   std::map<std::string, Ints> shapes = {};
   // kF64: all float inputs, initializers, constants and casts to float become f64 (the oracle).
   DType float_type = DType::kF32;
-  // Name patterns over initializers. Trainable is every float initializer, or with `trainable`
-  // only those that match; `frozen` wins. Running statistics of BatchNormalization are states
-  // whatever the patterns say. A file written by write_onnx brings its own kinds.
+  // Name patterns over initializers; what is trained without them is in parameters.h. With
+  // `trainable` only those of them that match, and an initializer that a pattern names and that
+  // would not be trained otherwise; `frozen` wins. Running statistics of BatchNormalization are
+  // states whatever the patterns say. A file written by write_onnx brings its own kinds.
   std::vector<std::string> trainable = {};
   std::vector<std::string> frozen = {};
+  // Exactly these are trained, less `frozen`: names of initializers, in place of `trainable`.
+  std::optional<std::vector<std::string>> parameters = {};
   // Elements of inputs that are known before the run: axes, sizes. They become constants.
   std::map<std::string, SharedTensor> known_inputs = {};
   // Computes values that are known before the run (shape arithmetic); null: none are.

@@ -14,13 +14,15 @@
 namespace trainscope {
 namespace {
 
-enum : std::uint16_t { kImportRule, kConstantRule, kNameRule, kUnreadRule };
+enum : std::uint16_t { kImportRule, kConstantRule, kNameRule, kUnreadRule, kRestoredRule };
 
 std::vector<RewriteRule> import_rules() {
   return {{.name = "import", .reason = "Read the model as a graph of opset 17 ops."},
           {.name = "constant", .reason = "A Constant node is the tensor that it holds."},
           {.name = "name", .reason = "Each node needs a name of its own."},
-          {.name = "unread output", .reason = "Nothing reads this output of the node."}};
+          {.name = "unread output", .reason = "Nothing reads this output of the node."},
+          {.name = "restored",
+           .reason = "The exporter had merged, folded or left out this initializer."}};
 }
 
 NamedThing in_model(bool is_node, std::string name) {
@@ -29,13 +31,14 @@ NamedThing in_model(bool is_node, std::string name) {
 
 class ImportLogMaker {
  public:
-  ImportLogMaker(const pb::GraphProto& model, const Graph& graph) : model_(model), graph_(graph) {
+  ImportLogMaker(const OnnxModel::Impl& model, const Graph& graph)
+      : model_(model.proto.graph()), graph_(graph), restored_(model.restored) {
     log_.rules = import_rules();
     for (NodeId id : graph.order()) {
       const SourceNames& sources = graph.node(id).provenance.sources;
       if (!sources.empty()) made_of_[*sources.begin()].push_back(id);
     }
-    for (const pb::NodeProto& node : model.node()) {
+    for (const pb::NodeProto& node : model_.node()) {
       read_.insert(node.input().begin(), node.input().end());
     }
   }
@@ -47,6 +50,7 @@ class ImportLogMaker {
     }
     for (const auto& input : model_.input()) values_.insert(input.name());
     for (const auto& initializer : model_.initializer()) values_.insert(initializer.name());
+    for (const RestoredInitializer& each : restored_) add_restored(each);
     for (NodeId id : graph_.order()) add_new(id);
     for (ValueId id : graph_.live_values()) add_new(id);
     return log_.entries.empty() ? RewriteLog() : std::move(log_);
@@ -123,6 +127,17 @@ class ImportLogMaker {
     log_.entries.push_back(std::move(entry));
   }
 
+  // It is in the model as read, and was not in its file.
+  void add_restored(const RestoredInitializer& restored) {
+    const ValueId id = graph_.find(restored.name);
+    if (id == kNoValue) return;
+    log_.entries.push_back({.kind = RewriteKind::kChanged,
+                            .thing = named(id),
+                            .others = {},
+                            .detail = restored.how,
+                            .rule = kRestoredRule});
+  }
+
   const pb::GraphProto& model_;
   const Graph& graph_;
   RewriteLog log_;
@@ -130,12 +145,13 @@ class ImportLogMaker {
   std::unordered_set<std::string> nodes_;                              // names in the model
   std::unordered_set<std::string> values_;
   std::unordered_set<std::string_view> read_;  // values that nodes read
+  const std::vector<RestoredInitializer>& restored_;
 };
 
 }  // namespace
 
 RewriteLog import_log(const OnnxModel& model, const Graph& imported) {
-  return ImportLogMaker(model.impl().proto.graph(), imported).run();
+  return ImportLogMaker(model.impl(), imported).run();
 }
 
 }  // namespace trainscope

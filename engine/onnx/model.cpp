@@ -14,6 +14,7 @@
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/onnx/import.h"
+#include "engine/onnx/initializers/restore.h"
 #include "engine/onnx/model_impl.h"
 #include "engine/onnx/stage_metadata.h"
 
@@ -86,6 +87,7 @@ void take_tensors(OnnxModel::Impl& impl) {
 std::unique_ptr<OnnxModel::Impl> finish(std::unique_ptr<OnnxModel::Impl> impl) {
   impl->facts = validate_model(impl->proto, impl->files);
   take_tensors(*impl);
+  if (!has_stage_metadata(impl->proto)) restore_initializers(*impl);
   for (const pb::FunctionProto& function : impl->proto.functions()) {
     std::pair<std::string_view, std::string_view> key(plain_domain(function.domain()),
                                                       function.name());

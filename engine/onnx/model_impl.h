@@ -4,12 +4,16 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <set>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "engine/onnx/exporter_marks.h"
 #include "engine/onnx/import.h"
+#include "engine/onnx/parameters.h"
 #include "engine/onnx/proto.h"
 #include "engine/onnx/tensor_file.h"
 #include "engine/onnx/validate.h"
@@ -22,6 +26,15 @@ struct OnnxModel::Impl {
   std::uint64_t hash = 0;
   ModelFacts facts;
   std::unordered_map<std::string_view, int> initializer_index;  // into proto and facts
+
+  // What the exporter tells, and what was mended by it (initializers/restore.h). The marks of nodes
+  // are those of the file's nodes: `proto` may have more.
+  ExporterMarks marks;
+  std::vector<RestoredInitializer> restored;
+  std::map<std::string, std::string> tied;  // names of parameters that are another one's too
+  std::set<std::string> lost;               // parameters that the file has no longer
+  std::vector<ParameterFault> faults;
+  std::vector<ParameterFault> notes;
 
   // The model's own functions by domain and name.
   std::map<std::pair<std::string_view, std::string_view>, const pb::FunctionProto*> functions;

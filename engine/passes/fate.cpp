@@ -247,7 +247,7 @@ std::vector<NamedThing> imported_things(const History& history, const Graph& imp
   std::unordered_set<Serial> own;  // of the imported graph alone, or named otherwise in the model
   for (const RewriteEntry& entry : history[0].rewrites.entries) {
     if (entry.thing.serial != kNoSerial) {
-      own.insert(entry.thing.serial);
+      if (entry.kind == RewriteKind::kAdded) own.insert(entry.thing.serial);
       continue;
     }
     things.push_back(entry.thing);

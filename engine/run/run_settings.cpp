@@ -95,6 +95,9 @@ Json run_settings(const TrainRequest& request, const Json& data) {
                                 {"stop_after", compile.passes.stop_after},
                                 {"kernels", kernels_text(compile.lower.kernels)},
                                 {"data", data_identity(data)}});
+  if (compile.import.parameters) {
+    settings.set("parameters", Json::list(*compile.import.parameters));
+  }
   // Runs from before it existed were f32, and say nothing.
   if (training.precision != StepPrecision::kF32) {
     settings.set("precision", name_of(training.precision));

@@ -12,6 +12,7 @@
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/ir/well_known.h"
+#include "engine/train/bad_loss.h"
 #include "engine/train/checkpoint.h"
 
 namespace trainscope {
@@ -113,7 +114,7 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
     told.phase_end(StepPhase::kForwardBackward, at);
     if (!std::isfinite(loss)) {
       bind(batch, at);  // the step has used these bytes for other tensors
-      refuse_loss(loss, step);
+      throw bad_loss_error(*executor_, loss, step);
     }
     result.loss += loss / static_cast<double>(micro_batches_);
     result.examples += batch.examples;
@@ -133,21 +134,6 @@ void Trainer::bind(const Batch& batch, const StepPlace& at) {
   write_scalar(*executor_, micro_step_input_, static_cast<double>(at.micro_batch));
   write_scalar(*executor_, random_step_input_,
                static_cast<double>(at.step * micro_batches_ + at.micro_batch));
-}
-
-void Trainer::refuse_loss(double loss, std::int64_t step) {
-  const std::string_view what = std::isnan(loss) ? "NaN" : "infinite";
-  Error error(ErrorCode::kNumeric, fmt::format("the loss is {} at step {}", what, step));
-  std::optional<BadTensor> bad = executor_->find_bad_tensor();
-  if (bad && bad->node.empty()) {
-    error.at(fmt::format("first bad tensor: {} '{}': {} NaN, {} infinite of {} elements", bad->op,
-                         printable(bad->value), bad->nan, bad->infinite, bad->elements));
-  } else if (bad) {
-    error.at(fmt::format("first bad tensor: '{}' of {} '{}': {} NaN, {} infinite of {} elements",
-                         printable(bad->value), bad->op, printable(bad->node), bad->nan,
-                         bad->infinite, bad->elements));
-  }
-  throw error.hint("lower --lr, clip gradients (--clip 1), or look at the data of this step");
 }
 
 std::vector<NamedTensor> Trainer::model_tensors() const { return tensors(executor_, false); }

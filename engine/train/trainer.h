@@ -48,7 +48,6 @@ class Trainer {
  private:
   const Batch& next_batch(BatchSource& batches, const StepPlace& at, StepEvents& events);
   void bind(const Batch& batch, const StepPlace& at);
-  [[noreturn]] void refuse_loss(double loss, std::int64_t step);
 
   std::shared_ptr<Executor> executor_;
   std::int64_t micro_batches_;

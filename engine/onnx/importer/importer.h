@@ -17,7 +17,7 @@ namespace trainscope {
 
 class Importer {
  public:
-  Importer(const OnnxModel::Impl& model, const OpTable& ops, const ImportOptions& options);
+  Importer(const OnnxModel& model, const OpTable& ops, const ImportOptions& options);
   Graph run();
 
  private:
@@ -47,6 +47,7 @@ class Importer {
   ValueId find(std::string_view name, std::string_view what) const;
   DType dtype_of(DType dtype) const;
 
+  const OnnxModel& source_;
   const OnnxModel::Impl& model_;
   const OpTable& ops_;
   const ImportOptions& options_;

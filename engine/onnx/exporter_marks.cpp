@@ -1,0 +1,138 @@
+// Marks of PyTorch's exporter. They are metadata_props of nodes, values and graph, fields that
+// libraries before ONNX 1.16 do not know: there they lie among protobuf's unknown fields.
+#include "engine/onnx/exporter_marks.h"
+
+#include <google/protobuf/unknown_field_set.h>
+
+#include <functional>
+#include <map>
+#include <string_view>
+
+#include "engine/core/text.h"
+
+namespace trainscope {
+namespace {
+
+// Field numbers in ONNX's schema.
+constexpr int kOfNode = 9;
+constexpr int kOfValue = 4;
+constexpr int kOfGraph = 16;
+
+using Properties = std::map<std::string, std::string, std::less<>>;
+
+template <typename Message>
+Properties properties_of(const Message& message, int field) {
+  Properties properties;
+  if constexpr (requires { message.metadata_props_size(); }) {
+    for (const auto& each : message.metadata_props()) properties[each.key()] = each.value();
+  } else {
+    const google::protobuf::UnknownFieldSet& unknown = message.unknown_fields();
+    for (int i = 0; i < unknown.field_count(); ++i) {
+      const google::protobuf::UnknownField& each = unknown.field(i);
+      if (each.number() != field) continue;
+      if (each.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) continue;
+      pb::StringStringEntryProto entry;
+      if (entry.ParseFromString(each.length_delimited())) properties[entry.key()] = entry.value();
+    }
+  }
+  return properties;
+}
+
+std::string text_of(const Properties& properties, std::string_view key) {
+  auto found = properties.find(key);
+  return found == properties.end() ? "" : found->second;
+}
+
+// The texts of a list as Python prints it: ['', 'encoder.0', 'linear_3'].
+std::vector<std::string> python_texts(std::string_view list) {
+  std::vector<std::string> texts;
+  while (true) {
+    const std::size_t begin = list.find_first_of("'\"");
+    if (begin == std::string_view::npos) return texts;
+    const std::size_t end = list.find(list[begin], begin + 1);
+    if (end == std::string_view::npos) return texts;
+    texts.emplace_back(list.substr(begin + 1, end - begin - 1));
+    list.remove_prefix(end + 1);
+  }
+}
+
+// Every name behind a % in: %linear_1 : [..] = call_function[target=..](args = (%x, %p_0_weight)).
+std::vector<std::string> names_in(std::string_view call) {
+  std::vector<std::string> names;
+  for (std::size_t at = call.find('%'); at != std::string_view::npos; at = call.find('%')) {
+    call.remove_prefix(at + 1);
+    const std::size_t end = call.find_first_of(" ,)]}:");
+    names.emplace_back(call.substr(0, end));
+  }
+  return names;
+}
+
+// The last of the scopes is the call itself, the one before it the module that made it.
+NodeMarks node_marks(const pb::NodeProto& node) {
+  const Properties properties = properties_of(node, kOfNode);
+  NodeMarks marks;
+  marks.rule = text_of(properties, "pkg.onnxscript.rewriter.rule_name");
+  const std::vector<std::string> scopes =
+      python_texts(text_of(properties, "pkg.torch.onnx.name_scopes"));
+  if (scopes.size() >= 2) marks.module = scopes[scopes.size() - 2];
+  const std::vector<std::string> classes =
+      python_texts(text_of(properties, "pkg.torch.onnx.class_hierarchy"));
+  if (!classes.empty()) marks.function = classes.back();
+  marks.arguments = names_in(text_of(properties, "pkg.torch.onnx.fx_node"));
+  if (!marks.arguments.empty()) {
+    marks.result = marks.arguments.front();
+    marks.arguments.erase(marks.arguments.begin());
+  }
+  return marks;
+}
+
+// The text between `before` and the next quote: p_0_weight: PARAMETER target='0.weight'.
+std::string quoted_after(std::string_view line, std::string_view before) {
+  const std::size_t at = line.find(before);
+  if (at == std::string_view::npos) return {};
+  line.remove_prefix(at + before.size());
+  return std::string(line.substr(0, line.find('\'')));
+}
+
+// The lines of its inputs; what follows "# outputs" says nothing new.
+std::vector<ProgramInput> read_signature(std::string_view text) {
+  std::vector<ProgramInput> inputs;
+  for (std::string_view line : split(text.substr(0, text.find("# outputs")), '\n')) {
+    line = trim(line);
+    const std::size_t colon = line.find(": ");
+    if (colon == std::string_view::npos || line.starts_with('#')) continue;
+    const std::string_view rest = line.substr(colon + 2);
+    inputs.push_back({.name = std::string(line.substr(0, colon)),
+                      .kind = std::string(rest.substr(0, rest.find(' '))),
+                      .target = quoted_after(rest, "target='")});
+  }
+  return inputs;
+}
+
+}  // namespace
+
+ExporterMarks exporter_marks(const pb::ModelProto& model) {
+  const pb::GraphProto& graph = model.graph();
+  ExporterMarks marks;
+  for (const pb::ValueInfoProto& info : graph.value_info()) {
+    std::string kind =
+        text_of(properties_of(info, kOfValue), "pkg.torch.export.graph_signature.InputSpec.kind");
+    if (!kind.empty()) marks.kinds.emplace(info.name(), std::move(kind));
+  }
+  marks.program = read_signature(
+      text_of(properties_of(graph, kOfGraph), "pkg.torch.export.ExportedProgram.graph_signature"));
+  for (const pb::NodeProto& node : graph.node()) marks.nodes.push_back(node_marks(node));
+  return marks;
+}
+
+void copy_marks(pb::GraphProto& graph, const std::string& from, const std::string& to) {
+  for (const pb::ValueInfoProto& info : graph.value_info()) {
+    if (info.name() != from) continue;
+    pb::ValueInfoProto copy = info;
+    copy.set_name(to);
+    *graph.add_value_info() = std::move(copy);
+    return;
+  }
+}
+
+}  // namespace trainscope

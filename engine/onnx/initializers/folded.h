@@ -1,0 +1,25 @@
+// Constants that the exporter made of parameters, and the parameters of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/core/tensor.h"
+#include "engine/onnx/proto.h"
+
+namespace trainscope {
+
+// Rows and columns of a matrix in each other's place.
+Tensor transposed(const Tensor& matrix);
+
+// Whether the exporter writes the weight of `function` transposed when it is an operand of `op`.
+bool is_folded_transpose(const std::string& function, const std::string& op, int rank);
+// Whether it writes the vector that `function` reads in a shape of more dimensions.
+bool is_folded_vector(const std::string& function, const Shape& shape);
+
+// A node that gives the matrix `input` transposed as `output`.
+pb::NodeProto transpose_node(const std::string& input, const std::string& output);
+// A float or integer attribute, as a number.
+double attribute_number(const pb::NodeProto& node, std::string_view name, double fallback);
+
+}  // namespace trainscope

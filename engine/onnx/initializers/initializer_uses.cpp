@@ -1,0 +1,110 @@
+// Slots of ops that decide what an initializer is.
+#include "engine/onnx/initializers/initializer_uses.h"
+
+#include <algorithm>
+#include <cctype>
+#include <span>
+
+#include "engine/core/text.h"
+#include "engine/onnx/composites/composites.h"
+
+namespace trainscope {
+namespace {
+
+struct Slot {
+  std::string_view op;
+  int input;
+};
+// Running statistics: training updates them, whatever form the model was exported in.
+constexpr Slot kStateSlots[] = {{"BatchNormalization", 3}, {"BatchNormalization", 4}};
+// Inputs that must be known when the graph is built, although they may be floats.
+constexpr Slot kKnownSlots[] = {{"Clip", 1},    {"Clip", 2},   {"Dropout", 1}, {"Dropout", 2},
+                                {"Pad", 2},     {"Range", 0},  {"Range", 1},   {"Range", 2},
+                                {"Resize", 1},  {"Resize", 2}, {"Tile", 1},    {"Tile", 2},
+                                {"Upsample", 1}};
+// The same, of com.microsoft.
+constexpr Slot kMicrosoftKnownSlots[] = {{"BiasDropout", 3},    {"BiasDropout", 4},
+                                         {"BitmaskDropout", 1}, {"BitmaskDropout", 2},
+                                         {"MatMulNBits", 2},    {"MatMulNBits", 3}};
+constexpr Slot kExponentSlots[] = {{"Pow", 1}};
+constexpr Slot kFillSlots[] = {{"Where", 1}, {"Where", 2}};
+
+// Of a masked score next to nothing is left.
+constexpr float kMasked = -1e4F;
+
+bool is_one_of(std::span<const Slot> slots, const pb::NodeProto& node, int input) {
+  return std::ranges::any_of(
+      slots, [&](const Slot& slot) { return slot.op == node.op_type() && slot.input == input; });
+}
+
+bool is_triangle(std::span<const float> elements, std::int64_t size) {
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i) % (size * size);
+    if (elements[i] != (at % size <= at / size ? 1.0F : 0.0F)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<InitializerUses> initializer_uses(const OnnxModel::Impl& model) {
+  std::vector<InitializerUses> uses(model.facts.initializers.size());
+  for (const pb::NodeProto& node : model.proto.graph().node()) {
+    const bool plain = plain_domain(node.domain()).empty();
+    for (int i = 0; i < node.input_size(); ++i) {
+      auto found = model.initializer_index.find(node.input(i));
+      if (found == model.initializer_index.end()) continue;
+      InitializerUses& use = uses[static_cast<std::size_t>(found->second)];
+      ++use.count;
+      const bool microsoft = node.domain() == kMicrosoftDomain;
+      use.known = use.known || (microsoft && is_one_of(kMicrosoftKnownSlots, node, i));
+      if (!plain) continue;
+      use.known = use.known || is_one_of(kKnownSlots, node, i);
+      use.state = use.state || is_one_of(kStateSlots, node, i);
+      use.exponent = use.exponent || is_one_of(kExponentSlots, node, i);
+      use.fill = use.fill || is_one_of(kFillSlots, node, i);
+    }
+  }
+  return uses;
+}
+
+bool is_mask(const OnnxModel::Impl& model, int index) {
+  const TensorType& type = model.facts.initializers[static_cast<std::size_t>(index)].type;
+  if (type.dtype != DType::kF32 || type.elements() < 2 || model.is_unread(index)) return false;
+  const SharedTensor tensor = model.tensor(index);
+  const std::span<const float> elements = tensor->values<float>();
+  const auto is_score = [](float x) { return x == 0.0F || x <= kMasked; };
+  if (std::ranges::all_of(elements, is_score)) {
+    return std::ranges::any_of(elements, [](float x) { return x <= kMasked; });
+  }
+  const int rank = type.shape.rank;
+  return rank >= 2 && type.shape[rank - 1] > 1 && type.shape[rank - 1] == type.shape[rank - 2] &&
+         is_triangle(elements, type.shape[rank - 1]);
+}
+
+bool is_name_of_constant(const std::string& name) {
+  if (name.find("Constant") != std::string::npos || name.starts_with("onnx::")) return true;
+  const std::string_view rest = std::string_view(name).substr(name.starts_with('_') ? 1 : 0);
+  if (!rest.starts_with("val_")) return false;
+  return std::ranges::all_of(rest.substr(4), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+std::string script_module(const std::string& node) {
+  std::vector<std::string_view> parts = split(node, '/');
+  if (parts.size() < 3 || !parts.front().empty()) return {};
+  parts.pop_back();
+  std::string module;
+  for (std::string_view part : std::span(parts).subspan(1)) {
+    // A child of a list repeats the list's name: "/layers/layers.0".
+    const std::size_t last = module.rfind('.') == std::string::npos ? 0 : module.rfind('.') + 1;
+    const std::string parent = module.substr(last) + ".";
+    if (!module.empty() && part.starts_with(parent)) {
+      module = module.substr(0, last) + std::string(part);
+    } else {
+      module += (module.empty() ? "" : ".") + std::string(part);
+    }
+  }
+  return module;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,41 @@
+// The nodes of a model by the PyTorch call that they are part of, and what these calls read.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/onnx/exporter_marks.h"
+
+namespace trainscope {
+
+struct ProgramCall {
+  std::string result;
+  std::string module;
+  std::string function;
+  std::vector<int> nodes;                    // of the model, in order
+  std::vector<const ProgramInput*> tensors;  // parameters and buffers that it reads, in order
+  std::vector<std::string> missing_results;  // arguments that no node of the model computes
+};
+
+class ProgramCalls {
+ public:
+  // `marks` must outlive it.
+  explicit ProgramCalls(const ExporterMarks& marks);
+
+  const std::vector<ProgramCall>& calls() const { return calls_; }
+  // The parameter or buffer of that name in PyTorch, or null.
+  const ProgramInput* find_target(std::string_view target) const;
+  // Whether a call that is still in the model reads it.
+  bool is_read(const ProgramInput& input) const { return read_.contains(&input); }
+
+ private:
+  std::vector<ProgramCall> calls_;
+  std::unordered_map<std::string_view, const ProgramInput*> by_name_;
+  std::unordered_map<std::string_view, const ProgramInput*> by_target_;
+  std::unordered_set<const ProgramInput*> read_;
+};
+
+}  // namespace trainscope

@@ -1,0 +1,180 @@
+// Restores by names alone what a file without marks shows, then what the marks tell.
+#include "engine/onnx/initializers/restore.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/core/text.h"
+#include "engine/onnx/initializers/folded.h"
+#include "engine/onnx/initializers/model_edit.h"
+#include "engine/onnx/initializers/restore_program.h"
+
+namespace trainscope {
+namespace {
+
+constexpr std::string_view kKeepScript =
+    "export it as it is: torch.onnx.export(model, args, \"model.onnx\", dynamo=False, "
+    "training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)";
+
+// "Identity_12": such nodes the older exporter puts where it had merged equal initializers; their
+// outputs keep the names that the initializers had.
+bool is_merge(const pb::NodeProto& node) {
+  if (node.op_type() != "Identity" || !node.name().starts_with("Identity_")) return false;
+  const std::string& output = node.output(0);
+  return !output.starts_with('/') && output.find("::") == std::string::npos;
+}
+
+bool is_output(const pb::GraphProto& graph, const std::string& name) {
+  return std::ranges::any_of(
+      graph.output(), [&name](const pb::ValueInfoProto& output) { return output.name() == name; });
+}
+
+std::string merged_text(const std::string& name) {
+  return fmt::format("merged with '{}', whose elements were equal", printable(name));
+}
+
+void restore_merged(ModelEdit& edit) {
+  for (int i = 0; i < edit.node_count(); ++i) {
+    const pb::NodeProto& node = edit.node(i);
+    if (node.input_size() != 1 || node.output_size() != 1 || !is_merge(node)) continue;
+    if (!edit.is_float_initializer(node.input(0))) continue;
+    if (is_output(edit.model().proto.graph(), node.output(0))) continue;
+    edit.copy(edit.find(node.input(0)), node.output(0), merged_text(node.input(0)));
+    edit.remove_node(i);
+  }
+}
+
+// "bn1.weight" -> "bn1.running_var"; else the node's name before it.
+std::string statistic_name(const ModelEdit& edit, const std::string& merged,
+                           const pb::NodeProto& node, int slot) {
+  const char* leaf = slot == 3 ? "running_mean" : "running_var";
+  const std::size_t dot = merged.rfind('.');
+  const std::string_view last =
+      std::string_view(merged).substr(dot == std::string::npos ? 0 : dot + 1);
+  std::string name = fmt::format("{}/{}", node.name(), leaf);
+  if (last == "weight" || last == "bias") {
+    name = dot == std::string::npos ? leaf : merged.substr(0, dot + 1) + leaf;
+  }
+  return edit.free_name(std::move(name));
+}
+
+// A scale or bias of a batch norm that is also its running statistic: two initializers that were
+// equal when the model was fresh.
+void restore_statistics(ModelEdit& edit) {
+  for (int i = 0; i < edit.node_count(); ++i) {
+    const pb::NodeProto& node = edit.node(i);
+    if (node.op_type() != "BatchNormalization" || node.input_size() != 5) continue;
+    for (int slot = 3; slot < 5; ++slot) {
+      const std::string merged = edit.node(i).input(slot);
+      if (merged != node.input(1) && merged != node.input(2)) continue;
+      if (!edit.is_float_initializer(merged)) continue;
+      const std::string name = statistic_name(edit, merged, node, slot);
+      edit.copy(edit.find(merged), name, merged_text(merged));
+      edit.set_input(i, slot, name);
+    }
+  }
+}
+
+bool is_made_by_exporter(std::string_view name) { return name.starts_with("onnx::"); }
+
+// Float matrices that embeddings take rows of.
+std::vector<int> embedding_tables(const ModelEdit& edit) {
+  std::vector<int> tables;
+  for (int i = 0; i < edit.node_count(); ++i) {
+    const pb::NodeProto& node = edit.node(i);
+    if (node.op_type() != "Gather" || node.input_size() < 2) continue;
+    const int table = edit.find(node.input(0));
+    if (table < 0 || !edit.has_elements(table)) continue;
+    if (edit.type(table).shape.rank == 2 && is_float(edit.type(table).dtype)) {
+      tables.push_back(table);
+    }
+  }
+  return tables;
+}
+
+bool is_transpose(const ModelEdit& edit, int table, int weight) {
+  const Shape& rows = edit.type(table).shape;
+  const Shape& columns = edit.type(weight).shape;
+  if (columns.rank != 2 || rows[0] != columns[1] || rows[1] != columns[0]) return false;
+  return edit.has_elements(weight) && edit.equal(table, transposed(*edit.elements(weight)));
+}
+
+// An embedding whose transpose the exporter folded into the last layer's weight: one parameter.
+void restore_ties(ModelEdit& edit) {
+  const std::vector<int> tables = embedding_tables(edit);
+  for (int i = 0; i < edit.node_count() && !tables.empty(); ++i) {
+    const pb::NodeProto node = edit.node(i);
+    if (node.op_type() != "MatMul" || node.input_size() != 2) continue;
+    const int weight = edit.find(node.input(1));
+    if (weight < 0 || !is_made_by_exporter(node.input(1))) continue;
+    const auto table =
+        std::ranges::find_if(tables, [&](int each) { return is_transpose(edit, each, weight); });
+    if (table == tables.end()) continue;
+    const std::string name = edit.model().proto.graph().initializer(*table).name();
+    const std::string moved = edit.free_name(fmt::format("{}/{}", name, node.name()));
+    edit.insert_before(i, transpose_node(name, moved));
+    edit.set_input(i, 1, moved);
+    edit.model().restored.push_back(
+        {.name = moved,
+         .from = node.input(1),
+         .how = fmt::format("it was folded into '{}', its transpose", printable(node.input(1)))});
+  }
+}
+
+// A convolution's weight is never turned or reshaped: one that the exporter made holds something
+// else besides. The same of a Gemm that transposes its weight itself.
+void find_folded(ModelEdit& edit) {
+  std::string names;
+  int count = 0;
+  bool evaluates = false;
+  for (int i = 0; i < edit.node_count(); ++i) {
+    const pb::NodeProto& node = edit.node(i);
+    const std::string& op = node.op_type();
+    evaluates = evaluates || (op == "BatchNormalization" && node.output_size() == 1);
+    const bool turns = op == "Gemm" && attribute_number(node, "transB", 0) != 0;
+    if ((op != "Conv" && op != "ConvTranspose" && !turns) || node.input_size() < 2) continue;
+    if (!is_made_by_exporter(node.input(1)) || edit.find(node.input(1)) < 0) continue;
+    if (++count <= 8)
+      names += fmt::format("{}'{}'", count == 1 ? "" : ", ", printable(node.name()));
+  }
+  if (count > 8) names += fmt::format(" and {} more", count - 8);
+  if (count > 0) {
+    edit.model().faults.push_back(
+        {.message =
+             fmt::format("the exporter computed weights of other parameters, as it does when "
+                         "it fuses a batch norm into a convolution: those of {}",
+                         names),
+         .hint = std::string(kKeepScript)});
+  }
+  if (evaluates && edit.model().proto.producer_name() == "pytorch") {
+    edit.model().notes.push_back(
+        {.message = "the model was exported in eval mode: its dropouts are not in the file, and "
+                    "batch norms train on batches all the same",
+         .hint = "torch.onnx.export(.., training=torch.onnx.TrainingMode.TRAINING, "
+                 "do_constant_folding=False)"});
+  }
+}
+
+}  // namespace
+
+void restore_initializers(OnnxModel::Impl& model) {
+  model.marks = exporter_marks(model.proto);
+  ModelEdit edit(model);
+  if (model.marks.tell_parameters()) {
+    ProgramRestorer(edit).run();
+  } else {
+    restore_merged(edit);
+    restore_ties(edit);
+    find_folded(edit);
+  }
+  edit.finish();
+  ModelEdit again(model);
+  restore_statistics(again);
+  again.finish();
+}
+
+}  // namespace trainscope

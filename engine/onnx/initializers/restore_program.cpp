@@ -1,0 +1,333 @@
+// What each call of the program read, against what its nodes read.
+#include "engine/onnx/initializers/restore_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "engine/core/text.h"
+#include "engine/onnx/initializers/folded.h"
+
+namespace trainscope {
+namespace {
+
+bool is_parameter(const ProgramInput* input) { return input->kind == "PARAMETER"; }
+bool has_bias(const std::string& op) {
+  return op == "Gemm" || op == "Conv" || op == "ConvTranspose";
+}
+
+bool is_all(const Tensor& tensor, float number) {
+  if (tensor.dtype() != DType::kF32) return false;
+  return std::ranges::all_of(tensor.values<float>(), [number](float x) { return x == number; });
+}
+
+// How many biases a node of these weights has; -1 when its op scales them.
+std::int64_t bias_size(const pb::NodeProto& node, const Shape& weight) {
+  if (node.op_type() == "Conv") return weight[0];
+  if (node.op_type() == "ConvTranspose") {
+    const double groups = attribute_number(node, "group", 1);
+    const bool fits = groups >= 1.0 && groups <= static_cast<double>(weight[0]);
+    return fits ? weight[1] * static_cast<std::int64_t>(groups) : -1;
+  }
+  if (attribute_number(node, "beta", 1.0) != 1.0) return -1;
+  return attribute_number(node, "transB", 0) != 0 ? weight[0] : weight[1];
+}
+
+}  // namespace
+
+void ProgramRestorer::run() {
+  for (const ProgramCall& call : calls_.calls()) restore_call(call);
+  find_folded();
+  add_faults();
+}
+
+bool ProgramRestorer::is_fused_norm(const ProgramCall& call) const {
+  if (call.function.find("batch_norm") == std::string::npos) return false;
+  bool weights = false;
+  for (int node : call.nodes) {
+    if (edit_.node(node).op_type() == "BatchNormalization") return false;
+    weights = weights || has_bias(edit_.node(node).op_type());
+  }
+  return weights;
+}
+
+void ProgramRestorer::restore_call(const ProgramCall& call) {
+  if (is_fused_norm(call)) {
+    fused_.push_back(call.module);
+    for (const ProgramInput* input : call.tensors) edit_.model().lost.insert(input->target);
+    return;
+  }
+  for (int node : call.nodes) {
+    if (edit_.node(node).op_type() != "BatchNormalization") continue;
+    if (edit_.node(node).input_size() == 5) return restore_batch_norm(call, node);
+  }
+  Inputs lost = call.tensors;
+  std::vector<Read> others;
+  for (Read& read : reads_of(call)) {
+    const auto own = std::ranges::find_if(
+        lost, [&read](const ProgramInput* input) { return input->target == read.name; });
+    if (own == lost.end()) {
+      others.push_back(std::move(read));
+    } else {
+      lost.erase(own);
+    }
+  }
+  if (restore_pairs(call, lost, others)) return;
+  std::erase_if(lost, [](const ProgramInput* input) { return !is_parameter(input); });
+  if (lost.empty()) return set_apart_constants(call, others);
+  if (restore_pairs(call, lost, others)) return;
+  if (lost.size() == others.size() + 1 && add_zero_bias(call, *lost.back())) {
+    lost.pop_back();
+    if (lost.empty() || restore_pairs(call, lost, others)) return;
+  }
+  for (const ProgramInput* input : lost) lost_.push_back(input->target);
+  evidence_.push_back(edit_.node(call.nodes.front()).name());
+}
+
+// Float initializers at the inputs of the call's nodes, without what ops of several dimensions
+// bring along: single numbers, and the ones and zeros of an InstanceNormalization.
+std::vector<ProgramRestorer::Read> ProgramRestorer::reads_of(const ProgramCall& call) const {
+  std::vector<Read> reads;
+  for (int node : call.nodes) {
+    const pb::NodeProto& proto = edit_.node(node);
+    for (int slot = 0; slot < proto.input_size(); ++slot) {
+      if (!edit_.is_float_initializer(proto.input(slot))) continue;
+      Read read{.node = node, .slot = slot, .name = proto.input(slot), .marked = false};
+      read.marked = calls_.find_target(read.name) != nullptr;
+      const bool single = edit_.type(edit_.find(read.name)).shape.rank == 0;
+      if (!read.marked && (single || proto.op_type() == "InstanceNormalization")) continue;
+      reads.push_back(std::move(read));
+    }
+  }
+  return reads;
+}
+
+// Scale and bias are its parameters, the statistics its buffers, whatever stands for them.
+void ProgramRestorer::restore_batch_norm(const ProgramCall& call, int node) {
+  constexpr std::array<std::string_view, 2> kConstants = {"scale", "bias"};
+  evaluates_ = evaluates_ || call.function.find("no_training") != std::string::npos;
+  std::array<const ProgramInput*, 5> wanted{};
+  int parameter = 1;
+  int buffer = 3;
+  for (const ProgramInput* input : call.tensors) {
+    int& slot = is_parameter(input) ? parameter : buffer;
+    if (slot < (is_parameter(input) ? 3 : 5)) wanted[static_cast<std::size_t>(slot++)] = input;
+  }
+  for (int slot = 1; slot < 5; ++slot) {
+    const std::string name = edit_.node(node).input(slot);
+    if (!edit_.is_float_initializer(name)) continue;
+    const ProgramInput* input = wanted[static_cast<std::size_t>(slot)];
+    if (input != nullptr) {
+      const Read read{.node = node, .slot = slot, .name = name, .marked = true};
+      if (input->target != name && !set_apart(*input, read)) lost_.push_back(input->target);
+    } else if (slot < 3 && calls_.find_target(name) != nullptr) {
+      const std::string_view leaf = kConstants[static_cast<std::size_t>(slot - 1)];
+      const std::string own = edit_.free_name(fmt::format("{}/{}", edit_.node(node).name(), leaf));
+      edit_.copy(edit_.find(name), own, "the exporter made it: the module has none");
+      edit_.set_input(node, slot, own);
+    }
+  }
+}
+
+// The merged initializer's elements, under the name of what the call reads.
+bool ProgramRestorer::set_apart(const ProgramInput& input, const Read& read) {
+  const int from = edit_.find(read.name);
+  const int present = edit_.find(input.target);
+  if (present >= 0 && edit_.type(present) != edit_.type(from)) return false;
+  if (present < 0) {
+    if (!edit_.is_free(input.target)) return false;
+    edit_.copy(from, input.target,
+               fmt::format("merged with '{}', whose elements were equal", printable(read.name)));
+    if (is_parameter(&input)) {
+      copy_marks(*edit_.model().proto.mutable_graph(), read.name, input.target);
+    }
+  }
+  edit_.set_input(read.node, read.slot, input.target);
+  return true;
+}
+
+bool ProgramRestorer::restore_pairs(const ProgramCall& call, const Inputs& lost,
+                                    const std::vector<Read>& reads) {
+  if (lost.empty() || lost.size() != reads.size()) return false;
+  for (std::size_t i = 0; i < lost.size(); ++i) {
+    if (!reads[i].marked && !is_parameter(lost[i])) continue;  // a constant of a constant
+    const bool restored =
+        reads[i].marked ? set_apart(*lost[i], reads[i]) : unfold(call, *lost[i], reads[i]);
+    if (restored) continue;
+    lost_.push_back(lost[i]->target);
+    evidence_.push_back(reads[i].name);
+  }
+  return true;
+}
+
+// A constant that the exporter made of the parameter by moving its elements: the parameter, and a
+// node that moves them.
+bool ProgramRestorer::unfold(const ProgramCall& call, const ProgramInput& input, const Read& read) {
+  const int from = edit_.find(read.name);
+  if (!edit_.has_elements(from)) return false;
+  const Shape shape = edit_.type(from).shape;
+  const std::string& op = edit_.node(read.node).op_type();
+  const bool turned = is_folded_transpose(call.function, op, shape.rank);
+  const bool vector = is_folded_vector(call.function, shape);
+  const SharedTensor folded = edit_.elements(from);
+  Tensor elements = turned ? transposed(*folded) : *folded;
+  if (vector) elements = std::move(elements).reshaped(Shape{shape.elements()});
+  const int present = edit_.find(input.target);
+  if (present >= 0 ? !edit_.equal(present, elements) : !edit_.is_free(input.target)) return false;
+  if (present < 0) {
+    edit_.add(input.target, std::make_shared<const Tensor>(std::move(elements)),
+              {.name = input.target,
+               .from = read.name,
+               .how = fmt::format("folded into '{}'{}", printable(read.name),
+                                  turned ? ", its transpose" : "")});
+  }
+  if (!turned && !vector) {
+    edit_.set_input(read.node, read.slot, input.target);
+    return true;
+  }
+  const std::string moved =
+      edit_.free_name(fmt::format("{}/{}", input.target, edit_.node(read.node).name()));
+  pb::NodeProto node = transpose_node(input.target, moved);
+  if (vector) {
+    const std::string sizes = edit_.free_name(moved + "/shape");
+    edit_.add(sizes, std::make_shared<const Tensor>(Tensor::ints(shape.span())),
+              {.name = sizes, .from = read.name, .how = "the shape of the folded vector"});
+    node.clear_attribute();
+    node.set_op_type("Reshape");
+    node.add_input(sizes);
+  }
+  edit_.insert_before(read.node, std::move(node));
+  edit_.set_input(read.node, read.slot, moved);
+  return true;
+}
+
+// Exporters leave out a bias that is zero, as fresh ones are.
+bool ProgramRestorer::add_zero_bias(const ProgramCall& call, const ProgramInput& input) {
+  for (int i : call.nodes) {
+    const pb::NodeProto& node = edit_.node(i);
+    if (!has_bias(node.op_type()) || node.input_size() < 2) continue;
+    if (node.input_size() > 2 && !node.input(2).empty()) continue;
+    const int weight = edit_.find(node.input(1));
+    if (weight < 0 || edit_.type(weight).shape.rank < 2) continue;
+    const std::int64_t size = bias_size(node, edit_.type(weight).shape);
+    const int present = edit_.find(input.target);
+    const TensorType type{.dtype = edit_.type(weight).dtype, .shape = Shape{size}};
+    if (size < 0) return false;
+    if (present >= 0 ? edit_.type(present) != type : !edit_.is_free(input.target)) return false;
+    if (present < 0) {
+      edit_.add(input.target, std::make_shared<const Tensor>(type),
+                {.name = input.target, .from = "", .how = "left out by the exporter as zero"});
+    }
+    edit_.set_input(i, 2, input.target);
+    return true;
+  }
+  return false;
+}
+
+// Ones and zeros that the exporter needs where the module has no parameter, merged with a parameter
+// that was equal to them.
+void ProgramRestorer::set_apart_constants(const ProgramCall& call,
+                                          const std::vector<Read>& foreign) {
+  if (!call.missing_results.empty()) return;
+  for (const Read& read : foreign) {
+    const pb::NodeProto& node = edit_.node(read.node);
+    const bool takes_them =
+        has_bias(node.op_type()) || node.op_type().find("Normalization") != std::string::npos;
+    const ProgramInput* own = calls_.find_target(read.name);
+    if (!takes_them || read.slot == 0 || own == nullptr) continue;
+    if (std::ranges::find(call.tensors, own) != call.tensors.end()) continue;
+    const int from = edit_.find(read.name);
+    if (!edit_.has_elements(from)) continue;
+    const SharedTensor elements = edit_.elements(from);
+    if (!is_all(*elements, 0.0F) && !is_all(*elements, 1.0F)) continue;
+    const std::string name = edit_.free_name(fmt::format("{}/constant{}", node.name(), read.slot));
+    edit_.copy(from, name, "the exporter made it: the module has none");
+    edit_.set_input(read.node, read.slot, name);
+  }
+}
+
+// PyTorch ties parameters by having one under two names: a call in the module of the other name
+// reads it. "" when there is none.
+std::string ProgramRestorer::tied_to(const ProgramInput& input) const {
+  const std::size_t dot = input.target.rfind('.');
+  const std::string module = dot == std::string::npos ? "" : input.target.substr(0, dot);
+  for (const ProgramCall& call : calls_.calls()) {
+    if (call.module != module || module.empty()) continue;
+    for (const ProgramInput* read : call.tensors) {
+      const bool other = is_parameter(read) && !read->target.starts_with(module + ".");
+      if (other && edit_.find(read->target) >= 0) return read->target;
+    }
+  }
+  return {};
+}
+
+// Parameters that no call reads any longer, in a model that has constants in place of results.
+void ProgramRestorer::find_folded() {
+  constexpr std::array<std::string_view, 4> kNeutral = {"mul", "add", "sub", "div"};
+  std::vector<std::string> unread;
+  for (const ProgramInput& input : edit_.model().marks.program) {
+    if (!is_parameter(&input) || calls_.is_read(input) || edit_.find(input.target) >= 0) continue;
+    std::string same = tied_to(input);
+    if (same.empty()) {
+      unread.push_back(input.target);
+    } else {
+      edit_.model().tied.emplace(input.target, std::move(same));
+    }
+  }
+  if (unread.empty()) return;
+  std::vector<std::string> places;
+  for (const ProgramCall& call : calls_.calls()) {
+    for (const std::string& result : call.missing_results) {
+      const std::string_view name =
+          std::string_view(result).substr(0, result.find_last_not_of("_0123456789") + 1);
+      const bool neutral =
+          edit_.find(result) < 0 && std::ranges::find(kNeutral, name) != kNeutral.end();
+      if (edit_.is_float_initializer(result) || neutral) places.push_back(result);
+    }
+  }
+  if (places.empty()) return;
+  lost_.insert(lost_.end(), unread.begin(), unread.end());
+  evidence_.insert(evidence_.end(), places.begin(), places.end());
+}
+
+void ProgramRestorer::add_faults() {
+  constexpr std::string_view kKeep =
+      "export it as it is: torch.onnx.export(model, args, \"model.onnx\", dynamo=True, "
+      "optimize=False), with model.train() before it";
+  const auto listed = [](std::vector<std::string> names) {
+    std::ranges::sort(names);
+    const auto repeated = std::ranges::unique(names);
+    names.erase(repeated.begin(), repeated.end());
+    const std::size_t all = names.size();
+    if (names.size() > 8) names.resize(8);
+    for (std::string& name : names) name = fmt::format("'{}'", printable(name));
+    return join(names, ", ") + (all > 8 ? fmt::format(" and {} more", all - 8) : "");
+  };
+  if (!fused_.empty()) {
+    edit_.model().faults.push_back(
+        {.message =
+             fmt::format("the exporter fused batch norms into the layers before them: {}. Their "
+                         "parameters and running statistics are not in the file",
+                         listed(fused_)),
+         .hint = std::string(kKeep)});
+  }
+  edit_.model().lost.insert(lost_.begin(), lost_.end());
+  if (!lost_.empty()) {
+    edit_.model().faults.push_back(
+        {.message = fmt::format("parameters of the module are not in the file, only constants that "
+                                "the exporter made of them or of what reads them: {} (see {})",
+                                listed(lost_), listed(evidence_)),
+         .hint = std::string(kKeep)});
+  }
+  if (evaluates_) {
+    edit_.model().notes.push_back(
+        {.message = "the model was exported in eval mode: its dropouts are not in the file, and "
+                    "batch norms train on batches all the same",
+         .hint = "call model.train() before torch.onnx.export(..., dynamo=True)"});
+  }
+}
+
+}  // namespace trainscope

@@ -1,0 +1,49 @@
+// Initializers of a file that PyTorch's present exporter wrote, as its program has them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/onnx/initializers/model_edit.h"
+#include "engine/onnx/initializers/program_calls.h"
+
+namespace trainscope {
+
+class ProgramRestorer {
+ public:
+  explicit ProgramRestorer(ModelEdit& edit) : edit_(edit), calls_(edit.model().marks) {}
+  // Edits the model; what is lost becomes faults.
+  void run();
+
+ private:
+  // An initializer at an input of a node.
+  struct Read {
+    int node = 0;
+    int slot = 0;
+    std::string name;
+    bool marked = false;  // a parameter or buffer of the program
+  };
+  using Inputs = std::vector<const ProgramInput*>;
+
+  void restore_call(const ProgramCall& call);
+  void restore_batch_norm(const ProgramCall& call, int node);
+  bool set_apart(const ProgramInput& input, const Read& read);
+  std::vector<Read> reads_of(const ProgramCall& call) const;
+  bool restore_pairs(const ProgramCall& call, const Inputs& lost, const std::vector<Read>& reads);
+  bool unfold(const ProgramCall& call, const ProgramInput& input, const Read& read);
+  bool add_zero_bias(const ProgramCall& call, const ProgramInput& input);
+  void set_apart_constants(const ProgramCall& call, const std::vector<Read>& foreign);
+  bool is_fused_norm(const ProgramCall& call) const;
+  void find_folded();
+  std::string tied_to(const ProgramInput& input) const;
+  void add_faults();
+
+  ModelEdit& edit_;
+  ProgramCalls calls_;
+  std::vector<std::string> fused_;     // modules of batch norms
+  std::vector<std::string> lost_;      // parameters
+  std::vector<std::string> evidence_;  // what stands where they were
+  bool evaluates_ = false;             // batch norms in their form for inference
+};
+
+}  // namespace trainscope

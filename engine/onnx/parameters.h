@@ -1,0 +1,68 @@
+// What training does with each initializer of a model, and why.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/ir/graph.h"
+#include "engine/onnx/import.h"
+
+namespace trainscope {
+
+enum class InitializerRole : std::uint8_t {
+  kTrained,
+  kFrozen,    // could be trained; patterns or names say otherwise
+  kState,     // a running statistic, that each step updates
+  kBuffer,    // a tensor of the module that PyTorch does not train
+  kConstant,  // a number of the graph: an exponent, a limit, axes; also what nothing reads
+};
+
+// "trained", "frozen", "state", "buffer", "constant".
+std::string_view name_of(InitializerRole role);
+
+struct InitializerChoice {
+  std::string name;
+  TensorType type;
+  InitializerRole role = InitializerRole::kConstant;
+  std::string reason;  // "a mark of the exporter"
+};
+
+// Why training would not be what it is in PyTorch, and what to do.
+struct ParameterFault {
+  std::string message;
+  std::string hint;
+};
+
+struct ParameterChoices {
+  std::vector<InitializerChoice> initializers;  // in the model's order
+  std::vector<ParameterFault> faults;           // each forbids training
+  std::vector<ParameterFault> notes;            // what the file tells of its export
+  // Buffers of the module are among what is trained, if it has any: the file does not tell.
+  bool buffers_unknown = false;
+};
+
+// kUsage for a pattern or name that matches no initializer.
+ParameterChoices choose_parameters(const OnnxModel& model, const ImportOptions& options);
+
+// kBadInput, with every fault in one report.
+void require_trainable(const OnnxModel& model, const ImportOptions& options);
+
+// Where a parameter of the module is, by its name in PyTorch.
+struct ParameterPlace {
+  std::string initializer;  // of its own name, of another name that it is tied to, or its transpose
+  bool unread = false;      // the module has it, the forward pass does not need it
+};
+// Nothing there when the model has no such parameter.
+ParameterPlace find_parameter(const OnnxModel& model, const std::string& name);
+
+// What the exporter had merged, folded or left out and is an initializer again.
+struct RestoredInitializer {
+  std::string name;
+  std::string from;  // what stood for it in the file; "": nothing
+  std::string how;   // "merged with 'ln1.weight', whose elements were equal"
+};
+const std::vector<RestoredInitializer>& restored_initializers(const OnnxModel& model);
+
+}  // namespace trainscope

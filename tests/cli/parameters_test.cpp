@@ -1,0 +1,149 @@
+// check and train on files of PyTorch's exporters: what is trained, with PyTorch's losses.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/program_runner.h"
+
+namespace trainscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string exported(const std::string& name) {
+  return (fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/exporters" / name).string();
+}
+
+Finished check(const std::string& model, std::vector<std::string> words = {}) {
+  words.insert(words.begin(), {"check", exported(model), "--loss", "mse"});
+  return run(words);
+}
+
+// Three steps of plain SGD on one batch.
+Finished train(const std::string& model, const fs::path& folder,
+               std::vector<std::string> words = {}) {
+  const std::string batch = model == "bn_shared.onnx" ? "bn_shared.safetensors" : "reg.safetensors";
+  words.insert(words.begin(),
+               {"train", exported(model), "--data", "tensors:" + exported(batch) + ",validation=0",
+                "--loss", "mse", "--optimizer", "sgd", "--lr", "0.1", "--steps", "3", "--batch",
+                "16", "-q", "--threads", "1", "--run-dir", (folder / model).string()});
+  return run(words);
+}
+
+std::vector<double> losses_of(const fs::path& run_folder) {
+  std::vector<double> losses;
+  std::ifstream file(run_folder / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const Json row = Json::parse(line);
+    if (row.contains("loss")) losses.push_back(row.get<double>("loss"));
+  }
+  return losses;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("train: exported models lose as in PyTorch") {
+  struct Case {
+    std::string model;
+    std::vector<double> losses;
+    std::vector<std::string> words;
+  };
+  const std::vector<double> cube = {1.011419, 0.735231, 0.599476};
+  const std::vector<double> buffer = {0.693463, 0.635538, 0.588093};
+  const std::vector<double> norms = {0.975616, 0.723151, 0.522316};
+  const Case cases[] = {{"cube.onnx", cube, {}},
+                        {"cube-noopt.onnx", cube, {}},
+                        {"buffer.onnx", buffer, {}},
+                        {"buffer-ts.onnx", buffer, {"--freeze", "freq"}},
+                        {"bn_shared.onnx", {1.370795, 0.759077, 0.571869}, {}},
+                        {"twoln.onnx", norms, {}},
+                        {"twoln-noopt.onnx", norms, {}},
+                        {"convbn-noopt.onnx", {0.735343, 0.538544, 0.483566}, {}}};
+  const TemporaryFolder folder;
+  for (const Case& each : cases) {
+    CAPTURE(each.model);
+    const Finished finished = train(each.model, folder.path(), each.words);
+    INFO(finished.err);
+    REQUIRE(finished.exit_code == 0);
+    const std::vector<double> losses = losses_of(folder / each.model);
+    REQUIRE(losses.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(losses[i] == doctest::Approx(each.losses[i]).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("train, check: a fused batch norm is refused with the call that keeps it") {
+  const TemporaryFolder folder;
+  for (const Finished& finished : {train("convbn.onnx", folder.path()), check("convbn.onnx")}) {
+    CHECK(finished.exit_code == 3);
+    CHECK(has(finished.err, "fused batch norms"));
+    CHECK(has(finished.err, "optimize=False"));
+  }
+}
+
+TEST_CASE("check: every initializer with its reason") {
+  const Json json = check("buffer.onnx", {"--json"}).json();
+  CHECK(json.array_at("parameters").size() == 2);
+  REQUIRE(json.array_at("buffers").size() == 1);
+  CHECK(json.array_at("buffers")[0].get<std::string>("name") == "freq");
+  CHECK(json.array_at("buffers")[0].get<std::string>("reason") ==
+        "the exporter marks it as a buffer");
+  CHECK(check("bn_shared.onnx", {"--json"}).json().array_at("restored").size() == 2);
+  CHECK(check("cube.onnx", {"--json"}).json().array_at("constants").size() == 2);
+  CHECK(has(check("buffer-ts.onnx").out, "note: the file does not tell buffers from parameters"));
+  const Json frozen = check("buffer-ts.onnx", {"--freeze", "freq", "--json"}).json();
+  CHECK(frozen.array_at("frozen").size() == 1);
+}
+
+TEST_CASE("check: a list of parameters") {
+  const std::string list = exported("twoln-parameters.txt");
+  const Json json = check("twoln.onnx", {"--parameters", list, "--json"}).json();
+  CHECK(json.array_at("parameters").size() == 10);
+  CHECK(check("cube.onnx", {"--parameters", list}).exit_code == 2);
+  CHECK(check("cube.onnx", {"--parameters", "nowhere.txt"}).exit_code == 6);
+  const Finished both = check("twoln.onnx", {"--parameters", list, "--train", "0.*"});
+  CHECK(both.exit_code == 2);
+  CHECK(has(both.err, "--train and --parameters"));
+}
+
+TEST_CASE("check --expect: PyTorch's first loss and parameters") {
+  const std::string file = exported("twoln-expected.safetensors");
+  const Finished equal = check("twoln.onnx", {"--expect", file});
+  CHECK(equal.exit_code == 0);
+  CHECK(has(equal.out, "first loss equal: 0.97561"));
+  CHECK(has(equal.out, "10 of 10 parameters"));
+  const Finished fewer = check("twoln.onnx", {"--expect", file, "--freeze", "3.weight"});
+  CHECK(fewer.exit_code == 9);
+  CHECK(has(fewer.out, "9 of 10 parameters\n  not trained here:\n    3.weight\n"));
+  const Finished other = run({"check", exported("twoln.onnx"), "--loss", "l1", "--expect", file});
+  CHECK(other.exit_code == 9);
+  CHECK(has(other.out, "first loss DIFFERS"));
+  const Finished lacking = check("twoln.onnx", {"--expect", exported("reg.safetensors")});
+  CHECK(lacking.exit_code == 3);
+  CHECK(has(lacking.err, "loss"));
+}
+
+TEST_CASE("train: a NaN that a trained exponent made names it") {
+  const TemporaryFolder folder;
+  const Finished finished = train("cube.onnx", folder.path(), {"--train", "val_0"});
+  CHECK(finished.exit_code == 7);
+  CHECK(has(finished.err, "it comes of 'val_0'"));
+  CHECK(has(finished.err, "--freeze val_0"));
+  CHECK(!has(finished.err, "lower --lr"));
+}
+
+TEST_CASE("inspect --fate: a restored initializer says what it was") {
+  const Finished finished = run({"inspect", exported("twoln.onnx"), "--fate", "3.weight"});
+  CHECK(finished.exit_code == 0);
+  CHECK(has(finished.out, "merged with '1.weight'"));
+}
+
+}  // namespace trainscope::test

@@ -1,0 +1,151 @@
+// What exporters merged, folded and left out: files of both PyTorch exporters, and texts.
+#include "engine/onnx/initializers/restore.h"
+
+#include <doctest/doctest.h>
+#include <onnx/defs/parser.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/onnx/parameters.h"
+#include "tests/engine/onnx/onnx_test_tools.h"
+
+namespace trainscope::test {
+namespace {
+
+using Names = std::vector<std::string>;
+
+OnnxModel exported(const std::string& name) {
+  return OnnxModel::read(std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/exporters/" + name);
+}
+
+Names names_of(const ParameterChoices& choices, InitializerRole role) {
+  Names names;
+  for (const InitializerChoice& choice : choices.initializers) {
+    if (choice.role == role) names.push_back(choice.name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Names trained(const OnnxModel& model, const ImportOptions& options = {}) {
+  return names_of(choose_parameters(model, options), InitializerRole::kTrained);
+}
+
+OnnxModel text_model(const std::string& body) {
+  return OnnxModel::parse_text("<ir_version: 8, opset_import: [\"\" : 17]>\ng " + body);
+}
+
+}  // namespace
+
+TEST_CASE("restore: merged norms are two again, under PyTorch's names") {
+  const OnnxModel model = exported("twoln.onnx");
+  CHECK(trained(model) == trained(exported("twoln-noopt.onnx")));
+  CHECK(trained(model).size() == 10);
+  REQUIRE(restored_initializers(model).size() == 2);
+  CHECK(restored_initializers(model)[0].name == "3.weight");
+  CHECK(restored_initializers(model)[0].from == "1.weight");
+  CHECK(choose_parameters(model, {}).faults.empty());
+}
+
+TEST_CASE("restore: a scale that is also a running variance is a parameter and a state") {
+  const ParameterChoices choices = choose_parameters(exported("bn_shared.onnx"), {});
+  CHECK(names_of(choices, InitializerRole::kTrained) ==
+        Names{"0.bias", "0.weight", "2.bias", "2.weight", "3.bias", "3.weight"});
+  CHECK(names_of(choices, InitializerRole::kState) == Names{"2.running_mean", "2.running_var"});
+}
+
+TEST_CASE("restore: a fused batch norm is a fault that names the call that keeps it") {
+  const OnnxModel fused = exported("convbn.onnx");
+  const ParameterChoices choices = choose_parameters(fused, {});
+  REQUIRE(choices.faults.size() == 1);
+  CHECK(choices.faults[0].message.find("'2'") != std::string::npos);
+  CHECK(choices.faults[0].hint.find("optimize=False") != std::string::npos);
+  CHECK_THROWS_AS(require_trainable(fused, {}), Error);
+  CHECK_NOTHROW(require_trainable(fused, {.trainable = {"4.*"}}));
+  CHECK_NOTHROW(require_trainable(exported("convbn-noopt.onnx"), {}));
+  CHECK(trained(exported("convbn-noopt.onnx")).size() == 6);
+}
+
+TEST_CASE("restore: without marks the roles show that a statistic is merged with a scale") {
+  const OnnxModel model = text_model(R"((float[2,3] x) => (float[2,3] y)
+<float[3] weight = {1,1,1}, float[3] bias = {0,0,0}>
+{ y = BatchNormalization(x, weight, bias, bias, weight) })");
+  const ParameterChoices choices = choose_parameters(model, {});
+  CHECK(names_of(choices, InitializerRole::kTrained) == Names{"bias", "weight"});
+  CHECK(names_of(choices, InitializerRole::kState) == Names{"running_mean", "running_var"});
+}
+
+TEST_CASE("restore: an embedding and its folded transpose are one parameter") {
+  const auto read = [](const std::string& elements) {
+    onnx::ModelProto proto;
+    const std::string text =
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (int64[2] x) => (float[2,2] y) "
+        "<float[2,3] table = {1,2,3,4,5,6}, float[3,2] w = {" +
+        elements + "}> { e = Gather(table, x)  y = MatMul(e, w) }";
+    REQUIRE(onnx::OnnxParser(text.c_str()).Parse(proto).IsOK());
+    proto.mutable_graph()->mutable_initializer(1)->set_name("onnx::MatMul_8");
+    proto.mutable_graph()->mutable_node(1)->set_input(1, "onnx::MatMul_8");
+    return read_proto(proto);
+  };
+  CHECK(trained(read("1,4,2,5,3,6")) == Names{"table"});
+  CHECK(trained(read("1,4,2,5,3,7")) == Names{"onnx::MatMul_8", "table"});
+}
+
+TEST_CASE("restore: a convolution's weight that the exporter made is a fault") {
+  onnx::ModelProto proto;
+  REQUIRE(onnx::OnnxParser("<ir_version: 8, opset_import: [\"\" : 17]> g (float[1,1,2] x) => "
+                           "(float[1,1,2] y) <float[1,1,1] w = {2}> { y = Conv(x, w) }")
+              .Parse(proto)
+              .IsOK());
+  proto.mutable_graph()->mutable_initializer(0)->set_name("onnx::Conv_9");
+  proto.mutable_graph()->mutable_node(0)->set_input(1, "onnx::Conv_9");
+  const ParameterChoices choices = choose_parameters(read_proto(proto), {});
+  REQUIRE(choices.faults.size() == 1);
+  CHECK(choices.faults[0].hint.find("do_constant_folding=False") != std::string::npos);
+}
+
+TEST_CASE("choose: exponents, fills, masks and single numbers are not what is trained") {
+  const std::string body = R"((float[2,2] x, bool[2,2] m) => (float[2,2] y)
+<float three = {3}, float low = {-1000000000}, float[2,2] mask = {0,-100000,0,0},
+ float[2,2] ones = {1,0,1,1}, float val_4 = {2}, float logit_scale = {1}, float[2,2] w = {1,2,3,4}>
+{ a = Pow(x, three)  b = Where(m, a, low)  c = Add(b, mask)  d = Mul(c, ones)  e = Mul(d, val_4)
+  f = Mul(e, logit_scale)  y = MatMul(f, w) })";
+  const OnnxModel model = text_model(body);
+  const ParameterChoices choices = choose_parameters(model, {});
+  CHECK(names_of(choices, InitializerRole::kConstant) ==
+        Names{"low", "mask", "ones", "three", "val_4"});
+  REQUIRE(choices.faults.size() == 1);
+  CHECK(choices.faults[0].message.find("'logit_scale'") != std::string::npos);
+  CHECK(choices.buffers_unknown);
+
+  const auto decided = [&model](const ImportOptions& options) {
+    CHECK(choose_parameters(model, options).faults.empty());
+    return trained(model, options);
+  };
+  CHECK(decided({.frozen = {"logit_scale"}}) == Names{"w"});
+  CHECK(decided({.trainable = {"logit_scale"}}) == Names{"logit_scale", "w"});
+  CHECK(decided({.trainable = {"*"}}) == Names{"logit_scale", "w"});
+  CHECK(decided({.trainable = {"w"}, .frozen = {"logit_scale"}}) == Names{"w"});
+  CHECK(decided({.trainable = {"three"}, .frozen = {"logit_scale"}}) == Names{"three", "w"});
+  CHECK(decided({.parameters = Names{"three"}}) == Names{"three"});
+}
+
+TEST_CASE("choose: a list names initializers that can be trained") {
+  const auto refusal = [](const Names& names) {
+    const auto error =
+        error_of([&] { choose_parameters(exported("cube.onnx"), {.parameters = names}); });
+    REQUIRE(error.has_value());
+    CHECK(error->code() == ErrorCode::kUsage);
+    return whole_text(*error);
+  };
+  CHECK(refusal({"l.weigth"}).find("did you mean 'l.weight'?") != std::string::npos);
+  CHECK(trained(exported("cube.onnx"), {.parameters = Names{"l.weight"}}) == Names{"l.weight"});
+  CHECK(trained(exported("cube.onnx")) == Names{"h.bias", "h.weight", "l.bias", "l.weight"});
+  CHECK(names_of(choose_parameters(exported("buffer.onnx"), {}), InitializerRole::kBuffer) ==
+        Names{"freq"});
+}
+
+}  // namespace trainscope::test
