@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+"""Architectures as PyTorch exports them, trained here and in PyTorch: are the losses the same?
+
+    bench/zoo.py --folder DIR [--only PATTERN] [--ways ts,dynamo,plain] [--program FILE] [--out NAME]
+
+Each architecture of zoo_models.py is exported three ways: `ts` (the TorchScript exporter), `dynamo`
+(torch.onnx.export(dynamo=True)) and `plain` (that with optimize=False), in training mode with
+dropout 0, and trained 5 steps of plain SGD on one batch. A model is `equal` when all losses and all
+parameters are those of PyTorch within 1e-5 of their norm, or within 20 times what PyTorch in
+float32 is off from itself on the batch in another order. Exports and PyTorch's numbers are kept in
+DIR: a second run measures the program alone. Needs PyTorch, torchvision, timm, transformers, onnx
+and safetensors. With --out writes bench/results/MONTH/NAME.md and .json.
+"""
+import argparse
+import fnmatch
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+STEPS = 5
+RATE = 0.01
+WAYS = ("ts", "dynamo", "plain")
+LIMIT = 1e-5
+NOISE = 20
+EXPORT_SECONDS = 400
+TRAIN_SECONDS = 300
+
+
+def without_randomness(module):
+    """Dropout and dropped paths off, in training mode."""
+    from torch import nn
+    module.train()
+    for each in module.modules():
+        if isinstance(each, (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)):
+            each.p = 0.0
+        for name in ("drop_prob", "attn_dropout", "dropout_p"):
+            if isinstance(getattr(each, name, None), float):
+                setattr(each, name, 0.0)
+        if isinstance(each, nn.MultiheadAttention):
+            each.dropout = 0.0
+        if type(each).__name__ == "StochasticDepth":
+            each.p = 0.0
+    return module
+
+
+def loss_of(kind, output, labels):
+    from torch.nn import functional
+    if kind == "mse":
+        return functional.mse_loss(output, labels)
+    return functional.cross_entropy(output.reshape(-1, output.shape[-1]), labels.reshape(-1))
+
+
+def train_in_pytorch(module, inputs, labels, kind, order=None):
+    """Losses, and the tensors after the last step."""
+    import torch
+    if order is not None:
+        inputs = {name: value[order] for name, value in inputs.items()}
+        labels = labels[order]
+    optimizer = torch.optim.SGD(module.parameters(), lr=RATE)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = loss_of(kind, module(*inputs.values()), labels)
+        loss.backward()
+        losses.append(loss.item())
+        optimizer.step()
+    return losses, {name: value.detach().clone() for name, value in module.state_dict().items()}
+
+
+def export_one(name, way, file):
+    """Runs in a process of its own: some exporters change the module."""
+    import torch
+    import zoo_models
+    torch.manual_seed(7)
+    _, make = zoo_models.ZOO[name]
+    module, inputs, _, _ = make()
+    without_randomness(module)
+    given = tuple(inputs.values())
+    names = {"input_names": list(inputs), "output_names": ["logits"]}
+    if way == "ts":
+        torch.onnx.export(module, given, file, dynamo=False, opset_version=17,
+                          training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                          **names)
+    else:
+        torch.onnx.export(module, given, file, dynamo=True, external_data=False,
+                          optimize=way == "dynamo", **names)
+
+
+def reference(name, folder):
+    """PyTorch's numbers: losses, tensors before and after, its own noise, and the batch."""
+    import copy
+    import torch
+    import zoo_models
+    from safetensors.torch import save_file
+    torch.manual_seed(7)
+    family, make = zoo_models.ZOO[name]
+    module, inputs, labels, kind = make()
+    without_randomness(module)
+    before = {k: v.detach().clone() for k, v in module.state_dict().items()}
+    other = copy.deepcopy(module)
+    trained = {k for k, p in module.named_parameters(remove_duplicate=False) if p.requires_grad}
+    losses, after = train_in_pytorch(module, inputs, labels, kind)
+    order = torch.arange(zoo_models.BATCH).flip(0)
+    noise_losses, noise_after = train_in_pytorch(other, inputs, labels, kind, order)
+    batch = {k: torch.cat([v, v[:1]]).contiguous() for k, v in inputs.items()}
+    batch["labels"] = torch.cat([labels, labels[:1]]).contiguous()  # the last one would validate
+    save_file(batch, folder / "batch.safetensors")
+    plain = lambda tensors: {k: v.contiguous().clone() for k, v in tensors.items()}
+    save_file(plain(before), folder / "before.safetensors")
+    save_file(plain(after), folder / "after.safetensors")
+    noise = {k: float((after[k].double() - noise_after[k].double()).norm()) for k in after}
+    facts = {"family": family, "loss": kind, "losses": losses, "noise_losses": noise_losses,
+             "noise": noise, "trained": sorted(trained), "batch": zoo_models.BATCH}
+    (folder / "reference.json").write_text(json.dumps(facts))
+
+
+def apart(work, *arguments):
+    """Runs in a process of its own, without importing PyTorch again; its error, or nothing."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(EXPORT_SECONDS)
+            work(*arguments)
+            os._exit(0)
+        except BaseException as error:  # pylint: disable=broad-except
+            text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            os.write(write, text[:200].encode())
+            os._exit(1)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        text = pipe.read().decode(errors="replace")
+    status = os.waitpid(child, 0)[1]
+    return None if status == 0 else text or f"ended with status {status}"
+
+
+def prepare(name, ways, folder):
+    """Makes what is missing of the reference and the exports; notes why an export failed."""
+    import torch  # pylint: disable=unused-import
+    import zoo_models  # pylint: disable=unused-import
+    if not (folder / "reference.json").exists():
+        error = apart(reference, name, folder)
+        if error:
+            (folder / "reference.failed").write_text(error)
+            return
+    for way in ways:
+        file, note = folder / f"{way}.onnx", folder / f"{way}.failed"
+        if file.exists() or note.exists():
+            continue
+        error = apart(export_one, name, way, str(file))
+        if error:
+            file.unlink(missing_ok=True)
+            note.write_text(error)
+
+
+def prepared(name, ways, folder):
+    """The failures of the exporters by way; what was made before is not made again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    done = [folder / f"{way}.{kind}" for way in ways for kind in ("onnx", "failed")]
+    if sum(file.exists() for file in done) < len(ways):
+        command = [sys.executable, __file__, "--prepare", name, ",".join(ways), folder]
+        subprocess.run(list(map(str, command)), stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=False)
+    if (folder / "reference.failed").exists():
+        why = (folder / "reference.failed").read_text()
+        return {way: f"reference: {why}" for way in ways}
+    failed = {}
+    for way in ways:
+        note = folder / f"{way}.failed"
+        if note.exists() or not (folder / f"{way}.onnx").exists():
+            failed[way] = note.read_text() if note.exists() else "no file"
+    return failed
+
+
+def counterparts(model, before):
+    """PyTorch's name -> initializers with its elements before training, transposed or not."""
+    import numpy
+    import onnx
+    from onnx import numpy_helper
+    known = {}
+    for tensor in onnx.load(model).graph.initializer:
+        array = numpy_helper.to_array(tensor)
+        known.setdefault((array.shape, array.tobytes()), []).append(tensor.name)
+    found = {}
+    for name, value in before.items():
+        found[name] = [(one, False) for one in known.get((value.shape, value.tobytes()), [])]
+        if value.ndim == 2:
+            turned = numpy.ascontiguousarray(value.T)
+            found[name] += [(one, True) for one in known.get((turned.shape, turned.tobytes()), [])]
+    return found
+
+
+def relative(error, norm):
+    return error / norm if norm > 0 else error
+
+
+def worst_parameter(run, model, folder, facts):
+    """The largest error over its limit of a trained parameter, and those that were not found."""
+    import numpy
+    from safetensors.numpy import load_file
+    before, after = load_file(folder / "before.safetensors"), load_file(folder / "after.safetensors")
+    ours = load_file(sorted(run.glob("checkpoints/*/model.safetensors"))[-1])
+    counterpart = counterparts(model, before)
+    worst, missing = (0.0, ""), []
+    for target in facts["trained"]:
+        truth = after[target].astype("f8")
+        moved = numpy.linalg.norm(truth - before[target].astype("f8"))
+        own = [(name, False) for name in (target, f"module.{target}") if name in ours]
+        errors = []
+        for name, turned in own or counterpart[target]:
+            if name in ours and ours[name].size == truth.size:
+                mine = (ours[name].T if turned else ours[name]).astype("f8")
+                errors.append(numpy.linalg.norm(mine.reshape(truth.shape) - truth))
+        if not errors and moved > 0:
+            missing.append(target)
+        if errors:
+            limit = max(LIMIT * numpy.linalg.norm(truth), NOISE * facts["noise"][target], 1e-7)
+            worst = max(worst, (float(min(errors) / limit), target))
+    return worst, missing
+
+
+def verdict(name, way, folder, program):
+    facts = json.loads((folder / "reference.json").read_text())
+    run = folder / f"run-{way}"
+    shutil.rmtree(run, ignore_errors=True)
+    loss = f"{facts['loss']}:output=logits,labels=labels"
+    command = [program, "train", folder / f"{way}.onnx", "--data",
+               f"tensors:{folder / 'batch.safetensors'}", "--loss", loss, "--optimizer", "sgd",
+               "--lr", str(RATE), "--steps", str(STEPS), "--batch", str(facts["batch"]),
+               "--run-dir", run, "--save-every", "0", "--quiet"]
+    try:
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True,
+                              timeout=TRAIN_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return {"verdict": "crash", "why": f"no answer in {TRAIN_SECONDS} s"}
+    if done.returncode < 0 or done.returncode > 64:
+        return {"verdict": "crash", "why": f"exit {done.returncode}"}
+    if done.returncode != 0:
+        text = " | ".join(line.strip() for line in done.stderr.strip().splitlines())
+        kind = "not finite" if "the loss is" in text else "refused"
+        return {"verdict": kind, "why": text[:600]}
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    losses = [r["loss"] for r in map(json.loads, lines) if "loss" in r and "step" in r][:STEPS]
+    error = max(relative(abs(a - b), abs(b)) for a, b in zip(losses, facts["losses"]))
+    noise = max(relative(abs(a - b), abs(b))
+                for a, b in zip(facts["noise_losses"], facts["losses"]))
+    result = {"loss_error": error, "loss_noise": noise}
+    (worst, at), missing = worst_parameter(run, folder / f"{way}.onnx", folder, facts)
+    result |= {"worst_parameter": worst, "at": at, "missing": missing[:5]}
+    shutil.rmtree(run, ignore_errors=True)
+    if error > max(LIMIT, NOISE * noise):
+        return result | {"verdict": "differs", "why": f"losses {losses} not {facts['losses']}"}
+    if missing or worst > 1.0:
+        return result | {"verdict": "differs", "why": f"parameters: {missing[:3]} {at} {worst:.3g}"}
+    return result | {"verdict": "equal", "why": ""}
+
+
+def table(rows, ways):
+    lines = ["| architecture | family | " + " | ".join(ways) + " |",
+             "|---|---|" + "---|" * len(ways)]
+    for name, row in rows.items():
+        cells = [row["ways"][way]["verdict"] for way in ways]
+        lines.append(f"| {name} | {row['family']} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def counts(rows, ways):
+    total = {}
+    for row in rows.values():
+        for way in ways:
+            of_way = total.setdefault(way, {})
+            what = row["ways"][way]["verdict"]
+            of_way[what] = of_way.get(what, 0) + 1
+    return total
+
+
+def report(rows, ways):
+    lines = []
+    for way, of_way in counts(rows, ways).items():
+        lines.append(f"- {way}: " + ", ".join(f"{n} {what}" for what, n in sorted(of_way.items())))
+    lines += ["", *table(rows, ways), "", "Not equal:", ""]
+    for each, row in rows.items():
+        for way in ways:
+            if row["ways"][way]["verdict"] != "equal":
+                why = row["ways"][way]["why"].replace("|", ";")
+                lines.append(f"- {each}, {way}: {row['ways'][way]['verdict']}: {why[:300]}")
+    return "\n".join(lines)
+
+
+def main():
+    if sys.argv[1:2] == ["--prepare"]:
+        return prepare(sys.argv[2], sys.argv[3].split(","), Path(sys.argv[4]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, required=True, help="kept between runs")
+    parser.add_argument("--only", default="*", help="architectures by name, * for any text")
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--program", default="build/release/bin/trainscope")
+    parser.add_argument("--out", help="name of a report in bench/results")
+    arguments = parser.parse_args()
+    import zoo_models
+    ways = arguments.ways.split(",")
+    rows = {}
+    for name in sorted(zoo_models.ZOO):
+        if not any(fnmatch.fnmatch(name, each) for each in arguments.only.split(",")):
+            continue
+        folder = arguments.folder / name
+        start = time.monotonic()
+        failed = prepared(name, ways, folder)
+        row = {"family": zoo_models.ZOO[name][0], "ways": {}}
+        for way in ways:
+            row["ways"][way] = ({"verdict": "no export", "why": failed[way]} if way in failed else
+                                verdict(name, way, folder, arguments.program))
+        rows[name] = row
+        cells = "  ".join(f"{way} {row['ways'][way]['verdict']:<10}" for way in ways)
+        print(f"{name:<40} {cells} {time.monotonic() - start:6.1f} s", flush=True)
+        for way in ways:
+            if row["ways"][way]["verdict"] not in ("equal", "no export"):
+                print(f"    {way}: {row['ways'][way]['why'][:260]}", flush=True)
+    for way, of_way in counts(rows, ways).items():
+        print(f"{way}: " + ", ".join(f"{n} {what}" for what, n in sorted(of_way.items())))
+    if arguments.out:
+        import measure
+        measure.write_report(arguments.out, "Architectures as PyTorch exports them", report(rows, ways),
+                             {"rows": rows})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
