@@ -63,6 +63,12 @@ double norm_of(const std::vector<double>& values) {
   return std::sqrt(sum);
 }
 
+GradientsOptions in_f64() {
+  GradientsOptions options;
+  options.float_type = DType::kF64;
+  return options;
+}
+
 // One folder of tests/zoo.
 class ZooModel {
  public:
@@ -70,8 +76,7 @@ class ZooModel {
       : meta_(read_reference_meta(folder / "meta.json")),
         stored_(SafetensorsFile::open(folder / "reference.safetensors")),
         result_(compute_gradients(OnnxModel::read(folder / "model.onnx"), meta_,
-                                  reference_batch(stored_, 0, DType::kF64),
-                                  {.float_type = DType::kF64})) {
+                                  reference_batch(stored_, 0, DType::kF64), in_f64())) {
     for (const Json& name : meta_.json.array_at("parameters")) parameters_.insert(name.as_string());
     for (const std::string& name : parameters_) {
       all_norm_ = std::hypot(all_norm_, norm_of(elements_of(stored_.tensor("grad.f64:" + name))));
