@@ -244,6 +244,21 @@ def worst_parameter(run, model, folder, facts):
     return worst, missing
 
 
+def buffers_to_freeze(way, folder, facts):
+    """Flags for the float buffers among the initializers of the TorchScript exporter's files, which
+    say nothing of buffers: who exported the model knows them."""
+    import onnx
+    from safetensors.numpy import load_file
+    if way != "ts":
+        return []
+    before = load_file(folder / "before.safetensors")
+    model = onnx.load(folder / f"{way}.onnx", load_external_data=False)
+    own = {tensor.name for tensor in model.graph.initializer}
+    names = [name for name, value in before.items() if value.dtype.kind == "f" and name in own
+             and name not in facts["trained"] and "running_" not in name]
+    return [word for name in names for word in ("--freeze", name)]
+
+
 def verdict(name, way, folder, program):
     facts = json.loads((folder / "reference.json").read_text())
     run = folder / f"run-{way}"
@@ -252,7 +267,8 @@ def verdict(name, way, folder, program):
     command = [program, "train", folder / f"{way}.onnx", "--data",
                f"tensors:{folder / 'batch.safetensors'}", "--loss", loss, "--optimizer", "sgd",
                "--lr", str(RATE), "--steps", str(STEPS), "--batch", str(facts["batch"]),
-               "--run-dir", run, "--save-every", "0", "--quiet"]
+               "--run-dir", run, "--save-every", "0", "--quiet",
+               *buffers_to_freeze(way, folder, facts)]
     try:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True,
                               timeout=TRAIN_SECONDS, check=False)
