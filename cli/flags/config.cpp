@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/flags/flag_hint.h"
 #include "cli/flags/toml_file.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -26,6 +27,12 @@ const Flag* find_flag(std::span<const Flag> flags, std::string_view name) {
   const auto found =
       std::ranges::find_if(flags, [name](const Flag& flag) { return flag.is_called(name); });
   return found == flags.end() ? nullptr : &*found;
+}
+
+// "did you mean 'lr'?", or "".
+std::string hint_of(std::span<const Flag> flags, std::string_view key) {
+  const std::optional<std::string> meant = flag_meant(flags, key);
+  return meant ? fmt::format("did you mean '{}'?", *meant) : std::string();
 }
 
 std::vector<std::string_view> verb_names() {
@@ -220,11 +227,10 @@ class Reading {
                      fmt::format("'{}' cannot stand in a configuration file", entry.key),
                      fmt::format("give --{} on the command line", entry.key));
     }
-    std::vector<std::string_view> names;
+    std::string hint = hint_of(flags, entry.key);
     const Command* verb = command_named(entry.table.empty() ? kSharedVerb : entry.table);
-    if (takes_model(*verb)) names.push_back(kModelKey);
-    for (const Flag& flag : flags) names.push_back(flag.name);
-    std::string hint = nearest_hint(entry.key, names);
+    const std::array<std::string_view, 1> model = {kModelKey};
+    if (hint.empty() && takes_model(*verb)) hint = nearest_hint(entry.key, model);
     if (hint.empty()) hint = "`trainscope config schema` lists the keys";
     problem(entry.key_place, message, std::move(hint));
   }
@@ -257,11 +263,9 @@ const Flag* find_set_flag(std::span<const Flag> flags, const Command& command,
     key.remove_prefix(dot + 1);
   }
   if (const Flag* flag = find_flag(flags, key)) return flag;
-  std::vector<std::string_view> names;
-  for (const Flag& flag : flags) names.push_back(flag.name);
   throw Error(ErrorCode::kUsage,
               fmt::format("--set: {} has no flag '{}'", command.config_table(), printable(key)))
-      .hint(nearest_hint(key, names))
+      .hint(hint_of(flags, key))
       .hint(fmt::format("`trainscope help {}` lists its flags", command.config_table()));
 }
 

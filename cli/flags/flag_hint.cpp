@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "engine/core/text.h"
@@ -132,35 +133,37 @@ const Flag* flag_of_sense(std::span<const Flag> flags, std::string_view letters)
 }
 
 // A slip in a name of another tool leads to our name.
-std::string hint_by_letters(std::span<const Flag> flags, std::string_view word) {
+std::optional<std::string> meant_by_letters(std::span<const Flag> flags, std::string_view word) {
   std::vector<std::string> names;
   std::vector<std::string> meant;
-  const auto add = [&](std::string name, const Flag& flag) {
-    meant.push_back(fmt::format("--{}", flag.name));
-    names.push_back(std::move(name));
+  const auto add = [&](std::string name, std::string ours) {
+    names.push_back(fmt::format("--{}", name));
+    meant.push_back(std::move(ours));
   };
   for (const Flag& flag : flags) {
-    add(fmt::format("--{}", flag.name), flag);
-    if (flag.type == FlagType::kToggle) {
-      names.push_back(fmt::format("--no-{}", flag.name));
-      meant.push_back(names.back());
-    }
+    const std::string name(flag.name);
+    add(name, name);
+    if (flag.type == FlagType::kToggle) add("no-" + name, "no-" + name);
     if (flag.also.empty()) continue;
-    for (std::string_view other : split(flag.also, '|')) add(fmt::format("--{}", other), flag);
+    for (std::string_view other : split(flag.also, '|')) add(std::string(other), name);
   }
   const std::optional<std::string> nearest = nearest_name(word, names);
-  if (!nearest) return {};
-  const auto at = std::ranges::find(names, *nearest) - names.begin();
-  return fmt::format("did you mean '{}'?", meant[static_cast<std::size_t>(at)]);
+  if (!nearest) return std::nullopt;
+  return meant[static_cast<std::size_t>(std::ranges::find(names, *nearest) - names.begin())];
 }
 
 }  // namespace
 
+std::optional<std::string> flag_meant(std::span<const Flag> flags, std::string_view word) {
+  const Flag* flag = flag_of_sense(flags, letters_of(word));
+  if (flag != nullptr) return std::string(flag->name);
+  return meant_by_letters(flags, fmt::format("--{}", word));
+}
+
 std::string flag_hint(std::span<const Flag> flags, std::string_view word) {
-  const bool dashed = word.starts_with("--");
-  const Flag* flag = dashed ? flag_of_sense(flags, letters_of(word)) : nullptr;
-  if (flag != nullptr) return fmt::format("did you mean '--{}'?", flag->name);
-  return hint_by_letters(flags, word);
+  const std::optional<std::string> meant =
+      word.starts_with("--") ? flag_meant(flags, word.substr(2)) : meant_by_letters(flags, word);
+  return meant ? fmt::format("did you mean '--{}'?", *meant) : std::string();
 }
 
 }  // namespace trainscope

@@ -129,7 +129,7 @@ void require_all(const Invocation& invocation) {
     text += (i + 1 == missing.size() ? " and " : ", ") + missing[i];
   }
   throw Error(ErrorCode::kUsage, fmt::format("train needs {}", text))
-      .hint("trainscope train model.onnx --data synthetic --steps 20; `trainscope train --help`");
+      .hint("`trainscope train --help` shows the flags that matter");
 }
 
 // The run that --resume goes on with; empty when it names none.

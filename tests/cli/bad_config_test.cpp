@@ -35,8 +35,9 @@ TEST_CASE("bad configuration files: exit code 2, with line and column") {
   const TemporaryFolder folder;
   const std::vector<BadConfig> cases = {
       {"stepz = 1\n", "c.toml:1:1: there is no key 'stepz'\n  try: did you mean 'steps'?"},
-      {"learning-rate = 1\n",
-       "c.toml:1:1: there is no key 'learning-rate'\n  try: `trainscope config schema` lists the "
+      {"learn-rate = 1\n", "c.toml:1:1: there is no key 'learn-rate'\n  try: did you mean 'lr'?"},
+      {"something_else = 1\n",
+       "c.toml:1:1: there is no key 'something_else'\n  try: `trainscope config schema` lists the "
        "keys"},
       {"run_dir = \"x\"\n",
        "c.toml:1:1: there is no key 'run_dir'\n  try: did you mean 'run-dir'?"},
@@ -288,7 +289,7 @@ TEST_CASE("bad configuration files: exit code 2, with line and column") {
        "c.toml:1:1: Error while parsing root table: expected keys, tables, whitespace or comments, "
        "saw '\xf0\x9f\x92\xa9'"},
   };
-  CHECK(cases.size() == 131);
+  CHECK(cases.size() == 132);
   for (const BadConfig& bad : cases) check_refused(folder, bad);
 }
 

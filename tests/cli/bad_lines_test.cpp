@@ -169,7 +169,7 @@ TEST_CASE("bad command lines: of train") {
       {{"--set", "train.train.lr=1"},
        "--set: train has no flag 'train.lr'\n  try: `trainscope help train` lists its flags"},
   };
-  CHECK(lines.size() == 99);
+  CHECK(lines.size() == 103);
   check_refused(lines, {"train", kMlp, "--data", "synthetic", "--steps", "1"});
 }
 
@@ -235,9 +235,15 @@ TEST_CASE("bad command lines: verbs, arguments, values") {
        "data 'synthetic,examples=0': option 'examples' is '0': expected a whole number of 1 or "
        "more"},
       {{"train", kMlp, "--steps", "1", "--data", ""}, "--data is empty"},
-      {{"train"}, "train needs MODEL.onnx\n  try: `trainscope help train` lists its flags"},
-      {{"train", kMlp}, "train needs --data"},
-      {{"train", kMlp, "--data", "synthetic"}, "train needs --steps"},
+      {{"train"},
+       "train needs MODEL.onnx, --data and --steps or --epochs\n  try: `trainscope train --help` "
+       "shows the flags that matter"},
+      {{"train", kMlp},
+       "train needs --data and --steps or --epochs\n  try: `trainscope train --help` shows the "
+       "flags that matter"},
+      {{"train", kMlp, "--data", "synthetic"},
+       "train needs --steps or --epochs\n  try: `trainscope train --help` shows the flags that "
+       "matter"},
       {{"train", kMlp, "other", "--data", "synthetic", "--steps", "1"},
        "train takes no further argument: 'other'\n  try: `trainscope help train` lists its flags"},
       {{"train", "", "--data", "synthetic", "--steps", "1"}, "MODEL.onnx is empty"},

@@ -57,9 +57,14 @@ TEST_CASE("exit code 2: the command line is wrong") {
       {{"trian"}, "error: there is no verb 'trian'\n  try: did you mean 'train'?\n"},
       {{"help", "trian"}, "error: there is no help on 'trian'\n  try: did you mean 'train'?\n"},
       {{"train"},
-       "error: train needs MODEL.onnx\n  try: `trainscope help train` lists its flags\n"},
-      {{"train", kMlp}, "error: train needs --data\n"},
-      {{"train", kMlp, "--data", "synthetic"}, "error: train needs --steps\n"},
+       "error: train needs MODEL.onnx, --data and --steps or --epochs\n  try: `trainscope train "
+       "--help` shows the flags that matter\n"},
+      {{"train", kMlp},
+       "error: train needs --data and --steps or --epochs\n  try: `trainscope train --help` shows "
+       "the flags that matter\n"},
+      {{"train", kMlp, "--data", "synthetic"},
+       "error: train needs --steps or --epochs\n  try: `trainscope train --help` shows the flags "
+       "that matter\n"},
       {train({"--steps", "0"}), "error: --steps is '0': expected a whole number of 1 or more\n"},
       {train({"--steps", "2", "--lr", "-1"}),
        "error: --lr is '-1': expected a number of 0 or more\n"},

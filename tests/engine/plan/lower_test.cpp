@@ -173,6 +173,19 @@ TEST_CASE("lower: every missing kernel is listed at once with its nodes") {
   CHECK(error->context()[2] == "Neg for i64: 1 node: Neg_5");
 }
 
+TEST_CASE("lower: a model stored in float16 is told what to do") {
+  const std::optional<Error> error = error_of([] {
+    lower(graph("(float[2,2] x) => (float[2,2] y) <float[2,2] w = {1,2,3,4}> { y = MatMul(x, w) }",
+                {.float_type = DType::kF16}),
+          cpu_with(only({"Exp"})), {});
+  });
+  REQUIRE(error.has_value());
+  CHECK(error->context()[0] == "MatMul for f16: 1 node: MatMul_0");
+  CHECK(error->hint() ==
+        "the model's parameters are f16: export it in float32, and train with --precision fp16 for "
+        "activations and matmuls in f16");
+}
+
 TEST_CASE("lower: empty tensors and graphs without nodes have a plan") {
   check_program(lower(graph("(float[0,3] x) => (float[0,3] y) { y = Exp(x) }"), test_device(), {}));
   Graph nothing = graph("(float[3] x) => (float[3] y) { y = Identity(x) }");
