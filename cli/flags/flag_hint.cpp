@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 #include <vector>
 
 #include "engine/core/text.h"
@@ -132,13 +131,14 @@ const Flag* flag_of_sense(std::span<const Flag> flags, std::string_view letters)
   return nullptr;
 }
 
-// A slip in a name of another tool leads to our name.
-std::optional<std::string> meant_by_letters(std::span<const Flag> flags, std::string_view word) {
+// A slip in a name of another tool leads to our name. `dashes` stand before the word and the names.
+std::optional<std::string> meant_by_letters(std::span<const Flag> flags, std::string_view word,
+                                            std::string_view dashes) {
   std::vector<std::string> names;
   std::vector<std::string> meant;
-  const auto add = [&](std::string name, std::string ours) {
-    names.push_back(fmt::format("--{}", name));
-    meant.push_back(std::move(ours));
+  const auto add = [&](const std::string& name, const std::string& ours) {
+    names.push_back(std::string(dashes) + name);
+    meant.push_back(ours);
   };
   for (const Flag& flag : flags) {
     const std::string name(flag.name);
@@ -156,13 +156,14 @@ std::optional<std::string> meant_by_letters(std::span<const Flag> flags, std::st
 
 std::optional<std::string> flag_meant(std::span<const Flag> flags, std::string_view word) {
   const Flag* flag = flag_of_sense(flags, letters_of(word));
-  if (flag != nullptr) return std::string(flag->name);
-  return meant_by_letters(flags, fmt::format("--{}", word));
+  return flag != nullptr ? std::string(flag->name) : meant_by_letters(flags, word, "");
 }
 
 std::string flag_hint(std::span<const Flag> flags, std::string_view word) {
-  const std::optional<std::string> meant =
-      word.starts_with("--") ? flag_meant(flags, word.substr(2)) : meant_by_letters(flags, word);
+  const Flag* flag =
+      word.starts_with("--") ? flag_of_sense(flags, letters_of(word.substr(2))) : nullptr;
+  if (flag != nullptr) return fmt::format("did you mean '--{}'?", flag->name);
+  const std::optional<std::string> meant = meant_by_letters(flags, word, "--");
   return meant ? fmt::format("did you mean '--{}'?", *meant) : std::string();
 }
 

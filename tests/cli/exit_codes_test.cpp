@@ -96,7 +96,7 @@ TEST_CASE("exit code 2: the command line is wrong") {
       {train({"--steps", "2", "--optimizer", "lamb", "--ratio-limits", "2,1"}),
        "error: --ratio-limits is '2,1': expected 0 <= A <= B\n"},
       {train({"--steps", "2", "--optimizer", "adan"}),
-       "error: --optimizer is 'adan': expected sgd, adam, adamw, adamw_hf, lamb\n"
+       "error: --optimizer is 'adan': expected sgd, adam, adamw, adamw_hf, lamb, rmsprop, lion\n"
        "  try: did you mean 'adam'?\n"},
       {train({"--steps", "2", "--min-lr", "1e-4"}),
        "error: --min-lr means nothing with --schedule constant\n"},
