@@ -318,6 +318,7 @@ constexpr AdapterRow kRows[] = {
     {"RotaryEmbedding", 23, kEnd, rotary_to_own, "RotaryEmbedding"},
     {"Swish", 24, kEnd, to_own_domain, "Swish"},
     {"CumProd", 26, kEnd, to_own_domain, "CumProd"},
+    {"BitCast", 26, kEnd, to_own_domain, "BitCast"},
 };
 
 }  // namespace

@@ -45,6 +45,8 @@ struct OutOfScope {
 constexpr std::string_view kText = "strings are no numbers to compute with";
 constexpr std::string_view kCounted =
     "the shape of its result depends on the data, and all shapes must be known before the run";
+constexpr std::string_view kSignal =
+    "of signal processing only the Fourier transform (DFT) is done in a model";
 constexpr std::string_view kSelection = "it selects boxes after training; leave it to the caller";
 
 constexpr OutOfScope kOutOfScope[] = {
@@ -56,6 +58,8 @@ constexpr OutOfScope kOutOfScope[] = {
     {"StringSplit", kText},
     {"RegexFullMatch", kText},
     {"TfIdfVectorizer", kText},
+    {"STFT", kSignal},
+    {"MelWeightMatrix", kSignal},
     {"ImageDecoder", "images are decoded when the data is read, not in a model"},
 };
 

@@ -252,6 +252,7 @@ std::vector<Case> newer_cases() {
   cases.push_back({node_of("Mish", 18, {"x"}), "Mish(x) -> y"});
   cases.push_back({node_of("CumProd", 26, {"x", "positions"}, {{"reverse", n(1)}}),
                    "CumProd(x, positions) -> y reverse=1"});
+  cases.push_back({node_of("BitCast", 26, {"x"}, {{"to", n(6)}}), "BitCast(x) -> y to=6"});
   for (const char* op : {"ReduceMax", "ReduceMin"}) {
     cases.push_back({node_of(op, 20, {"x", "shape"}, {{"keepdims", n(0)}}),
                      fmt::format("{}(x) -> y axes={{1,2}} keepdims=0", op)});
