@@ -181,6 +181,12 @@ SourceNodes roi_align_unshifted(ImportScope& /*scope*/, SourceNode node) {
   return {std::move(node)};
 }
 
+// ONNX Runtime's optimiser wrote it into models of older opsets, before ONNX had it.
+SourceNodes layer_norm_before_its_time(ImportScope& /*scope*/, SourceNode node) {
+  node.opset = 17;
+  return {std::move(node)};
+}
+
 constexpr AdapterRow kRows[] = {
     {"Squeeze", 1, 13, axes_to_input},
     {"Unsqueeze", 1, 13, axes_to_input},
@@ -192,6 +198,7 @@ constexpr AdapterRow kRows[] = {
     {"TopK", 1, 10, top_k_to_input},
     {"Dropout", 6, 12, dropout_to_inputs},
     {"BatchNormalization", 7, 14, batch_norm_with_mode},
+    {"LayerNormalization", 1, 17, layer_norm_before_its_time},
     {"Softmax", 1, 13, softmax_of_matrix},
     {"LogSoftmax", 1, 13, softmax_of_matrix},
     {"Hardmax", 1, 13, softmax_of_matrix},

@@ -46,6 +46,7 @@ class Composition {
   const Tensor* known_value(ValueId v) const;
   Ints known_ints(std::size_t input) const { return to_.scope.known_ints(node_, input); }
 
+  bool has_row(std::string_view op) const { return to_.builder.ops().find(op) != nullptr; }
   // One node, its first output.
   ValueId operator()(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {});
   std::vector<ValueId> multi(std::string_view op, std::vector<ValueId> inputs, std::size_t outputs,

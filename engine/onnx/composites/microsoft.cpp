@@ -152,7 +152,16 @@ void compose_bitmask_dropout(Composition& c) {
   c.result(0, dropped(c, c.input(0), 1));
 }
 
+// --- What ONNX has under the same name -----------------------------------------------------------
+void compose_onnx_op(Composition& c) {
+  c.require_supported(c.has_row(c.node().op), "there is no {} of ONNX, which it is", c.node().op);
+  c.result(0, c(c.node().op, c.inputs(), c.attributes()));
+}
+
 constexpr CompositeOp kRows[] = {
+    {"DequantizeLinear", 1, 3, 1, "axis", compose_onnx_op},
+    {"QuantizeLinear", 1, 3, 1, "axis", compose_onnx_op},
+    {"Trilu", 1, 2, 1, "upper", compose_onnx_op},
     {"FusedMatMul", 1, 2, 1, "alpha transA transB transBatchA transBatchB", compose_fused_matmul},
     {"MatMulNBits", 1, 6, 1, "K N accuracy_level bits block_size weight_prepacked",
      compose_quantized_matmul},

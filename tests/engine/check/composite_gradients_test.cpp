@@ -109,6 +109,8 @@ constexpr Case kCases[] = {
      "y = com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2, do_rotary = 1>(q, k, "
      "v, , , n, t, c, s)",
      "int64[1] n = {2}, int64 t = {3}"},
+    {"a triangle", kMicrosoft, "float[2,3,3] x", "float[2,3,3] y",
+     "y = com.microsoft.Trilu<upper = 0>(x)"},
     {"bias softmax", kMicrosoft, "float[2,3,4] x, float[3,4] b", "float[2,3,4] y",
      "y = com.microsoft.BiasSoftmax<axis = 2>(x, b)"},
     {"a loss with its classes", kMicrosoft, "float[4,5] x, float[5] w", "float y",

@@ -180,6 +180,8 @@ std::vector<Case> mode_cases() {
                                              op)});
     cases.push_back({node_of(op, 1, {"m"}), fmt::format("{}(m) -> y axis=-1", op)});
   }
+  cases.push_back({node_of("LayerNormalization", 12, {"x", "b4"}, {{"epsilon", 0.5}}),
+                   "LayerNormalization(x, b4) -> y epsilon=0.5"});
   cases.push_back({node_of("Dropout", 1, {"x"}, {{"consumed_inputs", Ints{0}}, {"is_test", n(1)}}),
                    "Dropout(x, 0.5, 0) -> y"});
   cases.push_back({node_of("Dropout", 6, {"x"}, {{"ratio", 0.25}}), "Dropout(x, 0.25, 1) -> y"});

@@ -36,6 +36,11 @@ TEST_CASE("composites: the ops that stand for one") {
   CHECK(std::ranges::count(masked, "Where") == 3);
 }
 
+TEST_CASE("composites: a layer norm in older opsets is as ONNX Runtime wrote it") {
+  CHECK(ops_of("float[2,3] x, float[3] s", "y = LayerNormalization(x, s)", 12) ==
+        Ops{"LayerNormalization"});
+}
+
 TEST_CASE("composites: results have the names that the model gives them") {
   const Graph graph =
       to_graph(read_proto(text_model(
