@@ -18,6 +18,7 @@ ModelEdit::ModelEdit(OnnxModel::Impl& model) : model_(model) {
   }
   for (const pb::NodeProto& node : graph.node()) {
     names_.insert(node.name());
+    read_.insert(node.input().begin(), node.input().end());
     names_.insert(node.output().begin(), node.output().end());
   }
   for (const pb::ValueInfoProto& input : graph.input()) names_.insert(input.name());
@@ -88,6 +89,31 @@ void ModelEdit::set_input(int node, int slot, const std::string& name) {
   changed.set_input(slot, name);
 }
 
+// Initializers that nodes of the file read, and none reads any longer.
+void ModelEdit::drop_unread() {
+  pb::GraphProto& graph = *model_.proto.mutable_graph();
+  std::unordered_set<std::string_view> needed;
+  for (const pb::NodeProto& node : graph.node()) {
+    needed.insert(node.input().begin(), node.input().end());
+  }
+  for (const pb::ValueInfoProto& input : graph.input()) needed.insert(input.name());
+  for (const pb::ValueInfoProto& output : graph.output()) needed.insert(output.name());
+  google::protobuf::RepeatedPtrField<pb::TensorProto> kept;
+  std::vector<ModelInitializer> facts;
+  std::vector<SharedTensor> tensors;
+  for (int i = 0; i < graph.initializer_size(); ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const std::string& name = graph.initializer(i).name();
+    if (read_.contains(name) && !needed.contains(name)) continue;
+    facts.push_back(std::move(model_.facts.initializers[index]));
+    tensors.push_back(std::move(model_.tensors[index]));
+    kept.Add(std::move(*graph.mutable_initializer(i)));
+  }
+  graph.mutable_initializer()->Swap(&kept);
+  model_.facts.initializers = std::move(facts);
+  model_.tensors = std::move(tensors);
+}
+
 void ModelEdit::finish() {
   pb::GraphProto& graph = *model_.proto.mutable_graph();
   if (!added_.empty() || !removed_.empty()) {
@@ -101,6 +127,7 @@ void ModelEdit::finish() {
     }
     graph.mutable_node()->Swap(&nodes);
   }
+  drop_unread();
   model_.initializer_index.clear();
   for (std::size_t i = 0; i < model_.facts.initializers.size(); ++i) {
     model_.initializer_index.emplace(model_.facts.initializers[i].name, static_cast<int>(i));

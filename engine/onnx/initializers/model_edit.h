@@ -1,7 +1,9 @@
 // Changes to the initializers and nodes of a model that was just read.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +31,8 @@ class ModelEdit {
   SharedTensor elements(int index) const { return model_.tensor(index); }
   // Whether both have equal bytes under one type.
   bool equal(int index, const Tensor& other) const;
+  // Whether a node of the file reads the initializer.
+  bool is_read(std::string_view name) const { return find(name) >= 0 && read_.contains(name); }
   // Whether an initializer can have that name: it is one, and no node, value or initializer has it.
   bool is_free(const std::string& name) const;
   // `wanted`, or the next name after it that is free.
@@ -47,9 +51,12 @@ class ModelEdit {
   void finish();
 
  private:
+  void drop_unread();
+
   OnnxModel::Impl& model_;
   std::unordered_map<std::string, int> index_;
   std::unordered_set<std::string> names_;
+  std::set<std::string, std::less<>> read_;  // by nodes of the file
   std::unordered_set<int> removed_;
   std::map<int, std::vector<pb::NodeProto>> added_;  // by the node that they stand before
 };

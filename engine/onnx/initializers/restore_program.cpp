@@ -83,6 +83,9 @@ void ProgramRestorer::restore_call(const ProgramCall& call) {
     lost.pop_back();
     if (lost.empty() || restore_pairs(call, lost, others)) return;
   }
+  // A node that the marks do not tell of may read it for the call: a Transpose put in between.
+  std::erase_if(lost, [this](const ProgramInput* input) { return edit_.is_read(input->target); });
+  if (lost.empty() || restore_pairs(call, lost, others)) return;
   for (const ProgramInput* input : lost) lost_.push_back(input->target);
   evidence_.push_back(edit_.node(call.nodes.front()).name());
 }
@@ -237,6 +240,8 @@ void ProgramRestorer::set_apart_constants(const ProgramCall& call,
     const bool takes_them =
         has_bias(node.op_type()) || node.op_type().find("Normalization") != std::string::npos;
     const ProgramInput* own = calls_.find_target(read.name);
+    const auto index = static_cast<std::size_t>(read.node);
+    if (!edit_.model().marks.nodes[index].rule.empty()) continue;  // perhaps of several calls
     if (!takes_them || read.slot == 0 || own == nullptr) continue;
     if (std::ranges::find(call.tensors, own) != call.tensors.end()) continue;
     const int from = edit_.find(read.name);
