@@ -274,6 +274,36 @@ TEST_CASE("differentiate: integer results stop gradients without an error") {
                    "  y = Add(z, a) }") == Names{"w"});
 }
 
+TEST_CASE("differentiate: steps pass gradients straight through where that is asked for") {
+  for (const std::string op : {"Round", "Floor", "Ceil", "Sign"}) {
+    CAPTURE(op);
+    const std::string text =
+        "(float[3] x) => (float[3] y) <float[3] w = {1,2,3}> { a = Mul(x, w)  s = " + op +
+        "(a)  y = Tanh(s) }";
+    TrainingOptions options = gradients();
+    options.gradient_of = {"s", "w"};
+    CHECK(contains(refusal_of([&] { differentiated(text, gradients()); }), "nothing to train"));
+    options.straight_through = true;
+    const Graph g = differentiated(text, options);
+    const Tensors inputs = random_inputs(g, 3);
+    const Tensors results = results_of(g, inputs);
+    const auto ds = results.at("d s").values<double>();
+    for (std::size_t i = 0; i < ds.size(); ++i) {
+      const double want = ds[i] * inputs.at("x").values<double>()[i];
+      CHECK(results.at("d w").values<double>()[i] == doctest::Approx(want));
+    }
+  }
+}
+
+TEST_CASE("differentiate: what a decomposition rounds passes nothing on") {
+  // GridSample takes the floor of a place: its gradient by the grid is that of the weights alone.
+  TrainingOptions options = gradients();
+  options.straight_through = true;
+  CHECK(check_text("(float[1,1,3,4] x) => (float[1,1,1,2] y) <float[1,1,2,2] grid = {0,0,0,0}>"
+                   "{ y = GridSample(x, grid) }",
+                   options) == Names{"grid"});
+}
+
 TEST_CASE("differentiate: a gradient knows what it is of, a node whose gradient it is a part of") {
   const Graph g = differentiated(
       "(float[2] x) => (float[2] y) <float[2] w = {1,2}, float[2] v = {1,2}>"
