@@ -65,19 +65,22 @@ std::pair<std::string, int> parse_batch_axis(const std::string& text) {
   return {text.substr(0, equals), static_cast<int>(*axis)};
 }
 
-// "batch", "batch_size", "N": what exporters and people call the number of examples.
-bool is_called_batch(std::string_view symbol) {
+// Whether a symbol is called as exporters and people call the number of examples: "batch_size". One
+// letter says it only beside other symbols: [1,N] may be anything.
+bool is_called_batch(std::string_view symbol, bool first_is_open) {
   std::string small;
   for (char c : symbol) small += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return small.find("batch") != std::string::npos || small == "n" || small == "b" || small == "bs";
+  const bool short_name = small == "n" || small == "b" || small == "bs";
+  return small.find("batch") != std::string::npos || (short_name && first_is_open);
 }
 
 // The axis whose symbol says that it counts examples; 0 where none does, or the first one too.
 int axis_called_batch(const ModelTensor& tensor) {
-  if (!tensor.dims) return 0;
+  if (!tensor.dims || tensor.dims->empty()) return 0;
+  const bool first_is_open = !tensor.dims->front().size;
   for (std::size_t axis = 0; axis < tensor.dims->size(); ++axis) {
     const ModelDim& dim = (*tensor.dims)[axis];
-    if (!dim.size && is_called_batch(dim.symbol)) return static_cast<int>(axis);
+    if (!dim.size && is_called_batch(dim.symbol, first_is_open)) return static_cast<int>(axis);
   }
   return 0;
 }
@@ -155,8 +158,7 @@ void take_shapes(const OnnxModel& model, const SizeRequest& request, Sizes& size
 // One number that a flag asks for, at one axis of some inputs.
 struct Axis {
   std::string_view flag;
-  std::size_t axis = 0;
-  const BatchAxes* axes = nullptr;  // by input, in place of `axis`
+  const BatchAxes* axes = nullptr;  // by input; 0 for those that are not there
   std::int64_t asked = 0;           // 0: nobody asked
   std::int64_t fallback = 0;
 };
@@ -165,8 +167,7 @@ struct Axis {
 std::int64_t bind_axis(const std::vector<const ModelTensor*>& inputs, const Axis& axis,
                        Sizes& sizes) {
   const auto place_in = [&axis](const ModelTensor& input) {
-    return axis.axes == nullptr ? axis.axis
-                                : static_cast<std::size_t>(axis_of(*axis.axes, input.name));
+    return static_cast<std::size_t>(axis_of(*axis.axes, input.name));
   };
   std::int64_t size = axis.asked > 0 ? axis.asked : axis.fallback;
   for (const ModelTensor* input : inputs) {
@@ -283,8 +284,13 @@ Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request) {
   }
   require(request.sequence == 0 || !sequences.empty(), ErrorCode::kUsage,
           "--seq {}: the model has no integer input of two dimensions", request.sequence);
+  BatchAxes other_axes;  // that examples do not take: [batch, time] or [time, batch]
+  for (const ModelTensor* input : sequences) {
+    other_axes[input->name] = axis_of(sizes.batch_axes, input->name) == 1 ? 0 : 1;
+  }
   sizes.sequence = bind_axis(
-      sequences, {.flag = "seq", .axis = 1, .asked = request.sequence, .fallback = 0}, sizes);
+      sequences, {.flag = "seq", .axes = &other_axes, .asked = request.sequence, .fallback = 0},
+      sizes);
   complete_shapes(model, sizes);
   return sizes;
 }

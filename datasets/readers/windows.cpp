@@ -162,6 +162,9 @@ std::int64_t sequence_length(const DataSpec& spec, const WantedField& ids,
           "data '{}': input '{}' has {} dimensions, {} feeds two: batch and sequence",
           printable(spec.text), printable(ids.name), ids.dims ? ids.dims->size() + 1 : 0,
           spec.format);
+  require(ids.batch_axis == 0, ErrorCode::kUsage,
+          "data '{}': input '{}' is time-major, {} feeds [batch, sequence]", printable(spec.text),
+          printable(ids.name), spec.format);
   const std::int64_t fixed = ids.dims ? ids.dims->front() : WantedField::kAnySize;
   if (fixed != WantedField::kAnySize) {
     require(options.sequence == 0 || options.sequence == fixed, ErrorCode::kUsage,

@@ -63,6 +63,10 @@ TEST_CASE("split: windows of a text are not drawn by a seed") {
   const Error error = opening_error(source("text", folder / "t.txt"), options);
   CHECK(error.code() == ErrorCode::kUsage);
   CHECK(contains(error.message(), "split by their place"));
+  options.validation_seed.reset();
+  options.inputs[0].batch_axis = 1;
+  CHECK(contains(opening_error(source("text", folder / "t.txt"), options).message(),
+                 "is time-major, text feeds [batch, sequence]"));
 }
 
 TEST_CASE("split: one source trains, another validates") {

@@ -33,6 +33,27 @@ TEST_CASE("sizes: open dimensions take --batch and --seq") {
   CHECK(open_symbols(model, resolve_sizes(model, {})) == std::vector<std::string>{"T"});
 }
 
+TEST_CASE("sizes: the axis of examples is the one that is called a batch, or asked for") {
+  const auto axes = [](const std::string& inputs, const SizeRequest& request = {}) {
+    return resolve_sizes(model_with_inputs(inputs), request).batch_axes;
+  };
+  using Axes = BatchAxes;
+  CHECK(axes("float[B,T] x, float[T,B] z") == Axes{{"z", 1}});
+  CHECK(axes("float[time,batch_size,7] x") == Axes{{"x", 1}});
+  CHECK(axes("float[time,s0,7] x").empty());
+  CHECK(axes("float[2,batch] x") == Axes{{"x", 1}});
+  CHECK(axes("float[1,N] x").empty());  // one letter beside a number says nothing
+  CHECK(axes("float[N,N] x").empty());
+  CHECK(axes("float[p,q] x", {.shapes = {}, .batch_axes = {{"x", 1}}}) == Axes{{"x", 1}});
+  const Sizes ids = resolve_sizes(model_with_inputs("int64[T,batch] x"),
+                                  {.batch = 3, .sequence = 5, .shapes = {}});
+  CHECK(ids.batch == 3);
+  CHECK(ids.sequence == 5);
+  CHECK(ids.dims == std::map<std::string, std::int64_t>{{"T", 5}, {"batch", 3}});
+  CHECK(message_of(model_with_inputs("float[p,q] x"), {.shapes = {}, .batch_axes = {{"w", 1}}})
+            .starts_with("--batch-axis: the model has no input or output 'w'"));
+}
+
 TEST_CASE("sizes: what the model fixes wins, another --batch is an error") {
   const OnnxModel model = model_with_inputs("int64[3,24] x");
   const Sizes sizes = resolve_sizes(model, {});
