@@ -39,10 +39,10 @@ MODELS = {
     "opt": ("transformers.opt", "ts"),
     "bart": ("transformers.bart", "plain"),
     "t5": ("transformers.t5", "plain"),
-    "dinov2": ("transformers.dinov2", "dynamo"),
+    "dinov2": ("transformers.dinov2", "plain"),
     "vit": ("torchvision.vit", "dynamo"),
     "resnet": ("timm:test_resnet", "plain"),
-    "convnext": ("timm:test_convnext", "plain"),
+    "convnext": ("timm:test_convnext", "dynamo"),
     "efficientnet": ("timm:test_efficientnet_ln", "dynamo"),
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/core/error.h"
+#include "engine/ir/attributes.h"
 
 namespace trainscope {
 
@@ -34,6 +35,29 @@ bool is_folded_vector(const std::string& function, const Shape& shape) {
   }
   const std::span<const std::int64_t> dims = shape.span();
   return shape.rank > 1 && std::ranges::count_if(dims, [](auto d) { return d != 1; }) <= 1;
+}
+
+std::optional<Tensor> first_of_equal(const Tensor& repeated) {
+  const Shape& shape = repeated.shape();
+  if (shape.rank < 2 || shape[0] < 1) return std::nullopt;
+  Ints dims(shape.span().begin(), shape.span().end());
+  dims[0] = 1;
+  Tensor first({.dtype = repeated.dtype(), .shape = Shape(std::span<const std::int64_t>(dims))});
+  for (std::int64_t n = 0; n < shape[0]; ++n) {
+    const std::byte* slice = repeated.data() + static_cast<std::size_t>(n) * first.bytes();
+    if (std::memcmp(slice, repeated.data(), first.bytes()) != 0) return std::nullopt;
+  }
+  std::memcpy(first.data(), repeated.data(), first.bytes());
+  return first;
+}
+
+Tensor without_ones(const Tensor& viewed) {
+  Ints dims;
+  for (std::int64_t dim : viewed.shape().span()) {
+    if (dim != 1) dims.push_back(dim);
+  }
+  if (dims.empty()) dims.push_back(1);
+  return Tensor(viewed).reshaped(Shape(std::span<const std::int64_t>(dims)));
 }
 
 pb::NodeProto transpose_node(const std::string& input, const std::string& output) {

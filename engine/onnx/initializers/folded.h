@@ -1,6 +1,7 @@
 // Constants that the exporter made of parameters, and the parameters of them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,11 @@ Tensor transposed(const Tensor& matrix);
 bool is_folded_transpose(const std::string& function, const std::string& op, int rank);
 // Whether it writes the vector that `function` reads in a shape of more dimensions.
 bool is_folded_vector(const std::string& function, const Shape& shape);
+
+// [1, ...] of an [N, ...] whose N slices are equal; none when they differ, or of a vector.
+std::optional<Tensor> first_of_equal(const Tensor& repeated);
+// The elements in a shape without axes of size 1; of a single element a vector.
+Tensor without_ones(const Tensor& viewed);
 
 // A node that gives the matrix `input` transposed as `output`.
 pb::NodeProto transpose_node(const std::string& input, const std::string& output);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/core/text.h"
@@ -178,33 +179,46 @@ bool ProgramRestorer::unfold(const ProgramCall& call, const ProgramInput& input,
   const SharedTensor folded = edit_.elements(from);
   Tensor elements = turned ? transposed(*folded) : *folded;
   if (vector) elements = std::move(elements).reshaped(Shape{shape.elements()});
-  const int present = edit_.find(input.target);
-  if (present >= 0 ? !edit_.equal(present, elements) : !edit_.is_free(input.target)) return false;
-  if (present < 0) {
-    edit_.add(input.target, std::make_shared<const Tensor>(std::move(elements)),
-              {.name = input.target,
-               .from = read.name,
-               .how = fmt::format("folded into '{}'{}", printable(read.name),
-                                  turned ? ", its transpose" : "")});
-  }
-  if (!turned && !vector) {
+  const std::string how =
+      fmt::format("folded into '{}'{}", printable(read.name), turned ? ", its transpose" : "");
+  if (!add_parameter(input, read, std::move(elements), how)) return false;
+  if (turned || vector) {
+    read_through(input, read, turned ? "Transpose" : "Reshape");
+  } else {
     edit_.set_input(read.node, read.slot, input.target);
-    return true;
   }
+  return true;
+}
+
+// False when the name is taken by something else.
+bool ProgramRestorer::add_parameter(const ProgramInput& input, const Read& read, Tensor elements,
+                                    const std::string& how) {
+  const int present = edit_.find(input.target);
+  if (present >= 0) return edit_.equal(present, elements);
+  if (!edit_.is_free(input.target)) return false;
+  edit_.add(input.target, std::make_shared<const Tensor>(std::move(elements)),
+            {.name = input.target, .from = read.name, .how = how});
+  return true;
+}
+
+// The node reads what `op` makes of the parameter: its transpose, or its elements in the shape of
+// the constant that stood there.
+void ProgramRestorer::read_through(const ProgramInput& input, const Read& read,
+                                   std::string_view op) {
+  const Shape shape = edit_.type(edit_.find(read.name)).shape;
   const std::string moved =
       edit_.free_name(fmt::format("{}/{}", input.target, edit_.node(read.node).name()));
   pb::NodeProto node = transpose_node(input.target, moved);
-  if (vector) {
+  if (op != "Transpose") {
     const std::string sizes = edit_.free_name(moved + "/shape");
     edit_.add(sizes, std::make_shared<const Tensor>(Tensor::ints(shape.span())),
-              {.name = sizes, .from = read.name, .how = "the shape of the folded vector"});
+              {.name = sizes, .from = read.name, .how = "the shape of the folded constant"});
     node.clear_attribute();
-    node.set_op_type("Reshape");
+    node.set_op_type(std::string(op));
     node.add_input(sizes);
   }
   edit_.insert_before(read.node, std::move(node));
   edit_.set_input(read.node, read.slot, moved);
-  return true;
 }
 
 // Exporters leave out a bias that is zero, as fresh ones are.
@@ -257,8 +271,7 @@ void ProgramRestorer::set_apart_constants(const ProgramCall& call,
 // PyTorch ties parameters by having one under two names: a call in the module of the other name
 // reads it. "" when there is none.
 std::string ProgramRestorer::tied_to(const ProgramInput& input) const {
-  const std::size_t dot = input.target.rfind('.');
-  const std::string module = dot == std::string::npos ? "" : input.target.substr(0, dot);
+  const std::string module = module_of(input.target);
   for (const ProgramCall& call : calls_.calls()) {
     if (call.module != module || module.empty()) continue;
     for (const ProgramInput* read : call.tensors) {
@@ -282,12 +295,12 @@ void ProgramRestorer::find_folded() {
       edit_.model().tied.emplace(input.target, std::move(same));
     }
   }
+  std::erase_if(unread, [this](const std::string& target) { return find_moved(target); });
   if (unread.empty()) return;
   std::vector<std::string> places;
   for (const ProgramCall& call : calls_.calls()) {
     for (const std::string& result : call.missing_results) {
-      const std::string_view name =
-          std::string_view(result).substr(0, result.find_last_not_of("_0123456789") + 1);
+      const std::string_view name = function_of(result);
       const bool neutral =
           edit_.find(result) < 0 && std::ranges::find(kNeutral, name) != kNeutral.end();
       if (edit_.is_float_initializer(result) || neutral) places.push_back(result);

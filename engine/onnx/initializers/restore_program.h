@@ -2,12 +2,18 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/onnx/initializers/model_edit.h"
 #include "engine/onnx/initializers/program_calls.h"
 
 namespace trainscope {
+
+// "encoder.0" of "encoder.0.weight".
+std::string module_of(const std::string& target);
+// "view" of the result "view_3".
+std::string_view function_of(std::string_view result);
 
 class ProgramRestorer {
  public:
@@ -31,6 +37,11 @@ class ProgramRestorer {
   std::vector<Read> reads_of(const ProgramCall& call) const;
   bool restore_pairs(const ProgramCall& call, const Inputs& lost, const std::vector<Read>& reads);
   bool unfold(const ProgramCall& call, const ProgramInput& input, const Read& read);
+  bool unfold_moved(std::string_view function, const ProgramInput& input, const Read& read);
+  bool add_parameter(const ProgramInput& input, const Read& read, Tensor elements,
+                     const std::string& how);
+  void read_through(const ProgramInput& input, const Read& read, std::string_view op);
+  bool find_moved(const std::string& target);
   bool add_zero_bias(const ProgramCall& call, const ProgramInput& input);
   void set_apart_constants(const ProgramCall& call, const std::vector<Read>& foreign);
   bool is_fused_norm(const ProgramCall& call) const;

@@ -1,0 +1,67 @@
+// Parameters whose views, or copies for the examples of a batch, the exporter made constants.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "engine/core/text.h"
+#include "engine/onnx/initializers/folded.h"
+#include "engine/onnx/initializers/restore_program.h"
+
+namespace trainscope {
+
+// "encoder.0" of "encoder.0.weight".
+std::string module_of(const std::string& target) {
+  const std::size_t dot = target.rfind('.');
+  return dot == std::string::npos ? "" : target.substr(0, dot);
+}
+
+// "view" of the result "view_3".
+std::string_view function_of(std::string_view result) {
+  return result.substr(0, result.find_last_not_of("_0123456789") + 1);
+}
+
+// The same of a view, or of rows that are repeated along the first axis for the examples of a
+// batch.
+bool ProgramRestorer::unfold_moved(std::string_view function, const ProgramInput& input,
+                                   const Read& read) {
+  const int from = edit_.find(read.name);
+  if (!edit_.has_elements(from)) return false;
+  const SharedTensor folded = edit_.elements(from);
+  const bool repeated = function == "expand";
+  std::optional<Tensor> elements =
+      repeated ? first_of_equal(*folded) : std::optional(without_ones(*folded));
+  const std::string how = fmt::format("folded into '{}', {}", printable(read.name),
+                                      repeated ? "for each example" : "in another shape");
+  if (!elements || !add_parameter(input, read, std::move(*elements), how)) return false;
+  read_through(input, read, repeated ? "Expand" : "Reshape");
+  return true;
+}
+
+// Whether it was restored from the one constant that a call of its module reads in place of a view
+// of it, or of it repeated, where that module misses no other tensor.
+bool ProgramRestorer::find_moved(const std::string& target) {
+  constexpr std::array<std::string_view, 4> kMoves = {"view", "reshape", "unsqueeze", "expand"};
+  const std::string module = module_of(target);
+  const auto is_missing = [&](const ProgramInput& input) {
+    return input.kind != "USER_INPUT" && module_of(input.target) == module &&
+           !calls_.is_read(input) && edit_.find(input.target) < 0;
+  };
+  if (std::ranges::count_if(edit_.model().marks.program, is_missing) != 1) return false;
+  bool restored = false;
+  for (const ProgramCall& call : calls_.calls()) {
+    if (call.module != module || call.missing_results.size() != 1) continue;
+    const std::string_view function = function_of(call.missing_results.front());
+    if (std::ranges::find(kMoves, function) == kMoves.end()) continue;
+    std::vector<Read> reads = reads_of(call);
+    std::erase_if(reads, [](const Read& read) { return read.marked; });
+    if (reads.size() != 1) continue;
+    if (!unfold_moved(function, *calls_.find_target(target), reads.front())) return false;
+    restored = true;
+  }
+  return restored;
+}
+
+}  // namespace trainscope
