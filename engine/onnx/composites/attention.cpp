@@ -34,6 +34,19 @@ ValueId scaled_products(Composition& c, const AttentionInputs& in, ValueId k) {
   return c("MatMul", {c.scaled(in.q, root), c.scaled(columns, root)});
 }
 
+template <typename T>
+void fill_window(const KeyWindow& window, std::span<T> bias) {
+  std::size_t at = 0;
+  for (std::int64_t i = 0; i < window.queries; ++i) {
+    for (std::int64_t j = 0; j < window.keys; ++j) {
+      const std::int64_t ahead = j - (i + window.before);
+      const bool seen =
+          (window.left < 0 || -ahead <= window.left) && (window.right < 0 || ahead <= window.right);
+      bias[at++] = seen ? T(0) : -std::numeric_limits<T>::infinity();
+    }
+  }
+}
+
 // True for the queries that see no key, one for each row of the bias.
 ValueId unseeing_rows(Composition& c, ValueId bias) {
   const std::int64_t last = c.shape(bias).rank - 1;
@@ -83,18 +96,17 @@ ValueId repeat_heads(Composition& c, ValueId x, std::int64_t times) {
 }
 
 ValueId window_bias(Composition& c, const KeyWindow& window, DType dtype) {
-  Tensor bias(TensorType{.dtype = DType::kF64, .shape = {window.queries, window.keys}});
-  const std::span<double> all = bias.values<double>();
-  std::size_t at = 0;
-  for (std::int64_t i = 0; i < window.queries; ++i) {
-    for (std::int64_t j = 0; j < window.keys; ++j) {
-      const std::int64_t ahead = j - (i + window.before);
-      const bool seen =
-          (window.left < 0 || -ahead <= window.left) && (window.right < 0 || ahead <= window.right);
-      all[at++] = seen ? 0.0 : kMinusInfinity;
+  const std::string key = fmt::format("window {} {} {} {} {} {}", window.queries, window.keys,
+                                      window.before, window.left, window.right, name_of(dtype));
+  return c.shared_constant(key, [&] {
+    Tensor bias(TensorType{.dtype = dtype, .shape = {window.queries, window.keys}});
+    if (dtype == DType::kF32) {
+      fill_window(window, bias.values<float>());
+    } else {
+      fill_window(window, bias.values<double>());
     }
-  }
-  return c.constant(convert(bias, dtype));
+    return bias;
+  });
 }
 
 ValueId mask_bias(Composition& c, ValueId mask, DType dtype) {

@@ -23,7 +23,7 @@ struct KeyWindow {
   std::int64_t right = -1;  // and after it; 0: a causal model
   bool sees_all() const { return left < 0 && right < 0; }
 };
-// 0 where a query sees a key, else -infinity: [queries, keys].
+// 0 where a query sees a key, else -infinity: [queries, keys] in f32 or f64.
 ValueId window_bias(Composition& c, const KeyWindow& window, DType dtype);
 // A mask of booleans as numbers to add: 0 for true, -infinity for false.
 ValueId mask_bias(Composition& c, ValueId mask, DType dtype);

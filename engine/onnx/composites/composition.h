@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -17,12 +18,16 @@
 
 namespace trainscope {
 
+// Constants that several nodes of a model are written with, by what they are.
+using SharedConstants = std::map<std::string, ValueId>;
+
 // What a composition adds to.
 struct CompositionTarget {
   Graph& graph;
   Builder& builder;
   ImportScope& scope;
   const Provenance& provenance;  // of the ONNX node
+  SharedConstants& shared;
 };
 
 // Nodes are built at once, so that the type of every value is known to what comes after it.
@@ -52,6 +57,13 @@ class Composition {
   std::vector<ValueId> multi(std::string_view op, std::vector<ValueId> inputs, std::size_t outputs,
                              Attributes attributes = {});
   ValueId constant(Tensor tensor);
+  // The constant that `make` gives, made for the first node that asks for what the key says.
+  template <typename Make>
+  ValueId shared_constant(const std::string& key, Make make) {
+    const auto found = to_.shared.find(key);
+    if (found != to_.shared.end()) return found->second;
+    return to_.shared[key] = constant(make());
+  }
   ValueId ints(const Ints& values) { return constant(Tensor::ints(values)); }
   ValueId scalar(double value, DType dtype);
 

@@ -174,8 +174,12 @@ bool Importer::composed(const SourceNode& node) {
   if (is_stage_ || has_model_function(model_, node.domain, node.op)) return false;
   const CompositeOp* op = find_composite(node.domain, node.op, node.opset);
   if (op == nullptr) return false;
-  Composition composition(
-      {.graph = graph_, .builder = builder_, .scope = scope_, .provenance = provenance_}, node);
+  Composition composition({.graph = graph_,
+                           .builder = builder_,
+                           .scope = scope_,
+                           .provenance = provenance_,
+                           .shared = shared_constants_},
+                          node);
   const bool has_row = ops_.find(node.op, node.domain) != nullptr;
   if (op->applies == nullptr ? has_row : !op->applies(composition)) return false;
   compose(*op, composition);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/onnx/composites/composition.h"
 #include "engine/onnx/import.h"
 #include "engine/onnx/importer/import_scope.h"
 #include "engine/onnx/importer/sequences.h"
@@ -55,6 +56,7 @@ class Importer {
   Builder builder_;
   ImportScope scope_;
   Sequences sequences_;
+  SharedConstants shared_constants_;  // of composites
   bool is_stage_;
   StageMetadata stage_;
   StageSerials stage_serials_;

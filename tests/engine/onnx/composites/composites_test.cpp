@@ -41,6 +41,21 @@ TEST_CASE("composites: a layer norm in older opsets is as ONNX Runtime wrote it"
         Ops{"LayerNormalization"});
 }
 
+TEST_CASE("composites: layers share their causal mask") {
+  const Graph graph =
+      to_graph(read_proto(text_model("float[1,2,3,4] q",
+                                     "a = Attention<is_causal = 1>(q, q, q) "
+                                     "b = Attention<is_causal = 1>(a, a, a) "
+                                     "y = Attention<is_causal = 1, left_window_size = 1>(b, b, b)",
+                                     25)),
+               all_ops());
+  int masks = 0;
+  for (ValueId id : graph.values_of(ValueKind::kConstant)) {
+    masks += graph.value(id).type.shape == Shape{3, 3} ? 1 : 0;
+  }
+  CHECK(masks == 2);
+}
+
 TEST_CASE("composites: results have the names that the model gives them") {
   const Graph graph =
       to_graph(read_proto(text_model(
