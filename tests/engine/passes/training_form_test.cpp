@@ -56,6 +56,30 @@ TEST_CASE("training_form: training draws a mask per dropout from seed, stream an
   }
 }
 
+TEST_CASE("training_form: random ops draw from streams of their own, in training by the step") {
+  constexpr const char* kText =
+      "(float[8] x) => (float[8] y)"
+      "{ a = RandomNormalLike(x)  b = RandomUniformLike(x)  c = Bernoulli(x)"
+      "  d = Add(a, b)  e = Add(c, d)  y = Mul(x, e) }";
+  for (GraphMode mode : {GraphMode::kGradients, GraphMode::kTrain}) {
+    const Graph g = formed(kText, mode);
+    const std::string lines = node_lines(g);
+    CHECK(contains(lines,
+                   "ts.NormalNumbers(ai.trainscope.random_step) dtype=1 seed=7 shape={8} "
+                   "stream=4294967296\n"));
+    CHECK(contains(lines,
+                   "ts.UniformNumbers(ai.trainscope.random_step) dtype=1 seed=7 shape={8} "
+                   "stream=4294967297\n"));
+    CHECK(contains(lines, "stream=4294967298\n"));
+    CHECK(count_ops(g, "UniformNumbers") == 2);
+    CHECK(count_ops(g, "Bernoulli") == 0);
+  }
+  const Graph g = formed(kText, GraphMode::kInference);
+  CHECK(g.find(kRandomStepInput) == kNoValue);
+  CHECK(count_ops(g, "NormalNumbers") == 1);
+  CHECK(contains(node_lines(g), "stream=4294967298\n"));
+}
+
 TEST_CASE("training_form: a ratio that is no fraction is refused by the node's name") {
   for (const char* ratio : {"1", "-0.25", "2"}) {
     CAPTURE(ratio);
