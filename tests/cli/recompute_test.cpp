@@ -169,10 +169,10 @@ TEST_CASE("recompute: tables keep to pins") {
   }
   CHECK(kept.at("opportunities").as_array().empty());
 
-  std::ofstream(folder / "recompute.txt") << "recompute *Softmax*\n";
+  std::ofstream(folder / "recompute.txt") << "recompute *Attention*\n";
   const Json forced = facts({"--pins", "recompute.txt", "--front", "--compare"}, folder);
   // The word of older files.
-  std::ofstream(folder / "again.txt") << "again *Softmax*\n";
+  std::ofstream(folder / "again.txt") << "again *Attention*\n";
   CHECK(facts({"--pins", "again.txt", "--front"}, folder).at("front") == forced.at("front"));
   for (const char* table : {"front", "compare"}) {
     CAPTURE(table);

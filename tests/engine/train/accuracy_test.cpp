@@ -38,7 +38,7 @@ TEST_CASE("accuracy: classes on an axis in the middle, 32-bit labels, f64 scores
 
 TEST_CASE("accuracy: an evaluation counts over its batches, where the scores are an output") {
   const OnnxModel onnx =
-      model("(float[2,2] x) => (float[2,2] y) <float w = {1}> { y = Mul(x, w) }");
+      model("(float[2,2] x) => (float[2,2] y) <float[1] w = {1}> { y = Mul(x, w) }");
   Session session(onnx, {});
   Executor& executor = session.executor(GraphMode::kEvaluate);
   Batch batch;

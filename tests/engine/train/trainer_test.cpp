@@ -213,7 +213,7 @@ TEST_CASE("trainer: a batch that does not fit is refused by name") {
 
 TEST_CASE("evaluate: the mean over all loss terms, batches weighted by theirs") {
   const OnnxModel onnx =
-      model("(float[2,2] x) => (float[2,2] y) <float w = {1}> { y = Mul(x, w) }");
+      model("(float[2,2] x) => (float[2,2] y) <float[1] w = {1}> { y = Mul(x, w) }");
   Session session(onnx, {});
   Executor& executor = session.executor(GraphMode::kEvaluate);
   const auto batch = [](std::vector<float> x, std::vector<std::int64_t> labels) {
