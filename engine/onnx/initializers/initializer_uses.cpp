@@ -27,6 +27,12 @@ constexpr Slot kMicrosoftKnownSlots[] = {{"BiasDropout", 3},    {"BiasDropout", 
                                          {"BitmaskDropout", 1}, {"BitmaskDropout", 2},
                                          {"MatMulNBits", 2},    {"MatMulNBits", 3}};
 constexpr Slot kExponentSlots[] = {{"Pow", 1}};
+// Cosines and sines of positions.
+constexpr Slot kTableSlots[] = {{"RotaryEmbedding", 1}, {"RotaryEmbedding", 2}};
+constexpr Slot kMicrosoftTableSlots[] = {{"RotaryEmbedding", 2},
+                                         {"RotaryEmbedding", 3},
+                                         {"GroupQueryAttention", 7},
+                                         {"GroupQueryAttention", 8}};
 constexpr Slot kFillSlots[] = {{"Where", 1}, {"Where", 2}};
 
 // Of a masked score next to nothing is left.
@@ -58,7 +64,9 @@ std::vector<InitializerUses> initializer_uses(const OnnxModel::Impl& model) {
       ++use.count;
       const bool microsoft = node.domain() == kMicrosoftDomain;
       use.known = use.known || (microsoft && is_one_of(kMicrosoftKnownSlots, node, i));
+      use.table = use.table || (microsoft && is_one_of(kMicrosoftTableSlots, node, i));
       if (!plain) continue;
+      use.table = use.table || is_one_of(kTableSlots, node, i);
       use.known = use.known || is_one_of(kKnownSlots, node, i);
       use.state = use.state || is_one_of(kStateSlots, node, i);
       use.exponent = use.exponent || is_one_of(kExponentSlots, node, i);
