@@ -97,6 +97,7 @@ TEST_CASE("fuse_attention: near misses name numbers that are trained") {
   const auto misses = [](std::string_view trained, std::string_view mask) {
     Fusion fusion = masked();
     std::erase(fusion.constants, trained);
+    fusion.trained = {std::string(trained)};
     return near_misses_of(fusion, nodes_of(mask));
   };
   CHECK(misses("tiny", "m = Mul(r, tiny)") ==

@@ -128,6 +128,7 @@ TEST_CASE("fuse_rms_norm: near misses name numbers that are trained") {
   const auto misses = [](std::string_view trained) {
     Fusion fusion = kRmsNorm;
     std::erase(fusion.constants, trained);
+    fusion.trained = {std::string(trained)};
     return near_misses_of(fusion,
                           "s = Mul(x, x)  v = ReduceMean <axes = [-1]> (s)  e = Add(v, eps)"
                           "  i = Pow(e, minus)  y = Mul(x, i)");

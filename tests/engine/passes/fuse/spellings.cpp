@@ -53,6 +53,7 @@ std::string text_of(const Fusion& fusion, std::string_view nodes) {
 CompileOptions options_of(const Fusion& fusion) {
   CompileOptions options;
   options.import.frozen = fusion.constants;
+  options.import.trainable = fusion.trained;
   options.training.mode = GraphMode::kGradients;
   options.training.loss = {.kind = LossKind::kMse, .output = "y"};
   return options;

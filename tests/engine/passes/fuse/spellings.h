@@ -22,6 +22,7 @@ struct Fusion {
   std::string_view inputs;  // "(float[5,7] x0) => (float[5,7] y) <initializers>"
   std::string_view before;  // nodes that make x of x0
   std::vector<std::string> constants;
+  std::vector<std::string> trained = {};  // numbers that would be constant by themselves
 };
 
 // Of x [2,3,5], x0 times the parameter p; frozen numbers, and parameters w, b and row for each
