@@ -120,7 +120,7 @@ TEST_CASE("differentiate: splitting, joining, gathering and masking") {
       check_text(
           "(float[2,4] x) => (float[4,5] y) <float[4,4] w = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0},"
           " int64[3] rows = {2,0,2}, int64[1] b = {1}, int64[1] e = {3}, int64[1] ax = {1},"
-          " bool[2] mask = {1,0}, float fill = {0}>"
+          " bool[2] mask = {1,0}, float[2] fill = {0,0}>"
           "{ h = MatMul(x, w)  p, q = Split <axis = 1> (h)  m = Where(mask, p, fill)"
           "  s = Slice(h, b, e, ax)  c = Concat <axis = 0> (m, s)  g = Gather <axis = 1> (w, rows)"
           "  y = Concat <axis = 1> (c, g) }") == Names{"fill", "w"});
