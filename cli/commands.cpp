@@ -17,7 +17,7 @@ const std::vector<Command>& all_commands() {
 }
 
 std::span<const Flag> global_flags() {
-  static constexpr std::array kFlags = {
+  static constexpr std::array kCommonFlags = {
       Flag{.name = "json", .type = FlagType::kSwitch, .help = "One JSON object on standard output"},
       Flag{.name = "quiet",
            .type = FlagType::kSwitch,
@@ -72,7 +72,7 @@ std::span<const Flag> global_flags() {
            .fallback = "cpu",
            .help = "Where kernels run"},
   };
-  return kFlags;
+  return kCommonFlags;
 }
 
 std::vector<Flag> join_flags(std::initializer_list<std::span<const Flag>> groups) {

@@ -114,11 +114,11 @@ Source::Trained Source::trained_model(const Invocation& invocation) const {
 }
 
 std::span<const Flag> source_flags() {
-  static constexpr Flag kFlags[] = {
+  static constexpr Flag kSourceFlags[] = {
       {.name = "best",
        .type = FlagType::kSwitch,
        .help = "Of a run: the checkpoint with the lowest validation loss, not the newest"}};
-  return kFlags;
+  return kSourceFlags;
 }
 
 TensorByName tensors_of(const Checkpoint& checkpoint) {

@@ -6,12 +6,12 @@
 namespace trainscope {
 
 std::vector<Flag> check_flags() {
-  static constexpr Flag kFlags[] = {
+  static constexpr Flag kKernelFlags[] = {
       {.name = "disable",
        .type = FlagType::kTexts,
        .value = "PASS",
        .help = "Leave out a pass, or order, recompute or batch_tiles"}};
-  return join_flags({kFlags, kernel_flags()});
+  return join_flags({kKernelFlags, kernel_flags()});
 }
 
 LowerOptions lower_options(const Invocation& invocation) {

@@ -94,8 +94,8 @@ class OptionFlags {
 };
 
 const OptionFlags& option_flags() {
-  static const OptionFlags kFlags;
-  return kFlags;
+  static const OptionFlags kOptionFlags;
+  return kOptionFlags;
 }
 
 Ints parse_ints(std::string_view flag, std::string_view text) {

@@ -14,8 +14,8 @@ namespace trainscope {
 namespace {
 
 constexpr std::size_t kRegion = 1;
-constexpr std::size_t kScales = 2;
-constexpr std::size_t kSizes = 3;
+constexpr std::size_t kScalesInput = 2;
+constexpr std::size_t kSizesInput = 3;
 
 Floats known_numbers(const ImportScope& scope, const SourceNode& node, std::size_t input) {
   const Tensor* known = scope.known(node, input);
@@ -81,17 +81,17 @@ std::vector<SourceNode> resize_of_all_axes(ImportScope& scope, SourceNode node) 
   const Ints axes = resized_axes(node, x.rank);
   const auto rank = static_cast<std::size_t>(x.rank);
   const bool partial = node.attributes.has("axes");
-  if (has_input(node, kSizes)) {
-    const Floats sizes = known_numbers(scope, node, kSizes);
+  if (has_input(node, kSizesInput)) {
+    const Floats sizes = known_numbers(scope, node, kSizesInput);
     require(sizes.size() == axes.size(), ErrorCode::kBadInput, "{}: {} sizes for {} axes",
             adapted_label(node), sizes.size(), axes.size());
     Floats all;
     for (std::int64_t size : x.span()) all.push_back(static_cast<double>(size));
-    set_numbers(scope, node, kSizes,
+    set_numbers(scope, node, kSizesInput,
                 spread(node, axes, with_ratio(node, x, axes, sizes), std::move(all)));
-  } else if (partial && has_input(node, kScales)) {
-    set_numbers(scope, node, kScales,
-                spread(node, axes, known_numbers(scope, node, kScales), Floats(rank, 1.0)));
+  } else if (partial && has_input(node, kScalesInput)) {
+    set_numbers(scope, node, kScalesInput,
+                spread(node, axes, known_numbers(scope, node, kScalesInput), Floats(rank, 1.0)));
   }
   if (partial && has_input(node, kRegion)) {
     Floats whole(2 * rank, 0.0);
