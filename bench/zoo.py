@@ -278,6 +278,7 @@ def verdict(name, way, folder, program):
         return {"verdict": "crash", "why": f"exit {done.returncode}"}
     if done.returncode != 0:
         text = " | ".join(line.strip() for line in done.stderr.strip().splitlines())
+        text = text.replace(f"{folder}/", "")
         kind = "not finite" if "the loss is" in text else "refused"
         return {"verdict": kind, "why": text[:600]}
     lines = (run / "metrics.jsonl").read_text().splitlines()
