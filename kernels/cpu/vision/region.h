@@ -18,10 +18,11 @@ struct Corners {
   std::array<T, 4> weight{};
 };
 
-// Whether a coordinate is less than about one element outside an axis of `size`.
+// Whether a coordinate is less than about one element outside an axis of `size`; nothing is near an
+// axis without elements.
 template <typename T>
 bool is_near(T at, std::int64_t size) {
-  return at >= T{-1} && at <= static_cast<T>(size);
+  return size > 0 && at >= T{-1} && at <= static_cast<T>(size);
 }
 
 // For coordinates that are near.
