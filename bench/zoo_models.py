@@ -324,6 +324,7 @@ for _name, _size in {
         "starnet_s1": 32, "inception_next_atto": 32, "mobilevit_xxs": 64, "regnetz_005": 32,
         "nf_regnet_b0": 32, "visformer_tiny": 64, "pvt_v2_b0": 64}.items():
     timm_model(_name, _size)
+timm_model("test_resnet", 32, channels=(8, 12, 16, 24))
 for _name, _options in {
         "vit_tiny_patch16_224": {"depth": 2}, "deit_tiny_patch16_224": {"depth": 2},
         "cait_xxs24_224": {"depth": 2}, "mixer_s32_224": {}, "resmlp_12_224": {},

@@ -17,11 +17,13 @@ namespace {
 // No machine has more; keeps sums of sizes far from overflow.
 constexpr std::int64_t kMaxTensorBytes = std::int64_t{1} << 46;
 
-constexpr std::array<std::string_view, 24> kTypeNames = {
-    "undefined",      "float32",    "uint8",          "int8",       "uint16",   "int16",
-    "int32",          "int64",      "string",         "bool",       "float16",  "float64",
-    "uint32",         "uint64",     "complex64",      "complex128", "bfloat16", "float8e4m3fn",
-    "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",      "int4",     "float4e2m1"};
+constexpr std::array<std::string_view, 27> kTypeNames = {
+    "undefined",      "float32",  "uint8",        "int8",           "uint16",
+    "int16",          "int32",    "int64",        "string",         "bool",
+    "float16",        "float64",  "uint32",       "uint64",         "complex64",
+    "complex128",     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
+    "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0",
+    "uint2",          "int2"};
 
 // Where the elements of a tensor lie in another file.
 struct ExternalPlace {

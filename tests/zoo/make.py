@@ -41,7 +41,7 @@ MODELS = {
     "t5": ("transformers.t5", "plain"),
     "dinov2": ("transformers.dinov2", "plain"),
     "vit": ("torchvision.vit", "dynamo"),
-    "resnet": ("timm:test_resnet", "plain"),
+    "resnet": ("timm.test_resnet", "plain"),
     "convnext": ("timm:test_convnext", "dynamo"),
     "efficientnet": ("timm:test_efficientnet_ln", "dynamo"),
 }
