@@ -159,8 +159,6 @@ void compose_onnx_op(Composition& c) {
 }
 
 constexpr CompositeOp kRows[] = {
-    {"DequantizeLinear", 1, 3, 1, "axis", compose_onnx_op},
-    {"QuantizeLinear", 1, 3, 1, "axis", compose_onnx_op},
     {"Trilu", 1, 2, 1, "upper", compose_onnx_op},
     {"FusedMatMul", 1, 2, 1, "alpha transA transB transBatchA transBatchB", compose_fused_matmul},
     {"MatMulNBits", 1, 6, 1, "K N accuracy_level bits block_size weight_prepacked",

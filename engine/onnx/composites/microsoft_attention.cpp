@@ -286,6 +286,24 @@ void refuse_caches(Composition& c) {
                       "a smooth softmax and head sinks are not supported");
 }
 
+// Whether input 5, the last position of each example that counts, says that all do.
+bool counts_all(Composition& c, std::int64_t keys) {
+  const Tensor* last = c.has(5) ? c.known(5) : nullptr;
+  if (last == nullptr) return !c.has(5);
+  return std::ranges::all_of(as_ints(*last), [keys](std::int64_t at) { return at == keys - 1; });
+}
+
+// Keys behind the last position of an example are padding.
+ValueId padding_bias(Composition& c, const AttentionInputs& in) {
+  const Scored s{.batch = c.shape(in.q)[0],
+                 .queries = c.shape(in.q)[2],
+                 .keys = c.shape(in.k)[2],
+                 .dtype = in.softmax};
+  if (counts_all(c, s.keys)) return kNoValue;
+  const ValueId last = c.reshape(c.cast(c.input(5), DType::kI64), {s.batch});
+  return bias_of_mask(c, c.add(last, c.scalar(1.0, DType::kI64)), s);
+}
+
 void compose_grouped(Composition& c) {
   refuse_caches(c);
   const Attributes& attributes = c.attributes();
@@ -308,6 +326,7 @@ void compose_grouped(Composition& c) {
   window.left = size > 0 ? size - 1 : -1;
   window.right = attributes.integer("causal", 1) != 0 ? 0 : -1;
   if (c.has(10)) in.bias = c.cast(c.input(10), in.softmax);
+  in.bias = sum_of_biases(c, in.bias, padding_bias(c, in));
   if (!window.sees_all()) in.bias = sum_of_biases(c, in.bias, window_bias(c, window, in.softmax));
   c.result(1, in.k);
   c.result(2, in.v);

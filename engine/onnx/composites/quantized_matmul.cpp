@@ -26,6 +26,11 @@ Packing packing_of(Composition& c) {
             .block = attributes.integer("block_size", 0)};
   c.require(p.rows > 0 && p.columns > 0 && p.block > 0,
             "N={}, K={} and block_size={} must be above 0", p.rows, p.columns, p.block);
+  // Bytes of all rows are then a number that fits.
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  c.require_supported(p.rows <= kMost && p.columns <= kMost && p.block <= kMost,
+                      "N={}, K={} and block_size={}: at most {} are supported", p.rows, p.columns,
+                      p.block, kMost);
   c.require_supported(p.bits == 2 || p.bits == 4 || p.bits == 8,
                       "{} bits; 2, 4 and 8 are supported", p.bits);
   c.require_supported(attributes.integer("weight_prepacked", 0) == 0,

@@ -53,11 +53,12 @@ std::size_t place_of(ImportScope& scope, const SourceNode& node, std::size_t inp
 
 // The sizes of the pieces of an axis of `size` elements.
 Ints piece_sizes(ImportScope& scope, const SourceNode& node, std::int64_t size) {
-  if (!has_input(node, 1)) return Ints(static_cast<std::size_t>(size), 1);
-  Ints given = scope.known_ints(node, 1);
-  if (scope.type(node, 1).shape.rank > 0) return given;
+  const Ints given = has_input(node, 1) ? scope.known_ints(node, 1) : Ints{1};
+  if (has_input(node, 1) && scope.type(node, 1).shape.rank > 0) return given;
   const std::int64_t most = given.at(0);
   require(most > 0, ErrorCode::kBadInput, "{}: pieces of {} elements", adapted_label(node), most);
+  require_supported((size - 1) / most < kMostElements, "{}: a sequence of more than {} elements",
+                    adapted_label(node), kMostElements);
   Ints sizes;
   for (std::int64_t left = size; left > 0; left -= most) sizes.push_back(std::min(left, most));
   return sizes;

@@ -18,10 +18,10 @@ struct Slot {
 // Running statistics: training updates them, whatever form the model was exported in.
 constexpr Slot kStateSlots[] = {{"BatchNormalization", 3}, {"BatchNormalization", 4}};
 // Inputs that must be known when the graph is built, although they may be floats.
-constexpr Slot kKnownSlots[] = {{"Clip", 1},    {"Clip", 2},   {"Dropout", 1}, {"Dropout", 2},
-                                {"Pad", 2},     {"Range", 0},  {"Range", 1},   {"Range", 2},
-                                {"Resize", 1},  {"Resize", 2}, {"Tile", 1},    {"Tile", 2},
-                                {"Upsample", 1}};
+constexpr Slot kKnownSlots[] = {{"Clip", 1},   {"Clip", 2},   {"Dropout", 1}, {"Dropout", 2},
+                                {"OneHot", 1}, {"OneHot", 2}, {"Pad", 2},     {"Range", 0},
+                                {"Range", 1},  {"Range", 2},  {"Resize", 1},  {"Resize", 2},
+                                {"Tile", 1},   {"Tile", 2},   {"Upsample", 1}};
 // The same, of com.microsoft.
 constexpr Slot kMicrosoftKnownSlots[] = {{"BiasDropout", 3},    {"BiasDropout", 4},
                                          {"BitmaskDropout", 1}, {"BitmaskDropout", 2},
@@ -35,20 +35,41 @@ constexpr Slot kMicrosoftTableSlots[] = {{"RotaryEmbedding", 2},
                                          {"GroupQueryAttention", 8}};
 constexpr Slot kFillSlots[] = {{"Where", 1}, {"Where", 2}};
 
-// Of a masked score next to nothing is left.
+// Of a masked score next to nothing is left; where all masked ones are one number, a larger one
+// leaves little enough: the windows of Swin have -100.
 constexpr float kMasked = -1e4F;
+constexpr float kMaskedAlike = -100.0F;
 
 bool is_one_of(std::span<const Slot> slots, const pb::NodeProto& node, int input) {
   return std::ranges::any_of(
       slots, [&](const Slot& slot) { return slot.op == node.op_type() && slot.input == input; });
 }
 
+// Ones on one side of the diagonal, with it or without, zeros elsewhere.
 bool is_triangle(std::span<const float> elements, std::int64_t size) {
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    const auto at = static_cast<std::int64_t>(i) % (size * size);
-    if (elements[i] != (at % size <= at / size ? 1.0F : 0.0F)) return false;
-  }
-  return true;
+  const auto matches = [&](auto is_one) {
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const auto at = static_cast<std::int64_t>(i) % (size * size);
+      if (elements[i] != (is_one(at / size, at % size) ? 1.0F : 0.0F)) return false;
+    }
+    return true;
+  };
+  using Place = std::int64_t;
+  return matches([](Place row, Place column) { return column <= row; }) ||
+         matches([](Place row, Place column) { return column < row; }) ||
+         matches([](Place row, Place column) { return column >= row; }) ||
+         matches([](Place row, Place column) { return column > row; });
+}
+
+// Zeros, and numbers that leave nothing of the scores that they are added to.
+bool hides_scores(std::span<const float> elements, int rank) {
+  const float least = *std::ranges::min_element(elements);
+  const bool alike = rank >= 2 && least <= kMaskedAlike;
+  return least < 0.0F &&
+         std::ranges::all_of(
+             elements,
+             [&](float x) { return x == 0.0F || x <= kMasked || (alike && x == least); }) &&
+         (alike || least <= kMasked);
 }
 
 }  // namespace
@@ -78,23 +99,27 @@ std::vector<InitializerUses> initializer_uses(const OnnxModel::Impl& model) {
 
 bool is_mask(const OnnxModel::Impl& model, int index) {
   const TensorType& type = model.facts.initializers[static_cast<std::size_t>(index)].type;
-  if (type.dtype != DType::kF32 || type.elements() < 2 || model.is_unread(index)) return false;
-  const SharedTensor tensor = model.tensor(index);
-  const std::span<const float> elements = tensor->values<float>();
-  const auto is_score = [](float x) { return x == 0.0F || x <= kMasked; };
-  if (std::ranges::all_of(elements, is_score)) {
-    return std::ranges::any_of(elements, [](float x) { return x <= kMasked; });
-  }
+  if (!is_float(type.dtype) || type.elements() < 2 || model.is_unread(index)) return false;
+  const Tensor tensor = convert(*model.tensor(index), DType::kF32);
+  const std::span<const float> elements = tensor.values<float>();
   const int rank = type.shape.rank;
+  if (hides_scores(elements, rank)) return true;
   return rank >= 2 && type.shape[rank - 1] > 1 && type.shape[rank - 1] == type.shape[rank - 2] &&
          is_triangle(elements, type.shape[rank - 1]);
 }
 
 bool is_name_of_constant(const std::string& name) {
-  if (name.find("Constant") != std::string::npos || name.starts_with("onnx::")) return true;
+  if (name.starts_with("onnx::")) return true;
+  const auto is_number = [](std::string_view text) {
+    return std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+  };
+  // "Constant", "/layers.0/Constant_12_output_0"
+  std::string_view last = std::string_view(name).substr(name.rfind('/') + 1);
+  if (last.ends_with("_output_0")) last.remove_suffix(9);
+  if (last == "Constant") return true;
+  if (last.starts_with("Constant_")) return is_number(last.substr(9));
   const std::string_view rest = std::string_view(name).substr(name.starts_with('_') ? 1 : 0);
-  if (!rest.starts_with("val_")) return false;
-  return std::ranges::all_of(rest.substr(4), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return rest.starts_with("val_") && rest.size() > 4 && is_number(rest.substr(4));
 }
 
 std::string script_module(const std::string& node) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,7 @@ std::string merged_text(const std::string& name) {
 }
 
 void restore_merged(ModelEdit& edit) {
+  if (edit.model().proto.producer_name() != "pytorch") return;
   for (int i = 0; i < edit.node_count(); ++i) {
     const pb::NodeProto& node = edit.node(i);
     if (node.input_size() != 1 || node.output_size() != 1 || !is_merge(node)) continue;
@@ -62,15 +64,27 @@ std::string statistic_name(const ModelEdit& edit, const std::string& merged,
   return edit.free_name(std::move(name));
 }
 
-// A scale or bias of a batch norm that is also its running statistic: two initializers that were
-// equal when the model was fresh.
+// What batch norms have as scale or bias.
+std::unordered_set<std::string> scales_and_biases(const ModelEdit& edit) {
+  std::unordered_set<std::string> names;
+  for (int i = 0; i < edit.node_count(); ++i) {
+    const pb::NodeProto& node = edit.node(i);
+    if (node.op_type() != "BatchNormalization" || node.input_size() != 5) continue;
+    names.insert({node.input(1), node.input(2)});
+  }
+  return names;
+}
+
+// A running statistic of a batch norm that is also a scale or bias, its own or another one's: two
+// initializers that were equal when the model was fresh.
 void restore_statistics(ModelEdit& edit) {
+  const std::unordered_set<std::string> trained = scales_and_biases(edit);
   for (int i = 0; i < edit.node_count(); ++i) {
     const pb::NodeProto& node = edit.node(i);
     if (node.op_type() != "BatchNormalization" || node.input_size() != 5) continue;
     for (int slot = 3; slot < 5; ++slot) {
       const std::string merged = edit.node(i).input(slot);
-      if (merged != node.input(1) && merged != node.input(2)) continue;
+      if (!trained.contains(merged)) continue;
       if (!edit.is_float_initializer(merged)) continue;
       const std::string name = statistic_name(edit, merged, node, slot);
       edit.copy(edit.find(merged), name, merged_text(merged));

@@ -103,6 +103,21 @@ TEST_CASE("composites: a node that does not fit is refused") {
   check_refused(kCases);
 }
 
+TEST_CASE("composites: packed weights of sizes whose product does not fit are refused") {
+  onnx::ModelProto model =
+      text_model("float[1,64] x, int32[4] q, float[4] s",
+                 "y = MatMulNBits<N = 4, K = 64, bits = 4, block_size = 2305843009213693952>"
+                 "(x, q, s)",
+                 17);
+  model.mutable_graph()->mutable_node(0)->set_domain("com.microsoft");
+  onnx::OperatorSetIdProto& domain = *model.add_opset_import();
+  domain.set_domain("com.microsoft");
+  domain.set_version(1);
+  const std::optional<Error> error = error_of([&] { to_graph(read_proto(model), all_ops()); });
+  REQUIRE(error.has_value());
+  CHECK(error->message().find("at most 1073741824 are supported") != std::string::npos);
+}
+
 TEST_CASE("composites: the newest form up to an opset") {
   CHECK(find_composite("", "Attention", 22) == nullptr);
   CHECK(find_composite("", "Attention", 23)->from == 23);

@@ -75,6 +75,8 @@ TEST_CASE("sequences: what cannot be resolved is refused") {
       {"float[4] x, int64 at = {0}", "y = SequenceAt(x, at)", "input 0 is not a sequence", 28},
       {"float[4] x, int64 of = {0}", "s = SplitToSequence(x, of) y = ConcatFromSequence<axis=0>(s)",
        "pieces of 0 elements", 28},
+      {"float[1000000000] x", "s = SplitToSequence(x) y = SequenceLength(s)",
+       "a sequence of more than 100000 elements", 28},
       {"float[4] x", "s = SequenceConstruct(x) t = SequenceErase(s) y = SequenceErase(t)",
        "position 0 is outside a sequence of 0", 28},
       {"float[4] x", "s = SequenceConstruct(x) y = Relu(s)", "reads 's'", 28},

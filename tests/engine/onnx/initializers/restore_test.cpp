@@ -78,6 +78,29 @@ TEST_CASE("restore: without marks the roles show that a statistic is merged with
   CHECK(names_of(choices, InitializerRole::kState) == Names{"running_mean", "running_var"});
 }
 
+TEST_CASE("restore: a scale that is another norm's running variance is a parameter and a state") {
+  const OnnxModel model = text_model(R"((float[2,3] x) => (float[2,3] y)
+<float[3] w = {1,1,1}, float[3] b = {0,0,0}, float[3] s = {2,2,2}, float[3] m = {0,1,0}>
+{ a = BatchNormalization(x, w, b, m, s)  y = BatchNormalization(a, s, b, m, w) })");
+  const ParameterChoices choices = choose_parameters(model, {});
+  CHECK(names_of(choices, InitializerRole::kTrained) == Names{"b", "s", "w"});
+  CHECK(names_of(choices, InitializerRole::kState).size() == 3);
+}
+
+TEST_CASE("restore: an Identity of another exporter ties what it stands between") {
+  onnx::ModelProto proto;
+  REQUIRE(onnx::OnnxParser("<ir_version: 8, opset_import: [\"\" : 17]> g (float[2,2] x) => "
+                           "(float[2,2] y) <float[2,2] table = {1,2,3,4}> "
+                           "{ head = Identity(table)  a = MatMul(x, table)  y = MatMul(a, head) }")
+              .Parse(proto)
+              .IsOK());
+  proto.mutable_graph()->mutable_node(0)->set_name("Identity_3");
+  proto.set_producer_name("tf2onnx");
+  CHECK(trained(read_proto(proto)) == Names{"table"});
+  proto.set_producer_name("pytorch");
+  CHECK(trained(read_proto(proto)) == Names{"head", "table"});
+}
+
 TEST_CASE("restore: an embedding and its folded transpose are one parameter") {
   const auto read = [](const std::string& elements) {
     onnx::ModelProto proto;
@@ -131,6 +154,20 @@ TEST_CASE("choose: exponents, fills, masks and single numbers are not what is tr
   CHECK(decided({.trainable = {"w"}, .frozen = {"logit_scale"}}) == Names{"w"});
   CHECK(decided({.trainable = {"three"}, .frozen = {"logit_scale"}}) == Names{"three", "w"});
   CHECK(decided({.parameters = Names{"three"}}) == Names{"three"});
+}
+
+TEST_CASE("choose: masks of every kind, fills of a OneHot, and what only looks like a constant") {
+  const std::string body = R"((double[2,2] x, int64[2] i) => (double[2,2] y)
+<double[2,2] window = {0,-100,-100,0}, double[2,2] low = {0,-1000000000,0,0},
+ double[2,2] upper = {0,1,0,0}, double[2] values = {0,1}, int64 depth = {2},
+ double[2,2] small = {0,-3,-3,0}, double[2] Constant_scale = {1,2}>
+{ a = Add(x, window)  b = Add(a, low)  c = Mul(b, upper)  h = OneHot(i, depth, values)
+  d = Add(c, h)  e = Add(d, small)  y = Mul(e, Constant_scale) })";
+  CHECK(trained(text_model(body)) == Names{"Constant_scale", "small"});
+  const OnnxModel single = text_model(
+      "(float[2] x) => (float[2] y) <float Constant_scale = {1}, float val_ = {1}, float "
+      "Constant_3 = {1}> { a = Mul(x, Constant_scale)  b = Mul(a, val_)  y = Mul(b, Constant_3) }");
+  CHECK(choose_parameters(single, {}).faults.size() == 2);
 }
 
 TEST_CASE("choose: a list names initializers that can be trained") {
