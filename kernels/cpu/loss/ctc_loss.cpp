@@ -15,6 +15,7 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();  // log of p
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 double log_sum(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return kNaN;
   const double most = std::max(a, b);
   if (most == kNever) return kNever;
   return most + std::log1p(std::exp(std::min(a, b) - most));

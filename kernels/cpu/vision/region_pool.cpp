@@ -75,7 +75,8 @@ struct Sampled {
     const SampledRegion<T> r(bins + 4 * region, samples);
     r.for_each_sample(bin / s.width, bin % s.width, s.image, [&](const Corners<T>& c) {
       for (std::size_t k = 0; k < 4; ++k) {
-        const T value = c.weight[k] * plane[c.offset[k]];
+        // Outside of the plane there is nothing to read.
+        const T value = c.weight[k] == T{0} ? T{0} : c.weight[k] * plane[c.offset[k]];
         if (value > best.value || value != value) best = {value, c.weight[k], c.offset[k]};
       }
     });
