@@ -7,6 +7,7 @@
 #include "datasets/spec.h"
 #include "datasets/tensor_archive.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace trainscope {
 namespace {
@@ -115,7 +116,11 @@ DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
   }
   const ValueId labels = program.graph.find(loss.labels);
   if (labels != kNoValue && keeps_bytes(loss.labels)) {
-    options.labels = field_of(program.graph.value(labels), labels_axis(imported, loss, sizes));
+    const int axis = labels_axis(imported, loss, sizes);
+    const TensorType& type = program.graph.value(labels).type;
+    require(axis == 0 || axis < type.shape.rank, ErrorCode::kUsage,
+            "--batch-axis {}={}: they are {}", kLabelsOfLoss, axis, type_text(type));
+    options.labels = field_of(program.graph.value(labels), axis);
     options.labels->bound = class_count(imported, loss);
   }
   return options;

@@ -53,7 +53,7 @@ constexpr Flag kFlags[] = {
      .type = FlagType::kNumber,
      .value = "X",
      .fallback = "1e-8",
-     .help = "Of all optimizers but sgd",
+     .help = "Of all optimizers but sgd and lion",
      .minimum = 0,
      .also = "epsilon"},
     {.name = "bias-correction",
@@ -92,7 +92,7 @@ constexpr Flag kFlags[] = {
      .help =
          "Of an embedding only the rows that a batch names change: rows that it does not name "
          "keep their moments and do not decay (as with torch.optim.SparseAdam), and no gradient "
-         "of all rows is made; plain sgd does so anyway, lamb never"},
+         "of all rows is made; plain sgd does so anyway, lamb, rmsprop and lion never"},
     {.name = "ema",
      .type = FlagType::kNumber,
      .value = "DECAY",
@@ -221,7 +221,9 @@ void parse_own(const Settings& settings, OptimizerOptions& optimizer) {
       return parse_rmsprop(settings, optimizer);
     case OptimizerKind::kLion:
       optimizer.beta2 = 0.99;
-      if (settings.given("betas") || settings.text("betas") != kUsualBetas) {
+      // What a run records is what it was trained with.
+      if (settings.given("betas") || settings.all().at("betas").origin == Origin::kRun ||
+          settings.text("betas") != kUsualBetas) {
         parse_betas(settings, optimizer);
       }
       return;

@@ -28,6 +28,11 @@ Json resolved_options(const Invocation& invocation, const LossOptions& loss, con
     if (std::ranges::find(kNotRecorded, name) != kNotRecorded.end()) continue;
     if (!setting.texts.empty()) resolved[name] = json_of(setting);
   }
+  const Settings& settings = invocation.settings();
+  const bool is_lion = settings.has("optimizer") && settings.text("optimizer") == "lion";
+  if (is_lion && settings.all().at("betas").origin == Origin::kDefault) {
+    resolved["betas"] = "0.9,0.99";
+  }
   resolved["loss"] = loss_text(loss);
   resolved["threads"] = invocation.threads();
   if (sizes.batch > 0) resolved["batch"] = sizes.batch;

@@ -121,15 +121,22 @@ std::string csv_header(const std::vector<Prediction>& predictions) {
   return header;
 }
 
-// Numbers as they are: so many digits that they can be read back.
+// As few digits as tell the number from all others of its type.
+std::string number_text(const Tensor& numbers, std::size_t at, DType dtype) {
+  if (!is_float(dtype)) return fmt::format("{}", numbers.values<std::int64_t>()[at]);
+  const double number = numbers.values<double>()[at];
+  return dtype == DType::kF64 ? fmt::format("{}", number)
+                              : fmt::format("{}", static_cast<float>(number));
+}
+
 std::string csv_text(const std::vector<Prediction>& predictions) {
   std::string text = csv_header(predictions) + "\n";
   const std::int64_t examples = predictions.front().rows.shape()[0];
   std::vector<Tensor> numbers;
-  std::vector<bool> whole;
+  std::vector<DType> dtypes;
   for (const Prediction& prediction : predictions) {
     const DType dtype = prediction.rows.dtype();
-    whole.push_back(!is_float(dtype));
+    dtypes.push_back(dtype);
     numbers.push_back(convert(prediction.rows, is_float(dtype) ? DType::kF64 : DType::kI64));
   }
   for (std::int64_t row = 0; row < examples; ++row) {
@@ -139,8 +146,7 @@ std::string csv_text(const std::vector<Prediction>& predictions) {
       for (std::int64_t i = row * width; i < (row + 1) * width; ++i) {
         const auto at = static_cast<std::size_t>(i);
         if (!line.empty()) line += ',';
-        line += whole[p] ? fmt::format("{}", numbers[p].values<std::int64_t>()[at])
-                         : fmt::format("{:.9g}", numbers[p].values<double>()[at]);
+        line += number_text(numbers[p], at, dtypes[p]);
       }
     }
     text += line + "\n";

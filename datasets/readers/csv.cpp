@@ -69,7 +69,9 @@ double mean_of(const CsvSource& source, std::size_t column) {
     sum += *number;
     ++count;
   }
-  return count == 0 ? 0.0 : sum / static_cast<double>(count);
+  require(count > 0, ErrorCode::kBadInput, "'{}': column '{}' has no number to take the mean of",
+          printable(source.spec.file()), printable(source.table.columns[column]));
+  return sum / static_cast<double>(count);
 }
 
 // What an empty cell of a feature stands for; `mean` of its column is computed once.
@@ -255,13 +257,13 @@ std::vector<std::string> class_names(const CsvSource& source, const DatasetOptio
                                      const FeatureRoles& roles) {
   const bool by_class = source.label && roles.labels != nullptr && is_integer(roles.labels->dtype);
   if (!by_class) return {};
+  if (!options.class_names.empty()) return options.class_names;
   std::set<std::string> names;
   for (std::size_t row = 0; row < source.table.rows(); ++row) {
     const std::string& cell = source.table.cell(row, *source.label);
     if (parse_number(cell)) return {};
     if (!cell.empty()) names.insert(cell);
   }
-  if (!options.class_names.empty()) return options.class_names;
   const std::int64_t bound = roles.labels->bound;
   const auto count = static_cast<std::int64_t>(names.size());
   require(bound == 0 || count <= bound, ErrorCode::kBadInput,

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -46,7 +47,7 @@ class TableDataset final : public Dataset {
     const std::int64_t examples = columns_.front()->values.shape()[0];
     training_ = training_examples(examples, table_.validation_fraction);
     validation_ = examples - training_;
-    if (table_.validation_seed) drawn_.emplace(*table_.validation_seed, kSplitStream, examples);
+    if (table_.validation_seed) draw_rows(*table_.validation_seed, examples);
   }
   TableDataset(const TableDataset&) = delete;  // columns_ looks into table_
   TableDataset& operator=(const TableDataset&) = delete;
@@ -73,11 +74,19 @@ class TableDataset final : public Dataset {
   }
 
  private:
+  // Which rows are trained on is drawn; each split has its rows in the order of the data.
+  void draw_rows(std::uint64_t seed, std::int64_t examples) {
+    const Permutation permutation(seed, kSplitStream, examples);
+    for (std::int64_t i = 0; i < examples; ++i) drawn_.push_back(permutation(i));
+    std::sort(drawn_.begin(), drawn_.begin() + training_);
+    std::sort(drawn_.begin() + training_, drawn_.end());
+  }
+
   // Where an example of a split is in the columns.
   std::int64_t row_of(Split split, std::int64_t index) const {
     CHECK_INVARIANT(index >= 0 && index < examples(split));
     const std::int64_t row = split == Split::kTrain ? index : training_ + index;
-    return drawn_ ? (*drawn_)(row) : row;
+    return drawn_.empty() ? row : drawn_[static_cast<std::size_t>(row)];
   }
 
   // An example is `pieces` pieces of a batch: those before its batch axis.
@@ -160,7 +169,7 @@ class TableDataset final : public Dataset {
   std::int64_t tokens_per_example_ = 0;
   std::int64_t training_ = 0;
   std::int64_t validation_ = 0;
-  std::optional<Permutation> drawn_;  // the order of the split, with a seed
+  std::vector<std::int64_t> drawn_;  // rows of both splits, with a seed; empty: as they are
 };
 
 // "[3,17]" for a position in a tensor.
@@ -236,7 +245,9 @@ void check_table(const DataSpec& spec, const Table& table) {
 }  // namespace
 
 void set_split(const DataSpec& spec, const DatasetOptions& options, Table& table) {
-  table.validation_fraction = spec.fraction("validation", options.validation_fraction);
+  const double asked = spec.fraction("validation", options.validation_fraction);
+  // Without labels there is nothing to train: all are one split, in their order.
+  table.validation_fraction = options.without_labels ? 1.0 : asked;
   table.validation_seed = options.validation_seed;
   table.description.set("validation_fraction", table.validation_fraction);
   if (table.validation_seed) table.description.set("validation_seed", *table.validation_seed);

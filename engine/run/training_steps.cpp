@@ -83,7 +83,7 @@ void TrainingRun::save() {
 // A better model than all before: its checkpoint stays until there is a better one.
 void TrainingRun::note_if_best(double loss) {
   const bool wanted = request_.evaluate_every > 0 && request_.keep_best;
-  if (!wanted || (best_ && best_->loss <= loss)) return;
+  if (!wanted || !std::isfinite(loss) || (best_ && best_->loss <= loss)) return;
   best_ = {.step = step_, .loss = loss};
   save();
   note_best_checkpoint(records_->checkpoints_folder(), *best_);
@@ -94,7 +94,8 @@ void TrainingRun::note_if_best(double loss) {
 // Ends the run once the loss has not fallen by enough for long enough.
 void TrainingRun::note_gain(double loss) {
   if (!request_.early_stop) return;
-  if (!gain_ || loss < gain_->loss - request_.early_stop->least_gain) {
+  const bool is_first = !gain_ && std::isfinite(loss);
+  if (is_first || (gain_ && loss < gain_->loss - request_.early_stop->least_gain)) {
     gain_ = {.step = step_, .loss = loss};
     evaluations_without_gain_ = 0;
     return;
@@ -102,6 +103,8 @@ void TrainingRun::note_gain(double loss) {
   ++evaluations_without_gain_;
   if (evaluations_without_gain_ < request_.early_stop->patience || step_ == request_.steps) return;
   ended_early_ = true;
+  if (!gain_)
+    return log_.info("step {}: no validation loss was a number: the run ends early", step_);
   log_.info("step {}: the validation loss was lowest at step {}: the run ends early", step_,
             gain_->step);
 }

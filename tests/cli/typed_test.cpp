@@ -287,6 +287,9 @@ TEST_CASE("typed: a time-major model is trained along its batch axis") {
   CHECK(untold.exit_code == 3);
   has(untold.err, "--batch-axis");
   has(refused({"--batch-axis", "x=3"}).err, "it has 3 dimensions");
+  const Finished beyond = refused({"--batch-axis", "x=1", "--batch-axis", "labels=5"});
+  CHECK(beyond.exit_code == 2);
+  has(beyond.err, "--batch-axis labels=5: they are");
   has(refused({"--batch-axis", "z=1"}).err, "the model has no input or output 'z'");
   has(refused({"--batch-axis", "x"}).err, "expected NAME=AXIS");
 }

@@ -45,6 +45,8 @@ TEST_CASE("split: a seed draws the examples that validate, each once") {
     const std::vector<float> validation = places(*data, Split::kValidation);
     std::vector<float> all = places(*data, Split::kTrain);
     CHECK(all.size() == 7);
+    CHECK(std::ranges::is_sorted(all));
+    CHECK(std::ranges::is_sorted(validation));
     all.insert(all.end(), validation.begin(), validation.end());
     CHECK(std::set<float>(all.begin(), all.end()).size() == 10);
     drawn.insert(validation);
