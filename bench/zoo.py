@@ -80,6 +80,12 @@ def export_one(name, way, file):
     _, make = zoo_models.ZOO[name]
     module, inputs, _, _ = make()
     without_randomness(module)
+    exported(module, inputs, way, file)
+
+
+def exported(module, inputs, way, file):
+    """The module as a file, by one of WAYS."""
+    import torch
     given = tuple(inputs.values())
     names = {"input_names": list(inputs), "output_names": ["logits"]}
     if way == "ts":

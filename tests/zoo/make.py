@@ -59,19 +59,6 @@ def made(source):
     return zoo_models.ZOO[source][1]()
 
 
-def exported(module, inputs, way, file):
-    import torch
-    given = tuple(inputs.values())
-    names = {"input_names": list(inputs), "output_names": ["logits"]}
-    if way == "ts":
-        torch.onnx.export(module, given, file, dynamo=False, opset_version=17,
-                          training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
-                          **names)
-    else:
-        torch.onnx.export(module, given, file, dynamo=True, external_data=False,
-                          optimize=way == "dynamo", **names)
-
-
 def without_traces(file):
     """Stack traces name files of the machine that exported."""
     import onnx
@@ -92,7 +79,7 @@ def make(name, source, way):
     folder = HERE / name
     folder.mkdir(exist_ok=True)
     double = copy.deepcopy(module).double()
-    exported(module, inputs, way, str(folder / "model.onnx"))
+    zoo.exported(module, inputs, way, str(folder / "model.onnx"))
     without_traces(folder / "model.onnx")
     before = {k: v.detach().clone() for k, v in double.state_dict().items()}
     given = [v.double() if v.is_floating_point() else v for v in inputs.values()]

@@ -6,6 +6,7 @@
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
+#include "engine/ops/pool/window_attributes.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
@@ -67,19 +68,10 @@ Cost backward_cost(const OpArgs& args) { return window_cost(args, args.shape(0))
 Attributes gradient_attributes(const GradArgs& g) {
   const NodeArgs args(g.b.graph(), g.node);
   const PoolParams params = pool_params(*args, args->shape(0));
-  const WindowParams& window = params.window;
-  const auto first = [&](const Spatial& values) {
-    return Ints(values.begin(), values.begin() + window.rank);
-  };
-  Ints pads = first(window.pad_begin);
-  const Ints pad_end = first(window.pad_end);
-  pads.insert(pads.end(), pad_end.begin(), pad_end.end());
-  return {{"kernel_shape", first(window.kernel)},
-          {"strides", first(window.stride)},
-          {"dilations", first(window.dilation)},
-          {"pads", std::move(pads)},
-          {"ceil_mode", args->attributes.integer("ceil_mode", 0)},
-          {"count_include_pad", std::int64_t{params.count_include_pad ? 1 : 0}}};
+  Attributes attributes = window_attributes(params.window);
+  attributes.set("ceil_mode", args->attributes.integer("ceil_mode", 0));
+  attributes.set("count_include_pad", std::int64_t{params.count_include_pad ? 1 : 0});
+  return attributes;
 }
 
 Values max_pool_gradient(const GradArgs& g) {

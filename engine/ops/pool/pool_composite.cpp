@@ -5,6 +5,7 @@
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
+#include "engine/ops/pool/window_attributes.h"
 #include "engine/ops/rules/composite.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
@@ -109,17 +110,9 @@ Types lp_pool_shape(const OpArgs& args) {
 
 // The attributes of the mean over the same windows, which counts padding as zeros.
 Attributes mean_attributes(const WindowParams& window) {
-  const auto first = [&window](const Spatial& values) {
-    return Ints(values.begin(), values.begin() + window.rank);
-  };
-  Ints pads = first(window.pad_begin);
-  const Ints pad_end = first(window.pad_end);
-  pads.insert(pads.end(), pad_end.begin(), pad_end.end());
-  return {{"kernel_shape", first(window.kernel)},
-          {"strides", first(window.stride)},
-          {"dilations", first(window.dilation)},
-          {"pads", pads},
-          {"count_include_pad", std::int64_t{1}}};
+  Attributes attributes = window_attributes(window);
+  attributes.set("count_include_pad", std::int64_t{1});
+  return attributes;
 }
 
 // The mean of a window times its size is its sum.

@@ -93,9 +93,17 @@ std::vector<Floats> cubic_weights() {
   return {{0, 1, 0, 0}, {a, 0, -a, 0}, {-2 * a, -a - 3, 2 * a + 3, a}, {a, a + 2, -a - 2, -a}};
 }
 
-// The elements of one axis; an element is `stride` apart from the next.
-Taps axis_taps(Builder& b, ValueId at, const SampleRule& rule, std::int64_t size,
-               std::int64_t stride, std::int64_t outside) {
+// An axis of so many elements, each `stride` apart from the next; `outside` is the index of those
+// that are not there.
+struct ElementAxis {
+  std::int64_t size;
+  std::int64_t stride;
+  std::int64_t outside;
+};
+
+// The elements of one axis.
+Taps axis_taps(Builder& b, ValueId at, const SampleRule& rule, const ElementAxis& axis) {
+  const auto& [size, stride, outside] = axis;
   const AxisPlaces places(b, rule, size, b.type(at).dtype);
   if (rule.mode == SampleMode::kNearest) {
     const ValueId nearest = b("Round", {places.padded(at)});
@@ -135,7 +143,7 @@ ValueId sample_at(Builder& b, ValueId x, const std::vector<ValueId>& places,
   for (std::size_t axis = 0; axis < places.size(); ++axis) {
     const std::int64_t size = image.dims[axis + 2];
     stride /= size;
-    const Taps more = axis_taps(b, places[axis], rule, size, stride, -plane);
+    const Taps more = axis_taps(b, places[axis], rule, {size, stride, -plane});
     taps.index = axis == 0 ? more.index : pairs(b, "Add", taps.index, more.index);
     taps.weight = axis == 0 ? more.weight : pairs(b, "Mul", taps.weight, more.weight);
   }

@@ -167,9 +167,14 @@ Prepared prepare_grad(const PrepareArgs& a) {
 }
 
 // d(-log P) / dscore at a time and class: minus the share of P that goes through that class there.
+struct PathRows {
+  std::span<double> all;
+  std::int64_t width;  // of a row
+};
+
 template <typename T>
-void add_shares(const Example<T>& e, std::span<double> rows, std::int64_t width, double dloss,
-                T* dscores) {
+void add_shares(const Example<T>& e, const PathRows& path_rows, double dloss, T* dscores) {
+  const auto& [rows, width] = path_rows;
   double* forward = rows.data();
   for (std::int64_t time = 0; time < e.times; ++time) {
     step_forward(e, time, time == 0 ? forward : forward + (time - 1) * width,
@@ -206,7 +211,7 @@ void ctc_loss_grad(const RunArgs& a) {
     }
     const auto dloss = static_cast<double>(dlosses[n]);
     if (!sound || dloss == 0.0) return;
-    add_shares(e, {workspace + n * own, static_cast<std::size_t>(own)}, width, dloss, to);
+    add_shares(e, {{workspace + n * own, static_cast<std::size_t>(own)}, width}, dloss, to);
   };
   parallel_for(a.threads, examples.size(), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; ++n) one(n);

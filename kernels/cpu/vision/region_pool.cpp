@@ -101,8 +101,13 @@ struct Pooled {
   struct Range {
     std::int64_t begin, end;
   };
-  // Elements of bin `bin` of `bins` between two coordinates, ends included, on an axis of `size`.
-  static Range elements(T from, T to, std::int64_t bin, std::int64_t bins, std::int64_t size) {
+  struct Bin {
+    std::int64_t number, of;
+    std::int64_t size;  // of the axis
+  };
+  // Elements of a bin between two coordinates, ends included.
+  static Range elements(T from, T to, const Bin& given) {
+    const auto& [bin, bins, size] = given;
     const T kFar = static_cast<T>(1e15);
     if (from != from || to != to) return {0, 0};
     const T first = std::clamp(std::round(from), -kFar, kFar);
@@ -117,8 +122,8 @@ struct Pooled {
 
   Source<T> largest(std::int64_t region, std::int64_t bin, const T* plane) const {
     const T* c = corner + 5 * region;
-    const Range rows = elements(c[2], c[4], bin / s.width, s.height, s.image[2]);
-    const Range columns = elements(c[1], c[3], bin % s.width, s.width, s.image[3]);
+    const Range rows = elements(c[2], c[4], {bin / s.width, s.height, s.image[2]});
+    const Range columns = elements(c[1], c[3], {bin % s.width, s.width, s.image[3]});
     Source<T> best;
     for (std::int64_t y = rows.begin; y < rows.end; ++y) {
       for (std::int64_t x = columns.begin; x < columns.end; ++x) {
