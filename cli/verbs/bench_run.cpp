@@ -59,20 +59,20 @@ class Synthesis {
   // Floats are normal, integers are below `kinds`.
   Tensor next(const TensorType& type, std::int64_t kinds) {
     const std::uint64_t stream = kSyntheticStreams + field_++;
-    Tensor tensor(type);
+    const bool floats = is_float(type.dtype);
+    Tensor tensor({.dtype = floats ? DType::kF32 : DType::kI64, .shape = type.shape});
     std::uint64_t index = 0;
-    if (type.dtype == DType::kI64) {
+    if (!floats) {
       const auto bound = static_cast<std::uint64_t>(kinds);
       for (std::int64_t& element : tensor.values<std::int64_t>()) {
         element = static_cast<std::int64_t>(random_below(seed_, stream, index++, bound));
       }
-      return tensor;
+      return type.dtype == DType::kI64 ? std::move(tensor) : convert(tensor, type.dtype);
     }
-    CHECK_INVARIANT(type.dtype == DType::kF32);
     for (float& element : tensor.values<float>()) {
       element = static_cast<float>(random_normal(seed_, stream, index++));
     }
-    return tensor;
+    return type.dtype == DType::kF32 ? std::move(tensor) : convert(tensor, type.dtype);
   }
 
   // All but a fraction of the labels count no more.

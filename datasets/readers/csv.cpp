@@ -151,6 +151,20 @@ void fill(const CsvSource& source, std::span<const std::size_t> columns, std::sp
 }
 
 Tensor tensor_of(const CsvSource& source, const WantedField& field,
+                 std::span<const std::size_t> columns);
+
+// Of integers that are narrower than i32, through i64.
+Tensor narrow_tensor(const CsvSource& source, const WantedField& field,
+                     std::span<const std::size_t> columns) {
+  require(is_integer_type(field.dtype), ErrorCode::kUsage,
+          "data '{}': csv gives numbers, '{}' takes {}", printable(source.spec.text),
+          printable(field.name), name_of(field.dtype));
+  WantedField wide = field;
+  wide.dtype = DType::kI64;
+  return narrowed(tensor_of(source, wide, columns), field.dtype, field.name);
+}
+
+Tensor tensor_of(const CsvSource& source, const WantedField& field,
                  std::span<const std::size_t> columns) {
   Tensor tensor(table_type(field, static_cast<std::int64_t>(source.table.rows())));
   switch (field.dtype) {
@@ -172,9 +186,8 @@ Tensor tensor_of(const CsvSource& source, const WantedField& field,
       as_f32.dtype = DType::kF32;
       return convert(tensor_of(source, as_f32, columns), field.dtype);
     }
-    case DType::kBool:
-      fail(ErrorCode::kUsage, "data '{}': csv gives numbers, '{}' takes truth values",
-           printable(source.spec.text), printable(field.name));
+    default:
+      return narrow_tensor(source, field, columns);
   }
   return tensor;
 }

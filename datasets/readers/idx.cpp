@@ -144,8 +144,9 @@ bool image_fits(const WantedField& wanted, std::int64_t height, std::int64_t wid
 const WantedField& image_input(const DataSpec& spec, const FeatureRoles& roles,
                                const IdxContent& images) {
   const WantedField& input = *roles.features.front();
-  require(roles.features.size() == 1 && is_float(input.dtype), ErrorCode::kUsage,
-          "data '{}': idx feeds one input of floats, the model has other inputs",
+  const bool takes_pixels = input.dtype == DType::kU8 || is_float(input.dtype);
+  require(roles.features.size() == 1 && takes_pixels, ErrorCode::kUsage,
+          "data '{}': idx feeds one input of floats or u8, the model has other inputs",
           printable(spec.text));
   elements_of(spec, input);  // refuses open dimensions
   require(image_fits(input, images.dims[1], images.dims[2]), ErrorCode::kBadInput,
@@ -163,7 +164,9 @@ void scale(std::span<const std::byte> pixels, std::span<T> values) {
 
 Tensor image_tensor(const WantedField& input, const IdxContent& images) {
   Tensor tensor(table_type(input, images.dims[0]));
-  if (input.dtype == DType::kF32) {
+  if (input.dtype == DType::kU8) {
+    std::ranges::copy(images.bytes, tensor.data());  // as they are: the model scales them
+  } else if (input.dtype == DType::kF32) {
     scale(images.bytes, tensor.values<float>());
   } else {
     scale(images.bytes, tensor.values<double>());

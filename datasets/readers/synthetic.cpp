@@ -49,6 +49,11 @@ void fill(Tensor& tensor, const Source& source) {
       return fill(tensor.values<BFloat16>(), source);
     case DType::kF16:
       return fill(tensor.values<Float16>(), source);
+    default: {
+      Tensor wide({.dtype = DType::kI64, .shape = tensor.shape()});
+      fill(wide.values<std::int64_t>(), source);
+      tensor = convert(wide, tensor.dtype());
+    }
   }
 }
 

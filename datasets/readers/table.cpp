@@ -204,8 +204,14 @@ void check_values(const DataSpec& spec, const Column& column, Allowed allowed) {
 
 void check_column(const DataSpec& spec, const Column& column, Allowed allowed) {
   if (allowed.bound == 0) return;
-  if (column.values.dtype() == DType::kI64) check_values<std::int64_t>(spec, column, allowed);
-  if (column.values.dtype() == DType::kI32) check_values<std::int32_t>(spec, column, allowed);
+  if (column.values.dtype() == DType::kI64)
+    return check_values<std::int64_t>(spec, column, allowed);
+  if (column.values.dtype() == DType::kI32)
+    return check_values<std::int32_t>(spec, column, allowed);
+  if (!is_integer_type(column.values.dtype())) return;
+  const Column wide{
+      .name = column.name, .values = convert(column.values, DType::kI64), .bound = column.bound};
+  check_values<std::int64_t>(spec, wide, allowed);
 }
 
 // The number of examples, and which column says so.
@@ -251,6 +257,21 @@ void set_split(const DataSpec& spec, const DatasetOptions& options, Table& table
   table.validation_seed = options.validation_seed;
   table.description.set("validation_fraction", table.validation_fraction);
   if (table.validation_seed) table.description.set("validation_seed", *table.validation_seed);
+}
+
+Tensor narrowed(const Tensor& integers, DType to, std::string_view name) {
+  const Tensor wide = convert(integers, DType::kI64);
+  Tensor result = convert(wide, to);
+  const Tensor back = convert(result, DType::kI64);
+  const auto given = wide.values<std::int64_t>();
+  const bool without_sign = integers.dtype() == DType::kU64 || to == DType::kU64;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const bool fits =
+        given[i] == back.values<std::int64_t>()[i] && (given[i] >= 0 || !without_sign);
+    require(fits, ErrorCode::kBadInput, "'{}' holds {}, which does not fit the model's {}",
+            printable(name), given[i], name_of(to));
+  }
+  return result;
 }
 
 std::unique_ptr<Dataset> make_table_dataset(const DataSpec& spec, Table table) {

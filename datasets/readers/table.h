@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "datasets/open.h"
@@ -33,6 +34,10 @@ struct Table {
 // What the options of source and request say of the split, also in the description, which is an
 // object already.
 void set_split(const DataSpec& spec, const DatasetOptions& options, Table& table);
+
+// Integers as another integer type. Throws kBadInput instead of cutting off bits; `name` is whose
+// numbers they are.
+Tensor narrowed(const Tensor& integers, DType to, std::string_view name);
 
 // Checks that the columns have equally many examples, at least one, and that integers are within
 // their bounds (labels may be ignore_index too). Throws kBadInput naming source, tensor, index and

@@ -23,8 +23,6 @@ constexpr std::string_view kLabelsName = "labels";
 
 using Dims = std::vector<std::int64_t>;
 
-bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
-
 // The labels may have the name that the loss gives them, or the customary one.
 std::string stored_name(const TensorArchive& file, const WantedField& wanted, bool is_label) {
   const bool use_customary = is_label && !file.contains(wanted.name) && file.contains(kLabelsName);

@@ -25,29 +25,16 @@ constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr std::string_view kMetadataKey = "__metadata__";
 
-struct StoredType {
-  std::string_view name;
-  std::uint64_t element_bytes;
-  std::optional<DType> read_as;
-};
-
-constexpr StoredType kStoredTypes[] = {
-    {"F32", 4, DType::kF32},   {"F64", 8, DType::kF64},      {"I32", 4, DType::kI32},
-    {"I64", 8, DType::kI64},   {"BOOL", 1, DType::kBool},    {"U8", 1, DType::kI64},
-    {"I8", 1, std::nullopt},   {"I16", 2, std::nullopt},     {"U16", 2, std::nullopt},
-    {"U32", 4, std::nullopt},  {"U64", 8, std::nullopt},     {"F16", 2, DType::kF16},
-    {"BF16", 2, DType::kBF16}, {"F8_E4M3", 1, std::nullopt}, {"F8_E5M2", 1, std::nullopt},
-};
-
 template <typename... Args>
 [[noreturn]] void bad(fmt::format_string<Args...> format, Args&&... args) {
   fail(ErrorCode::kBadInput, format, std::forward<Args>(args)...);
 }
 
-const StoredType& stored_type(std::string_view word) {
-  const auto* found = std::find_if(std::begin(kStoredTypes), std::end(kStoredTypes),
-                                   [&](const StoredType& t) { return t.name == word; });
-  if (found == std::end(kStoredTypes)) bad("unknown dtype '{}'", printable(word));
+DType stored_type(std::string_view word) {
+  const auto* found = std::ranges::find_if(kAllDTypes, [&](DType dtype) {
+    return !word.empty() && row_of(dtype).safetensors_name == word;
+  });
+  if (found == std::end(kAllDTypes)) bad("unknown dtype '{}'", printable(word));
   return *found;
 }
 
@@ -107,8 +94,7 @@ std::uint64_t data_bytes(const Shape& shape, std::uint64_t element_bytes) {
 SafetensorsEntry read_entry(const Json& json, std::uint64_t file_data_bytes) {
   SafetensorsEntry entry;
   entry.stored_dtype = json.get<std::string>("dtype");
-  const StoredType& type = stored_type(entry.stored_dtype);
-  entry.dtype = type.read_as;
+  entry.dtype = stored_type(entry.stored_dtype);
   entry.shape = read_shape(json.array_at("shape"));
   const JsonArray& offsets = json.array_at("data_offsets");
   if (offsets.size() != 2) bad("data_offsets has {} numbers, expected 2", offsets.size());
@@ -120,7 +106,7 @@ SafetensorsEntry read_entry(const Json& json, std::uint64_t file_data_bytes) {
   if (entry.end_bytes > file_data_bytes) {
     bad("data up to byte {}, but the file has {} bytes of data", end, file_data_bytes);
   }
-  const std::uint64_t expected = data_bytes(entry.shape, type.element_bytes);
+  const std::uint64_t expected = data_bytes(entry.shape, size_of(entry.dtype));
   if (entry.end_bytes - entry.begin_bytes != expected) {
     bad("{}{} takes {} bytes, data_offsets give {}", entry.stored_dtype, shape_text(entry.shape),
         expected, entry.end_bytes - entry.begin_bytes);
@@ -173,13 +159,6 @@ Tensor read_bool(std::span<const std::byte> stored, const Shape& shape) {
     if (value > 1) bad("element {} is {}, expected 0 or 1 in a BOOL tensor", i, value);
     tensor.values<bool>()[i] = value == 1;
   }
-  return tensor;
-}
-
-Tensor read_u8(std::span<const std::byte> stored, const Shape& shape) {
-  Tensor tensor(TensorType{.dtype = DType::kI64, .shape = shape});
-  std::transform(stored.begin(), stored.end(), tensor.values<std::int64_t>().begin(),
-                 [](std::byte b) { return std::to_integer<std::int64_t>(b); });
   return tensor;
 }
 
@@ -237,31 +216,20 @@ const SafetensorsEntry& SafetensorsFile::entry(std::string_view name) const {
 
 TensorType SafetensorsFile::type(std::string_view name) const {
   const SafetensorsEntry& found = entry(name);
-  if (!found.dtype) {
-    throw Error(ErrorCode::kBadInput,
-                fmt::format("tensor '{}' of {} has the type {}, which cannot be read",
-                            printable(name), quoted(path()), found.stored_dtype))
-        .hint(
-            "readable are F32, F64, BF16, F16, I32, I64, BOOL and U8: convert the tensor to one of "
-            "these");
-  }
-  return {.dtype = *found.dtype, .shape = found.shape};
+  return {.dtype = found.dtype, .shape = found.shape};
 }
 
 Tensor SafetensorsFile::tensor(std::string_view name) const {
   const TensorType wanted = type(name);
   const SafetensorsEntry& found = entry(name);
-  const bool widened = found.stored_dtype == "U8";
-  if (wanted.dtype != DType::kBool && !widened) {
+  if (wanted.dtype != DType::kBool) {
     Tensor result(wanted);
     file_.read(found.begin_bytes, {result.data(), result.bytes()});
     return result;
   }
   std::vector<std::byte> stored(static_cast<std::size_t>(found.end_bytes - found.begin_bytes));
   file_.read(found.begin_bytes, stored);
-  return about(name, [&] {
-    return widened ? read_u8(stored, found.shape) : read_bool(stored, found.shape);
-  });
+  return about(name, [&] { return read_bool(stored, found.shape); });
 }
 
 std::span<const std::byte> SafetensorsFile::bytes(std::string_view name) const {

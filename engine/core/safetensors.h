@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,15 +20,15 @@ namespace trainscope {
 // A tensor of the file as its header lists it.
 struct SafetensorsEntry {
   std::string name;
-  std::string stored_dtype;    // "F32", "BF16": the file's own word
-  std::optional<DType> dtype;  // what tensor() gives; none if it cannot be read
+  std::string stored_dtype;  // "F32", "BF16": the file's own word
+  DType dtype = DType::kF32;
   Shape shape;
   std::uint64_t begin_bytes = 0;  // from the beginning of the file
   std::uint64_t end_bytes = 0;
 };
 
-// F32 F64 I32 I64 BOOL are read as they are and U8 as i64. The other types (F16 BF16 I8 I16 U16
-// U32 U64 F8_E4M3 F8_E5M2) are listed, and refused only when such a tensor is read.
+// Elements are read as they are stored: of every type that dtypes.def has a name of this format
+// for.
 class SafetensorsFile {
  public:
   // kIo when it cannot be read; kBadInput when any rule of the format is broken: header at most
@@ -43,8 +42,7 @@ class SafetensorsFile {
   std::span<const SafetensorsEntry> entries() const { return entries_; }
   std::vector<std::string> names() const;
   bool contains(std::string_view name) const { return index_.contains(name); }
-  // These throw kBadInput, naming the tensor, when it is absent (with the nearest name as hint) or,
-  // for type and tensor, of a type that cannot be read.
+  // These throw kBadInput, naming the tensor, when it is absent (with the nearest name as hint).
   const SafetensorsEntry& entry(std::string_view name) const;
   TensorType type(std::string_view name) const;
   Tensor tensor(std::string_view name) const;

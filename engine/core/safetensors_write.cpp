@@ -17,26 +17,6 @@ namespace {
 
 constexpr std::string_view kMetadataKey = "__metadata__";
 
-std::string_view stored_name(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "F32";
-    case DType::kF64:
-      return "F64";
-    case DType::kI32:
-      return "I32";
-    case DType::kI64:
-      return "I64";
-    case DType::kBool:
-      return "BOOL";
-    case DType::kBF16:
-      return "BF16";
-    case DType::kF16:
-      return "F16";
-  }
-  return "?";
-}
-
 void check(std::span<const NamedTensor> tensors,
            const std::map<std::string, std::string>& metadata) {
   std::set<std::string_view> names;
@@ -50,6 +30,10 @@ void check(std::span<const NamedTensor> tensors,
     require(names.insert(tensor.name).second, ErrorCode::kBadInput,
             "two tensors have the name '{}': a safetensors file can hold one",
             printable(tensor.name));
+    const DType dtype = tensor.tensor.type.dtype;
+    require_supported(!row_of(dtype).safetensors_name.empty(),
+                      "the tensor '{}' is {}: safetensors files have no such type",
+                      printable(tensor.name), name_of(dtype));
     CHECK_INVARIANT(tensor.tensor.data != nullptr || tensor.read ||
                     tensor.tensor.type.bytes() == 0);
   }
@@ -81,7 +65,7 @@ std::string header_text(std::span<const NamedTensor> tensors,
     const TensorType& type = tensor.tensor.type;
     const std::uint64_t end = offset + type.bytes();
     header.set(std::string(tensor.name),
-               Json::object({{"dtype", stored_name(type.dtype)},
+               Json::object({{"dtype", row_of(type.dtype).safetensors_name},
                              {"shape", Json::list(type.shape.span())},
                              {"data_offsets", Json::array({offset, end})}}));
     offset = end;

@@ -9,6 +9,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "kernels/api/conversion.h"
 
 namespace trainscope {
 namespace {
@@ -40,7 +41,7 @@ std::byte* allocate(const TensorType& type) {
   return static_cast<std::byte*>(memory);
 }
 
-// Calls f with a value of the C++ type of `dtype`.
+// Calls f with a value of the C++ type of `dtype`; not for types that have no loops of their own.
 template <typename F>
 void visit(DType dtype, F f) {
   switch (dtype) {
@@ -58,7 +59,14 @@ void visit(DType dtype, F f) {
       return f(BFloat16{});
     case DType::kF16:
       return f(Float16{});
+    default:
+      return;
   }
+}
+
+// The types whose pairs have loops of their own below.
+bool is_common(DType dtype) {
+  return is_float(dtype) || dtype == DType::kI32 || dtype == DType::kI64 || dtype == DType::kBool;
 }
 
 // static_cast with an answer for what C++ leaves undefined: a float that is NaN or outside the
@@ -102,6 +110,12 @@ Tensor Tensor::reshaped(Shape shape) && {
 
 Tensor convert(const Tensor& tensor, DType to) {
   Tensor result(TensorType{.dtype = to, .shape = tensor.shape()});
+  if (!is_common(tensor.dtype()) || !is_common(to)) {
+    // Only read.
+    convert_elements({tensor.dtype(), const_cast<std::byte*>(tensor.data())}, {to, result.data()},
+                     tensor.elements());
+    return result;
+  }
   visit(tensor.dtype(), [&](auto from_tag) {
     using From = decltype(from_tag);
     visit(to, [&](auto to_tag) {

@@ -158,9 +158,7 @@ std::string onnx_bytes(const Graph& graph, const ExportOptions& options) {
   pb::ModelProto model = graph_writer.model();
   const std::vector<SharedTensor>& tensors = graph_writer.tensors();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    model.mutable_graph()
-        ->mutable_initializer(static_cast<int>(i))
-        ->set_raw_data(tensors[i]->data(), tensors[i]->bytes());
+    set_raw_data(*model.mutable_graph()->mutable_initializer(static_cast<int>(i)), *tensors[i]);
   }
   return model.SerializeAsString();
 }

@@ -67,8 +67,9 @@ ModelWriter::ModelWriter(FolderEntry entry, Weights weights, std::uint64_t total
 }
 
 void ModelWriter::put(pb::TensorProto& proto, const Tensor& tensor) {
+  if (is_packed(tensor)) return put(proto, packed(tensor));
   if (!data_file_ || tensor.bytes() < kLeastExternalBytes) {
-    proto.set_raw_data(tensor.data(), tensor.bytes());
+    set_raw_data(proto, tensor);
     return;
   }
   pad(*data_file_);

@@ -95,9 +95,7 @@ std::string onnx_bytes(const PlainModel& model) {
   pb::ModelProto proto = model_proto(model);
   int index = 0;
   for (const PlainInitializer& each : model.initializers) {
-    const Tensor elements = made(each);
-    proto.mutable_graph()->mutable_initializer(index++)->set_raw_data(elements.data(),
-                                                                      elements.bytes());
+    set_raw_data(*proto.mutable_graph()->mutable_initializer(index++), made(each));
   }
   return proto.SerializeAsString();
 }

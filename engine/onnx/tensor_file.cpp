@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -102,15 +103,21 @@ std::string_view typed_field(DType dtype) {
       return "float_data";
     case DType::kF64:
       return "double_data";
-    case DType::kI32:
-    case DType::kBool:
-    case DType::kBF16:
-    case DType::kF16:
-      return "int32_data";
     case DType::kI64:
       return "int64_data";
+    case DType::kU32:
+    case DType::kU64:
+      return "uint64_data";
+    default:
+      return "int32_data";
   }
-  return "";
+}
+
+bool is_packed(DType dtype) { return row_of(dtype).file_bits < 8; }
+
+// Entries of the typed field: elements, or bytes that several are packed in.
+std::int64_t field_entries(const TensorType& type) {
+  return is_packed(type.dtype) ? static_cast<std::int64_t>(file_bytes(type)) : type.elements();
 }
 
 // Exactly one field holds elements: external_data, raw_data, or the one of the tensor's type.
@@ -124,53 +131,45 @@ void check_fields(const pb::TensorProto& proto, const TensorType& type, std::str
             raw ? "raw_data" : "external data");
     require(field.name == typed_field(type.dtype), ErrorCode::kBadInput,
             "{}: is {}, but its elements are in {}", what, type_text(type), field.name);
-    require(field.count == type.elements(), ErrorCode::kBadInput,
-            "{}: is {} with {} elements, but {} holds {}", what, type_text(type), type.elements(),
-            field.name, field.count);
+    require(field.count == field_entries(type), ErrorCode::kBadInput,
+            "{}: is {} with {} elements, but {} holds {}", what, type_text(type),
+            field_entries(type), field.name, field.count);
   }
 }
 
+// Calls f with the numbers of the field that the type is held in.
+template <typename F>
+void with_typed_field(const pb::TensorProto& proto, DType dtype, F f) {
+  const std::string_view field = typed_field(dtype);
+  if (field == "float_data") return f(proto.float_data());
+  if (field == "double_data") return f(proto.double_data());
+  if (field == "int64_data") return f(proto.int64_data());
+  if (field == "uint64_data") return f(proto.uint64_data());
+  f(proto.int32_data());
+}
+
+// The low bytes of each number, as the element type has them: int32_data holds the bits of bf16,
+// f16 and the types of a byte and less.
 template <typename Field>
-Tensor copy_field(const TensorType& type, const Field& field) {
-  Tensor tensor(type);
-  auto copy = [&](auto into) {
-    using T = typename decltype(into)::value_type;
-    std::transform(field.begin(), field.end(), into.begin(), [](auto v) {
-      if constexpr (std::is_same_v<T, bool>) {
-        return v != 0;
-      } else if constexpr (kIsStoredOnly<T>) {
-        T number;  // int32_data holds its bits
-        number.bits = static_cast<std::uint16_t>(v);
-        return number;
-      } else {
-        return static_cast<T>(v);
-      }
-    });
-  };
-  switch (type.dtype) {
-    case DType::kF32:
-      copy(tensor.values<float>());
-      break;
-    case DType::kF64:
-      copy(tensor.values<double>());
-      break;
-    case DType::kI32:
-      copy(tensor.values<std::int32_t>());
-      break;
-    case DType::kI64:
-      copy(tensor.values<std::int64_t>());
-      break;
-    case DType::kBool:
-      copy(tensor.values<bool>());
-      break;
-    case DType::kBF16:
-      copy(tensor.values<BFloat16>());
-      break;
-    case DType::kF16:
-      copy(tensor.values<Float16>());
-      break;
+void copy_field(const Field& field, std::size_t element_bytes, std::span<std::byte> to) {
+  for (const auto number : field) {
+    std::memcpy(to.data(), &number, element_bytes);
+    to = to.subspan(element_bytes);
   }
-  return tensor;
+}
+
+// The first element in the low bits of the first byte.
+void unpack(std::span<const std::byte> packed, Tensor& tensor) {
+  const int bits = row_of(tensor.dtype()).file_bits;
+  const auto in_byte = static_cast<std::size_t>(8 / bits);
+  const unsigned mask = (1U << bits) - 1U;
+  const bool negative = tensor.dtype() == DType::kI4 || tensor.dtype() == DType::kI2;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(tensor.elements()); ++i) {
+    const auto byte = std::to_integer<unsigned>(packed[i / in_byte]);
+    unsigned element = (byte >> (i % in_byte * static_cast<unsigned>(bits))) & mask;
+    if (negative && (element >> (bits - 1)) != 0) element |= 0xFFU & ~mask;
+    tensor.data()[i] = static_cast<std::byte>(element);
+  }
 }
 
 // Any byte but 0 is true: a bool in memory must be 0 or 1.
@@ -181,21 +180,24 @@ void normalize_bools(Tensor& tensor) {
   }
 }
 
-Tensor read_typed(const pb::TensorProto& proto, const TensorType& type) {
-  switch (type.dtype) {
-    case DType::kF32:
-      return copy_field(type, proto.float_data());
-    case DType::kF64:
-      return copy_field(type, proto.double_data());
-    case DType::kI64:
-      return copy_field(type, proto.int64_data());
-    case DType::kI32:
-    case DType::kBool:
-    case DType::kBF16:
-    case DType::kF16:
-      return copy_field(type, proto.int32_data());
+// The elements from what a file holds of them: its bytes, or those of the typed field.
+Tensor from_file_bytes(const TensorType& type, std::span<const std::byte> bytes) {
+  Tensor tensor(type);
+  CHECK_INVARIANT(bytes.size() == file_bytes(type));
+  if (is_packed(type.dtype)) {
+    unpack(bytes, tensor);
+  } else if (!bytes.empty()) {
+    std::memcpy(tensor.data(), bytes.data(), bytes.size());
   }
-  return Tensor(type);
+  normalize_bools(tensor);
+  return tensor;
+}
+
+Tensor read_typed(const pb::TensorProto& proto, const TensorType& type) {
+  std::vector<std::byte> bytes(file_bytes(type));
+  with_typed_field(proto, type.dtype,
+                   [&](const auto& field) { copy_field(field, size_of(type.dtype), bytes); });
+  return from_file_bytes(type, bytes);
 }
 
 std::span<const std::int64_t> dims_of(const pb::TensorProto& proto) {
@@ -220,24 +222,28 @@ std::string onnx_type_name(int data_type) {
   return fmt::format("type {}", data_type);
 }
 
-int onnx_type_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return pb::TensorProto::FLOAT;
-    case DType::kF64:
-      return pb::TensorProto::DOUBLE;
-    case DType::kI32:
-      return pb::TensorProto::INT32;
-    case DType::kI64:
-      return pb::TensorProto::INT64;
-    case DType::kBool:
-      return pb::TensorProto::BOOL;
-    case DType::kBF16:
-      return pb::TensorProto::BFLOAT16;
-    case DType::kF16:
-      return pb::TensorProto::FLOAT16;
+int onnx_type_of(DType dtype) { return row_of(dtype).onnx_number; }
+
+std::size_t file_bytes(const TensorType& type) {
+  const auto bits = static_cast<std::size_t>(row_of(type.dtype).file_bits);
+  if (bits >= 8) return type.bytes();
+  const std::size_t in_byte = 8 / bits;
+  return (static_cast<std::size_t>(type.elements()) + in_byte - 1) / in_byte;
+}
+
+bool is_packed(const Tensor& tensor) { return is_packed(tensor.dtype()); }
+
+Tensor packed(const Tensor& tensor) {
+  CHECK_INVARIANT(is_packed(tensor.dtype()));
+  const auto bits = static_cast<unsigned>(row_of(tensor.dtype()).file_bits);
+  const std::size_t in_byte = 8 / bits;
+  const auto size = static_cast<std::int64_t>(file_bytes(tensor.type()));
+  Tensor bytes({.dtype = DType::kU8, .shape = {size}});
+  for (std::size_t i = 0; i < static_cast<std::size_t>(tensor.elements()); ++i) {
+    const auto element = std::to_integer<unsigned>(tensor.data()[i]) & ((1U << bits) - 1U);
+    bytes.data()[i / in_byte] |= static_cast<std::byte>(element << (i % in_byte * bits));
   }
-  return pb::TensorProto::UNDEFINED;
+  return bytes;
 }
 
 DType dtype_of_onnx(int data_type, std::string_view what) {
@@ -245,8 +251,8 @@ DType dtype_of_onnx(int data_type, std::string_view what) {
     if (onnx_type_of(dtype) == data_type) return dtype;
   }
   constexpr std::string_view kFormat =
-      "{}: element type {} is not supported (float32, float64, bfloat16, float16, int32, int64 and "
-      "bool are)";
+      "{}: element type {} is not supported (numbers and bool are, text and complex numbers are "
+      "not)";
   // Numbers without a name are no types of ONNX at all.
   bool known = data_type > 0 && static_cast<std::size_t>(data_type) < kTypeNames.size();
   if (known) fail_unsupported(kFormat, what, onnx_type_name(data_type));
@@ -274,11 +280,11 @@ TensorType check_tensor(const pb::TensorProto& proto, std::string_view what, Ext
   require_supported(!proto.has_segment(), "{}: tensors in segments are not supported", what);
   check_fields(proto, type, what);
   if (proto.data_location() == pb::TensorProto::EXTERNAL) {
-    check_external(proto, type.bytes(), what, files);
+    check_external(proto, file_bytes(type), what, files);
   } else if (proto.has_raw_data()) {
-    require(proto.raw_data().size() == type.bytes(), ErrorCode::kBadInput,
+    require(proto.raw_data().size() == file_bytes(type), ErrorCode::kBadInput,
             "{}: is {} and needs {} bytes, but raw_data has {}", what, type_text(type),
-            type.bytes(), proto.raw_data().size());
+            file_bytes(type), proto.raw_data().size());
   } else {
     auto counts = field_counts(proto);
     bool filled = std::ranges::any_of(counts, [](const FieldCounts& f) { return f.count > 0; });
@@ -292,17 +298,19 @@ Tensor read_tensor(const pb::TensorProto& proto, std::string_view what, External
   TensorType type = checked_type(dtype_of_onnx(proto.data_type(), what), dims_of(proto), what);
   if (proto.data_location() == pb::TensorProto::EXTERNAL) {
     ExternalPlace place = external_place(proto, what);
+    const MappedFile& file = files.open(place.location);
+    if (is_packed(type.dtype)) {
+      std::vector<std::byte> bytes(file_bytes(type));
+      file.read(place.offset, bytes);
+      return from_file_bytes(type, bytes);
+    }
     Tensor tensor(type);
-    files.open(place.location).read(place.offset, std::span(tensor.data(), tensor.bytes()));
+    file.read(place.offset, std::span(tensor.data(), tensor.bytes()));
     normalize_bools(tensor);
     return tensor;
   }
   if (!proto.has_raw_data()) return read_typed(proto, type);
-  Tensor tensor(type);
-  CHECK_INVARIANT(proto.raw_data().size() == tensor.bytes());
-  if (tensor.bytes() > 0) std::memcpy(tensor.data(), proto.raw_data().data(), tensor.bytes());
-  normalize_bools(tensor);
-  return tensor;
+  return from_file_bytes(type, std::as_bytes(std::span(proto.raw_data())));
 }
 
 void clear_elements(pb::TensorProto& proto) {
@@ -323,9 +331,14 @@ pb::TensorProto tensor_header(std::string_view name, const TensorType& type) {
   return proto;
 }
 
+void set_raw_data(pb::TensorProto& proto, const Tensor& tensor) {
+  if (is_packed(tensor)) return set_raw_data(proto, packed(tensor));
+  proto.set_raw_data(tensor.data(), tensor.bytes());
+}
+
 pb::TensorProto tensor_proto(std::string_view name, const Tensor& tensor) {
   pb::TensorProto proto = tensor_header(name, tensor.type());
-  proto.set_raw_data(tensor.data(), tensor.bytes());
+  set_raw_data(proto, tensor);
   return proto;
 }
 

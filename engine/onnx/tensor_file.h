@@ -53,6 +53,14 @@ Tensor read_tensor(const pb::TensorProto& proto, std::string_view what, External
 // Frees the elements held in the proto; name, type and dims stay.
 void clear_elements(pb::TensorProto& proto);
 
+// Bytes that a file has for the elements: several of less than a byte are packed in one.
+std::size_t file_bytes(const TensorType& type);
+bool is_packed(const Tensor& tensor);
+// u8 elements: those of a tensor whose type files pack, the first in the low bits of a byte.
+Tensor packed(const Tensor& tensor);
+// The elements into the proto's raw_data.
+void set_raw_data(pb::TensorProto& proto, const Tensor& tensor);
+
 // Name, type and dims without elements.
 pb::TensorProto tensor_header(std::string_view name, const TensorType& type);
 pb::TensorProto tensor_proto(std::string_view name, const Tensor& tensor);

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/api/conversion.h"
 #include "kernels/api/tensor_view.h"
 
 namespace trainscope {
@@ -147,6 +148,19 @@ struct GeluParams {  // Gelu and its gradient: by tanh, else by erf
   bool by_tanh = false;
 };
 
+struct CastParams {
+  ConversionRule conversion = {};  // to floats of 8 bits
+};
+
+// Integers [least, greatest] that stand for multiples of a scale. There is one scale, or one for
+// each index of an axis, or one for each block of `block_size` indices (the last may be shorter).
+struct QuantizeParams {
+  int axis = 0;
+  std::int64_t block_size = 0;  // 0: no blocks
+  double least = 0.0;
+  double greatest = 0.0;
+};
+
 struct ModParams {  // the sign of the result: the dividend's (C's %), else the divisor's (Python's)
   bool truncated = false;
 };
@@ -172,6 +186,7 @@ using Params =
     std::variant<NoParams, AxisParams, ReduceParams, PermutationParams, SliceParams, PadParams,
                  ConvParams, PoolParams, NormParams, MatMulParams, TriluParams, LossParams,
                  DropoutParams, OptimizerParams, ClipParams, FillParams, AlphaParams, GeluParams,
-                 ModParams, ArgParams, TopKParams, ScanParams, AttentionParams, LossScaleParams>;
+                 ModParams, ArgParams, TopKParams, ScanParams, AttentionParams, LossScaleParams,
+                 CastParams, QuantizeParams>;
 
 }  // namespace trainscope

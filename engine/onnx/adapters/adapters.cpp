@@ -14,7 +14,7 @@ constexpr int kOldestPlain = 13;  // from here on forms differ only where a row 
 
 const AdapterRow* find_row(std::string_view op, int opset) {
   for (std::span<const AdapterRow> rows :
-       {oldest_rows(), older_rows(), plain_rows(), newer_rows()}) {
+       {oldest_rows(), older_rows(), type_rows(), plain_rows(), newer_rows()}) {
     for (const AdapterRow& row : rows) {
       if (row.op == op && row.from <= opset && opset < row.to) return &row;
     }

@@ -40,5 +40,6 @@ std::span<const AdapterRow> oldest_rows();  // adapters_oldest.cpp: below 7
 std::span<const AdapterRow> older_rows();   // adapters_older.cpp: below 14
 std::span<const AdapterRow> plain_rows();   // adapters_plain.cpp: below 14, nothing to convert
 std::span<const AdapterRow> newer_rows();   // adapters_newer.cpp: above 17
+std::span<const AdapterRow> type_rows();    // adapters_types.cpp: of any opset, by element types
 
 }  // namespace trainscope

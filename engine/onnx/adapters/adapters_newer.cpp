@@ -153,13 +153,6 @@ Nodes pads_of_all_axes(ImportScope& scope, SourceNode node) {
   return {std::move(node)};
 }
 
-// Says what a cast to an 8-bit float does with large numbers; other casts ignore it.
-Nodes without_saturate(ImportScope& /*scope*/, SourceNode node) {
-  node.attributes.erase("saturate");
-  node.opset = 17;
-  return {std::move(node)};
-}
-
 // Ops that ONNX has had since then are in our own domain: a stage of opset 17 cannot name them.
 Nodes to_own_domain(ImportScope& /*scope*/, SourceNode node) {
   node.domain = std::string(kTrainscopeDomain);
@@ -301,7 +294,6 @@ constexpr AdapterRow kRows[] = {
     {"Split", 18, kEnd, slices_to_sizes},
     {"Pad", 18, kEnd, pads_of_all_axes},
     {"Resize", 18, kEnd, resize_of_all_axes},
-    {"Cast", 19, kEnd, without_saturate},
     {"Mish", 18, kEnd, to_own_domain, "Mish"},
     {"AffineGrid", 20, kEnd, to_own_domain, "AffineGrid"},
     {"Gelu", 20, kEnd, to_own_domain, "Gelu"},

@@ -130,8 +130,7 @@ Equation parse_equation(const OpArgs& args) {
 }
 
 Types einsum_shape(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
-          "input 0 must be a tensor of numbers, is {}", type_text(args.type(0)));
+  require_number(args, 0);
   require_same_dtypes(args);
   const Equation equation = parse_equation(args);
   Ints dims;

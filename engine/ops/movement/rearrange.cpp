@@ -156,7 +156,7 @@ std::int64_t one_hot_depth(const OpArgs& args) {
 int one_hot_axis(const OpArgs& args) { return args.axis("axis", -1, args.rank(0) + 1); }
 
 Types one_hot_shape(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
+  require(is_number(args.type(0).dtype), ErrorCode::kBadInput,
           "the indices must be numbers, are {}", type_text(args.type(0)));
   require_shape(args, 2, Shape{2});
   Ints dims = ints_of(args.shape(0));

@@ -142,7 +142,7 @@ std::string_view rows_op(const OpArgs& args) {
   const auto* found = std::ranges::find_if(kOps, [&](const auto& op) { return op.first == name; });
   require(found != std::end(kOps), ErrorCode::kBadInput,
           "attribute reduction is '{}'; none, add, mul, max and min exist", printable(name));
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
+  require(is_number(args.type(0).dtype), ErrorCode::kBadInput,
           "reduction '{}' needs numbers, input 0 is {}", name, type_text(args.type(0)));
   return found->second;
 }

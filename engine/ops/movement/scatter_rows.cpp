@@ -27,8 +27,7 @@ Types rows_shape(const OpArgs& args) {
 }
 
 Types number_rows_shape(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
-          "input 0 must be a tensor of numbers, is {}", type_text(args.type(0)));
+  require_number(args, 0);
   return rows_shape(args);
 }
 

@@ -39,8 +39,7 @@ Types maximum_grad_shape(const OpArgs& args) {
 
 // --- Clip: x, lower limit, upper limit -----------------------------------------------------------
 Types clip_shape(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
-          "input 0 must be a tensor of numbers, is {}", type_text(args.type(0)));
+  require_number(args, 0);
   require_same_dtypes(args);
   for (int i = 1; i < args.input_count(); ++i) {
     if (!args.has(i)) continue;

@@ -95,15 +95,24 @@ Values pow_gradient(const GradArgs& g) {
   return {gradient_of_input(g, 0, by_base), d_exponent};
 }
 
+// Whether a kernel has the pair.
+bool has_power(DType base, DType exponent) {
+  if (exponent == DType::kI32 || exponent == DType::kI64) return true;
+  if (is_narrow_integer(base)) return is_narrow_integer(exponent);
+  const bool float_exponent = exponent == DType::kF32 || exponent == DType::kF64;
+  return float_exponent && base != DType::kU64;
+}
+
 // The result has the base's dtype; the exponent may be of another one (ONNX: T and T1).
 Types pow_shape(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
+  require(is_number(args.type(0).dtype), ErrorCode::kBadInput,
           "the base must be a tensor of numbers, is {}", type_text(args.type(0)));
-  require(args.type(1).dtype != DType::kBool, ErrorCode::kBadInput,
+  require(is_number(args.type(1).dtype), ErrorCode::kBadInput,
           "the exponent must be a tensor of numbers, is {}", type_text(args.type(1)));
-  require_supported(!is_stored_only(args.type(1).dtype),
-                    "an exponent {} is not supported (float32, float64, int32 and int64 are)",
-                    type_text(args.type(1)));
+  require_supported(has_power(args.type(0).dtype, args.type(1).dtype),
+                    "a power of {} with an exponent {} is not supported (exponents int32 and int64 "
+                    "are; of float32, float64, int32 and int64 also float32 and float64)",
+                    type_text(args.type(0)), type_text(args.type(1)));
   return {{.dtype = args.type(0).dtype, .shape = broadcast_shapes(args.shape(0), args.shape(1))}};
 }
 
@@ -117,12 +126,12 @@ Cost pow_cost(const OpArgs& args) {
 // Inputs dy, base, exponent (of any numeric dtype): the shape of dy.
 Types pow_grad_shape(const OpArgs& args) {
   require_float(args, 0);
-  require(args.type(1).dtype == args.type(0).dtype && args.type(2).dtype != DType::kBool,
+  require(args.type(1).dtype == args.type(0).dtype && is_number(args.type(2).dtype),
           ErrorCode::kBadInput,
           "dy {} and base {} must have one element type, exponent {} a numeric",
           type_text(args.type(0)), type_text(args.type(1)), type_text(args.type(2)));
-  require_supported(!is_stored_only(args.type(2).dtype), "an exponent {} is not supported",
-                    type_text(args.type(2)));
+  require_supported(has_power(args.type(0).dtype, args.type(2).dtype),
+                    "an exponent {} is not supported", type_text(args.type(2)));
   const Shape shape = broadcast_shapes(args.shape(1), args.shape(2));
   require_shape(args, 0, shape);
   return {args.type(0)};

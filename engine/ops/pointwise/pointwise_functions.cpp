@@ -13,13 +13,16 @@ namespace trainscope {
 namespace {
 
 Types number_same_as_first(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
-          "input 0 must be a tensor of numbers, is {}", type_text(args.type(0)));
+  require_number(args, 0);
   return {args.type(0)};
 }
 
 Types cast_shape(const OpArgs& args) {
-  return {{.dtype = dtype_of_onnx(args.attributes.integer("to", 0)), .shape = args.shape(0)}};
+  const DType to = dtype_of_onnx(args.attributes.integer("to", 0));
+  require(!is_storage(to) && !is_storage(args.type(0).dtype), ErrorCode::kBadInput,
+          "{} to {}: types that are only stored are converted by StorageCast (Cast of opset 19)",
+          type_text(args.type(0)), name_of(to));
+  return {{.dtype = to, .shape = args.shape(0)}};
 }
 
 Values cast_gradient(const GradArgs& g) {
@@ -95,18 +98,22 @@ std::vector<OpDef> algebraic_ops() {
        .examples = {"[2,3]>0", "[]>0", "[0]", "[70,1001]>0"}},
       {.name = "Cast",
        .doc = "elements as another type; floats beyond an integer's range give its nearest, NaN "
-              "gives 0",
+              "gives 0; integers keep their low bits in a narrower one. StorageCast has the types "
+              "that are only stored",
        .attributes = {{"to",
-                       "ONNX's number: 1 f32, 11 f64, 16 bf16, 10 f16, 6 i32, 7 i64, 9 bool"}},
+                       "ONNX's number: 1 f32, 11 f64, 16 bf16, 10 f16, 2 u8, 3 i8, 4 u16, 5 i16, "
+                       "6 i32, 12 u32, 7 i64, 13 u64, 9 bool"}},
        .shape = cast_shape,
        .gradient = cast_gradient,
        .cost = per_output_element<1>,
        .in_place = first_in_place,
        .traits = kPointwise,
-       .examples = {"[2,3]; to=1", "[2,3]; to=11", "[2,3]; to=6", "[2,3]; to=7", "[2,3]; to=9",
-                    "[2,3]; to=16", "[2,3]; to=10", "i64[4]<9; to=1", "i64[4]<9; to=6",
-                    "i32[4]<9; to=11", "bool[4]; to=7", "bool[70,1001]; to=1", "i64[4]<2; to=9",
-                    "[0]; to=7", "[]; to=11"}},
+       .examples = {"[2,3]; to=1",     "[2,3]; to=11",    "[2,3]; to=6",   "[2,3]; to=7",
+                    "[2,3]; to=9",     "[2,3]; to=16",    "[2,3]; to=10",  "i64[4]<9; to=1",
+                    "i64[4]<9; to=6",  "i32[4]<9; to=11", "bool[4]; to=7", "bool[70,1001]; to=1",
+                    "i64[4]<2; to=9",  "[0]; to=7",       "[]; to=11",     "[2,3]; to=2",
+                    "[70,1001]; to=3", "u8[4]; to=1",     "u64[4]; to=11", "i64[4]; to=4",
+                    "u32[4]; to=5",    "i16[4]; to=13",   "u8[4]; to=9"}},
   };
 }
 

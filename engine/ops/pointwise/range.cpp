@@ -30,8 +30,7 @@ double numbers_in_range(double start, double limit, double delta) {
 
 Types range_shape(const OpArgs& args) {
   const DType dtype = args.type(0).dtype;
-  require(dtype != DType::kBool, ErrorCode::kBadInput, "input 0 must be a number, is {}",
-          type_text(args.type(0)));
+  require_number(args, 0);
   require_same_dtypes(args);
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   double bounds[3] = {};

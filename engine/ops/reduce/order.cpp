@@ -11,10 +11,7 @@
 namespace trainscope {
 namespace {
 
-void require_numbers(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
-          "input 0 must be a tensor of numbers, is {}", type_text(args.type(0)));
-}
+void require_numbers(const OpArgs& args) { require_number(args, 0); }
 
 // --- ArgMax, ArgMin ------------------------------------------------------------------------------
 Params arg_params(const OpArgs& args) {

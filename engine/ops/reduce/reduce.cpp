@@ -40,8 +40,7 @@ Types reduced_type(const OpArgs& args, const ReduceParams& params) {
 }
 
 Types sum_shape(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
-          "input 0 must be a tensor of numbers, is {}", type_text(args.type(0)));
+  require_number(args, 0);
   return reduced_type(args, sum_params(args));
 }
 
@@ -53,8 +52,7 @@ Types upcast_sum_shape(const OpArgs& args) {
 }
 
 Types number_shape(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
-          "input 0 must be a tensor of numbers, is {}", type_text(args.type(0)));
+  require_number(args, 0);
   return reduced_type(args, attribute_params(args));
 }
 

@@ -20,8 +20,7 @@ ScanParams cumsum_params(const OpArgs& args) {
 }
 
 Types cumsum_shape(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
-          "input 0 must be a tensor of numbers, is {}", type_text(args.type(0)));
+  require_number(args, 0);
   cumsum_params(args);
   return {args.type(0)};
 }

@@ -44,6 +44,11 @@ void require_float(const OpArgs& args, int input) {
           "input {} must be a float tensor, is {}", input, type_text(args.type(input)));
 }
 
+void require_number(const OpArgs& args, int input) {
+  require(is_number(args.type(input).dtype), ErrorCode::kBadInput,
+          "input {} must be a tensor of numbers, is {}", input, type_text(args.type(input)));
+}
+
 void require_dtype(const OpArgs& args, int input, DType dtype) {
   require(args.type(input).dtype == dtype, ErrorCode::kBadInput, "input {} must be {}, is {}",
           input, name_of(dtype), type_text(args.type(input)));
@@ -90,37 +95,16 @@ std::vector<int> normalized_axes(std::span<const std::int64_t> axes, int rank) {
   return result;
 }
 
-std::int64_t onnx_number(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return 1;
-    case DType::kF64:
-      return 11;
-    case DType::kI32:
-      return 6;
-    case DType::kI64:
-      return 7;
-    case DType::kBool:
-      return 9;
-    case DType::kBF16:
-      return 16;
-    case DType::kF16:
-      return 10;
-  }
-  return 0;
-}
+std::int64_t onnx_number(DType dtype) { return row_of(dtype).onnx_number; }
 
 DType dtype_of_onnx(std::int64_t number) {
   for (DType dtype : kAllDTypes) {
     if (onnx_number(dtype) == number) return dtype;
   }
-  constexpr std::int64_t kNewestNumber = 23;  // float4e2m1
+  constexpr std::int64_t kNewestNumber = 26;  // int2
   require(number >= 1 && number <= kNewestNumber, ErrorCode::kBadInput,
           "{} is not the number of an element type", number);
-  fail_unsupported(
-      "element type {} is not supported (1 f32, 11 f64, 16 bf16, 10 f16, 6 i32, 7 i64 and 9 bool "
-      "are)",
-      number);
+  fail_unsupported("element type {} is not supported (8 is string, 14 and 15 are complex)", number);
 }
 
 Types same_as_first(const OpArgs& args) { return {args.type(0)}; }
@@ -146,8 +130,7 @@ Shape broadcast_shapes(const Shape& a, const Shape& b) {
 }
 
 Types broadcast_numbers(const OpArgs& args) {
-  require(args.type(0).dtype != DType::kBool, ErrorCode::kBadInput,
-          "input 0 must be a tensor of numbers, is {}", type_text(args.type(0)));
+  require_number(args, 0);
   require_same_dtypes(args);
   Shape shape = args.shape(0);
   for (int i = 1; i < args.input_count(); ++i) {

@@ -24,6 +24,7 @@ inline Shape checked_shape(const Shape& shape) { return checked_shape(shape.span
 
 // --- Requirements --------------------------------------------------------------------------------
 void require_float(const OpArgs& args, int input);
+void require_number(const OpArgs& args, int input);  // a float or an integer that is computed with
 void require_dtype(const OpArgs& args, int input, DType dtype);
 void require_index(const OpArgs& args, int input);  // i32 or i64
 // Inputs `first`, ... to the last present one have the dtype of input `first`.

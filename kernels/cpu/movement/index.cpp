@@ -10,6 +10,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/dispatch.h"
+#include "kernels/cpu/support/element_bits.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/upcast.h"
 
@@ -39,17 +40,13 @@ std::int64_t resolved(I index, std::int64_t size) {
   return place >= 0 && place < size ? place : -1;
 }
 
-template <class T>
-constexpr T outside_value() {
-  if constexpr (is_float(kDTypeOf<T>)) {
-    return static_cast<T>(std::numeric_limits<Computed<T>>::quiet_NaN());
-  } else {
-    return T{};
-  }
+// What a lookup outside gives: NaN where the type has it, else 0.
+double outside_value(DType dtype) {
+  return is_float(dtype) ? std::numeric_limits<double>::quiet_NaN() : 0.0;
 }
 
 template <class T, class I>
-void gather(const RunArgs& run) {
+void gather(const RunArgs& run, T outside) {
   const Layout shape = layout_of(run.inputs[0].shape(), std::get<AxisParams>(run.params).axis,
                                  run.inputs[1].elements());
   const T* x = run.inputs[0].as<const T>();        // [outer, size, inner]
@@ -63,7 +60,7 @@ void gather(const RunArgs& run) {
                    const std::int64_t from = row / shape.count * shape.size + place;
                    T* target = y + row * shape.inner;
                    if (place < 0) {
-                     std::fill_n(target, shape.inner, outside_value<T>());
+                     std::fill_n(target, shape.inner, outside);
                    } else {
                      std::copy_n(x + from * shape.inner, shape.inner, target);
                    }
@@ -72,12 +69,14 @@ void gather(const RunArgs& run) {
 }
 
 void run_gather(const RunArgs& run) {
-  with_dtype(run.inputs[0].type.dtype, [&](auto* type) {
+  const DType dtype = run.inputs[0].type.dtype;
+  with_width(dtype, [&](auto* type) {
     using T = Pointee<decltype(type)>;
+    const T outside = element_bits<T>(dtype, outside_value(dtype));
     if (run.inputs[1].type.dtype == DType::kI32) {
-      gather<T, std::int32_t>(run);
+      gather<T, std::int32_t>(run, outside);
     } else {
-      gather<T, std::int64_t>(run);
+      gather<T, std::int64_t>(run, outside);
     }
   });
 }

@@ -5,8 +5,8 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/dispatch.h"
+#include "kernels/cpu/support/element_bits.h"
 #include "kernels/cpu/support/parallel.h"
-#include "kernels/cpu/support/stored.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -46,15 +46,14 @@ void move_rows(const RunArgs& run, MoveOf move_of, T fill) {
 
 void pack_rows(const RunArgs& run) {
   const double fill = std::get<FillParams>(run.params).value;
-  with_dtype(run.inputs[0].type.dtype, [&](auto* type) {
-    Pointee<decltype(type)> value{};
-    store(value, fill);
-    move_rows(run, packed, value);
+  const DType dtype = run.inputs[0].type.dtype;
+  with_width(dtype, [&](auto* type) {
+    move_rows(run, packed, element_bits<Pointee<decltype(type)>>(dtype, fill));
   });
 }
 
 void unpack_rows(const RunArgs& run) {
-  with_dtype(run.inputs[0].type.dtype,
+  with_width(run.inputs[0].type.dtype,
              [&](auto* type) { move_rows(run, unpacked, Pointee<decltype(type)>{}); });
 }
 

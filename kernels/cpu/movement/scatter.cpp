@@ -8,8 +8,10 @@
 #include <variant>
 
 #include "kernels/api/kernel.h"
+#include "kernels/cpu/support/dispatch.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/strided_loop.h"
+#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -304,8 +306,11 @@ void multiply_rows_grad(const RunArgs& run) {
 template <class T>
 void add_rows(KernelTable& table) {
   constexpr DType dtype = kDTypeOf<T>;
-  table.add("PutRows", dtype, {.name = "put_rows", .run = scatter_rows<T, Put>});
-  if constexpr (!std::is_same_v<T, bool> && !kIsStoredOnly<T>) {
+  // Floats of an index outside become NaN.
+  if constexpr (is_float(dtype)) {
+    table.add("PutRows", dtype, {.name = "put_rows", .run = scatter_rows<T, Put>});
+  }
+  if constexpr (!kIsStoredOnly<T>) {
     table.add("AddRows", dtype, {.name = "add_rows", .run = scatter_rows<T, Add>});
     table.add("MultiplyRows", dtype, {.name = "multiply_rows", .run = scatter_rows<T, Multiply>});
     table.add("MaxRows", dtype, {.name = "max_rows", .run = scatter_rows<T, Larger>});
@@ -318,6 +323,16 @@ void add_rows(KernelTable& table) {
                .run = multiply_rows_grad<T>});
   }
 }
+
+// Elements of other types are only moved.
+void put_rows(const RunArgs& run) {
+  with_width(run.outputs[0].type.dtype,
+             [&](auto* type) { scatter_rows<Pointee<decltype(type)>, Put>(run); });
+}
+
+constexpr Kernel kAddRows{.name = "add_rows", .run = scatter_rows<std::int64_t, Add>};
+constexpr Kernel kMultiplyRows{.name = "multiply_rows",
+                               .run = scatter_rows<std::int64_t, Multiply>};
 
 template <class I>
 void add_index_kernels(KernelTable& table) {
@@ -332,11 +347,16 @@ void add_index_kernels(KernelTable& table) {
 void add_scatter(KernelTable& table) {
   add_index_kernels<std::int32_t>(table);
   add_index_kernels<std::int64_t>(table);
+  for (DType dtype : kAllDTypes) {
+    if (!is_float(dtype)) table.add("PutRows", dtype, {.name = "put_rows", .run = put_rows});
+  }
   add_rows<float>(table);
   add_rows<double>(table);
   add_rows<std::int32_t>(table);
   add_rows<std::int64_t>(table);
-  add_rows<bool>(table);
+  add_rows<std::uint64_t>(table);
+  add_widened<kAddRows>(table, "AddRows", kAddRows.name);
+  add_widened<kMultiplyRows>(table, "MultiplyRows", kMultiplyRows.name);
   add_rows<BFloat16>(table);
   add_rows<Float16>(table);
 }

@@ -3,6 +3,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/dispatch.h"
+#include "kernels/cpu/support/element_bits.h"
 #include "kernels/cpu/support/parallel.h"
 
 namespace trainscope::cpu {
@@ -11,13 +12,13 @@ namespace {
 void run_constant_of_shape(const RunArgs& run) {
   const double value = std::get<FillParams>(run.params).value;
   const TensorView& y = run.outputs[0];
-  with_dtype(y.type.dtype, [&](auto* type) {
+  with_width(y.type.dtype, [&](auto* type) {
     using T = Pointee<decltype(type)>;
     T* out = y.as<T>();
-    parallel_for(run.threads, y.elements(), kElementGrain,
-                 [=](std::int64_t begin, std::int64_t end) {
-                   std::fill(out + begin, out + end, static_cast<T>(value));
-                 });
+    const T element = element_bits<T>(y.type.dtype, value);
+    parallel_for(
+        run.threads, y.elements(), kElementGrain,
+        [=](std::int64_t begin, std::int64_t end) { std::fill(out + begin, out + end, element); });
   });
 }
 

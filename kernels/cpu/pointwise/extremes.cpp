@@ -4,6 +4,7 @@
 #include "kernels/cpu/pointwise/elementwise.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/support/upcast.h"
+#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -31,17 +32,19 @@ void add_extreme_for(KernelTable& table, std::string_view op, std::string_view n
             {.name = name, .prepare = prepare_broadcast, .run = run_binary<T, T, F>});
 }
 
+template <class F, class T>
+constexpr Kernel kExtreme{
+    .name = "extreme", .prepare = prepare_broadcast, .run = run_binary<T, T, F>};
+
 template <class F>
 void add_extreme(KernelTable& table, std::string_view op, std::string_view name) {
   add_extreme_for<F, float>(table, op, name);
   add_extreme_for<F, double>(table, op, name);
   add_extreme_for<F, std::int32_t>(table, op, name);
   add_extreme_for<F, std::int64_t>(table, op, name);
+  add_extreme_for<F, std::uint64_t>(table, op, name);
+  add_widened<kExtreme<F, std::int64_t>>(table, op, name);
 }
-
-template <class F>
-constexpr Kernel kExtreme{
-    .name = "extreme", .prepare = prepare_broadcast, .run = run_binary<float, float, F>};
 
 // Inputs dy, a, b.
 template <class T>
@@ -77,13 +80,14 @@ void run_clip(const RunArgs& run) {
 template <class T>
 constexpr Kernel kClip{.name = "clip", .run = run_clip<T>};
 
+
 }  // namespace
 
 void add_extremes(KernelTable& table) {
   add_extreme<MaximumFunction>(table, "Maximum", "maximum");
   add_extreme<MinimumFunction>(table, "Minimum", "minimum");
-  add_upcast<kExtreme<MaximumFunction>>(table, "Maximum", "maximum.upcast");
-  add_upcast<kExtreme<MinimumFunction>>(table, "Minimum", "minimum.upcast");
+  add_upcast<kExtreme<MaximumFunction, float>>(table, "Maximum", "maximum.upcast");
+  add_upcast<kExtreme<MinimumFunction, float>>(table, "Minimum", "minimum.upcast");
   table.add("MaximumGrad", DType::kF32, kMaximumGrad<float>);
   table.add("MaximumGrad", DType::kF64, kMaximumGrad<double>);
   add_upcast<kMaximumGrad<float>>(table, "MaximumGrad", "maximum_grad.upcast");
@@ -91,6 +95,8 @@ void add_extremes(KernelTable& table) {
   table.add("Clip", DType::kF64, kClip<double>);
   table.add("Clip", DType::kI32, kClip<std::int32_t>);
   table.add("Clip", DType::kI64, kClip<std::int64_t>);
+  table.add("Clip", DType::kU64, kClip<std::uint64_t>);
+  add_widened<kClip<std::int64_t>>(table, "Clip", "clip");
   add_upcast<kClip<float>>(table, "Clip", "clip.upcast");
 }
 

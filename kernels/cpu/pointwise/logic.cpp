@@ -5,6 +5,7 @@
 #include "kernels/cpu/pointwise/elementwise.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/support/dispatch.h"
+#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -75,6 +76,10 @@ Kernel comparison_kernel(std::string_view name) {
 }
 
 template <class F>
+constexpr Kernel kComparison{
+    .name = {}, .prepare = prepare_broadcast, .run = run_binary<std::int64_t, bool, F>};
+
+template <class F>
 void add_comparison(KernelTable& table, std::string_view op, std::string_view name) {
   table.add(op, DType::kF32, comparison_kernel<F, float>(name));
   table.add(op, DType::kF64, comparison_kernel<F, double>(name));
@@ -82,6 +87,8 @@ void add_comparison(KernelTable& table, std::string_view op, std::string_view na
   table.add(op, DType::kF16, comparison_kernel<F, Float16>(name));
   table.add(op, DType::kI32, comparison_kernel<F, std::int32_t>(name));
   table.add(op, DType::kI64, comparison_kernel<F, std::int64_t>(name));
+  table.add(op, DType::kU64, comparison_kernel<F, std::uint64_t>(name));
+  add_widened<kComparison<F>>(table, op, name);
 }
 
 // One row of Where; each of the inputs is an array (stride 1) or one element (stride 0).

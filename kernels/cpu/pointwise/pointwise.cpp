@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/pointwise/elementwise.h"
 #include "kernels/cpu/support/upcast.h"
+#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -17,6 +18,11 @@ constexpr std::int64_t kModGrain = 4096;  // divisions take several nanoseconds
 template <class T>
 using Wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                              std::type_identity<T>>::type;
+
+template <class T>
+bool is_minus_one(T x) {
+  return std::is_signed_v<T> && x == static_cast<T>(-1);
+}
 
 struct AddFunction {
   static constexpr std::int64_t kGrain = kElementGrain;
@@ -49,7 +55,7 @@ struct DivFunction {
     if constexpr (std::is_integral_v<T>) {
       if (b == 0) return 0;
       // The one quotient that does not fit, min / -1, wraps around like -min.
-      if (b == -1) return static_cast<T>(Wrapping<T>{0} - static_cast<Wrapping<T>>(a));
+      if (is_minus_one(b)) return static_cast<T>(Wrapping<T>{0} - static_cast<Wrapping<T>>(a));
     }
     return a / b;
   }
@@ -58,7 +64,7 @@ struct DivFunction {
 // The rest of a division: none by 0, nor by -1, whose quotient may not fit.
 template <class T>
 T integer_rest(T a, T b) {
-  return b == 0 || b == -1 ? T{0} : static_cast<T>(a % b);
+  return b == 0 || is_minus_one(b) ? T{0} : static_cast<T>(a % b);
 }
 
 struct TruncatedModFunction {
@@ -78,7 +84,9 @@ struct FlooredModFunction {
   template <class T>
   static T apply(T a, T b) {
     const T rest = TruncatedModFunction::apply(a, b);
-    if constexpr (!std::is_integral_v<T>) {
+    if constexpr (std::is_unsigned_v<T>) {
+      return rest;
+    } else if constexpr (!std::is_integral_v<T>) {
       if (rest == T(0)) return std::copysign(rest, b);
     }
     return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
@@ -96,19 +104,31 @@ void run_mod(const RunArgs& run) {
 template <class T>
 constexpr Kernel kMod{.name = "mod", .prepare = prepare_broadcast, .run = run_mod<T>};
 
+template <class T>
+void add_mod(KernelTable& table) {
+  table.add("Mod", kDTypeOf<T>, kMod<T>);
+}
+
 template <class F, class T>
-Kernel arithmetic_kernel(std::string_view name) {
-  return {.name = name, .prepare = prepare_broadcast, .run = run_binary<T, T, F>};
+constexpr Kernel kArithmetic{.name = {}, .prepare = prepare_broadcast, .run = run_binary<T, T, F>};
+
+template <class F, class T>
+void add_arithmetic_for(KernelTable& table, std::string_view op, std::string_view name) {
+  Kernel kernel = kArithmetic<F, T>;
+  kernel.name = name;
+  table.add(op, kDTypeOf<T>, kernel);
 }
 
 template <class F>
 void add_arithmetic(KernelTable& table, std::string_view op, std::string_view name) {
-  table.add(op, DType::kF32, arithmetic_kernel<F, float>(name));
-  table.add(op, DType::kF64, arithmetic_kernel<F, double>(name));
-  table.add(op, DType::kBF16, arithmetic_kernel<F, BFloat16>(name));
-  table.add(op, DType::kF16, arithmetic_kernel<F, Float16>(name));
-  table.add(op, DType::kI32, arithmetic_kernel<F, std::int32_t>(name));
-  table.add(op, DType::kI64, arithmetic_kernel<F, std::int64_t>(name));
+  add_arithmetic_for<F, float>(table, op, name);
+  add_arithmetic_for<F, double>(table, op, name);
+  add_arithmetic_for<F, BFloat16>(table, op, name);
+  add_arithmetic_for<F, Float16>(table, op, name);
+  add_arithmetic_for<F, std::int32_t>(table, op, name);
+  add_arithmetic_for<F, std::int64_t>(table, op, name);
+  add_arithmetic_for<F, std::uint64_t>(table, op, name);
+  add_widened<kArithmetic<F, std::int64_t>>(table, op, name);
 }
 
 }  // namespace
@@ -118,10 +138,12 @@ void add_pointwise(KernelTable& table) {
   add_arithmetic<SubFunction>(table, "Sub", "sub");
   add_arithmetic<MulFunction>(table, "Mul", "mul");
   add_arithmetic<DivFunction>(table, "Div", "div");
-  table.add("Mod", DType::kF32, kMod<float>);
-  table.add("Mod", DType::kF64, kMod<double>);
-  table.add("Mod", DType::kI32, kMod<std::int32_t>);
-  table.add("Mod", DType::kI64, kMod<std::int64_t>);
+  add_mod<float>(table);
+  add_mod<double>(table);
+  add_mod<std::int32_t>(table);
+  add_mod<std::int64_t>(table);
+  add_mod<std::uint64_t>(table);
+  add_widened<kMod<std::int64_t>>(table, "Mod", "mod");
   add_upcast<kMod<float>>(table, "Mod", "mod.upcast");
   add_logic(table);
   add_extremes(table);

@@ -1,12 +1,11 @@
-// Functions of one element, and conversions between element types.
+// Functions of one element.
 #include <cmath>
 #include <type_traits>
 
 #include "kernels/cpu/pointwise/elementwise.h"
 #include "kernels/cpu/pointwise/pointwise.h"
-#include "kernels/cpu/support/convert.h"
-#include "kernels/cpu/support/dispatch.h"
 #include "kernels/cpu/support/vector_math.h"
+#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -30,7 +29,9 @@ struct AbsFunction {
   static constexpr std::int64_t kGrain = kElementGrain;
   template <class T>
   static T apply(T x) {
-    if constexpr (std::is_integral_v<T>) {
+    if constexpr (std::is_unsigned_v<T>) {
+      return x;
+    } else if constexpr (std::is_integral_v<T>) {
       return x < 0 ? NegFunction::apply(x) : x;
     } else {
       return std::fabs(x);
@@ -111,34 +112,17 @@ void add_float_function(KernelTable& table, std::string_view op, std::string_vie
 }
 
 template <class F>
+constexpr Kernel kOfIntegers{.name = {}, .run = run_unary<std::int64_t, F>};
+
+template <class F>
 void add_number_function(KernelTable& table, std::string_view op, std::string_view name) {
   add_float_function<F>(table, op, name);
   table.add(op, DType::kBF16, {.name = name, .run = run_unary<BFloat16, F>});
   table.add(op, DType::kF16, {.name = name, .run = run_unary<Float16, F>});
   table.add(op, DType::kI32, {.name = name, .run = run_unary<std::int32_t, F>});
   table.add(op, DType::kI64, {.name = name, .run = run_unary<std::int64_t, F>});
-}
-
-// --- Cast ----------------------------------------------------------------------------------------
-template <class From, class To>
-void cast(const RunArgs& run) {
-  // A bool is read as the byte it is: a loop over bytes vectorises.
-  using Stored = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;
-  const Stored* x = run.inputs[0].as<const Stored>();
-  To* y = run.outputs[0].as<To>();
-  parallel_for(run.threads, run.outputs[0].elements(), kElementGrain,
-               [=](std::int64_t begin, std::int64_t end) {
-#pragma omp simd
-                 for (std::int64_t i = begin; i < end; ++i)
-                   store(y[i], converted<Computed<To>>(computed(x[i])));
-               });
-}
-
-void run_cast(const RunArgs& run) {
-  with_dtype(run.inputs[0].type.dtype, [&](auto* from) {
-    with_dtype(run.outputs[0].type.dtype,
-               [&](auto* to) { cast<Pointee<decltype(from)>, Pointee<decltype(to)>>(run); });
-  });
+  table.add(op, DType::kU64, {.name = name, .run = run_unary<std::uint64_t, F>});
+  add_widened<kOfIntegers<F>>(table, op, name);
 }
 
 }  // namespace
@@ -154,7 +138,6 @@ void add_functions(KernelTable& table) {
   add_float_function<CeilFunction>(table, "Ceil", "ceil");
   add_float_function<FloorFunction>(table, "Floor", "floor");
   add_float_function<RoundFunction>(table, "Round", "round");
-  for (DType dtype : kAllDTypes) table.add("Cast", dtype, {.name = "cast", .run = run_cast});
 }
 
 }  // namespace trainscope::cpu

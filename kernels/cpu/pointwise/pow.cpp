@@ -6,6 +6,7 @@
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/support/convert.h"
 #include "kernels/cpu/support/dispatch.h"
+#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -54,7 +55,9 @@ void pow_broadcast(const RunArgs& run, Power power) {
 // 0.
 template <class T>
 T integer_power(T base, std::int64_t exponent) {
-  if (exponent < 0) {
+  if constexpr (std::is_unsigned_v<T>) {
+    if (exponent < 0) return base == 1 ? T{1} : T{0};
+  } else if (exponent < 0) {
     if (base == 1 || (base == -1 && exponent % 2 == 0)) return 1;
     return base == -1 ? T{-1} : T{0};
   }
@@ -86,10 +89,13 @@ void pow_of_integers(const RunArgs& run) {
 void run_integer_pow(const RunArgs& run) {
   with_computed_dtype(run.inputs[1].type.dtype, [&](auto* type) {
     using E = Pointee<decltype(type)>;
+    if (run.outputs[0].type.dtype == DType::kU64) return pow_of_integers<std::uint64_t, E>(run);
     if (run.outputs[0].type.dtype == DType::kI32) return pow_of_integers<std::int32_t, E>(run);
     pow_of_integers<std::int64_t, E>(run);
   });
 }
+
+constexpr Kernel kIntegerPow{.name = "pow", .prepare = prepare_broadcast, .run = run_integer_pow};
 
 template <class T>
 void run_pow(const RunArgs& run) {
@@ -155,9 +161,10 @@ void add_pow_for(KernelTable& table) {
 }  // namespace
 
 void add_pow(KernelTable& table) {
-  for (DType dtype : {DType::kI32, DType::kI64}) {
-    table.add("Pow", dtype, {.name = "pow", .prepare = prepare_broadcast, .run = run_integer_pow});
+  for (DType dtype : {DType::kI32, DType::kI64, DType::kU64}) {
+    table.add("Pow", dtype, kIntegerPow);
   }
+  add_widened<kIntegerPow>(table, "Pow", kIntegerPow.name);
   add_pow_for<float>(table);
   add_pow_for<double>(table);
 }

@@ -5,6 +5,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/upcast.h"
+#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -51,6 +52,8 @@ void add_range(KernelTable& table) {
   add_for<std::int32_t>(table);
   add_for<std::int64_t>(table);
   add_upcast<kRange<float>>(table, "Range", "range.upcast");
+  add_for<std::uint64_t>(table);
+  add_widened<kRange<std::int64_t>>(table, "Range", "range");
 }
 
 }  // namespace trainscope::cpu

@@ -8,6 +8,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/reduce/axis_layout.h"
 #include "kernels/cpu/support/parallel.h"
+#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -172,6 +173,10 @@ void add_order_for(KernelTable& table) {
   table.add("TopK", kDTypeOf<T>, {.name = "top_k", .prepare = prepare_top_k, .run = run_top_k<T>});
 }
 
+constexpr Kernel kArgMax{.name = "arg_max", .run = run_arg<std::int64_t, LargestFirst>};
+constexpr Kernel kArgMin{.name = "arg_min", .run = run_arg<std::int64_t, SmallestOrNaNFirst>};
+constexpr Kernel kTopK{.name = "top_k", .prepare = prepare_top_k, .run = run_top_k<std::int64_t>};
+
 }  // namespace
 
 void add_order(KernelTable& table) {
@@ -179,6 +184,10 @@ void add_order(KernelTable& table) {
   add_order_for<double>(table);
   add_order_for<std::int32_t>(table);
   add_order_for<std::int64_t>(table);
+  add_order_for<std::uint64_t>(table);
+  add_widened<kArgMax>(table, "ArgMax", kArgMax.name);
+  add_widened<kArgMin>(table, "ArgMin", kArgMin.name);
+  add_widened<kTopK>(table, "TopK", kTopK.name);
   table.add("TopKGrad", DType::kF32, {.name = "top_k_grad", .run = run_top_k_grad<float>});
   table.add("TopKGrad", DType::kF64, {.name = "top_k_grad", .run = run_top_k_grad<double>});
 }

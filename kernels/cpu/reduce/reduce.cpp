@@ -7,6 +7,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/reduce/reduction.h"
 #include "kernels/cpu/support/upcast.h"
+#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -46,7 +47,7 @@ struct MagnitudesOf : SumOf<T> {
   using A = Accumulator<T>;
   static A map(T x) {
     const A number = static_cast<A>(x);
-    return x < T{0} ? A{0} - number : number;
+    return !std::is_unsigned_v<T> && x < T{0} ? A{0} - number : number;
   }
 };
 
@@ -100,6 +101,9 @@ void add_reduction(KernelTable& table, std::string_view op, std::string_view nam
             {.name = name, .prepare = prepare_reduction<P>, .run = run_reduction<P>});
 }
 
+template <class P>
+constexpr Kernel kReduction{.name = {}, .prepare = prepare_reduction<P>, .run = run_reduction<P>};
+
 template <template <class> class P>
 void add_float_reduction(KernelTable& table, std::string_view op, std::string_view name) {
   add_reduction<P<float>>(table, op, name);
@@ -117,6 +121,8 @@ void add_number_reduction(KernelTable& table, std::string_view op, std::string_v
   add_float_reduction<P>(table, op, name);
   add_reduction<P<std::int32_t>>(table, op, name);
   add_reduction<P<std::int64_t>>(table, op, name);
+  add_reduction<P<std::uint64_t>>(table, op, name);
+  add_widened<kReduction<P<std::int64_t>>>(table, op, name);
 }
 
 }  // namespace

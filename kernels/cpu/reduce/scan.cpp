@@ -8,6 +8,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/reduce/axis_layout.h"
 #include "kernels/cpu/support/parallel.h"
+#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -79,6 +80,8 @@ void add_scan_for(KernelTable& table) {
   table.add("CumSum", kDTypeOf<T>, {.name = "cumsum", .run = run_cumsum<T>});
 }
 
+constexpr Kernel kCumSum{.name = "cumsum", .run = run_cumsum<std::int64_t>};
+
 }  // namespace
 
 void add_scan(KernelTable& table) {
@@ -86,6 +89,8 @@ void add_scan(KernelTable& table) {
   add_scan_for<double>(table);
   add_scan_for<std::int32_t>(table);
   add_scan_for<std::int64_t>(table);
+  add_scan_for<std::uint64_t>(table);
+  add_widened<kCumSum>(table, "CumSum", kCumSum.name);
 }
 
 }  // namespace trainscope::cpu

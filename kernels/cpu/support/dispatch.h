@@ -8,7 +8,8 @@
 
 namespace trainscope::cpu {
 
-// Calls f with a null pointer to the dtype's element type.
+// Calls f with a null pointer to the dtype's element type: floats, i32, i64 and bool. Other types
+// have no loops of their own; f is not called for them.
 template <class F>
 void with_dtype(DType dtype, F&& f) {
   switch (dtype) {
@@ -26,6 +27,8 @@ void with_dtype(DType dtype, F&& f) {
       return f(static_cast<BFloat16*>(nullptr));
     case DType::kF16:
       return f(static_cast<Float16*>(nullptr));
+    default:
+      return;
   }
 }
 

@@ -52,6 +52,19 @@ TEST_CASE("idx: pixels over 255, labels as they are, plain or gzipped") {
   }
 }
 
+TEST_CASE("idx: an input of bytes gets the pixels as they are") {
+  const TemporaryFolder folder;
+  put_pair(folder, idx_file({2, 2, 3}, kPixels), idx_file({2}, "\x03\x09"));
+  DatasetOptions options = image_options({1, 2, 3});
+  options.inputs[0].dtype = DType::kU8;
+  const auto data = open_dataset(idx_source(folder), options);
+  const Batch batch = read_batch(*data, Split::kTrain, 0, {1, 0});
+  REQUIRE(batch.tensors[0].second.dtype() == DType::kU8);
+  const auto x = batch.tensors[0].second.values<std::uint8_t>();
+  CHECK(x[0] == 'a');
+  CHECK(x[8] == 255);
+}
+
 TEST_CASE("idx: the input's rank decides the shape") {
   const TemporaryFolder folder;
   put_pair(folder, idx_file({2, 2, 3}, kPixels), idx_file({2}, "\x03\x09"));

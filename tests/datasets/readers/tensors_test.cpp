@@ -45,6 +45,33 @@ std::vector<float> floats(const Tensor& t) {
 
 }  // namespace
 
+TEST_CASE("tensors: integers of any width are read for inputs of any other, if they fit") {
+  const TemporaryFolder folder;
+  const auto read = [&](Tensor stored, DType wanted) {
+    put_tensors(folder / "d", {{"x", std::move(stored)}});
+    DatasetOptions options;
+    options.inputs = {{.name = "x", .dtype = wanted, .dims = Ints{}}};
+    const auto data = open_dataset(source("tensors", folder / "d", ",validation=0"), options);
+    const Batch batch = read_batch(*data, Split::kTrain, 0, {1, 0});
+    CHECK(batch.tensors[0].second.dtype() == wanted);
+    const Tensor numbers = convert(batch.tensors[0].second, DType::kI64);
+    return ints_of(numbers);
+  };
+  const Tensor bytes = tensor<std::uint8_t>({2}, {7, 255});
+  for (DType wanted :
+       {DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kU32, DType::kI64, DType::kU64}) {
+    CHECK(read(bytes, wanted) == Ints{255, 7});
+  }
+  CHECK(read(tensor<L>({2}, {-128, 127}), DType::kI8) == Ints{127, -128});
+  const auto refusal = [&](Tensor stored, DType wanted) {
+    return error_of([&] { read(std::move(stored), wanted); }).message();
+  };
+  CHECK(contains(refusal(bytes, DType::kI8), "'x' holds 255, which does not fit the model's i8"));
+  CHECK(contains(refusal(tensor<L>({2}, {0, -1}), DType::kU64), "'x' holds -1"));
+  CHECK(contains(refusal(tensor<std::uint64_t>({2}, {0, ~std::uint64_t{0}}), DType::kI64),
+                 "does not fit the model's i64"));
+}
+
 TEST_CASE("tensors: rows by index, the last rows validate") {
   const TemporaryFolder folder;
   put_tensors(folder / "d", five());

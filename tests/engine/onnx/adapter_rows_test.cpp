@@ -224,6 +224,19 @@ std::vector<Case> newer_cases() {
       {node_of("Pad", 18, {"x", "pads", "", "shape"}), "Pad(x, {0,3,4,0,5,6}, -) -> y"});
   cases.push_back(
       {node_of("Cast", 19, {"x"}, {{"to", n(1)}, {"saturate", n(1)}}), "Cast(x) -> y to=1"});
+  cases.push_back({node_of("Cast", 19, {"x"}, {{"to", n(17)}, {"saturate", n(0)}}),
+                   "StorageCast(x) -> y to=17 saturate=0"});
+  cases.push_back({node_of("QuantizeLinear", 13, {"x", "two"}), "QuantizeLinear(x, 2) -> y"});
+  cases.push_back({node_of("DequantizeLinear", 21, {"x", "two"}, {{"block_size", n(0)}}),
+                   "DequantizeLinear(x, 2) -> y block_size=0"});
+  for (int opset : {13, 18}) {
+    cases.push_back({node_of("Pow", opset, {"x", "bytes"}),
+                     "Cast(bytes) -> n/exponent to=7\nPow(x, n/exponent) -> y"});
+    cases.push_back({node_of("Pow", opset, {"x", "indices"}), "Pow(x, indices) -> y"});
+    cases.push_back({node_of("MaxPool", opset, {"pixels"}, {{"kernel_shape", Ints{2, 2}}}),
+                     "Cast(pixels) -> n/wide to=1\nMaxPool(n/wide) -> n/pooled "
+                     "kernel_shape={2,2}\nCast(n/pooled) -> y to=2"});
+  }
   cases.push_back({node_of("Gelu", 20, {"x"}, {{"approximate", std::string("tanh")}}),
                    "Gelu(x) -> y approximate='tanh'"});
   for (const auto& [op, opset] : kMovedOps) {
@@ -313,7 +326,8 @@ TEST_CASE("adapter rows: none without a case") {
        {activation_cases(), broadcast_cases(), structure_cases(), mode_cases(), newer_cases()}) {
     used.merge(check(cases));
   }
-  for (std::span<const AdapterRow> rows : {oldest_rows(), older_rows(), newer_rows()}) {
+  for (std::span<const AdapterRow> rows :
+       {oldest_rows(), older_rows(), newer_rows(), type_rows()}) {
     for (const AdapterRow& row : rows) {
       CAPTURE(row.op);
       CAPTURE(row.from);
@@ -324,12 +338,14 @@ TEST_CASE("adapter rows: none without a case") {
 }
 
 TEST_CASE("adapter rows: one form for each op and opset") {
-  for (std::span<const AdapterRow> rows : {oldest_rows(), older_rows(), plain_rows()}) {
+  for (std::span<const AdapterRow> rows :
+       {oldest_rows(), older_rows(), plain_rows(), type_rows()}) {
     for (const AdapterRow& row : rows) {
       CAPTURE(row.op);
       CHECK(row.from < row.to);
       int forms = 0;
-      for (std::span<const AdapterRow> others : {oldest_rows(), older_rows(), plain_rows()}) {
+      for (std::span<const AdapterRow> others :
+           {oldest_rows(), older_rows(), plain_rows(), type_rows()}) {
         for (const AdapterRow& other : others) {
           forms += other.op == row.op && other.from <= row.from && row.from < other.to ? 1 : 0;
         }

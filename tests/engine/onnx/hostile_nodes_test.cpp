@@ -221,7 +221,7 @@ const RefusedText kOthers[] = {
      "at most 8"},
     {"float[1048576,1] x", "y = Einsum<equation=\"ab,cd,ef->ace\">(x, x, x)", "too many elements"},
     {"float[2] x", "y = Cast<to=0>(x)", "0 is not the number of an element type"},
-    {"float[2] x", "y = Cast<to=3>(x)", "element type 3 is not supported"},
+    {"float[2] x", "y = Cast<to=8>(x)", "element type 8 is not supported"},
     {"float[2] x", "y = Cast<to=-1>(x)", "-1 is not the number"},
     {"float[2] x", "y = Cast<to=4294967297>(x)", "4294967297 is not the number"},
     {"float[2] x", "y = Cast(x)", "0 is not the number of an element type"},
