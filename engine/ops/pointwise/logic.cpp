@@ -2,6 +2,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/pointwise/pointwise.h"
 #include "engine/ops/rules/cost_rules.h"
@@ -13,6 +14,8 @@ namespace trainscope {
 namespace {
 
 Types comparison_shape(const OpArgs& args) {
+  require(!is_storage(args.type(0).dtype), ErrorCode::kBadInput,
+          "input 0 must be a tensor of numbers or truth values, is {}", type_text(args.type(0)));
   require_same_dtypes(args);
   return {{.dtype = DType::kBool, .shape = broadcast_shapes(args.shape(0), args.shape(1))}};
 }

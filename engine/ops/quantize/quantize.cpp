@@ -145,8 +145,6 @@ Values dequantize_decomposition(Builder& b, const Node& node) {
 // --- DynamicQuantizeLinear: x; y, scale, zero point ----------------------------------------------
 Types dynamic_shape(const OpArgs& args) {
   require_dtype(args, 0, DType::kF32);
-  require(args.type(0).elements() > 0, ErrorCode::kBadInput,
-          "input 0 has no elements to choose a scale by, is {}", type_text(args.type(0)));
   return {{.dtype = DType::kU8, .shape = args.shape(0)},
           {.dtype = DType::kF32, .shape = {}},
           {.dtype = DType::kU8, .shape = {}}};
@@ -247,7 +245,8 @@ std::vector<OpDef> linear_rows() {
        .decompose = dynamic_decomposition,
        .differentiable = Differentiable::kNo,
        .traits = kComposite,
-       .examples = {"f32[2,3]; outputs=3", "f32[4]>0; outputs=3", "f32[]; outputs=3"}},
+       .examples = {"f32[2,3]; outputs=3", "f32[4]>0; outputs=3", "f32[]; outputs=3",
+                    "f32[0]; outputs=3"}},
   };
 }
 

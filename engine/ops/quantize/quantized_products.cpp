@@ -218,7 +218,9 @@ std::vector<OpDef> quantized_product_rows() {
        .examples = {"u8[2,3]<9, f32[]={0.5}, u8[]={1}, u8[3,4]<9, f32[]={0.25}, u8[]={2}, "
                     "f32[]={0.5}, u8[]={9}",
                     "i8[2,3]<9, f32[]={0.5}, i8[]={1}, i8[3,2]<9, f32[2]={0.25,1}, i8[2]={2,0}, "
-                    "f32[1]={0.5}, i8[1]={9}"}},
+                    "f32[1]={0.5}, i8[1]={9}",
+                    "u8[0,3], f32[]={0.5}, u8[]={1}, u8[3,4]<9, f32[]={0.25}, u8[]={2}, "
+                    "f32[]={0.5}, u8[]={9}"}},
       {.name = "ConvInteger",
        .doc = "the convolution of x - its zero point with w - its (one, or one for each channel of "
               "the result), as i32; what is padded is the zero point",
@@ -230,7 +232,8 @@ std::vector<OpDef> quantized_product_rows() {
        .differentiable = Differentiable::kNo,
        .traits = kComposite,
        .examples = {"u8[1,1,3,3]<9, u8[1,1,2,2]<9, u8[]={1}",
-                    "i8[2,2,4]<9, i8[3,2,3]<9, i8[]={1}, i8[3]={0,1,2}; pads={1,1}"}},
+                    "i8[2,2,4]<9, i8[3,2,3]<9, i8[]={1}, i8[3]={0,1,2}; pads={1,1}",
+                    "u8[0,1,3,3], u8[1,1,2,2]"}},
       {.name = "QLinearConv",
        .doc =
            "ConvInteger of x and w with a bias, quantized as y: inputs x, w with scales and zero "
@@ -245,6 +248,8 @@ std::vector<OpDef> quantized_product_rows() {
        .examples = {"u8[1,1,3,3]<9, f32[]={0.5}, u8[]={1}, u8[2,1,2,2]<9, f32[2]={0.25,0.5}, "
                     "u8[2]={2,3}, f32[]={0.5}, u8[]={9}, i32[2]={1,-2}",
                     "u8[1,1,3,3]<9, f32[]={0.5}, u8[]={1}, u8[1,1,1,1]<9, f32[]={0.25}, u8[]={2}, "
+                    "f32[]={0.5}, u8[]={9}",
+                    "u8[0,1,3,3], f32[]={0.5}, u8[]={1}, u8[1,1,1,1]<9, f32[]={0.25}, u8[]={2}, "
                     "f32[]={0.5}, u8[]={9}"}},
   };
 }

@@ -80,8 +80,8 @@ TEST_CASE("fuse_fake_quantize: other pairs stay") {
 TEST_CASE("fuse_fake_quantize: gradients pass inside the range and stop outside") {
   // x * w is quantized in steps of 0.25 to [-0.75, 63]: w's gradient is x there, else 0.
   CompileOptions options;
-  options.training.loss.kind = LossKind::kOutput;
-  options.training.loss.output = "y";
+  options.training.mode = GraphMode::kGradients;
+  options.training.loss = {.kind = LossKind::kOutput, .output = "y"};
   const Stages all = stages(
       "(float[3] x) => (float y) <float[3] w = {1,2,3}> { "
       "s = Constant<value = float {0.25}>() z = Constant<value = uint8 {3}>() "

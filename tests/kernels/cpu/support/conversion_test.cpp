@@ -53,6 +53,8 @@ TEST_CASE("conversion: each bit pattern of a small type is read and written as i
       const bool has_sign = type == DType::kI4 || type == DType::kI2;
       if (has_sign && i >= patterns / 2) bits = static_cast<std::uint8_t>(i - patterns);
       const double value = value_of(bits, type);
+      // ONNX rounds 2^-127, which is no normal f32, like any other fraction of 2^-126.
+      if (type == DType::kF8E8M0 && i == 0) continue;
       if (std::isnan(value)) {
         CHECK(std::isnan(rounded(value, type)));
       } else {
