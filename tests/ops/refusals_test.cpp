@@ -23,7 +23,7 @@ TEST_CASE("refusals: pointwise and activation") {
            {"Where", "bool[3], [2], [2]", "cannot be broadcast"},
            {"Sqrt", "i64[2]<9", "float"},
            {"Neg", "bool[2]", "numbers"},
-           {"Cast", "[2]; to=3", "element type 3"},
+           {"Cast", "[2]; to=8", "element type 8"},
            {"Cast", "[2]", "0 is not the number of an element type"},
            {"Relu", "i64[2]<9", "float"},
            {"TanhGrad", "[2], [3]", "one type"},
@@ -88,7 +88,7 @@ TEST_CASE("refusals: order and running sums") {
            {"CumSum", "[2], i64[]={1}", "axis 1 is outside"},
            {"CumSum", "bool[2], i64[]={0}", "numbers"},
            {"EyeLike", "[2]", "2 dimensions"},
-           {"EyeLike", "[2,2]; dtype=3", "element type 3"},
+           {"EyeLike", "[2,2]; dtype=8", "element type 8"},
        }) {
     check_refused(refusal);
   }

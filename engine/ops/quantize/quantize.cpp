@@ -163,8 +163,10 @@ Values dynamic_decomposition(Builder& b, const Node& node) {
   const ValueId offset = b("Neg", {b("Div", {least, scale})});
   const ValueId zero = b("Round", {b("Clip", {offset, number(0.0), number(255.0)})});
   const ValueId q = b("Add", {b("Round", {b("Div", {x, scale})}), zero});
-  return {cast_to(b, b("Clip", {q, number(0.0), number(255.0)}), DType::kU8), scale,
-          cast_to(b, zero, DType::kU8)};
+  Values results{cast_to(b, b("Clip", {q, number(0.0), number(255.0)}), DType::kU8), scale,
+                 cast_to(b, zero, DType::kU8)};
+  results.resize(node.outputs.size());
+  return results;
 }
 
 const std::vector<AttributeSpec> kLayoutAttributes = {
