@@ -67,7 +67,7 @@ std::string wanted_text(const WantedField& wanted) {
 
 // Labels may be whole numbers in floats, or integers that a loss compares with floats.
 bool kinds_fit(DType stored, DType wanted, bool is_label) {
-  if (stored == wanted || (is_integer(stored) && is_integer(wanted)) ||
+  if (stored == wanted || (is_integer_type(stored) && is_integer_type(wanted)) ||
       (is_float(stored) && is_float(wanted))) {
     return true;
   }
@@ -116,7 +116,7 @@ Tensor whole_numbers(const DataSpec& spec, const Tensor& tensor, const WantedFie
 // Throws instead of cutting off bits.
 Tensor converted(const DataSpec& spec, Tensor tensor, const WantedField& wanted) {
   if (tensor.dtype() == wanted.dtype) return tensor;
-  if (is_integer(wanted.dtype) && is_float(tensor.dtype())) {
+  if (is_integer_type(wanted.dtype) && is_float(tensor.dtype())) {
     tensor = whole_numbers(spec, tensor, wanted);
     if (tensor.dtype() == wanted.dtype) return tensor;
   }

@@ -10,6 +10,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/onnx/tensor_file.h"
 
 namespace trainscope {
 namespace {

@@ -101,9 +101,6 @@ void add_reduction(KernelTable& table, std::string_view op, std::string_view nam
             {.name = name, .prepare = prepare_reduction<P>, .run = run_reduction<P>});
 }
 
-template <class P>
-constexpr Kernel kReduction{.name = {}, .prepare = prepare_reduction<P>, .run = run_reduction<P>};
-
 template <template <class> class P>
 void add_float_reduction(KernelTable& table, std::string_view op, std::string_view name) {
   add_reduction<P<float>>(table, op, name);

@@ -217,7 +217,7 @@ const BrokenModel kElements[] = {
      "has both uint64_data and raw_data"},
     {"uint8 where floats multiply", [](ModelProto& m) { set_raw(m, TensorProto::UINT8, 6); },
      "Gemm 'fc'"},
-    {"int4 in as many bytes", [](ModelProto& m) { set_raw(m, TensorProto::INT4, 6); },
+    {"int4 in as many bytes", [](ModelProto& m) { set_raw(m, static_cast<TensorProto::DataType>(22), 6); },
      "is i4[3,2] and needs 3 bytes, but raw_data has 6"},
     {"complex128", [](ModelProto& m) { set_raw(m, TensorProto::COMPLEX128, 96); },
      "element type complex128 is not supported"},
