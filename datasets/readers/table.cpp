@@ -268,8 +268,11 @@ Tensor narrowed(const Tensor& integers, DType to, std::string_view name) {
   for (std::size_t i = 0; i < given.size(); ++i) {
     const bool fits =
         given[i] == back.values<std::int64_t>()[i] && (given[i] >= 0 || !without_sign);
-    require(fits, ErrorCode::kBadInput, "'{}' holds {}, which does not fit the model's {}",
-            printable(name), given[i], name_of(to));
+    const auto number = static_cast<std::uint64_t>(given[i]);
+    const bool huge = integers.dtype() == DType::kU64;
+    require(fits, ErrorCode::kBadInput, "'{}' holds {}{}, which does not fit the model's {}",
+            printable(name), huge || given[i] >= 0 ? "" : "-",
+            huge || given[i] >= 0 ? number : 0 - number, name_of(to));
   }
   return result;
 }

@@ -120,12 +120,8 @@ Tensor converted(const DataSpec& spec, Tensor tensor, const WantedField& wanted)
     tensor = whole_numbers(spec, tensor, wanted);
     if (tensor.dtype() == wanted.dtype) return tensor;
   }
-  if (wanted.dtype == DType::kI32) {
-    for (const std::int64_t value : tensor.values<std::int64_t>()) {
-      require(std::in_range<std::int32_t>(value), ErrorCode::kBadInput,
-              "'{}' holds {}, which does not fit the model's i32", printable(wanted.name), value);
-    }
-  }
+  const bool integers = is_integer_type(tensor.dtype()) && is_integer_type(wanted.dtype);
+  if (integers) return narrowed(tensor, wanted.dtype, wanted.name);
   return convert(tensor, wanted.dtype);
 }
 

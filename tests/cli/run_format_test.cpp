@@ -161,8 +161,8 @@ TEST_CASE("run: a stage is found by number and name, also where it has another's
   }
   CHECK(shared > 10);
   const Json loss = facts({"inspect", "run", "--stage", "loss"}, folder.path());
-  CHECK(facts({"inspect", "run", "--stage", "17-compact_labels"}, folder.path()) == loss);
-  CHECK(facts({"inspect", "run", "--stage", "17-compact_labels.onnx"}, folder.path()) == loss);
+  CHECK(facts({"inspect", "run", "--stage", "18-compact_labels"}, folder.path()) == loss);
+  CHECK(facts({"inspect", "run", "--stage", "18-compact_labels.onnx"}, folder.path()) == loss);
 }
 
 TEST_CASE("run: a damaged plan.bin is one clear error, and a resumed session writes it anew") {

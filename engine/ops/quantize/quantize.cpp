@@ -236,6 +236,7 @@ std::vector<OpDef> linear_rows() {
        .decompose = dequantize_decomposition,
        .traits = kComposite,
        .examples = {"u8[2,3]<200, []={0.25}, u8[]={128}", "i8[2,3]<9, []={0.25}",
+                    "u8[2,3]<200, [3]>0, u8[3]={1,2,3}",
                     "u8[2,3]<9, [3]={0.25,0.5,1}, u8[3]={1,2,3}",
                     "i32[3,2], [3]={0.25,0.5,1}; axis=0",
                     "i4[2,5]<7, [2,3]={0.5,1,2,1,0.5,1}; axis=1 block_size=2",
