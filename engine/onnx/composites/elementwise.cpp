@@ -8,7 +8,12 @@ namespace {
 void compose_cast_like(Composition& c) {
   const ValueId x = c.input(0);
   const DType like = c.dtype(c.input(1));
-  c.result(0, c.dtype(x) == like ? c("Identity", {x}) : c.cast(x, like));
+  if (c.dtype(x) == like) return c.result(0, c("Identity", {x}));
+  if (!is_storage(like) && !is_storage(c.dtype(x))) return c.result(0, c.cast(x, like));
+  Attributes attributes{{"to", std::int64_t{row_of(like).onnx_number}},
+                        {"saturate", c.attributes().integer("saturate", 1)},
+                        {"round_mode", c.attributes().text("round_mode", "up")}};
+  c.result(0, c("StorageCast", {x}, std::move(attributes)));
 }
 
 // a * sigmoid(alpha a) * b

@@ -57,7 +57,9 @@ OpDef bitwise_row(std::string_view name, std::string_view doc) {
           .differentiable = Differentiable::kNo,
           .traits = kOtherPointwise,
           .examples = {"i64[2,3]<99, i64[3]<99", "i32[3,1]<99, i32[2,1,4]<99", "i64[0], i64[1]",
-                       "i64[70,1001], i64[1001]", "i32[5], i32[5]={-1,-40,40,31,0}"}};
+                       "i64[70,1001], i64[1001]", "i32[5], i32[5]={-1,-40,40,31,0}",
+                       "u8[3,4]<255, u8[4]<9", "i16[5]={-32768,-1,3,1,7}, i16[5]={1,15,16,0,-1}",
+                       "u64[2,3]<99, u64[3]<70"}};
 }
 
 OpDef bitwise_not_row() {
@@ -69,7 +71,7 @@ OpDef bitwise_not_row() {
           .in_place = first_in_place,
           .differentiable = Differentiable::kNo,
           .traits = kOtherPointwise,
-          .examples = {"i64[2,3]", "i32[]", "i64[0]"}};
+          .examples = {"i64[2,3]", "i32[]", "i64[0]", "u16[3]<99", "i8[3]={-128,0,127}"}};
 }
 
 OpDef bit_shift_row() {

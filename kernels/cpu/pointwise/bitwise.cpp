@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/cpu/pointwise/elementwise.h"
 
@@ -44,7 +45,7 @@ struct NotBits {
 template <class T>
 bool beyond(T places) {
   constexpr int kBits = std::numeric_limits<std::make_unsigned_t<T>>::digits;
-  return places < T{0} || places >= T{kBits};
+  return std::cmp_less(places, 0) || std::cmp_greater_equal(places, kBits);
 }
 
 // In the unsigned type, where overflow is defined.
@@ -64,7 +65,7 @@ struct DownBits {
   template <class T>
   static T apply(T a, T b) {
     const T places = beyond(b) ? T{0} : b;
-    const T sign = a < T{0} ? static_cast<T>(-1) : T{0};
+    const T sign = std::cmp_less(a, 0) ? static_cast<T>(-1) : T{0};
     return beyond(b) ? sign : static_cast<T>(a >> places);
   }
 };
@@ -88,8 +89,14 @@ void add_for(KernelTable& table) {
 }  // namespace
 
 void add_bitwise(KernelTable& table) {
+  add_for<std::int8_t>(table);
+  add_for<std::uint8_t>(table);
+  add_for<std::int16_t>(table);
+  add_for<std::uint16_t>(table);
   add_for<std::int32_t>(table);
+  add_for<std::uint32_t>(table);
   add_for<std::int64_t>(table);
+  add_for<std::uint64_t>(table);
 }
 
 }  // namespace trainscope::cpu

@@ -36,6 +36,20 @@ TEST_CASE("composites: the ops that stand for one") {
   CHECK(std::ranges::count(masked, "Where") == 3);
 }
 
+TEST_CASE("composites: CastLike to a type that is only stored keeps what it says of overflow") {
+  onnx::ModelProto model =
+      text_model("float[2] x, float[1] like", "y = CastLike<saturate = 0>(x, like)", 19);
+  constexpr int kFloat8E5M2 = 19;
+  auto& types = *model.mutable_graph();
+  types.mutable_input(1)->mutable_type()->mutable_tensor_type()->set_elem_type(kFloat8E5M2);
+  types.mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(kFloat8E5M2);
+  const Graph graph = to_graph(read_proto(model), all_ops());
+  const Node& cast = graph.node(graph.order().front());
+  CHECK(cast.op->name == "StorageCast");
+  CHECK(cast.attributes.integer("saturate", 1) == 0);
+  CHECK(cast.attributes.integer("to", 0) == kFloat8E5M2);
+}
+
 TEST_CASE("composites: a layer norm in older opsets is as ONNX Runtime wrote it") {
   CHECK(ops_of("float[2,3] x, float[3] s", "y = LayerNormalization(x, s)", 12) ==
         Ops{"LayerNormalization"});

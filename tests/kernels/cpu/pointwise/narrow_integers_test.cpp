@@ -112,6 +112,16 @@ TEST_CASE_TEMPLATE("integers: arithmetic wraps around, quotients are those of th
       ModParams{.truncated = true});
   check_arithmetic<T>("Maximum", [](T a, T b) { return a > b ? a : b; });
   check_arithmetic<T>("Minimum", [](T a, T b) { return a < b ? a : b; });
+  check_arithmetic<T>("BitwiseAnd", [](T a, T b) { return static_cast<T>(a & b); });
+  check_arithmetic<T>("BitwiseOr", [](T a, T b) { return static_cast<T>(a | b); });
+  check_arithmetic<T>("BitwiseXor", [](T a, T b) { return static_cast<T>(a ^ b); });
+  constexpr Wide kBits = 8 * sizeof(T);
+  check_arithmetic<T>("ShiftLeft", [](T a, T b) {
+    return b < 0 || b >= kBits ? T{0} : wrapped<T>(Wide{a} * (Wide{1} << b));
+  });
+  check_arithmetic<T>("ShiftRight", [](T a, T b) {  // rounds down
+    return wrapped<T>(Wide{a} >> (b < 0 || b >= kBits ? kBits : Wide{b}));
+  });
   check_comparison<T>("Less", [](T a, T b) { return a < b; });
   check_comparison<T>("GreaterOrEqual", [](T a, T b) { return a >= b; });
   check_comparison<T>("Equal", [](T a, T b) { return a == b; });
@@ -131,9 +141,11 @@ TEST_CASE_TEMPLATE("integers: functions of one", T, std::uint8_t, std::int8_t, s
   const std::vector<T> negative = unary("Neg");
   const std::vector<T> magnitude = unary("Abs");
   const std::vector<T> sign = unary("Sign");
+  const std::vector<T> other_bits = unary("BitwiseNot");
   for (std::size_t i = 0; i < x.size(); ++i) {
     CHECK(negative[i] == wrapped<T>(-Wide{x[i]}));
     CHECK(magnitude[i] == wrapped<T>(x[i] < 0 ? -Wide{x[i]} : Wide{x[i]}));
+    CHECK(other_bits[i] == static_cast<T>(~x[i]));
     CHECK(sign[i] == static_cast<T>((x[i] > 0 ? 1 : 0) - (x[i] < 0 ? 1 : 0)));
   }
 }
