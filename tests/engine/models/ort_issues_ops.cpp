@@ -72,6 +72,22 @@ const OrtIssue kOpIssues[] = {
      .weights = "float[4,5] w; float[5,2] v",
      .nodes = "{ h = MatMul(x, w)  a = LeakyRelu <alpha = 0.2> (h)  y = MatMul(a, v) }",
      .loss = mse_of("y")},
+    {.issue = "#20781",
+     .loss_there = 0.5046611,
+     .about = "MatMulNBits: low-rank adapters beside a matrix that is stored in four bits",
+     .inputs = "float[5,16] x",
+     .outputs = "float[5,2] y",
+     .weights = "uint8[4,1,8] packed = {121, 66, 189, 242, 33, 6, 240, 132, 119, 98, 240, 243, "
+                "203, 77, 118, 77, "
+                "199, 7, 32, 81, 21, 154, 15, 137, 242, 198, 218, 202, 227, 68, 187, 49};"
+                "float[4] scales = {0.11, 0.07, 0.09, 0.12}; float[16,16] before;"
+                "float[16,2] lora_a; float[2,4] lora_b; float[4,2] head",
+     .nodes = R"({ h = MatMul(x, before)  t = Tanh(h)
+  m = com.microsoft.MatMulNBits <K = 16, N = 4, bits = 4, block_size = 16> (t, packed, scales)
+  a = MatMul(t, lora_a)  b = MatMul(a, lora_b)  sum = Add(m, b)  r = Relu(sum)
+  y = MatMul(r, head) })",
+     .loss = mse_of("y"),
+     .opset = "17, \"com.microsoft\" : 1"},
     {.issue = "examples#185",
      .loss_there = 0.3647991,
      .about = "Reciprocal in a convolution whose weight is scaled by a style (DragGAN)",
