@@ -119,6 +119,7 @@ InitializerChoice ParameterChooser::choice_of(std::size_t i) {
   if (uses.known) return is(Role::kConstant, "a size or limit of an op");
   if (model_.marks.tell_parameters()) return marked_choice(std::move(choice));
   if (uses.exponent) return is(Role::kConstant, "an exponent");
+  if (uses.scale) return is(Role::kConstant, "a scale of quantization");
   if (uses.table) return is(Role::kConstant, "cosines or sines of positions");
   if (uses.fill && initializer.type.elements() == 1) return is(Role::kConstant, "fills a mask");
   if (is_mask(model_, static_cast<int>(i))) return is(Role::kConstant, "a mask, by its elements");

@@ -27,6 +27,10 @@ constexpr Slot kMicrosoftKnownSlots[] = {{"BiasDropout", 3},    {"BiasDropout", 
                                          {"BitmaskDropout", 1}, {"BitmaskDropout", 2},
                                          {"MatMulNBits", 2},    {"MatMulNBits", 3}};
 constexpr Slot kExponentSlots[] = {{"Pow", 1}};
+// What integers are multiplied by: observed, as a rule, not trained.
+constexpr Slot kScaleSlots[] = {
+    {"QuantizeLinear", 1}, {"DequantizeLinear", 1}, {"QLinearMatMul", 1}, {"QLinearMatMul", 4},
+    {"QLinearMatMul", 6},  {"QLinearConv", 1},      {"QLinearConv", 4},   {"QLinearConv", 6}};
 // Cosines and sines of positions.
 constexpr Slot kTableSlots[] = {{"RotaryEmbedding", 1}, {"RotaryEmbedding", 2}};
 constexpr Slot kMicrosoftTableSlots[] = {{"RotaryEmbedding", 2},
@@ -91,6 +95,7 @@ std::vector<InitializerUses> initializer_uses(const OnnxModel::Impl& model) {
       use.known = use.known || is_one_of(kKnownSlots, node, i);
       use.state = use.state || is_one_of(kStateSlots, node, i);
       use.exponent = use.exponent || is_one_of(kExponentSlots, node, i);
+      use.scale = use.scale || is_one_of(kScaleSlots, node, i);
       use.fill = use.fill || is_one_of(kFillSlots, node, i);
     }
   }

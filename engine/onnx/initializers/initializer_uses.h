@@ -13,6 +13,7 @@ struct InitializerUses {
   bool known = false;     // its elements are needed before the run: sizes, limits
   bool state = false;     // a running statistic
   bool exponent = false;  // of a power
+  bool scale = false;     // of quantized numbers
   bool table = false;     // of a position's cosines or sines
   bool fill = false;      // what a Where puts in the place of masked elements
 };

@@ -156,6 +156,18 @@ TEST_CASE("choose: exponents, fills, masks and single numbers are not what is tr
   CHECK(decided({.parameters = Names{"three"}}) == Names{"three"});
 }
 
+TEST_CASE("choose: scales of quantization are observed; --train NAME trains them") {
+  const std::string body = R"((float[3,2] x) => (float[3,2] y)
+<float[2,2] w = {1,2,3,4}, float[2] s = {0.1,0.2}, int8 z = {0}>
+{ q = QuantizeLinear(w, s, z)  d = DequantizeLinear(q, s, z)  y = MatMul(x, d) })";
+  const OnnxModel model = text_model(body);
+  CHECK(names_of(choose_parameters(model, {}), InitializerRole::kTrained) == Names{"w"});
+  ImportOptions with_scales;
+  with_scales.trainable = {"s"};
+  CHECK(names_of(choose_parameters(model, with_scales), InitializerRole::kTrained) ==
+        Names{"s", "w"});
+}
+
 TEST_CASE("choose: masks of every kind, fills of a OneHot, and what only looks like a constant") {
   const std::string body = R"((double[2,2] x, int64[2] i) => (double[2,2] y)
 <double[2,2] window = {0,-100,-100,0}, double[2,2] low = {0,-1000000000,0,0},
