@@ -57,6 +57,12 @@ constexpr Flag kGraphFlags[] = {
      .help =
          "Round, Floor, Ceil and Sign pass gradients on as if they were not there, so that what "
          "is before them is trained too"},
+    {.name = "batch-norm",
+     .type = FlagType::kChoice,
+     .value = "batch|running",
+     .fallback = "batch",
+     .help = "What batch norms normalize by in training: the batch's statistics, or their running "
+             "ones, which stay as they are (PyTorch's eval())"},
     {.name = "disable",
      .type = FlagType::kTexts,
      .value = "PASS",
@@ -206,6 +212,7 @@ CompileOptions compile_options(const Invocation& invocation, const OnnxModel& mo
   options.training.skip_padding = settings.text_or_empty("skip-padding");
   options.training.precision = step_precision(settings.text("precision"));
   options.training.straight_through = settings.on("straight-through");
+  options.training.running_statistics = settings.text("batch-norm") == "running";
   options.training.optimizer = optimizer_options(settings);
   options.training.optimizer.in_backward = settings.on("optimizer-in-backward");
   options.training.micro_batches = settings.integer("accumulate");

@@ -118,10 +118,11 @@ void update_state(Graph& graph, ValueId state, ValueId value) {
   }
 }
 
-// Training: batch statistics, and the running ones are updated. Otherwise: the running ones.
+// Training: batch statistics, and the running ones are updated. Otherwise, or where training keeps
+// them: the running ones.
 void rewrite_batch_norm(Rewriter& rewriter, NodeId id, PassContext& context) {
   Graph& graph = rewriter.graph();
-  const bool training = trains(context);
+  const bool training = trains(context) && !context.options.running_statistics;
   const Node node = graph.node(id);
   if (has_wanted_form(graph, node, training)) return;
   Attributes attributes = node.attributes;
@@ -138,7 +139,7 @@ void rewrite_batch_norm(Rewriter& rewriter, NodeId id, PassContext& context) {
     if (node.outputs[i] == kNoValue) continue;
     bool read = !graph.value(node.outputs[i]).uses.empty() || graph.is_output(node.outputs[i]);
     require(!read, ErrorCode::kBadInput, "BatchNormalization '{}': output {} does not exist in {}",
-            printable(node.name), i, training ? "training" : "inference");
+            printable(node.name), i, training ? "training" : "inference form");
     made.push_back(made.front());
   }
   made.resize(node.outputs.size());

@@ -137,6 +137,9 @@ struct TrainingOptions {
   // The model's own Round, Floor, Ceil and Sign pass gradients on as they are, as if each were the
   // identity. Their derivatives are 0, so that otherwise nothing before them is trained.
   bool straight_through = false;
+  // Batch norms normalize by their running statistics and leave them as they are, as PyTorch's
+  // modules do in eval(); otherwise by the statistics of the batch, which update the running ones.
+  bool running_statistics = false;
   OptimizerOptions optimizer = {};
   // Averages of the parameters over the steps: average = decay * average + (1 - decay) * parameter
   // after each step, from the first parameters on. 0: none are kept.

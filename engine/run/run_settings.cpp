@@ -99,6 +99,7 @@ Json run_settings(const TrainRequest& request, const Json& data) {
     settings.set("parameters", Json::list(*compile.import.parameters));
   }
   if (training.straight_through) settings.set("straight_through", true);
+  if (training.running_statistics) settings.set("batch_norm", "running");
   // Runs from before it existed were f32, and say nothing.
   if (training.precision != StepPrecision::kF32) {
     settings.set("precision", name_of(training.precision));

@@ -1,6 +1,7 @@
 // check and train on files of PyTorch's exporters: what is trained, with PyTorch's losses.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -78,6 +79,34 @@ TEST_CASE("train: exported models lose as in PyTorch") {
       CHECK(losses[i] == doctest::Approx(each.losses[i]).epsilon(1e-6));
     }
   }
+}
+
+TEST_CASE("train: what was exported in eval mode trains as in eval() where running is asked for") {
+  const TemporaryFolder folder;
+  const auto losses_with = [&](const std::string& batch_norm) {
+    const std::string name = "run-" + batch_norm;
+    const Finished finished =
+        run({"train", exported("eval-noopt.onnx"), "--data",
+             "tensors:" + exported("eval.safetensors") + ",validation=0", "--batch", "4",
+             "--optimizer", "sgd", "--lr", "0.1", "--steps", "3", "-q", "--threads", "1",
+             "--batch-norm", batch_norm, "--run-dir", (folder / name).string()});
+    INFO(finished.err);
+    REQUIRE(finished.exit_code == 0);
+    CHECK(has(finished.err, "exported in eval mode"));
+    return losses_of(folder / name);
+  };
+  const double in_pytorch[] = {1.304402, 1.234849, 1.201813};
+  const std::vector<double> running = losses_with("running");
+  REQUIRE(running.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(running[i] == doctest::Approx(in_pytorch[i]).epsilon(1e-6));
+  }
+  CHECK(std::abs(losses_with("batch")[0] - in_pytorch[0]) > 1e-3);
+  CHECK(run({"train", exported("eval-noopt.onnx"), "--batch-norm", "frozen"}).exit_code == 2);
+  const Finished other = run({"train", "--resume", (folder / "run-running").string(), "--steps",
+                              "4", "-q", "--batch-norm", "batch"});
+  CHECK(other.exit_code == 2);
+  CHECK(has(other.err, "batch_norm"));
 }
 
 TEST_CASE("train, check: a fused batch norm is refused with the call that keeps it") {

@@ -166,8 +166,8 @@ void find_folded(ModelEdit& edit) {
   }
   if (evaluates && edit.model().proto.producer_name() == "pytorch") {
     edit.model().notes.push_back(
-        {.message = "the model was exported in eval mode: its dropouts are not in the file, and "
-                    "batch norms train on batches all the same",
+        {.message = "the model was exported in eval mode: its dropouts are not in the file; "
+                    "batch norms train on batches unless --batch-norm running is given",
          .hint = "torch.onnx.export(.., training=torch.onnx.TrainingMode.TRAINING, "
                  "do_constant_folding=False)"});
   }

@@ -342,8 +342,8 @@ void ProgramRestorer::add_faults() {
   }
   if (evaluates_) {
     edit_.model().notes.push_back(
-        {.message = "the model was exported in eval mode: its dropouts are not in the file, and "
-                    "batch norms train on batches all the same",
+        {.message = "the model was exported in eval mode: its dropouts are not in the file; "
+                    "batch norms train on batches unless --batch-norm running is given",
          .hint = "call model.train() before torch.onnx.export(..., dynamo=True)"});
   }
 }

@@ -164,6 +164,20 @@ TEST_CASE("training_form: batch norm infers from the running statistics") {
   }
 }
 
+TEST_CASE("training_form: asked to, training leaves the running statistics as they are") {
+  TrainingOptions options = in_mode(GraphMode::kTrain);
+  options.running_statistics = true;
+  const std::string forms[] = {batch_norm("", "epsilon = 0.0"),
+                               batch_norm(", m, v", "epsilon = 0.0, training_mode = 1")};
+  for (const std::string& text : forms) {
+    CAPTURE(text);
+    const Graph g = passed(graph(text), {"training_form"}, options);
+    CHECK(g.updates.empty());
+    const Tensors results = results_of(g, {{"x", floats({2, 3}, {7, 7, 7, 5, 5, 3})}});
+    CHECK(difference(results.at("y"), floats({2, 3}, {-1, -3, -5, 0, -1, 1})) < 1e-6);
+  }
+}
+
 TEST_CASE("training_form: batch statistics that a model reads cannot be had in inference") {
   const std::string text =
       "(float[2,3] x) => (float[2,3] y) <float[3] s = {1, 2, 3}, float[3] b = {0, 1, 2},"
