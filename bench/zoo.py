@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Architectures as PyTorch exports them, trained here and in PyTorch: are the losses the same?
 
-    bench/zoo.py --folder DIR [--only PATTERN] [--ways ts,dynamo,plain] [--program FILE] [--out NAME]
+    bench/zoo.py --folder DIR [--only PATTERN] [--ways ts,dynamo,plain] [--mode train|eval]
+                 [--program FILE] [--out NAME]
 
 Each architecture of zoo_models.py is exported three ways: `ts` (the TorchScript exporter), `dynamo`
 (torch.onnx.export(dynamo=True)) and `plain` (that with optimize=False), in training mode with
-dropout 0, and trained 5 steps of plain SGD on one batch. A model is `equal` when all losses and all
+dropout 0, and trained 5 steps of plain SGD on one batch. With `--mode eval` it is exported in eval(),
+trained in eval() in PyTorch and with `--batch-norm running` here. A model is `equal` when all losses and all
 parameters are those of PyTorch in f64 within 1e-5 of their norm, or within 20 times what PyTorch in
 f32 is off from that. Exports and PyTorch's numbers are kept in
 DIR: a second run measures the program alone. Needs PyTorch, torchvision, timm, transformers, onnx
@@ -31,9 +33,11 @@ EXPORT_SECONDS = 400
 TRAIN_SECONDS = 300
 
 
-def without_randomness(module):
-    """Dropout and dropped paths off, in training mode."""
+def prepared_module(module, mode):
+    """In training mode with dropout and dropped paths off, or in eval mode."""
     from torch import nn
+    if mode == "eval":
+        return module.eval()
     module.train()
     for each in module.modules():
         if isinstance(each, (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)):
@@ -72,26 +76,26 @@ def train_in_pytorch(module, inputs, labels, kind, order=None):
     return losses, {name: value.detach().clone() for name, value in module.state_dict().items()}
 
 
-def export_one(name, way, file):
+def export_one(name, way, file, mode):
     """Runs in a process of its own: some exporters change the module."""
     import torch
     import zoo_models
     torch.manual_seed(7)
     _, make = zoo_models.ZOO[name]
     module, inputs, _, _ = make()
-    without_randomness(module)
-    exported(module, inputs, way, file)
+    prepared_module(module, mode)
+    exported(module, inputs, way, file, mode)
 
 
-def exported(module, inputs, way, file):
+def exported(module, inputs, way, file, mode="train"):
     """The module as a file, by one of WAYS."""
     import torch
     given = tuple(inputs.values())
     names = {"input_names": list(inputs), "output_names": ["logits"]}
     if way == "ts":
+        training = getattr(torch.onnx.TrainingMode, {"train": "TRAINING", "eval": "EVAL"}[mode])
         torch.onnx.export(module, given, file, dynamo=False, opset_version=17,
-                          training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
-                          **names)
+                          training=training, do_constant_folding=False, **names)
     else:
         torch.onnx.export(module, given, file, dynamo=True, external_data=False,
                           optimize=way == "dynamo", **names)
@@ -111,7 +115,7 @@ def in_f64(module, inputs, labels, kind):
         return None
 
 
-def reference(name, folder):
+def reference(name, folder, mode):
     """PyTorch's numbers: losses, tensors before and after, its own noise, and the batch. In f64
     where the module can; what f32 is off from that on the batch in two orders is its noise."""
     import copy
@@ -121,7 +125,7 @@ def reference(name, folder):
     torch.manual_seed(7)
     family, make = zoo_models.ZOO[name]
     module, inputs, labels, kind = make()
-    without_randomness(module)
+    prepared_module(module, mode)
     before = {k: v.detach().clone() for k, v in module.state_dict().items()}
     trained = {k for k, p in module.named_parameters(remove_duplicate=False) if p.requires_grad}
     truth = in_f64(copy.deepcopy(module), inputs, labels, kind)
@@ -165,12 +169,12 @@ def apart(work, *arguments):
     return None if status == 0 else text or f"ended with status {status}"
 
 
-def prepare(name, ways, folder):
+def prepare(name, ways, folder, mode):
     """Makes what is missing of the reference and the exports; notes why an export failed."""
     import torch  # pylint: disable=unused-import
     import zoo_models  # pylint: disable=unused-import
     if not (folder / "reference.json").exists():
-        error = apart(reference, name, folder)
+        error = apart(reference, name, folder, mode)
         if error:
             (folder / "reference.failed").write_text(error)
             return
@@ -178,18 +182,18 @@ def prepare(name, ways, folder):
         file, note = folder / f"{way}.onnx", folder / f"{way}.failed"
         if file.exists() or note.exists():
             continue
-        error = apart(export_one, name, way, str(file))
+        error = apart(export_one, name, way, str(file), mode)
         if error:
             file.unlink(missing_ok=True)
             note.write_text(error)
 
 
-def prepared(name, ways, folder):
+def prepared(name, ways, folder, mode):
     """The failures of the exporters by way; what was made before is not made again."""
     folder.mkdir(parents=True, exist_ok=True)
     done = [folder / f"{way}.{kind}" for way in ways for kind in ("onnx", "failed")]
     if sum(map(Path.exists, done)) < len(ways) or not (folder / "reference.json").exists():
-        command = [sys.executable, __file__, "--prepare", name, ",".join(ways), folder]
+        command = [sys.executable, __file__, "--prepare", name, ",".join(ways), folder, mode]
         subprocess.run(list(map(str, command)), stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, check=False)
     if (folder / "reference.failed").exists():
@@ -265,7 +269,7 @@ def buffers_to_freeze(way, folder, facts):
     return [word for name in names for word in ("--freeze", name)]
 
 
-def verdict(name, way, folder, program):
+def verdict(way, folder, program, mode):
     facts = json.loads((folder / "reference.json").read_text())
     run = folder / f"run-{way}"
     shutil.rmtree(run, ignore_errors=True)
@@ -274,6 +278,7 @@ def verdict(name, way, folder, program):
                f"tensors:{folder / 'batch.safetensors'}", "--loss", loss, "--optimizer", "sgd",
                "--lr", str(RATE), "--steps", str(STEPS), "--batch", str(facts["batch"]),
                "--run-dir", run, "--save-every", "0", "--quiet",
+               "--batch-norm", {"train": "batch", "eval": "running"}[mode],
                *buffers_to_freeze(way, folder, facts)]
     try:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True,
@@ -337,11 +342,12 @@ def report(rows, ways):
 
 def main():
     if sys.argv[1:2] == ["--prepare"]:
-        return prepare(sys.argv[2], sys.argv[3].split(","), Path(sys.argv[4]))
+        return prepare(sys.argv[2], sys.argv[3].split(","), Path(sys.argv[4]), sys.argv[5])
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, required=True, help="kept between runs")
     parser.add_argument("--only", default="*", help="architectures by name, * for any text")
     parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--mode", choices=("train", "eval"), default="train")
     parser.add_argument("--program", default="build/release/bin/trainscope")
     parser.add_argument("--out", help="name of a report in bench/results")
     arguments = parser.parse_args()
@@ -351,13 +357,13 @@ def main():
     for name in sorted(zoo_models.ZOO):
         if not any(fnmatch.fnmatch(name, each) for each in arguments.only.split(",")):
             continue
-        folder = arguments.folder / name
+        folder = arguments.folder / arguments.mode / name
         start = time.monotonic()
-        failed = prepared(name, ways, folder)
+        failed = prepared(name, ways, folder, arguments.mode)
         row = {"family": zoo_models.ZOO[name][0], "ways": {}}
         for way in ways:
             row["ways"][way] = ({"verdict": "no export", "why": failed[way]} if way in failed else
-                                verdict(name, way, folder, arguments.program))
+                                verdict(way, folder, arguments.program, arguments.mode))
         rows[name] = row
         cells = "  ".join(f"{way} {row['ways'][way]['verdict']:<10}" for way in ways)
         print(f"{name:<40} {cells} {time.monotonic() - start:6.1f} s", flush=True)
@@ -368,7 +374,8 @@ def main():
         print(f"{way}: " + ", ".join(f"{n} {what}" for what, n in sorted(of_way.items())))
     if arguments.out:
         import measure
-        measure.write_report(arguments.out, "Architectures as PyTorch exports them", report(rows, ways),
+        title = f"Architectures as PyTorch exports them in {arguments.mode} mode"
+        measure.write_report(arguments.out, title, report(rows, ways),
                              {"rows": rows})
     return 0
 

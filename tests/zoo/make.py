@@ -75,7 +75,7 @@ def make(name, source, way):
     import zoo
     from safetensors.torch import save_file
     module, inputs, labels, kind = made(source)
-    zoo.without_randomness(module)
+    zoo.prepared_module(module, "train")
     folder = HERE / name
     folder.mkdir(exist_ok=True)
     double = copy.deepcopy(module).double()
