@@ -73,6 +73,36 @@ def _():
                          nn.LayerNorm(32), nn.Tanh(), nn.Linear(32, CLASSES))
 
 
+class Affine(nn.Module):
+    """alpha * x + beta, as a residual MLP has it (Touvron et al., 2021)."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.alpha = nn.Parameter(torch.ones(1, size))
+        self.beta = nn.Parameter(torch.zeros(1, size))
+
+    def forward(self, x):
+        return torch.addcmul(self.beta, self.alpha, x)
+
+
+class Multiplied(nn.Module):
+    """A linear layer whose call is given the bias first."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(inputs, outputs) * 0.3)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        return torch.addmm(self.bias, x, self.weight)
+
+
+@plain("affine_mlp", vector(12), classes)
+def _():
+    return nn.Sequential(nn.Linear(12, 32), Affine(32), nn.GELU(), Multiplied(32, 32), Affine(32),
+                         nn.Tanh(), Multiplied(32, 32), Affine(32), nn.Linear(32, CLASSES))
+
+
 @plain("mlp_batch_norm", vector(12), classes)
 def _():
     return nn.Sequential(nn.Linear(12, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 32),

@@ -17,6 +17,7 @@ sys.path.insert(0, str(HERE.parent.parent / "bench"))
 # Name here -> (name in bench/zoo_models.py or a timm model's name, the exporter's way).
 MODELS = {
     "mlp-norms": ("mlp_norms", "dynamo"),
+    "affine-mlp": ("affine_mlp", "dynamo"),
     "mlp-batch-norm": ("mlp_batch_norm", "plain"),
     "activations": ("activations", "dynamo"),
     "conv-batch-norm": ("conv_batch_norm", "plain"),

@@ -37,6 +37,29 @@ std::int64_t bias_size(const pb::NodeProto& node, const Shape& weight) {
   return attribute_number(node, "transB", 0) != 0 ? weight[0] : weight[1];
 }
 
+// How the nodes of a call read what it is given.
+enum class ReadingOrder : std::uint8_t { kAsGiven, kFirstLast, kUnknown };
+
+// Of those that PyTorch's programs call with several parameters. "addmm", "addcmul" and the like
+// add their first argument last.
+ReadingOrder reading_order(std::string_view function) {
+  constexpr std::array<std::string_view, 4> kGiven = {"linear", "conv", "bilinear", "norm"};
+  constexpr std::array<std::string_view, 4> kAdding = {"aten.addc", "aten.addm", "aten.addbmm",
+                                                       "aten.baddbmm"};
+  const auto contains = [&](std::string_view part) {
+    return function.find(part) != std::string_view::npos;
+  };
+  if (std::ranges::any_of(kAdding, [&](auto part) { return function.starts_with(part); })) {
+    return ReadingOrder::kFirstLast;
+  }
+  return std::ranges::any_of(kGiven, contains) ? ReadingOrder::kAsGiven : ReadingOrder::kUnknown;
+}
+
+bool is_addend(const pb::NodeProto& node, int slot) {
+  return node.op_type() == "Add" || node.op_type() == "Sub" ||
+         (node.op_type() == "Gemm" && slot == 2);
+}
+
 }  // namespace
 
 void ProgramRestorer::run() {
@@ -91,8 +114,9 @@ void ProgramRestorer::restore_call(const ProgramCall& call) {
   evidence_.push_back(edit_.node(call.nodes.front()).name());
 }
 
-// Float initializers at the inputs of the call's nodes, without what ops of several dimensions
-// bring along: single numbers, and the ones and zeros of an InstanceNormalization.
+// Float initializers at the inputs of the call's nodes, in the order in which the call is given
+// them, without what ops of several dimensions bring along: single numbers, and the ones and zeros
+// of an InstanceNormalization.
 std::vector<ProgramRestorer::Read> ProgramRestorer::reads_of(const ProgramCall& call) const {
   std::vector<Read> reads;
   for (int node : call.nodes) {
@@ -105,6 +129,10 @@ std::vector<ProgramRestorer::Read> ProgramRestorer::reads_of(const ProgramCall& 
       if (!read.marked && (single || proto.op_type() == "InstanceNormalization")) continue;
       reads.push_back(std::move(read));
     }
+  }
+  if (reading_order(call.function) == ReadingOrder::kFirstLast) {
+    std::ranges::stable_partition(
+        reads, [this](const Read& read) { return is_addend(edit_.node(read.node), read.slot); });
   }
   return reads;
 }
@@ -156,6 +184,9 @@ bool ProgramRestorer::set_apart(const ProgramInput& input, const Read& read) {
 bool ProgramRestorer::restore_pairs(const ProgramCall& call, const Inputs& lost,
                                     const std::vector<Read>& reads) {
   if (lost.empty() || lost.size() != reads.size()) return false;
+  const bool one = std::ranges::all_of(
+      reads, [&reads](const Read& read) { return read.name == reads.front().name; });
+  if (!one && reading_order(call.function) == ReadingOrder::kUnknown) return false;
   for (std::size_t i = 0; i < lost.size(); ++i) {
     if (!reads[i].marked && !is_parameter(lost[i])) continue;  // a constant of a constant
     const bool restored =
