@@ -254,9 +254,9 @@ def worst_parameter(run, model, folder, facts):
     return worst, missing
 
 
-def buffers_to_freeze(way, folder, facts):
-    """Flags for the float buffers among the initializers of the TorchScript exporter's files, which
-    say nothing of buffers: who exported the model knows them."""
+def what_the_file_lacks(way, folder, facts):
+    """Flags for float buffers and single numbers among the initializers of the TorchScript exporter's
+    files, which do not tell them from parameters and constants: who exported the model can."""
     import onnx
     from safetensors.numpy import load_file
     if way != "ts":
@@ -266,7 +266,10 @@ def buffers_to_freeze(way, folder, facts):
     own = {tensor.name for tensor in model.graph.initializer}
     names = [name for name, value in before.items() if value.dtype.kind == "f" and name in own
              and name not in facts["trained"] and "running_" not in name]
-    return [word for name in names for word in ("--freeze", name)]
+    single = [name for name, value in before.items()
+              if value.ndim == 0 and name in own and name in facts["trained"]]
+    return ([word for name in names for word in ("--freeze", name)] +
+            [word for name in single for word in ("--train", name)])
 
 
 def verdict(way, folder, program, mode):
@@ -279,7 +282,7 @@ def verdict(way, folder, program, mode):
                "--lr", str(RATE), "--steps", str(STEPS), "--batch", str(facts["batch"]),
                "--run-dir", run, "--save-every", "0", "--quiet",
                "--batch-norm", {"train": "batch", "eval": "running"}[mode],
-               *buffers_to_freeze(way, folder, facts)]
+               *what_the_file_lacks(way, folder, facts)]
     try:
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True,
                               timeout=TRAIN_SECONDS, check=False)

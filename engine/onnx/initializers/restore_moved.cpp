@@ -41,18 +41,23 @@ bool ProgramRestorer::unfold_moved(std::string_view function, const ProgramInput
 }
 
 // Whether it was restored from the one constant that a call of its module reads in place of a view
-// of it, or of it repeated, where that module misses no other tensor.
+// of it, or of it repeated, where that module misses no other tensor. Where the whole model misses
+// no other, a call of any module (a class token that a later block puts before the patches).
 bool ProgramRestorer::find_moved(const std::string& target) {
   constexpr std::array<std::string_view, 4> kMoves = {"view", "reshape", "unsqueeze", "expand"};
   const std::string module = module_of(target);
   const auto is_missing = [&](const ProgramInput& input) {
-    return input.kind != "USER_INPUT" && module_of(input.target) == module &&
-           !calls_.is_read(input) && edit_.find(input.target) < 0;
+    return input.kind != "USER_INPUT" && !calls_.is_read(input) && edit_.find(input.target) < 0;
   };
-  if (std::ranges::count_if(edit_.model().marks.program, is_missing) != 1) return false;
+  const auto of_module = [&](const ProgramInput& input) {
+    return module_of(input.target) == module && is_missing(input);
+  };
+  const std::vector<ProgramInput>& program = edit_.model().marks.program;
+  if (std::ranges::count_if(program, of_module) != 1) return false;
+  const bool alone = std::ranges::count_if(program, is_missing) == 1;
   bool restored = false;
   for (const ProgramCall& call : calls_.calls()) {
-    if (call.module != module || call.missing_results.size() != 1) continue;
+    if ((call.module != module && !alone) || call.missing_results.size() != 1) continue;
     const std::string_view function = function_of(call.missing_results.front());
     if (std::ranges::find(kMoves, function) == kMoves.end()) continue;
     std::vector<Read> reads = reads_of(call);

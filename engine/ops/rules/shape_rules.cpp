@@ -238,9 +238,12 @@ std::int64_t window_output_size(const WindowParams& window, int axis, std::int64
   const std::int64_t padded =
       checked_add(size, checked_add(window.pad_begin[i], window.pad_end[i]));
   const std::int64_t room = padded - extent(window, i);
-  require(room >= 0, ErrorCode::kBadInput,
+  // Rounded up, a first window may reach beyond the end, by less than a stride.
+  const std::int64_t beyond = rounding == Rounding::kCeil && size > 0 ? window.stride[i] - 1 : 0;
+  require(room + beyond >= 0, ErrorCode::kBadInput,
           "a window of {} elements does not fit spatial axis {} of {} elements with padding",
           extent(window, i), axis, padded);
+  if (room < 0) return 1;
   std::int64_t last = room / window.stride[i];
   if (rounding == Rounding::kCeil && room % window.stride[i] != 0 &&
       (last + 1) * window.stride[i] < size + window.pad_begin[i]) {
