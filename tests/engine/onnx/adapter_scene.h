@@ -30,6 +30,8 @@ class Scene {
     add_input("scalar", {});
     add_input("indices", {2, 3, 4}, DType::kI64);
     add_input("truths", {2, 3}, DType::kBool);
+    add_input("bytes", {2, 3, 4}, DType::kU8);
+    add_input("pixels", {1, 3, 4, 4}, DType::kU8);
     builder_.constant(Tensor::scalar(2.0F), "two");
     builder_.constant(Tensor::scalar(1.0F), "one");
     builder_.constant(Tensor(TensorType{.dtype = DType::kF32, .shape = {0}}), "nothing");
