@@ -18,6 +18,67 @@ namespace {
 constexpr std::int32_t kNone = ExecutionOrder::kNone;
 constexpr const char* kSuffix = "/rematerialized";  // of the names of clones and their outputs
 
+// Leaves out second executions and transfers of which nobody reads anything: uses were counted
+// before it was known which second executions there are. Numbers from `capacity` on are theirs.
+class UnreadRemoval {
+ public:
+  UnreadRemoval(ExecutionOrder& order, std::size_t capacity)
+      : order_(order), capacity_(capacity), is_read_(order.originals.size(), false) {}
+
+  void run() {
+    std::vector<Execution> kept;
+    for (auto it = order_.executions.rbegin(); it != order_.executions.rend(); ++it) {
+      if (it->kind != ExecutionKind::kFirst && !any_read(order_.outputs(*it))) continue;
+      kept.push_back(*it);
+      for (std::int32_t number : order_.inputs(*it)) {
+        if (is_ours(number)) is_read_[place(number)] = true;
+      }
+    }
+    if (kept.size() == order_.executions.size()) return;
+    std::ranges::reverse(kept);
+    renumber(std::move(kept));
+  }
+
+ private:
+  bool is_ours(std::int32_t number) const {
+    return number >= 0 && static_cast<std::size_t>(number) >= capacity_;
+  }
+  std::size_t place(std::int32_t number) const {
+    return static_cast<std::size_t>(number) - capacity_;
+  }
+  bool any_read(std::span<const std::int32_t> numbers) const {
+    return std::ranges::any_of(numbers,
+                               [this](std::int32_t n) { return is_ours(n) && is_read_[place(n)]; });
+  }
+
+  void renumber(std::vector<Execution> kept) {
+    ExecutionOrder result{.executions = std::move(kept), .operands = {}, .originals = {}};
+    std::vector<std::int32_t> renamed(order_.originals.size(), ExecutionOrder::kNone);
+    for (Execution& execution : result.executions) {
+      const auto operands =
+          std::span(order_.operands)
+              .subspan(execution.begin, execution.input_count + execution.output_count);
+      execution.begin = static_cast<std::uint32_t>(result.operands.size());
+      for (std::int32_t number : operands) {
+        if (is_ours(number)) {
+          std::int32_t& now = renamed[place(number)];
+          if (now == ExecutionOrder::kNone) {
+            now = static_cast<std::int32_t>(capacity_ + result.originals.size());
+            result.originals.push_back(order_.originals[place(number)]);
+          }
+          number = now;
+        }
+        result.operands.push_back(number);
+      }
+    }
+    order_ = std::move(result);
+  }
+
+  ExecutionOrder& order_;
+  std::size_t capacity_;
+  std::vector<bool> is_read_;  // by number less capacity
+};
+
 // Makes the order of executions, in which values are numbers.
 class OrderBuilder {
  public:
@@ -50,6 +111,7 @@ class OrderBuilder {
       offload_results(graph_.node(id));
     }
     CHECK_INVARIANT(next == rematerializations_.size());  // sorted by position
+    UnreadRemoval(result_, graph_.value_capacity()).run();
     return std::move(result_);
   }
 
