@@ -1,9 +1,10 @@
 // What each thread does in a training step, and how much of it no event names:
 //   timeline_bench w1-sgd|w2-lenet|... [STEPS] [--print]
-// One row a thread: the share of the step (median of the steps) inside of calls and their threads'
-// work, in copies and batch waits, waiting for thread 0 or for a region's other threads, and
-// unnamed. With --print every span of the last step too. Then what listening costs: steps with a
-// listener and without, in turn.
+// One row a thread, of its own events alone: the share of the step (median of the steps) that it
+// works in calls and parts of regions, copies and waits for data, wakes others, waits for others,
+// has nothing to do, is a library's, and what no event names. Spans that hold others together
+// (sections, tiles) name nothing of what these leave. With --print every span of the last
+// step too. Then what listening costs: steps with a listener and without, in turn.
 #include "tests/support/timeline.h"
 
 #include <fmt/format.h>
@@ -22,7 +23,6 @@ namespace trainscope {
 namespace {
 
 using test::Timeline;
-using Spans = std::vector<Timeline::Span>;
 
 constexpr int kWarmUp = 3;
 
@@ -31,52 +31,33 @@ struct Interval {
   std::int64_t end = 0;
 };
 
-// Nanoseconds of [begin, end) that the spans of the lists cover together.
-std::int64_t covered(const std::vector<const Spans*>& lists, Interval in) {
-  std::vector<Interval> all;
-  for (const Spans* spans : lists) {
-    for (const Timeline::Span& span : *spans) {
-      all.push_back({std::max(span.begin, in.begin), std::min(span.end, in.end)});
-    }
-  }
-  std::ranges::sort(all, {}, &Interval::begin);
-  std::int64_t sum = 0;
-  std::int64_t at = in.begin;
-  for (const Interval& one : all) {
-    sum += std::max<std::int64_t>(0, one.end - std::max(one.begin, at));
-    at = std::max(at, one.end);
-  }
-  return sum;
-}
-
-Spans only(const Spans& spans, std::initializer_list<std::string_view> what) {
-  Spans found;
-  std::ranges::copy_if(spans, std::back_inserter(found), [&](const Timeline::Span& span) {
-    return std::ranges::find(what, span.what) != what.end();
-  });
-  return found;
-}
-
-// Shares of one step, by thread.
-struct Shares {
-  double own = 0.0;    // its own work: calls of thread 0, parts of regions, batch tiles
-  double given = 0.0;  // copies, batch waits
-  double waits = 0.0;  // for thread 0 or the other threads, with an event that says where
-  double unnamed = 0.0;
+// What a thread's time goes into, and the spans that say so.
+struct Column {
+  std::string_view title;
+  std::vector<std::string_view> spans;
+};
+const std::vector<Column> kColumns{
+    {"work", {"call", "work"}}, {"copies, data", {"batch wait", "bind", "read", "initial"}},
+    {"start", {"start"}},       {"join", {"join"}},
+    {"idle", {"idle"}},         {"library", {"library"}},
+    {"unnamed", {""}},
 };
 
+// Of one step, by column.
+using Shares = std::vector<double>;
+
 Shares shares_of(const Timeline& timeline, int thread, Interval step) {
-  const auto share = [&](std::int64_t ns) {
-    return static_cast<double>(ns) / static_cast<double>(step.end - step.begin);
-  };
-  const Spans& first = timeline.spans[0];
-  const Spans& own = timeline.spans[static_cast<std::size_t>(thread)];
-  const Spans work = thread == 0 ? only(first, {"call"}) : only(own, {"call", "work"});
-  const Spans given = only(first, {"batch wait", "bind", "read", "initial"});
-  const std::int64_t named = covered({&first, &own}, step);
-  Shares shares{.own = share(covered({&work}, step)), .given = share(covered({&given}, step))};
-  shares.waits = share(named) - shares.own - shares.given;
-  shares.unnamed = 1.0 - share(named);
+  const auto& spans = timeline.spans[static_cast<std::size_t>(thread)];
+  Shares shares(kColumns.size(), 0.0);
+  for (const test::TimelinePiece& piece : test::pieces_of(spans, step.begin, step.end)) {
+    const std::string_view what =
+        piece.span < 0 ? "" : spans[static_cast<std::size_t>(piece.span)].what;
+    for (std::size_t c = 0; c < kColumns.size(); ++c) {
+      if (std::ranges::find(kColumns[c].spans, what) == kColumns[c].spans.end()) continue;
+      shares[c] +=
+          static_cast<double>(piece.end - piece.begin) / static_cast<double>(step.end - step.begin);
+    }
+  }
   return shares;
 }
 
@@ -113,6 +94,22 @@ double cost_of_listening(TimedSteps& steps, int threads, int rounds) {
   return median(with) / median(without);
 }
 
+// By thread, of all steps.
+void print_shares(std::string_view name, const std::vector<std::vector<Shares>>& threads) {
+  fmt::print("{:<12} {:>6}", "workload", "thread");
+  for (const Column& column : kColumns) fmt::print(" {:>13}", column.title);
+  fmt::print("\n");
+  for (std::size_t t = 0; t < threads.size(); ++t) {
+    fmt::print("{:<12} {:>6}", name, t);
+    for (std::size_t c = 0; c < kColumns.size(); ++c) {
+      std::vector<double> values;
+      for (const Shares& one : threads[t]) values.push_back(one[c]);
+      fmt::print(" {:>11.3f} %", 100.0 * median(values));
+    }
+    fmt::print("\n");
+  }
+}
+
 int run(std::string_view name, int count, bool prints) {
   const BenchWorkload& workload = find_workload(name);
   const int threads = static_cast<int>(std::thread::hardware_concurrency());
@@ -130,22 +127,13 @@ int run(std::string_view name, int count, bool prints) {
     steps.run(&timeline);
     const Interval step{begin, Timeline::now()};
     steps.executor().remove_listener(timeline);
+    timeline.close();
     for (int t = 0; t < threads; ++t) {
       shares[static_cast<std::size_t>(t)].push_back(shares_of(timeline, t, step));
     }
     if (prints && i + 1 == count) print(timeline, threads, step, steps.compiled().program);
   }
-  fmt::print("{:<10} {:>7} {:>10} {:>12} {:>8} {:>9}\n", "workload", "thread", "own work",
-             "copies, data", "waits", "unnamed");
-  for (int t = 0; t < threads; ++t) {
-    const auto of = [&](double Shares::*part) {
-      std::vector<double> values;
-      for (const Shares& one : shares[static_cast<std::size_t>(t)]) values.push_back(one.*part);
-      return 100.0 * median(values);
-    };
-    fmt::print("{:<10} {:>7} {:>8.2f} % {:>10.2f} % {:>6.2f} % {:>7.3f} %\n", name, t,
-               of(&Shares::own), of(&Shares::given), of(&Shares::waits), of(&Shares::unnamed));
-  }
+  print_shares(name, shares);
   fmt::print("listening: {:.4f} times as long\n", cost_of_listening(steps, threads, 2 * count));
   return 0;
 }

@@ -59,7 +59,7 @@ void BoundCalls::note_end(BufferId id, Bound& bound) const {
   end = std::max(end, buffer.offset + (buffer.bytes + unit - 1) / unit * unit);
 }
 
-void BoundCalls::launch_kernel(const Call& call, const Bound& bound) {
+void BoundCalls::launch_kernel(const Call& call, const Bound& bound, const ThreadWatch* watch) {
   at_node(program_.graph.node(call.node), [&] {
     launch(*program_.device, call.stream, *call.kernel,
            {.params = call.params,
@@ -68,11 +68,13 @@ void BoundCalls::launch_kernel(const Call& call, const Bound& bound) {
             .workspace = bound.workspace,
             .state = call.prepared.state.get(),
             .threads = call.tile < 0 ? program_.threads : 1,
-            .call = {.stream = call.stream}});
+            .call = {.stream = call.stream, .watch = watch}});
   });
 }
 
-void BoundCalls::issue_tile(CallId id) { launch_kernel(program_.call(id), at(id)); }
+void BoundCalls::issue_tile(CallId id, const ExecutionListeners& listeners) {
+  launch_kernel(program_.call(id), at(id), listeners.thread_watch());
+}
 
 void BoundCalls::note_done(CallId begin, CallId end) {
   for (auto i = static_cast<std::int32_t>(begin); i < static_cast<std::int32_t>(end); ++i) {
@@ -101,7 +103,7 @@ void BoundCalls::issue(CallId id, const ExecutionListeners& listeners) {
   } else if (call.kind == CallKind::kProgram) {
     at_node(program_.graph.node(call.node), [&] { bound.body->run(id, listeners); });
   } else {
-    launch_kernel(call, bound);
+    launch_kernel(call, bound, listeners.thread_watch());
   }
   if (bound.is_awaited) bound.done = program_.device->record(call.stream);
 }

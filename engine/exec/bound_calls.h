@@ -36,7 +36,7 @@ class BoundCalls {
   void wait_for_all(CallId begin, CallId end);
   // Gives a call of a section to its stream, from the thread of its batch tile. It waits for
   // nothing and records nothing: wait_for_all() comes before the section, note_done() behind it.
-  void issue_tile(CallId call);
+  void issue_tile(CallId call, const ExecutionListeners& listeners);
   void note_done(CallId begin, CallId end);
 
   // The highest byte that a buffer of the call ends at, in whole units of the plan's alignment.
@@ -59,7 +59,7 @@ class BoundCalls {
   Bound& at(CallId call) { return calls_[static_cast<std::size_t>(call)]; }
   void bind(const Call& call, const AddressOf& address_of);
   void note_end(BufferId buffer, Bound& bound) const;
-  void launch_kernel(const Call& call, const Bound& bound);
+  void launch_kernel(const Call& call, const Bound& bound, const ThreadWatch* watch);
 
   const Program& program_;
   std::vector<TensorView> views_;  // of all operands; reserved, so spans stay

@@ -3,14 +3,13 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/plan/kernel_call.h"
 
 namespace trainscope {
 
 void check(const DeviceStatus& status) {
   if (status.done()) return;
-  const bool memory = status.code == DeviceStatus::Code::kOutOfMemory;
-  fail(memory ? ErrorCode::kOutOfMemory : ErrorCode::kRunFailed, "the device failed: {}",
-       printable(status.message));
+  fail(code_of(status), "the device failed: {}", printable(status.message));
 }
 
 void copy_and_wait(Device& device, void* to, const void* from, std::size_t bytes) {

@@ -7,7 +7,7 @@
 
 namespace trainscope {
 
-// Throws kOutOfMemory or kRunFailed with the device's message when the work failed.
+// Throws what the status's code means, with its message, when the work failed.
 void check(const DeviceStatus& status);
 
 // Copies between the host's own memory and the device's, after all work that the compute stream has

@@ -19,8 +19,64 @@ std::string_view name_of(CopyKind kind) {
   CHECK_INVARIANT(false);
 }
 
-bool ExecutionListeners::wants_threads() const {
-  return std::ranges::any_of(list_, &ExecutionEvents::wants_threads);
+std::string_view name_of(ThreadState state) {
+  switch (state) {
+    case ThreadState::kCaller:
+      return "caller";
+    case ThreadState::kStart:
+      return "start";
+    case ThreadState::kWork:
+      return "work";
+    case ThreadState::kJoin:
+      return "join";
+    case ThreadState::kIdle:
+      return "idle";
+    case ThreadState::kLibrary:
+      return "library";
+  }
+  CHECK_INVARIANT(false);
+}
+
+namespace {
+
+void tell(void* listeners, int thread, ThreadState state) {
+  static_cast<const ExecutionListeners*>(listeners)->tell([&](ExecutionEvents& each) {
+    if (each.wants_threads()) each.thread_state(thread, state);
+  });
+}
+
+void tell_others(void* listeners, int threads, ThreadState state) {
+  for (int thread = 1; thread < threads; ++thread) tell(listeners, thread, state);
+}
+
+constexpr ThreadWatch kWatch{
+    .region_begin = [](void* listeners, int) { tell(listeners, 0, ThreadState::kStart); },
+    .region_end =
+        [](void* listeners, int threads) {
+          tell(listeners, 0, ThreadState::kCaller);
+          tell_others(listeners, threads, ThreadState::kIdle);
+        },
+    .thread_begin = [](void* listeners,
+                       int thread) { tell(listeners, thread, ThreadState::kWork); },
+    .thread_end = [](void* listeners, int thread) { tell(listeners, thread, ThreadState::kJoin); },
+    .library_begin = [](void* listeners,
+                        int threads) { tell_others(listeners, threads, ThreadState::kLibrary); },
+    .library_end = [](void* listeners,
+                      int threads) { tell_others(listeners, threads, ThreadState::kIdle); },
+};
+
+}  // namespace
+
+void ExecutionListeners::add(ExecutionEvents& listener) {
+  list_.push_back(&listener);
+  if (!listener.wants_threads()) return;
+  watch_ = kWatch;
+  watch_.context = this;
+}
+
+void ExecutionListeners::remove(ExecutionEvents& listener) {
+  std::erase(list_, &listener);
+  if (std::ranges::none_of(list_, &ExecutionEvents::wants_threads)) watch_ = {};
 }
 
 bool ExecutionListeners::wants_memory() const {

@@ -36,6 +36,18 @@ struct CopyEvent {
   std::int64_t bytes = 0;
 };
 
+// What a thread is at. Loops that several threads divide among each other are regions: those inside
+// of kernels of the device's own, and sections of batch tiles. Thread 0 is the calling one.
+enum class ThreadState : std::uint8_t {
+  kCaller,   // outside of regions: what calls and copies tell (of thread 0)
+  kStart,    // it wakes the others for a region (of thread 0)
+  kWork,     // at its part of a region
+  kJoin,     // its part is done, others' are not: it waits
+  kIdle,     // nobody has given it work (of the others)
+  kLibrary,  // a library has it for loops of its own, of which nothing is known (of the others)
+};
+std::string_view name_of(ThreadState state);
+
 // Functions come in pairs around what they name, from the thread that does it: those of calls in a
 // section of batch tiles, and those of threads in a region, from several at once. They must not
 // throw, and should neither allocate nor wait. On a device with queues of its own a call begins and
@@ -62,14 +74,12 @@ class ExecutionEvents {
   virtual void memory_bound(std::int64_t /*time*/, std::span<const BufferId>) {}
   virtual void memory_freed(std::int64_t /*time*/, std::span<const BufferId>) {}
 
-  // Inside kernels of the device's own: a region is what several threads work on, each for itself,
-  // until all are done; 0 is the calling thread. A library's own threads are not seen.
-  virtual void region_begin(int /*threads*/) {}
-  virtual void region_end() {}
-  virtual void thread_begin(int /*thread*/) {}
-  virtual void thread_end(int /*thread*/) {}
+  // From now on the thread is in that state, until it is told of the next one. The first are told
+  // when the listener is added: idle, of all threads but 0. Threads tell of themselves, but for
+  // what ends a wait of several threads at a time: that is told by thread 0, before they go on.
+  virtual void thread_state(int /*thread*/, ThreadState) {}
 
-  // Whether the four above are wanted, and those of memory: they cost more than the others.
+  // Whether states are wanted, and what is told of memory: they cost more than the others.
   virtual bool wants_threads() const { return false; }
   virtual bool wants_memory() const { return false; }
   // Whether calls must come one at a time: batch tiles then run in turn, on one thread.
@@ -79,19 +89,25 @@ class ExecutionEvents {
 // Those who listen to one executor, in the order in which they came.
 class ExecutionListeners {
  public:
+  ExecutionListeners() = default;
+  ExecutionListeners(const ExecutionListeners&) = delete;
+  ExecutionListeners& operator=(const ExecutionListeners&) = delete;
+
   bool none() const { return list_.empty(); }
-  void add(ExecutionEvents& listener) { list_.push_back(&listener); }
-  void remove(ExecutionEvents& listener) { std::erase(list_, &listener); }
+  void add(ExecutionEvents& listener);
+  void remove(ExecutionEvents& listener);
 
   template <class F>
   void tell(F f) const {
     for (ExecutionEvents* listener : list_) f(*listener);
   }
-  bool wants_threads() const;
+  // What kernels tell of their threads comes to those who want it; null: nobody does.
+  const ThreadWatch* thread_watch() const { return watch_.context == nullptr ? nullptr : &watch_; }
   bool wants_memory() const;
   bool one_at_a_time() const;
 
  private:
+  ThreadWatch watch_;
   std::vector<ExecutionEvents*> list_;
 };
 

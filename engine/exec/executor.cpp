@@ -13,46 +13,6 @@ namespace {
 
 constexpr CallId next(CallId call) { return CallId(static_cast<std::int32_t>(call) + 1); }
 
-// While it lives, listeners that want to know are told of the threads inside of kernels.
-class WatchedThreads {
- public:
-  WatchedThreads(Device& device, const ExecutionListeners& listeners)
-      : device_(listeners.wants_threads() ? &device : nullptr), listeners_(listeners) {
-    if (device_ != nullptr) device_->watch_threads(&watch_);
-  }
-  ~WatchedThreads() {
-    if (device_ != nullptr) device_->watch_threads(nullptr);
-  }
-  WatchedThreads(const WatchedThreads&) = delete;
-
- private:
-  template <class F>
-  static void tell(void* context, F f) {
-    static_cast<const WatchedThreads*>(context)->listeners_.tell([&](ExecutionEvents& each) {
-      if (each.wants_threads()) f(each);
-    });
-  }
-
-  Device* device_;
-  const ExecutionListeners& listeners_;
-  const ThreadWatch watch_{
-      .context = this,
-      .region_begin =
-          [](void* self, int threads) {
-            tell(self, [&](ExecutionEvents& each) { each.region_begin(threads); });
-          },
-      .region_end = [](void* self) { tell(self, [](auto& each) { each.region_end(); }); },
-      .thread_begin =
-          [](void* self, int thread) {
-            tell(self, [&](ExecutionEvents& each) { each.thread_begin(thread); });
-          },
-      .thread_end =
-          [](void* self, int thread) {
-            tell(self, [&](ExecutionEvents& each) { each.thread_end(thread); });
-          },
-  };
-};
-
 bool has_bodies(const Program& program) {
   return std::ranges::any_of(program.calls, [](const Call& call) { return call.body != nullptr; });
 }
@@ -127,16 +87,17 @@ void Executor::run_section(std::size_t index) {
     const TiledSection& section;
     const ExecutionListeners& listeners;
   } context{calls_, section, listeners};
-  program_.device->fork()(section.tiles, &context, [](void* given, int tile) {
+  const auto run_tile = [](void* given, int tile) {
     const auto& [calls, of, told] = *static_cast<const Context*>(given);
     const auto end = static_cast<std::int32_t>(of.end);
     for (auto i = static_cast<std::int32_t>(of.begin) + tile; i < end; i += of.tiles) {
       const CallEvent event{.call = CallId(i), .thread = tile};
       told.tell([&](ExecutionEvents& each) { each.call_begin(event); });
-      calls.issue_tile(CallId(i));
+      calls.issue_tile(CallId(i), told);
       told.tell([&](ExecutionEvents& each) { each.call_end(event); });
     }
-  });
+  };
+  program_.device->fork()(section.tiles, listeners.thread_watch(), &context, run_tile);
   calls_.note_done(section.begin, section.end);
   listeners.tell([&](ExecutionEvents& each) { each.section_end(index); });
 }
@@ -144,7 +105,6 @@ void Executor::run_section(std::size_t index) {
 // Calls of one part: [cursor, end).
 void Executor::run_within(CallId end) {
   const std::vector<TiledSection>& sections = program_.sections;
-  const WatchedThreads watched(*program_.device, memory_.listeners());
   const bool forks = !one_at_a_time_ && !sections.empty() && program_.device->fork() != nullptr;
   while (cursor_ < end) {
     while (section_ < sections.size() && sections[section_].begin < cursor_) ++section_;
@@ -271,6 +231,8 @@ void Executor::add_listener(ExecutionEvents& listener) {
   memory_.listeners().add(listener);
   if (!memory_events_ && listener.wants_memory()) memory_events_.emplace(program_);
   one_at_a_time_ = memory_.listeners().one_at_a_time();
+  if (!listener.wants_threads()) return;
+  for (int t = 1; t < program_.threads; ++t) listener.thread_state(t, ThreadState::kIdle);
 }
 
 void Executor::remove_listener(ExecutionEvents& listener) {

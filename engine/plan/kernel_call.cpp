@@ -27,6 +27,17 @@ decltype(auto) with_our_errors(const Kernel& kernel, F call) {
 
 }  // namespace
 
+ErrorCode code_of(const DeviceStatus& status) {
+  switch (status.code) {
+    case DeviceStatus::Code::kOutOfMemory:
+      return ErrorCode::kOutOfMemory;
+    case DeviceStatus::Code::kBadInput:
+      return ErrorCode::kBadInput;
+    default:
+      return ErrorCode::kRunFailed;
+  }
+}
+
 Support supports(const Kernel& kernel, const PrepareArgs& args) {
   if (kernel.supports == nullptr) return {};
   return with_our_errors(kernel, [&] { return kernel.supports(args); });
@@ -35,10 +46,6 @@ Support supports(const Kernel& kernel, const PrepareArgs& args) {
 Prepared prepared_for(const Kernel& kernel, const PrepareArgs& args) {
   if (kernel.prepare == nullptr) return {};
   return with_our_errors(kernel, [&] { return kernel.prepare(args); });
-}
-
-void run_kernel(const Kernel& kernel, const RunArgs& args) {
-  with_our_errors(kernel, [&] { kernel.run(args); });
 }
 
 Cost cost_of(const Kernel& kernel, const PrepareArgs& args, const Cost& definition) {
@@ -51,12 +58,22 @@ Cost cost_of(const Kernel& kernel, const PrepareArgs& args, const Cost& definiti
   return {.flops = done.flops, .bytes_read = done.bytes_read, .bytes_written = done.bytes_written};
 }
 
-void launch(Device& device, Stream stream, const Kernel& kernel, const RunArgs& args) {
-  const DeviceStatus status =
-      with_our_errors(kernel, [&] { return device.launch(stream, kernel, args); });
+void check_done(const Kernel& kernel, const DeviceStatus& status) {
   if (status.done()) return;
-  fail(ErrorCode::kRunFailed, "the kernel {} failed on {}: {}", kernel.name, device.facts().name,
+  fail(code_of(status), "the kernel {} could not compute this: {}", kernel.name,
        printable(status.message));
+}
+
+DeviceStatus run_kernel(const Kernel& kernel, const RunArgs& args) {
+  CallFailure failure;
+  RunArgs heard = args;
+  heard.call.failure = &failure;
+  kernel.run(heard);
+  return failure.status();
+}
+
+void launch(Device& device, Stream stream, const Kernel& kernel, const RunArgs& args) {
+  check_done(kernel, device.launch(stream, kernel, args));
 }
 
 void add_node(Error& error, const Node& node) {

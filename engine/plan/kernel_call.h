@@ -8,14 +8,20 @@
 
 namespace trainscope {
 
-// Kernels throw nothing themselves: what comes out of one is of a library below, which cannot do
-// the case. It becomes an error of a model that is not supported.
+// What comes out of the first two and the last is of a library below, which cannot do the case: an
+// error of a model that is not supported. A kernel that runs throws nothing but std::bad_alloc;
+// what it reports through its call context becomes kBadInput, kOutOfMemory or kRunFailed.
 Support supports(const Kernel& kernel, const PrepareArgs& args);
 Prepared prepared_for(const Kernel& kernel, const PrepareArgs& args);
-void run_kernel(const Kernel& kernel, const RunArgs& args);
 // What a call of the kernel does, of an op whose own cost is `definition`.
 Cost cost_of(const Kernel& kernel, const PrepareArgs& args, const Cost& definition);
-// On a device, whose failures become errors too.
+// The code of an error for work that was not done.
+ErrorCode code_of(const DeviceStatus& status);
+// Throws what the kernel reported, if it did.
+void check_done(const Kernel& kernel, const DeviceStatus& status);
+// At once, on the calling thread.
+DeviceStatus run_kernel(const Kernel& kernel, const RunArgs& args);
+// On a device; throws where the call, or earlier work, has failed.
 void launch(Device& device, Stream stream, const Kernel& kernel, const RunArgs& args);
 
 // Calls f, and adds the node to what fails there: "node 'conv1' (Conv)".

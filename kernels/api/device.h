@@ -17,12 +17,11 @@
 #include <string_view>
 
 #include "kernels/api/kernel.h"
-#include "kernels/api/thread_watch.h"
 
 namespace trainscope {
 
 // Raised when this header changes: the engine takes no back end that was built for another.
-inline constexpr int kDeviceVersion = 2;
+inline constexpr int kDeviceVersion = 3;
 
 // Whose memory: kernels compute in the device's; offloaded values wait in the host's, which may be
 // of a kind that the device copies from quickly.
@@ -70,10 +69,6 @@ class Device {
   virtual DeviceStatus start_threads(int threads) = 0;
   // Runs the tiles of a section, each on a thread of its own; null: the device has no such threads.
   virtual Fork fork() const = 0;
-  // From now on tells `watch` of the host's threads inside of kernels; null: nobody. One watches at
-  // a time. A device whose kernels do not run on such threads has nothing to tell, and neither has
-  // a library with threads of its own.
-  virtual void watch_threads(const ThreadWatch* watch) = 0;
 
   // Zeroed memory of at least a page's alignment; kOutOfMemory where there is none.
   virtual DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) = 0;
@@ -86,7 +81,9 @@ class Device {
   // Queues the writing of `bytes` equal bytes.
   virtual DeviceStatus fill(Stream stream, std::byte* to, std::byte value, std::size_t bytes) = 0;
   // Queues a kernel. What `args` refers to must stay until it is done, and, when it is captured,
-  // until the last replay is. A kernel of the host may throw what a library throws.
+  // until the last replay is; but for the watch, which is told only of what is done at once: a
+  // device whose kernels do not run on threads of the host has nothing to tell it. What the kernel
+  // reports is the status of this call, or of a later one.
   virtual DeviceStatus launch(Stream stream, const Kernel& kernel, const RunArgs& args) = 0;
 
   // The moment when all that the stream was given so far is done.

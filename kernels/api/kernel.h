@@ -1,16 +1,19 @@
 // What a kernel is: prepare once for given shapes, then run many times without allocating.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/api/params.h"
 #include "kernels/api/tensor_view.h"
+#include "kernels/api/thread_watch.h"
 
 namespace trainscope {
 
@@ -63,19 +66,39 @@ struct Event {
 
 // How a device's work went.
 struct [[nodiscard]] DeviceStatus {
-  enum class Code : std::uint8_t { kDone, kOutOfMemory, kFailed };
+  enum class Code : std::uint8_t { kDone, kOutOfMemory, kBadInput, kFailed };
   Code code = Code::kDone;
-  std::string message = {};  // of the device's library; empty when done
+  std::string message = {};  // of the kernel or the device's library; empty when done
 
   bool done() const { return code == Code::kDone; }
 };
 
-// Where a kernel runs, and where it says that it could not. The engine gives the stream; the device
-// adds the rest before it calls `run`.
+// What a kernel says when it could not do a call; of several threads that say so, one is heard.
+class CallFailure {
+ public:
+  void report(DeviceStatus failure) {
+    if (!reported_.test_and_set()) status_ = std::move(failure);
+  }
+  // Done where nothing was reported. Asked when all threads of the call have ended.
+  const DeviceStatus& status() const { return status_; }
+
+ private:
+  std::atomic_flag reported_ = ATOMIC_FLAG_INIT;
+  DeviceStatus status_;
+};
+
+// Where a kernel runs, whom it tells of its threads, and where it says that it could not. The
+// engine gives the stream and the watch; the device adds the rest before it calls `run`. A kernel
+// that runs another one passes its context on.
 struct CallContext {
   Stream stream = kComputeStream;
-  void* native_stream = nullptr;   // the device library's own handle of it; null on the CPU
-  DeviceStatus* status = nullptr;  // null on the CPU, whose kernels throw
+  const ThreadWatch* watch = nullptr;  // null: nobody watches
+  void* native_stream = nullptr;       // the device library's own handle of it; null on the CPU
+  CallFailure* failure = nullptr;      // null: nobody asks
+
+  void fail(DeviceStatus::Code code, std::string message) const {
+    if (failure != nullptr) failure->report({.code = code, .message = std::move(message)});
+  }
 };
 
 struct RunArgs {
@@ -88,10 +111,11 @@ struct RunArgs {
   CallContext call = {};
 };
 
-// A kernel for one op and one dtype. `supports` may refuse a case (then the next kernel in the
-// table is asked); null means every case. `prepare` may be null: no workspace, no state. `estimate`
-// says what a call of this kernel does where that is not the op's definition, whose cost it is
-// given: transforms, padding, packing, copies; null means that it is.
+// A kernel for one op and one dtype. `run` says through its call context what it cannot do, and
+// goes on to its end: what its results hold then is not used. `supports` may refuse a case (then
+// the next kernel in the table is asked); null means every case. `prepare` may be null: no
+// workspace, no state. `estimate` says what a call of this kernel does where that is not the op's
+// definition, whose cost it is given: transforms, padding, packing, copies; null means that it is.
 struct Kernel {
   std::string_view name;  // "matmul.reference", "matmul.onednn"
   Support (*supports)(const PrepareArgs&) = nullptr;
@@ -105,8 +129,9 @@ struct Kernel {
 };
 
 // Calls body(context, tile) for the tiles [0, tiles), each on a thread of its own, 0 on the calling
-// one, and returns when all have. Allocates nothing.
-using Fork = void (*)(int tiles, void* context, void (*body)(void* context, int tile));
+// one, and returns when all have; they are a region of `watch`, if there is one. Allocates nothing.
+using Fork = void (*)(int tiles, const ThreadWatch* watch, void* context,
+                      void (*body)(void* context, int tile));
 
 // Kernels of one back end by (op, dtype). The dtype is the op's "kernel dtype": bf16 or f16 where
 // an input or output is stored so, else that of its first output that is a float, else of its first

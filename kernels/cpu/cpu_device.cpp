@@ -44,13 +44,31 @@ struct WorkList final : CapturedWork {
   std::vector<Work> list;
 };
 
-void do_work(const Copy& copy) {
-  if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+DeviceStatus run_kernel(const Kernel& kernel, const RunArgs& args) {
+  CallFailure failure;
+  RunArgs heard = args;
+  heard.call.failure = &failure;
+  const WatchScope watched(args.call.watch);
+  kernel.run(heard);
+  return failure.status();
 }
-void do_work(const Fill& fill) { std::fill_n(fill.to, fill.bytes, fill.value); }
-void do_work(const Launch& launch) { launch.kernel->run(launch.args); }
 
-void fork_tiles(int tiles, void* context, void (*body)(void* context, int tile)) {
+DeviceStatus do_work(const Copy& copy) {
+  if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+  return {};
+}
+DeviceStatus do_work(const Fill& fill) {
+  std::fill_n(fill.to, fill.bytes, fill.value);
+  return {};
+}
+DeviceStatus do_work(const Launch& launch) { return run_kernel(*launch.kernel, launch.args); }
+DeviceStatus do_work(const Work& work) {
+  return std::visit([](const auto& one) { return do_work(one); }, work);
+}
+
+void fork_tiles(int tiles, const ThreadWatch* watch, void* context,
+                void (*body)(void* context, int tile)) {
+  const WatchScope watched(watch);
   parallel_parts(tiles, tiles, [&](std::int64_t tile) { body(context, static_cast<int>(tile)); });
 }
 
@@ -67,7 +85,6 @@ class CpuDevice final : public Device {
     return {.code = DeviceStatus::Code::kOutOfMemory, .message = failure.message()};
   }
   Fork fork() const override { return fork_tiles; }
-  void watch_threads(const ThreadWatch* watch) override { cpu::watch_threads(watch); }
 
   // Pages cost memory only once touched; huge pages where there are any.
   DeviceStatus allocate(Space, std::size_t bytes, std::byte** memory) override {
@@ -92,10 +109,8 @@ class CpuDevice final : public Device {
     return add(Fill{to, value, bytes});
   }
   DeviceStatus launch(Stream, const Kernel& kernel, const RunArgs& args) override {
-    if (capturing_ == nullptr) [[likely]] {
-      kernel.run(args);
-      return {};
-    }
+    if (capturing_ == nullptr) [[likely]]
+      return run_kernel(kernel, args);
     return add(Launch{&kernel, args});
   }
 
@@ -113,7 +128,7 @@ class CpuDevice final : public Device {
   }
   DeviceStatus replay(const CapturedWork& work) override {
     for (const Work& one : static_cast<const WorkList&>(work).list) {
-      std::visit([](const auto& w) { do_work(w); }, one);
+      if (DeviceStatus status = do_work(one); !status.done()) return status;
     }
     return {};
   }
@@ -122,8 +137,9 @@ class CpuDevice final : public Device {
     using Clock = std::chrono::steady_clock;
     for (int round = 0; round < kTimedRounds; ++round) {
       const Clock::time_point start = Clock::now();
-      kernel.run(args);
+      DeviceStatus status = run_kernel(kernel, args);
       const double took = std::chrono::duration<double>(Clock::now() - start).count();
+      if (!status.done()) return status;
       *seconds = round == 0 ? took : std::min(*seconds, took);
     }
     return {};
@@ -131,11 +147,8 @@ class CpuDevice final : public Device {
 
  private:
   DeviceStatus add(const Work& work) {
-    if (capturing_ != nullptr) {
-      capturing_->list.push_back(work);
-    } else {
-      std::visit([](const auto& w) { do_work(w); }, work);
-    }
+    if (capturing_ == nullptr) return do_work(work);
+    capturing_->list.push_back(work);
     return {};
   }
 

@@ -106,7 +106,7 @@ RunArgs CopyingDevice::translated(const RunArgs& args, std::vector<TensorView>& 
           .workspace = real(args.workspace),
           .state = args.state,
           .threads = args.threads,
-          .call = args.call};
+          .call = {.stream = args.call.stream}};
 }
 
 void CopyingDevice::execute(const Work& work) {
@@ -116,12 +116,30 @@ void CopyingDevice::execute(const Work& work) {
   } else if (const auto* fill = std::get_if<Fill>(&work)) {
     std::fill_n(real(fill->to), fill->bytes, fill->value);
   } else if (const auto* launch = std::get_if<Launch>(&work)) {
-    std::vector<TensorView> views;
-    launch->kernel->run(translated(launch->args, views));
-    ++launches_;
+    run(*launch);
   } else {
     do_until(std::get<Wait>(work).event);
   }
+}
+
+void CopyingDevice::run(const Launch& launch) {
+  std::vector<TensorView> views;
+  DeviceStatus status =
+      cpu_->launch(kComputeStream, *launch.kernel, translated(launch.args, views));
+  if (!status.done() && failed_.done()) failed_ = std::move(status);
+  ++launches_;
+}
+
+Fork CopyingDevice::fork() const {
+  using Body = void (*)(void*, int);
+  if (options_.timing == Timing::kTransfersLate) {
+    return [](int tiles, const ThreadWatch*, void* context, Body body) {
+      for (int tile = tiles - 1; tile >= 0; --tile) body(context, tile);
+    };
+  }
+  return [](int tiles, const ThreadWatch*, void* context, Body body) {
+    for (int tile = 0; tile < tiles; ++tile) body(context, tile);
+  };
 }
 
 DeviceStatus CopyingDevice::copy(Stream stream, std::byte* to, const std::byte* from,
@@ -155,7 +173,7 @@ DeviceStatus CopyingDevice::wait(Stream stream, Event event) {
 
 DeviceStatus CopyingDevice::synchronize(Event event) {
   do_until(event);
-  return {};
+  return std::exchange(failed_, {});
 }
 
 DeviceStatus CopyingDevice::begin_capture() {
@@ -215,7 +233,6 @@ class CpuWithKernels final : public Device {
   const KernelTable& kernels() const override { return kernels_; }
   DeviceStatus start_threads(int threads) override { return cpu_->start_threads(threads); }
   Fork fork() const override { return cpu_->fork(); }
-  void watch_threads(const ThreadWatch* watch) override { cpu_->watch_threads(watch); }
   DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) override {
     return cpu_->allocate(space, bytes, memory);
   }

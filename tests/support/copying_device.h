@@ -48,8 +48,8 @@ class CopyingDevice final : public Device {
   const DeviceFacts& facts() const override { return facts_; }
   const KernelTable& kernels() const override { return cpu_->kernels(); }
   DeviceStatus start_threads(int threads) override { return cpu_->start_threads(threads); }
-  Fork fork() const override { return nullptr; }
-  void watch_threads(const ThreadWatch*) override {}
+  // Tiles in turn: of one there is nothing done yet when the next one begins.
+  Fork fork() const override;
   DeviceStatus allocate(Space space, std::size_t bytes, std::byte** memory) override;
   void release(Space space, std::byte* memory, std::size_t bytes) override;
   DeviceStatus copy(Stream stream, std::byte* to, const std::byte* from,
@@ -99,6 +99,7 @@ class CopyingDevice final : public Device {
   void give(Stream stream, Work work);
   void do_until(Event event);
   void execute(const Work& work);
+  void run(const Launch& launch);
   RunArgs translated(const RunArgs& args, std::vector<TensorView>& views) const;
   Queue& queue(Stream stream) { return queues_[static_cast<std::size_t>(stream)]; }
 
@@ -112,6 +113,7 @@ class CopyingDevice final : public Device {
   std::map<std::byte*, Block> blocks_;  // by the address given out, which cannot be read
   Queue queues_[2];
   std::unique_ptr<Captured> capturing_;
+  DeviceStatus failed_;  // the first one that nobody has heard of
   std::int64_t waits_ = 0;
   std::int64_t pending_host_copies_ = 0;
   std::int64_t launches_ = 0;

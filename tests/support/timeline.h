@@ -1,4 +1,5 @@
-// A timeline of training steps: what each thread did, from when to when.
+// A timeline of training steps: what each thread did, from when to when, and what of its time
+// nothing names.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +17,11 @@ class Timeline final : public ExecutionEvents, public StepEvents {
  public:
   struct Span {
     std::string_view what;
-    std::int64_t id = 0;              // of the call, value or section; threads of a region
+    std::int64_t id = 0;              // of the call, value or section; of a state the thread
     std::int64_t begin = 0, end = 0;  // nanoseconds
   };
-  explicit Timeline(int threads) : spans(static_cast<std::size_t>(threads)) {
+  explicit Timeline(int threads)
+      : spans(static_cast<std::size_t>(threads)), state_(spans.size(), -1) {
     for (std::vector<Span>& list : spans) list.reserve(1 << 14);  // no allocation in between
   }
   std::vector<std::vector<Span>> spans;  // by thread, as they begin
@@ -30,12 +32,32 @@ class Timeline final : public ExecutionEvents, public StepEvents {
   void copy_end(const CopyEvent&) override { end(0); }
   void call_begin(const CallEvent& call) override { begin(call.thread, "call", id(call.call)); }
   void call_end(const CallEvent& call) override { end(call.thread); }
-  void section_begin(std::size_t i) override { begin(0, "section", static_cast<int>(i)); }
-  void section_end(std::size_t) override { end(0); }
-  void region_begin(int threads) override { begin(0, "region", threads); }
-  void region_end() override { end(0); }
-  void thread_begin(int thread) override { begin(thread, "work", thread); }
-  void thread_end(int thread) override { end(thread); }
+  void section_begin(std::size_t i) override {
+    in_section_ = true;
+    begin(0, "section", static_cast<int>(i));
+  }
+  void section_end(std::size_t) override {
+    end(0);
+    in_section_ = false;
+  }
+  // One moment ends a state and begins the next.
+  void thread_state(int thread, ThreadState state) override {
+    const std::int64_t time = now();
+    std::vector<Span>& list = spans[static_cast<std::size_t>(thread)];
+    int& open = state_[static_cast<std::size_t>(thread)];
+    if (open >= 0) list[static_cast<std::size_t>(open)].end = time;
+    open = -1;
+    if (state == ThreadState::kCaller) return;
+    open = static_cast<int>(list.size());
+    const bool is_tile = state == ThreadState::kWork && in_section_;
+    list.push_back({.what = is_tile ? "tile" : name_of(state), .id = thread, .begin = time});
+  }
+  // What is still open ends.
+  void close() {
+    for (std::vector<Span>& list : spans) {
+      for (Span& span : list) span.end = span.end == 0 ? now() : span.end;
+    }
+  }
   bool wants_threads() const override { return true; }
 
   static std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
@@ -53,6 +75,64 @@ class Timeline final : public ExecutionEvents, public StepEvents {
     std::vector<Span>& list = spans[static_cast<std::size_t>(thread)];
     std::find_if(list.rbegin(), list.rend(), [](const Span& s) { return s.end == 0; })->end = now();
   }
+
+  std::vector<int> state_;   // by thread: the span of the state that it is in; -1: none
+  bool in_section_ = false;  // written while the other threads wait
 };
+
+// Whether time that a span's children leave is named by it. What only holds others together says
+// nothing of its own.
+inline bool names_time(std::string_view what) { return what != "section" && what != "tile"; }
+
+// A piece of a thread's time: the innermost span there, and the neighbours within the span around
+// it, -1 where there is none.
+struct TimelinePiece {
+  int span = -1;    // that names the time; -1: none does
+  int around = -1;  // where none does: the span around
+  int before = -1;
+  int after = -1;
+  std::int64_t begin = 0, end = 0;
+};
+
+// All of [begin, end), in order, by the spans of one thread, which nest.
+inline std::vector<TimelinePiece> pieces_of(const std::vector<Timeline::Span>& spans,
+                                            std::int64_t begin, std::int64_t end) {
+  std::vector<TimelinePiece> pieces;
+  std::vector<int> open;
+  std::int64_t at = begin;
+  int last = -1;  // what ended last within open.back()
+  const auto at_index = [&](int i) -> const Timeline::Span& {
+    return spans[static_cast<std::size_t>(i)];
+  };
+  const auto piece_until = [&](std::int64_t until, int next) {
+    if (until < begin) return;  // it is before all of this
+    const std::int64_t time = std::min(until, end);
+    const int around = open.empty() ? -1 : open.back();
+    const bool named = around >= 0 && names_time(at_index(around).what);
+    pieces.push_back({.span = named ? around : -1,
+                      .around = around,
+                      .before = last,
+                      .after = next,
+                      .begin = at,
+                      .end = time});
+    at = time;
+  };
+  const auto close_until = [&](std::int64_t time) {
+    while (!open.empty() && at_index(open.back()).end <= time) {
+      piece_until(at_index(open.back()).end, -1);
+      last = open.back();
+      open.pop_back();
+    }
+  };
+  for (int i = 0; i < static_cast<int>(spans.size()); ++i) {
+    close_until(at_index(i).begin);
+    piece_until(at_index(i).begin, i);
+    open.push_back(i);
+    last = -1;
+  }
+  close_until(end);
+  piece_until(end, -1);
+  return pieces;
+}
 
 }  // namespace trainscope::test

@@ -85,7 +85,8 @@ void run_one_by_one(const RunArgs& args) {
                .outputs = matmul.outputs,
                .workspace = args.workspace,
                .state = matmuls[i].state.get(),
-               .threads = args.threads});
+               .threads = args.threads,
+               .call = args.call});
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <string>
 #include <type_traits>
 
 #include "kernels/api/kernel.h"
@@ -40,13 +41,21 @@ std::int64_t resolved(I index, std::int64_t size) {
   return place >= 0 && place < size ? place : -1;
 }
 
-// What a lookup outside gives: NaN where the type has it, else 0.
+// What a lookup outside gives: NaN where the type has it, else 0, and the call has failed.
 double outside_value(DType dtype) {
   return is_float(dtype) ? std::numeric_limits<double>::quiet_NaN() : 0.0;
 }
 
+// Apart, so that the loop stays small.
+[[gnu::noinline]] void report_outside(const RunArgs& run, std::int64_t index, std::int64_t size) {
+  run.call.fail(
+      DeviceStatus::Code::kBadInput,
+      "the index " + std::to_string(index) + " is outside of an axis of " + std::to_string(size));
+}
+
 template <class T, class I>
 void gather(const RunArgs& run, T outside) {
+  const bool is_silent = !is_float(run.inputs[0].type.dtype);
   const Layout shape = layout_of(run.inputs[0].shape(), std::get<AxisParams>(run.params).axis,
                                  run.inputs[1].elements());
   const T* x = run.inputs[0].as<const T>();        // [outer, size, inner]
@@ -54,12 +63,14 @@ void gather(const RunArgs& run, T outside) {
   T* y = run.outputs[0].as<T>();                   // [outer, count, inner]
   if (run.outputs[0].elements() == 0) return;
   parallel_for(run.threads, shape.outer * shape.count, row_grain(shape.inner),
-               [=](std::int64_t begin, std::int64_t end) {
+               [=, &run](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t row = begin; row < end; ++row) {
-                   const std::int64_t place = resolved(indices[row % shape.count], shape.size);
+                   const I index = indices[row % shape.count];
+                   const std::int64_t place = resolved(index, shape.size);
                    const std::int64_t from = row / shape.count * shape.size + place;
                    T* target = y + row * shape.inner;
                    if (place < 0) {
+                     if (is_silent) report_outside(run, index, shape.size);
                      std::fill_n(target, shape.inner, outside);
                    } else {
                      std::copy_n(x + from * shape.inner, shape.inner, target);

@@ -165,7 +165,8 @@ void run_parts(const RunArgs& args) {
                .outputs = views.output,
                .workspace = workspaces + at * state.part_workspace_bytes,
                .state = state.parts[at].state.get(),
-               .threads = 1});
+               .threads = 1,
+               .call = args.call});
   });
   if (state.partial_bytes > 0) add_partials(args, state, partials);
 }

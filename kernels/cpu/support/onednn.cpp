@@ -38,6 +38,24 @@ int max_threads() { return 1; }
 void set_threads(int) {}
 #endif
 
+// Tells who watches that oneDNN's loops have the threads.
+class LibraryRegion {
+ public:
+  explicit LibraryRegion(const RunArgs& args)
+      : watch_(args.threads > 1 ? args.call.watch : nullptr), threads_(args.threads) {
+    if (watch_ != nullptr) watch_->library_begin(watch_->context, threads_);
+  }
+  ~LibraryRegion() {
+    if (watch_ != nullptr) watch_->library_end(watch_->context, threads_);
+  }
+  LibraryRegion(const LibraryRegion&) = delete;
+  LibraryRegion& operator=(const LibraryRegion&) = delete;
+
+ private:
+  const ThreadWatch* watch_;
+  int threads_;
+};
+
 }  // namespace
 
 ThreadScope::ThreadScope(int threads) : previous_(max_threads()) {
@@ -188,7 +206,15 @@ void OneDnnProgram::run(const RunArgs& args) const {
 }
 
 void run_program(const RunArgs& args) {
-  in_onednn(args.threads, [&] { static_cast<const OneDnnProgram*>(args.state)->run(args); });
+  const ThreadScope scope(args.threads);
+  const LibraryRegion region(args);
+  try {
+    static_cast<const OneDnnProgram*>(args.state)->run(args);
+  } catch (const dnnl::error& error) {
+    using Code = DeviceStatus::Code;
+    const bool memory = error.status == dnnl_out_of_memory;
+    args.call.fail(memory ? Code::kOutOfMemory : Code::kFailed, error.what());
+  }
 }
 
 }  // namespace trainscope::cpu

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 
 #include "kernels/api/thread_watch.h"
@@ -18,9 +17,19 @@ constexpr std::int64_t row_grain(std::int64_t row_elements) {
   return std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, row_elements));
 }
 
-// Who is told of the threads of loops; null: nobody.
-inline std::atomic<const ThreadWatch*> thread_watch = nullptr;
-inline void watch_threads(const ThreadWatch* watch) { thread_watch.store(watch); }
+// Who is told of the loops that this thread calls, in the kernel that it runs; null: nobody.
+inline constinit thread_local const ThreadWatch* thread_watch = nullptr;
+
+class WatchScope {
+ public:
+  explicit WatchScope(const ThreadWatch* watch) : outer_(thread_watch) { thread_watch = watch; }
+  ~WatchScope() { thread_watch = outer_; }
+  WatchScope(const WatchScope&) = delete;
+  WatchScope& operator=(const WatchScope&) = delete;
+
+ private:
+  const ThreadWatch* outer_;
+};
 
 // Calls f(begin, end), compiled for each width of registers, on at most `threads` contiguous chunks
 // that cover [0, n), each of about `grain` iterations or more; on the calling thread alone when
@@ -40,7 +49,7 @@ void parallel_for(int threads, std::int64_t n, std::int64_t grain, F&& f) {
   const std::int64_t extra = n % parts;  // the first `extra` chunks are one longer
   // Always the whole team, even for fewer parts: libgomp ends the threads that a smaller team does
   // not need and starts (and allocates) them anew for the next larger one.
-  const ThreadWatch* watch = thread_watch.load(std::memory_order_relaxed);
+  const ThreadWatch* watch = thread_watch;
   if (watch != nullptr) watch->region_begin(watch->context, static_cast<int>(parts));
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (std::int64_t part = 0; part < parts; ++part) {
@@ -49,7 +58,7 @@ void parallel_for(int threads, std::int64_t n, std::int64_t grain, F&& f) {
     in_widest_registers(f, begin, begin + share + (part < extra ? 1 : 0));
     if (watch != nullptr) watch->thread_end(watch->context, static_cast<int>(part));
   }
-  if (watch != nullptr) watch->region_end(watch->context);
+  if (watch != nullptr) watch->region_end(watch->context, static_cast<int>(parts));
 }
 
 }  // namespace trainscope::cpu

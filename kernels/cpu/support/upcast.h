@@ -121,7 +121,8 @@ void run_upcast(const RunArgs& args) {
              .outputs = outputs.span(),
              .workspace = args.workspace,
              .state = state.base.state.get(),
-             .threads = args.threads});
+             .threads = args.threads,
+             .call = args.call});
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
     downcast(outputs.span()[i], args.outputs[i], args.threads);
   }

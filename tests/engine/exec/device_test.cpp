@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <stdexcept>
 
 #include "engine/exec/backends.h"
 #include "engine/exec/executor.h"
@@ -65,7 +64,8 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 
 // Fails at every launch.
 Kernel failing_kernel() {
-  return {.name = "exp.failing", .run = [](const RunArgs&) { throw std::runtime_error("no"); }};
+  return {.name = "exp.failing",
+          .run = [](const RunArgs& run) { run.call.fail(DeviceStatus::Code::kFailed, "no"); }};
 }
 
 }  // namespace
@@ -212,7 +212,7 @@ TEST_CASE("device: every op's examples give on a device what they give node by n
   CHECK(compared > 300);
 }
 
-TEST_CASE("device: what a kernel throws on another device names kernel and case") {
+TEST_CASE("device: what a kernel reports on another device names kernel and case") {
   KernelTable table;
   table.add("Exp", DType::kF32, failing_kernel());
   const Program program =
@@ -220,8 +220,20 @@ TEST_CASE("device: what a kernel throws on another device names kernel and case"
   Executor executor(program);
   executor.write("x", floats({2}, {1, 2}));
   const std::string refusal = refusal_of([&] { executor.run_micro_step(); });
-  CHECK(contains(refusal, "the kernel exp.failing cannot compute this: no"));
+  CHECK(contains(refusal, "the kernel exp.failing could not compute this: no"));
   CHECK(contains(refusal, "node 'Exp_0' (Exp)"));
+}
+
+TEST_CASE("device: what is done late says that it failed to whoever waits for it, once") {
+  const Kernel failing = failing_kernel();
+  CopyingDevice device;
+  const Block block(device);
+  CHECK(device.launch(kComputeStream, failing, block.args()).done());
+  CHECK(device.launch(kComputeStream, kAddOne, block.args()).done());
+  const DeviceStatus status = device.synchronize(device.record(kComputeStream));
+  CHECK(status.code == DeviceStatus::Code::kFailed);
+  CHECK(status.message == "no");
+  CHECK(block.read() == Four{1, 1, 1, 1});
 }
 
 }  // namespace trainscope::test
