@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/run/train_request.h"
+#include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
 
 namespace trainscope::test {
@@ -70,6 +71,7 @@ inline TrainRequest points_request(const std::filesystem::path& run_folder, std:
   TrainRequest request{.model = model("(float[n,3] x) => (float[n,2] y)"
                                       "<float[3,2] w = {1, 0, 0, 1, 0.5, 0.5}> "
                                       "{ y = MatMul(x, w) }")};
+  request.compile.device = test_device();
   request.compile.import.dims["n"] = 4;
   request.compile.training.loss = {.kind = LossKind::kMse, .output = "y"};
   request.compile.training.optimizer.kind = OptimizerKind::kSgd;

@@ -68,6 +68,7 @@ TEST_CASE("train: from a model to a recorded run in thirty lines") {
   TrainRequest request{.model = model("(float[n,3] x) => (float[n,2] y)"
                                       "<float[3,2] w = {1, 0, 0, 1, 0.5, 0.5}> "
                                       "{ y = MatMul(x, w) }")};
+  request.compile.device = test_device();
   request.compile.import.dims["n"] = 4;
   request.compile.training.loss = {.kind = LossKind::kMse, .output = "y"};
   request.compile.training.optimizer.kind = OptimizerKind::kSgd;
