@@ -5,26 +5,11 @@
 
 namespace trainscope {
 
-namespace {
-
-// Members go in the reverse order: the executor first.
-struct OwningExecutor {
-  OwningExecutor(std::shared_ptr<const Compiled> of, std::shared_ptr<const Executor> with)
-      : compiled(std::move(of)),
-        parameters(std::move(with)),
-        executor(compiled->program, parameters.get()) {}
-
-  std::shared_ptr<const Compiled> compiled;
-  std::shared_ptr<const Executor> parameters;
-  Executor executor;
-};
-
-}  // namespace
-
 std::shared_ptr<Executor> make_executor(std::shared_ptr<const Compiled> compiled,
                                         std::shared_ptr<const Executor> parameters) {
-  auto owner = std::make_shared<OwningExecutor>(std::move(compiled), std::move(parameters));
-  return {owner, &owner->executor};
+  const Program* program = &compiled->program;
+  return std::make_shared<Executor>(std::shared_ptr<const Program>(std::move(compiled), program),
+                                    std::move(parameters));
 }
 
 Session::Session(OnnxModel model, CompileOptions options)

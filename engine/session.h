@@ -21,8 +21,7 @@
 
 namespace trainscope {
 
-// An executor that keeps what it needs: its program, and the executor, if any, that holds its
-// parameters.
+// An executor of what was compiled; `parameters` holds the parameters, where there is one.
 std::shared_ptr<Executor> make_executor(std::shared_ptr<const Compiled> compiled,
                                         std::shared_ptr<const Executor> parameters = nullptr);
 

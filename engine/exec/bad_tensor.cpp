@@ -48,13 +48,13 @@ void count_bad(Device& device, const TensorView& view, BadTensor& bad) {
 // backward themselves overwrite (running statistics, sums of gradients).
 std::vector<ValueId> Executor::given_values() const {
   std::vector<ValueId> given;
-  for (ValueId id : program_.graph.live_values()) {
-    const ValueKind kind = program_.graph.value(id).kind;
+  for (ValueId id : program_->graph.live_values()) {
+    const ValueKind kind = program_->graph.value(id).kind;
     if (kind == ValueKind::kNode || kind == ValueKind::kConstant) continue;
-    bool overwritten = std::ranges::any_of(program_.graph.updates, [&](const Update& u) {
-      NodeId producer = program_.graph.value(u.value).producer;
+    bool overwritten = std::ranges::any_of(program_->graph.updates, [&](const Update& u) {
+      NodeId producer = program_->graph.value(u.value).producer;
       return u.state == id && producer != kNoNode &&
-             program_.graph.node(producer).phase != Phase::kUpdate;
+             program_->graph.node(producer).phase != Phase::kUpdate;
     });
     if (!overwritten && memory_.address(id).data != nullptr) given.push_back(id);
   }
@@ -63,7 +63,7 @@ std::vector<ValueId> Executor::given_values() const {
 
 std::optional<BadTensor> Executor::find_bad_tensor() {
   for (ValueId id : given_values()) {
-    const Value& value = program_.graph.value(id);
+    const Value& value = program_->graph.value(id);
     const TensorView& view = memory_.address(id);
     BadTensor bad{.value = value.name, .node = {}, .op = std::string(name_of(value.kind))};
     count_bad(memory_.device(), view, bad);
@@ -71,13 +71,13 @@ std::optional<BadTensor> Executor::find_bad_tensor() {
   }
   std::optional<BadTensor> first_infinite;
   rewind();
-  while (cursor_ < program_.update_begin) {
+  while (cursor_ < program_->update_begin) {
     const CallId begin = cursor_;
-    const NodeId node = program_.call(begin).node;
+    const NodeId node = program_->call(begin).node;
     do {  // all batch tiles
       run_call(cursor_);
       cursor_ = CallId(static_cast<std::int32_t>(cursor_) + 1);
-    } while (cursor_ < program_.update_begin && program_.call(cursor_).node == node);
+    } while (cursor_ < program_->update_begin && program_->call(cursor_).node == node);
     meet_streams();  // a transfer is read as soon as it is done
     for (const BadTensor& bad : bad_results(begin, cursor_)) {
       if (bad.nan > 0) {
@@ -93,20 +93,20 @@ std::optional<BadTensor> Executor::find_bad_tensor() {
 
 // By output of the node whose calls these are: those that have bad elements, in all tiles together.
 std::vector<BadTensor> Executor::bad_results(CallId begin, CallId end) const {
-  const Call& first = program_.call(begin);
+  const Call& first = program_->call(begin);
   const bool computes = first.kind != CallKind::kStateCopy && first.kind != CallKind::kAddPartials;
   std::vector<BadTensor> found;
   for (std::size_t k = 0; computes && k < first.outputs.size(); ++k) {
     if (first.outputs[k].value == kNoValue) continue;
-    const Node& node = program_.graph.node(first.node);
-    BadTensor bad{.value = program_.graph.value(first.outputs[k].value).name,
+    const Node& node = program_->graph.node(first.node);
+    BadTensor bad{.value = program_->graph.value(first.outputs[k].value).name,
                   .node = node.name,
                   .op = std::string(node.op->name)};
     for (CallId id = begin; id < end; id = CallId(static_cast<std::int32_t>(id) + 1)) {
-      if (program_.call(id).kind != first.kind) continue;
+      if (program_->call(id).kind != first.kind) continue;
       count_bad(memory_.device(), calls_.outputs(id)[k], bad);
     }
-    bad.elements = program_.graph.value(first.outputs[k].value).type.elements();
+    bad.elements = program_->graph.value(first.outputs[k].value).type.elements();
     if (bad.nan + bad.infinite > 0) found.push_back(std::move(bad));
   }
   return found;

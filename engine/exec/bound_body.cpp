@@ -2,6 +2,7 @@
 #include "engine/exec/bound_body.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -9,13 +10,13 @@
 
 namespace trainscope {
 
-BoundBody::BoundBody(const CallBody& body, std::span<const TensorView> inputs,
+BoundBody::BoundBody(std::shared_ptr<const CallBody> body, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs, std::byte* workspace)
-    : body_(body),
+    : body_(std::move(body)),
       inputs_(inputs),
       outputs_(outputs),
       workspace_(workspace),
-      calls_(*body.program,
+      calls_({body_, body_->program.get()},
              [this](BufferId id) { return workspace_ + program().buffer(id).offset; }) {}
 
 std::byte* BoundBody::address(ValueId value) const {
@@ -28,9 +29,9 @@ void BoundBody::copy(std::byte* to, const void* from, std::size_t bytes) const {
 }
 
 std::int64_t BoundBody::trips() const {
-  if (body_.trips_input < 0) return 1;
+  if (body_->trips_input < 0) return 1;
   std::int64_t count = 0;
-  const TensorView& input = inputs_[static_cast<std::size_t>(body_.trips_input)];
+  const TensorView& input = inputs_[static_cast<std::size_t>(body_->trips_input)];
   require(input.type.dtype == DType::kI64 && input.elements() == 1, ErrorCode::kBadInput,
           "the number of trips is {}, not one i64", type_text(input.type));
   copy_and_wait(device(), &count, input.data, sizeof(count));
@@ -58,7 +59,7 @@ void BoundBody::trip(CallId within, std::int64_t number, const ExecutionListener
     listeners.tell([&](ExecutionEvents& each) { each.call_end(event); });
   }
   const Graph& graph = program().graph;
-  for (const OpBody::Carried& carried : body_.carried) {
+  for (const OpBody::Carried& carried : body_->carried) {
     const ValueId from = graph.outputs[static_cast<std::size_t>(carried.from)];
     copy(address(graph.inputs[static_cast<std::size_t>(carried.to)]), address(from),
          graph.value(from).type.bytes());
@@ -66,8 +67,8 @@ void BoundBody::trip(CallId within, std::int64_t number, const ExecutionListener
 }
 
 int BoundBody::carried_to(int output) const {
-  const auto carried = std::ranges::find(body_.carried, output, &OpBody::Carried::from);
-  return carried == body_.carried.end() ? -1 : carried->to;
+  const auto carried = std::ranges::find(body_->carried, output, &OpBody::Carried::from);
+  return carried == body_->carried.end() ? -1 : carried->to;
 }
 
 void BoundBody::store(bool any_trip) const {

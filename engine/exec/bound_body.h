@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 
 #include "engine/exec/bound_calls.h"
@@ -11,14 +12,14 @@ namespace trainscope {
 class BoundBody {
  public:
   // `inputs`, `outputs` and `workspace` are the call's.
-  BoundBody(const CallBody& body, std::span<const TensorView> inputs,
+  BoundBody(std::shared_ptr<const CallBody> body, std::span<const TensorView> inputs,
             std::span<const TensorView> outputs, std::byte* workspace);
 
   // All trips. The host waits for the device to learn how many there are, where that is an input.
   void run(CallId within, const ExecutionListeners& listeners);
 
  private:
-  const Program& program() const { return *body_.program; }
+  const Program& program() const { return *body_->program; }
   Device& device() const { return *program().device; }
   // Of a value of the body.
   std::byte* address(ValueId value) const;
@@ -30,7 +31,7 @@ class BoundBody {
   // The input that the output's elements are carried to; -1: none.
   int carried_to(int output) const;
 
-  const CallBody& body_;
+  const std::shared_ptr<const CallBody> body_;
   std::span<const TensorView> inputs_;
   std::span<const TensorView> outputs_;
   std::byte* workspace_;

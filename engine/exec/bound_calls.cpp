@@ -2,6 +2,7 @@
 #include "engine/exec/bound_calls.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/exec/bound_body.h"
@@ -11,13 +12,14 @@
 
 namespace trainscope {
 
-BoundCalls::BoundCalls(const Program& program, const AddressOf& address_of) : program_(program) {
+BoundCalls::BoundCalls(std::shared_ptr<const Program> of, const AddressOf& address_of)
+    : program_(std::move(of)) {
   std::size_t operands = 0;
-  for (const Call& call : program.calls) operands += call.inputs.size() + call.outputs.size();
+  for (const Call& call : program().calls) operands += call.inputs.size() + call.outputs.size();
   views_.reserve(operands);
-  calls_.reserve(program.calls.size());
-  for (const Call& call : program.calls) bind(call, address_of);
-  for (const Call& call : program.calls) {
+  calls_.reserve(program().calls.size());
+  for (const Call& call : program().calls) bind(call, address_of);
+  for (const Call& call : program().calls) {
     for (CallId awaited : call.waits) at(awaited).is_awaited = true;
   }
 }
@@ -45,67 +47,67 @@ void BoundCalls::bind(const Call& call, const AddressOf& address_of) {
     note_end(call.workspace, bound);
   }
   if (call.body) {
-    bound.body = std::make_unique<BoundBody>(*call.body, bound.inputs, bound.outputs,
+    bound.body = std::make_unique<BoundBody>(call.body, bound.inputs, bound.outputs,
                                              static_cast<std::byte*>(bound.workspace));
   }
   calls_.push_back(std::move(bound));
 }
 
 void BoundCalls::note_end(BufferId id, Bound& bound) const {
-  const PlannedBuffer& buffer = program_.buffer(id);
+  const PlannedBuffer& buffer = program_->buffer(id);
   if (buffer.external) return;
-  const std::int64_t unit = program_.space(buffer.space).alignment_bytes;
+  const std::int64_t unit = program_->space(buffer.space).alignment_bytes;
   std::int64_t& end = buffer.space == Space::kHost ? bound.host_end_bytes : bound.end_bytes;
   end = std::max(end, buffer.offset + (buffer.bytes + unit - 1) / unit * unit);
 }
 
 void BoundCalls::launch_kernel(const Call& call, const Bound& bound, const ThreadWatch* watch) {
-  at_node(program_.graph.node(call.node), [&] {
-    launch(*program_.device, call.stream, *call.kernel,
+  at_node(program_->graph.node(call.node), [&] {
+    launch(*program_->device, call.stream, *call.kernel,
            {.params = call.params,
             .inputs = bound.inputs,
             .outputs = bound.outputs,
             .workspace = bound.workspace,
             .state = call.prepared.state.get(),
-            .threads = call.tile < 0 ? program_.threads : 1,
+            .threads = call.tile < 0 ? program_->threads : 1,
             .call = {.stream = call.stream, .watch = watch}});
   });
 }
 
 void BoundCalls::issue_tile(CallId id, const ExecutionListeners& listeners) {
-  launch_kernel(program_.call(id), at(id), listeners.thread_watch());
+  launch_kernel(program_->call(id), at(id), listeners.thread_watch());
 }
 
 void BoundCalls::note_done(CallId begin, CallId end) {
   for (auto i = static_cast<std::int32_t>(begin); i < static_cast<std::int32_t>(end); ++i) {
     Bound& bound = at(CallId(i));
-    if (bound.is_awaited) bound.done = program_.device->record(program_.call(CallId(i)).stream);
+    if (bound.is_awaited) bound.done = program_->device->record(program_->call(CallId(i)).stream);
   }
 }
 
 void BoundCalls::wait_for_all(CallId begin, CallId end) {
   for (auto i = static_cast<std::int32_t>(begin); i < static_cast<std::int32_t>(end); ++i) {
-    const Call& call = program_.call(CallId(i));
+    const Call& call = program_->call(CallId(i));
     for (CallId awaited : call.waits) {
-      check(program_.device->wait(call.stream, at(awaited).done));
+      check(program_->device->wait(call.stream, at(awaited).done));
     }
   }
 }
 
 void BoundCalls::issue(CallId id, const ExecutionListeners& listeners) {
-  const Call& call = program_.call(id);
+  const Call& call = program_->call(id);
   Bound& bound = at(id);
-  for (CallId awaited : call.waits) check(program_.device->wait(call.stream, at(awaited).done));
+  for (CallId awaited : call.waits) check(program_->device->wait(call.stream, at(awaited).done));
   if (call.kind == CallKind::kStateCopy) {
-    check(program_.device->copy(call.stream, static_cast<std::byte*>(bound.outputs[0].data),
-                                static_cast<const std::byte*>(bound.inputs[0].data),
-                                bound.inputs[0].type.bytes()));
+    check(program_->device->copy(call.stream, static_cast<std::byte*>(bound.outputs[0].data),
+                                 static_cast<const std::byte*>(bound.inputs[0].data),
+                                 bound.inputs[0].type.bytes()));
   } else if (call.kind == CallKind::kProgram) {
-    at_node(program_.graph.node(call.node), [&] { bound.body->run(id, listeners); });
+    at_node(program_->graph.node(call.node), [&] { bound.body->run(id, listeners); });
   } else {
     launch_kernel(call, bound, listeners.thread_watch());
   }
-  if (bound.is_awaited) bound.done = program_.device->record(call.stream);
+  if (bound.is_awaited) bound.done = program_->device->record(call.stream);
 }
 
 }  // namespace trainscope

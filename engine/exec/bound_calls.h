@@ -20,12 +20,11 @@ class BoundCalls {
   // Where a buffer begins; null where it has no bytes.
   using AddressOf = std::function<std::byte*(BufferId)>;
 
-  // The program must outlive it.
-  BoundCalls(const Program& program, const AddressOf& address_of);
+  BoundCalls(std::shared_ptr<const Program> program, const AddressOf& address_of);
   ~BoundCalls();
   BoundCalls(const BoundCalls&) = delete;
 
-  const Program& program() const { return program_; }
+  const Program& program() const { return *program_; }
   std::size_t size() const { return calls_.size(); }
   std::span<const TensorView> outputs(CallId call) const { return at(call).outputs; }
 
@@ -61,7 +60,7 @@ class BoundCalls {
   void note_end(BufferId buffer, Bound& bound) const;
   void launch_kernel(const Call& call, const Bound& bound, const ThreadWatch* watch);
 
-  const Program& program_;
+  const std::shared_ptr<const Program> program_;
   std::vector<TensorView> views_;  // of all operands; reserved, so spans stay
   std::vector<Bound> calls_;       // by CallId
 };

@@ -19,19 +19,25 @@ bool has_bodies(const Program& program) {
 
 }  // namespace
 
-Executor::Executor(const Program& program, const Executor* parameters)
-    : program_(program),
-      memory_(program, parameters == nullptr ? nullptr : &parameters->memory_),
-      calls_(program, [this](BufferId id) { return memory_.address(id); }),
+Executor::Executor(std::shared_ptr<const Program> program,
+                   std::shared_ptr<const Executor> parameters)
+    : program_(std::move(program)),
+      memory_(program_, memory_of(std::move(parameters))),
+      calls_(program_, [this](BufferId id) { return memory_.address(id); }),
       // What a body does depends on the step.
-      can_replay_(program.device->facts().replays && !has_bodies(program)) {
-  start_threads(*program.device, program.threads);
-  for (const PlannedBuffer& buffer : program.buffers) {
+      can_replay_(program_->device->facts().replays && !has_bodies(*program_)) {
+  start_threads(*program_->device, program_->threads);
+  for (const PlannedBuffer& buffer : program_->buffers) {
     const bool is_given = buffer.role <= BufferRole::kInput;
     if (buffer.external || buffer.space == Space::kHost || !is_given) continue;
-    const std::int64_t unit = program.arena.alignment_bytes;
+    const std::int64_t unit = program_->arena.alignment_bytes;
     used_bytes_ = std::max(used_bytes_, buffer.offset + (buffer.bytes + unit - 1) / unit * unit);
   }
+}
+
+std::shared_ptr<const ProgramMemory> Executor::memory_of(std::shared_ptr<const Executor> executor) {
+  const ProgramMemory* memory = executor == nullptr ? nullptr : &executor->memory_;
+  return {std::move(executor), memory};
 }
 
 // A failure of the device was reported to whoever waited for it before, or is nobody's any more.
@@ -53,7 +59,7 @@ void Executor::run_call(CallId id) {
     calls_.issue(id, listeners);
     return;
   }
-  if (memory_events_) memory_events_->enter(program_.call(id).time, listeners);
+  if (memory_events_) memory_events_->enter(program_->call(id).time, listeners);
   const CallEvent event{.call = id};
   if (one_at_a_time_) meet_streams();
   listeners.tell([&](ExecutionEvents& each) { each.call_begin(event); });
@@ -65,7 +71,7 @@ void Executor::run_call(CallId id) {
 
 // What either stream is given later comes after all that both were given.
 void Executor::meet_streams() {
-  if (program_.host.bytes == 0) return;
+  if (program_->host.bytes == 0) return;
   Device& device = memory_.device();
   check(device.wait(kTransferStream, device.record(kComputeStream)));
   check(device.wait(kComputeStream, device.record(kTransferStream)));
@@ -74,10 +80,10 @@ void Executor::meet_streams() {
 // Each thread has its own tile's calls; those of other streams that they wait for are waited for
 // before all of them.
 void Executor::run_section(std::size_t index) {
-  const TiledSection& section = program_.sections[index];
+  const TiledSection& section = program_->sections[index];
   const ExecutionListeners& listeners = memory_.listeners();
   if (!listeners.none()) {
-    if (memory_events_) memory_events_->enter(program_.call(section.begin).time, listeners);
+    if (memory_events_) memory_events_->enter(program_->call(section.begin).time, listeners);
     listeners.tell([&](ExecutionEvents& each) { each.section_begin(index); });
   }
   calls_.wait_for_all(section.begin, section.end);
@@ -97,15 +103,15 @@ void Executor::run_section(std::size_t index) {
       told.tell([&](ExecutionEvents& each) { each.call_end(event); });
     }
   };
-  program_.device->fork()(section.tiles, listeners.thread_watch(), &context, run_tile);
+  program_->device->fork()(section.tiles, listeners.thread_watch(), &context, run_tile);
   calls_.note_done(section.begin, section.end);
   listeners.tell([&](ExecutionEvents& each) { each.section_end(index); });
 }
 
 // Calls of one part: [cursor, end).
 void Executor::run_within(CallId end) {
-  const std::vector<TiledSection>& sections = program_.sections;
-  const bool forks = !one_at_a_time_ && !sections.empty() && program_.device->fork() != nullptr;
+  const std::vector<TiledSection>& sections = program_->sections;
+  const bool forks = !one_at_a_time_ && !sections.empty() && program_->device->fork() != nullptr;
   while (cursor_ < end) {
     while (section_ < sections.size() && sections[section_].begin < cursor_) ++section_;
     const bool at_section = section_ < sections.size() && sections[section_].begin == cursor_;
@@ -127,14 +133,14 @@ void Executor::enter(StepPart part) {
   if (listeners.none()) return;
   listeners.tell([&](ExecutionEvents& each) { each.part_begin(part); });
   if (!memory_events_) return;
-  memory_events_->begin_at(part == StepPart::kUpdate ? program_.update_time : 0, listeners);
+  memory_events_->begin_at(part == StepPart::kUpdate ? program_->update_time : 0, listeners);
 }
 
 void Executor::leave() {
   const StepPart part = *std::exchange(inside_, std::nullopt);
   const ExecutionListeners& listeners = memory_.listeners();
   if (listeners.none()) return;
-  const std::int64_t end = part == StepPart::kUpdate ? program_.times : program_.update_time;
+  const std::int64_t end = part == StepPart::kUpdate ? program_->times : program_->update_time;
   if (memory_events_) memory_events_->leave_until(end, listeners);
   listeners.tell([&](ExecutionEvents& each) { each.part_end(part); });
 }
@@ -156,9 +162,9 @@ void Executor::or_abandon(F run) {
 void Executor::run_to(CallId end) {
   or_abandon([&] {
     while (cursor_ < end) {
-      const bool is_update = cursor_ >= program_.update_begin;
+      const bool is_update = cursor_ >= program_->update_begin;
       enter(is_update ? StepPart::kUpdate : StepPart::kMicroStep);
-      run_within(is_update ? end : std::min(end, program_.update_begin));
+      run_within(is_update ? end : std::min(end, program_->update_begin));
     }
   });
 }
@@ -203,21 +209,21 @@ void Executor::refuse_inside(CallId begin, CallId end) const {
 }
 
 void Executor::run_micro_step() {
-  refuse_inside(CallId{0}, program_.update_begin);
-  run_part(StepPart::kMicroStep, CallId{0}, program_.update_begin);
+  refuse_inside(CallId{0}, program_->update_begin);
+  run_part(StepPart::kMicroStep, CallId{0}, program_->update_begin);
   rewind();
 }
 
 void Executor::run_update() {
-  const auto end = CallId(static_cast<std::int32_t>(program_.calls.size()));
-  if (cursor_ == CallId{0}) cursor_ = program_.update_begin;
-  refuse_inside(program_.update_begin, end);
-  run_part(StepPart::kUpdate, program_.update_begin, end);
+  const auto end = CallId(static_cast<std::int32_t>(program_->calls.size()));
+  if (cursor_ == CallId{0}) cursor_ = program_->update_begin;
+  refuse_inside(program_->update_begin, end);
+  run_part(StepPart::kUpdate, program_->update_begin, end);
   rewind();
 }
 
 void Executor::run_until(CallId call) {
-  const auto end = CallId(static_cast<std::int32_t>(program_.calls.size()));
+  const auto end = CallId(static_cast<std::int32_t>(program_->calls.size()));
   if (call < cursor_ || call > end) {
     fail(ErrorCode::kUsage, "call {} is not between the next one, {}, and the end, {}",
          static_cast<std::int32_t>(call), static_cast<std::int32_t>(cursor_),
@@ -229,10 +235,10 @@ void Executor::run_until(CallId call) {
 
 void Executor::add_listener(ExecutionEvents& listener) {
   memory_.listeners().add(listener);
-  if (!memory_events_ && listener.wants_memory()) memory_events_.emplace(program_);
+  if (!memory_events_ && listener.wants_memory()) memory_events_.emplace(*program_);
   one_at_a_time_ = memory_.listeners().one_at_a_time();
   if (!listener.wants_threads()) return;
-  for (int t = 1; t < program_.threads; ++t) listener.thread_state(t, ThreadState::kIdle);
+  for (int t = 1; t < program_->threads; ++t) listener.thread_state(t, ThreadState::kIdle);
 }
 
 void Executor::remove_listener(ExecutionEvents& listener) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/core/tensor.h"
@@ -29,15 +30,19 @@ struct BadTensor {
 
 class Executor {
  public:
-  // The program must outlive the executor. `parameters` gives the storage of external values, by
-  // name, on the same device; it must outlive the executor too.
-  explicit Executor(const Program& program, const Executor* parameters = nullptr);
+  // `parameters` gives the storage of external values, by name, on the same device.
+  explicit Executor(std::shared_ptr<const Program> program,
+                    std::shared_ptr<const Executor> parameters = nullptr);
+  // Of a program of its own.
+  explicit Executor(Program program)
+      : Executor(std::make_shared<const Program>(std::move(program))) {}
   // Waits for the device: what it has been given may still refer to this executor.
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  const Program& program() const { return program_; }
+  const Program& program() const { return *program_; }
+  const std::shared_ptr<const Program>& shared_program() const { return program_; }
 
   // What the program's values hold, between steps.
   ProgramMemory& memory() { return memory_; }
@@ -81,6 +86,7 @@ class Executor {
   void remove_listener(ExecutionEvents& listener);
 
  private:
+  static std::shared_ptr<const ProgramMemory> memory_of(std::shared_ptr<const Executor> executor);
   std::vector<ValueId> given_values() const;
   std::vector<BadTensor> bad_results(CallId begin, CallId end) const;
   void run_part(StepPart part, CallId begin, CallId end);
@@ -98,7 +104,7 @@ class Executor {
   void refuse_inside(CallId begin, CallId end) const;
   bool replay(StepPart part, CallId begin, CallId end);
 
-  const Program& program_;
+  const std::shared_ptr<const Program> program_;
   ProgramMemory memory_;
   BoundCalls calls_;
   CallId cursor_{0};

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -10,13 +11,16 @@
 
 namespace trainscope {
 
-ProgramMemory::ProgramMemory(const Program& program, const ProgramMemory* parameters)
-    : program_(program),
-      device_(program.device),
-      arena_(device_, Space::kDevice, program.arena.bytes),
-      host_arena_(device_, Space::kHost, program.host.bytes) {
+ProgramMemory::ProgramMemory(std::shared_ptr<const Program> of,
+                             std::shared_ptr<const ProgramMemory> parameters)
+    : program_(std::move(of)),
+      parameters_(std::move(parameters)),
+      device_(program_->device),
+      arena_(device_, Space::kDevice, program_->arena.bytes),
+      host_arena_(device_, Space::kHost, program_->host.bytes) {
+  const Program& program = *program_;
   for (const PlannedBuffer& buffer : program.buffers) {
-    bases_.push_back(base_of(buffer, parameters));
+    bases_.push_back(base_of(buffer));
   }
   views_.resize(program.graph.value_capacity());
   for (ValueId id : program.graph.live_values()) {
@@ -27,12 +31,11 @@ ProgramMemory::ProgramMemory(const Program& program, const ProgramMemory* parame
   }
 }
 
-std::byte* ProgramMemory::base_of(const PlannedBuffer& buffer,
-                                  const ProgramMemory* parameters) const {
+std::byte* ProgramMemory::base_of(const PlannedBuffer& buffer) const {
   if (!buffer.external) return arena(buffer.space).data() + buffer.offset;
   // Views of an external parameter share its bytes: the buffer carries the parameter's name.
-  CHECK_INVARIANT(parameters != nullptr && parameters->device_ == device_);
-  return static_cast<std::byte*>(parameters->view(buffer.label).data);
+  CHECK_INVARIANT(parameters_ != nullptr && parameters_->device_ == device_);
+  return static_cast<std::byte*>(parameters_->view(buffer.label).data);
 }
 
 void ProgramMemory::copy_in(ValueId value, const void* from, std::size_t bytes) {
@@ -52,10 +55,10 @@ void ProgramMemory::copy_out(ValueId value, std::size_t offset, std::span<std::b
 }
 
 void ProgramMemory::load_initial() {
-  for (ValueId id : program_.graph.live_values()) {
-    const Value& value = program_.graph.value(id);
+  for (ValueId id : program_->graph.live_values()) {
+    const Value& value = program_->graph.value(id);
     if (value.kind == ValueKind::kNode || value.kind == ValueKind::kInput) continue;
-    const PlannedBuffer* buffer = program_.buffer_of(id);
+    const PlannedBuffer* buffer = program_->buffer_of(id);
     if (buffer == nullptr || buffer->external || value.type.bytes() == 0) continue;
     auto* to = static_cast<std::byte*>(views_[static_cast<std::size_t>(id)].data);
     const CopyEvent event{.kind = CopyKind::kInitial,
@@ -77,7 +80,7 @@ TensorView ProgramMemory::view(ValueId value) const {
   const TensorView& view = views_[static_cast<std::size_t>(value)];
   if (view.data != nullptr || view.type.bytes() == 0) return view;
   fail(ErrorCode::kUsage, "the program keeps no bytes for '{}'",
-       printable(program_.graph.value(value).name));
+       printable(program_->graph.value(value).name));
 }
 
 ValueId ProgramMemory::find(std::string_view value_name) const {
@@ -95,7 +98,7 @@ bool ProgramMemory::has(std::string_view value_name) const { return kept(value_n
 
 ValueId ProgramMemory::kept(std::string_view value_name) const {
   const ValueId id = find(value_name);
-  return id != kNoValue && program_.keeps(id) ? id : kNoValue;
+  return id != kNoValue && program_->keeps(id) ? id : kNoValue;
 }
 
 void ProgramMemory::write(std::string_view value_name, const Tensor& elements) {
@@ -107,7 +110,7 @@ void ProgramMemory::write(ValueId value, const Tensor& elements) {
   const TensorView to = view(value);
   if (to.type != elements.type()) {
     fail(ErrorCode::kBadInput, "'{}' must be {}, is {}",
-         printable(program_.graph.value(value).name), type_text(to.type),
+         printable(program_->graph.value(value).name), type_text(to.type),
          type_text(elements.type()));
   }
   copy_in(value, elements.data(), elements.bytes());
@@ -127,7 +130,7 @@ void ProgramMemory::write_scalar(ValueId value, double number) {
       return put(static_cast<std::int32_t>(number));
     default:
       fail(ErrorCode::kUsage, "'{}' is {}: no scalar can be written",
-           printable(program_.graph.value(value).name), type_text(to.type));
+           printable(program_->graph.value(value).name), type_text(to.type));
   }
 }
 
@@ -168,8 +171,8 @@ double ProgramMemory::read_scalar(ValueId value) const {
     case DType::kF16:
       return as(Float16{});
     default:
-      fail(ErrorCode::kUsage, "'{}' is {}: no float", printable(program_.graph.value(value).name),
-           type_text(program_.graph.value(value).type));
+      fail(ErrorCode::kUsage, "'{}' is {}: no float", printable(program_->graph.value(value).name),
+           type_text(program_->graph.value(value).type));
   }
 }
 
@@ -181,7 +184,7 @@ double ProgramMemory::read_scalar(std::string_view value_name) const {
 
 const TensorType& ProgramMemory::type(std::string_view value_name) const {
   (void)view(value_name);
-  return program_.graph.value(find(value_name)).type;
+  return program_->graph.value(find(value_name)).type;
 }
 
 }  // namespace trainscope

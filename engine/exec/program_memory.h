@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -18,9 +19,9 @@ namespace trainscope {
 
 class ProgramMemory {
  public:
-  // `parameters` gives the storage of external values, by name. The program and it must outlive
-  // this.
-  ProgramMemory(const Program& program, const ProgramMemory* parameters);
+  // `parameters` gives the storage of external values, by name; null: there are none.
+  ProgramMemory(std::shared_ptr<const Program> program,
+                std::shared_ptr<const ProgramMemory> parameters);
 
   // Initial elements of parameters and states, and the constants, go into the arena.
   void load_initial();
@@ -45,26 +46,30 @@ class ProgramMemory {
   double read_scalar(std::string_view value_name) const;
 
   Device& device() const { return *device_; }
-  const Arena& arena(Space space) const { return space == Space::kHost ? host_arena_ : arena_; }
   bool guard_intact() const { return arena_.guard_intact() && host_arena_.guard_intact(); }
-  // The value at its address of the device; null where the program keeps no bytes for it.
-  const TensorView& address(ValueId value) const { return views_[static_cast<std::size_t>(value)]; }
-  // Where a buffer begins.
-  std::byte* address(BufferId buffer) const { return bases_[static_cast<std::size_t>(buffer)]; }
-
   // Who is told of copies, and of what the executor does.
   ExecutionListeners& listeners() { return listeners_; }
   const ExecutionListeners& listeners() const { return listeners_; }
 
  private:
-  std::byte* base_of(const PlannedBuffer& buffer, const ProgramMemory* parameters) const;
+  // Those who give addresses to the device.
+  friend class Executor;
+  friend class MemoryCheck;
+
+  const Arena& arena(Space space) const { return space == Space::kHost ? host_arena_ : arena_; }
+  // The value at its address of the device; null where the program keeps no bytes for it.
+  const TensorView& address(ValueId value) const { return views_[static_cast<std::size_t>(value)]; }
+  // Where a buffer begins.
+  std::byte* address(BufferId buffer) const { return bases_[static_cast<std::size_t>(buffer)]; }
+  std::byte* base_of(const PlannedBuffer& buffer) const;
   void copy_in(ValueId value, const void* from, std::size_t bytes);
   void copy_out(ValueId value, std::size_t offset, std::span<std::byte> to) const;
   ValueId find(std::string_view value_name) const;  // kNoValue when there is none
   TensorView view(ValueId value) const;
   TensorView view(std::string_view value_name) const;
 
-  const Program& program_;
+  const std::shared_ptr<const Program> program_;
+  const std::shared_ptr<const ProgramMemory> parameters_;
   const DeviceHandle device_;
   Arena arena_;
   Arena host_arena_;

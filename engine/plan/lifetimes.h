@@ -41,7 +41,7 @@ struct Lifetimes {
   std::vector<StateCopy> copies;
 };
 
-// Finds lifetimes for many orders of one graph, which must outlive it.
+// Finds lifetimes for many orders of one graph.
 class LifetimeFinder {
  public:
   LifetimeFinder(const Graph& graph, const LowerOptions& options);
@@ -51,7 +51,7 @@ class LifetimeFinder {
  private:
   friend class LifetimeSearch;
 
-  const Graph& graph_;
+  const Graph graph_;
   bool in_place_;
   bool external_parameters_;
   bool keep_inputs_;

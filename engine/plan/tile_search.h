@@ -12,7 +12,7 @@
 
 namespace trainscope {
 
-// A node as it runs on one of so many equal batch tiles. It must outlive this.
+// A view of a graph's node as it runs on one of so many equal batch tiles.
 class TileNode {
  public:
   TileNode(const Graph& graph, const Node& node, std::span<const TileSlice> inputs,

@@ -6,19 +6,20 @@
 namespace trainscope {
 
 PlacedStep::PlacedStep(const Program& plain, const LowerOptions& lower)
-    : plain_(plain),
+    : graph_(plain.graph),
+      arena_(plain.arena),
       lower_(lower),
       lifetimes_(plain.graph, lower),
       order_(phase_order(plain.graph)),
       workspace_of_(workspaces_of(plain)) {}
 
 ExecutionOrder PlacedStep::order_with(std::span<const Rematerialization> rematerializations) const {
-  return rematerialized_order(plain_.graph, order_, rematerializations);
+  return rematerialized_order(graph_, order_, rematerializations);
 }
 
 PlacedStep::Height PlacedStep::place(const ExecutionOrder& order) const {
   if (order.originals.empty()) {  // the plain step
-    return {.arena_bytes = plain_.arena.bytes, .bound_bytes = plain_.arena.lower_bound_bytes};
+    return {.arena_bytes = arena_.bytes, .bound_bytes = arena_.lower_bound_bytes};
   }
   return place(order,
                {.seconds = lower_.seconds, .threads = lower_.threads, .stop = lower_.watch.stop});
@@ -26,7 +27,7 @@ PlacedStep::Height PlacedStep::place(const ExecutionOrder& order) const {
 
 PlacedStep::Height PlacedStep::glance(const ExecutionOrder& order, std::string_view first) const {
   return place(order, {.seconds = lower_.seconds,
-                       .first = first.empty() ? plain_.arena.method : first,
+                       .first = first.empty() ? arena_.method : first,
                        .patience = memplan::Patience::kGlance,
                        .stop = lower_.watch.stop});
 }
@@ -38,11 +39,11 @@ PlacedStep::Height PlacedStep::place(const ExecutionOrder& order,
   for (const Execution& execution : order.executions) {
     const NodeId node = execution.node;
     const bool transfer = node == kNoNode;
-    if (!transfer && plain_.graph.node(node).op->is_view) continue;
+    if (!transfer && graph_.node(node).op->is_view) continue;
     workspaces.push_back(transfer ? 0 : workspace_of_[static_cast<std::size_t>(node)]);
   }
   memplan::Problem problem = height_problem(lifetimes_.find(order, workspaces), workspaces);
-  problem.alignment_bytes = plain_.arena.alignment_bytes;
+  problem.alignment_bytes = arena_.alignment_bytes;
   const memplan::Result placed = memplan::solve(problem, options);
   lower_.watch.check();
   CHECK_INVARIANT(placed.status == memplan::Status::kPlaced);

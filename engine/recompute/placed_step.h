@@ -14,7 +14,6 @@
 
 namespace trainscope {
 
-// The program must outlive it.
 class PlacedStep {
  public:
   // `plain` is the step without recomputation.
@@ -36,7 +35,8 @@ class PlacedStep {
  private:
   Height place(const ExecutionOrder& order, const memplan::Options& options) const;
 
-  const Program& plain_;
+  const Graph graph_;
+  const SpacePlan arena_;  // without recomputation
   const LowerOptions lower_;
   LifetimeFinder lifetimes_;
   std::vector<NodeId> order_;

@@ -102,8 +102,7 @@ std::vector<TradePoint> recompute_front(const Program& plain, std::span<const do
                                         const OpTable& ops, const LowerOptions& lower,
                                         const RecomputeOptions& options = {});
 
-// Plans for budgets that follow each other quickly, as a slider asks for them. The arguments of the
-// constructor must outlive it.
+// Plans for budgets that follow each other quickly, as a slider asks for them.
 class RecomputeSlider {
  public:
   RecomputeSlider(const Program& plain, std::span<const double> seconds, const OpTable& ops,

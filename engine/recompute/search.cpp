@@ -13,7 +13,8 @@ namespace trainscope {
 RecomputeSearch::RecomputeSearch(const Program& plain, const OpTable& ops,
                                  const LowerOptions& lower, StepModel model,
                                  std::optional<HostLink> link)
-    : plain_(plain),
+    : graph_(plain.graph),
+      plain_arena_(plain.arena),
       ops_(ops),
       model_(std::move(model)),
       threads_(lower.threads),
@@ -29,7 +30,7 @@ RecomputeSearch::Unplaced RecomputeSearch::when_needed(const std::vector<bool>& 
 Attempt RecomputeSearch::place(Unplaced unplaced, const Closeness& closeness) const {
   watch_.check();
   const std::vector<Rematerialization> rematerializations =
-      rematerializations_of(plain_.graph, model_, unplaced.order);
+      rematerializations_of(graph_, model_, unplaced.order);
   const ExecutionOrder order = placed_.order_with(rematerializations);
   const bool exact = closeness.as_program || rematerializations.empty();
   PlacedStep::Height height = exact ? placed_.place(order) : placed_.glance(order, closeness.first);
@@ -114,15 +115,14 @@ Attempt RecomputeSearch::as_pinned() {
 }
 
 RecomputePlan RecomputeSearch::realise(const Attempt& attempt) const {
-  RecomputePlan plan{
-      .rematerializations = rematerializations_of(plain_.graph, model_, attempt.order),
-      .host_bytes = attempt.host_bytes,
-      .plain_bytes = plain_.arena.bytes,
-      .plain_seconds = model_.seconds,
-      .seconds = attempt.seconds};
+  RecomputePlan plan{.rematerializations = rematerializations_of(graph_, model_, attempt.order),
+                     .host_bytes = attempt.host_bytes,
+                     .plain_bytes = plain_arena_.bytes,
+                     .plain_seconds = model_.seconds,
+                     .seconds = attempt.seconds};
   const ExecutionOrder order = placed_.order_with(plan.rematerializations);
   plan.arena_bytes = placed_.place(order).arena_bytes;
-  plan.graph = rematerialized_graph(plain_.graph, ops_, order);
+  plan.graph = rematerialized_graph(graph_, ops_, order);
   return plan;
 }
 

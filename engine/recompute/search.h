@@ -30,7 +30,7 @@ struct Attempt {
 
 class RecomputeSearch {
  public:
-  // `plain` (the step without recomputation), `ops` and `lower` must outlive it.
+  // `plain` is the step without recomputation, `ops` the table of its ops.
   RecomputeSearch(const Program& plain, const OpTable& ops, const LowerOptions& lower,
                   StepModel model, std::optional<HostLink> link = {});
 
@@ -101,7 +101,8 @@ class RecomputeSearch {
   void try_deepest();
   [[noreturn]] void refuse(std::int64_t budget_bytes);
 
-  const Program& plain_;
+  const Graph graph_;
+  const SpacePlan plain_arena_;
   const OpTable& ops_;
   StepModel model_;
   int threads_;

@@ -42,7 +42,7 @@ std::vector<std::int64_t> budgets_between(const SecondsByBudget& asked) {
 // Families of plans in which nothing is executed more than twice, each by rising time.
 const std::vector<RecomputeSearch::UnitSets>& RecomputeSearch::families() {
   if (!families_.empty()) return families_;
-  const std::vector<Cluster> clusters = find_clusters(plain_.graph, model_);
+  const std::vector<Cluster> clusters = find_clusters(graph_, model_);
   families_ = {some_of(planner_.front(), kMostOfFront),
                {level_units(model_, clusters, 1)},
                {level_units(model_, clusters, 2)}};
@@ -75,7 +75,7 @@ std::optional<Attempt> RecomputeSearch::nearby(std::int64_t budget_bytes) {
   const Attempt* known = best_within(budget_bytes);
   if (known == nullptr) return std::nullopt;
   // What is in the arena but not in the planner's bytes is about the same for neighbours.
-  const std::int64_t unseen = plain_.arena.bytes - planner_.plain_peak_bytes();
+  const std::int64_t unseen = plain_arena_.bytes - planner_.plain_peak_bytes();
   const bool beyond_front = budget_bytes - unseen < planner_.least_front_bytes();
   if (known->arena_bytes == budget_bytes || beyond_front) return *known;
   arena_at(budget_bytes - unseen, memplan::RematEffort::kRepair, {.budget_bytes = budget_bytes});

@@ -161,7 +161,7 @@ void RecomputeSearch::refuse(std::int64_t budget_bytes) {
   while (model_.units[hungriest].nodes.empty()) {
     hungriest = static_cast<std::size_t>(model_.units[hungriest].inputs.front());
   }
-  const Node& node = plain_.graph.node(model_.units[hungriest].nodes.front());
+  const Node& node = graph_.node(model_.units[hungriest].nodes.front());
   const std::int64_t least = least_arena(std::numeric_limits<double>::infinity()).arena_bytes;
   NoPlanFits error(
       fmt::format("no plan was found for {} bytes: most are needed by node '{}' ({}), its "

@@ -12,7 +12,7 @@ namespace trainscope {
 double RecomputeSearch::transfer_seconds(const StepUnit& unit) const {
   double seconds = 0.0;
   for (ValueId v : unit.kept) {
-    const auto bytes = static_cast<std::int64_t>(plain_.graph.value(v).type.bytes());
+    const auto bytes = static_cast<std::int64_t>(graph_.value(v).type.bytes());
     seconds += link_ ? link_->seconds(bytes) : 0.0;
   }
   return seconds;

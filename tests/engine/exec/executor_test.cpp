@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "engine/exec/arena.h"
 #include "engine/exec/device_work.h"
@@ -92,17 +93,20 @@ TEST_CASE("executor: an evaluation reads another executor's parameters, also thr
       "(float[4] x) => (float[2,2] y) <float[4] w = {1, 2, 3, 4}, int64[2] s = {2,2}, float[2,2] k"
       " = {100, 100, 100, 100}>"
       "{ v = Reshape(w, s)  u = Reshape(x, s)  a = Mul(u, v)  y = Add(a, k) }";
-  Running training(graph(text, {.frozen = {"k"}}));
-  const Program program =
-      lower(graph(text, {.frozen = {"k"}}), training.program.device, {.external_parameters = true});
-  CHECK(program.arena.bytes < training.program.arena.bytes);
-  Executor evaluation(program, &training.executor);
+  const Graph both = graph(text, {.frozen = {"k"}});
+  auto training = std::make_shared<Executor>(lower(both, test_device(), {}));
+  training->load_initial();
+  const auto program = std::make_shared<const Program>(
+      lower(both, training->program().device, {.external_parameters = true}));
+  CHECK(program->arena.bytes < training->program().arena.bytes);
+  Executor evaluation(program, training);
   evaluation.load_initial();
-  training.executor.write("w", floats({4}, {5, 6, 7, 8}));
+  training->write("w", floats({4}, {5, 6, 7, 8}));
+  training.reset();  // the evaluation keeps what it reads
   evaluation.write("x", floats({4}, {1, 1, 1, 1}));
   evaluation.run_micro_step();
   CHECK(difference(evaluation.read("y"), floats({2, 2}, {105, 106, 107, 108})) == 0.0);
-  CHECK(evaluation.used_bytes() == program.arena.bytes);
+  CHECK(evaluation.used_bytes() == program->arena.bytes);
 }
 
 TEST_CASE("executor: the first bad tensor is the input, the parameter or the node's result") {
