@@ -43,7 +43,7 @@ void add_order(Compiled& compiled, const CompileOptions& options) {
   options.watch.report({.work = "order"});
   const auto start = std::chrono::steady_clock::now();
   std::optional<Graph> ordered = ordered_for_memory(compiled.program, options.lower);
-  const std::int64_t given_bytes = compiled.program.arena.bytes;
+  const std::int64_t given_bytes = compiled.program.arena().bytes;
   const bool changed = ordered.has_value();
   const std::size_t index = compiled.stages.size();
   Stage stage = changed ? stage_of(kOrderStage, *std::move(ordered), index)
@@ -55,7 +55,7 @@ void add_order(Compiled& compiled, const CompileOptions& options) {
     compiled.program = {};  // its memory goes to the next one
     compiled.program =
         lower(graph_for_next(stage, options.passes.keep), device_of(options), options.lower);
-    stage.counters["bytes saved"] = given_bytes - compiled.program.arena.bytes;
+    stage.counters["bytes saved"] = given_bytes - compiled.program.arena().bytes;
   }
   stage.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -86,7 +86,7 @@ void add_recompute(Compiled& compiled, const CompileOptions& options) {
   compiled.program = {};  // its memory goes to the next one
   compiled.program = lower(graph_for_next(compiled.stages.back(), options.passes.keep),
                            device_of(options), options.lower);
-  CHECK_INVARIANT(compiled.program.arena.bytes == plan.arena_bytes);
+  CHECK_INVARIANT(compiled.program.arena().bytes == plan.arena_bytes);
 }
 
 }  // namespace

@@ -130,17 +130,17 @@ class Recorder {
   TextId text(std::string_view text) { return record_.texts.id(text); }
 
   void add_facts() {
-    record_.facts = {.arena_bytes = program_.arena.bytes,
-                     .host_arena_bytes = program_.host.bytes,
-                     .lower_bound_bytes = program_.arena.lower_bound_bytes,
+    record_.facts = {.arena_bytes = program_.arena().bytes,
+                     .host_arena_bytes = program_.space(Space::kHost).bytes,
+                     .lower_bound_bytes = program_.arena().lower_bound_bytes,
                      .persistent_bytes = program_.persistent_bytes,
                      .workspace_bytes = program_.workspace_bytes,
-                     .alignment_bytes = program_.arena.alignment_bytes,
+                     .alignment_bytes = program_.arena().alignment_bytes,
                      .times = static_cast<std::uint32_t>(program_.times),
                      .update_begin = static_cast<std::uint32_t>(program_.update_time),
                      .threads = static_cast<std::uint32_t>(program_.threads),
-                     .proven = program_.arena.proven ? 1U : 0U,
-                     .method = text(program_.arena.method),
+                     .proven = program_.arena().proven ? 1U : 0U,
+                     .method = text(program_.arena().method),
                      .update_call = row_of(program_.update_begin)};
   }
 

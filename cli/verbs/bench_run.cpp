@@ -196,8 +196,8 @@ class Bench {
     const Program& program = steps_.compiled().program;
     result_.flops_per_step = training_flops(forward);
     result_.parameters = count_elements(forward, ValueKind::kParameter);
-    result_.arena_bytes = program.arena.bytes;
-    result_.host_arena_bytes = program.host.bytes;
+    result_.arena_bytes = program.arena().bytes;
+    result_.host_arena_bytes = program.space(Space::kHost).bytes;
     result_.persistent_bytes = program.persistent_bytes;
     result_.recompute = steps_.compiled().recompute;
   }

@@ -118,7 +118,7 @@ void add_largest_batch(const Source& source, const Invocation& invocation, Outco
     if (plain) step.options.recompute = {};
     try {
       const std::unique_ptr<Compiled> compiled = compile(step.model, step.options);
-      const std::int64_t bytes = compiled->program.arena.bytes;
+      const std::int64_t bytes = compiled->program.arena().bytes;
       if (plain) return {.fits = bytes <= search.budget_bytes, .bytes = bytes};
       if (compiled->recompute) {
         overhead = compiled->recompute->seconds / compiled->recompute->plain_seconds - 1.0;

@@ -47,7 +47,7 @@ std::optional<Row> row_of(const CompileSplit& compile_split, const Machine& mach
   try {
     const std::unique_ptr<Compiled> compiled = compile_split(split);
     return Row{.split = split,
-               .arena_bytes = compiled->program.arena.bytes,
+               .arena_bytes = compiled->program.arena().bytes,
                .seconds = time_of_step(*compiled, machine, split.micro_batches),
                .rematerialized = compiled->recompute ? compiled->recompute->repeats : 0};
   } catch (const NoPlanFits& error) {

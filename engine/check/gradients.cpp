@@ -74,7 +74,7 @@ GradientsResult compute_gradients(const OnnxModel& model, const ReferenceMeta& m
         .insert_or_assign(of.name, std::move(gradient));
   }
   for (const std::string& name : values) result.activations.emplace(name, read(name));
-  result.arena_bytes = executor.program().arena.bytes;
+  result.arena_bytes = executor.program().arena().bytes;
   result.used_bytes = executor.used_bytes();
   return result;
 }

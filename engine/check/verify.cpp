@@ -102,7 +102,7 @@ GradientsResult gradients_of(const ReferenceFolder& folder, DType float_type,
 }
 
 void add_plan_row(std::string_view what, const Executor& executor, VerifyReport& report) {
-  double difference = static_cast<double>(executor.used_bytes() - executor.program().arena.bytes);
+  double difference = static_cast<double>(executor.used_bytes() - executor.program().arena().bytes);
   report.add({"plan", fmt::format("{}: used - predicted bytes", what), std::abs(difference), 0.0});
 }
 

@@ -187,7 +187,7 @@ VerifyReport verify_convergence(const std::filesystem::path& folder, const Verif
   report.add({"losses", fmt::format("{} steps", data.steps), worst, limit});
   report.add({"plan", "used - predicted bytes",
               std::abs(static_cast<double>(session.executor().used_bytes() -
-                                           session.executor().program().arena.bytes)),
+                                           session.executor().program().arena().bytes)),
               0.0});
   return report;
 }

@@ -30,7 +30,7 @@ Executor::Executor(std::shared_ptr<const Program> program,
   for (const PlannedBuffer& buffer : program_->buffers) {
     const bool is_given = buffer.role <= BufferRole::kInput;
     if (buffer.external || buffer.space == Space::kHost || !is_given) continue;
-    const std::int64_t unit = program_->arena.alignment_bytes;
+    const std::int64_t unit = program_->arena().alignment_bytes;
     used_bytes_ = std::max(used_bytes_, buffer.offset + (buffer.bytes + unit - 1) / unit * unit);
   }
 }
@@ -71,7 +71,7 @@ void Executor::run_call(CallId id) {
 
 // What either stream is given later comes after all that both were given.
 void Executor::meet_streams() {
-  if (program_->host.bytes == 0) return;
+  if (program_->space(Space::kHost).bytes == 0) return;
   Device& device = memory_.device();
   check(device.wait(kTransferStream, device.record(kComputeStream)));
   check(device.wait(kComputeStream, device.record(kTransferStream)));

@@ -68,9 +68,9 @@ class Executor {
   void run_until(CallId call);
 
   // The highest byte that any buffer bound so far ends at, workspaces in full, in whole units of
-  // the plan's alignment. Equal to program().arena.bytes after a full step.
+  // the plan's alignment. Equal to program().arena().bytes after a full step.
   std::int64_t used_bytes() const { return used_bytes_; }
-  // The same of host memory; equal to program().host.bytes after a full step.
+  // The same of host memory; equal to program().space(Space::kHost).bytes after a full step.
   std::int64_t used_host_bytes() const { return used_host_bytes_; }
   bool guard_intact() const { return memory_.guard_intact(); }
 

@@ -16,8 +16,8 @@ ProgramMemory::ProgramMemory(std::shared_ptr<const Program> of,
     : program_(std::move(of)),
       parameters_(std::move(parameters)),
       device_(program_->device),
-      arena_(device_, Space::kDevice, program_->arena.bytes),
-      host_arena_(device_, Space::kHost, program_->host.bytes) {
+      arena_(device_, Space::kDevice, program_->arena().bytes),
+      host_arena_(device_, Space::kHost, program_->space(Space::kHost).bytes) {
   const Program& program = *program_;
   for (const PlannedBuffer& buffer : program.buffers) {
     bases_.push_back(base_of(buffer));

@@ -74,8 +74,8 @@ bool add_batch_tiles(Program& program, const BatchTileOptions& options) {
   builder.tile(sections);
   std::optional<Program> tiled = builder.try_build();
   if (!tiled) return false;
-  const std::int64_t growth = tiled->arena.bytes - program.arena.bytes;
-  const double grown = static_cast<double>(growth) / static_cast<double>(program.arena.bytes);
+  const std::int64_t growth = tiled->arena().bytes - program.arena().bytes;
+  const double grown = static_cast<double>(growth) / static_cast<double>(program.arena().bytes);
   if (growth > options.most_bytes && grown > options.most_growth) return false;
   program = *std::move(tiled);
   return true;

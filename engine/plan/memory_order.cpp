@@ -57,7 +57,7 @@ class ProblemBuilder {
   }
 
   std::int64_t rounded(std::int64_t bytes) const {
-    const std::int64_t unit = program_.arena.alignment_bytes;
+    const std::int64_t unit = program_.arena().alignment_bytes;
     return (bytes + unit - 1) / unit * unit;
   }
 
@@ -190,7 +190,7 @@ std::optional<std::int64_t> arena_of(const Program& program, std::span<const Nod
   }
   memplan::Problem problem =
       placement_problem(find_lifetimes(program.graph, nodes, options, workspaces), workspaces);
-  problem.alignment_bytes = program.arena.alignment_bytes;
+  problem.alignment_bytes = program.arena().alignment_bytes;
   const memplan::Result placed = memplan::solve(problem, {.seconds = options.seconds,
                                                           .threads = options.threads,
                                                           .most_visits = kTrialVisits,
@@ -214,7 +214,7 @@ std::optional<Graph> ordered_for_memory(const Program& program, const LowerOptio
   if (found.peak_bytes >= found.given_peak_bytes) return std::nullopt;
   const std::vector<NodeId> nodes = with_views(program, found.order);
   const std::optional<std::int64_t> arena_bytes = arena_of(program, nodes, options);
-  if (!arena_bytes || *arena_bytes >= program.arena.bytes) return std::nullopt;
+  if (!arena_bytes || *arena_bytes >= program.arena().bytes) return std::nullopt;
   return program.graph.reordered(nodes);
 }
 

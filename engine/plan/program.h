@@ -4,6 +4,7 @@
 // into the graph. They stay as they are for a program's life, and its record names them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -142,6 +143,7 @@ struct Program {
   Graph graph;
   DeviceHandle device;  // that runs it; null: the program is a plan alone
   int threads = 1;
+  std::array<SpacePlan, 2> spaces;  // by Space
   std::vector<PlannedBuffer> buffers;
   std::vector<PlannedValue> values;    // by ValueId
   std::vector<Call> calls;             // in order of issue
@@ -149,8 +151,6 @@ struct Program {
   CallId update_begin{0};              // the first call of the update phase
   std::int64_t times = 0;              // length of the memory-time plane
   std::int64_t update_time = 0;        // the first time of the update phase
-  SpacePlan arena;
-  SpacePlan host;
 
   std::int64_t persistent_bytes = 0;  // parameters, states and constants
   std::int64_t workspace_bytes = 0;   // of the hungriest call
@@ -158,7 +158,9 @@ struct Program {
   const PlannedBuffer& buffer(BufferId id) const { return buffers[static_cast<std::size_t>(id)]; }
   const Call& call(CallId id) const { return calls[static_cast<std::size_t>(id)]; }
   const PlannedValue& place(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
-  const SpacePlan& space(Space space) const { return space == Space::kHost ? host : arena; }
+  const SpacePlan& space(Space space) const { return spaces[static_cast<std::size_t>(space)]; }
+  SpacePlan& space(Space space) { return spaces[static_cast<std::size_t>(space)]; }
+  const SpacePlan& arena() const { return space(Space::kDevice); }
   bool keeps(ValueId id) const { return place(id).buffer != kNoBuffer; }
   // The buffer that the value lives in; null: there is none.
   const PlannedBuffer* buffer_of(ValueId id) const {

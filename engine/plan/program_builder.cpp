@@ -75,8 +75,9 @@ ProgramBuilder::ProgramBuilder(Graph graph, DeviceHandle device, const LowerOpti
   program_.device = std::move(device);
   program_.threads = options.threads;
   if (program_.device == nullptr) return;
-  program_.arena.alignment_bytes = program_.device->space(Space::kDevice).alignment_bytes;
-  program_.host.alignment_bytes = program_.device->space(Space::kHost).alignment_bytes;
+  for (const Space space : {Space::kDevice, Space::kHost}) {
+    program_.space(space).alignment_bytes = program_.device->space(space).alignment_bytes;
+  }
 }
 
 ProgramBuilder::ProgramBuilder(const Program& placed) : has_buffers_(true) {
@@ -85,8 +86,9 @@ ProgramBuilder::ProgramBuilder(const Program& placed) : has_buffers_(true) {
   program_.device = placed.device;
   program_.threads = placed.threads;
   program_.values = placed.values;
-  program_.arena.alignment_bytes = placed.arena.alignment_bytes;
-  program_.host.alignment_bytes = placed.host.alignment_bytes;
+  for (const Space space : {Space::kDevice, Space::kHost}) {
+    program_.space(space).alignment_bytes = placed.space(space).alignment_bytes;
+  }
   program_.times = placed.times;
   program_.update_time = placed.update_time;
   program_.persistent_bytes = placed.persistent_bytes;
@@ -158,7 +160,7 @@ bool ProgramBuilder::prepare(const Node& node, Launch& launch) const {
   if (node.op->body) {
     launch.body = std::make_shared<const CallBody>(
         lowered_body(node.op->body(*args), program_.device, options_));
-    launch.workspace_bytes = launch.body->program->arena.bytes;
+    launch.workspace_bytes = launch.body->program->arena().bytes;
     return true;
   }
   std::vector<TensorView> inputs = shapes_only(program_.graph, node.inputs);
@@ -268,7 +270,7 @@ void ProgramBuilder::widen_to_sections() {
 }
 
 // The message of a placement that failed; empty otherwise.
-std::string ProgramBuilder::place(Space space, SpacePlan& plan) {
+std::string ProgramBuilder::place(Space space) {
   const memplan::Problem problem = placement_problem(program_, space);
   if (space == Space::kHost && problem.buffers.empty()) return {};
   const memplan::Result result = memplan::solve(
@@ -278,6 +280,7 @@ std::string ProgramBuilder::place(Space space, SpacePlan& plan) {
   if (result.status != memplan::Status::kPlaced) return result.message;
   const memplan::Solution& solution = result.solution;
   CHECK_INVARIANT(memplan::validate(problem, solution).empty());
+  SpacePlan& plan = program_.space(space);
   plan.bytes = solution.height_bytes;
   plan.lower_bound_bytes = solution.lower_bound_bytes;
   plan.proven = solution.proven;
@@ -293,8 +296,8 @@ std::string ProgramBuilder::place() {
   if (!has_buffers_) find_buffers();
   add_workspaces();
   widen_to_sections();
-  if (std::string failure = place(Space::kDevice, program_.arena); !failure.empty()) return failure;
-  return place(Space::kHost, program_.host);
+  if (std::string failure = place(Space::kDevice); !failure.empty()) return failure;
+  return place(Space::kHost);
 }
 
 Program ProgramBuilder::build() {

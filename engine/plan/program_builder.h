@@ -78,8 +78,7 @@ class ProgramBuilder {
   void find_buffers();
   void add_workspaces();
   void widen_to_sections();
-  void count_bytes();
-  std::string place(Space space, SpacePlan& plan);
+  std::string place(Space space);
   std::string place();
   Program program_;
   LowerOptions options_;

@@ -165,7 +165,7 @@ class WaitSearch {
 }  // namespace
 
 void assign_streams(Program& program) {
-  if (program.host.bytes == 0) return;
+  if (program.space(Space::kHost).bytes == 0) return;
   const auto update = static_cast<Index>(program.update_begin);
   WaitSearch(program, 0, update).run();
   WaitSearch(program, update, static_cast<Index>(program.calls.size())).run();

@@ -173,7 +173,7 @@ void TrainingRun::begin() {
             printable(records_->folder().string()), request_.steps - from_step_,
             request_.compile.training.micro_batches, request_.batch,
             program().graph.values_of(ValueKind::kParameter).size(),
-            human_bytes(static_cast<std::uint64_t>(program().arena.bytes)));
+            human_bytes(static_cast<std::uint64_t>(program().arena().bytes)));
   if (from_step_ > 0) log_.info("resumed after step {}", from_step_);
   log_class_names(data_->description(), log_);
   log_stages(session_->compiled().stages, log_);
@@ -189,7 +189,7 @@ void TrainingRun::tell_begin() {
                          .micro_batches = request_.compile.training.micro_batches,
                          .training_examples = data_->examples(Split::kTrain),
                          .validation_examples = data_->examples(Split::kValidation),
-                         .arena_bytes = program().arena.bytes,
+                         .arena_bytes = program().arena().bytes,
                          .compiled = session_->shared_compiled()});
 }
 
@@ -251,7 +251,7 @@ TrainingPreview TrainingRun::preview() {
           .micro_batches = request_.compile.training.micro_batches,
           .training_examples = data_->examples(Split::kTrain),
           .calls = std::ssize(program().calls),
-          .predicted_bytes = program().arena.bytes};
+          .predicted_bytes = program().arena().bytes};
 }
 
 TrainingResult TrainingRun::result() const {
@@ -263,7 +263,7 @@ TrainingResult TrainingRun::result() const {
           .steps = request_.steps,
           .samples_seen = samples_seen_,
           .training_ms = training_ms_,
-          .predicted_bytes = program().arena.bytes,
+          .predicted_bytes = program().arena().bytes,
           .used_bytes = session_->shared_executor()->used_bytes(),
           .model = has_result() ? records_->folder() / kTrainedModelFile : fs::path(),
           .first = first_,

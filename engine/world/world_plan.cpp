@@ -106,9 +106,9 @@ class Device1F1B {
     const Program full =
         held > 0 ? place_graph(program_.graph, stage_.workspaces, options_.lower, held) : program_;
     shard_.eager_bytes += held;
-    shard_.plain_bytes = full.arena.bytes;
-    shard_.peak_bytes = full.arena.bytes;
-    shard_.lower_bound_bytes = full.arena.lower_bound_bytes;
+    shard_.plain_bytes = full.arena().bytes;
+    shard_.peak_bytes = full.arena().bytes;
+    shard_.lower_bound_bytes = full.arena().lower_bound_bytes;
     if (options_.budget_bytes && shard_.plain_bytes > *options_.budget_bytes) {
       return recompute(*options_.budget_bytes);
     }
@@ -206,21 +206,22 @@ class Device1F1B {
   }
 
   std::int64_t arena_of(const RecomputePlan& plan) const {
-    return in_flight_ == 1 ? plan.arena_bytes : place(plan).arena.bytes;
+    return in_flight_ == 1 ? plan.arena_bytes : place(plan).arena().bytes;
   }
 
   // What all micro-batches in flight have in host memory.
   std::int64_t host_bytes_of(const RecomputePlan& plan) const {
     if (plan.host_bytes == 0) return 0;
-    return in_flight_ *
-           place_graph(plan.graph.graph, workspaces_in(plan), options_.lower).host.bytes;
+    return in_flight_ * place_graph(plan.graph.graph, workspaces_in(plan), options_.lower)
+                            .space(Space::kHost)
+                            .bytes;
   }
 
   // The planner knows one micro-batch; what it may have of the budget is searched for, from what is
   // known to have a plan.
   Candidate quickest_within(std::int64_t budget_bytes, Candidate best) const {
     std::int64_t low = best.plan.arena_bytes;
-    std::int64_t high = std::min(budget_bytes, program_.arena.bytes);
+    std::int64_t high = std::min(budget_bytes, program_.arena().bytes);
     constexpr int kAttempts = 6;
     for (int attempt = 0; attempt < kAttempts && low < high; ++attempt) {
       const std::int64_t middle = low + (high - low) / 2;

@@ -153,7 +153,7 @@ void check_record(const Compiled& compiled) {
   const PlanRecord record = plan_record(compiled);
   const PlanView plan = view_of(record);
   CHECK(find_fault(plan) == "");
-  CHECK(plan.facts().arena_bytes == compiled.program.arena.bytes);
+  CHECK(plan.facts().arena_bytes == compiled.program.arena().bytes);
   CHECK(plan.facts().times == static_cast<std::uint32_t>(compiled.program.times));
   CHECK(plan.facts().update_call == static_cast<std::uint32_t>(compiled.program.update_begin));
   check_values(compiled.program, plan);

@@ -31,8 +31,9 @@ class Follower {
   explicit Follower(const Program& program)
       : program_(program),
         graph_(program.graph),
-        arena_units_((program.arena.bytes + kUnit - 1) / kUnit),
-        held_(static_cast<std::size_t>(arena_units_ + (program.host.bytes + kUnit - 1) / kUnit),
+        arena_units_((program.arena().bytes + kUnit - 1) / kUnit),
+        held_(static_cast<std::size_t>(arena_units_ +
+                                       (program.space(Space::kHost).bytes + kUnit - 1) / kUnit),
               kNothing) {}
 
   std::vector<std::string> run() {

@@ -62,8 +62,8 @@ inline std::vector<std::string> differences(TrainedModel& a, TrainedModel& b) {
 inline void check_equal(TrainedModel& plain, TrainedModel& other) {
   CHECK(other.losses == plain.losses);
   CHECK(differences(plain, other) == std::vector<std::string>{});
-  CHECK(other.session.executor().used_bytes() == other.program().arena.bytes);
-  CHECK(other.session.executor().used_host_bytes() == other.program().host.bytes);
+  CHECK(other.session.executor().used_bytes() == other.program().arena().bytes);
+  CHECK(other.session.executor().used_host_bytes() == other.program().space(Space::kHost).bytes);
 }
 
 }  // namespace trainscope::test

@@ -144,10 +144,10 @@ TEST_CASE("body: its arena is the call's workspace, its values are in there") {
   const Call& call = loop.program.calls[1];
   REQUIRE(call.body != nullptr);
   const Program& body = *call.body->program;
-  CHECK(workspace_bytes_of(loop.program, call) == body.arena.bytes);
-  CHECK(body.arena.bytes >= 4 * 300 * 4);  // both inputs and both outputs
+  CHECK(workspace_bytes_of(loop.program, call) == body.arena().bytes);
+  CHECK(body.arena().bytes >= 4 * 300 * 4);  // both inputs and both outputs
   loop.run(2);
-  CHECK(loop.executor.used_bytes() == loop.program.arena.bytes);
+  CHECK(loop.executor.used_bytes() == loop.program.arena().bytes);
   CHECK(loop.executor.guard_intact());
 }
 

@@ -139,8 +139,8 @@ TEST_CASE("device: offsets in an arena are multiples of its alignment") {
   const auto device = std::make_shared<CopyingDevice>(CopyingOptions{.alignment_bytes = 256});
   const Program program = lower(
       graph("(float[5] x) => (float[5] y, float[5] z) { y = Exp(x)  z = Sin(x) }"), device, {});
-  CHECK(program.arena.alignment_bytes == 256);
-  CHECK(program.arena.bytes == 3 * 256);
+  CHECK(program.arena().alignment_bytes == 256);
+  CHECK(program.arena().bytes == 3 * 256);
   for (const PlannedBuffer& buffer : program.buffers) CHECK(buffer.offset % 256 == 0);
 }
 

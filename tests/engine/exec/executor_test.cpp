@@ -98,7 +98,7 @@ TEST_CASE("executor: an evaluation reads another executor's parameters, also thr
   training->load_initial();
   const auto program = std::make_shared<const Program>(
       lower(both, training->program().device, {.external_parameters = true}));
-  CHECK(program->arena.bytes < training->program().arena.bytes);
+  CHECK(program->arena().bytes < training->program().arena().bytes);
   Executor evaluation(program, training);
   evaluation.load_initial();
   training->write("w", floats({4}, {5, 6, 7, 8}));
@@ -106,7 +106,7 @@ TEST_CASE("executor: an evaluation reads another executor's parameters, also thr
   evaluation.write("x", floats({4}, {1, 1, 1, 1}));
   evaluation.run_micro_step();
   CHECK(difference(evaluation.read("y"), floats({2, 2}, {105, 106, 107, 108})) == 0.0);
-  CHECK(evaluation.used_bytes() == program->arena.bytes);
+  CHECK(evaluation.used_bytes() == program->arena().bytes);
 }
 
 TEST_CASE("executor: the first bad tensor is the input, the parameter or the node's result") {

@@ -43,7 +43,7 @@ Outcome train(const ReferenceModel& reference, const StepOptions& options) {
   }
   if (check) CHECK_MESSAGE(check->violations().empty(), join(check->violations(), "\n"));
   CHECK(executor.guard_intact());
-  CHECK(executor.used_bytes() == executor.program().arena.bytes);
+  CHECK(executor.used_bytes() == executor.program().arena().bytes);
   for (const auto& list : {trainer.model_tensors(), trainer.optimizer_tensors()}) {
     for (const NamedTensor& named : list) {
       outcome.tensors.emplace(named.name, executor.read(named.name));

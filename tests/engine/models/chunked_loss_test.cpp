@@ -79,7 +79,7 @@ struct Trained {
       losses.push_back(trainer.run_step(step, 1e-3, batch).loss);
     }
   }
-  std::int64_t arena_bytes() const { return session.compiled().program.arena.bytes; }
+  std::int64_t arena_bytes() const { return session.compiled().program.arena().bytes; }
 };
 
 constexpr std::int64_t kScoreBytes = kBatch * kTokens * kWords * 4;

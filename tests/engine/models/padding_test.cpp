@@ -79,7 +79,7 @@ std::vector<double> losses_of(const OnnxModel& model, CompileOptions options, bo
   for (std::int64_t step = 1; step <= 6; ++step) {
     losses.push_back(trainer.run_step(step, 1e-3, texts).loss);
   }
-  CHECK(session.executor().used_bytes() == session.compiled().program.arena.bytes);
+  CHECK(session.executor().used_bytes() == session.compiled().program.arena().bytes);
   return losses;
 }
 

@@ -156,7 +156,7 @@ Curve curve_of(const OnnxModel& model, const Tiny& tiny, StepPrecision precision
   Session session(model, options);
   Repeated batches(batch_for(session.compiled(), tiny.class_axis));
   Trainer trainer(session.shared_executor(), 1);
-  Curve curve{.losses = {}, .arena_bytes = session.compiled().program.arena.bytes};
+  Curve curve{.losses = {}, .arena_bytes = session.compiled().program.arena().bytes};
   for (std::int64_t step = 1; step <= 30; ++step) {
     curve.losses.push_back(trainer.run_step(step, 3e-3, batches).loss);
   }
@@ -263,7 +263,7 @@ TEST_CASE("models: activations in bf16 take less memory") {
     CompileOptions options = options_of(tiny, GraphMode::kTrain);
     options.import.dims = {{"batch", 8}, {"sequence", 64}};
     options.training.precision = precision;
-    return compile(model, options)->program.arena.bytes;
+    return compile(model, options)->program.arena().bytes;
   };
   CHECK(arena(StepPrecision::kBF16) < arena(StepPrecision::kF32) * 3 / 4);
 }

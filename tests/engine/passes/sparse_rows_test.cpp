@@ -361,7 +361,7 @@ TEST_CASE("sparse_rows: an untied head's table leaves the arena, in place") {
     CHECK(embeddings(the_stage(*sparse)) == 1);
     CHECK(the_stage(*sparse).near_misses.empty());
     const std::int64_t table = 5000 * 16 * 4;
-    CHECK(sparse->program.arena.bytes < dense->program.arena.bytes - table / 3);
+    CHECK(sparse->program.arena().bytes < dense->program.arena().bytes - table / 3);
     CHECK(std::ranges::count(sparse->program.calls, CallKind::kStateCopy, &Call::kind) == 0);
     CHECK(sparse->program.persistent_bytes <= dense->program.persistent_bytes + 64);
   }

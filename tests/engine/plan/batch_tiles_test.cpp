@@ -116,7 +116,7 @@ double difference_of(const Program& tiled_calls, const Program& plain) {
     executor->load_initial();
     for (const auto& [name, tensor] : inputs) executor->write(name, tensor);
     executor->run_micro_step();
-    CHECK(executor->used_bytes() == executor->program().arena.bytes);
+    CHECK(executor->used_bytes() == executor->program().arena().bytes);
   }
   double largest = 0.0;
   for (ValueId v : plain.graph.outputs) {
@@ -267,7 +267,7 @@ Trained trained(const std::string& name, int threads, bool sections, bool alone 
     result.violations.insert(result.violations.end(), check.violations().begin(),
                              check.violations().end());
   }
-  CHECK(session.executor().used_bytes() == program.arena.bytes);
+  CHECK(session.executor().used_bytes() == program.arena().bytes);
   return result;
 }
 

@@ -202,7 +202,7 @@ TEST_CASE("lifetimes: all that lives throughout as one buffer needs as many byte
     const memplan::Problem small = height_problem(lifetimes, workspaces);
     CHECK(small.buffers.size() < whole.buffers.size());
     CHECK(memplan::lower_bound_bytes(small) == memplan::lower_bound_bytes(whole));
-    CHECK(memplan::solve(small).solution.height_bytes == compiled->program.arena.bytes);
+    CHECK(memplan::solve(small).solution.height_bytes == compiled->program.arena().bytes);
   }
 }
 

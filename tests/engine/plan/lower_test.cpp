@@ -22,7 +22,7 @@ void check_program(const Program& program) {
   check_placements(program);
   const memplan::Problem problem = placement_problem(program);
   CHECK(memplan::validate(problem, placement_of(program)).empty());
-  CHECK(program.arena.bytes >= memplan::lower_bound_bytes(problem));
+  CHECK(program.arena().bytes >= memplan::lower_bound_bytes(problem));
   std::int64_t persistent = 0;
   for (ValueKind kind : {ValueKind::kParameter, ValueKind::kState, ValueKind::kConstant}) {
     for (ValueId v : program.graph.values_of(kind)) {
@@ -105,7 +105,8 @@ TEST_CASE("lower: in-place results never need more bytes at a time") {
     const ReferenceModel reference(name);
     const auto bytes = [&](bool in_place) {
       return compile(reference.model, reference.options(GraphMode::kTrain, {.in_place = in_place}))
-          ->program.arena.lower_bound_bytes;
+          ->program.arena()
+          .lower_bound_bytes;
     };
     CHECK(bytes(true) <= bytes(false));
   }
@@ -131,7 +132,7 @@ TEST_CASE("lower: two programs of the same graph are the same plan") {
   const auto one = compile(reference.model, reference.options(GraphMode::kTrain));
   const auto other = compile(reference.model, reference.options(GraphMode::kTrain));
   CHECK(placement_of(one->program).offsets == placement_of(other->program).offsets);
-  CHECK(one->program.arena.bytes == other->program.arena.bytes);
+  CHECK(one->program.arena().bytes == other->program.arena().bytes);
 }
 
 TEST_CASE("lower: views are no calls, the rest runs in phase order") {

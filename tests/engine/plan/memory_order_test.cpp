@@ -99,7 +99,7 @@ TEST_CASE("op order: the same bits, as many bytes as predicted, never more than 
       Trained given(name, OpOrder::kGiven, {}, in_backward);
       Trained ordered(name, OpOrder::kMemory, {}, in_backward);
       check_equal(given, ordered);
-      CHECK(ordered.program().arena.bytes <= given.program().arena.bytes);
+      CHECK(ordered.program().arena().bytes <= given.program().arena().bytes);
       CHECK(ordered.session.compiled().stages.back().name == "order");
       CHECK(given.session.compiled().stages.back().name == "dead_code");
     }
@@ -117,13 +117,13 @@ TEST_CASE("op order: branches run one after the other") {
   options.order = OpOrder::kMemory;
   const auto ordered = compile(model(kEarlyBranches), options);
   constexpr std::int64_t kLong = 4032;  // 1000 floats, in whole units of 64 bytes
-  CHECK(given->program.arena.bytes >= 5 * kLong);
-  CHECK(ordered->program.arena.bytes < 3 * kLong);
+  CHECK(given->program.arena().bytes >= 5 * kLong);
+  CHECK(ordered->program.arena().bytes < 3 * kLong);
   const Stage& stage = ordered->stages.back();
   CHECK(stage.name == "order");
   CHECK(stage.changed);
   CHECK(stage.counters.at("bytes saved") ==
-        given->program.arena.bytes - ordered->program.arena.bytes);
+        given->program.arena().bytes - ordered->program.arena().bytes);
   check_placements(ordered->program, ordered->stages);
   CHECK(verify(stage.graph) == std::vector<std::string>{});
 }

@@ -50,7 +50,7 @@ Tensors run(const Program& program) {
     if (executor.has(name)) executor.write(name, inputs.at(name));
   }
   executor.run_micro_step();
-  CHECK(executor.used_bytes() == program.arena.bytes);
+  CHECK(executor.used_bytes() == program.arena().bytes);
   Tensors outputs;
   for (ValueId v : program.graph.outputs) {
     const std::string& name = program.graph.value(v).name;
@@ -77,10 +77,10 @@ TEST_CASE("sub-ranges: parts of a Concat are made where they go") {
   const Placed placed(text);
   CHECK(placed.offset("a", "c") == 0);
   CHECK(placed.offset("b", "c") == kHalf);
-  CHECK(placed.offset("y", "c") == 0);             // in place as ever
-  CHECK(placed.program.arena.bytes == 3 * kHalf);  // x and c: the parts need no bytes
+  CHECK(placed.offset("y", "c") == 0);               // in place as ever
+  CHECK(placed.program.arena().bytes == 3 * kHalf);  // x and c: the parts need no bytes
   const Placed apart(text, {.in_place = false});
-  CHECK(apart.program.arena.bytes == 4 * kHalf);  // a, b and c
+  CHECK(apart.program.arena().bytes == 4 * kHalf);  // a, b and c
   CHECK(same_bits(run(placed.program), run(apart.program)));
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("sub-ranges: a Split's parts stay where they are, and may be written o
   CHECK(placed.offset("t", "c") == kHalf);
   CHECK(placed.offset("u", "c") == 0);
   CHECK(placed.offset("v", "c") == kHalf);
-  CHECK(placed.program.arena.bytes == 3 * kHalf);
+  CHECK(placed.program.arena().bytes == 3 * kHalf);
   CHECK(same_bits(run(placed.program), run(Placed(text, {.in_place = false}).program)));
 }
 
@@ -294,7 +294,7 @@ TEST_CASE("sub-ranges: random graphs compute the same bits in no more bytes") {
     const Placed placed(text);
     const Placed apart(text, {.in_place = false});
     parts += parts_of(placed.program);
-    CHECK(placed.program.arena.lower_bound_bytes <= apart.program.arena.lower_bound_bytes);
+    CHECK(placed.program.arena().lower_bound_bytes <= apart.program.arena().lower_bound_bytes);
     CHECK(same_bits(run(placed.program), run(apart.program)));
   }
   CHECK(parts > 400);

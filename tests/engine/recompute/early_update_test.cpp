@@ -11,7 +11,7 @@ std::int64_t arena_as_given(const std::string& name, const OptimizerOptions& opt
   CompileOptions options = reference.options(GraphMode::kTrain);
   options.training.optimizer = optimizer;
   options.order = OpOrder::kGiven;
-  return compile(reference.model, options)->program.arena.bytes;
+  return compile(reference.model, options)->program.arena().bytes;
 }
 
 }  // namespace

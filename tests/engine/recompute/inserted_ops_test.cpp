@@ -60,7 +60,7 @@ TEST_CASE("inserted ops: each pass and planner that inserts some works in each p
   for (const Inserting& inserting : kInserting) {
     for (StepPrecision precision : {StepPrecision::kBF16, StepPrecision::kF16}) {
       CAPTURE(inserting.what);
-      CHECK(compiled(reference, inserting, precision)->program.arena.bytes > 0);
+      CHECK(compiled(reference, inserting, precision)->program.arena().bytes > 0);
     }
   }
 }

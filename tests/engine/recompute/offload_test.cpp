@@ -18,10 +18,10 @@ TEST_CASE("offload: the same bits in less memory, both arenas as predicted") {
     const RecomputeSummary& summary = *other.session.compiled().recompute;
     CHECK(summary.seconds <= 1.02 * summary.plain_seconds);
     CHECK(summary.bound_seconds == 0.0);  // it is for plans that compute everything
-    CHECK(other.program().arena.bytes < plain.program().arena.bytes);
+    CHECK(other.program().arena().bytes < plain.program().arena().bytes);
     CHECK(summary.offloaded_bytes > 0);
-    CHECK(other.program().host.bytes > 0);
-    CHECK(other.program().host.bytes <= summary.offloaded_bytes + 64 * 1000);
+    CHECK(other.program().space(Space::kHost).bytes > 0);
+    CHECK(other.program().space(Space::kHost).bytes <= summary.offloaded_bytes + 64 * 1000);
     check_equal(plain, other);
   }
 }
@@ -29,10 +29,10 @@ TEST_CASE("offload: the same bits in less memory, both arenas as predicted") {
 TEST_CASE("offload: nothing waits behind a link that is slower than computing") {
   constexpr HostLink kSlow{.bytes_per_second = 1e3, .seconds_per_transfer = 0.0};
   Trained plain("gpt2", {});
-  const std::int64_t budget = plain.program().arena.bytes * 9 / 10;
+  const std::int64_t budget = plain.program().arena().bytes * 9 / 10;
   Trained without("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
   Trained with("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget, .link = kSlow});
-  CHECK(with.program().host.bytes == 0);
+  CHECK(with.program().space(Space::kHost).bytes == 0);
   CHECK(with.session.compiled().recompute->seconds ==
         without.session.compiled().recompute->seconds);
 }
@@ -41,7 +41,7 @@ TEST_CASE("offload: a link never makes a plan slower, and a quick one makes deep
   constexpr HostLink kQuick{.bytes_per_second = 1e12, .seconds_per_transfer = 0.0};
   const ReferenceModel reference("gpt2");
   CompileOptions options = reference.options(GraphMode::kTrain);
-  const std::int64_t plain = compile(reference.model, options)->program.arena.bytes;
+  const std::int64_t plain = compile(reference.model, options)->program.arena().bytes;
   options.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = plain * 9 / 10};
   const double without = compile(reference.model, options)->recompute->seconds;
   options.recompute.link = kQuick;

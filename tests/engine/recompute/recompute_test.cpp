@@ -38,10 +38,10 @@ TEST_CASE("recompute: in the memory of a level the planner is not slower than it
       CompileOptions options = reference.options(GraphMode::kTrain);
       options.recompute.mode = mode;
       const std::unique_ptr<Compiled> level = compile(reference.model, options);
-      const std::int64_t budget = level->program.arena.bytes;
-      if (budget >= plain.program().arena.bytes) continue;  // the level saves nothing here
+      const std::int64_t budget = level->program.arena().bytes;
+      if (budget >= plain.program().arena().bytes) continue;  // the level saves nothing here
       Trained within(name, {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
-      CHECK(within.program().arena.bytes <= budget);
+      CHECK(within.program().arena().bytes <= budget);
       CHECK(rematerialized_nodes(within) > 0);
       CHECK(within.session.compiled().recompute->seconds <= level->recompute->seconds);
       CHECK(within.session.compiled().recompute->bound_seconds <=
@@ -58,7 +58,7 @@ TEST_CASE("recompute: no slower than asked for") {
     Trained quick(name, {.mode = RecomputeMode::kAuto, .max_overhead = 0.05});
     const RecomputeSummary& summary = *quick.session.compiled().recompute;
     CHECK(summary.seconds <= 1.05 * summary.plain_seconds);
-    CHECK(quick.program().arena.bytes <= plain.program().arena.bytes);
+    CHECK(quick.program().arena().bytes <= plain.program().arena().bytes);
     check_equal(plain, quick);
   }
 }
@@ -72,13 +72,13 @@ TEST_CASE("recompute: a third of what is above parameters, gradients and states 
     for (ValueId v : graph.values_of(ValueKind::kParameter)) {
       persistent += static_cast<std::int64_t>(graph.value(v).type.bytes());
     }
-    const std::int64_t above = plain.program().arena.bytes - persistent;
+    const std::int64_t above = plain.program().arena().bytes - persistent;
     REQUIRE(above > 0);
     for (std::int64_t percent : {75, 50, 35}) {
       CAPTURE(percent);
       const std::int64_t budget = persistent + above * percent / 100;
       Trained within(name, {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
-      CHECK(within.program().arena.bytes <= budget);
+      CHECK(within.program().arena().bytes <= budget);
       CHECK(rematerialized_nodes(within) > 0);
       check_equal(plain, within);
     }
@@ -88,9 +88,9 @@ TEST_CASE("recompute: a third of what is above parameters, gradients and states 
 TEST_CASE("recompute: a budget that holds everything changes nothing") {
   Trained plain("gpt2", {});
   Trained within("gpt2",
-                 {.mode = RecomputeMode::kAuto, .budget_bytes = plain.program().arena.bytes});
+                 {.mode = RecomputeMode::kAuto, .budget_bytes = plain.program().arena().bytes});
   CHECK(rematerialized_nodes(within) == 0);
-  CHECK(within.program().arena.bytes == plain.program().arena.bytes);
+  CHECK(within.program().arena().bytes == plain.program().arena().bytes);
 }
 
 TEST_CASE("recompute: a budget below any plan names the op and the least one") {
@@ -124,7 +124,7 @@ TEST_CASE("recompute: pins keep and force") {
   Trained forced("lenet", {.mode = RecomputeMode::kClusters, .recompute = {kept}});
   check_equal(plain, forced);
   CHECK(is_rematerialized(forced, kept));
-  const std::int64_t enough = plain.program().arena.bytes * 2;
+  const std::int64_t enough = plain.program().arena().bytes * 2;
   Trained roomy("lenet",
                 {.mode = RecomputeMode::kAuto, .budget_bytes = enough, .recompute = {kept}});
   check_equal(plain, roomy);
@@ -136,7 +136,7 @@ TEST_CASE("recompute: pins keep and force") {
 
 TEST_CASE("recompute: the planner and the methods beside it keep to pins") {
   Trained plain("gpt2", {});
-  const std::int64_t budget = plain.program().arena.bytes * 9 / 10;
+  const std::int64_t budget = plain.program().arena().bytes * 9 / 10;
   Trained free("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget});
   std::vector<std::string> chosen;
   for (ValueId id : free.program().graph.live_values()) {
@@ -145,7 +145,7 @@ TEST_CASE("recompute: the planner and the methods beside it keep to pins") {
   }
   REQUIRE(!chosen.empty());
   Trained other("gpt2", {.mode = RecomputeMode::kAuto, .budget_bytes = budget, .keep = chosen});
-  CHECK(other.program().arena.bytes <= budget);
+  CHECK(other.program().arena().bytes <= budget);
   for (const std::string& name : chosen) {
     CHECK(other.program().graph.find(name + kSuffix) == kNoValue);
   }
@@ -179,7 +179,7 @@ TEST_CASE("recompute: a refusal names a budget that has a plan") {
   REQUIRE(refusal);
   const std::int64_t least = least_budget_in(*refusal);
   options.recompute.budget_bytes = least;
-  CHECK(compile(reference.model, options)->program.arena.bytes <= least);
+  CHECK(compile(reference.model, options)->program.arena().bytes <= least);
 }
 
 TEST_CASE("recompute: of the plans within an overhead the least, and of these the quickest") {
@@ -300,7 +300,7 @@ TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
   const std::int64_t least = front.back().arena_bytes;
   CHECK_FALSE(slider.point_within(1000).has_value());
   constexpr int kBudgets = 40;
-  const auto budget = [&](int i) { return least + (plain.arena.bytes - least) * i / kBudgets; };
+  const auto budget = [&](int i) { return least + (plain.arena().bytes - least) * i / kBudgets; };
   for (int i = kBudgets; i >= 0; --i) slider.point_within(budget(i));
   double most_seconds = 1e9;
   for (int i = 0; i <= kBudgets; ++i) {
@@ -315,7 +315,7 @@ TEST_CASE("recompute: a slider's plans fit, and more memory is never slower") {
     CHECK(plan->seconds <= most_seconds);
     most_seconds = plan->seconds;
     const Program program = lower(plan->graph.graph, test_device(), options.lower);
-    CHECK(program.arena.bytes == plan->arena_bytes);
+    CHECK(program.arena().bytes == plan->arena_bytes);
   }
   for (std::size_t i = 1; i < front.size(); ++i) {
     CHECK(front[i].arena_bytes < front[i - 1].arena_bytes);

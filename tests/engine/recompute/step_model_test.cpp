@@ -96,7 +96,7 @@ TEST_CASE("step model: rows added into a sum have no bytes of their own") {
     }
     return most;
   }();
-  CHECK(peak <= units.compiled->program.arena.bytes - units.model.fixed_bytes);
+  CHECK(peak <= units.compiled->program.arena().bytes - units.model.fixed_bytes);
 }
 
 TEST_CASE("step model: no second execution waits for the view of a slice, which may come late") {

@@ -107,8 +107,8 @@ struct Trained {
       losses.push_back(trainer.run_step(step, 1e-3, batch).loss);
     }
     check_placements(program(), session.compiled().stages);
-    CHECK(session.executor().used_bytes() == program().arena.bytes);
-    CHECK(session.executor().used_host_bytes() == program().host.bytes);
+    CHECK(session.executor().used_bytes() == program().arena().bytes);
+    CHECK(session.executor().used_host_bytes() == program().space(Space::kHost).bytes);
   }
 
   const Program& program() const { return session.compiled().program; }
@@ -155,7 +155,8 @@ TEST_CASE("sub-ranges: models that join and cut train the same") {
       Trained apart(subject, options);
       CHECK(apart.bytes_inside() == 0);
       check_same(apart, inside);
-      CHECK(inside.program().arena.lower_bound_bytes <= apart.program().arena.lower_bound_bytes);
+      CHECK(inside.program().arena().lower_bound_bytes <=
+            apart.program().arena().lower_bound_bytes);
     }
     // Workspaces decide what is worth it: those of the matmuls for AVX2 leave nothing in GPT-2.
     if (subject.model != "gpt2" || cpu::has_avx512()) CHECK(most_inside > 0);

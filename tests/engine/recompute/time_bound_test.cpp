@@ -103,7 +103,7 @@ TEST_CASE("time bound: what must be recomputed takes its time") {
     const TimeBound bound(plain, seconds, search.model());
     const Attempt least = search.front().back();
     CHECK(bound.seconds_within(least.arena_bytes) > 1.02 * search.model().seconds);
-    CHECK(bound.seconds_within(plain.arena.bytes) <= search.model().seconds);
+    CHECK(bound.seconds_within(plain.arena().bytes) <= search.model().seconds);
     CHECK(bound.seconds_within(plain.persistent_bytes) == 0.0);  // no step at all
   }
 }

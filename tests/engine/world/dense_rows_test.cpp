@@ -50,9 +50,9 @@ TEST_CASE("dense rows: one device has the local plan, several the one of all row
   for (OptimizerKind kind : kKinds) {
     const auto sparse = llama_step(kind, true);
     const auto dense = llama_step(kind, false);
-    CHECK(sparse->program.arena.bytes < dense->program.arena.bytes);
+    CHECK(sparse->program.arena().bytes < dense->program.arena().bytes);
     const DeviceShard one = planned(*sparse, {}).device();
-    CHECK(one.peak_bytes == sparse->program.arena.bytes);
+    CHECK(one.peak_bytes == sparse->program.arena().bytes);
     CHECK(one.eager_bytes == planned(*dense, {}).device().eager_bytes);
     for (const Layout& layout :
          {Layout{.world = 2}, Layout{.world = 2, .zero = 1}, Layout{.world = 4, .zero = 2},

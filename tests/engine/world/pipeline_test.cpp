@@ -112,7 +112,7 @@ TEST_CASE("pipeline: dropout, masks, clipping and micro-batches in every model")
     }
     const WorldPlan plan = planned(*step, {.world = 16, .tensor = 2, .pipeline = 4, .zero = 1}, 4);
     CHECK(plan.stages.size() == 4);
-    CHECK(plan.device().peak_bytes < step->program.arena.bytes);
+    CHECK(plan.device().peak_bytes < step->program.arena().bytes);
   }
 }
 

@@ -173,7 +173,7 @@ TEST_CASE("tensor parallel: the shards of an MLP computed by hand") {
 
 TEST_CASE("tensor parallel: more devices, less memory; with ZeRO still less") {
   const auto step = gpt_step(2);
-  std::int64_t before = step->program.arena.bytes;
+  std::int64_t before = step->program.arena().bytes;
   for (std::int64_t devices : {2, 4}) {
     const std::int64_t peak =
         planned(*step, {.world = devices, .tensor = devices}).device().peak_bytes;

@@ -26,7 +26,7 @@ Graph sharded(const Compiled& step, int stage, std::int64_t devices) {
 TEST_CASE("world: one device is the local plan, to the byte") {
   for (const auto& step : {mlp_step(), gpt_step(), mlp_step({.micro_batches = 4})}) {
     const WorldPlan plan = planned(*step, {});
-    CHECK(plan.device().peak_bytes == step->program.arena.bytes);
+    CHECK(plan.device().peak_bytes == step->program.arena().bytes);
     CHECK(plan.sent_bytes == 0.0);
     CHECK(plan.exposed_seconds == 0.0);
   }
@@ -35,7 +35,7 @@ TEST_CASE("world: one device is the local plan, to the byte") {
 TEST_CASE("world: plain data parallelism changes no bytes") {
   const auto step = gpt_step();
   for (std::int64_t world : {2, 8, 1024}) {
-    CHECK(planned(*step, {.world = world}).device().peak_bytes == step->program.arena.bytes);
+    CHECK(planned(*step, {.world = world}).device().peak_bytes == step->program.arena().bytes);
   }
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("zero: each stage and each doubling of the world takes no more memory"
   const auto gpt = gpt_step(3);
   for (const Compiled* step : {even.get(), gpt.get()}) {
     for (int stage : {1, 2, 3}) {
-      std::int64_t before = step->program.arena.bytes;
+      std::int64_t before = step->program.arena().bytes;
       for (std::int64_t world = 2; world <= 1024; world *= 2) {
         CAPTURE(stage);
         CAPTURE(world);
