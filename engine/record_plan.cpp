@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/core/saturating.h"
 #include "engine/ir/op_def.h"
 #include "engine/ir/serial_index.h"
+#include "engine/plan/call_costs.h"
 
 namespace trainscope {
 namespace {
@@ -26,6 +26,10 @@ std::uint32_t row_of(Id id) {
 PlanPhase phase_of(Phase phase) {
   if (phase == Phase::kForward) return PlanPhase::kForward;
   return phase == Phase::kBackward ? PlanPhase::kBackward : PlanPhase::kUpdate;
+}
+
+PlanSpaceKind kind_of(Space space) {
+  return space == Space::kHost ? PlanSpaceKind::kHost : PlanSpaceKind::kDevice;
 }
 
 PlanValueKind kind_of(ValueKind kind) {
@@ -118,6 +122,7 @@ class Recorder {
     add_facts();
     add_nodes();
     add_values();
+    add_ends();
     add_buffers();
     for (std::size_t i = 0; i < program_.calls.size(); ++i) add_call(program_.calls[i]);
     add_sections();
@@ -130,18 +135,24 @@ class Recorder {
   TextId text(std::string_view text) { return record_.texts.id(text); }
 
   void add_facts() {
-    record_.facts = {.arena_bytes = program_.arena().bytes,
-                     .host_arena_bytes = program_.space(Space::kHost).bytes,
-                     .lower_bound_bytes = program_.arena().lower_bound_bytes,
-                     .persistent_bytes = program_.persistent_bytes,
+    record_.facts = {.persistent_bytes = program_.persistent_bytes,
                      .workspace_bytes = program_.workspace_bytes,
-                     .alignment_bytes = program_.arena().alignment_bytes,
                      .times = static_cast<std::uint32_t>(program_.times),
                      .update_begin = static_cast<std::uint32_t>(program_.update_time),
                      .threads = static_cast<std::uint32_t>(program_.threads),
-                     .proven = program_.arena().proven ? 1U : 0U,
-                     .method = text(program_.arena().method),
                      .update_call = row_of(program_.update_begin)};
+    if (program_.device) record_.facts.device = text(program_.device->facts().name);
+    record_.spaces.clear();
+    for (const Space space : {Space::kDevice, Space::kHost}) {
+      const SpacePlan& plan = program_.space(space);
+      record_.spaces.push_back({.bytes = plan.bytes,
+                                .lower_bound_bytes = plan.lower_bound_bytes,
+                                .alignment_bytes = plan.alignment_bytes,
+                                .method = text(plan.method),
+                                .kind = kind_of(space),
+                                .proven = plan.proven ? std::uint8_t{1} : std::uint8_t{0}});
+      if (program_.device) record_.spaces.back().name = text(program_.device->space(space).name);
+    }
   }
 
   void add_nodes() {
@@ -163,6 +174,17 @@ class Recorder {
     }
   }
 
+  std::uint32_t viewed(const Value& value) const {
+    if (value.producer == kNoNode) return kNoRow;
+    const Node& node = graph_.node(value.producer);
+    return node.op->is_view ? row_of(node.inputs[0]) : kNoRow;
+  }
+
+  void add_ends() {
+    for (const ValueId id : graph_.inputs) record_.inputs.push_back(row_of(id));
+    for (const ValueId id : graph_.outputs) record_.outputs.push_back(row_of(id));
+  }
+
   void add_values() {
     record_.values.resize(graph_.value_capacity());
     for (const ValueId id : graph_.live_values()) {
@@ -177,6 +199,7 @@ class Recorder {
           .producer = row_of(value.producer),
           .serial = number_of(value.serial),
           .kind = kind_of(value.kind),
+          .view_of = viewed(value),
           .offset = place.offset,
           .bytes = static_cast<std::int64_t>(value.type.bytes())};
       record_.dims.insert(record_.dims.end(), dims.begin(), dims.end());
@@ -214,7 +237,7 @@ class Recorder {
     for (std::size_t i = 0; i < lists.size(); ++i) {
       const PlannedBuffer& buffer = program_.buffers[i];
       PlanBuffer row{.holds = class_of(buffer.role),
-                     .space = buffer.space == Space::kHost ? PlanSpace::kHost : PlanSpace::kDevice,
+                     .space = kind_of(buffer.space),
                      .external = buffer.external ? std::uint8_t{1} : std::uint8_t{0},
                      .label = text(buffer.label),
                      .producer = text(producer_of(buffer, lists[i])),
@@ -258,57 +281,50 @@ class Recorder {
     return graph_.node(program_.call(by_time_[at]).node).name;
   }
 
+  // The rows of the value's own shape where the slice has the same.
+  RowRange shape_of(const Operand& operand) {
+    if (operand.value == kNoValue) return {};
+    if (operand.type.shape == graph_.value(operand.value).type.shape) {
+      return record_.values[row_of(operand.value)].shape;
+    }
+    const auto dims = operand.type.shape.span();
+    const RowRange shape{.begin = count(record_.dims),
+                         .count = static_cast<std::uint32_t>(dims.size())};
+    record_.dims.insert(record_.dims.end(), dims.begin(), dims.end());
+    return shape;
+  }
+
   RowRange operands(const std::vector<Operand>& list) {
     const RowRange range{.begin = count(record_.operands), .count = count(list)};
     for (const Operand& operand : list) {
-      record_.operands.push_back({.value = row_of(operand.value),
-                                  .buffer = row_of(operand.buffer),
-                                  .offset = operand.offset,
-                                  .slice = slice_of(operand.slice)});
+      PlanOperand row{.value = row_of(operand.value),
+                      .buffer = row_of(operand.buffer),
+                      .offset = operand.offset,
+                      .slice = slice_of(operand.slice),
+                      .shape = shape_of(operand)};
+      if (operand.value != kNoValue) row.dtype = text(name_of(operand.type.dtype));
+      record_.operands.push_back(row);
     }
     return range;
   }
 
-  // Of a node's call: what the op's rule counts, of a tile its part. Sums and copies by their
-  // operands.
-  Cost cost(const Call& call) const {
-    const auto bytes_in = [](const std::vector<Operand>& operands) {
-      std::int64_t bytes = 0;
-      for (const Operand& operand : operands) {
-        if (operand.value == kNoValue) continue;
-        add_saturating(bytes, static_cast<std::int64_t>(operand.type.bytes()));
-      }
-      return bytes;
-    };
-    if (call.kind == CallKind::kStateCopy || call.kind == CallKind::kAddPartials) {
-      const std::int64_t sums = static_cast<std::int64_t>(call.inputs.size()) - 1;
-      return {.flops = sums * call.outputs[0].type.elements(),
-              .bytes_read = bytes_in(call.inputs),
-              .bytes_written = bytes_in(call.outputs)};
+  // The row of the body, which is a record of its own.
+  std::uint32_t add_body(const CallBody& body) {
+    PlanBody row{.carried = {.begin = count(record_.carried), .count = count(body.carried)},
+                 .trips_input =
+                     body.trips_input < 0 ? kNoRow : static_cast<std::uint32_t>(body.trips_input)};
+    for (const OpBody::Carried& carried : body.carried) {
+      record_.carried.push_back({.from = static_cast<std::uint32_t>(carried.from),
+                                 .to = static_cast<std::uint32_t>(carried.to)});
     }
-    const Node& node = graph_.node(call.node);
-    const NodeArgs args(graph_, node);
-    Cost whole = cost_of(*node.op, *args);
-    if (call.tile < 0) return whole;
-    for (std::int64_t* part : {&whole.flops, &whole.bytes_read, &whole.bytes_written}) {
-      *part = *part / program_.threads + (call.tile < *part % program_.threads ? 1 : 0);
-    }
-    return whole;
-  }
-
-  DType dtype_of(const Call& call) const {
-    const auto types = [](const std::vector<Operand>& operands) {
-      std::vector<TensorType> list;
-      for (const Operand& operand : operands) {
-        if (operand.value != kNoValue) list.push_back(operand.type);
-      }
-      return list;
-    };
-    return kernel_dtype(types(call.inputs), types(call.outputs));
+    record_.body_plans.push_back(plan_record(*body.program));
+    record_.bodies.push_back(row);
+    return count(record_.bodies) - 1;
   }
 
   void add_call(const Call& call) {
-    const Cost cost = this->cost(call);
+    const Cost cost = definition_of(program_, call);
+    const Cost kernel = kernel_cost_of(program_, call, cost);
     record_.calls.push_back(
         PlanCall{.kind = kind_of(call.kind),
                  .phase = phase_of(call.phase),
@@ -326,7 +342,12 @@ class Recorder {
                  .flops = cost.flops,
                  .bytes_read = cost.bytes_read,
                  .bytes_written = cost.bytes_written,
-                 .workspace_offset = call.workspace_offset});
+                 .kernel_flops = kernel.flops,
+                 .kernel_bytes_read = kernel.bytes_read,
+                 .kernel_bytes_written = kernel.bytes_written,
+                 .workspace_offset = call.workspace_offset,
+                 .workspace_bytes = own_workspace_bytes(program_, call),
+                 .body = call.body ? add_body(*call.body) : kNoRow});
     for (const CallId awaited : call.waits) record_.waits.push_back(row_of(awaited));
     for (const KernelRefusal& refusal : call.refused) {
       record_.refusals.push_back({.kernel = text(refusal.kernel), .reason = text(refusal.why)});

@@ -47,7 +47,7 @@ std::vector<const PlanBuffer*> alive_at(const PlanView& plan, std::uint32_t time
   std::vector<const PlanBuffer*> alive;
   for (const PlanBuffer& buffer : plan.buffers) {
     const bool is_there = buffer.begin <= time && time < buffer.end;
-    if (is_there && buffer.space == PlanSpace::kDevice) alive.push_back(&buffer);
+    if (is_there && buffer.space == PlanSpaceKind::kDevice) alive.push_back(&buffer);
   }
   std::ranges::sort(alive, {}, &PlanBuffer::offset);
   return alive;
@@ -77,7 +77,7 @@ Outcome describe_memory(const PlanView& plan, const std::string& at) {
   Outcome outcome;
   outcome.text = fmt::format("call {} of {}: {} '{}' ({}), {} bytes alive of an arena of {}\n",
                              index, plan.calls.size(), printable(op), printable(plan.name_of(call)),
-                             name_of(call.phase), bytes, plan.facts().arena_bytes);
+                             name_of(call.phase), bytes, plan.arena().bytes);
   outcome.text += fmt::format("{:>12} {:>12} {:>6} {:>6}  {:<10} {:<40} {}\n", "offset", "bytes",
                               "birth", "death", "class", "buffer", "producer");
   Json list = Json::array();
@@ -93,7 +93,7 @@ Outcome describe_memory(const PlanView& plan, const std::string& at) {
                                 {"step", call.time},  // its older name
                                 {"node", plan.name_of(call)},
                                 {"live_bytes", bytes},
-                                {"arena_bytes", plan.facts().arena_bytes},
+                                {"arena_bytes", plan.arena().bytes},
                                 {"buffers", std::move(list)}});
   return outcome;
 }

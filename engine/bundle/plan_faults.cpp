@@ -20,7 +20,9 @@ class Finder {
   std::string run() {
     texts();
     if (fault_.empty()) facts();
+    if (fault_.empty()) spaces();
     if (fault_.empty()) lists();
+    if (fault_.empty()) bodies();
     each("value", plan_.values, [this](const PlanValue& value) { check(value); });
     each("buffer", plan_.buffers, [this](const PlanBuffer& buffer) { check(buffer); });
     each("node", plan_.nodes, [this](const PlanNode& node) { check(node); });
@@ -74,23 +76,35 @@ class Finder {
     expect(plan_.recompute.size() <= 1, "there are several rows of recomputation");
     if (!fault_.empty()) return;
     const PlanFacts& facts = plan_.facts();
-    for (const std::int64_t bytes :
-         {facts.arena_bytes, facts.host_arena_bytes, facts.lower_bound_bytes,
-          facts.persistent_bytes, facts.workspace_bytes}) {
-      expect(bytes >= 0, "a size is negative");
-    }
-    expect(facts.alignment_bytes > 0, "the alignment is not above zero");
+    expect(facts.persistent_bytes >= 0 && facts.workspace_bytes >= 0, "a size is negative");
     expect(facts.times <= plan_.calls.size(), "there are more times than calls");
     expect(facts.update_begin <= facts.times && facts.update_call <= plan_.calls.size(),
            "the update begins after the end");
-    expect(facts.proven <= 1, "the proof is neither there nor not");
-    text(facts.method);
+    text(facts.device);
+  }
+
+  void spaces() {
+    expect(plan_.spaces.size() == 2 && plan_.spaces[0].kind == PlanSpaceKind::kDevice &&
+               plan_.spaces[1].kind == PlanSpaceKind::kHost,
+           "the memory spaces are not the device's and the host's");
+    for (const PlanSpace& space : plan_.spaces) {
+      expect(space.bytes >= 0 && space.lower_bound_bytes >= 0, "a size is negative");
+      expect(space.alignment_bytes > 0, "the alignment is not above zero");
+      expect(space.proven <= 1, "the proof is neither there nor not");
+      text(space.name);
+      text(space.method);
+    }
   }
 
   void lists() {
     for (const std::int64_t dim : plan_.dims) expect(dim >= 0, "a dimension is negative");
     for (const std::uint32_t value : plan_.members) {
       expect(value < plan_.values.size(), "a buffer holds a value that is not there");
+    }
+    for (const auto ends : {plan_.inputs, plan_.outputs}) {
+      for (const std::uint32_t value : ends) {
+        expect(value < plan_.values.size(), "an input or output is not there");
+      }
     }
     for (const std::uint32_t call : plan_.waits) {
       expect(call < plan_.calls.size(), "a call waits for one that is not there");
@@ -111,12 +125,31 @@ class Finder {
     }
   }
 
+  void bodies() {
+    expect(plan_.bodies.size() == plan_.body_plans.size(), "a body is not there");
+    for (std::size_t i = 0; i < plan_.bodies.size() && fault_.empty(); ++i) {
+      const PlanBody& body = plan_.bodies[i];
+      const PlanView& inside = plan_.body_plans[i];
+      range(body.carried, plan_.carried, "what a body carries is not there");
+      expect(body.trips_input == kNoRow || body.trips_input < inside.inputs.size(),
+             "a body's number of trips is not there");
+      if (!fault_.empty()) return;
+      for (const PlanCarried& carried : rows_of(plan_.carried, body.carried)) {
+        expect(carried.from < inside.outputs.size() && carried.to < inside.inputs.size(),
+               "what a body carries is not there");
+      }
+      const std::string fault = find_fault(inside);
+      if (!fault.empty()) fault_ = fmt::format("body {}: {}", i, fault);
+    }
+  }
+
   void check(const PlanValue& value) {
     text(value.name);
     text(value.dtype);
     range(value.shape, plan_.dims, "its shape is not there");
     row(value.buffer, plan_.buffers, "its buffer is not there");
     row(value.producer, plan_.nodes, "its node is not there");
+    row(value.view_of, plan_.values, "what it is a view of is not there");
     row(value.gradient_of, plan_.values, "what it is the gradient of is not there");
     name(value.kind, PlanValueKind::kErased, "its kind is unknown");
     if (!fault_.empty()) return;
@@ -127,7 +160,7 @@ class Finder {
 
   void check(const PlanBuffer& buffer) {
     name(buffer.holds, BufferClass::kHeld, "its class is unknown");
-    name(buffer.space, PlanSpace::kHost, "its memory is unknown");
+    name(buffer.space, PlanSpaceKind::kHost, "its memory is unknown");
     expect(buffer.external <= 1, "it is neither external nor not");
     name(buffer.owner_kind, BufferOwner::kCall, "its owner is unknown");
     if (buffer.owner_kind == BufferOwner::kNone) expect(buffer.owner == kNoRow, "it has an owner");
@@ -141,9 +174,8 @@ class Finder {
     text(buffer.producer);
     range(buffer.values, plan_.members, "its values are not there");
     expect(buffer.begin <= buffer.end, "it ends before it begins");
-    const PlanFacts& facts = plan_.facts();
-    const bool on_host = buffer.space == PlanSpace::kHost;
-    piece(buffer.offset, buffer.bytes, on_host ? facts.host_arena_bytes : facts.arena_bytes,
+    if (!fault_.empty()) return;
+    piece(buffer.offset, buffer.bytes, plan_.space(buffer.space).bytes,
           "it is not inside the arena");
   }
 
@@ -159,6 +191,8 @@ class Finder {
     row(operand.value, plan_.values, "its value is not there");
     row(operand.buffer, plan_.buffers, "its buffer is not there");
     name(operand.slice, PlanSlice::kElements, "its slice is unknown");
+    text(operand.dtype);
+    range(operand.shape, plan_.dims, "its shape is not there");
     expect(operand.offset >= 0, "its offset is negative");
     if (!fault_.empty() || operand.buffer == kNoRow) return;
     const PlanBuffer& buffer = plan_.buffers[operand.buffer];
@@ -182,7 +216,21 @@ class Finder {
     expect(call.workspace_offset >= 0, "its workspace begins before the buffer");
     expect(call.flops >= 0 && call.bytes_read >= 0 && call.bytes_written >= 0,
            "it costs less than nothing");
+    expect(call.kernel_flops >= -1 && call.kernel_bytes_read >= -1 &&
+               call.kernel_bytes_written >= -1 && call.workspace_bytes >= -1,
+           "its kernel costs less than nothing");
+    row(call.body, plan_.bodies, "its body is not there");
     if (fault_.empty()) check_places(call);
+    if (fault_.empty() && call.body != kNoRow) check_body(call);
+  }
+
+  void check_body(const PlanCall& call) {
+    const PlanView& inside = plan_.body_plans[call.body];
+    expect(call.kind == PlanCallKind::kProgram, "it has a body and runs none");
+    expect(inside.inputs.size() == call.inputs.count && inside.outputs.size() == call.outputs.count,
+           "its body has other inputs or outputs");
+    expect(inside.arena().bytes <= std::max<std::int64_t>(0, call.workspace_bytes),
+           "its body needs more than its workspace");
   }
 
   // Where the call stands among others; its rows are there.
@@ -191,8 +239,8 @@ class Finder {
       expect(awaited < row_, "it waits for a call that is not before it");
     }
     if (call.workspace != kNoRow) {
-      expect(call.workspace_offset <= plan_.buffers[call.workspace].bytes,
-             "its part of the workspace begins behind the workspace's end");
+      piece(call.workspace_offset, std::max<std::int64_t>(0, call.workspace_bytes),
+            plan_.buffers[call.workspace].bytes, "it is not inside its workspace");
     }
     if (call.tile == kNoRow) return;
     expect(call.section != kNoRow && call.tile < plan_.sections[call.section].tiles,

@@ -11,6 +11,8 @@
 
 namespace trainscope {
 
+struct TablesOfVersion1;
+
 // How to get one where it is damaged or missing.
 inline constexpr const char* kPlanFileHint =
     "a session of training writes it when it starts: `train --resume auto` does";
@@ -21,25 +23,31 @@ void write_plan_file(const PlanRecord& record, const FolderEntry& entry);
 std::string plan_file_bytes(const PlanRecord& record);
 
 // The rows in a file's bytes, which must outlive them and begin at a multiple of eight. Throws
-// kBadInput unless every offset, count, hash and position in them is right.
+// kBadInput unless they are of this version and every offset, count, hash and position is right.
 PlanView view_of_plan_file(std::span<const std::byte> bytes);
 
 // A plan that somebody has written, with what its rows lie in.
 class StoredPlan {
  public:
-  // Throws kIo when the file cannot be read, and kBadInput naming it when it is damaged.
+  // Of this version or the one before it. Throws kIo when the file cannot be read, and kBadInput
+  // naming it when it is damaged.
   static StoredPlan open(const FolderEntry& entry);
   // Of a run from before there was plan.bin.
   explicit StoredPlan(PlanRecord record);
 
-  PlanView view() const { return record_ ? view_of(*record_) : mapped_; }
+  ~StoredPlan();
+  StoredPlan(StoredPlan&&) noexcept;
+  StoredPlan& operator=(StoredPlan&&) noexcept;
+
+  const PlanView& view() const { return view_; }
 
  private:
   explicit StoredPlan(MappedFile file);
 
   std::unique_ptr<const MappedFile> file_;
+  std::unique_ptr<const TablesOfVersion1> older_;  // of a file of version 1
   std::unique_ptr<const PlanRecord> record_;
-  PlanView mapped_;
+  PlanView view_;
 };
 
 }  // namespace trainscope

@@ -27,9 +27,9 @@ class Reading {
   PlanRecord run() {
     facts();
     add_calls();
-    for (const Json& row : plan_.array_at("buffers")) add_buffer(row, PlanSpace::kDevice);
+    for (const Json& row : plan_.array_at("buffers")) add_buffer(row, PlanSpaceKind::kDevice);
     if (plan_.contains("host_buffers")) {  // of older runs: absent
-      for (const Json& row : plan_.array_at("host_buffers")) add_buffer(row, PlanSpace::kHost);
+      for (const Json& row : plan_.array_at("host_buffers")) add_buffer(row, PlanSpaceKind::kHost);
     }
     add_workspaces();
     if (const Json* recompute = plan_.find("recompute")) add_recompute(*recompute);
@@ -40,18 +40,21 @@ class Reading {
 
  private:
   void facts() {
+    const auto alignment_bytes = plan_.get<std::int64_t>("alignment_bytes");
+    record_.spaces = {{.bytes = plan_.get<std::int64_t>("arena_bytes"),
+                       .lower_bound_bytes = plan_.get<std::int64_t>("lower_bound_bytes"),
+                       .alignment_bytes = alignment_bytes,
+                       .method = record_.texts.id(plan_.get<std::string>("method")),
+                       .proven = plan_.get<bool>("proven") ? std::uint8_t{1} : std::uint8_t{0}},
+                      {.bytes = plan_.get_or<std::int64_t>("host_arena_bytes", 0),
+                       .alignment_bytes = alignment_bytes,
+                       .kind = PlanSpaceKind::kHost}};
     record_.facts = {
-        .arena_bytes = plan_.get<std::int64_t>("arena_bytes"),
-        .host_arena_bytes = plan_.get_or<std::int64_t>("host_arena_bytes", 0),
-        .lower_bound_bytes = plan_.get<std::int64_t>("lower_bound_bytes"),
         .persistent_bytes = plan_.get<std::int64_t>("persistent_bytes"),
         .workspace_bytes = plan_.get<std::int64_t>("workspace_bytes"),
-        .alignment_bytes = plan_.get<std::int64_t>("alignment_bytes"),
         .times = count_of(plan_.array_at("instructions").size()),
         .update_begin = plan_.get<std::uint32_t>("update_begin"),
         .threads = plan_.get<std::uint32_t>("threads"),
-        .proven = plan_.get<bool>("proven") ? 1U : 0U,
-        .method = record_.texts.id(plan_.get<std::string>("method")),
     };
   }
 
@@ -162,7 +165,7 @@ class Reading {
     return BufferClass::kActivation;
   }
 
-  void add_buffer(const Json& row, PlanSpace space) {
+  void add_buffer(const Json& row, PlanSpaceKind space) {
     const auto producer = row.get<std::string>("producer");
     PlanBuffer buffer{.holds = class_of(row.get<std::string>("kind"), producer),
                       .space = space,
@@ -196,7 +199,8 @@ class Reading {
     std::map<std::tuple<std::int64_t, std::int64_t, std::uint32_t>, std::uint32_t> by_place;
     for (std::size_t i = 0; i < record_.buffers.size(); ++i) {
       const PlanBuffer& buffer = record_.buffers[i];
-      if (buffer.holds != BufferClass::kWorkspace || buffer.space != PlanSpace::kDevice) continue;
+      if (buffer.holds != BufferClass::kWorkspace || buffer.space != PlanSpaceKind::kDevice)
+        continue;
       by_place[{buffer.offset, buffer.bytes, buffer.begin}] = count_of(i);
     }
     for (const Workspace& workspace : workspaces_) {
@@ -209,6 +213,7 @@ class Reading {
       const bool is_there = buffer.offset == workspace.offset && buffer.bytes == workspace.bytes;
       if (!is_there || buffer.end <= call.time || buffer.owner_kind == BufferOwner::kCall) continue;
       call.workspace = id;
+      call.workspace_bytes = buffer.bytes;
       buffer.owner_kind = BufferOwner::kCall;
       buffer.owner = workspace.call;
     }

@@ -13,6 +13,9 @@ namespace {
 // kNoRow as null.
 Json position(std::uint32_t row) { return row == kNoRow ? Json() : Json(row); }
 
+// -1 as null.
+Json known(std::int64_t number) { return number < 0 ? Json() : Json(number); }
+
 Json texts(const PlanView& plan, std::span<const TextId> ids) {
   Json list = Json::array();
   for (const TextId id : ids) list.push_back(plan.text(id));
@@ -25,6 +28,27 @@ Json operand_names(const PlanView& plan, RowRange range) {
   for (const PlanOperand& operand : rows_of(plan.operands, range)) {
     if (operand.value == kNoRow) continue;
     list.push_back(plan.text(plan.values[operand.value].name));
+  }
+  return list;
+}
+
+// Where each lies and what of its value it is; null: an optional one that is left out.
+Json operands(const PlanView& plan, RowRange range) {
+  Json list = Json::array();
+  for (const PlanOperand& operand : rows_of(plan.operands, range)) {
+    if (operand.value == kNoRow) {
+      list.push_back(Json());
+      continue;
+    }
+    Json row = Json::object({{"value", operand.value},
+                             {"buffer", position(operand.buffer)},
+                             {"offset", operand.offset},
+                             {"slice", name_of(operand.slice)}});
+    if (operand.dtype != 0) {
+      row.set("dtype", plan.text(operand.dtype));
+      row.set("shape", Json::list(rows_of(plan.dims, operand.shape)));
+    }
+    list.push_back(std::move(row));
   }
   return list;
 }
@@ -57,16 +81,23 @@ Json call_row(const PlanView& plan, std::size_t id) {
                            {"flops", call.flops},
                            {"bytes_read", call.bytes_read},
                            {"bytes_written", call.bytes_written},
+                           {"kernel_flops", known(call.kernel_flops)},
+                           {"kernel_bytes_read", known(call.kernel_bytes_read)},
+                           {"kernel_bytes_written", known(call.kernel_bytes_written)},
+                           {"reads", operands(plan, call.inputs)},
+                           {"writes", operands(plan, call.outputs)},
                            {"workspace", position(call.workspace)},
                            {"workspace_bytes", workspace == nullptr ? 0 : workspace->bytes},
                            {"workspace_offset", workspace == nullptr ? 0 : workspace->offset},
                            {"stream", call.stream},
                            {"waits", Json::list(rows_of(plan.waits, call.waits))},
                            {"sources", texts(plan, plan.sources_of(call))}});
+  if (call.body != kNoRow) row.set("body", call.body);
   if (call.section != kNoRow) row.set("section", call.section);
   if (call.tile != kNoRow) {
     row.set("tile", call.tile);
     row.set("tile_workspace_offset", call.workspace_offset);
+    row.set("tile_workspace_bytes", known(call.workspace_bytes));
   }
   return row;
 }
@@ -83,6 +114,7 @@ Json value_row(const PlanView& plan, std::size_t id) {
                            {"buffer", position(value.buffer)},
                            {"offset", value.offset},
                            {"producer", position(value.producer)}});
+  if (value.view_of != kNoRow) row.set("view_of", value.view_of);
   if (value.gradient_of != kNoRow) row.set("gradient_of", value.gradient_of);
   return row;
 }
@@ -156,9 +188,32 @@ void add_rows(std::string_view key, std::size_t count, std::string& text, RowOf 
   text += text.back() == '[' ? "]" : "\n  ]";
 }
 
+Json space_row(const PlanView& plan, const PlanSpace& space) {
+  return Json::object({{"kind", name_of(space.kind)},
+                       {"name", plan.text(space.name)},
+                       {"bytes", space.bytes},
+                       {"lower_bound_bytes", space.lower_bound_bytes},
+                       {"proven", space.proven != 0},
+                       {"method", plan.text(space.method)},
+                       {"alignment_bytes", space.alignment_bytes}});
+}
+
+// Bodies have plans of their own, as deep as they are nested.
+Json body_row(const PlanView& plan, std::size_t id) {
+  const PlanBody& body = plan.bodies[id];
+  Json carried = Json::array();
+  for (const PlanCarried& pair : rows_of(plan.carried, body.carried)) {
+    carried.push_back(Json::object({{"from", pair.from}, {"to", pair.to}}));
+  }
+  return Json::object({{"id", id},
+                       {"trips_input", position(body.trips_input)},
+                       {"carried", std::move(carried)},
+                       {"plan", Json::parse(plan_json(plan.body_plans[id]))}});
+}
+
 std::size_t device_buffers(const PlanView& plan) {
   return static_cast<std::size_t>(
-      std::ranges::count(plan.buffers, PlanSpace::kDevice, &PlanBuffer::space));
+      std::ranges::count(plan.buffers, PlanSpaceKind::kDevice, &PlanBuffer::space));
 }
 
 }  // namespace
@@ -186,15 +241,16 @@ Json recompute_json(const PlanRecompute& row) {
 
 Json plan_sizes(const PlanView& plan) {
   const PlanFacts& facts = plan.facts();
-  Json json = Json::object({{"arena_bytes", facts.arena_bytes},
-                            {"host_arena_bytes", facts.host_arena_bytes},
-                            {"lower_bound_bytes", facts.lower_bound_bytes},
-                            {"gap_bytes", facts.arena_bytes - facts.lower_bound_bytes},
-                            {"proven", facts.proven != 0},
-                            {"method", plan.text(facts.method)},
+  const PlanSpace& arena = plan.arena();
+  Json json = Json::object({{"arena_bytes", arena.bytes},
+                            {"host_arena_bytes", plan.space(PlanSpaceKind::kHost).bytes},
+                            {"lower_bound_bytes", arena.lower_bound_bytes},
+                            {"gap_bytes", arena.bytes - arena.lower_bound_bytes},
+                            {"proven", arena.proven != 0},
+                            {"method", plan.text(arena.method)},
                             {"persistent_bytes", facts.persistent_bytes},
                             {"workspace_bytes", facts.workspace_bytes},
-                            {"alignment_bytes", facts.alignment_bytes},
+                            {"alignment_bytes", arena.alignment_bytes},
                             {"buffer_count", device_buffers(plan)},
                             {"call_count", plan.calls.size()},
                             {"instruction_count", facts.times},
@@ -208,6 +264,13 @@ Json plan_sizes(const PlanView& plan) {
 std::string plan_json(const PlanView& plan) {
   std::string text = plan_sizes(plan).dump(2);
   text.resize(text.size() - std::string_view("\n}").size());  // more members follow
+  text += fmt::format(",\n  \"device\": {},\n  \"inputs\": {},\n  \"outputs\": {}",
+                      Json(plan.text(plan.facts().device)).dump(), Json::list(plan.inputs).dump(),
+                      Json::list(plan.outputs).dump());
+  add_rows("spaces", plan.spaces.size(), text,
+           [&plan](std::size_t i) { return space_row(plan, plan.spaces[i]); });
+  add_rows("bodies", plan.bodies.size(), text,
+           [&plan](std::size_t id) { return body_row(plan, id); });
   add_rows("sections", plan.sections.size(), text, [&plan](std::size_t i) {
     const PlanSection& section = plan.sections[i];
     return Json::object({{"begin", section.begin}, {"end", section.end}, {"tiles", section.tiles}});
@@ -217,13 +280,13 @@ std::string plan_json(const PlanView& plan) {
   add_rows("values", plan.values.size(), text, [&plan](std::size_t id) {
     return plan.values[id].kind == PlanValueKind::kErased ? Json() : value_row(plan, id);
   });
-  const auto add_buffers = [&](std::string_view key, PlanSpace space) {
+  const auto add_buffers = [&](std::string_view key, PlanSpaceKind space) {
     add_rows(key, plan.buffers.size(), text, [&plan, space](std::size_t id) {
       return plan.buffers[id].space == space ? buffer_row(plan, id) : Json();
     });
   };
-  add_buffers("buffers", PlanSpace::kDevice);
-  add_buffers("host_buffers", PlanSpace::kHost);
+  add_buffers("buffers", PlanSpaceKind::kDevice);
+  add_buffers("host_buffers", PlanSpaceKind::kHost);
   return text + "\n}\n";
 }
 

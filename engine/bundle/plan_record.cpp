@@ -18,21 +18,28 @@ TextId PlanTexts::id(std::string_view text) {
 }
 
 PlanView view_of(const PlanRecord& record) {
-  return {.facts_row = {&record.facts, 1},
-          .recompute = record.recompute,
-          .text_ends = record.texts.ends(),
-          .text_bytes = record.texts.bytes(),
-          .dims = record.dims,
-          .values = record.values,
-          .buffers = record.buffers,
-          .members = record.members,
-          .nodes = record.nodes,
-          .calls = record.calls,
-          .operands = record.operands,
-          .waits = record.waits,
-          .names = record.names,
-          .refusals = record.refusals,
-          .sections = record.sections};
+  PlanView view{.facts_row = {&record.facts, 1},
+                .spaces = record.spaces,
+                .recompute = record.recompute,
+                .text_ends = record.texts.ends(),
+                .text_bytes = record.texts.bytes(),
+                .dims = record.dims,
+                .values = record.values,
+                .buffers = record.buffers,
+                .members = record.members,
+                .nodes = record.nodes,
+                .calls = record.calls,
+                .operands = record.operands,
+                .waits = record.waits,
+                .names = record.names,
+                .refusals = record.refusals,
+                .sections = record.sections,
+                .inputs = record.inputs,
+                .outputs = record.outputs,
+                .bodies = record.bodies,
+                .carried = record.carried};
+  for (const PlanRecord& body : record.body_plans) view.body_plans.push_back(view_of(body));
+  return view;
 }
 
 std::string_view PlanView::text(TextId id) const {
@@ -61,6 +68,11 @@ std::span<const TextId> PlanView::sources_of(const PlanCall& call) const {
 std::string_view name_of(PlanPhase phase) {
   constexpr std::array<std::string_view, 3> kNames = {"forward", "backward", "update"};
   return kNames.at(static_cast<std::size_t>(phase));
+}
+
+std::string_view name_of(PlanSpaceKind kind) {
+  constexpr std::array<std::string_view, 2> kNames = {"device", "host"};
+  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 std::string_view name_of(PlanValueKind kind) {
@@ -92,7 +104,7 @@ std::vector<std::int64_t> live_bytes(const PlanView& plan) {
   // Without a sign: sums of extreme sizes wrap around.
   std::vector<std::uint64_t> change(std::size_t{times} + 1, 0);
   for (const PlanBuffer& buffer : plan.buffers) {
-    if (buffer.space != PlanSpace::kDevice) continue;
+    if (buffer.space != PlanSpaceKind::kDevice) continue;
     change[std::min(buffer.begin, times)] += static_cast<std::uint64_t>(buffer.bytes);
     change[std::min(buffer.end, times)] -= static_cast<std::uint64_t>(buffer.bytes);
   }

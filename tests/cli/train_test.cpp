@@ -63,7 +63,7 @@ TEST_CASE("train: writes everything that a run's folder holds") {
   REQUIRE(metrics.evaluations.size() == 3);
   CHECK(metrics.evaluations.back().step == 12);
   CHECK(metrics.steps.front().gradient_norm > 0.0);  // because of --clip
-  CHECK(run_folder.plan()->view().facts().arena_bytes == summary.get<std::int64_t>("used_bytes"));
+  CHECK(run_folder.plan()->view().arena().bytes == summary.get<std::int64_t>("used_bytes"));
   CHECK(run_folder.stages().front().name == "imported");
   for (const StageRecord& stage : run_folder.stages()) {
     CHECK(run_folder.open_stage(stage).size_bytes() > 0);

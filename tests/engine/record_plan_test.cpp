@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/engine/record_matches.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/looping_graph.h"
 #include "tests/support/reference_models.h"
 
 namespace trainscope::test {
@@ -30,137 +32,12 @@ std::vector<std::string> names_of(const PlanView& plan, RowRange operands) {
   return names;
 }
 
-void check_values(const Program& program, const PlanView& plan) {
-  REQUIRE(plan.values.size() == program.graph.value_capacity());
-  for (const ValueId id : program.graph.live_values()) {
-    const auto row = static_cast<std::size_t>(id);
-    const Value& value = program.graph.value(id);
-    const PlanValue& recorded = plan.values[row];
-    CHECK(plan.text(recorded.name) == value.name);
-    CHECK(plan.text(recorded.dtype) == name_of(value.type.dtype));
-    CHECK(recorded.serial == static_cast<std::uint32_t>(value.serial));
-    CHECK(std::ranges::equal(rows_of(plan.dims, recorded.shape), value.type.shape.span()));
-    CHECK((recorded.buffer == kNoRow) == !program.keeps(id));
-    if (!program.keeps(id)) continue;
-    CHECK(recorded.buffer == static_cast<std::uint32_t>(program.place(id).buffer));
-    CHECK(recorded.offset == program.place(id).offset);
-    CHECK(plan.buffers[recorded.buffer].offset + recorded.offset == program.offset_of(id));
-  }
-}
-
-void check_operands(const PlanView& plan, RowRange range, const std::vector<Operand>& operands) {
-  REQUIRE(range.count == operands.size());
-  for (std::size_t k = 0; k < operands.size(); ++k) {
-    const PlanOperand& recorded = rows_of(plan.operands, range)[k];
-    CHECK(recorded.value == static_cast<std::uint32_t>(operands[k].value));
-    CHECK(recorded.buffer == static_cast<std::uint32_t>(operands[k].buffer));
-    CHECK(recorded.offset == operands[k].offset);
-  }
-}
-
-void check_calls(const Program& program, const PlanView& plan) {
-  REQUIRE(plan.calls.size() == program.calls.size());
-  for (std::size_t i = 0; i < program.calls.size(); ++i) {
-    const Call& call = program.calls[i];
-    const PlanCall& recorded = plan.calls[i];
-    CHECK(name_of(recorded.kind) == name_of(call.kind));
-    CHECK(recorded.time == static_cast<std::uint32_t>(call.time));
-    CHECK(recorded.node == static_cast<std::uint32_t>(call.node));
-    CHECK(recorded.stream == static_cast<std::uint16_t>(call.stream));
-    CHECK(recorded.tile == static_cast<std::uint32_t>(call.tile));
-    CHECK(recorded.waits.count == call.waits.size());
-    CHECK(recorded.workspace == static_cast<std::uint32_t>(call.workspace));
-    CHECK(recorded.workspace_offset == call.workspace_offset);
-    CHECK(plan.text(recorded.kernel) == (call.kernel == nullptr ? "" : call.kernel->name));
-    check_operands(plan, recorded.inputs, call.inputs);
-    check_operands(plan, recorded.outputs, call.outputs);
-    if (call.node == kNoNode) continue;
-    const Node& node = program.graph.node(call.node);
-    CHECK(plan.name_of(recorded) == node.name);
-    const bool is_copy = call.kind == CallKind::kStateCopy;
-    CHECK(plan.op_of(recorded) == (is_copy ? "" : node.op->name));
-    CHECK(plan.sources_of(recorded).size() == node.provenance.sources.size());
-  }
-}
-
-void check_buffers(const Program& program, const PlanView& plan) {
-  REQUIRE(plan.buffers.size() == program.buffers.size());
-  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
-    const PlannedBuffer& buffer = program.buffers[i];
-    const PlanBuffer& recorded = plan.buffers[i];
-    CHECK(name_of(recorded.holds) == name_of(buffer.role));
-    CHECK((recorded.space == PlanSpace::kHost) == (buffer.space == Space::kHost));
-    CHECK((recorded.external != 0) == buffer.external);
-    CHECK(recorded.offset == buffer.offset);
-    CHECK(recorded.bytes == buffer.bytes);
-    CHECK(recorded.begin == static_cast<std::uint32_t>(buffer.begin));
-    CHECK(recorded.end == static_cast<std::uint32_t>(buffer.end));
-    CHECK(plan.text(recorded.label) == buffer.label);
-    if (buffer.role != BufferRole::kWorkspace) continue;
-    CHECK(recorded.owner == static_cast<std::uint32_t>(buffer.call));
-    CHECK(plan.calls[recorded.owner].workspace == i);
-  }
-}
-
-void check_sections(const Program& program, const PlanView& plan) {
-  REQUIRE(plan.sections.size() == program.sections.size());
-  std::uint32_t in_sections = 0;
-  for (std::uint32_t i = 0; i < plan.sections.size(); ++i) {
-    CHECK(plan.sections[i].begin == static_cast<std::uint32_t>(program.sections[i].begin));
-    CHECK(plan.sections[i].end == static_cast<std::uint32_t>(program.sections[i].end));
-    CHECK(plan.sections[i].tiles == static_cast<std::uint32_t>(program.sections[i].tiles));
-    CHECK(std::ranges::count(plan.calls, i, &PlanCall::section) ==
-          plan.sections[i].end - plan.sections[i].begin);
-    in_sections += plan.sections[i].end - plan.sections[i].begin;
-  }
-  CHECK(std::ranges::count(plan.calls, kNoRow, &PlanCall::section) + in_sections ==
-        std::ssize(plan.calls));
-}
-
-// The producer of a buffer that starts as a node's value is the first call that writes to it; where
-// the owner is alone in it, the owner's node.
-void check_producers(const PlanView& plan) {
-  std::vector<const PlanCall*> writers(plan.buffers.size(), nullptr);
-  for (const PlanCall& call : plan.calls) {
-    for (const PlanOperand& output : rows_of(plan.operands, call.outputs)) {
-      if (output.buffer == kNoRow || writers[output.buffer] != nullptr) continue;
-      writers[output.buffer] = &call;
-    }
-  }
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    const PlanBuffer& buffer = plan.buffers[i];
-    CAPTURE(plan.text(buffer.label));
-    if (buffer.owner_kind == BufferOwner::kCall) {
-      CHECK(plan.text(buffer.producer) == plan.name_of(plan.calls[buffer.owner]));
-    }
-    if (buffer.owner_kind != BufferOwner::kValue) continue;
-    const auto values = rows_of(plan.members, buffer.values);
-    const bool of_nodes = std::ranges::all_of(values, [&plan](std::uint32_t value) {
-      return plan.values[value].kind == PlanValueKind::kNode;
-    });
-    if (!of_nodes) continue;
-    REQUIRE(writers[i] != nullptr);
-    CHECK(plan.text(buffer.producer) == plan.name_of(*writers[i]));
-    if (values.size() > 1) continue;
-    const std::uint32_t node = plan.values[buffer.owner].producer;
-    REQUIRE(node != kNoRow);
-    CHECK(plan.text(buffer.producer) == plan.text(plan.nodes[node].name));
-  }
-}
-
 // Everything that a program and its record share.
 void check_record(const Compiled& compiled) {
   const PlanRecord record = plan_record(compiled);
   const PlanView plan = view_of(record);
   CHECK(find_fault(plan) == "");
-  CHECK(plan.facts().arena_bytes == compiled.program.arena().bytes);
-  CHECK(plan.facts().times == static_cast<std::uint32_t>(compiled.program.times));
-  CHECK(plan.facts().update_call == static_cast<std::uint32_t>(compiled.program.update_begin));
-  check_values(compiled.program, plan);
-  check_calls(compiled.program, plan);
-  check_buffers(compiled.program, plan);
-  check_producers(plan);
-  check_sections(compiled.program, plan);
+  check_record_of(compiled.program, plan);
 }
 
 }  // namespace
@@ -176,6 +53,31 @@ TEST_CASE("plan record: each row is the program's, in every kind of step") {
     options.recompute = {.mode = RecomputeMode::kAuto, .max_overhead = 0.3, .link = HostLink{}};
     check_record(*compile(reference.model, options));
   }
+}
+
+TEST_CASE("plan record: a body's calls, values and buffers are a record within the record") {
+  const Program program = lower(looping_graph(), test_device(), {});
+  const PlanRecord record = plan_record(program);
+  const PlanView plan = view_of(record);
+  CHECK(find_fault(plan) == "");
+  check_record_of(program, plan);
+  REQUIRE(plan.body_plans.size() == 1);
+  CHECK(plan.body_plans[0].calls.size() == 2);
+  const auto runs = calls_of(plan, PlanCallKind::kProgram);
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0]->body == 0);
+  CHECK(plan.body_plans[0].arena().bytes == runs[0]->workspace_bytes);
+}
+
+TEST_CASE("plan record: what a kernel does is said beside what its op means") {
+  const ReferenceModel reference("gpt2");
+  const auto compiled = compile(reference.model, reference.options(GraphMode::kTrain));
+  const PlanRecord record = plan_record(*compiled);
+  const auto differs = std::ranges::count_if(record.calls, [](const PlanCall& call) {
+    return call.kernel_flops != call.flops || call.kernel_bytes_read != call.bytes_read;
+  });
+  CHECK(differs > 0);
+  CHECK(differs < std::ssize(record.calls));
 }
 
 TEST_CASE("plan record: nodes and gradients of a training step lead back by serials") {

@@ -36,12 +36,20 @@ TEST_CASE("plan faults: each row is named") {
     const char* message;
   };
   const Row rows[] = {
-      {[](PlanRecord& p) { p.facts.arena_bytes = -1; }, "a size is negative"},
-      {[](PlanRecord& p) { p.facts.alignment_bytes = 0; }, "the alignment is not above zero"},
+      {[](PlanRecord& p) { p.facts.workspace_bytes = -1; }, "a size is negative"},
+      {[](PlanRecord& p) { p.spaces[0].bytes = -1; }, "a size is negative"},
+      {[](PlanRecord& p) { p.spaces[1].lower_bound_bytes = -1; }, "a size is negative"},
+      {[](PlanRecord& p) { p.spaces.pop_back(); },
+       "the memory spaces are not the device's and the host's"},
+      {[](PlanRecord& p) { p.spaces[1].kind = PlanSpaceKind::kDevice; },
+       "the memory spaces are not the device's and the host's"},
+      {[](PlanRecord& p) { p.spaces[0].proven = 2; }, "the proof is neither there nor not"},
+      {[](PlanRecord& p) { p.spaces[1].name = 99; }, "there is no such text"},
+      {[](PlanRecord& p) { p.spaces[0].alignment_bytes = 0; }, "the alignment is not above zero"},
       {[](PlanRecord& p) { p.facts.times = 5; }, "there are more times than calls"},
       {[](PlanRecord& p) { p.facts.update_begin = 5; }, "the update begins after the end"},
       {[](PlanRecord& p) { p.facts.update_call = 5; }, "the update begins after the end"},
-      {[](PlanRecord& p) { p.facts.method = 99; }, "there is no such text"},
+      {[](PlanRecord& p) { p.facts.device = 99; }, "there is no such text"},
       {[](PlanRecord& p) { p.recompute.resize(2); }, "there are several rows of recomputation"},
       {[](PlanRecord& p) { p.dims[0] = -2; }, "a dimension is negative"},
       {[](PlanRecord& p) { p.members[1] = 9; }, "a buffer holds a value that is not there"},
@@ -63,11 +71,15 @@ TEST_CASE("plan faults: each row is named") {
       {[](PlanRecord& p) { p.values[2].bytes = 65; }, "value 2: it is not inside its buffer"},
       {[](PlanRecord& p) { p.values[2].shape.count = 99; }, "value 2: its shape is not there"},
       {[](PlanRecord& p) { p.values[2].kind = PlanValueKind{6}; }, "value 2: its kind is unknown"},
+      {[](PlanRecord& p) { p.values[2].view_of = 9; },
+       "value 2: what it is a view of is not there"},
+      {[](PlanRecord& p) { p.inputs = {9}; }, "an input or output is not there"},
+      {[](PlanRecord& p) { p.outputs = {9}; }, "an input or output is not there"},
       {[](PlanRecord& p) { p.buffers[1].owner = 9; }, "buffer 1: its owner is not there"},
       {[](PlanRecord& p) { p.buffers[1].offset = 129; }, "buffer 1: it is not inside the arena"},
       {[](PlanRecord& p) { p.buffers[1].bytes = 129; }, "buffer 1: it is not inside the arena"},
       {[](PlanRecord& p) { p.buffers[1].offset = -64; }, "buffer 1: it is not inside the arena"},
-      {[](PlanRecord& p) { p.buffers[1].space = PlanSpace::kHost; },
+      {[](PlanRecord& p) { p.buffers[1].space = PlanSpaceKind::kHost; },
        "buffer 1: it is not inside the arena"},
       {[](PlanRecord& p) { p.buffers[1].external = 2; },
        "buffer 1: it is neither external nor not"},
@@ -80,6 +92,8 @@ TEST_CASE("plan faults: each row is named") {
       {[](PlanRecord& p) { p.operands[0].offset = -1; }, "operand 0: its offset is negative"},
       {[](PlanRecord& p) { p.operands[0].offset = 65; },
        "operand 0: it begins behind the end of its buffer"},
+      {[](PlanRecord& p) { p.operands[0].dtype = 99; }, "operand 0: there is no such text"},
+      {[](PlanRecord& p) { p.operands[0].shape.count = 99; }, "operand 0: its shape is not there"},
       {[](PlanRecord& p) { p.calls[1].kind = PlanCallKind{5}; }, "call 1: its kind is unknown"},
       {[](PlanRecord& p) { p.calls[1].node = 4; }, "call 1: its node is not there"},
       {[](PlanRecord& p) { p.calls[1].inputs.count = 8; }, "call 1: its inputs are not there"},
@@ -89,11 +103,20 @@ TEST_CASE("plan faults: each row is named") {
       {[](PlanRecord& p) { p.calls[1].workspace_offset = -1; },
        "call 1: its workspace begins before the buffer"},
       {[](PlanRecord& p) { p.calls[1].flops = -1; }, "call 1: it costs less than nothing"},
+      {[](PlanRecord& p) { p.calls[1].kernel_flops = -2; },
+       "call 1: its kernel costs less than nothing"},
+      {[](PlanRecord& p) { p.calls[1].body = 0; }, "call 1: its body is not there"},
       {[](PlanRecord& p) {
          p.calls[1].workspace = 2;
          p.calls[1].workspace_offset = 65;
        },
-       "call 1: its part of the workspace begins behind the workspace's end"},
+       "call 1: it is not inside its workspace"},
+      {[](PlanRecord& p) {
+         p.calls[1].workspace = 2;
+         p.calls[1].workspace_offset = 32;
+         p.calls[1].workspace_bytes = 33;
+       },
+       "call 1: it is not inside its workspace"},
       {[](PlanRecord& p) { p.calls[1].tile = 0; }, "call 1: its section has no such batch tile"},
       {[](PlanRecord& p) {
          p.sections = {{.begin = 0, .end = 4, .tiles = 2}};
@@ -115,6 +138,37 @@ TEST_CASE("plan faults: each row is named") {
   for (const Row& row : rows) {
     CAPTURE(row.message);
     PlanRecord plan = chain_plan(4);
+    row.change(plan);
+    CHECK(find_fault(view_of(plan)) == row.message);
+  }
+}
+
+TEST_CASE("plan faults: of bodies, and of the calls that run them") {
+  struct Row {
+    std::function<void(PlanRecord&)> change;
+    const char* message;
+  };
+  const Row rows[] = {
+      {[](PlanRecord& p) { p.body_plans.clear(); }, "a body is not there"},
+      {[](PlanRecord& p) { p.bodies[0].carried.count = 2; }, "what a body carries is not there"},
+      {[](PlanRecord& p) { p.carried[0].from = 1; }, "what a body carries is not there"},
+      {[](PlanRecord& p) { p.carried[0].to = 1; }, "what a body carries is not there"},
+      {[](PlanRecord& p) { p.bodies[0].trips_input = 1; }, "a body's number of trips is not there"},
+      {[](PlanRecord& p) { p.body_plans[0].calls[1].time = 9; },
+       "body 0: call 1: its time is after the end"},
+      {[](PlanRecord& p) { p.calls.back().kind = PlanCallKind::kKernel; },
+       "call 3: it has a body and runs none"},
+      {[](PlanRecord& p) {
+         p.body_plans[0].inputs = {0, 0};
+       },
+       "call 3: its body has other inputs or outputs"},
+      {[](PlanRecord& p) { p.body_plans[0].spaces[0].bytes = 193; },
+       "call 3: its body needs more than its workspace"},
+  };
+  CHECK(find_fault(view_of(plan_with_body(4, chain_plan(2)))).empty());
+  for (const Row& row : rows) {
+    CAPTURE(row.message);
+    PlanRecord plan = plan_with_body(4, chain_plan(2));
     row.change(plan);
     CHECK(find_fault(view_of(plan)) == row.message);
   }

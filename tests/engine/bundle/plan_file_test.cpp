@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <random>
 #include <vector>
@@ -17,6 +18,8 @@
 
 namespace trainscope {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::size_t kHeaderBytes = 32;
 constexpr std::size_t kSectionBytes = 32;
@@ -92,7 +95,63 @@ TEST_CASE("plan file: what is written is read back") {
   const PlanView view = stored.view();
   CHECK(view.calls.size() == 5);
   CHECK(view.text(view.buffers[3].label) == "relu_2:0");
-  CHECK(view.facts().arena_bytes == 192);
+  CHECK(view.arena().bytes == 192);
+}
+
+TEST_CASE("plan file: bodies are records of their own, as deep as they are nested") {
+  const TemporaryFolder folder;
+  const FolderEntry entry = Folder::open(folder.path()) / "plan.bin";
+  const PlanRecord plan = plan_with_body(3, plan_with_body(2, chain_plan(1)));
+  write_plan_file(plan, entry);
+  const StoredPlan stored = StoredPlan::open(entry);
+  CHECK(plan_json(stored.view()) == plan_json(view_of(plan)));
+  REQUIRE(stored.view().body_plans.size() == 1);
+  const PlanView& body = stored.view().body_plans[0];
+  CHECK(body.calls.size() == 2);
+  REQUIRE(body.body_plans.size() == 1);
+  CHECK(body.body_plans[0].name_of(body.body_plans[0].calls[0]) == "relu_0");
+
+  PlanRecord deep = chain_plan(1);
+  for (int i = 0; i < 15; ++i) deep = plan_with_body(1, std::move(deep));
+  CHECK(refusal(plan_file_bytes(deep)).empty());
+  CHECK(contains(refusal(plan_file_bytes(plan_with_body(1, std::move(deep)))), "nested 17 deep"));
+}
+
+TEST_CASE("plan file: version 1 opens, without what it did not know") {
+  const fs::path committed = fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/plan-version-1/plan.bin";
+  const TemporaryFolder folder;
+  fs::copy(committed, folder.path());
+  const StoredPlan stored =
+      StoredPlan::open(Folder::open(folder.path()) / committed.filename().string());
+  const PlanView& plan = stored.view();
+  CHECK(plan.calls.size() == 45);
+  CHECK(plan.sections.size() == 3);
+  CHECK(plan.arena().bytes == 166336);
+  CHECK(plan.arena().alignment_bytes == 64);
+  CHECK(plan.space(PlanSpaceKind::kHost).bytes == 0);
+  CHECK(plan.text(plan.arena().method) != "");
+  CHECK(plan.text(plan.facts().device) == "");
+  CHECK(plan.facts().threads == 2);
+  for (const PlanCall& call : plan.calls) {
+    CHECK(call.kernel_flops == -1);
+    CHECK(call.body == kNoRow);
+    const bool tile_alone = call.workspace != kNoRow && call.tile != kNoRow;
+    CHECK((call.workspace_bytes == -1) == tile_alone);
+    for (const PlanOperand& operand : rows_of(plan.operands, call.inputs)) {
+      if (operand.value == kNoRow) continue;
+      const bool known = plan.text(operand.dtype) != "";
+      CHECK(known == (operand.slice == PlanSlice::kWhole));
+    }
+  }
+  for (const PlanValue& value : plan.values) CHECK(value.view_of == kNoRow);
+  const Json json = Json::parse(plan_json(plan));
+  CHECK(json.at("calls").at(0).at("kernel_flops").is_null());
+
+  std::string damaged = get(committed);
+  damaged[rows_of_section(damaged, 9)] ^= 1;
+  put(folder / "plan.bin", damaged);
+  const Error error = error_of([&] { StoredPlan::open(Folder::open(folder.path()) / "plan.bin"); });
+  CHECK(contains(error.message(), "section 10 is damaged: its hash is another"));
 }
 
 TEST_CASE("plan file: a plan without calls is one too") {
@@ -133,17 +192,20 @@ TEST_CASE("plan file: the header says what is wrong with it") {
     std::uint32_t number;
     const char* message;
   };
-  constexpr std::uint32_t kFacts = 0;
-  constexpr std::uint32_t kCalls = 9;
+  constexpr std::uint32_t kSections = 10;  // in the file's order: those of version 1 first
+  constexpr std::uint32_t kFacts = 11;
+  constexpr std::uint32_t kCalls = 13;
   const Row rows[] = {
       {0, 0, "it is no plan of trainscope"},
-      {8, kPlanRecordVersion + 1, "version 2 of the plan record, this program reads version 1"},
+      {8, kPlanRecordVersion + 1,
+       "version 3 of the plan record, this program reads versions 2 to 2"},
       {12, 65, "its table of 65 sections is not all there"},
       {16, 9, "its header says"},
       {section_at(kFacts), 99, "section 1 is missing"},
-      {section_at(kFacts), 2, "section 1 is missing"},
-      {section_at(1), 1, "section 1 is there twice"},
-      {section_at(kCalls) + 4, 80, "section 10 has rows of 80 bytes instead of 96"},
+      {section_at(kFacts), 2, "section 2 is there twice"},
+      {section_at(kSections), 1, "section 15 is missing"},
+      {section_at(0), 1, "section 2 is missing"},
+      {section_at(kCalls) + 4, 80, "section 10 has rows of 80 bytes instead of 136"},
       {section_at(kCalls) + 8, 1, "section 10 is not inside the file"},
       {section_at(kCalls) + 12, 1, "section 10 is not inside the file"},
       {section_at(kCalls) + 16, 1 << 20, "section 10 is not inside the file"},
@@ -165,7 +227,7 @@ TEST_CASE("plan file: the header says what is wrong with it") {
 
 TEST_CASE("plan file: sections of a later program are skipped") {
   std::string file = plan_file_bytes(chain_plan(3));
-  // The fifteenth section, of tiled sections, has no rows here: a second one with another number.
+  // The last section, of bodies, has no rows here: a second one with another number.
   const auto count = number_at<std::uint32_t>(file, 12);
   std::string more = file.substr(section_at(count - 1), kSectionBytes);
   put_number(more, 0, std::uint32_t{77});
@@ -185,7 +247,7 @@ TEST_CASE("plan file: sections of a later program are skipped") {
 
 TEST_CASE("plan file: numbers of strangers with right hashes are refused, or do no harm") {
   const std::string good = plan_file_bytes(chain_plan(6));
-  const std::size_t begin = section_at(15);
+  const std::size_t begin = section_at(21);
   std::mt19937 random(7);
   const std::uint32_t numbers[] = {0,           1,           2,      kNoRow,     kNoRow - 1,
                                    0x7FFF'FFFF, 0x8000'0000, 0xFFFF, 0x100'0000, 0xFF};

@@ -22,7 +22,7 @@ TEST_CASE("plan format 1: calls and buffers are those of the file") {
   const Json json = recorded();
   const PlanRecord record = plan_of_format_1(json);
   const PlanView plan = view_of(record);
-  CHECK(plan.facts().arena_bytes == json.get<std::int64_t>("arena_bytes"));
+  CHECK(plan.arena().bytes == json.get<std::int64_t>("arena_bytes"));
   CHECK(plan.calls.size() == json.at("instructions").size());
   CHECK(plan.buffers.size() == json.at("buffers").size());
   const Json& first = json.at("instructions").at(0);

@@ -45,6 +45,22 @@ TEST_CASE("plan json: a line for each row, under the documented keys") {
   CHECK(call.at("sources") == Json::array({"/relu_1"}));
   CHECK(call.at("workspace").is_null());
   CHECK(call.get<int>("flops") == 16);
+  CHECK(call.get<int>("kernel_flops") == 17);
+  CHECK(call.get<int>("kernel_bytes_written") == 65);
+  CHECK(call.at("reads").size() == 2);
+  CHECK(call.at("reads").at(1).is_null());
+  const Json& operand = call.at("reads").at(0);
+  CHECK(operand.get<int>("value") == 2);
+  CHECK(operand.get<int>("buffer") == 2);
+  CHECK(operand.get<int>("offset") == 0);
+  CHECK(operand.get<std::string>("slice") == "whole");
+  CHECK(operand.get<std::string>("dtype") == "f32");
+  CHECK(operand.at("shape") == Json::array({2, 8}));
+  CHECK(json.get<std::string>("device") == "cpu");
+  CHECK(json.at("inputs") == Json::array({0}));
+  CHECK(json.at("spaces").size() == 2);
+  CHECK(json.at("spaces").at(0).get<int>("bytes") == 192);
+  CHECK(json.at("spaces").at(1).get<std::string>("kind") == "host");
   CHECK(json.at("values").size() == 3);
   const Json& value = json.at("values").at(1);
   CHECK(value.get<std::string>("name") == "relu_0:0");
@@ -60,6 +76,15 @@ TEST_CASE("plan json: a line for each row, under the documented keys") {
   CHECK(buffer.at("parts").size() == 0);
   CHECK(json.at("host_buffers").size() == 0);
   CHECK(json.at("sections").size() == 0);
+}
+
+TEST_CASE("plan json: a body is a plan, with what is carried from trip to trip") {
+  const Json json = Json::parse(plan_json(view_of(plan_with_body(3, chain_plan(2)))));
+  CHECK(json.at("calls").at(2).get<int>("body") == 0);
+  const Json& body = json.at("bodies").at(0);
+  CHECK(body.get<int>("trips_input") == 0);
+  CHECK(body.at("carried").at(0).get<int>("from") == 0);
+  CHECK(body.at("plan").at("calls").size() == 2);
 }
 
 TEST_CASE("plan json: a value that takes up a slice of its buffer is a part, with its place") {

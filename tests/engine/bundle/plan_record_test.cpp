@@ -33,7 +33,7 @@ TEST_CASE("plan record: a call is named by its node, one without by what it writ
 
 TEST_CASE("plan record: bytes that are alive at each time, of the device alone") {
   PlanRecord plan = chain_plan(3);
-  plan.buffers.push_back({.space = PlanSpace::kHost, .end = 3, .bytes = 1000});
+  plan.buffers.push_back({.space = PlanSpaceKind::kHost, .end = 3, .bytes = 1000});
   CHECK(live_bytes(view_of(plan)) == std::vector<std::int64_t>{128, 192, 192});
 }
 

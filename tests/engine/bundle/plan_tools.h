@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "engine/bundle/plan_record.h"
 
@@ -39,8 +40,12 @@ inline std::uint32_t add_kernel(PlanRecord& plan, const std::string& name, std::
                           .end = call + 2,
                           .offset = offset,
                           .bytes = 64});
-  plan.operands.push_back({.value = input, .buffer = plan.values[input].buffer});
-  plan.operands.push_back({.value = value, .buffer = buffer});
+  for (const std::uint32_t v : {input, value}) {
+    plan.operands.push_back({.value = v,
+                             .buffer = plan.values[v].buffer,
+                             .dtype = plan.values[v].dtype,
+                             .shape = plan.values[v].shape});
+  }
   plan.refusals.push_back(
       {.kernel = plan.texts.id("relu.wide"), .reason = plan.texts.id("it refused this case")});
   plan.calls.push_back({.node = row(plan.nodes) - 1,
@@ -52,7 +57,10 @@ inline std::uint32_t add_kernel(PlanRecord& plan, const std::string& name, std::
                         .time = call,
                         .flops = 16,
                         .bytes_read = 64,
-                        .bytes_written = 64});
+                        .bytes_written = 64,
+                        .kernel_flops = 17,
+                        .kernel_bytes_read = 64,
+                        .kernel_bytes_written = 65});
   plan.facts.times = call + 1;
   plan.facts.update_begin = call + 1;
   return value;
@@ -61,12 +69,13 @@ inline std::uint32_t add_kernel(PlanRecord& plan, const std::string& name, std::
 // A chain of kernels on an input of 64 bytes.
 inline PlanRecord chain_plan(int calls) {
   PlanRecord plan;
-  plan.facts = {.arena_bytes = 192,
-                .lower_bound_bytes = 192,
-                .alignment_bytes = 64,
-                .threads = 2,
-                .proven = 1,
-                .method = plan.texts.id("event_order")};
+  plan.facts = {.threads = 2, .device = plan.texts.id("cpu")};
+  plan.spaces[0] = {.bytes = 192,
+                    .lower_bound_bytes = 192,
+                    .alignment_bytes = 64,
+                    .name = plan.texts.id("memory"),
+                    .method = plan.texts.id("event_order"),
+                    .proven = 1};
   plan.dims = {2, 8};
   plan.values.push_back({.name = plan.texts.id("x"),
                          .dtype = plan.texts.id("f32"),
@@ -83,10 +92,34 @@ inline PlanRecord chain_plan(int calls) {
                           .values = {.begin = 0, .count = 1},
                           .end = static_cast<std::uint32_t>(calls),
                           .bytes = 64});
+  plan.inputs = {0};
   std::uint32_t value = 0;
   for (int i = 0; i < calls; ++i) {
     value = add_kernel(plan, "relu_" + std::to_string(i), value, 64 + 64 * (i % 2));
   }
+  plan.outputs = {value};
+  return plan;
+}
+
+// ... whose last call runs a body: another chain, in a workspace behind the others.
+inline PlanRecord plan_with_body(int calls, PlanRecord body) {
+  PlanRecord plan = chain_plan(calls);
+  const std::int64_t bytes = body.spaces[0].bytes;
+  plan.spaces[0].bytes += bytes;
+  plan.buffers.push_back({.holds = BufferClass::kWorkspace,
+                          .owner_kind = BufferOwner::kCall,
+                          .owner = static_cast<std::uint32_t>(calls - 1),
+                          .end = static_cast<std::uint32_t>(calls),
+                          .offset = 192,
+                          .bytes = bytes});
+  plan.carried = {{.from = 0, .to = 0}};
+  plan.bodies = {{.carried = {.begin = 0, .count = 1}, .trips_input = 0}};
+  plan.body_plans.push_back(std::move(body));
+  PlanCall& call = plan.calls.back();
+  call.kind = PlanCallKind::kProgram;
+  call.workspace = static_cast<std::uint32_t>(plan.buffers.size() - 1);
+  call.workspace_bytes = bytes;
+  call.body = 0;
   return plan;
 }
 

@@ -13,61 +13,14 @@
 #include "engine/ops/standard_ops.h"
 #include "tests/support/copying_device.h"
 #include "tests/support/graph_text.h"
+#include "tests/support/kept_plans.h"
+#include "tests/support/looping_graph.h"
 
 namespace trainscope::test {
 namespace {
 
-const OpTable& table();
-
-// x [n], sum [n], trips -> after each trip x is x / 2 and sum is sum + x, of the x before.
-OpBody halve_and_add(const OpArgs& args) {
-  OpBody body;
-  Builder b(body.graph, table());
-  b.set_provenance({.sources = {"test"}, .pass = "test"});
-  const ValueId x = b.input("x", args.type(0));
-  const ValueId sum = b.input("sum", args.type(1));
-  b.input("trips", args.type(2));
-  const ValueId half = b.scalar(0.5, DType::kF32);
-  body.graph.outputs = {b("Mul", {x, half}), b("Add", {sum, x})};
-  body.trips_input = 2;
-  body.carried = {{.from = 0, .to = 0}, {.from = 1, .to = 1}};
-  return body;
-}
-
-const OpTable& table() {
-  static const OpTable ops = [] {
-    OpTable all = standard_ops();
-    all.add({{.name = "TestLoop",
-              .domain = kTrainscopeDomain,
-              .min_inputs = 3,
-              .max_inputs = 3,
-              .max_outputs = 2,
-              .shape = [](const OpArgs& args) -> std::vector<TensorType> {
-                return {args.type(0), args.type(1)};
-              },
-              .body = halve_and_add,
-              .examples = {}}});
-    return all;
-  }();
-  return ops;
-}
-
-// y = -(sum of x / 2^i), in one node for all trips.
-Graph looping() {
-  Graph graph;
-  Builder b(graph, table());
-  b.set_provenance({.sources = {"test"}, .pass = "test"});
-  const ValueId x = b.input("x", {.dtype = DType::kF32, .shape = {300}});
-  const ValueId zero = b.input("zero", {.dtype = DType::kF32, .shape = {300}});
-  const ValueId trips = b.input("trips", {.dtype = DType::kI64, .shape = {}});
-  const ValueId twice = b("Add", {x, x});
-  const std::vector<ValueId> ends = b.multi("TestLoop", {twice, zero, trips}, 2);
-  graph.outputs = {b("Neg", {ends[1]}), ends[0]};
-  return graph;
-}
-
 struct Looping {
-  Program program = lower(looping(), test_device(), {});
+  Program program = lower(looping_graph(), test_device(), {});
   Executor executor{program};
 
   Looping() { executor.load_initial(); }
@@ -122,7 +75,7 @@ TEST_CASE("body: an output that is an input is refused, it would be overwritten"
                  .body =
                      [](const OpArgs& args) {
                        OpBody body;
-                       Builder b(body.graph, table());
+                       Builder b(body.graph, looping_ops());
                        const ValueId x = b.input("x", args.type(0));
                        const ValueId y = b.input("y", args.type(1));
                        body.graph.outputs = {y, x};
@@ -141,6 +94,7 @@ TEST_CASE("body: an output that is an input is refused, it would be overwritten"
 
 TEST_CASE("body: its arena is the call's workspace, its values are in there") {
   Looping loop;
+  keep_plan(loop.program);
   const Call& call = loop.program.calls[1];
   REQUIRE(call.body != nullptr);
   const Program& body = *call.body->program;
