@@ -4,151 +4,49 @@
     scripts/check_plan.py RUN... [--budget BYTES]
 
 Reads RUN/plan.json and the last stages' ONNX files alone, and shares no code with the planner. Every
-value gets a content: what made it, from which contents; what Slice, Split or Concat move in one
-piece keeps its own. Going through the calls, each must find the contents of its inputs in the
-bytes that the plan gives them. A stage with another order or with recomputation must compute what
-the one before it does. Exit code 0: nothing found; 1: faults, one a line; 2: one is no run.
+value gets a content (scripts/plan_stages.py). Going through the calls, those of each batch tile and
+of each trip of a body too, each must find the contents of its inputs in the bytes that the plan
+gives them; what two tiles of a section touch at once neither may write. A stage with another order
+or with recomputation must compute what the one before it does. Exit code 0: nothing found; 1:
+faults, one a line; 2: one is no run.
 """
 import argparse
-import hashlib
 import json
 import sys
 from pathlib import Path
 
 import google.protobuf.message
 import numpy
-import onnx.numpy_helper
 
-TRANSFERS = ("Offload", "Fetch")
-NOTHING, GARBAGE, HELD, MOST_FAULTS = 0, -1, -2, 20
+from plan_memory import (COMPUTING, GARBAGE, HELD, Access, Memory, TileBytes, calls_in_order,
+                         copies_of, slice_bytes, tells_operands, tiled_times, unit_of)
+from plan_stages import TRANSFERS, BodyStage, Stage, digest
+
+MOST_FAULTS = 20
 AFTER_PASSES = ("order", "recompute")  # stages that change when ops run, not what is computed
-
-
-class Stage:
-    """The graph of a stage file, and the content of each of its values."""
-    def __init__(self, path):
-        model = onnx.load(path, load_external_data=False)
-        self.note = json.loads({p.key: p.value for p in model.metadata_props}["ai.trainscope.stage"])
-        self.nodes = {}  # in order, by the first value that each makes
-        self.content = {name: digest("given", name) for name, _ in self.note["values"]}
-        graph = model.graph
-        self.constants = {t.name: t for t in graph.initializer}
-        self.types = {t.name: (t.data_type, t.dims) for t in graph.initializer}
-        for info in [*graph.input, *graph.value_info, *graph.output]:
-            kind = info.type.tensor_type
-            self.types[info.name] = kind.elem_type, [d.dim_value for d in kind.shape.dim]
-        for node in graph.node:
-            self.nodes[next(name for name in node.output if name)] = node
-            self.add_contents(node)
-
-    def add_contents(self, node):
-        if node.op_type in TRANSFERS:  # the same elements elsewhere
-            self.content[node.output[0]] = self.content[node.input[0]]
-            return
-        attributes = sorted((a.name, a.SerializeToString()) for a in node.attribute)
-        inputs = [self.content[name] if name else 0 for name in node.input]
-        made = digest(node.domain, node.op_type, attributes, inputs)
-        self.content.update((n, digest(made, i)) for i, n in enumerate(node.output) if n)
-
-    def array(self, name):
-        """Of the value's type, never filled: for what numpy knows of places in it."""
-        kind, dims = self.types[name]
-        bf16 = kind == onnx.TensorProto.BFLOAT16
-        size = 2 if bf16 else onnx.mapping.TENSOR_TYPE_TO_NP_TYPE[kind].itemsize
-        return numpy.empty(dims, f"V{size}")
-
-    def pieces(self, node):
-        """(large value, small one, byte, bytes) of what is taken out or put in in one piece."""
-        def numbers(i, absent=None):
-            given = i < len(node.input) and node.input[i]
-            return onnx.numpy_helper.to_array(self.constants[node.input[i]]) if given else absent
-
-        joins = node.op_type == "Concat"
-        large, small = (node.output[0], node.input) if joins else (node.input[0], node.output)
-        array = self.array(large)
-        if node.op_type == "Slice":
-            axes, steps = numbers(3, range(array.ndim)), numbers(4, [1] * array.ndim)
-            cut = [slice(None)] * array.ndim
-            for axis, *where in zip(axes, numbers(1), numbers(2), steps):
-                cut[axis] = slice(*where)
-            parts = [array[tuple(cut)]]
-        else:
-            axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
-            sizes = [self.types[name][1][axis] for name in small] if joins else numbers(1)
-            ends = len(small) if sizes is None else numpy.cumsum(sizes)[:-1]
-            parts = numpy.split(array, ends, axis)
-        first = array.__array_interface__["data"][0]
-        return [(large, name, part.__array_interface__["data"][0] - first, part.nbytes)
-                for name, part in zip(small, parts)
-                if name and part.size and part.flags.c_contiguous]
-
-    def results(self):
-        """What the step is for: contents of updates, gradients, outputs and the loss."""
-        pairs = self.note["updates"] + self.note["gradients"]
-        pairs += [(name, name) for name in self.note["outputs"] + [self.note["loss"]] if name]
-        return {(of, self.content[value]) for of, value in pairs}
-
-
-def digest(*parts):
-    """A content: 62 bits, above zero."""
-    whole = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
-    return (int.from_bytes(whole, "little") >> 2) + 1
-
-
-class Memory:
-    """What each unit of the arena holds, and behind it of the arena in host memory."""
-    def __init__(self, plan, fault):
-        self.unit, self.fault = plan["alignment_bytes"], fault
-        sizes = [-(-plan[key] // self.unit) for key in ("arena_bytes", "host_arena_bytes")]
-        self.host_begin = sizes[0] * self.unit
-        self.units = numpy.full(sum(sizes), NOTHING, numpy.int64)
-
-    def __getitem__(self, place):
-        offset, size = place
-        first, end = offset // self.unit, -(-(offset + size) // self.unit)
-        if 0 <= offset and offset % self.unit == 0 and end <= len(self.units):
-            return self.units[first:end]
-        self.fault(f"bytes {offset} to {offset + size} are outside the arena or not aligned")
-        return numpy.full(end - first, NOTHING)
-
-
-def calls_by_time(plan):
-    """The calls that compute a node, of a tiled section the first tile's."""
-    if "calls" not in plan:  # run format 1
-        return plan["instructions"]
-    return [row for row in plan["calls"]
-            if row["kind"] in ("kernel", "transfer", "program") and row.get("tile", 0) == 0]
-
-
-def copies_of(plan):
-    """(from, to) of each copy of a state."""
-    if "calls" not in plan:  # run format 1
-        return {(row["from"], row["to"]) for row in plan["copies"]}
-    return {(*row["inputs"], *row["outputs"])
-            for row in plan["calls"] if row["kind"] == "state_copy"}
-
-
-def tiled_times(plan):
-    """(begin, end) on the time axis of each tiled section."""
-    if "calls" not in plan:  # run format 1
-        return [(row["begin"], row["end"]) for row in plan.get("chains", [])]
-    sections = [plan["calls"][row["begin"]:row["end"]] for row in plan["sections"]]
-    return [(calls[0]["time"], calls[-1]["time"] + 1) for calls in sections
-            if calls[0]["kind"] != "add_partials"]
+TRIPS = 3  # of a body: what the first leaves, the second finds
 
 
 class Replay:
     def __init__(self, plan, stage, fault):
-        self.plan, self.stage, self.fault, self.memory = plan, stage, fault, Memory(plan, fault)
-        self.calls, self.copies = calls_by_time(plan), copies_of(plan)
+        self.plan, self.stage, self.fault = plan, stage, fault
+        self.values = {row["id"]: row for row in plan.get("values", [])}
+        self.memory = Memory(plan, unit_of(plan, self.values), fault)
+        self.calls, self.copies = calls_in_order(plan), copies_of(plan)
+        self.first = [row for row in self.calls if row.get("kind", "kernel") in COMPUTING
+                      and not row.get("tile")]  # of a node's
         self.sections = tiled_times(plan)
         self.place = {}      # value -> (offset, bytes)
         self.life = {}       # value -> range of times
+        self.buffers = {}    # id -> its offset
         self.workspaces = {}  # place -> ranges of times
         self.held = []       # (death, place) of what is there for others
         self.in_host = set()  # values
         self.inside = {}     # value -> (another one, the unit of it where this one begins)
         self.joined = {}     # value -> its units, where they are those of others
+        self.partials = {}   # (value, tile) -> where the tile's sum begins
+        self.tiles = {}      # section -> what its tiles have touched
+        self.touched = []    # (call, (begin, end, whether it is written) of its bytes)
         self.states = {state for state, _ in stage.note["updates"]}
         for begin, rows in ((0, "buffers"), (self.memory.host_begin, "host_buffers")):
             for row in plan[rows]:
@@ -156,6 +54,9 @@ class Replay:
 
     def add_buffer(self, row, begin):
         where = (begin + row["offset"], row["bytes"])
+        self.buffers[row.get("id")] = where[0]
+        if row["offset"] % self.plan["alignment_bytes"]:
+            self.fault(f"'{row['name']}' is not aligned")
         if begin == 0 and sum(where) > self.memory.host_begin:
             self.fault(f"'{row['name']}' ends outside the arena")
         self.in_host.update(row["values"] if begin else [])
@@ -170,20 +71,48 @@ class Replay:
             self.life[value] = range(row["birth"], row["death"])
             if not where[0] <= offset <= offset + size <= sum(where):
                 self.fault(f"'{value}' is no part of '{row['name']}'")
-            if size < self.stage.array(value).nbytes:
+            if size < self.stage.size(value):
                 self.fault(f"'{value}' has too few bytes")
 
-    def run(self):
+    def begin(self):
+        """What is there before the first call."""
         self.check_ids()
         self.check_order()
         for name, _ in self.stage.note["values"]:
             if name in self.place:
                 self.put(name)
-        for index, row in enumerate(self.calls):
-            if row.get("time", index) != index:
-                self.fault(f"call {row['id']} ({row['op']}) is at another time than {index}")
-            self.execute(index, row)
+
+    def run(self):
+        self.begin()
+        self.run_calls()
         self.check_end()
+        self.check_bound()
+        self.check_waits()
+
+    def run_calls(self):
+        count = 0
+        for index, row in enumerate(self.calls):
+            count += any(row is first for first in self.first[count:count + 1])
+            time = row.get("time", index)
+            if time != max(0, count - 1):
+                self.fault(f"call {row['id']} ({row['op']}) is at another time than {count - 1}")
+            self.execute(time, row)
+
+    def run_trips(self, body):
+        """As run(), of what runs several times: of that, outputs become inputs after each trip."""
+        self.begin()
+        inputs, outputs = ([self.values[i]["name"] for i in self.plan[key]]
+                           for key in ("inputs", "outputs"))
+        for _ in range(TRIPS):
+            self.run_calls()
+            self.check_end()
+            carried = {inputs[row["to"]]: outputs[row["from"]] for row in body["carried"]}
+            units = {to: self.units(name, self.place[name][1]) for to, name in carried.items()}
+            self.stage.begin({to: self.stage.content[name] for to, name in carried.items()})
+            self.inside, self.joined = {}, {}
+            self.check_order()
+            for to, there in units.items():
+                self.memory[self.place[to]][:] = there
         self.check_bound()
         self.check_waits()
 
@@ -196,15 +125,19 @@ class Replay:
         for ids in ([row["id"] for row in plan["calls"]], sorted(buffers)):
             if ids != [*range(len(ids))]:
                 self.fault("the ids are not the positions of the rows")
-        for row in self.calls:
+        for row in self.first:
             buffer = buffers.get(row["workspace"])
             if buffer and buffer["owner"] != {"call": row["id"]}:
                 self.fault(f"call {row['id']} does not own its workspace")
+        for section in plan["sections"]:
+            tiles = [row.get("tile") for row in plan["calls"][section["begin"]:section["end"]]]
+            if tiles != [i % section["tiles"] for i in range(len(tiles))]:
+                self.fault(f"the calls from {section['begin']} on are not one for each batch tile")
 
     def check_order(self):
         """Each node of the graph is a call, or a view: its result is its input's bytes."""
-        computed = {(row["outputs"] or [""])[0] for row in self.calls}
-        if len(computed) != len(self.calls):
+        computed = {(row["outputs"] or [""])[0] for row in self.first}
+        if len(computed) != len(self.first):
             self.fault("a call is there twice")
         for first in computed - set(self.stage.nodes):
             self.fault(f"'{first}' is made by no node of the graph")
@@ -221,7 +154,7 @@ class Replay:
         """Parts that fill whole units of what they are in hold what that holds there."""
         unit = self.memory.unit
         for large, small, byte, size in self.stage.pieces(node):
-            whole = self.stage.array(large).nbytes
+            whole = self.stage.size(large)
             begin, units = byte // unit, self.units(small, size)
             if byte % unit or size % unit and byte + size < whole:
                 continue
@@ -248,59 +181,135 @@ class Replay:
         held = self.memory[self.place[storage]]
         return numpy.array_equal(held, self.units(value, self.place[storage][1]))
 
-    def execute(self, index, row):
-        where = f"call at {index} ({row['op']}):"
+    def accesses(self, row, key):
+        """What the call reads or writes; None where an operand's bytes are no slice of its value."""
+        if not tells_operands(self.plan):
+            names = row["outputs"]
+            if key == "reads":
+                names = [name for name in self.stage.nodes[names[0]].input if name]
+            return [Access(name, self.place[name], self.units(name, self.place[name][1]))
+                    if name in self.place else None for name in names]
+        return [self.access(row, i, operand) for i, operand in enumerate(row[key]) if operand]
+
+    def access(self, row, index, operand):
+        value = self.values.get(operand["value"])
+        if not value or operand["buffer"] not in self.buffers or value["name"] not in self.place:
+            return None
+        name, size = value["name"], slice_bytes(value, operand)
+        begin = self.buffers[operand["buffer"]] + operand["offset"]
+        if operand["slice"] == "partial":
+            return self.partial(row, index, Access(name, (begin, size), None))
+        first = begin - self.place[name][0]
+        if operand["slice"] == "whole":
+            whole = first == 0 and size == self.stage.size(name)
+            size = self.place[name][1]
+            return Access(name, (begin, size), self.units(name, size)) if whole else None
+        if first < 0 or first + size > value["bytes"]:
+            return None
+        if operand["slice"] == "examples" and first != row["tile"] * size:
+            return None
+        return Access(name, (begin, size), self.units(name, first + size)[first // self.memory.unit:])
+
+    def partial(self, row, index, access):
+        """A sum over one tile's examples: of a call that adds them up, over those of tile `index`."""
+        name, (begin, size), _ = access
+        tile = index if row["kind"] == "add_partials" else row["tile"]
+        whole = self.partials.setdefault((name, tile), begin)
+        content = digest(self.stage.content[name], "partial", tile)
+        first, last = (begin - whole) // self.memory.unit, -(-(begin - whole + size) // self.memory.unit)
+        return Access(name, (begin, size), content + numpy.arange(first, last))
+
+    def execute(self, time, row):
+        kind = row.get("kind", "kernel")
+        where = f"call at {time} ({row['op'] or kind}):"
         node = self.stage.nodes.get((row["outputs"] or [""])[0])
-        if node is None:
+        if node is None and kind != "state_copy":
             return self.fault(f"{where} makes nothing of the graph")
-        inputs, outputs = ([name for name in l if name] for l in (node.input, node.output))
-        if outputs != row["outputs"]:
-            self.fault(f"{where} the plan and the graph differ in what it makes")
-        for name in inputs + outputs:
-            if name not in self.place:
-                return self.fault(f"{where} '{name}' has no place")
-            if index not in self.life[name]:
+        reads, writes = self.accesses(row, "reads"), self.accesses(row, "writes")
+        if None in reads + writes:
+            return self.fault(f"{where} an operand has no place, or is no slice of its value")
+        if [access.name for access in writes] != row["outputs"]:
+            return self.fault(f"{where} its outputs are not what it writes")
+        if kind in COMPUTING:
+            self.check_node(where, row, node, reads)
+        for name in {access.name for access in reads + writes}:
+            if time not in self.life[name]:
                 self.fault(f"{where} '{name}' is alive in {self.life[name]} only")
+        for name, place, units in reads:
+            if not numpy.array_equal(self.memory[place], units):
+                self.fault(f"{where} the bytes of '{name}' hold something else")
+        if kind == "state_copy":  # the same elements elsewhere
+            writes = [Access(writes[0].name, writes[0].place, reads[0].units)]
+        if kind == "program" and "body" in row:
+            self.run_body(where, row)
+        for _, place, units in writes:
+            self.memory[place][:] = units
+        self.use_workspace(where, time, row, {access.name for access in reads + writes})
+        self.check_left(where, time, reads, writes)
+        self.note_bytes(where, row, reads, writes)
+
+    def check_node(self, where, row, node, reads):
+        names = [name for name in node.output if name]
+        inputs = [name for name in node.input if name]
+        if names != row["outputs"]:
+            self.fault(f"{where} the plan and the graph differ in what it makes")
+        if inputs != [access.name for access in reads]:
+            self.fault(f"{where} the plan and the graph differ in what it reads")
+        for name in inputs + names:
             if (name in self.in_host) != (row["op"] == TRANSFERS[name in inputs]):
                 self.fault(f"{where} '{name}' is in the wrong memory")
-        for name in (name for name in inputs if not self.holds(name, name)):
-            self.fault(f"{where} the bytes of '{name}' hold something else")
-        for name in outputs:
-            self.put(name)
+
+    def run_body(self, where, row):
+        body = self.plan["bodies"][row["body"]]
+        if body["plan"]["arena_bytes"] > row["workspace_bytes"]:
+            self.fault(f"{where} its body needs more than its workspace")
+        Replay(body["plan"], BodyStage(body["plan"]),
+               lambda fault: self.fault(f"{where} in its body: {fault}")).run_trips(body)
+
+    def use_workspace(self, where, time, row, names):
+        """The call leaves garbage in its own bytes; what it touches lives as long as its section."""
         place = row["workspace_offset"], row["workspace_bytes"]
-        there = [life for life in self.workspaces.get(place, []) if index in life][:1]
+        there = [life for life in self.workspaces.get(place, []) if time in life][:1]
         if not there and place[1]:
             self.fault(f"{where} the workspace is not there")
-        self.memory[place][:] = GARBAGE
+        self.memory[self.own_workspace(row)][:] = GARBAGE
         for begin, end in self.sections:
-            lives = [*there, *map(self.life.get, inputs + outputs)] if begin <= index < end else []
-            if any(l.start > begin or l.stop < end for l in lives):
+            lives = [*there, *map(self.life.get, names)] if begin <= time < end else []
+            if any(life.start > begin or life.stop < end for life in lives):
                 self.fault(f"{where} what it touches does not live as long as its section")
-        in_place = {self.place[name] for name in outputs}
-        if any(index < death and (self.memory[place] != HELD).any() for death, place in self.held):
+
+    def own_workspace(self, row):
+        begin = row["workspace_offset"] + row.get("tile_workspace_offset", 0)
+        return begin, row.get("tile_workspace_bytes", row["workspace_bytes"])
+
+    def check_left(self, where, time, reads, writes):
+        """After a call: what others have there, what it read and what it wrote."""
+        if any(time < death and (self.memory[place] != HELD).any() for death, place in self.held):
             self.fault(f"{where} what is held for others is written over")
-        for name in inputs + outputs:
-            replaced = name in inputs and self.place[name] in in_place
-            if not replaced and not self.holds(name, name):
+        in_place = {access.place for access in writes}
+        left = [access for access in reads if access.place not in in_place] + writes
+        for name, place, units in left:
+            if not numpy.array_equal(self.memory[place], units):
                 self.fault(f"{where} '{name}' is written over")
 
-    def ranges(self, row):
-        """(begin, end, whether it is written) of the bytes that a call touches."""
-        places = [(self.place[name], key == "outputs") for key in ("inputs", "outputs")
-                  for name in row[key] if name in self.place]
-        if row["workspace_bytes"]:
-            places.append(((row["workspace_offset"], row["workspace_bytes"]), True))
-        return [(offset, offset + size, written) for (offset, size), written in places]
+    def note_bytes(self, where, row, reads, writes):
+        places = [(access.place, False) for access in reads]
+        places += [(access.place, True) for access in writes] + [(self.own_workspace(row), True)]
+        self.touched.append((row, [(a, a + size, w) for (a, size), w in places if size]))
+        if "tile" not in row:
+            return
+        tiles = self.tiles.setdefault(row["section"], TileBytes(self.memory))
+        if any([tiles.clash(row["tile"], place, w) for place, w in places]):
+            self.fault(f"{where} tile {row['tile']} and another one touch the same bytes")
 
     def check_waits(self):
         """A call waits for what another stream does with its bytes, or comes behind such a wait."""
-        calls = self.plan.get("calls", [])
         done = {}     # stream -> the last call of another one that it has waited for
         touched = {}  # stream -> (call, ranges) so far
-        if len({row["stream"] for row in calls}) < 2:
+        if len({row.get("stream", 0) for row, _ in self.touched}) < 2:
             return
-        for row in calls:
-            stream, mine = row["stream"], self.ranges(row)
+        for row, mine in self.touched:
+            stream = row["stream"]
             done[stream] = max([done.get(stream, -1), *row["waits"]])
             for other, earlier in touched.items():
                 for call, ranges in earlier if other != stream else ():
@@ -324,8 +333,8 @@ class Replay:
 
     def check_bound(self):
         """No layout is lower than the bytes alive at one step, and the plan says which they are."""
-        unit = self.memory.unit
-        change = numpy.zeros(len(self.calls) + 2, numpy.int64)
+        unit = self.plan["alignment_bytes"]
+        change = numpy.zeros(len(self.first) + 2, numpy.int64)
         for row in self.plan["buffers"]:
             size = -(-row["bytes"] // unit) * unit
             change[[row["birth"], row["death"]]] += size, -size

@@ -31,12 +31,12 @@ class PlanChecker(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def train(self, model, *flags):
+    def train(self, model, *flags, threads=1):
         run = self.folder / f"run-{len(list(self.folder.iterdir()))}"
         file = model if isinstance(model, Path) else MODELS / model / "model.onnx"
         done = subprocess.run(
             [PROGRAM, "train", file, "--data", "synthetic", "--steps", "1",
-             "--threads", "1", "-q", "--run-dir", run, *flags], capture_output=True, text=True)
+             "--threads", str(threads), "-q", "--run-dir", run, *flags], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return run
 
@@ -102,6 +102,109 @@ class PlanChecker(unittest.TestCase):
         for change in (moved, exchanged, outside, short, left_out):
             with self.subTest(change=change.__name__):
                 self.assertNotIn(" 0 faults", self.spoil(self.unet(), change))
+
+    def test_batch_tiles(self):
+        """Every tile is replayed: what another one does with its bytes is found."""
+        def tile(plan, number, kind="kernel", slice_of="examples", key="writes"):
+            """The first operand of a call of this tile that is such a slice."""
+            return next(o for row in plan["calls"] if row.get("tile") == number
+                        and row["kind"] == kind for o in row[key] if o and o["slice"] == slice_of)
+
+        def another_tiles_bytes(plan):
+            tile(plan, 1)["offset"] -= tile(plan, 1)["offset"]
+
+        def misplaced(plan):
+            tile(plan, 1)["offset"] += 4
+
+        def reads_another_tiles(plan):
+            tile(plan, 1, key="reads")["offset"] = 0
+
+        def smaller(plan):
+            tile(plan, 1)["shape"][0] -= 1
+
+        def partial_in_the_result(plan):
+            first, other = (tile(plan, t, slice_of="partial") for t in (0, 1))
+            other["buffer"], other["offset"] = first["buffer"], first["offset"]
+
+        def sum_of_other_elements(plan):
+            tile(plan, 0, "add_partials", "partial", "reads")["offset"] += 4
+
+        def sum_elsewhere(plan):
+            tile(plan, 1, "add_partials", "elements")["offset"] = 0
+
+        def no_sum(plan):
+            last = max(i for i, row in enumerate(plan["calls"]) if row["kind"] == "add_partials")
+            plan["calls"][last]["kind"] = "kernel"
+
+        def workspaces_overlap(plan):
+            rows = [row for row in plan["calls"] if row.get("tile") == 1 and row["workspace_bytes"]
+                    and row["tile_workspace_bytes"]]
+            if not rows:  # no tile has one of its own: as if one had
+                rows = [row for row in plan["calls"] if row.get("tile") == 1][:1]
+                place = rows[0]["writes"][0]
+                buffer = plan["buffers"][place["buffer"]]
+                rows[0]["workspace_offset"] = buffer["offset"]
+                rows[0]["tile_workspace_bytes"] = 64
+            rows[0]["tile_workspace_offset"] = 0
+
+        def exchanged_tiles(plan):
+            begin = plan["sections"][0]["begin"]
+            for row, number in zip(plan["calls"][begin:begin + 2], (1, 0)):
+                row["tile"] = number
+
+        run = self.train("mlp", "--batch-tiles", "auto", threads=2)
+        text = (run / "plan.json").read_text()
+        self.assertGreater(len(json.loads(text)["sections"]), 1)
+        self.assertIn(" 0 faults", self.check(run))
+        for change in (another_tiles_bytes, misplaced, reads_another_tiles, smaller,
+                       partial_in_the_result, sum_of_other_elements, sum_elsewhere, no_sum,
+                       workspaces_overlap, exchanged_tiles):
+            with self.subTest(change=change.__name__):
+                (run / "plan.json").write_text(text)
+                self.assertNotIn(" 0 faults", self.spoil(run, change))
+
+    def test_bodies(self):
+        """A body's calls are replayed trip by trip in the call's workspace."""
+        def inner(plan):
+            return plan["bodies"][0]["plan"]
+
+        def overlap(plan):
+            rows = inner(plan)["buffers"]
+            for row in rows:
+                row["offset"] = rows[0]["offset"]
+
+        def misread(plan):
+            call = inner(plan)["calls"][1]
+            call["reads"][0], call["reads"][1] = call["reads"][1], call["reads"][0]
+            call["reads"][0]["offset"] += 64
+
+        def exchanged(plan):
+            """The sum reads x after the product has taken its place: of the trip before."""
+            calls = inner(plan)["calls"]
+            calls[1]["reads"][1] = dict(calls[0]["writes"][0], value=calls[1]["reads"][1]["value"])
+
+        def overwritten_input(plan):
+            body = inner(plan)
+            product, x = body["calls"][0]["writes"][0], body["inputs"][0]
+            rows = {row["id"]: row for row in body["buffers"]}
+            place = next(v["buffer"] for v in body["values"] if v["id"] == x)
+            rows[product["buffer"]]["offset"] = rows[place]["offset"]
+
+        def too_large(plan):
+            inner(plan)["arena_bytes"] += 64
+
+        def missing(plan):
+            inner(plan)["calls"].pop()
+
+        run = self.folder / "body"
+        shutil.copytree(ROOT / "tests/data/plan-with-body", run)
+        text = (run / "plan.json").read_text()
+        self.assertIn(" 0 faults", self.check(run))
+        for change in (overlap, misread, exchanged, overwritten_input, too_large, missing):
+            with self.subTest(change=change.__name__):
+                (run / "plan.json").write_text(text)
+                self.assertIn("in its body" if change is not too_large else "its body needs more",
+                              self.spoil(run, change))
 
     def test_budget(self):
         plain = self.arena(self.train("gpt2"))
