@@ -1,0 +1,62 @@
+// Names of the kinds of events.
+#include "profiler/record/event.h"
+
+namespace trainscope::profiler {
+
+std::string_view name_of(EventKind kind) {
+  switch (kind) {
+    case EventKind::kStep:
+      return "step";
+    case EventKind::kPhase:
+      return "phase";
+    case EventKind::kBatchWait:
+      return "batch wait";
+    case EventKind::kBind:
+      return "bind";
+    case EventKind::kInitial:
+      return "initial";
+    case EventKind::kRead:
+      return "read";
+    case EventKind::kCall:
+      return "call";
+    case EventKind::kBodyCall:
+      return "body call";
+    case EventKind::kSection:
+      return "section";
+    case EventKind::kRegion:
+      return "region";
+    case EventKind::kWork:
+      return "work";
+    case EventKind::kEvaluation:
+      return "evaluation";
+    case EventKind::kCheckpoint:
+      return "checkpoint";
+    case EventKind::kLoss:
+      return "loss";
+    case EventKind::kLearningRate:
+      return "learning rate";
+    case EventKind::kResidentBytes:
+      return "resident bytes";
+    case EventKind::kTaskClock:
+      return "task clock";
+    case EventKind::kMinorFaults:
+      return "minor faults";
+    case EventKind::kMajorFaults:
+      return "major faults";
+    case EventKind::kVoluntarySwitches:
+      return "voluntary switches";
+    case EventKind::kForcedSwitches:
+      return "forced switches";
+    case EventKind::kCycles:
+      return "cycles";
+    case EventKind::kInstructions:
+      return "instructions";
+    case EventKind::kCacheMisses:
+      return "cache misses";
+    case EventKind::kBranchMisses:
+      return "branch misses";
+  }
+  return "unknown";
+}
+
+}  // namespace trainscope::profiler

@@ -1,0 +1,61 @@
+// What a profile is made of: spans of time on a thread, and values of counters.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace trainscope::profiler {
+
+// Numbers are in files: they stay. Spans on one thread nest or follow each other.
+enum class EventKind : std::uint16_t {
+  kStep = 1,         // id: the step, from 1
+  kPhase = 2,        // id: 0 forward and backward of a micro-batch, 1 the update
+  kBatchWait = 3,    // id: the micro-batch, from 0
+  kBind = 4,         // a copy into the program's memory; id: the value
+  kInitial = 5,      // the same of a first content; id: the value
+  kRead = 6,         // a copy out of it; id: the value
+  kCall = 7,         // id: the call
+  kBodyCall = 8,     // a call of a program that a call runs; id: within that program
+  kSection = 9,      // a tiled section, as the calling thread sees it; id: the section
+  kRegion = 10,      // a loop inside a kernel that several threads share; id: their number
+  kWork = 11,        // a thread at its part of a region; id: the thread
+  kEvaluation = 12,  // id: the step before it
+  kCheckpoint = 13,  // id: the step before it
+
+  kLoss = 256,  // id of this and all that follow: the step
+  kLearningRate = 257,
+  kResidentBytes = 258,  // memory of the process (RSS)
+  kTaskClock = 259,      // processor time of all threads in the step, nanoseconds
+  kMinorFaults = 260,    // in the step, as all that follow
+  kMajorFaults = 261,
+  kVoluntarySwitches = 262,  // of threads that waited
+  kForcedSwitches = 263,     // of threads that others took the processor from
+  kCycles = 264,             // of the calling thread, as all that follow
+  kInstructions = 265,
+  kCacheMisses = 266,
+  kBranchMisses = 267,
+};
+
+constexpr bool is_counter(EventKind kind) { return static_cast<std::uint16_t>(kind) >= 256; }
+// "step", "batch wait", "minor faults"; "unknown" for a kind that a later version has.
+std::string_view name_of(EventKind kind);
+
+// Nanoseconds are from the profile's beginning.
+struct Event {
+  std::int64_t begin_ns = 0;
+  std::uint64_t value = 0;  // of a span its nanoseconds, of a counter the bits of a double
+  std::uint32_t id = 0;
+  EventKind kind = EventKind::kStep;
+  std::uint16_t thread = 0;  // 0: the one that drives the steps
+
+  std::int64_t end_ns() const {
+    return is_counter(kind) ? begin_ns : begin_ns + static_cast<std::int64_t>(value);
+  }
+  double number() const { return std::bit_cast<double>(value); }
+  bool operator==(const Event&) const = default;
+};
+static_assert(sizeof(Event) == 24);
+
+}  // namespace trainscope::profiler
