@@ -71,6 +71,8 @@ bool has_stages(const Folder& folder) {
          folder.enter(kRunStagesFolder).has_file(kRunStagesFile);
 }
 
+bool has_events(const Folder& folder) { return folder.has_file(kRunEventsFile); }
+
 bool has_plan(const Folder& folder) {
   return folder.has_file(kRunPlanFile) || folder.has_file(kRunReadablePlanFile);
 }
@@ -164,6 +166,12 @@ std::optional<StoredPlan> RunReader::plan(std::int64_t session) const {
   if (!folder) return std::nullopt;
   const bool is_old = !folder->has_file(kRunPlanFile);
   return is_old ? old_plan(*folder) : StoredPlan::open(*folder / kRunPlanFile);
+}
+
+std::optional<MappedFile> RunReader::events(std::int64_t session) const {
+  const std::optional<Folder> folder = folder_with(has_events, session);
+  if (!folder) return std::nullopt;
+  return MappedFile::open(*folder / kRunEventsFile);
 }
 
 std::string RunReader::stage_rewrites(const StageRecord& stage, std::int64_t session) const {

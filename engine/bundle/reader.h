@@ -32,6 +32,8 @@ class RunReader {
   // Empty while there are none.
   std::vector<StageRecord> stages(std::int64_t session = kNewestSession) const;
   std::optional<StoredPlan> plan(std::int64_t session = kNewestSession) const;
+  // What a profile of it has written so far; none where there is none.
+  std::optional<MappedFile> events(std::int64_t session = kNewestSession) const;
   MappedFile open_stage(const StageRecord& stage, std::int64_t session = kNewestSession) const;
   // The text of its rewrite log; empty where there is none.
   std::string stage_rewrites(const StageRecord& stage, std::int64_t session = kNewestSession) const;

@@ -1,6 +1,6 @@
-// Plans and stages of earlier sessions.
+// Plans, stages and profiles of earlier sessions.
 //
-// A session's plan and stages are in the run's folder until the next session begins, which moves
+// A session's plan, stages and profile are in the run's folder until the next session begins, which moves
 // them before the manifest names it. So whatever is there belongs to the manifest's last session,
 // also after a kill between two moves; and a reader that finds nothing there looks in sessions/K.
 #include "engine/bundle/session_folders.h"
@@ -21,8 +21,8 @@
 namespace trainscope {
 namespace {
 
-// In the order in which they move: what is readable never stands there alone.
-constexpr std::array kPlanFiles = {kRunReadablePlanFile, kRunPlanFile};
+// In the order in which they move: what needs the plan never stands there alone.
+constexpr std::array kSessionFiles = {kRunEventsFile, kRunReadablePlanFile, kRunPlanFile};
 
 bool has_stages(const Folder& folder) {
   if (!folder.has_folder(kRunStagesFolder)) return false;
@@ -33,7 +33,7 @@ bool has_stages(const Folder& folder) {
 // What of a session is in the run's folder.
 std::vector<std::string_view> left_in(const Folder& run) {
   std::vector<std::string_view> names;
-  for (const std::string_view name : kPlanFiles) {
+  for (const std::string_view name : kSessionFiles) {
     if (run.has_file(name)) names.push_back(name);
   }
   if (has_stages(run)) names.push_back(kRunStagesFolder);

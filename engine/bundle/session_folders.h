@@ -1,4 +1,4 @@
-// Where the plan and stages of each session of a run are: of the newest one in the run's folder
+// Where the plan, stages and profile of each session of a run are: of the newest one in the run's folder
 // itself, of session K before it in sessions/K/.
 #pragma once
 
@@ -17,7 +17,7 @@ std::optional<Folder> session_folder(const Folder& run, std::int64_t session);
 // belongs, and for what sessions/K has already.
 void check_session_move(const Folder& run, std::int64_t session);
 
-// Moves the plan and stages of session K, which has ended, to sessions/K. They move one by one:
+// Moves the plan, stages and profile of session K, which has ended, to sessions/K. They move one by one:
 // what a process that was killed has left is moved by the next one. Throws as check_session_move,
 // and kIo.
 void move_to_session(const Folder& run, std::int64_t session);

@@ -27,7 +27,7 @@ constexpr int kIndent = 2;
 constexpr std::array kReplacedFiles = {
     kRunManifestFile,     kRunConfigFile,    kRunPlanFile,         kRunReadablePlanFile,
     kRunMetricsTableFile, kTrainedModelFile, kTrainedModelDataFile};
-constexpr std::array kGrowingFiles = {kRunMetricsFile, kRunLogFile};
+constexpr std::array kGrowingFiles = {kRunMetricsFile, kRunLogFile, kRunEventsFile};
 
 bool is_plain_name(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) {

@@ -51,6 +51,8 @@ class RunWriter {
   const RunManifest& manifest() const { return manifest_; }
   const Folder& checkpoints_folder() const { return checkpoints_folder_; }
   FolderEntry log_file() const { return lock_.folder() / kRunLogFile; }
+  // Of this session: not there yet.
+  FolderEntry events_file() const { return lock_.folder() / kRunEventsFile; }
   FolderEntry model_file() const { return lock_.folder() / kTrainedModelFile; }
 
   // Before the first step of the session. The table of a resumed run begins with the steps that

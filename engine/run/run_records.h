@@ -35,6 +35,7 @@ class RunRecords final : public RunEvents {
   const std::filesystem::path& folder() const { return writer_.folder(); }
   const Folder& checkpoints_folder() const { return writer_.checkpoints_folder(); }
   FolderEntry log_file() const { return writer_.log_file(); }
+  FolderEntry events_file() const { return writer_.events_file(); }
   FolderEntry model_file() const { return writer_.model_file(); }
 
  private:

@@ -51,6 +51,13 @@ struct EarlyStop {
   double least_gain = 0.0;
 };
 
+// The steps that are profiled, from 1: of the run, or of its session where it begins later.
+struct ProfileSteps {
+  std::int64_t from = 1;
+  std::int64_t to = 1;  // this one too
+  bool of_session = false;
+};
+
 struct TrainRequest {
   OnnxModel model;
   // import binds every size of the model; training.mode must be kTrain, training.micro_batches is
@@ -89,6 +96,7 @@ struct TrainRequest {
   std::function<int()> stop_exit_code = nullptr;
   // Are told of each call, copy and thread of the training steps, those of evaluations not.
   std::vector<std::shared_ptr<ExecutionEvents>> execution_events = {};
+  std::optional<ProfileSteps> profile = {};
   RunNotes notes = {};
 };
 

@@ -9,6 +9,7 @@
 #include "engine/core/any_error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/run/run_profiler.h"
 #include "engine/run/run_settings.h"
 
 namespace trainscope {
@@ -159,7 +160,12 @@ void TrainingRun::begin() {
   opening_told_ = true;
   events_.session_opening();
   records_ = RunRecords::open(point, request_, *data_);
-  events_ = RunListeners({records_, listener_});
+  events_ = RunListeners({records_});
+  if (request_.profile) {
+    events_.add(std::make_shared<RunProfiler>(*request_.profile, session_->shared_executor(),
+                                              records_->events_file(), log_));
+  }
+  events_.add(listener_);
   records_->also_write(request_.metrics);
   restore_best(point);
   if (point.continues_run && point.checkpoint) saved_step_ = step_;

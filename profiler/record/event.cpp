@@ -31,6 +31,14 @@ std::string_view name_of(EventKind kind) {
       return "evaluation";
     case EventKind::kCheckpoint:
       return "checkpoint";
+    case EventKind::kStart:
+      return "start";
+    case EventKind::kJoin:
+      return "join";
+    case EventKind::kIdle:
+      return "idle";
+    case EventKind::kLibrary:
+      return "library";
     case EventKind::kLoss:
       return "loss";
     case EventKind::kLearningRate:

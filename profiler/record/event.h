@@ -23,6 +23,10 @@ enum class EventKind : std::uint16_t {
   kWork = 11,        // a thread at its part of a region; id: the thread
   kEvaluation = 12,  // id: the step before it
   kCheckpoint = 13,  // id: the step before it
+  kStart = 14,       // thread 0 wakes others for a region
+  kJoin = 15,        // a thread's part of a region is done, others' are not: it waits
+  kIdle = 16,        // nobody has given the thread work
+  kLibrary = 17,     // a library has the thread for loops of its own
 
   kLoss = 256,  // id of this and all that follow: the step
   kLearningRate = 257,

@@ -1,0 +1,214 @@
+// Spans from events of the run and of its execution; counters from one step to the next.
+#include "engine/run/run_profiler.h"
+
+#include <chrono>
+#include <utility>
+
+namespace trainscope {
+namespace {
+
+using profiler::Clock;
+using profiler::EventKind;
+using profiler::Recorder;
+
+// A reader of a run that goes on sees what is older than this.
+constexpr std::int64_t kLongestUnwrittenNs = 1'000'000'000;
+
+std::int64_t unix_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+EventKind kind_of(CopyKind kind) {
+  switch (kind) {
+    case CopyKind::kBind:
+      return EventKind::kBind;
+    case CopyKind::kInitial:
+      return EventKind::kInitial;
+    case CopyKind::kRead:
+      return EventKind::kRead;
+  }
+  CHECK_INVARIANT(false);
+}
+
+std::uint32_t id_of(auto id) { return static_cast<std::uint32_t>(id); }
+
+}  // namespace
+
+RunProfiler::Open::Open(int lanes, const FolderEntry& entry)
+    : recorder(lanes),
+      file(entry),
+      writer({.start_unix_ns = unix_ns(),
+              .threads = static_cast<std::uint32_t>(lanes),
+              .tick_source = static_cast<std::uint32_t>(recorder.clock().source())},
+             [this](std::span<const std::byte> bytes) {
+               file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+             }),
+      written_ns(Clock::monotonic_ns()) {}
+
+RunProfiler::RunProfiler(const ProfileSteps& steps, std::shared_ptr<Executor> executor,
+                         FolderEntry file, Logger& log)
+    : steps_(steps), executor_(std::move(executor)), entry_(std::move(file)), log_(log) {}
+
+RunProfiler::~RunProfiler() {
+  if (listens_) executor_->remove_listener(*this);
+}
+
+void RunProfiler::session_begin(const SessionFacts& facts) {
+  if (!steps_.of_session) return;
+  steps_ = {.from = steps_.from + facts.from_step, .to = steps_.to + facts.from_step};
+}
+
+void RunProfiler::open() {
+  open_ = std::make_unique<Open>(executor_->program().threads, entry_);
+  if (!open_->hardware.are_open()) {
+    log_.info(
+        "profile: no counters of the processor here ({}): cycles, instructions and misses "
+        "are left out",
+        open_->hardware.why_not());
+  }
+}
+
+void RunProfiler::close() {
+  if (listens_) executor_->remove_listener(*this);
+  listens_ = false;
+  if (open_ == nullptr) return;
+  write();
+  open_->file.sync();
+  const std::uint64_t dropped = open_->recorder.dropped();
+  log_.info("profile: steps {} to {}, {} events in {}", first_, last_, open_->events, entry_.name);
+  if (dropped > 0) {
+    log_.warning("profile: {} events are left out, there was no room for more in a phase", dropped);
+  }
+  open_.reset();
+}
+
+void RunProfiler::begin(EventKind kind, std::int64_t id) {
+  if (open_ != nullptr) open_->recorder.begin(0, kind, static_cast<std::uint32_t>(id));
+}
+
+void RunProfiler::end() {
+  if (open_ != nullptr) open_->recorder.end(0);
+}
+
+void RunProfiler::write() {
+  Recorder& recorder = open_->recorder;
+  recorder.drain([&](std::span<const profiler::Event> events) {
+    open_->writer.add(events, recorder.dropped());
+    open_->events += events.size();
+  });
+  open_->written_ns = Clock::monotonic_ns();
+}
+
+void RunProfiler::write_if_many(std::size_t many) {
+  if (open_->recorder.waiting() >= many) write();
+}
+
+void RunProfiler::step_begin(std::int64_t step) {
+  if (step > steps_.to) return close();
+  if (step < steps_.from) return;
+  if (open_ == nullptr) open();
+  if (!std::exchange(listens_, true)) executor_->add_listener(*this);
+  if (first_ == 0) first_ = step;
+  open_->system = profiler::read_system_counters();
+  open_->processor = open_->hardware.read();
+  begin(EventKind::kStep, step);
+}
+
+// Both readings lie outside of the step's span.
+void RunProfiler::count_step(const StepRecord& step) {
+  const profiler::SystemCounters now = profiler::read_system_counters();
+  const profiler::SystemCounters& then = open_->system;
+  const auto count = [&](EventKind kind, auto value) {
+    open_->recorder.count(kind, id_of(step.step), static_cast<double>(value));
+  };
+  count(EventKind::kLoss, step.loss);
+  count(EventKind::kLearningRate, step.learning_rate);
+  count(EventKind::kResidentBytes, now.resident_bytes);
+  count(EventKind::kTaskClock, now.task_clock_ns - then.task_clock_ns);
+  count(EventKind::kMinorFaults, now.minor_faults - then.minor_faults);
+  count(EventKind::kMajorFaults, now.major_faults - then.major_faults);
+  count(EventKind::kVoluntarySwitches, now.voluntary_switches - then.voluntary_switches);
+  count(EventKind::kForcedSwitches, now.forced_switches - then.forced_switches);
+  const auto processor = open_->hardware.read();
+  if (!processor || !open_->processor) return;
+  for (std::size_t i = 0; i < processor->size(); ++i) {
+    count(profiler::kHardwareKinds[i], (*processor)[i] - (*open_->processor)[i]);
+  }
+}
+
+void RunProfiler::step_end(const StepRecord& step, std::int64_t /*used_bytes*/) {
+  if (!listens_) return;
+  end();
+  count_step(step);
+  last_ = step.step;
+  if (Clock::monotonic_ns() - open_->written_ns > kLongestUnwrittenNs) return write();
+  write_if_many(Recorder::kLaneEvents / 8);
+}
+
+void RunProfiler::batch_wait_begin(const StepPlace& at) {
+  begin(EventKind::kBatchWait, at.micro_batch);
+}
+void RunProfiler::batch_wait_end(const StepPlace& /*at*/, double /*milliseconds*/) { end(); }
+
+void RunProfiler::phase_begin(StepPhase phase, const StepPlace& /*at*/) {
+  begin(EventKind::kPhase, static_cast<std::int64_t>(phase));
+}
+
+// Between phases all threads but this one are idle.
+void RunProfiler::phase_end(StepPhase /*phase*/, const StepPlace& /*at*/) {
+  end();
+  if (open_ != nullptr) write_if_many(Recorder::kLaneEvents / 2);
+}
+
+void RunProfiler::evaluation_begin(std::int64_t step) { begin(EventKind::kEvaluation, step); }
+void RunProfiler::evaluation_end(const EvaluationRecord& /*evaluation*/) { end(); }
+void RunProfiler::evaluation_stopped(std::int64_t /*step*/) { end(); }
+void RunProfiler::checkpoint_begin(std::int64_t step) { begin(EventKind::kCheckpoint, step); }
+void RunProfiler::checkpoint_end(std::int64_t /*step*/, const std::filesystem::path& /*folder*/) {
+  end();
+}
+
+void RunProfiler::session_end(RunStatus /*status*/) {
+  close();
+  if (first_ != 0) return;
+  log_.warning("profile: the session made none of the steps {} to {}, so there is no profile",
+               steps_.from, steps_.to);
+}
+
+void RunProfiler::session_failed(const Error& /*error*/) {
+  if (open_ != nullptr) open_->recorder.forget_open();
+  close();
+}
+
+// The session ends: what is open stays out of the profile.
+void RunProfiler::part_failed(StepPart /*part*/) { open_->recorder.forget_open(); }
+
+void RunProfiler::call_begin(const CallEvent& event) {
+  const EventKind kind = event.within == kNoCall ? EventKind::kCall : EventKind::kBodyCall;
+  open_->recorder.begin(event.thread, kind, id_of(event.call));
+}
+void RunProfiler::call_end(const CallEvent& event) { open_->recorder.end(event.thread); }
+
+void RunProfiler::section_begin(std::size_t section) {
+  open_->recorder.begin(0, EventKind::kSection, id_of(section));
+}
+void RunProfiler::section_end(std::size_t /*section*/) { open_->recorder.end(0); }
+
+void RunProfiler::copy_begin(const CopyEvent& event) {
+  open_->recorder.begin(0, kind_of(event.kind), id_of(event.value));
+}
+void RunProfiler::copy_end(const CopyEvent& /*event*/) { open_->recorder.end(0); }
+
+void RunProfiler::region_begin(int threads) {
+  open_->recorder.begin(0, EventKind::kRegion, id_of(threads));
+}
+void RunProfiler::region_end() { open_->recorder.end(0); }
+
+void RunProfiler::thread_begin(int thread) {
+  open_->recorder.begin(thread, EventKind::kWork, id_of(thread));
+}
+void RunProfiler::thread_end(int thread) { open_->recorder.end(thread); }
+
+}  // namespace trainscope

@@ -1,0 +1,90 @@
+// Profiles some steps of a session: what they do goes to a recorder, and from it to events.cols.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "engine/core/file.h"
+#include "engine/core/log.h"
+#include "engine/exec/executor.h"
+#include "engine/run/run_events.h"
+#include "engine/run/train_request.h"
+#include "profiler/record/hardware_counters.h"
+#include "profiler/record/recorder.h"
+#include "profiler/record/system_counters.h"
+#include "profiler/store/event_file.h"
+
+namespace trainscope {
+
+// Before and behind the steps that are profiled it listens to no execution, and there is no
+// recorder. What cannot be written throws kIo.
+class RunProfiler final : public RunEvents, public ExecutionEvents {
+ public:
+  // `file` is not there yet; the logger must outlive it.
+  RunProfiler(const ProfileSteps& steps, std::shared_ptr<Executor> executor, FolderEntry file,
+              Logger& log);
+  ~RunProfiler() override;
+
+  void session_begin(const SessionFacts& facts) override;
+  void step_begin(std::int64_t step) override;
+  void step_end(const StepRecord& step, std::int64_t used_bytes) override;
+  void batch_wait_begin(const StepPlace& at) override;
+  void batch_wait_end(const StepPlace& at, double milliseconds) override;
+  void phase_begin(StepPhase phase, const StepPlace& at) override;
+  void phase_end(StepPhase phase, const StepPlace& at) override;
+  void evaluation_begin(std::int64_t step) override;
+  void evaluation_end(const EvaluationRecord& evaluation) override;
+  void evaluation_stopped(std::int64_t step) override;
+  void checkpoint_begin(std::int64_t step) override;
+  void checkpoint_end(std::int64_t step, const std::filesystem::path& folder) override;
+  void session_end(RunStatus status) override;
+  void session_failed(const Error& error) override;
+
+  void part_failed(StepPart part) override;
+  void call_begin(const CallEvent& event) override;
+  void call_end(const CallEvent& event) override;
+  void section_begin(std::size_t section) override;
+  void section_end(std::size_t section) override;
+  void copy_begin(const CopyEvent& event) override;
+  void copy_end(const CopyEvent& event) override;
+  void region_begin(int threads) override;
+  void region_end() override;
+  void thread_begin(int thread) override;
+  void thread_end(int thread) override;
+  bool wants_threads() const override { return true; }
+
+ private:
+  // What there is while steps are profiled.
+  struct Open {
+    Open(int lanes, const FolderEntry& entry);
+
+    profiler::Recorder recorder;
+    AppendFile file;
+    profiler::EventWriter writer;
+    profiler::HardwareCounters hardware;
+    profiler::SystemCounters system;  // as the step began
+    std::optional<profiler::HardwareValues> processor;
+    std::int64_t written_ns = 0;  // when events were written last
+    std::uint64_t events = 0;     // written
+  };
+
+  void begin(profiler::EventKind kind, std::int64_t id);
+  void end();
+  void open();
+  void close();
+  void count_step(const StepRecord& step);
+  void write();
+  void write_if_many(std::size_t many);
+
+  ProfileSteps steps_;
+  std::shared_ptr<Executor> executor_;
+  FolderEntry entry_;
+  Logger& log_;
+  std::int64_t first_ = 0;  // that it profiled; 0: none yet
+  std::int64_t last_ = 0;
+  bool listens_ = false;
+  std::unique_ptr<Open> open_;
+};
+
+}  // namespace trainscope

@@ -1,0 +1,166 @@
+// The profile of a run: which steps, what is in them, and that spans nest.
+#include "engine/run/run_profiler.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/bundle/reader.h"
+#include "engine/run/training_run.h"
+#include "profiler/store/event_file.h"
+#include "tests/engine/run/run_tools.h"
+
+namespace trainscope::test {
+namespace {
+
+using profiler::Event;
+using profiler::EventKind;
+
+std::vector<Event> events_of(const MappedFile& file) {
+  const profiler::EventReading reading = profiler::read_events(file.bytes());
+  REQUIRE_MESSAGE(reading.message.empty(), reading.message);
+  CHECK(reading.view.dropped == 0);
+  CHECK(reading.view.torn_bytes == 0);
+  std::vector<Event> events;
+  for (const profiler::EventChunk& chunk : reading.view.chunks) {
+    for (std::size_t i = 0; i < chunk.size(); ++i) events.push_back(chunk.event(i));
+  }
+  return events;
+}
+
+std::vector<Event> only(const std::vector<Event>& events, EventKind kind) {
+  std::vector<Event> found;
+  std::ranges::copy_if(events, std::back_inserter(found),
+                       [&](const Event& event) { return event.kind == kind; });
+  return found;
+}
+
+std::vector<std::uint32_t> ids_of(const std::vector<Event>& events, EventKind kind) {
+  std::vector<std::uint32_t> ids;
+  for (const Event& event : only(events, kind)) ids.push_back(event.id);
+  return ids;
+}
+
+bool is_inside(const Event& inner, const Event& outer) {
+  return outer.begin_ns <= inner.begin_ns && inner.end_ns() <= outer.end_ns();
+}
+
+// Of two spans of a thread one is inside the other, or they are apart.
+void check_nesting(std::vector<Event> events) {
+  std::erase_if(events, [](const Event& event) { return is_counter(event.kind); });
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    for (std::size_t k = i + 1; k < events.size(); ++k) {
+      const Event& a = events[i];
+      const Event& b = events[k];
+      if (a.thread != b.thread) continue;
+      const bool apart = a.end_ns() <= b.begin_ns || b.end_ns() <= a.begin_ns;
+      CHECK_MESSAGE((apart || is_inside(a, b) || is_inside(b, a)), i, " and ", k);
+    }
+  }
+}
+
+TrainRequest profiled(const std::filesystem::path& folder, std::int64_t steps, ProfileSteps which) {
+  TrainRequest request = points_request(folder, steps);
+  request.profile = which;
+  return request;
+}
+
+TEST_CASE("profile: the steps that were asked for, each with all that it does") {
+  const ScratchFolder scratch;
+  TrainRequest request = profiled(scratch.path / "run", 6, {.from = 3, .to = 5});
+  request.compile.training.micro_batches = 2;
+  request.compile.lower.threads = 2;
+  request.evaluate_every = 4;
+  RunListeners nobody;
+  train(std::move(request), nobody);
+  const RunReader run = RunReader::open(scratch.path / "run");
+  const std::vector<Event> events = events_of(run.events().value());
+
+  CHECK(ids_of(events, EventKind::kStep) == std::vector<std::uint32_t>{3, 4, 5});
+  CHECK(ids_of(events, EventKind::kLoss) == std::vector<std::uint32_t>{3, 4, 5});
+  CHECK(ids_of(events, EventKind::kEvaluation) == std::vector<std::uint32_t>{4});
+  CHECK(ids_of(events, EventKind::kBatchWait) == std::vector<std::uint32_t>{0, 1, 0, 1, 0, 1});
+  CHECK(ids_of(events, EventKind::kPhase) == std::vector<std::uint32_t>{0, 0, 1, 0, 0, 1, 0, 0, 1});
+  for (const EventKind kind : {EventKind::kResidentBytes, EventKind::kTaskClock,
+                               EventKind::kMinorFaults, EventKind::kVoluntarySwitches}) {
+    CHECK(only(events, kind).size() == 3);
+  }
+  CHECK(only(events, EventKind::kBind).size() >= 12);  // two inputs of each micro-batch
+  const std::vector<StepRecord> metrics = run.metrics().steps;
+  for (const Event& loss : only(events, EventKind::kLoss)) {
+    CHECK(loss.number() == metrics.at(loss.id - 1).loss);
+  }
+  check_nesting(events);
+
+  // Each step has each call of the plan: twice before the update, once in it.
+  const StoredPlan plan = run.plan().value();
+  const PlanView view = plan.view();
+  for (const Event& step : only(events, EventKind::kStep)) {
+    std::map<std::uint32_t, int> counts;
+    for (const Event& call : only(events, EventKind::kCall)) {
+      if (is_inside(call, step)) ++counts[call.id];
+    }
+    REQUIRE(counts.size() == view.calls.size());
+    for (const auto& [call, count] : counts) {
+      CHECK_MESSAGE(count == (call < view.facts().update_call ? 2 : 1), call);
+    }
+  }
+}
+
+TEST_CASE("profile: nothing is there where it was not asked for, or where no such step was made") {
+  const ScratchFolder scratch;
+  RunListeners nobody;
+  train(points_request(scratch.path / "plain", 3), nobody);
+  CHECK(!RunReader::open(scratch.path / "plain").events().has_value());
+
+  struct Lines final : RunEvents {
+    std::string all;
+    void log(LogLevel /*level*/, std::string_view message) override {
+      all += message;
+      all += '\n';
+    }
+  } lines;
+  train(profiled(scratch.path / "late", 3, {.from = 10, .to = 12}), lines);
+  CHECK(!RunReader::open(scratch.path / "late").events().has_value());
+  CHECK(lines.all.find("none of the steps 10 to 12") != std::string::npos);
+}
+
+TEST_CASE("profile: each session has its own, and may count its own steps") {
+  const ScratchFolder scratch;
+  RunListeners nobody;
+  train(profiled(scratch.path / "run", 4, {.from = 2, .to = 2}), nobody);
+  TrainRequest more = profiled(scratch.path / "run", 8, {.from = 2, .to = 3, .of_session = true});
+  more.resume = "auto";
+  train(std::move(more), nobody);
+  const RunReader run = RunReader::open(scratch.path / "run");
+  CHECK(ids_of(events_of(run.events(1).value()), EventKind::kStep) ==
+        std::vector<std::uint32_t>{2});
+  CHECK(ids_of(events_of(run.events().value()), EventKind::kStep) ==
+        std::vector<std::uint32_t>{6, 7});
+  TrainRequest plain = points_request(scratch.path / "run", 9);
+  plain.resume = "auto";
+  train(std::move(plain), nobody);
+  CHECK(!RunReader::open(scratch.path / "run").events().has_value());
+  CHECK(RunReader::open(scratch.path / "run").events(2).has_value());
+}
+
+struct GivesUp final : RunEvents {
+  void step_end(const StepRecord& step, std::int64_t /*used_bytes*/) override {
+    if (step.step == 3) fail(ErrorCode::kRunFailed, "a listener gives up");
+  }
+};
+
+TEST_CASE("profile: a session that fails leaves the steps that it finished") {
+  const ScratchFolder scratch;
+  GivesUp listener;
+  CHECK_THROWS_AS(train(profiled(scratch.path / "run", 9, {.from = 2, .to = 8}), listener), Error);
+  const RunReader run = RunReader::open(scratch.path / "run");
+  CHECK(ids_of(events_of(run.events().value()), EventKind::kStep) ==
+        std::vector<std::uint32_t>{2, 3});
+}
+
+}  // namespace
+}  // namespace trainscope::test
