@@ -1,6 +1,9 @@
 // From settings to a request.
 #include "cli/flags/train_request.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -85,6 +88,30 @@ std::optional<EarlyStop> early_stop(const Settings& settings) {
   return EarlyStop{.patience = *patience, .least_gain = *gain};
 }
 
+// "steps=FROM:TO", with a plus before FROM counted from where the session begins.
+std::optional<ProfileSteps> profile_steps(const Settings& settings) {
+  if (!settings.has("profile")) return std::nullopt;
+  const std::string& text = settings.text("profile");
+  static constexpr std::string_view kKey = "steps=";
+  std::string_view rest = text;
+  ProfileSteps steps;
+  if (rest.starts_with(kKey)) {
+    rest.remove_prefix(kKey.size());
+    steps.of_session = rest.starts_with('+');
+    if (steps.of_session) rest.remove_prefix(1);
+    const std::size_t colon = std::min(rest.find(':'), rest.size());
+    const auto from = parse_int(rest.substr(0, colon));
+    const auto to = parse_int(rest.substr(std::min(colon + 1, rest.size())));
+    steps.from = from.value_or(0);
+    steps.to = to.value_or(0);
+  }
+  if (steps.from >= 1 && steps.from <= steps.to && rest.size() < text.size()) return steps;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("--profile is '{}': expected steps=FROM:TO, two steps from 1 on",
+                          printable(text)))
+      .hint("--profile steps=6:25 leaves out five steps that warm up, and profiles twenty");
+}
+
 std::unique_ptr<BatchSource> batches_ahead(std::shared_ptr<const Dataset> data,
                                            const BatchOrder& order, const BatchRange& range) {
   return std::make_unique<Prefetcher>(std::move(data), order, range);
@@ -144,6 +171,7 @@ TrainRequest train_request(const Invocation& invocation) {
           .metrics = metrics,
           .export_file = settings.text_or_empty("export"),
           .deadline = end,
+          .profile = profile_steps(settings),
           .notes = notes_of(invocation, loss, sizes)};
 }
 

@@ -89,6 +89,10 @@ constexpr Flag kTrainFlags[] = {
      .value = "FORMS",
      .fallback = "jsonl,csv",
      .help = "Files of losses and times: jsonl (always), csv, tensorboard"},
+    {.name = "profile",
+     .value = "steps=FROM:TO",
+     .help = "Record what these steps do, for `trainscope query`; with steps=+FROM:TO counted from "
+             "where the session begins"},
     {.name = "dry-run",
      .type = FlagType::kSwitch,
      .help = "Read, compile and plan everything, then stop; nothing is written"},
@@ -128,8 +132,9 @@ void require_all(const Invocation& invocation) {
   for (std::size_t i = 1; i < missing.size(); ++i) {
     text += (i + 1 == missing.size() ? " and " : ", ") + missing[i];
   }
-  throw Error(ErrorCode::kUsage, fmt::format("train needs {}", text))
-      .hint("`trainscope train --help` shows the flags that matter");
+  const std::string_view verb = invocation.command().name;
+  throw Error(ErrorCode::kUsage, fmt::format("{} needs {}", verb, text))
+      .hint(fmt::format("`trainscope {} --help` shows the flags that matter", verb));
 }
 
 // The run that --resume goes on with; empty when it names none.
