@@ -7,7 +7,7 @@ namespace trainscope {
 
 PlacedStep::PlacedStep(const Program& plain, const LowerOptions& lower)
     : graph_(plain.graph),
-      arena_(plain.arena),
+      arena_(plain.arena()),
       lower_(lower),
       lifetimes_(plain.graph, lower),
       order_(phase_order(plain.graph)),

@@ -14,7 +14,7 @@ RecomputeSearch::RecomputeSearch(const Program& plain, const OpTable& ops,
                                  const LowerOptions& lower, StepModel model,
                                  std::optional<HostLink> link)
     : graph_(plain.graph),
-      plain_arena_(plain.arena),
+      plain_arena_(plain.arena()),
       ops_(ops),
       model_(std::move(model)),
       threads_(lower.threads),

@@ -32,6 +32,25 @@ EventKind kind_of(CopyKind kind) {
   CHECK_INVARIANT(false);
 }
 
+// Of any but kCaller, which has no span: calls and copies tell what the calling thread is at.
+EventKind kind_of(ThreadState state) {
+  switch (state) {
+    case ThreadState::kCaller:
+      break;
+    case ThreadState::kStart:
+      return EventKind::kStart;
+    case ThreadState::kWork:
+      return EventKind::kWork;
+    case ThreadState::kJoin:
+      return EventKind::kJoin;
+    case ThreadState::kIdle:
+      return EventKind::kIdle;
+    case ThreadState::kLibrary:
+      return EventKind::kLibrary;
+  }
+  CHECK_INVARIANT(false);
+}
+
 std::uint32_t id_of(auto id) { return static_cast<std::uint32_t>(id); }
 
 }  // namespace
@@ -109,7 +128,10 @@ void RunProfiler::step_begin(std::int64_t step) {
   if (step > steps_.to) return close();
   if (step < steps_.from) return;
   if (open_ == nullptr) open();
-  if (!std::exchange(listens_, true)) executor_->add_listener(*this);
+  if (!std::exchange(listens_, true)) {
+    in_state_.assign(static_cast<std::size_t>(executor_->program().threads), 0);
+    executor_->add_listener(*this);
+  }
   if (first_ == 0) first_ = step;
   open_->system = profiler::read_system_counters();
   open_->processor = open_->hardware.read();
@@ -201,14 +223,11 @@ void RunProfiler::copy_begin(const CopyEvent& event) {
 }
 void RunProfiler::copy_end(const CopyEvent& /*event*/) { open_->recorder.end(0); }
 
-void RunProfiler::region_begin(int threads) {
-  open_->recorder.begin(0, EventKind::kRegion, id_of(threads));
+void RunProfiler::thread_state(int thread, ThreadState state) {
+  std::uint8_t& open = in_state_[static_cast<std::size_t>(thread)];
+  if (open != 0) open_->recorder.end(thread);
+  open = state != ThreadState::kCaller;
+  if (open != 0) open_->recorder.begin(thread, kind_of(state), id_of(thread));
 }
-void RunProfiler::region_end() { open_->recorder.end(0); }
-
-void RunProfiler::thread_begin(int thread) {
-  open_->recorder.begin(thread, EventKind::kWork, id_of(thread));
-}
-void RunProfiler::thread_end(int thread) { open_->recorder.end(thread); }
 
 }  // namespace trainscope

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "engine/core/file.h"
 #include "engine/core/log.h"
@@ -48,10 +49,7 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void section_end(std::size_t section) override;
   void copy_begin(const CopyEvent& event) override;
   void copy_end(const CopyEvent& event) override;
-  void region_begin(int threads) override;
-  void region_end() override;
-  void thread_begin(int thread) override;
-  void thread_end(int thread) override;
+  void thread_state(int thread, ThreadState state) override;
   bool wants_threads() const override { return true; }
 
  private:
@@ -84,6 +82,7 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   std::int64_t first_ = 0;  // that it profiled; 0: none yet
   std::int64_t last_ = 0;
   bool listens_ = false;
+  std::vector<std::uint8_t> in_state_;  // by thread: whether a span of its state is open
   std::unique_ptr<Open> open_;
 };
 
