@@ -1,8 +1,9 @@
 // Plans, stages and profiles of earlier sessions.
 //
-// A session's plan, stages and profile are in the run's folder until the next session begins, which moves
-// them before the manifest names it. So whatever is there belongs to the manifest's last session,
-// also after a kill between two moves; and a reader that finds nothing there looks in sessions/K.
+// A session's plan, stages and profile are in the run's folder until the next session begins, which
+// moves them before the manifest names it. So whatever is there belongs to the manifest's last
+// session, also after a kill between two moves; and a reader that finds nothing there looks in
+// sessions/K.
 #include "engine/bundle/session_folders.h"
 
 #include <algorithm>

@@ -80,7 +80,6 @@ void run_clip(const RunArgs& run) {
 template <class T>
 constexpr Kernel kClip{.name = "clip", .run = run_clip<T>};
 
-
 }  // namespace
 
 void add_extremes(KernelTable& table) {
