@@ -1,0 +1,159 @@
+// query: where the time of a run's profiled steps went, as a table, JSON or CSV.
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/flags/invocation.h"
+#include "engine/bundle/reader.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/profile.h"
+
+namespace trainscope {
+namespace {
+
+using profiler::Breakdown;
+using profiler::BreakdownRow;
+
+constexpr Flag kQueryFlags[] = {
+    {.name = "by",
+     .type = FlagType::kChoice,
+     .value = "call|kernel|op|node|layer|phase|pass",
+     .fallback = "node",
+     .help = "What rows are: node is the ONNX node that a call stems from, layer the scope of its "
+             "name, pass the one that made it"},
+    {.name = "sort",
+     .type = FlagType::kChoice,
+     .value = "name|ms|median_ms|share|count|busy_ms|flops|bytes|gflops|gbs|intensity",
+     .fallback = "ms",
+     .help = "The column that rows are sorted by, the greatest first"},
+    {.name = "top",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "The first N rows alone",
+     .minimum = 1},
+    {.name = "csv", .type = FlagType::kSwitch, .help = "Comma-separated values"},
+    {.name = "session",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Of runs that were resumed: the profile of their Nth session; default: the newest",
+     .minimum = 1},
+};
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+std::string csv_of(const Breakdown& table) {
+  std::string text;
+  for (std::string_view column : profiler::column_names()) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", column);
+  }
+  text += '\n';
+  for (const BreakdownRow& row : table.rows) {
+    text += csv_cell(row.name);
+    for (std::string_view column : profiler::column_names().subspan(1)) {
+      text += fmt::format(",{:.9g}", profiler::column_of(table, row, column));
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+Json facts_of(const Breakdown& table, const std::string& note) {
+  Json rows = Json::array();
+  for (const BreakdownRow& row : table.rows) {
+    Json facts = Json::object({{"name", row.name}, {"is_call", row.is_call}, {"ns", row.ns}});
+    for (std::string_view column : profiler::column_names().subspan(1)) {
+      facts.set(std::string(column), profiler::column_of(table, row, column));
+    }
+    rows.push_back(std::move(facts));
+  }
+  return Json::object({{"steps", table.steps},
+                       {"step_ms", table.ms(table.total_ns)},
+                       {"total_ns", table.total_ns},
+                       {"note", note},
+                       {"rows", std::move(rows)}});
+}
+
+// Blank where a row has none of it.
+std::string cell(double value, int width, int digits) {
+  return value == 0.0 ? std::string(static_cast<std::size_t>(width), ' ')
+                      : fmt::format("{:>{}.{}f}", value, width, digits);
+}
+
+std::string text_of(const Breakdown& table, std::size_t all_rows, const std::string& by) {
+  std::string text = fmt::format("{} steps of {:.3f} ms; time is that of the driving thread\n",
+                                 table.steps, table.ms(table.total_ns));
+  text += fmt::format("{:>10} {:>10} {:>7} {:>8} {:>10} {:>10} {:>9} {:>8} {:>7}  {}\n", "ms",
+                      "median", "share", "count", "MFLOP", "MB", "GFLOP/s", "GB/s", "FLOP/B", by);
+  double ms = 0.0;
+  double share = 0.0;
+  for (const BreakdownRow& row : table.rows) {
+    ms += table.ms(row.ns);
+    share += table.share(row);
+    text +=
+        fmt::format("{:>10.4f} {:>10.4f} {:>6.2f}% {} {} {} {} {} {}  {}\n", table.ms(row.ns),
+                    row.median_ns / 1e6, 100.0 * table.share(row),
+                    cell(profiler::column_of(table, row, "count"), 8, 1),
+                    cell(profiler::column_of(table, row, "flops") / 1e6, 10, 3),
+                    cell(profiler::column_of(table, row, "bytes") / 1e6, 10, 3),
+                    cell(row.gflops(), 9, 2), cell(row.gbs(), 8, 2), cell(row.intensity(), 7, 2),
+                    row.is_call ? printable(row.name) : "(" + row.name + ")");
+  }
+  text += fmt::format("{:>10.4f} {:>10} {:>6.2f}%  in {} of {} rows\n", ms, "", 100.0 * share,
+                      table.rows.size(), all_rows);
+  return text;
+}
+
+Outcome run_query(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  require(!settings.on("csv") || !invocation.json(), ErrorCode::kUsage,
+          "--csv and --json: give one");
+  const std::string& expression = invocation.argument(1);
+  profiler::Filter filter;
+  if (!expression.empty()) filter = profiler::Filter::parse(expression, profiler::call_fields());
+  const RunReader run = RunReader::open(invocation.argument(0));
+  const auto profile =
+      profiler::Profile::open(run, settings.find_integer("session").value_or(kNewestSession));
+  const profiler::StepTimes times = profiler::step_times(profile.events(), profile.plan());
+  require(!times.steps.empty(), ErrorCode::kUsage, "the profile has no whole step yet");
+  const std::string& by = settings.text("by");
+  Breakdown table = profiler::breakdown(times, profile.plan(), *profiler::group_named(by),
+                                        expression.empty() ? nullptr : &filter);
+  profiler::sort_rows(table, settings.text("sort"));
+  const std::size_t all_rows = table.rows.size();
+  const auto top = settings.find_integer("top");
+  if (top && static_cast<std::size_t>(*top) < all_rows) {
+    table.rows.resize(static_cast<std::size_t>(*top));
+  }
+  const std::string note = profile.note();
+  if (!note.empty()) invocation.log().warning("{}", note);
+  return {.facts = facts_of(table, note),
+          .text = settings.on("csv") ? csv_of(table) : text_of(table, all_rows, by)};
+}
+
+}  // namespace
+
+Command query_command() {
+  return {
+      .name = "query",
+      .summary = "Show where the time of a profiled run's steps went.",
+      .arguments = {{.name = "RUN", .help = "the folder of a run that was profiled"},
+                    {.name = "EXPR",
+                     .help = "calls to look at alone: fields call, name, kernel, op, node, "
+                             "layer, phase, pass, dtype, ms, busy_ms, share, count, flops, "
+                             "bytes, gflops, gbs, intensity; ==, !=, <, <=, >, >=, &&, ||, !, "
+                             "parentheses; * and ? in texts",
+                     .required = false}},
+      .flags = join_flags({kQueryFlags}),
+      .examples = {"trainscope query runs/mlp-1 --by op",
+                   "trainscope query runs/mlp-1 'op==*MatMul && ms>0.1 && phase==backward' --by "
+                   "layer"},
+      .run = run_query};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,174 @@
+// Spans come as they end, what is inside of others first: so a stack of those that have ended and
+// belong to nobody yet gives each its own time.
+#include "profiler/analysis/step_times.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "engine/core/error.h"
+
+namespace trainscope::profiler {
+namespace {
+
+constexpr std::size_t index_of(OtherTime other) { return static_cast<std::size_t>(other); }
+
+// What the time of a span is that nothing inside of it has; none: of a span within a call, or
+// of one that is no part of a step.
+std::optional<OtherTime> own_time(EventKind kind) {
+  switch (kind) {
+    case EventKind::kStep:
+    case EventKind::kPhase:
+      return OtherTime::kUnrecorded;
+    case EventKind::kBatchWait:
+      return OtherTime::kBatchWait;
+    case EventKind::kBind:
+    case EventKind::kInitial:
+    case EventKind::kRead:
+      return OtherTime::kCopy;
+    case EventKind::kSection:
+      return OtherTime::kJoinWait;
+    default:
+      return std::nullopt;
+  }
+}
+
+class Division {
+ public:
+  Division(const PlanView& plan, StepTimes& into) : plan_(plan), into_(into) {
+    into_.calls.resize(plan.calls.size());
+  }
+
+  void add(const Event& event) {
+    const bool is_call = event.kind == EventKind::kCall;
+    const std::optional<OtherTime> other = own_time(event.kind);
+    if (!is_call && !other) return;
+    if (is_call) check_call(event);
+    std::int64_t own = static_cast<std::int64_t>(event.value);
+    std::size_t first = ended_.size();
+    while (first > 0 && ended_[first - 1].begin_ns >= event.begin_ns) {
+      own -= ended_[--first].ns;
+    }
+    const bool overlaps = first > 0 && ended_[first - 1].end_ns > event.begin_ns;
+    require(own >= 0 && !overlaps, ErrorCode::kBadInput,
+            "the profile's spans of thread 0 do not nest: a {} begins at {} ns",
+            name_of(event.kind), event.begin_ns);
+    if (event.kind == EventKind::kStep) return end_step(event, own, first);
+    ended_.resize(first);
+    ended_.push_back({.begin_ns = event.begin_ns,
+                      .end_ns = event.end_ns(),
+                      .ns = static_cast<std::int64_t>(event.value)});
+    own_.push_back({.call = is_call ? event.id : kNoRow,
+                    .other = other.value_or(OtherTime::kUnrecorded),
+                    .begin_ns = event.begin_ns,
+                    .ns = own});
+  }
+
+  // A call on another thread: a batch tile's.
+  void add_busy(const Event& event) {
+    check_call(event);
+    const auto after =
+        std::ranges::upper_bound(into_.steps, event.begin_ns, {}, &StepTime::begin_ns);
+    if (after == into_.steps.begin() || event.begin_ns > std::prev(after)->end_ns) return;
+    CallTime& call = into_.calls[event.id];
+    call.busy_ns += static_cast<std::int64_t>(event.value);
+    ++call.runs;
+  }
+
+ private:
+  struct Ended {
+    std::int64_t begin_ns;
+    std::int64_t end_ns;
+    std::int64_t ns;
+  };
+  struct Own {
+    std::uint32_t call;
+    OtherTime other;
+    std::int64_t begin_ns;
+    std::int64_t ns;
+  };
+
+  void check_call(const Event& event) const {
+    require(event.id < plan_.calls.size(), ErrorCode::kBadInput,
+            "the profile names call {}, but the plan has {} calls: they are not of one session",
+            event.id, plan_.calls.size());
+  }
+
+  void end_step(const Event& event, std::int64_t own, std::size_t first) {
+    StepTime step{.step = event.id, .begin_ns = event.begin_ns, .end_ns = event.end_ns()};
+    step.other_ns[index_of(OtherTime::kUnrecorded)] = own;
+    const std::size_t index = into_.steps.size();
+    for (const Own& part : own_) {
+      if (part.begin_ns < event.begin_ns) continue;  // of a step that never ended
+      if (part.call == kNoRow) {
+        step.other_ns[index_of(part.other)] += part.ns;
+        continue;
+      }
+      CallTime& call = into_.calls[part.call];
+      call.ns.resize(index + 1);
+      call.ns[index] += part.ns;
+      call.busy_ns += part.ns;
+      ++call.runs;
+    }
+    into_.steps.push_back(step);
+    into_.total_ns += step.ns();
+    own_.clear();
+    ended_.resize(first);
+  }
+
+  const PlanView& plan_;
+  StepTimes& into_;
+  std::vector<Ended> ended_;  // spans whose parent has not ended
+  std::vector<Own> own_;      // of the step under way
+};
+
+template <class F>
+void each_event(const EventView& events, F f) {
+  for (const EventChunk& chunk : events.chunks) {
+    for (std::size_t i = 0; i < chunk.size(); ++i) f(chunk, i);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(OtherTime other) {
+  switch (other) {
+    case OtherTime::kCopy:
+      return "copy";
+    case OtherTime::kBatchWait:
+      return "batch wait";
+    case OtherTime::kJoinWait:
+      return "join wait";
+    case OtherTime::kUnrecorded:
+      return "nothing recorded";
+  }
+  CHECK_INVARIANT(false);
+}
+
+std::int64_t CallTime::sum() const {
+  return std::accumulate(ns.begin(), ns.end(), std::int64_t{0});
+}
+
+StepTimes step_times(const EventView& events, const PlanView& plan) {
+  StepTimes times;
+  Division division(plan, times);
+  each_event(events, [&](const EventChunk& chunk, std::size_t i) {
+    if (chunk.thread[i] == 0 && !is_counter(chunk.kind[i])) division.add(chunk.event(i));
+  });
+  each_event(events, [&](const EventChunk& chunk, std::size_t i) {
+    if (chunk.thread[i] != 0 && chunk.kind[i] == EventKind::kCall) {
+      division.add_busy(chunk.event(i));
+    }
+  });
+  for (CallTime& call : times.calls) call.ns.resize(times.steps.size());
+  return times;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2.0;
+}
+
+}  // namespace trainscope::profiler

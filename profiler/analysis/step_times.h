@@ -1,0 +1,53 @@
+// Where the time of the profiled steps went.
+//
+// The steps of the driving thread are divided: each moment belongs to one call, or to a copy, a
+// wait for a batch, a wait for other threads at a tiled section, or to nothing that was recorded.
+// All of them add up to the steps, to the nanosecond.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "engine/bundle/plan_record.h"
+#include "profiler/store/event_file.h"
+
+namespace trainscope::profiler {
+
+// What a moment outside of calls is.
+enum class OtherTime : std::uint8_t { kCopy, kBatchWait, kJoinWait, kUnrecorded };
+inline constexpr std::size_t kOtherTimes = 4;
+// "copy", "batch wait", "join wait", "nothing recorded".
+std::string_view name_of(OtherTime other);
+
+struct StepTime {
+  std::uint32_t step = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::array<std::int64_t, kOtherTimes> other_ns = {};
+
+  std::int64_t ns() const { return end_ns - begin_ns; }
+};
+
+struct CallTime {
+  std::vector<std::int64_t> ns;  // by step: on the driving thread
+  std::int64_t busy_ns = 0;      // in all steps, on any thread
+  std::int64_t runs = 0;         // in all steps
+
+  std::int64_t sum() const;
+};
+
+struct StepTimes {
+  std::vector<StepTime> steps;  // whole ones, in their order
+  std::vector<CallTime> calls;  // by CallId
+  std::int64_t total_ns = 0;    // of all steps
+};
+
+// Throws kBadInput for spans that do not nest, and for calls that the plan has not.
+StepTimes step_times(const EventView& events, const PlanView& plan);
+
+// The middle one; of an even number the mean of both. 0 of none.
+double median(std::vector<double> values);
+
+}  // namespace trainscope::profiler

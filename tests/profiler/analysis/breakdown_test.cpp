@@ -1,0 +1,121 @@
+// Where the time went: every nanosecond of the steps in one row, whatever rows are.
+#include "profiler/analysis/breakdown.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "engine/core/error.h"
+#include "tests/profiler/analysis/profile_tools.h"
+
+namespace trainscope::profiler::test {
+namespace {
+
+std::map<std::string, std::int64_t> ns_by_name(const Breakdown& table) {
+  std::map<std::string, std::int64_t> ns;
+  for (const BreakdownRow& row : table.rows) ns[row.name] += row.ns;
+  return ns;
+}
+
+TEST_CASE("step times: each moment of a step is in one place") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes(small_events());
+  const StepTimes times = step_times(bytes.view(), view_of(plan));
+  REQUIRE(times.steps.size() == 2);
+  CHECK(times.steps[0].step == 6);
+  CHECK(times.steps[1].ns() == 800);
+  CHECK(times.total_ns == 1800);
+  using Others = std::array<std::int64_t, kOtherTimes>;
+  // copy, batch wait, join wait, nothing recorded
+  CHECK(times.steps[0].other_ns == Others{30, 50, 60, 190});
+  CHECK(times.steps[1].other_ns == Others{10, 10, 25, 85});
+  CHECK(times.calls[0].ns == std::vector<std::int64_t>{90, 200});
+  CHECK(times.calls[1].ns == std::vector<std::int64_t>{80, 70});
+  CHECK(times.calls[2].ns == std::vector<std::int64_t>{0, 0});  // on another thread
+  CHECK(times.calls[2].busy_ns == 210);                         // but for the step that failed
+  CHECK(times.calls[2].runs == 2);
+  CHECK(times.calls[3].sum() == 900);
+}
+
+TEST_CASE("breakdown: rows add up to the steps, whatever they are by") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes(small_events());
+  const StepTimes times = step_times(bytes.view(), view_of(plan));
+  for (const char* by : {"call", "kernel", "op", "node", "layer", "phase", "pass"}) {
+    const Breakdown table = breakdown(times, view_of(plan), group_named(by).value());
+    std::int64_t sum = 0;
+    for (const BreakdownRow& row : table.rows) sum += row.ns;
+    CHECK_MESSAGE(sum == 1800, by);
+    CHECK(table.steps == 2);
+  }
+  CHECK(!group_named("colour").has_value());
+}
+
+TEST_CASE("breakdown: a backward call counts for the ONNX node that it stems from") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes(small_events());
+  const StepTimes times = step_times(bytes.view(), view_of(plan));
+  Breakdown table = breakdown(times, view_of(plan), GroupBy::kNode);
+  const auto ns = ns_by_name(table);
+  CHECK(ns.at("/fc/MatMul") == 1190);
+  CHECK(ns.at("/fc/act/Gelu") == 150);
+  CHECK(ns.at("join wait") == 85);
+  REQUIRE(sort_rows(table, "ms"));
+  const BreakdownRow& matmul = table.rows.front();
+  CHECK(matmul.name == "/fc/MatMul");
+  CHECK(matmul.runs == 4);
+  CHECK(matmul.flops == 24'000.0);
+  CHECK(matmul.bytes == 640.0);
+  CHECK(matmul.median_ns == 595.0);  // of 590 and 600
+  CHECK(matmul.gflops() == doctest::Approx(24'000.0 / 1190));
+  CHECK(column_of(table, matmul, "ms") == doctest::Approx(595e-6));
+  CHECK(column_of(table, matmul, "count") == 2.0);
+  CHECK(table.share(matmul) == doctest::Approx(1190.0 / 1800));
+  // FLOPs of both tiles, time of the driving thread, busy time of both.
+  const auto gelu = std::ranges::find(table.rows, "/fc/act/Gelu", &BreakdownRow::name);
+  CHECK(gelu->flops == 40.0);
+  CHECK(gelu->busy_ns == 360);
+  CHECK(!sort_rows(table, "colour"));
+}
+
+TEST_CASE("breakdown: layers are the scopes of names") {
+  CHECK(layer_of("/h.0/attn/MatMul") == "/h.0/attn");
+  CHECK(layer_of("h.0.attn.MatMul") == "h.0.attn");
+  CHECK(layer_of("MatMul") == "(top)");
+  CHECK(layer_of("/MatMul") == "(top)");
+}
+
+TEST_CASE("breakdown: a filter leaves whole calls, and nothing that is no call") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes(small_events());
+  const StepTimes times = step_times(bytes.view(), view_of(plan));
+  const auto left = [&](std::string_view text) {
+    const Filter filter = Filter::parse(text, call_fields());
+    return ns_by_name(breakdown(times, view_of(plan), GroupBy::kCall, &filter));
+  };
+  CHECK(left("op==MatMul && phase==backward") ==
+        std::map<std::string, std::int64_t>{{"3 mm_grad", 900}});
+  CHECK(left("layer==/fc/act").size() == 2);
+  CHECK(left("call==0 || flops>=8000").size() == 2);
+  CHECK(left("share>0.4").size() == 1);
+  CHECK(left("kernel==gemm && pass==imported && count==1 && bytes==160").size() == 4);
+  CHECK(left("op==Conv").empty());
+}
+
+TEST_CASE("step times: spans that do not nest and calls that there are not are refused") {
+  using enum EventKind;
+  const PlanRecord plan = small_plan();
+  const auto refused = [&](std::vector<Event> events) {
+    const EventBytes bytes(events);
+    CHECK_THROWS_AS(step_times(bytes.view(), view_of(plan)), Error);
+  };
+  refused({span_of(kCall, 4, 10, 20), span_of(kStep, 1, 0, 100)});
+  refused({on_thread(1, span_of(kCall, 99, 10, 20))});
+  refused({span_of(kCall, 0, 10, 50), span_of(kCall, 1, 40, 60), span_of(kStep, 1, 0, 100)});
+  refused({span_of(kCall, 0, 10, 90), span_of(kStep, 1, 0, 50)});
+}
+
+}  // namespace
+}  // namespace trainscope::profiler::test
