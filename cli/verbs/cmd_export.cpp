@@ -1,4 +1,4 @@
-// export: the trained model, a stage of the graph, the parameters, metrics or the plan as a file.
+// export: the trained model, a stage of the graph, parameters, metrics, the plan or the profile.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -16,6 +16,8 @@
 #include "engine/core/timestamp.h"
 #include "engine/model_warnings.h"
 #include "engine/record_plan.h"
+#include "profiler/analysis/profile.h"
+#include "profiler/formats/chrome_trace.h"
 
 namespace trainscope {
 namespace {
@@ -23,10 +25,12 @@ namespace {
 constexpr Flag kExportFlags[] = {
     {.name = "format",
      .type = FlagType::kChoice,
-     .value = "onnx|safetensors|csv|tensorboard|plan-json",
+     .value = "onnx|safetensors|csv|tensorboard|plan-json|chrome",
      .fallback = "onnx",
      .help = "onnx: a model; safetensors: parameters and states; csv, tensorboard: a run's "
-             "metrics; plan-json: its plan, or the plan of a model, as plan.json"},
+             "metrics; plan-json: its plan, or the plan of a model, as plan.json; chrome: the "
+             "profile of its newest "
+             "session for Perfetto and HTA, compressed where FILE ends with .gz"},
     {.name = "out", .value = "FILE", .help = "Where it goes", .letter = 'o'},
     {.name = "stage", .value = "NAME", .help = "The graph after a pass instead of the model"},
     {.name = "outputs",
@@ -166,6 +170,25 @@ void export_plan(const Source& source, const Invocation& settled, const std::str
   write_file_atomic(out, plan_json(view_of(plan)));
 }
 
+// A run's profile for other tools.
+void export_trace(const Source& source, const std::string& out) {
+  require(source.is_run(), ErrorCode::kUsage, "--format chrome needs the folder of a run");
+  const RunReader& run = source.run();
+  const auto profile = profiler::Profile::open(run);
+  AtomicFile file(std::filesystem::path{out});
+  const profiler::WriteText plain = [&file](std::string_view text) { file.write(text); };
+  const profiler::ChromeTrace trace{
+      .events = profile.events(), .plan = profile.plan(), .name = run.folder().path().string()};
+  if (out.ends_with(".gz")) {
+    profiler::GzipText gzip(plain);
+    write_chrome_trace(trace, [&gzip](std::string_view text) { gzip.add(text); });
+    gzip.finish();
+  } else {
+    write_chrome_trace(trace, plain);
+  }
+  file.commit();
+}
+
 Outcome run_export(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(settings.has("out"), ErrorCode::kUsage, "export needs -o FILE");
@@ -184,6 +207,8 @@ Outcome run_export(const Invocation& invocation) {
   const std::string& out = settings.text("out");
   if (format == "csv" || format == "tensorboard") {
     export_metrics(source, format, out);
+  } else if (format == "chrome") {
+    export_trace(source, out);
   } else if (format == "plan-json") {
     export_plan(source, settled, out);
   } else if (parameters) {
@@ -200,16 +225,16 @@ Outcome run_export(const Invocation& invocation) {
 }  // namespace
 
 Command export_command() {
-  return {
-      .name = "export",
-      .summary =
-          "Write the trained model, a stage, the parameters, the metrics or the plan as a file.",
-      .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
-      .flags = join_flags({kExportFlags, source_flags(), compile_flags()}),
-      .examples = {"trainscope export runs/mlp-1 --format onnx -o trained.onnx",
-                   "trainscope export runs/mlp-1 --format onnx --stage differentiate -o "
-                   "backward.onnx"},
-      .run = run_export};
+  return {.name = "export",
+          .summary =
+              "Write the trained model, a stage, parameters, metrics, the plan or the profile as a "
+              "file.",
+          .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
+          .flags = join_flags({kExportFlags, source_flags(), compile_flags()}),
+          .examples = {"trainscope export runs/mlp-1 --format onnx -o trained.onnx",
+                       "trainscope export runs/mlp-1 --format onnx --stage differentiate -o "
+                       "backward.onnx"},
+          .run = run_export};
 }
 
 }  // namespace trainscope

@@ -1,0 +1,274 @@
+// Metadata, then a row for each span and counter, and arrows from forward calls to the backward
+// calls that compute their gradients.
+#include "profiler/formats/chrome_trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/core/json.h"
+#include "profiler/analysis/breakdown.h"
+
+namespace trainscope::profiler {
+namespace {
+
+constexpr int kProcess = 1000;
+constexpr int kFirstThread = 1000;
+
+std::string quoted_text(std::string_view text) { return Json(text).dump(); }
+
+// Microseconds with three decimals, exactly.
+std::string microseconds(std::int64_t ns) {
+  const std::string digits = std::to_string(std::abs(ns % 1000));
+  return (ns < 0 && ns > -1000 ? "-" : "") + std::to_string(ns / 1000) + "." +
+         std::string(3 - digits.size(), '0') + digits;
+}
+
+// "pid": .., "tid": .. of a thread.
+std::string place_text(int thread) {
+  return "\"pid\": " + std::to_string(kProcess) +
+         ", \"tid\": " + std::to_string(kFirstThread + thread);
+}
+
+std::string metadata(std::string_view name, int thread, const std::string& args) {
+  return "{\"ph\": \"M\", \"name\": " + quoted_text(name) + ", \"ts\": 0, " + place_text(thread) +
+         ", \"args\": " + args + "}";
+}
+
+// What is the same in every row of a call.
+struct CallText {
+  std::string name;  // "onnx::MatMul", quoted
+  std::string args;  // members
+};
+
+Json dims_of(const PlanView& plan, RowRange operands) {
+  Json all = Json::array();
+  for (const PlanOperand& operand : rows_of(plan.operands, operands)) {
+    all.push_back(operand.value == kNoRow
+                      ? Json::array()
+                      : Json::list(rows_of(plan.dims, plan.values[operand.value].shape)));
+  }
+  return all;
+}
+
+// As PyTorch names them.
+std::string_view type_name(std::string_view dtype) {
+  if (dtype == "f32") return "float";
+  if (dtype == "f64") return "double";
+  if (dtype == "bf16") return "c10::BFloat16";
+  if (dtype == "f16") return "c10::Half";
+  if (dtype == "i64") return "long int";
+  if (dtype == "i32") return "int";
+  return dtype;
+}
+
+Json types_of(const PlanView& plan, RowRange operands) {
+  Json all = Json::array();
+  for (const PlanOperand& operand : rows_of(plan.operands, operands)) {
+    all.push_back(operand.value == kNoRow ? std::string_view()
+                                          : type_name(plan.text(plan.values[operand.value].dtype)));
+  }
+  return all;
+}
+
+CallText call_text(const PlanView& plan, std::uint32_t id) {
+  const PlanCall& call = plan.calls[id];
+  const std::string_view op = plan.op_of(call);
+  const std::string name =
+      op.empty() ? std::string(name_of(call.kind)) : "onnx::" + std::string(op);
+  const Json args = Json::object({{"Input Dims", dims_of(plan, call.inputs)},
+                                  {"Input type", types_of(plan, call.inputs)},
+                                  {"onnx_node", std::string(onnx_node_of(plan, call))},
+                                  {"node", std::string(plan.name_of(call))},
+                                  {"kernel", std::string(plan.text(call.kernel))},
+                                  {"phase", name_of(call.phase)},
+                                  {"call", static_cast<std::int64_t>(id)},
+                                  {"flops", call.flops},
+                                  {"bytes", call.bytes_read + call.bytes_written}});
+  const std::string object = args.dump();
+  return {.name = quoted_text(name), .args = object.substr(1, object.size() - 2)};
+}
+
+class Writer {
+ public:
+  Writer(const ChromeTrace& trace, const WriteText& write)
+      : trace_(trace), plan_(trace.plan), write_(write), live_(live_bytes(trace.plan)) {
+    for (std::uint32_t id = 0; id < plan_.calls.size(); ++id) {
+      calls_.push_back(call_text(plan_, id));
+    }
+  }
+
+  void run() {
+    head();
+    for (std::uint32_t i = 0; i < trace_.events.facts.threads; ++i) thread(static_cast<int>(i));
+    each([&](const Event& event) {
+      if (event.kind == EventKind::kCall) require_call(event);
+      if (event.kind == EventKind::kCall && event.thread == 0) driver_.push_back(event);
+    });
+    std::ranges::sort(driver_, {}, &Event::begin_ns);
+    each([&](const Event& event) { is_counter(event.kind) ? counter(event) : span(event); });
+    arrows();
+    write_("\n],\n\"traceName\": " + quoted_text(trace_.name) + "\n}\n");
+  }
+
+ private:
+  template <class F>
+  void each(F f) const {
+    for (const EventChunk& chunk : trace_.events.chunks) {
+      for (std::size_t i = 0; i < chunk.size(); ++i) f(chunk.event(i));
+    }
+  }
+
+  // HTA finds the rank by a pattern that wants the blank after the colon.
+  void head() {
+    write_(
+        "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n\"distributedInfo\": {\"backend\": "
+        "\"none\", \"rank\": " +
+        std::to_string(trace_.rank) + ", \"world_size\": " + std::to_string(trace_.world) +
+        "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": " +
+        std::to_string(trace_.events.facts.start_unix_ns) + ",\n\"traceEvents\": [\n");
+    write_(metadata("process_name", 0, "{\"name\": \"train\"}"));
+    row(metadata("process_labels", 0, "{\"labels\": \"CPU\"}"));
+    row(metadata("process_sort_index", 0, "{\"sort_index\": 0}"));
+  }
+
+  void thread(int index) {
+    const std::string name = index == 0 ? "steps" : "thread " + std::to_string(index);
+    row(metadata("thread_name", index, "{\"name\": " + quoted_text(name) + "}"));
+    row(metadata("thread_sort_index", index, "{\"sort_index\": " + std::to_string(index) + "}"));
+  }
+
+  void row(const std::string& text) { write_(",\n" + text); }
+
+  void require_call(const Event& event) const {
+    require(event.id < plan_.calls.size(), ErrorCode::kBadInput,
+            "the profile names call {}, but the plan has {} calls: they are not of one session",
+            event.id, plan_.calls.size());
+  }
+
+  // The driving thread's call at a time; null: none.
+  const Event* call_at(std::int64_t ns) const {
+    const auto after = std::ranges::upper_bound(driver_, ns, {}, &Event::begin_ns);
+    if (after == driver_.begin() || std::prev(after)->end_ns() < ns) return nullptr;
+    return &*std::prev(after);
+  }
+
+  std::string value_name(std::uint32_t id) const {
+    return id < plan_.values.size() ? std::string(plan_.text(plan_.values[id].name)) : "";
+  }
+
+  // Quoted. What a thread works on is named by the kernel of the driving thread's call.
+  std::string name_text(const Event& event) const {
+    const std::string id = std::to_string(event.id);
+    switch (event.kind) {
+      case EventKind::kStep:
+        return quoted_text("ProfilerStep#" + id);
+      case EventKind::kPhase:
+        return event.id == 0 ? "\"forward and backward\"" : "\"update\"";
+      case EventKind::kBind:
+      case EventKind::kInitial:
+      case EventKind::kRead:
+        return quoted_text(std::string(name_of(event.kind)) + " " + value_name(event.id));
+      case EventKind::kCall:
+        return calls_[event.id].name;
+      case EventKind::kWork:
+      case EventKind::kRegion: {
+        const Event* call = call_at(event.begin_ns);
+        const std::string_view kernel =
+            call == nullptr ? "" : plan_.text(plan_.calls[call->id].kernel);
+        return quoted_text(std::string(kernel) + (kernel.empty() ? "" : ": ") +
+                           std::string(name_of(event.kind)));
+      }
+      default:
+        return quoted_text(name_of(event.kind));
+    }
+  }
+
+  static std::string_view category(EventKind kind) {
+    switch (kind) {
+      case EventKind::kBind:
+      case EventKind::kInitial:
+      case EventKind::kRead:
+      case EventKind::kCall:
+      case EventKind::kBodyCall:
+      case EventKind::kWork:
+        return "cpu_op";
+      default:
+        return "user_annotation";
+    }
+  }
+
+  void span(const Event& event) {
+    const std::string id = std::to_string(++rows_);
+    std::string args = "\"External id\": " + id;
+    if (event.kind == EventKind::kCall)
+      args += ", \"Ev Idx\": " + id + ", " + calls_[event.id].args;
+    row("{\"ph\": \"X\", \"cat\": \"" + std::string(category(event.kind)) +
+        "\", \"name\": " + name_text(event) + ", " + place_text(event.thread) +
+        ", \"ts\": " + microseconds(event.begin_ns) + ", \"dur\": " +
+        microseconds(static_cast<std::int64_t>(event.value)) + ", \"args\": {" + args + "}}");
+    if (event.kind == EventKind::kCall && event.thread == 0) arena(event);
+  }
+
+  void counter_row(const std::string& name, std::int64_t ns, const std::string& args) {
+    row("{\"ph\": \"C\", \"cat\": \"memory\", \"name\": " + quoted_text(name) + ", " +
+        place_text(0) + ", \"ts\": " + microseconds(ns) + ", \"args\": {" + args + "}}");
+  }
+
+  // JSON has no NaN: a value that is no number has no row.
+  void counter(const Event& event) {
+    if (!std::isfinite(event.number())) return;
+    const std::string name(name_of(event.kind));
+    counter_row(name, event.begin_ns, quoted_text(name) + ": " + Json(event.number()).dump());
+  }
+
+  // What of the arena the plan has alive while a call runs.
+  void arena(const Event& call) {
+    const std::uint32_t time = plan_.calls[call.id].time;
+    if (time >= live_.size()) return;
+    counter_row("arena bytes", call.begin_ns,
+                "\"allocated\": " + std::to_string(live_[time]) +
+                    ", \"planned peak\": " + std::to_string(plan_.facts().arena_bytes));
+  }
+
+  void arrow_end(std::string_view phase, std::int64_t id, const Event& at) {
+    row("{\"ph\": \"" + std::string(phase) + "\", \"id\": " + std::to_string(id) + ", " +
+        place_text(at.thread) + ", \"ts\": " + microseconds(at.begin_ns) +
+        ", \"cat\": \"fwdbwd\", \"name\": \"fwdbwd\"" + (phase == "f" ? ", \"bp\": \"e\"}" : "}"));
+  }
+
+  // From the last run of a forward node to each backward call that is a part of its gradient.
+  void arrows() {
+    std::unordered_map<std::uint32_t, const Event*> forward;  // by serial
+    std::int64_t id = 0;
+    for (const Event& event : driver_) {
+      const PlanCall& call = plan_.calls[event.id];
+      if (call.node == kNoRow) continue;
+      const PlanNode& node = plan_.nodes[call.node];
+      if (node.phase == PlanPhase::kForward && node.serial != 0) forward[node.serial] = &event;
+      const auto from = forward.find(node.backward_of);
+      if (node.backward_of == 0 || from == forward.end()) continue;
+      arrow_end("s", ++id, *from->second);
+      arrow_end("f", id, event);
+    }
+  }
+
+  const ChromeTrace& trace_;
+  const PlanView& plan_;
+  const WriteText& write_;
+  std::vector<std::int64_t> live_;
+  std::vector<CallText> calls_;
+  std::vector<Event> driver_;  // calls of the driving thread, by begin
+  std::int64_t rows_ = 0;
+};
+
+}  // namespace
+
+void write_chrome_trace(const ChromeTrace& trace, const WriteText& write) {
+  Writer(trace, write).run();
+}
+
+}  // namespace trainscope::profiler

@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+"""A profiled run from end to end: query adds up, and its export keeps the rules of trace events.
+
+Usage: chrome_test.py TRAINSCOPE
+"""
+import gzip
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from chrome_rules import faults
+
+PROGRAM = sys.argv[1]
+
+
+def run(folder, *words, code=0):
+    done = subprocess.run([PROGRAM, *words], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == code, f"{words}: {done.returncode}\n{done.stderr}"
+    return done
+
+
+def profiled_run(folder):
+    """Two threads, two micro-batches, tiled sections, an evaluation between two steps."""
+    run(folder, "model", "gpt2", "--layers", "2", "--heads", "2", "--embedding", "32", "--vocab", "256",
+        "--context", "16", "-o", "gpt.onnx")
+    (folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 100)
+    run(folder, "profile", "gpt.onnx", "--data", "text:text.txt", "--seq", "16", "--batch", "4",
+        "--steps", "7", "--profile", "steps=3:6", "--threads", "2", "--accumulate", "2",
+        "--batch-tiles", "auto", "--eval-every", "4", "--run-dir", "run", "-q")
+
+
+def check_query(folder):
+    for by in ("call", "kernel", "op", "node", "layer", "phase", "pass"):
+        facts = json.loads(run(folder, "query", "run", "--by", by, "--json").stdout)
+        assert facts["steps"] == 4, facts["steps"]
+        assert sum(row["ns"] for row in facts["rows"]) == facts["total_ns"], by
+    rows = json.loads(run(folder, "query", "run", "phase==backward && op==*MatMul*", "--by", "call",
+                          "--json").stdout)["rows"]
+    assert rows and all(row["is_call"] and row["count"] == 2 for row in rows), rows
+    table = run(folder, "query", "run", "--by", "op", "--csv").stdout.splitlines()
+    assert table[0].startswith("name,ms,") and all(line.count(",") == 10 for line in table), table
+    refused = run(folder, "query", "run", "ms>>1", code=2)
+    assert "  at: ms>>1\n  at:    ^\n" in refused.stderr, refused.stderr
+    run(folder, "train", "gpt.onnx", "--data", "text:text.txt", "--seq", "16", "--batch", "4", "--steps",
+        "1", "--run-dir", "plain", "-q")
+    assert "has no profile" in run(folder, "query", "plain", code=2).stderr
+    return facts
+
+
+def check_damage(folder):
+    """Every truncation is read as far as it is whole; a damaged byte is one line of an error."""
+    file = folder / "run/events.cols"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1000])  # the last chunk is another thread's
+    assert "are skipped" in run(folder, "query", "run").stderr
+    file.write_bytes(whole[:1000])
+    assert "no whole step" in run(folder, "query", "run", code=2).stderr
+    file.write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
+    error = run(folder, "query", "run", code=3).stderr
+    assert error.startswith("error: ") and "is damaged" in error, error
+    file.write_bytes(whole[:8] + b"\x09" + whole[9:])
+    assert "its version is 9" in run(folder, "export", "run", "--format", "chrome", "-o", "x.json",
+                                     code=3).stderr
+    file.write_bytes(whole)
+
+
+def broken(text):
+    """Traces that break a rule each: the validator has to find them."""
+    yield text.replace('"rank": 0', '"rank":0')
+    yield text.replace('"schemaVersion": 1,\n', "", 1)
+    yield text.replace('"cat": "cpu_op"', '"cat": "kernel"', 1)
+    yield text.replace('"args": {"External id": 5', '"args": {"stream": 7, "External id": 5', 1)
+    yield text.replace('"External id": 5}', '"External id": 4}').replace('"External id": 5,',
+                                                                        '"External id": 4,')
+    yield text.replace('"ProfilerStep#4"', '"ProfilerStep#9"')
+    yield text.replace(', "bp": "e"', "", 1)
+    yield text.replace("\n],", ",\n],")
+    yield text.replace('"name": "thread_name"', '"name": "thread_title"', 1)
+    yield text.replace('"allocated": ', '"allocated": NaN, "x": ', 1)
+    head, first, rest = text.partition('"name": "onnx::')
+    at = rest.index('"dur": ') + 7
+    yield head + first + rest[:at] + "1000000000.000" + rest[rest.index(",", at):]  # beyond its phase
+
+
+def check_export(folder, facts):
+    run(folder, "export", "run", "--format", "chrome", "-o", "trace.json")
+    run(folder, "export", "run", "--format", "chrome", "-o", "trace.json.gz")
+    text = (folder / "trace.json").read_text()
+    assert gzip.decompress((folder / "trace.json.gz").read_bytes()).decode() == text
+    found = faults(text)
+    assert not found, "\n".join(found[:20])
+    rows = json.loads(text)["traceEvents"]
+    assert {row["ph"] for row in rows} == set("MXCsf"), {row["ph"] for row in rows}
+    steps = [row for row in rows if row["name"].startswith("ProfilerStep#")]
+    assert abs(sum(row["dur"] for row in steps) * 1000 - facts["total_ns"]) < 1, "steps"
+    calls = [row for row in rows if "call" in row.get("args", {})]
+    assert any(row["args"]["onnx_node"] and row["args"]["phase"] == "backward" for row in calls)
+    assert any(row["ph"] == "X" and row["tid"] != steps[0]["tid"] for row in rows), "one thread"
+    for number, wrong in enumerate(broken(text)):
+        assert wrong != text and faults(wrong), f"the validator lets trace {number} pass"
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        profiled_run(folder)
+        facts = check_query(folder)
+        check_export(folder, facts)
+        check_damage(folder)
+
+
+if __name__ == "__main__":
+    main()
