@@ -70,14 +70,22 @@ void rewrite_dropout(Rewriter& rewriter, NodeId id, PassContext& context) {
   rewriter.replace_node(id, outputs);
 }
 
+// PyTorch's batch norm in training.
+bool is_sample_norm(const Node& node) {
+  return is_op(node, kTrainscopeDomain, "SampleBatchNormalization");
+}
+
+bool is_batch_norm(const Node& node) {
+  return is_op(node, kOnnxDomain, "BatchNormalization") || is_sample_norm(node);
+}
+
 // The batch norm output that carries on a running statistic read as input `value`; kNoValue when no
 // batch norm reads it as one.
 ValueId carried_on(const Graph& graph, ValueId value) {
   for (const Use& use : graph.value(value).uses) {
     const Node& reader = graph.node(use.node);
     const auto output = static_cast<std::size_t>(use.input) - 2;
-    if (is_op(reader, kOnnxDomain, "BatchNormalization") && use.input >= 3 &&
-        output < reader.outputs.size()) {
+    if (is_batch_norm(reader) && use.input >= 3 && output < reader.outputs.size()) {
       return reader.outputs[output];
     }
   }
@@ -96,7 +104,7 @@ bool updates_state(const Graph& graph, ValueId value) {
 bool has_wanted_form(const Graph& graph, const Node& node, bool training) {
   bool is_training = node.attributes.integer("training_mode", 0) != 0;
   if (is_training != training) return false;
-  if (!training) return node.outputs.size() == 1;
+  if (!training) return node.outputs.size() == 1 && !is_sample_norm(node);
   bool keeps_state = graph.value(node.inputs[3]).kind != ValueKind::kState;
   return node.outputs.size() == 3 && (keeps_state || updates_state(graph, node.outputs[1]));
 }
@@ -130,8 +138,8 @@ void rewrite_batch_norm(Rewriter& rewriter, NodeId id, PassContext& context) {
   Builder& b = rewriter.before(id);
   std::vector<ValueId> inputs = node.inputs;
   for (std::size_t i = 3; training && i <= 4; ++i) inputs[i] = running_value(graph, inputs[i]);
-  std::vector<ValueId> made =
-      b.multi("BatchNormalization", std::move(inputs), training ? 3 : 1, std::move(attributes));
+  std::vector<ValueId> made = b.multi(training ? node.op->name : "BatchNormalization",
+                                      std::move(inputs), training ? 3 : 1, std::move(attributes));
   for (std::size_t i = 1; training && i <= 2; ++i) {
     update_state(graph, node.inputs[i + 2], made[i]);
   }
@@ -186,7 +194,7 @@ bool take_training_form(Graph& graph, PassContext& context) {
   for (NodeId id : graph.order()) {
     if (is_op(graph.node(id), kOnnxDomain, "Dropout")) {
       rewrite_dropout(rewriter, id, context);
-    } else if (is_op(graph.node(id), kOnnxDomain, "BatchNormalization")) {
+    } else if (is_batch_norm(graph.node(id))) {
       rewrite_batch_norm(rewriter, id, context);
     }
   }

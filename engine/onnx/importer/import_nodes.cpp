@@ -142,6 +142,7 @@ void Importer::add_source_node(SourceNode node) {
     if (!is_stage_) of_sequences = sequences_.convert(scope_, next);
     std::vector<SourceNode> nodes = of_sequences ? std::move(*of_sequences) : rewritten(next);
     if (nodes.empty() && !of_sequences) {
+      take_torch_form(next);
       const OpDef* op = ops_.find(next.op, next.domain);
       if (op == nullptr) fail_unsupported("{}: there is no such op", label(next));
       build(std::move(next), *op);
@@ -184,6 +185,14 @@ bool Importer::composed(const SourceNode& node) {
   if (op->applies == nullptr ? has_row : !op->applies(composition)) return false;
   compose(*op, composition);
   return true;
+}
+
+// PyTorch's running variances are of the sample, ONNX's of the population, and no attribute tells.
+void Importer::take_torch_form(SourceNode& node) const {
+  if (is_stage_ || model_.proto.producer_name() != "pytorch") return;
+  if (node.op != "BatchNormalization" || !node.domain.empty()) return;
+  node.op = "SampleBatchNormalization";
+  node.domain = kTrainscopeDomain;
 }
 
 // What stands in for the node; nothing when it can be built as it is.

@@ -35,6 +35,7 @@ class Importer {
   void keep_serials(const std::string& node, const NodeNote& note);
   void add_source_node(SourceNode node);
   bool composed(const SourceNode& node);
+  void take_torch_form(SourceNode& node) const;
   std::vector<SourceNode> rewritten(const SourceNode& node);
   void count_expanded(const SourceNode& node);
   void add_constant(const SourceNode& node);

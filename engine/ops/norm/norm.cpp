@@ -234,6 +234,17 @@ OpDef batch_norm_row() {
                    "[4,6,50,50], [6], [6], [6], [6]>0; training_mode=1 outputs=3"}};
 }
 
+// ONNX's attributes cannot say the one thing that differs.
+OpDef sample_batch_norm_row() {
+  OpDef row = batch_norm_row();
+  row.name = "SampleBatchNormalization";
+  row.doc =
+      "BatchNormalization whose running variance is of the sample, squares divided by one less "
+      "than their number, as PyTorch updates it; models that PyTorch exported are read with it.";
+  row.domain = kTrainscopeDomain;
+  return row;
+}
+
 OpDef batch_norm_grad_row() {
   return {.name = "BatchNormalizationGrad",
           .doc =
@@ -353,8 +364,8 @@ OpDef rms_norm_grad_row() {
 }  // namespace
 
 std::vector<OpDef> norm_ops() {
-  return {batch_norm_row(),      batch_norm_grad_row(), layer_norm_row(),
-          layer_norm_grad_row(), rms_norm_row(),        rms_norm_grad_row()};
+  return {batch_norm_row(),      sample_batch_norm_row(), batch_norm_grad_row(), layer_norm_row(),
+          layer_norm_grad_row(), rms_norm_row(),          rms_norm_grad_row()};
 }
 
 }  // namespace trainscope

@@ -115,6 +115,13 @@ OpDef norm_relu_row() {
                        "[0,3,4], [3], [3], [3], [3]>0, [0,3,4]; outputs=3"}};
 }
 
+OpDef sample_norm_relu_row() {
+  OpDef row = norm_relu_row();
+  row.name = "SampleBatchNormRelu";
+  row.doc = "BatchNormRelu of SampleBatchNormalization: the running variance is of the sample.";
+  return row;
+}
+
 OpDef norm_relu_grad_row() {
   return {.name = "BatchNormReluGrad",
           .doc =
@@ -138,6 +145,8 @@ OpDef norm_relu_grad_row() {
 
 }  // namespace
 
-std::vector<OpDef> norm_relu_ops() { return {norm_relu_row(), norm_relu_grad_row()}; }
+std::vector<OpDef> norm_relu_ops() {
+  return {norm_relu_row(), sample_norm_relu_row(), norm_relu_grad_row()};
+}
 
 }  // namespace trainscope

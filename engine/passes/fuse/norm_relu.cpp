@@ -14,6 +14,11 @@
 namespace trainscope {
 namespace {
 
+// PyTorch's form of the norm, which has a fused op of its own.
+bool is_sample_norm(const Node& node) {
+  return is_op(node, kTrainscopeDomain, "SampleBatchNormalization");
+}
+
 struct NormReluMatch {
   NodeId norm = kNoNode;
   ValueId residual = kNoValue;
@@ -51,7 +56,10 @@ class NormReluSearch {
 
   // The node that makes v by the statistics of the batch; else kNoNode.
   NodeId training_norm(ValueId v) const {
-    const NodeId id = match_.made_by(v, "BatchNormalization");
+    const NodeId producer = v == kNoValue ? kNoNode : match_.value(v).producer;
+    const bool sample =
+        producer != kNoNode && match_.output(producer) == v && is_sample_norm(node(producer));
+    const NodeId id = sample ? producer : match_.made_by(v, "BatchNormalization");
     if (id == kNoNode || node(id).attributes.integer("training_mode", 0) == 0) return kNoNode;
     return id;
   }
@@ -99,8 +107,9 @@ ValueId fused_norm(Rewriter& rewriter, Builder& b, const NormReluMatch& found) {
   attributes.erase("training_mode");
   std::vector<ValueId> inputs = norm.inputs;
   if (found.residual != kNoValue) inputs.push_back(found.residual);
-  const std::vector<ValueId> made = b.multi("BatchNormRelu", std::move(inputs),
-                                            static_cast<int>(norm.outputs.size()), attributes);
+  const std::vector<ValueId> made =
+      b.multi(is_sample_norm(norm) ? "SampleBatchNormRelu" : "BatchNormRelu", std::move(inputs),
+              static_cast<int>(norm.outputs.size()), attributes);
   for (std::size_t k = 1; k < made.size(); ++k) {
     if (norm.outputs[k] != kNoValue) rewriter.replace(norm.outputs[k], made[k]);
   }

@@ -76,6 +76,21 @@ Statistics channel_statistics(const ChannelLayout& layout, const T* x, std::int6
   return statistics_from(shift, sum, sum_of_squares, static_cast<double>(layout.count()));
 }
 
+// What the running variance becomes part of.
+enum class RunningVariance : std::uint8_t {
+  kPopulation,  // ONNX: squares divided by the number of elements
+  kSample,      // PyTorch: by one less
+};
+
+// Of `count` elements; of a single one the sample has no variance, and the population's stays.
+template <RunningVariance kVariance>
+Statistics statistics_to_keep(Statistics batch, std::int64_t count) {
+  if (kVariance == RunningVariance::kSample && count > 1) {
+    batch.variance *= static_cast<double>(count) / static_cast<double>(count - 1);
+  }
+  return batch;
+}
+
 // Inputs 3 and 4, the running statistics, become outputs 1 and 2.
 template <typename C>
 void update_running(const RunArgs& args, double momentum, std::int64_t c, const Statistics& batch) {

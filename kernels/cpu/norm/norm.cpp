@@ -36,7 +36,7 @@ GradientSums sums_of(const ChannelLayout& layout, const T* dy, const T* x, std::
 
 // --- BatchNormalization(x, scale, bias, mean, variance) -> y, running mean, running variance -----
 
-template <typename T>
+template <typename T, RunningVariance kVariance>
 void run_batch_norm(const RunArgs& args) {
   const auto& params = std::get<NormParams>(args.params);
   const auto* x = args.inputs[0].as<const T>();
@@ -51,7 +51,8 @@ void run_batch_norm(const RunArgs& args) {
                     .variance = static_cast<double>(args.inputs[4].as<const T>()[c])};
     if (params.training) {
       if (layout.count() > 0) used = channel_statistics(layout, x, c);
-      update_running<T>(args, params.momentum, c, used);
+      update_running<T>(args, params.momentum, c,
+                        statistics_to_keep<kVariance>(used, layout.count()));
     }
     const auto line = line_of<T>(used, params.epsilon, scale[c], bias[c]);
     for (std::int64_t n = 0; n < layout.batch; ++n) {
@@ -160,7 +161,10 @@ void run_instance_norm_grad(const RunArgs& args) {
 template <typename T>
 void add_own(KernelTable& table) {
   const DType dtype = kDTypeOf<T>;
-  table.add("BatchNormalization", dtype, {.name = "batch_norm.own", .run = run_batch_norm<T>});
+  table.add("BatchNormalization", dtype,
+            {.name = "batch_norm.own", .run = run_batch_norm<T, RunningVariance::kPopulation>});
+  table.add("SampleBatchNormalization", dtype,
+            {.name = "sample_batch_norm.own", .run = run_batch_norm<T, RunningVariance::kSample>});
   table.add("BatchNormalizationGrad", dtype,
             {.name = "batch_norm_grad.own", .run = run_batch_norm_grad<T>});
   table.add("InstanceNormalization", dtype,

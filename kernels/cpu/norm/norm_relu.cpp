@@ -35,7 +35,7 @@ void write_row(const Line<Computed<T>> line, std::int64_t count, const T* x, con
   }
 }
 
-template <typename T>
+template <typename T, RunningVariance kVariance>
 void run_batch_norm_relu(const RunArgs& args) {
   using C = Computed<T>;
   const auto& params = std::get<NormParams>(args.params);
@@ -52,7 +52,8 @@ void run_batch_norm_relu(const RunArgs& args) {
     Statistics batch{.mean = static_cast<double>(args.inputs[3].as<const C>()[c]),
                      .variance = static_cast<double>(args.inputs[4].as<const C>()[c])};
     if (layout.count() > 0) batch = channel_statistics(layout, x, c);
-    update_running<C>(args, params.momentum, c, batch);
+    update_running<C>(args, params.momentum, c,
+                      statistics_to_keep<kVariance>(batch, layout.count()));
     const auto line = line_of<C>(batch, params.epsilon, scale[c], bias[c]);
     for (std::int64_t n = 0; n < layout.batch; ++n) {
       const std::int64_t at = layout.at(n, c);
@@ -147,7 +148,12 @@ void run_batch_norm_relu_grad(const RunArgs& args) {
 template <typename T>
 void add_own(KernelTable& table) {
   const DType dtype = kDTypeOf<T>;
-  table.add("BatchNormRelu", dtype, {.name = "batch_norm_relu.own", .run = run_batch_norm_relu<T>});
+  table.add(
+      "BatchNormRelu", dtype,
+      {.name = "batch_norm_relu.own", .run = run_batch_norm_relu<T, RunningVariance::kPopulation>});
+  table.add("SampleBatchNormRelu", dtype,
+            {.name = "sample_batch_norm_relu.own",
+             .run = run_batch_norm_relu<T, RunningVariance::kSample>});
   table.add("BatchNormReluGrad", dtype,
             {.name = "batch_norm_relu_grad.own", .run = run_batch_norm_relu_grad<T>});
 }

@@ -117,6 +117,24 @@ TEST_CASE("training_form: a mask that is read is all true outside training, refu
   CHECK(contains(refusal, "in pass training_form"));
 }
 
+TEST_CASE("training_form: PyTorch's batch norm keeps its running variance of the sample") {
+  const auto read = [](std::string_view form) {
+    return OnnxModel::parse_text(
+        "<ir_version: 8, opset_import: [\"\" : 17], producer_name: \"pytorch\"> g " +
+        batch_norm("", form));
+  };
+  for (const char* form : {"momentum = 0.8", "momentum = 0.8, training_mode = 1"}) {
+    CAPTURE(form);
+    const Graph model = graph(read(form));
+    const Graph trained = passed(model, {"training_form"}, in_mode(GraphMode::kTrain));
+    CHECK_FALSE(changes(trained, "training_form", in_mode(GraphMode::kTrain)));
+    CHECK(count_ops(trained, "SampleBatchNormalization") == 1);
+    CHECK(trained.updates.size() == 2);
+    const Graph used = passed(model, {"training_form"}, in_mode(GraphMode::kInference));
+    CHECK(count_ops(used, "BatchNormalization") == 1);
+  }
+}
+
 TEST_CASE("training_form: batch norm trains on batch statistics and updates the running ones") {
   const std::string forms[] = {batch_norm("", "epsilon = 0.001, momentum = 0.8"),
                                batch_norm(", m, v", "momentum = 0.8, training_mode = 1"),

@@ -41,6 +41,18 @@ CompileOptions inference() {
 
 }  // namespace
 
+TEST_CASE("fuse_norm_relu: PyTorch's form becomes an op of its own") {
+  const Graph model = graph(OnnxModel::parse_text(
+      "<ir_version: 8, opset_import: [\"\" : 17], producer_name: \"pytorch\"> g (float[2,3] x) => "
+      "(float[2,3] y) <float[3] s = {1,2,3}, float[3] mean = {5,5,5}, float[3] var = {4,4,4}>"
+      "{ n = BatchNormalization(x, s, s, mean, var)  y = Relu(n) }"));
+  TrainingOptions options;
+  options.mode = GraphMode::kTrain;
+  const Graph fused = passed(model, {"training_form", "fuse_norm_relu"}, options);
+  CHECK(count_ops(fused, "SampleBatchNormRelu") == 1);
+  CHECK(count_ops(fused, "Relu") == 0);
+}
+
 TEST_CASE("fuse_norm_relu: layers as they are exported and built") {
   constexpr Spelling kSpellings[] = {
       {"our builders, and exports of a model in evaluation: training_form rewrites the norm",

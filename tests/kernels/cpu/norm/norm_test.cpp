@@ -73,6 +73,32 @@ TEST_CASE("batch_norm: training uses the batch and moves the running statistics"
   CHECK(y[2] == Doubles{8, 3});
 }
 
+TEST_CASE("batch_norm: a sample's running variance is divided by one element less") {
+  // As above: sums of squares 20 and 0, of 4 elements each.
+  const Host<double> x{.shape = {2, 2, 2}, .values = {1, 3, 10, 10, 5, 7, 10, 10}};
+  const KernelCase<double> all{
+      .params = NormParams{.epsilon = 4.0, .momentum = 0.75, .training = true},
+      .inputs = {x,
+                 {.shape = {2}, .values = {3, 2}},
+                 {.shape = {2}, .values = {1, -1}},
+                 {.shape = {2}, .values = {8, 20}},
+                 {.shape = {2}, .values = {9, 4}}},
+      .outputs = {{2, 2, 2}, {2}, {2}}};
+  const Results y = run<double>("SampleBatchNormalization", all);
+  CHECK(y[0] == Doubles{-2, 0, -1, -1, 2, 4, -1, -1});
+  CHECK(y[1] == Doubles{7, 17.5});
+  CHECK(y[2][0] == doctest::Approx(0.75 * 9 + 0.25 * 20 / 3).epsilon(1e-14));
+  CHECK(y[2][1] == 3);
+  const Results relu = run<double>("SampleBatchNormRelu", all);
+  CHECK(relu[0] == Doubles{0, 0, 0, 0, 2, 4, 0, 0});
+  CHECK(relu[2] == y[2]);
+  // One element has no variance of a sample.
+  KernelCase<double> one = all;
+  one.inputs[0] = {.shape = {1, 2}, .values = {8, 20}};
+  one.outputs[0] = {1, 2};
+  CHECK(run<double>("SampleBatchNormalization", one)[2] == Doubles{6.75, 3});
+}
+
 TEST_CASE("batch_norm: inference uses the running statistics") {
   const Host<double> x{.shape = {2, 2}, .values = {1, 3, 5, 7}};
   const Results y = run<double>("BatchNormalization", {.params = NormParams{.epsilon = 0.0},
