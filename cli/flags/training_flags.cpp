@@ -129,6 +129,8 @@ std::vector<std::string> names_in_file(const std::string& path) {
   return names;
 }
 
+}  // namespace
+
 void choose_what_to_train(const Settings& settings, ImportOptions& import) {
   import.trainable = settings.texts("train");
   import.frozen = settings.texts("freeze");
@@ -137,8 +139,6 @@ void choose_what_to_train(const Settings& settings, ImportOptions& import) {
           "--train and --parameters do not go together: give one of them");
   import.parameters = names_in_file(settings.text("parameters"));
 }
-
-}  // namespace
 
 CompileOptions forward_options(const Invocation& invocation, const Sizes& sizes) {
   CompileOptions options;

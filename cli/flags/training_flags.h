@@ -27,6 +27,8 @@ std::vector<Flag> compile_flags();
 // Of a verb that has compile_flags().
 CompileOptions compile_options(const Invocation& invocation, const OnnxModel& model,
                                const Sizes& sizes);
+// --train, --freeze, --parameters. Reads the file that the last one names.
+void choose_what_to_train(const Settings& settings, ImportOptions& import);
 // What of them is about a finished graph: kernels, order, recomputation. Also from a recorded
 // stage, after which no pass is to run.
 CompileOptions plan_options(const Invocation& invocation);

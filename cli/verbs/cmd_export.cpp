@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
+#include "cli/verbs/export_state_dict.h"
 #include "engine/bundle/metrics_csv.h"
 #include "engine/bundle/plan_json.h"
 #include "engine/bundle/tensorboard.h"
@@ -27,10 +28,17 @@ constexpr Flag kExportFlags[] = {
      .type = FlagType::kChoice,
      .value = "onnx|safetensors|csv|tensorboard|plan-json|chrome",
      .fallback = "onnx",
-     .help = "onnx: a model; safetensors: parameters and states; csv, tensorboard: a run's "
-             "metrics; plan-json: its plan, or the plan of a model, as plan.json; chrome: the "
-             "profile of its newest "
-             "session for Perfetto and HTA, compressed where FILE ends with .gz"},
+     .help =
+         "onnx: a model; safetensors: parameters and states; csv, tensorboard: a run's "
+         "metrics; plan-json: its plan, or the plan of a model, as plan.json; chrome: the "
+         "profile of its newest session for Perfetto and HTA, compressed where FILE ends with .gz"},
+    {.name = "names",
+     .type = FlagType::kChoice,
+     .value = "model|torch",
+     .fallback = "model",
+     .help =
+         "Of safetensors. model: names and layouts of the model; torch: those of the state_dict "
+         "of the PyTorch module that it was exported from, for load_state_dict"},
     {.name = "out", .value = "FILE", .help = "Where it goes", .letter = 'o'},
     {.name = "stage", .value = "NAME", .help = "The graph after a pass instead of the model"},
     {.name = "outputs",
@@ -194,6 +202,8 @@ Outcome run_export(const Invocation& invocation) {
   require(settings.has("out"), ErrorCode::kUsage, "export needs -o FILE");
   const std::string& format = settings.text("format");
   const bool parameters = format == "safetensors";
+  const bool torch = settings.text("names") == "torch";
+  require(parameters || !torch, ErrorCode::kUsage, "--names torch needs --format safetensors");
   require(format == "onnx" || !settings.has("stage"), ErrorCode::kUsage,
           "--stage means nothing with --format {}", format);
   require(!settings.has("outputs") || (format == "onnx" && !settings.has("stage")),
@@ -211,6 +221,8 @@ Outcome run_export(const Invocation& invocation) {
     export_trace(source, out);
   } else if (format == "plan-json") {
     export_plan(source, settled, out);
+  } else if (torch) {
+    return export_state_dict(source, settled, out);
   } else if (parameters) {
     export_parameters(source, settled, out);
   } else if (settings.has("stage")) {
@@ -233,7 +245,9 @@ Command export_command() {
           .flags = join_flags({kExportFlags, source_flags(), compile_flags()}),
           .examples = {"trainscope export runs/mlp-1 --format onnx -o trained.onnx",
                        "trainscope export runs/mlp-1 --format onnx --stage differentiate -o "
-                       "backward.onnx"},
+                       "backward.onnx",
+                       "trainscope export runs/mlp-1 --format safetensors --names torch -o "
+                       "state.safetensors"},
           .run = run_export};
 }
 

@@ -104,7 +104,8 @@ std::vector<ProgramInput> read_signature(std::string_view text) {
     const std::string_view rest = line.substr(colon + 2);
     inputs.push_back({.name = std::string(line.substr(0, colon)),
                       .kind = std::string(rest.substr(0, rest.find(' '))),
-                      .target = quoted_after(rest, "target='")});
+                      .target = quoted_after(rest, "target='"),
+                      .persistent = !rest.ends_with("persistent=False")});
   }
   return inputs;
 }

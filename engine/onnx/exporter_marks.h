@@ -12,9 +12,10 @@ namespace trainscope {
 
 // An input of the exported program: a parameter or buffer of the module, or an input of the model.
 struct ProgramInput {
-  std::string name;    // that calls know it by: "p_encoder_0_weight"
-  std::string kind;    // "PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT"
-  std::string target;  // a parameter's or buffer's name in PyTorch: "encoder.0.weight"
+  std::string name;        // that calls know it by: "p_encoder_0_weight"
+  std::string kind;        // "PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT"
+  std::string target;      // a parameter's or buffer's name in PyTorch: "encoder.0.weight"
+  bool persistent = true;  // of a buffer: whether the module's state_dict has it
 };
 
 // The call of a PyTorch function that a node is, or is part of.

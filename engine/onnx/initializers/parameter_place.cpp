@@ -4,26 +4,18 @@
 
 #include <algorithm>
 
-#include "engine/onnx/initializers/initializer_uses.h"
+#include "engine/onnx/initializers/script_names.h"
 
 namespace trainscope {
 namespace {
 
-// The older exporter folds the transpose of a weight, and names the result after the op that reads
-// it. "" when there is none, or more than one.
-std::string find_turned(const OnnxModel::Impl& model, const std::string& name) {
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string::npos || model.marks.tell_parameters()) return {};
-  std::string found;
-  for (const pb::NodeProto& node : model.proto.graph().node()) {
-    if (node.op_type() != "MatMul" || script_module(node.name()) != name.substr(0, dot)) continue;
-    for (const std::string& input : node.input()) {
-      if (!model.initializer_index.contains(input) || !is_name_of_constant(input)) continue;
-      if (!found.empty()) return {};
-      found = input;
-    }
+// "" when the older exporter's file does not tell.
+std::string find_script_tensor(const OnnxModel::Impl& model, const std::string& name) {
+  if (model.marks.tell_parameters()) return {};
+  for (const TorchTensor& tensor : script_tensors(model)) {
+    if (tensor.name == name) return tensor.initializer;
   }
-  return found;
+  return {};
 }
 
 bool is_of_program(const OnnxModel::Impl& model, const std::string& name) {
@@ -39,7 +31,7 @@ ParameterPlace place_of(const OnnxModel::Impl& model, const std::string& name) {
   if (tied != model.tied.end()) return {.initializer = tied->second};
   if (is_of_program(model, name) && !model.lost.contains(name))
     return {.initializer = {}, .unread = true};
-  return {.initializer = find_turned(model, name)};
+  return {.initializer = find_script_tensor(model, name)};
 }
 
 ParameterPlace find_parameter(const OnnxModel& model, const std::string& name) {

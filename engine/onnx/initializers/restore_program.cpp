@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "engine/core/text.h"
@@ -78,10 +79,21 @@ bool ProgramRestorer::is_fused_norm(const ProgramCall& call) const {
   return weights;
 }
 
+// The norm's tensors, and those of the layer that it is now part of: other numbers stand there.
+void ProgramRestorer::lose_all(const ProgramCall& call) {
+  std::set<std::string>& lost = edit_.model().lost;
+  for (const ProgramInput* input : call.tensors) lost.insert(input->target);
+  for (int node : call.nodes) {
+    for (const std::string& input : edit_.node(node).input()) {
+      if (calls_.find_target(input) != nullptr) lost.insert(input);
+    }
+  }
+}
+
 void ProgramRestorer::restore_call(const ProgramCall& call) {
   if (is_fused_norm(call)) {
     fused_.push_back(call.module);
-    for (const ProgramInput* input : call.tensors) edit_.model().lost.insert(input->target);
+    lose_all(call);
     return;
   }
   for (int node : call.nodes) {
@@ -300,14 +312,16 @@ void ProgramRestorer::set_apart_constants(const ProgramCall& call,
 }
 
 // PyTorch ties parameters by having one under two names: a call in the module of the other name
-// reads it. "" when there is none.
+// reads it, a bias in the place of a bias. "" when there is none.
 std::string ProgramRestorer::tied_to(const ProgramInput& input) const {
   const std::string module = module_of(input.target);
+  const auto is_bias = [](const ProgramInput& each) { return each.target.ends_with("bias"); };
   for (const ProgramCall& call : calls_.calls()) {
     if (call.module != module || module.empty()) continue;
     for (const ProgramInput* read : call.tensors) {
       const bool other = is_parameter(read) && !read->target.starts_with(module + ".");
-      if (other && edit_.find(read->target) >= 0) return read->target;
+      if (!other || is_bias(*read) != is_bias(input)) continue;
+      if (edit_.find(read->target) >= 0) return read->target;
     }
   }
   return {};

@@ -31,6 +31,7 @@ class ProgramRestorer {
   };
   using Inputs = std::vector<const ProgramInput*>;
 
+  void lose_all(const ProgramCall& call);
   void restore_call(const ProgramCall& call);
   void restore_batch_norm(const ProgramCall& call, int node);
   bool set_apart(const ProgramInput& input, const Read& read);
