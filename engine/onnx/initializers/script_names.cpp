@@ -26,10 +26,23 @@ bool is_vector(const Shape& shape) {
   return std::ranges::count_if(shape.span(), [](std::int64_t size) { return size != 1; }) <= 1;
 }
 
-// Whether a module reads a tensor of a module that is not inside it.
-bool is_foreign(const std::string& name, const std::string& module) {
+std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
+
+// "encoder.ffn" of "encoder.ffn_1", which the exporter calls a layer at its second call.
+std::string first_call(const std::string& module) {
+  const std::size_t end = module.find_last_not_of("0123456789");
+  const bool counted = end != std::string::npos && end + 1 < module.size() && module[end] == '_';
+  return counted ? module.substr(0, end) : module;
+}
+
+// Whether the module that nodes are named by is another one than the tensor's, and not around it.
+// Where a module calls a layer of another one, its path in nodes' names lacks a part: "fc" of
+// "head.fc".
+bool is_foreign(const std::string& name, const std::string& reader) {
   const std::string owner = module_of(name);
-  return !module.empty() && owner != module && !owner.starts_with(module + ".");
+  const std::string module = first_call(reader);
+  const bool inside = ("." + owner + ".").find("." + module + ".") != std::string::npos;
+  return !module.empty() && !inside && last_part(owner) != last_part(module);
 }
 
 class ScriptNamer {

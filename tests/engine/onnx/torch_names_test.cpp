@@ -154,6 +154,24 @@ TEST_CASE("torch_names: of two folded weights of one module neither is named") {
         Names{"last.weight", "mix.weight"});
 }
 
+TEST_CASE("torch_names: a layer under another path or at its second call is no tied layer") {
+  const std::string text =
+      "(float[2,2] x) => (float[2,2] y) <float[2,2] w = {1,2,3,4}>"
+      "{ h = Gemm <transB = 1> (x, w)  y = Gemm <transB = 1> (h, w) }";
+  const auto names_of_calls = [&text](const std::string& second) {
+    return sorted_names(torch_names(script_model(text, {{"w", "head.mix.weight"},
+                                                        {"node h", "/head/mix/Gemm"},
+                                                        {"node y", second}}),
+                                    {})
+                            .tensors);
+  };
+  for (const char* same : {"/mix/Gemm", "/head/mix_1/Gemm", "/tail/mix/Gemm", "/head/Gemm"}) {
+    CAPTURE(same);
+    CHECK(names_of_calls(same) == Names{"head.mix.weight"});
+  }
+  CHECK(names_of_calls("/tail/last/Gemm") == Names{"head.mix.weight", "tail.last.weight"});
+}
+
 TEST_CASE("torch_names: a trained constant of the graph has no name in the module") {
   const OnnxModel cube = read("data/exporters/cube.onnx");
   CHECK(torch_names(cube, {}).lost.empty());
