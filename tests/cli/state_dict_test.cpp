@@ -134,7 +134,7 @@ TEST_CASE("export --names torch: what is lost or not needed is named, and the ca
   CHECK(has(unread.out, "strict=False"));
 }
 
-TEST_CASE("export --names torch: a finished run needs its model no longer, another one does") {
+TEST_CASE("export --names torch: a finished run needs its model no longer, a stopped one does") {
   const TemporaryFolder folder;
   fs::copy_file(exported("twoln.onnx"), folder / "moved.onnx");
   REQUIRE(train("moved.onnx", "reg.safetensors", folder.path()).exit_code == 0);
@@ -143,7 +143,14 @@ TEST_CASE("export --names torch: a finished run needs its model no longer, anoth
   check_equal(SafetensorsFile::open(folder / "state.safetensors"),
               SafetensorsFile::open(exported("twoln-state.safetensors")));
   fs::remove(folder / "state.safetensors");
+  // As a run that was stopped: a checkpoint, and the model that it is of.
   fs::remove(folder / "run/model.onnx");
+  fs::rename(folder / "elsewhere.onnx", folder / "moved.onnx");
+  REQUIRE(export_state("run", folder.path()).exit_code == 0);
+  check_equal(SafetensorsFile::open(folder / "state.safetensors"),
+              SafetensorsFile::open(exported("twoln-state.safetensors")));
+  fs::remove(folder / "state.safetensors");
+  fs::remove(folder / "moved.onnx");
   const Finished finished = export_state("run", folder.path());
   CHECK(finished.exit_code == 6);
   CHECK(has(finished.err, "moved.onnx"));
