@@ -272,8 +272,8 @@ def what_the_file_lacks(way, folder, facts):
             [word for name in single for word in ("--train", name)])
 
 
-def verdict(way, folder, program, mode):
-    facts = json.loads((folder / "reference.json").read_text())
+def trained_run(way, folder, program, facts, mode="train"):
+    """Trains the export; the run's folder and no verdict, or no folder and why there is none."""
     run = folder / f"run-{way}"
     shutil.rmtree(run, ignore_errors=True)
     loss = f"{facts['loss']}:output=logits,labels=labels"
@@ -287,14 +287,22 @@ def verdict(way, folder, program, mode):
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True,
                               timeout=TRAIN_SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return {"verdict": "crash", "why": f"no answer in {TRAIN_SECONDS} s"}
+        return None, {"verdict": "crash", "why": f"no answer in {TRAIN_SECONDS} s"}
     if done.returncode < 0 or done.returncode > 64:
-        return {"verdict": "crash", "why": f"exit {done.returncode}"}
+        return None, {"verdict": "crash", "why": f"exit {done.returncode}"}
     if done.returncode != 0:
         text = " | ".join(line.strip() for line in done.stderr.strip().splitlines())
         text = text.replace(f"{folder}/", "")
         kind = "not finite" if "the loss is" in text else "refused"
-        return {"verdict": kind, "why": text[:600]}
+        return None, {"verdict": kind, "why": text[:600]}
+    return run, None
+
+
+def verdict(way, folder, program, mode):
+    facts = json.loads((folder / "reference.json").read_text())
+    run, failure = trained_run(way, folder, program, facts, mode)
+    if failure:
+        return failure
     lines = (run / "metrics.jsonl").read_text().splitlines()
     losses = [r["loss"] for r in map(json.loads, lines) if "loss" in r and "step" in r][:STEPS]
     error = max(relative(abs(a - b), abs(b)) for a, b in zip(losses, facts["losses"]))

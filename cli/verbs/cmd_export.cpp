@@ -244,8 +244,6 @@ Command export_command() {
           .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
           .flags = join_flags({kExportFlags, source_flags(), compile_flags()}),
           .examples = {"trainscope export runs/mlp-1 --format onnx -o trained.onnx",
-                       "trainscope export runs/mlp-1 --format onnx --stage differentiate -o "
-                       "backward.onnx",
                        "trainscope export runs/mlp-1 --format safetensors --names torch -o "
                        "state.safetensors"},
           .run = run_export};

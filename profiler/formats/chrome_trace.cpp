@@ -231,7 +231,7 @@ class Writer {
     if (time >= live_.size()) return;
     counter_row("arena bytes", call.begin_ns,
                 "\"allocated\": " + std::to_string(live_[time]) +
-                    ", \"planned peak\": " + std::to_string(plan_.facts().arena_bytes));
+                    ", \"planned peak\": " + std::to_string(plan_.arena().bytes));
   }
 
   void arrow_end(std::string_view phase, std::int64_t id, const Event& at) {
