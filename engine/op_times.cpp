@@ -2,9 +2,11 @@
 #include "engine/op_times.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/core/saturating.h"
 #include "engine/ir/op_def.h"
+#include "engine/plan/kernel_call.h"
 #include "engine/recompute/costs.h"
 
 namespace trainscope {
@@ -15,9 +17,27 @@ double seconds_between(std::chrono::steady_clock::time_point from,
   return std::chrono::duration<double>(to - from).count();
 }
 
+// What the call's kernel does, of a node whose op costs `definition`.
+Cost done_by(const Call& call, int threads, const Cost& definition) {
+  if (call.kernel == nullptr) return definition;
+  const auto views_of = [](const std::vector<Operand>& operands) {
+    std::vector<TensorView> views;
+    for (const Operand& operand : operands) {
+      views.push_back({.type = operand.type, .present = operand.value != kNoValue});
+    }
+    return views;
+  };
+  const std::vector<TensorView> inputs = views_of(call.inputs);
+  const std::vector<TensorView> outputs = views_of(call.outputs);
+  return cost_of(*call.kernel,
+                 {.params = call.params, .inputs = inputs, .outputs = outputs, .threads = threads},
+                 definition);
+}
+
 }  // namespace
 
-OpTimes::OpTimes(const Program& program) : program_(program), samples_(program.calls.size()) {}
+OpTimes::OpTimes(std::shared_ptr<const Program> program)
+    : program_(std::move(program)), samples_(program_->calls.size()) {}
 
 void OpTimes::call_begin(const CallEvent& event) {
   if (!is_seen(event)) return;
@@ -47,10 +67,10 @@ StepSplit OpTimes::end_step() {
 }
 
 std::vector<double> OpTimes::seconds() const {
-  std::vector<double> result(program_.graph.node_capacity(), 0.0);
+  std::vector<double> result(program_->graph.node_capacity(), 0.0);
   for (std::size_t i = 0; i < samples_.size(); ++i) {
     Samples samples = samples_[i];
-    const Call& call = program_.calls[i];
+    const Call& call = program_->calls[i];
     const std::size_t count = std::min(samples.count, kSamples);
     if (count == 0 || call.kind == CallKind::kStateCopy) continue;
     const auto middle = samples.seconds.begin() + static_cast<std::ptrdiff_t>(count / 2);
@@ -62,11 +82,11 @@ std::vector<double> OpTimes::seconds() const {
 }
 
 std::vector<OpTime> OpTimes::rows() const {
-  const Graph& graph = program_.graph;
+  const Graph& graph = program_->graph;
   const std::vector<double> of_nodes = seconds();
   std::vector<OpTime> rows;
-  for (const CallId id : calls_by_time(program_)) {
-    const Call& call = program_.call(id);
+  for (const CallId id : calls_by_time(*program_)) {
+    const Call& call = program_->call(id);
     const Node& node = graph.node(call.node);
     const auto made = std::ranges::find_if(node.outputs, [](ValueId v) { return v != kNoValue; });
     NodeArgs args(graph, node);
@@ -78,13 +98,31 @@ std::vector<OpTime> OpTimes::rows() const {
          .phase = node.phase,
          .flops = cost.flops,
          .bytes = saturating_add(cost.bytes_read, cost.bytes_written),
+         .done = done_by(call, program_->threads, cost),
          .seconds = of_nodes[static_cast<std::size_t>(call.node)]});
   }
   return rows;
 }
 
+std::vector<double> seconds_alone(const std::shared_ptr<const Program>& program) {
+  Executor executor(program);
+  executor.load_initial();
+  std::vector<double> seconds(program->graph.node_capacity(), 0.0);
+  for (std::size_t i = 0; i < program->calls.size(); ++i) {
+    const auto node = static_cast<std::size_t>(program->calls[i].node);
+    seconds[node] += executor.seconds_of_next();
+    executor.run_until(CallId(static_cast<std::int32_t>(i) + 1));
+  }
+  return seconds;
+}
+
+void write_seconds_alone(const std::filesystem::path& path,
+                         const std::shared_ptr<const Program>& program) {
+  write_node_seconds(path, program->graph, seconds_alone(program));
+}
+
 void OpTimes::write(const std::filesystem::path& path) const {
-  write_node_seconds(path, program_.graph, seconds());
+  write_node_seconds(path, program_->graph, seconds());
 }
 
 }  // namespace trainscope

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct OpTime {
   Phase phase = Phase::kForward;
   std::int64_t flops = 0;  // as the op's cost rule counts them
   std::int64_t bytes = 0;  // read and written, each operand once
+  Cost done = {};          // by the kernel: it may transform, pad, pack and copy
   double seconds = 0.0;
 };
 
@@ -38,7 +40,7 @@ struct StepSplit {
 // measuring allocates nothing.
 class OpTimes final : public ExecutionEvents {
  public:
-  explicit OpTimes(const Program& program);
+  explicit OpTimes(std::shared_ptr<const Program> program);
 
   void call_begin(const CallEvent& event) override;
   void call_end(const CallEvent& event) override;
@@ -61,7 +63,7 @@ class OpTimes final : public ExecutionEvents {
     std::size_t count = 0;  // of all times measured
   };
 
-  const Program& program_;
+  const std::shared_ptr<const Program> program_;
   static bool is_seen(const CallEvent& event) {
     return event.thread == 0 && event.within == kNoCall;
   }
@@ -72,5 +74,11 @@ class OpTimes final : public ExecutionEvents {
   bool is_first_ = true;
   StepSplit step_;
 };
+
+// Seconds of each node, by NodeId, before there are data: each call by itself, on inputs of zeros.
+std::vector<double> seconds_alone(const std::shared_ptr<const Program>& program);
+// ... as a file for CompileOptions::costs.
+void write_seconds_alone(const std::filesystem::path& path,
+                         const std::shared_ptr<const Program>& program);
 
 }  // namespace trainscope

@@ -74,7 +74,8 @@ constexpr Flag kFlags[] = {
      .formerly = "op-chains"},
     {.name = "costs",
      .value = "TIMES.csv",
-     .help = "Measured time of each op, from `bench --op-times`; else a model of the machine"},
+     .help = "Measured time of each op, from `plan` or `bench --op-times`; else a model of the "
+             "machine"},
     {.name = "machine",
      .value = "FILE",
      .help = "The machine that times are modelled by, from `doctor --roofs --out FILE`; else one "

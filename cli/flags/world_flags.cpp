@@ -77,7 +77,7 @@ std::vector<std::int64_t> parse_worlds(std::string_view text) {
 // What the planner of this machine's step has, and that of a world has not.
 void refuse_local_flags(const Settings& settings) {
   for (std::string_view flag : {"front", "sweep", "compare", "opportunities", "micro-batches",
-                                "pins", "costs", "machine", "max-overhead"}) {
+                                "pins", "costs", "machine", "max-overhead", "op-times"}) {
     require(!settings.given(flag), ErrorCode::kUsage, "--{} is for this machine, not for --target",
             flag);
   }

@@ -12,6 +12,7 @@
 #include "cli/verbs/bench_run.h"
 #include "cli/verbs/bench_workloads.h"
 #include "engine/bundle/plan_json.h"
+#include "engine/core/saturating.h"
 #include "engine/core/text.h"
 #include "engine/record_plan.h"
 
@@ -83,13 +84,16 @@ void add_pairs(const BenchResult& result, Json& facts) {
 void add_ops(const BenchResult& result, Json& facts) {
   Json ops = Json::array();
   for (const OpTime& each : result.ops) {
-    ops.push_back(Json::object({{"value", each.value},
-                                {"op", each.op},
-                                {"kernel", each.kernel},
-                                {"phase", std::string(name_of(each.phase))},
-                                {"flops", each.flops},
-                                {"bytes", each.bytes},
-                                {"ms", rounded(each.seconds * 1e3, 1e6)}}));
+    ops.push_back(Json::object(
+        {{"value", each.value},
+         {"op", each.op},
+         {"kernel", each.kernel},
+         {"phase", std::string(name_of(each.phase))},
+         {"flops", each.flops},
+         {"bytes", each.bytes},
+         {"kernel_flops", each.done.flops},
+         {"kernel_bytes", saturating_add(each.done.bytes_read, each.done.bytes_written)},
+         {"ms", rounded(each.seconds * 1e3, 1e6)}}));
   }
   const StepSplit& step = result.measured_step;
   facts.set("measured_step_ms", rounded(step.total() * 1e3, 1e4));

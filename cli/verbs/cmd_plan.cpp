@@ -15,6 +15,7 @@
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/model_warnings.h"
+#include "engine/op_times.h"
 #include "engine/record_plan.h"
 
 namespace trainscope {
@@ -161,7 +162,8 @@ Outcome planned_worlds(const Invocation& invocation) {
 }
 
 Outcome planned_micro_batches(const Invocation& invocation) {
-  for (const char* flag : {"front", "sweep", "compare", "opportunities", "largest-batch"}) {
+  for (const char* flag :
+       {"front", "sweep", "compare", "opportunities", "largest-batch", "op-times"}) {
     require(!invocation.settings().given(flag), ErrorCode::kUsage,
             "--micro-batches compares splits of a step, --{} is of one: ask for it with the "
             "--batch and --accumulate of that one",
@@ -185,6 +187,20 @@ Outcome planned_micro_batches(const Invocation& invocation) {
       asked.options.machine);
 }
 
+// Of the step without what is traded for memory, whose plans the times are for.
+void write_op_times(Step step, const std::filesystem::path& file) {
+  step.options.recompute = {};
+  step.options.batch_tiles = {};
+  const std::shared_ptr<const Compiled> compiled = compile(step.model, step.options);
+  write_seconds_alone(file, {compiled, &compiled->program});
+}
+
+constexpr Flag kOpTimes[] = {
+    {.name = "op-times",
+     .value = "TIMES.csv",
+     .help = "Run each op of the step by itself, on zeros, and write its time: a file for --costs"},
+};
+
 Outcome run_plan(const Invocation& invocation) {
   if (asks_for_world(invocation.settings())) return planned_worlds(invocation);
   if (invocation.settings().on("micro-batches")) return planned_micro_batches(invocation);
@@ -193,6 +209,8 @@ Outcome run_plan(const Invocation& invocation) {
             "--largest-batch needs --memory-budget");
   }
   const Source source = Source::open_or_build(invocation.argument(0));
+  const std::string times = invocation.settings().text_or_empty("op-times");
+  if (!times.empty()) write_op_times(step_to_plan(source, invocation), times);
   Outcome outcome{.facts = plan_facts(source, invocation)};
   outcome.text = plan_text(outcome.facts);
   const auto peak = outcome.facts.get<std::int64_t>("arena_bytes");
@@ -222,7 +240,7 @@ Command plan_command() {
                                  "memory, order and kernels need the run alone, others its model "
                                  "too), or a builder's model without a file: gpt2:1558M, "
                                  "gpt2:355M,context=2048"}},
-          .flags = join_flags({plan_table_flags(), world_flags(), compile_flags()}),
+          .flags = join_flags({plan_table_flags(), kOpTimes, world_flags(), compile_flags()}),
           .examples = {"trainscope plan model.onnx --batch 32 --memory-budget 500MB",
                        "trainscope plan gpt2:1558M --target h200 --world 1,8,64 --zero 2"},
           .run = run_plan};

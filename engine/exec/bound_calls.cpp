@@ -61,17 +61,42 @@ void BoundCalls::note_end(BufferId id, Bound& bound) const {
   end = std::max(end, buffer.offset + (buffer.bytes + unit - 1) / unit * unit);
 }
 
+RunArgs BoundCalls::arguments(const Call& call, const Bound& bound) const {
+  return {.params = call.params,
+          .inputs = bound.inputs,
+          .outputs = bound.outputs,
+          .workspace = bound.workspace,
+          .state = call.prepared.state.get(),
+          .threads = call.tile < 0 ? program_->threads : 1,
+          .call = {.stream = call.stream}};
+}
+
 void BoundCalls::launch_kernel(const Call& call, const Bound& bound, const ThreadWatch* watch) {
+  RunArgs args = arguments(call, bound);
+  args.call.watch = watch;
+  at_node(program_->graph.node(call.node),
+          [&] { launch(*program_->device, call.stream, *call.kernel, args); });
+}
+
+// A kernel that works in place would have its own results as inputs the second time.
+double BoundCalls::seconds_alone(CallId id) const {
+  const Call& call = program_->call(id);
+  if (call.kernel == nullptr) return 0.0;
+  const Bound& bound = at(id);
+  Device& device = *program_->device;
+  std::vector<std::vector<std::byte>> kept;
+  for (const TensorView& input : bound.inputs) {
+    kept.emplace_back(input.data == nullptr ? 0 : input.type.bytes());
+    copy_and_wait(device, kept.back().data(), input.data, kept.back().size());
+  }
+  double seconds = 0.0;
   at_node(program_->graph.node(call.node), [&] {
-    launch(*program_->device, call.stream, *call.kernel,
-           {.params = call.params,
-            .inputs = bound.inputs,
-            .outputs = bound.outputs,
-            .workspace = bound.workspace,
-            .state = call.prepared.state.get(),
-            .threads = call.tile < 0 ? program_->threads : 1,
-            .call = {.stream = call.stream, .watch = watch}});
+    check_done(*call.kernel, device.time(*call.kernel, arguments(call, bound), &seconds));
   });
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    copy_and_wait(device, bound.inputs[i].data, kept[i].data(), kept[i].size());
+  }
+  return seconds;
 }
 
 void BoundCalls::issue_tile(CallId id, const ExecutionListeners& listeners) {

@@ -37,6 +37,9 @@ class BoundCalls {
   // nothing and records nothing: wait_for_all() comes before the section, note_done() behind it.
   void issue_tile(CallId call, const ExecutionListeners& listeners);
   void note_done(CallId begin, CallId end);
+  // Runs the call's kernel by itself, a few times: the least of its times, in seconds; 0 where it
+  // has none. Its inputs are what they were then, its results are not made.
+  double seconds_alone(CallId call) const;
 
   // The highest byte that a buffer of the call ends at, in whole units of the plan's alignment.
   std::int64_t end_bytes(CallId call, Space space) const {
@@ -58,6 +61,7 @@ class BoundCalls {
   Bound& at(CallId call) { return calls_[static_cast<std::size_t>(call)]; }
   void bind(const Call& call, const AddressOf& address_of);
   void note_end(BufferId buffer, Bound& bound) const;
+  RunArgs arguments(const Call& call, const Bound& bound) const;
   void launch_kernel(const Call& call, const Bound& bound, const ThreadWatch* watch);
 
   const std::shared_ptr<const Program> program_;

@@ -67,6 +67,13 @@ class Executor {
   // here and above, the step is over and the cursor at its beginning.
   void run_until(CallId call);
 
+  // How long the call that comes next takes by itself, on what its inputs hold: the least of a few
+  // times, in seconds. 0 for a copy and a program. It still comes next.
+  double seconds_of_next() {
+    meet_streams();
+    return calls_.seconds_alone(cursor_);
+  }
+
   // The highest byte that any buffer bound so far ends at, workspaces in full, in whole units of
   // the plan's alignment. Equal to program().arena().bytes after a full step.
   std::int64_t used_bytes() const { return used_bytes_; }

@@ -44,7 +44,7 @@ TimedStep TimedSteps::run(StepEvents* events) {
 
 OpMeasurement TimedSteps::measure_ops(std::int64_t steps, const std::filesystem::path& file) {
   CHECK_INVARIANT(steps >= 1);
-  OpTimes times(executor_->program());
+  OpTimes times(executor_->shared_program());
   executor_->add_listener(times);
   std::vector<StepSplit> splits;
   for (std::int64_t i = 0; i < steps; ++i) {

@@ -281,6 +281,7 @@ TEST_CASE("recompute: measured times of a workload are costs for its plans") {
   const Json plain = with({"--op-times", "times.csv"});
   for (const Json& op : plain.at("ops").as_array()) {
     CHECK(op.get<std::int64_t>("bytes") > 0);
+    CHECK(op.get<std::int64_t>("kernel_bytes") > 0);
     CHECK(op.get<std::string>("kernel") != "");
     CHECK(op.get<double>("ms") > 0.0);
   }
@@ -301,6 +302,17 @@ TEST_CASE("recompute: measured times of a workload are costs for its plans") {
           folder.path());
   CHECK(foreign.exit_code == 3);
   CHECK(foreign.err.find("no time for") != std::string::npos);
+}
+
+TEST_CASE("recompute: any model's ops are timed by themselves, as costs for its plans") {
+  const TemporaryFolder folder;
+  const Json plain = facts({"--op-times", "times.csv"}, folder);
+  CHECK(peak(plain) == peak(facts({}, folder)));
+  const Json level = facts({"--costs", "times.csv", "--recompute", "1"}, folder);
+  CHECK(level.at("recompute").get<double>("plain_seconds") > 0);
+  CHECK(level.at("recompute").get<double>("overhead") > 0);
+  CHECK(plan({"--op-times", "times.csv", "--target", "h200"}, folder).exit_code == 2);
+  CHECK(plan({"--op-times", "times.csv", "--micro-batches"}, folder).exit_code == 2);
 }
 
 }  // namespace trainscope::test
