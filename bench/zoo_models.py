@@ -414,6 +414,8 @@ for _name, _prefix in {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2",
                        "gemma": "Gemma", "stablelm": "StableLm", "olmo": "Olmo",
                        "gpt_neox": "GPTNeoX", "qwen3": "Qwen3"}.items():
     _more = {"head_dim": 8} if _name in ("gemma", "qwen3") else {}
+    if _name in ("mistral", "qwen2", "qwen3", "stablelm", "gemma"):
+        _more["num_key_value_heads"] = 2
     language(_name, f"{_prefix}Config", f"{_prefix}ForCausalLM", text, logits,
              lambda: tokens(12), **_DECODER, **_more, pad_token_id=0)
 language("gpt2", "GPT2Config", "GPT2LMHeadModel", text, logits, lambda: tokens(12),
