@@ -85,7 +85,7 @@ void wrong_epsilon(Graph& graph) {
 }
 
 void wrong_batch_norm_momentum(Graph& graph) {
-  first_of(graph, "BatchNormalization").attributes.set("momentum", 0.91);
+  first_of(graph, "SampleBatchNormalization").attributes.set("momentum", 0.91);
 }
 
 // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) becomes 0.5 x (1 + erf(x / sqrt 2)).
