@@ -23,7 +23,7 @@ from plan_memory import (COMPUTING, GARBAGE, HELD, Access, Memory, TileBytes, ca
 from plan_stages import TRANSFERS, BodyStage, Stage, digest
 
 MOST_FAULTS = 20
-AFTER_PASSES = ("order", "recompute")  # stages that change when ops run, not what is computed
+AFTER_PASSES = ("order", "recompute", "batch_tiles")  # stages that change when ops run, not what is computed
 TRIPS = 3  # of a body: what the first leaves, the second finds
 
 

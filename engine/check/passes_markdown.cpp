@@ -23,7 +23,7 @@ std::string places(std::span<const Pass> pipeline, std::string_view name) {
 
 }  // namespace
 
-std::string passes_markdown(std::span<const Pass> pipeline) {
+std::string passes_markdown(std::span<const Pass> pipeline, std::span<const ProgramStage> program) {
   std::string text =
       "# Passes\n\nGenerated from engine/passes.def: do not edit. A test compares this file with "
       "the "
@@ -32,7 +32,9 @@ std::string passes_markdown(std::span<const Pass> pipeline) {
       "has its number and name (`stages/03-simplify.onnx`; 00 is the imported graph; a pass that "
       "is "
       "disabled has no stage, and those after it move up). `--disable NAME` leaves a pass out, "
-      "wherever it runs; `--stop-after NAME` ends the pipeline after its last run; `trainscope "
+      "wherever it runs; `--stop-after NAME` ends the pipeline after its last run (the stages of "
+      "the program, below, "
+      "follow unless it names one of them); `trainscope "
       "inspect MODEL --stages` shows what each did, with `--explain` also what it nearly rewrote "
       "and why it did not. What became of a node or value, `inspect --fate NAME` and `diff` say: "
       "each stage keeps a log of its rewrites ([rewrites.md](rewrites.md)).\n\n| runs as | pass | "
@@ -49,15 +51,14 @@ std::string passes_markdown(std::span<const Pass> pipeline) {
                         before);
   }
   text +=
-      "\nTwo more stages follow the passes when a program is made. They change when nodes run, "
-      "not what is computed, and need the kernels' workspaces and the placed arena:\n\n| stage | "
-      "when | what it does |\n|---|---|---|\n| order | unless `--op-order given` | Put the nodes "
-      "of "
-      "each phase into an order with a lower arena, if one is found ([memory.md](memory.md)). |\n"
-      "| recompute | with `--recompute`, `--memory-budget` or `--max-overhead` | Rematerialize "
-      "nodes of "
-      "the forward phase where backward needs their results, or, with `--offload`, let these "
-      "wait in host memory ([recompute.md](recompute.md)). |\n";
+      "\nMore stages follow the passes when a program is made. They change when nodes run, or on "
+      "what slices of the batch, not what is computed, and need the kernels' workspaces and the "
+      "placed arena. `trainscope inspect RUN --stages` lists those of a run:\n\n| stage | when | "
+      "what it does |\n|---|---|---|\n";
+  for (const ProgramStage& stage : program) {
+    text += fmt::format("| {0} | {1} | {2} ([{3}]({3})) |\n", stage.name, stage.when, stage.doc,
+                        stage.page);
+  }
   return text;
 }
 

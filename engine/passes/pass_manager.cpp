@@ -32,9 +32,8 @@ PassOptions with_present_names(PassOptions options, std::span<const Pass> passes
   return options;
 }
 
-void check_name(std::string_view wanted, std::span<const Pass> passes,
-                std::span<const std::string_view> others = {}) {
-  std::vector<std::string_view> names(others.begin(), others.end());
+void check_name(std::string_view wanted, std::span<const Pass> passes) {
+  std::vector<std::string_view> names(kProgramStages.begin(), kProgramStages.end());
   for (const Pass& pass : passes) names.push_back(pass.name);
   if (std::ranges::find(names, wanted) != names.end()) return;
   throw Error(ErrorCode::kUsage, fmt::format("there is no pass '{}'", printable(wanted)))
@@ -53,8 +52,9 @@ void check_invariants(const Graph& graph, std::string_view pass) {
   CHECK_INVARIANT(problems.empty());
 }
 
-Stage run_one(const Pass& pass, Stage& before, PassContext context, KeepGraphs keep,
-              std::size_t index) {
+// The stage that comes behind those there are.
+Stage run_one(const Pass& pass, Stages& stages, PassContext context, KeepGraphs keep) {
+  Stage& before = stages.back();
   context.pass = pass.name;
   context.counters.clear();
   context.near_misses.clear();
@@ -71,7 +71,7 @@ Stage run_one(const Pass& pass, Stage& before, PassContext context, KeepGraphs k
   double ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   check_invariants(graph, pass.name);
-  Stage stage = stage_of(pass.name, std::move(graph), index);
+  Stage stage = stage_of(pass.name, std::move(graph), stages.size());
   CHECK_INVARIANT(changed || stage.hash == before.hash);
   if (!changed && keep == KeepGraphs::kAll) stage.graph = before.graph;
   stage.changed = changed;
@@ -126,7 +126,7 @@ Graph graph_for_next(Stage& stage, KeepGraphs keep) {
 Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context,
                   const PassOptions& given) {
   const PassOptions options = with_present_names(given, passes);
-  for (const std::string& name : options.disabled) check_name(name, passes, kProgramStages);
+  for (const std::string& name : options.disabled) check_name(name, passes);
   if (!options.stop_after.empty()) check_name(options.stop_after, passes);
   check_invariants(graph, "import");
   graph = graph.compacted();
@@ -139,7 +139,7 @@ Stages run_passes(Graph graph, std::span<const Pass> passes, PassContext context
                           .done = done++,
                           .total = static_cast<std::int64_t>(passes.size())});
     if (!options.leaves_out(pass.name)) {
-      stages.push_back(run_one(pass, stages.back(), context, options.keep, stages.size()));
+      stages.push_back(run_one(pass, stages, context, options.keep));
     }
     bool last_of_its_name = std::none_of(&pass + 1, passes.data() + passes.size(),
                                          [&pass](const Pass& p) { return p.name == pass.name; });

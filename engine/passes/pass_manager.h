@@ -18,16 +18,21 @@ namespace trainscope {
 // graph and rewrite log.
 enum class KeepGraphs : std::uint8_t { kAll, kLast };
 
-// What makes a program of the graph after the passes, in this order (engine/compile.cpp). These
-// have names as passes do, to be left out by.
-inline constexpr std::string_view kOrderStage = "order";
-inline constexpr std::string_view kRecomputeStage = "recompute";
-inline constexpr std::string_view kBatchTilesStage = "batch_tiles";
-inline constexpr std::array kProgramStages{kOrderStage, kRecomputeStage, kBatchTilesStage};
+// The stages behind the passes, which make another program of one (engine/program_stages.h). These
+// have names as passes do, to be left out by, or to be the last to run.
+#define PASS(name)
+#define PROGRAM_STAGE(name) std::string_view(#name),
+inline constexpr std::array kProgramStages{
+#include "engine/passes.def"
+};
+#undef PASS
+#undef PROGRAM_STAGE
 
 struct PassOptions {
   std::vector<std::string> disabled = {};  // names of passes and program stages to leave out
-  std::string stop_after = {};             // name of the last pass to run; empty: run all
+  // Name of the last pass to run, behind which all program stages run, or of the last of these;
+  // empty: run all.
+  std::string stop_after = {};
   KeepGraphs keep = KeepGraphs::kAll;
 
   bool leaves_out(std::string_view name) const {

@@ -148,7 +148,7 @@ TEST_CASE("plan record: what runs a second time makes activations, what waits in
   for (const PlanBuffer& buffer : plan.buffers) {
     if (buffer.owner_kind != BufferOwner::kValue) continue;
     const std::uint32_t producer = plan.values[buffer.owner].producer;
-    if (producer == kNoRow || plan.text(plan.nodes[producer].pass) != kRecomputeStage) continue;
+    if (producer == kNoRow || plan.text(plan.nodes[producer].pass) != kRematerializedBy) continue;
     CHECK(buffer.holds == BufferClass::kActivation);
   }
 }

@@ -83,7 +83,11 @@ TEST_CASE("compile: what makes the program can be left out by name, as passes ca
   training.recompute = {.mode = RecomputeMode::kAuto, .budget_bytes = 1};
   CHECK(contains(refusal_of([&] { (void)compile(m, training); }), "leave out --disable recompute"));
   training.passes = {.disabled = {}, .stop_after = "order"};
-  CHECK(contains(refusal_of([&] { (void)compile(m, training); }), "there is no pass 'order'"));
+  CHECK(contains(refusal_of([&] { (void)compile(m, training); }), "leave out --stop-after order"));
+  training.recompute.budget_bytes = {};
+  CHECK(names(training).back() == "order");
+  training.passes.stop_after = "orders";
+  CHECK(contains(refusal_of([&] { (void)compile(m, training); }), "there is no pass 'orders'"));
 }
 
 TEST_CASE("compile: what a gradient reads of the forward phase is no part of the gradient") {

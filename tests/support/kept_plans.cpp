@@ -44,7 +44,9 @@ void write(const fs::path& path, const std::string& text) {
 }
 
 // Stages that change when ops run, not what is computed: the one before them is compared too.
-bool keeps_results(const std::string& stage) { return stage == "order" || stage == "recompute"; }
+bool keeps_results(const std::string& stage) {
+  return std::ranges::find(kProgramStages, stage) != kProgramStages.end();
+}
 
 template <typename Row, typename NameOf>
 std::size_t first_to_check(const std::vector<Row>& stages, const NameOf& name_of) {

@@ -47,14 +47,21 @@ TEST_CASE("ops_markdown: docs/ops.md is current") {
 }
 
 TEST_CASE("passes_markdown: docs/passes.md is current") {
-  check_current("passes.md", passes_markdown(default_passes()));
+  check_current("passes.md", passes_markdown(default_passes(), program_stages()));
 }
 
 TEST_CASE("passes_markdown: a pass that runs twice is one row with both places") {
   const Pass a{.name = "a", .doc = "First.", .run = nullptr};
   const Pass b{.name = "b", .formerly = "c", .doc = "Second.", .run = nullptr};
   const Pass pipeline[] = {a, b, a};
-  const std::string text = passes_markdown(pipeline);
+  const ProgramStage stage{.name = "d",
+                           .when = "always",
+                           .doc = "Fourth.",
+                           .page = "d.md",
+                           .applies = nullptr,
+                           .run = nullptr};
+  const std::string text = passes_markdown(pipeline, {&stage, 1});
+  CHECK(text.ends_with("| d | always | Fourth. ([d.md](d.md)) |\n"));
   CHECK(text.find("| 01, 03 | a | First. |\n| 02 | b | Second. Formerly `c`, which is "
                   "accepted too. |\n") != std::string::npos);
 }
