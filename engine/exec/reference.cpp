@@ -114,7 +114,11 @@ class Interpreter {
     const PrepareArgs args{
         .params = params, .inputs = inputs, .outputs = outputs, .threads = options_.threads};
     const DType dtype = kernel_dtype(input_types, call.outputs);
-    const Kernel* kernel = choose_kernel(kernels_, call.op.name, dtype, args, options_.kernels);
+    const Kernel* kernel =
+        choose_kernel(
+            kernels_,
+            {.op = call.op.name, .dtype = dtype, .args = args, .choice = options_.kernels})
+            .kernel;
     if (kernel != nullptr) return run(*kernel, args);
     if (call.op.decompose) return run_decomposed(call);
     return {};
@@ -218,14 +222,6 @@ void run_node(const Graph& graph, const Node& node, const Evaluate& evaluate,
 }
 
 }  // namespace
-
-const Kernel* choose_kernel(const KernelTable& kernels, std::string_view op, DType dtype,
-                            const PrepareArgs& args, KernelChoice choice) {
-  for (const Kernel* kernel : kernels_for(kernels, op, dtype, choice)) {
-    if (supports(*kernel, args)) return kernel;
-  }
-  return nullptr;
-}
 
 Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
                    const ReferenceOptions& options) {

@@ -33,10 +33,6 @@ struct ReferenceOptions {
   std::optional<WorkLimit> limit = {};
 };
 
-// The kernel that `choice` prefers among those that support the arguments; null when none does.
-const Kernel* choose_kernel(const KernelTable& kernels, std::string_view op, DType dtype,
-                            const PrepareArgs& args, KernelChoice choice);
-
 // What Builder::set_evaluate takes. An op without a kernel is computed by its decomposition, a view
 // by copying; without either the result is empty, and so it is for a call beyond the limit. The
 // tables must outlive the function. With a limit the function must not be called by two threads.

@@ -18,6 +18,7 @@ namespace {
 
 // A node that updates parameters: its inputs and outputs lie in groups of as many.
 struct Step {
+  NodeId id = kNoNode;
   Node node;  // a copy: the graph grows
   OptimizerParams params;
 
@@ -91,29 +92,6 @@ std::string other_lookup(const Graph& graph, const RowSum& sum) {
   return {};
 }
 
-// Empty: parameter i of the step may have a sparse gradient.
-std::string why_not(const Graph& graph, const TrainingOptions& options, const Step& step,
-                    std::size_t i, const RowSum& sum) {
-  if (sum.rest != kNoValue) {
-    return fmt::format("its rows are added to '{}', the gradient of all rows",
-                       printable(graph.value(sum.rest).name));
-  }
-  if (step.node.op->rows_form.empty()) {
-    return fmt::format("{} changes all rows by the norm of their update", step.node.op->name);
-  }
-  std::string why = other_reader(graph, sum);
-  if (why.empty()) why = other_lookup(graph, sum);
-  if (!why.empty() || options.optimizer.sparse_embeddings) return why;
-  if (!step.changes_named_rows_alone(i)) {
-    return fmt::format(
-        "{} changes rows that no id names, by {}; with --sparse-embeddings they stay",
-        step.node.op->name, step.kept_groups() > 2 ? "moments and decay" : "momentum or decay");
-  }
-  const std::int64_t rows = graph.value(step.parameter(i)).type.shape[0];
-  const std::int64_t ids = ids_of(graph, sum);
-  return ids < rows ? "" : fmt::format("{} ids are no fewer than {} rows", ids, rows);
-}
-
 // The gradient behind a sum over micro-batches, to say why it stays.
 ValueId accumulated(const Graph& graph, ValueId gradient) {
   const NodeId producer = graph.value(gradient).producer;
@@ -129,22 +107,45 @@ class Sparsifier {
   void visit(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.op->rows_form.empty() && !is_op(node, kTrainscopeDomain, "LambStep")) return;
-    const Step step{.node = node,
+    const Step step{.id = id,
+                    .node = node,
                     .params = std::get<OptimizerParams>(node.op->params(*NodeArgs(graph_, node)))};
     std::vector<std::size_t> dense;
     for (std::size_t i = 0; i < step.parameters(); ++i) {
       const RowSum sum = row_sum(graph_, step.gradient(i));
       if (is_sparse(step, i, sum)) {
-        make_sparse(id, step, i, sum);
+        make_sparse(step, i, sum);
         context_.count("embeddings");
       } else {
         dense.push_back(i);
       }
     }
-    if (dense.size() < step.parameters()) finish(id, step, dense);
+    if (dense.size() < step.parameters()) finish(step, dense);
   }
 
  private:
+  // Empty: parameter i of the step may have a sparse gradient.
+  std::string why_not(const Step& step, std::size_t i, const RowSum& sum) const {
+    if (sum.rest != kNoValue) {
+      return fmt::format("its rows are added to '{}', the gradient of all rows",
+                         printable(graph_.value(sum.rest).name));
+    }
+    if (step.node.op->rows_form.empty()) {
+      return fmt::format("{} changes all rows by the norm of their update", step.node.op->name);
+    }
+    std::string why = other_reader(graph_, sum);
+    if (why.empty()) why = other_lookup(graph_, sum);
+    if (!why.empty() || context_.options.optimizer.sparse_embeddings) return why;
+    if (!step.changes_named_rows_alone(i)) {
+      return fmt::format(
+          "{} changes rows that no id names, by {}; with --sparse-embeddings they stay",
+          step.node.op->name, step.kept_groups() > 2 ? "moments and decay" : "momentum or decay");
+    }
+    const std::int64_t rows = graph_.value(step.parameter(i)).type.shape[0];
+    const std::int64_t ids = ids_of(graph_, sum);
+    return ids < rows ? "" : fmt::format("{} ids are no fewer than {} rows", ids, rows);
+  }
+
   bool is_sparse(const Step& step, std::size_t i, const RowSum& sum) {
     if (sum.scatters.empty()) {
       const ValueId gradient = accumulated(graph_, step.gradient(i));
@@ -154,21 +155,21 @@ class Sparsifier {
       }
       return false;
     }
-    std::string why = why_not(graph_, context_.options, step, i, sum);
+    std::string why = why_not(step, i, sum);
     if (why.empty()) return true;
     context_.near_miss(graph_.node(sum.scatters[0]), std::move(why));
     return false;
   }
 
-  void make_sparse(NodeId id, const Step& step, std::size_t i, const RowSum& sum) {
+  void make_sparse(const Step& step, std::size_t i, const RowSum& sum) {
     const std::vector<ValueId> rows = add_sums(sum, step.gradient(i));
     for (const Use& use : std::vector<Use>(graph_.value(step.gradient(i)).uses)) {
-      if (use.node != id) rewriter_.set_input(use.node, use.input, rows[0]);
+      if (use.node != step.id) rewriter_.set_input(use.node, use.input, rows[0]);
     }
     std::vector<ValueId> inputs = {step.parameter(i), rows[0]};
     for (std::size_t g = 1; g < step.kept_groups(); ++g) inputs.push_back(step.state(g, i));
     inputs.insert(inputs.end(), {rows[1], rows[2]});
-    add_update(id, step, {i}, step.node.op->rows_form, std::move(inputs));
+    add_update(step, {i}, step.node.op->rows_form, std::move(inputs));
     for (NodeId scatter : sum.scatters) scatters_.emplace_back(scatter, rows[0]);
   }
 
@@ -198,8 +199,8 @@ class Sparsifier {
   }
 
   // A step of these parameters in the place of the one of all.
-  void add_update(NodeId id, const Step& step, const std::vector<std::size_t>& parameters,
-                  std::string_view op, std::vector<ValueId> inputs) {
+  void add_update(const Step& step, const std::vector<std::size_t>& parameters, std::string_view op,
+                  std::vector<ValueId> inputs) {
     inputs.insert(inputs.end(), step.scalars(), step.node.inputs.end());
     Attributes attributes = step.node.attributes;
     for (const char* name : {"weight_decay", "learning_rate_scale"}) {
@@ -208,7 +209,7 @@ class Sparsifier {
       for (std::size_t i : parameters) own.push_back(attributes.numbers(name)[i]);
       attributes.set(name, own);
     }
-    Builder& b = rewriter_.before(id);
+    Builder& b = rewriter_.before(step.id);
     b.set_prefix("update/");
     const std::size_t outputs = step.kept_groups() * parameters.size();
     const std::vector<ValueId> made =
@@ -219,16 +220,16 @@ class Sparsifier {
     }
   }
 
-  void finish(NodeId id, const Step& step, const std::vector<std::size_t>& dense) {
+  void finish(const Step& step, const std::vector<std::size_t>& dense) {
     if (!dense.empty()) {
       std::vector<ValueId> inputs;
       for (std::size_t group = 0; group <= step.kept_groups(); ++group) {
         for (std::size_t i : dense)
           inputs.push_back(step.node.inputs[group * step.parameters() + i]);
       }
-      add_update(id, step, dense, step.node.op->name, std::move(inputs));
+      add_update(step, dense, step.node.op->name, std::move(inputs));
     }
-    rewriter_.erase(id);
+    rewriter_.erase(step.id);
     for (const auto& [scatter, rows] : scatters_) rewriter_.erase_into(scatter, rows);
     scatters_.clear();
   }

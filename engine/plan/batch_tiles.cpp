@@ -18,7 +18,7 @@ namespace {
 void tile_launch(const Program& program, const TiledCall& call, Launch& launch) {
   const Graph& graph = program.graph;
   const Node& node = graph.node(launch.node);
-  const TileNode tile(graph, node, call.inputs, call.outputs, program.threads);
+  const TileNode tile(graph, node, call, program.threads);
   const std::vector<TensorView> inputs = tile.inputs();
   const std::vector<TensorView> outputs = tile.outputs();
   Tiling tiling{.kernel = call.kernel,

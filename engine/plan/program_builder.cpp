@@ -258,7 +258,8 @@ void ProgramBuilder::add_workspaces() {
   }
 }
 
-void ProgramBuilder::widen_to_sections() {
+// What touches a section lives as long as it does.
+void ProgramBuilder::live_through_sections() {
   for (PlannedBuffer& buffer : program_.buffers) {
     if (buffer.space == Space::kHost) continue;
     for (const TimeSection& section : sections_) {
@@ -295,7 +296,7 @@ std::string ProgramBuilder::place(Space space) {
 std::string ProgramBuilder::place() {
   if (!has_buffers_) find_buffers();
   add_workspaces();
-  widen_to_sections();
+  live_through_sections();
   if (std::string failure = place(Space::kDevice); !failure.empty()) return failure;
   return place(Space::kHost);
 }

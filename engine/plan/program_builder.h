@@ -77,7 +77,7 @@ class ProgramBuilder {
   void add_body(const Node& node, Launch& launch) const;
   void find_buffers();
   void add_workspaces();
-  void widen_to_sections();
+  void live_through_sections();
   std::string place(Space space);
   std::string place();
   Program program_;

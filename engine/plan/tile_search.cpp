@@ -227,7 +227,7 @@ class TileSearch {
   }
 
   bool with_kernel(const Node& node, TiledCall& call) const {
-    const TileNode tile(graph_, node, call.inputs, call.outputs, tiles_);
+    const TileNode tile(graph_, node, call, tiles_);
     if (!tile.fits()) return false;
     if (node.op->params) call.params = node.op->params(tile.args());
     const std::vector<TensorView> inputs = tile.inputs();
@@ -258,13 +258,12 @@ class TileSearch {
 
 }  // namespace
 
-TileNode::TileNode(const Graph& graph, const Node& node, std::span<const TileSlice> inputs,
-                   std::span<const TileSlice> outputs, std::int64_t tiles)
+TileNode::TileNode(const Graph& graph, const Node& node, const TiledCall& call, std::int64_t tiles)
     : node_(node),
       whole_(graph, node),
       attributes_(node.attributes),
-      input_types_(tile_types(graph, node.inputs, inputs, tiles)),
-      output_types_(tile_types(graph, node.outputs, outputs, tiles)) {
+      input_types_(tile_types(graph, node.inputs, call.inputs, tiles)),
+      output_types_(tile_types(graph, node.outputs, call.outputs, tiles)) {
   const Sharding* sharding = sharding_of(*node.op);
   if (sharding == nullptr || !attributes_.has(sharding->shape_attribute)) return;
   Ints shape = attributes_.integers(sharding->shape_attribute);

@@ -12,11 +12,19 @@
 
 namespace trainscope {
 
+// A call that may be in a section, and how.
+struct TiledCall {
+  const Kernel* kernel = nullptr;
+  std::vector<KernelRefusal> refused;
+  Params params;
+  std::vector<TileSlice> inputs;
+  std::vector<TileSlice> outputs;
+};
+
 // A view of a graph's node as it runs on one of so many equal batch tiles.
 class TileNode {
  public:
-  TileNode(const Graph& graph, const Node& node, std::span<const TileSlice> inputs,
-           std::span<const TileSlice> outputs, std::int64_t tiles);
+  TileNode(const Graph& graph, const Node& node, const TiledCall& call, std::int64_t tiles);
 
   OpArgs args() const;
   // Whether the op makes of such inputs what the tile's slice of its results should be.
@@ -34,15 +42,6 @@ class TileNode {
   Attributes attributes_;
   std::vector<TensorType> input_types_;
   std::vector<TensorType> output_types_;
-};
-
-// A call that may be in a section, and how.
-struct TiledCall {
-  const Kernel* kernel = nullptr;
-  std::vector<KernelRefusal> refused;
-  Params params;
-  std::vector<TileSlice> inputs;
-  std::vector<TileSlice> outputs;
 };
 
 // The tiled sections of a program, with as many tiles as it has threads; in `calls`, by time, how

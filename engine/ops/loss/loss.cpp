@@ -195,7 +195,7 @@ std::optional<Shards> shard_cross_entropy_grad(const ShardingArgs& a) {
   return every_output(a, Shard::split(axis));
 }
 
-std::vector<OpDef> class_losses() {
+std::vector<OpDef> cross_entropy_losses() {
   return {
       {.name = "CrossEntropy",
        .doc = "logits, labels, divisor (optional: count) -> sum of log_sum_exp(logits) - "
@@ -244,6 +244,11 @@ std::vector<OpDef> class_losses() {
                     "[], [2,4,3], i32[2,3]<4, [2,3]>0, []={5}; class_axis=1 ignore_index=2",
                     "[], [2,3], i64[2]={1,7}, [2]>0, []={2}", "[], [0,4], i64[0]<4, [0], []={0}",
                     "[], [130,700], i64[130]<700, [130]>0, []={130}"}},
+  };
+}
+
+std::vector<OpDef> likelihood_losses() {
+  return {
       {.name = "NegativeLogLikelihood",
        .doc = "log_probs, labels -> mean of -log_probs[label] over the labels that count; count",
        .domain = kTrainscopeDomain,
@@ -357,8 +362,10 @@ std::vector<OpDef> element_losses() {
 }  // namespace
 
 std::vector<OpDef> loss_ops() {
-  std::vector<OpDef> rows = class_losses();
-  for (OpDef& row : element_losses()) rows.push_back(std::move(row));
+  std::vector<OpDef> rows = cross_entropy_losses();
+  for (auto family : {likelihood_losses, element_losses}) {
+    for (OpDef& row : family()) rows.push_back(std::move(row));
+  }
   return rows;
 }
 

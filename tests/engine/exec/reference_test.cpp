@@ -84,15 +84,18 @@ TEST_CASE("choose_kernel: the last one added that supports the case, or the firs
   table.add("Conv", DType::kF32, {.name = "winograd", .transforms = true});
   const Params params;
   const PrepareArgs args{.params = params, .inputs = {}, .outputs = {}};
+  const auto chosen = [&](KernelChoice choice, std::string_view op, DType dtype) {
+    return choose_kernel(table, {.op = op, .dtype = dtype, .args = args, .choice = choice}).kernel;
+  };
   const auto name = [&](KernelChoice choice, std::string_view op = "Op") {
-    return choose_kernel(table, op, DType::kF32, args, choice)->name;
+    return chosen(choice, op, DType::kF32)->name;
   };
   CHECK(name(KernelChoice::kFastest) == "second");
   CHECK(name(KernelChoice::kReference) == "first");
   CHECK(name(KernelChoice::kDirect) == "second");
   CHECK(name(KernelChoice::kFastest, "Conv") == "winograd");
   CHECK(name(KernelChoice::kDirect, "Conv") == "direct");
-  CHECK(choose_kernel(table, "Op", DType::kF64, args, KernelChoice::kFastest) == nullptr);
+  CHECK(chosen(KernelChoice::kFastest, "Op", DType::kF64) == nullptr);
 }
 
 TEST_CASE("evaluator: what the builder knows at compile time is computed while it builds") {
