@@ -158,7 +158,7 @@ std::string row_text(const OpDef& op, const KernelTable& kernels) {
 std::string domain_text(const OpTable& ops, const KernelTable& kernels, std::string_view domain) {
   std::string text =
       "| op | meaning | inputs | outputs | attributes | gradient | in place | mixed precision | "
-      "shards | rows of tokens | runs again | CPU kernels |\n"
+      "shards | rows of tokens | rematerialized | CPU kernels |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const OpDef* op : ops.rows()) {
     if (op->domain == domain) text += row_text(*op, kernels);

@@ -103,7 +103,7 @@ TEST_CASE("skip padding: the losses of training on all rows") {
     options.training.precision = StepPrecision::kBF16;
     check_same(model, options, 1e-2);
   }
-  SUBCASE("what is forgotten runs again") {
+  SUBCASE("what is forgotten is rematerialized") {
     options.recompute.mode = RecomputeMode::kLevel2;
     check_same(model, options, 1e-5);
   }
