@@ -1,11 +1,15 @@
 // query: where the time of a run's profiled steps went, as a table, JSON or CSV.
 #include <fmt/format.h>
 
+#include <iterator>
+#include <optional>
+
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
 #include "engine/bundle/reader.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/machine/machine_file.h"
 #include "profiler/analysis/breakdown.h"
 #include "profiler/analysis/profile.h"
 
@@ -24,7 +28,7 @@ constexpr Flag kQueryFlags[] = {
              "name, pass the one that made it"},
     {.name = "sort",
      .type = FlagType::kChoice,
-     .value = "name|ms|median_ms|share|count|busy_ms|flops|bytes|gflops|gbs|intensity",
+     .value = "name|ms|median_ms|share|count|busy_ms|flops|bytes|gflops|gbs|intensity|roof",
      .fallback = "ms",
      .help = "The column that rows are sorted by, the greatest first"},
     {.name = "top",
@@ -33,6 +37,10 @@ constexpr Flag kQueryFlags[] = {
      .help = "The first N rows alone",
      .minimum = 1},
     {.name = "csv", .type = FlagType::kSwitch, .help = "Comma-separated values"},
+    {.name = "machine",
+     .value = "FILE.json",
+     .help = "The machine that trained, as `doctor --roofs` wrote it, for the share of its roof; "
+             "default: the run's own --machine"},
     {.name = "session",
      .type = FlagType::kInteger,
      .value = "N",
@@ -88,25 +96,37 @@ std::string cell(double value, int width, int digits) {
 std::string text_of(const Breakdown& table, std::size_t all_rows, const std::string& by) {
   std::string text = fmt::format("{} steps of {:.3f} ms; time is that of the driving thread\n",
                                  table.steps, table.ms(table.total_ns));
-  text += fmt::format("{:>10} {:>10} {:>7} {:>8} {:>10} {:>10} {:>9} {:>8} {:>7}  {}\n", "ms",
-                      "median", "share", "count", "MFLOP", "MB", "GFLOP/s", "GB/s", "FLOP/B", by);
+  text += fmt::format("{:>10} {:>10} {:>7} {:>8} {:>10} {:>10} {:>9} {:>8} {:>7} {:>7}  {}\n", "ms",
+                      "median", "share", "count", "MFLOP", "MB", "GFLOP/s", "GB/s", "FLOP/B",
+                      "roof", by);
   double ms = 0.0;
   double share = 0.0;
   for (const BreakdownRow& row : table.rows) {
     ms += table.ms(row.ns);
     share += table.share(row);
-    text +=
-        fmt::format("{:>10.4f} {:>10.4f} {:>6.2f}% {} {} {} {} {} {}  {}\n", table.ms(row.ns),
-                    row.median_ns / 1e6, 100.0 * table.share(row),
-                    cell(profiler::column_of(table, row, "count"), 8, 1),
-                    cell(profiler::column_of(table, row, "flops") / 1e6, 10, 3),
-                    cell(profiler::column_of(table, row, "bytes") / 1e6, 10, 3),
-                    cell(row.gflops(), 9, 2), cell(row.gbs(), 8, 2), cell(row.intensity(), 7, 2),
-                    row.is_call ? printable(row.name) : "(" + row.name + ")");
+    text += fmt::format(
+        "{:>10.4f} {:>10.4f} {:>6.2f}% {} {} {} {} {} {} {}  {}\n", table.ms(row.ns),
+        row.median_ns / 1e6, 100.0 * table.share(row),
+        cell(profiler::column_of(table, row, "count"), 8, 1),
+        cell(profiler::column_of(table, row, "flops") / 1e6, 10, 3),
+        cell(profiler::column_of(table, row, "bytes") / 1e6, 10, 3), cell(row.gflops(), 9, 2),
+        cell(row.gbs(), 8, 2), cell(row.intensity(), 7, 2),
+        row.roof() == 0.0 ? std::string(7, ' ') : fmt::format("{:>6.1f}%", 100.0 * row.roof()),
+        row.is_call ? printable(row.name) : "(" + row.name + ")");
   }
   text += fmt::format("{:>10.4f} {:>10} {:>6.2f}%  in {} of {} rows\n", ms, "", 100.0 * share,
                       table.rows.size(), all_rows);
   return text;
+}
+
+// None where the run was planned with the machine that is built in, which nobody measured.
+std::optional<Machine> machine_of_run(const Settings& settings, const RunManifest& manifest) {
+  if (settings.has("machine")) return read_machine(settings.text("machine"));
+  const auto session = static_cast<std::size_t>(
+      settings.find_integer("session").value_or(std::ssize(manifest.sessions)));
+  const Json& recorded = manifest.sessions.at(session - 1).machine;
+  if (recorded.is_null()) return std::nullopt;
+  return machine_of(recorded);
 }
 
 Outcome run_query(const Invocation& invocation) {
@@ -122,8 +142,10 @@ Outcome run_query(const Invocation& invocation) {
   const profiler::StepTimes times = profiler::step_times(profile.events(), profile.plan());
   require(!times.steps.empty(), ErrorCode::kUsage, "the profile has no whole step yet");
   const std::string& by = settings.text("by");
-  Breakdown table = profiler::breakdown(times, profile.plan(), *profiler::group_named(by),
-                                        expression.empty() ? nullptr : &filter);
+  const std::optional<Machine> machine = machine_of_run(settings, run.manifest());
+  Breakdown table = profiler::breakdown(
+      times, profile.plan(), *profiler::group_named(by),
+      {.filter = expression.empty() ? nullptr : &filter, .machine = machine ? &*machine : nullptr});
   profiler::sort_rows(table, settings.text("sort"));
   const std::size_t all_rows = table.rows.size();
   const auto top = settings.find_integer("top");
@@ -144,10 +166,11 @@ Command query_command() {
       .summary = "Show where the time of a profiled run's steps went.",
       .arguments = {{.name = "RUN", .help = "the folder of a run that was profiled"},
                     {.name = "EXPR",
-                     .help = "calls to look at alone: fields call, name, kernel, op, node, "
-                             "layer, phase, pass, dtype, ms, busy_ms, share, count, flops, "
-                             "bytes, gflops, gbs, intensity; ==, !=, <, <=, >, >=, &&, ||, !, "
-                             "parentheses; * and ? in texts",
+                     .help =
+                         "calls to look at alone: fields call, name, kernel, op, node, "
+                         "layer, phase, pass, dtype, ms, busy_ms, share, count, flops, "
+                         "bytes, gflops, gbs, intensity, roof; ==, !=, <, <=, >, >=, &&, ||, !, "
+                         "parentheses; * and ? in texts",
                      .required = false}},
       .flags = join_flags({kQueryFlags}),
       .examples = {"trainscope query runs/mlp-1 --by op",

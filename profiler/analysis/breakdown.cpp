@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "profiler/analysis/roof.h"
 
 namespace trainscope::profiler {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::array<std::pair<std::string_view, GroupBy>, 7> kGroups = {
      {"phase", GroupBy::kPhase},
      {"pass", GroupBy::kPass}}};
 
-constexpr std::array<FilterField, 18> kFields = {{{"call", true},
+constexpr std::array<FilterField, 19> kFields = {{{"call", true},
                                                   {"name"},
                                                   {"kernel"},
                                                   {"op"},
@@ -37,11 +38,12 @@ constexpr std::array<FilterField, 18> kFields = {{{"call", true},
                                                   {"bytes", true},
                                                   {"gflops", true},
                                                   {"gbs", true},
-                                                  {"intensity", true}}};
+                                                  {"intensity", true},
+                                                  {"roof", true}}};
 
-constexpr std::array<std::string_view, 11> kColumns = {"name",   "ms",      "median_ms", "share",
+constexpr std::array<std::string_view, 12> kColumns = {"name",   "ms",      "median_ms", "share",
                                                        "count",  "busy_ms", "flops",     "bytes",
-                                                       "gflops", "gbs",     "intensity"};
+                                                       "gflops", "gbs",     "intensity", "roof"};
 
 std::string_view op_or_kind(const PlanView& plan, const PlanCall& call) {
   const std::string_view op = plan.op_of(call);
@@ -110,7 +112,8 @@ bool is_left(const Filter& filter, const Breakdown& table, const PlanView& plan,
        {.number = column_of(table, row, "bytes")},
        {.number = row.gflops()},
        {.number = row.gbs()},
-       {.number = row.intensity()}}};
+       {.number = row.intensity()},
+       {.number = row.roof()}}};
   return filter.matches(values);
 }
 
@@ -139,6 +142,7 @@ void add_call(Groups& groups, const std::string& name, const CallTime& time,
   sum.runs += row.runs;
   sum.flops += row.flops;
   sum.bytes += row.bytes;
+  sum.roof_ns += row.roof_ns;
   for (std::size_t i = 0; i < time.ns.size(); ++i) {
     groups.by_step[at][i] += static_cast<double>(time.ns[i]);
   }
@@ -181,21 +185,24 @@ std::string_view layer_of(std::string_view node) {
 }
 
 Breakdown breakdown(const StepTimes& times, const PlanView& plan, GroupBy by,
-                    const Filter* filter) {
+                    const BreakdownWishes& wishes) {
   Breakdown table{.steps = static_cast<std::int64_t>(times.steps.size()),
                   .total_ns = times.total_ns};
   Groups groups;
   for (std::size_t id = 0; id < times.calls.size(); ++id) {
     if (times.calls[id].runs == 0) continue;
-    const BreakdownRow row = row_of(times.calls[id], plan.calls[id]);
-    if (filter != nullptr && !is_left(*filter, table, plan, id, row)) continue;
+    BreakdownRow row = row_of(times.calls[id], plan.calls[id]);
+    if (wishes.machine != nullptr) {
+      row.roof_ns = static_cast<double>(row.runs) * roof_ns(*wishes.machine, plan, plan.calls[id]);
+    }
+    if (wishes.filter != nullptr && !is_left(*wishes.filter, table, plan, id, row)) continue;
     add_call(groups, group_name(plan, id, by), times.calls[id], row);
   }
   for (std::size_t i = 0; i < groups.rows.size(); ++i) {
     groups.rows[i].median_ns = median(std::move(groups.by_step[i]));
   }
   table.rows = std::move(groups.rows);
-  if (filter != nullptr) return table;
+  if (wishes.filter != nullptr) return table;
   for (std::size_t i = 0; i < kOtherTimes; ++i) {
     add_other(table, times, static_cast<OtherTime>(i));
   }
@@ -213,8 +220,9 @@ double column_of(const Breakdown& table, const BreakdownRow& row, std::string_vi
   if (column == "bytes") return row.bytes / steps;
   if (column == "gflops") return row.gflops();
   if (column == "gbs") return row.gbs();
-  CHECK_INVARIANT(column == "intensity");
-  return row.intensity();
+  if (column == "intensity") return row.intensity();
+  CHECK_INVARIANT(column == "roof");
+  return row.roof();
 }
 
 bool sort_rows(Breakdown& table, std::string_view column) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/bundle/plan_record.h"
+#include "engine/machine/machine.h"
 #include "profiler/analysis/filter.h"
 #include "profiler/analysis/step_times.h"
 
@@ -27,11 +28,13 @@ struct BreakdownRow {
   std::int64_t busy_ns = 0;  // of all threads together
   double median_ns = 0.0;    // of a step
   std::int64_t runs = 0;
-  double flops = 0.0;  // as the op defines them
-  double bytes = 0.0;  // read and written, each operand once
+  double flops = 0.0;    // as the op defines them
+  double bytes = 0.0;    // read and written, each operand once
+  double roof_ns = 0.0;  // that it would take at the machine's roofs; 0: no machine is known
 
   double gflops() const { return ns == 0 ? 0.0 : flops / static_cast<double>(ns); }
   double gbs() const { return ns == 0 ? 0.0 : bytes / static_cast<double>(ns); }
+  double roof() const { return ns == 0 ? 0.0 : roof_ns / static_cast<double>(ns); }
   double intensity() const { return bytes == 0.0 ? 0.0 : flops / bytes; }  // FLOPs a byte
 };
 
@@ -49,16 +52,21 @@ struct Breakdown {
 };
 
 // What a filter may ask of a call: call, name, kernel, op, node, layer, phase, pass, dtype; ms,
-// busy_ms, share, count, flops, bytes (of a step), gflops, gbs, intensity.
+// busy_ms, share, count, flops, bytes (of a step), gflops, gbs, intensity, roof.
 std::span<const FilterField> call_fields();
 
-// `filter` is of call_fields() and leaves whole calls out; null: all of them, and with them what is
-// no call. Rows that nothing ran for are left out.
+struct BreakdownWishes {
+  // Of call_fields(): calls that do not match are left out; null: all stay, and what is no call.
+  const Filter* filter = nullptr;
+  const Machine* machine = nullptr;  // that ran the steps; null: not known
+};
+
+// Rows that nothing ran for are left out.
 Breakdown breakdown(const StepTimes& times, const PlanView& plan, GroupBy by,
-                    const Filter* filter = nullptr);
+                    const BreakdownWishes& wishes = {});
 
 // The columns that rows can be sorted by, and that tables have: name, ms, median_ms, share, count,
-// busy_ms, flops, bytes, gflops, gbs, intensity. False for another one.
+// busy_ms, flops, bytes, gflops, gbs, intensity, roof. False for another one.
 bool sort_rows(Breakdown& table, std::string_view column);
 std::span<const std::string_view> column_names();
 // Of a number column; flops, bytes and count of a step.

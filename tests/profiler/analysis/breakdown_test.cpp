@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/core/error.h"
+#include "profiler/analysis/roof.h"
 #include "tests/profiler/analysis/profile_tools.h"
 
 namespace trainscope::profiler::test {
@@ -93,7 +94,7 @@ TEST_CASE("breakdown: a filter leaves whole calls, and nothing that is no call")
   const StepTimes times = step_times(bytes.view(), view_of(plan));
   const auto left = [&](std::string_view text) {
     const Filter filter = Filter::parse(text, call_fields());
-    return ns_by_name(breakdown(times, view_of(plan), GroupBy::kCall, &filter));
+    return ns_by_name(breakdown(times, view_of(plan), GroupBy::kCall, {.filter = &filter}));
   };
   CHECK(left("op==MatMul && phase==backward") ==
         std::map<std::string, std::int64_t>{{"3 mm_grad", 900}});
@@ -102,6 +103,45 @@ TEST_CASE("breakdown: a filter leaves whole calls, and nothing that is no call")
   CHECK(left("share>0.4").size() == 1);
   CHECK(left("kernel==gemm && pass==imported && count==1 && bytes==160").size() == 4);
   CHECK(left("op==Conv").empty());
+}
+
+// f32 at 2 FLOP a nanosecond a core; a cache of 100 bytes a core that reads 10 bytes a nanosecond.
+Machine small_machine() {
+  const auto rate = [](double one) { return Rate{.one = one, .all = 1.5 * one}; };
+  Machine machine;
+  machine.levels.resize(2);
+  machine.levels[0].name = "L2";
+  machine.levels[0].bytes = 100;
+  machine.levels[0].read = rate(1e10);
+  machine.levels[0].write = rate(5e9);
+  machine.levels[1].name = "memory";
+  machine.levels[1].bytes = 1000;
+  machine.levels[1].read = machine.levels[1].write = rate(1e9);
+  machine.flops_per_second = {{DType::kF32, rate(2e9)}, {DType::kBF16, rate(8e9)}};
+  return machine;
+}
+
+TEST_CASE("roof: the longer of FLOPs and bytes, of the level that the operands fit in") {
+  PlanRecord plan = small_plan();
+  const Machine machine = small_machine();
+  plan.facts.threads = 2;
+  plan.calls[1].dtype = plan.texts.id("bf16");
+  const PlanView view = view_of(plan);
+  CHECK(level_of(machine, view, view.calls[0]).name == "L2");  // 160 bytes, two cores' caches
+  CHECK(roof_ns(machine, view, view.calls[0]) == doctest::Approx(4000.0 / 3.0));
+  CHECK(roof_ns(machine, view, view.calls[1]) == doctest::Approx(100.0 / 15.0 + 60.0 / 7.5));
+  plan.calls[1].tile = 0;  // one core's cache is too small
+  CHECK(level_of(machine, view, view.calls[1]).name == "memory");
+  CHECK(roof_ns(machine, view, view.calls[1]) == doctest::Approx(160.0 / 1.5));
+  plan.facts.threads = 1;
+  CHECK(roof_ns(machine, view, view.calls[0]) == doctest::Approx(2000.0));
+
+  const EventBytes bytes(small_events());
+  const StepTimes times = step_times(bytes.view(), view);
+  const Breakdown table = breakdown(times, view, GroupBy::kCall, {.machine = &machine});
+  CHECK(table.rows[0].name == "0 mm");
+  CHECK(table.rows[0].roof() == doctest::Approx(2 * 2000.0 / 290.0));
+  CHECK(breakdown(times, view, GroupBy::kCall).rows[0].roof() == 0.0);
 }
 
 TEST_CASE("step times: spans that do not nest and calls that there are not are refused") {

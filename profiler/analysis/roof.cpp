@@ -1,0 +1,43 @@
+// FLOPs and bytes of the plan over the rates of a machine.
+#include "profiler/analysis/roof.h"
+
+#include <algorithm>
+
+namespace trainscope::profiler {
+namespace {
+
+double of_threads(const Rate& rate, std::uint32_t threads) {
+  return std::min(rate.all, rate.one * static_cast<double>(std::max(1U, threads)));
+}
+
+double flops_rate(const Machine& machine, std::string_view dtype, std::uint32_t threads) {
+  const auto named = std::ranges::find(kAllDTypes, dtype, [](DType each) { return name_of(each); });
+  const DType known = named == std::end(kAllDTypes) ? DType::kF32 : *named;
+  return of_threads(machine.flops(known), threads);
+}
+
+}  // namespace
+
+const MemoryLevel& level_of(const Machine& machine, const PlanView& plan, const PlanCall& call) {
+  const bool is_tile = call.tile != kNoRow;
+  const double cores = is_tile ? 1.0 : static_cast<double>(plan.facts().threads);
+  const double bytes =
+      static_cast<double>(call.bytes_read) + static_cast<double>(call.bytes_written);
+  for (const MemoryLevel& level : machine.levels) {
+    const bool is_own = level.name == "L1" || level.name == "L2";
+    if (bytes <= static_cast<double>(level.bytes) * (is_own ? cores : 1.0)) return level;
+  }
+  return machine.memory();
+}
+
+double roof_ns(const Machine& machine, const PlanView& plan, const PlanCall& call) {
+  const std::uint32_t threads = plan.facts().threads;
+  const MemoryLevel& level = level_of(machine, plan, call);
+  const double arithmetic =
+      static_cast<double>(call.flops) / flops_rate(machine, plan.text(call.dtype), threads);
+  const double traffic = static_cast<double>(call.bytes_read) / of_threads(level.read, threads) +
+                         static_cast<double>(call.bytes_written) / of_threads(level.write, threads);
+  return 1e9 * std::max(arithmetic, traffic);
+}
+
+}  // namespace trainscope::profiler
