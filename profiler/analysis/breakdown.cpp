@@ -117,17 +117,14 @@ bool is_left(const Filter& filter, const Breakdown& table, const PlanView& plan,
   return filter.matches(values);
 }
 
-// Adds one call's or other time's row to its group; `by_step` are the group's nanoseconds.
 struct Groups {
   std::vector<BreakdownRow> rows;
-  std::vector<std::vector<double>> by_step;
   std::unordered_map<std::string, std::size_t> known;
 
   std::size_t at(const std::string& name, std::size_t steps) {
     const auto [found, is_new] = known.emplace(name, rows.size());
     if (is_new) {
-      rows.push_back({.name = name});
-      by_step.emplace_back(steps, 0.0);
+      rows.push_back({.name = name, .step_ns = std::vector<double>(steps, 0.0)});
     }
     return found->second;
   }
@@ -144,20 +141,19 @@ void add_call(Groups& groups, const std::string& name, const CallTime& time,
   sum.bytes += row.bytes;
   sum.roof_ns += row.roof_ns;
   for (std::size_t i = 0; i < time.ns.size(); ++i) {
-    groups.by_step[at][i] += static_cast<double>(time.ns[i]);
+    sum.step_ns[i] += static_cast<double>(time.ns[i]);
   }
 }
 
 void add_other(Breakdown& table, const StepTimes& times, OtherTime other) {
   BreakdownRow row{.name = std::string(name_of(other)), .is_call = false};
-  std::vector<double> by_step;
   for (const StepTime& step : times.steps) {
     const std::int64_t ns = step.other_ns[static_cast<std::size_t>(other)];
     row.ns += ns;
-    by_step.push_back(static_cast<double>(ns));
+    row.step_ns.push_back(static_cast<double>(ns));
   }
   row.busy_ns = row.ns;
-  row.median_ns = median(std::move(by_step));
+  row.median_ns = median(row.step_ns);
   if (row.ns > 0) table.rows.push_back(std::move(row));
 }
 
@@ -188,6 +184,7 @@ Breakdown breakdown(const StepTimes& times, const PlanView& plan, GroupBy by,
                     const BreakdownWishes& wishes) {
   Breakdown table{.steps = static_cast<std::int64_t>(times.steps.size()),
                   .total_ns = times.total_ns};
+  for (const StepTime& step : times.steps) table.step_ns.push_back(static_cast<double>(step.ns()));
   Groups groups;
   for (std::size_t id = 0; id < times.calls.size(); ++id) {
     if (times.calls[id].runs == 0) continue;
@@ -198,9 +195,7 @@ Breakdown breakdown(const StepTimes& times, const PlanView& plan, GroupBy by,
     if (wishes.filter != nullptr && !is_left(*wishes.filter, table, plan, id, row)) continue;
     add_call(groups, group_name(plan, id, by), times.calls[id], row);
   }
-  for (std::size_t i = 0; i < groups.rows.size(); ++i) {
-    groups.rows[i].median_ns = median(std::move(groups.by_step[i]));
-  }
+  for (BreakdownRow& row : groups.rows) row.median_ns = median(row.step_ns);
   table.rows = std::move(groups.rows);
   if (wishes.filter != nullptr) return table;
   for (std::size_t i = 0; i < kOtherTimes; ++i) {

@@ -25,8 +25,9 @@ struct BreakdownRow {
   std::string name = {};
   bool is_call = true;  // false: a copy, a wait, what was not recorded
   std::int64_t ns = 0;
-  std::int64_t busy_ns = 0;  // of all threads together
-  double median_ns = 0.0;    // of a step
+  std::int64_t busy_ns = 0;          // of all threads together
+  double median_ns = 0.0;            // of a step
+  std::vector<double> step_ns = {};  // of each step
   std::int64_t runs = 0;
   double flops = 0.0;    // as the op defines them
   double bytes = 0.0;    // read and written, each operand once
@@ -41,7 +42,8 @@ struct BreakdownRow {
 struct Breakdown {
   std::vector<BreakdownRow> rows = {};
   std::int64_t steps = 0;
-  std::int64_t total_ns = 0;  // of the steps, whatever the filter leaves
+  std::int64_t total_ns = 0;         // of the steps, whatever the filter leaves
+  std::vector<double> step_ns = {};  // of each step, as well
 
   double share(const BreakdownRow& row) const {
     return total_ns == 0 ? 0.0 : static_cast<double>(row.ns) / static_cast<double>(total_ns);

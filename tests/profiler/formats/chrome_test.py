@@ -1,13 +1,17 @@
 #!/usr/bin/python3
-"""A profiled run from end to end: query adds up, and its export keeps the rules of trace events.
+"""A profiled run from end to end: query adds up, its export keeps the rules of trace events, compare
+finds what is slower.
 
 Usage: chrome_test.py TRAINSCOPE
 """
 import gzip
 import json
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 from chrome_rules import faults
@@ -47,6 +51,37 @@ def check_query(folder):
         "1", "--run-dir", "plain", "-q")
     assert "has no profile" in run(folder, "query", "plain", code=2).stderr
     return facts
+
+
+def events_file(step_ns):
+    """events.cols as docs/run-format.md has it: four steps, half of each in call 0."""
+    def checked(data):
+        return data + struct.pack("<I", zlib.crc32(data))
+    spans = []
+    for step in range(4):
+        begin = step * 2 * step_ns
+        spans += [(begin, step_ns // 2, 0, 7, 0), (begin, step_ns, step + 1, 1, 0)]
+    columns = b"".join(struct.pack(f"<{len(spans)}{form}", *column)
+                       for form, column in zip("qQIHH", zip(*spans)))
+    chunk = checked(b"CHNK" + struct.pack("<IQI", len(spans), 0, 0)) + columns
+    chunk = checked(chunk + struct.pack("<qqI", 0, 7 * step_ns, len(spans)))
+    return checked(b"TSEVTS\r\n" + struct.pack("<IIqI", 1, 1, 0, 0)) + chunk
+
+
+def check_compare(folder):
+    """A run beside itself differs in nothing; one of slower steps is exit code 9."""
+    facts = json.loads(run(folder, "compare", "run", "run", "--fail-if-slower", "0%", "--json").stdout)
+    assert not facts["slower"] and facts["step"]["difference_ms"] == 0
+    assert facts["rows"] and not any(row["significant"] for row in facts["rows"])
+    for name, step_ns in (("a", 100_000), ("b", 110_000)):
+        shutil.copytree(folder / "run", folder / name)
+        (folder / name / "events.cols").write_bytes(events_file(step_ns))
+    assert json.loads(run(folder, "query", "a", "--json").stdout)["total_ns"] == 400_000
+    slower = run(folder, "compare", "a", "b", "--fail-if-slower", "5%", code=9).stdout
+    assert "+10.0% *  (step)" in slower and slower.endswith("B is slower\n"), slower
+    run(folder, "compare", "a", "b", "--fail-if-slower", "0.2")
+    run(folder, "compare", "b", "a", "--fail-if-slower", "5%")
+    assert "expected a share" in run(folder, "compare", "a", "b", "--fail-if-slower", "x", code=2).stderr
 
 
 def check_damage(folder):
@@ -108,6 +143,7 @@ def main():
         profiled_run(folder)
         facts = check_query(folder)
         check_export(folder, facts)
+        check_compare(folder)
         check_damage(folder)
 
 

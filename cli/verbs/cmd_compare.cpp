@@ -1,0 +1,129 @@
+// compare: two profiled runs beside each other, row by row; may fail where the second is slower.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/command.h"
+#include "cli/flags/invocation.h"
+#include "engine/bundle/reader.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "profiler/analysis/comparison.h"
+#include "profiler/analysis/profile.h"
+
+namespace trainscope {
+namespace {
+
+using profiler::ComparedRow;
+using profiler::Comparison;
+using profiler::Spread;
+
+constexpr Flag kCompareFlags[] = {
+    {.name = "by",
+     .type = FlagType::kChoice,
+     .value = "kernel|op|node|layer|phase|pass",
+     .fallback = "node",
+     .help = "What rows are, see `query`"},
+    {.name = "top",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .fallback = "20",
+     .help = "Rows that are shown, those that differ most first; --json has all",
+     .minimum = 1},
+    {.name = "fail-if-slower",
+     .value = "SHARE",
+     .help = "Exit code 9 where the median step of B takes so much longer (5% or 0.05), and more "
+             "than steps differ anyway"},
+};
+
+profiler::Breakdown breakdown_of(const std::string& folder, profiler::GroupBy by) {
+  const RunReader run = RunReader::open(folder);
+  const auto profile = profiler::Profile::open(run);
+  const profiler::StepTimes times = profiler::step_times(profile.events(), profile.plan());
+  require(!times.steps.empty(), ErrorCode::kUsage, "the profile of '{}' has no whole step yet",
+          printable(folder));
+  return profiler::breakdown(times, profile.plan(), by);
+}
+
+// "5%" or "0.05"; none where it is not asked for.
+std::optional<double> most_slower(const Settings& settings) {
+  if (!settings.has("fail-if-slower")) return std::nullopt;
+  const std::string& text = settings.text("fail-if-slower");
+  const bool percent = text.ends_with('%');
+  const auto number =
+      parse_number(std::string_view(text).substr(0, text.size() - (percent ? 1 : 0)));
+  require(number && *number >= 0.0, ErrorCode::kUsage,
+          "--fail-if-slower is '{}': expected a share such as 5% or 0.05", printable(text));
+  return percent ? *number / 100.0 : *number;
+}
+
+Json spread_json(const Spread& spread) {
+  return Json::object({{"median_ms", spread.median / 1e6},
+                       {"deviation_ms", spread.deviation / 1e6},
+                       {"steps", spread.count}});
+}
+
+Json row_json(const ComparedRow& row) {
+  return Json::object({{"name", row.name},
+                       {"is_call", row.is_call},
+                       {"a", spread_json(row.a)},
+                       {"b", spread_json(row.b)},
+                       {"difference_ms", row.difference_ns() / 1e6},
+                       {"significant", std::abs(row.significance()) > profiler::kSignificant}});
+}
+
+std::string row_text(const ComparedRow& row) {
+  const double share = row.a.median == 0.0 ? 0.0 : 100.0 * row.difference_ns() / row.a.median;
+  const bool significant = std::abs(row.significance()) > profiler::kSignificant;
+  return fmt::format(
+      "{:>10.4f} {:>9.4f} {:>10.4f} {:>9.4f} {:>+10.4f} {:>+7.1f}% {}  {}\n", row.a.median / 1e6,
+      row.a.deviation / 1e6, row.b.median / 1e6, row.b.deviation / 1e6, row.difference_ns() / 1e6,
+      share, significant ? '*' : ' ', row.is_call ? printable(row.name) : "(" + row.name + ")");
+}
+
+std::string text_of(const Comparison& both, std::size_t top) {
+  std::string text = fmt::format(
+      "medians and median absolute deviations of {} and {} steps, in ms; * is more than steps "
+      "differ anyway\n{:>10} {:>9} {:>10} {:>9} {:>10} {:>8}\n",
+      both.step.a.count, both.step.b.count, "A", "+-", "B", "+-", "B - A", "");
+  text += row_text(both.step);
+  for (std::size_t i = 0; i < std::min(top, both.rows.size()); ++i) text += row_text(both.rows[i]);
+  return text;
+}
+
+Outcome run_compare(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  const std::optional<double> most = most_slower(settings);
+  const profiler::GroupBy by = *profiler::group_named(settings.text("by"));
+  Comparison both = profiler::compare_profiles(breakdown_of(invocation.argument(0), by),
+                                               breakdown_of(invocation.argument(1), by));
+  std::ranges::stable_sort(both.rows, std::ranges::greater(),
+                           [](const ComparedRow& row) { return std::abs(row.difference_ns()); });
+  Json rows = Json::array();
+  for (const ComparedRow& row : both.rows) rows.push_back(row_json(row));
+  Outcome outcome{.facts = Json::object({{"step", row_json(both.step)}, {"rows", std::move(rows)}}),
+                  .text = text_of(both, static_cast<std::size_t>(settings.integer("top")))};
+  if (!most) return outcome;
+  const bool slower = both.step.b.median > (1.0 + *most) * both.step.a.median &&
+                      both.step.significance() > profiler::kSignificant;
+  outcome.facts.set("slower", slower);
+  outcome.text += slower ? "B is slower\n" : "B is not slower\n";
+  if (slower) outcome.exit_code = static_cast<int>(ErrorCode::kMismatch);
+  return outcome;
+}
+
+}  // namespace
+
+Command compare_command() {
+  return {.name = "compare",
+          .summary = "Compare the steps of two profiled runs, row by row.",
+          .arguments = {{.name = "A", .help = "the folder of a run that was profiled"},
+                        {.name = "B", .help = "another one"}},
+          .flags = join_flags({kCompareFlags}),
+          .examples = {"trainscope compare runs/before runs/after --by op",
+                       "trainscope compare runs/before runs/after --fail-if-slower 5%"},
+          .run = run_compare};
+}
+
+}  // namespace trainscope
