@@ -53,8 +53,8 @@ constexpr ThreadWatch kWatch{
     .region_begin = [](void* listeners, int) { tell(listeners, 0, ThreadState::kStart); },
     .region_end =
         [](void* listeners, int threads) {
-          tell(listeners, 0, ThreadState::kCaller);
           tell_others(listeners, threads, ThreadState::kIdle);
+          tell(listeners, 0, ThreadState::kCaller);  // last: until then it has to do with others
         },
     .thread_begin = [](void* listeners,
                        int thread) { tell(listeners, thread, ThreadState::kWork); },

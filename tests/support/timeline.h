@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -20,11 +22,14 @@ class Timeline final : public ExecutionEvents, public StepEvents {
     std::int64_t id = 0;              // of the call, value or section; of a state the thread
     std::int64_t begin = 0, end = 0;  // nanoseconds
   };
-  explicit Timeline(int threads)
-      : spans(static_cast<std::size_t>(threads)), state_(spans.size(), -1) {
-    for (std::vector<Span>& list : spans) list.reserve(1 << 14);  // no allocation in between
+  // Of one thread, as they begin. In cache lines of its own: each thread writes its own.
+  struct alignas(64) Spans : std::vector<Span> {
+    std::ptrdiff_t state = -1;  // the one of the state that the thread is in; -1: none
+  };
+  explicit Timeline(int threads) : spans(static_cast<std::size_t>(threads)) {
+    for (Spans& list : spans) list.reserve(1 << 14);  // no allocation in between
   }
-  std::vector<std::vector<Span>> spans;  // by thread, as they begin
+  std::vector<Spans> spans;  // by thread
 
   void batch_wait_begin(const StepPlace& at) override { begin(0, "batch wait", at.step); }
   void batch_wait_end(const StepPlace&, double) override { end(0); }
@@ -43,18 +48,17 @@ class Timeline final : public ExecutionEvents, public StepEvents {
   // One moment ends a state and begins the next.
   void thread_state(int thread, ThreadState state) override {
     const std::int64_t time = now();
-    std::vector<Span>& list = spans[static_cast<std::size_t>(thread)];
-    int& open = state_[static_cast<std::size_t>(thread)];
-    if (open >= 0) list[static_cast<std::size_t>(open)].end = time;
-    open = -1;
+    Spans& list = spans[static_cast<std::size_t>(thread)];
+    if (list.state >= 0) list[static_cast<std::size_t>(list.state)].end = time;
+    list.state = -1;
     if (state == ThreadState::kCaller) return;
-    open = static_cast<int>(list.size());
+    list.state = std::ssize(list);
     const bool is_tile = state == ThreadState::kWork && in_section_;
     list.push_back({.what = is_tile ? "tile" : name_of(state), .id = thread, .begin = time});
   }
   // What is still open ends.
   void close() {
-    for (std::vector<Span>& list : spans) {
+    for (Spans& list : spans) {
       for (Span& span : list) span.end = span.end == 0 ? now() : span.end;
     }
   }
@@ -68,15 +72,14 @@ class Timeline final : public ExecutionEvents, public StepEvents {
     return static_cast<std::int64_t>(id);
   }
   void begin(int thread, std::string_view what, std::int64_t id) {
-    std::vector<Span>& list = spans[static_cast<std::size_t>(thread)];
+    Spans& list = spans[static_cast<std::size_t>(thread)];
     list.push_back({.what = what, .id = id, .begin = now()});
   }
   void end(int thread) {  // of the last span that is open
-    std::vector<Span>& list = spans[static_cast<std::size_t>(thread)];
+    Spans& list = spans[static_cast<std::size_t>(thread)];
     std::find_if(list.rbegin(), list.rend(), [](const Span& s) { return s.end == 0; })->end = now();
   }
 
-  std::vector<int> state_;   // by thread: the span of the state that it is in; -1: none
   bool in_section_ = false;  // written while the other threads wait
 };
 
