@@ -55,7 +55,9 @@ struct Event {
   std::uint16_t thread = 0;  // 0: the one that drives the steps
 
   std::int64_t end_ns() const {
-    return is_counter(kind) ? begin_ns : begin_ns + static_cast<std::int64_t>(value);
+    // A damaged file may have any value: unsigned sums are defined.
+    const std::uint64_t end = static_cast<std::uint64_t>(begin_ns) + value;
+    return is_counter(kind) ? begin_ns : static_cast<std::int64_t>(end);
   }
   double number() const { return std::bit_cast<double>(value); }
   bool operator==(const Event&) const = default;
