@@ -21,6 +21,7 @@ BoundCalls::BoundCalls(std::shared_ptr<const Program> of, const AddressOf& addre
   for (const Call& call : program().calls) bind(call, address_of);
   for (const Call& call : program().calls) {
     for (CallId awaited : call.waits) at(awaited).is_awaited = true;
+    has_waits_ = has_waits_ || !call.waits.empty();
   }
 }
 
@@ -104,6 +105,7 @@ void BoundCalls::issue_tile(CallId id, const ExecutionListeners& listeners) {
 }
 
 void BoundCalls::note_done(CallId begin, CallId end) {
+  if (!has_waits_) return;
   for (auto i = static_cast<std::int32_t>(begin); i < static_cast<std::int32_t>(end); ++i) {
     Bound& bound = at(CallId(i));
     if (bound.is_awaited) bound.done = program_->device->record(program_->call(CallId(i)).stream);
@@ -111,6 +113,7 @@ void BoundCalls::note_done(CallId begin, CallId end) {
 }
 
 void BoundCalls::wait_for_all(CallId begin, CallId end) {
+  if (!has_waits_) return;
   for (auto i = static_cast<std::int32_t>(begin); i < static_cast<std::int32_t>(end); ++i) {
     const Call& call = program_->call(CallId(i));
     for (CallId awaited : call.waits) {

@@ -67,6 +67,7 @@ class BoundCalls {
   const std::shared_ptr<const Program> program_;
   std::vector<TensorView> views_;  // of all operands; reserved, so spans stay
   std::vector<Bound> calls_;       // by CallId
+  bool has_waits_ = false;         // whether a call waits for one of another stream
 };
 
 }  // namespace trainscope
