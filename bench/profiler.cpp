@@ -53,7 +53,7 @@ std::vector<Event> made_events() {
   for (std::size_t i = 0; i < Recorder::kPiece; ++i) {
     events.push_back({.value = 900 + i % 100,
                       .id = static_cast<std::uint32_t>(i % 1000),
-                      .kind = i % 16 == 0 ? EventKind::kRegion : EventKind::kCall,
+                      .kind = i % 16 == 0 ? EventKind::kWork : EventKind::kCall,
                       .thread = static_cast<std::uint16_t>(i % 2)});
   }
   return events;

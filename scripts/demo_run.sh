@@ -49,7 +49,12 @@ echo "demo: $(wc -c <"$folder/text.txt") bytes of text, $vocabulary different ch
   --vocab "$vocabulary" --seed 1 -o "$folder/model.onnx"
 "$trainscope" train "$folder/model.onnx" --data "text:$folder/text.txt" --batch 12 --seq 64 \
   --steps "$steps" --lr 1e-3 --schedule cosine --warmup 100 --min-lr 1e-4 --betas 0.9,0.99 \
-  --weight-decay 0.1 --decay matrices --clip 1.0 --seed 1 --time-limit "$time_limit" --run-dir "$folder/run"
+  --weight-decay 0.1 --decay matrices --clip 1.0 --seed 1 --time-limit "$time_limit" --run-dir "$folder/run" \
+  --profile steps=101:130
+echo
+echo "demo: where the time of steps 101 to 130 went:"
+"$trainscope" query "$folder/run" --by op --top 5 ||
+  echo "demo: too few steps for a profile" >&2
 echo
 echo "demo: what it writes by now:"
 "$trainscope" eval "$folder/run" --sample 400
@@ -57,3 +62,4 @@ echo
 echo "demo: trained model  $folder/run/model.onnx   (ONNX, ready for inference)"
 echo "demo: run            $folder/run"
 echo "demo: look at it by  build/release/bin/trainscope inspect $folder/run"
+echo "demo: its profile by build/release/bin/trainscope query $folder/run --by node   (docs/profiling.md)"

@@ -160,7 +160,7 @@ class Writer {
     return id < plan_.values.size() ? std::string(plan_.text(plan_.values[id].name)) : "";
   }
 
-  // Quoted. What a thread works on is named by the kernel of the driving thread's call.
+  // Quoted. What a thread works on or waits for is named by the kernel of the driving thread's call.
   std::string name_text(const Event& event) const {
     const std::string id = std::to_string(event.id);
     switch (event.kind) {
@@ -174,8 +174,9 @@ class Writer {
         return quoted_text(std::string(name_of(event.kind)) + " " + value_name(event.id));
       case EventKind::kCall:
         return calls_[event.id].name;
+      case EventKind::kStart:
       case EventKind::kWork:
-      case EventKind::kRegion: {
+      case EventKind::kJoin: {
         const Event* call = call_at(event.begin_ns);
         const std::string_view kernel =
             call == nullptr ? "" : plan_.text(plan_.calls[call->id].kernel);

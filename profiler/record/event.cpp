@@ -23,8 +23,6 @@ std::string_view name_of(EventKind kind) {
       return "body call";
     case EventKind::kSection:
       return "section";
-    case EventKind::kRegion:
-      return "region";
     case EventKind::kWork:
       return "work";
     case EventKind::kEvaluation:

@@ -19,11 +19,10 @@ enum class EventKind : std::uint16_t {
   kCall = 7,         // id: the call
   kBodyCall = 8,     // a call of a program that a call runs; id: within that program
   kSection = 9,      // a tiled section, as the calling thread sees it; id: the section
-  kRegion = 10,      // a loop inside a kernel that several threads share; id: their number
-  kWork = 11,        // a thread at its part of a region; id: the thread
+  kWork = 11,        // a thread at its part of a region, a loop that threads share; id: the thread
   kEvaluation = 12,  // id: the step before it
   kCheckpoint = 13,  // id: the step before it
-  kStart = 14,       // thread 0 wakes others for a region
+  kStart = 14,       // thread 0 wakes others for a region; id of this and the next: the thread
   kJoin = 15,        // a thread's part of a region is done, others' are not: it waits
   kIdle = 16,        // nobody has given the thread work
   kLibrary = 17,     // a library has the thread for loops of its own

@@ -87,7 +87,9 @@ inline std::vector<Event> small_events() {
   return {
       span_of(kBatchWait, 0, 1010, 1060),
       span_of(kBind, 5, 1070, 1100),
-      span_of(kRegion, 2, 1120, 1190),
+      span_of(kStart, 0, 1120, 1125),
+      span_of(kWork, 0, 1125, 1170),
+      span_of(kJoin, 0, 1170, 1190),
       span_of(kCall, 0, 1110, 1200),
       span_of(kCall, 1, 1220, 1300),
       span_of(kSection, 0, 1210, 1350),
