@@ -160,7 +160,8 @@ class Writer {
     return id < plan_.values.size() ? std::string(plan_.text(plan_.values[id].name)) : "";
   }
 
-  // Quoted. What a thread works on or waits for is named by the kernel of the driving thread's call.
+  // Quoted. What a thread works on or waits for is named by the kernel of the driving thread's
+  // call.
   std::string name_text(const Event& event) const {
     const std::string id = std::to_string(event.id);
     switch (event.kind) {
