@@ -1,6 +1,7 @@
 // Where scales and zero points belong.
 #include "engine/ops/quantize/quantize_layout.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/core/text.h"
@@ -31,6 +32,8 @@ QuantizeParams quantize_layout(const OpArgs& args, int scale) {
   require(layout.block_size >= 0, ErrorCode::kBadInput, "attribute block_size is {}",
           layout.block_size);
   if (layout.block_size > 0) {
+    // A block that is longer than the axis covers it.
+    layout.block_size = std::min(layout.block_size, std::max<std::int64_t>(1, x[layout.axis]));
     require_blocks(args, scale, layout);
     return layout;
   }

@@ -131,8 +131,9 @@ Shape conv_shape(const OpArgs& args, int x, int w) {
           "x {} and weight {} must have one number of dimensions, 3 at least", shape_text(input),
           shape_text(weight));
   const std::int64_t groups = args.attributes.integer("group", 1);
-  require(groups >= 1 && weight[1] * groups == input[1] && weight[0] % groups == 0,
-          ErrorCode::kBadInput, "x {} and weight {} do not fit {} groups", shape_text(input),
+  const bool fit = groups >= 1 && input[1] % groups == 0 && input[1] / groups == weight[1] &&
+                   weight[0] % groups == 0;
+  require(fit, ErrorCode::kBadInput, "x {} and weight {} do not fit {} groups", shape_text(input),
           shape_text(weight), groups);
   const Ints kernel = args.attributes.integers(
       "kernel_shape", Ints(weight.span().begin() + 2, weight.span().end()));
