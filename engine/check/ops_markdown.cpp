@@ -95,6 +95,8 @@ std::string_view rows_text(RowKind rows) {
       return "matmul";
     case RowKind::kLoss:
       return "loss";
+    case RowKind::kAttention:
+      return "attention";
   }
   return "";
 }

@@ -208,7 +208,7 @@ void compare_parameters(const ReferenceFolder& folder, const OptimizerRun& run,
 // Whether the state is a variance of the sample, as PyTorch's batch norms keep it.
 bool is_of_sample(const Graph& graph, const std::string& state) {
   return std::ranges::any_of(graph.value(graph.find(state)).uses, [&graph](const Use& use) {
-    return graph.node(use.node).op->name.starts_with("SampleBatchNorm");
+    return graph.node(use.node).op->sample_variance;
   });
 }
 

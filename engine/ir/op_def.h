@@ -100,6 +100,7 @@ using GradientRule = std::vector<ValueId> (*)(const GradArgs&);
 using BodyRule = OpBody (*)(const OpArgs&);
 using DecomposeRule = std::vector<ValueId> (*)(Builder&, const Node&);
 using KnownRule = Tensor (*)(const OpArgs&);
+using TermsRule = std::int64_t (*)(const OpArgs&);
 
 enum class Determinism : std::uint8_t { kAlways, kRandom };  // kRandom: has a seed, replayable
 enum class Differentiable : std::uint8_t { kYes, kNo };
@@ -144,8 +145,23 @@ struct OpDef {
   bool is_sum = false;                // the result is the sum of all inputs
   bool accumulates = false;  // the result is input 0, a state, plus input 1: over micro-batches
   int added_input = -1;  // is added to what the op makes of the others (before its Relu); -1: none
+  // The op that makes of the other inputs what input `added_input` is added to; none: there is
+  // none.
+  std::string_view unadded_form = {};
   // Along which the op works unless its attribute `axis` names another; none: it has no such axis.
   std::optional<int> axis = {};
+  int index_input = -1;  // its integers name slices of input 0 along the axis; -1: none
+  // The op whose results, the gradient of them, this one adds up where its input 1 names them: the
+  // gradient of a lookup. To zeros, or to input 2.
+  std::string_view scatters = {};
+  bool counts_rows =
+      false;             // output 0 numbers rows, those that count first; output 1 says how many
+  int count_input = -1;  // how many stored rows of input 0 count, the others being 0; -1: all
+  bool keeps_integers = false;   // output 0 is the numbers of input 0, perhaps of another type
+  bool sums_squares = false;     // the result follows from the sum of all squares of its inputs
+  bool of_scores = false;        // a loss that takes the logarithms of softmax of input 0 itself
+  bool sample_variance = false;  // the running variance is of the sample: over one element less
+  TermsRule terms = nullptr;     // of matmuls of inputs 0 and 1: products in each element's sum
   // Inputs where zeros may make the result, or a gradient, infinite or not a number: divisors.
   std::vector<int> poles = {};
   KnownRule known = nullptr;  // the result, where it follows from the types of the inputs alone
@@ -160,7 +176,8 @@ struct OpDef {
   // Of an optimizer's step: the op that changes only the rows that a batch names, and back.
   std::string_view rows_form = {};
   std::string_view dense_form = {};
-  OpTraits traits = {};  // shards, rows, running again, bytes inside bytes: every row says
+  bool scales_by_norm = false;  // the same: no row's change follows from that row alone
+  OpTraits traits = {};  // shards, rows, rematerialization, bytes inside bytes: every row says
   std::vector<std::string_view> examples = {};
   double tolerance_f32 = 1e-5;  // relative L2 error against the f64 kernel
 };

@@ -1,5 +1,5 @@
 // OpTraits: what planners and passes may do with the nodes of an op: shard them, run them on some
-// rows only, run them again, place results inside inputs.
+// rows only, rematerialize them, place results inside inputs.
 #pragma once
 
 #include <array>
@@ -87,17 +87,20 @@ enum class RowKind : std::uint8_t {
   kView,
   kMatmul,  // of each row and one matrix
   kLoss,    // over rows whose labels count
+  // Each row, a query, by all keys and values, in input 0 or 1 and 2; input 3 is added to its
+  // scores.
+  kAttention,
 };
 
 // --- Rematerialization ---------------------------------------------------------------------------
 
-// Whether clusters (engine/recompute/clusters.h) may run an op again. The planner's own search asks
-// for times instead.
+// Whether clusters (engine/recompute/clusters.h) may be of an op: what is rematerialized with
+// others. The planner's own search asks for times instead.
 enum class Rematerialize : std::uint8_t {
   kUnstated,
   kLight,  // wherever that saves memory
   kHeavy,  // matmuls and convolutions: their results stay
-  kNorm,   // a norm may run again; what it reads, a sum between layers, stays
+  kNorm,   // a norm may be rematerialized; what it reads, a sum between layers, stays
   kOnce,   // of the backward or the update phase: runs once in any case
 };
 

@@ -91,7 +91,7 @@ std::string PaddingSearch::why_not_masked(const Node& attention) const {
 bool PaddingSearch::attentions_are_masked() {
   for (NodeId id : graph().order()) {
     const Node& node = graph().node(id);
-    if (!matters_[at(id)] || !is_op(node, kTrainscopeDomain, "Attention")) continue;
+    if (!matters_[at(id)] || row_kind(node) != RowKind::kAttention) continue;
     const bool apart = node.inputs.size() > 1 && node.inputs[1] != kNoValue;
     if (tokens_.axes(shape(node.inputs[apart ? 1 : 0])) == 0) continue;
     std::string why = why_not_masked(node);
@@ -145,10 +145,10 @@ void PaddingSearch::find_in_place() {
     for (std::size_t i = 0; i < node.inputs.size() && !in_place; ++i) {
       const ValueId v = node.inputs[i];
       if (v == kNoValue || !in_place_[at(v)]) continue;
-      const bool looked_up =
-          match_.is_op(id, "Gather") && i == 1 && first_axis(node, shape(node.inputs[0]).rank) == 0;
-      in_place = looked_up || (is_op(node, kTrainscopeDomain, "Attention") && i == 0) ||
-                 is_moved_row(node, i);
+      const bool looked_up = static_cast<int>(i) == node.op->index_input &&
+                             first_axis(node, shape(node.inputs[0]).rank) == 0;
+      in_place =
+          looked_up || (row_kind(node) == RowKind::kAttention && i == 0) || is_moved_row(node, i);
     }
     for (ValueId v : node.outputs) {
       if (v != kNoValue) in_place_[at(v)] = in_place && tokens_.axes(shape(v)) > 0;
@@ -180,7 +180,7 @@ void PaddingSearch::find_unread() {
 
 std::string PaddingSearch::why_read(NodeId id, std::size_t input) const {
   const Node& node = graph().node(id);
-  if (is_op(node, kTrainscopeDomain, "Attention")) return why_attended(node, input);
+  if (row_kind(node) == RowKind::kAttention) return why_attended(node, input);
   if (is_head_of_compacted(node, input)) return {};
   if (row_kind(node) == RowKind::kLoss && input == 0 &&
       match_.value(node.inputs[1]).type.elements() == tokens_.rows()) {
@@ -209,12 +209,12 @@ std::string PaddingSearch::why_attended(const Node& node, std::size_t input) con
 
 // Of `compact_labels`: it takes the rows whose labels count.
 bool PaddingSearch::is_head_of_compacted(const Node& node, std::size_t input) const {
-  if (!is_op(node, kOnnxDomain, "Gather") || input != 0) return false;
-  const NodeId index = match_.value(node.inputs[1]).producer;
-  if (index == kNoNode || !is_op(graph().node(index), kTrainscopeDomain, "CountedRows"))
-    return false;
+  if (node.op->index_input < 0 || input != 0) return false;
+  const auto index_input = static_cast<std::size_t>(node.op->index_input);
+  const NodeId index = match_.value(node.inputs[index_input]).producer;
+  if (index == kNoNode || !graph().node(index).op->counts_rows) return false;
   return std::ranges::all_of(match_.value(node.outputs[0]).uses, [this](const Use& use) {
-    return is_op(graph().node(use.node), kTrainscopeDomain, "CountedMatMul") && use.input == 0;
+    return graph().node(use.node).op->count_input >= 0 && use.input == 0;
   });
 }
 
@@ -257,7 +257,7 @@ bool PaddingSearch::may_leave_axes(const Node& node) const {
 bool PaddingSearch::is_packable(NodeId id) const {
   const Node& node = graph().node(id);
   const RowKind kind = row_kind(node);
-  if (!matters_[at(id)] || kind == RowKind::kOther || kind == RowKind::kInPlace) return false;
+  if (!matters_[at(id)] || reads_other_rows(kind) || kind == RowKind::kInPlace) return false;
   bool any = false;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     any = any || (is_rows(node, i) && in_place_[at(node.inputs[i])]);
@@ -270,7 +270,7 @@ bool PaddingSearch::is_packable(NodeId id) const {
   if (kind == RowKind::kLoss) {
     const Shape& scores = shape(node.inputs[0]);
     const int axis = normalized_axis(node.attributes.integer("class_axis", -1), scores.rank);
-    return is_op(node, kTrainscopeDomain, "CrossEntropy") && node.inputs.size() == 2 &&
+    return node.op->of_scores && node.inputs.size() == 2 &&
            tokens_.axes(scores) == scores.rank - 1 && axis == scores.rank - 1;
   }
   return is_float(match_.value(result).type.dtype) && why_read_[at(result)].empty() &&
@@ -280,7 +280,7 @@ bool PaddingSearch::is_packable(NodeId id) const {
 // `chunked_loss` divides the last linear layer and the loss itself.
 void PaddingSearch::leave_head_whole() {
   NodeId id = match_.value(graph().loss).producer;
-  while (id != kNoNode && row_kind(graph().node(id)) != RowKind::kOther) {
+  while (id != kNoNode && !reads_other_rows(row_kind(graph().node(id)))) {
     chosen_[at(id)] = false;
     if (row_kind(graph().node(id)) == RowKind::kMatmul) return;
     id = match_.value(graph().node(id).inputs[0]).producer;

@@ -10,7 +10,7 @@ namespace {
 
 // The rows of a sum and what is added to them.
 struct Scattered {
-  NodeId scatter = kNoNode;  // GatherGrad into zeros, which nothing but the addition reads
+  NodeId scatter = kNoNode;  // into zeros, which nothing but the addition reads
   ValueId sum = kNoValue;
 };
 
@@ -18,7 +18,7 @@ bool is_only_scattered(const Graph& graph, ValueId v) {
   const NodeId producer = graph.value(v).producer;
   if (producer == kNoNode || graph.is_output(v) || graph.value(v).uses.size() != 1) return false;
   const Node& node = graph.node(producer);
-  return is_op(node, kTrainscopeDomain, "GatherGrad") && node.inputs.size() == 2;
+  return !node.op->scatters.empty() && node.inputs.size() == 2;
 }
 
 std::optional<Scattered> scattered_term(const Graph& graph, const Node& add) {
@@ -39,7 +39,8 @@ bool add_into_sums(Graph& graph, PassContext& context) {
     std::vector<ValueId> inputs = graph.node(found->scatter).inputs;
     inputs.push_back(found->sum);
     Attributes attributes = graph.node(found->scatter).attributes;
-    const ValueId result = rewriter.before(id)("GatherGrad", inputs, std::move(attributes));
+    const ValueId result =
+        rewriter.before(id)(graph.node(found->scatter).op->name, inputs, std::move(attributes));
     rewriter.replace_node(id, {result});
     rewriter.erase_into(found->scatter, result);
     context.count("additions saved");

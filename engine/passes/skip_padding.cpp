@@ -62,11 +62,11 @@ class Packing {
     std::map<ValueId, std::int64_t> labels;  // and what they ignore
     for (NodeId id : graph_.order()) {
       const Node& node = graph_.node(id);
-      const bool counts = is_op(node, kTrainscopeDomain, "CountedRows");
+      const bool counts = node.op->counts_rows;
       if (!counts && (row_kind(node) != RowKind::kLoss || written_.contains(id))) continue;
       const ValueId given = node.inputs[counts ? 0 : 1];
       const NodeId made_by = graph_.value(given).producer;
-      const bool chosen = made_by != kNoNode && is_op(graph_.node(made_by), kOnnxDomain, "Gather");
+      const bool chosen = made_by != kNoNode && graph_.node(made_by).op->index_input >= 0;
       if (chosen) continue;
       if (graph_.value(given).type.elements() != tokens().rows()) continue;
       labels.emplace(given, node.attributes.integer("ignore_index", -100));
@@ -141,7 +141,7 @@ class Packing {
         moved(b, "PackRows", b.reshape(node.inputs[1], {tokens().rows()}), {{"fill", ignored}});
     Attributes attributes = node.attributes;
     attributes.set("class_axis", std::int64_t{-1});
-    return b.multi("CrossEntropy", {packed(b, node.inputs[0]), labels}, 3, std::move(attributes))
+    return b.multi(node.op->name, {packed(b, node.inputs[0]), labels}, 3, std::move(attributes))
         .front();
   }
 

@@ -51,7 +51,7 @@ RowSum row_sum(const Graph& graph, ValueId gradient) {
   RowSum sum{.scatters = {}, .rest = gradient};
   while (sum.rest != kNoValue) {
     const NodeId producer = graph.value(sum.rest).producer;
-    if (producer == kNoNode || !is_op(graph.node(producer), kTrainscopeDomain, "GatherGrad")) break;
+    if (producer == kNoNode || graph.node(producer).op->scatters.empty()) break;
     sum.scatters.push_back(producer);
     const std::vector<ValueId>& inputs = graph.node(producer).inputs;
     sum.rest = inputs.size() > 2 ? inputs[2] : kNoValue;
@@ -72,7 +72,7 @@ std::string other_reader(const Graph& graph, const RowSum& sum) {
     if (graph.is_output(v)) return fmt::format("'{}' is asked for", printable(graph.value(v).name));
     int readers = 0;
     for (const Use& use : graph.value(v).uses) {
-      readers += is_op(graph.node(use.node), kTrainscopeDomain, "GlobalNorm") ? 0 : 1;
+      readers += graph.node(use.node).op->sums_squares ? 0 : 1;
     }
     if (readers > 1) {
       return fmt::format("'{}' has {} readers", printable(graph.value(v).name), readers);
@@ -106,7 +106,7 @@ class Sparsifier {
 
   void visit(NodeId id) {
     const Node& node = graph_.node(id);
-    if (node.op->rows_form.empty() && !is_op(node, kTrainscopeDomain, "LambStep")) return;
+    if (node.op->rows_form.empty() && !node.op->scales_by_norm) return;
     const Step step{.id = id,
                     .node = node,
                     .params = std::get<OptimizerParams>(node.op->params(*NodeArgs(graph_, node)))};
@@ -130,7 +130,7 @@ class Sparsifier {
       return fmt::format("its rows are added to '{}', the gradient of all rows",
                          printable(graph_.value(sum.rest).name));
     }
-    if (step.node.op->rows_form.empty()) {
+    if (step.node.op->scales_by_norm) {
       return fmt::format("{} changes all rows by the norm of their update", step.node.op->name);
     }
     std::string why = other_reader(graph_, sum);

@@ -23,6 +23,10 @@ struct TokenRows {
 };
 
 inline RowKind row_kind(const Node& node) { return node.op->traits.rows; }
+// Whether a row of the result may be made of rows of other tokens.
+inline bool reads_other_rows(RowKind kind) {
+  return kind == RowKind::kOther || kind == RowKind::kAttention;
+}
 // The first axis that an op with an axis works on, of values of `rank` axes.
 int first_axis(const Node& node, int rank);
 

@@ -70,10 +70,10 @@ class EagerStep {
     if (bytes > 0) add({.id = {}, .lower = at, .upper = at + 1, .size_bytes = bytes});
   }
 
-  // Saved beside the scores until backward has read them.
+  // An eager framework keeps softmax's logarithms beside the scores until backward has read them.
   void add_logarithms(NodeId loss) {
     const Node& node = graph_.node(loss);
-    if (!is_op(node, kTrainscopeDomain, "CrossEntropy")) return;
+    if (!node.op->of_scores) return;
     std::int64_t last = -1;
     for (ValueId output : node.outputs) {
       if (output == kNoValue) continue;

@@ -40,11 +40,12 @@ void separate_rows(Rewriter& rewriter) {
   Graph& graph = rewriter.graph();
   for (NodeId id : graph.order()) {
     const Node& node = graph.node(id);
-    if (!is_op(node, kTrainscopeDomain, "GatherGrad") || node.inputs.size() < 3) continue;
+    if (node.op->scatters.empty() || node.inputs.size() < 3) continue;
     const std::vector<ValueId> inputs = node.inputs;
     const Attributes attributes = node.attributes;
+    const std::string_view op = node.op->name;
     Builder& b = rewriter.before(id);
-    const ValueId rows = b("GatherGrad", {inputs[0], inputs[1]}, attributes);
+    const ValueId rows = b(op, {inputs[0], inputs[1]}, attributes);
     rewriter.replace_node(id, {b("Add", {inputs[2], rows})});
   }
 }
@@ -60,21 +61,23 @@ NodeId producer_behind_views(const Graph& graph, ValueId v) {
   return id;
 }
 
-// Where v is made by a SummedMatMul, perhaps behind views: the addition in its place; else v.
+// Where v is made by a matmul that adds to a sum, perhaps behind views: the addition in its place;
+// else v.
 ValueId separate_matmul(Rewriter& rewriter, ValueId v, std::vector<std::int64_t>& workspaces) {
   Graph& graph = rewriter.graph();
   const NodeId id = producer_behind_views(graph, v);
-  if (id == kNoNode || !is_op(graph.node(id), kTrainscopeDomain, "SummedMatMul")) return v;
+  if (id == kNoNode || graph.node(id).op->unadded_form.empty()) return v;
   const Node node = graph.node(id);  // copies: the graph grows
   const Shape shape = graph.value(v).type.shape;
-  ValueId sum = node.inputs[2];
+  ValueId sum = node.inputs[static_cast<std::size_t>(node.op->added_input)];
   const NodeId view = graph.value(sum).producer;
   const bool viewed = view != kNoNode && graph.node(view).op->is_view;
   if (viewed && graph.value(graph.node(view).inputs[0]).type.shape == shape) {
     sum = graph.node(view).inputs[0];
   }
   Builder& b = rewriter.before(id);
-  const ValueId matmul = b("BatchMatMul", {node.inputs[0], node.inputs[1]}, node.attributes);
+  const ValueId matmul =
+      b(node.op->unadded_form, {node.inputs[0], node.inputs[1]}, node.attributes);
   workspaces.resize(graph.node_capacity(), 0);
   workspaces[static_cast<std::size_t>(graph.value(matmul).producer)] =
       workspaces[static_cast<std::size_t>(id)];

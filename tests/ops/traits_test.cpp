@@ -10,32 +10,11 @@
 #include "engine/ir/builder.h"
 #include "engine/ops/standard_ops.h"
 #include "tests/ops/op_case.h"
+#include "tests/ops/shown_by.h"
 #include "tests/ops/slices.h"
 
 namespace trainscope::test {
 namespace {
-
-// Calls f(row, text, example) on the examples of the rows that `chosen` takes. A row must have one
-// of which f says that it showed something.
-template <typename Chosen, typename F>
-void for_each_shown(const OpTable& ops, Chosen chosen, F f) {
-  int rows = 0;
-  for (const OpDef* row : ops.rows()) {
-    if (!chosen(*row)) continue;
-    ++rows;
-    bool shown = false;
-    for (std::string_view text : row->examples) {
-      INFO(row->name, " \"", text, "\"");
-      try {
-        shown = f(*row, text, parse_example(text)) || shown;
-      } catch (const Error& error) {
-        FAIL_CHECK(error.message());
-      }
-    }
-    CHECK_MESSAGE(shown, row->name, ": no example shows it");
-  }
-  CHECK(rows > 0);
-}
 
 bool has(const Example& example, int input) {
   return input >= 0 && input < std::ssize(example.inputs) &&
@@ -51,7 +30,7 @@ TEST_CASE("traits: every row says how it is sharded, what it makes of rows, and 
     INFO(row->name);
     CHECK_MESSAGE((traits.rows != RowKind::kUnstated), "nothing said of rows of tokens");
     CHECK((traits.rows == RowKind::kView) == row->is_view);
-    // Of a composite op there is nothing to shard, to run again or to place.
+    // Of a composite op there is nothing to shard, to rematerialize or to place.
     const bool planned = row->decompose == nullptr;
     CHECK_MESSAGE(traits.sharding.has_value() == planned, "sharding, or kNoSharding");
     CHECK_MESSAGE((traits.rematerialize != Rematerialize::kUnstated) == planned, "rematerialize");
@@ -68,6 +47,10 @@ TEST_CASE("traits: what is told of inputs and attributes fits the row") {
              row->attributes.end();
     };
     CHECK(row->added_input < row->max_inputs);
+    CHECK(row->index_input < row->max_inputs);
+    CHECK(row->count_input < row->max_inputs);
+    if (!row->unadded_form.empty()) CHECK(row->added_input >= 0);
+    if (!row->scatters.empty()) CHECK(ops.get(row->scatters).index_input == 1);
     for (int pole : row->poles) CHECK(pole < row->max_inputs);
     if (!row->rows_form.empty()) CHECK(ops.get(row->rows_form).dense_form == row->name);
     if (!row->dense_form.empty()) CHECK(ops.get(row->dense_form).rows_form == row->name);

@@ -215,6 +215,12 @@ constexpr AttributeSpec kHeads{"q_heads", "heads of q, where k and v are left ou
 constexpr AttributeSpec kKvHeads{"kv_heads", "heads of k and of v there; q_heads"};
 constexpr AttributeSpec kRatio{"ratio", "share of the weights that become 0, in [0, 1); 0"};
 
+constexpr OpTraits attention_traits() {
+  OpTraits traits = sharded({.rule = shard_attention, .head_attributes = kHeadCounts});
+  traits.rows = RowKind::kAttention;
+  return traits;
+}
+
 OpDef attention_row() {
   return {
       .name = "Attention",
@@ -237,7 +243,7 @@ OpDef attention_row() {
       .in_place = attention_in_place,
       .precision = Precision::kFollow,
       .f32_inputs = {3},
-      .traits = sharded({.rule = shard_attention, .head_attributes = kHeadCounts}),
+      .traits = attention_traits(),
       .examples = {"[2,5,3,4], [2,5,3,4], [2,5,3,4]; outputs=2",
                    "[2,5,3,4], [2,7,3,4], [2,7,3,4], [7]={0,-1,0.5,0,-2,1,0}; scale=0.3 outputs=2",
                    "[2,5,4,4], [2,5,2,4], [2,5,2,4], [5,1]={0,1,2,-1,0.5}; causal=1 outputs=2",

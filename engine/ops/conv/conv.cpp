@@ -81,8 +81,10 @@ Types forward_shape(const OpArgs& args) {
 
 std::int64_t terms(const Shape& w) { return w[0] == 0 ? 0 : w.elements() / w[0]; }
 
+std::int64_t forward_terms(const OpArgs& args) { return terms(args.shape(1)); }
+
 Cost forward_cost(const OpArgs& args) {
-  return with_flops(args, matmul_flops(args.outputs[0].elements(), terms(args.shape(1))));
+  return with_flops(args, matmul_flops(args.outputs[0].elements(), forward_terms(args)));
 }
 
 // The attributes of a gradient op, with padding in numbers.
@@ -227,6 +229,7 @@ OpDef forward_row() {
           .shape = forward_shape,
           .gradient = forward_gradient,
           .cost = forward_cost,
+          .terms = forward_terms,
           .traits = {.sharding = Sharding{.rule = shard_by_examples<1>, .by_examples = true},
                      .rows = RowKind::kOther,
                      .rematerialize = Rematerialize::kHeavy,

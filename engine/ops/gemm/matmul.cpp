@@ -136,15 +136,19 @@ Cost batch_matmul_cost(const OpArgs& args) {
   return with_flops(args, matmul_flops(args.outputs[0].elements(), left.columns + addend));
 }
 
+std::int64_t matmul_terms(const OpArgs& args) { return args.shape(0)[args.rank(0) - 1]; }
+
 Cost matmul_cost(const OpArgs& args) {
-  return with_flops(args,
-                    matmul_flops(args.outputs[0].elements(), args.shape(0)[args.rank(0) - 1]));
+  return with_flops(args, matmul_flops(args.outputs[0].elements(), matmul_terms(args)));
+}
+
+std::int64_t gemm_terms(const OpArgs& args) {
+  return matrix_of(args.shape(0), flag(args, "transA")).columns;
 }
 
 Cost gemm_cost(const OpArgs& args) {
-  const Matrix left = matrix_of(args.shape(0), flag(args, "transA"));
   const std::int64_t addend = args.has(2) ? 1 : 0;  // beta * C + ... : one more term
-  return with_flops(args, matmul_flops(args.outputs[0].elements(), left.columns + addend));
+  return with_flops(args, matmul_flops(args.outputs[0].elements(), gemm_terms(args) + addend));
 }
 
 // --- Gradients -----------------------------------------------------------------------------------
@@ -264,6 +268,7 @@ OpDef matmul_row() {
           .shape = matmul_shape,
           .gradient = matmul_gradient,
           .cost = matmul_cost,
+          .terms = matmul_terms,
           .precision = Precision::kLow,
           .traits = matmul_traits(kMatMulSharding),
           .examples = {"[2,3], [3,4]", "[5], [5]", "[3], [3,2]", "[2,3], [3]", "[4], [2,4,3]",
@@ -286,6 +291,7 @@ OpDef gemm_row() {
       .shape = gemm_shape,
       .gradient = gemm_gradient,
       .cost = gemm_cost,
+      .terms = gemm_terms,
       .precision = Precision::kLow,
       .traits = matmul_traits(kBiasedMatMulSharding),
       .examples = {"[2,3], [3,4]", "[2,3], [3,4], [4]", "[2,3], [3,4], [1,4]",
@@ -356,6 +362,7 @@ OpDef summed_matmul_row() {
           .cost = batch_matmul_cost,
           .in_place = sum_in_place,
           .added_input = 2,
+          .unadded_form = "BatchMatMul",
           .precision = Precision::kLow,
           .traits = sharded_once(kSummedMatMulSharding),
           .examples = {

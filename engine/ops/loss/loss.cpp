@@ -211,6 +211,7 @@ std::vector<OpDef> cross_entropy_losses() {
        .shape = cross_entropy_shape,
        .gradient = cross_entropy_gradient,
        .cost = per_input_element<10>,
+       .of_scores = true,
        .precision = Precision::kFollow,
        .f32_inputs = {2},
        .traits = {.sharding =

@@ -155,6 +155,7 @@ std::vector<OpDef> index_ops() {
        .gradient = gather_gradient,
        .cost = copies_output,
        .axis = 0,
+       .index_input = 1,
        .precision = Precision::kRounded,
        .traits = sharded({.rule = shard_gather, .exchanges = true}),
        .examples = {"[5,3], i64[4]<5", "[5,3], i64[2,2]<5", "[3,5], i32[4]<5; axis=1",
@@ -176,6 +177,7 @@ std::vector<OpDef> index_ops() {
        .in_place = gather_grad_in_place,
        .added_input = 2,
        .axis = 0,
+       .scatters = "Gather",
        .traits =
            sharded_once({.rule = shard_gather_grad, .exchanges = true, .shape_attribute = "shape"}),
        .examples = {"[4,3], i64[4]<5; shape={5,3}", "[2,2,3], i64[2,2]<5; shape={5,3}",

@@ -242,6 +242,7 @@ OpDef sample_batch_norm_row() {
       "BatchNormalization whose running variance is of the sample, squares divided by one less "
       "than their number, as PyTorch updates it; models that PyTorch exported are read with it.";
   row.domain = kTrainscopeDomain;
+  row.sample_variance = true;
   return row;
 }
 

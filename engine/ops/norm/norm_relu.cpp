@@ -119,6 +119,7 @@ OpDef sample_norm_relu_row() {
   OpDef row = norm_relu_row();
   row.name = "SampleBatchNormRelu";
   row.doc = "BatchNormRelu of SampleBatchNormalization: the running variance is of the sample.";
+  row.sample_variance = true;
   return row;
 }
 

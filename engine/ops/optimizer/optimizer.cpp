@@ -164,6 +164,7 @@ OpDef lamb_row() {
       .cost = [](const OpArgs& args) { return step_cost(args, kAdamGroups, 44); },
       .in_place = [](const OpArgs& args) { return step_in_place(args, kAdamGroups); },
       .differentiable = Differentiable::kNo,
+      .scales_by_norm = true,
       .traits = kWholeValuesOnce,
       .examples = {"[2,3], [2,3], [2,3], [2,3]>0, []>0, []>0, i64[]={1}; outputs=3 "
                    "weight_decay={0.1}",
@@ -201,6 +202,7 @@ std::vector<OpDef> gradient_rows() {
              for (const TensorType& type : args.inputs) add_saturating(elements, type.elements());
              return with_flops(args, saturating_multiply(2, elements));
            },
+       .sums_squares = true,
        .differentiable = Differentiable::kNo,
        .traits = sharded_once({.rule = shard_norm_of_all, .exchanges = true}),
        .examples = {"[2,3]", "[2,3], [], [0], [5]; divisor=4.0", "[0]", "[3], [3,30001], [70001]"}},

@@ -107,6 +107,7 @@ std::vector<OpDef> algebraic_ops() {
        .gradient = cast_gradient,
        .cost = per_output_element<1>,
        .in_place = first_in_place,
+       .keeps_integers = true,
        .traits = kPointwise,
        .examples = {"[2,3]; to=1",     "[2,3]; to=11",    "[2,3]; to=6",   "[2,3]; to=7",
                     "[2,3]; to=9",     "[2,3]; to=16",    "[2,3]; to=10",  "i64[4]<9; to=1",
