@@ -15,9 +15,7 @@ namespace {
 bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
 
 // Ops that hand integers on unchanged.
-bool passes_on(const Node& node) {
-  return node.op->is_view || node.op->name == "Identity" || node.op->name == "Cast";
-}
+bool passes_on(const Node& node) { return node.op->is_view || node.op->keeps_integers; }
 
 // The smallest table that the integers of `input` index, 0 when they index none.
 std::int64_t index_bound(const Graph& graph, ValueId input) {
@@ -29,9 +27,10 @@ std::int64_t index_bound(const Graph& graph, ValueId input) {
     open.pop_back();
     for (const Use& use : graph.value(value).uses) {
       const Node& node = graph.node(use.node);
-      if (node.op->name == "Gather" && use.input == 1) {
+      if (use.input == node.op->index_input) {
         const NodeArgs args(graph, node);
-        const std::int64_t rows = args->shape(0)[args->axis("axis", 0, args->rank(0))];
+        const std::int64_t rows =
+            args->shape(0)[args->axis("axis", node.op->axis.value_or(0), args->rank(0))];
         bound = bound == 0 ? rows : std::min(bound, rows);
       }
       if (use.input != 0 || !passes_on(node) || node.outputs.front() == kNoValue) continue;

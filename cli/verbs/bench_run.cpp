@@ -128,15 +128,7 @@ std::int64_t count_elements(const Graph& graph, ValueKind kind) {
 
 // Terms of each sum of a matmul or convolution; 0 for other ops.
 std::int64_t terms_of_sum(const Graph& graph, const Node& node) {
-  if (node.op->domain != kOnnxDomain || node.inputs.empty()) return 0;
-  const Shape& a = graph.value(node.inputs.front()).type.shape;
-  if (node.op->name == "MatMul") return a[a.rank - 1];
-  if (node.op->name == "Gemm") return a[node.attributes.integer("transA", 0) != 0 ? 0 : 1];
-  if (node.op->name == "Conv") {
-    const TensorType& weight = graph.value(node.inputs[1]).type;
-    return weight.elements() / weight.shape[0];
-  }
-  return 0;
+  return node.op->terms == nullptr ? 0 : node.op->terms(*NodeArgs(graph, node));
 }
 
 }  // namespace
