@@ -4,7 +4,8 @@
 // works in calls and parts of regions, copies and waits for data, wakes others, waits for others,
 // has nothing to do, is a library's, and what no event names. Spans that hold others together
 // (sections, tiles) name nothing of what these leave. With --print every span of the last
-// step too. Then what listening costs: steps with a listener and without, in turn.
+// step and what nothing names, too. Then what listening costs: steps with a listener and without,
+// in turn.
 #include "tests/support/timeline.h"
 
 #include <fmt/format.h>
@@ -66,16 +67,46 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+double ticks_per_microsecond() {
+  const profiler::Clock clock;
+  const profiler::ClockPair first = clock.pair();
+  profiler::ClockPair second = first;
+  while (second.ns - first.ns < 10'000'000) second = clock.pair();
+  return 1e3 * static_cast<double>(second.ticks - first.ticks) /
+         static_cast<double>(second.ns - first.ns);
+}
+
 void print(const Timeline& timeline, int threads, Interval step, const Program& program) {
+  const double unit = ticks_per_microsecond();
   for (int t = 0; t < threads; ++t) {
     for (const Timeline::Span& span : timeline.spans[static_cast<std::size_t>(t)]) {
       const bool is_call = span.what == "call";
       const NodeId node =
           is_call ? program.call(CallId(static_cast<std::int32_t>(span.id))).node : kNoNode;
       fmt::print("{:>2} {:>12.3f} {:>10.3f} us  {} {} {}\n", t,
-                 static_cast<double>(span.begin - step.begin) / 1e3,
-                 static_cast<double>(span.end - span.begin) / 1e3, span.what, span.id,
+                 static_cast<double>(span.begin - step.begin) / unit,
+                 static_cast<double>(span.end - span.begin) / unit, span.what, span.id,
                  node == kNoNode ? "" : program.graph.node(node).name);
+    }
+  }
+}
+
+// What nothing names, between which spans.
+void print_gaps(const Timeline& timeline, int threads, Interval step) {
+  const double unit = ticks_per_microsecond();
+  for (int t = 0; t < threads; ++t) {
+    const auto& spans = timeline.spans[static_cast<std::size_t>(t)];
+    const auto text = [&](int span) {
+      if (span < 0) return std::string("-");
+      const Timeline::Span& of = spans[static_cast<std::size_t>(span)];
+      return fmt::format("{} {}", of.what, of.id);
+    };
+    for (const test::TimelinePiece& piece : test::pieces_of(spans, step.begin, step.end)) {
+      if (piece.span >= 0 || piece.end == piece.begin) continue;
+      fmt::print("{:>2} {:>12.3f} {:>10.3f} us  unnamed in {}, after {}, before {}\n", t,
+                 static_cast<double>(piece.begin - step.begin) / unit,
+                 static_cast<double>(piece.end - piece.begin) / unit, text(piece.around),
+                 text(piece.before), text(piece.after));
     }
   }
 }
@@ -84,8 +115,9 @@ void print(const Timeline& timeline, int threads, Interval step, const Program& 
 double cost_of_listening(TimedSteps& steps, int threads, int rounds) {
   std::vector<double> with;
   std::vector<double> without;
+  Timeline timeline(threads);
   for (int i = 0; i < rounds; ++i) {
-    Timeline timeline(threads);
+    timeline.clear();
     steps.executor().add_listener(timeline);
     with.push_back(steps.run(&timeline).milliseconds);
     steps.executor().remove_listener(timeline);
@@ -120,8 +152,9 @@ int run(std::string_view name, int count, bool prints) {
                                                .batch_tiles = BatchTileOptions{}});
   for (int i = 0; i < kWarmUp; ++i) steps.run();
   std::vector<std::vector<Shares>> shares(static_cast<std::size_t>(threads));
+  Timeline timeline(threads);
   for (int i = 0; i < count; ++i) {
-    Timeline timeline(threads);
+    timeline.clear();
     steps.executor().add_listener(timeline);
     const std::int64_t begin = Timeline::now();
     steps.run(&timeline);
@@ -131,7 +164,9 @@ int run(std::string_view name, int count, bool prints) {
     for (int t = 0; t < threads; ++t) {
       shares[static_cast<std::size_t>(t)].push_back(shares_of(timeline, t, step));
     }
-    if (prints && i + 1 == count) print(timeline, threads, step, steps.compiled().program);
+    if (!prints || i + 1 < count) continue;
+    print(timeline, threads, step, steps.compiled().program);
+    print_gaps(timeline, threads, step);
   }
   print_shares(name, shares);
   fmt::print("listening: {:.4f} times as long\n", cost_of_listening(steps, threads, 2 * count));

@@ -47,7 +47,10 @@ Executor::~Executor() {
   }
 }
 
+// Each call once: its bytes are the same in every step.
 void Executor::note_used(CallId call) {
+  if (call < noted_) return;
+  if (call == noted_) noted_ = next(noted_);
   used_bytes_ = std::max(used_bytes_, calls_.end_bytes(call, Space::kDevice));
   used_host_bytes_ = std::max(used_host_bytes_, calls_.end_bytes(call, Space::kHost));
 }
@@ -87,16 +90,18 @@ void Executor::run_section(std::size_t index) {
     listeners.tell([&](ExecutionEvents& each) { each.section_begin(index); });
   }
   calls_.wait_for_all(section.begin, section.end);
-  for (CallId id = section.begin; id < section.end; id = next(id)) note_used(id);
-  struct Context {
+  for (CallId id = std::max(noted_, section.begin); id < section.end; id = next(id)) note_used(id);
+  struct Context {  // by value: each indirection costs a thread that has slept a cache miss
     BoundCalls& calls;
-    const TiledSection& section;
     const ExecutionListeners& listeners;
-  } context{calls_, section, listeners};
+    std::int32_t begin;
+    std::int32_t end;
+    std::int32_t tiles;
+  } context{calls_, listeners, static_cast<std::int32_t>(section.begin),
+            static_cast<std::int32_t>(section.end), section.tiles};
   const auto run_tile = [](void* given, int tile) {
-    const auto& [calls, of, told] = *static_cast<const Context*>(given);
-    const auto end = static_cast<std::int32_t>(of.end);
-    for (auto i = static_cast<std::int32_t>(of.begin) + tile; i < end; i += of.tiles) {
+    const auto& [calls, told, begin, end, tiles] = *static_cast<const Context*>(given);
+    for (std::int32_t i = begin + tile; i < end; i += tiles) {
       const CallEvent event{.call = CallId(i), .thread = tile};
       told.tell([&](ExecutionEvents& each) { each.call_begin(event); });
       calls.issue_tile(CallId(i), told);

@@ -20,7 +20,7 @@ class Timeline final : public ExecutionEvents, public StepEvents {
   struct Span {
     std::string_view what;
     std::int64_t id = 0;              // of the call, value or section; of a state the thread
-    std::int64_t begin = 0, end = 0;  // nanoseconds
+    std::int64_t begin = 0, end = 0;  // now()
   };
   // Of one thread, as they begin. In cache lines of its own: each thread writes its own.
   struct alignas(64) Spans : std::vector<Span> {
@@ -41,14 +41,8 @@ class Timeline final : public ExecutionEvents, public StepEvents {
   void copy_end(const CopyEvent&) override { end(0); }
   void call_begin(const CallEvent& call) override { begin(call.thread, "call", id(call.call)); }
   void call_end(const CallEvent& call) override { end(call.thread); }
-  void section_begin(std::size_t i) override {
-    in_section_ = true;
-    begin(0, "section", static_cast<int>(i));
-  }
-  void section_end(std::size_t) override {
-    end(0);
-    in_section_ = false;
-  }
+  void section_begin(std::size_t i) override { begin(0, "section", static_cast<int>(i)); }
+  void section_end(std::size_t) override { end(0); }
   // One moment ends a state and begins the next.
   void thread_state(int thread, ThreadState state) override {
     const std::int64_t time = now();
@@ -57,45 +51,47 @@ class Timeline final : public ExecutionEvents, public StepEvents {
     list.state = -1;
     if (state == ThreadState::kCaller) return;
     list.state = std::ssize(list);
-    const bool is_tile = state == ThreadState::kWork && in_section_;
-    list.push_back({.what = is_tile ? "tile" : name_of(state), .id = thread, .begin = time});
+    list.push_back({.what = name_of(state), .id = thread, .begin = time});
   }
-  // What is still open ends.
+  // For the next step, in memory that has been touched before: a page's first use costs more than
+  // most gaps.
+  void clear() {
+    for (Spans& list : spans) {
+      list.clear();
+      list.open.clear();
+      list.state = -1;
+    }
+  }
+  // What is still open ends, and work that is made of calls is that of a tile.
   void close() {
     for (Spans& list : spans) {
       for (Span& span : list) span.end = span.end == 0 ? now() : span.end;
+      for (std::size_t i = 0; i + 1 < list.size(); ++i) {
+        const Span& next = list[i + 1];
+        const bool holds_calls = next.what == "call" && next.begin < list[i].end;
+        if (list[i].what == "work" && holds_calls) list[i].what = "tile";
+      }
     }
   }
   bool wants_threads() const override { return true; }
 
-  // Nanoseconds, by the quickest clock there is: what reading it takes is time that nothing names.
+  // Ticks of the quickest clock there is: what reading it takes is time that nothing names.
   static std::int64_t now() {
-    static const Rate rate;
-    return static_cast<std::int64_t>(static_cast<double>(rate.clock.ticks() - rate.first.ticks) *
-                                     rate.ns_per_tick);
+    static const profiler::Clock clock;
+    return static_cast<std::int64_t>(clock.ticks());
   }
 
  private:
-  struct Rate {
-    Rate() {
-      profiler::ClockPair second = first;
-      while (second.ns - first.ns < 10'000'000) second = clock.pair();
-      ns_per_tick = static_cast<double>(second.ns - first.ns) /
-                    static_cast<double>(second.ticks - first.ticks);
-    }
-    profiler::Clock clock;
-    profiler::ClockPair first = clock.pair();
-    double ns_per_tick = 1.0;
-  };
-
   template <class Id>
   static std::int64_t id(Id id) {
     return static_cast<std::int64_t>(id);
   }
+  // The clock is read first, and in end() last: what the timeline itself takes is within its spans.
   void begin(int thread, std::string_view what, std::int64_t id) {
+    const std::int64_t time = now();
     Spans& list = spans[static_cast<std::size_t>(thread)];
     list.open.push_back(list.size());
-    list.push_back({.what = what, .id = id, .begin = now()});
+    list.push_back({.what = what, .id = id, .begin = time});
   }
   void end(int thread) {  // of the last span that is open
     Spans& list = spans[static_cast<std::size_t>(thread)];
@@ -103,8 +99,6 @@ class Timeline final : public ExecutionEvents, public StepEvents {
     list.open.pop_back();
     last.end = now();
   }
-
-  bool in_section_ = false;  // written while the other threads wait
 };
 
 // Whether time that a span's children leave is named by it. What only holds others together says
