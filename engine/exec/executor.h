@@ -116,7 +116,7 @@ class Executor {
   BoundCalls calls_;
   CallId cursor_{0};
   std::size_t section_ = 0;  // the next one
-  CallId noted_{0};  // what calls before it use is noted
+  CallId noted_{0};          // what calls before it use is noted
   std::int64_t used_bytes_ = 0;
   std::int64_t used_host_bytes_ = 0;
   bool can_replay_ = false;
