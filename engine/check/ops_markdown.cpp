@@ -28,6 +28,11 @@ std::string count_text(int least, int most) {
   return least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
 }
 
+std::string doc_text(const OpDef& op) {
+  if (op.formerly.empty()) return std::string(op.doc);
+  return fmt::format("{} Formerly `{}`.", op.doc, op.formerly);
+}
+
 std::string attributes_cell(const OpDef& op) {
   std::vector<std::string> pieces;
   for (const AttributeSpec& attribute : op.attributes) {
@@ -143,7 +148,7 @@ std::string kernels_cell(const OpDef& op, const KernelTable& kernels) {
 
 std::string row_text(const OpDef& op, const KernelTable& kernels) {
   const std::vector<std::string> cells = {std::string(op.name),
-                                          cell(op.doc),
+                                          cell(doc_text(op)),
                                           count_text(op.min_inputs, op.max_inputs),
                                           count_text(1, op.max_outputs),
                                           attributes_cell(op),

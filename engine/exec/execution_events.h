@@ -10,6 +10,8 @@
 
 namespace trainscope {
 
+// What a step is made of: a micro-step (forward and backward) for each micro-batch, then the
+// update.
 enum class StepPart : std::uint8_t { kMicroStep, kUpdate };
 
 // A call on one thread. `within`: the call of the outer program whose body it is in, and which

@@ -57,6 +57,11 @@ void OpTable::add(std::vector<OpDef> rows) {
 
 const OpDef* OpTable::find(std::string_view name, std::string_view domain) const {
   auto found = rows_.find(std::pair<std::string, std::string>(domain, name));
+  if (found != rows_.end()) return &found->second;
+  found = std::ranges::find_if(rows_, [&](const auto& each) {
+    const OpDef& row = each.second;
+    return !row.formerly.empty() && row.formerly == name && row.domain == domain;
+  });
   return found == rows_.end() ? nullptr : &found->second;
 }
 

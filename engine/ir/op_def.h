@@ -128,6 +128,7 @@ struct OpDef {
   std::string_view name;
   std::string_view doc = {};
   std::string_view domain = kOnnxDomain;
+  std::string_view formerly = {};  // the name that it had in older stage files; empty: none
   int min_inputs = 1;
   int max_inputs = 1;  // kVariadic: any number
   int max_outputs = 1;
@@ -197,6 +198,7 @@ inline const Sharding* sharding_of(const OpDef& op) {
 class OpTable {
  public:
   void add(std::vector<OpDef> rows);
+  // By its name, or by the one that it had formerly; null: there is none.
   const OpDef* find(std::string_view name, std::string_view domain = kOnnxDomain) const;
   // The row by name in either domain, ONNX's first; our own code asks, so that there is one.
   const OpDef& get(std::string_view name) const;

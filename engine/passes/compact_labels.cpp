@@ -127,7 +127,7 @@ CompactedHead compacted_loss(Builder& b, const Head& head, const Node& loss, con
   const std::int64_t rows = b.type(loss.inputs[1]).elements();
   const ValueId labels = b.reshape(loss.inputs[1], {rows});
   const std::vector<ValueId> compacted =
-      b.multi("CountedRows", {labels}, 2,
+      b.multi("CompactRows", {labels}, 2,
               {{"ignore_index", loss.attributes.integer("ignore_index", -100)}});
   const ValueId packed = b("Gather", {b.reshape(matmul.inputs[0], {rows, width}), compacted[0]});
   std::vector<ValueId> inputs{packed, matmul.inputs[1], compacted[1]};
@@ -136,7 +136,7 @@ CompactedHead compacted_loss(Builder& b, const Head& head, const Node& loss, con
   }
   Attributes attributes;
   if (head.transpose_b) attributes.set("transpose_b", std::int64_t{1});
-  const ValueId scores = b("CountedMatMul", std::move(inputs), std::move(attributes));
+  const ValueId scores = b("CompactMatMul", std::move(inputs), std::move(attributes));
   const ValueId packed_labels = b("Gather", {labels, compacted[0]});
   Attributes of_loss = loss.attributes;
   of_loss.set("class_axis", std::int64_t{-1});
@@ -170,7 +170,7 @@ bool skip_ignored(Graph& graph, PassContext& context) {
                       !options.keep_outputs && options.loss_chunks <= 1;
   if (!wanted || graph.loss == kNoValue) return false;
   for (NodeId id : graph.order()) {
-    if (is_op(graph.node(id), kTrainscopeDomain, "CountedRows")) return false;  // done
+    if (is_op(graph.node(id), kTrainscopeDomain, "CompactRows")) return false;  // done
   }
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   const Matcher match(graph, options);

@@ -50,7 +50,7 @@ class Packing {
       real = cast_to(b, cast_to(b, real, DType::kBool), DType::kI64);
     }
     const std::vector<ValueId> ordered =
-        b.multi("CountedRows", {b.reshape(real, {tokens().rows()})}, 2,
+        b.multi("CompactRows", {b.reshape(real, {tokens().rows()})}, 2,
                 {{"ignore_index", std::int64_t{0}}});
     order_ = ordered[0];
     count_ = ordered[1];
@@ -131,7 +131,7 @@ class Packing {
     const bool transposed =
         node.attributes.integer("transB", 0) != 0 || node.attributes.integer("transpose_b", 0) != 0;
     if (transposed) attributes.set("transpose_b", std::int64_t{1});
-    return b("CountedMatMul", std::move(inputs), std::move(attributes));
+    return b("CompactMatMul", std::move(inputs), std::move(attributes));
   }
 
   // Labels of padding do not count, whatever they are.

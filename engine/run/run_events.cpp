@@ -11,12 +11,12 @@ void RunListeners::batch_wait_end(const StepPlace& at, double milliseconds) {
   for (const auto& each : listeners_) each->batch_wait_end(at, milliseconds);
 }
 
-void RunListeners::phase_begin(StepPhase phase, const StepPlace& at) {
-  for (const auto& each : listeners_) each->phase_begin(phase, at);
+void RunListeners::step_part_begin(StepPart part, const StepPlace& at) {
+  for (const auto& each : listeners_) each->step_part_begin(part, at);
 }
 
-void RunListeners::phase_end(StepPhase phase, const StepPlace& at) {
-  for (const auto& each : listeners_) each->phase_end(phase, at);
+void RunListeners::step_part_end(StepPart part, const StepPlace& at) {
+  for (const auto& each : listeners_) each->step_part_end(part, at);
 }
 
 void RunListeners::session_opening() {

@@ -92,8 +92,8 @@ class RunListeners final : public RunEvents {
 
   void batch_wait_begin(const StepPlace& at) override;
   void batch_wait_end(const StepPlace& at, double milliseconds) override;
-  void phase_begin(StepPhase phase, const StepPlace& at) override;
-  void phase_end(StepPhase phase, const StepPlace& at) override;
+  void step_part_begin(StepPart part, const StepPlace& at) override;
+  void step_part_end(StepPart part, const StepPlace& at) override;
   void session_opening() override;
   void session_begin(const SessionFacts& facts) override;
   void step_begin(std::int64_t step) override;

@@ -174,12 +174,12 @@ void RunProfiler::batch_wait_begin(const StepPlace& at) {
 }
 void RunProfiler::batch_wait_end(const StepPlace& /*at*/, double /*milliseconds*/) { end(); }
 
-void RunProfiler::phase_begin(StepPhase phase, const StepPlace& /*at*/) {
-  begin(EventKind::kPhase, static_cast<std::int64_t>(phase));
+void RunProfiler::step_part_begin(StepPart part, const StepPlace& /*at*/) {
+  begin(EventKind::kStepPart, static_cast<std::int64_t>(part));
 }
 
-// Between phases all threads but this one are idle.
-void RunProfiler::phase_end(StepPhase /*phase*/, const StepPlace& /*at*/) {
+// Between parts of a step all threads but this one are idle.
+void RunProfiler::step_part_end(StepPart /*part*/, const StepPlace& /*at*/) {
   end();
   if (open_ != nullptr) write_if_many(Recorder::kLaneEvents / 2);
 }

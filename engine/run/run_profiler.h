@@ -32,8 +32,8 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void step_end(const StepRecord& step, std::int64_t used_bytes) override;
   void batch_wait_begin(const StepPlace& at) override;
   void batch_wait_end(const StepPlace& at, double milliseconds) override;
-  void phase_begin(StepPhase phase, const StepPlace& at) override;
-  void phase_end(StepPhase phase, const StepPlace& at) override;
+  void step_part_begin(StepPart part, const StepPlace& at) override;
+  void step_part_end(StepPart part, const StepPlace& at) override;
   void evaluation_begin(std::int64_t step) override;
   void evaluation_end(const EvaluationRecord& evaluation) override;
   void evaluation_stopped(std::int64_t step) override;

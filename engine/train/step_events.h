@@ -3,10 +3,9 @@
 
 #include <cstdint>
 
-namespace trainscope {
+#include "engine/exec/execution_events.h"
 
-// The phases of a step as a trainer runs them: forward and backward of a micro-batch are one.
-enum class StepPhase : std::uint8_t { kForwardBackward, kUpdate };
+namespace trainscope {
 
 struct StepPlace {
   std::int64_t step = 0;         // from 1
@@ -14,7 +13,7 @@ struct StepPlace {
 };
 
 // Called by the thread that runs the step, at once and in order: for each micro-batch the wait for
-// its data, then its phase; then the update. What a call throws ends the step.
+// its data, then its micro-step; then the update. What a call throws ends the step.
 class StepEvents {
  public:
   virtual ~StepEvents() = default;
@@ -22,8 +21,8 @@ class StepEvents {
   virtual void batch_wait_begin(const StepPlace& /*at*/) {}
   // What the batch source took: with data read ahead, how long the step had to wait for them.
   virtual void batch_wait_end(const StepPlace& /*at*/, double /*milliseconds*/) {}
-  virtual void phase_begin(StepPhase /*phase*/, const StepPlace& /*at*/) {}
-  virtual void phase_end(StepPhase /*phase*/, const StepPlace& /*at*/) {}
+  virtual void step_part_begin(StepPart /*part*/, const StepPlace& /*at*/) {}
+  virtual void step_part_end(StepPart /*part*/, const StepPlace& /*at*/) {}
 };
 
 }  // namespace trainscope

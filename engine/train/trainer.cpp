@@ -107,11 +107,11 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
   StepPlace at{.step = step};
   for (; at.micro_batch < micro_batches_; ++at.micro_batch) {
     const Batch& batch = next_batch(batches, at, told);
-    told.phase_begin(StepPhase::kForwardBackward, at);
+    told.step_part_begin(StepPart::kMicroStep, at);
     bind(batch, at);
     executor_->run_micro_step();
     double loss = read_loss(*executor_);
-    told.phase_end(StepPhase::kForwardBackward, at);
+    told.step_part_end(StepPart::kMicroStep, at);
     if (!std::isfinite(loss)) {
       bind(batch, at);  // the step has used these bytes for other tensors
       throw bad_loss_error(*executor_, loss, step);
@@ -120,12 +120,12 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
     result.examples += batch.examples;
     result.tokens += batch.tokens;
   }
-  told.phase_begin(StepPhase::kUpdate, at);
+  told.step_part_begin(StepPart::kUpdate, at);
   executor_->run_update();
   if (gradient_norm_ != kNoValue) {
     result.gradient_norm = executor_->memory().read_scalar(gradient_norm_);
   }
-  told.phase_end(StepPhase::kUpdate, at);
+  told.step_part_end(StepPart::kUpdate, at);
   return result;
 }
 

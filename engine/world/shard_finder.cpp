@@ -40,8 +40,8 @@ void ShardFinder::run() {
   }
 }
 
-std::vector<ValueId> ShardFinder::summed() const {
-  std::vector<ValueId> list(summed_.begin(), summed_.end());
+std::vector<ValueId> ShardFinder::reduced() const {
+  std::vector<ValueId> list(reduced_.begin(), reduced_.end());
   std::ranges::sort(list);
   return list;
 }
@@ -62,7 +62,7 @@ std::size_t ShardFinder::find(std::size_t v) {
 
 void ShardFinder::pass() {
   shards_.assign(graph_.value_capacity(), {});
-  summed_.clear();
+  reduced_.clear();
   partial_uses_.clear();
   group_.resize(graph_.value_capacity());
   std::iota(group_.begin(), group_.end(), std::size_t{0});
@@ -143,7 +143,7 @@ void ShardFinder::visit(const Node& node) {
 void ShardFinder::sum_partials(const Node& node, std::vector<Shard>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].is_partial()) continue;
-    summed_.insert(node.inputs[i]);
+    reduced_.insert(node.inputs[i]);
     shards_[index(node.inputs[i])] = {};
     inputs[i] = {};
   }
@@ -177,8 +177,8 @@ void ShardFinder::settle(const Node& node, const std::vector<Shard>& inputs,
     shards_[index(v)] = (*outputs)[i];
     if ((*outputs)[i].is_split() && cut != kNoValue) join(v, cut);
     // Nobody can be given a partial of a loss.
-    if ((*outputs)[i].is_partial() && node.op->traits.sharding->sums_at_once) summed_.insert(v);
-    if (summed_.contains(v)) shards_[index(v)] = {};
+    if ((*outputs)[i].is_partial() && node.op->traits.sharding->sums_at_once) reduced_.insert(v);
+    if (reduced_.contains(v)) shards_[index(v)] = {};
   }
 }
 
@@ -190,7 +190,7 @@ void ShardFinder::update(const OptimizerNode& step) {
     const ValueId gradient = step.gradients[i];
     Shard& of_gradient = shards_[index(gradient)];
     if (of_gradient.is_partial()) {
-      summed_.insert(gradient);
+      reduced_.insert(gradient);
       of_gradient = {};
     }
     if (of_gradient == own) continue;

@@ -21,7 +21,7 @@ class ShardFinder {
 
   const Shard& shard(ValueId v) const { return shards_[index(v)]; }
   // Partials that some reader needs the sum of, in order.
-  std::vector<ValueId> summed() const;
+  std::vector<ValueId> reduced() const;
   // Whether this use works on the partial as it is.
   bool reads_partial(const Use& use) const;
   const std::vector<OptimizerNode>& optimizers() const { return optimizers_; }
@@ -53,7 +53,7 @@ class ShardFinder {
   std::unordered_set<ValueId> barred_;              // weights that stay whole
   // Of one pass.
   std::vector<Shard> shards_;  // by ValueId
-  std::unordered_set<ValueId> summed_;
+  std::unordered_set<ValueId> reduced_;
   std::vector<ValueId> weights_;                    // that are cut
   std::vector<std::size_t> group_;                  // by ValueId: values that are cut together
   std::vector<ValueId> failed_;                     // values that a node needs whole

@@ -38,7 +38,7 @@ class ShardCutter {
       const double ratio = bytes_around(order[i]) / before[i];
       workspaces[at] = static_cast<std::int64_t>(static_cast<double>(workspaces[at]) * ratio);
     }
-    for (ValueId v : shards_.summed()) add_sum(v);
+    for (ValueId v : shards_.reduced()) add_sum(v);
   }
 
  private:

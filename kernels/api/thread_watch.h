@@ -4,7 +4,7 @@
 namespace trainscope {
 
 // A region is a loop that the threads [0, threads) divide among each other: thread 0 is the calling
-// one, and goes on when all are done. Within it each of them tells when its part begins and ends.
+// one, and goes on when all are done. Within it each of them tells when its chunk begins and ends.
 // A library region is a loop of a library, which tells nothing of its threads. Both are told by the
 // calling thread. Functions must not throw.
 struct ThreadWatch {

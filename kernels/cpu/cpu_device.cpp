@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/support/parallel_parts.h"
+#include "kernels/cpu/support/parallel_chunks.h"
 #include "kernels/cpu/support/threads.h"
 
 namespace trainscope::cpu {
@@ -69,7 +69,7 @@ DeviceStatus do_work(const Work& work) {
 void fork_tiles(int tiles, const ThreadWatch* watch, void* context,
                 void (*body)(void* context, int tile)) {
   const WatchScope watched(watch);
-  parallel_parts(tiles, tiles, [&](std::int64_t tile) { body(context, static_cast<int>(tile)); });
+  parallel_chunks(tiles, tiles, [&](std::int64_t tile) { body(context, static_cast<int>(tile)); });
 }
 
 class CpuDevice final : public Device {

@@ -18,7 +18,7 @@ constexpr std::size_t index_of(OtherTime other) { return static_cast<std::size_t
 std::optional<OtherTime> own_time(EventKind kind) {
   switch (kind) {
     case EventKind::kStep:
-    case EventKind::kPhase:
+    case EventKind::kStepPart:
       return OtherTime::kUnrecorded;
     case EventKind::kBatchWait:
       return OtherTime::kBatchWait;

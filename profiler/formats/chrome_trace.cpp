@@ -167,8 +167,8 @@ class Writer {
     switch (event.kind) {
       case EventKind::kStep:
         return quoted_text("ProfilerStep#" + id);
-      case EventKind::kPhase:
-        return event.id == 0 ? "\"forward and backward\"" : "\"update\"";
+      case EventKind::kStepPart:
+        return event.id == 0 ? "\"micro-step\"" : "\"update\"";
       case EventKind::kBind:
       case EventKind::kInitial:
       case EventKind::kRead:

@@ -7,8 +7,8 @@ std::string_view name_of(EventKind kind) {
   switch (kind) {
     case EventKind::kStep:
       return "step";
-    case EventKind::kPhase:
-      return "phase";
+    case EventKind::kStepPart:
+      return "part";
     case EventKind::kBatchWait:
       return "batch wait";
     case EventKind::kBind:

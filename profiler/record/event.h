@@ -11,7 +11,7 @@ namespace trainscope::profiler {
 // Numbers are in files: they stay. Spans on one thread nest or follow each other.
 enum class EventKind : std::uint16_t {
   kStep = 1,         // id: the step, from 1
-  kPhase = 2,        // id: 0 forward and backward of a micro-batch, 1 the update
+  kStepPart = 2,     // id: 0 a micro-step: forward and backward of a micro-batch, 1 the update
   kBatchWait = 3,    // id: the micro-batch, from 0
   kBind = 4,         // a copy into the program's memory; id: the value
   kInitial = 5,      // the same of a first content; id: the value

@@ -249,7 +249,7 @@ TEST_CASE("recompute: offload needs a limit, a rate is a number of bytes") {
 
 TEST_CASE("bench: w5 computes every position, and those that count alone when asked to") {
   const TemporaryFolder folder;
-  const auto counted_matmuls = [&](const std::vector<std::string>& more) {
+  const auto compact_matmuls = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words = {"bench",     "w5",    "--steps",    "1",      "--batch",
                                       "2",         "--seq", "32",         "--seed", "1",
                                       "--threads", "1",     "--op-times", "t.csv",  "--json"};
@@ -259,11 +259,11 @@ TEST_CASE("bench: w5 computes every position, and those that count alone when as
     REQUIRE(finished.exit_code == 0);
     const Json facts = Json::parse(finished.out);
     return std::ranges::count_if(facts.at("ops").as_array(), [](const Json& op) {
-      return op.get<std::string>("op") == "CountedMatMul";
+      return op.get<std::string>("op") == "CompactMatMul";
     });
   };
-  CHECK(counted_matmuls({}) == 0);
-  CHECK(counted_matmuls({"--skip-ignored"}) == 3);  // the last layer and its two gradients
+  CHECK(compact_matmuls({}) == 0);
+  CHECK(compact_matmuls({"--skip-ignored"}) == 3);  // the last layer and its two gradients
 }
 
 TEST_CASE("recompute: measured times of a workload are costs for its plans") {

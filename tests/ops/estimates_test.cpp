@@ -85,7 +85,7 @@ TEST_CASE("estimates: every kernel's are at least its outputs' bytes") {
   }
   for (std::string_view name :
        {"conv.own", "conv.onednn", "conv.pointwise", "matmul.own", "multi_matmul.own",
-        "counted_matmul.own", "attention.own", "matmul.own_upcast", "max_pool_grad.onednn"}) {
+        "compact_matmul.own", "attention.own", "matmul.own_upcast", "max_pool_grad.onednn"}) {
     CAPTURE(name);
     CHECK(estimated.contains(name));
   }

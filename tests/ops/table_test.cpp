@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "engine/exec/backends.h"
 #include "engine/ops/standard_ops.h"
@@ -151,6 +153,25 @@ bool moves_elements(const OpDef& row, std::string_view text) {
 
 bool has_kernel(const KernelTable& kernels, const OpDef& row, DType dtype) {
   return row.is_view || !kernels.find(row.name, dtype).empty();
+}
+
+TEST_CASE("op table: renamed ops are found by both names, in their domain alone") {
+  const std::map<std::string_view, std::string_view> renamed{{"CountedRows", "CompactRows"},
+                                                             {"CountedMatMul", "CompactMatMul"},
+                                                             {"SummedMatMul", "MatMulAdd"}};
+  for (const auto& [then, now] : renamed) {
+    CAPTURE(then);
+    const OpDef* row = standard_ops().find(then, kTrainscopeDomain);
+    REQUIRE(row != nullptr);
+    CHECK(row->name == now);
+    CHECK(row == standard_ops().find(now, kTrainscopeDomain));
+    CHECK(standard_ops().find(then) == nullptr);
+  }
+  for (const OpDef* row : standard_ops().rows()) {
+    if (row->formerly.empty()) continue;
+    CAPTURE(row->name);
+    CHECK(renamed.contains(row->formerly));
+  }
 }
 
 }  // namespace

@@ -15,11 +15,11 @@
 namespace trainscope {
 namespace {
 
-Params counted_rows_params(const OpArgs& args) {
+Params compact_rows_params(const OpArgs& args) {
   return LossParams{.class_axis = 0, .ignore_index = args.attributes.integer("ignore_index", -100)};
 }
 
-Types counted_rows_shape(const OpArgs& args) {
+Types compact_rows_shape(const OpArgs& args) {
   require_index(args, 0);
   require_rank(args, 0, 1);
   return {{.dtype = DType::kI64, .shape = args.shape(0)}, {.dtype = DType::kI64, .shape = {}}};
@@ -29,10 +29,10 @@ MatMulParams matrix_params(const OpArgs& args) {
   return {.transpose_a = args.attributes.integer("transpose_a", 0) != 0,
           .transpose_b = args.attributes.integer("transpose_b", 0) != 0};
 }
-Params counted_matmul_params(const OpArgs& args) { return matrix_params(args); }
+Params compact_matmul_params(const OpArgs& args) { return matrix_params(args); }
 
 // a, b, count and perhaps a bias per column.
-Types counted_matmul_shape(const OpArgs& args) {
+Types compact_matmul_shape(const OpArgs& args) {
   const MatMulParams params = matrix_params(args);
   require(!params.transpose_a || !params.transpose_b, ErrorCode::kBadInput,
           "transpose_a and transpose_b are both set; one of them may be");
@@ -59,20 +59,20 @@ Types counted_matmul_shape(const OpArgs& args) {
 }
 
 // Of all rows: how many count is not known.
-Cost counted_matmul_cost(const OpArgs& args) {
+Cost compact_matmul_cost(const OpArgs& args) {
   const std::int64_t inner = args.shape(0)[matrix_params(args).transpose_a ? 0 : 1];
   return with_flops(args, matmul_flops(args.outputs[0].elements(), inner + (args.has(3) ? 1 : 0)));
 }
 
-ValueId counted_matmul(const GradArgs& g, ValueId a, ValueId b, MatMulParams params) {
+ValueId compact_matmul(const GradArgs& g, ValueId a, ValueId b, MatMulParams params) {
   Attributes attributes;
   if (params.transpose_a) attributes.set("transpose_a", std::int64_t{1});
   if (params.transpose_b) attributes.set("transpose_b", std::int64_t{1});
-  return g.b("CountedMatMul", {a, b, g.x[2]}, std::move(attributes));
+  return g.b("CompactMatMul", {a, b, g.x[2]}, std::move(attributes));
 }
 
 // Rows of a that do not count have the gradient 0, and add nothing to that of b.
-Values counted_matmul_gradient(const GradArgs& g) {
+Values compact_matmul_gradient(const GradArgs& g) {
   const NodeArgs args(g.b.graph(), g.node);
   const MatMulParams params = matrix_params(*args);
   const ValueId a = g.x[0];
@@ -83,28 +83,29 @@ Values counted_matmul_gradient(const GradArgs& g) {
   Values gradients(g.x.size(), kNoValue);
   if (g.wants(0)) {
     gradients[0] = params.transpose_a
-                       ? counted_matmul(g, b, dy, {.transpose_b = true})
-                       : counted_matmul(g, dy, b, {.transpose_b = !params.transpose_b});
+                       ? compact_matmul(g, b, dy, {.transpose_b = true})
+                       : compact_matmul(g, dy, b, {.transpose_b = !params.transpose_b});
   }
   if (g.wants(1)) {
-    gradients[1] = params.transpose_a   ? counted_matmul(g, a, dy, {})
-                   : params.transpose_b ? counted_matmul(g, dy, a, {.transpose_a = true})
-                                        : counted_matmul(g, a, dy, {.transpose_a = true});
+    gradients[1] = params.transpose_a   ? compact_matmul(g, a, dy, {})
+                   : params.transpose_b ? compact_matmul(g, dy, a, {.transpose_a = true})
+                                        : compact_matmul(g, a, dy, {.transpose_a = true});
   }
   if (biased) gradients[3] = dbias;
   return gradients;
 }
 
-OpDef counted_rows_row() {
-  return {.name = "CountedRows",
+OpDef compact_rows_row() {
+  return {.name = "CompactRows",
           .doc =
               "labels [rows] -> numbers of the rows whose label is not ignore_index, then those of "
               "the others, each in order; how many count.",
           .domain = kTrainscopeDomain,
+          .formerly = "CountedRows",
           .max_outputs = 2,
           .attributes = {{"ignore_index", "labels of this value do not count (default -100)"}},
-          .params = counted_rows_params,
-          .shape = counted_rows_shape,
+          .params = compact_rows_params,
+          .shape = compact_rows_shape,
           .counts_rows = true,
           .differentiable = Differentiable::kNo,
           .traits = kWholeValues,
@@ -113,24 +114,25 @@ OpDef counted_rows_row() {
                        "i64[0]; outputs=2", "i64[5000]<3; ignore_index=2 outputs=2"}};
 }
 
-OpDef counted_matmul_row() {
-  return {.name = "CountedMatMul",
+OpDef compact_matmul_row() {
+  return {.name = "CompactMatMul",
           .doc =
               "op(a) op(b) plus a bias per column, from a, b, count, bias (optional); the stored "
               "rows of a from `count` on are taken as 0.",
           .domain = kTrainscopeDomain,
+          .formerly = "CountedMatMul",
           .min_inputs = 3,
           .max_inputs = 4,
           .attributes = {{"transpose_a", "1: a is stored transposed"},
                          {"transpose_b", "1: b is stored transposed"},
                          {"wide", "1: of bf16 and f16 the result is f32"}},
-          .params = counted_matmul_params,
-          .shape = counted_matmul_shape,
-          .gradient = counted_matmul_gradient,
-          .cost = counted_matmul_cost,
+          .params = compact_matmul_params,
+          .shape = compact_matmul_shape,
+          .gradient = compact_matmul_gradient,
+          .cost = compact_matmul_cost,
           .count_input = 2,
           .precision = Precision::kLow,
-          .upcast_form = "CountedMatMul",
+          .upcast_form = "CompactMatMul",
           .traits = kWholeValues,
           .examples = {"[5,3], [3,4], i64[]={3}", "[5,3], [4,3], i64[]={2}, [4]; transpose_b=1",
                        "[5,3], [5,4], i64[]={4}; transpose_a=1",
@@ -146,6 +148,6 @@ OpDef counted_matmul_row() {
 
 }  // namespace
 
-std::vector<OpDef> compact_rows_ops() { return {counted_rows_row(), counted_matmul_row()}; }
+std::vector<OpDef> compact_rows_ops() { return {compact_rows_row(), compact_matmul_row()}; }
 
 }  // namespace trainscope

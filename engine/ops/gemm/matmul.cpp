@@ -1,5 +1,5 @@
 // Matmuls: MatMul, Gemm and ai.trainscope's BatchMatMul, which transposes, scales and adds
-// a bias, and SummedMatMul, which adds to a sum.
+// a bias, and MatMulAdd, which adds to a sum.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -92,7 +92,7 @@ Types batch_matmul_shape(const OpArgs& args) {
   return {{flag(args, "wide") ? computed(dtype) : dtype, shape}};
 }
 
-Types summed_matmul_shape(const OpArgs& args) {
+Types matmul_add_shape(const OpArgs& args) {
   OpArgs operands = args;
   operands.inputs = args.inputs.first(2);
   const Types types = batch_matmul_shape(operands);
@@ -217,7 +217,7 @@ Values batch_matmul_gradient(const GradArgs& g) {
   return gradients;
 }
 
-Values summed_matmul_gradient(const GradArgs& g) {
+Values matmul_add_gradient(const GradArgs& g) {
   const NodeArgs args(g.b.graph(), g.node);
   const Params params = batch_matmul_params(*args);
   Values gradients = operand_gradients(g, {g.x[0], g.x[1], params_of(params)}, g.dy[0]);
@@ -346,10 +346,11 @@ OpDef batch_matmul_row() {
                        "[12,20], [12,25]; transpose_a=1 wide=1"}};
 }
 
-OpDef summed_matmul_row() {
-  return {.name = "SummedMatMul",
+OpDef matmul_add_row() {
+  return {.name = "MatMulAdd",
           .doc = "sum + alpha * op(A) op(B) on the last two axes, from A, B, sum.",
           .domain = kTrainscopeDomain,
+          .formerly = "SummedMatMul",
           .min_inputs = 3,
           .max_inputs = 3,
           .attributes = {{"transpose_a", "1: the matrices of A are stored transposed"},
@@ -357,14 +358,14 @@ OpDef summed_matmul_row() {
                          {"alpha", "factor of op(A) op(B), 1"},
                          {"wide", "1: of bf16 and f16 the sum and the result are f32"}},
           .params = batch_matmul_params,
-          .shape = summed_matmul_shape,
-          .gradient = summed_matmul_gradient,
+          .shape = matmul_add_shape,
+          .gradient = matmul_add_gradient,
           .cost = batch_matmul_cost,
           .in_place = sum_in_place,
           .added_input = 2,
           .unadded_form = "BatchMatMul",
           .precision = Precision::kLow,
-          .traits = sharded_once(kSummedMatMulSharding),
+          .traits = sharded_once(kMatMulAddSharding),
           .examples = {
               "[2,3], [3,4], [2,4]; alpha=0.5", "[3,2], [4,3], [2,4]; transpose_a=1 transpose_b=1",
               "[2,3], [4,3], [2,4]; transpose_b=1", "[2,3,4], [4,5], [2,3,5]",
@@ -377,7 +378,7 @@ OpDef summed_matmul_row() {
 }  // namespace
 
 std::vector<OpDef> matmul_ops() {
-  return {matmul_row(), gemm_row(), batch_matmul_row(), summed_matmul_row()};
+  return {matmul_row(), gemm_row(), batch_matmul_row(), matmul_add_row()};
 }
 
 }  // namespace trainscope

@@ -99,7 +99,7 @@ std::optional<Shards> shard_multi_matmul(const ShardingArgs& a) {
 }
 
 // A matmul that is added to a sum, as addition() has it.
-std::optional<Shards> shard_summed_matmul(const ShardingArgs& a) {
+std::optional<Shards> shard_matmul_add(const ShardingArgs& a) {
   const std::optional<Shards> result = shard_matmul(a);
   if (!result) return result;
   const Shard y = result->front();

@@ -14,7 +14,7 @@
 namespace trainscope {
 namespace {
 
-// x [rows, ...], order [rows], count [], as CountedRows gives the last two.
+// x [rows, ...], order [rows], count [], as CompactRows gives the last two.
 Types rows_shape(const OpArgs& args) {
   require(args.rank(0) >= 1, ErrorCode::kBadInput, "input 0 is one number, rows are expected");
   require_dtype(args, 1, DType::kI64);

@@ -109,7 +109,7 @@ std::vector<InPlace> grad_in_place(const OpArgs&) {
 }
 
 // Of the gradients that may have an addend: the sum goes on where it has been.
-std::vector<InPlace> summed_grad_in_place(const OpArgs& args) {
+std::vector<InPlace> added_grad_in_place(const OpArgs& args) {
   std::vector<InPlace> pairs = grad_in_place(args);
   if (args.has(3)) pairs.insert(pairs.begin(), InPlace{.output = 0, .input = 3});
   return pairs;
@@ -309,7 +309,7 @@ OpDef layer_norm_grad_row() {
           .params = layer_norm_grad_params,
           .shape = layer_norm_grad_shape,
           .cost = per_input_element<16>,
-          .in_place = summed_grad_in_place,
+          .in_place = added_grad_in_place,
           .added_input = 3,
           .axis = -1,
           .traits = kWholeValuesOnce,
@@ -352,7 +352,7 @@ OpDef rms_norm_grad_row() {
           .params = rms_norm_grad_params,
           .shape = rms_norm_grad_shape,
           .cost = per_input_element<12>,
-          .in_place = summed_grad_in_place,
+          .in_place = added_grad_in_place,
           .added_input = 3,
           .axis = -1,
           .traits = kWholeValuesOnce,

@@ -15,7 +15,7 @@
 namespace trainscope {
 namespace {
 
-struct SummedMatmul {
+struct MatMulAddition {
   NodeId maker = kNoNode;          // a matmul that adds nothing yet
   ValueId term = kNoValue;         // of the addition: what it and matmuls behind it add up
   ValueId sum = kNoValue;          // made before it
@@ -27,11 +27,11 @@ class SumSearch {
   SumSearch(const Graph& graph, const Places& places) : graph_(graph), places_(places) {}
 
   // Forward a residual's sum stays a node of its own: it is cheap to recompute.
-  std::optional<SummedMatmul> find(const Node& add) {
+  std::optional<MatMulAddition> find(const Node& add) {
     const bool is_sum = is_op(add, kOnnxDomain, "Add");
     if (!is_sum || add.phase != Phase::kBackward) return std::nullopt;
     for (std::size_t i : {1, 0}) {
-      std::optional<SummedMatmul> found = matmul_behind(add.inputs[i]);
+      std::optional<MatMulAddition> found = matmul_behind(add.inputs[i]);
       if (!found) continue;
       found->sum = add.inputs[1 - i];
       std::string reason = why_not(*found);
@@ -46,8 +46,8 @@ class SumSearch {
 
  private:
   // Back along views and matmuls that add to a sum.
-  std::optional<SummedMatmul> matmul_behind(ValueId v) const {
-    SummedMatmul found{.term = v};
+  std::optional<MatMulAddition> matmul_behind(ValueId v) const {
+    MatMulAddition found{.term = v};
     while (graph_.value(v).producer != kNoNode) {
       found.made.push_back(v);
       const Node& node = graph_.node(graph_.value(v).producer);
@@ -55,14 +55,14 @@ class SumSearch {
         found.maker = graph_.value(v).producer;
         return found;
       }
-      const bool adds = is_op(node, kTrainscopeDomain, "SummedMatMul");
+      const bool adds = is_op(node, kTrainscopeDomain, "MatMulAdd");
       if (!adds && !node.op->is_view) return std::nullopt;
       v = node.inputs[adds ? 2 : 0];
     }
     return std::nullopt;
   }
 
-  std::string why_not(const SummedMatmul& found) const {
+  std::string why_not(const MatMulAddition& found) const {
     for (ValueId v : found.made) {
       const Value& value = graph_.value(v);
       if (graph_.is_output(v)) return fmt::format("'{}' is asked for", printable(value.name));
@@ -87,28 +87,27 @@ class SumSearch {
 };
 
 // The matmul's new node, in its place; the term takes the place of the addition.
-NodeId add_inside(Rewriter& rewriter, NodeId add, const SummedMatmul& found) {
+NodeId add_inside(Rewriter& rewriter, NodeId add, const MatMulAddition& found) {
   const Node matmul = rewriter.graph().node(found.maker);  // a copy: the graph grows
   const ValueId old = matmul.outputs[0];
   Builder& b = rewriter.before(found.maker);
   const ValueId sum = b.reshape(found.sum, b.shape(old));
-  const ValueId made =
-      b("SummedMatMul", {matmul.inputs[0], matmul.inputs[1], sum}, matmul.attributes);
+  const ValueId made = b("MatMulAdd", {matmul.inputs[0], matmul.inputs[1], sum}, matmul.attributes);
   rewriter.replace_node(found.maker, {made});
   rewriter.replace_node(add, {found.term == old ? made : found.term});
   return b.graph().value(made).producer;
 }
 
-std::optional<SummedMatmul> summed_matmul(const Graph& graph, const Places& places, const Node& add,
-                                          std::string& why) {
+std::optional<MatMulAddition> matmul_add(const Graph& graph, const Places& places, const Node& add,
+                                         std::string& why) {
   SumSearch search(graph, places);
-  std::optional<SummedMatmul> found = search.find(add);
+  std::optional<MatMulAddition> found = search.find(add);
   why = std::move(search.why_not());
   return found;
 }
 
 bool sum_inside_matmuls(Graph& graph, PassContext& context) {
-  return sum_inside(graph, context, summed_matmul, add_inside);
+  return sum_inside(graph, context, matmul_add, add_inside);
 }
 
 }  // namespace

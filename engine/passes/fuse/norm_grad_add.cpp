@@ -14,7 +14,7 @@
 namespace trainscope {
 namespace {
 
-struct SummedNorm {
+struct NormGradAddition {
   NodeId maker = kNoNode;  // a norm's gradient; nothing but the addition reads its first result
   ValueId sum = kNoValue;  // made before it
 };
@@ -47,8 +47,8 @@ std::string why_not(const Graph& graph, const Places& places, ValueId term, Valu
   return {};
 }
 
-std::optional<SummedNorm> summed_norm(const Graph& graph, const Places& places, const Node& add,
-                                      std::string& why) {
+std::optional<NormGradAddition> norm_grad_add(const Graph& graph, const Places& places,
+                                              const Node& add, std::string& why) {
   if (!is_op(add, kOnnxDomain, "Add")) return std::nullopt;
   for (std::size_t i : {1, 0}) {
     const ValueId term = add.inputs[i];
@@ -62,7 +62,7 @@ std::optional<SummedNorm> summed_norm(const Graph& graph, const Places& places, 
 }
 
 // The sum takes the place of what the gradient made; the node that added it goes.
-NodeId add_inside(Rewriter& rewriter, NodeId add, const SummedNorm& found) {
+NodeId add_inside(Rewriter& rewriter, NodeId add, const NormGradAddition& found) {
   const Node old = rewriter.graph().node(found.maker);  // a copy: the graph grows
   std::vector<ValueId> inputs = old.inputs;
   inputs.push_back(found.sum);
@@ -76,7 +76,7 @@ NodeId add_inside(Rewriter& rewriter, NodeId add, const SummedNorm& found) {
 }
 
 bool sum_inside_norms(Graph& graph, PassContext& context) {
-  return sum_inside(graph, context, summed_norm, add_inside);
+  return sum_inside(graph, context, norm_grad_add, add_inside);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Attention by blocks of queries: the scores of a block with all its keys, their softmax, the
 // matmul of this with the values. Keys and values of a head are packed once for all its blocks;
-// heads, or where there are few of them parts of heads, run on different threads.
+// heads, or where there are few of them chunks of heads, run on different threads.
 #include "kernels/cpu/attention/attention.h"
 
 #include <span>
@@ -30,15 +30,15 @@ bool has_f32_bias(std::span<const TensorView> inputs) {
 
 namespace {
 
-// A unit of work is a head, or where there are few of them every parts-th block of its queries.
-std::int64_t parts_of_head(const AttentionSizes& sizes, int threads) {
+// A unit of work is a head, or where there are few of them every chunks-th block of its queries.
+std::int64_t chunks_of_head(const AttentionSizes& sizes, int threads) {
   const std::int64_t heads = std::max<std::int64_t>(1, sizes.batch * sizes.heads);
   const std::int64_t wanted = threads <= 1 ? 1 : (4 * threads + heads - 1) / heads;
   return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, sizes.blocks()));
 }
 std::int64_t work_items(const AttentionSizes& sizes, int threads) {
   if (sizes.tokens == 0) return 0;
-  return sizes.batch * sizes.heads * parts_of_head(sizes, threads);
+  return sizes.batch * sizes.heads * chunks_of_head(sizes, threads);
 }
 std::int64_t slots_of(const AttentionSizes& sizes, int threads) {
   return std::clamp<std::int64_t>(work_items(sizes, threads), 0, std::max(1, threads));
@@ -81,7 +81,7 @@ class Forward {
         sizes_(attention_sizes(args.params, args.inputs)),
         bias_(bias_of<Number>(args.inputs)),
         mask_(mask_of(args.params, args.inputs)),
-        parts_(parts_of_head(sizes_, args.threads)) {
+        chunks_(chunks_of_head(sizes_, args.threads)) {
     if (args.outputs.size() > 1 && args.outputs[1].present) {
       statistics_ = args.outputs[1].as<Number>();
     }
@@ -117,8 +117,8 @@ class Forward {
   };
 
   void run_item(std::int64_t item, std::byte* scratch) const {
-    const std::int64_t batch = item / parts_ / sizes_.heads;
-    const std::int64_t number = item / parts_ % sizes_.heads;
+    const std::int64_t batch = item / chunks_ / sizes_.heads;
+    const std::int64_t number = item / chunks_ % sizes_.heads;
     const HeadTriple<const T> from =
         head_triple<const T>(args_.params, args_.inputs, batch, number);
     Pieces pieces(scratch);
@@ -138,7 +138,7 @@ class Forward {
         .scores = pieces.take<Number>(score_bytes<T>(sizes_)),
         .rounded = pieces.take<Packed<T>>(rounded_bytes<T>(sizes_)),
         .block = pieces.take<std::byte>(0)};
-    for (std::int64_t block = item % parts_; block < sizes_.blocks(); block += parts_) {
+    for (std::int64_t block = item % chunks_; block < sizes_.blocks(); block += chunks_) {
       run_block(head, block * kQueryBlock);
     }
   }
@@ -215,7 +215,7 @@ class Forward {
   AttentionSizes sizes_;
   Bias<Number> bias_;
   DropoutMask mask_;
-  std::int64_t parts_;
+  std::int64_t chunks_;
   Number* statistics_ = nullptr;  // [batch, heads, tokens, 2]
 };
 

@@ -17,7 +17,7 @@
 #include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/conv/window.h"
 #include "kernels/cpu/gemm/dot_tile.h"
-#include "kernels/cpu/support/fixed_parts.h"
+#include "kernels/cpu/support/fixed_chunks.h"
 #include "kernels/cpu/support/rounding.h"
 
 namespace trainscope::cpu {
@@ -138,7 +138,7 @@ void sum_all(const Planes& p, const float* dy, const float* copies, float* dw) {
 }
 
 // oneDNN is as quick where both sides have more channels, where the pixels do not fill the
-// registers, and where the copies of a part leave L2. Convolutions with windows of one
+// registers, and where the copies of a chunk leave L2. Convolutions with windows of one
 // element are matmuls.
 constexpr std::int64_t kMostChannels = 16;
 constexpr std::int64_t kMostOfOtherSide = 64;
@@ -181,7 +181,7 @@ Estimate estimate(const PrepareArgs& args, const Estimate&) {
   return work.estimate();
 }
 
-// On one thread: others take other parts of the batch.
+// On one thread: others take other chunks of the batch.
 void run(const RunArgs& args) {
   const Planes p = planes_of(args.params, args.inputs[0].shape(), args.inputs[1].shape());
   auto* copies = static_cast<float*>(args.workspace);
@@ -193,18 +193,18 @@ void run(const RunArgs& args) {
   sum_all(p, dy, copies, args.outputs[0].as<float>());
 }
 
-constexpr Kernel kOfPart = {.name = "conv_grad_weight.narrow",
-                            .supports = supports,
-                            .prepare = prepare,
-                            .run = run,
-                            .estimate = estimate};
+constexpr Kernel kOfChunk = {.name = "conv_grad_weight.narrow",
+                             .supports = supports,
+                             .prepare = prepare,
+                             .run = run,
+                             .estimate = estimate};
 constexpr FixedSplit kSumOverBatch = {.slices_input = {true, true}, .slices_output = false};
 
 }  // namespace
 
 void add_conv_grad_weight_narrow(KernelTable& table) {
   table.add("ConvGradWeight", DType::kF32,
-            in_fixed_parts<kOfPart, kSumOverBatch>("conv_grad_weight.narrow"));
+            in_fixed_chunks<kOfChunk, kSumOverBatch>("conv_grad_weight.narrow"));
 }
 
 }  // namespace trainscope::cpu

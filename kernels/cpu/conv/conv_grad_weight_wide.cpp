@@ -206,16 +206,16 @@ void add_blocks(const RunArgs& args, const TapPlan& plan, const Range& blocks,
                 const Memory& memory) {
   const bool shared = shares_tiles(plan, args.threads);
   const std::int64_t groups = plan.tap_groups();
-  const std::int64_t parts = shared ? groups : 1;  // of a tile
-  parallel_for(args.threads, plan.tiles() * parts, 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t chunks = shared ? groups : 1;  // of a tile
+  parallel_for(args.threads, plan.tiles() * chunks, 1, [&](std::int64_t begin, std::int64_t end) {
     Memory of_block = memory;
     for (std::int64_t i = blocks.begin; i < blocks.end; ++i) {
       const Block block = block_at(plan, i);
-      for (std::int64_t part = begin; part < end; ++part) {
-        const Tile tile = tile_at(plan, part / parts);
-        const std::int64_t at = part % parts;
+      for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+        const Tile tile = tile_at(plan, chunk / chunks);
+        const std::int64_t at = chunk % chunks;
         add_block(plan, block, of_block, tile,
-                  {.begin = at * groups / parts, .end = (at + 1) * groups / parts});
+                  {.begin = at * groups / chunks, .end = (at + 1) * groups / chunks});
         if (i + 1 < plan.blocks || shared) continue;
         transpose_tile(plan, memory, tile, args.outputs[0].as<float>());
       }

@@ -7,7 +7,7 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/conv/conv.h"
-#include "kernels/cpu/support/fixed_parts.h"
+#include "kernels/cpu/support/fixed_chunks.h"
 #include "kernels/cpu/support/onednn.h"
 #include "kernels/cpu/support/rounding.h"
 
@@ -318,13 +318,13 @@ constexpr FixedSplit kSumOverBatch = {.slices_input = {true, true}, .slices_outp
 }  // namespace
 
 void add_conv_onednn(KernelTable& table) {
-  table.add("Conv", DType::kF32, in_fixed_parts<kForward, kSliceFirst>("conv.onednn_parts"));
+  table.add("Conv", DType::kF32, in_fixed_chunks<kForward, kSliceFirst>("conv.onednn_chunks"));
   table.add("Conv", DType::kF32, kForward);
   table.add("ConvGradInput", DType::kF32,
-            in_fixed_parts<kGradInput, kSliceFirst>("conv_grad_input.onednn_parts"));
+            in_fixed_chunks<kGradInput, kSliceFirst>("conv_grad_input.onednn_chunks"));
   table.add("ConvGradInput", DType::kF32, kGradInput);
   table.add("ConvGradWeight", DType::kF32,
-            in_fixed_parts<kGradWeight, kSumOverBatch>("conv_grad_weight.onednn_parts"));
+            in_fixed_chunks<kGradWeight, kSumOverBatch>("conv_grad_weight.onednn_chunks"));
   table.add("ConvGradWeight", DType::kF32, kGradWeight);
 }
 

@@ -1,4 +1,4 @@
-// Masked-label compaction: CountedRows, which finds the rows whose labels count, and CountedMatMul,
+// Masked-label compaction: CompactRows, which finds the rows whose labels count, and CompactMatMul,
 // which computes only these, on our own GEMM.
 #include "kernels/cpu/gemm/compact_rows.h"
 
@@ -142,7 +142,7 @@ void run_compact_matmul(const RunArgs& args) {
   if (!state.sums_rows) fill_rest<Result>(args, count);
 }
 
-constexpr Kernel kCompactMatmul{.name = "counted_matmul.own",
+constexpr Kernel kCompactMatmul{.name = "compact_matmul.own",
                                 .prepare = prepare_compact_matmul<float>,
                                 .run = run_compact_matmul<float>,
                                 .estimate = estimate_compact_matmul<float>};
@@ -162,15 +162,15 @@ void run_bf16(const RunArgs& args) {
 }
 
 void add_compact_matmul(KernelTable& table) {
-  table.add("CountedMatMul", DType::kF32, kCompactMatmul);
-  add_upcast<kCompactMatmul>(table, "CountedMatMul", "counted_matmul.own_upcast");
-  table.add("CountedMatMul", DType::kF64,
-            {.name = "counted_matmul.own",
+  table.add("CompactMatMul", DType::kF32, kCompactMatmul);
+  add_upcast<kCompactMatmul>(table, "CompactMatMul", "compact_matmul.own_upcast");
+  table.add("CompactMatMul", DType::kF64,
+            {.name = "compact_matmul.own",
              .prepare = prepare_compact_matmul<double>,
              .run = run_compact_matmul<double>,
              .estimate = estimate_compact_matmul<double>});
-  table.add("CountedMatMul", DType::kBF16,
-            {.name = "counted_matmul.own",
+  table.add("CompactMatMul", DType::kBF16,
+            {.name = "compact_matmul.own",
              .supports = supports_bf16,
              .prepare = prepare_compact_matmul<BFloat16>,
              .run = run_bf16,
@@ -180,10 +180,10 @@ void add_compact_matmul(KernelTable& table) {
 }  // namespace
 
 void add_compact_rows(KernelTable& table) {
-  table.add("CountedRows", DType::kI32,
-            {.name = "counted_rows", .run = compact_rows<std::int32_t>});
-  table.add("CountedRows", DType::kI64,
-            {.name = "counted_rows", .run = compact_rows<std::int64_t>});
+  table.add("CompactRows", DType::kI32,
+            {.name = "compact_rows", .run = compact_rows<std::int32_t>});
+  table.add("CompactRows", DType::kI64,
+            {.name = "compact_rows", .run = compact_rows<std::int64_t>});
   add_compact_matmul(table);
 }
 

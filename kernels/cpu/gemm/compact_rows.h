@@ -5,7 +5,7 @@
 
 namespace trainscope::cpu {
 
-// Adds the kernels of CountedRows for i32 and i64 labels, and of CountedMatMul on our own GEMM.
+// Adds the kernels of CompactRows for i32 and i64 labels, and of CompactMatMul on our own GEMM.
 void add_compact_rows(KernelTable& table);
 
 }  // namespace trainscope::cpu

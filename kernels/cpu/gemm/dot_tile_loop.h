@@ -13,9 +13,9 @@ struct DotLoop {
   template <int kWidth>
   using Floats [[gnu::vector_size(kWidth * sizeof(float))]] = float;
   static constexpr int kLanes = kBytes / static_cast<int>(sizeof(float));
-  static constexpr int kParts = static_cast<int>(kDotLanes) / kLanes;
+  static constexpr int kChunks = static_cast<int>(kDotLanes) / kLanes;
   using Vector = Floats<kLanes>;
-  using Sums = Vector[kParts];
+  using Sums = Vector[kChunks];
 
   template <int kR, int kC>
   static void run(const DotOperands& lines) {
@@ -26,8 +26,8 @@ struct DotLoop {
       for (int j = 0; j < kC; ++j) b[j] = lines.b[j] + s * lines.b_segment;
       for (std::int64_t k = 0; k < lines.steps * kDotLanes; k += kDotLanes) {
 #pragma GCC unroll 2
-        for (int part = 0; part < kParts; ++part) {
-          add_products(a + k + part * kLanes, lines.a_line, b, k + part * kLanes, part, sums);
+        for (int chunk = 0; chunk < kChunks; ++chunk) {
+          add_products(a + k + chunk * kLanes, lines.a_line, b, k + chunk * kLanes, chunk, sums);
         }
       }
     }
@@ -40,7 +40,7 @@ struct DotLoop {
 
   template <int kR, int kC>
   static void add_products(const float* a, std::int64_t a_line, const float* const (&b)[kC],
-                           std::int64_t at, int part, Sums (&sums)[kR][kC]) {
+                           std::int64_t at, int chunk, Sums (&sums)[kR][kC]) {
     Vector of_b[kC];
 #pragma GCC unroll 4
     for (int j = 0; j < kC; ++j) __builtin_memcpy(&of_b[j], b[j] + at, kBytes);
@@ -49,14 +49,14 @@ struct DotLoop {
       Vector of_a;
       __builtin_memcpy(&of_a, a + i * a_line, kBytes);
 #pragma GCC unroll 4
-      for (int j = 0; j < kC; ++j) sums[i][j][part] += of_a * of_b[j];
+      for (int j = 0; j < kC; ++j) sums[i][j][chunk] += of_a * of_b[j];
     }
   }
 
   // Halves are added to each other.
   static float total(const Sums& sums) {
     Floats<8> eight;
-    if constexpr (kParts == 1) {
+    if constexpr (kChunks == 1) {
       eight = __builtin_shufflevector(sums[0], sums[0], 0, 1, 2, 3, 4, 5, 6, 7) +
               __builtin_shufflevector(sums[0], sums[0], 8, 9, 10, 11, 12, 13, 14, 15);
     } else {

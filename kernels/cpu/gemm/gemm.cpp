@@ -19,7 +19,7 @@ constexpr std::int64_t kHeight = 96;
 // Of a block of B: A is packed again for each, so shallow ones are wider.
 constexpr std::int64_t kWidth = 1024;
 
-constexpr std::int64_t kSmallestPartFlops = 400000;  // below it a thread costs more than it saves
+constexpr std::int64_t kSmallestChunkFlops = 400000;  // below it a thread costs more than it saves
 constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kLargestTile = 12 * 32;
 
@@ -53,7 +53,7 @@ struct Blocks {
         width(
             round_up(std::max<std::int64_t>(1, kWidth * kDeepestBlock<T> / depth), tile_columns)) {}
 
-  // Bytes of a packed block of A and of B, for parts of up to rows x columns (whole tiles).
+  // Bytes of a packed block of A and of B, for chunks of up to rows x columns (whole tiles).
   std::size_t a_bytes(std::int64_t rows, std::int64_t k) const {
     return packed_bytes<T>(std::min(rows, kHeight), std::min(k, depth));
   }
@@ -73,7 +73,7 @@ class BlockGemm {
       : tile_(tile), operands_(operands), depth_(depth), first_(first) {}
 
   // The first rows x columns of `at` from panels of A and B.
-  void run(const Packed<T>* a, const Packed<T>* b, const GemmPart& at) const {
+  void run(const Packed<T>* a, const Packed<T>* b, const GemmChunk& at) const {
     for (std::int64_t j = at.column_begin; j < at.column_end; j += tile_.columns) {
       run_column(a, b, at,
                  {.column_begin = j, .column_end = std::min(j + tile_.columns, at.column_end)});
@@ -82,7 +82,8 @@ class BlockGemm {
   }
 
  private:
-  void run_column(const Packed<T>* a, const Packed<T>* b, const GemmPart& at, GemmPart tile) const {
+  void run_column(const Packed<T>* a, const Packed<T>* b, const GemmChunk& at,
+                  GemmChunk tile) const {
     TileOperands<T> operands{.depth = depth_,
                              .a = a,
                              .a_line = 1,
@@ -98,7 +99,7 @@ class BlockGemm {
     }
   }
 
-  void run_tile(TileOperands<T>& operands, const GemmPart& at) const {
+  void run_tile(TileOperands<T>& operands, const GemmChunk& at) const {
     const bool whole =
         at.row_end - at.row_begin == tile_.rows && at.column_end - at.column_begin == tile_.columns;
     const bool addend = !first_ || operands_.d != nullptr;
@@ -111,7 +112,7 @@ class BlockGemm {
     }
   }
 
-  void run_whole(TileOperands<T>& operands, const GemmPart& at, bool addend) const {
+  void run_whole(TileOperands<T>& operands, const GemmChunk& at, bool addend) const {
     operands.c = operands_.c + at.row_begin * operands_.c_row + at.column_begin;
     operands.c_row = operands_.c_row;
     if (addend) {
@@ -124,7 +125,7 @@ class BlockGemm {
   }
 
   // By way of a whole tile aside, so that arithmetic is in one place.
-  void run_in_pieces(TileOperands<T> operands, const GemmPart& at, bool addend) const {
+  void run_in_pieces(TileOperands<T> operands, const GemmChunk& at, bool addend) const {
     alignas(kAlignment) Sum result[kLargestTile];
     alignas(kAlignment) Sum added[kLargestTile] = {};
     operands.c = result;
@@ -163,42 +164,42 @@ PanelSource<T> rows_of_a(const GemmOperands<T, Result>& operands) {
 }
 
 template <typename T>
-std::int64_t part_rows(const GemmPlan<T>& plan) {
-  return round_up(divide_up(plan.size.m, plan.row_parts), plan.tile.rows);
+std::int64_t chunk_rows(const GemmPlan<T>& plan) {
+  return round_up(divide_up(plan.size.m, plan.row_chunks), plan.tile.rows);
 }
 template <typename T>
-std::int64_t part_columns(const GemmPlan<T>& plan) {
-  return round_up(divide_up(plan.size.n, plan.column_parts), plan.tile.columns);
+std::int64_t chunk_columns(const GemmPlan<T>& plan) {
+  return round_up(divide_up(plan.size.n, plan.column_chunks), plan.tile.columns);
 }
 
-// Divides the C of each GEMM into `parts` rectangles so that least has to be packed.
+// Divides the C of each GEMM into `chunks` rectangles so that least has to be packed.
 template <typename T>
-void divide_output(GemmPlan<T>& plan, std::int64_t parts) {
+void divide_output(GemmPlan<T>& plan, std::int64_t chunks) {
   std::int64_t best = -1;
-  for (std::int64_t rows = 1; rows <= parts; ++rows) {
-    if (parts % rows != 0) continue;
+  for (std::int64_t rows = 1; rows <= chunks; ++rows) {
+    if (chunks % rows != 0) continue;
     GemmPlan<T> candidate = plan;
-    candidate.row_parts = rows;
-    candidate.column_parts = parts / rows;
-    const std::int64_t packed = part_rows(candidate) + part_columns(candidate);
+    candidate.row_chunks = rows;
+    candidate.column_chunks = chunks / rows;
+    const std::int64_t packed = chunk_rows(candidate) + chunk_columns(candidate);
     if (best >= 0 && packed >= best) continue;
     best = packed;
-    plan.row_parts = rows;
-    plan.column_parts = parts / rows;
+    plan.row_chunks = rows;
+    plan.column_chunks = chunks / rows;
   }
 }
 
-// Calls `use(operands, part)` for each GEMM that has some of the columns of `at`. The part has the
-// columns' numbers in that GEMM; its `gemm` is how many columns of `at` lie before them.
+// Calls `use(operands, chunk)` for each GEMM that has some of the columns of `at`. The chunk has
+// the columns' numbers in that GEMM; its `gemm` is how many columns of `at` lie before them.
 template <typename T, typename Result, class Use>
-void for_each_gemm(AdjacentGemms<T, Result> gemms, const GemmPart& at, std::int64_t tile_columns,
+void for_each_gemm(AdjacentGemms<T, Result> gemms, const GemmChunk& at, std::int64_t tile_columns,
                    Use use) {
   std::int64_t first = 0;  // column of this GEMM among all
   for (const AdjacentGemm<T, Result>& gemm : gemms) {
     const std::int64_t begin = std::max(at.column_begin, first);
     const std::int64_t end = std::min(at.column_end, first + gemm.n);
     if (begin < end) {
-      GemmPart own = at;
+      GemmChunk own = at;
       own.gemm = begin - at.column_begin;
       own.column_begin = begin - first;
       own.column_end = end - first;
@@ -220,14 +221,14 @@ GemmPlan<T> plan_gemm(const GemmSize& size, int threads, const GemmTile<T>& tile
   const double flops = 2.0 * static_cast<double>(size.m) * static_cast<double>(size.n) *
                        static_cast<double>(std::max<std::int64_t>(1, size.k));
   const auto worth = static_cast<std::int64_t>(
-      std::min(1e9, flops * static_cast<double>(size.batch) / kSmallestPartFlops));
+      std::min(1e9, flops * static_cast<double>(size.batch) / kSmallestChunkFlops));
   plan.slots = std::clamp<std::int64_t>(worth, 1, std::max(1, threads));
   if (plan.slots > 1 && size.batch < 4 * plan.slots) {
-    const auto divisible = static_cast<std::int64_t>(std::min(1e9, flops / kSmallestPartFlops));
+    const auto divisible = static_cast<std::int64_t>(std::min(1e9, flops / kSmallestChunkFlops));
     const std::int64_t wanted =
         size.batch == 1 ? plan.slots : divide_up(4 * plan.slots, size.batch);
     divide_output(plan, std::clamp<std::int64_t>(divisible, 1, wanted));
-    plan.slots = std::min(plan.slots, plan.parts());
+    plan.slots = std::min(plan.slots, plan.chunks());
   }
   set_depth(plan, size.k);
   return plan;
@@ -237,7 +238,7 @@ template <typename T>
 void set_depth(GemmPlan<T>& plan, std::int64_t k) {
   plan.size.k = k;
   const Blocks<T> blocks(plan.size, plan.tile.columns);
-  plan.slot_bytes = blocks.a_bytes(part_rows(plan), k) + blocks.b_bytes(part_columns(plan), k);
+  plan.slot_bytes = blocks.a_bytes(chunk_rows(plan), k) + blocks.b_bytes(chunk_columns(plan), k);
 }
 
 template <typename T>
@@ -264,12 +265,12 @@ Work gemm_work(const GemmPlan<T>& plan, double result_bytes) {
   const std::int64_t n = round_up(size.n, plan.tile.columns);
   const std::int64_t steps = packed_steps<T>(size.k);
   std::int64_t packs_of_a = 0;
-  for (std::int64_t part = 0; part < plan.column_parts; ++part) {
-    const std::int64_t begin = std::min(size.n, part * part_columns(plan));
-    const std::int64_t end = std::min(size.n, begin + part_columns(plan));
+  for (std::int64_t chunk = 0; chunk < plan.column_chunks; ++chunk) {
+    const std::int64_t begin = std::min(size.n, chunk * chunk_columns(plan));
+    const std::int64_t end = std::min(size.n, begin + chunk_columns(plan));
     packs_of_a += divide_up(end - begin, blocks.width);
   }
-  const std::int64_t packs_of_b = divide_up(size.m, std::max<std::int64_t>(1, part_rows(plan)));
+  const std::int64_t packs_of_b = divide_up(size.m, std::max<std::int64_t>(1, chunk_rows(plan)));
   const std::int64_t depths = std::max<std::int64_t>(1, divide_up(size.k, blocks.depth));
   Work work;
   work.flops = multiplied(2, size.batch, m, n, steps * kElementsPacked<T>);
@@ -285,12 +286,12 @@ Work gemm_work(const GemmPlan<T>& plan, double result_bytes) {
 }
 
 template <typename T>
-GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index) {
-  const std::int64_t column = index % plan.column_parts;
-  const std::int64_t row = index / plan.column_parts % plan.row_parts;
-  const std::int64_t rows = part_rows(plan);
-  const std::int64_t columns = part_columns(plan);
-  return {.gemm = index / (plan.column_parts * plan.row_parts),
+GemmChunk gemm_chunk(const GemmPlan<T>& plan, std::int64_t index) {
+  const std::int64_t column = index % plan.column_chunks;
+  const std::int64_t row = index / plan.column_chunks % plan.row_chunks;
+  const std::int64_t rows = chunk_rows(plan);
+  const std::int64_t columns = chunk_columns(plan);
+  return {.gemm = index / (plan.column_chunks * plan.row_chunks),
           .row_begin = std::min(plan.size.m, row * rows),
           .row_end = std::min(plan.size.m, (row + 1) * rows),
           .column_begin = std::min(plan.size.n, column * columns),
@@ -298,42 +299,43 @@ GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index) {
 }
 
 template <typename T, typename Result>
-void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
-                   const GemmOperands<T, Result>& operands, void* scratch) {
+void run_gemm_chunk(const GemmPlan<T>& plan, const GemmChunk& chunk,
+                    const GemmOperands<T, Result>& operands, void* scratch) {
   const AdjacentGemm<T, Result> only{.operands = operands, .n = plan.size.n};
-  run_gemm_part(plan, part, AdjacentGemms<T, Result>(&only, 1), scratch);
+  run_gemm_chunk(plan, chunk, AdjacentGemms<T, Result>(&only, 1), scratch);
 }
 
 template <typename T, typename Result>
-void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part, AdjacentGemms<T, Result> gemms,
-                   void* scratch) {
+void run_gemm_chunk(const GemmPlan<T>& plan, const GemmChunk& chunk, AdjacentGemms<T, Result> gemms,
+                    void* scratch) {
   const std::int64_t k = plan.size.k;
   const Blocks<T> blocks(plan.size, plan.tile.columns);
   auto* packed_a = static_cast<Packed<T>*>(scratch);
   auto* packed_b = reinterpret_cast<Packed<T>*>(static_cast<std::byte*>(scratch) +
-                                                blocks.a_bytes(part_rows(plan), k));
+                                                blocks.a_bytes(chunk_rows(plan), k));
   const PanelSource<T> a_rows = rows_of_a(gemms.front().operands);
-  const std::int64_t columns = part.column_end - part.column_begin;
+  const std::int64_t columns = chunk.column_end - chunk.column_begin;
   const std::int64_t in_blocks = std::max<std::int64_t>(1, divide_up(columns, blocks.width));
   const std::int64_t width = round_up(divide_up(columns, in_blocks), plan.tile.columns);
-  GemmPart at = part;
-  for (at.column_begin = part.column_begin; at.column_begin < part.column_end;
+  GemmChunk at = chunk;
+  for (at.column_begin = chunk.column_begin; at.column_begin < chunk.column_end;
        at.column_begin = at.column_end) {
-    at.column_end = std::min(part.column_end, at.column_begin + width);
+    at.column_end = std::min(chunk.column_end, at.column_begin + width);
     std::int64_t p = 0;
     do {  // once even for k = 0: C is then beta * D
       const std::int64_t depth = std::min(blocks.depth, k - p);
       const std::int64_t per_column = packed_steps<T>(depth);
-      for_each_gemm(gemms, at, plan.tile.columns, [&](const auto& operands, GemmPart own) {
+      for_each_gemm(gemms, at, plan.tile.columns, [&](const auto& operands, GemmChunk own) {
         const PanelSource<T> b{operands.b, operands.b_column, operands.b_row};
         pack_panels(b.from(own.column_begin, p), own.column_end - own.column_begin, depth,
                     plan.tile.columns, packed_b + own.gemm * per_column);
       });
-      for (at.row_begin = part.row_begin; at.row_begin < part.row_end; at.row_begin = at.row_end) {
-        at.row_end = std::min(part.row_end, at.row_begin + kHeight);
+      for (at.row_begin = chunk.row_begin; at.row_begin < chunk.row_end;
+           at.row_begin = at.row_end) {
+        at.row_end = std::min(chunk.row_end, at.row_begin + kHeight);
         pack_panels(a_rows.from(at.row_begin, p), at.row_end - at.row_begin, depth, plan.tile.rows,
                     packed_a);
-        for_each_gemm(gemms, at, plan.tile.columns, [&](const auto& operands, GemmPart own) {
+        for_each_gemm(gemms, at, plan.tile.columns, [&](const auto& operands, GemmChunk own) {
           BlockGemm<T, Result>(plan.tile, operands, per_column, p == 0)
               .run(packed_a, packed_b + own.gemm * per_column, own);
         });
@@ -355,22 +357,23 @@ template std::size_t most_workspace_bytes(GemmPlan<BFloat16>, std::int64_t);
 template Work gemm_work(const GemmPlan<float>&, double);
 template Work gemm_work(const GemmPlan<double>&, double);
 template Work gemm_work(const GemmPlan<BFloat16>&, double);
-template GemmPart gemm_part(const GemmPlan<float>&, std::int64_t);
-template GemmPart gemm_part(const GemmPlan<double>&, std::int64_t);
-template GemmPart gemm_part(const GemmPlan<BFloat16>&, std::int64_t);
-template void run_gemm_part(const GemmPlan<float>&, const GemmPart&, const GemmOperands<float>&,
-                            void*);
-template void run_gemm_part(const GemmPlan<double>&, const GemmPart&, const GemmOperands<double>&,
-                            void*);
-template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
-                            const GemmOperands<BFloat16>&, void*);
-template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
-                            const GemmOperands<BFloat16, float>&, void*);
-template void run_gemm_part(const GemmPlan<float>&, const GemmPart&, AdjacentGemms<float>, void*);
-template void run_gemm_part(const GemmPlan<double>&, const GemmPart&, AdjacentGemms<double>, void*);
-template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&, AdjacentGemms<BFloat16>,
-                            void*);
-template void run_gemm_part(const GemmPlan<BFloat16>&, const GemmPart&,
-                            AdjacentGemms<BFloat16, float>, void*);
+template GemmChunk gemm_chunk(const GemmPlan<float>&, std::int64_t);
+template GemmChunk gemm_chunk(const GemmPlan<double>&, std::int64_t);
+template GemmChunk gemm_chunk(const GemmPlan<BFloat16>&, std::int64_t);
+template void run_gemm_chunk(const GemmPlan<float>&, const GemmChunk&, const GemmOperands<float>&,
+                             void*);
+template void run_gemm_chunk(const GemmPlan<double>&, const GemmChunk&, const GemmOperands<double>&,
+                             void*);
+template void run_gemm_chunk(const GemmPlan<BFloat16>&, const GemmChunk&,
+                             const GemmOperands<BFloat16>&, void*);
+template void run_gemm_chunk(const GemmPlan<BFloat16>&, const GemmChunk&,
+                             const GemmOperands<BFloat16, float>&, void*);
+template void run_gemm_chunk(const GemmPlan<float>&, const GemmChunk&, AdjacentGemms<float>, void*);
+template void run_gemm_chunk(const GemmPlan<double>&, const GemmChunk&, AdjacentGemms<double>,
+                             void*);
+template void run_gemm_chunk(const GemmPlan<BFloat16>&, const GemmChunk&, AdjacentGemms<BFloat16>,
+                             void*);
+template void run_gemm_chunk(const GemmPlan<BFloat16>&, const GemmChunk&,
+                             AdjacentGemms<BFloat16, float>, void*);
 
 }  // namespace trainscope::cpu

@@ -48,12 +48,12 @@ template <typename T>
 struct GemmPlan {
   GemmSize size;
   GemmTile<T> tile = {};
-  std::int64_t row_parts = 1;
-  std::int64_t column_parts = 1;
-  std::int64_t slots = 1;  // parts that run at once, each with its bytes of the workspace
+  std::int64_t row_chunks = 1;
+  std::int64_t column_chunks = 1;
+  std::int64_t slots = 1;  // chunks that run at once, each with its bytes of the workspace
   std::size_t slot_bytes = 0;
 
-  std::int64_t parts() const { return size.batch * row_parts * column_parts; }
+  std::int64_t chunks() const { return size.batch * row_chunks * column_chunks; }
   std::size_t workspace_bytes() const { return static_cast<std::size_t>(slots) * slot_bytes; }
 };
 
@@ -61,7 +61,7 @@ template <typename T>
 GemmPlan<T> plan_gemm(const GemmSize& size, int threads,
                       const GemmTile<T>& tile = gemm_tiles<T>().front());
 
-// Keeps the division but for GEMMs whose sums have k terms; the bytes that a part needs depend on
+// Keeps the division but for GEMMs whose sums have k terms; the bytes that a chunk needs depend on
 // k.
 template <typename T>
 void set_depth(GemmPlan<T>& plan, std::int64_t k);
@@ -71,13 +71,13 @@ template <typename T>
 std::size_t most_workspace_bytes(GemmPlan<T> plan, std::int64_t k);
 
 // What a plan's GEMMs compute and move, each once; elements of C have `result_bytes` bytes. Whole
-// tiles are computed. A is packed again for each block of columns and B for each row of parts; C is
-// read again for each block of k after the first. Addends are not counted.
+// tiles are computed. A is packed again for each block of columns and B for each row of chunks; C
+// is read again for each block of k after the first. Addends are not counted.
 template <typename T>
 Work gemm_work(const GemmPlan<T>& plan, double result_bytes = sizeof(T));
 
 // One part of a plan: a rectangle of the C of GEMM number `gemm` of the batch.
-struct GemmPart {
+struct GemmChunk {
   std::int64_t gemm = 0;
   std::int64_t row_begin = 0;
   std::int64_t row_end = 0;
@@ -85,13 +85,13 @@ struct GemmPart {
   std::int64_t column_end = 0;
 };
 template <typename T>
-GemmPart gemm_part(const GemmPlan<T>& plan, std::int64_t index);
+GemmChunk gemm_chunk(const GemmPlan<T>& plan, std::int64_t index);
 
-// Computes one part on the calling thread. `operands` are those of the part's whole GEMM;
+// Computes one chunk on the calling thread. `operands` are those of the chunk's whole GEMM;
 // `scratch` has slot_bytes bytes, 64-byte aligned.
 template <typename T, typename Result>
-void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part,
-                   const GemmOperands<T, Result>& operands, void* scratch);
+void run_gemm_chunk(const GemmPlan<T>& plan, const GemmChunk& chunk,
+                    const GemmOperands<T, Result>& operands, void* scratch);
 
 // GEMMs of one A that are computed as one: what is packed of A serves a block of columns, of one
 // GEMM or of several. In the n of the plan their columns follow each other; those of each GEMM
@@ -110,21 +110,21 @@ std::int64_t adjacent_columns(std::int64_t n) {
   return round_up(n, gemm_tiles<T>().front().columns);
 }
 template <typename T, typename Result>
-void run_gemm_part(const GemmPlan<T>& plan, const GemmPart& part, AdjacentGemms<T, Result> gemms,
-                   void* scratch);
+void run_gemm_chunk(const GemmPlan<T>& plan, const GemmChunk& chunk, AdjacentGemms<T, Result> gemms,
+                    void* scratch);
 
-// Computes all parts; `operands_of(gemm)` gives the operands of a whole GEMM of the batch, or the
+// Computes all chunks; `operands_of(gemm)` gives the operands of a whole GEMM of the batch, or the
 // AdjacentGemms.
 template <typename T, class OperandsOf>
 void run_gemm(const GemmPlan<T>& plan, void* workspace, int threads, OperandsOf operands_of) {
-  const std::int64_t parts = plan.parts();
+  const std::int64_t chunks = plan.chunks();
   const auto run_slot = [&](std::int64_t slot) {
     void* scratch =
         static_cast<std::byte*>(workspace) + static_cast<std::size_t>(slot) * plan.slot_bytes;
-    const std::int64_t end = parts * (slot + 1) / plan.slots;
-    for (std::int64_t index = parts * slot / plan.slots; index < end; ++index) {
-      const GemmPart part = gemm_part(plan, index);
-      run_gemm_part(plan, part, operands_of(part.gemm), scratch);
+    const std::int64_t end = chunks * (slot + 1) / plan.slots;
+    for (std::int64_t index = chunks * slot / plan.slots; index < end; ++index) {
+      const GemmChunk chunk = gemm_chunk(plan, index);
+      run_gemm_chunk(plan, chunk, operands_of(chunk.gemm), scratch);
     }
   };
   parallel_for(threads, plan.slots, 1, [&](std::int64_t begin, std::int64_t end) {

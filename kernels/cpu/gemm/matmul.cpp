@@ -1,4 +1,4 @@
-// MatMul, Gemm, BatchMatMul and SummedMatMul on our own GEMM.
+// MatMul, Gemm, BatchMatMul and MatMulAdd on our own GEMM.
 #include "kernels/cpu/gemm/matmul.h"
 
 #include <memory>

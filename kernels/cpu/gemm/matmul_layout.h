@@ -1,4 +1,4 @@
-// How MatMul, Gemm, BatchMatMul and SummedMatMul see their tensors: a batch of GEMMs of one size.
+// How MatMul, Gemm, BatchMatMul and MatMulAdd see their tensors: a batch of GEMMs of one size.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace trainscope::cpu {
 
-inline constexpr std::array kMatmulOps = {"MatMul", "Gemm", "BatchMatMul", "SummedMatMul"};
+inline constexpr std::array kMatmulOps = {"MatMul", "Gemm", "BatchMatMul", "MatMulAdd"};
 
 // op(A) is [m, k], op(B) is [k, n]; op transposes the last two axes of what is stored. Batch axes
 // have strides in whole matrices, 0 where a matrix serves several matmuls.
@@ -52,7 +52,7 @@ inline MatrixPair matrices_of(const MatmulLayout& layout, std::int64_t matmul) {
 // matmuls share one B.
 MatmulLayout matmul_layout(const MatMulParams& params, const Shape& a, const Shape& b);
 
-// How the addend of a Gemm or BatchMatMul is broadcast to [m, n]; that of a SummedMatMul has a
+// How the addend of a Gemm or BatchMatMul is broadcast to [m, n]; that of a MatMulAdd has a
 // matrix [m, n] for each matmul.
 struct AddendStrides {
   std::int64_t row = 0;  // 0: one row for all

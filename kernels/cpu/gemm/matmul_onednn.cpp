@@ -1,4 +1,4 @@
-// MatMul, Gemm, BatchMatMul and SummedMatMul on oneDNN's matmul primitive: in bf16, and in f32
+// MatMul, Gemm, BatchMatMul and MatMulAdd on oneDNN's matmul primitive: in bf16, and in f32
 // small and narrow ones.
 #include <algorithm>
 #include <cstring>

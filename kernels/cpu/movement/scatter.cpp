@@ -11,7 +11,7 @@
 #include "kernels/cpu/support/dispatch.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/strided_loop.h"
-#include "kernels/cpu/support/widen.h"
+#include "kernels/cpu/support/upcast_integers.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -355,8 +355,8 @@ void add_scatter(KernelTable& table) {
   add_rows<std::int32_t>(table);
   add_rows<std::int64_t>(table);
   add_rows<std::uint64_t>(table);
-  add_widened<kAddRows>(table, "AddRows", kAddRows.name);
-  add_widened<kMultiplyRows>(table, "MultiplyRows", kMultiplyRows.name);
+  add_upcast_integers<kAddRows>(table, "AddRows", kAddRows.name);
+  add_upcast_integers<kMultiplyRows>(table, "MultiplyRows", kMultiplyRows.name);
   add_rows<BFloat16>(table);
   add_rows<Float16>(table);
 }

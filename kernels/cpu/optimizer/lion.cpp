@@ -1,7 +1,7 @@
 // LionStep.
 #include <cstdint>
 
-#include "kernels/cpu/optimizer/optimizer_parts.h"
+#include "kernels/cpu/optimizer/optimizer_chunks.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -39,16 +39,16 @@ void lion_step(const RunArgs& a) {
   const StepInputs in(a);
   if (in.is_left_out()) return keep_states(a);
   const OptimizerParams& params = in.params();
-  for_each_part(a.threads, *static_cast<const Offsets*>(a.state), [&](const Part& part) {
-    const double rate = in.rate(part.index);
-    const Factors<T> f{.kept = static_cast<T>(1.0 - rate * in.decay(part.index)),
+  for_each_chunk(a.threads, *static_cast<const Offsets*>(a.state), [&](const Chunk& chunk) {
+    const double rate = in.rate(chunk.index);
+    const Factors<T> f{.kept = static_cast<T>(1.0 - rate * in.decay(chunk.index)),
                        .gradient_scale = static_cast<T>(in.gradient_scale()),
                        .rate = static_cast<T>(rate),
                        .beta1 = static_cast<T>(params.beta1),
                        .rest1 = static_cast<T>(1.0 - params.beta1),
                        .beta2 = static_cast<T>(params.beta2),
                        .rest2 = static_cast<T>(1.0 - params.beta2)};
-    lion_elements(f, elements_of<T>(in, part));
+    lion_elements(f, elements_of<T>(in, chunk));
   });
 }
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cpu/optimizer/optimizer_chunks.h"
 #include "kernels/cpu/optimizer/optimizer_elements.h"
-#include "kernels/cpu/optimizer/optimizer_parts.h"
 #include "kernels/cpu/support/parallel.h"
 
 namespace trainscope::cpu {
@@ -31,8 +31,8 @@ template <typename T>
 void adam_step(const RunArgs& a) {
   const StepInputs in(a);
   if (in.is_left_out()) return keep_states(a);
-  for_each_part(a.threads, *static_cast<const Offsets*>(a.state), [&](const Part& part) {
-    with_adam_update<T>(in, part.index, [&](auto update) { update(elements_of<T>(in, part)); });
+  for_each_chunk(a.threads, *static_cast<const Offsets*>(a.state), [&](const Chunk& chunk) {
+    with_adam_update<T>(in, chunk.index, [&](auto update) { update(elements_of<T>(in, chunk)); });
   });
 }
 
@@ -40,14 +40,14 @@ template <typename T>
 void sgd_step(const RunArgs& a) {
   const StepInputs in(a);
   if (in.is_left_out()) return keep_states(a);
-  for_each_part(a.threads, *static_cast<const Offsets*>(a.state), [&](const Part& part) {
-    with_sgd_update<T>(in, part.index, [&](auto update) { update(elements_of<T>(in, part)); });
+  for_each_chunk(a.threads, *static_cast<const Offsets*>(a.state), [&](const Chunk& chunk) {
+    with_sgd_update<T>(in, chunk.index, [&](auto update) { update(elements_of<T>(in, chunk)); });
   });
 }
 
 // --- Global norm ---------------------------------------------------------------------------------
 
-using Blocks = std::vector<Part>;
+using Blocks = std::vector<Chunk>;
 
 Prepared prepare_norm(const PrepareArgs& a) {
   auto blocks = std::make_shared<Blocks>(fixed_blocks(a.inputs, kSumBlock));
@@ -81,7 +81,7 @@ void global_norm(const RunArgs& a) {
   parallel_for(a.threads, count, kElementGrain / kSumBlock,
                [&](std::int64_t first, std::int64_t last) {
                  for (std::int64_t b = first; b < last; ++b) {
-                   const Part& block = blocks[static_cast<std::size_t>(b)];
+                   const Chunk& block = blocks[static_cast<std::size_t>(b)];
                    const T* x = a.inputs[block.index].as<const T>() + block.begin;
                    sums[b] = sum_of_squares(x, block.end - block.begin);
                  }
@@ -149,8 +149,8 @@ Support all_outputs_present(const PrepareArgs& args) {
                       "an output is left out");
 }
 
-std::vector<Part> fixed_blocks(std::span<const TensorView> tensors, std::int64_t block) {
-  std::vector<Part> blocks;
+std::vector<Chunk> fixed_blocks(std::span<const TensorView> tensors, std::int64_t block) {
+  std::vector<Chunk> blocks;
   for (std::size_t index = 0; index < tensors.size(); ++index) {
     const std::int64_t n = tensors[index].elements();
     for (std::int64_t begin = 0; begin < n; begin += block) {

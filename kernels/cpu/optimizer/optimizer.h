@@ -9,8 +9,8 @@
 
 namespace trainscope::cpu {
 
-// Part [begin, end) of tensor `index`.
-struct Part {
+// Chunk [begin, end) of tensor `index`.
+struct Chunk {
   std::size_t index = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -19,11 +19,11 @@ struct Part {
 // A step that leaves out a next state is refused instead of computed in part.
 Support all_outputs_present(const PrepareArgs& args);
 
-// All tensors in parts of at most `block` elements, whatever the number of threads: for sums whose
+// All tensors in chunks of at most `block` elements, whatever the number of threads: for sums whose
 // bits must not depend on it.
-std::vector<Part> fixed_blocks(std::span<const TensorView> tensors, std::int64_t block);
+std::vector<Chunk> fixed_blocks(std::span<const TensorView> tensors, std::int64_t block);
 
-// Elements of such a part.
+// Elements of such a chunk.
 inline constexpr std::int64_t kSumBlock = 8192;
 
 // The tensors of a step by group (parameters, gradients, states ...) and the scalars behind them:
@@ -48,12 +48,12 @@ class StepInputs {
   std::size_t kept_groups() const { return args_.outputs.size() / count_; }
 
   template <typename T>
-  const T* input(std::size_t group, const Part& part) const {
-    return args_.inputs[group * count_ + part.index].as<const T>() + part.begin;
+  const T* input(std::size_t group, const Chunk& chunk) const {
+    return args_.inputs[group * count_ + chunk.index].as<const T>() + chunk.begin;
   }
   template <typename T>
-  T* output(std::size_t group, const Part& part) const {
-    return args_.outputs[group * count_ + part.index].as<T>() + part.begin;
+  T* output(std::size_t group, const Chunk& chunk) const {
+    return args_.outputs[group * count_ + chunk.index].as<T>() + chunk.begin;
   }
 
  private:

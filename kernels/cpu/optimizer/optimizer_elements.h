@@ -1,5 +1,5 @@
-// What SGD and Adam do to each element, wherever the elements lie: parts of all parameters, or rows
-// of one.
+// What SGD and Adam do to each element, wherever the elements lie: chunks of all parameters, or
+// rows of one.
 #pragma once
 
 #include <array>

@@ -16,7 +16,7 @@ constexpr std::size_t kV = 3;
 constexpr std::int64_t kLanes = 8;
 
 struct State {
-  std::vector<Part> blocks;
+  std::vector<Chunk> blocks;
   std::size_t parameters = 0;
 };
 
@@ -64,7 +64,7 @@ struct Direction {
 
 // New moments of a block, and the squares of its parameters and directions.
 template <typename T>
-Norms moments(const StepInputs& in, const Part& block) {
+Norms moments(const StepInputs& in, const Chunk& block) {
   const Direction<T> direction(in, block.index);
   const OptimizerParams& params = in.params();
   const auto scale = static_cast<T>(in.gradient_scale());
@@ -120,7 +120,7 @@ void find_ratios(const State& state, const OptimizerParams& params, const Worksp
 }
 
 template <typename T>
-void move(const StepInputs& in, const Part& block, double ratio) {
+void move(const StepInputs& in, const Chunk& block, double ratio) {
   const Direction<T> direction(in, block.index);
   const auto rate = static_cast<T>(in.rate(block.index) * ratio);
   const T* p = in.input<T>(0, block);
@@ -151,7 +151,7 @@ void lamb_step(const RunArgs& a) {
   for_each_block([&](std::size_t b) { workspace.norms[b] = moments<T>(in, state.blocks[b]); });
   find_ratios(state, in.params(), workspace);
   for_each_block([&](std::size_t b) {
-    const Part& block = state.blocks[b];
+    const Chunk& block = state.blocks[b];
     move<T>(in, block, workspace.ratios[block.index]);
   });
 }

@@ -32,7 +32,7 @@ class GradientRows {
   UpdatedElements<T> elements(std::int64_t n) const {
     const std::int64_t id = ids_[n];
     if (id < 0 || id >= size_) return {};
-    const Part there{.begin = id * width_, .end = (id + 1) * width_};
+    const Chunk there{.begin = id * width_, .end = (id + 1) * width_};
     UpdatedElements<T> elements{.count = width_,
                                 .gradient = in_.input<T>(1, {.begin = n * width_})};
     for (std::size_t group = 0; group < in_.kept_groups(); ++group) {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/cpu/optimizer/optimizer_parts.h"
+#include "kernels/cpu/optimizer/optimizer_chunks.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -57,15 +57,15 @@ void rmsprop_step(const RunArgs& a) {
   const OptimizerParams& params = in.params();
   const bool momentum = params.momentum > 0.0;
   const bool centered = in.kept_groups() > (momentum ? 3U : 2U);
-  for_each_part(a.threads, *static_cast<const Offsets*>(a.state), [&](const Part& part) {
-    const Factors<T> f{.decay = static_cast<T>(in.decay(part.index)),
+  for_each_chunk(a.threads, *static_cast<const Offsets*>(a.state), [&](const Chunk& chunk) {
+    const Factors<T> f{.decay = static_cast<T>(in.decay(chunk.index)),
                        .gradient_scale = static_cast<T>(in.gradient_scale()),
-                       .rate = static_cast<T>(in.rate(part.index)),
+                       .rate = static_cast<T>(in.rate(chunk.index)),
                        .alpha = static_cast<T>(params.beta2),
                        .rest = static_cast<T>(1.0 - params.beta2),
                        .epsilon = static_cast<T>(params.epsilon),
                        .momentum = static_cast<T>(params.momentum)};
-    const UpdatedElements<T> elements = elements_of<T>(in, part);
+    const UpdatedElements<T> elements = elements_of<T>(in, chunk);
     if (centered && momentum) return rmsprop_elements<true, true>(f, elements);
     if (centered) return rmsprop_elements<true, false>(f, elements);
     if (momentum) return rmsprop_elements<false, true>(f, elements);

@@ -31,14 +31,14 @@ void cast(const RunArgs& run) {
 void cast_by_blocks(const RunArgs& run) {
   const TensorView& x = run.inputs[0];
   const TensorView& y = run.outputs[0];
-  const auto part = [](const TensorView& view, std::int64_t begin) -> ElementsOf {
+  const auto chunk = [](const TensorView& view, std::int64_t begin) -> ElementsOf {
     const auto offset = static_cast<std::size_t>(begin) * size_of(view.type.dtype);
     return {view.type.dtype, view.as<std::byte>() + offset};
   };
   const auto* given = std::get_if<CastParams>(&run.params);
   const ConversionRule rule = given == nullptr ? ConversionRule{} : given->conversion;
   parallel_for(run.threads, y.elements(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-    convert_elements(part(x, begin), part(y, begin), end - begin, rule);
+    convert_elements(chunk(x, begin), chunk(y, begin), end - begin, rule);
   });
 }
 

@@ -4,7 +4,7 @@
 #include "kernels/cpu/pointwise/elementwise.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/support/upcast.h"
-#include "kernels/cpu/support/widen.h"
+#include "kernels/cpu/support/upcast_integers.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -43,7 +43,7 @@ void add_extreme(KernelTable& table, std::string_view op, std::string_view name)
   add_extreme_for<F, std::int32_t>(table, op, name);
   add_extreme_for<F, std::int64_t>(table, op, name);
   add_extreme_for<F, std::uint64_t>(table, op, name);
-  add_widened<kExtreme<F, std::int64_t>>(table, op, name);
+  add_upcast_integers<kExtreme<F, std::int64_t>>(table, op, name);
 }
 
 // Inputs dy, a, b.
@@ -95,7 +95,7 @@ void add_extremes(KernelTable& table) {
   table.add("Clip", DType::kI32, kClip<std::int32_t>);
   table.add("Clip", DType::kI64, kClip<std::int64_t>);
   table.add("Clip", DType::kU64, kClip<std::uint64_t>);
-  add_widened<kClip<std::int64_t>>(table, "Clip", "clip");
+  add_upcast_integers<kClip<std::int64_t>>(table, "Clip", "clip");
   add_upcast<kClip<float>>(table, "Clip", "clip.upcast");
 }
 

@@ -5,7 +5,7 @@
 #include "kernels/cpu/pointwise/elementwise.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/support/dispatch.h"
-#include "kernels/cpu/support/widen.h"
+#include "kernels/cpu/support/upcast_integers.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -88,7 +88,7 @@ void add_comparison(KernelTable& table, std::string_view op, std::string_view na
   table.add(op, DType::kI32, comparison_kernel<F, std::int32_t>(name));
   table.add(op, DType::kI64, comparison_kernel<F, std::int64_t>(name));
   table.add(op, DType::kU64, comparison_kernel<F, std::uint64_t>(name));
-  add_widened<kComparison<F>>(table, op, name);
+  add_upcast_integers<kComparison<F>>(table, op, name);
 }
 
 // One row of Where; each of the inputs is an array (stride 1) or one element (stride 0).

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/pointwise/elementwise.h"
 #include "kernels/cpu/support/upcast.h"
-#include "kernels/cpu/support/widen.h"
+#include "kernels/cpu/support/upcast_integers.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -128,7 +128,7 @@ void add_arithmetic(KernelTable& table, std::string_view op, std::string_view na
   add_arithmetic_for<F, std::int32_t>(table, op, name);
   add_arithmetic_for<F, std::int64_t>(table, op, name);
   add_arithmetic_for<F, std::uint64_t>(table, op, name);
-  add_widened<kArithmetic<F, std::int64_t>>(table, op, name);
+  add_upcast_integers<kArithmetic<F, std::int64_t>>(table, op, name);
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ void add_pointwise(KernelTable& table) {
   add_mod<std::int32_t>(table);
   add_mod<std::int64_t>(table);
   add_mod<std::uint64_t>(table);
-  add_widened<kMod<std::int64_t>>(table, "Mod", "mod");
+  add_upcast_integers<kMod<std::int64_t>>(table, "Mod", "mod");
   add_upcast<kMod<float>>(table, "Mod", "mod.upcast");
   add_logic(table);
   add_extremes(table);

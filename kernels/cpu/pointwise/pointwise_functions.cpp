@@ -4,8 +4,8 @@
 
 #include "kernels/cpu/pointwise/elementwise.h"
 #include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/support/upcast_integers.h"
 #include "kernels/cpu/support/vector_math.h"
-#include "kernels/cpu/support/widen.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -122,7 +122,7 @@ void add_number_function(KernelTable& table, std::string_view op, std::string_vi
   table.add(op, DType::kI32, {.name = name, .run = run_unary<std::int32_t, F>});
   table.add(op, DType::kI64, {.name = name, .run = run_unary<std::int64_t, F>});
   table.add(op, DType::kU64, {.name = name, .run = run_unary<std::uint64_t, F>});
-  add_widened<kOfIntegers<F>>(table, op, name);
+  add_upcast_integers<kOfIntegers<F>>(table, op, name);
 }
 
 }  // namespace

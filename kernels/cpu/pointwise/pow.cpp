@@ -6,7 +6,7 @@
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/support/convert.h"
 #include "kernels/cpu/support/dispatch.h"
-#include "kernels/cpu/support/widen.h"
+#include "kernels/cpu/support/upcast_integers.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -164,7 +164,7 @@ void add_pow(KernelTable& table) {
   for (DType dtype : {DType::kI32, DType::kI64, DType::kU64}) {
     table.add("Pow", dtype, kIntegerPow);
   }
-  add_widened<kIntegerPow>(table, "Pow", kIntegerPow.name);
+  add_upcast_integers<kIntegerPow>(table, "Pow", kIntegerPow.name);
   add_pow_for<float>(table);
   add_pow_for<double>(table);
 }

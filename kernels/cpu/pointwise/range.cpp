@@ -5,7 +5,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/upcast.h"
-#include "kernels/cpu/support/widen.h"
+#include "kernels/cpu/support/upcast_integers.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -53,7 +53,7 @@ void add_range(KernelTable& table) {
   add_for<std::int64_t>(table);
   add_upcast<kRange<float>>(table, "Range", "range.upcast");
   add_for<std::uint64_t>(table);
-  add_widened<kRange<std::int64_t>>(table, "Range", "range");
+  add_upcast_integers<kRange<std::int64_t>>(table, "Range", "range");
 }
 
 }  // namespace trainscope::cpu

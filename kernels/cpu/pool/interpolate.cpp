@@ -100,7 +100,7 @@ void interpolate(const RunArgs& run) {
 }
 
 // Planes [outer_begin, outer_end) of dx, in them the columns [begin, end).
-struct Part {
+struct Chunk {
   std::int64_t outer_begin, outer_end;
   std::int64_t begin, end;
 };
@@ -115,12 +115,12 @@ void scatter_line(const Layout<T>& s, const T* dy, T* dx) {
 }
 
 template <class T>
-void scatter_part(const Layout<T>& s, const T* dy, T* dx, const Part& part) {
-  for (std::int64_t plane = part.outer_begin; plane < part.outer_end; ++plane) {
+void scatter_chunk(const Layout<T>& s, const T* dy, T* dx, const Chunk& chunk) {
+  for (std::int64_t plane = chunk.outer_begin; plane < chunk.outer_end; ++plane) {
     T* to = dx + plane * s.size * s.inner;
     const T* from = dy + plane * s.outputs * s.inner;
     for (std::int64_t i = 0; i < s.size; ++i) {
-      std::fill(to + i * s.inner + part.begin, to + i * s.inner + part.end, T{0});
+      std::fill(to + i * s.inner + chunk.begin, to + i * s.inner + chunk.end, T{0});
     }
     if (s.inner == 1) {
       scatter_line(s, from, to);
@@ -131,7 +131,7 @@ void scatter_part(const Layout<T>& s, const T* dy, T* dx, const Part& part) {
       T* target = to + s.index[t] * s.inner;
       const T* source = from + t / s.taps * s.inner;
 #pragma omp simd
-      for (std::int64_t c = part.begin; c < part.end; ++c) target[c] += weight * source[c];
+      for (std::int64_t c = chunk.begin; c < chunk.end; ++c) target[c] += weight * source[c];
     }
   }
 }
@@ -148,12 +148,12 @@ void interpolate_grad(const RunArgs& run) {
   if (s.outer >= run.threads || s.inner < kMinColumns * run.threads) {
     parallel_for(run.threads, s.outer, row_grain(work * s.inner),
                  [&](std::int64_t begin, std::int64_t end) {
-                   scatter_part(s, dy, dx, Part{begin, end, 0, s.inner});
+                   scatter_chunk(s, dy, dx, Chunk{begin, end, 0, s.inner});
                  });
   } else {
     parallel_for(run.threads, s.inner, std::max(kMinColumns, row_grain(work * s.outer)),
                  [&](std::int64_t begin, std::int64_t end) {
-                   scatter_part(s, dy, dx, Part{0, s.outer, begin, end});
+                   scatter_chunk(s, dy, dx, Chunk{0, s.outer, begin, end});
                  });
   }
 }

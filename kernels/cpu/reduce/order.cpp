@@ -8,7 +8,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/reduce/axis_layout.h"
 #include "kernels/cpu/support/parallel.h"
-#include "kernels/cpu/support/widen.h"
+#include "kernels/cpu/support/upcast_integers.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -66,15 +66,15 @@ void run_arg(const RunArgs& run) {
 }
 
 // --- TopK ----------------------------------------------------------------------------------------
-// The lines are divided over fixed parts, each of which has room for the places of one line.
-std::int64_t part_count(int threads, std::int64_t lines) {
+// The lines are divided over fixed chunks, each of which has room for the places of one line.
+std::int64_t chunk_count(int threads, std::int64_t lines) {
   return std::clamp<std::int64_t>(lines, 1, std::max(1, threads));
 }
 
 Prepared prepare_top_k(const PrepareArgs& args) {
   const AxisLayout shape =
       axis_layout(args.inputs[0].shape(), std::get<TopKParams>(args.params).axis);
-  const std::int64_t places = part_count(args.threads, shape.lines()) * shape.size;
+  const std::int64_t places = chunk_count(args.threads, shape.lines()) * shape.size;
   return {.workspace_bytes = static_cast<std::size_t>(places) * sizeof(std::int64_t),
           .state = nullptr};
 }
@@ -116,13 +116,13 @@ void top_k(const RunArgs& run, const TopKParams& params) {
   std::int64_t* indices = two ? run.outputs[1].as<std::int64_t>() : nullptr;
   auto* workspace = static_cast<std::int64_t*>(run.workspace);
   if (to.lines() * to.size == 0) return;
-  const std::int64_t parts = part_count(run.threads, from.lines());
-  parallel_for(run.threads, parts, 1, [=](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t part = begin; part < end; ++part) {
-      const std::span<std::int64_t> places(workspace + part * from.size,
+  const std::int64_t chunks = chunk_count(run.threads, from.lines());
+  parallel_for(run.threads, chunks, 1, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t chunk = begin; chunk < end; ++chunk) {
+      const std::span<std::int64_t> places(workspace + chunk * from.size,
                                            static_cast<std::size_t>(from.size));
-      const std::int64_t last = from.lines() * (part + 1) / parts;
-      for (std::int64_t line = from.lines() * part / parts; line < last; ++line) {
+      const std::int64_t last = from.lines() * (chunk + 1) / chunks;
+      for (std::int64_t line = from.lines() * chunk / chunks; line < last; ++line) {
         const std::int64_t at = to.begin_of(line);
         top_k_of_line<T, Order>({.elements = x + from.begin_of(line),
                                  .stride = from.inner,
@@ -185,9 +185,9 @@ void add_order(KernelTable& table) {
   add_order_for<std::int32_t>(table);
   add_order_for<std::int64_t>(table);
   add_order_for<std::uint64_t>(table);
-  add_widened<kArgMax>(table, "ArgMax", kArgMax.name);
-  add_widened<kArgMin>(table, "ArgMin", kArgMin.name);
-  add_widened<kTopK>(table, "TopK", kTopK.name);
+  add_upcast_integers<kArgMax>(table, "ArgMax", kArgMax.name);
+  add_upcast_integers<kArgMin>(table, "ArgMin", kArgMin.name);
+  add_upcast_integers<kTopK>(table, "TopK", kTopK.name);
   table.add("TopKGrad", DType::kF32, {.name = "top_k_grad", .run = run_top_k_grad<float>});
   table.add("TopKGrad", DType::kF64, {.name = "top_k_grad", .run = run_top_k_grad<double>});
 }

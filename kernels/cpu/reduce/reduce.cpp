@@ -7,7 +7,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/reduce/reduction.h"
 #include "kernels/cpu/support/upcast.h"
-#include "kernels/cpu/support/widen.h"
+#include "kernels/cpu/support/upcast_integers.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -119,7 +119,7 @@ void add_number_reduction(KernelTable& table, std::string_view op, std::string_v
   add_reduction<P<std::int32_t>>(table, op, name);
   add_reduction<P<std::int64_t>>(table, op, name);
   add_reduction<P<std::uint64_t>>(table, op, name);
-  add_widened<kReduction<P<std::int64_t>>>(table, op, name);
+  add_upcast_integers<kReduction<P<std::int64_t>>>(table, op, name);
 }
 
 }  // namespace

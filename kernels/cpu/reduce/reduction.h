@@ -1,5 +1,5 @@
 // Reductions over axes: what is joined is a parameter, the order of joining depends on the shapes
-// alone: large reductions are cut into parts of fixed sizes, whose results are joined in order.
+// alone: large reductions are cut into chunks of fixed sizes, whose results are joined in order.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 
 namespace trainscope::cpu {
 
-inline constexpr std::int64_t kPartElements =
+inline constexpr std::int64_t kChunkElements =
     16384;  // input elements of one part of a large reduction
-inline constexpr std::int64_t kMaxParts = 64;
+inline constexpr std::int64_t kMaxChunks = 64;
 inline constexpr std::int64_t kEnoughTasks = 32;  // results, from which on none is cut
 inline constexpr std::int64_t kColumnBlock =
     256;  // columns reduced together: 2 KiB of accumulators
@@ -28,16 +28,16 @@ struct ReducePlan {
   StridedLoop kept{.operands = 2};     // output, input
   StridedLoop reduced{.operands = 1};  // input
   std::int64_t columns = 1;
-  std::int64_t parts = 1;  // of the reduced places
+  std::int64_t chunks = 1;  // of the reduced places
   std::int64_t input_elements = 0;
 };
 
-inline std::int64_t part_count(const ReducePlan& plan) {
+inline std::int64_t chunk_count(const ReducePlan& plan) {
   const std::int64_t blocks = (plan.columns + kColumnBlock - 1) / kColumnBlock;
   if (plan.kept.elements * blocks >= kEnoughTasks) return 1;
   const std::int64_t elements = plan.reduced.elements * plan.columns;
-  return std::clamp<std::int64_t>(std::min(elements / kPartElements, plan.reduced.elements), 1,
-                                  kMaxParts);
+  return std::clamp<std::int64_t>(std::min(elements / kChunkElements, plan.reduced.elements), 1,
+                                  kMaxChunks);
 }
 
 inline ReducePlan reduce_plan(const Shape& input, const ReduceParams& params) {
@@ -64,7 +64,7 @@ inline ReducePlan reduce_plan(const Shape& input, const ReduceParams& params) {
       plan.kept.add_axis(input[axis], {output_strides[i], strides[i]});
     }
   }
-  plan.parts = part_count(plan);
+  plan.chunks = chunk_count(plan);
   return plan;
 }
 
@@ -90,11 +90,11 @@ typename P::Accumulated join_run(const typename P::Element* x, std::int64_t n) {
 }
 
 // One task: columns [first, last) of the kept place at offset `input`, over the reduced places
-// [begin, end), which are part `part` of them; the result goes to offset `output`.
+// [begin, end), which are chunk `chunk` of them; the result goes to offset `output`.
 struct ReduceTask {
   std::int64_t input = 0;
   std::int64_t output = 0;
-  std::int64_t part = 0;
+  std::int64_t chunk = 0;
   std::int64_t first = 0;
   std::int64_t last = 0;
   std::int64_t begin = 0;
@@ -150,28 +150,28 @@ class Reduction {
         blocks_((plan.columns + kColumnBlock - 1) / kColumnBlock) {}
 
   void run() const {
-    const std::int64_t tasks = plan_.kept.elements * blocks_ * plan_.parts;
+    const std::int64_t tasks = plan_.kept.elements * blocks_ * plan_.chunks;
     if (tasks == 0) return;
     const std::int64_t grain = row_grain(plan_.input_elements / tasks);
     parallel_for(threads_, tasks, grain, [&](std::int64_t begin, std::int64_t end) {
       while (begin < end) begin = run_tasks(begin, end);
     });
-    if (plan_.parts > 1) join_parts();
+    if (plan_.chunks > 1) join_chunks();
   }
 
  private:
-  // Tasks are numbered with the kept places fastest, the parts slowest. Runs those from `begin`
-  // that share a part and a block of columns; returns the first one not done.
+  // Tasks are numbered with the kept places fastest, the chunks slowest. Runs those from `begin`
+  // that share a chunk and a block of columns; returns the first one not done.
   std::int64_t run_tasks(std::int64_t begin, std::int64_t end) const {
     const std::int64_t place = begin % plan_.kept.elements;
     const std::int64_t block = begin / plan_.kept.elements % blocks_;
-    const std::int64_t part = begin / plan_.kept.elements / blocks_;
-    const std::int64_t share = (plan_.reduced.elements + plan_.parts - 1) / plan_.parts;
-    ReduceTask task{.part = part,
+    const std::int64_t chunk = begin / plan_.kept.elements / blocks_;
+    const std::int64_t share = (plan_.reduced.elements + plan_.chunks - 1) / plan_.chunks;
+    ReduceTask task{.chunk = chunk,
                     .first = block * kColumnBlock,
                     .last = std::min(plan_.columns, (block + 1) * kColumnBlock),
-                    .begin = std::min(plan_.reduced.elements, part * share),
-                    .end = std::min(plan_.reduced.elements, (part + 1) * share)};
+                    .begin = std::min(plan_.reduced.elements, chunk * share),
+                    .end = std::min(plan_.reduced.elements, (chunk + 1) * share)};
     const std::int64_t places = std::min(plan_.kept.elements - place, end - begin);
     for_each_row(plan_.kept, place, place + places, [&](const Offsets& at, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) {
@@ -191,8 +191,8 @@ class Reduction {
       join_columns<P>(plan_, x_, task, joined.data());
     }
     const auto width = static_cast<std::size_t>(task.last - task.first);
-    if (plan_.parts > 1) {
-      std::copy_n(joined.data(), width, partial_ + task.part * outputs() + task.output);
+    if (plan_.chunks > 1) {
+      std::copy_n(joined.data(), width, partial_ + task.chunk * outputs() + task.output);
       return;
     }
     for (std::size_t c = 0; c < width; ++c) {
@@ -201,11 +201,11 @@ class Reduction {
   }
 
   // Along the rows of the partial results, into the first one.
-  void join_parts() const {
-    parallel_for(threads_, outputs(), row_grain(plan_.parts),
+  void join_chunks() const {
+    parallel_for(threads_, outputs(), row_grain(plan_.chunks),
                  [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t part = 1; part < plan_.parts; ++part) {
-                     const A* row = partial_ + part * outputs();
+                   for (std::int64_t chunk = 1; chunk < plan_.chunks; ++chunk) {
+                     const A* row = partial_ + chunk * outputs();
 #pragma omp simd
                      for (std::int64_t i = begin; i < end; ++i) {
                        partial_[i] = P::join(partial_[i], row[i]);
@@ -232,7 +232,7 @@ Prepared prepare_reduction(const PrepareArgs& args) {
   auto plan = std::make_shared<const ReducePlan>(
       reduce_plan(args.inputs[0].shape(), std::get<ReduceParams>(args.params)));
   const std::int64_t outputs = plan->kept.elements * plan->columns;
-  const std::int64_t partial = plan->parts > 1 ? plan->parts * outputs : 0;
+  const std::int64_t partial = plan->chunks > 1 ? plan->chunks * outputs : 0;
   return {.workspace_bytes = static_cast<std::size_t>(partial) * sizeof(typename P::Accumulated),
           .state = plan};
 }

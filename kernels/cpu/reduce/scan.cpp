@@ -8,7 +8,7 @@
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/reduce/axis_layout.h"
 #include "kernels/cpu/support/parallel.h"
-#include "kernels/cpu/support/widen.h"
+#include "kernels/cpu/support/upcast_integers.h"
 
 namespace trainscope::cpu {
 namespace {
@@ -90,7 +90,7 @@ void add_scan(KernelTable& table) {
   add_scan_for<std::int32_t>(table);
   add_scan_for<std::int64_t>(table);
   add_scan_for<std::uint64_t>(table);
-  add_widened<kCumSum>(table, "CumSum", kCumSum.name);
+  add_upcast_integers<kCumSum>(table, "CumSum", kCumSum.name);
 }
 
 }  // namespace trainscope::cpu

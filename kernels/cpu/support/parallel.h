@@ -40,25 +40,25 @@ template <class F>
 void parallel_for(int threads, std::int64_t n, std::int64_t grain, F&& f) {
   if (n <= 0) return;
   const std::int64_t wanted = n / std::max<std::int64_t>(1, grain);
-  const std::int64_t parts = std::clamp<std::int64_t>(wanted, 1, std::max(1, threads));
-  if (parts == 1) {
+  const std::int64_t chunks = std::clamp<std::int64_t>(wanted, 1, std::max(1, threads));
+  if (chunks == 1) {
     in_widest_registers(f, std::int64_t{0}, n);
     return;
   }
-  const std::int64_t share = n / parts;
-  const std::int64_t extra = n % parts;  // the first `extra` chunks are one longer
-  // Always the whole team, even for fewer parts: libgomp ends the threads that a smaller team does
+  const std::int64_t share = n / chunks;
+  const std::int64_t extra = n % chunks;  // the first `extra` chunks are one longer
+  // Always the whole team, even for fewer chunks: libgomp ends the threads that a smaller team does
   // not need and starts (and allocates) them anew for the next larger one.
   const ThreadWatch* watch = thread_watch;
-  if (watch != nullptr) watch->region_begin(watch->context, static_cast<int>(parts));
+  if (watch != nullptr) watch->region_begin(watch->context, static_cast<int>(chunks));
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (std::int64_t part = 0; part < parts; ++part) {
-    if (watch != nullptr) watch->thread_begin(watch->context, static_cast<int>(part));
-    const std::int64_t begin = part * share + std::min(part, extra);
-    in_widest_registers(f, begin, begin + share + (part < extra ? 1 : 0));
-    if (watch != nullptr) watch->thread_end(watch->context, static_cast<int>(part));
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    if (watch != nullptr) watch->thread_begin(watch->context, static_cast<int>(chunk));
+    const std::int64_t begin = chunk * share + std::min(chunk, extra);
+    in_widest_registers(f, begin, begin + share + (chunk < extra ? 1 : 0));
+    if (watch != nullptr) watch->thread_end(watch->context, static_cast<int>(chunk));
   }
-  if (watch != nullptr) watch->region_end(watch->context, static_cast<int>(parts));
+  if (watch != nullptr) watch->region_end(watch->context, static_cast<int>(chunks));
 }
 
 }  // namespace trainscope::cpu

@@ -6,13 +6,13 @@
 namespace trainscope::cpu {
 
 template <class Int>
-constexpr Int divide_up(Int n, std::type_identity_t<Int> part) {
-  return (n + part - 1) / part;
+constexpr Int divide_up(Int n, std::type_identity_t<Int> chunk) {
+  return (n + chunk - 1) / chunk;
 }
 
 template <class Int>
-constexpr Int round_up(Int n, std::type_identity_t<Int> part) {
-  return divide_up(n, part) * part;
+constexpr Int round_up(Int n, std::type_identity_t<Int> chunk) {
+  return divide_up(n, chunk) * chunk;
 }
 
 }  // namespace trainscope::cpu

@@ -59,7 +59,7 @@ struct Sampled {
 
   // f(offset, weight) for the elements that the mean of a bin is made of.
   template <class F>
-  void for_each_part(std::int64_t region, std::int64_t bin, F&& f) const {
+  void for_each_chunk(std::int64_t region, std::int64_t bin, F&& f) const {
     const SampledRegion<T> r(bins + 4 * region, samples);
     const T factor = r.mean_factor();
     r.for_each_sample(bin / s.width, bin % s.width, s.image, [&](const Corners<T>& c) {
@@ -190,8 +190,8 @@ void region_mean(const RunArgs& run) {
   const Sampled<T> regions(run, s, 1);
   fill_bins<T>(run, s, regions, [&](std::int64_t region, std::int64_t bin, const T* plane) {
     T sum = 0;
-    regions.for_each_part(region, bin,
-                          [&](std::int64_t at, T weight) { sum += weight * plane[at]; });
+    regions.for_each_chunk(region, bin,
+                           [&](std::int64_t at, T weight) { sum += weight * plane[at]; });
     return sum;
   });
 }
@@ -205,8 +205,8 @@ void region_mean_grad(const RunArgs& run) {
   spread_bins<T>(
       run, s, regions, [&](std::int64_t region, std::int64_t bin, std::int64_t plane, T gradient) {
         T* to = dx + plane * s.plane;
-        regions.for_each_part(region, bin,
-                              [&](std::int64_t at, T weight) { to[at] += weight * gradient; });
+        regions.for_each_chunk(region, bin,
+                               [&](std::int64_t at, T weight) { to[at] += weight * gradient; });
       });
 }
 

@@ -29,9 +29,9 @@ Tensors results(const Graph& step, const std::vector<std::int64_t>& labels) {
 double change(std::string_view text, const std::vector<std::int64_t>& labels) {
   const Graph skipping = stages(text, training(true)).back().graph;
   const Graph whole = stages(text, training(false)).back().graph;
-  REQUIRE(count_ops(skipping, "CountedRows") == 1);
-  REQUIRE(count_ops(skipping, "CountedMatMul") == 3);  // and both gradients
-  REQUIRE(count_ops(whole, "CountedMatMul") == 0);
+  REQUIRE(count_ops(skipping, "CompactRows") == 1);
+  REQUIRE(count_ops(skipping, "CompactMatMul") == 3);  // and both gradients
+  REQUIRE(count_ops(whole, "CompactMatMul") == 0);
   const Tensors expected = results(whole, labels);
   REQUIRE(expected.size() > 2);
   return difference(results(skipping, labels), expected);

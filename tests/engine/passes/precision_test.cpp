@@ -97,7 +97,7 @@ TEST_CASE("precision: a parameter is cast once, its gradients are added in f32")
   CHECK(casts_of_w == 1);
   const ValueId gradient = graph.gradients.front().gradient;
   const Node& sum = graph.node(graph.value(gradient).producer);
-  CHECK(sum.op->name == "SummedMatMul");
+  CHECK(sum.op->name == "MatMulAdd");
   CHECK(graph.value(sum.inputs[2]).type.dtype == DType::kF32);
   CHECK(graph.value(gradient).type.dtype == DType::kF32);
 }

@@ -198,14 +198,14 @@ TEST_CASE("skip_padding: all matmuls of BERT, and few moves of rows") {
   const Stages all = build_stages(subject.model, subject.skipping);
   const Graph& forward = the_stage(all).graph;
   // q, k, v, the result's and two more of each layer, two of the head.
-  CHECK(count_ops(forward, "CountedMatMul") == 14);
+  CHECK(count_ops(forward, "CompactMatMul") == 14);
   CHECK(count_ops(forward, "MatMul") + count_ops(forward, "BatchMatMul") == 0);
   CHECK(count_ops(forward, "PackRows") == 4);    // embeddings, each attention's result, labels
   CHECK(count_ops(forward, "UnpackRows") == 6);  // q, k, v of each layer
   CHECK(the_stage(all).near_misses.empty());
   const Graph& step = all.back().graph;
-  CHECK(count_ops(step, "CountedMatMul") == 3 * 14);
-  CHECK(count_ops(step, "CountedRows") == 1);
+  CHECK(count_ops(step, "CompactMatMul") == 3 * 14);
+  CHECK(count_ops(step, "CompactRows") == 1);
   CHECK_FALSE(changes(forward, "skip_padding", subject.skipping.training));
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("skip_padding: the exported BERT") {
   CHECK(count_ops(forward, "MatMul") + count_ops(forward, "BatchMatMul") +
             count_ops(forward, "Gemm") ==
         0);
-  CHECK(count_ops(forward, "CountedMatMul") == 14);
+  CHECK(count_ops(forward, "CompactMatMul") == 14);
   CHECK(count_ops(forward, "PackRows") == 4);
   CHECK(count_ops(forward, "UnpackRows") == 6);
 }
@@ -231,13 +231,13 @@ TEST_CASE("skip_padding: with the head of --skip-ignored, in chunks, in bf16 and
     both([](TrainingOptions& options) { options.skip_ignored = true; });
     CHECK(change(subject, {6, 3, 1, 4}) < kRounding);
     CHECK(change(subject, {6, 3, 1, 4}, PaddingLabels::kGiven) < kRounding);
-    CHECK(count_ops(step_of(subject, subject.skipping), "CountedRows") == 2);
+    CHECK(count_ops(step_of(subject, subject.skipping), "CompactRows") == 2);
   }
   SUBCASE("chunks") {
     both([](TrainingOptions& options) { options.loss_chunks = 2; });
     CHECK(change(subject, {6, 3, 1, 4}) < kRounding);
     CHECK(change(subject, {6, 3, 1, 4}, PaddingLabels::kGiven) < kRounding);
-    CHECK(count_ops(step_of(subject, subject.skipping), "CountedMatMul") == 3 * 13);
+    CHECK(count_ops(step_of(subject, subject.skipping), "CompactMatMul") == 3 * 13);
   }
   SUBCASE("label smoothing") {
     both([](TrainingOptions& options) { options.loss.label_smoothing = 0.1; });
@@ -306,7 +306,7 @@ TEST_CASE("skip_padding: what stays says why") {
         of_text(replaced(kLayers, "h = Tanh(c)", "n = ReduceMean <axes = [1]> (c)  h = Add(c, n)"));
     CHECK(near_misses(subject) ==
           "'ReduceMean_2' (ReduceMean) reads more than each token's own row");
-    CHECK(count_ops(step_of(subject, subject.skipping), "CountedMatMul") == 3);
+    CHECK(count_ops(step_of(subject, subject.skipping), "CompactMatMul") == 3);
   }
   SUBCASE("values whose gradient is asked for stay whole") {
     Subject subject = of_text(kLayers);

@@ -43,10 +43,10 @@ struct Heard : RunEvents {
     waited_ms += milliseconds;
     add("waited");
   }
-  void phase_begin(StepPhase phase, const StepPlace& /*at*/) override {
-    add("{}", phase == StepPhase::kUpdate ? "update" : "forward and backward");
+  void step_part_begin(StepPart part, const StepPlace& /*at*/) override {
+    add("{}", part == StepPart::kUpdate ? "update" : "micro-step");
   }
-  void phase_end(StepPhase /*phase*/, const StepPlace& /*at*/) override { add("done"); }
+  void step_part_end(StepPart /*part*/, const StepPlace& /*at*/) override { add("done"); }
   void step_end(const StepRecord& step, std::int64_t /*used_bytes*/) override {
     add("end {}", step.step);
   }
@@ -88,26 +88,15 @@ TEST_CASE("run events: several listeners hear the same, in the order of what hap
   TrainingRun(std::move(request), std::make_shared<RunListeners>(
                                       std::vector<std::shared_ptr<RunEvents>>{first, second}))
       .run();
-  CHECK(first->events == std::vector<std::string>{"opening",     "begin 0 of 2",
-                                                  "step 1",      "wait 1.0",
-                                                  "waited",      "forward and backward",
-                                                  "done",        "wait 1.1",
-                                                  "waited",      "forward and backward",
-                                                  "done",        "update",
-                                                  "done",        "end 1",
-                                                  "1/2",         "evaluate 1",
-                                                  "evaluated 1", "save 1",
-                                                  "saved 1",     "best 1",
-                                                  "step 2",      "wait 2.0",
-                                                  "waited",      "forward and backward",
-                                                  "done",        "wait 2.1",
-                                                  "waited",      "forward and backward",
-                                                  "done",        "update",
-                                                  "done",        "end 2",
-                                                  "2/2",         "no more steps",
-                                                  "evaluate 2",  "evaluated 2",
-                                                  "save 2",      "saved 2",
-                                                  "best 2",      "finished"});
+  CHECK(first->events ==
+        std::vector<std::string>{
+            "opening", "begin 0 of 2", "step 1", "wait 1.0",      "waited",      "micro-step",
+            "done",    "wait 1.1",     "waited", "micro-step",    "done",        "update",
+            "done",    "end 1",        "1/2",    "evaluate 1",    "evaluated 1", "save 1",
+            "saved 1", "best 1",       "step 2", "wait 2.0",      "waited",      "micro-step",
+            "done",    "wait 2.1",     "waited", "micro-step",    "done",        "update",
+            "done",    "end 2",        "2/2",    "no more steps", "evaluate 2",  "evaluated 2",
+            "save 2",  "saved 2",      "best 2", "finished"});
   CHECK(first->events == second->events);
   CHECK(first->lines == second->lines);
 }

@@ -83,7 +83,8 @@ TEST_CASE("profile: the steps that were asked for, each with all that it does") 
   CHECK(ids_of(events, EventKind::kLoss) == std::vector<std::uint32_t>{3, 4, 5});
   CHECK(ids_of(events, EventKind::kEvaluation) == std::vector<std::uint32_t>{4});
   CHECK(ids_of(events, EventKind::kBatchWait) == std::vector<std::uint32_t>{0, 1, 0, 1, 0, 1});
-  CHECK(ids_of(events, EventKind::kPhase) == std::vector<std::uint32_t>{0, 0, 1, 0, 0, 1, 0, 0, 1});
+  CHECK(ids_of(events, EventKind::kStepPart) ==
+        std::vector<std::uint32_t>{0, 0, 1, 0, 0, 1, 0, 0, 1});
   for (const EventKind kind : {EventKind::kResidentBytes, EventKind::kTaskClock,
                                EventKind::kMinorFaults, EventKind::kVoluntarySwitches}) {
     CHECK(only(events, kind).size() == 3);

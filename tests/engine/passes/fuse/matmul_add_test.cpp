@@ -27,7 +27,7 @@ constexpr std::string_view kInputs =
 
 Fusion fusion() {
   return {.pass = "fuse_matmul_add",
-          .fused = "SummedMatMul",
+          .fused = "MatMulAdd",
           .inputs = kInputs,
           .before = "x = Mul(x0, p)",
           .constants = {"flat", "deep"}};
@@ -104,7 +104,7 @@ TEST_CASE("fuse_matmul_add: what several matmuls and a residual add to a gradien
     CHECK(saved(with) == count);
     const Stage& stage = stage_named(with, "fuse_matmul_add");
     const Stage& before = *(&stage - 1);
-    CHECK(count_ops(stage.graph, "SummedMatMul") == count);
+    CHECK(count_ops(stage.graph, "MatMulAdd") == count);
     CHECK(count_ops(stage.graph, "Add") == count_ops(before.graph, "Add") - count);
     CHECK(stage.near_misses.empty());
     CHECK_FALSE(changes(stage.graph, "fuse_matmul_add"));
@@ -114,12 +114,12 @@ TEST_CASE("fuse_matmul_add: what several matmuls and a residual add to a gradien
 TEST_CASE("fuse_matmul_add: either operand, behind views, one after another") {
   const std::string matmul(kMatmul);
   const auto lines = [](std::string_view nodes) { return node_lines(after_pass(nodes).graph); };
-  const std::string one = "backward y f32[2,4] = ts.SummedMatMul(a, b, s)\noutput y\n";
+  const std::string one = "backward y f32[2,4] = ts.MatMulAdd(a, b, s)\noutput y\n";
   CHECK(lines("(float[2,4] y) { " + matmul + "  y = Add(m, s) }") == one);
   CHECK(lines("(float[2,4] y) { " + matmul + "  y = Add(s, m) }") == one);
   const std::string viewed = lines("(float[8] y) <int64[1] all = {8}> { " + matmul +
                                    "  r = Reshape(m, all)  y = Add(flat, r) }");
-  CHECK(contains(viewed, "= ts.SummedMatMul(a, b, "));
+  CHECK(contains(viewed, "= ts.MatMulAdd(a, b, "));
   CHECK_FALSE(contains(viewed, "Add"));
   const std::string several =
       lines("(float[2,4] y) { " + matmul +
@@ -139,7 +139,7 @@ TEST_CASE("fuse_matmul_add: in the other operand's bytes") {
   int sums = 0;
   for (NodeId id : program.graph.order()) {
     const Node& node = program.graph.node(id);
-    if (node.op->name != "SummedMatMul") continue;
+    if (node.op->name != "MatMulAdd") continue;
     ++sums;
     CHECK(buffer(node.inputs[2]) == buffer(node.outputs[0]));
   }
@@ -157,7 +157,7 @@ TEST_CASE("fuse_matmul_add: of a residual around one matmul") {
   int sums = 0;
   for (NodeId id : step->program.graph.order()) {
     const Node& node = step->program.graph.node(id);
-    if (node.op->name != "SummedMatMul") continue;
+    if (node.op->name != "MatMulAdd") continue;
     ++sums;
     CHECK(node.inputs[0] == node.inputs[2]);
     CHECK(step->program.place(node.inputs[2]).buffer !=
@@ -189,7 +189,7 @@ TEST_CASE("fuse_matmul_add: nothing of the forward phase") {
   int sums = 0;
   for (NodeId id : all.back().graph.order()) {
     const Node& node = all.back().graph.node(id);
-    if (node.op->name != "SummedMatMul") continue;
+    if (node.op->name != "MatMulAdd") continue;
     ++sums;
     CHECK(node.phase == Phase::kBackward);
   }
@@ -205,7 +205,7 @@ TEST_CASE("fuse_matmul_add: in mixed precision the sum is rounded once") {
   CHECK(saved(all) >= 1);
   for (NodeId id : all.back().graph.order()) {
     const Node& node = all.back().graph.node(id);
-    if (node.op->name != "SummedMatMul") continue;
+    if (node.op->name != "MatMulAdd") continue;
     CHECK(all.back().graph.value(node.outputs[0]).type.dtype == DType::kBF16);
   }
 }

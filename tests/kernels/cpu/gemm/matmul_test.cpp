@@ -179,7 +179,7 @@ TEST_CASE("matmul: oneDNN's Gemm adds a bias per column like ours") {
 }
 
 // The addend has a matrix for each matmul of the batch.
-TEST_CASE("matmul: SummedMatMul adds what is there, on every kernel") {
+TEST_CASE("matmul: MatMulAdd adds what is there, on every kernel") {
   const KernelTable table = matmul_table();
   for (const Sweep& sweep : kSweep) {
     const MatMulParams params{.transpose_a = sweep.transpose_a, .transpose_b = sweep.transpose_b};
@@ -191,7 +191,7 @@ TEST_CASE("matmul: SummedMatMul adds what is there, on every kernel") {
     for (std::string_view kernel : {"own", "onednn"}) {
       CAPTURE(kernel);
       CAPTURE(sweep.output[0]);
-      KernelRun<float> run(table, "SummedMatMul", kernel,
+      KernelRun<float> run(table, "MatMulAdd", kernel,
                            {.params = params,
                             .inputs = {cast<float>(a), cast<float>(b), cast<float>(sum)},
                             .outputs = {sweep.output},

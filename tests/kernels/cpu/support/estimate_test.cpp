@@ -146,13 +146,13 @@ TEST_CASE("estimate: a GEMM computes whole tiles and packs both matrices") {
 }
 
 TEST_CASE("estimate: masked-label compaction computes the rows that count, if they are known") {
-  const EstimateCase of{"CountedMatMul", MatMulParams{}, {{960, 64}, {64, 96}, {}}, {960, 96}};
+  const EstimateCase of{"CompactMatMul", MatMulParams{}, {{960, 64}, {64, 96}, {}}, {960, 96}};
   const std::int64_t count = 96;
-  const auto some = estimate_by("counted_matmul.own", of, 0, &count);
+  const auto some = estimate_by("compact_matmul.own", of, 0, &count);
   REQUIRE(some.has_value());
   CHECK(some->flops == 2 * count * 64 * 96);
   CHECK(some->bytes_written >= 960 * 96 * 4);  // the other rows are filled
-  const auto all = estimate_by("counted_matmul.own", of, 0);
+  const auto all = estimate_by("compact_matmul.own", of, 0);
   CHECK(all->flops == 10 * some->flops);
 }
 

@@ -1,5 +1,5 @@
 // Copies of narrow integers as i64 around a kernel for i64.
-#include "kernels/cpu/support/widen.h"
+#include "kernels/cpu/support/upcast_integers.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 namespace trainscope::cpu {
 namespace {
 
-constexpr std::size_t kMostWidened = 8;
+constexpr std::size_t kMostUpcastIntegers = 8;
 
 // The views that the i64 kernel gets: tensors of narrow integers have copies, one after the other
 // in `copies`, which is null while nothing but shapes is known.
@@ -33,7 +33,7 @@ class WideViews {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  std::array<TensorView, kMostWidened> views_;
+  std::array<TensorView, kMostUpcastIntegers> views_;
   std::size_t count_;
   std::size_t bytes_ = 0;
 };
@@ -45,12 +45,12 @@ struct WideState {
 
 void copy_elements(const TensorView& from, const TensorView& to, int threads) {
   if (!from.present || from.type.dtype == to.type.dtype) return;
-  const auto part = [](const TensorView& view, std::int64_t begin) -> ElementsOf {
+  const auto chunk = [](const TensorView& view, std::int64_t begin) -> ElementsOf {
     const auto offset = static_cast<std::size_t>(begin) * size_of(view.type.dtype);
     return {view.type.dtype, view.as<std::byte>() + offset};
   };
   parallel_for(threads, from.elements(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
-    convert_elements(part(from, begin), part(to, begin), end - begin);
+    convert_elements(chunk(from, begin), chunk(to, begin), end - begin);
   });
 }
 
@@ -63,9 +63,9 @@ PrepareArgs with_views(const PrepareArgs& args, const WideViews& inputs, const W
 
 }  // namespace
 
-Support supports_widened(const Kernel& base, const PrepareArgs& args) {
-  if (args.inputs.size() > kMostWidened || args.outputs.size() > kMostWidened) {
-    return {"more inputs or outputs than are widened"};
+Support supports_upcast_integers(const Kernel& base, const PrepareArgs& args) {
+  if (args.inputs.size() > kMostUpcastIntegers || args.outputs.size() > kMostUpcastIntegers) {
+    return {"more inputs or outputs than are upcast"};
   }
   if (base.supports == nullptr) return {};
   const WideViews inputs(args.inputs, nullptr);
@@ -75,7 +75,7 @@ Support supports_widened(const Kernel& base, const PrepareArgs& args) {
 
 // The workspace holds that of the i64 kernel, then the copies of the inputs, then those of the
 // outputs.
-Prepared prepare_widened(const Kernel& base, const PrepareArgs& args) {
+Prepared prepare_upcast_integers(const Kernel& base, const PrepareArgs& args) {
   const WideViews inputs(args.inputs, nullptr);
   const WideViews outputs(args.outputs, nullptr);
   auto state = std::make_shared<WideState>();
@@ -84,7 +84,7 @@ Prepared prepare_widened(const Kernel& base, const PrepareArgs& args) {
   return {.workspace_bytes = state->base_bytes + inputs.bytes() + outputs.bytes(), .state = state};
 }
 
-void run_widened(const Kernel& base, const RunArgs& run) {
+void run_upcast_integers(const Kernel& base, const RunArgs& run) {
   const auto& state = *static_cast<const WideState*>(run.state);
   std::byte* copies = static_cast<std::byte*>(run.workspace) + state.base_bytes;
   const WideViews inputs(run.inputs, copies);

@@ -9,18 +9,18 @@
 
 namespace trainscope::cpu {
 
-Support supports_widened(const Kernel& base, const PrepareArgs& args);
-Prepared prepare_widened(const Kernel& base, const PrepareArgs& args);
-void run_widened(const Kernel& base, const RunArgs& run);
+Support supports_upcast_integers(const Kernel& base, const PrepareArgs& args);
+Prepared prepare_upcast_integers(const Kernel& base, const PrepareArgs& args);
+void run_upcast_integers(const Kernel& base, const RunArgs& run);
 
 // Adds `kBase`, a kernel for i64, as that of the op for each narrower integer.
 template <const Kernel& kBase>
-void add_widened(KernelTable& table, std::string_view op, std::string_view name) {
+void add_upcast_integers(KernelTable& table, std::string_view op, std::string_view name) {
   const Kernel kernel{
       .name = name,
-      .supports = [](const PrepareArgs& args) { return supports_widened(kBase, args); },
-      .prepare = [](const PrepareArgs& args) { return prepare_widened(kBase, args); },
-      .run = [](const RunArgs& run) { run_widened(kBase, run); }};
+      .supports = [](const PrepareArgs& args) { return supports_upcast_integers(kBase, args); },
+      .prepare = [](const PrepareArgs& args) { return prepare_upcast_integers(kBase, args); },
+      .run = [](const RunArgs& run) { run_upcast_integers(kBase, run); }};
   for (DType dtype : kAllDTypes) {
     if (is_narrow_integer(dtype)) table.add(op, dtype, kernel);
   }

@@ -28,29 +28,30 @@ inline Prepared prepare_step(const PrepareArgs& a) {
   return {.state = offsets_of(a.inputs.first(count))};
 }
 
-// Calls f(part) for the parts of all tensors, divided over the threads by elements.
+// Calls f(chunk) for the chunks of all tensors, divided over the threads by elements.
 template <typename F>
-void for_each_part(int threads, const Offsets& offsets, F f) {
+void for_each_chunk(int threads, const Offsets& offsets, F f) {
   parallel_for(threads, offsets.back(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
     auto next = std::upper_bound(offsets.begin(), offsets.end(), begin);
     for (; begin < end; ++next) {
       const auto index = static_cast<std::size_t>(next - offsets.begin() - 1);
-      const std::int64_t part_end = std::min(end, *next);
-      if (part_end > begin) {
-        f(Part{.index = index, .begin = begin - offsets[index], .end = part_end - offsets[index]});
+      const std::int64_t chunk_end = std::min(end, *next);
+      if (chunk_end > begin) {
+        f(Chunk{
+            .index = index, .begin = begin - offsets[index], .end = chunk_end - offsets[index]});
       }
-      begin = part_end;
+      begin = chunk_end;
     }
   });
 }
 
 // Where a part of the tensors lies.
 template <typename T>
-UpdatedElements<T> elements_of(const StepInputs& in, const Part& part) {
-  UpdatedElements<T> elements{.count = part.end - part.begin, .gradient = in.input<T>(1, part)};
+UpdatedElements<T> elements_of(const StepInputs& in, const Chunk& chunk) {
+  UpdatedElements<T> elements{.count = chunk.end - chunk.begin, .gradient = in.input<T>(1, chunk)};
   for (std::size_t group = 0; group < in.kept_groups(); ++group) {
-    elements.old[group] = in.input<T>(group == 0 ? 0 : group + 1, part);
-    elements.next[group] = in.output<T>(group, part);
+    elements.old[group] = in.input<T>(group == 0 ? 0 : group + 1, chunk);
+    elements.next[group] = in.output<T>(group, chunk);
   }
   return elements;
 }

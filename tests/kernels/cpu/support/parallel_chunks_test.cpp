@@ -1,5 +1,5 @@
 // Parts that throw on the threads of a loop.
-#include "kernels/cpu/support/parallel_parts.h"
+#include "kernels/cpu/support/parallel_chunks.h"
 
 #include <doctest/doctest.h>
 
@@ -9,12 +9,12 @@
 
 namespace trainscope::cpu {
 
-TEST_CASE("parallel_parts: one of the exceptions leaves, when all other parts have run") {
+TEST_CASE("parallel_chunks: one of the exceptions leaves, when all other parts have run") {
   for (int threads : {1, 2, 3}) {
     std::array<int, 6> runs{};
     std::string message;
     try {
-      parallel_parts(threads, 6, [&](std::int64_t part) {
+      parallel_chunks(threads, 6, [&](std::int64_t part) {
         ++runs[static_cast<std::size_t>(part)];
         if (part % 2 == 1) throw std::runtime_error("odd part");
       });
@@ -29,10 +29,10 @@ TEST_CASE("parallel_parts: one of the exceptions leaves, when all other parts ha
   }
 }
 
-TEST_CASE("parallel_parts: each part runs once") {
+TEST_CASE("parallel_chunks: each part runs once") {
   for (int threads : {1, 2, 3}) {
     std::array<int, 5> runs{};
-    parallel_parts(threads, 5, [&](std::int64_t part) { ++runs[static_cast<std::size_t>(part)]; });
+    parallel_chunks(threads, 5, [&](std::int64_t part) { ++runs[static_cast<std::size_t>(part)]; });
     CHECK(runs == std::array{1, 1, 1, 1, 1});
   }
 }
