@@ -159,15 +159,16 @@ TEST_CASE("op table: renamed ops are found by both names, in their domain alone"
   const std::map<std::string_view, std::string_view> renamed{{"CountedRows", "CompactRows"},
                                                              {"CountedMatMul", "CompactMatMul"},
                                                              {"SummedMatMul", "MatMulAdd"}};
+  const OpTable table = standard_ops();
   for (const auto& [then, now] : renamed) {
     CAPTURE(then);
-    const OpDef* row = standard_ops().find(then, kTrainscopeDomain);
+    const OpDef* row = table.find(then, kTrainscopeDomain);
     REQUIRE(row != nullptr);
     CHECK(row->name == now);
-    CHECK(row == standard_ops().find(now, kTrainscopeDomain));
-    CHECK(standard_ops().find(then) == nullptr);
+    CHECK(row == table.find(now, kTrainscopeDomain));
+    CHECK(table.find(then) == nullptr);
   }
-  for (const OpDef* row : standard_ops().rows()) {
+  for (const OpDef* row : table.rows()) {
     if (row->formerly.empty()) continue;
     CAPTURE(row->name);
     CHECK(renamed.contains(row->formerly));
