@@ -6,10 +6,10 @@
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/session_machine.h"
 #include "engine/bundle/reader.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/machine/machine_file.h"
 #include "profiler/analysis/breakdown.h"
 #include "profiler/analysis/profile.h"
 
@@ -119,16 +119,6 @@ std::string text_of(const Breakdown& table, std::size_t all_rows, const std::str
   return text;
 }
 
-// None where the run was planned with the machine that is built in, which nobody measured.
-std::optional<Machine> machine_of_run(const Settings& settings, const RunManifest& manifest) {
-  if (settings.has("machine")) return read_machine(settings.text("machine"));
-  const auto session = static_cast<std::size_t>(
-      settings.find_integer("session").value_or(std::ssize(manifest.sessions)));
-  const Json& recorded = manifest.sessions.at(session - 1).machine;
-  if (recorded.is_null()) return std::nullopt;
-  return machine_of(recorded);
-}
-
 Outcome run_query(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(!settings.on("csv") || !invocation.json(), ErrorCode::kUsage,
@@ -142,7 +132,7 @@ Outcome run_query(const Invocation& invocation) {
   const profiler::StepTimes times = profiler::step_times(profile.events(), profile.plan());
   require(!times.steps.empty(), ErrorCode::kUsage, "the profile has no whole step yet");
   const std::string& by = settings.text("by");
-  const std::optional<Machine> machine = machine_of_run(settings, run.manifest());
+  const std::optional<Machine> machine = machine_of_session(settings, run.manifest());
   Breakdown table = profiler::breakdown(
       times, profile.plan(), *profiler::group_named(by),
       {.filter = expression.empty() ? nullptr : &filter, .machine = machine ? &*machine : nullptr});

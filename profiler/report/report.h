@@ -1,0 +1,30 @@
+// report: a run as one page of HTML that needs nothing else: no network, no script.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/bundle/format.h"
+#include "engine/bundle/plan_record.h"
+#include "engine/machine/machine.h"
+#include "profiler/analysis/step_times.h"
+
+namespace trainscope::profiler {
+
+// What a run has of it; what is absent is said where its section would be.
+struct ReportInput {
+  std::string name = {};  // the run folder's
+  RunManifest manifest = {};
+  std::int64_t session = 0;  // whose plan, stages and profile these are: its place in the manifest
+  Metrics metrics = {};
+  std::vector<StageRecord> stages = {};
+  std::optional<PlanView> plan = {};
+  std::optional<StepTimes> times = {};  // of the profiled steps
+  std::optional<Machine> machine = {};  // with the rates of the machine that trained
+};
+
+// UTF-8, light and dark as the reader's system is, legible at 400 and at 1600 pixels.
+std::string html_report(const ReportInput& input);
+
+}  // namespace trainscope::profiler
