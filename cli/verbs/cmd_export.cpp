@@ -5,9 +5,10 @@
 #include <deque>
 
 #include "cli/command.h"
+#include "cli/export/profile_export.h"
+#include "cli/export/state_dict_export.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
-#include "cli/verbs/export_state_dict.h"
 #include "engine/bundle/metrics_csv.h"
 #include "engine/bundle/plan_json.h"
 #include "engine/bundle/tensorboard.h"
@@ -15,23 +16,50 @@
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/core/timestamp.h"
+#include "engine/graph_dot.h"
 #include "engine/model_warnings.h"
 #include "engine/record_plan.h"
-#include "profiler/analysis/profile.h"
-#include "profiler/formats/chrome_trace.h"
+#include "profiler/formats/formats.h"
 
 namespace trainscope {
 namespace {
 
+#define FORMAT(function, name, help) "|" name
+constexpr std::string_view kFormats = "onnx|safetensors|csv|tensorboard|plan-json|dot"
+#include "profiler/formats/formats.def"
+    ;
+#undef FORMAT
+
+#define FORMAT(function, name, help) "; " name ": " help
+constexpr std::string_view kFormatHelp =
+    "onnx: a model; safetensors: parameters and states; csv, tensorboard: a run's metrics; "
+    "plan-json: its plan, or the plan of a model, as plan.json; dot: a stage for Graphviz"
+#include "profiler/formats/formats.def"
+    "; plan and profile are those of a run's newest session, compressed where FILE ends with .gz";
+#undef FORMAT
+
 constexpr Flag kExportFlags[] = {
     {.name = "format",
      .type = FlagType::kChoice,
-     .value = "onnx|safetensors|csv|tensorboard|plan-json|chrome",
+     .value = kFormats,
      .fallback = "onnx",
-     .help =
-         "onnx: a model; safetensors: parameters and states; csv, tensorboard: a run's "
-         "metrics; plan-json: its plan, or the plan of a model, as plan.json; chrome: the "
-         "profile of its newest session for Perfetto and HTA, compressed where FILE ends with .gz"},
+     .help = kFormatHelp},
+    {.name = "as-device",
+     .type = FlagType::kSwitch,
+     .help = "Of chrome: calls of the CPU also as kernels of a device, which the trace says, "
+             "because HTA looks at nothing else"},
+    {.name = "rank",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .fallback = "0",
+     .help = "Of chrome: which of several processes that trained together this is, from 0",
+     .minimum = 0},
+    {.name = "ranks",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .fallback = "1",
+     .help = "Of chrome: how many these are",
+     .minimum = 1},
     {.name = "names",
      .type = FlagType::kChoice,
      .value = "model|torch",
@@ -70,26 +98,37 @@ TensorByName stage_tensors(const Source::Trained& trained,
   };
 }
 
-void export_stage(const Source& source, const Invocation& settled, const std::string& out) {
-  const std::string& name = settled.settings().text("stage");
-  if (source.is_run()) {
-    const Source::Trained trained = source.trained_model(settled.log());
-    const std::optional<Checkpoint> checkpoint = source.newest_checkpoint(settled.log());
-    const StageRecord stage = find_stage(source.run().stages(), name);
-    const Graph graph = import_graph(OnnxModel::read(source.run().open_stage(stage)), {});
-    write_onnx(graph, out, {.tensor = stage_tensors(trained, checkpoint)});
-    return;
-  }
+// Of a run, or what `train` would make of a model. Empty: the last one.
+Graph stage_of_run(const Source& source, const std::string& name) {
+  const StageRecord stage = find_stage(source.run().stages(), name);
+  return import_graph(OnnxModel::read(source.run().open_stage(stage)), {});
+}
+
+Graph stage_of_model(const Source& source, const Invocation& settled, const std::string& name) {
   const OnnxModel model = source.original_model();
   const Sizes sizes = resolve_sizes(model, size_request(settled.settings()));
   const Stages stages = build_stages(model, compile_options(settled, model, sizes));
   std::vector<std::string> names;
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    if (stage->name == name || stage->label == name) return write_onnx(stage->graph, out);
+    if (name.empty() || stage->name == name || stage->label == name) return stage->graph;
     names.insert(names.begin(), stage->label);
   }
   throw Error(ErrorCode::kUsage, fmt::format("there is no stage '{}'", printable(name)))
       .hint(fmt::format("the stages are {}", printable(join(names, ", "), 400)));
+}
+
+void export_stage(const Source& source, const Invocation& settled, const std::string& out) {
+  const std::string& name = settled.settings().text("stage");
+  if (!source.is_run()) return write_onnx(stage_of_model(source, settled, name), out);
+  const Source::Trained trained = source.trained_model(settled.log());
+  const std::optional<Checkpoint> checkpoint = source.newest_checkpoint(settled.log());
+  write_onnx(stage_of_run(source, name), out, {.tensor = stage_tensors(trained, checkpoint)});
+}
+
+void export_dot(const Source& source, const Invocation& settled, const std::string& out) {
+  const std::string name = settled.settings().text_or_empty("stage");
+  write_file_atomic(out, dot_text(source.is_run() ? stage_of_run(source, name)
+                                                  : stage_of_model(source, settled, name)));
 }
 
 // The model's outputs that are not in a list of names with commas between.
@@ -178,33 +217,13 @@ void export_plan(const Source& source, const Invocation& settled, const std::str
   write_file_atomic(out, plan_json(view_of(plan)));
 }
 
-// A run's profile for other tools.
-void export_trace(const Source& source, const std::string& out) {
-  require(source.is_run(), ErrorCode::kUsage, "--format chrome needs the folder of a run");
-  const RunReader& run = source.run();
-  const auto profile = profiler::Profile::open(run);
-  AtomicFile file(std::filesystem::path{out});
-  const profiler::WriteText plain = [&file](std::string_view text) { file.write(text); };
-  const profiler::ChromeTrace trace{
-      .events = profile.events(), .plan = profile.plan(), .name = run.folder().path().string()};
-  if (out.ends_with(".gz")) {
-    profiler::GzipText gzip(plain);
-    write_chrome_trace(trace, [&gzip](std::string_view text) { gzip.add(text); });
-    gzip.finish();
-  } else {
-    write_chrome_trace(trace, plain);
-  }
-  file.commit();
-}
-
-Outcome run_export(const Invocation& invocation) {
-  const Settings& settings = invocation.settings();
-  require(settings.has("out"), ErrorCode::kUsage, "export needs -o FILE");
+void check_flags(const Settings& settings) {
   const std::string& format = settings.text("format");
-  const bool parameters = format == "safetensors";
-  const bool torch = settings.text("names") == "torch";
-  require(parameters || !torch, ErrorCode::kUsage, "--names torch needs --format safetensors");
-  require(format == "onnx" || !settings.has("stage"), ErrorCode::kUsage,
+  require(settings.has("out"), ErrorCode::kUsage, "export needs -o FILE");
+  require(format == "safetensors" || settings.text("names") != "torch", ErrorCode::kUsage,
+          "--names torch needs --format safetensors");
+  const bool may_be_a_stage = format == "onnx" || format == "dot";
+  require(may_be_a_stage || !settings.has("stage"), ErrorCode::kUsage,
           "--stage means nothing with --format {}", format);
   require(!settings.has("outputs") || (format == "onnx" && !settings.has("stage")),
           ErrorCode::kUsage,
@@ -212,16 +231,27 @@ Outcome run_export(const Invocation& invocation) {
           "another --format");
   require(!settings.on("best") || !settings.has("stage"), ErrorCode::kUsage,
           "--stage means nothing with --best");
+  require(format == "chrome" || !settings.on("as-device"), ErrorCode::kUsage,
+          "--as-device means nothing with --format {}", format);
+}
+
+Outcome run_export(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  check_flags(settings);
+  const std::string& format = settings.text("format");
+  const bool parameters = format == "safetensors";
   const Source source = Source::open(invocation.argument(0));
   const Invocation settled = source.settle(invocation);
   const std::string& out = settings.text("out");
   if (format == "csv" || format == "tensorboard") {
     export_metrics(source, format, out);
-  } else if (format == "chrome") {
-    export_trace(source, out);
+  } else if (const auto* of_profile = profiler::format_named(format)) {
+    export_profile(source, settled, *of_profile, out);
+  } else if (format == "dot") {
+    export_dot(source, settled, out);
   } else if (format == "plan-json") {
     export_plan(source, settled, out);
-  } else if (torch) {
+  } else if (parameters && settings.text("names") == "torch") {
     return export_state_dict(source, settled, out);
   } else if (parameters) {
     export_parameters(source, settled, out);

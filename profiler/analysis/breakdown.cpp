@@ -50,11 +50,6 @@ std::string_view op_or_kind(const PlanView& plan, const PlanCall& call) {
   return op.empty() ? name_of(call.kind) : op;
 }
 
-std::string_view kernel_of(const PlanView& plan, const PlanCall& call) {
-  const std::string_view kernel = plan.text(call.kernel);
-  return kernel.empty() ? name_of(call.kind) : kernel;
-}
-
 std::string_view pass_of(const PlanView& plan, const PlanCall& call) {
   return call.node == kNoRow ? std::string_view() : plan.text(plan.nodes[call.node].pass);
 }
@@ -171,6 +166,11 @@ std::string_view onnx_node_of(const PlanView& plan, const PlanCall& call) {
   if (call.node == kNoRow) return plan.name_of(call);
   const std::span<const TextId> sources = plan.sources_of(call);
   return sources.empty() ? plan.name_of(call) : plan.text(sources[0]);
+}
+
+std::string_view kernel_of(const PlanView& plan, const PlanCall& call) {
+  const std::string_view kernel = plan.text(call.kernel);
+  return kernel.empty() ? name_of(call.kind) : kernel;
 }
 
 std::string_view layer_of(std::string_view node) {

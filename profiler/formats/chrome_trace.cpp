@@ -1,6 +1,8 @@
-// Metadata, then a row for each span and counter, and arrows from forward calls to the backward
-// calls that compute their gradients.
-#include "profiler/formats/chrome_trace.h"
+// A profile as Chrome's trace event JSON with the fields of PyTorch's profiler (Kineto), which
+// Perfetto and HTA read: metadata, then a row for each span and counter, and arrows from forward
+// calls to the backward calls that compute their gradients. Times are in microseconds from
+// baseTimeNanoseconds. Rows are of the host: what a CPU computes is passed off as a device's only
+// where that is asked for, and then the metadata says so.
 
 #include <algorithm>
 #include <cmath>
@@ -11,31 +13,14 @@
 #include "engine/core/error.h"
 #include "engine/core/json.h"
 #include "profiler/analysis/breakdown.h"
+#include "profiler/formats/chrome_rows.h"
+#include "profiler/formats/formats.h"
 
 namespace trainscope::profiler {
 namespace {
 
-constexpr int kProcess = 1000;
-constexpr int kFirstThread = 1000;
-
-std::string quoted_text(std::string_view text) { return Json(text).dump(); }
-
-// Microseconds with three decimals, exactly.
-std::string microseconds(std::int64_t ns) {
-  const std::string digits = std::to_string(std::abs(ns % 1000));
-  return (ns < 0 && ns > -1000 ? "-" : "") + std::to_string(ns / 1000) + "." +
-         std::string(3 - digits.size(), '0') + digits;
-}
-
-// "pid": .., "tid": .. of a thread.
-std::string place_text(int thread) {
-  return "\"pid\": " + std::to_string(kProcess) +
-         ", \"tid\": " + std::to_string(kFirstThread + thread);
-}
-
-std::string metadata(std::string_view name, int thread, const std::string& args) {
-  return "{\"ph\": \"M\", \"name\": " + quoted_text(name) + ", \"ts\": 0, " + place_text(thread) +
-         ", \"args\": " + args + "}";
+RowPlace host_place(int thread) {
+  return {.process = kHostProcess, .thread = kHostProcess + thread};
 }
 
 // What is the same in every row of a call.
@@ -94,7 +79,7 @@ CallText call_text(const PlanView& plan, std::uint32_t id) {
 
 class Writer {
  public:
-  Writer(const ChromeTrace& trace, const WriteText& write)
+  Writer(const FormatInput& trace, const WriteText& write)
       : trace_(trace), plan_(trace.plan), write_(write), live_(live_bytes(trace.plan)) {
     for (std::uint32_t id = 0; id < plan_.calls.size(); ++id) {
       calls_.push_back(call_text(plan_, id));
@@ -103,7 +88,7 @@ class Writer {
 
   void run() {
     head();
-    for (std::uint32_t i = 0; i < trace_.events.facts.threads; ++i) thread(static_cast<int>(i));
+    for (std::uint32_t i = 0; i < trace_.events->facts.threads; ++i) thread(static_cast<int>(i));
     each([&](const Event& event) {
       if (event.kind == EventKind::kCall) require_call(event);
       if (event.kind == EventKind::kCall && event.thread == 0) driver_.push_back(event);
@@ -117,28 +102,30 @@ class Writer {
  private:
   template <class F>
   void each(F f) const {
-    for (const EventChunk& chunk : trace_.events.chunks) {
+    for (const EventChunk& chunk : trace_.events->chunks) {
       for (std::size_t i = 0; i < chunk.size(); ++i) f(chunk.event(i));
     }
   }
 
   // HTA finds the rank by a pattern that wants the blank after the colon.
   void head() {
-    write_(
-        "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [],\n\"distributedInfo\": {\"backend\": "
-        "\"none\", \"rank\": " +
-        std::to_string(trace_.rank) + ", \"world_size\": " + std::to_string(trace_.world) +
-        "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": " +
-        std::to_string(trace_.events.facts.start_unix_ns) + ",\n\"traceEvents\": [\n");
-    write_(metadata("process_name", 0, "{\"name\": \"train\"}"));
-    row(metadata("process_labels", 0, "{\"labels\": \"CPU\"}"));
-    row(metadata("process_sort_index", 0, "{\"sort_index\": 0}"));
+    write_("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [" +
+           (trace_.as_device ? device_properties() : "") +
+           "],\n\"distributedInfo\": {\"backend\": \"none\", \"rank\": " +
+           std::to_string(trace_.rank) + ", \"world_size\": " + std::to_string(trace_.ranks) +
+           "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": " +
+           std::to_string(trace_.events->facts.start_unix_ns) + ",\n\"traceEvents\": [\n");
+    write_(metadata_row("process_name", host_place(0), "{\"name\": \"train\"}"));
+    row(metadata_row("process_labels", host_place(0), R"({"labels": "CPU"})"));
+    row(metadata_row("process_sort_index", host_place(0), R"({"sort_index": 0})"));
+    if (trace_.as_device) row(device_metadata(static_cast<int>(trace_.events->facts.threads)));
   }
 
   void thread(int index) {
     const std::string name = index == 0 ? "steps" : "thread " + std::to_string(index);
-    row(metadata("thread_name", index, "{\"name\": " + quoted_text(name) + "}"));
-    row(metadata("thread_sort_index", index, "{\"sort_index\": " + std::to_string(index) + "}"));
+    row(metadata_row("thread_name", host_place(index), "{\"name\": " + quoted_text(name) + "}"));
+    row(metadata_row("thread_sort_index", host_place(index),
+                     "{\"sort_index\": " + std::to_string(index) + "}"));
   }
 
   void row(const std::string& text) { write_(",\n" + text); }
@@ -203,21 +190,30 @@ class Writer {
     }
   }
 
+  static bool is_device_work(EventKind kind) {
+    return kind == EventKind::kCall || kind == EventKind::kBind || kind == EventKind::kInitial ||
+           kind == EventKind::kRead;
+  }
+
   void span(const Event& event) {
     const std::string id = std::to_string(++rows_);
     std::string args = "\"External id\": " + id;
     if (event.kind == EventKind::kCall)
       args += ", \"Ev Idx\": " + id + ", " + calls_[event.id].args;
     row("{\"ph\": \"X\", \"cat\": \"" + std::string(category(event.kind)) +
-        "\", \"name\": " + name_text(event) + ", " + place_text(event.thread) +
+        "\", \"name\": " + name_text(event) + ", " + place_text(host_place(event.thread)) +
         ", \"ts\": " + microseconds(event.begin_ns) + ", \"dur\": " +
         microseconds(static_cast<std::int64_t>(event.value)) + ", \"args\": {" + args + "}}");
+    if (trace_.as_device && is_device_work(event.kind)) {
+      row(device_rows(device_work(plan_, event, rows_)));
+    }
     if (event.kind == EventKind::kCall && event.thread == 0) arena(event);
   }
 
   void counter_row(const std::string& name, std::int64_t ns, const std::string& args) {
     row("{\"ph\": \"C\", \"cat\": \"memory\", \"name\": " + quoted_text(name) + ", " +
-        place_text(0) + ", \"ts\": " + microseconds(ns) + ", \"args\": {" + args + "}}");
+        place_text(host_place(0)) + ", \"ts\": " + microseconds(ns) + ", \"args\": {" + args +
+        "}}");
   }
 
   // JSON has no NaN: a value that is no number has no row.
@@ -237,9 +233,7 @@ class Writer {
   }
 
   void arrow_end(std::string_view phase, std::int64_t id, const Event& at) {
-    row("{\"ph\": \"" + std::string(phase) + "\", \"id\": " + std::to_string(id) + ", " +
-        place_text(at.thread) + ", \"ts\": " + microseconds(at.begin_ns) +
-        ", \"cat\": \"fwdbwd\", \"name\": \"fwdbwd\"" + (phase == "f" ? ", \"bp\": \"e\"}" : "}"));
+    row(arrow_row({phase, "fwdbwd", id, host_place(at.thread), at.begin_ns}));
   }
 
   // From the last run of a forward node to each backward call that is a part of its gradient.
@@ -258,7 +252,7 @@ class Writer {
     }
   }
 
-  const ChromeTrace& trace_;
+  const FormatInput& trace_;
   const PlanView& plan_;
   const WriteText& write_;
   std::vector<std::int64_t> live_;
@@ -267,10 +261,12 @@ class Writer {
   std::int64_t rows_ = 0;
 };
 
-}  // namespace
-
-void write_chrome_trace(const ChromeTrace& trace, const WriteText& write) {
+void write_chrome_trace(const FormatInput& trace, const WriteText& write) {
   Writer(trace, write).run();
 }
+
+}  // namespace
+
+ProfileFormat chrome_trace_format() { return {.name = "chrome", .write = write_chrome_trace}; }
 
 }  // namespace trainscope::profiler

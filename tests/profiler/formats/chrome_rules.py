@@ -1,6 +1,7 @@
-"""The rules that Perfetto and HTA have for trace event JSON, as far as rows of the host go.
+"""The rules that Perfetto and HTA have for trace event JSON.
 
-faults(text) gives a line for each rule that a trace breaks. Standard library only.
+faults(text) gives a line for each rule that a trace breaks; rows of a device are one of them unless
+as_device allows these. Standard library only.
 """
 import collections
 import json
@@ -11,6 +12,7 @@ ORDER = ["schemaVersion", "deviceProperties", "distributedInfo", "displayTimeUni
          "baseTimeNanoseconds", "traceEvents", "traceName"]
 METADATA = {"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"}
 HOST_CATEGORIES = {"cpu_op", "user_annotation"}
+LAUNCHES = {"kernel": "cudaLaunchKernel", "gpu_memcpy": "cudaMemcpyAsync"}
 
 
 def refuse_constant(text):
@@ -29,14 +31,45 @@ def top_level_faults(text, trace):
         yield 'no "rank": with a blank after the colon before the events'
 
 
-def span_faults(row):
+def device_faults(row):
+    args = row["args"]
+    if row["pid"] != 0 or row["tid"] != args.get("stream") or args.get("device") != 0:
+        yield f"a device row is not on its stream: {row['name']}"
+    if args.get("stream", 0) <= 0 or "correlation" not in args or "External id" not in args:
+        yield f"readers do not take it for a device's: {row['name']}"
+    if row["cat"] == "gpu_memcpy" and not (row["name"].startswith("Memcpy") and "bytes" in args):
+        yield f"a copy that readers do not know: {row['name']}"
+
+
+def launch_faults(spans):
+    """Each device row has one launch before it, of its kind."""
+    launches = collections.defaultdict(list)
+    for row in spans:
+        if row["cat"] == "cuda_runtime":
+            launches[row["args"]["correlation"]].append(row)
+    for row in spans:
+        if row["cat"] not in LAUNCHES:
+            continue
+        own = launches.pop(row["args"]["correlation"], [])
+        if len(own) != 1 or own[0]["name"] != LAUNCHES[row["cat"]]:
+            yield f"the device row {row['name']} has no launch of its own"
+        elif own[0]["ts"] + own[0]["dur"] > row["ts"]:
+            yield f"the device row {row['name']} begins within its launch"
+    for correlation in launches:
+        yield f"the launch {correlation} launches nothing"
+
+
+def span_faults(row, as_device):
     lacking = {"cat", "name", "pid", "tid", "ts", "dur", "args"} - set(row)
     if lacking:
         yield f"a span lacks {sorted(lacking)}"
         return
-    if row["cat"] not in HOST_CATEGORIES:
+    if as_device and row["cat"] in LAUNCHES:
+        yield from device_faults(row)
+    elif row["cat"] not in HOST_CATEGORIES | ({"cuda_runtime"} if as_device else set()):
         yield f"a host row has the category {row['cat']}"
-    if {"stream", "correlation", "device"} & set(row["args"]):
+    elif {"stream", "device"} & set(row["args"]) or (
+            row["cat"] in HOST_CATEGORIES and "correlation" in row["args"]):
         yield f"a host row looks like a device's: {row['name']}"
     if row["dur"] < 0 or abs(row["ts"]) >= 10**12:
         yield f"ts {row['ts']} and dur {row['dur']} are not microseconds from the base"
@@ -78,7 +111,7 @@ def arrow_faults(rows, spans):
             yield f"the arrow {key} is not one beginning and then one end"
 
 
-def row_faults(rows):
+def row_faults(rows, as_device):
     names = set()
     for row in rows:
         if row["ph"] == "M":
@@ -87,7 +120,7 @@ def row_faults(rows):
             if row["name"] == "thread_name":
                 names.add((row["pid"], row["tid"]))
         elif row["ph"] == "X":
-            yield from span_faults(row)
+            yield from span_faults(row, as_device)
         elif row["ph"] == "C":
             if not row["args"] or not all(isinstance(v, (int, Decimal)) for v in row["args"].values()):
                 yield f"the counter {row['name']} has no numbers"
@@ -98,19 +131,24 @@ def row_faults(rows):
             yield f"thread {row['tid']} has no name"
 
 
-def faults(text):
+def faults(text, as_device=False):
     try:
         trace = json.loads(text, parse_float=Decimal, parse_constant=refuse_constant)
     except ValueError as error:
         return [f"no JSON: {error}"]
     rows = trace.get("traceEvents", [])
-    found = list(top_level_faults(text, trace)) + list(row_faults(rows))
+    found = list(top_level_faults(text, trace)) + list(row_faults(rows, as_device))
     if found:
         return found
     spans = [row for row in rows if row["ph"] == "X"]
     found += nesting_faults(spans)
     found += arrow_faults(rows, spans)
-    ids = [row["args"]["External id"] for row in spans]
+    if as_device:
+        found += launch_faults(spans)
+        if not any(row["name"] == "process_labels" and "shown as a device" in row["args"]["labels"]
+                   for row in rows if row["pid"] == 0):
+            found.append("nothing says that the device is none")
+    ids = [row["args"]["External id"] for row in spans if row["cat"] in HOST_CATEGORIES]
     if len(set(ids)) != len(ids):
         found.append("two spans have one External id")
     steps = [int(row["name"].split("#")[1]) for row in spans if row["name"].startswith("ProfilerStep#")]

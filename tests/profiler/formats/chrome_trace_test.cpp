@@ -1,6 +1,4 @@
 // Trace event JSON: names of any kind, values that are no numbers, and arrows.
-#include "profiler/formats/chrome_trace.h"
-
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -8,6 +6,7 @@
 #include <string>
 
 #include "engine/core/json.h"
+#include "profiler/formats/formats.h"
 #include "tests/profiler/analysis/profile_tools.h"
 
 namespace trainscope::profiler::test {
@@ -15,8 +14,8 @@ namespace {
 
 std::string text_of(const EventView& events, const PlanRecord& plan, const std::string& name) {
   std::string text;
-  write_chrome_trace({.events = events, .plan = view_of(plan), .name = name},
-                     [&text](std::string_view piece) { text += piece; });
+  format_named("chrome")->write({.events = &events, .plan = view_of(plan), .name = name},
+                                [&text](std::string_view piece) { text += piece; });
   return text;
 }
 

@@ -1,5 +1,5 @@
 // What of a PyTorch module's state_dict comes back, and what does not.
-#include "cli/verbs/export_state_dict.h"
+#include "cli/export/state_dict_export.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,54 @@
+// Pieces of trace event JSON that several kinds of rows have in common.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/bundle/plan_record.h"
+#include "profiler/record/event.h"
+
+namespace trainscope::profiler {
+
+// A process and a thread of the trace, as rows name them.
+struct RowPlace {
+  int process = 0;
+  int thread = 0;
+};
+inline constexpr int kHostProcess = 1000;
+
+std::string quoted_text(std::string_view text);
+// Microseconds with three decimals, exactly.
+std::string microseconds(std::int64_t ns);
+// "pid": .., "tid": .. of a thread.
+std::string place_text(const RowPlace& place);
+std::string metadata_row(std::string_view name, const RowPlace& place, const std::string& args);
+
+// One end of an arrow: "s" where it begins, "f" where it ends.
+struct ArrowEnd {
+  std::string_view phase;
+  std::string_view name;
+  std::int64_t id = 0;
+  RowPlace place = {};
+  std::int64_t ns = 0;
+};
+std::string arrow_row(const ArrowEnd& end);
+
+// A call or copy of the host as what a launch and a kernel (or copy) of a device would be. CPU
+// rows are shown so only on request, for tools that look at nothing else.
+struct DeviceWork {
+  const Event& event;
+  std::string kernel;       // the name
+  std::int64_t bytes = -1;  // of a copy; -1: it is a kernel
+  std::int64_t id = 0;      // of the host's row, and of launch and kernel together
+};
+// Rows with ",\n" between: the launch on the host's thread, the kernel on a stream of its own for
+// each thread, the arrow between them.
+std::string device_rows(const DeviceWork& work);
+// What the kernel of a call is called, and how much it copies.
+DeviceWork device_work(const PlanView& plan, const Event& event, std::int64_t id);
+// Names of the streams, and what the device is.
+std::string device_metadata(int threads);
+std::string device_properties();
+
+}  // namespace trainscope::profiler
