@@ -1,0 +1,237 @@
+#!/usr/bin/python3
+"""Profiles of PyTorch and ONNX Runtime become runs that query and compare take; inputs that are no
+such profile are refused with one error each.
+
+Usage: import_test.py TRAINSCOPE
+"""
+import collections
+import gzip
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROGRAM = sys.argv[1]
+DATA = Path(__file__).resolve().parents[2] / "data"
+
+
+def run(folder, *words, code=0):
+    done = subprocess.run([PROGRAM, *map(str, words)], cwd=folder, capture_output=True, text=True,
+                          errors="replace", timeout=120)
+    assert done.returncode == code, f"{words}: {done.returncode}\n{done.stderr}{done.stdout}"
+    return done
+
+
+def facts_of(folder, *words):
+    return json.loads(run(folder, *words, "--json").stdout)
+
+
+def trace(name):
+    return gzip.decompress((DATA / "traces" / f"{name}.json.gz").read_bytes())
+
+
+def model(name):
+    return DATA / "models" / name / "model.onnx"
+
+
+def check_pytorch(folder):
+    """Sums are those of the trace itself; all but what stands between ops is attributed."""
+    facts = facts_of(folder, "import", DATA / "traces/pytorch-gpt.json.gz", "-o", "pytorch")
+    rows = json.loads(trace("pytorch-gpt"))["traceEvents"]
+    steps = [row for row in rows if row["name"].startswith("ProfilerStep#")]
+    assert facts["steps"] == [2, 3] and facts["tool"] == "PyTorch"
+    assert abs(facts["step_ns"] - 1000 * sum(row["dur"] for row in steps)) <= 2
+    assert facts["attributed"] >= 0.95, facts["attributed"]
+    assert abs(facts["op_ns"] - facts["attributed_ns"] -
+               sum(row["ns"] for row in facts["not_attributed"])) == 0
+    by = {kind: facts_of(folder, "query", "pytorch", "--by", kind) for kind in ("op", "node", "kernel", "phase")}
+    for table in by.values():
+        assert table["total_ns"] == facts["step_ns"] == sum(row["ns"] for row in table["rows"])
+        assert sum(row["ns"] for row in table["rows"] if row["is_call"]) == facts["attributed_ns"]
+    ops = {row["name"]: row for row in by["op"]["rows"]}
+    wanted = sum(row["dur"] for row in rows if row["name"] == "aten::linear")
+    assert abs(ops["Gemm"]["ns"] / 1000 - wanted) < 0.1, (ops["Gemm"]["ns"], wanted)
+    assert {"Attention", "AttentionGrad", "LayerNormalization", "GeluGrad", "AdamWStep"} <= set(ops)
+    nodes = {row["name"]: row for row in by["node"]["rows"]}
+    assert nodes["aten::gelu#0"]["count"] == 2, "the gradient is not counted for its forward op"
+    assert {row["name"] for row in by["phase"]["rows"] if row["is_call"]} == {"forward", "backward", "update"}
+
+
+def check_ort(folder):
+    """Names of nodes are those of the model, whatever ORT's optimizers put around them."""
+    shares = {"inference-gpt2": 0.95, "training-lenet": 0.95, "training-mlp": 0.7}
+    for name, share in shares.items():
+        base = name.split("-")[1]
+        file = f"{name}.json"
+        (folder / file).write_bytes(trace(f"ort-{name}"))
+        facts = facts_of(folder, "import", file, "-o", f"ort-{base}", "--model", model(base))
+        rows = json.loads(trace(f"ort-{name}"))
+        kernels = sum(row["dur"] for row in rows if row["name"].endswith("_kernel_time"))
+        runs = [row["dur"] for row in rows if row["name"] == "model_run"]
+        assert facts["op_ns"] == 1000 * kernels and facts["step_ns"] == 1000 * sum(runs)
+        assert facts["attributed"] >= share, (name, facts["attributed"], facts["not_attributed"])
+        table = facts_of(folder, "query", f"ort-{base}", "--by", "node")
+        assert table["total_ns"] == facts["step_ns"] and table["steps"] == len(runs)
+        plain = facts_of(folder, "import", file, "-o", f"plain-{base}")
+        assert plain["attributed"] == 1.0, "every node has an op"
+    gemm = [row for row in facts_of(folder, "query", "ort-mlp", "node==/2/Gemm", "--by", "phase")["rows"]]
+    assert {row["name"] for row in gemm} == {"forward", "backward"}, gemm
+
+
+def check_compare(folder):
+    """Ours and ORT's of one model stand in one table, row by row."""
+    for base in ("mlp", "lenet"):
+        run(folder, "profile", model(base), "--data", "synthetic", "--steps", "6", "--profile",
+            "steps=3:6", "--run-dir", f"ours-{base}", "-q")
+        rows = {row["name"]: row for row in
+                facts_of(folder, "compare", f"ort-{base}", f"ours-{base}", "--by", "node")["rows"]}
+        nodes = {"mlp": ["/0/Gemm", "/1/Relu", "/2/Gemm", "/3/Relu", "/4/Gemm"],
+                 "lenet": ["/c1/Conv", "/c2/Conv", "/f1/Gemm", "/f2/Gemm", "/f3/Gemm"]}[base]
+        for node in nodes:
+            assert rows[node]["a"]["median_ms"] > 0 and rows[node]["b"]["median_ms"] > 0, node
+        run(folder, "compare", f"ort-{base}", f"ours-{base}", "--by", "op")
+
+
+def check_round_trip(folder):
+    """Our own trace comes back as it was, by node and phase."""
+    run(folder, "export", "ours-mlp", "--format", "chrome", "-o", "ours.json.gz")
+    run(folder, "import", "ours.json.gz", "-o", "again")
+    for kind in ("node", "op", "phase", "kernel"):
+        before = facts_of(folder, "query", "ours-mlp", "--by", kind)
+        after = facts_of(folder, "query", "again", "--by", kind)
+        assert before["total_ns"] == after["total_ns"]
+        ours, theirs = ({row["name"]: row["ns"] for row in table["rows"] if row["is_call"]}
+                        for table in (before, after))
+        assert ours == theirs, kind
+
+
+def check_threads_and_device(folder):
+    """The engine's thread has the driver's gap; kernels are tied to the op that launched them."""
+    def row(name, cat, begin, dur, tid=1, **args):
+        return {"ph": "X", "cat": cat, "name": name, "pid": 0 if cat == "kernel" else 9, "tid": tid,
+                "ts": begin, "dur": dur, "args": args}
+    key = "Sequence number"
+    rows = [row("ProfilerStep#7", "user_annotation", 0, 100),
+            row("aten::linear", "cpu_op", 10, 20, **{key: 4, "External id": 1}),
+            row("aten::addmm", "cpu_op", 12, 15, **{key: 5, "External id": 2}),
+            row("mine::odd", "cpu_op", 31, 4, **{"External id": 3}),
+            row("autograd::engine::evaluate_function: AddmmBackward0", "cpu_op", 40, 30, 2,
+                **{key: 5, "Fwd thread id": 1, "External id": 4}),
+            row("gemm", "kernel", 20, 50, 7, **{"External id": 2, "stream": 7, "correlation": 1}),
+            row("gemm_grad", "kernel", 60, 45, 7, **{"External id": 4, "stream": 7, "correlation": 2})]
+    (folder / "two.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": rows}))
+    facts = facts_of(folder, "import", "two.json", "-o", "two")
+    assert facts["not_attributed"] == [{"name": "mine::odd", "ns": 4000}], facts
+    table = {r["name"]: r for r in facts_of(folder, "query", "two", "--by", "node")["rows"]}
+    assert table["aten::linear#0"]["ns"] == 50000 and table["nothing recorded"]["ns"] == 50000, table
+    kernels = {r["name"]: r for r in facts_of(folder, "query", "two", "--by", "kernel")["rows"]}
+    assert kernels["gemm"]["busy_ms"] == 0.05 and kernels["gemm_grad"]["busy_ms"] == 0.035, kernels
+
+
+def spoiled(rng):
+    """Name, bytes and what the error has to say, of inputs that are no profile."""
+    kineto = trace("pytorch-gpt")
+    ort = trace("ort-training-mlp")
+    packed = gzip.compress(ort, mtime=0)
+    for i in range(12):
+        at = rng.randrange(1, len(ort) - 4)
+        yield f"ort cut at {at}", ort[:at], "ends in the middle"
+    for i in range(6):
+        at = rng.randrange(1, len(kineto) - 4)
+        yield f"kineto cut at {at}", kineto[:at], "ends in the middle"
+    for i in range(8):
+        at = rng.randrange(11, len(packed) - 9)
+        yield f"gzip cut at {at}", packed[:at], "ends in the middle"
+    for i in range(6):
+        at = rng.randrange(12, len(packed) - 8)
+        yield f"gzip damaged at {at}", packed[:at] + bytes([packed[at] ^ 0x55]) + packed[at + 1:], ""
+    yield "empty", b"", "ends in the middle"
+    yield "blanks", b" \n\t ", "ends in the middle"
+    yield "a number", b"42", "begins with [ or {"
+    yield "a model", model("mlp").read_bytes(), "begins with [ or {"
+    yield "not text", bytes(range(128, 256)) * 8, "begins with [ or {"
+    yield "empty array", b"[]", "no op of PyTorch"
+    yield "empty object", b"{}", "no op of PyTorch"
+    yield "no events", b'{"traceEvents": []}', "no op of PyTorch"
+    yield "another tool", b'[{"ph": "X", "cat": "v8", "name": "x", "ts": 1, "dur": 2}]', "no op of PyTorch"
+    yield "events twice", b'{"traceEvents": [], "traceEvents": []}', "a second time"
+    yield "two sessions", trace("ort-training-mlp-two-sessions-one-file"), "two sessions"
+    yield "text behind", ort + b"[]", "text behind the end"
+    yield "deep arrays", b'{"traceEvents": [' + b"[" * 100_000, "nested deeper"
+    yield "deep objects", b'{"x": ' + b'{"a":' * 100_000, "nested deeper"
+    yield "long string", b'[{"ph": "' + b"x" * (2 << 20) + b'"}]', "longer than 1 MiB"
+    yield "many members", ("{" + ",".join(f'"k{i}": 1' for i in range(2000)) + "}").encode(), "more than 1000"
+    yield "numbers for events", b"[1, 2]", "expected an object"
+    yield "no comma", b'[{"ph": "M"} {"ph": "M"}]', "expected , or ]"
+    yield "no colon", b'{"traceEvents" []}', "expected :"
+    yield "no key", b'{traceEvents: []}', "expected a key"
+    yield "brackets mixed", b'[{"a": [1}]]', "the value at byte"
+    yield "not a number", b'[{"a": 1.2.3}]', "the value at byte"
+    yield "a key twice", b'[{"a": 1, "a": 2}]', "duplicate key"
+    yield "bad UTF-8", b'[{"a": "\xff\xfe"}]', "the value at byte"
+    yield "future schema", b'{"schemaVersion": 2, "traceEvents": [' + op_row() + b"]}", "schemaVersion 2"
+    for key, value in (("ts", '"soon"'), ("ts", "1e300"), ("ts", "null"), ("dur", "-5"), ("dur", "1e17"),
+                       ("ts", "{}")):
+        yield f"{key} is {value}", b"[" + op_row(**{key: value}) + b"]", key
+    yield "no duration", b'[{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1}]', "'dur' is missing"
+    step = b'{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%d", "pid": 1, "tid": 1, "ts": %d, "dur": 9}'
+    yield "steps overlap", b"[" + step % (1, 0) + b"," + step % (2, 5) + b"," + op_row() + b"]", "overlap"
+    yield "unknown ops alone", b"[" + op_row(name='"mine::op"') + b"]", "no ops in its steps"
+    yield "bomb of blanks", gzip.compress(b"[" + b" " * (200 << 20)), "expand beyond"
+    yield "bomb of zeros", gzip.compress(bytes(100 << 20)), ""
+    yield "bomb of events", gzip.compress(b"[" + b"{}," * (60 << 20)), "expand beyond"
+    yield "bomb in a bomb", gzip.compress(gzip.compress(bytes(50 << 20))), "begins with [ or {"
+
+
+def op_row(**changes):
+    row = {"ph": '"X"', "cat": '"cpu_op"', "name": '"aten::mm"', "pid": "1", "tid": "1", "ts": "1",
+           "dur": "2", **changes}
+    return ("{" + ", ".join(f'"{key}": {value}' for key, value in row.items()) + "}").encode()
+
+
+def check_refusals(folder):
+    kinds = collections.Counter()
+    for number, (name, data, words) in enumerate(spoiled(random.Random(20))):
+        file = folder / f"bad-{number}.json"
+        file.write_bytes(data)
+        error = run(folder, "import", file.name, "-o", f"bad-{number}", code=3).stderr
+        lines = error.splitlines()
+        assert lines[0].startswith("error: ") and words in error, (name, error)
+        assert sum(line.startswith("error: ") for line in lines) == 1 and len(lines) <= 4, (name, error)
+        assert f"'{file.name}'" in error, (name, error)
+        assert not (folder / f"bad-{number}").exists(), f"{name} left a run"
+        file.unlink()
+        kinds[name.split(" ")[0]] += 1
+    assert sum(kinds.values()) >= 60, sum(kinds.values())
+    assert run(folder, "import", "nowhere.json", "-o", "x", code=6).stderr.startswith("error: ")
+    assert "needs -o" in run(folder, "import", "ours.json.gz", code=2).stderr
+    run(folder, "import", "ours.json.gz", "-o", "again", code=2)
+
+
+def check_other_verbs(folder):
+    """An imported run has no model, weights or metrics: verbs that want them say so."""
+    for words in (("export", "again", "-o", "x.onnx"), ("eval", "again"), ("inspect", "again", "--stage", "loss"),
+                  ("train", "--resume", "again")):
+        done = subprocess.run([PROGRAM, *words], cwd=folder, capture_output=True, text=True)
+        assert done.returncode in (2, 3, 6) and done.stderr.startswith("error: "), (words, done)
+    run(folder, "export", "again", "--format", "speedscope", "-o", "x.json")
+    run(folder, "export", "again", "--format", "chrome", "-o", "x.json")
+    run(folder, "inspect", "again")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        check_pytorch(folder)
+        check_ort(folder)
+        check_compare(folder)
+        check_round_trip(folder)
+        check_threads_and_device(folder)
+        check_refusals(folder)
+        check_other_verbs(folder)
+
+
+if __name__ == "__main__":
+    main()
