@@ -49,6 +49,14 @@ if(TRAINSCOPE_OPENMP)
   target_link_libraries(trainscope_openmp INTERFACE OpenMP::OpenMP_CXX)
 endif()
 
+# NVIDIA's header, where it is: our records of its activity buffers are held against it.
+add_library(trainscope_cupti INTERFACE)
+find_path(TRAINSCOPE_CUPTI_INCLUDE cupti.h
+          HINTS /usr/local/cuda/include /usr/local/cuda/extras/CUPTI/include)
+if(TRAINSCOPE_CUPTI_INCLUDE)
+  target_include_directories(trainscope_cupti SYSTEM INTERFACE "${TRAINSCOPE_CUPTI_INCLUDE}")
+endif()
+
 # Another python3 on PATH (pyenv, conda) does not see Debian's modules.
 set(Python3_EXECUTABLE /usr/bin/python3 CACHE FILEPATH "Debian's interpreter")
 if(TRAINSCOPE_TESTS)

@@ -1,0 +1,117 @@
+// Work waits until it is asked for, because its correlation may be in a later buffer.
+#include "profiler/cupti/activity_join.h"
+
+#include <algorithm>
+
+namespace trainscope::profiler {
+
+void ActivityJoin::note_graph_clone(std::uint64_t original, std::uint64_t clone) {
+  const auto found = calls_of_nodes_.find(original);
+  if (found == calls_of_nodes_.end()) return;
+  const std::uint32_t call = found->second;  // adding may move what `found` points to
+  calls_of_nodes_[clone] = call;
+}
+
+void ActivityJoin::add(DeviceActivity work, std::uint64_t begin, std::uint64_t end) {
+  if (begin == 0 || end < begin) {
+    ++losses_.untimed;
+    return;
+  }
+  work.begin_ns = static_cast<std::int64_t>(begin) + offset_ns_;
+  work.end_ns = static_cast<std::int64_t>(end) + offset_ns_;
+  waiting_.push_back(std::move(work));
+}
+
+void ActivityJoin::kernel(const KernelRecord& record) {
+  add({.kind = DeviceActivityKind::kKernel,
+       .device = record.device,
+       .stream = record.stream,
+       .correlation = record.correlation,
+       .graph_node = record.graph_node,
+       .name = record.name == nullptr ? "" : record.name},
+      record.begin, record.end);
+}
+
+void ActivityJoin::copy(const CopyRecord& record) {
+  add({.kind = DeviceActivityKind::kCopy,
+       .device = record.device,
+       .stream = record.stream,
+       .correlation = record.correlation,
+       .graph_node = record.graph_node,
+       .bytes = static_cast<std::int64_t>(record.bytes)},
+      record.begin, record.end);
+}
+
+void ActivityJoin::set(const SetRecord& record) {
+  add({.kind = DeviceActivityKind::kSet,
+       .device = record.device,
+       .stream = record.stream,
+       .correlation = record.correlation,
+       .graph_node = record.graph_node,
+       .bytes = static_cast<std::int64_t>(record.bytes)},
+      record.begin, record.end);
+}
+
+void ActivityJoin::graph(const GraphRecord& record) {
+  add({.kind = DeviceActivityKind::kGraph,
+       .device = record.device,
+       .stream = record.stream,
+       .correlation = record.correlation},
+      record.begin, record.end);
+}
+
+void ActivityJoin::external_correlation(const ExternalCorrelationRecord& record) {
+  if (record.external_kind != external_kind_ || record.external >= kNoCall) return;
+  calls_[record.correlation] = static_cast<std::uint32_t>(record.external);
+}
+
+void ActivityJoin::overhead(const OverheadRecord& record) {
+  if (record.end > record.begin) {
+    overhead_ns_ += static_cast<std::int64_t>(record.end - record.begin);
+  }
+}
+
+std::uint32_t ActivityJoin::call_of(const DeviceActivity& work) const {
+  if (work.graph_node != 0) {
+    const auto found = calls_of_nodes_.find(work.graph_node);
+    return found == calls_of_nodes_.end() ? kNoCall : found->second;
+  }
+  for (const auto* calls : {&calls_, &earlier_calls_}) {
+    const auto found = calls->find(work.correlation);
+    if (found != calls->end()) return found->second;
+  }
+  return kNoCall;
+}
+
+std::vector<DeviceActivity> ActivityJoin::take() {
+  std::vector<DeviceActivity> all = std::exchange(waiting_, {});
+  for (DeviceActivity& work : all) {
+    work.call = call_of(work);
+    const bool is_whole_graph = work.kind == DeviceActivityKind::kGraph;
+    if (work.call == kNoCall && !is_whole_graph) ++losses_.untied;
+  }
+  // The driver gives no correlation twice.
+  earlier_calls_ = std::exchange(calls_, {});
+  std::ranges::stable_sort(all, {}, &DeviceActivity::begin_ns);
+  return all;
+}
+
+std::vector<Event> DeviceEvents::events(const std::vector<DeviceActivity>& work) {
+  std::vector<Event> all;
+  for (const DeviceActivity& one : work) {
+    if (one.call == kNoCall) continue;
+    const auto next = static_cast<std::uint16_t>(first_thread_ + threads_.size());
+    const auto thread = threads_.try_emplace({one.device, one.stream}, next).first->second;
+    all.push_back({.begin_ns = one.begin_ns,
+                   .value = static_cast<std::uint64_t>(one.end_ns - one.begin_ns),
+                   .id = one.call,
+                   .kind = EventKind::kCall,
+                   .thread = thread});
+  }
+  std::ranges::stable_sort(all, [](const Event& a, const Event& b) {
+    return a.thread != b.thread ? a.thread < b.thread : a.end_ns() < b.end_ns();
+  });
+  return all;
+}
+
+}  // namespace trainscope::profiler

@@ -1,0 +1,99 @@
+// Which call of the plan each kernel, copy and set of a device is of.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "profiler/cupti/activity_decoder.h"
+#include "profiler/record/event.h"
+
+namespace trainscope::profiler {
+
+inline constexpr std::uint32_t kNoCall = 0xFFFFFFFF;
+
+enum class DeviceActivityKind : std::uint8_t { kKernel, kCopy, kSet, kGraph };
+
+struct DeviceActivity {
+  DeviceActivityKind kind = DeviceActivityKind::kKernel;
+  std::uint32_t call = kNoCall;  // of the plan
+  std::int64_t begin_ns = 0;     // of the profile's clock
+  std::int64_t end_ns = 0;
+  std::uint32_t device = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t correlation = 0;
+  std::uint64_t graph_node = 0;  // 0: launched by itself
+  std::int64_t bytes = 0;        // of a copy or set
+  std::string name = {};         // of a kernel, mangled
+};
+
+// What of a trace is not as it should be; a report says so.
+struct ActivityLosses {
+  std::uint64_t dropped = 0;  // records that the library had no memory for
+  std::uint64_t untimed = 0;  // work without times
+  std::uint64_t untied = 0;   // work of no call that is known
+};
+
+// Takes buffers in any order. An external correlation ties what one API call launches to what the
+// program pushed before it; of a CUDA graph all work has the graph's correlation, so a node is tied
+// by its id, which the program notes as it captures the graph and as the driver clones it.
+class ActivityJoin final : public ActivitySink {
+ public:
+  // `external_kind`: under which the program pushes calls. `offset_ns`: from the library's clock to
+  // the profile's.
+  ActivityJoin(std::uint32_t external_kind, std::int64_t offset_ns)
+      : external_kind_(external_kind), offset_ns_(offset_ns) {}
+
+  void note_graph_node(std::uint64_t node, std::uint32_t call) { calls_of_nodes_[node] = call; }
+  void note_graph_clone(std::uint64_t original, std::uint64_t clone);
+  void note_dropped(std::uint64_t records) { losses_.dropped += records; }
+
+  void kernel(const KernelRecord& record) override;
+  void copy(const CopyRecord& record) override;
+  void set(const SetRecord& record) override;
+  void graph(const GraphRecord& record) override;
+  void api_call(const ApiRecord& /*record*/) override {}
+  void external_correlation(const ExternalCorrelationRecord& record) override;
+  void synchronization(const SynchronizationRecord& /*record*/) override {}
+  void overhead(const OverheadRecord& record) override;
+
+  // All work since the last time, by begin, tied as far as it is known now: ask when the buffers of
+  // a window have been flushed. Counts what is not tied.
+  std::vector<DeviceActivity> take();
+  const ActivityLosses& losses() const { return losses_; }
+  std::int64_t overhead_ns() const { return overhead_ns_; }  // that the tracing itself took
+
+ private:
+  void add(DeviceActivity work, std::uint64_t begin, std::uint64_t end);
+  std::uint32_t call_of(const DeviceActivity& work) const;
+
+  std::uint32_t external_kind_;
+  std::int64_t offset_ns_;
+  std::vector<DeviceActivity> waiting_;
+  // Of correlations since the last take, and since the one before: what still ran then comes later.
+  std::unordered_map<std::uint32_t, std::uint32_t> calls_;
+  std::unordered_map<std::uint32_t, std::uint32_t> earlier_calls_;
+  std::unordered_map<std::uint64_t, std::uint32_t> calls_of_nodes_;
+  ActivityLosses losses_;
+  std::int64_t overhead_ns_ = 0;
+};
+
+// Work as events of a profile: each stream of each device is a thread, from `first_thread` on, in
+// the order that they come in. Work that is tied to no call is left out.
+class DeviceEvents {
+ public:
+  explicit DeviceEvents(std::uint16_t first_thread) : first_thread_(first_thread) {}
+
+  // In the order of their ends, thread by thread.
+  std::vector<Event> events(const std::vector<DeviceActivity>& work);
+  std::uint32_t threads() const { return static_cast<std::uint32_t>(threads_.size()); }
+
+ private:
+  std::uint16_t first_thread_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> threads_;  // (device, stream)
+};
+
+}  // namespace trainscope::profiler
