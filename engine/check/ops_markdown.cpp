@@ -181,8 +181,11 @@ std::string composites_text() {
     for (std::string_view name : split(form.attributes, ' ')) {
       if (!name.empty()) attributes.push_back(fmt::format("`{}`", name));
     }
-    text += fmt::format("| {} | {} | {} | to {} | to {} | {} |\n", form.op,
-                        form.domain.empty() ? "ONNX" : form.domain, form.from, form.most_inputs,
+    const std::string inputs = form.most_inputs == kAnyNumberOfInputs
+                                   ? "any number"
+                                   : fmt::format("to {}", form.most_inputs);
+    text += fmt::format("| {} | {} | {} | {} | to {} | {} |\n", form.op,
+                        form.domain.empty() ? "ONNX" : form.domain, form.from, inputs,
                         form.most_outputs, join(attributes, ", "));
   }
   return text;

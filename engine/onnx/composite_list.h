@@ -1,10 +1,13 @@
 // The ops that a model may have and that are written with others while it is read, for lists.
 #pragma once
 
+#include <limits>
 #include <string_view>
 #include <vector>
 
 namespace trainscope {
+
+inline constexpr int kAnyNumberOfInputs = std::numeric_limits<int>::max();
 
 // One form of an op: that of opsets from `from` on.
 struct CompositeForm {

@@ -7,6 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/onnx/composites/composites.h"
 #include "engine/onnx/validate.h"
 
 namespace trainscope {
@@ -36,6 +37,8 @@ class InferenceForm {
         dropout(std::move(node));
       } else if (plain && node.op_type() == "BatchNormalization") {
         batch_norm(std::move(node));
+      } else if (node.domain() == kMicrosoftDomain && node.op_type() == "BatchNormInternal") {
+        batch_norm(as_plain_norm(std::move(node)));
       } else {
         done_.Add(std::move(node));
       }
@@ -61,6 +64,18 @@ class InferenceForm {
     for (pb::AttributeProto& a : *node.mutable_attribute()) {
       if (a.name() == "training_mode") a.set_i(0);
     }
+  }
+
+  // ONNX's op, of which this one is the form in training.
+  static pb::NodeProto as_plain_norm(pb::NodeProto node) {
+    node.set_op_type("BatchNormalization");
+    node.clear_domain();
+    pb::NodeProto plain = node;
+    plain.clear_attribute();
+    for (const pb::AttributeProto& a : node.attribute()) {
+      if (a.name() != "training_mode") *plain.add_attribute() = a;
+    }
+    return plain;
   }
 
   void dropout(pb::NodeProto node) {

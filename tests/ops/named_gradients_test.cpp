@@ -66,10 +66,10 @@ constexpr NamedCase kCases[] = {
     {"LogSoftMaxGrad", "LogSoftmax", "[3,4,2]; axis=2"},
     {"SoftmaxCrossEntropyLossGrad", "SoftmaxCrossEntropyLoss", "[8,5,2], i64[8,2]<5, [5]>0"},
     {"SparseSoftmaxCrossEntropyGrad", "CrossEntropy", "[8,5], i64[8]<5"},
-    {"SoftmaxCrossEntropyLossInternalGrad", "WeightedCrossEntropy",
-     "[8,5], i64[8]<5, [5]={1,2,0.5,1,3}"},
     {"GeluGrad", "Gelu", "[2,3,4]"},
     {"FastGeluGrad", "Gelu", "[2,3,4]; approximate='tanh'"},
+    {"Dropout", "Dropout", "[2,2,2,2], []={0}, bool[]={1}"},
+    {"DropoutGrad", "RandomDropout", "[2,4,2], i64[]={3}; ratio=0.4 seed=7 stream=1"},
     {"GatherGrad", "Gather", "[5,3,4], i64[2,2]<3; axis=1"},
     {"GatherNDGrad_repeat_float_data", "GatherND", "[2,3,4], i64[4,2]<2"},
     {"GatherNDGrad_unique_float_data", "GatherND", "[3,4], i64[3,1]={2,0,1}"},
@@ -116,9 +116,10 @@ double worst_error(const Tables& tables, const NamedCase& named) {
 
 }  // namespace
 
-// What is made of several ops here (BiasGelu, FastGelu with a bias, ScaledSum), or is of another
-// program's padding removal (PadAndUnflatten), has no row.
+// The other 5 of its 71, of ops that are written with others when a model is read, are in
+// tests/engine/check/named_gradients_test.cpp. Both dropouts are switched off there.
 TEST_CASE("named gradients: ONNX Runtime Training's cases, far below its tolerances") {
+  static_assert(std::size(kCases) == 66);
   const Tables tables;
   std::string table;
   for (const NamedCase& named : kCases) {

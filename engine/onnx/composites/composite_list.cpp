@@ -26,12 +26,8 @@ void add_rows(std::vector<CompositeForm>& forms, std::string_view domain,
 
 std::vector<CompositeForm> composite_forms() {
   std::vector<CompositeForm> forms;
-  for (const auto& rows : {elementwise_composites(), norm_composites(), attention_composites(),
-                           recurrence_composites(), fourier_composites()}) {
-    add_rows(forms, {}, rows);
-  }
-  for (const auto& rows : {microsoft_composites(), microsoft_attention_composites()}) {
-    add_rows(forms, kMicrosoftDomain, rows);
+  for (const std::string_view domain : {std::string_view{}, kMicrosoftDomain}) {
+    for (const auto& rows : composite_tables(domain)) add_rows(forms, domain, rows);
   }
   std::ranges::sort(forms, {}, [](const CompositeForm& form) {
     return std::tuple(form.domain, form.op, form.from);

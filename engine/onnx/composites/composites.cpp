@@ -65,16 +65,20 @@ constexpr OutOfScope kOutOfScope[] = {
 
 }  // namespace
 
-const CompositeOp* find_composite(std::string_view domain, std::string_view op, int opset) {
+std::vector<std::span<const CompositeOp>> composite_tables(std::string_view domain) {
   if (domain.empty()) {
-    for (const auto& rows : {elementwise_composites(), norm_composites(), attention_composites(),
-                             recurrence_composites(), fourier_composites()}) {
-      if (const CompositeOp* found = newest(rows, op, opset)) return found;
-    }
-  } else if (domain == kMicrosoftDomain) {
-    for (const auto& rows : {microsoft_composites(), microsoft_attention_composites()}) {
-      if (const CompositeOp* found = newest(rows, op, opset)) return found;
-    }
+    return {elementwise_composites(), norm_composites(),    attention_composites(),
+            recurrence_composites(),  fourier_composites(), label_loss_composites(),
+            pool_composites()};
+  }
+  if (domain != kMicrosoftDomain) return {};
+  return {microsoft_composites(), microsoft_attention_composites(),
+          microsoft_training_composites()};
+}
+
+const CompositeOp* find_composite(std::string_view domain, std::string_view op, int opset) {
+  for (const auto& rows : composite_tables(domain)) {
+    if (const CompositeOp* found = newest(rows, op, opset)) return found;
   }
   return nullptr;
 }

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "engine/onnx/composites/composition.h"
 
@@ -34,8 +35,14 @@ std::span<const CompositeOp> norm_composites();
 std::span<const CompositeOp> attention_composites();
 std::span<const CompositeOp> recurrence_composites();
 std::span<const CompositeOp> fourier_composites();
+std::span<const CompositeOp> label_loss_composites();
+std::span<const CompositeOp> pool_composites();
 std::span<const CompositeOp> microsoft_composites();
 std::span<const CompositeOp> microsoft_attention_composites();
+std::span<const CompositeOp> microsoft_training_composites();
+
+// The tables of a domain; none for one that has none.
+std::vector<std::span<const CompositeOp>> composite_tables(std::string_view domain);
 
 // Why an op is not going to be imported; empty when that is not settled.
 std::string_view out_of_scope(std::string_view domain, std::string_view op);

@@ -163,6 +163,8 @@ constexpr CompositeOp kRows[] = {
     {"FusedMatMul", 1, 2, 1, "alpha transA transB transBatchA transBatchB", compose_fused_matmul},
     {"MatMulNBits", 1, 6, 1, "K N accuracy_level bits block_size weight_prepacked",
      compose_quantized_matmul},
+    {"MatMulBnb4", 1, 3, 1, "K N accuracy_level block_size quant_type training_mode transB",
+     compose_four_bit_float_matmul},
     {"Gelu", 1, 1, 1, "", compose_gelu},
     {"BiasGelu", 1, 2, 1, "", compose_gelu},
     {"FastGelu", 1, 2, 1, "", compose_fast_gelu},

@@ -39,17 +39,6 @@ Packing packing_of(Composition& c) {
   return p;
 }
 
-// The numbers of an input that must be known and hold `count` of them at least.
-std::vector<double> numbers_of(Composition& c, std::size_t input, std::int64_t count) {
-  const Tensor* known = c.known(input);
-  c.require_supported(known != nullptr, "input {} must be known before the run and not trained",
-                      input);
-  c.require(known->elements() >= count, "input {} holds {} numbers, {} are expected", input,
-            known->elements(), count);
-  const Tensor exact = convert(*known, DType::kF64);
-  return {exact.values<double>().begin(), exact.values<double>().end()};
-}
-
 // Number i of those that lie in the bytes from `row` on, the lowest bits first.
 double unpacked(const std::vector<double>& bytes, std::int64_t row, std::int64_t i,
                 std::int64_t bits) {
@@ -65,10 +54,10 @@ std::vector<double> zero_points(Composition& c, const Packing& p) {
                             static_cast<double>(std::int64_t{1} << (p.bits - 1)));
   if (!c.has(kZeroPoints)) return zeros;
   if (is_float(c.dtype(c.input(kZeroPoints)))) {
-    return numbers_of(c, kZeroPoints, p.rows * p.blocks);
+    return known_numbers(c, kZeroPoints, p.rows * p.blocks);
   }
   const std::int64_t row_bytes = (p.blocks * p.bits + 7) / 8;
-  const std::vector<double> packed = numbers_of(c, kZeroPoints, p.rows * row_bytes);
+  const std::vector<double> packed = known_numbers(c, kZeroPoints, p.rows * row_bytes);
   for (std::int64_t n = 0; n < p.rows; ++n) {
     for (std::int64_t b = 0; b < p.blocks; ++b) {
       zeros[static_cast<std::size_t>(n * p.blocks + b)] =
@@ -83,7 +72,7 @@ std::vector<std::int64_t> block_of_columns(Composition& c, const Packing& p) {
   std::vector<std::int64_t> blocks;
   for (std::int64_t k = 0; k < p.columns; ++k) blocks.push_back(k / p.block);
   if (!c.has(kGroups)) return blocks;
-  const std::vector<double> given = numbers_of(c, kGroups, p.columns);
+  const std::vector<double> given = known_numbers(c, kGroups, p.columns);
   for (std::size_t k = 0; k < blocks.size(); ++k) {
     blocks[k] = static_cast<std::int64_t>(given[k]);
     c.require(blocks[k] >= 0 && blocks[k] < p.blocks, "g_idx holds {}, there are {} blocks",
@@ -95,8 +84,8 @@ std::vector<std::int64_t> block_of_columns(Composition& c, const Packing& p) {
 // [K, N]
 Tensor weights_of(Composition& c, const Packing& p) {
   const std::int64_t row_bytes = p.blocks * ((p.block * p.bits + 7) / 8);
-  const std::vector<double> packed = numbers_of(c, kWeights, p.rows * row_bytes);
-  const std::vector<double> scales = numbers_of(c, kScales, p.rows * p.blocks);
+  const std::vector<double> packed = known_numbers(c, kWeights, p.rows * row_bytes);
+  const std::vector<double> scales = known_numbers(c, kScales, p.rows * p.blocks);
   const std::vector<double> zeros = zero_points(c, p);
   const std::vector<std::int64_t> blocks = block_of_columns(c, p);
   Tensor weights(TensorType{.dtype = DType::kF64, .shape = {p.columns, p.rows}});
@@ -112,6 +101,16 @@ Tensor weights_of(Composition& c, const Packing& p) {
 }
 
 }  // namespace
+
+std::vector<double> known_numbers(Composition& c, std::size_t input, std::int64_t count) {
+  const Tensor* known = c.known(input);
+  c.require_supported(known != nullptr, "input {} must be known before the run and not trained",
+                      input);
+  c.require(known->elements() >= count, "input {} holds {} numbers, {} are expected", input,
+            known->elements(), count);
+  const Tensor exact = convert(*known, DType::kF64);
+  return {exact.values<double>().begin(), exact.values<double>().end()};
+}
 
 void compose_quantized_matmul(Composition& c) {
   const Packing packing = packing_of(c);

@@ -17,20 +17,22 @@ struct Slot {
 };
 // Running statistics: training updates them, whatever form the model was exported in.
 constexpr Slot kStateSlots[] = {{"BatchNormalization", 3}, {"BatchNormalization", 4}};
+constexpr Slot kMicrosoftStateSlots[] = {{"BatchNormInternal", 3}, {"BatchNormInternal", 4}};
 // Inputs that must be known when the graph is built, although they may be floats.
 constexpr Slot kKnownSlots[] = {{"Clip", 1},   {"Clip", 2},   {"Dropout", 1}, {"Dropout", 2},
                                 {"OneHot", 1}, {"OneHot", 2}, {"Pad", 2},     {"Range", 0},
                                 {"Range", 1},  {"Range", 2},  {"Resize", 1},  {"Resize", 2},
                                 {"Tile", 1},   {"Tile", 2},   {"Upsample", 1}};
 // The same, of com.microsoft.
-constexpr Slot kMicrosoftKnownSlots[] = {{"BiasDropout", 3},    {"BiasDropout", 4},
-                                         {"BitmaskDropout", 1}, {"BitmaskDropout", 2},
-                                         {"MatMulNBits", 2},    {"MatMulNBits", 3}};
+constexpr Slot kMicrosoftKnownSlots[] = {
+    {"BiasDropout", 3}, {"BiasDropout", 4}, {"BitmaskDropout", 1}, {"BitmaskDropout", 2},
+    {"MatMulBnb4", 2},  {"MatMulNBits", 2}, {"MatMulNBits", 3}};
 constexpr Slot kExponentSlots[] = {{"Pow", 1}};
 // What integers are multiplied by: observed, as a rule, not trained.
 constexpr Slot kScaleSlots[] = {
     {"QuantizeLinear", 1}, {"DequantizeLinear", 1}, {"QLinearMatMul", 1}, {"QLinearMatMul", 4},
     {"QLinearMatMul", 6},  {"QLinearConv", 1},      {"QLinearConv", 4},   {"QLinearConv", 6}};
+constexpr Slot kMicrosoftScaleSlots[] = {{"FakeQuant", 1}, {"FakeQuant", 2}};
 // Cosines and sines of positions.
 constexpr Slot kTableSlots[] = {{"RotaryEmbedding", 1}, {"RotaryEmbedding", 2}};
 constexpr Slot kMicrosoftTableSlots[] = {{"RotaryEmbedding", 2},
@@ -90,6 +92,8 @@ std::vector<InitializerUses> initializer_uses(const OnnxModel::Impl& model) {
       const bool microsoft = node.domain() == kMicrosoftDomain;
       use.known = use.known || (microsoft && is_one_of(kMicrosoftKnownSlots, node, i));
       use.table = use.table || (microsoft && is_one_of(kMicrosoftTableSlots, node, i));
+      use.state = use.state || (microsoft && is_one_of(kMicrosoftStateSlots, node, i));
+      use.scale = use.scale || (microsoft && is_one_of(kMicrosoftScaleSlots, node, i));
       if (!plain) continue;
       use.table = use.table || is_one_of(kTableSlots, node, i);
       use.known = use.known || is_one_of(kKnownSlots, node, i);

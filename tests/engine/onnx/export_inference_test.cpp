@@ -112,6 +112,20 @@ net (float[2, 3] x) => (float[2, 3] y, float[3] m, bool[2, 3] mask)
         "Dropout(n ratio ) y mask; ");
 }
 
+TEST_CASE("inference export: a norm in the form of com.microsoft's training is ONNX's") {
+  constexpr const char* kText = R"(<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+net (float[N, 3] x) => (float[N, 3] y)
+<float[3] scale = {1, 2, 3}, float[3] shift = {0, 1, 0}, float[3] mean = {0, 1, 0},
+ float[3] var = {1, 4, 1}>
+{ y, m, v, bm, bi = com.microsoft.BatchNormInternal<epsilon = 0.1>(x, scale, shift, mean, var) })";
+  const onnx::ModelProto model = exported(kText, {});
+  CHECK(nodes_of(model) == "BatchNormalization(x scale shift mean var ) y; ");
+  const onnx::NodeProto& node = model.graph().node(0);
+  CHECK(node.domain().empty());
+  REQUIRE(node.attribute_size() == 1);
+  CHECK(node.attribute(0).name() == "epsilon");
+}
+
 TEST_CASE("inference export: older opsets keep their own form") {
   const std::string text = R"(<ir_version: 7, opset_import: ["" : 9]>
 net (float[2, 3] x) => (float[2, 3] y)

@@ -168,6 +168,19 @@ TEST_CASE("choose: scales of quantization are observed; --train NAME trains them
         Names{"s", "w"});
 }
 
+TEST_CASE("choose: statistics and scales of com.microsoft's training ops are not trained") {
+  const OnnxModel model = OnnxModel::parse_text(
+      R"(<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+c (float[3,2] x) => (float[3,2] y)
+<float[2] g = {1,2}, float[2] b = {0,1}, float[2] m = {0,1}, float[2] v = {1,2},
+ float s = {0.1}, float z = {4.0}>
+{ n, nm, nv, bm, bi = com.microsoft.BatchNormInternal(x, g, b, m, v)
+  y, mask = com.microsoft.FakeQuant(n, s, z) })");
+  const auto chosen = choose_parameters(model, {});
+  CHECK(names_of(chosen, InitializerRole::kTrained) == Names{"b", "g"});
+  CHECK(names_of(chosen, InitializerRole::kState) == Names{"m", "v"});
+}
+
 TEST_CASE("choose: masks of every kind, fills of a OneHot, and what only looks like a constant") {
   const std::string body = R"((double[2,2] x, int64[2] i) => (double[2,2] y)
 <double[2,2] window = {0,-100,-100,0}, double[2,2] low = {0,-1000000000,0,0},
