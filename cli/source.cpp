@@ -51,15 +51,6 @@ fs::path run_of(const fs::path& path) {
   return inside ? own.parent_path().parent_path() : path;
 }
 
-std::vector<std::string> class_names(const Source& source) {
-  std::vector<std::string> names;
-  if (!source.is_run()) return names;
-  const Json* stored = source.run().manifest().data.find(kClassNames);
-  if (stored == nullptr || !stored->is_array()) return names;
-  for (const Json& name : stored->as_array()) names.push_back(name.as_string());
-  return names;
-}
-
 Invocation Source::settle(const Invocation& invocation) const {
   return invocation.with_run(run_ ? run_->manifest().options : Json::object());
 }

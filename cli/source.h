@@ -55,8 +55,6 @@ class Source {
 
 // The run that a folder is, or whose checkpoint it is.
 std::filesystem::path run_of(const std::filesystem::path& path);
-// Of a run that was trained on labels that are text: the names of the classes; else empty.
-std::vector<std::string> class_names(const Source& source);
 
 // --best, for verbs that take a run.
 std::span<const Flag> source_flags();

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +15,9 @@
 #include "engine/train/data.h"
 
 namespace trainscope {
+
+// Ids, and numbers of classes.
+constexpr bool is_index_type(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
 
 // A tensor that the graph or the loss wants from the data.
 struct WantedField {
@@ -42,9 +47,16 @@ struct DatasetOptions {
   std::optional<Vocabulary> vocabulary = std::nullopt;
   // Of the trained model, where its labels are text; empty: the sorted ones of the file.
   std::vector<std::string> class_names = {};
+  // Of the training data, by column: what stands for an empty cell with missing=mean; empty: those
+  // of the source's own rows that train.
+  std::map<std::string, double, std::less<>> column_means = {};
   bool without_labels = false;  // labels that the data have are not read, whatever wants them
   std::filesystem::path data_folder = {};  // where fetched sets of the catalog are
 };
+
+// Data that validate, or that a trained model is given, are read with what the description of the
+// training data holds: the ids of characters, the names of classes, the means of columns.
+void take_from_training(const Json& description, DatasetOptions& options);
 
 // Throws kUsage for a bad source text or one that does not suit the graph, kIo for a file that
 // cannot be read, kBadInput for bad content.

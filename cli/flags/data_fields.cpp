@@ -12,8 +12,6 @@
 namespace trainscope {
 namespace {
 
-bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
-
 // Ops that hand integers on unchanged.
 bool passes_on(const Node& node) { return node.op->is_view || node.op->keeps_integers; }
 
@@ -100,7 +98,7 @@ DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
     const ValueId id = imported.find(input.name);
     if (id == kNoValue || !keeps_bytes(input.name)) continue;  // nothing reads it
     WantedField field = field_of(imported.value(id), batch_axis_of(sizes, input.name));
-    if (is_integer(field.dtype)) field.bound = index_bound(imported, id);
+    if (is_index_type(field.dtype)) field.bound = index_bound(imported, id);
     options.inputs.push_back(std::move(field));
   }
   // A model that computes its loss itself gets its labels as inputs.

@@ -58,16 +58,6 @@ void refuse_second_fraction(const DataSpec& spec, std::string_view flag) {
       .hint("give one of the two");
 }
 
-// What the validation data are read with: the ids of the training data's characters, their classes.
-void take_names(const Json& training, DatasetOptions& wanted) {
-  if (const Json* vocabulary = training.find("vocabulary")) {
-    if (vocabulary->is_string()) wanted.vocabulary = Vocabulary::from_json(*vocabulary);
-  }
-  if (const Json* names = training.find(kClassNames)) {
-    for (const Json& name : names->as_array()) wanted.class_names.push_back(name.as_string());
-  }
-}
-
 }  // namespace
 
 std::span<const Flag> validation_flags() { return kFlags; }
@@ -95,7 +85,7 @@ std::shared_ptr<const Dataset> open_data(const DataRequest& request, DatasetOpti
   wanted.validation_fraction = 0.0;
   std::shared_ptr<const Dataset> training = open_dataset(request.source, wanted);
   wanted.validation_fraction = 1.0;
-  take_names(training->description(), wanted);
+  take_from_training(training->description(), wanted);
   return with_validation(std::move(training), open_dataset(request.validation_source, wanted));
 }
 

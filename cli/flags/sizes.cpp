@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "datasets/open.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -38,8 +39,6 @@ constexpr Flag kFlags[] = {
      .help = "Which dimension of an input (or of labels) counts examples, where it is not the "
              "first and no symbol called batch says so: 1 of time-major [T,N,C]"},
 };
-
-bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
 
 std::pair<std::string, Ints> parse_shape(const std::string& text) {
   const std::size_t equals = text.rfind('=');
@@ -271,7 +270,7 @@ Sizes resolve_sizes(const OnnxModel& model, const SizeRequest& request) {
                              : input.dims                ? input.dims->size()
                                                          : 0;
     if (rank > 0) batched.push_back(&input);
-    if (rank > 1 && is_integer(input.dtype) && sequences.empty()) sequences.push_back(&input);
+    if (rank > 1 && is_index_type(input.dtype) && sequences.empty()) sequences.push_back(&input);
   }
   if (!batched.empty()) {
     sizes.batch = bind_axis(batched,

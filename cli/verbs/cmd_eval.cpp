@@ -68,8 +68,7 @@ void evaluate_data(const Evaluating& e, Outcome& outcome) {
   wanted.seed = e.invocation.seed();
   const DataRequest request = data_request(e.invocation.settings());
   const std::string& source = request.source;
-  if (is_text_run(e.source)) wanted.vocabulary = run_vocabulary(e.source);  // used by text alone
-  wanted.class_names = class_names(e.source);
+  if (e.source.is_run()) take_from_training(e.source.run().manifest().data, wanted);
   const std::shared_ptr<const Dataset> data = open_data(request, std::move(wanted));
   const std::int64_t batch = e.sizes.batch;
   const std::optional<Evaluation> result = evaluate_validation(

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "cli/flags/data_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
+#include "engine/core/batch_layout.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/safetensors.h"
@@ -72,17 +72,10 @@ std::vector<Prediction> predictions_of(const Executor& executor, const OnnxModel
 
 // The first `count` examples of a batch become the rows from `first` on.
 void take_rows(const Tensor& batch, std::int64_t first, std::int64_t count, Prediction& to) {
-  const Shape& shape = batch.shape();
-  std::int64_t pieces = 1;
-  for (int a = 0; a < to.axis; ++a) pieces *= shape[a];
-  const std::int64_t examples = shape[to.axis];
-  const auto bytes =
-      batch.bytes() / static_cast<std::size_t>(std::max<std::int64_t>(1, pieces * examples));
+  const BatchLayout layout(batch.type(), to.axis);
   for (std::int64_t i = 0; i < count; ++i) {
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      std::memcpy(to.rows.data() + static_cast<std::size_t>((first + i) * pieces + piece) * bytes,
-                  batch.data() + static_cast<std::size_t>(piece * examples + i) * bytes, bytes);
-    }
+    const auto row = static_cast<std::size_t>(first + i);
+    layout.read_row(batch.data(), i, to.rows.data() + row * layout.row_bytes());
   }
 }
 
@@ -178,10 +171,7 @@ std::shared_ptr<const Dataset> open_examples(const Source& source, const Setting
                                              DatasetOptions wanted) {
   wanted.labels.reset();
   wanted.without_labels = true;
-  wanted.class_names = class_names(source);
-  if (source.is_run() && source.run().manifest().data.get_or<std::string>("kind", "") == "text") {
-    wanted.vocabulary = Vocabulary::from_json(source.run().manifest().data.at("vocabulary"));
-  }
+  if (source.is_run()) take_from_training(source.run().manifest().data, wanted);
   DataRequest request{.source = settings.text("data"), .validation_source = {}};
   wanted.validation_fraction = 1.0;  // where the data say nothing of a split
   return open_data(request, std::move(wanted));

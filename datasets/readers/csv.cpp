@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -14,6 +16,7 @@
 
 #include "datasets/csv.h"
 #include "datasets/format.h"
+#include "datasets/readers/csv_missing.h"
 #include "datasets/readers/features.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -23,61 +26,11 @@
 namespace trainscope {
 namespace {
 
-bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
-
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{2} << 30;
 
-// What stands for an empty cell.
-enum class Missing : std::uint8_t { kRefused, kMean, kZero, kDrop };
-
-Missing missing_of(const DataSpec& spec) {
-  const std::string word = spec.option("missing", "");
-  if (word.empty()) return Missing::kRefused;
-  if (word == "mean") return Missing::kMean;
-  if (word == "zero") return Missing::kZero;
-  if (word == "drop") return Missing::kDrop;
-  throw Error(ErrorCode::kUsage,
-              fmt::format("data '{}': option 'missing' is '{}': expected mean, zero or drop",
-                          printable(spec.text), printable(word)));
-}
-
-struct CsvSource {
-  const DataSpec& spec;
-  CsvTable table;
-  std::optional<std::size_t> label = {};      // a column
-  std::vector<std::size_t> features = {};     // columns, in the order of the inputs
-  Missing missing = Missing::kRefused;        // kDrop: these rows are gone
-  std::vector<std::string> class_names = {};  // of labels that are text
-};
-
-[[noreturn]] void bad_cell(const CsvSource& source, std::size_t row, std::size_t column,
-                           std::string_view problem, std::string hint = {}) {
-  throw Error(
-      ErrorCode::kBadInput,
-      fmt::format("'{}' row {} (line {}), column '{}': {}", printable(source.spec.file()), row + 1,
-                  source.table.lines[row], printable(source.table.columns[column]), problem))
-      .hint(std::move(hint));
-}
-
-// The mean of the cells of a column that are not empty.
-double mean_of(const CsvSource& source, std::size_t column) {
-  double sum = 0.0;
-  std::size_t count = 0;
-  for (std::size_t row = 0; row < source.table.rows(); ++row) {
-    const std::optional<double> number = parse_number(source.table.cell(row, column));
-    if (!number) continue;  // an empty cell; others are refused where they are read
-    sum += *number;
-    ++count;
-  }
-  require(count > 0, ErrorCode::kBadInput, "'{}': column '{}' has no number to take the mean of",
-          printable(source.spec.file()), printable(source.table.columns[column]));
-  return sum / static_cast<double>(count);
-}
-
-// What an empty cell of a feature stands for; `mean` of its column is computed once.
+// What an empty cell of a feature stands for.
 template <typename T>
-T stand_in(const CsvSource& source, std::size_t row, std::size_t column,
-           std::optional<double>& mean) {
+T stand_in(const CsvSource& source, std::size_t row, std::size_t column) {
   const bool is_label = source.label == column;
   const bool refused = source.missing == Missing::kRefused || is_label;
   if (refused || source.missing == Missing::kDrop) {
@@ -87,8 +40,7 @@ T stand_in(const CsvSource& source, std::size_t row, std::size_t column,
   }
   if (source.missing == Missing::kZero) return T{0};
   if constexpr (std::is_floating_point_v<T>) {
-    if (!mean) mean = mean_of(source, column);
-    return static_cast<T>(*mean);
+    return static_cast<T>(mean_of(source, row, column));
   } else {
     bad_cell(source, row, column, "the cell is empty, and a mean is no whole number",
              "missing=zero or missing=drop");
@@ -134,13 +86,11 @@ T class_of(const CsvSource& source, std::size_t row) {
 
 template <typename T>
 void fill(const CsvSource& source, std::span<const std::size_t> columns, std::span<T> values) {
-  std::vector<std::optional<double>> means(columns.size());
   auto next = values.begin();
   for (std::size_t row = 0; row < source.table.rows(); ++row) {
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::size_t column = columns[i];
+    for (const std::size_t column : columns) {
       if (source.table.cell(row, column).empty()) {
-        *next++ = stand_in<T>(source, row, column, means[i]);
+        *next++ = stand_in<T>(source, row, column);
       } else if (source.label == column && !source.class_names.empty()) {
         *next++ = class_of<T>(source, row);
       } else {
@@ -247,28 +197,11 @@ std::vector<std::size_t> feature_columns(const CsvSource& source) {
   return columns;
 }
 
-// Leaves out the rows with an empty cell in a column that is used.
-void drop_rows(CsvSource& source) {
-  std::vector<std::size_t> used = source.features;
-  if (source.label) used.push_back(*source.label);
-  const CsvTable& table = source.table;
-  CsvTable kept{.columns = table.columns, .cells = {}, .lines = {}};
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const bool is_whole = std::ranges::none_of(
-        used, [&](std::size_t column) { return table.cell(row, column).empty(); });
-    if (!is_whole) continue;
-    kept.lines.push_back(table.lines[row]);
-    for (std::size_t i = 0; i < table.columns.size(); ++i) kept.cells.push_back(table.cell(row, i));
-  }
-  require(kept.rows() > 0, ErrorCode::kBadInput, "'{}': every row has an empty cell",
-          printable(source.spec.file()));
-  source.table = std::move(kept);
-}
-
 // Labels of classes that are text, none of them a number: their sorted names.
 std::vector<std::string> class_names(const CsvSource& source, const DatasetOptions& options,
                                      const FeatureRoles& roles) {
-  const bool by_class = source.label && roles.labels != nullptr && is_integer(roles.labels->dtype);
+  const bool by_class =
+      source.label && roles.labels != nullptr && is_index_type(roles.labels->dtype);
   if (!by_class) return {};
   if (!options.class_names.empty()) return options.class_names;
   std::set<std::string> names;
@@ -360,6 +293,11 @@ std::unique_ptr<Dataset> open_csv(const DataSpec& spec, const DatasetOptions& op
     description.set(std::string(kClassNames), Json::list(source.class_names));
   }
   Table table = make_table(spec, options, std::move(description));
+  if (source.missing == Missing::kMean) {
+    source.means = options.column_means;
+    if (source.means.empty()) take_means(source, table);
+    table.description.set(std::string(kColumnMeans), means_json(source));
+  }
   for (const Dealt& dealt : deal_columns(source, options, roles)) {
     add_column(table, roles, *dealt.field, tensor_of(source, *dealt.field, dealt.columns));
   }

@@ -3,18 +3,17 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "engine/core/batch_layout.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
 namespace {
-
-bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
 
 Field field_of(const Column& column) {
   const auto dims = column.values.shape().span().subspan(1);
@@ -26,7 +25,7 @@ Field field_of(const Column& column) {
 // The first integer input with more than one number an example makes sequences.
 std::int64_t tokens_per_example(const std::vector<Column>& inputs) {
   for (const Column& column : inputs) {
-    if (!is_integer(column.values.dtype())) continue;
+    if (!is_index_type(column.values.dtype())) continue;
     return column.values.shape().rank > 1 ? field_of(column).example.elements() : 0;
   }
   return 0;
@@ -35,6 +34,17 @@ std::int64_t tokens_per_example(const std::vector<Column>& inputs) {
 template <typename T>
 std::int64_t count_labels(std::span<const T> labels, std::int64_t ignore_index) {
   return std::ranges::count_if(labels, [&](T label) { return label != ignore_index; });
+}
+
+// Which rows train is drawn; each split has them in the order of the data, those that train first.
+std::vector<std::int64_t> split_rows(std::int64_t examples, std::int64_t training,
+                                     std::uint64_t seed) {
+  const Permutation permutation(seed, kSplitStream, examples);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < examples; ++i) rows.push_back(permutation(i));
+  std::sort(rows.begin(), rows.begin() + training);
+  std::sort(rows.begin() + training, rows.end());
+  return rows;
 }
 
 class TableDataset final : public Dataset {
@@ -47,7 +57,7 @@ class TableDataset final : public Dataset {
     const std::int64_t examples = columns_.front()->values.shape()[0];
     training_ = training_examples(examples, table_.validation_fraction);
     validation_ = examples - training_;
-    if (table_.validation_seed) draw_rows(*table_.validation_seed, examples);
+    if (table_.validation_seed) rows_ = split_rows(examples, training_, *table_.validation_seed);
   }
   TableDataset(const TableDataset&) = delete;  // columns_ looks into table_
   TableDataset& operator=(const TableDataset&) = delete;
@@ -58,7 +68,7 @@ class TableDataset final : public Dataset {
     return split == Split::kTrain ? training_ : validation_;
   }
   bool can_pad() const override {
-    return table_.labels && is_integer(table_.labels->values.dtype());
+    return table_.labels && is_index_type(table_.labels->values.dtype());
   }
 
   void read(Split split, std::int64_t, std::span<const std::int64_t> indices,
@@ -74,55 +84,25 @@ class TableDataset final : public Dataset {
   }
 
  private:
-  // Which rows are trained on is drawn; each split has its rows in the order of the data.
-  void draw_rows(std::uint64_t seed, std::int64_t examples) {
-    const Permutation permutation(seed, kSplitStream, examples);
-    for (std::int64_t i = 0; i < examples; ++i) drawn_.push_back(permutation(i));
-    std::sort(drawn_.begin(), drawn_.begin() + training_);
-    std::sort(drawn_.begin() + training_, drawn_.end());
-  }
-
   // Where an example of a split is in the columns.
   std::int64_t row_of(Split split, std::int64_t index) const {
     CHECK_INVARIANT(index >= 0 && index < examples(split));
     const std::int64_t row = split == Split::kTrain ? index : training_ + index;
-    return drawn_.empty() ? row : drawn_[static_cast<std::size_t>(row)];
+    return rows_.empty() ? row : rows_[static_cast<std::size_t>(row)];
   }
 
-  // An example is `pieces` pieces of a batch: those before its batch axis.
   void copy_rows(Split split, std::span<const std::int64_t> indices, const Column& column,
                  Tensor& into) const {
-    const Shape& shape = into.shape();
-    const std::int64_t bytes =
-        static_cast<std::int64_t>(size_of(into.dtype())) * inner_elements(shape, column.batch_axis);
-    const std::int64_t pieces = outer_elements(shape, column.batch_axis);
-    const auto count = static_cast<std::int64_t>(indices.size());
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t index = indices[static_cast<std::size_t>(i)];
-      const bool padding = index == kPaddingExample;
-      const std::byte* from = column.values.data();
-      if (!padding) from += row_of(split, index) * pieces * bytes;
-      for (std::int64_t piece = 0; piece < pieces; ++piece) {
-        std::byte* to = into.data() + (piece * count + i) * bytes;
-        if (padding) {
-          std::memset(to, 0, static_cast<std::size_t>(bytes));
-        } else {
-          std::memcpy(to, from + piece * bytes, static_cast<std::size_t>(bytes));
-        }
+    const BatchLayout layout(into.type(), column.batch_axis);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const auto example = static_cast<std::int64_t>(i);
+      if (indices[i] == kPaddingExample) {
+        layout.clear_row(example, into.data());
+        continue;
       }
+      const auto row = static_cast<std::size_t>(row_of(split, indices[i]));
+      layout.write_row(column.values.data() + row * layout.row_bytes(), example, into.data());
     }
-  }
-
-  static std::int64_t outer_elements(const Shape& shape, int axis) {
-    std::int64_t elements = 1;
-    for (int a = 0; a < axis; ++a) elements *= shape[a];
-    return elements;
-  }
-
-  static std::int64_t inner_elements(const Shape& shape, int axis) {
-    std::int64_t elements = 1;
-    for (int a = axis + 1; a < shape.rank; ++a) elements *= shape[a];
-    return elements;
   }
 
   void ignore_padding(std::span<const std::int64_t> indices, Batch& out) const {
@@ -138,15 +118,14 @@ class TableDataset final : public Dataset {
   template <typename T>
   void ignore_padding(std::span<const std::int64_t> indices, const Tensor& labels,
                       std::span<T> values) const {
-    const auto length =
-        static_cast<std::size_t>(inner_elements(labels.shape(), table_.labels->batch_axis));
-    const auto pieces =
-        static_cast<std::size_t>(outer_elements(labels.shape(), table_.labels->batch_axis));
+    const BatchLayout layout(labels.type(), table_.labels->batch_axis);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (indices[i] != kPaddingExample) continue;
-      for (std::size_t piece = 0; piece < pieces; ++piece) {
-        std::ranges::fill(values.subspan((piece * indices.size() + i) * length, length),
-                          static_cast<T>(table_.ignore_index));
+      for (std::int64_t piece = 0; piece < layout.pieces(); ++piece) {
+        const auto first =
+            static_cast<std::size_t>(layout.place(static_cast<std::int64_t>(i), piece));
+        const auto length = static_cast<std::size_t>(layout.piece_elements());
+        std::ranges::fill(values.subspan(first, length), static_cast<T>(table_.ignore_index));
       }
     }
   }
@@ -169,7 +148,7 @@ class TableDataset final : public Dataset {
   std::int64_t tokens_per_example_ = 0;
   std::int64_t training_ = 0;
   std::int64_t validation_ = 0;
-  std::vector<std::int64_t> drawn_;  // rows of both splits, with a seed; empty: as they are
+  std::vector<std::int64_t> rows_;  // of both splits, with a seed; empty: as they are
 };
 
 // "[3,17]" for a position in a tensor.
@@ -197,9 +176,17 @@ void check_values(const DataSpec& spec, const Column& column, Allowed allowed) {
   });
   if (wrong == values.end()) return;
   const std::string also = allowed.also ? fmt::format(" or {}", *allowed.also) : "";
-  fail(ErrorCode::kBadInput, "data '{}': '{}'{} is {}: expected 0 to {}{}", printable(spec.text),
-       printable(column.name), index_text(column.values.shape(), wrong - values.begin()), *wrong,
-       allowed.bound - 1, also);
+  throw Error(
+      ErrorCode::kBadInput,
+      fmt::format("data '{}': '{}'{} is {}: expected 0 to {}{}", printable(spec.text),
+                  printable(column.name), index_text(column.values.shape(), wrong - values.begin()),
+                  *wrong, allowed.bound - 1, also))
+      .hint(allowed.also
+                ? fmt::format("number the classes from 0; the model's scores are of {}. Labels "
+                              "that are not to count are the loss's ignore_index, {}",
+                              allowed.bound, *allowed.also)
+                : fmt::format("these numbers name rows of a table of the model, which has {}",
+                              allowed.bound));
 }
 
 void check_column(const DataSpec& spec, const Column& column, Allowed allowed) {
@@ -257,6 +244,15 @@ void set_split(const DataSpec& spec, const DatasetOptions& options, Table& table
   table.validation_seed = options.validation_seed;
   table.description.set("validation_fraction", table.validation_fraction);
   if (table.validation_seed) table.description.set("validation_seed", *table.validation_seed);
+}
+
+std::vector<std::int64_t> training_rows(const Table& table, std::int64_t examples) {
+  const std::int64_t training = training_examples(examples, table.validation_fraction);
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(examples));
+  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  if (table.validation_seed) rows = split_rows(examples, training, *table.validation_seed);
+  rows.resize(static_cast<std::size_t>(training));
+  return rows;
 }
 
 Tensor narrowed(const Tensor& integers, DType to, std::string_view name) {

@@ -35,6 +35,9 @@ struct Table {
 // object already.
 void set_split(const DataSpec& spec, const DatasetOptions& options, Table& table);
 
+// The rows that train, of so many examples in a table with that split.
+std::vector<std::int64_t> training_rows(const Table& table, std::int64_t examples);
+
 // Integers as another integer type. Throws kBadInput instead of cutting off bits; `name` is whose
 // numbers they are.
 Tensor narrowed(const Tensor& integers, DType to, std::string_view name);

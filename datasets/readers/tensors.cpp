@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "datasets/format.h"
 #include "datasets/readers/table.h"
 #include "datasets/tensor_archive.h"
+#include "engine/core/batch_layout.h"
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
@@ -81,18 +81,34 @@ struct Found {
   bool is_label = false;
 };
 
-// What is wrong with a tensor of the file, or nothing.
-std::string problem(const TensorArchive& file, const Found& found) {
+// What is wrong with a tensor of the file, or nothing; with what to do about it where that is
+// known.
+struct Problem {
+  std::string text;
+  std::string hint = {};
+};
+
+std::string hint_of_kind(const TensorType& stored, const WantedField& wanted) {
+  if (is_float(stored.dtype) && is_integer_type(wanted.dtype)) {
+    return fmt::format(
+        "write '{}' as {}, whole numbers, or export the model with an input of floats",
+        printable(wanted.name), name_of(wanted.dtype));
+  }
+  return fmt::format("write '{}' as {}", printable(wanted.name), name_of(wanted.dtype));
+}
+
+Problem problem(const TensorArchive& file, const Found& found) {
   const auto& [wanted, name, is_label] = found;
-  if (!file.contains(name)) return fmt::format("'{}' is missing", printable(name));
+  if (!file.contains(name)) return {fmt::format("'{}' is missing", printable(name))};
   const TensorType type = file.type(name);
   if (type.shape.rank <= wanted->batch_axis || !dims_fit(*wanted, type.shape, is_label)) {
-    return fmt::format("'{}' is {}, expected {}", printable(name), type_text(type),
-                       wanted->dims ? wanted_text(*wanted) : "one row for each example");
+    return {fmt::format("'{}' is {}, expected {}", printable(name), type_text(type),
+                        wanted->dims ? wanted_text(*wanted) : "one row for each example")};
   }
   if (!kinds_fit(type.dtype, wanted->dtype, is_label)) {
-    return fmt::format("'{}' is {}, the model takes {}", printable(name), type_text(type),
-                       name_of(wanted->dtype));
+    return {fmt::format("'{}' is {}, the model takes {}", printable(name), type_text(type),
+                        name_of(wanted->dtype)),
+            hint_of_kind(type, *wanted)};
   }
   return {};
 }
@@ -136,16 +152,11 @@ Tensor arranged(Tensor tensor, const WantedField& wanted) {
   Shape to{shape[axis]};
   for (const std::int64_t dim : dims) to.push_back(dim);
   if (axis == 0) return std::move(tensor).reshaped(to);
-  const auto count = static_cast<std::size_t>(shape[axis]);
-  std::size_t pieces = 1;
-  for (int a = 0; a < axis; ++a) pieces *= static_cast<std::size_t>(shape[a]);
+  const BatchLayout layout(tensor.type(), axis);
   Tensor moved({.dtype = tensor.dtype(), .shape = to});
-  const std::size_t bytes = count * pieces == 0 ? 0 : tensor.bytes() / (count * pieces);
-  for (std::size_t piece = 0; piece < pieces; ++piece) {
-    for (std::size_t i = 0; i < count; ++i) {
-      std::memcpy(moved.data() + (i * pieces + piece) * bytes,
-                  tensor.data() + (piece * count + i) * bytes, bytes);
-    }
+  for (std::int64_t i = 0; i < shape[axis]; ++i) {
+    layout.read_row(tensor.data(), i,
+                    moved.data() + static_cast<std::size_t>(i) * layout.row_bytes());
   }
   return moved;
 }
@@ -158,9 +169,11 @@ std::vector<Found> find_tensors(const DataSpec& spec, const TensorArchive& file,
     found.push_back({&*options.labels, stored_name(file, *options.labels, true), true});
   }
   std::vector<std::string> problems;
+  std::string hint;
   for (const Found& each : found) {
-    std::string text = problem(file, each);
-    if (!text.empty()) problems.push_back(std::move(text));
+    Problem one = problem(file, each);
+    if (!one.text.empty()) problems.push_back(std::move(one.text));
+    if (hint.empty()) hint = std::move(one.hint);
   }
   if (problems.empty()) return found;
   std::vector<std::string> names;
@@ -168,7 +181,7 @@ std::vector<Found> find_tensors(const DataSpec& spec, const TensorArchive& file,
   names.resize(std::min<std::size_t>(names.size(), 20));
   throw Error(ErrorCode::kBadInput, fmt::format("data '{}' does not fit the model: {}",
                                                 printable(spec.text), join(problems, "; ")))
-      .hint(fmt::format("the file has the tensors {}", join(names, ", ")));
+      .hint(hint.empty() ? fmt::format("the file has the tensors {}", join(names, ", ")) : hint);
 }
 
 }  // namespace

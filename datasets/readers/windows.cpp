@@ -130,13 +130,11 @@ class WindowDataset final : public Dataset {
   WindowedIds windowed_;
 };
 
-bool is_integer(DType dtype) { return dtype == DType::kI64 || dtype == DType::kI32; }
-
 // The first integer input, which must be the only input.
 const WantedField& ids_input(const DataSpec& spec, const DatasetOptions& options) {
   const auto& inputs = options.inputs;
   const auto found =
-      std::ranges::find_if(inputs, [](const WantedField& f) { return is_integer(f.dtype); });
+      std::ranges::find_if(inputs, [](const WantedField& f) { return is_index_type(f.dtype); });
   require(found != inputs.end(), ErrorCode::kUsage,
           "data '{}': {} feeds an integer input, and the model has none", printable(spec.text),
           spec.format);
@@ -193,7 +191,7 @@ std::vector<Field> window_fields(const DataSpec& spec, const WantedField& ids,
   const bool fits =
       !dims ||
       (dims->size() == 1 && (dims->front() == WantedField::kAnySize || dims->front() == sequence));
-  require(is_integer(labels.dtype) && fits, ErrorCode::kUsage,
+  require(is_index_type(labels.dtype) && fits, ErrorCode::kUsage,
           "data '{}': labels '{}' of the loss are not a sequence of {} integers for each example",
           printable(spec.text), printable(labels.name), sequence);
   fields.push_back({.name = labels.name, .example = {.dtype = labels.dtype, .shape = {sequence}}});

@@ -26,6 +26,8 @@ using BatchAxes = std::map<std::string, int>;
 
 // In Dataset::description(): the names of the classes in their order, where labels are text.
 inline constexpr std::string_view kClassNames = "class_names";
+// And the means of columns, where they stand for empty cells.
+inline constexpr std::string_view kColumnMeans = "column_means";
 
 // One tensor that a dataset gives: a graph input or the labels.
 struct Field {

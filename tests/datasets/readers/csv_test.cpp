@@ -165,6 +165,34 @@ TEST_CASE("csv: what stands for an empty cell is said, or there is none") {
   CHECK(contains(error_of([&] { open("drop"); }).message(), "every row has an empty cell"));
 }
 
+TEST_CASE("csv: the mean for empty cells is that of the rows that train") {
+  const TemporaryFolder folder;
+  put(folder / "d.csv", "u,v,y\n1,4,0\n3,,1\n5,8,2\n,900,2\n");
+  DatasetOptions options = pair_options();
+  const auto open = [&](const char* rest) {
+    return open_dataset(
+        source("csv", folder / "d.csv", std::string(",label=y,missing=mean") + rest), options);
+  };
+  const auto quarter = open(",validation=0.25");
+  CHECK(floats(read_batch(*quarter, Split::kTrain, 0, {1}).tensors[0].second) ==
+        std::vector<float>{3, 6});
+  CHECK(floats(read_batch(*quarter, Split::kValidation, 0, {0}).tensors[0].second) ==
+        std::vector<float>{3, 900});
+  CHECK(quarter->description().at("column_means").dump() == "{\"u\":3.0,\"v\":6.0}");
+  // Where none trains, all rows count; what a trained model's data say comes before either.
+  CHECK(open(",validation=1")->description().at("column_means").at("v").as_number() == 304.0);
+  take_from_training(quarter->description(), options);
+  const auto given = open(",validation=1");
+  CHECK(given->description().at("column_means").at("v").as_number() == 6.0);
+  CHECK(floats(read_batch(*given, Split::kValidation, 0, {1}).tensors[0].second) ==
+        std::vector<float>{3, 6});
+  options.column_means.clear();
+  put(folder / "d.csv", "u,v,y\n1,,0\n3,,1\n5,,2\n6,1,2\n");
+  const Error none = error_of([&] { open(",validation=0.25"); });
+  CHECK(contains(none.message(), "column 'v': the cell is empty, and no row that trains has"));
+  CHECK(contains(none.hint(), "missing=zero"));
+}
+
 TEST_CASE("csv: cells and columns that do not fit, with row and column") {
   struct Row {
     const char* text;

@@ -1,3 +1,4 @@
+// Models of a few nodes, drawn inputs, central differences.
 #include "tests/engine/check/model_probe.h"
 
 #include <fmt/format.h>
