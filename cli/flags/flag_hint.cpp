@@ -31,6 +31,8 @@ constexpr std::array kSenses = {
     Sense{"trainbatchsize", "batch"},
     Sense{"perdevicetrainbatchsize", "batch"},
     Sense{"learningrate", "lr"},
+    Sense{"link", "link-rate"},
+    Sense{"bandwidth", "link-rate"},
     Sense{"decay", "weight-decay"},
     Sense{"l2", "weight-decay"},
     Sense{"optim", "optimizer"},

@@ -71,14 +71,17 @@ void evaluate_data(const Evaluating& e, Outcome& outcome) {
   if (e.source.is_run()) take_from_training(e.source.run().manifest().data, wanted);
   const std::shared_ptr<const Dataset> data = open_data(request, std::move(wanted));
   const std::int64_t batch = e.sizes.batch;
-  const std::optional<Evaluation> result = evaluate_validation(
-      {.data = data, .batch = batch, .loss = e.loss, .batch_axes = e.sizes.batch_axes},
-      [&](std::int64_t size) -> Executor* {
+  const ValidationData validation{
+      .data = data, .batch = batch, .loss = e.loss, .batch_axes = e.sizes.batch_axes};
+  const std::string left_out = left_out_text(validation, e.model);
+  const std::optional<Evaluation> result =
+      evaluate_validation(validation, [&](std::int64_t size) -> Executor* {
         if (size == batch) return &e.programs.executor(GraphMode::kEvaluate);
         return e.programs.executor(GraphMode::kEvaluate, size);
       });
-  require(result.has_value(), ErrorCode::kBadInput,
-          "data '{}' have no examples to evaluate: they all train", printable(source));
+  require(result.has_value(), ErrorCode::kBadInput, "data '{}' have no examples to evaluate: {}",
+          printable(source), left_out.empty() ? "they all train" : left_out);
+  if (!left_out.empty()) e.invocation.log().warning("{}", left_out);
   outcome.facts.set("loss", result->loss);
   outcome.facts.set("examples", result->examples);
   outcome.text +=

@@ -9,6 +9,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/onnx/composites/composites.h"
 #include "engine/onnx/importer/import_plan.h"
 #include "engine/onnx/importer/importer.h"
 #include "engine/onnx/parameters.h"
@@ -32,14 +33,29 @@ std::string missing_line(const MissingOp& missing) {
                      nodes);
 }
 
+// What to do about them, each thing once.
+std::string advice_for(const std::vector<MissingOp>& missing) {
+  std::vector<std::string> advice;
+  for (const MissingOp& each : missing) {
+    const std::string text(advice_for_missing(each.domain, each.op));
+    if (std::ranges::find(advice, text) == advice.end()) advice.push_back(text);
+  }
+  return join(advice, "; ");
+}
+
 // One report of everything that is missing.
 void require_ops(const OnnxModel& model, const OpTable& ops) {
   std::vector<MissingOp> missing = missing_ops(model, ops);
   if (missing.empty()) return;
   std::string lines;
   for (const MissingOp& each : missing) lines += missing_line(each);
-  fail_unsupported("the model needs {} op{} that cannot be imported:{}", missing.size(),
-                   missing.size() == 1 ? "" : "s", lines);
+  try {
+    fail_unsupported("the model needs {} op{} that cannot be imported:{}", missing.size(),
+                     missing.size() == 1 ? "" : "s", lines);
+  } catch (Error& error) {
+    error.hint(advice_for(missing));
+    throw;
+  }
 }
 
 std::string declared_text(const ModelTensor& tensor) {

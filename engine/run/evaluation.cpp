@@ -1,6 +1,8 @@
 // Evaluation of the validation split, with its last incomplete batch.
 #include "engine/run/evaluation.h"
 
+#include <fmt/format.h>
+
 namespace trainscope {
 namespace {
 
@@ -90,6 +92,21 @@ std::optional<Evaluation> evaluate_validation(Session& session, const ImportOpti
         with_batch(session.model(), import, size, validation.batch_axes);
     return other ? &session.executor(GraphMode::kEvaluate, *other) : nullptr;
   });
+}
+
+std::int64_t examples_left_out(const ValidationData& validation, const OnnxModel& model) {
+  const std::int64_t rest = validation.data->examples(Split::kValidation) % validation.batch;
+  const bool any_size = with_batch(model, {}, validation.batch, validation.batch_axes).has_value();
+  return rest == 0 || any_size || validation.data->can_pad() ? 0 : rest;
+}
+
+std::string left_out_text(const ValidationData& validation, const OnnxModel& model) {
+  const std::int64_t count = examples_left_out(validation, model);
+  if (count == 0) return {};
+  return fmt::format(
+      "{} of {} examples that validate do not fill a batch of {}, which the model fixes, and are "
+      "left out: export it with an open first dimension, or give a whole number of batches",
+      count, validation.data->examples(Split::kValidation), validation.batch);
 }
 
 std::optional<ImportOptions> with_batch(const OnnxModel& model, const ImportOptions& import,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "engine/core/progress.h"
 #include "engine/session.h"
@@ -32,6 +33,12 @@ std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
 // The same on the parameters of a session; `import` is what the session was made with.
 std::optional<Evaluation> evaluate_validation(Session& session, const ImportOptions& import,
                                               const ValidationData& validation);
+
+// Examples of the validation part that no batch can hold: the model fixes its batch, and labels
+// that are numbers cannot be padded.
+std::int64_t examples_left_out(const ValidationData& validation, const OnnxModel& model);
+// What to say about them; empty when there are none.
+std::string left_out_text(const ValidationData& validation, const OnnxModel& model);
 
 // `import` for another batch size; none when the model fixes it.
 std::optional<ImportOptions> with_batch(const OnnxModel& model, const ImportOptions& import,

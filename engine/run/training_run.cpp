@@ -94,8 +94,14 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
 
 // What depends on the number of examples.
 void TrainingRun::settle_steps() {
-  require(!request_.early_stop || data_->examples(Split::kValidation) > 0, ErrorCode::kUsage,
-          "the run is to stop by its validation loss, but no examples validate");
+  const ValidationData validation = validation_data();
+  const std::int64_t validated =
+      data_->examples(Split::kValidation) - examples_left_out(validation, session_->model());
+  require(!request_.early_stop || validated > 0, ErrorCode::kUsage,
+          "the run is to stop by its validation loss, but no examples validate{}",
+          data_->examples(Split::kValidation) > 0
+              ? ": " + left_out_text(validation, session_->model())
+              : "");
   if (request_.epochs == 0) return;
   const std::int64_t batches = order_->batches_per_epoch();
   std::int64_t all = 0;
@@ -183,6 +189,8 @@ void TrainingRun::begin() {
   if (from_step_ > 0) log_.info("resumed after step {}", from_step_);
   log_class_names(data_->description(), log_);
   log_stages(session_->compiled().stages, log_);
+  const std::string left_out = left_out_text(validation_data(), session_->model());
+  if (!left_out.empty()) log_.warning("{}", left_out);
   log_.debug("data: {} examples to train, {} to validate", data_->examples(Split::kTrain),
              data_->examples(Split::kValidation));
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/core/log.h"
+#include "engine/run/evaluation.h"
 #include "engine/run/resume.h"
 #include "engine/run/run_events.h"
 #include "engine/run/run_records.h"
@@ -77,6 +78,7 @@ class TrainingRun {
   bool out_of_time() const;
   void save();
   void validate();
+  ValidationData validation_data() const;
   std::optional<Evaluation> evaluation();
   void note_if_best(double loss);
   void note_gain(double loss);

@@ -109,16 +109,19 @@ void TrainingRun::note_gain(double loss) {
             gain_->step);
 }
 
+ValidationData TrainingRun::validation_data() const {
+  return {.data = data_,
+          .batch = request_.batch,
+          .loss = request_.compile.training.loss,
+          .batch_axes = request_.batch_axes,
+          .watch = watch_};
+}
+
 // None when there are no examples, or when it was stopped: while its program was compiled, too.
 std::optional<Evaluation> TrainingRun::evaluation() {
   try {
     const AveragesInUse averages(*trainer_);
-    return evaluate_validation(*session_, request_.compile.import,
-                               {.data = data_,
-                                .batch = request_.batch,
-                                .loss = request_.compile.training.loss,
-                                .batch_axes = request_.batch_axes,
-                                .watch = watch_});
+    return evaluate_validation(*session_, request_.compile.import, validation_data());
   } catch (const Stopped&) {
     return std::nullopt;
   }

@@ -188,6 +188,30 @@ TEST_CASE("typed: which examples validate") {
   has(twice.err, "give one of the two");
 }
 
+TEST_CASE("typed: an empty cell is the mean of the training data in every file") {
+  const Place place;
+  std::ofstream(place.folder / "t.csv") << "u,v,kind\n1,2,fig\n,4,plum\n3,6,apple\n5,,fig\n";
+  std::ofstream(place.folder / "v.csv") << "u,v,kind\n,9,fig\n0.5,,plum\n";
+  std::ofstream(place.folder / "filled.csv") << "u,v,kind\n3,9,fig\n0.5,4,plum\n";
+  const std::string rest = ",label=kind,missing=mean";
+  const Json json = place.facts({"train", "c.onnx", "--data", "t.csv" + rest, "--validation-data",
+                                 "v.csv" + rest, "--batch", "2", "--steps", "2", "--run-dir", "r"});
+  const double loss = json.at("validation").get<double>("loss");
+  CHECK(RunReader::open(place.folder / "r").manifest().data.at("column_means").dump() ==
+        "{\"u\":3.0,\"v\":4.0}");
+  CHECK(place.facts({"eval", "r"}).get<double>("loss") == loss);
+  const auto evaluated = [&](const std::string& file) {
+    return place.facts({"eval", "r", "--data", file}).get<double>("loss");
+  };
+  CHECK(evaluated("filled.csv,label=kind,validation=1") == loss);
+  CHECK(evaluated("v.csv" + rest + ",validation=1") == loss);
+  place.facts({"predict", "r", "--data", "v.csv" + rest, "-o", "a.csv"});
+  place.facts({"predict", "r", "--data", "filled.csv,label=kind", "-o", "b.csv"});
+  CHECK(read_text(place.folder / "a.csv") == read_text(place.folder / "b.csv"));
+  has(place.error({"eval", "r", "--data", "v.csv,label=kind,validation=1"}, 3),
+      "the cell is empty");
+}
+
 TEST_CASE("typed: classes that are text are printed and kept in the run") {
   const Place place;
   const Finished finished = place.call(train({"--steps", "2", "--run-dir", "r"}));
@@ -211,6 +235,83 @@ TEST_CASE("typed: a class of one column is refused, numbers are offered") {
   const Json json = place.facts({"train", "n.onnx", "--data", "csv:d.csv,label=t,columns=u+v",
                                  "--loss", "mse", "--lr", "0.1", "--epochs", "9", "--batch", "6"});
   CHECK(json.get<double>("last_loss") < json.get<double>("first_loss"));
+}
+
+TEST_CASE("typed: a refusal says what to do") {
+  const Place place;
+  const auto try_of = [&](const Words& words, int code) {
+    const std::string error = place.error(words, code);
+    const std::size_t at = error.find("try: ");
+    INFO(error);
+    REQUIRE(at != std::string::npos);
+    return error.substr(at);
+  };
+  write_model(
+      "<ir_version: 8, opset_import: [\"\" : 17]> b (uint8[N,2] x) => (float[N,3] y) "
+      "<float[2,3] w = {1,2,3,4,5,6}> { f = Cast<to = 1>(x)  y = MatMul(f, w) }",
+      place.folder / "bytes.onnx");
+  Tensor x({.dtype = DType::kF32, .shape = {6, 2}});
+  Tensor labels({.dtype = DType::kI64, .shape = {6}});
+  labels.values<std::int64_t>()[1] = 3;
+  const std::vector<NamedTensor> tensors = {{.name = "x", .tensor = x.view()},
+                                            {.name = "labels", .tensor = labels.view()}};
+  write_safetensors(place.folder / "d.safetensors", tensors);
+  const auto trained = [](const char* model) {
+    return Words{"train", model, "--data", "d.safetensors", "--steps", "1", "--batch", "2"};
+  };
+  has(try_of(trained("bytes.onnx"), 3), "write 'x' as u8, whole numbers, or export the model");
+  has(try_of(trained("c.onnx"), 3), "number the classes from 0; the model's scores are of 3");
+  Words words = train({"--steps", "1", "--train", "nosuch"});
+  has(try_of(words, 2), "`trainscope check MODEL.onnx` lists them");
+  words = train({"--steps", "1", "--freeze", "ww"});
+  has(try_of(words, 2), "did you mean 'w'?; `trainscope check");
+  has(try_of({"plan", "c.onnx", "--link", "1GB"}, 2), "did you mean '--link-rate'?");
+  const auto checked = [&](const char* op, const char* node, const char* advice) {
+    write_model(fmt::format("<ir_version: 8, opset_import: [\"\" : 17, \"mine\" : 1]> "
+                            "o (float[2,2] x) => (float[2,3] y) <float[2,3] w = {{1,2,3,4,5,6}}> "
+                            "{{ f = {}  y = MatMul(f, w) }}",
+                            node),
+                place.folder / "o.onnx");
+    const std::string error = place.error({"check", "o.onnx"}, 3);
+    has(error, op);
+    has(error, std::string("try: ") + advice);
+  };
+  checked("mine.Twist (opset 1, 1 node)", "mine.Twist(x)",
+          "write the op of your own as a function");
+  checked("NonZero (opset 17, 1 node)", "NonZero(x)", "replace what it selects by a mask");
+  checked("LSTM (opset 17, 1 node)", "LSTM<hidden_size = 2>(x, w, w)",
+          "export the recurrence step");
+  checked("Scaled (opset 17, 1 node)", "Scaled(x)", "replace it by ops that docs/ops.md lists");
+}
+
+TEST_CASE("typed: examples that a fixed batch leaves out of the validation are named") {
+  const Place place;
+  write_model(
+      "<ir_version: 8, opset_import: [\"\" : 17]> f (float[4,2] x) => (float[4,1] y)"
+      " <float[2,1] w = {0.1,0.2}> { y = MatMul(x, w) }",
+      place.folder / "f.onnx");
+  const auto call = [&](const std::string& share, const Words& more) {
+    Words words = {"train",        "f.onnx", "--data",  "d.csv,label=t,columns=u+v",
+                   "--loss",       "mse",    "--steps", "2",
+                   "--validation", share};
+    words.insert(words.end(), more.begin(), more.end());
+    return place.call(words);
+  };
+  const Finished some = call("0.3", {"--run-dir", "r"});
+  CHECK(some.exit_code == 0);
+  has(some.err, "2 of 6 examples that validate do not fill a batch of 4, which the model fixes");
+  has(some.out, "over 4 examples");
+  const Finished all = call("0.1", {});
+  CHECK(all.exit_code == 0);
+  has(all.err, "2 of 2 examples that validate");
+  CHECK(call("0.2", {}).err.find("left out") == std::string::npos);
+  const Finished early = call("0.1", {"--early-stop", "1", "--eval-every", "1"});
+  CHECK(early.exit_code == 2);
+  has(early.err, "no examples validate: 2 of 2 examples");
+  const Finished none =
+      place.call({"eval", "r", "--data", "d.csv,label=t,columns=u+v,validation=0.1"});
+  CHECK(none.exit_code == 3);
+  has(none.err, "have no examples to evaluate: 2 of 2 examples that validate do not fill");
 }
 
 TEST_CASE("typed: a run is resumed by its name alone") {

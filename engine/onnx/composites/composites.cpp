@@ -63,6 +63,32 @@ constexpr OutOfScope kOutOfScope[] = {
     {"ImageDecoder", "images are decoded when the data is read, not in a model"},
 };
 
+struct Advice {
+  std::string_view op;
+  std::string_view text;
+};
+
+constexpr std::string_view kInData = "leave it out of the model and prepare its input in the data";
+constexpr std::string_view kOutOfBranches =
+    "export with torch.jit.trace or plain Python numbers, so that one path is left in the file";
+constexpr std::string_view kBySteps =
+    "export the recurrence step by step: a cell called in a Python loop becomes ops that train";
+
+constexpr Advice kAdvice[] = {
+    {"NonZero", "replace what it selects by a mask that is multiplied, or by Where"},
+    {"Unique", kInData},
+    {"NonMaxSuppression", "export the model without it: what it selects from is what is trained"},
+    {"LSTM", kBySteps},
+    {"GRU", kBySteps},
+    {"RNN", kBySteps},
+    {"If", kOutOfBranches},
+    {"Loop", kOutOfBranches},
+    {"Scan", kOutOfBranches},
+    {"STFT", kInData},
+    {"MelWeightMatrix", kInData},
+    {"ImageDecoder", kInData},
+};
+
 }  // namespace
 
 std::vector<std::span<const CompositeOp>> composite_tables(std::string_view domain) {
@@ -96,6 +122,19 @@ std::string_view out_of_scope(std::string_view domain, std::string_view op) {
     if (each.op == op) return each.why;
   }
   return {};
+}
+
+std::string_view advice_for_missing(std::string_view domain, std::string_view op) {
+  if (!domain.empty() && domain != kMicrosoftDomain && domain != "ai.onnx.ml") {
+    return "write the op of your own as a function of ONNX's ops in the file (its list of "
+           "functions), or replace it by them";
+  }
+  for (const Advice& each : kAdvice) {
+    if (domain.empty() && each.op == op) return each.text;
+  }
+  return domain.empty() && !out_of_scope(domain, op).empty()
+             ? kInData
+             : "replace it by ops that docs/ops.md lists";
 }
 
 }  // namespace trainscope

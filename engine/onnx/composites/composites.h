@@ -46,5 +46,7 @@ std::vector<std::span<const CompositeOp>> composite_tables(std::string_view doma
 
 // Why an op is not going to be imported; empty when that is not settled.
 std::string_view out_of_scope(std::string_view domain, std::string_view op);
+// What to do about an op that cannot be imported.
+std::string_view advice_for_missing(std::string_view domain, std::string_view op);
 
 }  // namespace trainscope

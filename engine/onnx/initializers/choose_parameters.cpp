@@ -82,10 +82,12 @@ void ParameterChooser::check_patterns(const std::vector<std::string>& patterns,
     if (any) continue;
     std::vector<std::string> names;
     for (const ModelInitializer& each : initializers) names.push_back(each.name);
+    std::string hint = nearest_hint(pattern, names);
+    if (!hint.empty()) hint += "; ";
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} pattern '{}' matches no initializer of the model", what,
                             printable(pattern)))
-        .hint(nearest_hint(pattern, names));
+        .hint(hint + "`trainscope check MODEL.onnx` lists them");
   }
 }
 
