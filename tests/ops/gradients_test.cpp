@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <vector>
 
@@ -22,20 +21,18 @@ double work_of(const OpCase& op_case, const std::vector<bool>& wanted) {
   return once * inputs * 4.0 * static_cast<double>(kElements + 1);
 }
 
-// Gradients are the same when fewer are wanted: every subset of the inputs, of many inputs every
-// single one and all others.
+// Gradients are the same when fewer are wanted: every subset of the inputs.
 void check_subsets(const Probe& probe, const std::vector<bool>& outputs,
                    const std::vector<bool>& wanted,
                    const std::vector<std::optional<Tensor>>& gradients) {
-  constexpr std::size_t kFew = 4;
+  constexpr std::size_t kMost = 8;
   std::vector<std::size_t> inputs;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (wanted[i]) inputs.push_back(i);
   }
-  const std::size_t n = std::min<std::size_t>(inputs.size(), 12);
+  const std::size_t n = inputs.size();
+  REQUIRE_MESSAGE(n <= kMost, "an example with so many inputs has too many subsets");
   for (std::size_t subset = 1; subset + 1 < (std::size_t{1} << n); ++subset) {
-    const auto size = static_cast<std::size_t>(std::popcount(subset));
-    if (n > kFew && size != 1 && size != n - 1) continue;
     std::vector<bool> some(wanted.size(), false);
     for (std::size_t k = 0; k < n; ++k) some[inputs[k]] = (subset >> k & 1) != 0;
     INFO("subset ", subset, " of the inputs");

@@ -129,9 +129,8 @@ constexpr ModelCase kCases[] = {
      "uint8[6] w = {18, 52, 86, 120, 154, 188}, float[3] m = {0.5, 1.0, 2.0}"},
 };
 
-// Every subset of the inputs, of many inputs every single one and all but one.
+// Every subset of the inputs but all of them.
 std::vector<std::vector<std::string>> subsets_of(const std::vector<std::string>& inputs) {
-  constexpr std::size_t kFew = 6;
   const std::size_t n = inputs.size();
   std::vector<std::vector<std::string>> subsets;
   for (std::size_t bits = 1; bits + 1 < (std::size_t{1} << n); ++bits) {
@@ -139,7 +138,7 @@ std::vector<std::vector<std::string>> subsets_of(const std::vector<std::string>&
     for (std::size_t k = 0; k < n; ++k) {
       if ((bits >> k & 1) != 0) some.push_back(inputs[k]);
     }
-    if (n <= kFew || some.size() == 1 || some.size() == n - 1) subsets.push_back(std::move(some));
+    subsets.push_back(std::move(some));
   }
   return subsets;
 }
