@@ -68,7 +68,8 @@ T number_of(const CsvSource& source, std::size_t row, std::size_t column) {
   } else {
     const std::optional<std::int64_t> number = whole_number(cell);
     if (number && std::in_range<T>(*number)) return static_cast<T>(*number);
-    bad_cell(source, row, column, fmt::format("'{}' is no whole number", printable(cell)));
+    bad_cell(source, row, column, fmt::format("'{}' is no whole number", printable(cell)),
+             source.label == column ? std::string(kNumberLossHint) : std::string());
   }
 }
 

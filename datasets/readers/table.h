@@ -31,6 +31,10 @@ struct Table {
   Json description;
 };
 
+// What to do about a label that is no class.
+inline constexpr std::string_view kNumberLossHint =
+    "labels of a loss over classes number these; for numbers take --loss mse, l1 or huber";
+
 // What the options of source and request say of the split, also in the description, which is an
 // object already.
 void set_split(const DataSpec& spec, const DatasetOptions& options, Table& table);

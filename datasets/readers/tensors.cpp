@@ -121,9 +121,13 @@ Tensor whole_numbers(const DataSpec& spec, const Tensor& tensor, const WantedFie
   for (std::size_t i = 0; i < to.size(); ++i) {
     const double value = floats.values<double>()[i];
     constexpr double kMost = 9007199254740992.0;  // 2^53
-    require(std::abs(value) <= kMost && std::floor(value) == value, ErrorCode::kBadInput,
-            "data '{}': '{}' holds {} at element {}: labels of this loss are whole numbers",
-            printable(spec.text), printable(wanted.name), value, i);
+    if (std::abs(value) > kMost || std::floor(value) != value) {
+      throw Error(ErrorCode::kBadInput,
+                  fmt::format("data '{}': '{}' holds {} at element {}: labels of this loss are "
+                              "whole numbers",
+                              printable(spec.text), printable(wanted.name), value, i))
+          .hint(std::string(kNumberLossHint));
+    }
     to[i] = static_cast<std::int64_t>(value);
   }
   return whole;
