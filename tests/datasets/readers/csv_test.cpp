@@ -187,6 +187,19 @@ TEST_CASE("csv: the mean for empty cells is that of the rows that train") {
   CHECK(floats(read_batch(*given, Split::kValidation, 0, {1}).tensors[0].second) ==
         std::vector<float>{3, 6});
   options.column_means.clear();
+  options.validation_seed = 7;
+  const auto drawn = open(",validation=0.5");
+  const Tensor two = read_batch(*drawn, Split::kTrain, 0, {0, 1}).tensors[0].second;
+  const double mean = drawn->description().at("column_means").at("v").as_number();
+  double sum = 0.0;
+  int count = 0;
+  for (const float v : {floats(two)[1], floats(two)[3]}) {
+    const bool stored = v == 4.0F || v == 8.0F || v == 900.0F;
+    sum += stored ? v : 0.0F;
+    count += stored ? 1 : 0;
+  }
+  CHECK(mean == sum / count);
+  options.validation_seed.reset();
   put(folder / "d.csv", "u,v,y\n1,,0\n3,,1\n5,,2\n6,1,2\n");
   const Error none = error_of([&] { open(",validation=0.25"); });
   CHECK(contains(none.message(), "column 'v': the cell is empty, and no row that trains has"));
