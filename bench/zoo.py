@@ -229,6 +229,18 @@ def relative(error, norm):
     return error / norm if norm > 0 else error
 
 
+def rows_error(ours, before, truth):
+    """Of an embedding of which the file has only the rows that are read: the error of these. They
+    are the ones that PyTorch's training changes, in their order."""
+    import numpy
+    if ours.ndim != 2 or truth.ndim != 2 or ours.shape[1] != truth.shape[1]:
+        return []
+    changed = [i for i in range(len(truth)) if (truth[i] != before[i]).any()]
+    if len(changed) != len(ours):
+        return []
+    return [numpy.linalg.norm(ours.astype("f8") - truth[changed])]
+
+
 def worst_parameter(run, model, folder, facts):
     """The largest error over its limit of a trained parameter, and those that were not found."""
     import numpy
@@ -246,6 +258,8 @@ def worst_parameter(run, model, folder, facts):
             if name in ours and ours[name].size == truth.size:
                 mine = (ours[name].T if turned else ours[name]).astype("f8")
                 errors.append(numpy.linalg.norm(mine.reshape(truth.shape) - truth))
+        if not errors and target in ours:
+            errors = rows_error(ours[target], before[target], truth)
         if not errors and moved > 0:
             missing.append(target)
         if errors:

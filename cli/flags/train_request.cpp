@@ -143,7 +143,7 @@ TrainRequest train_request(const Invocation& invocation) {
   CompileOptions compile = compile_options(invocation, model, sizes);
   resolve_most_labels(data.source, compile.training.loss);
   for (const ParameterFault& note : choose_parameters(model, compile.import).notes) {
-    invocation.log().warning("{}; try: {}", note.message, note.hint);
+    invocation.log().warning("{}", note.text());
   }
   const LossOptions loss = compile.training.loss;
   return {.model = model,

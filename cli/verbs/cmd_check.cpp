@@ -106,9 +106,8 @@ void add_notes(const OnnxModel& model, const ParameterChoices& choices, Outcome&
         "the file does not tell buffers from parameters, and trains every float tensor: --freeze "
         "NAME leaves a buffer as it is, --parameters FILE names what to train");
   }
-  for (const ParameterFault& each : choices.notes) {
-    note(fmt::format("{}; try: {}", each.message, each.hint));
-  }
+  for (const ParameterFault& each : choices.notes) note(each.text());
+  for (const std::string& each : choices.remarks) note(each);
   Json restored = Json::array();
   for (const RestoredInitializer& each : restored_initializers(model)) {
     restored.push_back(Json::object({{"name", each.name}, {"from", each.from}, {"how", each.how}}));

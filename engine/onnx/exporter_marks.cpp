@@ -4,6 +4,7 @@
 
 #include <google/protobuf/unknown_field_set.h>
 
+#include <charconv>
 #include <functional>
 #include <map>
 #include <string_view>
@@ -67,6 +68,31 @@ std::vector<std::string> names_in(std::string_view call) {
   return names;
 }
 
+// The arguments that stand in the call without a name, as text: %weight, %ids, 0.
+std::vector<std::string_view> positional_arguments(std::string_view call) {
+  constexpr std::string_view kBefore = "(args = (";
+  const std::size_t begin = call.find(kBefore);
+  if (begin == std::string_view::npos) return {};
+  call.remove_prefix(begin + kBefore.size());
+  std::vector<std::string_view> arguments;
+  for (std::string_view each : split(call.substr(0, call.find(')')), ',')) {
+    arguments.push_back(trim(each));
+  }
+  return arguments;
+}
+
+// embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False)
+void add_embedding_marks(std::string_view call, NodeMarks& marks) {
+  const std::vector<std::string_view> arguments = positional_arguments(call);
+  if (arguments.size() > 2) {
+    std::int64_t row = -1;
+    const std::string_view text = arguments[2];
+    std::from_chars(text.data(), text.data() + text.size(), row);
+    if (row >= 0) marks.padding_row = row;
+  }
+  marks.by_frequency = arguments.size() > 3 && arguments[3] == "True";
+}
+
 // The last of the scopes is the call itself, the one before it the module that made it.
 NodeMarks node_marks(const pb::NodeProto& node) {
   const Properties properties = properties_of(node, kOfNode);
@@ -78,7 +104,10 @@ NodeMarks node_marks(const pb::NodeProto& node) {
   const std::vector<std::string> classes =
       python_texts(text_of(properties, "pkg.torch.onnx.class_hierarchy"));
   if (!classes.empty()) marks.function = classes.back();
-  marks.arguments = names_in(text_of(properties, "pkg.torch.onnx.fx_node"));
+  const std::string call = text_of(properties, "pkg.torch.onnx.fx_node");
+  if (marks.function.starts_with("aten.embedding.")) add_embedding_marks(call, marks);
+  marks.has_keywords = !call.empty() && call.find("kwargs = {}") == std::string::npos;
+  marks.arguments = names_in(call);
   if (!marks.arguments.empty()) {
     marks.result = marks.arguments.front();
     marks.arguments.erase(marks.arguments.begin());
@@ -94,7 +123,7 @@ std::string quoted_after(std::string_view line, std::string_view before) {
   return std::string(line.substr(0, line.find('\'')));
 }
 
-// The lines of its inputs; what follows "# outputs" says nothing new.
+// The lines of its inputs: what stands before "# outputs".
 std::vector<ProgramInput> read_signature(std::string_view text) {
   std::vector<ProgramInput> inputs;
   for (std::string_view line : split(text.substr(0, text.find("# outputs")), '\n')) {
@@ -110,18 +139,34 @@ std::vector<ProgramInput> read_signature(std::string_view text) {
   return inputs;
 }
 
+// Of its outputs: add_1: BUFFER_MUTATION target='mean'.
+std::vector<std::string> read_mutations(std::string_view text) {
+  std::vector<std::string> targets;
+  for (std::string_view line : split(text, '\n')) {
+    if (line.find(": BUFFER_MUTATION ") == std::string_view::npos) continue;
+    std::string target = quoted_after(line, "target='");
+    if (!target.empty()) targets.push_back(std::move(target));
+  }
+  return targets;
+}
+
 }  // namespace
 
 ExporterMarks exporter_marks(const pb::ModelProto& model) {
   const pb::GraphProto& graph = model.graph();
   ExporterMarks marks;
   for (const pb::ValueInfoProto& info : graph.value_info()) {
-    std::string kind =
-        text_of(properties_of(info, kOfValue), "pkg.torch.export.graph_signature.InputSpec.kind");
+    const Properties properties = properties_of(info, kOfValue);
+    std::string kind = text_of(properties, "pkg.torch.export.graph_signature.InputSpec.kind");
     if (!kind.empty()) marks.kinds.emplace(info.name(), std::move(kind));
+    std::vector<std::string> from =
+        python_texts(text_of(properties, "pkg.onnxscript.optimizer.folded_from"));
+    if (!from.empty()) marks.folded_from.emplace(info.name(), std::move(from));
   }
-  marks.program = read_signature(
-      text_of(properties_of(graph, kOfGraph), "pkg.torch.export.ExportedProgram.graph_signature"));
+  const std::string signature =
+      text_of(properties_of(graph, kOfGraph), "pkg.torch.export.ExportedProgram.graph_signature");
+  marks.program = read_signature(signature);
+  marks.mutated = read_mutations(signature);
   for (const pb::NodeProto& node : graph.node()) marks.nodes.push_back(node_marks(node));
   return marks;
 }

@@ -2,6 +2,8 @@
 // parameter, what the program had before the exporter rewrote it, whose call a node was.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,8 +25,11 @@ struct NodeMarks {
   std::string module;    // path of the module that made it: "encoder.0", "": the model
   std::string function;  // "aten.layer_norm.default"
   std::string result;    // name of what it returned: "layer_norm_1"
-  std::vector<std::string> arguments;  // names of inputs and results that it read, in order
-  std::string rule;                    // that the exporter rewrote the node by
+  std::vector<std::string> arguments;       // names of inputs and results that it read, in order
+  bool has_keywords = false;                // whether the call has arguments by name
+  std::string rule;                         // that the exporter rewrote the node by
+  std::optional<std::int64_t> padding_row;  // of an embedding: its padding_idx
+  bool by_frequency = false;                // of an embedding: its scale_grad_by_freq
 };
 
 struct ExporterMarks {
@@ -33,6 +38,11 @@ struct ExporterMarks {
   // All of the program's, with those that the file no longer has.
   std::vector<ProgramInput> program;
   std::vector<NodeMarks> nodes;  // by index in the graph
+  // Buffers of the module that its forward pass gives new elements, by their names in PyTorch.
+  std::vector<std::string> mutated;
+  // By constant that the exporter computed: the initializers that it is made of, and other
+  // constants on the way.
+  std::unordered_map<std::string, std::vector<std::string>> folded_from;
 
   // Whether the file tells parameters from other initializers.
   bool tell_parameters() const { return !kinds.empty() || !program.empty(); }

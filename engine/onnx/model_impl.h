@@ -33,8 +33,15 @@ struct OnnxModel::Impl {
   std::vector<RestoredInitializer> restored;
   std::map<std::string, std::string> tied;  // names of parameters that are another one's too
   std::set<std::string> lost;               // parameters that the file has no longer
+  std::set<std::string> partial;            // those of which it has only the rows that are read
   std::vector<ParameterFault> faults;
   std::vector<ParameterFault> notes;
+  std::vector<std::string> remarks;  // what the file tells and training does
+
+  // Where PyTorch lets no gradient flow (initializers/gradient_stops.h). By output of a lookup: the
+  // index whose row gets none there. By first output of a node: the inputs that get none.
+  std::unordered_map<std::string, std::int64_t> padding_rows;
+  std::unordered_map<std::string, std::vector<int>> stopped_inputs;
 
   // The model's own functions by domain and name.
   std::map<std::pair<std::string_view, std::string_view>, const pb::FunctionProto*> functions;

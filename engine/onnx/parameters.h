@@ -29,16 +29,19 @@ struct InitializerChoice {
   std::string reason;  // "a mark of the exporter"
 };
 
-// Why training would not be what it is in PyTorch, and what to do.
+// Why training would not be what it is in PyTorch, and what to do ("": nothing can be done).
 struct ParameterFault {
   std::string message;
   std::string hint;
+
+  std::string text() const { return hint.empty() ? message : message + "; try: " + hint; }
 };
 
 struct ParameterChoices {
   std::vector<InitializerChoice> initializers;  // in the model's order
   std::vector<ParameterFault> faults;           // each forbids training
-  std::vector<ParameterFault> notes;            // what the file tells of its export
+  std::vector<ParameterFault> notes;            // where training may differ from PyTorch's
+  std::vector<std::string> remarks;             // what the file tells and training does
   // Buffers of the module are among what is trained, if it has any: the file does not tell.
   bool buffers_unknown = false;
 };

@@ -31,6 +31,12 @@ void add_target(const OnnxModel::Impl& model, const std::string& name, TorchName
                           .reader = {}});
     return;
   }
+  if (model.partial.contains(name)) {
+    names.lost.push_back({.name = name,
+                          .reason = "only the rows that the forward pass reads are in the model",
+                          .reader = {}});
+    return;
+  }
   const ParameterPlace place = place_of(model, name);
   if (!place.initializer.empty()) {
     names.tensors.push_back({.name = name, .initializer = place.initializer});

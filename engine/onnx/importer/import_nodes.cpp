@@ -74,7 +74,7 @@ void Importer::add_nodes() {
     SourceNode node = source_node(graph.node(i), names.take(graph.node(i), i));
     provenance_ = {.sources = {node.name}, .pass = kImportPass};
     if (!is_stage_) {
-      add_source_node(std::move(node));
+      add_with_stops(std::move(node));
       continue;
     }
     const NodeNote note = apply_note(graph.node(i), node);

@@ -1,6 +1,7 @@
 // Builds a Graph from a validated model, node by node.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -34,6 +35,9 @@ class Importer {
   NodeNote apply_note(const pb::NodeProto& node, SourceNode& source);
   void keep_serials(const std::string& node, const NodeNote& note);
   void add_source_node(SourceNode node);
+  void add_with_stops(SourceNode node);
+  void add_padded_lookup(SourceNode node, std::int64_t row);
+  void stop_input(SourceNode& node, int slot);
   bool composed(const SourceNode& node);
   void take_torch_form(SourceNode& node) const;
   std::vector<SourceNode> rewritten(const SourceNode& node);

@@ -245,6 +245,7 @@ void ParameterChooser::add_reports() {
     choices_.faults.insert(choices_.faults.end(), model_.faults.begin(), model_.faults.end());
   }
   choices_.notes = model_.notes;
+  choices_.remarks = model_.remarks;
   choices_.buffers_unknown = !by_name && !model_.marks.tell_parameters();
 }
 

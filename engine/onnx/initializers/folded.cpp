@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "engine/core/error.h"
 #include "engine/ir/attributes.h"
@@ -58,6 +62,36 @@ Tensor without_ones(const Tensor& viewed) {
   }
   if (dims.empty()) dims.push_back(1);
   return Tensor(viewed).reshaped(Shape(std::span<const std::int64_t>(dims)));
+}
+
+std::optional<LookedUp> looked_up(const Tensor& constant) {
+  const Shape& shape = constant.shape();
+  if (shape.rank < 2 || constant.elements() == 0) return std::nullopt;
+  const std::int64_t width = shape[shape.rank - 1];
+  const std::int64_t count = shape.elements() / width;
+  const std::int64_t period = shape.rank > 2 ? count / shape[0] : count;
+  const std::size_t row_bytes = constant.bytes() / static_cast<std::size_t>(count);
+  const auto row = [&](std::int64_t i) {
+    return std::string_view(
+        reinterpret_cast<const char*>(constant.data()) + static_cast<std::size_t>(i) * row_bytes,
+        row_bytes);
+  };
+  std::unordered_map<std::string_view, std::int64_t> first;
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string_view own = row(i);
+    if (i >= period && own != row(i % period)) return std::nullopt;
+    const std::size_t element = row_bytes / static_cast<std::size_t>(width);
+    if (own.substr(element) == own.substr(0, row_bytes - element)) return std::nullopt;
+    ids.push_back(first.emplace(own, static_cast<std::int64_t>(first.size())).first->second);
+  }
+  const auto distinct = static_cast<std::int64_t>(first.size());
+  if (distinct != 1 && distinct != period) return std::nullopt;
+  Tensor rows({.dtype = constant.dtype(), .shape = Shape{distinct, width}});
+  std::memcpy(rows.data(), constant.data(), rows.bytes());
+  const std::span<const std::int64_t> dims = shape.span();
+  Tensor indices = Tensor::ints(ids).reshaped(Shape(dims.first(dims.size() - 1)));
+  return LookedUp{.rows = std::move(rows), .ids = std::move(indices)};
 }
 
 pb::NodeProto transpose_node(const std::string& input, const std::string& output) {

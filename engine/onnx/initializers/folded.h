@@ -23,6 +23,15 @@ std::optional<Tensor> first_of_equal(const Tensor& repeated);
 // The elements in a shape without axes of size 1; of a single element a vector.
 Tensor without_ones(const Tensor& viewed);
 
+// What a lookup of constant indices read: each row once, and the indices of these.
+struct LookedUp {
+  Tensor rows;  // [U, D]
+  Tensor ids;   // int64 [...], of the constant's [..., D]
+};
+// Of rows that are repeated for the examples of a batch and else all different, or all one. None
+// where equal rows may be of different indices: in any other order, or of equal elements.
+std::optional<LookedUp> looked_up(const Tensor& constant);
+
 // A node that gives the matrix `input` transposed as `output`.
 pb::NodeProto transpose_node(const std::string& input, const std::string& output);
 // A float or integer attribute, as a number.

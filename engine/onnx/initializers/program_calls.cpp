@@ -5,7 +5,7 @@
 
 namespace trainscope {
 
-ProgramCalls::ProgramCalls(const ExporterMarks& marks) {
+ProgramCalls::ProgramCalls(const ExporterMarks& marks) : marks_(marks) {
   for (const ProgramInput& input : marks.program) {
     by_name_.emplace(input.name, &input);
     if (!input.target.empty()) by_target_.emplace(input.target, &input);
@@ -31,7 +31,9 @@ ProgramCalls::ProgramCalls(const ExporterMarks& marks) {
       if (input == by_name_.end()) {
         // One of several results has no node of its own.
         const bool part = name.starts_with("getitem");
-        if (!part && !index.contains(name)) call.missing_results.push_back(name);
+        if (part || index.contains(name)) continue;
+        call.missing_results.push_back(name);
+        missing_.insert(name);
         continue;
       }
       if (input->second->target.empty()) continue;
@@ -46,6 +48,20 @@ ProgramCalls::ProgramCalls(const ExporterMarks& marks) {
 const ProgramInput* ProgramCalls::find_target(std::string_view target) const {
   auto found = by_target_.find(target);
   return found == by_target_.end() ? nullptr : found->second;
+}
+
+bool ProgramCalls::is_user_input(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found != by_name_.end() && found->second->kind == "USER_INPUT";
+}
+
+bool ProgramCalls::is_of_parameter(const std::string& constant) const {
+  const auto sources = marks_.folded_from.find(constant);
+  return sources != marks_.folded_from.end() &&
+         std::ranges::any_of(sources->second, [this](const std::string& name) {
+           const ProgramInput* input = find_target(name);
+           return input != nullptr && input->kind == "PARAMETER";
+         });
 }
 
 }  // namespace trainscope

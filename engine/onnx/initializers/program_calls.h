@@ -28,14 +28,21 @@ class ProgramCalls {
   const std::vector<ProgramCall>& calls() const { return calls_; }
   // The parameter or buffer of that name in PyTorch, or null.
   const ProgramInput* find_target(std::string_view target) const;
+  bool is_user_input(const std::string& name) const;
+  // Whether the exporter computed that constant of a parameter, and wrote it down.
+  bool is_of_parameter(const std::string& constant) const;
   // Whether a call that is still in the model reads it.
   bool is_read(const ProgramInput& input) const { return read_.contains(&input); }
+  // Whether a call that is still in the model reads a result of that name, which no node computes.
+  bool is_missing_result(const std::string& name) const { return missing_.contains(name); }
 
  private:
+  const ExporterMarks& marks_;
   std::vector<ProgramCall> calls_;
   std::unordered_map<std::string_view, const ProgramInput*> by_name_;
   std::unordered_map<std::string_view, const ProgramInput*> by_target_;
   std::unordered_set<const ProgramInput*> read_;
+  std::unordered_set<std::string> missing_;
 };
 
 }  // namespace trainscope

@@ -11,6 +11,7 @@
 
 #include "engine/core/text.h"
 #include "engine/onnx/initializers/folded.h"
+#include "engine/onnx/initializers/gradient_stops.h"
 #include "engine/onnx/initializers/model_edit.h"
 #include "engine/onnx/initializers/restore_program.h"
 
@@ -179,6 +180,8 @@ void restore_initializers(OnnxModel::Impl& model) {
   model.marks = exporter_marks(model.proto);
   ModelEdit edit(model);
   if (model.marks.tell_parameters()) {
+    find_gradient_stops(edit);
+    find_mutated_buffers(edit);
     ProgramRestorer(edit).run();
   } else {
     restore_merged(edit);
@@ -189,6 +192,10 @@ void restore_initializers(OnnxModel::Impl& model) {
   ModelEdit again(model);
   restore_statistics(again);
   again.finish();
+  for (const ProgramInput& input : model.marks.program) {
+    const bool rows = model.initializer_index.contains(rows_name(input.target));
+    if (rows && model.initializer_index.contains(input.target)) model.partial.insert(input.target);
+  }
 }
 
 }  // namespace trainscope

@@ -1,4 +1,5 @@
-// Parameters whose views, or copies for the examples of a batch, the exporter made constants.
+// Parameters that no call reads: those under another name, and those whose views, or copies for the
+// examples of a batch, the exporter made constants.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ std::string_view function_of(std::string_view result) {
 bool ProgramRestorer::unfold_moved(std::string_view function, const ProgramInput& input,
                                    const Read& read) {
   const int from = edit_.find(read.name);
-  if (!edit_.has_elements(from)) return false;
+  if (!edit_.has_elements(from) || !is_moved(read.name)) return false;
   const SharedTensor folded = edit_.elements(from);
   const bool repeated = function == "expand";
   std::optional<Tensor> elements =
@@ -67,6 +68,48 @@ bool ProgramRestorer::find_moved(const std::string& target) {
     restored = true;
   }
   return restored;
+}
+
+// PyTorch ties parameters by having one under two names: a call in the module of the other name
+// reads it, a bias in the place of a bias. "" when there is none.
+std::string ProgramRestorer::tied_to(const ProgramInput& input) const {
+  const std::string module = module_of(input.target);
+  const auto is_bias = [](const ProgramInput& each) { return each.target.ends_with("bias"); };
+  for (const ProgramCall& call : calls_.calls()) {
+    if (call.module != module || module.empty()) continue;
+    for (const ProgramInput* read : call.tensors) {
+      const bool other = read->kind == "PARAMETER" && !read->target.starts_with(module + ".");
+      if (!other || is_bias(*read) != is_bias(input)) continue;
+      if (edit_.find(read->target) >= 0) return read->target;
+    }
+  }
+  return {};
+}
+
+// Parameters that no call reads any longer, in a model that has constants in place of results.
+void ProgramRestorer::find_folded() {
+  std::vector<std::string> unread;
+  for (const ProgramInput& input : edit_.model().marks.program) {
+    if (input.kind != "PARAMETER" || calls_.is_read(input) || edit_.find(input.target) >= 0)
+      continue;
+    std::string same = tied_to(input);
+    if (same.empty()) {
+      unread.push_back(input.target);
+    } else {
+      edit_.model().tied.emplace(input.target, std::move(same));
+    }
+  }
+  std::erase_if(unread, [this](const std::string& target) { return find_moved(target); });
+  if (unread.empty()) return;
+  std::vector<std::string> places;
+  for (const ProgramCall& call : calls_.calls()) {
+    for (const std::string& result : call.missing_results) {
+      if (is_place(result) || is_merged(call, result)) places.push_back(result);
+    }
+  }
+  if (places.empty()) return;
+  lost_.insert(lost_.end(), unread.begin(), unread.end());
+  evidence_.insert(evidence_.end(), places.begin(), places.end());
 }
 
 }  // namespace trainscope

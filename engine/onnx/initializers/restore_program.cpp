@@ -65,7 +65,9 @@ bool is_addend(const pb::NodeProto& node, int slot) {
 
 void ProgramRestorer::run() {
   for (const ProgramCall& call : calls_.calls()) restore_call(call);
+  restore_folded();
   find_folded();
+  find_constants_of_parameters();
   add_faults();
 }
 
@@ -244,21 +246,31 @@ bool ProgramRestorer::add_parameter(const ProgramInput& input, const Read& read,
   return true;
 }
 
-// The node reads what `op` makes of the parameter: its transpose, or its elements in the shape of
-// the constant that stood there.
+// The node reads what `op` makes of the parameter: its transpose, its rows, one plus it, or its
+// elements in the shape of the constant that stood there.
 void ProgramRestorer::read_through(const ProgramInput& input, const Read& read,
                                    std::string_view op) {
   const Shape shape = edit_.type(edit_.find(read.name)).shape;
   const std::string moved =
       edit_.free_name(fmt::format("{}/{}", input.target, edit_.node(read.node).name()));
   pb::NodeProto node = transpose_node(input.target, moved);
-  if (op != "Transpose") {
+  const auto read_besides = [&](const std::string& name) {
+    node.clear_attribute();
+    node.set_op_type(std::string(op));
+    node.add_input(name);
+  };
+  if (op == "Gather") {
+    read_besides(rows_name(input.target));
+  } else if (op == "Add") {
+    const std::string one = edit_.free_name(moved + "/one");
+    edit_.add(one, std::make_shared<const Tensor>(Tensor::scalar(1.0F)),
+              {.name = one, .from = read.name, .how = "what is added to the weight"});
+    read_besides(one);
+  } else if (op != "Transpose") {
     const std::string sizes = edit_.free_name(moved + "/shape");
     edit_.add(sizes, std::make_shared<const Tensor>(Tensor::ints(shape.span())),
               {.name = sizes, .from = read.name, .how = "the shape of the folded constant"});
-    node.clear_attribute();
-    node.set_op_type(std::string(op));
-    node.add_input(sizes);
+    read_besides(sizes);
   }
   edit_.insert_before(read.node, std::move(node));
   edit_.set_input(read.node, read.slot, moved);
@@ -309,51 +321,6 @@ void ProgramRestorer::set_apart_constants(const ProgramCall& call,
     edit_.copy(from, name, "the exporter made it: the module has none");
     edit_.set_input(read.node, read.slot, name);
   }
-}
-
-// PyTorch ties parameters by having one under two names: a call in the module of the other name
-// reads it, a bias in the place of a bias. "" when there is none.
-std::string ProgramRestorer::tied_to(const ProgramInput& input) const {
-  const std::string module = module_of(input.target);
-  const auto is_bias = [](const ProgramInput& each) { return each.target.ends_with("bias"); };
-  for (const ProgramCall& call : calls_.calls()) {
-    if (call.module != module || module.empty()) continue;
-    for (const ProgramInput* read : call.tensors) {
-      const bool other = is_parameter(read) && !read->target.starts_with(module + ".");
-      if (!other || is_bias(*read) != is_bias(input)) continue;
-      if (edit_.find(read->target) >= 0) return read->target;
-    }
-  }
-  return {};
-}
-
-// Parameters that no call reads any longer, in a model that has constants in place of results.
-void ProgramRestorer::find_folded() {
-  constexpr std::array<std::string_view, 4> kNeutral = {"mul", "add", "sub", "div"};
-  std::vector<std::string> unread;
-  for (const ProgramInput& input : edit_.model().marks.program) {
-    if (!is_parameter(&input) || calls_.is_read(input) || edit_.find(input.target) >= 0) continue;
-    std::string same = tied_to(input);
-    if (same.empty()) {
-      unread.push_back(input.target);
-    } else {
-      edit_.model().tied.emplace(input.target, std::move(same));
-    }
-  }
-  std::erase_if(unread, [this](const std::string& target) { return find_moved(target); });
-  if (unread.empty()) return;
-  std::vector<std::string> places;
-  for (const ProgramCall& call : calls_.calls()) {
-    for (const std::string& result : call.missing_results) {
-      const std::string_view name = function_of(result);
-      const bool neutral =
-          edit_.find(result) < 0 && std::ranges::find(kNeutral, name) != kNeutral.end();
-      if (edit_.is_float_initializer(result) || neutral) places.push_back(result);
-    }
-  }
-  if (places.empty()) return;
-  lost_.insert(lost_.end(), unread.begin(), unread.end());
-  evidence_.insert(evidence_.end(), places.begin(), places.end());
 }
 
 void ProgramRestorer::add_faults() {

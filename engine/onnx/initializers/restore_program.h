@@ -1,6 +1,9 @@
 // Initializers of a file that PyTorch's present exporter wrote, as its program has them.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +15,8 @@ namespace trainscope {
 
 // "encoder.0" of "encoder.0.weight".
 std::string module_of(const std::string& target);
+// The indices of the rows of an embedding where only those that the graph reads are in the file.
+inline std::string rows_name(const std::string& target) { return target + "/rows"; }
 // "view" of the result "view_3".
 std::string_view function_of(std::string_view result);
 
@@ -30,6 +35,11 @@ class ProgramRestorer {
     bool marked = false;  // a parameter or buffer of the program
   };
   using Inputs = std::vector<const ProgramInput*>;
+  // A constant that stands for a result of the program: of a view, rows, a sum of a parameter.
+  struct Folded {
+    std::string result;
+    Read read;
+  };
 
   void lose_all(const ProgramCall& call);
   void restore_call(const ProgramCall& call);
@@ -43,6 +53,20 @@ class ProgramRestorer {
                      const std::string& how);
   void read_through(const ProgramInput& input, const Read& read, std::string_view op);
   bool find_moved(const std::string& target);
+  void restore_folded();
+  void restore_folded(const ProgramCall& call);
+  std::vector<Folded> folded_of(const ProgramCall& call) const;
+  const ProgramInput* only_source(const std::string& constant) const;
+  const ProgramInput* missing_of(const ProgramCall& call, const Folded& folded) const;
+  bool is_moved(const std::string& constant) const;
+  bool is_of_lookup(const std::string& constant) const;
+  bool is_lookup(const ProgramInput& input, const std::string& constant) const;
+  bool is_missing(const ProgramInput& input) const;
+  bool restore_rows(const ProgramInput& input, const Read& read);
+  bool restore_sum(const ProgramInput& input, const Read& read);
+  void find_constants_of_parameters();
+  bool is_place(const std::string& result) const;
+  bool is_merged(const ProgramCall& call, const std::string& result) const;
   bool add_zero_bias(const ProgramCall& call, const ProgramInput& input);
   void set_apart_constants(const ProgramCall& call, const std::vector<Read>& foreign);
   bool is_fused_norm(const ProgramCall& call) const;
@@ -56,6 +80,9 @@ class ProgramRestorer {
   std::vector<std::string> lost_;      // parameters
   std::vector<std::string> evidence_;  // what stands where they were
   bool evaluates_ = false;             // batch norms in their form for inference
+  std::set<std::string> restored_;     // results whose constants are parameters again
+  // By constant: the last parts of the names of the parameters that it stood for.
+  std::map<std::string, std::set<std::string, std::less<>>> leaves_;
 };
 
 }  // namespace trainscope

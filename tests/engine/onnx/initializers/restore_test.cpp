@@ -5,6 +5,7 @@
 #include <onnx/defs/parser.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,28 @@ TEST_CASE("restore: a convolution's weight that the exporter made is a fault") {
   const ParameterChoices choices = choose_parameters(read_proto(proto), {});
   REQUIRE(choices.faults.size() == 1);
   CHECK(choices.faults[0].hint.find("do_constant_folding=False") != std::string::npos);
+}
+
+TEST_CASE("stops: what is detached is found by place or by name, else it is a fault") {
+  const auto faults = [](const std::string& first, const std::string& second) {
+    onnx::ModelProto proto;
+    std::ifstream file(std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/exporters/detached.onnx",
+                       std::ios::binary);
+    REQUIRE(proto.ParseFromIstream(&file));
+    for (onnx::NodeProto& node : *proto.mutable_graph()->mutable_node()) {
+      if (node.name() != "node_mul") continue;
+      node.set_input(0, first);
+      node.set_input(1, second);
+    }
+    return choose_parameters(read_proto(proto), {}).faults;
+  };
+  // mul(%tanh, %detach)
+  CHECK(faults("tanh", "tanh").empty());
+  CHECK(faults("linear", "tanh").empty());
+  const std::vector<ParameterFault> unknown = faults("linear", "h.bias");
+  REQUIRE(unknown.size() == 1);
+  CHECK(unknown[0].message.find("the module detaches what 'node_mul' reads") == 0);
+  CHECK(unknown[0].hint.find("optimize=False") != std::string::npos);
 }
 
 TEST_CASE("choose: exponents, fills, masks and single numbers are not what is trained") {

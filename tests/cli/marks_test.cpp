@@ -1,0 +1,164 @@
+// check, train and export on files whose marks tell where PyTorch's gradients stop, which buffers
+// move, and of which parameters only parts are there.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "engine/core/safetensors.h"
+#include "tests/cli/program_runner.h"
+
+namespace trainscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string exported(const std::string& name) {
+  return (fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/exporters" / name).string();
+}
+
+struct Model {
+  std::string file;
+  std::string batch = "reg";
+  std::string loss = "mse";
+  std::string rate = "0.1";
+};
+
+const Model kPadded = {"padded.onnx", "ids", "cross_entropy", "0.5"};
+const Model kPositions = {"positions.onnx", "ids", "cross_entropy", "0.5"};
+
+Finished train(const Model& model, const fs::path& run_folder,
+               const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words = {
+      "train",
+      exported(model.file),
+      "--data",
+      "tensors:" + exported(model.batch + ".safetensors") + ",validation=0",
+      "--loss",
+      model.loss,
+      "--optimizer",
+      "sgd",
+      "--lr",
+      model.rate,
+      "--steps",
+      "3",
+      "--batch",
+      model.batch == "ids" ? "6" : "16",
+      "-q",
+      "--threads",
+      "1",
+      "--run-dir",
+      run_folder.string()};
+  words.insert(words.end(), more.begin(), more.end());
+  return run(words);
+}
+
+std::vector<double> losses_of(const fs::path& run_folder) {
+  std::vector<double> losses;
+  std::ifstream file(run_folder / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const Json row = Json::parse(line);
+    if (row.contains("loss")) losses.push_back(row.get<double>("loss"));
+  }
+  return losses;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.type() == b.type());
+  double most = 0;
+  for (std::size_t i = 0; i < a.values<float>().size(); ++i) {
+    most =
+        std::max(most, std::abs(static_cast<double>(a.values<float>()[i] - b.values<float>()[i])));
+  }
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("marks: padding rows, detached values and rows that are read train as in PyTorch") {
+  struct Case {
+    Model model;
+    std::vector<double> losses;
+    std::string state;
+    std::size_t tensors;
+  };
+  const std::vector<double> padded = {7.108267, 3.509580, 2.639769};
+  const std::vector<double> detached = {0.731295, 0.552891, 0.507686};
+  const Case cases[] = {{kPadded, padded, "padded", 4},
+                        {{"padded-noopt.onnx", "ids", "cross_entropy", "0.5"}, padded, "padded", 4},
+                        {{"detached.onnx"}, detached, "detached", 6},
+                        {{"detached-noopt.onnx"}, detached, "detached", 6},
+                        {kPositions, {2.561096, 2.360078, 2.221074}, "positions", 6}};
+  const TemporaryFolder folder;
+  for (const Case& each : cases) {
+    CAPTURE(each.model.file);
+    const fs::path trained = folder / each.model.file;
+    const Finished finished = train(each.model, trained);
+    INFO(finished.err);
+    REQUIRE(finished.exit_code == 0);
+    CHECK(finished.err.empty());
+    const std::vector<double> losses = losses_of(trained);
+    REQUIRE(losses.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(losses[i] == doctest::Approx(each.losses[i]).epsilon(1e-6));
+    }
+    const std::string state = (folder / (each.model.file + ".safetensors")).string();
+    REQUIRE(run({"export", trained.string(), "--format", "safetensors", "--names", "torch", "-o",
+                 state})
+                .exit_code == 0);
+    const SafetensorsFile ours = SafetensorsFile::open(state);
+    const SafetensorsFile theirs =
+        SafetensorsFile::open(exported(each.state + "-state.safetensors"));
+    CHECK(ours.names().size() == each.tensors);
+    for (const std::string& name : ours.names()) {
+      CAPTURE(name);
+      CHECK(distance(ours.tensor(name), theirs.tensor(name)) < 2e-6);
+    }
+  }
+}
+
+TEST_CASE("marks: check names what learns nothing and what was detached") {
+  const Finished padded = run({"check", exported("padded.onnx"), "--loss", "cross_entropy"});
+  CHECK(has(padded.out, "row 2 of 'head.weight' learns nothing at 'node_embedding': padding_idx"));
+  const Finished detached = run({"check", exported("detached.onnx"), "--loss", "mse", "--json"});
+  CHECK(has(detached.out, "detaches, at 'node_mul', 'node_linear_1', 'node_add'"));
+}
+
+TEST_CASE("marks: buffers that the forward pass changes are named, those of batch norms are not") {
+  const TemporaryFolder folder;
+  const Finished finished = train({"average-noopt.onnx"}, folder / "run");
+  REQUIRE(finished.exit_code == 0);
+  CHECK(has(finished.err, "warning: the forward pass changes buffers of the module: 'average';"));
+  CHECK(!has(finished.err, "running_mean"));
+  CHECK(losses_of(folder / "run").front() == doctest::Approx(1.397876).epsilon(1e-6));
+  const Finished checked = run({"check", exported("average-noopt.onnx"), "--loss", "mse"});
+  CHECK(has(checked.out, "note: the forward pass changes buffers of the module: 'average';"));
+}
+
+TEST_CASE("marks: of an embedding at constant positions the rows that are read are a parameter") {
+  const Finished checked = run({"check", exported("positions.onnx"), "--loss", "cross_entropy"});
+  CHECK(has(checked.out, "restored where.weight: only the 5 rows of it that this graph reads"));
+  CHECK(has(checked.out, "restored kind.weight: only the 1 row of it"));
+  const TemporaryFolder folder;
+  REQUIRE(train(kPositions, folder / "run", {"--freeze", "where.weight"}).exit_code == 0);
+  // From the trained model too: it has the rows under the same names.
+  const std::string state = (folder / "state.safetensors").string();
+  const Finished written = run({"export", (folder / "run").string(), "--format", "safetensors",
+                                "--names", "torch", "-o", state});
+  REQUIRE(written.exit_code == 0);
+  CHECK(has(written.err,
+            "only the rows that the forward pass reads are in the model: "
+            "'where.weight', 'kind.weight'"));
+  const std::string again = (folder / "run/model.onnx").string();
+  CHECK(run({"check", again, "--loss", "cross_entropy"}).exit_code == 0);
+}
+
+}  // namespace trainscope::test
