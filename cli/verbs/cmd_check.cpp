@@ -101,10 +101,11 @@ void add_notes(const OnnxModel& model, const ParameterChoices& choices, Outcome&
     notes.push_back(text);
     outcome.text += fmt::format("note: {}\n", text);
   };
-  if (choices.buffers_unknown) {
+  if (choices.buffers_unknown) note(std::string(kBuffersUnknown));
+  if (choices.by_marks) {
     note(
-        "the file does not tell buffers from parameters, and trains every float tensor: --freeze "
-        "NAME leaves a buffer as it is, --parameters FILE names what to train");
+        "marks do not tell requires_grad: a parameter that PyTorch does not train is marked like "
+        "the others; --freeze NAME leaves it as it is");
   }
   for (const ParameterFault& each : choices.notes) note(each.text());
   for (const std::string& each : choices.remarks) note(each);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,10 +46,23 @@ struct ParameterChoices {
   std::vector<std::string> remarks;             // what the file tells and training does
   // Buffers of the module are among what is trained, if it has any: the file does not tell.
   bool buffers_unknown = false;
+  // Marks of the exporter decide: they do not tell which parameters PyTorch trains.
+  bool by_marks = false;
+  // Of a file of PyTorch's exporter, though it does not tell buffers.
+  bool of_pytorch = false;
 };
+
+// What is said where buffers_unknown.
+inline constexpr std::string_view kBuffersUnknown =
+    "the file does not tell buffers from parameters, and trains every float tensor: --freeze NAME "
+    "leaves a buffer as it is, --parameters FILE names what to train";
 
 // kUsage for a pattern or name that matches no initializer.
 ParameterChoices choose_parameters(const OnnxModel& model, const ImportOptions& options);
+
+// What is trained, and may be a buffer of the module as well: the file does not tell.
+std::set<std::string, std::less<>> unmarked_parameters(const OnnxModel& model,
+                                                       const ImportOptions& options);
 
 // kBadInput, with every fault in one report.
 void require_trainable(const OnnxModel& model, const ImportOptions& options);

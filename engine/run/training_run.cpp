@@ -9,6 +9,7 @@
 #include "engine/core/any_error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/onnx/parameters.h"
 #include "engine/run/run_profiler.h"
 #include "engine/run/run_settings.h"
 
@@ -90,6 +91,7 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
                                 request_.shuffle);
   settle_steps();
   trainer_.emplace(session_->shared_executor(), request_.compile.training.micro_batches);
+  trainer_->set_unmarked(unmarked_parameters(request_.model, request_.compile.import));
 }
 
 // What depends on the number of examples.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -19,11 +20,23 @@ bool is_exponent(const Graph& graph, ValueId id) {
   });
 }
 
-bool is_trained_constant(const Graph& graph, ValueId id) {
+// Where a number that training brings to zero or below gives no number any more.
+bool is_divisor(const Graph& graph, ValueId id) {
+  constexpr std::array<std::string_view, 3> kOfPositive = {"Log", "Sqrt", "Reciprocal"};
+  return std::ranges::any_of(graph.value(id).uses, [&](const Use& use) {
+    const Node& node = graph.node(use.node);
+    return (use.input == 1 && is_op(node, kOnnxDomain, "Div")) ||
+           std::ranges::any_of(kOfPositive,
+                               [&](auto name) { return is_op(node, kOnnxDomain, name); });
+  });
+}
+
+bool is_trained_constant(const Graph& graph, ValueId id, const UnmarkedNames& unmarked) {
   if (id == kNoValue) return false;
   const Value& value = graph.value(id);
-  return value.kind == ValueKind::kParameter &&
-         (value.type.shape.rank == 0 || is_exponent(graph, id));
+  if (value.kind != ValueKind::kParameter) return false;
+  return value.type.shape.rank == 0 || is_exponent(graph, id) ||
+         (unmarked.contains(value.name) && is_divisor(graph, id));
 }
 
 std::string place_of(const BadTensor& bad) {
@@ -38,20 +51,22 @@ std::string place_of(const BadTensor& bad) {
 
 }  // namespace
 
-std::string trained_constant(const Graph& graph, const BadTensor& bad) {
+std::string trained_constant(const Graph& graph, const BadTensor& bad,
+                             const UnmarkedNames& unmarked) {
   if (bad.node.empty()) {
     const ValueId id = graph.find(bad.value);
-    return is_trained_constant(graph, id) ? bad.value : "";
+    return is_trained_constant(graph, id, unmarked) ? bad.value : "";
   }
   const NodeId node = graph.find_node(bad.node);
   if (node == kNoNode) return "";
   for (ValueId input : graph.node(node).inputs) {
-    if (is_trained_constant(graph, input)) return graph.value(input).name;
+    if (is_trained_constant(graph, input, unmarked)) return graph.value(input).name;
   }
   return "";
 }
 
-Error bad_loss_error(Executor& executor, double loss, std::int64_t step) {
+Error bad_loss_error(Executor& executor, double loss, std::int64_t step,
+                     const UnmarkedNames& unmarked) {
   const std::string_view what = std::isnan(loss) ? "NaN" : "infinite";
   Error error(ErrorCode::kNumeric, fmt::format("the loss is {} at step {}", what, step));
   const std::optional<BadTensor> bad = executor.find_bad_tensor();
@@ -60,12 +75,14 @@ Error bad_loss_error(Executor& executor, double loss, std::int64_t step) {
     return error;
   }
   error.at(place_of(*bad));
-  const std::string constant = trained_constant(executor.program().graph, *bad);
+  const Graph& graph = executor.program().graph;
+  const std::string constant = trained_constant(graph, *bad, unmarked);
   if (!constant.empty()) {
-    error.at(
-        fmt::format("it comes of '{}', which is trained here: an exponent or a single number, "
-                    "that models mostly hold constant",
-                    printable(constant)));
+    const bool known = is_trained_constant(graph, graph.find(constant), {});
+    error.at(fmt::format("it comes of '{}', which is trained here: {}", printable(constant),
+                         known ? "an exponent or a single number, that models mostly hold constant"
+                               : "the file does not tell whether it is a parameter, or a buffer "
+                                 "that PyTorch leaves as it is"));
     error.hint(fmt::format("leave it as the model has it: --freeze {}", printable(constant)));
   }
   error.hint("lower --lr, clip gradients (--clip 1), or look at the data of this step");

@@ -114,7 +114,7 @@ StepResult Trainer::run_step(std::int64_t step, double learning_rate, BatchSourc
     told.step_part_end(StepPart::kMicroStep, at);
     if (!std::isfinite(loss)) {
       bind(batch, at);  // the step has used these bytes for other tensors
-      throw bad_loss_error(*executor_, loss, step);
+      throw bad_loss_error(*executor_, loss, step, unmarked_);
     }
     result.loss += loss / static_cast<double>(micro_batches_);
     result.examples += batch.examples;

@@ -6,11 +6,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/core/safetensors.h"
 #include "engine/exec/executor.h"
 #include "engine/train/accuracy.h"
+#include "engine/train/bad_loss.h"
 #include "engine/train/data.h"
 #include "engine/train/step_events.h"
 
@@ -27,6 +29,9 @@ class Trainer {
  public:
   // The executor's program must have been compiled with GraphMode::kTrain.
   Trainer(std::shared_ptr<Executor> executor, std::int64_t micro_batches);
+
+  // A loss that is no number names these where they stand at its first bad tensor (bad_loss.h).
+  void set_unmarked(UnmarkedNames names) { unmarked_ = std::move(names); }
 
   // Runs step `step` (from 1) on the next micro_batches batches. Throws kNumeric before the update,
   // naming the first bad tensor, when the loss is not finite; kBadInput when a batch does not fit.
@@ -57,6 +62,7 @@ class Trainer {
   ValueId micro_step_input_ = kNoValue;
   ValueId random_step_input_ = kNoValue;
   ValueId gradient_norm_ = kNoValue;
+  UnmarkedNames unmarked_;
 };
 
 // Averages stand for the parameters while it lives.

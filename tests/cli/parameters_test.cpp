@@ -128,8 +128,33 @@ TEST_CASE("check: every initializer with its reason") {
   CHECK(check("bn_shared.onnx", {"--json"}).json().array_at("restored").size() == 2);
   CHECK(check("cube.onnx", {"--json"}).json().array_at("constants").size() == 2);
   CHECK(has(check("buffer-ts.onnx").out, "note: the file does not tell buffers from parameters"));
+  CHECK(has(check("buffer.onnx").out, "note: marks do not tell requires_grad"));
+  CHECK(!has(check("buffer-ts.onnx").out, "requires_grad"));
   const Json frozen = check("buffer-ts.onnx", {"--freeze", "freq", "--json"}).json();
   CHECK(frozen.array_at("frozen").size() == 1);
+}
+
+TEST_CASE("train: of a file that does not tell buffers from parameters it says so, unless -q") {
+  const TemporaryFolder folder;
+  const auto told = [&](const std::string& model, const std::string& name,
+                        const std::vector<std::string>& more) {
+    std::vector<std::string> words = {
+        "train",     exported(model),
+        "--data",    "tensors:" + exported("reg.safetensors") + ",validation=0",
+        "--loss",    "mse",
+        "--steps",   "1",
+        "--batch",   "16",
+        "--threads", "1",
+        "--run-dir", (folder / name).string()};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run(words);
+    REQUIRE(finished.exit_code == 0);
+    return has(finished.err, "the file does not tell buffers from parameters");
+  };
+  CHECK(told("buffer-ts.onnx", "loud", {}));
+  CHECK(!told("buffer-ts.onnx", "quiet", {"-q"}));
+  CHECK(!told("buffer-ts.onnx", "named", {"--train", "l.*"}));
+  CHECK(!told("buffer.onnx", "marked", {}));
 }
 
 TEST_CASE("check: a list of parameters") {

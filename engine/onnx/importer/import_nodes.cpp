@@ -191,6 +191,13 @@ bool Importer::composed(const SourceNode& node) {
 void Importer::take_torch_form(SourceNode& node) const {
   if (is_stage_ || model_.proto.producer_name() != "pytorch") return;
   if (node.op != "BatchNormalization" || !node.domain.empty()) return;
+  if (node.outputs.size() > 3) {
+    throw Error(ErrorCode::kBadInput,
+                fmt::format("{}: has {} outputs, of which opset {} knows 3: so the older exporter "
+                            "writes an instance norm with track_running_stats",
+                            label(node), node.outputs.size(), node.opset))
+        .hint("export it with dynamo=True, or without track_running_stats");
+  }
   node.op = "SampleBatchNormalization";
   node.domain = kTrainscopeDomain;
 }

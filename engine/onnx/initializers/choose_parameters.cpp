@@ -247,6 +247,8 @@ void ParameterChooser::add_reports() {
   choices_.notes = model_.notes;
   choices_.remarks = model_.remarks;
   choices_.buffers_unknown = !by_name && !model_.marks.tell_parameters();
+  choices_.by_marks = !by_name && model_.marks.tell_parameters();
+  choices_.of_pytorch = model_.proto.producer_name() == "pytorch";
 }
 
 InitializerRole role_of(ValueKind kind) {
@@ -291,6 +293,17 @@ std::string_view name_of(InitializerRole role) {
 ParameterChoices choose_parameters(const OnnxModel& model, const ImportOptions& options) {
   if (model.is_stage()) return stage_choices(model.impl());
   return ParameterChooser(model.impl(), options).run();
+}
+
+std::set<std::string, std::less<>> unmarked_parameters(const OnnxModel& model,
+                                                       const ImportOptions& options) {
+  std::set<std::string, std::less<>> names;
+  const ParameterChoices choices = choose_parameters(model, options);
+  if (!choices.buffers_unknown) return names;
+  for (const InitializerChoice& choice : choices.initializers) {
+    if (choice.role == InitializerRole::kTrained) names.insert(choice.name);
+  }
+  return names;
 }
 
 void require_trainable(const OnnxModel& model, const ImportOptions& options) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "engine/core/text.h"
 #include "engine/onnx/initializers/folded.h"
 #include "engine/onnx/initializers/gradient_stops.h"
+#include "engine/onnx/initializers/initializer_uses.h"
 #include "engine/onnx/initializers/model_edit.h"
 #include "engine/onnx/initializers/restore_program.h"
 
@@ -174,6 +177,79 @@ void find_folded(ModelEdit& edit) {
   }
 }
 
+// Inputs of norms that hold their scale.
+int scale_slot(const std::string& op) {
+  constexpr std::array<std::string_view, 6> kNorms = {
+      "BatchNormalization", "GroupNormalization", "InstanceNormalization",
+      "LayerNormalization", "RMSNormalization",   "SimplifiedLayerNormalization"};
+  if (op == "SkipLayerNormalization" || op == "SkipSimplifiedLayerNormalization") return 2;
+  return std::ranges::find(kNorms, op) == kNorms.end() ? -1 : 1;
+}
+
+bool is_fresh(const ModelEdit& edit, int scale) {
+  if (!edit.has_elements(scale)) return false;
+  const Tensor tensor = convert(*edit.elements(scale), DType::kF32);
+  return std::ranges::all_of(tensor.values<float>(), [](float x) { return x == 1.0F; });
+}
+
+// "norm" of "norm_1", which is its second call.
+std::string norm_module(const std::string& node) {
+  const std::string module = script_module(node);
+  const std::size_t end = module.find_last_not_of("0123456789");
+  const bool counted = end != std::string::npos && end + 1 < module.size() && module[end] == '_';
+  return counted ? module.substr(0, end) : module;
+}
+
+// Scales of ones that norms of several modules share: tied in the module, or merged by a tool.
+void find_shared_scales(ModelEdit& edit) {
+  std::map<std::string, std::map<std::string, std::string>> readers;  // scale, module, node
+  for (int i = 0; i < edit.node_count(); ++i) {
+    const pb::NodeProto& node = edit.node(i);
+    const int slot = scale_slot(node.op_type());
+    if (slot < 0 || slot >= node.input_size() || !edit.is_float_initializer(node.input(slot)))
+      continue;
+    const std::string module = norm_module(node.name());
+    readers[node.input(slot)].emplace(module.empty() ? node.output(0) : module, node.name());
+  }
+  for (const auto& [scale, norms] : readers) {
+    if (norms.size() < 2 || !is_fresh(edit, edit.find(scale))) continue;
+    std::vector<std::string> names;
+    for (const auto& [module, node] : norms) {
+      names.push_back(fmt::format("'{}'", printable(node.empty() ? module : node)));
+      if (names.size() == 4) break;
+    }
+    edit.model().notes.push_back(
+        {.message = fmt::format("{} norms share the scale '{}' and train it as one ({}{}), as of a "
+                                "module that ties them; if a tool merged equal scales, they differ "
+                                "in PyTorch after the first step",
+                                norms.size(), printable(scale), join(names, ", "),
+                                norms.size() > 4 ? ", ..." : ""),
+         .hint = "torch.onnx.export(model, args, \"model.onnx\", dynamo=True, optimize=False), "
+                 "whose marks tell"});
+  }
+}
+
+// Batch norms that keep nothing of their old running statistics: what the older exporter makes of
+// momentum=None, whose statistics are means over all batches.
+void find_last_statistics(ModelEdit& edit) {
+  if (edit.model().proto.producer_name() != "pytorch") return;
+  std::vector<std::string> names;
+  for (int i = 0; i < edit.node_count(); ++i) {
+    const pb::NodeProto& node = edit.node(i);
+    if (node.op_type() != "BatchNormalization" || node.output_size() < 2) continue;
+    if (attribute_number(node, "momentum", 0.9) == 0.0 && names.size() < 8)
+      names.push_back(fmt::format("'{}'", printable(node.name())));
+  }
+  if (names.empty()) return;
+  edit.model().notes.push_back(
+      {.message =
+           fmt::format("batch norms keep the statistics of the last batch alone, as the file "
+                       "says: {}; with momentum=None PyTorch has means over all batches. "
+                       "Losses are the same",
+                       join(names, ", ")),
+       .hint = "give them a momentum before the export"});
+}
+
 }  // namespace
 
 void restore_initializers(OnnxModel::Impl& model) {
@@ -187,6 +263,8 @@ void restore_initializers(OnnxModel::Impl& model) {
     restore_merged(edit);
     restore_ties(edit);
     find_folded(edit);
+    find_shared_scales(edit);
+    find_last_statistics(edit);
   }
   edit.finish();
   ModelEdit again(model);

@@ -336,4 +336,19 @@ TEST_CASE("import: text that is no model") {
   CHECK(contains(error->message(), "the model text cannot be parsed"));
 }
 
+TEST_CASE("import: a batch norm of five outputs is refused with the export that has none") {
+  const auto error = error_of([] {
+    const std::string text =
+        "<ir_version: 9, opset_import: [\"\" : 17], producer_name: \"pytorch\"> g (float[2,3] x) "
+        "=> "
+        "(float[2,3] y) <float[3] w = {1,2,1}, float[3] b = {0,0,0}> "
+        "{ y, m, v, s, t = BatchNormalization(x, w, b, b, w) }";
+    to_graph(OnnxModel::parse_text(text), all_ops());
+  });
+  REQUIRE(error.has_value());
+  CHECK(error->code() == ErrorCode::kBadInput);
+  CHECK(whole_text(*error).find("has 5 outputs, of which opset 17 knows 3") != std::string::npos);
+  CHECK(whole_text(*error).find("track_running_stats") != std::string::npos);
+}
+
 }  // namespace trainscope::test

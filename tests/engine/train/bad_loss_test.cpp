@@ -27,4 +27,21 @@ TEST_CASE("bad_loss: an exponent or a single number that is trained is named") {
   CHECK(made_by("x", "").empty());
 }
 
+TEST_CASE("bad_loss: a divisor is named where the file does not tell that it is a parameter") {
+  const Graph g = graph(
+      "(float[2] x) => (float[2] y) <float[2] std = {3, 3}, float[2] fill = {2, 2}, float[2] w = "
+      "{1, 1}> { a = Div(x, std)  b = Log(fill)  c = Add(a, b)  y = Mul(c, w) }",
+      {.trainable = {"std", "fill", "w"}});
+  const auto made_by = [&g](const char* value, const UnmarkedNames& unmarked) {
+    const std::string& node = g.node(g.value(g.find(value)).producer).name;
+    return trained_constant(g, {.value = value, .node = node, .op = "op"}, unmarked);
+  };
+  const UnmarkedNames all = {"std", "fill", "w"};
+  CHECK(made_by("a", all) == "std");
+  CHECK(made_by("b", all) == "fill");
+  CHECK(made_by("y", all).empty());
+  CHECK(made_by("a", {}).empty());
+  CHECK(made_by("a", {"w"}).empty());
+}
+
 }  // namespace trainscope::test

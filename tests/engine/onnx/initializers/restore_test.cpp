@@ -79,6 +79,48 @@ TEST_CASE("restore: without marks the roles show that a statistic is merged with
   CHECK(names_of(choices, InitializerRole::kState) == Names{"running_mean", "running_var"});
 }
 
+TEST_CASE("restore: norms of several modules that share a fresh scale are named") {
+  const auto notes = [](const std::string& first, const std::string& second, const std::string& w) {
+    onnx::ModelProto proto;
+    const std::string text =
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2,3] x) => (float[2,3] y) <float[3] w "
+        "= {" +
+        w +
+        "}, float[3] b = {0,0,0}> { a = LayerNormalization(x, w, b)  "
+        "y = LayerNormalization(a, w, b) }";
+    REQUIRE(onnx::OnnxParser(text.c_str()).Parse(proto).IsOK());
+    proto.mutable_graph()->mutable_node(0)->set_name(first);
+    proto.mutable_graph()->mutable_node(1)->set_name(second);
+    return choose_parameters(read_proto(proto), {}).notes;
+  };
+  const std::vector<ParameterFault> two =
+      notes("/n1/LayerNormalization", "/n2/LayerNormalization", "1,1,1");
+  REQUIRE(two.size() == 1);
+  CHECK(two[0].text().find("2 norms share the scale 'w' and train it as one "
+                           "('/n1/LayerNormalization', '/n2/LayerNormalization')") == 0);
+  CHECK(notes("", "", "1,1,1").size() == 1);
+  CHECK(notes("/n/LayerNormalization", "/n_1/LayerNormalization", "1,1,1").empty());
+  CHECK(notes("/n1/LayerNormalization", "/n2/LayerNormalization", "1,2,1").empty());
+}
+
+TEST_CASE("restore: a batch norm whose running statistics are those of its last batch is named") {
+  const auto notes = [](const std::string& momentum, const std::string& producer) {
+    onnx::ModelProto proto;
+    const std::string text =
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (float[2,3] x) => (float[2,3] y) <float[3] w "
+        "= {1,2,1}, float[3] b = {0,0,0}, float[3] m = {0,1,0}, float[3] v = {1,1,2}> { y, n, o = "
+        "BatchNormalization <training_mode = 1, momentum = " +
+        momentum + "> (x, w, b, m, v) }";
+    REQUIRE(onnx::OnnxParser(text.c_str()).Parse(proto).IsOK());
+    proto.set_producer_name(producer);
+    return choose_parameters(read_proto(proto), {}).notes;
+  };
+  REQUIRE(notes("0.0", "pytorch").size() == 1);
+  CHECK(notes("0.0", "pytorch")[0].message.find("momentum=None") != std::string::npos);
+  CHECK(notes("0.9", "pytorch").empty());
+  CHECK(notes("0.0", "other").empty());
+}
+
 TEST_CASE("restore: a scale that is another norm's running variance is a parameter and a state") {
   const OnnxModel model = text_model(R"((float[2,3] x) => (float[2,3] y)
 <float[3] w = {1,1,1}, float[3] b = {0,0,0}, float[3] s = {2,2,2}, float[3] m = {0,1,0}>
