@@ -3,12 +3,12 @@
 
     scripts/check_plan.py RUN... [--budget BYTES]
 
-Reads RUN/plan.json and the last stages' ONNX files alone, and shares no code with the planner. Every
-value gets a content (scripts/plan_stages.py). Going through the calls, those of each batch tile and
-of each trip of a body too, each must find the contents of its inputs in the bytes that the plan
-gives them; what two tiles of a section touch at once neither may write. A stage with another order
-or with recomputation must compute what the one before it does. Exit code 0: nothing found; 1:
-faults, one a line; 2: one is no run.
+Reads RUN's plan (scripts/plan_file.py) and the last stages' ONNX files alone, and shares no code
+with the planner. Every value gets a content (scripts/plan_stages.py). Going through the calls,
+those of each batch tile and of each trip of a body too, each must find the contents of its inputs
+in the bytes that the plan gives them; what two tiles of a section touch at once neither may write.
+A stage with another order or with recomputation must compute what the one before it does. Exit code
+0: nothing found; 1: faults, one a line; 2: one is no run.
 """
 import argparse
 import json
@@ -18,6 +18,7 @@ from pathlib import Path
 import google.protobuf.message
 import numpy
 
+from plan_file import read_plan
 from plan_memory import (COMPUTING, GARBAGE, HELD, Access, Memory, TileBytes, calls_in_order,
                          copies_of, slice_bytes, tells_operands, tiled_times, unit_of)
 from plan_stages import TRANSFERS, BodyStage, Stage, digest
@@ -344,7 +345,7 @@ class Replay:
 
 
 def check(run, budget):
-    plan = json.loads((run / "plan.json").read_text())
+    plan = read_plan(run)
     rows = json.loads((run / "stages/stages.json").read_text())["stages"]
     first = max(i for i, row in enumerate(rows) if row["name"] not in AFTER_PASSES)
     stages = [Stage(run / "stages" / row["file"]) for row in rows[first:]]

@@ -20,7 +20,7 @@ def keep(run):
     folder = os.environ.get("TRAINSCOPE_KEPT_PLANS")
     if folder:
         kept = Path(tempfile.mkdtemp(dir=folder))
-        shutil.copy(run / "plan.json", kept)
+        shutil.copy(run / "plan.bin", kept)
         shutil.copytree(run / "stages", kept / "stages")
 
 
