@@ -101,10 +101,14 @@ def check_include(root, layers, path, match):
     return check_system_include(layers, path, header)
 
 
-def check_source(root, layers, path):
-    lines = (root / path).read_text(encoding="utf-8").splitlines()
+def check_size(path, lines):
     if len(lines) > SIZE_LIMIT:
         yield f"{path}: {len(lines)} lines, the limit is {SIZE_LIMIT}: split it"
+
+
+def check_source(root, layers, path):
+    lines = (root / path).read_text(encoding="utf-8").splitlines()
+    yield from check_size(path, lines)
     if not lines or not lines[0].startswith("//"):
         yield f"{path}:1: the first line must be a comment saying what the file is for"
     if path.endswith(".h") and "#pragma once" not in lines:
@@ -192,6 +196,8 @@ def check_tree(root):
     for path in project_files(root):
         if Path(path).suffix in SOURCE_ENDINGS:
             yield from check_source(root, layers, path)
+        elif Path(path).suffix == ".py":
+            yield from check_size(path, (root / path).read_text(encoding="utf-8").splitlines())
         elif Path(path).name == "CMakeLists.txt":
             text = (root / path).read_text(encoding="utf-8")
             yield from check_module(layers, path, text)

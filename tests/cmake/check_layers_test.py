@@ -86,6 +86,8 @@ class CheckLayers(unittest.TestCase):
         self.assertIn("401 lines", self.findings()[0])
         self.write("low/x.cpp", "// long\n" + "\n" * 399)
         self.assertEqual([], self.findings())
+        self.write("scripts/x.py", "pass\n" * 401)
+        self.assertEqual(["scripts/x.py: 401 lines, the limit is 400: split it"], self.findings())
 
     def test_refuses_a_long_root_cmake_file(self):
         self.write("CMakeLists.txt", "\n" * 81)
