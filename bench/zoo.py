@@ -24,6 +24,8 @@ import sys
 import time
 from pathlib import Path
 
+from zoo_report import counts, report
+
 STEPS = 5
 RATE = 0.01
 WAYS = ("ts", "dynamo", "plain")
@@ -331,38 +333,6 @@ def verdict(way, folder, program, mode):
     if missing or worst > 1.0:
         return result | {"verdict": "differs", "why": f"parameters: {missing[:3]} {at} {worst:.3g}"}
     return result | {"verdict": "equal", "why": ""}
-
-
-def table(rows, ways):
-    lines = ["| architecture | family | " + " | ".join(ways) + " |",
-             "|---|---|" + "---|" * len(ways)]
-    for name, row in rows.items():
-        cells = [row["ways"][way]["verdict"] for way in ways]
-        lines.append(f"| {name} | {row['family']} | " + " | ".join(cells) + " |")
-    return lines
-
-
-def counts(rows, ways):
-    total = {}
-    for row in rows.values():
-        for way in ways:
-            of_way = total.setdefault(way, {})
-            what = row["ways"][way]["verdict"]
-            of_way[what] = of_way.get(what, 0) + 1
-    return total
-
-
-def report(rows, ways):
-    lines = []
-    for way, of_way in counts(rows, ways).items():
-        lines.append(f"- {way}: " + ", ".join(f"{n} {what}" for what, n in sorted(of_way.items())))
-    lines += ["", *table(rows, ways), "", "Not equal:", ""]
-    for each, row in rows.items():
-        for way in ways:
-            if row["ways"][way]["verdict"] != "equal":
-                why = row["ways"][way]["why"].replace("|", ";")
-                lines.append(f"- {each}, {way}: {row['ways'][way]['verdict']}: {why[:300]}")
-    return "\n".join(lines)
 
 
 def main():
