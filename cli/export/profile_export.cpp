@@ -35,6 +35,9 @@ void export_profile(const Source& source, const Invocation& invocation,
     require(plan.has_value(), ErrorCode::kBadInput, "the run '{}' has no plan yet",
             printable(input.name));
     input.plan = plan->view();
+    require(!input.plan.buffers.empty(), ErrorCode::kUsage,
+            "the plan of '{}' has no buffers: an imported profile knows nothing of memory",
+            printable(input.name));
   }
   AtomicFile file(std::filesystem::path{out});
   write_format(format, input, out.ends_with(".gz"),

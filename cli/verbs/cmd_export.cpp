@@ -231,8 +231,10 @@ void check_flags(const Settings& settings) {
           "another --format");
   require(!settings.on("best") || !settings.has("stage"), ErrorCode::kUsage,
           "--stage means nothing with --best");
-  require(format == "chrome" || !settings.on("as-device"), ErrorCode::kUsage,
-          "--as-device means nothing with --format {}", format);
+  for (const std::string_view flag : {"as-device", "rank", "ranks"}) {
+    require(format == "chrome" || !settings.given(flag), ErrorCode::kUsage,
+            "--{} means nothing with --format {}", flag, format);
+  }
 }
 
 Outcome run_export(const Invocation& invocation) {

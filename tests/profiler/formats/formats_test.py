@@ -213,6 +213,8 @@ def check_refusals(folder):
                                               "-o", "x", code=2).stderr
     assert "--as-device means nothing" in run(folder, "export", "run", "--format", "pprof",
                                               "--as-device", "-o", "x", code=2).stderr
+    assert "--rank means nothing" in run(folder, "export", "run", "--format", "pprof", "--rank", "0",
+                                         "-o", "x", code=2).stderr
     assert "counted from 0" in run(folder, "export", "run", "--format", "chrome", "--rank", "2",
                                    "--ranks", "2", "-o", "x", code=2).stderr
 

@@ -219,6 +219,8 @@ def check_other_verbs(folder):
     run(folder, "export", "again", "--format", "speedscope", "-o", "x.json")
     run(folder, "export", "again", "--format", "chrome", "-o", "x.json")
     run(folder, "inspect", "again")
+    assert "knows nothing of memory" in run(folder, "export", "again", "--format", "memory_viz", "-o", "x",
+                                            code=2).stderr
 
 
 def main():
