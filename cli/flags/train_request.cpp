@@ -127,12 +127,6 @@ RunNotes notes_of(const Invocation& invocation, const LossOptions& loss, const S
   return notes;
 }
 
-// What the file leaves open of what PyTorch trains.
-void tell_choices(const ParameterChoices& choices, Logger& log) {
-  for (const ParameterFault& note : choices.notes) log.warning("{}", note.text());
-  if (choices.buffers_unknown && choices.of_pytorch) log.info("{}", kBuffersUnknown);
-}
-
 }  // namespace
 
 TrainRequest train_request(const Invocation& invocation) {
@@ -148,7 +142,9 @@ TrainRequest train_request(const Invocation& invocation) {
   require_examples(model, sizes);
   CompileOptions compile = compile_options(invocation, model, sizes);
   resolve_most_labels(data.source, compile.training.loss);
-  tell_choices(choose_parameters(model, compile.import), invocation.log());
+  for (const ParameterFault& note : choose_parameters(model, compile.import).notes) {
+    invocation.log().warning("{}", note.text());
+  }
   const LossOptions loss = compile.training.loss;
   return {.model = model,
           .compile = std::move(compile),

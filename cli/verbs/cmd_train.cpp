@@ -16,6 +16,7 @@
 #include "cli/stop_signals.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/onnx/parameters.h"
 #include "engine/run/training_run.h"
 
 namespace trainscope {
@@ -152,6 +153,13 @@ Invocation settled(const Invocation& invocation) {
   return source.settle(invocation).with_argument(source.model_file().string());
 }
 
+// What the model's file leaves open of what PyTorch trains; "" when it tells, or names were given.
+std::string note_of_buffers(const TrainRequest& request) {
+  const ParameterChoices choices = choose_parameters(request.model, request.compile.import);
+  const bool open = choices.buffers_unknown && choices.of_pytorch;
+  return open ? fmt::format("note        {}\n", kBuffersUnknown) : "";
+}
+
 Outcome run_train(const Invocation& given) {
   const Invocation invocation = settled(given);
   const Settings& settings = invocation.settings();
@@ -160,12 +168,16 @@ Outcome run_train(const Invocation& given) {
   const auto progress =
       std::make_shared<ProgressPrinter>(progress_style(settings), invocation.log());
   TrainRequest request = train_request(invocation);
+  const std::string note = note_of_buffers(request);
   request.stop_exit_code = [signals] { return signals->exit_code(); };
   TrainingRun training(
       std::move(request),
       std::make_shared<RunListeners>(std::vector<std::shared_ptr<RunEvents>>{signals, progress}),
       signals->token());
-  return settings.on("dry-run") ? summary_of(training.preview()) : summary_of(training.run());
+  Outcome outcome =
+      settings.on("dry-run") ? summary_of(training.preview()) : summary_of(training.run());
+  outcome.text += note;
+  return outcome;
 }
 
 }  // namespace
