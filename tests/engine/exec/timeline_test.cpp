@@ -4,13 +4,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <istream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tests/support/printed_timeline.h"
 #include "tests/support/reference_models.h"
 
 namespace trainscope::test {
@@ -91,6 +94,44 @@ void check_nesting(const Spans& spans) {
   }
 }
 
+// A step as printed by PrintedTimeline, read again: each line is of one thread, and goes on from
+// the one before it.
+struct PrintedStep {
+  explicit PrintedStep(std::istream& text) {
+    std::string line;
+    while (std::getline(text, line)) add(std::istringstream(line));
+  }
+  std::map<int, std::vector<std::string>> open;  // by thread: what has begun and not ended
+  std::map<int, std::string> state;              // by thread
+  std::map<int, int> states;                     // by thread: lines that tell of its state
+  std::map<int, int> calls;                      // by call: how often it has ended
+  int wrong = 0;                                 // lines that do not fit those before
+  std::int64_t last = 0;
+
+  void add(std::istringstream line) {
+    std::int64_t time = 0;
+    int thread = 0;
+    std::string word;
+    std::string what;
+    int id = 0;
+    line >> time >> what >> thread >> word;
+    wrong += time < last || what != "thread";
+    last = time;
+    if (word != "begin" && word != "end") {
+      state[thread] = word;
+      ++states[thread];
+      return;
+    }
+    line >> what >> id;
+    const std::string name = what + std::to_string(id);
+    std::vector<std::string>& within = open[thread];
+    if (word == "begin") return within.push_back(name);
+    wrong += within.empty() || within.back() != name;
+    if (!within.empty()) within.pop_back();
+    if (what == "call") ++calls[id];
+  }
+};
+
 std::int64_t count(const Spans& spans, std::string_view of) {
   return std::ranges::count(spans, of, &Timeline::Span::what);
 }
@@ -150,6 +191,32 @@ TEST_CASE("timeline: each call of the program once a step, on the thread of its 
       }
     }
     CHECK(std::ranges::count(times, 1) == std::ssize(times));
+  }
+}
+
+TEST_CASE("timeline: a listener of forty lines prints every call and what each thread is at" *
+          doctest::test_suite("cpu")) {
+  for (const std::string name : {"gpt2", "resnet18", "lenet"}) {
+    CAPTURE(name);
+    const ReferenceModel reference(name);
+    Session session(reference.model, Watched::options(reference));
+    Trainer trainer(session.shared_executor(), 1);
+    Cycle batches(reference.batches);
+    std::stringstream text;
+    PrintedTimeline timeline(text);
+    session.executor().add_listener(timeline);
+    trainer.run_step(1, 1e-3, batches);
+    session.executor().remove_listener(timeline);
+    PrintedStep printed(text);
+    CHECK(printed.wrong == 0);
+    CHECK(printed.calls.size() == session.compiled().program.calls.size());
+    for (const auto& [call, times] : printed.calls) CHECK(times == 1);
+    CHECK(printed.states.size() == kThreads);
+    for (int thread = 0; thread < kThreads; ++thread) {
+      CHECK(printed.open[thread].empty());
+      CHECK(printed.states[thread] > 3);
+      CHECK(printed.state[thread] == (thread == 0 ? "caller" : "idle"));
+    }
   }
 }
 
