@@ -16,7 +16,6 @@
 #include "cli/stop_signals.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
-#include "engine/onnx/parameters.h"
 #include "engine/run/training_run.h"
 
 namespace trainscope {
