@@ -36,9 +36,9 @@ Json level_json(const MemoryLevel& level) {
 // --- Reading -------------------------------------------------------------------------------------
 
 // A JSON object and where it stands in the file.
-class Part {
+class FileObject {
  public:
-  Part(const Json& json, std::string path) : json_(json), path_(std::move(path)) {
+  FileObject(const Json& json, std::string path) : json_(json), path_(std::move(path)) {
     require(json.is_object(), ErrorCode::kBadInput, "{} is {}, expected an object", shown(),
             name_of(json.type()));
   }
@@ -59,7 +59,7 @@ class Part {
     }
     return *found;
   }
-  Part part(std::string_view key) const { return {at(key), path_of(key)}; }
+  FileObject object(std::string_view key) const { return {at(key), path_of(key)}; }
   std::string text(std::string_view key) const {
     const Json& value = at(key);
     require(value.is_string() && !value.as_string().empty(), ErrorCode::kBadInput,
@@ -82,7 +82,7 @@ class Part {
   }
   Rate rate(std::string_view key) const {
     static constexpr std::array<std::string_view, 2> kKeys = {"one", "all"};
-    const Part rate = part(key);
+    const FileObject rate = object(key);
     rate.has_only(kKeys);
     return {.one = rate.above_zero("one"), .all = rate.above_zero("all")};
   }
@@ -98,15 +98,15 @@ class Part {
   std::string path_;  // "" of the whole file
 };
 
-MemoryLevel level_of(const Part& part) {
+MemoryLevel level_of(const FileObject& object) {
   static constexpr std::array<std::string_view, 5> kKeys = {"name", "bytes", "read", "write",
                                                             "copy"};
-  part.has_only(kKeys);
-  return {.name = part.text("name"),
-          .bytes = part.count("bytes", std::numeric_limits<std::int64_t>::max()),
-          .read = part.rate("read"),
-          .write = part.rate("write"),
-          .copy = part.rate("copy")};
+  object.has_only(kKeys);
+  return {.name = object.text("name"),
+          .bytes = object.count("bytes", std::numeric_limits<std::int64_t>::max()),
+          .read = object.rate("read"),
+          .write = object.rate("write"),
+          .copy = object.rate("copy")};
 }
 
 std::vector<MemoryLevel> levels_of(const Json& json) {
@@ -114,7 +114,7 @@ std::vector<MemoryLevel> levels_of(const Json& json) {
           "'levels' must be a list of caches and memory");
   std::vector<MemoryLevel> levels;
   for (const Json& each : json.as_array()) {
-    levels.push_back(level_of(Part(each, fmt::format("levels[{}]", levels.size()))));
+    levels.push_back(level_of(FileObject(each, fmt::format("levels[{}]", levels.size()))));
     const std::size_t last = levels.size() - 1;
     require(last == 0 || levels[last].bytes >= levels[last - 1].bytes, ErrorCode::kBadInput,
             "'levels[{}].bytes' is below that of the level before it", last);
@@ -125,15 +125,15 @@ std::vector<MemoryLevel> levels_of(const Json& json) {
   return levels;
 }
 
-std::map<DType, Rate> flops_of(const Part& part) {
+std::map<DType, Rate> flops_of(const FileObject& object) {
   std::vector<std::string_view> names;
   for (DType dtype : kDTypes) names.push_back(name_of(dtype));
-  part.has_only(names);
+  object.has_only(names);
   std::map<DType, Rate> rates;
   for (DType dtype : kDTypes) {
     const bool needed = dtype == DType::kF32;
-    if (needed || part.members().find(name_of(dtype)) != nullptr) {
-      rates[dtype] = part.rate(name_of(dtype));
+    if (needed || object.members().find(name_of(dtype)) != nullptr) {
+      rates[dtype] = object.rate(name_of(dtype));
     }
   }
   return rates;
@@ -163,7 +163,7 @@ Machine machine_of(const Json& json) {
       "format",           "version",         "name", "cores", "levels", "flops_per_second",
       "seconds_per_call", "seconds_per_fork"};
   constexpr std::int64_t kMostCores = 1 << 16;
-  const Part file(json, "");
+  const FileObject file(json, "");
   require(file.text("format") == kFormat, ErrorCode::kBadInput,
           "'format' is not '{}': this is no machine file", kFormat);
   const std::int64_t version = file.count("version", std::numeric_limits<std::int32_t>::max());
@@ -173,7 +173,7 @@ Machine machine_of(const Json& json) {
   return {.name = file.text("name"),
           .cores = static_cast<int>(file.count("cores", kMostCores)),
           .levels = levels_of(file.at("levels")),
-          .flops_per_second = flops_of(file.part("flops_per_second")),
+          .flops_per_second = flops_of(file.object("flops_per_second")),
           .seconds_per_call = file.above_zero("seconds_per_call"),
           .seconds_per_fork = file.above_zero("seconds_per_fork")};
 }
