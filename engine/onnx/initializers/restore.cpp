@@ -143,8 +143,8 @@ void restore_ties(ModelEdit& edit) {
   }
 }
 
-// A convolution's weight is never turned or reshaped: one that the exporter made holds something
-// else besides. The same of a Gemm that transposes its weight itself.
+// A convolution's weight is never transposed or reshaped: one that the exporter made holds
+// something else besides. The same of a Gemm that transposes its weight itself.
 void find_folded(ModelEdit& edit) {
   std::string names;
   int count = 0;

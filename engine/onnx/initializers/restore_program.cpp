@@ -219,16 +219,16 @@ bool ProgramRestorer::unfold(const ProgramCall& call, const ProgramInput& input,
   if (!edit_.has_elements(from)) return false;
   const Shape shape = edit_.type(from).shape;
   const std::string& op = edit_.node(read.node).op_type();
-  const bool turned = is_folded_transpose(call.function, op, shape.rank);
+  const bool is_transposed = is_folded_transpose(call.function, op, shape.rank);
   const bool vector = is_folded_vector(call.function, shape);
   const SharedTensor folded = edit_.elements(from);
-  Tensor elements = turned ? transposed(*folded) : *folded;
+  Tensor elements = is_transposed ? transposed(*folded) : *folded;
   if (vector) elements = std::move(elements).reshaped(Shape{shape.elements()});
-  const std::string how =
-      fmt::format("folded into '{}'{}", printable(read.name), turned ? ", its transpose" : "");
+  const std::string how = fmt::format("folded into '{}'{}", printable(read.name),
+                                      is_transposed ? ", its transpose" : "");
   if (!add_parameter(input, read, std::move(elements), how)) return false;
-  if (turned || vector) {
-    read_through(input, read, turned ? "Transpose" : "Reshape");
+  if (is_transposed || vector) {
+    read_through(input, read, is_transposed ? "Transpose" : "Reshape");
   } else {
     edit_.set_input(read.node, read.slot, input.target);
   }

@@ -55,7 +55,7 @@ class ScriptNamer {
   struct Read {
     const pb::NodeProto* node = nullptr;
     int slot = 0;
-    bool turned = false;
+    bool transposed = false;
   };
 
   bool add(const std::string& name, const std::string& initializer,
@@ -75,19 +75,20 @@ class ScriptNamer {
 };
 
 ScriptNamer::ScriptNamer(const OnnxModel::Impl& model) : model_(model) {
-  std::unordered_map<std::string_view, std::string_view> turned;  // its output, what it turns
+  std::unordered_map<std::string_view, std::string_view>
+      transposed;  // its output, what it transposes
   for (const pb::NodeProto& node : model.proto.graph().node()) {
     if (node.op_type() == "InstanceNormalization") group_norms_.insert(script_module(node.name()));
     if (node.op_type() == "Transpose" && model.initializer_index.contains(node.input(0))) {
-      turned.emplace(node.output(0), node.input(0));
+      transposed.emplace(node.output(0), node.input(0));
       continue;
     }
     for (int slot = 0; slot < node.input_size(); ++slot) {
       const std::string& input = node.input(slot);
       consumers_.emplace(input, &node);
-      const auto through = turned.find(input);
-      if (through != turned.end()) {
-        reads_[through->second].push_back({.node = &node, .slot = slot, .turned = true});
+      const auto through = transposed.find(input);
+      if (through != transposed.end()) {
+        reads_[through->second].push_back({.node = &node, .slot = slot, .transposed = true});
       } else if (model.initializer_index.contains(input)) {
         reads_[input].push_back({.node = &node, .slot = slot});
       }
@@ -132,7 +133,7 @@ TorchTensor ScriptNamer::unfolded(const ModelInitializer& folded) const {
   const std::string module = script_module(read.node->name());
   const std::string& op = read.node->op_type();
   std::string_view leaf;
-  if (op == "MatMul" && read.slot == 1 && folded.type.shape.rank == 2 && !read.turned) {
+  if (op == "MatMul" && read.slot == 1 && folded.type.shape.rank == 2 && !read.transposed) {
     tensor.layout = TorchLayout::kTransposed;
     tensor.name = weight_of_bias(*read.node);
     if (!tensor.name.empty()) return tensor;
@@ -169,9 +170,9 @@ std::string ScriptNamer::tied_name(const ModelInitializer& own, const Read& read
   if (!is_foreign(own.name, module)) return {};
   const std::string& op = read.node->op_type();
   const bool embedding =
-      op == "Gather" && read.slot == 0 && !read.turned && own.name.ends_with(".weight");
+      op == "Gather" && read.slot == 0 && !read.transposed && own.name.ends_with(".weight");
   const bool linear =
-      (op == "Gemm" && read.slot == 1) || (op == "MatMul" && read.slot == 1 && read.turned);
+      (op == "Gemm" && read.slot == 1) || (op == "MatMul" && read.slot == 1 && read.transposed);
   if ((embedding || linear) && own.type.shape.rank == 2) return module + ".weight";
   const bool bias = ((op == "Gemm" && read.slot == 2) || op == "Add") && own.name.ends_with("bias");
   const bool layer = taken_.contains(module + ".weight") && own.type.shape.rank == 1;
