@@ -25,7 +25,7 @@ bool every_row_sees(const Composition& c, ValueId bias) {
 }
 
 // Halves are scaled before the matmul on both sides, by which no score becomes infinite.
-ValueId scaled_products(Composition& c, const AttentionInputs& in, ValueId k) {
+ValueId scaled_matmul(Composition& c, const AttentionInputs& in, ValueId k) {
   const ValueId columns = c.transpose(k, {0, 1, 3, 2});
   if (!is_stored_only(c.dtype(in.q))) {
     return c("MatMul", {c.scaled(in.q, in.scale), columns});
@@ -125,10 +125,10 @@ AttentionValues attend(Composition& c, const AttentionInputs& in, Scores scores)
             "{} heads of q cannot share {} of k and {} of v", heads, kv_heads, c.shape(in.v)[1]);
   AttentionValues out;
   const DType dtype = c.dtype(in.q);
-  out.products = scaled_products(c, in, repeat_heads(c, in.k, heads / kv_heads));
-  out.capped = out.products;
+  out.matmul = scaled_matmul(c, in, repeat_heads(c, in.k, heads / kv_heads));
+  out.capped = out.matmul;
   if (in.softcap > 0.0) {
-    out.capped = c.scaled(c("Tanh", {c.scaled(out.products, 1.0 / in.softcap)}), in.softcap);
+    out.capped = c.scaled(c("Tanh", {c.scaled(out.matmul, 1.0 / in.softcap)}), in.softcap);
   }
   ValueId bias = in.bias;
   ValueId unseeing = kNoValue;

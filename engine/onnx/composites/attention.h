@@ -45,7 +45,7 @@ struct AttentionInputs {
   DType softmax = DType::kF32;
 };
 struct AttentionValues {
-  ValueId products = kNoValue;  // scale * q k'
+  ValueId matmul = kNoValue;  // scale * q k'
   ValueId capped = kNoValue;
   ValueId scores = kNoValue;   // with the bias
   ValueId weights = kNoValue;  // of a query that sees no key: 0

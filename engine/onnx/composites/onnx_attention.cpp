@@ -10,10 +10,10 @@ namespace trainscope {
 namespace {
 
 enum Input : std::size_t { kQ, kK, kV, kMask, kPastKey, kPastValue, kNonpad };
-enum Output : std::size_t { kY, kPresentKey, kPresentValue, kProducts };
+enum Output : std::size_t { kY, kPresentKey, kPresentValue, kMatMul };
 
 // What the attribute qk_matmul_output_mode asks for.
-enum class Shown : std::int64_t { kProducts = 0, kCapped, kScores, kWeights };
+enum class Shown : std::int64_t { kMatMul = 0, kCapped, kScores, kWeights };
 
 struct Heads {
   AttentionInputs in;
@@ -104,16 +104,16 @@ ValueId counted_bias(Composition& c, const KeyWindow& window, DType dtype) {
   return mask_bias(c, seen, dtype);
 }
 
-void show_products(Composition& c, const AttentionValues& values, Shown shown) {
+void show_matmul(Composition& c, const AttentionValues& values, Shown shown) {
   switch (shown) {
-    case Shown::kProducts:
-      return c.result(kProducts, values.products);
+    case Shown::kMatMul:
+      return c.result(kMatMul, values.matmul);
     case Shown::kCapped:
-      return c.result(kProducts, values.capped);
+      return c.result(kMatMul, values.capped);
     case Shown::kScores:
-      return c.result(kProducts, values.scores);
+      return c.result(kMatMul, values.scores);
     case Shown::kWeights:
-      return c.result(kProducts, values.weights);
+      return c.result(kMatMul, values.weights);
   }
   c.require(false, "qk_matmul_output_mode is {}, 0 to 3 exist", static_cast<std::int64_t>(shown));
 }
@@ -138,9 +138,9 @@ void compose_attention(Composition& c) {
   const std::int64_t precision = attributes.integer("softmax_precision", 0);
   in.softmax = precision == 0 ? c.dtype(in.q) : dtype_of_onnx(precision);
   const auto shown = static_cast<Shown>(attributes.integer("qk_matmul_output_mode", 0));
-  const bool kept = c.wants(kProducts) && shown == Shown::kScores;
+  const bool kept = c.wants(kMatMul) && shown == Shown::kScores;
   const AttentionValues values = attend(c, in, kept ? Scores::kKept : Scores::kInside);
-  if (c.wants(kProducts)) show_products(c, values, shown);
+  if (c.wants(kMatMul)) show_matmul(c, values, shown);
   c.result(kPresentKey, in.k);
   c.result(kPresentValue, in.v);
   c.result(kY, heads.flat ? by_token(c, values.y) : values.y);

@@ -1,4 +1,4 @@
-// Op rows: conversion to and from types that are only stored, quantized tensors and products of
+// Op rows: conversion to and from types that are only stored, quantized tensors and matmuls of
 // them. All but FakeQuantize are written with simpler ops.
 #include <string>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "engine/core/text.h"
 #include "engine/ops/quantize/fake_quantize.h"
 #include "engine/ops/quantize/quantize_layout.h"
-#include "engine/ops/quantize/quantized_products.h"
+#include "engine/ops/quantize/quantized_matmul.h"
 #include "engine/ops/rules/composite.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
@@ -257,7 +257,7 @@ std::vector<OpDef> linear_rows() {
 
 std::vector<OpDef> quantize_ops() {
   std::vector<OpDef> rows{storage_cast_row()};
-  for (auto* more : {&linear_rows, &quantized_product_rows, &fake_quantize_rows}) {
+  for (auto* more : {&linear_rows, &quantized_matmul_rows, &fake_quantize_rows}) {
     for (OpDef& row : more()) rows.push_back(std::move(row));
   }
   return rows;

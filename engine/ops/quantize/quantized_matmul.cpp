@@ -1,6 +1,6 @@
-// Op rows: products of quantized tensors. They are computed in f64, which holds sums of products of
+// Op rows: matmuls of quantized tensors. They are computed in f64, which holds sums of products of
 // 8-bit integers exactly up to 2^37 terms.
-#include "engine/ops/quantize/quantized_products.h"
+#include "engine/ops/quantize/quantized_matmul.h"
 
 #include <utility>
 
@@ -56,7 +56,7 @@ ValueId requantized(Builder& b, ValueId scaled, ValueId zero) {
 
 // --- Matrices ------------------------------------------------------------------------------------
 // The shape rule of MatMul, asked on the types of a and b.
-Shape product_shape(const OpArgs& args, int a, int b) {
+Shape matmul_shape(const OpArgs& args, int a, int b) {
   const Shape& left = args.shape(a);
   const Shape& right = args.shape(b);
   require(left.rank >= 1 && right.rank >= 1, ErrorCode::kBadInput, "{} and {} are no matrices",
@@ -81,7 +81,7 @@ int column_axis(const Shape& b) { return b.rank - 1; }
 Types matmul_integer_shape(const OpArgs& args) {
   require_eight_bits(args, 0);
   require_eight_bits(args, 1);
-  const Shape shape = product_shape(args, 0, 1);
+  const Shape shape = matmul_shape(args, 0, 1);
   require_along(args, 2, args.shape(0)[row_axis(args.shape(0))]);
   require_along(args, 3, args.shape(1)[column_axis(args.shape(1))]);
   return {{.dtype = DType::kI32, .shape = shape}};
@@ -102,7 +102,7 @@ Types qlinear_matmul_shape(const OpArgs& args) {
   require_eight_bits(args, 3);
   require_eight_bits(args, 7);
   for (int scale : {1, 4, 6}) require_float(args, scale);
-  const Shape shape = product_shape(args, 0, 3);
+  const Shape shape = matmul_shape(args, 0, 3);
   for (int input : {1, 2}) require_along(args, input, args.shape(0)[row_axis(args.shape(0))]);
   for (int input : {4, 5}) require_along(args, input, args.shape(3)[column_axis(args.shape(3))]);
   for (int input : {6, 7}) require_along(args, input, 1);
@@ -195,7 +195,7 @@ std::vector<AttributeSpec> conv_attributes() {
 
 }  // namespace
 
-std::vector<OpDef> quantized_product_rows() {
+std::vector<OpDef> quantized_matmul_rows() {
   return {
       {.name = "MatMulInteger",
        .doc = "the product of matrices a - its zero point and b - its, as i32",

@@ -1,4 +1,4 @@
-// The rows of products of quantized tensors.
+// The rows of matmuls of quantized tensors.
 #pragma once
 
 #include <vector>
@@ -7,6 +7,6 @@
 
 namespace trainscope {
 
-std::vector<OpDef> quantized_product_rows();
+std::vector<OpDef> quantized_matmul_rows();
 
 }  // namespace trainscope
