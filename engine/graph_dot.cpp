@@ -10,7 +10,7 @@ namespace trainscope {
 namespace {
 
 // In double quotes, where only these two and the backslash's own escapes mean something.
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   std::string safe = printable(text, std::size_t{1} << 20);
   std::string result = "\"";
   for (const char c : safe) {
@@ -22,8 +22,8 @@ std::string quoted(std::string_view text) {
 
 // "op\nname", the line end as the language has it.
 std::string node_label(const Node& node) {
-  const std::string op = quoted(node.op->name);
-  return op.substr(0, op.size() - 1) + "\\n" + quoted(node.name).substr(1);
+  const std::string op = quoted_text(node.op->name);
+  return op.substr(0, op.size() - 1) + "\\n" + quoted_text(node.name).substr(1);
 }
 
 std::string phase_box(const Graph& graph, Phase phase) {
@@ -51,7 +51,7 @@ std::string sources(const Graph& graph) {
   for (const ValueId id : graph.live_values()) {
     const Value& value = graph.value(id);
     if (value.producer != kNoNode) continue;
-    const std::string label = quoted(value.name);
+    const std::string label = quoted_text(value.name);
     text +=
         fmt::format("  v{} [shape=ellipse, label={}\\n{} {}\"];\n", static_cast<int>(id),
                     label.substr(0, label.size() - 1), name_of(value.kind), type_text(value.type));
@@ -64,7 +64,7 @@ std::string arrows(const Graph& graph, NodeId id) {
   for (const ValueId input : graph.node(id).inputs) {
     if (input == kNoValue) continue;
     text += fmt::format("  {} -> n{} [label={}];\n", origin(graph, input), static_cast<int>(id),
-                        quoted(type_text(graph.value(input).type)));
+                        quoted_text(type_text(graph.value(input).type)));
   }
   return text;
 }
@@ -72,7 +72,7 @@ std::string arrows(const Graph& graph, NodeId id) {
 }  // namespace
 
 std::string dot_text(const Graph& graph) {
-  std::string text = fmt::format("digraph {} {{\n  node [shape=box];\n", quoted(graph.name));
+  std::string text = fmt::format("digraph {} {{\n  node [shape=box];\n", quoted_text(graph.name));
   text += sources(graph);
   for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
     text += phase_box(graph, phase);
@@ -83,7 +83,7 @@ std::string dot_text(const Graph& graph) {
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const ValueId output = graph.outputs[i];
     text += fmt::format("  o{0} [shape=ellipse, label={1}];\n  {2} -> o{0};\n", i,
-                        quoted(graph.value(output).name), origin(graph, output));
+                        quoted_text(graph.value(output).name), origin(graph, output));
   }
   return text + "}\n";
 }
