@@ -35,6 +35,7 @@ struct InitializerChoice {
 struct ParameterFault {
   std::string message;
   std::string hint;
+  bool stays = false;  // whatever names are given to train
 
   std::string text() const { return hint.empty() ? message : message + "; try: " + hint; }
 };

@@ -13,6 +13,7 @@
 #include "engine/ir/rewriter.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/passes/pass.h"
+#include "engine/passes/plain_view.h"
 
 namespace trainscope {
 namespace {
@@ -80,7 +81,7 @@ class ChunkedLoss {
   }
 
   static bool passes_on(const Node& node) {
-    return node.op->is_view || is_op(node, kOnnxDomain, "Identity");
+    return is_plain_view(*node.op) || is_op(node, kOnnxDomain, "Identity");
   }
 
   Loss find_loss() const {

@@ -9,6 +9,7 @@
 #include "engine/core/text.h"
 #include "engine/passes/match.h"
 #include "engine/passes/pass.h"
+#include "engine/passes/plain_view.h"
 
 namespace trainscope {
 namespace {
@@ -54,7 +55,7 @@ class HeadSearch {
   std::int64_t last_axis(ValueId v) const {
     return shape(v).rank == 0 ? 0 : shape(v)[shape(v).rank - 1];
   }
-  bool is_view(NodeId id) const { return id != kNoNode && node(id).op->is_view; }
+  bool is_view(NodeId id) const { return id != kNoNode && is_plain_view(*node(id).op); }
   // As an output of the model it need not stay: the step does not keep these.
   bool is_read_once(ValueId v) const { return match_.value(v).uses.size() == 1; }
 

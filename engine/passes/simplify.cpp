@@ -4,6 +4,7 @@
 
 #include "engine/ir/rewriter.h"
 #include "engine/passes/pass.h"
+#include "engine/passes/plain_view.h"
 
 namespace trainscope {
 namespace {
@@ -85,9 +86,9 @@ std::optional<ValueId> same_value(const Graph& graph, const Node& node) {
 bool merge_reshapes(Rewriter& rewriter, NodeId id) {
   const Graph& graph = rewriter.graph();
   const Node& node = graph.node(id);
-  if (!node.op->is_view || node.outputs[0] == kNoValue) return false;
+  if (!is_plain_view(*node.op) || node.outputs[0] == kNoValue) return false;
   NodeId from = graph.value(node.inputs[0]).producer;
-  if (from == kNoNode || !graph.node(from).op->is_view ||
+  if (from == kNoNode || !is_plain_view(*graph.node(from).op) ||
       is_op(graph.node(from), kOnnxDomain, "Identity"))
     return false;
   rewriter.set_rule("reshapes", "A reshape of a reshape is one reshape, or none.");

@@ -58,7 +58,7 @@ Packing packing_of(Composition& c) {
 // [N, K]; the first of two numbers is in the upper bits of their byte.
 Tensor weights_of(Composition& c, const Packing& p) {
   const std::int64_t count = p.rows * p.columns;
-  const std::vector<double> bytes = known_numbers(c, kWeights, (count + 1) / 2);
+  const std::vector<double> bytes = known_bytes(c, kWeights, (count + 1) / 2);
   const std::vector<double> largest =
       known_numbers(c, kLargest, count / p.block + (count % p.block != 0 ? 1 : 0));
   Tensor weights(TensorType{.dtype = DType::kF64, .shape = {p.rows, p.columns}});

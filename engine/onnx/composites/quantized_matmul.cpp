@@ -57,7 +57,7 @@ std::vector<double> zero_points(Composition& c, const Packing& p) {
     return known_numbers(c, kZeroPoints, p.rows * p.blocks);
   }
   const std::int64_t row_bytes = (p.blocks * p.bits + 7) / 8;
-  const std::vector<double> packed = known_numbers(c, kZeroPoints, p.rows * row_bytes);
+  const std::vector<double> packed = known_bytes(c, kZeroPoints, p.rows * row_bytes);
   for (std::int64_t n = 0; n < p.rows; ++n) {
     for (std::int64_t b = 0; b < p.blocks; ++b) {
       zeros[static_cast<std::size_t>(n * p.blocks + b)] =
@@ -84,7 +84,7 @@ std::vector<std::int64_t> block_of_columns(Composition& c, const Packing& p) {
 // [K, N]
 Tensor weights_of(Composition& c, const Packing& p) {
   const std::int64_t row_bytes = p.blocks * ((p.block * p.bits + 7) / 8);
-  const std::vector<double> packed = known_numbers(c, kWeights, p.rows * row_bytes);
+  const std::vector<double> packed = known_bytes(c, kWeights, p.rows * row_bytes);
   const std::vector<double> scales = known_numbers(c, kScales, p.rows * p.blocks);
   const std::vector<double> zeros = zero_points(c, p);
   const std::vector<std::int64_t> blocks = block_of_columns(c, p);
@@ -110,6 +110,13 @@ std::vector<double> known_numbers(Composition& c, std::size_t input, std::int64_
             known->elements(), count);
   const Tensor exact = convert(*known, DType::kF64);
   return {exact.values<double>().begin(), exact.values<double>().end()};
+}
+
+std::vector<double> known_bytes(Composition& c, std::size_t input, std::int64_t count) {
+  const DType dtype = c.dtype(c.input(input));
+  c.require(dtype == DType::kU8, "input {} holds packed numbers: it must be u8, is {}", input,
+            name_of(dtype));
+  return known_numbers(c, input, count);
 }
 
 void compose_quantized_matmul(Composition& c) {

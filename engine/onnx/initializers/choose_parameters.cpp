@@ -241,8 +241,9 @@ void ParameterChooser::add_reports() {
                          printable(choice.name))});
   }
   const bool by_name = options_.parameters || !options_.trainable.empty();
-  if (!by_name) {  // who names what to train knows what the file has
-    choices_.faults.insert(choices_.faults.end(), model_.faults.begin(), model_.faults.end());
+  for (const ParameterFault& fault :
+       model_.faults) {  // who names what to train knows what is there
+    if (!by_name || fault.stays) choices_.faults.push_back(fault);
   }
   choices_.notes = model_.notes;
   choices_.remarks = model_.remarks;

@@ -83,7 +83,8 @@ void GradientStops::find_padding(int i) {
         {.message = fmt::format("the embedding at '{}' scales its gradients by how often a row is "
                                 "read (scale_grad_by_freq), which is not done here",
                                 printable(node.name())),
-         .hint = "make it without scale_grad_by_freq, and export again"});
+         .hint = "make it without scale_grad_by_freq, and export again",
+         .stays = true});
   }
   if (!marks(i).padding_row) return;
   edit_.model().padding_rows.emplace(node.output(0), *marks(i).padding_row);
@@ -169,7 +170,8 @@ void GradientStops::find_detached_arguments(const ProgramCall& call) {
            fmt::format("the module detaches what '{}' reads, and which of its inputs that is "
                        "cannot be told from the file",
                        printable(edit_.node(call.nodes.front()).name())),
-       .hint = std::string(kKeep)});
+       .hint = std::string(kKeep),
+       .stays = true});
 }
 
 void GradientStops::stop(const Read& read) {

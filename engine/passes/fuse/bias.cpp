@@ -8,6 +8,7 @@
 #include "engine/core/text.h"
 #include "engine/passes/match.h"
 #include "engine/passes/pass.h"
+#include "engine/passes/plain_view.h"
 
 namespace trainscope {
 namespace {
@@ -59,7 +60,7 @@ class BiasSearch {
     if (!is_vector) return std::nullopt;
     // Rows stay rows, whatever shape they are put into.
     NodeId id = match_.value(v).producer;
-    while (id != kNoNode && node(id).op->is_view && last_axis(shape(v)) == columns) {
+    while (id != kNoNode && is_plain_view(*node(id).op) && last_axis(shape(v)) == columns) {
       found.nodes.push_back(id);
       v = match_.input(id, 0);
       id = match_.value(v).producer;

@@ -15,6 +15,7 @@
 #include "engine/passes/fuse/lanes.h"
 #include "engine/passes/match.h"
 #include "engine/passes/pass.h"
+#include "engine/passes/plain_view.h"
 
 namespace trainscope {
 namespace {
@@ -209,8 +210,8 @@ class RotarySearch {
 
   // The operand of a node that changes each element by itself, or adds axes before the last.
   ValueId before_function(NodeId id) const {
-    const bool plain =
-        match_.is_op(id, "Cos") || match_.is_op(id, "Sin") || match_.graph().node(id).op->is_view;
+    const bool plain = match_.is_op(id, "Cos") || match_.is_op(id, "Sin") ||
+                       is_plain_view(*match_.graph().node(id).op);
     if (plain) return match_.input(id, 0);
     const bool scaled = match_.is_op(id, "Mul") && match_.number(match_.input(id, 1));
     return scaled ? match_.input(id, 0) : kNoValue;
@@ -309,7 +310,7 @@ bool try_concat(RotaryFusion& fusion, NodeId id) {
   const Matcher& match = fusion.match();
   const ValueId y = match.output(id);
   const NodeId reader = match.only_reader(y);
-  const bool is_view = reader != kNoNode && match.graph().node(reader).op->is_view;
+  const bool is_view = reader != kNoNode && is_plain_view(*match.graph().node(reader).op);
   if (is_view && fusion.try_at(match.output(reader))) return true;
   return fusion.try_at(y);
 }

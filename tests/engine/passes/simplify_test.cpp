@@ -66,6 +66,15 @@ TEST_CASE("simplify: casts, slices and transposes that do something stay") {
   }
 }
 
+TEST_CASE("simplify: a gradient's stop stays between views") {
+  const std::string text = simplified(
+      "(float[2,6] x) => (float[12] y) <int64[2] s = {3,4}, int64[1] f = {12}> "
+      "{ n = Neg(x)  a = Reshape(n, s)  b = ai.trainscope.StopGradient(a)  c = Reshape(b, f)"
+      "  y = Exp(c) }");
+  CHECK(contains(text, "StopGradient"));
+  CHECK(contains(text, "Reshape(n"));
+}
+
 TEST_CASE("simplify: reshapes of reshapes become one, or none") {
   CHECK(simplified("(float[2,6] x) => (float[12] y) <int64[2] s = {3,4}, int64[1] f = {-1}>"
                    "{ n = Neg(x)  a = Reshape(n, s)  b = Flatten <axis = 0> (a)  c = Reshape(b, f)"
