@@ -13,26 +13,6 @@ namespace {
 
 constexpr std::size_t index_of(OtherTime other) { return static_cast<std::size_t>(other); }
 
-// What the time of a span is that nothing inside of it has; none: of a span within a call, or
-// of one that is no part of a step.
-std::optional<OtherTime> own_time(EventKind kind) {
-  switch (kind) {
-    case EventKind::kStep:
-    case EventKind::kStepPart:
-      return OtherTime::kUnrecorded;
-    case EventKind::kBatchWait:
-      return OtherTime::kBatchWait;
-    case EventKind::kBind:
-    case EventKind::kInitial:
-    case EventKind::kRead:
-      return OtherTime::kCopy;
-    case EventKind::kSection:
-      return OtherTime::kJoinWait;
-    default:
-      return std::nullopt;
-  }
-}
-
 class Division {
  public:
   Division(const PlanView& plan, StepTimes& into) : plan_(plan), into_(into) {
@@ -130,6 +110,24 @@ void each_event(const EventView& events, F f) {
 }
 
 }  // namespace
+
+std::optional<OtherTime> own_time(EventKind kind) {
+  switch (kind) {
+    case EventKind::kStep:
+    case EventKind::kStepPart:
+      return OtherTime::kUnrecorded;
+    case EventKind::kBatchWait:
+      return OtherTime::kBatchWait;
+    case EventKind::kBind:
+    case EventKind::kInitial:
+    case EventKind::kRead:
+      return OtherTime::kCopy;
+    case EventKind::kSection:
+      return OtherTime::kJoinWait;
+    default:
+      return std::nullopt;
+  }
+}
 
 std::string_view name_of(OtherTime other) {
   switch (other) {

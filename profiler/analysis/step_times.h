@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,9 @@ enum class OtherTime : std::uint8_t { kCopy, kBatchWait, kJoinWait, kUnrecorded 
 inline constexpr std::size_t kOtherTimes = 4;
 // "copy", "batch wait", "join wait", "nothing recorded".
 std::string_view name_of(OtherTime other);
+// What the time of a span is that nothing inside of it has; none: of a span within a call, or of
+// one that is no part of a step.
+std::optional<OtherTime> own_time(EventKind kind);
 
 struct StepTime {
   std::uint32_t step = 0;

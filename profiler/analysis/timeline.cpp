@@ -93,21 +93,6 @@ class Cutter {
   std::int64_t from_ = 0;
 };
 
-OtherTime other_time(EventKind kind) {
-  switch (kind) {
-    case EventKind::kBatchWait:
-      return OtherTime::kBatchWait;
-    case EventKind::kBind:
-    case EventKind::kInitial:
-    case EventKind::kRead:
-      return OtherTime::kCopy;
-    case EventKind::kSection:
-      return OtherTime::kJoinWait;
-    default:
-      return OtherTime::kUnrecorded;
-  }
-}
-
 }  // namespace
 
 std::vector<TimelinePiece> timeline(const EventView& events, const PlanView& plan) {
@@ -117,7 +102,9 @@ std::vector<TimelinePiece> timeline(const EventView& events, const PlanView& pla
 }
 
 std::vector<std::string> path_of(const PlanView& plan, const TimelinePiece& piece) {
-  if (piece.call == kNoRow) return {"(" + std::string(name_of(other_time(piece.kind))) + ")"};
+  if (piece.call == kNoRow)
+    return {"(" + std::string(name_of(own_time(piece.kind).value_or(OtherTime::kUnrecorded))) +
+            ")"};
   const PlanCall& call = plan.calls[piece.call];
   const std::string_view node = onnx_node_of(plan, call);
   const std::string_view op = plan.op_of(call);
