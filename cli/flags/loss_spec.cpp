@@ -12,7 +12,6 @@
 namespace trainscope {
 namespace {
 
-constexpr std::string_view kUsualOutput = "logits";
 constexpr std::int64_t kMostClasses = 1 << 24;
 constexpr std::uint64_t kMaxWeightsBytes = 16 << 20;
 
@@ -162,21 +161,6 @@ LossOptions parse_loss(std::string_view text) {
   if (colon == std::string_view::npos) return loss;
   for (std::string_view piece : split(text.substr(colon + 1), ',')) add_setting(piece, loss);
   return loss;
-}
-
-void resolve_loss_output(const OnnxModel& model, LossOptions& loss) {
-  if (!loss.output.empty()) return;
-  std::vector<std::string> names;
-  for (const ModelTensor& output : model.outputs()) names.push_back(output.name);
-  if (std::ranges::find(names, kUsualOutput) != names.end()) {
-    loss.output = kUsualOutput;
-  } else if (names.size() == 1) {
-    loss.output = names.front();
-  } else {
-    throw Error(ErrorCode::kUsage, "which output does the loss read? The model has no 'logits'")
-        .hint(fmt::format("--loss {}:output=NAME with one of {}", name_of(loss.kind),
-                          printable(join(names, ", "), 400)));
-  }
 }
 
 }  // namespace trainscope

@@ -4,15 +4,12 @@
 
 #include <string_view>
 
-#include "engine/session.h"
+#include "engine/model_loss.h"  // IWYU pragma: export
 
 namespace trainscope {
 
 // The defaults are those of the form. Throws kUsage: unknown kind or key (with the nearest name), a
 // value that is no number; kIo and kBadInput for a file of class weights.
 LossOptions parse_loss(std::string_view text);
-
-// `output` is not in the text and the model has no output "logits": its only output.
-void resolve_loss_output(const OnnxModel& model, LossOptions& loss);
 
 }  // namespace trainscope
