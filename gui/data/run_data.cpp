@@ -1,0 +1,228 @@
+// Reads a source part by part; what a part throws becomes its message.
+#include "gui/data/run_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <system_error>
+
+#include "engine/core/any_error.h"
+#include "engine/core/error.h"
+#include "engine/core/text.h"
+#include "engine/machine/machine_file.h"
+#include "profiler/analysis/profile.h"
+
+namespace trainscope::gui {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One line: what, where, and what to do about it.
+std::string line_of(const Error& error) {
+  std::string line = error.message();
+  for (const std::string& where : error.context()) line += fmt::format(" (from {})", where);
+  if (!error.hint().empty()) line += fmt::format("; {}", error.hint());
+  return line;
+}
+
+std::string last_part(const fs::path& path) {
+  const fs::path full = fs::path(path).lexically_normal();
+  const fs::path last = full.has_filename() ? full.filename() : full.parent_path().filename();
+  return last.empty() ? full.string() : last.string();
+}
+
+std::int64_t ticks_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_time_type time = fs::last_write_time(path, error);
+  return error ? -1 : static_cast<std::int64_t>(time.time_since_epoch().count());
+}
+
+std::int64_t bytes_of(const fs::path& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  return error ? -1 : static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace
+
+RunData::RunData(fs::path path) : path_(std::move(path)), name_(last_part(path_)) {}
+RunData::~RunData() = default;
+
+std::unique_ptr<RunData> RunData::open(const fs::path& path) {
+  std::unique_ptr<RunData> data(new RunData(path));
+  data->kind_ = kind_of(path);
+  data->seen_ = data->fingerprint();
+  data->read_all();
+  return data;
+}
+
+bool RunData::guarded(Part part, const std::function<void()>& read) {
+  try {
+    read();
+    return true;
+  } catch (const std::exception& exception) {
+    set_message(part, line_of(error_of(exception)));
+    return false;
+  }
+}
+
+void RunData::set_message(Part part, std::string text, std::string command) {
+  messages_[static_cast<std::size_t>(part)] = {.text = std::move(text),
+                                               .command = std::move(command)};
+}
+
+std::string RunData::quoted_path() const {
+  const std::string text = path_.string();
+  const bool plain = text.find_first_of(" '\"$`\\&;|<>()*?!#~") == std::string::npos;
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + '\'';
+}
+
+std::vector<std::int64_t> RunData::fingerprint() const {
+  if (kind_ != SourceKind::kRun) return {ticks_of(path_), bytes_of(path_)};
+  std::vector<std::int64_t> seen;
+  const fs::path stages = fs::path(kRunStagesFolder) / kRunStagesFile;
+  for (const fs::path& file : {fs::path(kRunManifestFile), fs::path(kRunMetricsFile), stages,
+                               fs::path(kRunPlanFile), fs::path(kRunEventsFile)}) {
+    seen.push_back(ticks_of(path_ / file));
+    seen.push_back(bytes_of(path_ / file));
+  }
+  return seen;
+}
+
+bool RunData::refresh() {
+  std::vector<std::int64_t> now = fingerprint();
+  if (now == seen_) return false;
+  seen_ = std::move(now);
+  kind_ = kind_of(path_);
+  const std::int64_t shown = session_;
+  const bool showed_newest =
+      !manifest_ || shown == static_cast<std::int64_t>(manifest_->sessions.size());
+  read_all();
+  const auto count = manifest_ ? static_cast<std::int64_t>(manifest_->sessions.size()) : 0;
+  if (!showed_newest && shown <= count) show_session(shown);
+  return true;
+}
+
+void RunData::forget() {
+  ++version_;
+  messages_ = {};
+  stages_.clear();
+  times_.reset();
+  history_.reset();
+  graphs_.clear();
+  diffs_.clear();
+  plan_.reset();
+  stored_plan_.reset();
+  events_.reset();
+  event_file_.reset();
+  machine_.reset();
+}
+
+void RunData::read_all() {
+  forget();
+  reader_.reset();
+  manifest_.reset();
+  metrics_ = {};
+  session_ = 0;
+  if (kind_ == SourceKind::kRun) return read_run();
+  if (kind_ == SourceKind::kModel) return read_model();
+  set_message(Part::kSource,
+              kind_ == SourceKind::kFolder
+                  ? fmt::format("'{}' is a folder of runs: choose one", printable(path_.string()))
+                  : fmt::format("there is no run or model '{}'", printable(path_.string())));
+}
+
+void RunData::read_run() {
+  if (!guarded(Part::kSource, [this] { reader_ = RunReader::open(path_); })) return;
+  manifest_ = reader_->manifest();
+  guarded(Part::kMetrics, [this] { metrics_ = reader_->metrics(); });
+  if (metrics_.steps.empty() && message(Part::kMetrics).empty()) {
+    set_message(Part::kMetrics, "no step has been recorded yet");
+  }
+  const auto newest = static_cast<std::int64_t>(manifest_->sessions.size());
+  session_ = 0;
+  show_session(newest);
+}
+
+void RunData::show_session(std::int64_t session) {
+  if (!reader_ || session == session_) return;
+  const Message metrics = message(Part::kMetrics);
+  forget();
+  set_message(Part::kMetrics, metrics.text, metrics.command);
+  session_ = session;
+  read_stages();
+  read_plan();
+  read_profile();
+  read_machine();
+}
+
+void RunData::read_stages() {
+  guarded(Part::kStages, [this] {
+    std::vector<StageRecord> records = reader_->stages(session_);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      std::string label = fmt::format("{:02}-{}", i, records[i].name);
+      stages_.push_back({.label = std::move(label), .record = std::move(records[i])});
+    }
+  });
+  if (stages_.empty() && message(Part::kStages).empty()) {
+    set_message(Part::kStages, "the session has no stages: it ended before it wrote any",
+                fmt::format("trainscope train --resume auto --run-dir {}", quoted_path()));
+  }
+}
+
+void RunData::read_plan() {
+  guarded(Part::kPlan, [this] { stored_plan_ = reader_->plan(session_); });
+  if (stored_plan_) {
+    plan_ = stored_plan_->view();
+  } else if (message(Part::kPlan).empty()) {
+    set_message(Part::kPlan, "the session has no plan: it ended before it wrote one",
+                fmt::format("trainscope train --resume auto --run-dir {}", quoted_path()));
+  }
+}
+
+void RunData::read_profile() {
+  guarded(Part::kProfile, [this] {
+    event_file_ = reader_->events(session_);
+    if (!event_file_) return;
+    profiler::EventReading reading = profiler::read_events(event_file_->bytes());
+    require(reading.fault == profiler::ReadFault::kNone, ErrorCode::kBadInput, "'{}': {}",
+            printable(event_file_->path().string()), reading.message);
+    events_ = std::move(reading.view);
+  });
+  if (!events_ && message(Part::kProfile).empty()) {
+    set_message(Part::kProfile, "the session was not profiled",
+                fmt::format("trainscope train --resume auto --run-dir {} --profile steps=+6:25",
+                            quoted_path()));
+  }
+}
+
+void RunData::read_machine() {
+  guarded(Part::kMachine, [this] {
+    const Json& recorded = manifest_->sessions.at(static_cast<std::size_t>(session_ - 1)).machine;
+    if (!recorded.is_null()) machine_ = machine_of(recorded);
+  });
+  if (!machine_ && message(Part::kMachine).empty()) {
+    set_message(Part::kMachine,
+                "the rates of the machine are not known: the session was planned with the built-in "
+                "machine, which nobody measured",
+                "trainscope doctor --roofs machine.json");
+  }
+}
+
+const profiler::StepTimes* RunData::times() {
+  if (!times_) {
+    times_.emplace();
+    if (events_ && plan_) {
+      guarded(Part::kProfile, [this] {
+        *times_ = std::make_unique<profiler::StepTimes>(profiler::step_times(*events_, *plan_));
+      });
+    }
+  }
+  return times_->get();
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,136 @@
+// What the window shows of a run or of a model: its manifest, metrics, stages, plan and profile,
+// each read when it is there, else a message that says what is missing and what would write it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/bundle/reader.h"
+#include "engine/machine/machine.h"
+#include "engine/stage_history.h"
+#include "gui/data/sources.h"  // IWYU pragma: export
+#include "profiler/analysis/step_times.h"
+#include "profiler/store/event_file.h"
+
+namespace trainscope::gui {
+
+// What a message is about.
+enum class Part : std::uint8_t { kSource, kMetrics, kStages, kPlan, kProfile, kMachine };
+inline constexpr std::size_t kParts = 6;
+
+// Why a part is not shown, or what of it is not.
+struct Message {
+  std::string text = {};     // empty: nothing is wrong
+  std::string command = {};  // the command line that would write what is missing; empty: none would
+
+  bool empty() const { return text.empty(); }
+};
+
+// A stage of the compilation: its row, and under which label the rewrite logs know it.
+struct StageFacts {
+  std::string label = {};  // "07-fuse_gelu"
+  StageRecord record = {};
+};
+
+// Of one session of a run, or of a model as it would be trained. No function throws: what cannot be
+// read is null or empty, and message() says why. Pointers and spans hold until refresh() or
+// show_session() says that something changed. Of one thread.
+class RunData {
+ public:
+  // What the path cannot be read as is a source with a message and without parts.
+  static std::unique_ptr<RunData> open(const std::filesystem::path& path);
+  ~RunData();
+  RunData(const RunData&) = delete;
+  RunData& operator=(const RunData&) = delete;
+
+  SourceKind kind() const { return kind_; }
+  const std::filesystem::path& path() const { return path_; }
+  const std::string& name() const { return name_; }  // the last part of the path
+  const Message& message(Part part) const { return messages_[static_cast<std::size_t>(part)]; }
+  // Raised when anything that a view has read may have changed.
+  std::uint64_t version() const { return version_; }
+
+  // Reads what has been written since; true where something was. Cheap where nothing was.
+  bool refresh();
+
+  const RunManifest* manifest() const { return manifest_ ? &*manifest_ : nullptr; }
+  // Position from 1 in the manifest's sessions; 0 of a model.
+  std::int64_t session() const { return session_; }
+  void show_session(std::int64_t session);
+  const Metrics& metrics() const { return metrics_; }
+  std::span<const StageFacts> stages() const { return stages_; }
+  const PlanView* plan() const { return plan_ ? &*plan_ : nullptr; }
+  const profiler::EventView* events() const { return events_ ? &*events_ : nullptr; }
+  // That planned the session with the machine's measured rates; null: nobody measured it.
+  const Machine* machine() const { return machine_ ? &*machine_ : nullptr; }
+
+  // The next are read or computed when they are first asked for, and kept.
+  // Null where there is no profile, or it does not fit the plan.
+  const profiler::StepTimes* times();
+  // Of the stage at this position; null where its file cannot be read.
+  const Graph* graph(std::size_t stage);
+  // What became of the stages' nodes and values; null without rewrite logs.
+  const StageHistory* history();
+  // From the earlier to the later of two stages; null where one of them cannot be read.
+  const StageDiff* diff(std::size_t from, std::size_t to);
+  // Of the ONNX model's nodes and values to the last stage, of those with a name.
+  std::vector<Fate> fates(std::string_view name);
+
+  // The folder of the run, for notes and checkpoints; null of a model.
+  const RunReader* reader() const { return reader_ ? &*reader_ : nullptr; }
+
+ private:
+  explicit RunData(std::filesystem::path path);
+
+  void read_all();
+  void read_run();
+  void read_model();
+  void read_stages();
+  void read_plan();
+  void read_profile();
+  void read_machine();
+  void forget();
+  // Runs `read`; what it throws becomes the part's message. False where it threw.
+  bool guarded(Part part, const std::function<void()>& read);
+  void set_message(Part part, std::string text, std::string command = {});
+  std::string quoted_path() const;
+  // Sizes and times of the files that refresh() looks at.
+  std::vector<std::int64_t> fingerprint() const;
+
+  std::filesystem::path path_;
+  std::string name_;
+  SourceKind kind_ = SourceKind::kNothing;
+  std::uint64_t version_ = 1;
+  std::array<Message, kParts> messages_ = {};
+  std::int64_t session_ = 0;
+  std::vector<std::int64_t> seen_;
+
+  std::optional<RunReader> reader_;
+  std::optional<RunManifest> manifest_;
+  Metrics metrics_;
+  std::vector<StageFacts> stages_;
+  std::optional<StoredPlan> stored_plan_;
+  std::optional<PlanView> plan_;
+  std::optional<MappedFile> event_file_;
+  std::optional<profiler::EventView> events_;
+  std::optional<Machine> machine_;
+
+  // Kept results; an empty pointer of a key that is there: it was tried and cannot be read.
+  std::optional<std::unique_ptr<profiler::StepTimes>> times_;
+  std::optional<std::unique_ptr<StageHistory>> history_;
+  std::map<std::size_t, std::unique_ptr<Graph>> graphs_;
+  std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<StageDiff>> diffs_;
+};
+
+}  // namespace trainscope::gui

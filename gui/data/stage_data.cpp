@@ -1,0 +1,63 @@
+// What a run data reads of stages when it is asked: graphs, rewrite logs, differences and fates.
+#include <exception>
+#include <utility>
+
+#include "engine/core/any_error.h"
+#include "engine/core/error.h"
+#include "gui/data/run_data.h"
+
+namespace trainscope::gui {
+
+const StageHistory* RunData::history() {
+  if (!history_) {
+    history_.emplace();
+    if (reader_ && !stages_.empty()) {
+      guarded(Part::kStages, [this] {
+        *history_ = std::make_unique<StageHistory>(StageHistory::of(*reader_, session_));
+      });
+    }
+  }
+  return history_->get();
+}
+
+const Graph* RunData::graph(std::size_t stage) {
+  if (stage >= stages_.size()) return nullptr;
+  // A stage that changed nothing has the graph of the one before it.
+  while (stage > 0 && !stages_[stage].record.changed) --stage;
+  const auto [entry, is_new] = graphs_.try_emplace(stage);
+  if (is_new && history() != nullptr) {
+    guarded(Part::kStages,
+            [&] { entry->second = std::make_unique<Graph>((*history_)->graph(stage)); });
+  }
+  return entry->second.get();
+}
+
+const StageDiff* RunData::diff(std::size_t from, std::size_t to) {
+  if (from > to) std::swap(from, to);
+  const Graph* before = graph(from);
+  const Graph* after = graph(to);
+  if (before == nullptr || after == nullptr) return nullptr;
+  const auto [entry, is_new] = diffs_.try_emplace({from, to});
+  if (is_new) {
+    guarded(Part::kStages, [&] {
+      entry->second = std::make_unique<StageDiff>(diff_stages((*history_)->history(),
+                                                              {.stage = from, .graph = *before},
+                                                              {.stage = to, .graph = *after}));
+    });
+  }
+  return entry->second.get();
+}
+
+std::vector<Fate> RunData::fates(std::string_view name) {
+  std::vector<Fate> found;
+  if (history() == nullptr || name.empty()) return found;
+  try {
+    found = imported_fates(**history_, name);
+  } catch (const std::exception&) {
+    // The model has nothing of that name: no fates, which is an answer and no fault of the run.
+    found.clear();
+  }
+  return found;
+}
+
+}  // namespace trainscope::gui
