@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/print/inspect.h"
+#include "engine/bundle/plan_moment.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
@@ -36,23 +37,6 @@ std::size_t find_call(const PlanView& plan, const std::string& at) {
       .hint(fmt::format("give a node's name, or a number from 0 to {}", plan.calls.size() - 1));
 }
 
-// The first call at the time when the most bytes are alive.
-std::size_t fullest_call(const PlanView& plan, const std::vector<std::int64_t>& live) {
-  const auto time = std::ranges::max_element(live) - live.begin();
-  const auto call = std::ranges::find(plan.calls, time, &PlanCall::time);
-  return call == plan.calls.end() ? 0 : static_cast<std::size_t>(call - plan.calls.begin());
-}
-
-std::vector<const PlanBuffer*> alive_at(const PlanView& plan, std::uint32_t time) {
-  std::vector<const PlanBuffer*> alive;
-  for (const PlanBuffer& buffer : plan.buffers) {
-    const bool is_there = buffer.begin <= time && time < buffer.end;
-    if (is_there && buffer.space == PlanSpaceKind::kDevice) alive.push_back(&buffer);
-  }
-  std::ranges::sort(alive, {}, &PlanBuffer::offset);
-  return alive;
-}
-
 Json facts_of(const PlanView& plan, const PlanBuffer& buffer) {
   return Json::object({{"id", &buffer - plan.buffers.data()},
                        {"name", plan.text(buffer.label)},
@@ -62,6 +46,31 @@ Json facts_of(const PlanView& plan, const PlanBuffer& buffer) {
                        {"birth", buffer.begin},
                        {"death", buffer.end},
                        {"producer", plan.text(buffer.producer)}});
+}
+
+Json gaps_json(const PlanView& plan, std::uint32_t time) {
+  Json gaps = Json::array();
+  for (const PlanGap& gap : gaps_at(plan, time)) {
+    gaps.push_back(Json::object({{"offset", gap.offset}, {"bytes", gap.bytes}}));
+  }
+  return gaps;
+}
+
+// Of the whole step: what waits longest for its next use.
+Json idle_json(const PlanView& plan) {
+  constexpr std::size_t kMost = 100;
+  Json idle = Json::array();
+  for (const IdleWait& wait : idle_waits(plan)) {
+    if (idle.size() == kMost) break;
+    const PlanBuffer& buffer = plan.buffers[wait.buffer];
+    idle.push_back(Json::object({{"id", wait.buffer},
+                                 {"name", plan.text(buffer.label)},
+                                 {"bytes", buffer.bytes},
+                                 {"from", wait.from},
+                                 {"to", wait.to},
+                                 {"byte_calls", wait.byte_calls}}));
+  }
+  return idle;
 }
 
 }  // namespace
@@ -81,12 +90,13 @@ Outcome describe_memory(const PlanView& plan, const std::string& at) {
   outcome.text += fmt::format("{:>12} {:>12} {:>6} {:>6}  {:<10} {:<40} {}\n", "offset", "bytes",
                               "birth", "death", "class", "buffer", "producer");
   Json list = Json::array();
-  for (const PlanBuffer* buffer : alive_at(plan, call.time)) {
-    list.push_back(facts_of(plan, *buffer));
+  for (const std::uint32_t alive : alive_at(plan, call.time)) {
+    const PlanBuffer& buffer = plan.buffers[alive];
+    list.push_back(facts_of(plan, buffer));
     outcome.text +=
-        fmt::format("{:>12} {:>12} {:>6} {:>6}  {:<10} {:<40} {}\n", buffer->offset, buffer->bytes,
-                    buffer->begin, buffer->end, name_of(buffer->holds),
-                    printable(plan.text(buffer->label)), printable(plan.text(buffer->producer)));
+        fmt::format("{:>12} {:>12} {:>6} {:>6}  {:<10} {:<40} {}\n", buffer.offset, buffer.bytes,
+                    buffer.begin, buffer.end, name_of(buffer.holds),
+                    printable(plan.text(buffer.label)), printable(plan.text(buffer.producer)));
   }
   outcome.facts = Json::object({{"call", index},
                                 {"time", call.time},
@@ -94,6 +104,9 @@ Outcome describe_memory(const PlanView& plan, const std::string& at) {
                                 {"node", plan.name_of(call)},
                                 {"live_bytes", bytes},
                                 {"arena_bytes", plan.arena().bytes},
+                                {"lower_bound_bytes", plan.arena().lower_bound_bytes},
+                                {"gaps", gaps_json(plan, call.time)},
+                                {"idle", idle_json(plan)},
                                 {"buffers", std::move(list)}});
   return outcome;
 }

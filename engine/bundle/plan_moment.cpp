@@ -1,0 +1,84 @@
+// Questions about one time of a plan, each a pass over its buffers or operands.
+#include "engine/bundle/plan_moment.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace trainscope {
+namespace {
+
+bool is_persistent(const PlanBuffer& buffer) {
+  return buffer.holds == BufferClass::kParameter || buffer.holds == BufferClass::kState ||
+         buffer.holds == BufferClass::kConstant;
+}
+
+}  // namespace
+
+std::uint32_t fullest_call(const PlanView& plan, std::span<const std::int64_t> live) {
+  const auto time = std::ranges::max_element(live) - live.begin();
+  const auto call = std::ranges::find(plan.calls, time, &PlanCall::time);
+  return call == plan.calls.end() ? 0 : static_cast<std::uint32_t>(call - plan.calls.begin());
+}
+
+std::vector<std::uint32_t> alive_at(const PlanView& plan, std::uint32_t time) {
+  std::vector<std::uint32_t> alive;
+  for (std::uint32_t i = 0; i < plan.buffers.size(); ++i) {
+    const PlanBuffer& buffer = plan.buffers[i];
+    const bool is_there = buffer.begin <= time && time < buffer.end;
+    if (is_there && buffer.space == PlanSpaceKind::kDevice) alive.push_back(i);
+  }
+  std::ranges::sort(alive, {}, [&plan](std::uint32_t i) { return plan.buffers[i].offset; });
+  return alive;
+}
+
+std::vector<PlanGap> gaps_at(const PlanView& plan, std::uint32_t time) {
+  std::vector<PlanGap> gaps;
+  std::int64_t end = 0;  // of what is used so far
+  for (const std::uint32_t i : alive_at(plan, time)) {
+    const PlanBuffer& buffer = plan.buffers[i];
+    if (buffer.external != 0) continue;
+    if (buffer.offset > end) gaps.push_back({.offset = end, .bytes = buffer.offset - end});
+    end = std::max(end, buffer.offset + buffer.bytes);
+  }
+  if (plan.arena().bytes > end) gaps.push_back({.offset = end, .bytes = plan.arena().bytes - end});
+  return gaps;
+}
+
+std::vector<std::vector<std::uint32_t>> buffer_uses(const PlanView& plan) {
+  std::vector<std::vector<std::uint32_t>> uses(plan.buffers.size());
+  for (const PlanCall& call : plan.calls) {
+    if (call.workspace != kNoRow) uses[call.workspace].push_back(call.time);
+    for (const RowRange range : {call.inputs, call.outputs}) {
+      for (const PlanOperand& operand : rows_of(plan.operands, range)) {
+        if (operand.buffer != kNoRow) uses[operand.buffer].push_back(call.time);
+      }
+    }
+  }
+  for (std::vector<std::uint32_t>& times : uses) {
+    std::ranges::sort(times);
+    const auto rest = std::ranges::unique(times);
+    times.erase(rest.begin(), rest.end());
+  }
+  return uses;
+}
+
+std::vector<IdleWait> idle_waits(const PlanView& plan) {
+  std::vector<IdleWait> waits;
+  const std::vector<std::vector<std::uint32_t>> uses = buffer_uses(plan);
+  for (std::uint32_t i = 0; i < plan.buffers.size(); ++i) {
+    const PlanBuffer& buffer = plan.buffers[i];
+    if (is_persistent(buffer) || buffer.space != PlanSpaceKind::kDevice) continue;
+    IdleWait longest{.buffer = i, .from = 0, .to = 1};
+    for (std::size_t k = 1; k < uses[i].size(); ++k) {
+      const IdleWait wait{.buffer = i, .from = uses[i][k - 1], .to = uses[i][k]};
+      if (wait.calls() > longest.calls()) longest = wait;
+    }
+    if (longest.calls() <= 0) continue;
+    longest.byte_calls = buffer.bytes * longest.calls();
+    waits.push_back(longest);
+  }
+  std::ranges::stable_sort(waits, std::ranges::greater(), &IdleWait::byte_calls);
+  return waits;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,43 @@
+// A plan at one time: what is alive, where it lies, what is free between; and what lies unused for
+// how long.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/bundle/plan_record.h"
+
+namespace trainscope {
+
+// The first call at the time when the most bytes are alive; 0 where there is none.
+std::uint32_t fullest_call(const PlanView& plan, std::span<const std::int64_t> live);
+
+// Buffers of the device's arena that are alive at a time, by offset.
+std::vector<std::uint32_t> alive_at(const PlanView& plan, std::uint32_t time);
+
+// Free bytes of the arena below its end.
+struct PlanGap {
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+};
+std::vector<PlanGap> gaps_at(const PlanView& plan, std::uint32_t time);
+
+// By buffer: the times at which calls read or write it, or have it as workspace; ascending, each
+// once.
+std::vector<std::vector<std::uint32_t>> buffer_uses(const PlanView& plan);
+
+// A buffer between two uses, when nobody needs its bytes where they are: times (from, to).
+struct IdleWait {
+  std::uint32_t buffer = 0;
+  std::uint32_t from = 0;       // the use before
+  std::uint32_t to = 0;         // the next use
+  std::int64_t byte_calls = 0;  // its bytes, times the positions between the two
+
+  std::int64_t calls() const { return static_cast<std::int64_t>(to) - from - 1; }
+};
+// The longest wait of each buffer of the device's arena that is not persistent and waits at all,
+// the one with the most bytes times calls first.
+std::vector<IdleWait> idle_waits(const PlanView& plan);
+
+}  // namespace trainscope
