@@ -54,27 +54,6 @@ std::string_view pass_of(const PlanView& plan, const PlanCall& call) {
   return call.node == kNoRow ? std::string_view() : plan.text(plan.nodes[call.node].pass);
 }
 
-std::string group_name(const PlanView& plan, std::size_t id, GroupBy by) {
-  const PlanCall& call = plan.calls[id];
-  switch (by) {
-    case GroupBy::kCall:
-      return std::to_string(id) + " " + std::string(plan.name_of(call));
-    case GroupBy::kKernel:
-      return std::string(kernel_of(plan, call));
-    case GroupBy::kOp:
-      return std::string(op_or_kind(plan, call));
-    case GroupBy::kNode:
-      return std::string(onnx_node_of(plan, call));
-    case GroupBy::kLayer:
-      return std::string(layer_of(onnx_node_of(plan, call)));
-    case GroupBy::kPhase:
-      return std::string(name_of(call.phase));
-    case GroupBy::kPass:
-      return std::string(pass_of(plan, call));
-  }
-  CHECK_INVARIANT(false);
-}
-
 BreakdownRow row_of(const CallTime& time, const PlanCall& call) {
   const auto runs = static_cast<double>(time.runs);
   return {.ns = time.sum(),
@@ -153,6 +132,27 @@ void add_other(Breakdown& table, const StepTimes& times, OtherTime other) {
 }
 
 }  // namespace
+
+std::string group_name(const PlanView& plan, std::size_t id, GroupBy by) {
+  const PlanCall& call = plan.calls[id];
+  switch (by) {
+    case GroupBy::kCall:
+      return std::to_string(id) + " " + std::string(plan.name_of(call));
+    case GroupBy::kKernel:
+      return std::string(kernel_of(plan, call));
+    case GroupBy::kOp:
+      return std::string(op_or_kind(plan, call));
+    case GroupBy::kNode:
+      return std::string(onnx_node_of(plan, call));
+    case GroupBy::kLayer:
+      return std::string(layer_of(onnx_node_of(plan, call)));
+    case GroupBy::kPhase:
+      return std::string(name_of(call.phase));
+    case GroupBy::kPass:
+      return std::string(pass_of(plan, call));
+  }
+  CHECK_INVARIANT(false);
+}
 
 std::optional<GroupBy> group_named(std::string_view name) {
   const auto found = std::ranges::find(kGroups, name, &std::pair<std::string_view, GroupBy>::first);

@@ -76,6 +76,8 @@ double column_of(const Breakdown& table, const BreakdownRow& row, std::string_vi
 
 // The ONNX node that a call's time is counted for: the first of its sources, or else its own node.
 std::string_view onnx_node_of(const PlanView& plan, const PlanCall& call);
+// What a call belongs to in a table by this.
+std::string group_name(const PlanView& plan, std::size_t call, GroupBy by);
 // The name of its kernel, or else its kind.
 std::string_view kernel_of(const PlanView& plan, const PlanCall& call);
 // The scope of a name: what stands before its last slash, or else before its last dot.
