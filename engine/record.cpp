@@ -3,10 +3,11 @@
 
 #include "engine/core/hash.h"
 #include "engine/core/saturating.h"
+#include "engine/stage_estimate.h"
 
 namespace trainscope {
 
-StageRecord stage_record(const Stage& stage, const Stage* before) {
+StageRecord stage_record(const Stage& stage, const Stage* before, const Machine& machine) {
   const Stage& old = before == nullptr ? stage : *before;
   const auto bytes = [](const Cost& cost) {
     return saturating_add(cost.bytes_read, cost.bytes_written);
@@ -24,6 +25,12 @@ StageRecord stage_record(const Stage& stage, const Stage* before) {
                      .hash = hash_hex(stage.hash),
                      .counters = stage.counters,
                      .near_misses = {}};
+  const bool has_graph = static_cast<std::int64_t>(stage.graph.node_count()) == stage.nodes;
+  if (has_graph) {
+    const StageEstimate estimate = estimate_stage(stage.graph, machine);
+    record.seconds_after = estimate.seconds;
+    record.live_bytes_after = estimate.live_bytes;
+  }
   for (const NearMiss& miss : stage.near_misses) {
     record.near_misses.push_back({.node = miss.node, .reason = miss.reason});
   }

@@ -97,7 +97,7 @@ Outcome inspect_memory(const Source& source, const Invocation& settled) {
 std::vector<StageRecord> stages_of(const Source& source, const Invocation& settled) {
   if (source.is_run()) return source.run().stages(session_of(settled));
   const OnnxModel model = source.original_model();
-  return records_of(build_stages(model, options_for(settled, model, KeepGraphs::kLast)));
+  return records_of(build_stages(model, options_for(settled, model, KeepGraphs::kAll)));
 }
 
 Outcome inspect_stages(const Source& source, const Invocation& settled) {

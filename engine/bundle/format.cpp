@@ -40,6 +40,14 @@ double number_from(const Json& json, std::string_view key) {
   return json.get<double>(key);
 }
 
+// Of keys that older programs did not write, or that were not known.
+double known_number(const Json& json, std::string_view key) {
+  return json.contains(key) ? number_from(json, key) : std::numeric_limits<double>::quiet_NaN();
+}
+std::int64_t known_integer(const Json& json, std::string_view key) {
+  return json.contains(key) && !json.at(key).is_null() ? json.get<std::int64_t>(key) : -1;
+}
+
 Json session_json(const RunSession& session) {
   Json json = Json::object({{"command", Json::list(session.command)},
                             {"program_version", session.program_version},
@@ -153,19 +161,22 @@ Json to_json(const StageRecord& stage) {
   for (const NearMissRecord& miss : stage.near_misses) {
     near_misses.push_back(Json::object({{"node", miss.node}, {"reason", miss.reason}}));
   }
-  return Json::object({{"name", stage.name},
-                       {"file", stage.file},
-                       {"nodes_before", stage.nodes_before},
-                       {"nodes_after", stage.nodes_after},
-                       {"flops_before", stage.flops_before},
-                       {"flops_after", stage.flops_after},
-                       {"bytes_before", stage.bytes_before},
-                       {"bytes_after", stage.bytes_after},
-                       {"milliseconds", stage.milliseconds},
-                       {"changed", stage.changed},
-                       {"hash", stage.hash},
-                       {"counters", std::move(counters)},
-                       {"near_misses", std::move(near_misses)}});
+  return Json::object(
+      {{"name", stage.name},
+       {"file", stage.file},
+       {"nodes_before", stage.nodes_before},
+       {"nodes_after", stage.nodes_after},
+       {"flops_before", stage.flops_before},
+       {"flops_after", stage.flops_after},
+       {"bytes_before", stage.bytes_before},
+       {"bytes_after", stage.bytes_after},
+       {"seconds_after", stage.seconds_after},
+       {"live_bytes_after", stage.live_bytes_after < 0 ? Json() : Json(stage.live_bytes_after)},
+       {"milliseconds", stage.milliseconds},
+       {"changed", stage.changed},
+       {"hash", stage.hash},
+       {"counters", std::move(counters)},
+       {"near_misses", std::move(near_misses)}});
 }
 
 StageRecord stage_from(const Json& json) {
@@ -177,6 +188,8 @@ StageRecord stage_from(const Json& json) {
                     .flops_after = json.get_or<std::int64_t>("flops_after", 0),
                     .bytes_before = json.get_or<std::int64_t>("bytes_before", 0),
                     .bytes_after = json.get_or<std::int64_t>("bytes_after", 0),
+                    .seconds_after = known_number(json, "seconds_after"),
+                    .live_bytes_after = known_integer(json, "live_bytes_after"),
                     .milliseconds = number_from(json, "milliseconds"),
                     .changed = json.get<bool>("changed"),
                     .hash = json.get<std::string>("hash"),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -86,6 +87,10 @@ struct StageRecord {
   std::int64_t flops_after = 0;
   std::int64_t bytes_before = 0;  // that all nodes read and write
   std::int64_t bytes_after = 0;
+  // Of a step of it, as the machine's model has it, in seconds; NaN: not known.
+  double seconds_after = std::numeric_limits<double>::quiet_NaN();
+  // The most bytes of values that are alive at once, in the order of its nodes; -1: not known.
+  std::int64_t live_bytes_after = -1;
   double milliseconds = 0.0;
   bool changed = false;
   std::string hash = {};
