@@ -1,0 +1,87 @@
+// A table of what op names contain; the first that fits counts.
+#include "gui/views/op_class.h"
+
+#include <algorithm>
+#include <array>
+
+namespace trainscope::gui {
+namespace {
+
+struct NamePart {
+  std::string_view part;
+  OpClass op_class;
+};
+
+constexpr NamePart kParts[] = {
+    {"CrossEntropy", OpClass::kLoss},
+    {"LogLikelihood", OpClass::kLoss},
+    {"Loss", OpClass::kLoss},
+    {"BceWithLogits", OpClass::kLoss},
+    {"MeanSquaredError", OpClass::kLoss},
+    {"MeanAbsoluteError", OpClass::kLoss},
+    {"Step", OpClass::kOptimizer},
+    {"GlobalNorm", OpClass::kOptimizer},
+    {"GradientScale", OpClass::kOptimizer},
+    {"Attention", OpClass::kAttention},
+    {"Softmax", OpClass::kAttention},
+    {"MatMul", OpClass::kMatmul},
+    {"Gemm", OpClass::kMatmul},
+    {"Conv", OpClass::kMatmul},
+    {"Einsum", OpClass::kMatmul},
+    {"SampleGrad", OpClass::kMatmul},
+    {"Norm", OpClass::kNorm},
+    {"LRN", OpClass::kNorm},
+    {"elu", OpClass::kActivation},
+    {"Elu", OpClass::kActivation},
+    {"Relu", OpClass::kActivation},
+    {"Sigmoid", OpClass::kActivation},
+    {"Tanh", OpClass::kActivation},
+    {"Swish", OpClass::kActivation},
+    {"Erf", OpClass::kActivation},
+    {"Softplus", OpClass::kActivation},
+    {"Mish", OpClass::kActivation},
+    {"Dropout", OpClass::kActivation},
+    {"Reduce", OpClass::kReduction},
+    {"Pool", OpClass::kReduction},
+    {"SumRows", OpClass::kReduction},
+    {"Mean", OpClass::kReduction},
+    {"AddPartials", OpClass::kReduction},
+    {"TopK", OpClass::kReduction},
+    {"Region", OpClass::kReduction},
+};
+
+constexpr std::string_view kMovements[] = {
+    "Reshape", "Transpose", "Concat",       "Split",        "Slice",   "Gather",    "Scatter",
+    "Expand",  "Cast",      "Identity",     "Flatten",      "Squeeze", "Unsqueeze", "Pad",
+    "Tile",    "Fetch",     "Offload",      "Constant",     "Shape",   "Rows",      "OneHot",
+    "BitCast", "Trilu",     "DepthToSpace", "SpaceToDepth", "Range",   "Resize"};
+
+constexpr std::string_view kPointwise[] = {
+    "Add", "Sub",   "Mul", "Div",        "Sqrt", "Pow",        "Exp",
+    "Log", "Where", "Neg", "Abs",        "Clip", "Sum",        "Max",
+    "Min", "Equal", "Not", "Reciprocal", "Sign", "Accumulate", "Quantize"};
+
+bool has_any(std::string_view op, auto&& parts) {
+  return std::ranges::any_of(
+      parts, [op](std::string_view part) { return op.find(part) != std::string_view::npos; });
+}
+
+}  // namespace
+
+OpClass class_of(std::string_view op) {
+  for (const NamePart& row : kParts) {
+    if (op.find(row.part) != std::string_view::npos) return row.op_class;
+  }
+  if (has_any(op, kMovements)) return OpClass::kMovement;
+  if (has_any(op, kPointwise)) return OpClass::kPointwise;
+  return OpClass::kOther;
+}
+
+std::string_view name_of(OpClass op_class) {
+  static constexpr std::array<std::string_view, kOpClasses> kNames = {
+      "matmul",    "attention", "norm", "activation", "pointwise",
+      "reduction", "movement",  "loss", "optimizer",  "other"};
+  return kNames[static_cast<std::size_t>(op_class)];
+}
+
+}  // namespace trainscope::gui
