@@ -1,0 +1,124 @@
+// Layouts of real stages: nothing overlaps, edges flow as they should, and nodes stay where they
+// were from stage to stage.
+#include "gui/views/graph_layout.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "tests/gui/views/views_models.h"
+
+namespace trainscope::gui {
+namespace {
+
+using test::compiled;
+using test::kSmallText;
+
+TEST_CASE("graph_blocks: the scope of a layer ends at its first numbered part") {
+  CHECK(layer_scope("/h.3/attn/MatMul") == "h.3");
+  CHECK(layer_scope("/model/layers.0/mlp/up/MatMul") == "model/layers.0");
+  CHECK(layer_scope("/layer1/layer1.0/conv1/Conv") == "layer1/layer1.0");
+  CHECK(layer_scope("/embeddings/word/Gather") == "embeddings");
+  CHECK(layer_scope("MatMul_12") == "");
+  CHECK(layer_scope("/Gemm") == "");
+}
+
+void check_no_overlap(const GraphLayout& layout) {
+  std::set<std::tuple<std::uint32_t, Column, std::int32_t, std::int32_t>> taken;
+  for (const LaidNode& node : layout.nodes) {
+    const bool is_new = taken.emplace(node.block, node.column, node.row, node.lane).second;
+    CHECK(is_new);
+    CHECK(node.lane < kMostLanes);
+    const LaidBlock& block = layout.blocks[node.block];
+    CHECK(node.x >= block.rect.x);
+    CHECK(node.x + kNodeWidth <= block.rect.right());
+    CHECK(node.y >= block.rect.y + kBlockHeader - 0.5f);
+    CHECK(node.y + kNodeHeight <= block.rect.bottom());
+  }
+  for (std::size_t b = 1; b < layout.blocks.size(); ++b) {
+    CHECK(layout.blocks[b].rect.y >= layout.blocks[b - 1].rect.bottom());
+  }
+}
+
+// Forward and update rows grow along edges, backward rows shrink.
+void check_flow(const GraphPicture& picture, const GraphLayout& layout) {
+  for (const PictureEdge& edge : picture.edges) {
+    const LaidNode& from = layout.nodes[edge.from];
+    const LaidNode& to = layout.nodes[edge.to];
+    if (from.block != to.block || from.column != to.column) continue;
+    if (from.column == Column::kBackward) {
+      CHECK(to.row < from.row);
+    } else {
+      CHECK(to.row > from.row);
+    }
+  }
+}
+
+TEST_CASE("graph_layout: the last stage of a transformer is bands of layers that mirror") {
+  const auto step = compiled("gpt2", kSmallText);
+  const Graph& graph = step->stages.back().graph;
+  const GraphPicture picture = picture_of(graph);
+  LayoutMemory memory;
+  const GraphLayout layout = layout_graph(picture, memory);
+  REQUIRE(layout.nodes.size() == graph.node_count());
+  check_no_overlap(layout);
+  check_flow(picture, layout);
+  std::map<std::string, std::size_t> at;
+  for (std::size_t b = 0; b < layout.blocks.size(); ++b) at[layout.blocks[b].name] = b;
+  REQUIRE(at.contains("h.0"));
+  REQUIRE(at.contains("h.2"));
+  CHECK(at["h.0"] < at["h.1"]);
+  CHECK(at["h.1"] < at["h.2"]);
+  const LaidBlock& layer = layout.blocks[at["h.1"]];
+  for (std::size_t column = 0; column < kColumns; ++column) CHECK(layer.nodes[column] > 0);
+}
+
+TEST_CASE("graph_layout: a collapsed block is its header") {
+  const auto step = compiled("gpt2", kSmallText);
+  const GraphPicture picture = picture_of(step->stages.back().graph);
+  LayoutMemory memory;
+  const GraphLayout open = layout_graph(picture, memory);
+  const GraphLayout layout = layout_graph(picture, memory, {"h.1"});
+  REQUIRE(open.blocks.size() == layout.blocks.size());
+  CHECK(layout.height < open.height);
+  for (const LaidBlock& block : layout.blocks) {
+    CHECK(block.collapsed == (block.name == "h.1"));
+    if (block.collapsed) CHECK(block.rect.height == kBlockHeader);
+  }
+}
+
+// Of stages that follow each other.
+void check_stability(std::string_view name, const ModelArguments& arguments) {
+  CAPTURE(name);
+  const auto step = compiled(name, arguments);
+  LayoutMemory memory;
+  std::optional<GraphPicture> before;
+  GraphLayout layout_before;
+  for (const Stage& stage : step->stages) {
+    GraphPicture picture = picture_of(stage.graph);
+    GraphLayout layout = layout_graph(picture, memory);
+    check_flow(picture, layout);
+    if (before) {
+      const LayoutStability stability = stability_of(*before, layout_before, picture, layout);
+      CAPTURE(stage.label);
+      CHECK(100 * stability.in_order >= 95 * stability.survivors);
+      CHECK(100 * stability.near_rows >= 95 * stability.survivors);
+    }
+    before = std::move(picture);
+    layout_before = std::move(layout);
+  }
+}
+
+TEST_CASE("graph_layout: nodes keep their order and their rows from stage to stage") {
+  check_stability("gpt2", kSmallText);
+  check_stability("bert", kSmallText);
+  check_stability("llama", kSmallText);
+  check_stability("mlp", {});
+  check_stability("lenet", {});
+  check_stability("resnet", {});
+}
+
+}  // namespace
+}  // namespace trainscope::gui
