@@ -1,0 +1,163 @@
+// Runs, models and what is neither, as the window reads them; nothing throws.
+#include "gui/data/run_data.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "engine/core/file.h"
+#include "tests/gui/made_run.h"
+
+namespace trainscope::gui {
+namespace {
+
+namespace fs = std::filesystem;
+using test::compiled;
+using test::MadeRun;
+
+std::string bytes_of(const fs::path& path) { return read_file(path, std::uint64_t{1} << 30); }
+
+TEST_CASE("run_data: a run has its manifest, metrics, stages, plan, profile and times") {
+  const MadeRun made("whole", *compiled("mlp"));
+  const auto run = RunData::open(made.folder());
+  CHECK(run->kind() == SourceKind::kRun);
+  CHECK(run->message(Part::kSource).empty());
+  REQUIRE(run->manifest() != nullptr);
+  CHECK(run->session() == 1);
+  CHECK(run->metrics().steps.size() == 5);
+  CHECK(run->stages().size() > 10);
+  CHECK(run->stages().front().label == "00-imported");
+  CHECK(run->stages().back().record.seconds_after > 0.0);
+  CHECK(run->stages().back().record.live_bytes_after > 0);
+  REQUIRE(run->plan() != nullptr);
+  REQUIRE(run->times() != nullptr);
+  CHECK(run->times()->steps.size() == 3);
+  CHECK(run->machine() == nullptr);
+  CHECK(!run->message(Part::kMachine).command.empty());
+}
+
+TEST_CASE("run_data: stages are graphs with differences and fates") {
+  const MadeRun made("stages", *compiled("gpt2", test::kSmallText));
+  const auto run = RunData::open(made.folder());
+  const std::size_t last = run->stages().size() - 1;
+  const Graph* graph = run->graph(last);
+  REQUIRE(graph != nullptr);
+  CHECK(static_cast<std::int64_t>(graph->node_count()) ==
+        run->stages()[last].record.nodes_after);
+  const StageDiff* diff = run->diff(last, 0);
+  REQUIRE(diff != nullptr);
+  CHECK(diff->nodes.at("added") > 0);
+  CHECK(run->diff(0, last) == diff);
+  const Graph* imported = run->graph(0);
+  REQUIRE(imported != nullptr);
+  CHECK(!run->fates(imported->node(imported->first()).name).empty());
+  CHECK(run->fates("no such node").empty());
+  CHECK(run->graph(1000) == nullptr);
+}
+
+TEST_CASE("run_data: without a profile the message says how one is made") {
+  const MadeRun made("plain", *compiled("mlp"), 0);
+  const auto run = RunData::open(made.folder());
+  CHECK(run->events() == nullptr);
+  CHECK(run->times() == nullptr);
+  CHECK(run->message(Part::kProfile).text == "the session was not profiled");
+  CHECK(run->message(Part::kProfile).command.find("--profile") != std::string::npos);
+}
+
+TEST_CASE("run_data: a model is compiled as training would") {
+  const fs::path file = fs::temp_directory_path() / ("trainscope-gui-model.onnx");
+  write_file_atomic(file, onnx_bytes(build_model("mlp", {}, 1)));
+  const auto model = RunData::open(file);
+  CHECK(model->kind() == SourceKind::kModel);
+  CHECK(model->message(Part::kSource).text == "");
+  CHECK(model->plan() != nullptr);
+  CHECK(model->stages().size() > 10);
+  CHECK(model->graph(0) != nullptr);
+  CHECK(model->times() == nullptr);
+  CHECK(model->message(Part::kProfile).command.find("trainscope train") == 0);
+  fs::remove(file);
+}
+
+TEST_CASE("run_data: what is no run or model is a message") {
+  const auto missing = RunData::open("/no/such/run");
+  CHECK(missing->kind() == SourceKind::kNothing);
+  CHECK(!missing->message(Part::kSource).empty());
+  CHECK(missing->plan() == nullptr);
+  const fs::path file = fs::temp_directory_path() / "trainscope-gui-noise.onnx";
+  write_file_atomic(file, std::string_view("this is no model"));
+  const auto noise = RunData::open(file);
+  CHECK(!noise->message(Part::kSource).empty());
+  CHECK(noise->graph(0) == nullptr);
+  fs::remove(file);
+}
+
+TEST_CASE("run_data: a folder of runs lists them, one that is damaged with its fault") {
+  const fs::path folder = fs::temp_directory_path() / "trainscope-gui-folder";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "b");
+  fs::create_directories(folder / "none");
+  write_file_atomic(folder / "b" / kRunManifestFile, std::string_view("{"));
+  const MadeRun made("listed", *compiled("mlp"), 0);
+  fs::copy(made.folder(), folder / "a", fs::copy_options::recursive);
+  CHECK(kind_of(folder) == SourceKind::kFolder);
+  const std::vector<RunListing> runs = runs_in(folder);
+  REQUIRE(runs.size() == 2);
+  CHECK(runs[0].name == "a");
+  CHECK(runs[0].fault.empty());
+  CHECK(runs[0].status == RunStatus::kFinished);
+  CHECK(runs[0].last_step == 5);
+  CHECK(!runs[1].fault.empty());
+  fs::remove_all(folder);
+}
+
+TEST_CASE("run_data: a run that grows is read again, and not before") {
+  const MadeRun made("grows", *compiled("mlp"), 0);
+  const auto run = RunData::open(made.folder());
+  CHECK(!run->refresh());
+  const std::uint64_t version = run->version();
+  std::ofstream(made.folder() / kRunMetricsFile, std::ios::app)
+      << R"({"kind":"step","step":6,"loss":0.5,"learning_rate":0.1,"gradient_norm":null,)"
+      << R"("step_ms":2.0,"samples":8,"tokens":0})" << '\n';
+  CHECK(run->refresh());
+  CHECK(run->version() > version);
+  CHECK(run->metrics().steps.size() == 6);
+}
+
+// Files of the run, each cut at every sixteenth of it and with bits turned over.
+TEST_CASE("run_data: damaged files are messages, whatever is asked for") {
+  const MadeRun made("damaged", *compiled("mlp"));
+  const fs::path folder = made.folder();
+  std::size_t faults = 0;
+  for (const char* name : {"manifest.json", "plan.bin", "events.cols", "metrics.jsonl",
+                           "stages/stages.json", "stages/00-imported.onnx"}) {
+    const std::string whole = bytes_of(folder / name);
+    for (std::size_t i = 0; i < 32; ++i) {
+      std::string damaged = whole;
+      if (i < 16) {
+        damaged.resize(whole.size() * i / 16);
+      } else {
+        damaged[whole.size() * (i - 16) / 16] ^= static_cast<char>(0x40);
+      }
+      write_file_atomic(folder / name, damaged);
+      const auto run = RunData::open(folder);
+      run->times();
+      if (!run->stages().empty()) {
+        run->graph(0);
+        run->diff(0, run->stages().size() - 1);
+      }
+      for (const Part part : {Part::kSource, Part::kMetrics, Part::kStages, Part::kPlan,
+                              Part::kProfile}) {
+        if (!run->message(part).empty()) {
+          ++faults;
+          break;
+        }
+      }
+    }
+    write_file_atomic(folder / name, whole);
+  }
+  CHECK(faults > 100);
+  CHECK(RunData::open(folder)->times() != nullptr);
+}
+
+}  // namespace
+}  // namespace trainscope::gui

@@ -1,0 +1,97 @@
+// A run's folder made of a compiled model: stages, plan, metrics, and a profile of steps in which
+// every call of the plan takes some time.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/bundle/writer.h"
+#include "engine/onnx/export.h"
+#include "engine/record.h"
+#include "engine/record_plan.h"
+#include "profiler/store/event_file.h"
+#include "tests/gui/views/views_models.h"
+
+namespace trainscope::gui::test {
+
+// Steps one after the other: a wait for the batch, then every call, on one thread.
+inline std::vector<profiler::Event> steps_of(std::size_t calls, std::uint32_t steps) {
+  using profiler::EventKind;
+  std::vector<profiler::Event> events;
+  const auto span = [&](EventKind kind, std::uint32_t id, std::int64_t begin, std::int64_t end) {
+    events.push_back({.begin_ns = begin,
+                      .value = static_cast<std::uint64_t>(end - begin),
+                      .id = id,
+                      .kind = kind});
+  };
+  std::int64_t now = 1000;
+  for (std::uint32_t step = 1; step <= steps; ++step) {
+    const std::int64_t begin = now;
+    span(EventKind::kBatchWait, 0, now + 10, now + 60);
+    now += 100;
+    for (std::uint32_t call = 0; call < calls; ++call) {
+      const std::int64_t ns = 500 + 37 * static_cast<std::int64_t>((call + step) % 29);
+      span(EventKind::kCall, call, now, now + ns);
+      now += ns + 20;
+    }
+    span(EventKind::kStepPart, 0, begin + 70, now);
+    span(EventKind::kStep, step, begin, now + 30);
+    now += 200;
+  }
+  return events;
+}
+
+class MadeRun {
+ public:
+  explicit MadeRun(std::string_view name, const Compiled& step, std::uint32_t profiled_steps = 3)
+      : folder_(std::filesystem::temp_directory_path() /
+                ("trainscope-gui-" + std::string(name) + "-" + std::to_string(getpid()))) {
+    std::filesystem::remove_all(folder_);
+    RunManifest manifest;
+    manifest.model.set("file", "model.onnx");
+    manifest.sessions = {{.command = {"trainscope", "train"}, .program_version = "0"}};
+    RunWriter writer = RunWriter::create(folder_, std::move(manifest));
+    for (std::size_t i = 0; i < step.stages.size(); ++i) {
+      StageRecord record = stage_record(step.stages[i], i == 0 ? nullptr : &step.stages[i - 1]);
+      if (!writer.repeats_last_stage(record)) {
+        write_onnx(step.stages[i].graph, writer.next_stage_file(step.stages[i].name),
+                   {.weights = Weights::kOmit, .tensor = {}});
+      }
+      writer.add_stage(std::move(record), rewrite_log_text(step.stages[i].rewrites));
+    }
+    const PlanRecord plan = plan_record(step);
+    writer.write_plan(plan);
+    for (std::int64_t i = 1; i <= 5; ++i) {
+      writer.add_step({.step = i, .loss = 5.0 / static_cast<double>(i), .step_ms = 2.0});
+    }
+    if (profiled_steps > 0) write_events(steps_of(plan.calls.size(), profiled_steps));
+    writer.finish(RunStatus::kFinished, 0);
+  }
+  MadeRun(const MadeRun&) = delete;
+  MadeRun& operator=(const MadeRun&) = delete;
+  ~MadeRun() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  void write_events(const std::vector<profiler::Event>& events) {
+    std::string bytes;
+    profiler::EventWriter writer({.threads = 1}, [&](std::span<const std::byte> more) {
+      bytes.append(reinterpret_cast<const char*>(more.data()), more.size());
+    });
+    writer.add(events, 0);
+    write_file_atomic(folder_ / kRunEventsFile, bytes);
+  }
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace trainscope::gui::test
