@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-scripts/setup.sh build
+scripts/setup.sh build window
 mkdir -p build
 configure=(cmake --preset release)
 # A tree that already builds its tests keeps them; a new one needs no test packages.

@@ -44,7 +44,7 @@ run_tests() {  # preset, then arguments of ctest
 
 mkdir -p "$logs"
 step "packages"
-scripts/setup.sh build test
+scripts/setup.sh build window test
 step "format and layers"
 cmake/check_format.sh
 /usr/bin/python3 cmake/check_layers.py

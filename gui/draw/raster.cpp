@@ -1,0 +1,199 @@
+// Triangles by edge functions; a pixel belongs to a triangle whose inside or top left edge has its
+// centre (the top-left rule), so that neighbours leave no gap and cover none twice.
+#include "gui/draw/raster.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace trainscope::gui {
+namespace {
+
+struct Edge {
+  // Of a pixel's centre (x, y): a x + b y + c, positive inside.
+  float a = 0.0F;
+  float b = 0.0F;
+  float c = 0.0F;
+  bool takes_zero = false;  // a top or left edge
+
+  bool has(float value) const { return value > 0.0F || (value == 0.0F && takes_zero); }
+};
+
+Edge edge_of(const ImVec2& from, const ImVec2& to) {
+  const float dx = to.x - from.x;
+  const float dy = to.y - from.y;
+  return {.a = -dy,
+          .b = dx,
+          .c = dy * from.x - dx * from.y,
+          .takes_zero = dy < 0.0F || (dy == 0.0F && dx > 0.0F)};
+}
+
+Color unpacked(ImU32 c) {
+  const auto part = [c](unsigned shift) { return static_cast<std::uint8_t>(c >> shift); };
+  return {part(IM_COL32_R_SHIFT), part(IM_COL32_G_SHIFT), part(IM_COL32_B_SHIFT),
+          part(IM_COL32_A_SHIFT)};
+}
+
+struct Atlas {
+  const unsigned char* alpha = nullptr;  // a byte a pixel
+  int width = 0;
+  int height = 0;
+
+  float at(float u, float v) const {
+    const int x = std::clamp(static_cast<int>(u * static_cast<float>(width)), 0, width - 1);
+    const int y = std::clamp(static_cast<int>(v * static_cast<float>(height)), 0, height - 1);
+    return static_cast<float>(alpha[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) +
+                                    static_cast<std::size_t>(x)]) /
+           255.0F;
+  }
+};
+
+struct PixelBox {
+  int left = 0;
+  int top = 0;
+  int right = 0;
+  int bottom = 0;
+};
+
+class Rasterizer {
+ public:
+  Rasterizer(Picture& picture, const Atlas& atlas) : picture_(picture), atlas_(atlas) {}
+
+  void set_clip(const ImVec4& clip, const ImVec2& origin) {
+    clip_ = {.left = std::max(0, static_cast<int>(clip.x - origin.x)),
+             .top = std::max(0, static_cast<int>(clip.y - origin.y)),
+             .right = std::min(picture_.width, static_cast<int>(clip.z - origin.x)),
+             .bottom = std::min(picture_.height, static_cast<int>(clip.w - origin.y))};
+  }
+
+  void triangle(const ImDrawVert& a, ImDrawVert b, ImDrawVert c) {
+    float area =
+        (b.pos.x - a.pos.x) * (c.pos.y - a.pos.y) - (b.pos.y - a.pos.y) * (c.pos.x - a.pos.x);
+    if (area == 0.0F || !std::isfinite(area)) return;
+    if (area < 0.0F) {
+      std::swap(b, c);
+      area = -area;
+    }
+    const std::array<Edge, 3> edges = {edge_of(b.pos, c.pos), edge_of(c.pos, a.pos),
+                                       edge_of(a.pos, b.pos)};
+    const bool flat = a.col == b.col && b.col == c.col && a.uv.x == b.uv.x && b.uv.x == c.uv.x &&
+                      a.uv.y == b.uv.y && b.uv.y == c.uv.y;
+    if (flat) {
+      fill_flat(edges, box_of(a, b, c), shaded(unpacked(a.col), a.uv));
+    } else {
+      fill_varying(edges, box_of(a, b, c), {a, b, c}, 1.0F / area);
+    }
+  }
+
+ private:
+  static int floor_of(float v) { return static_cast<int>(std::floor(std::clamp(v, -1e6F, 1e6F))); }
+
+  PixelBox box_of(const ImDrawVert& a, const ImDrawVert& b, const ImDrawVert& c) const {
+    const auto [left, right] = std::minmax({a.pos.x, b.pos.x, c.pos.x});
+    const auto [top, bottom] = std::minmax({a.pos.y, b.pos.y, c.pos.y});
+    return {.left = std::max(clip_.left, floor_of(left)),
+            .top = std::max(clip_.top, floor_of(top)),
+            .right = std::min(clip_.right, floor_of(right) + 1),
+            .bottom = std::min(clip_.bottom, floor_of(bottom) + 1)};
+  }
+
+  Color shaded(Color color, const ImVec2& uv) const {
+    color.alpha = static_cast<std::uint8_t>(
+        std::lround(static_cast<float>(color.alpha) * atlas_.at(uv.x, uv.y)));
+    return color;
+  }
+
+  Color& pixel(int x, int y) {
+    return picture_.pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(picture_.width) +
+                           static_cast<std::size_t>(x)];
+  }
+
+  void blend(int x, int y, Color color) {
+    if (color.alpha == 0) return;
+    Color& below = pixel(x, y);
+    below = color.alpha == 255 ? color : over(color, below);
+  }
+
+  template <typename Shade>
+  void cover(const std::array<Edge, 3>& edges, const PixelBox& box, Shade shade) {
+    for (int y = box.top; y < box.bottom; ++y) {
+      const float py = static_cast<float>(y) + 0.5F;
+      for (int x = box.left; x < box.right; ++x) {
+        const float px = static_cast<float>(x) + 0.5F;
+        std::array<float, 3> w{};
+        bool inside = true;
+        for (std::size_t i = 0; i < 3 && inside; ++i) {
+          w[i] = edges[i].a * px + edges[i].b * py + edges[i].c;
+          inside = edges[i].has(w[i]);
+        }
+        if (inside) blend(x, y, shade(w));
+      }
+    }
+  }
+
+  void fill_flat(const std::array<Edge, 3>& edges, const PixelBox& box, Color color) {
+    cover(edges, box, [color](const std::array<float, 3>&) { return color; });
+  }
+
+  void fill_varying(const std::array<Edge, 3>& edges, const PixelBox& box,
+                    const std::array<ImDrawVert, 3>& corners, float per_area) {
+    const std::array<Color, 3> colors = {unpacked(corners[0].col), unpacked(corners[1].col),
+                                         unpacked(corners[2].col)};
+    cover(edges, box, [&](const std::array<float, 3>& w) {
+      float sums[6] = {};  // red, green, blue, alpha, u, v
+      for (std::size_t i = 0; i < 3; ++i) {
+        const float share = w[i] * per_area;
+        sums[0] += share * static_cast<float>(colors[i].red);
+        sums[1] += share * static_cast<float>(colors[i].green);
+        sums[2] += share * static_cast<float>(colors[i].blue);
+        sums[3] += share * static_cast<float>(colors[i].alpha);
+        sums[4] += share * corners[i].uv.x;
+        sums[5] += share * corners[i].uv.y;
+      }
+      const auto channel = [](float v) {
+        return static_cast<std::uint8_t>(std::clamp(v + 0.5F, 0.0F, 255.0F));
+      };
+      return shaded({channel(sums[0]), channel(sums[1]), channel(sums[2]), channel(sums[3])},
+                    ImVec2(sums[4], sums[5]));
+    });
+  }
+
+  Picture& picture_;
+  Atlas atlas_;
+  PixelBox clip_;
+};
+
+void draw_list(Rasterizer& raster, const ImDrawList& list, const ImVec2& origin) {
+  for (const ImDrawCmd& command : list.CmdBuffer) {
+    if (command.UserCallback != nullptr) continue;
+    raster.set_clip(command.ClipRect, origin);
+    const auto vertex = [&](unsigned i) {
+      ImDrawVert v = list.VtxBuffer[static_cast<int>(
+          list.IdxBuffer[static_cast<int>(command.IdxOffset + i)] + command.VtxOffset)];
+      v.pos = ImVec2(v.pos.x - origin.x, v.pos.y - origin.y);
+      return v;
+    };
+    for (unsigned i = 0; i + 2 < command.ElemCount; i += 3) {
+      raster.triangle(vertex(i), vertex(i + 1), vertex(i + 2));
+    }
+  }
+}
+
+}  // namespace
+
+Picture rasterized(const ImDrawData& data, const ImFontAtlas& atlas, Color background) {
+  Picture picture{.width = static_cast<int>(data.DisplaySize.x),
+                  .height = static_cast<int>(data.DisplaySize.y)};
+  picture.pixels.assign(
+      static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height),
+      background);
+  Rasterizer raster(picture, {atlas.TexPixelsAlpha8, atlas.TexWidth, atlas.TexHeight});
+  for (int i = 0; i < data.CmdListsCount; ++i) {
+    draw_list(raster, *data.CmdLists[i], data.DisplayPos);
+  }
+  return picture;
+}
+
+}  // namespace trainscope::gui
