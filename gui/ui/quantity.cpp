@@ -22,6 +22,8 @@ constexpr Step kByteSteps[] = {{1.0, "B"},
 constexpr Step kFlopSteps[] = {{1.0, "FLOP"},  {1e3, "kFLOP"},  {1e6, "MFLOP"},
                                {1e9, "GFLOP"}, {1e12, "TFLOP"}, {1e15, "PFLOP"}};
 constexpr Step kNanosecondSteps[] = {{1.0, "ns"}, {1e3, "µs"}, {1e6, "ms"}, {1e9, "s"}};
+constexpr Step kMegabyteSteps[] = {{1e6, "MB"}};
+constexpr Step kMegaflopSteps[] = {{1e6, "MFLOP"}};
 constexpr Step kPlainSteps[] = {{1.0, ""}};
 constexpr Step kMillisecondSteps[] = {{1.0, "ms"}};
 constexpr Step kSecondSteps[] = {{1.0, "s"}};
@@ -50,6 +52,10 @@ Style style_of(Unit unit) {
       return {kSecondSteps, 2};
     case Unit::kBytes:
       return {kByteSteps, 1};
+    case Unit::kMegabytes:
+      return {kMegabyteSteps, 2};
+    case Unit::kMegaflops:
+      return {kMegaflopSteps, 2};
     case Unit::kFlops:
       return {kFlopSteps, 2};
     case Unit::kGigaflopsPerSecond:

@@ -14,8 +14,10 @@ enum class Unit : std::uint8_t {
   kMilliseconds,  // 1.2346 ms
   kNanoseconds,   // as ms, s or µs, whichever reads best
   kSeconds,
-  kBytes,  // 1.5 MiB
-  kFlops,  // 12.3 MFLOP
+  kBytes,      // 1.5 MiB
+  kMegabytes,  // of 10^6, whatever their number: for columns
+  kFlops,      // 12.3 MFLOP
+  kMegaflops,  // as kMegabytes
   kGigaflopsPerSecond,
   kGigabytesPerSecond,
   kFlopsPerByte,

@@ -142,12 +142,12 @@ FieldResponse text_field(Ui& ui, std::string_view name, const Rect& rect, std::s
   UiMemory& memory = ui.memory();
   const std::string path = ui.path_of(name);
   if (look.takes_focus) memory.focus = path;
-  // Enter and space are the field's own: they are taken before an item would be activated by them.
+  // Enter is the field's own: it is taken before the item would be activated by it.
   const bool has_focus = memory.focus == path;
   FieldResponse result;
   if (has_focus) {
+    if (memory.cursor.path != path) memory.cursor = {.path = path, .at = text.size(), .anchor = 0};
     result.submitted = ui.take("Enter");
-    ui.take("Space");
     result.left = ui.take("Esc");
   }
   const Rect inside = rect.inset(kFieldPadding, 0.0F);
@@ -157,9 +157,7 @@ FieldResponse text_field(Ui& ui, std::string_view name, const Rect& rect, std::s
   TextCursor* cursor = nullptr;
   if (response.focused) {
     cursor = &memory.cursor;
-    if (cursor->path != path) {
-      *cursor = {.path = path, .at = text.size(), .anchor = 0};
-    }
+    if (cursor->path != path) *cursor = {.path = path, .at = text.size(), .anchor = 0};
     if (response.held && ui.input().is_down(MouseButton::kLeft)) {
       cursor->at = place_at(ui, text, ui.input().mouse.x - inside.x);
       if (ui.input().is_pressed(MouseButton::kLeft)) cursor->anchor = cursor->at;

@@ -13,9 +13,14 @@ namespace {
 constexpr double kTooltipSeconds = 0.35;
 constexpr std::string_view kEllipsis = "…";
 
-bool is_activation(const Input& input) {
-  return input.chord &&
-         (*input.chord == Chord{.key = Key::kEnter} || *input.chord == Chord{.key = Key::kSpace});
+bool is_printable(const Chord& chord) {
+  return chord.key >= Key::kSpace && chord.key < Key::kEscape && !chord.control && !chord.alt;
+}
+
+// The character that types it.
+char typed_by(const Chord& chord) {
+  const auto c = static_cast<char>(chord.key);
+  return c >= 'A' && c <= 'Z' && !chord.shift ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
 // The longest beginning that is no wider, in whole code points.
@@ -126,7 +131,9 @@ float Ui::paragraph(const Rect& rect, std::string_view text, const TextLook& loo
 void Ui::number(std::string_view name, const Rect& rect, const Quantity& quantity,
                 std::string_view fact, const TextLook& look) {
   if (!canvas_.visible(rect)) return;
-  const QuantityText drawn = text_of(quantity);
+  QuantityText drawn = text_of(quantity);
+  const std::string value = drawn.whole();
+  if (look.hides_unit) drawn.unit = {};
   const std::string whole = drawn.whole();
   const float width = canvas_.text_width(whole, look.face);
   const FaceMetrics height = canvas_.metrics(look.face);
@@ -143,7 +150,7 @@ void Ui::number(std::string_view name, const Rect& rect, const Quantity& quantit
   record({.path = path_of(name),
           .kind = ItemKind::kNumber,
           .label = whole,
-          .value = whole,
+          .value = value,
           .rect = rect,
           .seen = rect.intersected(canvas_.clip()),
           .layer = layer_,
@@ -202,10 +209,8 @@ Response Ui::pointed(const std::string& path, const Rect& rect, const HitLook& l
   response.focused = look.focusable && memory_.focus == path;
   if (response.focused) {
     canvas_.outline(rect, {.color = theme_.accent, .width = 1.5F}, 3.0F);
-    if (look.enabled && is_activation(input_)) {
+    if (look.enabled && (take(Chord{.key = Key::kEnter}) || take(Chord{.key = Key::kSpace}))) {
       response.clicked = true;
-      input_.chord.reset();
-      input_.text.clear();
     }
   }
   return response;
@@ -216,6 +221,11 @@ void Ui::tooltip(const Response& response, std::string_view text) {
 }
 
 bool Ui::take(const Chord& chord) {
+  if (is_printable(chord)) {
+    if (edits_text() || !input_.text.starts_with(typed_by(chord))) return false;
+    input_.text.erase(0, 1);
+    return true;
+  }
   if (input_.chord != chord) return false;
   input_.chord.reset();
   return true;

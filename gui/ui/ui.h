@@ -65,6 +65,7 @@ struct TextLook {
   std::optional<Color> color = {};  // default: the theme's ink
   Align align = Align::kLeft;
   Fit fit = Fit::kWhole;
+  bool hides_unit = false;  // of a number: the column's head has it
 };
 
 // What the user does with an item.
@@ -131,7 +132,8 @@ class Ui {
   // Shown near the mouse after a moment, when the last item is hovered.
   void tooltip(const Response& response, std::string_view text);
 
-  // The chord of this frame, if it is this one, and nobody had it yet.
+  // The chord of this frame, if it is this one, and nobody had it yet. Printable keys without Ctrl
+  // and Alt are typed text, and nobody's while a text field is edited.
   bool take(const Chord& chord);
   bool take(std::string_view chord_name);
   std::string take_text();
@@ -143,7 +145,13 @@ class Ui {
   void finish();  // draws what is left for later, the tooltip, and moves the focus by Tab
 
   std::string path_of(std::string_view name) const;
-  bool region_has_keys() const { return memory_.region == region_; }
+  // Of the region around: it has the keys, and nothing lies over it.
+  bool region_has_keys() const {
+    return memory_.region == region_ && memory_.open_popup.empty() &&
+           (!has_modal_ || layer_ >= kModalLayer);
+  }
+  void set_modal(bool is_open) { has_modal_ = is_open; }
+  bool edits_text() const { return !memory_.cursor.path.empty(); }
 
   void copy(std::string text) { memory_.clipboard = std::move(text); }
 
@@ -168,6 +176,7 @@ class Ui {
   std::string region_;
   Color paper_;
   int layer_ = kPanelLayer;
+  bool has_modal_ = false;
   int labels_ = 0;  // so far, for their paths
   std::vector<Cover> covers_;
   struct Later {

@@ -1,0 +1,122 @@
+// Looks names up in the plan and the stages.
+#include "gui/workbench/select_by_name.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "profiler/analysis/breakdown.h"
+
+namespace trainscope::gui {
+namespace {
+
+std::optional<std::uint32_t> row_number(std::string_view text, std::size_t rows) {
+  std::uint32_t row = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), row);
+  if (error != std::errc() || end != text.data() + text.size() || row >= rows) return std::nullopt;
+  return row;
+}
+
+std::optional<Selection> node_named(std::string_view name, const Selection& from,
+                                    const PlanLinks& links) {
+  const std::uint32_t node = links.node_named(name);
+  if (node == kNoRow) return std::nullopt;
+  return select_node(links, from, links.plan().nodes[node].serial);
+}
+
+std::optional<Selection> value_named(std::string_view name, const Selection& from,
+                                     const PlanLinks& links) {
+  const PlanView& plan = links.plan();
+  for (const PlanValue& value : plan.values) {
+    if (value.serial != 0 && plan.text(value.name) == name) {
+      return select_value(links, from, value.serial);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Selection> kernel_named(std::string_view name, Selection from,
+                                      const PlanLinks& links) {
+  const PlanView& plan = links.plan();
+  for (std::uint32_t i = 0; i < plan.calls.size(); ++i) {
+    if (profiler::kernel_of(plan, plan.calls[i]) != name) continue;
+    Selection found = select_call(links, std::move(from), i);
+    found.kernel = name;
+    return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<Selection> stage_named(std::string_view name, Selection from, const RunData& run) {
+  for (std::size_t i = 0; i < run.stages().size(); ++i) {
+    const StageFacts& stage = run.stages()[i];
+    if (stage.label != name && stage.record.name != name) continue;
+    from.stage = static_cast<std::int32_t>(i);
+    return from;
+  }
+  return std::nullopt;
+}
+
+std::optional<Selection> in_plan(std::string_view kind, std::string_view name,
+                                 const Selection& from, const PlanLinks& links) {
+  if (kind == "node") return node_named(name, from, links);
+  if (kind == "value" || kind == "tensor") return value_named(name, from, links);
+  if (kind == "kernel") return kernel_named(name, from, links);
+  if (kind == "call") {
+    const auto call = row_number(name, links.plan().calls.size());
+    if (call) return select_call(links, from, *call);
+  }
+  if (kind == "buffer") {
+    const auto buffer = row_number(name, links.plan().buffers.size());
+    if (buffer) return select_buffer(links, from, *buffer);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Selection> selection_named(std::string_view text, Selection from, const RunData& run,
+                                         const PlanLinks* links) {
+  const std::size_t colon = text.find(':');
+  if (colon != std::string_view::npos) {
+    const std::string_view kind = text.substr(0, colon);
+    const std::string_view name = text.substr(colon + 1);
+    if (kind == "stage") return stage_named(name, from, run);
+    if (kind == "step") {
+      const auto step = row_number(name, kNoRow);
+      if (!step) return std::nullopt;
+      from.step = *step;
+      return from;
+    }
+    if (links != nullptr) {
+      if (auto found = in_plan(kind, name, from, *links)) return found;
+    }
+  }
+  if (links != nullptr) {
+    for (const std::string_view kind : {"node", "value", "kernel"}) {
+      if (auto found = in_plan(kind, text, from, *links)) return found;
+    }
+  }
+  return stage_named(text, from, run);
+}
+
+std::string name_of_selection(const Selection& selection, const PlanLinks* links) {
+  if (!selection.kernel.empty()) return "kernel:" + selection.kernel;
+  if (links != nullptr) {
+    const PlanView& plan = links->plan();
+    const std::uint32_t value = links->value_of_serial(selection.value);
+    if (selection.value != 0 && value != kNoRow) {
+      return fmt::format("value:{}", plan.text(plan.values[value].name));
+    }
+    const std::uint32_t node = links->node_of_serial(selection.node);
+    if (selection.node != 0 && node != kNoRow) {
+      return fmt::format("node:{}", plan.text(plan.nodes[node].name));
+    }
+    if (selection.call < plan.calls.size()) return fmt::format("call:{}", selection.call);
+    if (selection.buffer < plan.buffers.size()) return fmt::format("buffer:{}", selection.buffer);
+  }
+  if (selection.step != 0) return fmt::format("step:{}", selection.step);
+  return {};
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,84 @@
+// Opens, closes and selects.
+#include "gui/workbench/workbench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/core/any_error.h"
+#include "engine/core/text.h"
+#include "gui/workbench/select_by_name.h"
+
+namespace trainscope::gui {
+
+void Workbench::open(const std::filesystem::path& path) {
+  std::vector<std::filesystem::path> paths = {path};
+  if (kind_of(path) == SourceKind::kFolder) {
+    paths.clear();
+    for (const RunListing& run : runs_in(path)) paths.push_back(run.path);
+    if (paths.empty()) {
+      complain(fmt::format("no runs in {}", printable(path.string())));
+      return;
+    }
+  }
+  const std::size_t first = sources_.size();
+  for (const std::filesystem::path& one : paths) sources_.push_back(RunData::open(one));
+  settings.remember(path);
+  activate(first);
+  if (overlay == Overlay::kWelcome) overlay = Overlay::kNone;
+}
+
+void Workbench::close(std::size_t source) {
+  sources_.erase(sources_.begin() + static_cast<std::ptrdiff_t>(source));
+  links_of_ = nullptr;
+  activate(std::min(active_ > source ? active_ - 1 : active_,
+                    sources_.empty() ? 0 : sources_.size() - 1));
+}
+
+void Workbench::activate(std::size_t source) {
+  active_ = source;
+  history_.clear();
+  notes = {};
+  if (run() == nullptr || run()->kind() != SourceKind::kRun) return;
+  try {
+    notes = read_notes(run()->path());
+  } catch (const std::exception& error) {
+    complain(error_of(error).message());
+  }
+}
+
+bool Workbench::refresh() {
+  bool changed = false;
+  for (const std::unique_ptr<RunData>& source : sources_) changed |= source->refresh();
+  return changed;
+}
+
+const PlanLinks* Workbench::links() {
+  const RunData* now = run();
+  if (now == nullptr || now->plan() == nullptr) return nullptr;
+  if (links_of_ != now || links_version_ != now->version()) {
+    links_ = PlanLinks(*now->plan());
+    links_of_ = now;
+    links_version_ = now->version();
+  }
+  return &links_;
+}
+
+std::string Workbench::selected_name() {
+  const PlanLinks* known = links();
+  return run() == nullptr ? std::string() : name_of_selection(selection(), known);
+}
+
+bool Workbench::select_named(std::string_view name) {
+  const PlanLinks* known = links();
+  const std::optional<Selection> found =
+      run() == nullptr ? std::nullopt : selection_named(name, selection(), *run(), known);
+  if (!found) {
+    complain(fmt::format("nothing here is called '{}'", printable(name)));
+    return false;
+  }
+  select(*found);
+  return true;
+}
+
+}  // namespace trainscope::gui
