@@ -48,7 +48,7 @@ class Canvas {
   // Clips are within each other; as many pops as pushes.
   void push_clip(const Rect& rect);
   void pop_clip();
-  const Rect& clip() const { return clips_.back(); }
+  Rect clip() const { return clips_.back(); }
   bool visible(const Rect& rect) const { return !clip().intersected(rect).empty(); }
 
   virtual float text_width(std::string_view text, Face face) const = 0;

@@ -42,6 +42,8 @@ Style style_of(Unit unit) {
   switch (unit) {
     case Unit::kCount:
       return {kPlainSteps, 0};
+    case Unit::kMean:
+      return {kPlainSteps, 1};
     case Unit::kPlain:
       return {kPlainSteps, 4};
     case Unit::kMilliseconds:

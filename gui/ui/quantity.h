@@ -10,7 +10,8 @@ namespace trainscope::gui {
 // What a number counts; each has one way to be written.
 enum class Unit : std::uint8_t {
   kCount,         // 12 345
-  kPlain,         // three decimals
+  kMean,          // of counts: one decimal
+  kPlain,         // four decimals
   kMilliseconds,  // 1.2346 ms
   kNanoseconds,   // as ms, s or µs, whichever reads best
   kSeconds,

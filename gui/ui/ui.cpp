@@ -138,7 +138,7 @@ void Ui::number(std::string_view name, const Rect& rect, const Quantity& quantit
   const float width = canvas_.text_width(whole, look.face);
   const FaceMetrics height = canvas_.metrics(look.face);
   const float top = rect.y + std::floor((rect.height - height.line_height) / 2.0F);
-  const float left = look.align == Align::kLeft ? rect.x : rect.right() - width;
+  const float left = rect.right() - width;
   const Color ink = look.color.value_or(theme_.ink);
   canvas_.text({left, top}, drawn.number, look.face, ink);
   if (!drawn.unit.empty()) {

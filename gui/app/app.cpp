@@ -1,0 +1,39 @@
+// A frame: input, regions, what lies over them, then commands.
+#include "gui/app/app.h"
+
+#include "gui/app/commands.h"
+#include "gui/app/frame.h"
+#include "gui/app/overlays.h"
+#include "gui/panels/panels.h"
+
+namespace trainscope::gui {
+
+void App::frame(Canvas& canvas, double seconds) {
+  items_.begin_frame();
+  Input input = queue_.next(seconds);
+  Ui ui(canvas, theme_of(workbench_.settings.theme), input, memory_, items_);
+  const Panel* only = panel_named(only_);
+  if (only != nullptr) {
+    draw_panel_alone(ui, workbench_, *only, canvas.clip());
+  } else {
+    draw_window(ui, workbench_, canvas.clip());
+    draw_overlay(ui, workbench_, canvas.clip());
+  }
+  ui.finish();
+  run_keys(input);
+  for (const std::string& command : workbench_.take_requests()) run_command(workbench_, command);
+  if (!workbench_.copied.empty()) memory_.clipboard = std::exchange(workbench_.copied, {});
+}
+
+void App::run_keys(Input& input) {
+  if (input.chord && run_chord(workbench_, *input.chord)) return;
+  // Printable keys come as what they type, whatever the layout of the keyboard.
+  for (const char c : input.text) {
+    const bool is_letter = c >= 'a' && c <= 'z';
+    const bool is_capital = c >= 'A' && c <= 'Z';
+    const auto key = static_cast<Key>(is_letter ? c - 'a' + 'A' : c);
+    run_chord(workbench_, {.key = key, .shift = is_capital});
+  }
+}
+
+}  // namespace trainscope::gui

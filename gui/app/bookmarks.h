@@ -1,0 +1,22 @@
+// Views as text, and those that a run's notes keep.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gui/workbench/workbench.h"
+
+namespace trainscope::gui {
+
+// "PANEL" or "PANEL,KIND:NAME": what is in the main region, and what is selected.
+std::string view_of(Workbench& workbench);
+// False, and a notice, where the view is not of this run.
+bool show_view(Workbench& workbench, std::string_view view);
+// The command line that opens it.
+std::string command_of_view(Workbench& workbench);
+
+// Adds a note of what is seen now to the run's folder; an empty text makes it a bookmark.
+void add_note(Workbench& workbench, std::string_view text);
+void remove_note(Workbench& workbench, std::size_t note);
+
+}  // namespace trainscope::gui

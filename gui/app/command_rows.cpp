@@ -1,0 +1,255 @@
+// What the commands do.
+#include "gui/app/command_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "gui/app/bookmarks.h"
+#include "gui/app/workspaces.h"
+#include "gui/workbench/workbench.h"
+
+namespace trainscope::gui {
+namespace {
+
+bool has_run(const Workbench& w) { return w.run() != nullptr; }
+bool has_recorded_run(const Workbench& w) {
+  return w.run() != nullptr && w.run()->kind() == SourceKind::kRun;
+}
+
+void go(Workbench& w, std::string_view workspace) {
+  w.settings.layout.workspace = workspace;
+  w.overlay = Overlay::kNone;
+}
+
+void zoom(Workbench& w, float factor) {
+  const float wanted = std::round(w.settings.scale * factor * 20.0F) / 20.0F;
+  w.settings.scale = std::clamp(wanted, kLeastScale, kGreatestScale);
+}
+
+void next_theme(Workbench& w) {
+  const auto next = (static_cast<std::size_t>(w.settings.theme) + 1) % kThemeNames.size();
+  w.settings.theme = kThemeNames[next];
+}
+
+void step_source(Workbench& w, std::size_t by) {
+  w.activate((w.active() + by) % std::max<std::size_t>(1, w.count()));
+}
+
+void save_layout(Workbench& w) {
+  w.settings.saved_layouts["saved"] = w.settings.layout;
+  w.tell("saved the layout");
+}
+
+}  // namespace
+
+std::span<const AppCommand> file_commands() {
+  static constexpr AppCommand rows[] = {
+      {.id = "file.open",
+       .title = "Open...",
+       .menu = "File",
+       .key = "Ctrl+O",
+       .help = "Open a run, an ONNX model or a folder of runs",
+       .run = [](Workbench& w) { w.overlay = Overlay::kOpen; }},
+      {.id = "file.welcome",
+       .title = "Welcome screen",
+       .menu = "File",
+       .help = "Recent runs and the demo run",
+       .run = [](Workbench& w) { w.overlay = Overlay::kWelcome; }},
+      {.id = "file.close",
+       .title = "Close run",
+       .menu = "File",
+       .key = "Ctrl+W",
+       .help = "Close the run that is shown",
+       .run = [](Workbench& w) { w.close(w.active()); },
+       .enabled = has_run},
+      {.id = "file.next",
+       .title = "Next run",
+       .menu = "File",
+       .key = "Ctrl+Tab",
+       .help = "Show the next of the open runs",
+       .run = [](Workbench& w) { step_source(w, 1); },
+       .enabled = [](const Workbench& w) { return w.count() > 1; }},
+      {.id = "file.bookmark",
+       .title = "Bookmark this view",
+       .menu = "File",
+       .key = "M",
+       .help = "Keep the panel and the selection in the run's notes",
+       .run = [](Workbench& w) { add_note(w, {}); },
+       .enabled = has_recorded_run},
+      {.id = "file.note",
+       .title = "Notes and bookmarks...",
+       .menu = "File",
+       .key = "N",
+       .help = "Read and write the run's notes",
+       .run = [](Workbench& w) { w.overlay = Overlay::kNote; },
+       .enabled = has_recorded_run},
+      {.id = "file.quit",
+       .title = "Quit",
+       .menu = "File",
+       .key = "Ctrl+Q",
+       .help = "End the program",
+       .run = [](Workbench& w) { w.quit = true; }},
+  };
+  return rows;
+}
+
+std::span<const AppCommand> view_commands() {
+  static constexpr AppCommand rows[] = {
+      {.id = "view.inspector",
+       .title = "Inspector",
+       .menu = "View",
+       .key = "I",
+       .help = "Show or hide what is known of the selection",
+       .run = [](Workbench& w) { w.settings.layout.inspector = !w.settings.layout.inspector; },
+       .checked = [](const Workbench& w) { return w.settings.layout.inspector; }},
+      {.id = "view.stages",
+       .title = "Pin the stages",
+       .menu = "View",
+       .key = "S",
+       .help = "Open the rail of stages, or close it",
+       .run = [](Workbench& w) { w.settings.layout.rail_pinned = !w.settings.layout.rail_pinned; },
+       .checked = [](const Workbench& w) { return w.settings.layout.rail_pinned; }},
+      {.id = "view.maximize",
+       .title = "Maximise the region",
+       .menu = "View",
+       .key = "Z",
+       .help = "Show the region that has the keys alone, and back",
+       .run = [](Workbench& w) { w.maximized = !w.maximized; },
+       .checked = [](const Workbench& w) { return w.maximized; }},
+      {.id = "view.theme",
+       .title = "Next theme",
+       .menu = "View",
+       .key = "T",
+       .help = "Dark, light, and dark for people who see few colours",
+       .run = next_theme},
+      {.id = "view.larger",
+       .title = "Larger",
+       .menu = "View",
+       .key = "Ctrl++",
+       .help = "Everything larger",
+       .run = [](Workbench& w) { zoom(w, 1.15F); }},
+      {.id = "view.smaller",
+       .title = "Smaller",
+       .menu = "View",
+       .key = "Ctrl+-",
+       .help = "Everything smaller",
+       .run = [](Workbench& w) { zoom(w, 1.0F / 1.15F); }},
+      {.id = "view.usual_size",
+       .title = "Usual size",
+       .menu = "View",
+       .key = "Ctrl+0",
+       .help = "As large as the screen asks for",
+       .run = [](Workbench& w) { w.settings.scale = 1.0F; }},
+      {.id = "view.settings",
+       .title = "Settings...",
+       .menu = "View",
+       .key = "Ctrl+,",
+       .help = "Theme, text sizes, scale, motion",
+       .run = [](Workbench& w) { w.overlay = Overlay::kSettings; }},
+      {.id = "view.save_layout",
+       .title = "Save the layout",
+       .menu = "View",
+       .help = "Keep where the regions are now",
+       .run = save_layout},
+      {.id = "view.load_layout",
+       .title = "Load the saved layout",
+       .menu = "View",
+       .help = "Bring the regions to where they were saved",
+       .run = [](Workbench& w) { w.settings.layout = w.settings.saved_layouts.at("saved"); },
+       .enabled = [](const Workbench& w) { return w.settings.saved_layouts.contains("saved"); }},
+      {.id = "view.reset_layout",
+       .title = "Reset the layout",
+       .menu = "View",
+       .help = "Bring the regions to where they were at first",
+       .run = [](Workbench& w) { w.settings.layout = {}; }},
+  };
+  return rows;
+}
+
+std::span<const AppCommand> go_commands() {
+  static constexpr AppCommand rows[] = {
+      {.id = "go.graph",
+       .title = "Graph",
+       .menu = "Go",
+       .key = "F1",
+       .help = "The nodes of a stage",
+       .run = [](Workbench& w) { go(w, "graph"); },
+       .enabled = [](const Workbench&) { return is_workspace("graph"); }},
+      {.id = "go.memory",
+       .title = "Memory",
+       .menu = "Go",
+       .key = "F2",
+       .help = "Where every byte of the plan is",
+       .run = [](Workbench& w) { go(w, "memory"); },
+       .enabled = [](const Workbench&) { return is_workspace("memory"); }},
+      {.id = "go.timeline",
+       .title = "Timeline",
+       .menu = "Go",
+       .key = "F3",
+       .help = "What ran when",
+       .run = [](Workbench& w) { go(w, "timeline"); },
+       .enabled = [](const Workbench&) { return is_workspace("timeline"); }},
+      {.id = "go.kernels",
+       .title = "Kernels",
+       .menu = "Go",
+       .key = "F4",
+       .help = "Where the time went",
+       .run = [](Workbench& w) { go(w, "kernels"); },
+       .enabled = [](const Workbench&) { return is_workspace("kernels"); }},
+      {.id = "go.overview",
+       .title = "Overview",
+       .menu = "Go",
+       .key = "F5",
+       .help = "What ran, where, and how it went",
+       .run = [](Workbench& w) { go(w, "overview"); },
+       .enabled = [](const Workbench&) { return is_workspace("overview"); }},
+      {.id = "go.back",
+       .title = "Selection before",
+       .menu = "Go",
+       .key = "Alt+Left",
+       .help = "Back to what was selected before",
+       .run = [](Workbench& w) { w.history().go_back(); },
+       .enabled = [](const Workbench& w) { return w.history().can_go_back(); }},
+      {.id = "go.forward",
+       .title = "Selection after",
+       .menu = "Go",
+       .key = "Alt+Right",
+       .help = "Forward again",
+       .run = [](Workbench& w) { w.history().go_forward(); },
+       .enabled = [](const Workbench& w) { return w.history().can_go_forward(); }},
+      {.id = "go.nothing",
+       .title = "Select nothing",
+       .menu = "Go",
+       .key = "Esc",
+       .help = "Clear the selection",
+       .run = [](Workbench& w) { w.select({}); },
+       .enabled = [](const Workbench& w) { return !(w.selection() == Selection{}); }},
+      {.id = "go.palette",
+       .title = "Find anything...",
+       .menu = "Go",
+       .key = "Ctrl+P",
+       .help = "Commands, nodes, tensors and kernels by name, pattern, shape or dtype",
+       .run = [](Workbench& w) { w.overlay = Overlay::kPalette; }},
+  };
+  return rows;
+}
+
+std::span<const AppCommand> help_commands() {
+  static constexpr AppCommand rows[] = {
+      {.id = "help.panel",
+       .title = "What am I looking at?",
+       .menu = "Help",
+       .key = "?",
+       .help = "The panel in front, all keys, and the glossary",
+       .run = [](Workbench& w) { w.overlay = Overlay::kHelp; }},
+      {.id = "help.tour",
+       .title = "Tour",
+       .menu = "Help",
+       .help = "Six steps through the window",
+       .run = [](Workbench& w) { w.overlay = Overlay::kTour; }},
+  };
+  return rows;
+}
+
+}  // namespace trainscope::gui

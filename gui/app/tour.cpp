@@ -1,0 +1,97 @@
+// Six steps through the window: a card beside what it is about.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "gui/app/overlays.h"
+#include "gui/app/workspaces.h"
+#include "gui/ui/controls.h"
+
+namespace trainscope::gui {
+namespace {
+
+struct TourState {
+  std::size_t step = 0;
+};
+
+struct TourStep {
+  std::string_view title;
+  std::string_view text;
+  std::string_view workspace;  // that it shows, where there is one
+};
+
+constexpr std::array<TourStep, 6> kSteps = {{
+    {"What ran, and how it went",
+     "Overview: the model, the data, the result, the peak of memory and the time of a step. Each "
+     "number is what the command line prints too.",
+     "overview"},
+    {"From the model to the step",
+     "Graph: forward at the left, backward mirrored at the right. The stages show what each pass "
+     "did to every node, and why.",
+     "graph"},
+    {"Every byte has its place",
+     "Memory: the plan is the allocator. A rectangle is a buffer: how long it lives, and where in "
+     "the arena it lies.",
+     "memory"},
+    {"What ran when",
+     "Timeline: threads, phases and calls of the profiled steps. Select a range for its sums.",
+     "timeline"},
+    {"Where the time went",
+     "Kernels and Roofline: each op against what the machine can do. A filter is an expression: "
+     "op==MatMul && ms>0.1.",
+     "kernels"},
+    {"One selection, everywhere",
+     "What you select in one panel is selected in all of them; the inspector says all that is "
+     "known "
+     "of it. Alt+Left goes back. Ctrl+P finds anything, ? explains the panel in front.",
+     ""},
+}};
+
+}  // namespace
+
+void draw_tour(Ui& ui, Workbench& workbench, const Rect& window) {
+  auto& state = workbench.state<TourState>();
+  state.step = std::min(state.step, kSteps.size() - 1);
+  const TourStep& step = kSteps[state.step];
+  if (!step.workspace.empty() && is_workspace(step.workspace)) {
+    workbench.settings.layout.workspace = step.workspace;
+  }
+  const float width = std::min(420.0F, window.width - 24.0F);
+  const float height = ui.row_height() * 8.0F;
+  const Rect box{window.x + 60.0F, window.bottom() - height - 48.0F, width, height};
+  const Region region(ui, "tour", box, kModalLayer);
+  const Scope scope(ui, "tour");
+  const Surface surface(ui, box, ui.theme().header, 6.0F);
+  ui.canvas().outline(box, {.color = ui.theme().accent, .width = 1.5F}, 6.0F);
+  Rect rest = box.inset(14.0F, 10.0F);
+  ui.text(take_top(rest, ui.row_height() * 1.3F), step.title,
+          {.face = Face::kTitle, .fit = Fit::kEnd});
+  Rect buttons = take_bottom(rest, ui.row_height() + 6.0F);
+  ui.paragraph(rest, step.text);
+  const bool is_last = state.step + 1 == kSteps.size();
+  const std::string_view next = is_last ? "Done" : "Next";
+  bool ended = false;
+  if (button(ui, "next", take_right(buttons, button_width(ui, next)), next, {.primary = true})) {
+    ended = is_last;
+    if (!is_last) ++state.step;
+  }
+  take_right(buttons, 6.0F);
+  if (button(ui, "back", take_right(buttons, button_width(ui, "Back")), "Back",
+             {.enabled = state.step > 0})) {
+    --state.step;
+  }
+  take_right(buttons, 6.0F);
+  if (button(ui, "end", take_right(buttons, button_width(ui, "End")), "End", {.flat = true})) {
+    ended = true;
+  }
+  ui.text(buttons, fmt::format("{} of {}", state.step + 1, kSteps.size()),
+          {.face = Face::kSmall, .color = ui.theme().soft_ink});
+  if (!ended) return;
+  state.step = 0;
+  workbench.settings.tour_seen = true;
+  workbench.overlay = Overlay::kNone;
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,31 @@
+// The command line of trainscope-window: `gui` or `shot`, and their flags.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gui/draw/geometry.h"
+#include "gui/draw/theme.h"
+
+namespace trainscope::gui {
+
+struct Arguments {
+  bool is_shot = false;
+  std::vector<std::filesystem::path> paths = {};
+  std::string view = {};                   // --at
+  std::vector<std::string> commands = {};  // --exec
+  std::optional<float> scale = {};
+  std::optional<ThemeName> theme = {};
+  std::string panel = "overview";  // "window": all of it
+  std::string select = {};
+  Extent size = {1280.0F, 720.0F};  // pixels
+  std::filesystem::path out = {};
+};
+
+// Throws kUsage.
+Arguments arguments_from(std::span<const std::string> words);
+
+}  // namespace trainscope::gui

@@ -1,0 +1,74 @@
+// trainscope-window: what `trainscope gui` and `trainscope shot` start.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "engine/core/any_error.h"
+#include "engine/core/json.h"
+#include "gui/arguments.h"
+#include "gui/platform/window.h"
+#include "gui/shot.h"
+
+namespace trainscope::gui {
+namespace {
+
+// Settings that cannot be read are the usual ones, and said so; they are replaced at the end.
+Settings kept_settings(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (file.empty() || !std::filesystem::exists(file, ignored)) return {};
+  try {
+    return settings_from(read_json_file(file));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "trainscope-window: the usual settings: {}\n", error_of(error).message());
+    return {};
+  }
+}
+
+void open_window(const Arguments& arguments) {
+  const std::filesystem::path file = settings_file();
+  Settings settings = kept_settings(file);
+  if (arguments.theme) settings.theme = *arguments.theme;
+  if (arguments.scale) settings.scale = *arguments.scale;
+  try {
+    run_window({.paths = arguments.paths,
+                .view = arguments.view,
+                .commands = arguments.commands,
+                .settings = std::move(settings),
+                .settings_file = file});
+  } catch (Error& error) {
+    if (error.code() == ErrorCode::kNoDevice) {
+      error.hint("`trainscope shot RUN --panel overview -o overview.png` needs no display");
+    }
+    throw;
+  }
+}
+
+int run(const std::vector<std::string>& words) {
+  try {
+    const Arguments arguments = arguments_from(words);
+    if (arguments.is_shot) {
+      take_shot(arguments);
+    } else {
+      open_window(arguments);
+    }
+    return 0;
+  } catch (const std::exception& caught) {
+    const Error error = error_of(caught);
+    std::string text = fmt::format("error: {}", error.message());
+    for (const std::string& where : error.context()) text += fmt::format(" (at {})", where);
+    if (!error.hint().empty()) text += fmt::format("; {}", error.hint());
+    fmt::print(stderr, "{}\n", text);
+    return static_cast<int>(error.code());
+  }
+}
+
+}  // namespace
+}  // namespace trainscope::gui
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  return trainscope::gui::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+}

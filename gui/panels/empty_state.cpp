@@ -1,0 +1,83 @@
+// Draws empty panels, and quotes command lines.
+#include "gui/panels/empty_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gui/ui/controls.h"
+
+namespace trainscope::gui {
+
+void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view title,
+                const Message& message) {
+  const Scope scope(ui, "empty");
+  const float line = ui.row_height();
+  const bool has_command = !message.command.empty();
+  const float width = std::min(560.0F, rect.width - 24.0F);
+  if (width < 60.0F) return;
+  float height = 0.0F;
+  {
+    const Clip nowhere(ui, {0.0F, 0.0F, 0.0F, 0.0F});
+    height = ui.paragraph({0.0F, 0.0F, width, 1e6F}, message.text);
+  }
+  const float all = line * 1.4F + height + (has_command ? 2.0F * line + 8.0F : 0.0F);
+  Rect rest{rect.x + (rect.width - width) / 2.0F,
+            rect.y + std::max(4.0F, (rect.height - all) / 2.0F), width, rect.bottom()};
+  ui.text(take_top(rest, line * 1.4F), title,
+          {.face = rect.height > 120.0F ? Face::kTitle : Face::kBold, .fit = Fit::kEnd});
+  ui.paragraph(take_top(rest, height), message.text, {.color = ui.theme().soft_ink});
+  if (!has_command || rest.y + 2.0F * line > rect.bottom()) return;
+  take_top(rest, 8.0F);
+  Rect row = take_top(rest, line + 6.0F);
+  const Rect copy = take_right(row, button_width(ui, "Copy"));
+  take_right(row, 6.0F);
+  {
+    const Surface surface(ui, row, ui.theme().inset, 4.0F);
+    ui.text(row.inset(8.0F, 0.0F), message.command, {.face = Face::kNumber, .fit = Fit::kMiddle});
+  }
+  if (button(ui, "copy", copy, "Copy", {.tooltip = "Copy the command line"})) {
+    ui.copy(message.command);
+    workbench.tell("copied the command line");
+  }
+}
+
+bool has_part(Ui& ui, Workbench& workbench, const Rect& rect, Part part, bool is_there,
+              std::string_view title) {
+  const RunData* run = workbench.run();
+  if (run == nullptr) {
+    draw_empty(ui, workbench, rect, title, {.text = "Open a run or a model first: Ctrl+O."});
+    return false;
+  }
+  if (is_there) return true;
+  const Message& source = run->message(Part::kSource);
+  Message shown = source.empty() ? run->message(part) : source;
+  if (shown.empty()) shown.text = "The run has nothing of it.";
+  draw_empty(ui, workbench, rect, title, shown);
+  return false;
+}
+
+std::string shell_quoted(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+%@";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(text);
+  }
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string twin_of_run(Workbench& workbench, std::string_view verb) {
+  const RunData* run = workbench.run();
+  return fmt::format("trainscope {} {}", verb,
+                     run == nullptr ? std::string("RUN") : shell_quoted(run->path().string()));
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,25 @@
+// What a panel shows where it has nothing to show: why, and what would change that.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gui/ui/ui.h"
+#include "gui/workbench/workbench.h"
+
+namespace trainscope::gui {
+
+// In the middle of the rectangle; the command line can be copied.
+void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view title,
+                const Message& message);
+
+// Draws why there is no run, or not this part of it, and returns false; true where there is one.
+bool has_part(Ui& ui, Workbench& workbench, const Rect& rect, Part part, bool is_there,
+              std::string_view title);
+
+// A path or an expression as a shell reads it.
+std::string shell_quoted(std::string_view text);
+// "trainscope VERB RUN" of the active run.
+std::string twin_of_run(Workbench& workbench, std::string_view verb);
+
+}  // namespace trainscope::gui

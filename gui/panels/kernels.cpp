@@ -1,0 +1,303 @@
+// The Kernels panel: where the time of profiled steps went, by node, op, kernel, layer, phase,
+// pass.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "gui/panels/empty_state.h"
+#include "gui/ui/controls.h"
+#include "gui/ui/table.h"
+#include "gui/ui/text_field.h"
+#include "gui/views/kernel_rows.h"
+#include "gui/workbench/panel.h"
+#include "gui/workbench/workbench.h"
+
+namespace trainscope::gui {
+namespace {
+
+using profiler::GroupBy;
+
+struct NumberColumn {
+  TableColumn column;
+  Unit unit = Unit::kCount;
+  double factor = 1.0;  // from the twin's number to the unit's
+};
+
+// In the order of importance: the last ones are left out where there is no room.
+constexpr std::array<NumberColumn, 11> kNumberColumns = {{
+    {{.name = "ms",
+      .title = "ms",
+      .width = 76.0F,
+      .help = "Milliseconds of a step on the driving thread, the mean of the profiled steps"},
+     Unit::kMilliseconds},
+    {{.name = "share",
+      .title = "share %",
+      .width = 118.0F,
+      .help = "Of the time of all profiled steps"},
+     Unit::kShare},
+    {{.name = "roof",
+      .title = "roof %",
+      .width = 74.0F,
+      .help = "The time that it would take at the machine's measured roofs, by the time that it "
+              "takes: 100 % is as fast as the machine can. Needs `doctor --roofs`"},
+     Unit::kShare},
+    {{.name = "gflops",
+      .title = "GFLOP/s",
+      .width = 78.0F,
+      .help = "Floating-point operations of the op's definition, by its time"},
+     Unit::kGigaflopsPerSecond},
+    {{.name = "gbs",
+      .title = "GB/s",
+      .width = 70.0F,
+      .help = "Bytes read and written, each operand once, by its time"},
+     Unit::kGigabytesPerSecond},
+    {{.name = "count", .title = "runs", .width = 60.0F, .help = "Runs in a step"}, Unit::kMean},
+    {{.name = "median_ms",
+      .title = "median ms",
+      .width = 86.0F,
+      .help = "Milliseconds of the step in the middle"},
+     Unit::kMilliseconds},
+    {{.name = "flops",
+      .title = "MFLOP",
+      .width = 86.0F,
+      .help = "Floating-point operations of a step, in 10^6"},
+     Unit::kMegaflops},
+    {{.name = "bytes",
+      .title = "MB",
+      .width = 78.0F,
+      .help = "Bytes read and written in a step, in 10^6"},
+     Unit::kMegabytes},
+    {{.name = "intensity",
+      .title = "FLOP/B",
+      .width = 70.0F,
+      .help = "FLOPs by bytes: how far to the right in the roofline"},
+     Unit::kFlopsPerByte},
+    {{.name = "busy_ms",
+      .title = "busy ms",
+      .width = 80.0F,
+      .help = "Milliseconds of a step, of all threads together"},
+     Unit::kMilliseconds},
+}};
+
+std::array<TableColumn, kNumberColumns.size() + 1> columns_of(GroupBy by) {
+  std::array<TableColumn, kNumberColumns.size() + 1> columns;
+  columns[0] = {.name = "name",
+                .title = name_of(by),
+                .align = Align::kLeft,
+                .help = "What the rows are; parentheses: time that is no call's"};
+  for (std::size_t i = 0; i < kNumberColumns.size(); ++i) {
+    columns[i + 1] = kNumberColumns[i].column;
+  }
+  return columns;
+}
+
+struct KernelsState {
+  KernelWishes wishes;
+  TableState table = {.sorted_by = 1};
+  std::string filter;  // as it is typed
+  KernelRows rows;
+  KernelWishes shown;  // of the rows
+  double greatest_share = 0.0;
+  const RunData* of = nullptr;
+  std::uint64_t version = 0;
+  Selection selected;  // when the rows were last scrolled to it
+};
+
+// The rows of now: kept until the run, the wishes or its data change.
+const KernelRows& rows_of_now(KernelsState& state, RunData& run) {
+  const bool kept =
+      state.of == &run && state.version == run.version() && state.shown == state.wishes;
+  if (!kept) {
+    state.rows = kernel_rows(*run.times(), *run.plan(), run.machine(), state.wishes);
+    state.greatest_share = 0.0;
+    for (const profiler::BreakdownRow& row : state.rows.table.rows) {
+      state.greatest_share = std::max(state.greatest_share, state.rows.table.share(row));
+    }
+    state.shown = state.wishes;
+    state.of = &run;
+    state.version = run.version();
+  }
+  return state.rows;
+}
+
+bool can_show(Workbench& workbench) {
+  RunData* run = workbench.run();
+  return run != nullptr && run->plan() != nullptr && run->times() != nullptr &&
+         !run->times()->steps.empty();
+}
+
+void draw_tools(Ui& ui, KernelsState& state, Rect bar) {
+  static constexpr std::array<std::string_view, 7> kGroupNames = {"call",  "kernel", "op",  "node",
+                                                                  "layer", "phase",  "pass"};
+  bar = bar.inset(6.0F, 3.0F);
+  std::array<std::string_view, 7> names = kGroupNames;
+  float width = tabs_width(ui, names);
+  const bool narrow = bar.width - width < 140.0F;
+  auto chosen = static_cast<std::size_t>(state.wishes.by);
+  if (narrow) {
+    std::array<MenuItem, 7> items;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      items[i] = {.label = std::string(kGroupNames[i]), .checked = i == chosen};
+    }
+    const std::string label = fmt::format("by {} ▼", kGroupNames[chosen]);
+    width = button_width(ui, label);
+    const int picked = menu_button(ui, "by", take_left(bar, width), label, items);
+    if (picked >= 0) chosen = static_cast<std::size_t>(picked);
+  } else {
+    tabs(ui, "by", take_left(bar, width), names, chosen);
+  }
+  state.wishes.by = static_cast<GroupBy>(chosen);
+  take_left(bar, 8.0F);
+  const FieldResponse typed = text_field(
+      ui, "filter", bar, state.filter,
+      {.hint = "filter: op==MatMul && ms>0.1",
+       .tooltip = "Calls that match alone. Fields: call, name, kernel, op, node, layer, phase, "
+                  "pass, dtype, ms, busy_ms, share, count, flops, bytes, gflops, gbs, intensity, "
+                  "roof; == != < <= > >= && || ! ( ); * and ? in texts",
+       .takes_focus = ui.region_has_keys() && ui.take(Chord{.key = static_cast<Key>('/')}),
+       .is_wrong = !state.rows.fault.empty()});
+  if (typed.changed || typed.submitted) state.wishes.filter = state.filter;
+}
+
+// A bar as long as the row's share of the greatest, and the share in digits.
+void draw_share(Ui& ui, const TableCell& cell, double share, double greatest, std::size_t row) {
+  const float room = std::max(0.0F, cell.rect.width - ui.width("00.00", Face::kNumber) - 8.0F);
+  const float length = room * static_cast<float>(share / std::max(greatest, 1e-9));
+  ui.canvas().fill({cell.rect.x, cell.rect.center().y - 3.0F, std::max(1.0F, length), 6.0F},
+                   ui.theme().series[0], 2.0F);
+  ui.number("share", cell.rect, {share, Unit::kShare}, fmt::format("/rows/{}/share", row),
+            {.face = Face::kNumber, .hides_unit = true});
+}
+
+void draw_cell(Ui& ui, const KernelsState& state, const TableCell& cell) {
+  const profiler::BreakdownRow& row = state.rows.table.rows[cell.row];
+  if (cell.column == 0) {
+    const std::string name = row.is_call ? row.name : "(" + row.name + ")";
+    ui.text(cell.rect, name.empty() ? "(no name)" : name,
+            {.color = row.is_call ? ui.theme().ink : ui.theme().soft_ink, .fit = Fit::kMiddle});
+    return;
+  }
+  const NumberColumn& column = kNumberColumns[cell.column - 1];
+  const std::size_t printed = state.rows.printed_position(cell.row, state.wishes);
+  const double value = profiler::column_of(state.rows.table, row, column.column.name);
+  if (column.column.name == "share") {
+    return draw_share(ui, cell, value, state.greatest_share, printed);
+  }
+  if (value == 0.0) return;  // it has none of this
+  ui.number(column.column.name, cell.rect, {value, column.unit},
+            fmt::format("/rows/{}/{}", printed, column.column.name),
+            {.face = Face::kNumber, .hides_unit = true});
+}
+
+void select_row(Workbench& workbench, KernelsState& state, std::size_t row) {
+  const PlanLinks* links = workbench.links();
+  if (links == nullptr) return;
+  const std::uint32_t call =
+      first_call_of(links->plan(), state.rows.table.rows[row], state.wishes.by);
+  if (call == kNoRow) return;
+  Selection selected = select_call(*links, workbench.selection(), call);
+  selected.kernel = state.wishes.by == GroupBy::kKernel ? state.rows.table.rows[row].name : "";
+  workbench.select(selected);
+  state.selected = workbench.selection();  // it is where it was clicked: nothing scrolls
+}
+
+void draw_footer(Ui& ui, const Rect& rect, const KernelsState& state) {
+  const Surface surface(ui, rect, ui.theme().header);
+  const profiler::Breakdown& table = state.rows.table;
+  std::int64_t shown_ns = 0;
+  for (const profiler::BreakdownRow& row : table.rows) shown_ns += row.ns;
+  Rect rest = rect.inset(8.0F, 0.0F);
+  const std::string steps =
+      fmt::format("{} rows of {} profiled steps of", table.rows.size(), grouped(table.steps));
+  ui.text(take_left(rest, std::ceil(ui.width(steps)) + 6.0F), steps,
+          {.color = ui.theme().soft_ink});
+  const float number = ui.width("00000.000 ms", Face::kNumber);
+  ui.number("step_ms", take_left(rest, number), {table.ms(table.total_ns), Unit::kMilliseconds},
+            "/step_ms");
+  if (state.wishes.filter.empty() || rest.width < 220.0F) return;
+  ui.text(take_left(rest, 70.0F), "shown", {.color = ui.theme().soft_ink, .align = Align::kRight});
+  ui.number("shown_ms", take_left(rest, number), {table.ms(shown_ns), Unit::kMilliseconds});
+}
+
+void draw_kernels(Ui& ui, Workbench& workbench, const Rect& rect) {
+  auto& state = workbench.state<KernelsState>();
+  const bool has_profile = can_show(workbench);
+  if (!has_part(ui, workbench, rect, Part::kProfile, has_profile, "No profile")) return;
+  RunData& run = *workbench.run();
+  Rect rest = rect;
+  if (rect.height > 150.0F) draw_tools(ui, state, take_top(rest, ui.row_height() + 8.0F));
+  const std::array columns = columns_of(state.wishes.by);
+  state.wishes.sort = columns[state.table.sorted_by].name;
+  // Names are sorted from A, as `query` does.
+  const bool by_name = state.table.sorted_by == 0;
+  state.wishes.descending = state.table.descending != by_name;
+  const KernelRows& rows = rows_of_now(state, run);
+  if (!rows.fault.empty()) {
+    draw_empty(ui, workbench, rest, "The filter is not understood", {.text = rows.fault});
+    return;
+  }
+  if (rect.height > 150.0F) draw_footer(ui, take_bottom(rest, ui.row_height()), state);
+  const bool moved = !(state.selected == workbench.selection());
+  state.selected = workbench.selection();
+  const std::optional<std::size_t> chosen =
+      row_of_call(*run.plan(), rows, state.wishes.by, workbench.selection().call);
+  const TableResponse response =
+      table(ui, "table", rest,
+            {.columns = columns,
+             .rows = rows.table.rows.size(),
+             .chosen = chosen,
+             .scrolls_to_chosen = moved},
+            state.table, [&](Ui& inner, const TableCell& cell) { draw_cell(inner, state, cell); });
+  if (response.clicked) select_row(workbench, state, *response.clicked);
+}
+
+CopiedTable kernels_table(Workbench& workbench) {
+  if (!can_show(workbench)) return {};
+  auto& state = workbench.state<KernelsState>();
+  const KernelRows& rows = rows_of_now(state, *workbench.run());
+  CopiedTable copied{.head = {std::string(name_of(state.wishes.by))}};
+  for (const NumberColumn& column : kNumberColumns) {
+    copied.head.emplace_back(column.column.name);
+  }
+  for (const profiler::BreakdownRow& row : rows.table.rows) {
+    std::vector<std::string>& cells = copied.rows.emplace_back();
+    cells.push_back(row.name);
+    for (const NumberColumn& column : kNumberColumns) {
+      cells.push_back(
+          fmt::format("{:.9g}", profiler::column_of(rows.table, row, column.column.name)));
+    }
+  }
+  return copied;
+}
+
+std::string kernels_twin(Workbench& workbench) {
+  const KernelWishes& wishes = workbench.state<KernelsState>().wishes;
+  std::string line = twin_of_run(workbench, "query");
+  if (!wishes.filter.empty()) line += " " + shell_quoted(wishes.filter);
+  line += fmt::format(" --by {} --sort {}", name_of(wishes.by), wishes.sort);
+  if (const RunData* run = workbench.run(); run != nullptr && run->session() > 0) {
+    line += fmt::format(" --session {}", run->session());
+  }
+  return line;
+}
+
+}  // namespace
+
+Panel kernels_panel() {
+  return {.id = "kernels",
+          .title = "Kernels",
+          .about =
+              "Where the time of the profiled steps went. Each row is one node of the ONNX "
+              "model, op, kernel, layer, phase or pass; rows add up to the steps, to the "
+              "nanosecond. Time in parentheses is no call's: copies, waits, what was not "
+              "recorded. Click a head to sort, a row to select it in all panels.",
+          .keys = "/: filter\nUp, Down, PageUp, PageDown, Home, End: rows",
+          .draw = draw_kernels,
+          .table = kernels_table,
+          .twin = kernels_twin};
+}
+
+}  // namespace trainscope::gui

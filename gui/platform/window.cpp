@@ -1,0 +1,251 @@
+// GLFW's events become ours; frames are drawn when something has happened, not all the time.
+#include "gui/platform/window.h"
+
+#include <GLFW/glfw3.h>
+#include <fmt/format.h>
+#include <imgui.h>
+#include <imgui/backends/imgui_impl_opengl3.h>
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "engine/core/any_error.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/core/json.h"
+#include "gui/app/app.h"
+#include "gui/app/bookmarks.h"
+#include "gui/app/commands.h"
+#include "gui/draw/code_points.h"
+#include "gui/draw/fonts.h"
+#include "gui/draw/imgui_canvas.h"
+#include "gui/platform/glfw_keys.h"
+
+namespace trainscope::gui {
+namespace {
+
+constexpr double kIdleSeconds = 0.25;  // between looks at files that may grow
+constexpr int kFramesAfterInput = 3;   // until everything that follows from it is drawn
+constexpr double kTooltipWait = 0.4;
+
+struct GlfwSession {
+  GlfwSession() {
+    require(glfwInit() == GLFW_TRUE, ErrorCode::kNoDevice,
+            "there is no display to open a window on");
+  }
+  ~GlfwSession() { glfwTerminate(); }
+  GlfwSession(const GlfwSession&) = delete;
+  GlfwSession& operator=(const GlfwSession&) = delete;
+};
+
+using WindowHandle = std::unique_ptr<GLFWwindow, decltype(&glfwDestroyWindow)>;
+
+WindowHandle open_window() {
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+  glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+  glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+  GLFWwindow* handle = glfwCreateWindow(1280, 720, "Trainscope", nullptr, nullptr);
+  require(handle != nullptr, ErrorCode::kNoDevice, "the display has no OpenGL 3.3");
+  return {handle, &glfwDestroyWindow};
+}
+
+class Window {
+ public:
+  explicit Window(WindowWishes wishes)
+      : handle_(open_window()),
+        fonts_(wishes.settings.fonts(content_scale())),
+        app_(std::move(wishes.settings)),
+        settings_file_(std::move(wishes.settings_file)) {
+    glfwMakeContextCurrent(handle_.get());
+    glfwSwapInterval(1);
+    ImGui::CreateContext(fonts_.atlas());
+    ImGuiIO& io = ImGui::GetIO();
+    io.IniFilename = nullptr;
+    ImGui::GetStyle().AntiAliasedLinesUseTex = false;
+    ImGui_ImplOpenGL3_Init("#version 330 core");
+    listen();
+    glfwSetWindowSizeLimits(handle_.get(), 480, 320, GLFW_DONT_CARE, GLFW_DONT_CARE);
+  }
+  ~Window() {
+    ImGui_ImplOpenGL3_Shutdown();
+    ImGui::DestroyContext();
+  }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  App& app() { return app_; }
+
+  void loop() {
+    while (glfwWindowShouldClose(handle_.get()) == GLFW_FALSE && !app_.workbench().quit) {
+      wait();
+      if (dirty_ == 0) continue;
+      --dirty_;
+      frame();
+    }
+    keep_settings();
+  }
+
+ private:
+  static Window& of(GLFWwindow* handle) {
+    return *static_cast<Window*>(glfwGetWindowUserPointer(handle));
+  }
+  float content_scale() const {
+    float x = 1.0F;
+    glfwGetWindowContentScale(handle_.get(), &x, nullptr);
+    return x;
+  }
+  void wake() { dirty_ = kFramesAfterInput; }
+
+  void push(InputEvent event) {
+    app_.input().push(std::move(event));
+    wake();
+  }
+
+  // Logical pixels of the mouse.
+  Point mouse() const {
+    double x = 0.0;
+    double y = 0.0;
+    glfwGetCursorPos(handle_.get(), &x, &y);
+    int width = 0;
+    int pixels = 0;
+    glfwGetWindowSize(handle_.get(), &width, nullptr);
+    glfwGetFramebufferSize(handle_.get(), &pixels, nullptr);
+    const double ratio = width > 0 ? static_cast<double>(pixels) / width : 1.0;
+    const double logical = ratio / static_cast<double>(fonts_.sizes().scale);
+    return {static_cast<float>(x * logical), static_cast<float>(y * logical)};
+  }
+
+  void listen() {
+    GLFWwindow* handle = handle_.get();
+    glfwSetWindowUserPointer(handle, this);
+    glfwSetCursorPosCallback(handle, [](GLFWwindow* w, double, double) {
+      of(w).push({.kind = InputEvent::Kind::kMove, .at = of(w).mouse()});
+    });
+    glfwSetCursorEnterCallback(handle, [](GLFWwindow* w, int entered) {
+      if (entered == GLFW_FALSE) of(w).push({.kind = InputEvent::Kind::kLeave});
+    });
+    glfwSetMouseButtonCallback(handle, [](GLFWwindow* w, int button, int action, int mods) {
+      if (button >= static_cast<int>(kMouseButtons)) return;
+      const bool is_press = action == GLFW_PRESS;
+      of(w).push({.kind = is_press ? InputEvent::Kind::kPress : InputEvent::Kind::kRelease,
+                  .at = of(w).mouse(),
+                  .button = static_cast<MouseButton>(button),
+                  .chord = modifiers_of(mods)});
+    });
+    glfwSetScrollCallback(handle, [](GLFWwindow* w, double x, double y) {
+      of(w).push({.kind = InputEvent::Kind::kWheel,
+                  .at = {static_cast<float>(x), static_cast<float>(y)},
+                  .chord = of(w).held_modifiers()});
+    });
+    glfwSetKeyCallback(handle, [](GLFWwindow* w, int key, int code, int action, int mods) {
+      if (action == GLFW_RELEASE) return;
+      const std::optional<Chord> chord = chord_of(key, code, mods);
+      if (chord) of(w).push({.kind = InputEvent::Kind::kChord, .chord = *chord});
+    });
+    glfwSetCharCallback(handle, [](GLFWwindow* w, unsigned code_point) {
+      std::string text;
+      append_utf8(text, code_point);
+      of(w).push({.kind = InputEvent::Kind::kText, .text = std::move(text)});
+    });
+    glfwSetDropCallback(handle, [](GLFWwindow* w, int count, const char** paths) {
+      for (int i = 0; i < count; ++i)
+        of(w).app_.workbench().request(std::string("open ") + paths[i]);
+      of(w).wake();
+    });
+    glfwSetWindowRefreshCallback(handle, [](GLFWwindow* w) { of(w).wake(); });
+    glfwSetFramebufferSizeCallback(handle, [](GLFWwindow* w, int, int) { of(w).wake(); });
+  }
+
+  Chord held_modifiers() const {
+    const auto held = [this](int left, int right) {
+      return glfwGetKey(handle_.get(), left) == GLFW_PRESS ||
+             glfwGetKey(handle_.get(), right) == GLFW_PRESS;
+    };
+    return {.control = held(GLFW_KEY_LEFT_CONTROL, GLFW_KEY_RIGHT_CONTROL),
+            .shift = held(GLFW_KEY_LEFT_SHIFT, GLFW_KEY_RIGHT_SHIFT),
+            .alt = held(GLFW_KEY_LEFT_ALT, GLFW_KEY_RIGHT_ALT)};
+  }
+
+  void wait() {
+    if (dirty_ > 0 || !app_.input().empty()) {
+      glfwPollEvents();
+      dirty_ = std::max(dirty_, 1);
+      return;
+    }
+    // A tooltip comes when the mouse has rested.
+    const bool hovers = !app_.memory().hovered.empty() &&
+                        glfwGetTime() - app_.memory().hovered_since < 2.0 * kTooltipWait;
+    glfwWaitEventsTimeout(hovers ? kTooltipWait : kIdleSeconds);
+    if (hovers || app_.workbench().refresh()) wake();
+    if (app_.workbench().notice.until > 0.0) dirty_ = std::max(dirty_, 1);
+  }
+
+  void frame() {
+    Settings& settings = app_.workbench().settings;
+    bool new_atlas = fonts_.resize(settings.fonts(content_scale()));
+    new_atlas |= fonts_.settle();
+    if (new_atlas) {
+      ImGui_ImplOpenGL3_DestroyFontsTexture();
+      wake();
+    }
+    int width = 0;
+    int height = 0;
+    glfwGetFramebufferSize(handle_.get(), &width, &height);
+    if (width <= 0 || height <= 0) return;
+    ImGui::GetIO().DisplaySize = ImVec2(static_cast<float>(width), static_cast<float>(height));
+    ImGui::GetIO().DeltaTime = 1.0F / 60.0F;
+    ImGui_ImplOpenGL3_NewFrame();
+    ImGui::NewFrame();
+    const float scale = fonts_.sizes().scale;
+    ImGuiCanvas canvas(
+        *ImGui::GetBackgroundDrawList(), fonts_,
+        {0.0F, 0.0F, static_cast<float>(width) / scale, static_cast<float>(height) / scale});
+    const char* clipboard = glfwGetClipboardString(handle_.get());
+    app_.memory().pasted = clipboard == nullptr ? "" : clipboard;
+    app_.frame(canvas, glfwGetTime());
+    if (!app_.memory().clipboard.empty()) {
+      glfwSetClipboardString(handle_.get(), app_.memory().clipboard.c_str());
+      app_.memory().clipboard.clear();
+    }
+    ImGui::Render();
+    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    glfwSwapBuffers(handle_.get());
+  }
+
+  void keep_settings() {
+    if (settings_file_.empty()) return;
+    try {
+      std::filesystem::create_directories(settings_file_.parent_path());
+      write_file_atomic(settings_file_, to_json(app_.workbench().settings).dump(2) + "\n");
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "trainscope-window: settings are not kept: {}\n",
+                 error_of(error).message());
+    }
+  }
+
+  WindowHandle handle_;
+  Fonts fonts_;
+  App app_;
+  std::filesystem::path settings_file_;
+  int dirty_ = kFramesAfterInput;
+};
+
+}  // namespace
+
+void run_window(WindowWishes wishes) {
+  const GlfwSession session;
+  const std::vector<std::filesystem::path> paths = wishes.paths;
+  const std::string view = wishes.view;
+  const std::vector<std::string> commands = wishes.commands;
+  Window window(std::move(wishes));
+  Workbench& workbench = window.app().workbench();
+  for (const std::filesystem::path& path : paths) workbench.open(path);
+  if (paths.empty()) workbench.overlay = Overlay::kWelcome;
+  if (!view.empty()) show_view(workbench, view);
+  for (const std::string& command : commands) run_command(workbench, command);
+  window.loop();
+}
+
+}  // namespace trainscope::gui

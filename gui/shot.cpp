@@ -1,0 +1,46 @@
+// Opens a run, shows a panel, writes PNG or SVG.
+#include "gui/shot.h"
+
+#include <fmt/format.h>
+
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "gui/app/commands.h"
+#include "gui/app/workspaces.h"
+#include "gui/platform/headless.h"
+
+namespace trainscope::gui {
+namespace {
+
+void check_source(const RunData& run) {
+  const Message& message = run.message(Part::kSource);
+  require(message.empty(), ErrorCode::kBadInput, "{}", message.text);
+}
+
+}  // namespace
+
+void take_shot(const Arguments& arguments) {
+  const float scale = arguments.scale.value_or(1.0F);
+  Settings settings;
+  settings.theme = arguments.theme.value_or(ThemeName::kDark);
+  const bool is_window = arguments.panel == "window";
+  const Extent logical{arguments.size.width / scale, arguments.size.height / scale};
+  Headless window(std::move(settings), {.size = logical, .scale = scale, .keeps_items = false});
+  Workbench& workbench = window.workbench();
+  workbench.open(arguments.paths[0]);
+  require(workbench.run() != nullptr, ErrorCode::kBadInput, "{}", workbench.notice.text);
+  check_source(*workbench.run());
+  if (!is_window) window.app().show_only(arguments.panel);
+  const bool selected = arguments.select.empty() || workbench.select_named(arguments.select);
+  require(selected, ErrorCode::kUsage, "--select: {}", workbench.notice.text);
+  for (const std::string& command : arguments.commands) {
+    require(run_command(workbench, command), ErrorCode::kUsage, "--exec: {}",
+            workbench.notice.text);
+  }
+  window.settle();
+  const bool is_svg = arguments.out.extension() == ".svg";
+  write_file_atomic(arguments.out,
+                    std::string_view(is_svg ? window.svg() : png_bytes(window.picture())));
+}
+
+}  // namespace trainscope::gui

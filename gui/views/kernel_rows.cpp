@@ -1,0 +1,54 @@
+// Breaks the time down, filters and sorts.
+#include "gui/views/kernel_rows.h"
+
+#include <algorithm>
+
+#include "engine/core/any_error.h"
+
+namespace trainscope::gui {
+
+KernelRows kernel_rows(const profiler::StepTimes& times, const PlanView& plan,
+                       const Machine* machine, const KernelWishes& wishes) {
+  KernelRows rows;
+  profiler::Filter filter;
+  try {
+    if (!wishes.filter.empty()) {
+      filter = profiler::Filter::parse(wishes.filter, profiler::call_fields());
+    }
+  } catch (const std::exception& error) {
+    rows.fault = error_of(error).message();
+    return rows;
+  }
+  rows.table = profiler::breakdown(
+      times, plan, wishes.by,
+      {.filter = wishes.filter.empty() ? nullptr : &filter, .machine = machine});
+  profiler::sort_rows(rows.table, wishes.sort);
+  if (!wishes.descending) std::ranges::reverse(rows.table.rows);
+  return rows;
+}
+
+std::uint32_t first_call_of(const PlanView& plan, const profiler::BreakdownRow& row,
+                            profiler::GroupBy by) {
+  if (!row.is_call) return kNoRow;
+  for (std::uint32_t i = 0; i < plan.calls.size(); ++i) {
+    if (profiler::group_name(plan, i, by) == row.name) return i;
+  }
+  return kNoRow;
+}
+
+std::optional<std::size_t> row_of_call(const PlanView& plan, const KernelRows& rows,
+                                       profiler::GroupBy by, std::uint32_t call) {
+  if (call >= plan.calls.size()) return std::nullopt;
+  const std::string name = profiler::group_name(plan, call, by);
+  const auto found = std::ranges::find_if(
+      rows.table.rows, [&](const auto& row) { return row.is_call && row.name == name; });
+  if (found == rows.table.rows.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - rows.table.rows.begin());
+}
+
+std::string_view name_of(profiler::GroupBy by) {
+  constexpr std::string_view kNames[] = {"call", "kernel", "op", "node", "layer", "phase", "pass"};
+  return kNames[static_cast<std::size_t>(by)];
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,147 @@
+// Builds the index of a plan, and finds in it.
+#include "gui/views/palette_index.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "engine/core/text.h"
+#include "profiler/analysis/breakdown.h"
+
+namespace trainscope::gui {
+namespace {
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+std::string type_of(const PlanView& plan, const PlanValue& value) {
+  return std::string(plan.text(value.dtype)) + shape_text(rows_of(plan.dims, value.shape));
+}
+
+bool matches_op(std::string_view pattern, std::string_view op) {
+  return matches_pattern(op, pattern);
+}
+
+}  // namespace
+
+std::string_view name_of(FindKind kind) {
+  constexpr std::string_view kNames[] = {"command", "node", "tensor", "kernel", "stage"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+int fuzzy_score(std::string_view query, std::string_view text) {
+  int score = 0;
+  std::size_t at = 0;
+  bool follows = false;
+  for (const char wanted : query) {
+    if (wanted == ' ') {
+      follows = false;
+      continue;
+    }
+    std::size_t found = at;
+    while (found < text.size() && lower(text[found]) != lower(wanted)) ++found;
+    if (found == text.size()) return 0;
+    const bool begins = found == 0 || !is_word(text[found - 1]) ||
+                        (std::isupper(static_cast<unsigned char>(text[found])) != 0 &&
+                         std::islower(static_cast<unsigned char>(text[found - 1])) != 0);
+    score += 1 + (begins ? 8 : 0) + (follows && found == at ? 6 : 0);
+    follows = true;
+    at = found + 1;
+  }
+  // Of equal ones the shorter.
+  return score == 0 ? 0 : score * 16 + std::max(0, 64 - static_cast<int>(text.size()));
+}
+
+bool matches_shape(std::string_view pattern, std::string_view type) {
+  const std::size_t open = type.find('[');
+  if (open == std::string_view::npos || !pattern.ends_with(']')) return false;
+  const std::vector<std::string_view> wanted = split(pattern.substr(1, pattern.size() - 2), ',');
+  const std::vector<std::string_view> dims =
+      split(type.substr(open + 1, type.size() - open - 2), ',');
+  if (wanted.size() != dims.size()) return false;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const std::string_view dim = trim(wanted[i]);
+    if (dim != "*" && dim != trim(dims[i])) return false;
+  }
+  return true;
+}
+
+void PaletteIndex::add_plan(const PlanLinks& links) {
+  const PlanView& plan = links.plan();
+  std::set<std::string> dtypes;
+  std::set<std::string_view> kernels;
+  std::vector<std::size_t> entry_of_node(plan.nodes.size());
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+    const PlanNode& node = plan.nodes[i];
+    const std::string name(plan.text(node.name));
+    entry_of_node[i] = entries_.size();
+    add({.kind = FindKind::kNode,
+         .name = name,
+         .detail = std::string(plan.text(node.op)),
+         .target = "node:" + name});
+  }
+  for (std::uint32_t i = 0; i < plan.values.size(); ++i) {
+    const PlanValue& value = plan.values[i];
+    if (value.kind == PlanValueKind::kErased || value.serial == 0) continue;
+    const std::string name(plan.text(value.name));
+    dtypes.emplace(plan.text(value.dtype));
+    add({.kind = FindKind::kValue,
+         .name = name,
+         .detail = type_of(plan, value),
+         .target = "value:" + name});
+    if (value.producer >= plan.nodes.size()) continue;
+    for (const std::uint32_t call : links.readers_of(i)) {
+      readers_.emplace_back(entry_of_node[value.producer], plan.op_of(plan.calls[call]));
+    }
+  }
+  for (const PlanCall& call : plan.calls) {
+    const std::string_view kernel = profiler::kernel_of(plan, call);
+    if (!kernels.insert(kernel).second) continue;
+    add({.kind = FindKind::kKernel,
+         .name = std::string(kernel),
+         .detail = std::string(plan.op_of(call)),
+         .target = "kernel:" + std::string(kernel)});
+  }
+  dtypes_.assign(dtypes.begin(), dtypes.end());
+}
+
+std::vector<Found> PaletteIndex::find(std::string_view query, std::size_t most) const {
+  const std::string_view wanted = trim(query);
+  std::vector<Found> found;
+  const std::size_t arrow = wanted.find("->");
+  if (arrow != std::string_view::npos) {
+    const std::string_view from = trim(wanted.substr(0, arrow));
+    const std::string_view to = trim(wanted.substr(arrow + 2));
+    for (const auto& [entry, reader] : readers_) {
+      if (!matches_op(from.empty() ? "*" : from, entries_[entry].detail)) continue;
+      if (!matches_op(to.empty() ? "*" : to, reader)) continue;
+      if (found.empty() || found.back().entry != entry) found.push_back({entry, 1});
+    }
+    std::ranges::stable_sort(found, {}, &Found::entry);
+    const auto [first, last] = std::ranges::unique(found, {}, &Found::entry);
+    found.erase(first, last);
+  } else {
+    const bool is_dtype = std::ranges::find(dtypes_, wanted) != dtypes_.end();
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const FindEntry& entry = entries_[i];
+      int score = 0;
+      if (wanted.empty()) {
+        score = entry.kind == FindKind::kCommand ? 1 : 0;
+      } else if (wanted.starts_with('[')) {
+        score = entry.kind == FindKind::kValue && matches_shape(wanted, entry.detail) ? 1 : 0;
+      } else if (is_dtype) {
+        const bool has_it = entry.kind == FindKind::kValue &&
+                            entry.detail.substr(0, entry.detail.find('[')) == wanted;
+        score = has_it ? 1 : 0;
+      } else {
+        score = std::max(fuzzy_score(wanted, entry.name) * 2, fuzzy_score(wanted, entry.detail));
+      }
+      if (score > 0) found.push_back({i, score});
+    }
+    std::ranges::stable_sort(found, std::ranges::greater(), &Found::score);
+  }
+  if (found.size() > most) found.resize(most);
+  return found;
+}
+
+}  // namespace trainscope::gui
