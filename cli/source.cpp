@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/flags/model_name.h"
+#include "cli/flags/training_flags.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
@@ -52,7 +53,8 @@ fs::path run_of(const fs::path& path) {
 }
 
 Invocation Source::settle(const Invocation& invocation) const {
-  return invocation.with_run(run_ ? run_->manifest().options : Json::object());
+  const Json options = run_ ? run_->manifest().options : Json::object();
+  return invocation.with_run(without_replaced_plan(options, invocation.settings()));
 }
 
 OnnxModel Source::original_model() const {

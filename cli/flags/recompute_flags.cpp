@@ -1,7 +1,11 @@
 // Flags that trade time for memory, and the engine's options made of them.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "cli/flags/training_flags.h"
 #include "engine/core/error.h"
@@ -9,6 +13,7 @@
 #include "engine/core/json.h"
 #include "engine/core/text.h"
 #include "engine/machine/machine_file.h"
+#include "engine/run/planned_step.h"
 
 namespace trainscope {
 namespace {
@@ -215,13 +220,29 @@ Machine plan_machine(const Settings& settings) {
   return read_machine(settings.text("machine"));
 }
 
-OpOrder op_order(const Settings& settings) {
-  return settings.text("op-order") == "given" ? OpOrder::kGiven : OpOrder::kMemory;
-}
+OpOrder op_order(const Settings& settings) { return op_order_of(settings.text("op-order")); }
 
 HostLink host_link(const Settings& settings) {
   const std::int64_t rate = parse_bytes("link-rate", settings.text("link-rate"));
   return {.bytes_per_second = static_cast<double>(rate)};
+}
+
+Json without_replaced_plan(const Json& options, const Settings& settings) {
+  static constexpr std::array<std::string_view, 3> kAsking = {"memory-budget", "max-overhead",
+                                                              "recompute"};
+  static constexpr std::array<std::string_view, 6> kReplaced = {
+      "memory-budget", "max-overhead", "recompute", "pins", "offload", "link-rate"};
+  const std::map<std::string, Settings::Setting, std::less<>>& all = settings.all();
+  const bool asks = std::ranges::any_of(
+      kAsking, [&](std::string_view flag) { return all.contains(flag) && settings.given(flag); });
+  if (!asks) return options;
+  Json rest = Json::object();
+  for (const JsonMember& option : options.as_object()) {
+    if (std::ranges::find(kReplaced, option.key) == kReplaced.end()) {
+      rest.set(option.key, option.value);
+    }
+  }
+  return rest;
 }
 
 RecomputeOptions recompute_options(const Settings& settings) {

@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
+#include "engine/run/planned_step.h"
 
 namespace trainscope {
 namespace {
@@ -94,14 +95,11 @@ std::vector<Flag> compile_flags() {
 }
 
 SameBits same_bits(const Settings& settings) {
-  return settings.text("deterministic") == "strict" ? SameBits::kAnyThreads
-                                                    : SameBits::kSameThreads;
+  return same_bits_of(settings.text("deterministic"));
 }
 
 KernelChoice kernel_choice(const Settings& settings) {
-  const std::string& choice = settings.text("kernels");
-  if (choice == "reference") return KernelChoice::kReference;
-  return choice == "direct" ? KernelChoice::kDirect : KernelChoice::kFastest;
+  return kernel_choice_of(settings.text("kernels"));
 }
 
 StepPrecision step_precision(std::string_view text) {

@@ -53,6 +53,10 @@ Machine plan_machine(const Settings& settings);
 // --link-rate.
 HostLink host_link(const Settings& settings);
 RecomputeOptions recompute_options(const Settings& settings);
+// The options of a run that this call goes on from. Where the call asks for a budget, an overhead
+// or a level of recomputation, what it says of recomputation stands in place of all that the run
+// says.
+Json without_replaced_plan(const Json& options, const Settings& settings);
 // "6GiB" as a number of bytes, 1 or more; none for what is no such number.
 std::optional<std::int64_t> find_bytes(std::string_view text);
 // The same; throws kUsage instead, naming the flag.

@@ -17,6 +17,7 @@
 #include "engine/model_warnings.h"
 #include "engine/op_times.h"
 #include "engine/record_plan.h"
+#include "engine/run/planned_step.h"
 
 namespace trainscope {
 namespace {
@@ -49,22 +50,12 @@ Step step_of(const Source& source, const Invocation& invocation, std::int64_t ba
   return {.model = std::move(model), .options = std::move(options), .sizes = sizes};
 }
 
-// The graph that a run planned, before ops were put in order or rematerialized.
-std::optional<StageRecord> last_graph(const RunReader& run) {
-  std::vector<StageRecord> stages = run.stages();
-  const auto is_planned = [](const StageRecord& stage) {
-    return std::ranges::find(kProgramStages, stage.name) == kProgramStages.end();
-  };
-  const auto last = std::ranges::find_if(stages.rbegin(), stages.rend(), is_planned);
-  return last == stages.rend() ? std::nullopt : std::optional(std::move(*last));
-}
-
 // A run's step is planned again from its recorded graph where only the plan is to be another: that
 // needs no model, which may be gone.
 Step step_to_plan(const Source& source, const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const bool may_be_recorded = source.is_run() && !changes_the_graph(settings);
-  const auto stage = may_be_recorded ? last_graph(source.run()) : std::nullopt;
+  const auto stage = may_be_recorded ? planned_stage(source.run()) : std::nullopt;
   if (!stage) return step_of(source, invocation);
   CompileOptions options = plan_options(source.settle(invocation));
   options.passes.keep = KeepGraphs::kLast;
