@@ -89,6 +89,17 @@ std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& 
   return compiled;
 }
 
+std::unique_ptr<Compiled> replan(const Compiled& plain, const CompileOptions& given) {
+  CHECK_INVARIANT(!plain.recompute && plain.program.sections.empty());
+  refuse_budget_alone(given);
+  CompileOptions options = given;
+  options.lower.watch = given.watch;
+  options.order = OpOrder::kGiven;  // that of `plain`
+  auto compiled = std::make_unique<Compiled>(plain);
+  run_program_stages(*compiled, options);
+  return compiled;
+}
+
 std::vector<double> step_seconds(const Program& plain, const std::filesystem::path& costs,
                                  const Machine& machine) {
   return costs.empty() ? modelled_seconds(plain.graph, machine)

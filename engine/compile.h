@@ -65,6 +65,11 @@ Stages build_stages(const OnnxModel& model, const CompileOptions& options);
 // ... and kernels and memory plan. The result does not move: executors point into it. Both throw
 // Stopped when options.watch asks them to stop.
 std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& options);
+// Another plan of a step that was compiled without recomputation and batch tiles: the program that
+// compile() would make with these options, without doing again what is the same for all of them,
+// the passes and the order. Of `options` recomputation, batch tiles, costs, machine and watch
+// count; the others must be those of `plain`, which keeps its stages.
+std::unique_ptr<Compiled> replan(const Compiled& plain, const CompileOptions& options);
 // The time of each node of a step without recomputation, by NodeId: as the file `costs` has them,
 // or, when its name is empty, by the model of the machine.
 std::vector<double> step_seconds(const Program& plain, const std::filesystem::path& costs,
