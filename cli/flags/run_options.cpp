@@ -15,10 +15,10 @@
 namespace trainscope {
 namespace {
 
-// Flags that say how to talk, not what to train.
-constexpr std::array<std::string_view, 13> kNotRecorded = {
-    "json", "quiet",  "verbose", "color",  "progress", "log-level", "log-format",
-    "set",  "config", "dry-run", "resume", "run-dir",  "export"};
+// Flags that say how to talk, or of which session, not what to train.
+constexpr std::array<std::string_view, 15> kNotRecorded = {
+    "json",   "quiet",   "verbose", "color",   "progress", "log-level",     "log-format", "set",
+    "config", "dry-run", "resume",  "run-dir", "export",   "session-steps", "worker-fd"};
 
 }  // namespace
 

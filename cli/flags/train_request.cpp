@@ -171,6 +171,7 @@ TrainRequest train_request(const Invocation& invocation) {
           .metrics = metrics,
           .export_file = settings.text_or_empty("export"),
           .deadline = end,
+          .session_steps = settings.find_integer("session-steps"),
           .profile = profile_steps(settings),
           .notes = notes_of(invocation, loss, sizes)};
 }

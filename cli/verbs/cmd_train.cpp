@@ -1,6 +1,7 @@
 // train: a model goes in, a trained model and the record of the run come out.
 #include <fmt/format.h>
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -10,13 +11,15 @@
 #include "cli/flags/data_request.h"
 #include "cli/flags/train_request.h"
 #include "cli/flags/training_flags.h"
+#include "cli/machine.h"
 #include "cli/print/progress.h"
 #include "cli/print/train_summary.h"
 #include "cli/source.h"
 #include "cli/stop_signals.h"
-#include "engine/core/error.h"
+#include "engine/core/any_error.h"
 #include "engine/core/text.h"
 #include "engine/run/training_run.h"
+#include "engine/run/worker_events.h"
 
 namespace trainscope {
 namespace {
@@ -49,6 +52,11 @@ constexpr Flag kTrainFlags[] = {
      .value = "TIME",
      .help = "Stop at the end of the step in which this much time has passed since the start (90s, "
              "30min, 1h30m), save, and exit with 0; --resume goes on"},
+    {.name = "session-steps",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Stop after N steps of this session, as --time-limit does; --resume goes on",
+     .minimum = 1},
     {.name = "run-dir",
      .value = "DIR",
      .help = "The run's folder; default: ./runs/NAME-N",
@@ -96,18 +104,27 @@ constexpr Flag kTrainFlags[] = {
     {.name = "dry-run",
      .type = FlagType::kSwitch,
      .help = "Read, compile and plan everything, then stop; nothing is written"},
+    {.name = "worker-fd",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help =
+         "For programs that start this one: tell on socket N, a line of JSON a message, how the "
+         "session goes on, and stop when asked there or when its other end is gone",
+     .minimum = 0,
+     .maximum = std::numeric_limits<int>::max()},
 };
 
 // From when there is something to save, signals ask the run to stop: between the pieces of its
 // work, of which each tells how far it is.
 class SignalListener final : public RunEvents {
  public:
+  explicit SignalListener(std::stop_source stop) : stop_(std::move(stop)) {}
+
   void session_opening() override { signals_.emplace(stop_); }
   void progress(const Progress& /*moment*/) override { pass_on(); }
   void steps_end() override { pass_on(); }
 
-  std::stop_token token() const { return stop_.get_token(); }
-  // Of the signal that came.
+  // Of the signal that came; 0 where something else asked to stop.
   int exit_code() const { return signals_->requested(); }
 
  private:
@@ -159,24 +176,50 @@ std::string note_of_buffers(const TrainRequest& request) {
   return open ? fmt::format("note        {}\n", kBuffersUnknown) : "";
 }
 
-Outcome run_train(const Invocation& given) {
+// Null without --worker-fd.
+std::shared_ptr<WorkerEvents> worker_events(const Settings& settings,
+                                            const std::stop_source& stop) {
+  if (!settings.has("worker-fd")) return nullptr;
+  const auto descriptor = static_cast<int>(settings.integer("worker-fd"));
+  return std::make_shared<WorkerEvents>(descriptor, std::string(program_version()), stop);
+}
+
+// `worker` may be null.
+Outcome trained(const Invocation& given, const std::stop_source& stop,
+                const std::shared_ptr<WorkerEvents>& worker) {
   const Invocation invocation = settled(given);
   const Settings& settings = invocation.settings();
   require_all(invocation);
-  const auto signals = std::make_shared<SignalListener>();
+  const auto signals = std::make_shared<SignalListener>(stop);
   const auto progress =
       std::make_shared<ProgressPrinter>(progress_style(settings), invocation.log());
   TrainRequest request = train_request(invocation);
   const std::string note = note_of_buffers(request);
   request.stop_exit_code = [signals] { return signals->exit_code(); };
-  TrainingRun training(
-      std::move(request),
-      std::make_shared<RunListeners>(std::vector<std::shared_ptr<RunEvents>>{signals, progress}),
-      signals->token());
+  const auto listeners = std::make_shared<RunListeners>();
+  listeners->add(signals);
+  if (worker) listeners->add(worker);
+  listeners->add(progress);
+  TrainingRun training(std::move(request), listeners, stop.get_token());
   Outcome outcome =
       settings.on("dry-run") ? summary_of(training.preview()) : summary_of(training.run());
   outcome.text += note;
   return outcome;
+}
+
+Outcome run_train(const Invocation& given) {
+  const std::stop_source stop;
+  const std::shared_ptr<WorkerEvents> worker = worker_events(given.settings(), stop);
+  if (!worker) return trained(given, stop, nullptr);
+  try {
+    return trained(given, stop, worker);
+  } catch (const Stopped&) {  // before there was a session
+    worker->session_end(RunStatus::kInterrupted);
+    return {};
+  } catch (const std::exception& exception) {
+    worker->tell_fault(error_of(exception));
+    throw;
+  }
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ struct SessionFacts {
   std::filesystem::path folder;          // of the run
   std::int64_t from_step = 0;            // done by earlier sessions
   std::int64_t total_steps = 0;          // of the run
+  std::int64_t to_step = 0;              // the last one of this session, unless it ends early
   std::int64_t batch = 0;                // examples of a micro-batch
   std::int64_t micro_batches = 0;        // of a step
   std::int64_t training_examples = 0;    // of the data

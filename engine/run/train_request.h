@@ -91,6 +91,8 @@ struct TrainRequest {
 
   // No step begins after it, but each session makes one.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
+  // No more steps than so many in this session, 1 or more, which then ends as at a deadline.
+  std::optional<std::int64_t> session_steps = {};
   // What the record of a session that was stopped notes as the exit code of its process, asked for
   // at its end; null: 130.
   std::function<int()> stop_exit_code = nullptr;

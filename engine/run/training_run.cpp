@@ -184,7 +184,7 @@ void TrainingRun::begin() {
   records_->write_compiled(request_.notes.config, session_->compiled(), watch_);
   if (stop_requested()) return;
   log_.info("{}: {} steps of {} x {} examples, {} parameter tensors, an arena of {}",
-            printable(records_->folder().string()), request_.steps - from_step_,
+            printable(records_->folder().string()), last_step() - from_step_,
             request_.compile.training.micro_batches, request_.batch,
             program().graph.values_of(ValueKind::kParameter).size(),
             human_bytes(static_cast<std::uint64_t>(program().arena().bytes)));
@@ -201,6 +201,7 @@ void TrainingRun::tell_begin() {
   events_.session_begin({.folder = records_->folder(),
                          .from_step = from_step_,
                          .total_steps = request_.steps,
+                         .to_step = last_step(),
                          .batch = request_.batch,
                          .micro_batches = request_.compile.training.micro_batches,
                          .training_examples = data_->examples(Split::kTrain),

@@ -21,7 +21,7 @@ namespace trainscope {
 // What a session came to.
 struct TrainingResult {
   std::filesystem::path folder;            // of the run
-  RunStatus status = RunStatus::kRunning;  // kFinished, or kInterrupted by a stop or a time limit
+  RunStatus status = RunStatus::kRunning;  // kFinished, or kInterrupted by a stop or a limit
   int exit_code = 0;  // as the session's record has it: 0 unless it was stopped
   std::int64_t from_step = 0;
   std::int64_t step = 0;             // the last one done
@@ -76,6 +76,7 @@ class TrainingRun {
   void train();
   void train_step(std::int64_t step, BatchSource& batches);
   bool out_of_time() const;
+  std::int64_t last_step() const;
   void save();
   void validate();
   ValidationData validation_data() const;

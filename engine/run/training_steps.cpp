@@ -1,6 +1,7 @@
 // The steps of a session, and the evaluations and checkpoints between them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -48,15 +49,21 @@ bool TrainingRun::out_of_time() const {
   return step_ > from_step_ && request_.deadline && Clock::now() >= *request_.deadline;
 }
 
+// Of this session, unless it ends early.
+std::int64_t TrainingRun::last_step() const {
+  const std::int64_t left = request_.steps - from_step_;
+  return from_step_ + std::min(left, request_.session_steps.value_or(left));
+}
+
 void TrainingRun::train() {
   const std::int64_t micro_batches = request_.compile.training.micro_batches;
   const std::unique_ptr<BatchSource> batches =
       request_.open_batches(data_, *order_,
                             {.first = order_->batch_after(samples_seen_),
-                             .count = (request_.steps - step_) * micro_batches});
+                             .count = (last_step() - step_) * micro_batches});
   const std::int64_t save_every = request_.save_every;
   const std::int64_t evaluate_every = request_.evaluate_every;
-  while (step_ < request_.steps && !stop_requested() && !out_of_time() && !ended_early_) {
+  while (step_ < last_step() && !stop_requested() && !out_of_time() && !ended_early_) {
     train_step(step_ + 1, *batches);
     const bool is_last = step_ == request_.steps;
     if (evaluate_every > 0 && step_ % evaluate_every == 0 && !is_last) validate();
