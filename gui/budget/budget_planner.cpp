@@ -1,0 +1,159 @@
+// The planner's thread: open the step, then drafts and plans of the newest request.
+#include "gui/budget/budget_planner.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/core/any_error.h"
+#include "engine/core/progress.h"
+
+namespace trainscope::gui {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+bool same_pins(const PlanRequest& left, const PlanRequest& right) {
+  return left.keep == right.keep && left.recompute == right.recompute;
+}
+
+}  // namespace
+
+BudgetPlanner::BudgetPlanner(OpenStep open)
+    : open_(std::move(open)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+BudgetPlanner::~BudgetPlanner() {
+  thread_.request_stop();
+  const std::scoped_lock lock(mutex_);
+  refinement_.request_stop();
+}
+
+template <typename Change>
+void BudgetPlanner::change(const Change& change) {
+  const std::scoped_lock lock(mutex_);
+  BudgetState state = *state_;
+  change(state);
+  state_ = std::make_shared<const BudgetState>(std::move(state));
+  changed_.notify_all();
+}
+
+std::uint64_t BudgetPlanner::ask(PlanRequest request) {
+  std::uint64_t id = 0;
+  change([&](BudgetState& state) {
+    id = ++state.asked;
+    state.planning = state.phase != BudgetState::Phase::kFailed;
+    state.point.reset();
+    waiting_ = Asked{.id = id, .request = std::move(request), .at = Clock::now()};
+    refinement_.request_stop();
+  });
+  return id;
+}
+
+std::shared_ptr<const BudgetState> BudgetPlanner::state() const {
+  const std::scoped_lock lock(mutex_);
+  return state_;
+}
+
+void BudgetPlanner::wait() const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(
+      lock, [this] { return state_->phase != BudgetState::Phase::kOpening && !state_->planning; });
+}
+
+void BudgetPlanner::run(const std::stop_token& stop) {
+  try {
+    const auto show_progress = [this](const Progress& moment) {
+      change([&](BudgetState& state) {
+        state.now = moment.now.empty() ? std::string(moment.work)
+                                       : fmt::format("{}: {}", moment.work, moment.now);
+      });
+    };
+    StepPlanner planner(open_(), {.stop = stop, .progress = show_progress});
+    auto plain = std::make_shared<const PlanOutcome>(planner.plain());
+    auto front = std::make_shared<const std::vector<TradePoint>>(planner.front({}));
+    change([&](BudgetState& state) {
+      state.phase = BudgetState::Phase::kReady;
+      state.now.clear();
+      state.plain = std::move(plain);
+      state.front = std::move(front);
+    });
+    serve(planner, stop);
+  } catch (const Stopped&) {
+    // Nobody looks any more.
+  } catch (const std::exception& exception) {
+    fail(exception);
+  }
+}
+
+void BudgetPlanner::fail(const std::exception& exception) {
+  const Error error = error_of(exception);
+  change([&](BudgetState& state) {
+    state.phase = BudgetState::Phase::kFailed;
+    state.planning = false;
+    state.now = error.message();
+    state.hint = error.hint();
+  });
+}
+
+std::optional<BudgetPlanner::Asked> BudgetPlanner::next(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait(lock, stop, [this] { return waiting_.has_value(); })) return std::nullopt;
+  if (stop.stop_requested()) return std::nullopt;
+  refinement_ = std::stop_source();
+  std::optional<Asked> asked = std::exchange(waiting_, std::nullopt);
+  asked->newer = refinement_.get_token();
+  return asked;
+}
+
+void BudgetPlanner::serve(StepPlanner& planner, const std::stop_token& stop) {
+  while (const std::optional<Asked> asked = next(stop)) {
+    try {
+      answer(planner, *asked);
+    } catch (const Stopped&) {
+      if (stop.stop_requested()) return;  // else a newer request waits
+    }
+  }
+}
+
+// A draft is made to its end even when a newer request comes: whoever drags a slider sees one after
+// the other. What takes longer is not.
+void BudgetPlanner::answer(StepPlanner& planner, const Asked& asked) {
+  const bool other_pins =
+      !state()->answer || !same_pins(state()->answer->outcome.request, asked.request);
+  try {
+    if (other_pins) {
+      auto front = std::make_shared<const std::vector<TradePoint>>(planner.front(asked.request));
+      change([&](BudgetState& state) { state.front = std::move(front); });
+    }
+    if (asked.request.level == PlanLevel::kAuto) {
+      const std::optional<TradePoint> point = planner.point(asked.request);
+      change([&](BudgetState& state) {
+        if (state.asked == asked.id) state.point = point;
+      });
+      if (std::optional<PlanOutcome> draft = planner.draft(asked.request)) {
+        show(*std::move(draft), asked);
+      }
+    }
+  } catch (const Error&) {
+    // Pins that cannot be kept to: the plan says why.
+  }
+  show(planner.plan(asked.request, asked.newer), asked);
+}
+
+void BudgetPlanner::show(PlanOutcome outcome, const Asked& asked) {
+  auto answer = std::make_shared<const PlanAnswer>(PlanAnswer{
+      .id = asked.id, .outcome = std::move(outcome), .milliseconds = milliseconds_since(asked.at)});
+  change([&](BudgetState& state) {
+    if (state.answer && !state.answer->outcome.draft && state.answer->id != answer->id) {
+      state.before = state.answer;
+    }
+    if (!answer->outcome.draft && answer->id == state.asked) state.planning = false;
+    state.answer = std::move(answer);
+  });
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,167 @@
+// Curve, slider, pins and measured times of the Budget panel.
+#include "gui/budget/budget_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/core/error.h"
+
+namespace trainscope::gui {
+
+std::int64_t BudgetRange::clamp(std::int64_t bytes) const {
+  return empty() ? most_bytes : std::clamp(bytes, least_bytes, most_bytes);
+}
+
+double BudgetRange::share_of(std::int64_t bytes) const {
+  if (empty()) return 1.0;
+  return static_cast<double>(clamp(bytes) - least_bytes) /
+         static_cast<double>(most_bytes - least_bytes);
+}
+
+std::int64_t BudgetRange::at(double share) const {
+  const auto width = static_cast<double>(most_bytes - least_bytes);
+  return clamp(least_bytes + std::llround(std::clamp(share, 0.0, 1.0) * width));
+}
+
+BudgetRange range_of(std::span<const TradePoint> front) {
+  if (front.empty()) return {};
+  return {.least_bytes = front.back().arena_bytes, .most_bytes = front.front().arena_bytes};
+}
+
+const TradePoint* quickest_within(std::span<const TradePoint> front, std::int64_t budget_bytes) {
+  const auto found = std::ranges::partition_point(
+      front, [&](const TradePoint& point) { return point.arena_bytes > budget_bytes; });
+  return found == front.end() ? nullptr : &*found;
+}
+
+std::int64_t neighbour_budget(std::span<const TradePoint> front, std::int64_t budget_bytes,
+                              int direction) {
+  if (direction < 0) {
+    const auto below = std::ranges::partition_point(
+        front, [&](const TradePoint& point) { return point.arena_bytes >= budget_bytes; });
+    return below == front.end() ? budget_bytes : below->arena_bytes;
+  }
+  const auto above = std::ranges::partition_point(
+      front, [&](const TradePoint& point) { return point.arena_bytes > budget_bytes; });
+  return above == front.begin() ? budget_bytes : std::prev(above)->arena_bytes;
+}
+
+double overhead_of(double seconds, double plain_seconds) {
+  return plain_seconds > 0.0 ? std::max(0.0, seconds / plain_seconds - 1.0) : 0.0;
+}
+
+std::vector<CurveCorner> curve_of(std::span<const TradePoint> front, double plain_seconds) {
+  std::vector<CurveCorner> corners;
+  for (const TradePoint& point : front) {
+    const CurveCorner corner{.bytes = static_cast<double>(point.arena_bytes),
+                             .overhead = overhead_of(point.seconds, plain_seconds)};
+    if (!corners.empty()) {
+      corners.push_back({.bytes = corners.back().bytes, .overhead = corner.overhead});
+    }
+    corners.push_back(corner);
+  }
+  return corners;
+}
+
+namespace {
+
+std::vector<double> multiples(double low, double high, double stride) {
+  std::vector<double> numbers;
+  for (double i = std::ceil(low / stride); i * stride <= high * (1.0 + 1e-12); i += 1.0) {
+    numbers.push_back(i * stride);
+  }
+  return numbers;
+}
+
+// The least of 1, 2, 5, 10, ... times `unit` of which at most `most` are between the ends.
+std::vector<double> round_multiples(double low, double high, int most, double unit) {
+  for (double power = unit;; power *= 10.0) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double stride = factor * power;
+      if ((high - low) / stride <= static_cast<double>(most - 1)) {
+        return multiples(low, high, stride);
+      }
+    }
+  }
+}
+
+bool is_range(double low, double high, int most) {
+  return std::isfinite(low) && std::isfinite(high) && low < high && most >= 2;
+}
+
+}  // namespace
+
+std::vector<double> round_numbers(double low, double high, int most) {
+  if (!is_range(low, high, most)) return {};
+  const double smallest = std::pow(10.0, std::floor(std::log10((high - low) / most)));
+  return round_multiples(low, high, most, smallest);
+}
+
+std::vector<double> round_bytes(double low, double high, int most) {
+  if (!is_range(low, high, most)) return {};
+  constexpr double kStep = 1024.0;
+  double unit = 1.0;
+  while ((high - low) / most > unit * kStep) unit *= kStep;
+  return round_multiples(low, high, most, unit);
+}
+
+std::string_view name_of(Pin pin) {
+  switch (pin) {
+    case Pin::kFree:
+      return "free";
+    case Pin::kKeep:
+      return "keep";
+    case Pin::kRecompute:
+      return "recompute";
+  }
+  CHECK_INVARIANT(false);
+}
+
+Pin pin_of(const PlanRequest& request, const std::string& value) {
+  if (std::ranges::find(request.keep, value) != request.keep.end()) return Pin::kKeep;
+  const bool again = std::ranges::find(request.recompute, value) != request.recompute.end();
+  return again ? Pin::kRecompute : Pin::kFree;
+}
+
+void set_pin(PlanRequest& request, const std::string& value, Pin pin) {
+  std::erase(request.keep, value);
+  std::erase(request.recompute, value);
+  if (pin == Pin::kKeep) request.keep.push_back(value);
+  if (pin == Pin::kRecompute) request.recompute.push_back(value);
+}
+
+Pin next_pin(Pin pin) {
+  if (pin == Pin::kFree) return Pin::kKeep;
+  return pin == Pin::kKeep ? Pin::kRecompute : Pin::kFree;
+}
+
+PinnableValues::PinnableValues(const PlanView& plain) {
+  for (const PlanValue& value : plain.values) {
+    if (value.kind != PlanValueKind::kNode || value.producer == kNoRow) continue;
+    const bool forward = plain.nodes[value.producer].phase == PlanPhase::kForward;
+    if (forward && value.view_of == kNoRow) names_.emplace(plain.text(value.name));
+  }
+}
+
+std::string PinnableValues::value_of(const PlanView& plan, std::uint32_t buffer) const {
+  for (const std::uint32_t member : rows_of(plan.members, plan.buffers[buffer].values)) {
+    std::string name(plan.text(plan.values[member].name));
+    if (contains(name)) return name;
+    // What a second execution makes has a suffix behind a slash.
+    name.resize(std::min(name.rfind('/'), name.size()));
+    if (contains(name)) return name;
+  }
+  return {};
+}
+
+double median_milliseconds(std::span<const WorkerStep> steps) {
+  if (steps.size() < 2) return std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> times;
+  for (const WorkerStep& step : steps.subspan(1)) times.push_back(step.milliseconds);
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  return *middle;
+}
+
+}  // namespace trainscope::gui

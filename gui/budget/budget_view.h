@@ -1,0 +1,86 @@
+// What the Budget panel shows and lets change, as plain numbers: the curve of memory for time, the
+// slider's budgets, pins, and what a worker measured.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/bundle/plan_record.h"
+#include "engine/recompute/recompute.h"
+#include "engine/run/worker_protocol.h"
+#include "gui/budget/step_planner.h"
+
+namespace trainscope::gui {
+
+// Budgets that a slider goes through, from the least arena that a plan is known for to that of the
+// step without recomputation.
+struct BudgetRange {
+  std::int64_t least_bytes = 0;
+  std::int64_t most_bytes = 0;
+
+  bool empty() const { return most_bytes <= least_bytes; }
+  std::int64_t clamp(std::int64_t bytes) const;
+  // From 0 to 1, and back; the ends are met to the byte.
+  double share_of(std::int64_t bytes) const;
+  std::int64_t at(double share) const;
+};
+// `front` is by falling arena, the first without recomputation. Empty for an empty one.
+BudgetRange range_of(std::span<const TradePoint> front);
+
+// The quickest plan of the front within the budget; null where none fits.
+const TradePoint* quickest_within(std::span<const TradePoint> front, std::int64_t budget_bytes);
+// The next arena of the front above the budget (direction 1), or below it (-1); the budget where
+// there is none.
+std::int64_t neighbour_budget(std::span<const TradePoint> front, std::int64_t budget_bytes,
+                              int direction);
+
+// The share of a step's time that a plan adds: 0.1 is 10 %.
+double overhead_of(double seconds, double plain_seconds);
+
+// A corner of the curve that says how much more time a step takes within so many bytes.
+struct CurveCorner {
+  double bytes = 0.0;
+  double overhead = 0.0;
+
+  bool operator==(const CurveCorner&) const = default;
+};
+// A staircase by falling bytes: between two plans the budget is that of the smaller one.
+std::vector<CurveCorner> curve_of(std::span<const TradePoint> front, double plain_seconds);
+
+// At most so many round numbers from `low` to `high`: multiples of 1, 2 or 5 times a power of ten,
+// of bytes of a power of two.
+std::vector<double> round_numbers(double low, double high, int most);
+std::vector<double> round_bytes(double low, double high, int most);
+
+enum class Pin : std::uint8_t { kFree, kKeep, kRecompute };
+std::string_view name_of(Pin pin);  // "free", "keep", "recompute"
+Pin pin_of(const PlanRequest& request, const std::string& value);
+void set_pin(PlanRequest& request, const std::string& value, Pin pin);
+// What a click makes of it: free, keep, recompute, free.
+Pin next_pin(Pin pin);
+
+// The values that may be pinned: made by the forward phase, none of them a view alone.
+class PinnableValues {
+ public:
+  PinnableValues() = default;
+  explicit PinnableValues(const PlanView& plain);
+
+  bool contains(const std::string& value) const { return names_.contains(value); }
+  std::size_t size() const { return names_.size(); }
+  // Of a buffer of any plan of this step the first value that may be pinned, under the name that it
+  // has in the step without recomputation; empty: none.
+  std::string value_of(const PlanView& plan, std::uint32_t buffer) const;
+
+ private:
+  std::unordered_set<std::string> names_;
+};
+
+// Of a worker's steps but the first one, which warms up; NaN before there are others.
+double median_milliseconds(std::span<const WorkerStep> steps);
+
+}  // namespace trainscope::gui

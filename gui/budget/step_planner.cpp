@@ -1,0 +1,132 @@
+// Requests as options of the engine, and its plans as records.
+#include "gui/budget/step_planner.h"
+
+#include <numeric>
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/plan/lower.h"
+#include "engine/recompute/recompute.h"
+#include "engine/record_plan.h"
+
+namespace trainscope::gui {
+namespace {
+
+RecomputeMode mode_of(const PlanRequest& request) {
+  switch (request.level) {
+    case PlanLevel::kNone:  // pins alone are plans too
+      return request.recompute.empty() ? RecomputeMode::kNone : RecomputeMode::kClusters;
+    case PlanLevel::kLevel1:
+      return RecomputeMode::kLevel1;
+    case PlanLevel::kLevel2:
+      return RecomputeMode::kLevel2;
+    case PlanLevel::kAuto:
+      return RecomputeMode::kAuto;
+  }
+  CHECK_INVARIANT(false);
+}
+
+RecomputeOptions wishes_of(const PlanRequest& request) {
+  RecomputeOptions wishes{
+      .mode = mode_of(request), .keep = request.keep, .recompute = request.recompute};
+  if (request.level == PlanLevel::kAuto) wishes.budget_bytes = request.budget_bytes;
+  return wishes;
+}
+
+std::unique_ptr<const Compiled> compile_plain(const PlannedStep& step, const Watch& watch) {
+  CompileOptions options = step.options;
+  options.batch_tiles = {};
+  options.recompute = {};
+  options.watch = watch;
+  return compile(step.model, options);
+}
+
+PlanOutcome fault_of(const PlanRequest& request, const Error& error) {
+  PlanOutcome outcome{.request = request, .fault = error.message(), .hint = error.hint()};
+  const auto* none_fits = dynamic_cast<const NoPlanFits*>(&error);
+  if (none_fits != nullptr) outcome.least_bytes = none_fits->least_bytes;
+  return outcome;
+}
+
+}  // namespace
+
+std::string_view name_of(PlanLevel level) {
+  switch (level) {
+    case PlanLevel::kNone:
+      return "none";
+    case PlanLevel::kLevel1:
+      return "1";
+    case PlanLevel::kLevel2:
+      return "2";
+    case PlanLevel::kAuto:
+      return "auto";
+  }
+  CHECK_INVARIANT(false);
+}
+
+StepPlanner::StepPlanner(PlannedStep step, const Watch& watch)
+    : options_(step.options), plain_(compile_plain(step, watch)) {
+  options_.lower.watch = {.stop = watch.stop, .progress = nullptr};
+  seconds_ = step_seconds(plain_->program, options_.costs, options_.machine);
+  plain_seconds_ = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
+}
+
+PlanOutcome StepPlanner::outcome_of(const PlanRequest& request, const Compiled& compiled) const {
+  PlanOutcome outcome{.request = request,
+                      .record = std::make_shared<const PlanRecord>(plan_record(compiled)),
+                      .plain_seconds = plain_seconds_,
+                      .seconds = plain_seconds_};
+  if (compiled.recompute) {
+    outcome.plain_seconds = compiled.recompute->plain_seconds;
+    outcome.seconds = compiled.recompute->seconds;
+    outcome.repeats = compiled.recompute->repeats;
+    outcome.bound_seconds = compiled.recompute->bound_seconds;
+    outcome.bound_bytes = compiled.recompute->bound_bytes;
+  }
+  return outcome;
+}
+
+PlanOutcome StepPlanner::plain() const { return outcome_of({}, *plain_); }
+
+PlanOutcome StepPlanner::plan(const PlanRequest& request, const std::stop_token& stop) const {
+  CompileOptions options = options_;
+  options.recompute = wishes_of(request);
+  options.watch = {.stop = stop, .progress = nullptr};
+  try {
+    return outcome_of(request, *replan(*plain_, options));
+  } catch (const Error& error) {
+    return fault_of(request, error);
+  }
+}
+
+RecomputeSlider& StepPlanner::slider(const PlanRequest& request) {
+  PlanRequest pins{.keep = request.keep, .recompute = request.recompute};
+  if (!slider_ || slider_pins_ != pins) {
+    slider_pins_.reset();
+    slider_ = std::make_unique<RecomputeSlider>(plain_->program, seconds_, op_table(),
+                                                options_.lower, wishes_of(pins));
+    slider_pins_ = std::move(pins);
+  }
+  return *slider_;
+}
+
+std::vector<TradePoint> StepPlanner::front(const PlanRequest& pins) { return slider(pins).front(); }
+
+std::optional<TradePoint> StepPlanner::point(const PlanRequest& request) {
+  return slider(request).point_within(request.budget_bytes);
+}
+
+std::optional<PlanOutcome> StepPlanner::draft(const PlanRequest& request) {
+  std::optional<RecomputePlan> plan = slider(request).plan_within(request.budget_bytes);
+  if (!plan) return std::nullopt;
+  const Program program =
+      lower(std::move(plan->graph.graph), plain_->program.device, options_.lower);
+  return PlanOutcome{.request = request,
+                     .draft = true,
+                     .record = std::make_shared<const PlanRecord>(plan_record(program)),
+                     .plain_seconds = plan->plain_seconds,
+                     .seconds = plan->seconds,
+                     .repeats = plan->rematerialized_nodes()};
+}
+
+}  // namespace trainscope::gui

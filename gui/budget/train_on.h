@@ -1,0 +1,33 @@
+// How a run is trained on with another plan: as a command line.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/bundle/reader.h"
+#include "gui/budget/step_planner.h"
+
+namespace trainscope::gui {
+
+// The newest step that the run can be resumed from; 0: none.
+std::int64_t newest_checkpoint_step(const RunReader& run);
+
+// The flags of `train`, `plan` and others that ask for a plan. `pins` is the file of its pins.
+std::vector<std::string> plan_flags(const PlanRequest& request, const std::string& pins);
+// The pins as lines of such a file; empty without pins.
+std::string pins_text(const PlanRequest& request);
+// Writes them into the run's folder, where there are any, under a name of their own, and says
+// where: the run goes on with them. Throws kIo, and kUsage for names that no line can hold.
+std::string write_pins(const RunReader& run, const PlanRequest& request);
+
+// What follows the program's name: `steps` more steps from the newest checkpoint. Where the run has
+// fewer left it becomes so much longer. Throws kUsage when there is no checkpoint.
+std::vector<std::string> train_words(const RunReader& run, const PlanRequest& request,
+                                     const std::string& pins, std::int64_t steps);
+
+// Words as a shell takes them.
+std::string command_line(std::span<const std::string> words);
+
+}  // namespace trainscope::gui

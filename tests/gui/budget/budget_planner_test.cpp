@@ -1,0 +1,120 @@
+// The planner's thread: the newest request wins, and nobody waits for it.
+#include "gui/budget/budget_planner.h"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "gui/budget/train_on.h"
+#include "tests/gui/budget/budget_tools.h"
+
+namespace trainscope::gui::test {
+namespace {
+
+using trainscope::test::places_of;
+using trainscope::test::recorded_run;
+using trainscope::test::TemporaryFolder;
+
+PlanRequest budget(std::int64_t bytes) {
+  return {.level = PlanLevel::kAuto, .budget_bytes = bytes};
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("gui");
+
+TEST_CASE("budget planner: of many requests the newest is answered, as the step planner does") {
+  const TemporaryFolder folder;
+  const RunReader run = recorded_run(folder, 1);
+  BudgetPlanner planner([&] { return planned_step(run); });
+  planner.wait();
+  const auto opened = planner.state();
+  REQUIRE(opened->phase == BudgetState::Phase::kReady);
+  REQUIRE(opened->front != nullptr);
+  const std::int64_t plain = opened->front->front().arena_bytes;
+  const std::int64_t least = opened->front->back().arena_bytes;
+  CHECK(view_of(*opened->plain->record).arena().bytes == plain);
+  std::uint64_t last = 0;
+  for (std::int64_t i = 0; i <= 200; ++i) {
+    last = planner.ask(budget(least + (plain - least) * (200 - i) / 200));
+  }
+  CHECK(last == 201);
+  planner.wait();
+  const auto state = planner.state();
+  CHECK_FALSE(state->planning);
+  CHECK(state->asked == last);
+  REQUIRE(state->answer != nullptr);
+  CHECK(state->answer->id == last);
+  CHECK_FALSE(state->answer->outcome.draft);
+  CHECK(state->answer->outcome.request == budget(least));
+  REQUIRE(state->point.has_value());
+  CHECK(state->point->arena_bytes <= least);
+  const StepPlanner alone(planned_step(run), {});
+  CHECK(places_of(view_of(*state->answer->outcome.record)) ==
+        places_of(view_of(*alone.plan(budget(least), {}).record)));
+}
+
+TEST_CASE("budget planner: the plan before is kept to be held against the new one") {
+  const TemporaryFolder folder;
+  const RunReader run = recorded_run(folder, 1);
+  BudgetPlanner planner([&] { return planned_step(run); });
+  planner.ask({.level = PlanLevel::kNone});
+  planner.wait();
+  CHECK(planner.state()->before == nullptr);
+  planner.ask({.level = PlanLevel::kLevel1});
+  planner.wait();
+  const auto state = planner.state();
+  REQUIRE(state->before != nullptr);
+  CHECK(state->before->outcome.request.level == PlanLevel::kNone);
+  CHECK(state->answer->outcome.request.level == PlanLevel::kLevel1);
+}
+
+TEST_CASE("budget planner: pins change the front, those that cannot be kept to are a fault") {
+  const TemporaryFolder folder;
+  const RunReader run = recorded_run(folder, 1);
+  BudgetPlanner planner([&] { return planned_step(run); });
+  planner.wait();
+  CHECK(planner.state()->front->size() > 3);
+  planner.ask({.level = PlanLevel::kLevel1, .keep = {"*"}});
+  planner.wait();
+  CHECK(planner.state()->front->size() == 1);
+  planner.ask({.level = PlanLevel::kLevel1, .keep = {"no such value"}});
+  planner.wait();
+  CHECK(planner.state()->answer->outcome.record == nullptr);
+  CHECK_FALSE(planner.state()->answer->outcome.fault.empty());
+  planner.ask({.level = PlanLevel::kLevel1});
+  planner.wait();
+  CHECK(planner.state()->front->size() > 3);
+  CHECK(planner.state()->answer->outcome.record != nullptr);
+}
+
+TEST_CASE("budget planner: what cannot be opened is said") {
+  BudgetPlanner refused(
+      []() -> PlannedStep { throw Error(ErrorCode::kBadInput, "no stages").hint("train it"); });
+  refused.wait();
+  CHECK(refused.state()->phase == BudgetState::Phase::kFailed);
+  CHECK(refused.state()->now == "no stages");
+  CHECK(refused.state()->hint == "train it");
+  refused.ask({.level = PlanLevel::kLevel1});
+  refused.wait();
+  CHECK(refused.state()->phase == BudgetState::Phase::kFailed);
+  CHECK_FALSE(refused.state()->planning);
+}
+
+TEST_CASE("budget planner: it may go away at any time") {
+  const TemporaryFolder folder;
+  const RunReader run = recorded_run(folder, 1);
+  for (int i = 0; i < 20; ++i) {
+    BudgetPlanner planner([&] { return planned_step(run); });
+    if (i % 2 == 0) planner.wait();
+    for (int k = 0; k < i % 4; ++k) planner.ask(budget(700'000 + 1000 * k));
+    if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2 * i));
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace trainscope::gui::test

@@ -1,0 +1,77 @@
+// Command lines of plans.
+#include "gui/budget/train_on.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "tests/gui/budget/budget_tools.h"
+
+namespace trainscope::gui::test {
+namespace {
+
+using trainscope::test::recorded_run;
+using trainscope::test::TemporaryFolder;
+using Words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_SUITE_BEGIN("gui");
+
+TEST_CASE("train on: a plan as flags") {
+  CHECK(plan_flags({.level = PlanLevel::kNone}, "p") == Words{"--recompute", "none"});
+  CHECK(plan_flags({.level = PlanLevel::kNone, .keep = {"a"}}, "p") ==
+        Words{"--recompute", "none"});
+  CHECK(plan_flags({.level = PlanLevel::kLevel2, .keep = {"a"}}, "p") ==
+        Words{"--recompute", "2", "--pins", "p"});
+  CHECK(plan_flags({.level = PlanLevel::kAuto, .budget_bytes = 7, .recompute = {"a"}}, "p") ==
+        Words{"--memory-budget", "7", "--pins", "p"});
+  CHECK(pins_text({.keep = {"a b", "c"}, .recompute = {"d*"}}) ==
+        "keep a b\nkeep c\nrecompute d*\n");
+  for (const char* name : {"", " a", "a ", "a\nb"}) {
+    CHECK_THROWS_AS(pins_text({.keep = {name}}), Error);
+  }
+}
+
+TEST_CASE("train on: words for a shell") {
+  const Words words = {"train", "--resume", "/a b/it's", "--lr", "1e-3", "", "$HOME", "a;b"};
+  CHECK(command_line(words) ==
+        "trainscope train --resume '/a b/it'\\''s' --lr 1e-3 '' '$HOME' 'a;b'");
+}
+
+TEST_CASE("train on: from the newest checkpoint, longer where the run has fewer steps left") {
+  const TemporaryFolder folder;
+  const RunReader ended = recorded_run(folder, 6, {"--save-every", "2"});
+  CHECK(newest_checkpoint_step(ended) == 6);
+  const Words words = train_words(ended, {.level = PlanLevel::kLevel1}, "", 4);
+  CHECK(words == Words{"train", "--resume", (folder / "run").string(), "--session-steps", "4",
+                       "--steps", "10", "--recompute", "1"});
+  std::filesystem::create_directory(folder / "run/checkpoints/step-9");  // of no checkpoint's name
+  CHECK(newest_checkpoint_step(ended) == 6);
+  const TemporaryFolder other;
+  const RunReader open = recorded_run(other, 30, {"--session-steps", "5"});
+  CHECK(newest_checkpoint_step(open) == 5);
+  CHECK(train_words(open, {.level = PlanLevel::kAuto, .budget_bytes = 700'000}, "", 20) ==
+        Words{"train", "--resume", (other / "run").string(), "--session-steps", "20",
+              "--memory-budget", "700000"});
+  std::filesystem::remove_all(other / "run/checkpoints");
+  CHECK_THROWS_AS(train_words(open, {}, "", 20), Error);
+}
+
+TEST_CASE("train on: pins lie in the run's folder") {
+  const TemporaryFolder folder;
+  const RunReader run = recorded_run(folder, 1);
+  CHECK(write_pins(run, {.level = PlanLevel::kLevel1}).empty());
+  const PlanRequest pinned{.level = PlanLevel::kLevel1, .keep = {"h.0.*"}};
+  const std::string file = write_pins(run, pinned);
+  CHECK(trainscope::test::read_text(file) == "keep h.0.*\n");
+  CHECK(std::filesystem::path(file).parent_path() == folder / "run");
+  CHECK(write_pins(run, pinned) == file);
+}
+
+TEST_SUITE_END();
+
+}  // namespace trainscope::gui::test
