@@ -1,5 +1,5 @@
-// What the window's views take: layouts of large graphs, and the geometry of a frame of graph, memory
-// and timeline together, of many nodes and events.
+// What the window's views take: layouts of large graphs, and the geometry of a frame of graph,
+// memory and timeline together, of many nodes and events.
 //   window_bench
 // One JSON line for each size.
 #include <fmt/format.h>
@@ -96,9 +96,8 @@ void measure(std::int64_t layers, std::size_t events) {
       frame_timeline(timeline, scene.time, kView.width, frames.timeline);
     });
   };
-  const Scene whole{.camera = fit_camera(layout, kView),
-                    .memory = whole_range(memory),
-                    .time = timeline.whole};
+  const Scene whole{
+      .camera = fit_camera(layout, kView), .memory = whole_range(memory), .time = timeline.whole};
   const auto middle = static_cast<std::uint32_t>(layout.nodes.size() / 2);
   const Scene near{.camera = camera_at(layout, middle, kView, 0.6f),
                    .memory = zoomed(memory, whole.memory, 0.1, 0.5, 0.5),

@@ -42,8 +42,7 @@ TEST_CASE("run_data: stages are graphs with differences and fates") {
   const std::size_t last = run->stages().size() - 1;
   const Graph* graph = run->graph(last);
   REQUIRE(graph != nullptr);
-  CHECK(static_cast<std::int64_t>(graph->node_count()) ==
-        run->stages()[last].record.nodes_after);
+  CHECK(static_cast<std::int64_t>(graph->node_count()) == run->stages()[last].record.nodes_after);
   const StageDiff* diff = run->diff(last, 0);
   REQUIRE(diff != nullptr);
   CHECK(diff->nodes.at("added") > 0);
@@ -145,8 +144,8 @@ TEST_CASE("run_data: damaged files are messages, whatever is asked for") {
         run->graph(0);
         run->diff(0, run->stages().size() - 1);
       }
-      for (const Part part : {Part::kSource, Part::kMetrics, Part::kStages, Part::kPlan,
-                              Part::kProfile}) {
+      for (const Part part :
+           {Part::kSource, Part::kMetrics, Part::kStages, Part::kPlan, Part::kProfile}) {
         if (!run->message(part).empty()) {
           ++faults;
           break;
