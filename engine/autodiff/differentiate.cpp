@@ -18,13 +18,10 @@
 namespace trainscope {
 namespace {
 
-// Steps whose gradient a straight-through estimator takes for that of the identity (Bengio,
-// Leonard, Courville 2013). What passes and decompositions round is meant to have none.
-constexpr std::string_view kSteps[] = {"Round", "Floor", "Ceil", "Sign"};
-
+// Of the model: its gradient is what a straight-through estimator takes for that of the identity
+// (Bengio, Leonard, Courville 2013). What passes and decompositions round is meant to have none.
 bool is_own_step(const Node& node) {
-  return node.op->domain == kOnnxDomain && node.provenance.pass == kImportPass &&
-         std::ranges::find(kSteps, node.op->name) != std::end(kSteps);
+  return node.op->piecewise_constant && node.provenance.pass == kImportPass;
 }
 
 // Reverse-mode differentiation over the linear order: no recursion. Contributions to a value's

@@ -73,6 +73,12 @@ struct InPlace {
   int input = 0;  // its bytes may become the output's when nothing reads it later
 };
 
+// An operand of two that changes nothing: x + 0, 1 * x, x / 1.
+struct NeutralOperand {
+  int input = 0;        // where all elements of this one are `number`, the result is the other one
+  double number = 0.0;  // if that has the type of the result
+};
+
 // A graph that a node runs when the step does, its inputs and outputs by those of the node. Its
 // inputs keep what they hold from trip to trip, but for those that something is carried to.
 struct OpBody {
@@ -90,6 +96,7 @@ struct OpBody {
 struct AttributeSpec {
   std::string_view name;
   std::string_view doc;
+  std::string_view formerly = {};  // the name that it had in older stage files; empty: none
 };
 
 using ShapeRule = std::vector<TensorType> (*)(const OpArgs&);
@@ -158,7 +165,13 @@ struct OpDef {
   bool counts_rows =
       false;             // output 0 numbers rows, those that count first; output 1 says how many
   int count_input = -1;  // how many stored rows of input 0 count, the others being 0; -1: all
-  bool keeps_integers = false;   // output 0 is the numbers of input 0, perhaps of another type
+  bool keeps_integers = false;  // output 0 is the numbers of input 0, perhaps of another type
+  bool keeps_elements = false;  // output 0 is input 0 where both have the same type
+  // A function of steps, whose gradient is 0 between them: what a straight-through estimator takes
+  // for the identity.
+  bool piecewise_constant = false;
+  std::vector<NeutralOperand> neutral = {};
+  int exponent_input = -1;       // the input that is the exponent of a power; -1: none
   bool sums_squares = false;     // the result follows from the sum of all squares of its inputs
   bool of_scores = false;        // a loss that takes the logarithms of softmax of input 0 itself
   bool sample_variance = false;  // the running variance is of the sample: over one element less
@@ -172,8 +185,15 @@ struct OpDef {
   Precision precision = Precision::kF32;
   std::vector<int> f32_inputs = {};  // stay f32 where the op itself runs in the low type
   // The op whose result is the same in f32, not rounded to the low type of the inputs; the op's own
-  // name: itself with the attribute wide=1.
+  // name: itself with the attribute upcast=1.
   std::string_view upcast_form = {};
+  // What the pass `training_form` makes of an op that does not do the same in training. Of a random
+  // op: the one that draws its numbers from the step's counter.
+  std::string_view training_form = {};
+  // Of a norm by the batch in training, and otherwise by inputs 3 and 4, running statistics that
+  // outputs 1 and 2 carry on in training (attribute training_mode): the op that it is outside
+  // training, perhaps itself.
+  std::string_view inference_form = {};
   // Of an optimizer's step: the op that changes only the rows that a batch names, and back.
   std::string_view rows_form = {};
   std::string_view dense_form = {};

@@ -47,6 +47,9 @@ struct ShardingArgs {
   std::span<const Shard> wanted;  // what the optimizer needs of gradients; whole: nothing said
 };
 
+// An axis of input 0, from 0 on.
+using AxisRule = int (*)(const OpArgs&);
+
 // The outputs' shards; none when the node cannot work on such shards.
 using ShardingRule = std::optional<std::vector<Shard>> (*)(const ShardingArgs&);
 
@@ -71,6 +74,11 @@ struct Sharding {
   int shape_input = -1;
   int sizes_input = -1;
   std::array<std::string_view, 2> head_attributes = {};
+
+  // Where heads are counted behind a view: the axis of input 0 along which the heads of queries,
+  // keys and values may lie side by side; output 0 has along it those of one of them.
+  AxisRule packed_axis = nullptr;
+  bool permutes = false;  // output 0 is input 0 with its axes in the order of PermutationParams
 };
 inline constexpr Sharding kNoSharding{};
 

@@ -14,6 +14,7 @@
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/plain_view.h"
+#include "engine/passes/token_rows.h"
 
 namespace trainscope {
 namespace {
@@ -80,9 +81,7 @@ class ChunkedLoss {
     return id == kNoNode ? nullptr : &graph_.node(id);
   }
 
-  static bool passes_on(const Node& node) {
-    return is_plain_view(*node.op) || is_op(node, kOnnxDomain, "Identity");
-  }
+  static bool passes_on(const Node& node) { return is_plain_view(*node.op); }
 
   Loss find_loss() const {
     ValueId v = graph_.loss;
@@ -136,7 +135,7 @@ class ChunkedLoss {
       const Node* node = producer_of(v);
       if (node == nullptr) refuse("its scores '{}' are an input", printable(graph_.value(v).name));
       head_.path.push_back(graph_.value(v).producer);
-      if (is_matmul(*node)) break;
+      if (row_kind(*node) == RowKind::kMatmul) break;
       v = step_back(*node);
     }
     const Node& matmul = graph_.node(head_.path.back());
@@ -153,11 +152,6 @@ class ChunkedLoss {
     if (addend && !is_bias(matmul.inputs[2])) {
       refuse("{} adds more than a bias", name_of_node(matmul));
     }
-  }
-
-  static bool is_matmul(const Node& node) {
-    return is_op(node, kOnnxDomain, "MatMul") || is_op(node, kOnnxDomain, "Gemm") ||
-           is_op(node, kTrainscopeDomain, "BatchMatMul");
   }
 
   std::int64_t classes() const {
@@ -178,7 +172,7 @@ class ChunkedLoss {
       if (from.rank > 0 && from[from.rank - 1] == classes()) return node.inputs[0];
       refuse("{} changes the classes of a row", name_of_node(node));
     }
-    if (!is_op(node, kOnnxDomain, "Add") || head_.bias != kNoValue) {
+    if (!node.op->is_sum || head_.bias != kNoValue) {
       refuse("{} stands between the linear layer and the loss", name_of_node(node));
     }
     for (std::size_t i : {std::size_t{1}, std::size_t{0}}) {

@@ -10,6 +10,7 @@
 #include "engine/passes/match.h"
 #include "engine/passes/pass.h"
 #include "engine/passes/plain_view.h"
+#include "engine/passes/token_rows.h"
 
 namespace trainscope {
 namespace {
@@ -61,10 +62,7 @@ class HeadSearch {
 
   // Over the last axis, by a mean of its own.
   bool is_plain_loss(NodeId id) const {
-    if (id == kNoNode || !is_op(node(id), kTrainscopeDomain, "CrossEntropy") ||
-        node(id).inputs.size() > 2) {
-      return false;
-    }
+    if (id == kNoNode || !node(id).op->of_scores || node(id).inputs.size() > 2) return false;
     const std::vector<ValueId>& outputs = node(id).outputs;
     for (std::size_t i = 1; i < outputs.size(); ++i) {
       if (outputs[i] != kNoValue && !match_.value(outputs[i]).uses.empty()) return false;
@@ -81,10 +79,7 @@ class HeadSearch {
 
   std::optional<Head> with_matmul(Head head, NodeId id) {
     const Node& matmul = node(id);
-    const bool onnx = match_.is_op(id, "MatMul") || match_.is_op(id, "Gemm");
-    if (!onnx && !is_op(matmul, kTrainscopeDomain, "BatchMatMul")) {
-      return refuse(match_.output(id), "is no matmul");
-    }
+    if (row_kind(matmul) != RowKind::kMatmul) return refuse(match_.output(id), "is no matmul");
     const auto flag = [&matmul](std::string_view a, std::string_view b) {
       return matmul.attributes.integer(a, 0) != 0 || matmul.attributes.integer(b, 0) != 0;
     };
@@ -142,7 +137,7 @@ CompactedHead compacted_loss(Builder& b, const Head& head, const Node& loss, con
   Attributes of_loss = loss.attributes;
   of_loss.set("class_axis", std::int64_t{-1});
   const std::vector<ValueId> loss_outputs =
-      b.multi("CrossEntropy", {scores, packed_labels}, 3, std::move(of_loss));
+      b.multi(loss.op->name, {scores, packed_labels}, 3, std::move(of_loss));
   return {.scores = scores, .loss = loss_outputs.front()};
 }
 
@@ -171,7 +166,7 @@ bool skip_ignored(Graph& graph, PassContext& context) {
                       !options.keep_outputs && options.loss_chunks <= 1;
   if (!wanted || graph.loss == kNoValue) return false;
   for (NodeId id : graph.order()) {
-    if (is_op(graph.node(id), kTrainscopeDomain, "CompactRows")) return false;  // done
+    if (graph.node(id).op->counts_rows) return false;  // done
   }
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   const Matcher match(graph, options);

@@ -22,7 +22,7 @@ bool is_only_scattered(const Graph& graph, ValueId v) {
 }
 
 std::optional<Scattered> scattered_term(const Graph& graph, const Node& add) {
-  if (!is_op(add, kOnnxDomain, "Add")) return std::nullopt;
+  if (!add.op->is_sum || add.inputs.size() != 2) return std::nullopt;
   if (graph.value(add.inputs[0]).type != graph.value(add.inputs[1]).type) return std::nullopt;
   for (std::size_t i : {1, 0}) {  // of two, the one added last
     const ValueId term = add.inputs[i];

@@ -24,30 +24,15 @@ bool all_equal_to(const Graph& graph, ValueId v, double number) {
   return std::ranges::all_of(elements.values<double>(), [number](double e) { return e == number; });
 }
 
-// Op and the input that may be a neutral element: x + 0, 0 + x, x - 0, x * 1, 1 * x, x / 1.
-struct Neutral {
-  std::string_view op;
-  int other;
-  int constant;
-  double number;
-};
-constexpr Neutral kNeutrals[] = {{"Add", 0, 1, 0.0}, {"Add", 1, 0, 0.0}, {"Sub", 0, 1, 0.0},
-                                 {"Mul", 0, 1, 1.0}, {"Mul", 1, 0, 1.0}, {"Div", 0, 1, 1.0}};
-
 std::optional<ValueId> neutral_operand(const Graph& graph, const Node& node) {
-  for (const Neutral& rule : kNeutrals) {
-    if (!is_op(node, kOnnxDomain, rule.op)) continue;
-    ValueId other = node.inputs[static_cast<std::size_t>(rule.other)];
-    ValueId constant = node.inputs[static_cast<std::size_t>(rule.constant)];
+  for (const NeutralOperand& neutral : node.op->neutral) {
+    const ValueId other = node.inputs[static_cast<std::size_t>(1 - neutral.input)];
     if (graph.value(other).type != graph.value(node.outputs[0]).type) continue;
-    if (all_equal_to(graph, constant, rule.number)) return other;
+    const ValueId constant = node.inputs[static_cast<std::size_t>(neutral.input)];
+    if (all_equal_to(graph, constant, neutral.number)) return other;
   }
   return std::nullopt;
 }
-
-// Ops that change nothing when input and output have the same type.
-constexpr std::string_view kSameTypeSameValue[] = {"Identity",  "Reshape", "Flatten", "Squeeze",
-                                                   "Unsqueeze", "Cast",    "Expand"};
 
 bool is_full_slice(const Graph& graph, const Node& node) {
   if (!is_op(node, kOnnxDomain, "Slice") ||
@@ -74,9 +59,7 @@ std::optional<ValueId> same_value(const Graph& graph, const Node& node) {
   if (node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue)
     return std::nullopt;
   const bool same_type = graph.value(node.inputs[0]).type == graph.value(node.outputs[0]).type;
-  for (std::string_view op : kSameTypeSameValue) {
-    if (is_op(node, kOnnxDomain, op) && same_type) return node.inputs[0];
-  }
+  if (node.op->keeps_elements && same_type) return node.inputs[0];
   if (is_full_slice(graph, node) || is_identity_transpose(graph, node)) return node.inputs[0];
   if (is_op(node, kOnnxDomain, "Concat") && node.inputs.size() == 1) return node.inputs[0];
   return neutral_operand(graph, node);

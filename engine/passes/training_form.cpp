@@ -48,7 +48,7 @@ void rewrite_dropout(Rewriter& rewriter, NodeId id, PassContext& context) {
             "Dropout '{}': its mask is read, which training does not keep", printable(node.name));
     ValueId step = random_step_input(rewriter);
     b = &rewriter.before(id);
-    y = (*b)("RandomDropout", {node.inputs[0], step},
+    y = (*b)(node.op->training_form, {node.inputs[0], step},
              {{"ratio", ratio},
               {"seed", static_cast<std::int64_t>(context.options.seed)},
               {"stream", context.counters["dropouts"]}});
@@ -70,14 +70,9 @@ void rewrite_dropout(Rewriter& rewriter, NodeId id, PassContext& context) {
   rewriter.replace_node(id, outputs);
 }
 
-// PyTorch's batch norm in training.
-bool is_sample_norm(const Node& node) {
-  return is_op(node, kTrainscopeDomain, "SampleBatchNormalization");
-}
+bool is_dropout(const Node& node) { return !node.op->training_form.empty(); }
 
-bool is_batch_norm(const Node& node) {
-  return is_op(node, kOnnxDomain, "BatchNormalization") || is_sample_norm(node);
-}
+bool is_batch_norm(const Node& node) { return !node.op->inference_form.empty(); }
 
 // The batch norm output that carries on a running statistic read as input `value`; kNoValue when no
 // batch norm reads it as one.
@@ -104,7 +99,7 @@ bool updates_state(const Graph& graph, ValueId value) {
 bool has_wanted_form(const Graph& graph, const Node& node, bool training) {
   bool is_training = node.attributes.integer("training_mode", 0) != 0;
   if (is_training != training) return false;
-  if (!training) return node.outputs.size() == 1 && !is_sample_norm(node);
+  if (!training) return node.outputs.size() == 1 && node.op->inference_form == node.op->name;
   bool keeps_state = graph.value(node.inputs[3]).kind != ValueKind::kState;
   return node.outputs.size() == 3 && (keeps_state || updates_state(graph, node.outputs[1]));
 }
@@ -138,7 +133,7 @@ void rewrite_batch_norm(Rewriter& rewriter, NodeId id, PassContext& context) {
   Builder& b = rewriter.before(id);
   std::vector<ValueId> inputs = node.inputs;
   for (std::size_t i = 3; training && i <= 4; ++i) inputs[i] = running_value(graph, inputs[i]);
-  std::vector<ValueId> made = b.multi(training ? node.op->name : "BatchNormalization",
+  std::vector<ValueId> made = b.multi(training ? node.op->name : node.op->inference_form,
                                       std::move(inputs), training ? 3 : 1, std::move(attributes));
   for (std::size_t i = 1; training && i <= 2; ++i) {
     update_state(graph, node.inputs[i + 2], made[i]);
@@ -180,7 +175,7 @@ void rewrite_random_ops(Rewriter& rewriter, PassContext& context) {
   Graph& graph = rewriter.graph();
   for (NodeId id : graph.order()) {
     const Node node = graph.node(id);
-    if (is_op(node, kOnnxDomain, "Dropout") || !is_random_composite(node)) continue;
+    if (is_dropout(node) || !is_random_composite(node)) continue;
     rewriter.replace_node(id, node.op->decompose(rewriter.before(id), node));
   }
   for (NodeId id : graph.order()) {
@@ -192,7 +187,7 @@ bool take_training_form(Graph& graph, PassContext& context) {
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);
   rewrite_random_ops(rewriter, context);
   for (NodeId id : graph.order()) {
-    if (is_op(graph.node(id), kOnnxDomain, "Dropout")) {
+    if (is_dropout(graph.node(id))) {
       rewrite_dropout(rewriter, id, context);
     } else if (is_batch_norm(graph.node(id))) {
       rewrite_batch_norm(rewriter, id, context);

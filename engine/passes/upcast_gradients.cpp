@@ -10,8 +10,7 @@ namespace trainscope {
 namespace {
 
 bool is_upcast(const Graph& graph, const Node& node) {
-  return is_op(node, kOnnxDomain, "Cast") &&
-         is_stored_only(graph.value(node.inputs[0]).type.dtype) &&
+  return node.op->keeps_integers && is_stored_only(graph.value(node.inputs[0]).type.dtype) &&
          graph.value(node.outputs[0]).type.dtype == DType::kF32;
 }
 

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
+#include <vector>
 
 #include "engine/core/text.h"
 #include "engine/ir/op_def.h"
@@ -16,18 +16,15 @@ namespace {
 
 bool is_exponent(const Graph& graph, ValueId id) {
   return std::ranges::any_of(graph.value(id).uses, [&graph](const Use& use) {
-    return use.input == 1 && is_op(graph.node(use.node), kOnnxDomain, "Pow");
+    return use.input == graph.node(use.node).op->exponent_input;
   });
 }
 
 // Where a number that training brings to zero or below gives no number any more.
 bool is_divisor(const Graph& graph, ValueId id) {
-  constexpr std::array<std::string_view, 3> kOfPositive = {"Log", "Sqrt", "Reciprocal"};
-  return std::ranges::any_of(graph.value(id).uses, [&](const Use& use) {
-    const Node& node = graph.node(use.node);
-    return (use.input == 1 && is_op(node, kOnnxDomain, "Div")) ||
-           std::ranges::any_of(kOfPositive,
-                               [&](auto name) { return is_op(node, kOnnxDomain, name); });
+  return std::ranges::any_of(graph.value(id).uses, [&graph](const Use& use) {
+    const std::vector<int>& poles = graph.node(use.node).op->poles;
+    return std::ranges::find(poles, use.input) != poles.end();
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <variant>
 
 #include "engine/ops/standard_ops.h"
@@ -276,6 +277,104 @@ TEST_CASE("row facts: attention reads of input 0, where that is the queries, eac
         inputs[2] = added(inputs[2], inputs[2]);  // but all values
         CHECK(!same_bytes(first_of(), before));
         return true;
+      });
+}
+
+TEST_CASE("row facts: a neutral operand changes nothing") {
+  const OpTable ops = standard_ops();
+  for_each_shown(
+      ops, [](const OpDef& row) { return !row.neutral.empty(); },
+      [](const OpDef& row, std::string_view, const Example& example) {
+        std::vector<Tensor> inputs = example_inputs(example, 3);
+        REQUIRE(inputs.size() == 2);
+        const bool floats = inputs[0].dtype() == DType::kF64 && inputs[1].dtype() == DType::kF64;
+        if (!floats || inputs[0].shape() != inputs[1].shape()) return false;
+        for (const NeutralOperand& neutral : row.neutral) {
+          std::vector<Tensor> given = inputs;
+          std::ranges::fill(given[static_cast<std::size_t>(neutral.input)].values<double>(),
+                            neutral.number);
+          const Tensor& other = inputs[static_cast<std::size_t>(1 - neutral.input)];
+          CHECK(same_bytes(results_of(row, example, given)[0], other));
+        }
+        return inputs[0].elements() > 0;
+      });
+}
+
+TEST_CASE("row facts: elements that are kept are the same where the type is") {
+  const OpTable ops = standard_ops();
+  for_each_shown(
+      ops, [](const OpDef& row) { return row.keeps_elements; },
+      [](const OpDef& row, std::string_view, const Example& example) {
+        const std::vector<Tensor> inputs = example_inputs(example, 3);
+        const Tensor result = results_of(row, example, inputs)[0];
+        const bool as_many = result.elements() == inputs[0].elements();
+        if (!as_many || result.dtype() != inputs[0].dtype()) return false;
+        Tensor kept(inputs[0].type());
+        std::memcpy(kept.data(), result.data(), kept.type().bytes());
+        CHECK(same_bytes(kept, inputs[0]));
+        return result.elements() > 0;
+      });
+}
+
+TEST_CASE("row facts: between its steps a piecewise constant function does not change") {
+  const OpTable ops = standard_ops();
+  for_each_shown(
+      ops, [](const OpDef& row) { return row.piecewise_constant; },
+      [](const OpDef& row, std::string_view, const Example& example) {
+        CHECK(row.differentiable == Differentiable::kNo);
+        std::vector<Tensor> inputs = example_inputs(example, 3);
+        const bool given = example.inputs[0].fill == Fill::kGiven;
+        if (given || inputs[0].dtype() != DType::kF64) return false;
+        const Tensor before = results_of(row, example, inputs)[0];
+        for (double& x : inputs[0].values<double>()) x += 1e-9;
+        CHECK(same_bytes(results_of(row, example, inputs)[0], before));
+        for (double& x : inputs[0].values<double>()) x = -x - 2.0;
+        return !same_bytes(results_of(row, example, inputs)[0], before);
+      });
+}
+
+TEST_CASE("row facts: an exponent of three makes cubes") {
+  const OpTable ops = standard_ops();
+  for_each_shown(
+      ops, [](const OpDef& row) { return row.exponent_input >= 0; },
+      [](const OpDef& row, std::string_view, const Example& example) {
+        std::vector<Tensor> inputs = example_inputs(example, 3);
+        Tensor& exponents = inputs[static_cast<std::size_t>(row.exponent_input)];
+        if (exponents.dtype() != DType::kF64 || inputs[0].dtype() != DType::kF64) return false;
+        std::ranges::fill(exponents.values<double>(), 3.0);
+        const Tensor cubes = results_of(row, example, inputs)[0];
+        if (cubes.shape() != inputs[0].shape()) return false;
+        for (std::size_t i = 0; i < cubes.values<double>().size(); ++i) {
+          const double x = inputs[0].values<double>()[i];
+          CHECK(cubes.values<double>()[i] == doctest::Approx(x * x * x));
+        }
+        return cubes.elements() > 0;
+      });
+}
+
+TEST_CASE("row facts: at zeros of a pole the result or its slope has no bound") {
+  const OpTable ops = standard_ops();
+  for_each_shown(
+      ops, [](const OpDef& row) { return !row.poles.empty(); },
+      [](const OpDef& row, std::string_view, const Example& example) {
+        bool shown = false;
+        for (int pole : row.poles) {
+          std::vector<Tensor> inputs = example_inputs(example, 3);
+          Tensor& at = inputs[static_cast<std::size_t>(pole)];
+          if (at.dtype() != DType::kF64 || at.elements() == 0) return false;
+          constexpr double kNear = 1e-12;
+          std::ranges::fill(at.values<double>(), 0.0);
+          const Tensor zero = results_of(row, example, inputs)[0];
+          std::ranges::fill(at.values<double>(), kNear);
+          const Tensor near = results_of(row, example, inputs)[0];
+          if (zero.dtype() != DType::kF64) return false;
+          for (std::size_t i = 0; i < zero.values<double>().size(); ++i) {
+            const double y = zero.values<double>()[i];
+            const double slope = (near.values<double>()[i] - y) / kNear;
+            shown = shown || !std::isfinite(y) || std::abs(slope) > 1e5;
+          }
+        }
+        return shown;
       });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <variant>
 
 #include "engine/core/error.h"
 #include "engine/ir/builder.h"
@@ -54,6 +55,18 @@ TEST_CASE("traits: what is told of inputs and attributes fits the row") {
     for (int pole : row->poles) CHECK(pole < row->max_inputs);
     if (!row->rows_form.empty()) CHECK(ops.get(row->rows_form).dense_form == row->name);
     if (!row->dense_form.empty()) CHECK(ops.get(row->dense_form).rows_form == row->name);
+    CHECK(row->exponent_input < row->max_inputs);
+    for (const NeutralOperand& neutral : row->neutral) {
+      CHECK((row->min_inputs == 2 && row->max_inputs == 2 && neutral.input < 2));
+    }
+    if (!row->training_form.empty()) {
+      CHECK(ops.get(row->training_form).determinism == row->determinism);
+    }
+    if (!row->inference_form.empty()) {
+      const OpDef& form = ops.get(row->inference_form);
+      CHECK(form.inference_form == form.name);
+      CHECK((has_attribute("training_mode") && row->max_outputs == 3 && row->min_inputs == 5));
+    }
     const Sharding* sharding = sharding_of(*row);
     if (sharding == nullptr) continue;
     CHECK(sharding->shape_input < row->max_inputs);
@@ -63,6 +76,36 @@ TEST_CASE("traits: what is told of inputs and attributes fits the row") {
       if (!heads.empty()) CHECK(has_attribute(heads));
     }
   }
+}
+
+TEST_CASE("traits: heads lie along an axis of input 0, and what permutes axes says how") {
+  const OpTable ops = standard_ops();
+  int packed = 0;
+  int permuted = 0;
+  for (const OpDef* row : ops.rows()) {
+    const Sharding* sharding = sharding_of(*row);
+    if (sharding == nullptr || (sharding->packed_axis == nullptr && !sharding->permutes)) continue;
+    for (std::string_view text : row->examples) {
+      INFO(row->name, " \"", text, "\"");
+      const OpCase op_case(*row, text, DType::kF64);
+      const OpArgs args = op_case.args();
+      const Shape& result = args.outputs[0].shape;
+      if (sharding->packed_axis != nullptr) {
+        ++packed;
+        const int axis = sharding->packed_axis(args);
+        REQUIRE((0 <= axis && axis < args.rank(0)));
+        CHECK(result[axis] <= args.shape(0)[axis]);
+      }
+      if (!sharding->permutes) continue;
+      ++permuted;
+      const auto order = std::get<PermutationParams>(op_case.params()).permutation;
+      for (int axis = 0; axis < args.rank(0); ++axis) {
+        CHECK(result[axis] == args.shape(0)[order[static_cast<std::size_t>(axis)]]);
+      }
+    }
+  }
+  CHECK(packed > 5);
+  CHECK(permuted > 5);
 }
 
 TEST_CASE("traits: what runs once is in no decomposition") {

@@ -215,8 +215,12 @@ constexpr AttributeSpec kHeads{"q_heads", "heads of q, where k and v are left ou
 constexpr AttributeSpec kKvHeads{"kv_heads", "heads of k and of v there; q_heads"};
 constexpr AttributeSpec kRatio{"ratio", "share of the weights that become 0, in [0, 1); 0"};
 
+// Of q [batch, tokens, heads, width].
+int heads_axis(const OpArgs&) { return 2; }
+
 constexpr OpTraits attention_traits() {
-  OpTraits traits = sharded({.rule = shard_attention, .head_attributes = kHeadCounts});
+  OpTraits traits =
+      sharded({.rule = shard_attention, .head_attributes = kHeadCounts, .packed_axis = heads_axis});
   traits.rows = RowKind::kAttention;
   return traits;
 }

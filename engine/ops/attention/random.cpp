@@ -71,6 +71,7 @@ std::vector<OpDef> random_ops() {
        .cost = no_cost,
        .in_place = first_in_place,
        .determinism = Determinism::kRandom,  // in general: it must not be folded or merged
+       .training_form = "RandomDropout",
        .traits = kPointwiseComposite,
        .examples = {"[2,3]", "[2,3], []={0}, bool[]={1}; outputs=2", "[0,3], []={0.5}; outputs=2",
                     "[4], -, bool[]={0}", "[200,300], []={0.1}, bool[]={0}; outputs=2"}},

@@ -202,11 +202,13 @@ std::optional<Shards> shard_concat(const ShardingArgs& a) {
   return every_output(a, shard);
 }
 
+int split_axis(const OpArgs& args) { return args.axis("axis", 0, args.rank(0)); }
+
 // Along its own axis the outputs are cut one by one: which columns a device has does not matter.
 std::optional<Shards> shard_split(const ShardingArgs& a) {
   const Shard shard = input_shard(a, 0);
   if (!shard.is_split()) return std::nullopt;
-  const int axis = a.op.axis("axis", 0, a.op.rank(0));
+  const int axis = split_axis(a.op);
   for (std::size_t i = 0; i < a.node.outputs.size() && axis == shard.axis; ++i) {
     const std::int64_t size = output_shape(a, static_cast<int>(i))[axis];
     if (size % a.shards != 0) refuse_heads(a, size);
@@ -223,7 +225,8 @@ std::vector<OpDef> rearranging_ops() {
        .shape = transpose_shape,
        .gradient = transpose_gradient,
        .precision = Precision::kFollow,
-       .traits = sharded({.rule = shard_transpose, .linear = true, .by_examples = true}),
+       .traits = sharded(
+           {.rule = shard_transpose, .linear = true, .by_examples = true, .permutes = true}),
        .examples = {"[2,3]", "[2,3,4]", "[2,3,4,5]; perm={0,2,1,3}", "[2,3,4,5]; perm={0,2,3,1}",
                     "[2,3,4,5]; perm={3,1,0,2}", "[2,3,1,4]; perm={2,1,0,3}", "[]", "[5]", "[0,3]",
                     "[130,70]", "[3,100,4,64]; perm={0,2,1,3}", "[3,100,4,64]; perm={0,2,3,1}",
@@ -250,14 +253,13 @@ std::vector<OpDef> rearranging_ops() {
        .max_inputs = 2,
        .max_outputs = kVariadic,
        .attributes = {{"axis", "the axis to split, 0 by default"}},
-       .params = [](const OpArgs& args) -> Params {
-         return AxisParams{.axis = args.axis("axis", 0, args.rank(0))};
-       },
+       .params = [](const OpArgs& args) -> Params { return AxisParams{.axis = split_axis(args)}; },
        .shape = split_shape,
        .gradient = split_gradient,
        .axis = 0,
        .precision = Precision::kFollow,
-       .traits = {.sharding = Sharding{.rule = shard_split, .sizes_input = 1},
+       .traits = {.sharding =
+                      Sharding{.rule = shard_split, .sizes_input = 1, .packed_axis = split_axis},
                   .rows = RowKind::kInPlace,
                   .rematerialize = Rematerialize::kLight,
                   .ranges = split_ranges},

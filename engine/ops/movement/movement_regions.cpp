@@ -307,6 +307,7 @@ std::vector<OpDef> region_ops() {
        .max_inputs = 2,
        .shape = expand_shape,
        .gradient = expand_gradient,
+       .keeps_elements = true,
        .precision = Precision::kFollow,
        .traits = sharded({.rule = shard_expand, .shape_input = 1}),
        .examples = {"[3], i64[2]={2,3}", "[2,1,3], i64[3]={2,4,3}", "[2,3], i64[2]={1,1}",

@@ -125,13 +125,12 @@ std::int64_t heads_along(const ShardingArgs& a, ValueId v, int axis) {
       const Node& reader = a.graph.node(use.node);
       const NodeArgs args(a.graph, reader);
       if (use.input != 0 || reader.phase != Phase::kForward) continue;
-      if (is_op(reader, kOnnxDomain, "Split") && args->axis("axis", 0, args->rank(0)) == axis) {
+      const Sharding* sharding = sharding_of(*reader.op);
+      if (sharding == nullptr) continue;
+      if (sharding->packed_axis != nullptr && sharding->packed_axis(*args) == axis) {
         return shape_of(a, reader.outputs[0])[axis];
       }
-      if (is_op(reader, kTrainscopeDomain, "Attention") && axis == 2) {
-        return shape_of(a, reader.outputs[0])[axis];
-      }
-      if (!is_op(reader, kOnnxDomain, "Transpose")) continue;
+      if (!sharding->permutes) continue;
       const auto permutation = std::get<PermutationParams>(reader.op->params(*args)).permutation;
       axis = static_cast<int>(std::ranges::find(permutation, axis) - permutation.begin());
       v = reader.outputs[0];
@@ -207,6 +206,7 @@ std::vector<OpDef> view_ops() {
        .gradient = [](const GradArgs& g) -> Values { return {g.dy[0]}; },
        .cost = no_cost,
        .is_view = true,
+       .keeps_elements = true,
        .precision = Precision::kFollow,
        .traits = view(kByElement),
        .examples = {"[2,3]", "[]", "[0]", "i64[2]<9", "bool[3]"}},
@@ -229,6 +229,7 @@ std::vector<OpDef> view_ops() {
        .gradient = view_gradient,
        .cost = no_cost,
        .is_view = true,
+       .keeps_elements = true,
        .precision = Precision::kFollow,
        .traits = view({.rule = shard_reshape, .linear = true, .shape_input = 1}),
        .examples = {"[2,3], i64[2]={3,2}", "[2,3,4], i64[2]={0,-1}", "[2,3], i64[1]={-1}",
@@ -241,6 +242,7 @@ std::vector<OpDef> view_ops() {
        .gradient = view_gradient,
        .cost = no_cost,
        .is_view = true,
+       .keeps_elements = true,
        .precision = Precision::kFollow,
        .traits = kReshaped,
        .examples = {"[2,3,4]", "[2,3,4]; axis=0", "[2,3,4]; axis=3", "[2,3,4]; axis=-1", "[0,3]",
@@ -253,6 +255,7 @@ std::vector<OpDef> view_ops() {
        .gradient = view_gradient,
        .cost = no_cost,
        .is_view = true,
+       .keeps_elements = true,
        .precision = Precision::kFollow,
        .traits = kReshaped,
        .examples = {"[2,3], i64[1]={1}", "[2,3], i64[2]={0,-1}", "[], i64[1]={0}",
@@ -265,6 +268,7 @@ std::vector<OpDef> view_ops() {
        .gradient = view_gradient,
        .cost = no_cost,
        .is_view = true,
+       .keeps_elements = true,
        .precision = Precision::kFollow,
        .traits = view({.rule = shard_squeeze, .linear = true}),
        .examples = {"[2,1,3,1]", "[2,1,3,1], i64[1]={1}", "[1,2,1], i64[2]={0,-1}", "[1]",

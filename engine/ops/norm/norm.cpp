@@ -224,6 +224,7 @@ OpDef batch_norm_row() {
       .gradient = batch_norm_gradient,
       .cost = per_input_element<8>,
       .in_place = batch_norm_in_place,
+      .inference_form = "BatchNormalization",
       .traits = kChannelNorm,
       .examples = {"[4,3], [3], [3], [3], [3]>0; training_mode=1 outputs=3",
                    "[2,3,4,5], [3], [3], [3], [3]>0; training_mode=1 momentum=0.7 outputs=3",

@@ -38,6 +38,7 @@ OpDef rounding_row(std::string_view name, std::string_view doc) {
           .shape = float_same_as_first,
           .cost = per_output_element<1>,
           .in_place = first_in_place,
+          .piecewise_constant = true,
           .differentiable = Differentiable::kNo,
           .traits = kWholeValues,
           .examples = {"[2,3]", "[5]={-1.5,-0.5,0.5,1.5,2.5}", "[]", "[0]", "[70,1001]"}};
@@ -70,6 +71,7 @@ std::vector<OpDef> algebraic_ops() {
        .shape = number_same_as_first,
        .cost = per_output_element<1>,
        .in_place = first_in_place,
+       .piecewise_constant = true,
        .differentiable = Differentiable::kNo,
        .traits = kOtherPointwise,
        .examples = {"[2,3]~", "[0]", "i64[4]<9", "i32[4]<9"}},
@@ -108,6 +110,7 @@ std::vector<OpDef> algebraic_ops() {
        .cost = per_output_element<1>,
        .in_place = first_in_place,
        .keeps_integers = true,
+       .keeps_elements = true,
        .traits = kPointwise,
        .examples = {"[2,3]; to=1",     "[2,3]; to=11",    "[2,3]; to=6",   "[2,3]; to=7",
                     "[2,3]; to=9",     "[2,3]; to=16",    "[2,3]; to=10",  "i64[4]<9; to=1",
@@ -138,6 +141,7 @@ std::vector<OpDef> exponential_ops() {
        },
        .cost = per_output_element<8>,
        .in_place = first_in_place,
+       .poles = {0},
        .traits = kOtherPointwise,
        .examples = {"[2,3]>0", "[]>0", "[0]", "[20,1001]>0"}},
   };
