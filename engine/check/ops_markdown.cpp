@@ -36,7 +36,9 @@ std::string doc_text(const OpDef& op) {
 std::string attributes_cell(const OpDef& op) {
   std::vector<std::string> pieces;
   for (const AttributeSpec& attribute : op.attributes) {
-    pieces.push_back(fmt::format("`{}`: {}", attribute.name, attribute.doc));
+    const std::string older =
+        attribute.formerly.empty() ? "" : fmt::format(", formerly `{}`", attribute.formerly);
+    pieces.push_back(fmt::format("`{}`: {}{}", attribute.name, attribute.doc, older));
   }
   return cell(join(pieces, "; "));
 }

@@ -45,7 +45,7 @@ CastSource source_before(const Graph& graph, const Node& cast) {
 
 ValueId add_upcast_form(Rewriter& rewriter, const Node& node, NodeId id) {
   Attributes attributes = node.attributes;
-  if (node.op->upcast_form == node.op->name) attributes.set("wide", std::int64_t{1});
+  if (node.op->upcast_form == node.op->name) attributes.set("upcast", std::int64_t{1});
   return rewriter.before(id)(node.op->upcast_form, node.inputs, std::move(attributes));
 }
 

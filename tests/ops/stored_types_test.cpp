@@ -48,7 +48,7 @@ class Run {
     const ValueId y = graph.node(node).outputs[0];
     std::vector<ValueId> chosen{y};
     // An f32 result is made by a pass, after the gradients.
-    if (row_.differentiable == Differentiable::kYes && !example_.attributes.has("wide")) {
+    if (row_.differentiable == Differentiable::kYes && !example_.attributes.has("upcast")) {
       std::vector<ValueId> dy(graph.node(node).outputs.size(), kNoValue);
       dy[0] = b.input("dy", b.type(y));
       Tensor cotangent = random_tensor({DType::kF64, b.shape(y)}, kSeed, kCotangentStream);

@@ -58,6 +58,18 @@ bool has_attribute(const OpDef& op, std::string_view name) {
                              [name](const AttributeSpec& spec) { return spec.name == name; });
 }
 
+// Of older stage files: attributes get the names that they have now.
+void take_current_names(SourceNode& node, const OpDef& op) {
+  for (const AttributeSpec& spec : op.attributes) {
+    if (spec.formerly.empty()) continue;
+    const auto older = node.attributes.map().find(spec.formerly);
+    if (older == node.attributes.map().end()) continue;
+    Attribute value = older->second;
+    node.attributes.erase(spec.formerly);
+    node.attributes.set(std::string(spec.name), std::move(value));
+  }
+}
+
 void check_known_attributes(const SourceNode& node, const OpDef& op) {
   for (const auto& [name, value] : node.attributes.map()) {
     if (has_attribute(op, name)) continue;
@@ -242,6 +254,7 @@ void Importer::add_constant(const SourceNode& node) {
 
 void Importer::build(SourceNode node, const OpDef& op) {
   if (options_.float_type == DType::kF64) upcast_floats(node);
+  if (is_stage_) take_current_names(node, op);
   check_known_attributes(node, op);
   Builder::Spec spec;
   spec.op = &op;

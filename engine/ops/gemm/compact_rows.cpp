@@ -54,7 +54,7 @@ Types compact_matmul_shape(const OpArgs& args) {
     require_dtype(args, 3, dtype);
     require_shape(args, 3, {shape[1]});
   }
-  const bool upcast = args.attributes.integer("wide", 0) != 0;
+  const bool upcast = args.attributes.integer("upcast", 0) != 0;
   return {{.dtype = upcast ? computed(dtype) : dtype, .shape = checked_shape(shape)}};
 }
 
@@ -125,7 +125,7 @@ OpDef compact_matmul_row() {
           .max_inputs = 4,
           .attributes = {{"transpose_a", "1: a is stored transposed"},
                          {"transpose_b", "1: b is stored transposed"},
-                         {"wide", "1: of bf16 and f16 the result is f32"}},
+                         {"upcast", "1: of bf16 and f16 the result is f32", "wide"}},
           .params = compact_matmul_params,
           .shape = compact_matmul_shape,
           .gradient = compact_matmul_gradient,
@@ -143,7 +143,7 @@ OpDef compact_matmul_row() {
                        "[90,40], [70,40], i64[]={48}, [70]; transpose_b=1",
                        "[90,40], [90,70], i64[]={37}; transpose_a=1",
                        "[90,70], [90,40], i64[]={5}, [40]; transpose_a=1",
-                       "[12,20], [12,25], i64[]={7}; transpose_a=1 wide=1"}};
+                       "[12,20], [12,25], i64[]={7}; transpose_a=1 upcast=1"}};
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ Types batch_matmul_shape(const OpArgs& args) {
   const Shape shape = result_shape(args.shape(0), args.shape(1), params);
   if (args.has(2)) require_shape(args, 2, {shape[shape.rank - 1]});
   const DType dtype = args.type(0).dtype;
-  return {{flag(args, "wide") ? computed(dtype) : dtype, shape}};
+  return {{flag(args, "upcast") ? computed(dtype) : dtype, shape}};
 }
 
 Types matmul_add_shape(const OpArgs& args) {
@@ -312,7 +312,7 @@ OpDef batch_matmul_row() {
           .attributes = {{"transpose_a", "1: the matrices of A are stored transposed"},
                          {"transpose_b", "1: the matrices of B are stored transposed"},
                          {"alpha", "factor of op(A) op(B), 1"},
-                         {"wide", "1: of bf16 and f16 the result is f32"}},
+                         {"upcast", "1: of bf16 and f16 the result is f32", "wide"}},
           .params = batch_matmul_params,
           .shape = batch_matmul_shape,
           .gradient = batch_matmul_gradient,
@@ -343,7 +343,7 @@ OpDef batch_matmul_row() {
                        "[2,3,0], [0,4], [4]",
                        "[2,70,50], [50,73], [73]",
                        "[2,3,4], [4,1], [1]",
-                       "[12,20], [12,25]; transpose_a=1 wide=1"}};
+                       "[12,20], [12,25]; transpose_a=1 upcast=1"}};
 }
 
 OpDef matmul_add_row() {
@@ -356,7 +356,7 @@ OpDef matmul_add_row() {
           .attributes = {{"transpose_a", "1: the matrices of A are stored transposed"},
                          {"transpose_b", "1: the matrices of B are stored transposed"},
                          {"alpha", "factor of op(A) op(B), 1"},
-                         {"wide", "1: of bf16 and f16 the sum and the result are f32"}},
+                         {"upcast", "1: of bf16 and f16 the sum and the result are f32", "wide"}},
           .params = batch_matmul_params,
           .shape = matmul_add_shape,
           .gradient = matmul_add_gradient,

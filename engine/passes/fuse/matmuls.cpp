@@ -56,7 +56,7 @@ class GroupSearch {
     const auto flag = [&node](std::string_view a, std::string_view b) {
       return node.attributes.integer(a, 0) != 0 || node.attributes.integer(b, 0) != 0;
     };
-    const bool plain = !flag("transA", "transpose_a") && !flag("wide", "wide") &&
+    const bool plain = !flag("transA", "transpose_a") && !flag("upcast", "upcast") &&
                        node.attributes.number("alpha", 1.0) == 1.0 &&
                        node.attributes.number("beta", 1.0) == 1.0;
     const RowMatmul matmul{.node = id,

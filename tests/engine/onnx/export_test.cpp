@@ -176,6 +176,22 @@ TEST_CASE("export: attributes keep every digit") {
   CHECK(print(back) == print(graph));
 }
 
+TEST_CASE("export: an attribute of an older stage gets the name that it has now") {
+  Graph graph;
+  Builder b(graph, all_ops());
+  b.set_provenance({.sources = {"n"}, .pass = "import"});
+  const ValueId x = b.input("x", {.dtype = DType::kBF16, .shape = Shape{2, 2}});
+  graph.outputs = {b("BatchMatMul", {x, x}, {{"upcast", std::int64_t{1}}})};
+  onnx::ModelProto model;
+  REQUIRE(model.ParseFromString(onnx_bytes(graph)));
+  onnx::AttributeProto& attribute = *model.mutable_graph()->mutable_node(0)->mutable_attribute(0);
+  REQUIRE(attribute.name() == "upcast");
+  attribute.set_name("wide");
+  const Graph back = to_graph(read_proto(model), all_ops());
+  CHECK(print(back) == print(graph));
+  CHECK(back.value(back.outputs[0]).type.dtype == DType::kF32);
+}
+
 // Passes make names from names, so a stage of a model with the longest names has longer ones.
 TEST_CASE("export: a stage is read back with names longer than a model's may be") {
   const auto with_name = [](std::size_t bytes) {
