@@ -12,7 +12,7 @@ namespace {
 // Their time is that of messages, which the timeline knows.
 Cost no_work(const OpArgs&) { return {}; }
 
-std::int64_t shards_of(const OpArgs& args) { return args.attributes.integer("parts", 1); }
+std::int64_t shards_of(const OpArgs& args) { return args.attributes.integer("devices", 1); }
 
 Shape shape_attribute(const OpArgs& args) {
   const Ints dims = args.attributes.integers("shape");

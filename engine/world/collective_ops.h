@@ -8,11 +8,11 @@
 
 namespace trainscope {
 
-// Over the data-parallel devices unless the attribute `group` says "tensor", or "tied": the `parts`
-// stages of a pipeline that have one parameter in common, in the last micro-batch only. `parts` is
-// the number of shards or members.
-//   AllGather      [ceil(n / parts)] -> the tensor of n elements; attributes shape, parts
-//   ReduceScatter  the tensor -> the sum's [ceil(n / parts)]; attribute parts
+// Over the data-parallel devices unless the attribute `group` says "tensor", or "tied": those of
+// the stages of a pipeline that have one parameter in common, in the last micro-batch only.
+// `devices` is how many devices the group has, each with a shard of what is sharded.
+//   AllGather      [ceil(n / devices)] -> the tensor of n elements; attributes shape, devices
+//   ReduceScatter  the tensor -> the sum's [ceil(n / devices)]; attribute devices
 //   AllReduce      a tensor -> the sum over the group, in its place
 //   ShardedStep    an optimizer's step over shards: parameters, gradients, states, scalars ->
 //                  parameters, states, each in its place; attributes parameters, states, flops,

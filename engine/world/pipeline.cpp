@@ -169,8 +169,8 @@ class StageBuilder {
       sum = sum == kNoValue ? own : add_node(from_.node(root).op, {sum, own}, {});
     }
     const auto holders = static_cast<std::int64_t>(tied.stages.size());
-    new_of_[index(tied.sum)] =
-        add_node(&all_reduce_op(), {sum}, {{"group", std::string(kTiedGroup)}, {"parts", holders}});
+    new_of_[index(tied.sum)] = add_node(&all_reduce_op(), {sum},
+                                        {{"group", std::string(kTiedGroup)}, {"devices", holders}});
   }
 
   void append(Node node, const std::vector<ValueId>& outputs, NodeId id) {

@@ -32,7 +32,7 @@ bool is_tied(const Node& node) { return node.attributes.text("group", "") == kTi
 Group group_of(const Node& node, const MachineModel& machine) {
   const DeviceSpec& device = *machine.device;
   if (is_tied(node)) {
-    return {.size = node.attributes.integer("parts", 2),
+    return {.size = node.attributes.integer("devices", 2),
             .bytes_per_second = stage_link(device, machine.layout).bytes_per_second};
   }
   const bool tensor = node.attributes.text("group", "") == kTensorGroup;

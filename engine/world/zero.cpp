@@ -82,7 +82,7 @@ class ZeroSharding {
     const Phase phase = graph_.node(producer).phase;
     Builder& b = next == kNoNode ? rewriter_.at_end(phase) : rewriter_.before(next);
     b.set_phase(phase);
-    const ValueId shard = add(b, reduce_scatter_op(), raw, {{"parts", devices_}});
+    const ValueId shard = add(b, reduce_scatter_op(), raw, {{"devices", devices_}});
     for (const Use& use : uses) rewriter_.set_input(use.node, use.input, shard);
     scattered_.insert(shard);
   }
@@ -188,7 +188,7 @@ class ZeroSharding {
   void gather(const Read& read, const Shape& shape, NodeId early) {
     const ValueId whole =
         add(rewriter_.before(early), all_gather_op(), read.parameter,
-            {{"shape", Ints(shape.span().begin(), shape.span().end())}, {"parts", devices_}});
+            {{"shape", Ints(shape.span().begin(), shape.span().end())}, {"devices", devices_}});
     Builder& b = rewriter_.before(read.reader);
     for (const Read::Place& place : read.places) {
       ValueId value = whole;
