@@ -11,6 +11,7 @@
 #include "engine/ir/op_def.h"
 #include "engine/ir/serial_index.h"
 #include "engine/plan/call_costs.h"
+#include "engine/record_words.h"
 
 namespace trainscope {
 namespace {
@@ -21,85 +22,6 @@ std::uint32_t number_of(Serial serial) { return static_cast<std::uint32_t>(seria
 template <typename Id>
 std::uint32_t row_of(Id id) {
   return static_cast<std::int32_t>(id) < 0 ? kNoRow : static_cast<std::uint32_t>(id);
-}
-
-PlanPhase phase_of(Phase phase) {
-  if (phase == Phase::kForward) return PlanPhase::kForward;
-  return phase == Phase::kBackward ? PlanPhase::kBackward : PlanPhase::kUpdate;
-}
-
-PlanSpaceKind kind_of(Space space) {
-  return space == Space::kHost ? PlanSpaceKind::kHost : PlanSpaceKind::kDevice;
-}
-
-PlanValueKind kind_of(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::kInput:
-      return PlanValueKind::kInput;
-    case ValueKind::kParameter:
-      return PlanValueKind::kParameter;
-    case ValueKind::kState:
-      return PlanValueKind::kState;
-    case ValueKind::kConstant:
-      return PlanValueKind::kConstant;
-    case ValueKind::kNode:
-      break;
-  }
-  return PlanValueKind::kNode;
-}
-
-PlanSlice slice_of(TileSlice slice) {
-  switch (slice) {
-    case TileSlice::kExamples:
-      return PlanSlice::kExamples;
-    case TileSlice::kPartial:
-      return PlanSlice::kPartial;
-    case TileSlice::kElements:
-      return PlanSlice::kElements;
-    case TileSlice::kWhole:
-      break;
-  }
-  return PlanSlice::kWhole;
-}
-
-PlanCallKind kind_of(CallKind kind) {
-  switch (kind) {
-    case CallKind::kTransfer:
-      return PlanCallKind::kTransfer;
-    case CallKind::kAddPartials:
-      return PlanCallKind::kAddPartials;
-    case CallKind::kStateCopy:
-      return PlanCallKind::kStateCopy;
-    case CallKind::kProgram:
-      return PlanCallKind::kProgram;
-    case CallKind::kKernel:
-      break;
-  }
-  return PlanCallKind::kKernel;
-}
-
-BufferClass class_of(BufferRole role) {
-  switch (role) {
-    case BufferRole::kParameter:
-      return BufferClass::kParameter;
-    case BufferRole::kState:
-      return BufferClass::kState;
-    case BufferRole::kConstant:
-      return BufferClass::kConstant;
-    case BufferRole::kInput:
-      return BufferClass::kInput;
-    case BufferRole::kGradient:
-      return BufferClass::kGradient;
-    case BufferRole::kUpdate:
-      return BufferClass::kUpdate;
-    case BufferRole::kWorkspace:
-      return BufferClass::kWorkspace;
-    case BufferRole::kHeld:
-      return BufferClass::kHeld;
-    case BufferRole::kActivation:
-      break;
-  }
-  return BufferClass::kActivation;
 }
 
 template <typename Row>
@@ -149,7 +71,7 @@ class Recorder {
                                 .lower_bound_bytes = plan.lower_bound_bytes,
                                 .alignment_bytes = plan.alignment_bytes,
                                 .method = text(plan.method),
-                                .kind = kind_of(space),
+                                .kind = recorded_kind(space),
                                 .proven = plan.proven ? std::uint8_t{1} : std::uint8_t{0}});
       if (program_.device) record_.spaces.back().name = text(program_.device->space(space).name);
     }
@@ -168,7 +90,7 @@ class Recorder {
                                    .op = text(node.op->name),
                                    .pass = text(node.provenance.pass),
                                    .sources = sources,
-                                   .phase = phase_of(node.phase),
+                                   .phase = recorded_phase(node.phase),
                                    .serial = number_of(node.serial),
                                    .backward_of = number_of(node.provenance.backward_of)};
     }
@@ -198,7 +120,7 @@ class Recorder {
           .buffer = row_of(place.buffer),
           .producer = row_of(value.producer),
           .serial = number_of(value.serial),
-          .kind = kind_of(value.kind),
+          .kind = recorded_kind(value.kind),
           .view_of = viewed(value),
           .offset = place.offset,
           .bytes = static_cast<std::int64_t>(value.type.bytes())};
@@ -236,8 +158,8 @@ class Recorder {
     const std::vector<std::vector<ValueId>> lists = members();
     for (std::size_t i = 0; i < lists.size(); ++i) {
       const PlannedBuffer& buffer = program_.buffers[i];
-      PlanBuffer row{.holds = class_of(buffer.role),
-                     .space = kind_of(buffer.space),
+      PlanBuffer row{.holds = recorded_class(buffer.role),
+                     .space = recorded_kind(buffer.space),
                      .external = buffer.external ? std::uint8_t{1} : std::uint8_t{0},
                      .label = text(buffer.label),
                      .producer = text(producer_of(buffer, lists[i])),
@@ -300,7 +222,7 @@ class Recorder {
       PlanOperand row{.value = row_of(operand.value),
                       .buffer = row_of(operand.buffer),
                       .offset = operand.offset,
-                      .slice = slice_of(operand.slice),
+                      .slice = recorded_slice(operand.slice),
                       .shape = shape_of(operand)};
       if (operand.value != kNoValue) row.dtype = text(name_of(operand.type.dtype));
       record_.operands.push_back(row);
@@ -326,8 +248,8 @@ class Recorder {
     const Cost cost = definition_of(program_, call);
     const Cost kernel = kernel_cost_of(program_, call, cost);
     record_.calls.push_back(
-        PlanCall{.kind = kind_of(call.kind),
-                 .phase = phase_of(call.phase),
+        PlanCall{.kind = recorded_kind(call.kind),
+                 .phase = recorded_phase(call.phase),
                  .stream = static_cast<std::uint16_t>(call.stream),
                  .node = row_of(call.node),
                  .kernel = call.kernel == nullptr ? 0 : text(call.kernel->name),
@@ -335,7 +257,7 @@ class Recorder {
                  .inputs = operands(call.inputs),
                  .outputs = operands(call.outputs),
                  .waits = {.begin = count(record_.waits), .count = count(call.waits)},
-                 .refused = {.begin = count(record_.refusals), .count = count(call.refused)},
+                 .other_kernels = other_kernels(call.others),
                  .workspace = row_of(call.workspace),
                  .tile = call.tile < 0 ? kNoRow : static_cast<std::uint32_t>(call.tile),
                  .time = static_cast<std::uint32_t>(call.time),
@@ -347,11 +269,20 @@ class Recorder {
                  .kernel_bytes_written = kernel.bytes_written,
                  .workspace_offset = call.workspace_offset,
                  .workspace_bytes = own_workspace_bytes(program_, call),
-                 .body = call.body ? add_body(*call.body) : kNoRow});
+                 .body = call.body ? add_body(*call.body) : kNoRow,
+                 .behind = count(call.others.behind)});
     for (const CallId awaited : call.waits) record_.waits.push_back(row_of(awaited));
-    for (const KernelRefusal& refusal : call.refused) {
-      record_.refusals.push_back({.kernel = text(refusal.kernel), .reason = text(refusal.why)});
+  }
+
+  RowRange other_kernels(const OtherKernels& others) {
+    RowRange range{.begin = count(record_.other_kernels)};
+    for (const auto* list : {&others.refused, &others.behind}) {
+      for (const KernelRefusal& other : *list) {
+        record_.other_kernels.push_back({.kernel = text(other.kernel), .reason = text(other.why)});
+      }
     }
+    range.count = count(record_.other_kernels) - range.begin;
+    return range;
   }
 
   void add_sections() {

@@ -66,12 +66,12 @@ class Replay:
         if row["kind"] == "held":  # from the begin on
             self.held.append((row["death"], where))
             self.memory[where][:] = HELD
-        parts = {part["value"]: (begin + part["offset"], part["bytes"]) for part in row["parts"]}
+        slices = {each["value"]: (begin + each["offset"], each["bytes"]) for each in row["slices"]}
         for value in row["values"]:
-            self.place[value] = offset, size = parts.get(value, where)
+            self.place[value] = offset, size = slices.get(value, where)
             self.life[value] = range(row["birth"], row["death"])
             if not where[0] <= offset <= offset + size <= sum(where):
-                self.fault(f"'{value}' is no part of '{row['name']}'")
+                self.fault(f"'{value}' does not lie inside '{row['name']}'")
             if size < self.stage.size(value):
                 self.fault(f"'{value}' has too few bytes")
 

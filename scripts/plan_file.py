@@ -7,7 +7,8 @@ no code with the engine.
 import json
 import struct
 
-VERSION = 2
+VERSION = 3
+OLDEST = 2         # with rows of the same sizes: what it does not know is 0
 NONE = 0xFFFFFFFF  # in place of a row
 MAGIC = b"TSPLAN\r\n"
 MOST_DEEP = 16     # bodies within each other
@@ -17,8 +18,8 @@ SECTIONS = {
     1: ("sizes", "qqIIIII4x"), 2: ("recompute", "qqqqqddd"), 3: ("text_ends", "I"),
     4: ("text_bytes", "B"), 5: ("dims", "q"), 6: ("values", "IIIIIIIIB3xIqq"),
     7: ("buffers", "BBBBIIIIIIIqq"), 8: ("members", "I"), 9: ("nodes", "IIIIIB3xII"),
-    10: ("calls", "BBHIII" + "II" * 4 + "IIII" + "q" * 8 + "I4x"), 11: ("operands", "IIqB3xIII"),
-    12: ("waits", "I"), 13: ("names", "I"), 14: ("refusals", "II"), 15: ("sections", "III"),
+    10: ("calls", "BBHIII" + "II" * 4 + "IIII" + "q" * 8 + "II"), 11: ("operands", "IIqB3xIII"),
+    12: ("waits", "I"), 13: ("names", "I"), 14: ("other_kernels", "II"), 15: ("sections", "III"),
     16: ("spaces", "qqqIIBB6x"), 17: ("inputs", "I"), 18: ("outputs", "I"),
     19: ("bodies", "QQIII4x"), 20: ("carried", "II"), 21: ("body_bytes", "B")}
 PHASES = ("forward", "backward", "update")
@@ -36,8 +37,8 @@ class PlanFile:
 
     def __init__(self, data, depth=0):
         magic, version, count, size, _ = struct.unpack_from("<8sIIQQ", data)
-        if magic != MAGIC or version != VERSION or size != len(data) or depth > MOST_DEEP:
-            raise ValueError(f"no plan.bin of version {VERSION}")
+        if magic != MAGIC or not OLDEST <= version <= VERSION or size != len(data) or depth > MOST_DEEP:
+            raise ValueError(f"no plan.bin of versions {OLDEST} to {VERSION}")
         for number, width, begin, rows, _ in struct.iter_unpack("<IIQQQ", data[32:32 + 32 * count]):
             if number in SECTIONS:
                 self.add_section(*SECTIONS[number], width, data[begin:begin + width * rows], rows)
@@ -102,27 +103,27 @@ class PlanFile:
          size) = self.buffers[index]
         row = {"id": index, "name": self.texts[name], "kind": KINDS[CLASSES[holds]],
                "class": CLASSES[holds], "offset": offset, "bytes": size, "birth": birth,
-               "death": death, "producer": self.texts[producer], "values": [], "parts": [],
+               "death": death, "producer": self.texts[producer], "values": [], "slices": [],
                "owner": {("value", "call")[owner_kind - 1]: owner} if owner_kind else None}
         for value in self.members[first:first + count]:
             label, (begin, length) = self.texts[self.values[value][0]], self.values[value][-2:]
             row["values"].append(label)
             if not external and (begin, length) != (0, size):
-                row["parts"].append({"value": label, "offset": offset + begin, "bytes": length})
+                row["slices"].append({"value": label, "offset": offset + begin, "bytes": length})
         return row | ({"external": True} if external else {})
 
     def call(self, index):
         (kind, phase, stream, node, kernel, dtype, reads, read_count, writes, write_count, waits,
-         wait_count, refusals, refusal_count, workspace, tile, section, time,
-         *sizes, tile_offset, tile_bytes, body) = self.calls[index]
+         wait_count, others, other_count, workspace, tile, section, time,
+         *sizes, tile_offset, tile_bytes, body, behind) = self.calls[index]
         reads = self.operands[reads:reads + read_count]
         writes = self.operands[writes:writes + write_count]
         there = self.buffers[workspace][-2:] if workspace != NONE else (0, 0)
         numbers = ["flops", "bytes_read", "bytes_written"]
         row = {"id": index, "kind": CALLS[kind], "phase": PHASES[phase], "time": time,
                "kernel": self.texts[kernel], "dtype": self.texts[dtype], **self.node_of(node),
-               "refused": [{"kernel": self.texts[a], "reason": self.texts[b]}
-                           for a, b in self.refusals[refusals:refusals + refusal_count]],
+               "refused": self.kernels(others, other_count - behind),
+               "behind": self.kernels(others + other_count - behind, behind),
                "inputs": self.names_of(reads), "outputs": self.names_of(writes),
                "reads": [*map(self.operand, reads)], "writes": [*map(self.operand, writes)],
                **dict(zip(numbers, sizes)),
@@ -138,6 +139,10 @@ class PlanFile:
             row.update(tile=tile, tile_workspace_offset=tile_offset,
                        tile_workspace_bytes=known(tile_bytes))
         return row
+
+    def kernels(self, first, count):
+        return [{"kernel": self.texts[kernel], "reason": self.texts[reason]}
+                for kernel, reason in self.other_kernels[first:first + count]]
 
     def node_of(self, node):
         if node == NONE:
@@ -182,12 +187,22 @@ def recompute(repeats, plain, offloaded, budget, bound, plain_seconds, seconds, 
     return row
 
 
+def with_current_keys(plan):
+    """Older files call the slices of a buffer its parts."""
+    for row in plan["buffers"]:
+        if "parts" in row:
+            row["slices"] = row.pop("parts")
+    for body in plan.get("bodies", []):
+        with_current_keys(body["plan"])
+    return plan
+
+
 def read_plan(run):
     path = run / "plan.bin"
     data = path.read_bytes() if path.exists() else b""
-    older = len(data) >= 12 and data.startswith(MAGIC) and struct.unpack_from("<I", data, 8)[0] < VERSION
+    older = len(data) >= 12 and data.startswith(MAGIC) and struct.unpack_from("<I", data, 8)[0] < OLDEST
     if not path.exists() or older:
-        return json.loads((run / "plan.json").read_text())
+        return with_current_keys(json.loads((run / "plan.json").read_text()))
     try:
         return PlanFile(data).plan()
     except (struct.error, KeyError) as error:

@@ -110,9 +110,9 @@ class Finder {
       expect(call < plan_.calls.size(), "a call waits for one that is not there");
     }
     for (const TextId name : plan_.names) text(name);
-    for (const PlanRefusal& refusal : plan_.refusals) {
-      text(refusal.kernel);
-      text(refusal.reason);
+    for (const PlanOtherKernel& other : plan_.other_kernels) {
+      text(other.kernel);
+      text(other.reason);
     }
     for (const PlanSection& section : plan_.sections) {
       expect(section.begin <= section.end && section.end <= plan_.calls.size(),
@@ -209,7 +209,8 @@ class Finder {
     range(call.inputs, plan_.operands, "its inputs are not there");
     range(call.outputs, plan_.operands, "its outputs are not there");
     range(call.waits, plan_.waits, "its waits are not there");
-    range(call.refused, plan_.refusals, "its refused kernels are not there");
+    range(call.other_kernels, plan_.other_kernels, "its other kernels are not there");
+    expect(call.behind <= call.other_kernels.count, "more kernels are behind its own than others");
     row(call.workspace, plan_.buffers, "its workspace is not there");
     row(call.section, plan_.sections, "its tiled section is not there");
     expect(call.time < std::max(plan_.facts().times, 1U), "its time is after the end");

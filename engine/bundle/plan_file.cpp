@@ -28,7 +28,7 @@ void each_lasting_table(View& plan, Visit visit) {
   visit(9, plan.nodes);
   visit(12, plan.waits);
   visit(13, plan.names);
-  visit(14, plan.refusals);
+  visit(14, plan.other_kernels);
   visit(15, plan.sections);
 }
 
@@ -101,8 +101,8 @@ PlanView view_of_sections(const SectionTable& sections, int depth) {
     const bool is_inside = body.offset % kPlanSectionAlignment == 0 &&
                            body.offset <= bytes.size() && body.bytes <= bytes.size() - body.offset;
     require(is_inside, ErrorCode::kBadInput, "a body is not inside the bodies");
-    const SectionTable inner(bytes.subspan(body.offset, body.bytes), kPlanRecordVersion,
-                             kPlanRecordVersion);
+    const SectionTable inner(bytes.subspan(body.offset, body.bytes), sections.version(),
+                             sections.version());
     plan.body_plans.push_back(view_of_sections(inner, depth + 1));
   }
   return checked(std::move(plan));
@@ -125,7 +125,7 @@ std::string plan_file_bytes(const PlanRecord& record) {
 }
 
 PlanView view_of_plan_file(std::span<const std::byte> bytes) {
-  return view_of_sections(SectionTable(bytes, kPlanRecordVersion, kPlanRecordVersion), 1);
+  return view_of_sections(SectionTable(bytes, kOldestWithTheseRows, kPlanRecordVersion), 1);
 }
 
 StoredPlan::StoredPlan(PlanRecord record)
@@ -137,7 +137,7 @@ StoredPlan& StoredPlan::operator=(StoredPlan&&) noexcept = default;
 
 StoredPlan::StoredPlan(MappedFile file) : file_(std::make_unique<MappedFile>(std::move(file))) {
   const SectionTable sections(file_->bytes(), 1, kPlanRecordVersion);
-  if (sections.version() == kPlanRecordVersion) {
+  if (sections.version() >= kOldestWithTheseRows) {
     view_ = view_of_sections(sections, 1);
     return;
   }

@@ -53,11 +53,11 @@ Json operands(const PlanView& plan, RowRange range) {
   return list;
 }
 
-Json refusals(const PlanView& plan, RowRange range) {
+Json other_kernels(const PlanView& plan, std::span<const PlanOtherKernel> others) {
   Json list = Json::array();
-  for (const PlanRefusal& refusal : rows_of(plan.refusals, range)) {
-    list.push_back(Json::object(
-        {{"kernel", plan.text(refusal.kernel)}, {"reason", plan.text(refusal.reason)}}));
+  for (const PlanOtherKernel& other : others) {
+    list.push_back(
+        Json::object({{"kernel", plan.text(other.kernel)}, {"reason", plan.text(other.reason)}}));
   }
   return list;
 }
@@ -74,7 +74,8 @@ Json call_row(const PlanView& plan, std::size_t id) {
                            {"phase", name_of(call.phase)},
                            {"time", call.time},
                            {"kernel", plan.text(call.kernel)},
-                           {"refused", refusals(plan, call.refused)},
+                           {"refused", other_kernels(plan, plan.kernels_before(call))},
+                           {"behind", other_kernels(plan, plan.kernels_behind(call))},
                            {"dtype", plan.text(call.dtype)},
                            {"inputs", operand_names(plan, call.inputs)},
                            {"outputs", operand_names(plan, call.outputs)},
@@ -147,15 +148,15 @@ Json owner_of(const PlanBuffer& buffer) {
 Json buffer_row(const PlanView& plan, std::size_t id) {
   const PlanBuffer& buffer = plan.buffers[id];
   Json values = Json::array();
-  Json parts = Json::array();
+  Json slices = Json::array();
   for (const std::uint32_t v : rows_of(plan.members, buffer.values)) {
     const PlanValue& value = plan.values[v];
     values.push_back(plan.text(value.name));
     const bool is_whole = value.offset == 0 && value.bytes == buffer.bytes;
     if (buffer.external != 0 || is_whole) continue;
-    parts.push_back(Json::object({{"value", plan.text(value.name)},
-                                  {"offset", buffer.offset + value.offset},
-                                  {"bytes", value.bytes}}));
+    slices.push_back(Json::object({{"value", plan.text(value.name)},
+                                   {"offset", buffer.offset + value.offset},
+                                   {"bytes", value.bytes}}));
   }
   Json row = Json::object({{"id", id},
                            {"name", plan.text(buffer.label)},
@@ -168,7 +169,7 @@ Json buffer_row(const PlanView& plan, std::size_t id) {
                            {"death", buffer.end},
                            {"producer", plan.text(buffer.producer)},
                            {"values", std::move(values)},
-                           {"parts", std::move(parts)}});
+                           {"slices", std::move(slices)}});
   if (buffer.external != 0) row.set("external", true);
   return row;
 }

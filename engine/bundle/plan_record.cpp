@@ -32,7 +32,7 @@ PlanView view_of(const PlanRecord& record) {
                 .operands = record.operands,
                 .waits = record.waits,
                 .names = record.names,
-                .refusals = record.refusals,
+                .other_kernels = record.other_kernels,
                 .sections = record.sections,
                 .inputs = record.inputs,
                 .outputs = record.outputs,
@@ -63,6 +63,15 @@ std::string_view PlanView::op_of(const PlanCall& call) const {
 std::span<const TextId> PlanView::sources_of(const PlanCall& call) const {
   if (call.node == kNoRow) return {};
   return rows_of(names, nodes[call.node].sources);
+}
+
+std::span<const PlanOtherKernel> PlanView::kernels_before(const PlanCall& call) const {
+  const RowRange& all = call.other_kernels;
+  return rows_of(other_kernels, {.begin = all.begin, .count = all.count - call.behind});
+}
+
+std::span<const PlanOtherKernel> PlanView::kernels_behind(const PlanCall& call) const {
+  return rows_of(other_kernels, call.other_kernels).last(call.behind);
 }
 
 std::string_view name_of(PlanPhase phase) {

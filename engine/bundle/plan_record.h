@@ -45,7 +45,7 @@ struct PlanRecord {
   std::vector<PlanOperand> operands = {};
   std::vector<std::uint32_t> waits = {};
   std::vector<TextId> names = {};
-  std::vector<PlanRefusal> refusals = {};
+  std::vector<PlanOtherKernel> other_kernels = {};
   std::vector<PlanSection> sections = {};
   std::vector<std::uint32_t> inputs = {};   // values, in the graph's order
   std::vector<std::uint32_t> outputs = {};  // values
@@ -71,7 +71,7 @@ struct PlanView {
   std::span<const PlanOperand> operands = {};
   std::span<const std::uint32_t> waits = {};
   std::span<const TextId> names = {};
-  std::span<const PlanRefusal> refusals = {};
+  std::span<const PlanOtherKernel> other_kernels = {};
   std::span<const PlanSection> sections = {};
   std::span<const std::uint32_t> inputs = {};
   std::span<const std::uint32_t> outputs = {};
@@ -88,6 +88,9 @@ struct PlanView {
   std::string_view name_of(const PlanCall& call) const;  // of its node, or of what it writes
   std::string_view op_of(const PlanCall& call) const;    // of its node; empty for a copy
   std::span<const TextId> sources_of(const PlanCall& call) const;
+  // Kernels that were asked before the call's own, and those that come after it in the list.
+  std::span<const PlanOtherKernel> kernels_before(const PlanCall& call) const;
+  std::span<const PlanOtherKernel> kernels_behind(const PlanCall& call) const;
   bool is_external(const PlanValue& value) const {
     return value.buffer != kNoRow && buffers[value.buffer].external != 0;
   }

@@ -10,7 +10,9 @@
 namespace trainscope {
 
 // Raised when a row changes; a new table alone does not raise it.
-inline constexpr std::uint32_t kPlanRecordVersion = 2;
+inline constexpr std::uint32_t kPlanRecordVersion = 3;
+// From here on versions have rows of today's sizes: what they do not know is 0.
+inline constexpr std::uint32_t kOldestWithTheseRows = 2;
 
 // Positions of rows. kNoRow: none.
 inline constexpr std::uint32_t kNoRow = std::numeric_limits<std::uint32_t>::max();
@@ -144,8 +146,8 @@ struct PlanOperand {
   RowRange shape = {};  // of dims
 };
 
-// A kernel that was asked before the chosen one, and why it was not taken.
-struct PlanRefusal {
+// A kernel that could have been asked for a call, and why it was not taken.
+struct PlanOtherKernel {
   TextId kernel = 0;
   TextId reason = 0;
 };
@@ -156,11 +158,11 @@ struct PlanCall {
   std::uint16_t stream = 0;
   std::uint32_t node = kNoRow;
   TextId kernel = 0;
-  TextId dtype = 0;                  // that the kernel is for
-  RowRange inputs = {};              // of operands
-  RowRange outputs = {};             // of operands
-  RowRange waits = {};               // of waits: calls of other streams that must be done
-  RowRange refused = {};             // of refusals
+  TextId dtype = 0;             // that the kernel is for
+  RowRange inputs = {};         // of operands
+  RowRange outputs = {};        // of operands
+  RowRange waits = {};          // of waits: calls of other streams that must be done
+  RowRange other_kernels = {};  // of other_kernels: those asked before its own, then those behind
   std::uint32_t workspace = kNoRow;  // buffer
   std::uint32_t tile = kNoRow;       // that it runs on, in a tiled section
   std::uint32_t section = kNoRow;
@@ -174,7 +176,7 @@ struct PlanCall {
   std::int64_t workspace_offset = 0;  // bytes from the workspace's begin: of a tile
   std::int64_t workspace_bytes = 0;   // of the call, a tile's own; -1: not known
   std::uint32_t body = kNoRow;        // of kProgram: what it runs
-  std::uint32_t reserved = 0;
+  std::uint32_t behind = 0;           // how many of its other kernels, the last ones, are behind
 };
 
 // Calls [begin, end) that so many threads run through at once, each its own batch tile's: tile t
@@ -203,7 +205,7 @@ struct PlanCarried {
 
 static_assert(sizeof(PlanFacts) == 40 && sizeof(PlanSpace) == 40 && sizeof(PlanRecompute) == 64);
 static_assert(sizeof(PlanValue) == 56 && sizeof(PlanBuffer) == 48 && sizeof(PlanNode) == 32);
-static_assert(sizeof(PlanOperand) == 32 && sizeof(PlanRefusal) == 8 && sizeof(PlanCall) == 136);
+static_assert(sizeof(PlanOperand) == 32 && sizeof(PlanOtherKernel) == 8 && sizeof(PlanCall) == 136);
 static_assert(sizeof(PlanSection) == 12 && sizeof(PlanBody) == 32 && sizeof(PlanCarried) == 8);
 
 // The rows of a range.

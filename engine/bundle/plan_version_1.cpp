@@ -91,7 +91,7 @@ PlanCall call_of(const Call1& row) {
           .inputs = row.inputs,
           .outputs = row.outputs,
           .waits = row.waits,
-          .refused = row.refused,
+          .other_kernels = row.refused,
           .workspace = row.workspace,
           .tile = row.tile,
           .section = row.section,

@@ -22,7 +22,7 @@ void tile_launch(const Program& program, const TiledCall& call, Launch& launch) 
   const std::vector<TensorView> inputs = tile.inputs();
   const std::vector<TensorView> outputs = tile.outputs();
   Tiling tiling{.kernel = call.kernel,
-                .refused = call.refused,
+                .others = call.others,
                 .params = call.params,
                 .inputs = call.inputs,
                 .outputs = call.outputs};

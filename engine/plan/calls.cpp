@@ -89,7 +89,7 @@ class CallMaker {
     own_workspace(launch);
     Call call = call_of(launch, time);
     if (launch.body) call.kind = CallKind::kProgram;
-    call.refused = std::move(launch.refused);
+    call.others = std::move(launch.others);
     call.params = std::move(launch.params);
     call.prepared = std::move(launch.prepared);
     call.body = std::move(launch.body);
@@ -126,7 +126,7 @@ class CallMaker {
     for (std::size_t t = 0; t < tiles; ++t) {
       Call call = call_of(launch, time);
       call.kernel = tiling.kernel;
-      call.refused = tiling.refused;
+      call.others = tiling.others;
       call.tile = static_cast<std::int32_t>(t);
       call.params = tiling.params;
       call.prepared = std::move(tiling.prepared[t]);

@@ -1,4 +1,4 @@
-// Asks the kernels of an op in the order of preference.
+// Asks the kernels of an op in the order of preference, up to the first that takes the call.
 #include "engine/plan/kernel_choice.h"
 
 #include <fmt/format.h>
@@ -17,6 +17,10 @@ std::vector<const Kernel*> in_order(const KernelTable& kernels, std::string_view
   if (choice == KernelChoice::kReference) std::ranges::reverse(found);
   return found;
 }
+
+// The list has what is quicker first. Kernels behind the chosen one are not asked whether they
+// would take the call: of a library's that costs as much as preparing it.
+constexpr std::string_view kLaterInList = "later in the list, which has the preferred kernel first";
 
 // Whether the plan's options leave the kernel to be asked.
 Support is_allowed(const Kernel& kernel, KernelChoice choice, SameBits same_bits) {
@@ -44,12 +48,14 @@ KernelChoiceResult choose_kernel(const KernelTable& kernels, const KernelRequest
   KernelChoiceResult result;
   for (const Kernel* kernel : in_order(kernels, request.op, request.dtype, request.choice)) {
     Support support = is_allowed(*kernel, request.choice, request.same_bits);
-    if (support) support = supports(*kernel, request.args);
+    const bool behind = result.kernel != nullptr;
+    if (support) support = behind ? Support{kLaterInList} : supports(*kernel, request.args);
     if (support) {
       result.kernel = kernel;
-      break;
+      continue;
     }
-    result.refused.push_back({.kernel = kernel->name, .why = support.why_not});
+    std::vector<KernelRefusal>& list = behind ? result.others.behind : result.others.refused;
+    list.push_back({.kernel = kernel->name, .why = support.why_not});
   }
   return result;
 }

@@ -1,5 +1,5 @@
-// Which kernel computes a call: the first of the table's that may and can, and why those asked
-// before it did not.
+// Which kernel computes a call: the first of the table's that may and can, and why no other one
+// does.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,21 @@ struct KernelRequest {
   SameBits same_bits = SameBits::kSameThreads;
 };
 
-// A kernel that was preferred and is not used. Both texts live as long as the table.
+// A kernel that is not used. Both texts live as long as the table.
 struct KernelRefusal {
   std::string_view kernel;
   std::string_view why;
 };
 
+// The kernels for a call that another one computes, in the order of preference.
+struct OtherKernels {
+  std::vector<KernelRefusal> refused = {};  // asked before it
+  std::vector<KernelRefusal> behind = {};   // come after it, and are not asked
+};
+
 struct KernelChoiceResult {
-  const Kernel* kernel = nullptr;      // null: no kernel takes the call
-  std::vector<KernelRefusal> refused;  // in the order in which they were asked
+  const Kernel* kernel = nullptr;  // null: no kernel takes the call
+  OtherKernels others = {};
 };
 
 KernelChoiceResult choose_kernel(const KernelTable& kernels, const KernelRequest& request);

@@ -117,7 +117,7 @@ struct Call {
   std::vector<CallId> waits = {};  // calls of other streams that must be done before
   std::int32_t tile = -1;          // of a section; -1: outside
   const Kernel* kernel = nullptr;  // null: a copy, a body, or in a program that is a plan alone
-  std::vector<KernelRefusal> refused = {};  // the kernels that were asked before
+  OtherKernels others = {};        // that could have been asked for it, and why they are not used
   Params params = {};
   Prepared prepared = {};
   std::vector<Operand> inputs = {};   // as the node has them; of a state copy: from

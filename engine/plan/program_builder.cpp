@@ -99,7 +99,7 @@ ProgramBuilder::ProgramBuilder(const Program& placed) : has_buffers_(true) {
     const Call& call = placed.call(id);
     launches_.push_back({.node = call.node,
                          .kernel = call.kernel,
-                         .refused = call.refused,
+                         .others = call.others,
                          .params = call.params,
                          .prepared = call.prepared,
                          .body = call.body,
@@ -136,8 +136,9 @@ void ProgramBuilder::choose_kernels() {
     options_.watch.check();
     Launch launch{.node = id};
     if (!at_node(node, [&] { return prepare(node, launch); })) {
-      const std::string why =
-          launch.refused.empty() ? "" : fmt::format(" ({})", refusals_text(launch.refused));
+      const std::string why = launch.others.refused.empty()
+                                  ? ""
+                                  : fmt::format(" ({})", refusals_text(launch.others.refused));
       std::string dtype(name_of(dtype_of(program_.graph, node)));
       missing[fmt::format("{} for {}{}", node.op->name, dtype, why)].push_back(node.name);
     }
@@ -175,7 +176,7 @@ bool ProgramBuilder::prepare(const Node& node, Launch& launch) const {
                                                  .choice = options_.kernels,
                                                  .same_bits = options_.same_bits});
   launch.kernel = choice.kernel;
-  launch.refused = std::move(choice.refused);
+  launch.others = std::move(choice.others);
   if (launch.kernel == nullptr) return false;
   launch.prepared = prepared_for(*launch.kernel, prepare_args);
   launch.workspace_bytes = static_cast<std::int64_t>(launch.prepared.workspace_bytes);

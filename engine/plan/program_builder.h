@@ -19,7 +19,7 @@ namespace trainscope {
 // How a node is computed batch tile by batch tile, each on one thread.
 struct Tiling {
   const Kernel* kernel = nullptr;
-  std::vector<KernelRefusal> refused = {};
+  OtherKernels others = {};
   Params params = {};                   // of one tile
   std::vector<Prepared> prepared = {};  // by tile
   std::vector<TileSlice> inputs = {};   // by input of the node
@@ -32,7 +32,7 @@ struct Tiling {
 struct Launch {
   NodeId node = kNoNode;
   const Kernel* kernel = nullptr;
-  std::vector<KernelRefusal> refused = {};
+  OtherKernels others = {};
   Params params = {};
   Prepared prepared = {};
   std::shared_ptr<const CallBody> body = {};

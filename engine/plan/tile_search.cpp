@@ -238,7 +238,7 @@ class TileSearch {
     KernelChoiceResult choice = choose_kernel(
         kernels_, {.op = node.op->name, .dtype = dtype, .args = args, .choice = options_.kernels});
     call.kernel = choice.kernel;
-    call.refused = std::move(choice.refused);
+    call.others = std::move(choice.others);
     return call.kernel != nullptr;
   }
 

@@ -15,7 +15,7 @@ namespace trainscope {
 // A call that may be in a section, and how.
 struct TiledCall {
   const Kernel* kernel = nullptr;
-  std::vector<KernelRefusal> refused;
+  OtherKernels others;
   Params params;
   std::vector<TileSlice> inputs;
   std::vector<TileSlice> outputs;

@@ -52,7 +52,7 @@ class PlanChecker(CheckedPlans):
             with self.subTest(flags=flags):
                 run = self.unet(*flags)
                 plan = json.loads((run / "plan.json").read_text())
-                self.assertTrue(any(row["parts"] for row in plan["buffers"]))
+                self.assertTrue(any(row["slices"] for row in plan["buffers"]))
                 self.assertIn(" 0 faults", self.check(run))
 
     def test_budget(self):

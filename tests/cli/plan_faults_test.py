@@ -79,27 +79,27 @@ class PlantedFaults(CheckedPlans):
 
         self.assertEqual(self.spoil(self.train("gpt2"), ids).count("the ids are not"), 1)
 
-    def test_planted_faults_in_parts(self):
-        def parts(plan):
+    def test_planted_faults_in_slices(self):
+        def slices(plan):
             """Of results that a Concat finds in place."""
-            rows = [row for row in plan["buffers"] if len(row["parts"]) > 1]
-            return rows[0]["parts"]
+            rows = [row for row in plan["buffers"] if len(row["slices"]) > 1]
+            return rows[0]["slices"]
 
         def moved(plan):
-            parts(plan)[0]["offset"] += 64
+            slices(plan)[0]["offset"] += 64
 
         def exchanged(plan):
-            one, other = parts(plan)[0], parts(plan)[-1]
+            one, other = slices(plan)[0], slices(plan)[-1]
             one["offset"], other["offset"] = other["offset"], one["offset"]
 
         def outside(plan):
-            parts(plan)[-1]["offset"] = plan["arena_bytes"] - 64
+            slices(plan)[-1]["offset"] = plan["arena_bytes"] - 64
 
         def short(plan):
-            parts(plan)[0]["bytes"] -= 64
+            slices(plan)[0]["bytes"] -= 64
 
         def left_out(plan):
-            parts(plan).pop()
+            slices(plan).pop()
 
         for change in (moved, exchanged, outside, short, left_out):
             with self.subTest(change=change.__name__):

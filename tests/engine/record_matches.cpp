@@ -42,6 +42,15 @@ void check_values(const Program& program, const PlanView& plan) {
   }
 }
 
+void check_kernels(const PlanView& plan, std::span<const PlanOtherKernel> recorded,
+                   const std::vector<KernelRefusal>& kernels) {
+  REQUIRE(recorded.size() == kernels.size());
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    CHECK(plan.text(recorded[k].kernel) == kernels[k].kernel);
+    CHECK(plan.text(recorded[k].reason) == kernels[k].why);
+  }
+}
+
 void check_operands(const PlanView& plan, RowRange range, const std::vector<Operand>& operands) {
   REQUIRE(range.count == operands.size());
   for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -69,12 +78,8 @@ void check_calls(const Program& program, const PlanView& plan) {
     CHECK(static_cast<int>(recorded.phase) == static_cast<int>(call.phase));
     CHECK(std::ranges::equal(rows_of(plan.waits, recorded.waits), call.waits, {}, {},
                              [](CallId id) { return static_cast<std::uint32_t>(id); }));
-    const auto refused = rows_of(plan.refusals, recorded.refused);
-    REQUIRE(refused.size() == call.refused.size());
-    for (std::size_t k = 0; k < refused.size(); ++k) {
-      CHECK(plan.text(refused[k].kernel) == call.refused[k].kernel);
-      CHECK(plan.text(refused[k].reason) == call.refused[k].why);
-    }
+    check_kernels(plan, plan.kernels_before(recorded), call.others.refused);
+    check_kernels(plan, plan.kernels_behind(recorded), call.others.behind);
     const Cost cost = definition_of(program, call);
     CHECK(recorded.flops == cost.flops);
     CHECK(recorded.bytes_read == cost.bytes_read);

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/plan/call_costs.h"
 #include "tests/engine/record_matches.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/looping_graph.h"
@@ -161,9 +163,9 @@ TEST_CASE("plan record: kernels that were not taken are named with the reason") 
     const PlanView plan = view_of(record);
     std::vector<std::string> texts;
     for (const PlanCall& call : plan.calls) {
-      for (const PlanRefusal& refusal : rows_of(plan.refusals, call.refused)) {
-        CHECK(plan.text(refusal.kernel) != plan.text(call.kernel));
-        texts.emplace_back(plan.text(refusal.reason));
+      for (const PlanOtherKernel& other : rows_of(plan.other_kernels, call.other_kernels)) {
+        CHECK(plan.text(other.kernel) != plan.text(call.kernel));
+        texts.emplace_back(plan.text(other.reason));
       }
     }
     return texts;
@@ -174,6 +176,37 @@ TEST_CASE("plan record: kernels that were not taken are named with the reason") 
   const auto strict = reasons({.threads = 2, .same_bits = SameBits::kAnyThreads});
   CHECK(std::ranges::count(strict, varies) > 0);
   CHECK(std::ranges::count(plain, varies) == 0);
+}
+
+TEST_CASE("plan record: every kernel of the device for a call is its own or named with a reason") {
+  const ReferenceModel reference("lenet");
+  const auto compiled = compile(reference.model, reference.options(GraphMode::kTrain, {}));
+  const Program& program = compiled->program;
+  const PlanRecord record = plan_record(*compiled);
+  const PlanView plan = view_of(record);
+  std::size_t behind = 0;
+  for (std::size_t i = 0; i < plan.calls.size(); ++i) {
+    const PlanCall& call = plan.calls[i];
+    if (call.kind != PlanCallKind::kKernel || call.tile != kNoRow) continue;
+    const Call& planned = program.calls[i];
+    const Node& node = program.graph.node(planned.node);
+    std::vector<std::string_view> named;
+    for (const auto& other : plan.kernels_before(call)) named.push_back(plan.text(other.kernel));
+    named.push_back(plan.text(call.kernel));
+    for (const auto& other : plan.kernels_behind(call)) named.push_back(plan.text(other.kernel));
+    std::vector<std::string_view> there;
+    const KernelTable& table = program.device->kernels();
+    for (const Kernel* kernel : table.find(node.op->name, dtype_of(planned))) {
+      there.push_back(kernel->name);
+    }
+    CAPTURE(node.name);
+    CHECK(named == there);
+    behind += call.behind;
+    for (const PlanOtherKernel& other : rows_of(plan.other_kernels, call.other_kernels)) {
+      CHECK(!plan.text(other.reason).empty());
+    }
+  }
+  CHECK(behind > 0);
 }
 
 TEST_CASE("plan record: a state that cannot be written in place is a copy behind its phase") {

@@ -55,7 +55,7 @@ TEST_CASE("plan faults: each row is named") {
       {[](PlanRecord& p) { p.members[1] = 9; }, "a buffer holds a value that is not there"},
       {[](PlanRecord& p) { p.waits = {4}; }, "a call waits for one that is not there"},
       {[](PlanRecord& p) { p.names[0] = 99; }, "there is no such text"},
-      {[](PlanRecord& p) { p.refusals[0].reason = 99; }, "there is no such text"},
+      {[](PlanRecord& p) { p.other_kernels[0].reason = 99; }, "there is no such text"},
       {[](PlanRecord& p) { p.sections = {{.begin = 2, .end = 9}}; },
        "a tiled section is outside of the calls"},
       {[](PlanRecord& p) {
@@ -106,6 +106,8 @@ TEST_CASE("plan faults: each row is named") {
       {[](PlanRecord& p) { p.calls[1].kernel_flops = -2; },
        "call 1: its kernel costs less than nothing"},
       {[](PlanRecord& p) { p.calls[1].body = 0; }, "call 1: its body is not there"},
+      {[](PlanRecord& p) { p.calls[1].behind = 3; },
+       "call 1: more kernels are behind its own than others"},
       {[](PlanRecord& p) {
          p.calls[1].workspace = 2;
          p.calls[1].workspace_offset = 65;

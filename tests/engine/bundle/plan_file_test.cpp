@@ -117,6 +117,26 @@ TEST_CASE("plan file: bodies are records of their own, as deep as they are neste
   CHECK(contains(refusal(plan_file_bytes(plan_with_body(1, std::move(deep)))), "nested 17 deep"));
 }
 
+TEST_CASE("plan file: version 2 opens; of kernels behind a call's own it knew nothing") {
+  const fs::path committed = fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/plan-version-2/plan.bin";
+  const TemporaryFolder folder;
+  fs::copy(committed, folder.path());
+  const StoredPlan stored =
+      StoredPlan::open(Folder::open(folder.path()) / committed.filename().string());
+  const PlanView& plan = stored.view();
+  CHECK(plan.calls.size() == 18);
+  CHECK(plan.arena().bytes == 107136);
+  std::size_t before = 0;
+  for (const PlanCall& call : plan.calls) {
+    CHECK(plan.kernels_behind(call).empty());
+    for (const PlanOtherKernel& other : plan.kernels_before(call)) {
+      CHECK(!plan.text(other.reason).empty());
+      ++before;
+    }
+  }
+  CHECK(before == 8);
+}
+
 TEST_CASE("plan file: version 1 opens, without what it did not know") {
   const fs::path committed = fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/plan-version-1/plan.bin";
   const TemporaryFolder folder;
@@ -198,7 +218,7 @@ TEST_CASE("plan file: the header says what is wrong with it") {
   const Row rows[] = {
       {0, 0, "it is no plan of trainscope"},
       {8, kPlanRecordVersion + 1,
-       "version 3 of the plan record, this program reads versions 2 to 2"},
+       "version 4 of the plan record, this program reads versions 2 to 3"},
       {12, 65, "its table of 65 sections is not all there"},
       {16, 9, "its header says"},
       {section_at(kFacts), 99, "section 1 is missing"},

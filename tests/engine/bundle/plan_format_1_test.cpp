@@ -53,7 +53,7 @@ TEST_CASE("plan format 1: values inside others keep their places") {
   for (const Json& row : again.array_at("buffers")) {
     if (row.get<std::string>("name") != "logits") continue;
     CHECK(row.get<std::int64_t>("offset") == offset);
-    CHECK(row.at("parts").at(0).get<std::int64_t>("offset") == offset + 8);
+    CHECK(row.at("slices").at(0).get<std::int64_t>("offset") == offset + 8);
   }
 }
 

@@ -39,7 +39,11 @@ TEST_CASE("plan json: a line for each row, under the documented keys") {
   CHECK(call.get<std::string>("node") == "relu_1");
   CHECK(call.get<std::string>("op") == "Relu");
   CHECK(call.get<std::string>("kernel") == "relu");
+  REQUIRE(call.at("refused").size() == 1);
   CHECK(call.at("refused").at(0).get<std::string>("kernel") == "relu.wide");
+  REQUIRE(call.at("behind").size() == 1);
+  CHECK(call.at("behind").at(0).get<std::string>("kernel") == "relu.plain");
+  CHECK(call.at("behind").at(0).get<std::string>("reason") == "later in the list");
   CHECK(call.at("inputs") == Json::array({"relu_1:0"}));
   CHECK(call.at("outputs") == Json::array({"relu_1:0"}));
   CHECK(call.at("sources") == Json::array({"/relu_1"}));
@@ -73,7 +77,7 @@ TEST_CASE("plan json: a line for each row, under the documented keys") {
   CHECK(buffer.get<std::string>("class") == "activation");
   CHECK(buffer.at("owner").get<int>("value") == 1);
   CHECK(buffer.at("values") == Json::array({"relu_0:0"}));
-  CHECK(buffer.at("parts").size() == 0);
+  CHECK(buffer.at("slices").size() == 0);
   CHECK(json.at("host_buffers").size() == 0);
   CHECK(json.at("sections").size() == 0);
 }
@@ -87,15 +91,15 @@ TEST_CASE("plan json: a body is a plan, with what is carried from trip to trip")
   CHECK(body.at("plan").at("calls").size() == 2);
 }
 
-TEST_CASE("plan json: a value that takes up a slice of its buffer is a part, with its place") {
+TEST_CASE("plan json: a value that takes up a slice of its buffer has its place") {
   PlanRecord plan = chain_plan(1);
   plan.values[1].offset = 32;
   plan.values[1].bytes = 32;
   const Json json = Json::parse(plan_json(view_of(plan)));
-  const Json& part = json.at("buffers").at(1).at("parts").at(0);
-  CHECK(part.get<std::string>("value") == "relu_0:0");
-  CHECK(part.get<int>("offset") == 96);
-  CHECK(part.get<int>("bytes") == 32);
+  const Json& slice = json.at("buffers").at(1).at("slices").at(0);
+  CHECK(slice.get<std::string>("value") == "relu_0:0");
+  CHECK(slice.get<int>("offset") == 96);
+  CHECK(slice.get<int>("bytes") == 32);
 }
 
 }  // namespace trainscope

@@ -46,21 +46,24 @@ inline std::uint32_t add_kernel(PlanRecord& plan, const std::string& name, std::
                              .dtype = plan.values[v].dtype,
                              .shape = plan.values[v].shape});
   }
-  plan.refusals.push_back(
+  plan.other_kernels.push_back(
       {.kernel = plan.texts.id("relu.wide"), .reason = plan.texts.id("it refused this case")});
+  plan.other_kernels.push_back(
+      {.kernel = plan.texts.id("relu.plain"), .reason = plan.texts.id("later in the list")});
   plan.calls.push_back({.node = row(plan.nodes) - 1,
                         .kernel = plan.texts.id("relu"),
                         .dtype = plan.texts.id("f32"),
                         .inputs = {.begin = row(plan.operands) - 2, .count = 1},
                         .outputs = {.begin = row(plan.operands) - 1, .count = 1},
-                        .refused = {.begin = row(plan.refusals) - 1, .count = 1},
+                        .other_kernels = {.begin = row(plan.other_kernels) - 2, .count = 2},
                         .time = call,
                         .flops = 16,
                         .bytes_read = 64,
                         .bytes_written = 64,
                         .kernel_flops = 17,
                         .kernel_bytes_read = 64,
-                        .kernel_bytes_written = 65});
+                        .kernel_bytes_written = 65,
+                        .behind = 1});
   plan.facts.times = call + 1;
   plan.facts.update_begin = call + 1;
   return value;

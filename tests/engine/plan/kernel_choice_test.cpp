@@ -2,6 +2,9 @@
 #include "engine/plan/kernel_choice.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
 
 #include "engine/core/error.h"
 #include "engine/exec/backends.h"
@@ -43,28 +46,31 @@ TEST_CASE("choose_kernel: the first that takes the call, and why the ones before
   const KernelChoiceResult fastest = chosen(KernelChoice::kFastest, SameBits::kSameThreads);
   REQUIRE(fastest.kernel != nullptr);
   CHECK(fastest.kernel->name == "transformed");
-  CHECK(refusals_text(fastest.refused) == "picky: the moon is full");
+  CHECK(refusals_text(fastest.others.refused) == "picky: the moon is full");
+  const std::string later = "later in the list, which has the preferred kernel first";
+  CHECK(refusals_text(fastest.others.behind) == fmt::format("library: {0}; plain: {0}", later));
 
   const KernelChoiceResult strict = chosen(KernelChoice::kDirect, SameBits::kAnyThreads);
   CHECK(strict.kernel->name == "plain");
-  REQUIRE(strict.refused.size() == 3);
-  CHECK(strict.refused[0].kernel == "picky");
-  CHECK(strict.refused[1].kernel == "transformed");
-  CHECK(strict.refused[1].why.find("--kernels direct") != std::string_view::npos);
-  CHECK(strict.refused[2].kernel == "library");
-  CHECK(strict.refused[2].why.find("--deterministic strict") != std::string_view::npos);
+  REQUIRE(strict.others.refused.size() == 3);
+  CHECK(strict.others.refused[0].kernel == "picky");
+  CHECK(strict.others.refused[1].kernel == "transformed");
+  CHECK(strict.others.refused[1].why.find("--kernels direct") != std::string_view::npos);
+  CHECK(strict.others.refused[2].kernel == "library");
+  CHECK(strict.others.refused[2].why.find("--deterministic strict") != std::string_view::npos);
+  CHECK(strict.others.behind.empty());
 }
 
 TEST_CASE("choose_kernel: the reference is the first of the table; without kernels there is none") {
   const KernelChoiceResult plain = chosen(KernelChoice::kReference, SameBits::kSameThreads);
   CHECK(plain.kernel->name == "plain");
-  CHECK(plain.refused.empty());
+  CHECK(plain.others.refused.empty());
   const Params params = NoParams{};
   const KernelChoiceResult none = choose_kernel(
       picky_table(),
       {.op = "Op", .dtype = DType::kF64, .args = {.params = params, .inputs = {}, .outputs = {}}});
   CHECK(none.kernel == nullptr);
-  CHECK(none.refused.empty());
+  CHECK(none.others.refused.empty());
 }
 
 TEST_CASE("lower: what kernels there are say why they do not take a call") {
