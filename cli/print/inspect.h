@@ -1,6 +1,7 @@
 // What `inspect` shows: each function gives facts and text from a graph or a plan.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,8 +36,13 @@ Outcome describe_graph(const Graph& graph);
 // One node: `which` is its position (from 0) or its name. Throws kUsage when there is none.
 Outcome describe_node(const Graph& graph, const std::string& which);
 
-// Live buffers of a plan at `at`: a call's number, or a node's name (ONNX's too); empty: where the
-// most bytes are alive. Throws kUsage when there is none.
+// The position of a call: `at` is its number, or a node's name (ONNX's too). Throws kUsage when
+// there is none.
+std::size_t find_call(const PlanView& plan, const std::string& at);
+// The kernel of each call, with the others that there are for it and why they are not used; with
+// `at` of that call's node alone.
+Outcome describe_calls(const PlanView& plan, const std::string& at);
+// Live buffers of a plan at that call; empty: where the most bytes are alive.
 Outcome describe_memory(const PlanView& plan, const std::string& at);
 
 }  // namespace trainscope

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,29 +12,6 @@
 
 namespace trainscope {
 namespace {
-
-bool stems_from(const PlanView& plan, const PlanCall& call, const std::string& name) {
-  return std::ranges::any_of(plan.sources_of(call),
-                             [&](TextId source) { return plan.text(source) == name; });
-}
-
-std::size_t find_call(const PlanView& plan, const std::string& at) {
-  std::vector<std::string> names;
-  for (const PlanCall& call : plan.calls) {
-    names.emplace_back(plan.name_of(call));
-    if (names.back() == at) return names.size() - 1;
-  }
-  for (std::size_t i = 0; i < plan.calls.size(); ++i) {
-    if (stems_from(plan, plan.calls[i], at)) return i;
-  }
-  const std::optional<std::int64_t> number = parse_int(at);
-  if (number && *number >= 0 && static_cast<std::size_t>(*number) < plan.calls.size()) {
-    return static_cast<std::size_t>(*number);
-  }
-  throw Error(ErrorCode::kUsage, fmt::format("--at: there is no call or node '{}'", printable(at)))
-      .hint(nearest_hint(at, names))
-      .hint(fmt::format("give a node's name, or a number from 0 to {}", plan.calls.size() - 1));
-}
 
 Json facts_of(const PlanView& plan, const PlanBuffer& buffer) {
   return Json::object({{"id", &buffer - plan.buffers.data()},

@@ -25,9 +25,13 @@ constexpr Flag kInspectFlags[] = {
      .value = "NAME|all",
      .help = "What became of a node or value of the model in each stage, and why; or of every one"},
     {.name = "memory", .type = FlagType::kSwitch, .help = "The buffers that are alive"},
+    {.name = "calls",
+     .type = FlagType::kSwitch,
+     .help = "The kernel of each call of the step, and why no other one computes it"},
     {.name = "at",
      .value = "CALL|NODE",
-     .help = "When, for --memory; default: where most bytes are alive"},
+     .help = "When, for --memory (default: where most bytes are alive); of --calls those of the "
+             "node alone"},
     {.name = "session",
      .type = FlagType::kInteger,
      .value = "N",
@@ -80,18 +84,22 @@ Outcome inspect_stage(const Source& source, const Invocation& settled) {
   return settings.has("node") ? describe_node(graph, settings.text("node")) : describe_graph(graph);
 }
 
-Outcome inspect_memory(const Source& source, const Invocation& settled) {
+// --memory or --calls.
+Outcome inspect_plan(const Source& source, const Invocation& settled) {
+  const bool memory = settled.settings().on("memory");
+  Outcome (*const describe)(const PlanView&, const std::string&) =
+      memory ? &describe_memory : &describe_calls;
   const std::string at = settled.settings().text_or_empty("at");
   if (source.is_run()) {
     const std::optional<StoredPlan> plan = source.run().plan(session_of(settled));
     require(plan.has_value(), ErrorCode::kBadInput, "the run has no plan yet");
-    return describe_memory(plan->view(), at);
+    return describe(plan->view(), at);
   }
   const OnnxModel model = source.original_model();
   const CompileOptions options = options_for(settled, model, KeepGraphs::kLast);
   const auto compiled = compile(model, options);
   const PlanRecord plan = plan_record(*compiled);
-  return describe_memory(view_of(plan), at);
+  return describe(view_of(plan), at);
 }
 
 std::vector<StageRecord> stages_of(const Source& source, const Invocation& settled) {
@@ -114,23 +122,26 @@ Outcome inspect_fate(const Source& source, const Invocation& settled) {
 
 Outcome run_inspect(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
-  require(!settings.has("at") || settings.on("memory"), ErrorCode::kUsage,
-          "--at belongs to --memory");
+  const bool of_plan = settings.on("memory") || settings.on("calls");
+  require(!settings.has("at") || of_plan, ErrorCode::kUsage,
+          "--at belongs to --memory and --calls");
+  require(!settings.on("memory") || !settings.on("calls"), ErrorCode::kUsage,
+          "--memory and --calls are two views of the plan: leave out one");
   require(!settings.on("explain") || settings.on("stages"), ErrorCode::kUsage,
           "--explain belongs to --stages");
   const bool of_stage = settings.on("stages") || settings.has("stage") || settings.has("node");
-  require(!settings.has("fate") || !(of_stage || settings.on("memory")), ErrorCode::kUsage,
-          "--fate is of all stages: leave out --stages, --stage, --node and --memory");
-  require(!settings.on("memory") || !of_stage, ErrorCode::kUsage,
-          "--memory is of the plan, which belongs to no stage: leave out --stages, --stage and "
-          "--node");
+  require(!settings.has("fate") || !(of_stage || of_plan), ErrorCode::kUsage,
+          "--fate is of all stages: leave out --stages, --stage, --node, --memory and --calls");
+  require(!of_plan || !of_stage, ErrorCode::kUsage,
+          "{} is of the plan, which belongs to no stage: leave out --stages, --stage and --node",
+          settings.on("memory") ? "--memory" : "--calls");
   const Source source = Source::open(invocation.argument(0));
-  const bool of_session = of_stage || settings.has("fate") || settings.on("memory");
+  const bool of_session = of_stage || settings.has("fate") || of_plan;
   require(!settings.has("session") || (source.is_run() && of_session), ErrorCode::kUsage,
-          "--session is of a run, with --memory, --stages, --stage, --node or --fate");
+          "--session is of a run, with --memory, --calls, --stages, --stage, --node or --fate");
   const Invocation settled = source.settle(invocation);
   if (settings.has("fate")) return inspect_fate(source, settled);
-  if (settings.on("memory")) return inspect_memory(source, settled);
+  if (of_plan) return inspect_plan(source, settled);
   if (settings.has("stage") || settings.has("node")) return inspect_stage(source, settled);
   if (settings.on("stages")) return inspect_stages(source, settled);
   return source.is_run() ? describe_run(source.run()) : describe_model(source.original_model());
@@ -140,7 +151,7 @@ Outcome run_inspect(const Invocation& invocation) {
 
 Command inspect_command() {
   return {.name = "inspect",
-          .summary = "Show a model or run: stages, graphs, nodes, fates, memory.",
+          .summary = "Show a model or run: stages, graphs, nodes, fates, memory, kernels.",
           .arguments = {{.name = "RUN|MODEL.onnx",
                          .help = "a run's folder, or a model (compiled as `train` would)"}},
           .flags = join_flags({kInspectFlags, compile_flags()}),
