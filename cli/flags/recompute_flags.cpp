@@ -42,8 +42,8 @@ constexpr Flag kFlags[] = {
              "own"},
     {.name = "link-rate",
      .value = "BYTES",
-     .fallback = "10GB",
-     .help = "Bytes a second to host memory and back, for --offload"},
+     .help = "Bytes a second to host memory and back, for --offload. Default: those of the machine "
+             "(--machine), 10GB of the built-in one"},
     {.name = "optimizer-in-backward",
      .type = FlagType::kSwitch,
      .help = "Update each parameter as soon as its gradient is there: less memory, the same bits; "
@@ -223,8 +223,12 @@ Machine plan_machine(const Settings& settings) {
 OpOrder op_order(const Settings& settings) { return op_order_of(settings.text("op-order")); }
 
 HostLink host_link(const Settings& settings) {
-  const std::int64_t rate = parse_bytes("link-rate", settings.text("link-rate"));
-  return {.bytes_per_second = static_cast<double>(rate)};
+  HostLink link = plan_machine(settings).host_link;
+  if (settings.has("link-rate")) {
+    const std::int64_t rate = parse_bytes("link-rate", settings.text("link-rate"));
+    link.bytes_per_second = static_cast<double>(rate);
+  }
+  return link;
 }
 
 Json without_replaced_plan(const Json& options, const Settings& settings) {

@@ -41,6 +41,12 @@ std::string machine_table(const Machine& machine) {
     text += fmt::format("{:<8} {:>10}  {:<6} {:>12} {:>12}\n", name_of(dtype), "", "",
                         giga(rate.one), giga(rate.all));
   }
+  for (const auto& [dtype, why] : machine.without_flops) {
+    text += fmt::format("{:<8} {}\n", name_of(dtype), printable(why));
+  }
+  const HostLink& link = machine.host_link;
+  text += fmt::format("to host memory and back {} GB/s and {:.3f} us a transfer\n",
+                      giga(link.bytes_per_second), 1e6 * link.seconds_per_transfer);
   text += fmt::format("a call {:.3f} us, a fork and join of all threads {:.3f} us\n",
                       1e6 * machine.seconds_per_call, 1e6 * machine.seconds_per_fork);
   return text;

@@ -19,11 +19,17 @@ namespace {
 
 constexpr std::string_view kFormat = "trainscope-machine";
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-constexpr std::array kDTypes = {DType::kF32, DType::kF64, DType::kBF16, DType::kF16};
+constexpr std::array kDTypes = {DType::kF32, DType::kF64, DType::kBF16,
+                                DType::kF16, DType::kI8,  DType::kU8};
 
 // --- Writing -------------------------------------------------------------------------------------
 
 Json rate_json(const Rate& rate) { return Json::object({{"one", rate.one}, {"all", rate.all}}); }
+
+Json link_json(const HostLink& link) {
+  return Json::object({{"bytes_per_second", link.bytes_per_second},
+                       {"seconds_per_transfer", link.seconds_per_transfer}});
+}
 
 Json level_json(const MemoryLevel& level) {
   return Json::object({{"name", level.name},
@@ -89,7 +95,7 @@ class FileObject {
   std::string path_of(std::string_view key) const {
     return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
   }
-  const JsonObject& members() const { return json_.as_object(); }
+  bool has(std::string_view key) const { return json_.find(key) != nullptr; }
 
  private:
   std::string shown() const { return path_.empty() ? "the file" : fmt::format("'{}'", path_); }
@@ -125,18 +131,42 @@ std::vector<MemoryLevel> levels_of(const Json& json) {
   return levels;
 }
 
-std::map<DType, Rate> flops_of(const FileObject& object) {
+std::vector<std::string_view> dtype_names() {
   std::vector<std::string_view> names;
   for (DType dtype : kDTypes) names.push_back(name_of(dtype));
-  object.has_only(names);
+  return names;
+}
+
+std::map<DType, Rate> flops_of(const FileObject& object) {
+  object.has_only(dtype_names());
   std::map<DType, Rate> rates;
   for (DType dtype : kDTypes) {
     const bool needed = dtype == DType::kF32;
-    if (needed || object.members().find(name_of(dtype)) != nullptr) {
-      rates[dtype] = object.rate(name_of(dtype));
-    }
+    if (needed || object.has(name_of(dtype))) rates[dtype] = object.rate(name_of(dtype));
   }
   return rates;
+}
+
+// Files of older programs do not say.
+std::map<DType, std::string> without_flops_of(const FileObject& file) {
+  std::map<DType, std::string> reasons;
+  if (!file.has("without_flops")) return reasons;
+  const FileObject object = file.object("without_flops");
+  object.has_only(dtype_names());
+  for (DType dtype : kDTypes) {
+    if (object.has(name_of(dtype))) reasons[dtype] = object.text(name_of(dtype));
+  }
+  return reasons;
+}
+
+HostLink host_link_of(const FileObject& file) {
+  static constexpr std::array<std::string_view, 2> kKeys = {"bytes_per_second",
+                                                            "seconds_per_transfer"};
+  if (!file.has("host_link")) return {};
+  const FileObject link = file.object("host_link");
+  link.has_only(kKeys);
+  return {.bytes_per_second = link.above_zero("bytes_per_second"),
+          .seconds_per_transfer = link.above_zero("seconds_per_transfer")};
 }
 
 }  // namespace
@@ -148,20 +178,26 @@ Json machine_json(const Machine& machine) {
   for (const auto& [dtype, rate] : machine.flops_per_second) {
     flops.set(std::string(name_of(dtype)), rate_json(rate));
   }
+  Json without = Json::object();
+  for (const auto& [dtype, why] : machine.without_flops)
+    without.set(std::string(name_of(dtype)), why);
   return Json::object({{"format", kFormat},
                        {"version", kMachineVersion},
                        {"name", machine.name},
                        {"cores", machine.cores},
                        {"levels", std::move(levels)},
                        {"flops_per_second", std::move(flops)},
+                       {"without_flops", std::move(without)},
                        {"seconds_per_call", machine.seconds_per_call},
-                       {"seconds_per_fork", machine.seconds_per_fork}});
+                       {"seconds_per_fork", machine.seconds_per_fork},
+                       {"host_link", link_json(machine.host_link)}});
 }
 
 Machine machine_of(const Json& json) {
-  static constexpr std::array<std::string_view, 8> kKeys = {
-      "format",           "version",         "name", "cores", "levels", "flops_per_second",
-      "seconds_per_call", "seconds_per_fork"};
+  static constexpr std::array<std::string_view, 10> kKeys = {
+      "format",           "version",          "name",          "cores",
+      "levels",           "flops_per_second", "without_flops", "seconds_per_call",
+      "seconds_per_fork", "host_link"};
   constexpr std::int64_t kMostCores = 1 << 16;
   const FileObject file(json, "");
   require(file.text("format") == kFormat, ErrorCode::kBadInput,
@@ -174,8 +210,10 @@ Machine machine_of(const Json& json) {
           .cores = static_cast<int>(file.count("cores", kMostCores)),
           .levels = levels_of(file.at("levels")),
           .flops_per_second = flops_of(file.object("flops_per_second")),
+          .without_flops = without_flops_of(file),
           .seconds_per_call = file.above_zero("seconds_per_call"),
-          .seconds_per_fork = file.above_zero("seconds_per_fork")};
+          .seconds_per_fork = file.above_zero("seconds_per_fork"),
+          .host_link = host_link_of(file)};
 }
 
 Machine read_machine(const std::filesystem::path& path) {

@@ -13,6 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/ir/graph.h"
 #include "engine/ir/op_def.h"
+#include "engine/machine/machine.h"
 #include "engine/plan/lower.h"
 #include "engine/plan/program.h"
 #include "engine/recompute/clusters.h"
@@ -26,17 +27,6 @@ enum class RecomputeMode : std::uint8_t {
   kLevel1,    // every cluster of cheap ops (ONNX Runtime's layer-wise level)
   kLevel2,    // ... and those that keep something smaller instead (its compromise level)
   kClusters,  // those in `clusters`
-};
-
-// The way to host memory and back. A transfer of n bytes takes n / bytes_per_second and
-// seconds_per_transfer, in which nothing else runs.
-struct HostLink {
-  double bytes_per_second = 10e9;
-  double seconds_per_transfer = 10e-6;
-
-  double seconds(std::int64_t bytes) const {
-    return static_cast<double>(bytes) / bytes_per_second + seconds_per_transfer;
-  }
 };
 
 struct RecomputeOptions {

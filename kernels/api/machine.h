@@ -31,6 +31,19 @@ struct MemoryLevel {
   bool operator==(const MemoryLevel&) const = default;
 };
 
+// The way to host memory and back. A transfer of n bytes takes n / bytes_per_second and
+// seconds_per_transfer, in which nothing else runs. Unless somebody knows better it is that of a
+// device on a bus.
+struct HostLink {
+  double bytes_per_second = 10e9;
+  double seconds_per_transfer = 10e-6;
+
+  double seconds(std::int64_t bytes) const {
+    return static_cast<double>(bytes) / bytes_per_second + seconds_per_transfer;
+  }
+  bool operator==(const HostLink&) const = default;
+};
+
 // Invariants, which the reader of machine files checks: there is a rate for f32, and at least one
 // level, the last one being memory; levels are in the order of their sizes; all numbers are above
 // 0.
@@ -39,8 +52,12 @@ struct Machine {
   int cores = 1;
   std::vector<MemoryLevel> levels;  // the quickest first
   std::map<DType, Rate> flops_per_second;
+  // Dtypes that kernels compute with and that have no rate of their own, and why, in half a
+  // sentence.
+  std::map<DType, std::string> without_flops = {};
   double seconds_per_call = 0.0;  // that a kernel call takes besides its work
   double seconds_per_fork = 0.0;  // that cores take to share out work and to meet at its end
+  HostLink host_link = {};
 
   // Those of f32 where the dtype has none of its own.
   const Rate& flops(DType dtype) const {

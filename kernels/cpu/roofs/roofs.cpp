@@ -243,6 +243,13 @@ double seconds_of_fork(const MeasureOptions& options) {
   return std::max(least, 1e-9);
 }
 
+// Memory is the host's here: a transfer is a call that one thread copies bytes in. They count once,
+// in the rate of a copy twice.
+HostLink host_link_of(const Machine& machine) {
+  return {.bytes_per_second = machine.memory().copy.one / 2,
+          .seconds_per_transfer = machine.seconds_per_call};
+}
+
 }  // namespace
 
 Machine measure_machine(const MeasureOptions& options) {
@@ -254,8 +261,16 @@ Machine measure_machine(const MeasureOptions& options) {
   machine.flops_per_second[DType::kF64] = flops_of(gemm_tiles<double>().front(), options);
   if (has_avx512_bf16()) {
     machine.flops_per_second[DType::kBF16] = flops_of(gemm_tile_avx512<BFloat16>(), options);
+  } else {
+    machine.without_flops[DType::kBF16] = "no AVX512_BF16 on this processor: computed in f32";
+  }
+  machine.without_flops[DType::kF16] = "no kernel multiplies it as it is: computed in f32";
+  for (const DType integers : {DType::kI8, DType::kU8}) {
+    machine.without_flops[integers] =
+        "no kernel multiplies it as it is: quantized matmuls are written with f32's";
   }
   machine.seconds_per_call = seconds_of_call(options.seconds);
+  machine.host_link = host_link_of(machine);
   machine.seconds_per_fork = seconds_of_fork(options);
   return machine;
 }

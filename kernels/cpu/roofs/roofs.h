@@ -7,7 +7,7 @@
 namespace trainscope::cpu {
 
 // Its `name` is empty. FLOP/s are those of our GEMM's tile on panels that stay in L1, in the dtypes
-// that the processor has instructions for; others are computed in f32. Takes the least of several
+// that the processor has instructions for; it says why others have none. Takes the least of several
 // rounds, so that what other programs take counts little.
 Machine measure_machine(const MeasureOptions& options);
 

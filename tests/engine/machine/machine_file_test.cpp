@@ -99,6 +99,30 @@ TEST_CASE("machine: the one that is built in") {
   CHECK(machine.flops(DType::kF32).one == 5e10);
   CHECK(machine.memory().copy.one == 1e10);
   CHECK(128.0 * machine.seconds_per_fork == 3e-4);
+  CHECK(machine.host_link.bytes_per_second == 10e9);
+  CHECK(machine.host_link.seconds_per_transfer == 10e-6);
+  CHECK(machine.without_flops.empty());
+}
+
+TEST_CASE("machine file: what older files do not say is as it was") {
+  Machine machine = measured();
+  machine.host_link = {.bytes_per_second = 3e9, .seconds_per_transfer = 2e-6};
+  machine.without_flops = {{DType::kF16, "computed in f32"}, {DType::kI8, "no kernel"}};
+  const std::string text = machine_json(machine).dump();
+  CHECK(machine_of(Json::parse(text)) == machine);
+  const auto without = [&text](const std::string& key) {
+    const std::size_t at = text.find("\"" + key + "\":");
+    REQUIRE(at != std::string::npos);
+    const std::size_t end = text.find('}', at) + 1;
+    const bool last = text[end] == '}';
+    return Json::parse(last ? text.substr(0, at - 1) + text.substr(end)
+                            : text.substr(0, at) + text.substr(end + 1));
+  };
+  CHECK(machine_of(without("host_link")).host_link == HostLink{});
+  CHECK(machine_of(without("without_flops")).without_flops.empty());
+  refused(changed(R"("host_link":{)", R"("host_link":{"rate":1,)"), "'host_link.rate' is no key");
+  refused(changed(R"("bytes_per_second":)", R"("bytes_per_second":-)"),
+          "'host_link.bytes_per_second' must be a number above 0");
 }
 
 }  // namespace trainscope

@@ -41,6 +41,12 @@ TEST_CASE("roofs: positive, of every level and dtype, the nearest cache not slow
     REQUIRE(machine.flops_per_second.contains(DType::kF64));
     CHECK(machine.flops_per_second.contains(DType::kBF16) == has_avx512_bf16());
     for (const auto& [dtype, rate] : machine.flops_per_second) check_rate(rate);
+    for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kF16, DType::kI8}) {
+      const auto why = machine.without_flops.find(dtype);
+      CHECK(machine.flops_per_second.contains(dtype) == (why == machine.without_flops.end()));
+      if (why != machine.without_flops.end()) CHECK(!why->second.empty());
+    }
+    CHECK(machine.host_link.bytes_per_second == machine.memory().copy.one / 2);
     CHECK(machine.seconds_per_call > 0.0);
     CHECK(machine.seconds_per_fork > 0.0);
     if (threads == 1) CHECK(machine.flops(DType::kF32).one == machine.flops(DType::kF32).all);
