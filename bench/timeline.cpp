@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "cli/verbs/bench_run.h"
 #include "engine/exec/execution_events.h"
+#include "engine/run/bench/bench_run.h"
 
 namespace trainscope {
 namespace {

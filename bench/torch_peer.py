@@ -4,7 +4,7 @@
     torch_peer.py w3 --steps 5 --threads 2
 
 A step is zero_grad + forward + loss + backward + update on synthetic data that is there already.
-Defined as in cli/verbs/bench_workloads.cpp; FLOPs are counted as `trainscope bench` counts them.
+Defined as in engine/run/bench/bench_workloads.cpp; FLOPs are counted as `trainscope bench` counts them.
 """
 import argparse
 import json

@@ -11,11 +11,11 @@
 
 #include "cli/flags/training_flags.h"
 #include "cli/print/world_table.h"
-#include "cli/verbs/world_batch.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/plan_folder.h"
 #include "engine/record_plan.h"
+#include "engine/run/batch/world_batch.h"
 #include "engine/world/world_plan.h"
 
 namespace trainscope {
@@ -240,8 +240,8 @@ Outcome plan_worlds(const CompileStep& compile, const Invocation& invocation) {
   const SizedStep& asked = steps.at(0);
   WorldTable table{.device = worlds.front().machine.device->name,
                    .budget_bytes = *worlds.front().budget_bytes,
-                   .batch = asked.sizes.batch,
-                   .sequence = asked.sizes.sequence,
+                   .batch = asked.batch,
+                   .sequence = asked.sequence,
                    .micro_batches = worlds.front().micro_batches,
                    .rows = {}};
   std::vector<WorldRefusal> refusals;

@@ -1,15 +1,11 @@
 // `plan --target`: a step on devices that are not here.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
-#include "cli/flags/sizes.h"
-#include "engine/compile.h"
+#include "engine/run/batch/world_batch.h"
 
 namespace trainscope {
 
@@ -18,13 +14,6 @@ std::span<const Flag> world_flags();  // --target, --world, --zero, ...
 // Whether the call asks for other devices than this machine. Throws kUsage for flags that mean
 // something with --target alone.
 bool asks_for_world(const Settings& settings);
-
-// A step without recomputation, compiled for a batch (0: the one asked for).
-struct SizedStep {
-  std::unique_ptr<const Compiled> compiled;
-  Sizes sizes;
-};
-using CompileStep = std::function<SizedStep(std::int64_t batch)>;
 
 // A row for each world. Throws kOutOfMemory when the step fits none of them.
 Outcome plan_worlds(const CompileStep& compile, const Invocation& invocation);

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/verbs/batch_search.h"
 #include "engine/core/text.h"
+#include "engine/run/batch/batch_search.h"
 
 namespace trainscope {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/verbs/world_batch.h"
+#include "engine/run/batch/world_batch.h"
 #include "engine/world/world_plan.h"
 
 namespace trainscope {

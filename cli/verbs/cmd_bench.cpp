@@ -9,12 +9,12 @@
 #include "cli/flags/invocation.h"
 #include "cli/flags/training_flags.h"
 #include "cli/machine.h"
-#include "cli/verbs/bench_run.h"
-#include "cli/verbs/bench_workloads.h"
 #include "engine/bundle/plan_json.h"
 #include "engine/core/saturating.h"
 #include "engine/core/text.h"
 #include "engine/record_plan.h"
+#include "engine/run/bench/bench_run.h"
+#include "engine/run/bench/bench_workloads.h"
 
 namespace trainscope {
 namespace {

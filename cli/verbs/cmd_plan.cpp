@@ -7,9 +7,8 @@
 #include "cli/flags/training_flags.h"
 #include "cli/flags/world_flags.h"
 #include "cli/print/plan_tables.h"
+#include "cli/print/split_table.h"
 #include "cli/source.h"
-#include "cli/verbs/batch_search.h"
-#include "cli/verbs/micro_batches.h"
 #include "engine/bundle/plan_json.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
@@ -17,6 +16,9 @@
 #include "engine/model_warnings.h"
 #include "engine/op_times.h"
 #include "engine/record_plan.h"
+#include "engine/run/batch/largest_batch.h"
+#include "engine/run/batch/micro_batches.h"
+#include "engine/run/batch/world_batch.h"
 #include "engine/run/planned_step.h"
 
 namespace trainscope {
@@ -100,44 +102,18 @@ std::string plan_text(const Json& plan) {
   return text;
 }
 
-// How much more fits into the budget with recomputation.
 void add_largest_batch(const Source& source, const Invocation& invocation, Outcome& outcome) {
-  double overhead = 0.0;
-  BatchSearch search{.first = 2};
-  const auto attempt = [&](std::int64_t batch, bool plain) -> BatchNeed {
+  const LargestBatch found = find_largest_batch([&](std::int64_t batch) -> StepToCompile {
     Step step = step_of(source, invocation, batch);
-    search.budget_bytes = *step.options.recompute.budget_bytes;
-    if (plain) step.options.recompute = {};
-    try {
-      const std::unique_ptr<Compiled> compiled = compile(step.model, step.options);
-      const std::int64_t bytes = compiled->program.arena().bytes;
-      if (plain) return {.fits = bytes <= search.budget_bytes, .bytes = bytes};
-      if (compiled->recompute) {
-        overhead = compiled->recompute->seconds / compiled->recompute->plain_seconds - 1.0;
-      }
-      return {.fits = true};
-    } catch (const NoPlanFits& refusal) {
-      return {.fits = false, .bytes = refusal.least_bytes};
-    }
-  };
-  // The first two give what there is whatever the batch.
-  const std::int64_t one = attempt(1, true).bytes;
-  search.fixed_bytes = std::max<std::int64_t>(0, 2 * one - attempt(2, true).bytes);
-  const std::int64_t plain =
-      largest_batch(search, [&](std::int64_t batch) { return attempt(batch, true); });
-  constexpr std::int64_t kAtFirst = 4;  // times the batch that fits without recomputation
-  search.fits = plain;
-  search.first = search.stride = kAtFirst * std::max<std::int64_t>(1, plain);
-  const std::int64_t most =
-      largest_batch(search, [&](std::int64_t batch) { return attempt(batch, false); });
-  if (most > plain) attempt(most, false);  // for its overhead
-  outcome.facts.set("largest_batch", most);
-  outcome.facts.set("largest_batch_plain", plain);
-  outcome.facts.set("largest_batch_overhead", overhead);
+    return {.model = std::move(step.model), .options = std::move(step.options)};
+  });
+  outcome.facts.set("largest_batch", found.most);
+  outcome.facts.set("largest_batch_plain", found.plain);
+  outcome.facts.set("largest_batch_overhead", found.overhead);
   outcome.text += fmt::format(
       "\nlargest batch {:>15} within the budget, at {:.2f} % more time an example; {} without "
       "recomputation\n",
-      most, 100.0 * overhead, plain);
+      found.most, 100.0 * found.overhead, found.plain);
 }
 
 Outcome planned_worlds(const Invocation& invocation) {
@@ -147,7 +123,9 @@ Outcome planned_worlds(const Invocation& invocation) {
   const Source source = Source::open_or_build(invocation.argument(0));
   const CompileStep compile_step = [&](std::int64_t batch) -> SizedStep {
     const Step step = step_of(source, invocation, batch);
-    return {.compiled = compile(step.model, step.options), .sizes = step.sizes};
+    return {.compiled = compile(step.model, step.options),
+            .batch = step.sizes.batch,
+            .sequence = step.sizes.sequence};
   };
   return plan_worlds(compile_step, source.settle(invocation));
 }
@@ -172,10 +150,10 @@ Outcome planned_micro_batches(const Invocation& invocation) {
     step.options.training.micro_batches = split.micro_batches;
     return compile(step.model, step.options);
   };
-  return plan_micro_batches(
+  return splits_outcome(plan_splits(
       compile_split,
       {.batch = asked.sizes.batch, .micro_batches = asked.options.training.micro_batches},
-      asked.options.machine);
+      asked.options.machine));
 }
 
 // Of the step without what is traded for memory, whose plans the times are for.

@@ -1,7 +1,7 @@
 // predict: what a model makes of each example of the data, as a file.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,12 +11,12 @@
 #include "cli/flags/data_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
-#include "engine/core/batch_layout.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/safetensors.h"
 #include "engine/core/text.h"
 #include "engine/run/forward_programs.h"
+#include "engine/run/prediction.h"
 
 namespace trainscope {
 namespace {
@@ -31,75 +31,6 @@ constexpr Flag kPredictFlags[] = {
              "column for each number",
      .letter = 'o'},
 };
-
-// An output of the model, example by example.
-struct Prediction {
-  std::string name;
-  Tensor rows;   // [examples, ...]
-  int axis = 0;  // of the examples in a batch
-};
-
-// Examples first, whatever axis they are in a batch.
-Shape row_shape(const Shape& batch, int axis, std::int64_t examples) {
-  Shape shape{examples};
-  for (int a = 0; a < batch.rank; ++a) {
-    if (a != axis) shape.push_back(batch[a]);
-  }
-  return shape;
-}
-
-// The outputs that have a row for each example of a batch. Throws kUsage where none has.
-std::vector<Prediction> predictions_of(const Executor& executor, const OnnxModel& model,
-                                       const Sizes& sizes, std::int64_t examples) {
-  std::vector<Prediction> predictions;
-  for (const ModelTensor& output : model.outputs()) {
-    const Graph& graph = executor.program().graph;
-    const ValueId id = graph.find(output.name);
-    if (id == kNoValue || !executor.has(output.name)) continue;
-    const TensorType& type = graph.value(id).type;
-    const auto named = sizes.batch_axes.find(output.name);
-    const int axis = named == sizes.batch_axes.end() ? 0 : named->second;
-    if (axis >= type.shape.rank || type.shape[axis] != sizes.batch) continue;
-    Prediction prediction{.name = output.name, .rows = Tensor(), .axis = axis};
-    prediction.rows = Tensor({.dtype = type.dtype, .shape = row_shape(type.shape, axis, examples)});
-    predictions.push_back(std::move(prediction));
-  }
-  require(!predictions.empty(), ErrorCode::kUsage,
-          "no output of the model has a row for each of {} examples: there is nothing to write",
-          sizes.batch);
-  return predictions;
-}
-
-// The first `count` examples of a batch become the rows from `first` on.
-void take_rows(const Tensor& batch, std::int64_t first, std::int64_t count, Prediction& to) {
-  const BatchLayout layout(batch.type(), to.axis);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto row = static_cast<std::size_t>(first + i);
-    layout.read_row(batch.data(), i, to.rows.data() + row * layout.row_bytes());
-  }
-}
-
-// In whole batches: the last example fills up the last one, and its further rows are left out.
-std::vector<Prediction> predict(Executor& executor, const OnnxModel& model, const Sizes& sizes,
-                                const Dataset& data) {
-  const std::int64_t examples = data.examples(Split::kValidation);
-  std::vector<Prediction> predictions = predictions_of(executor, model, sizes, examples);
-  Batch batch;
-  std::vector<std::int64_t> indices(static_cast<std::size_t>(sizes.batch));
-  for (std::int64_t first = 0; first < examples; first += sizes.batch) {
-    for (std::int64_t i = 0; i < sizes.batch; ++i) {
-      indices[static_cast<std::size_t>(i)] = std::min(first + i, examples - 1);
-    }
-    data.read(Split::kValidation, 0, indices, batch);
-    bind_batch(executor, batch);
-    executor.run_micro_step();
-    for (Prediction& prediction : predictions) {
-      take_rows(executor.read(prediction.name), first, std::min(sizes.batch, examples - first),
-                prediction);
-    }
-  }
-  return predictions;
-}
 
 // "logits" for one number an example, else "logits_0", "logits_1" ...
 std::string csv_header(const std::vector<Prediction>& predictions) {
@@ -198,7 +129,8 @@ Outcome run_predict(const Invocation& invocation) {
   require(data->examples(Split::kValidation) > 0, ErrorCode::kBadInput,
           "data '{}' have no examples", printable(settings.text("data")));
   const std::vector<Prediction> predictions =
-      predict(programs.executor(GraphMode::kInference), trained.model, sizes, *data);
+      predict(programs, trained.model,
+              {.data = data, .batch = sizes.batch, .batch_axes = sizes.batch_axes});
   const std::string& out = settings.text("out");
   write_predictions(predictions, out);
   Outcome outcome;

@@ -1,10 +1,10 @@
 // Largest batches of worlds: without recomputation, as PyTorch would hold it, and with it.
-#include "cli/verbs/world_batch.h"
+#include "engine/run/batch/world_batch.h"
 
 #include <algorithm>
 #include <iterator>
 
-#include "cli/verbs/batch_search.h"
+#include "engine/run/batch/batch_search.h"
 
 namespace trainscope {
 namespace {

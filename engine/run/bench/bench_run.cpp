@@ -1,5 +1,5 @@
 // Builds a workload's model in memory, compiles it, runs and times its steps.
-#include "cli/verbs/bench_run.h"
+#include "engine/run/bench/bench_run.h"
 
 #include <algorithm>
 #include <optional>

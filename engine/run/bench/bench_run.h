@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/verbs/bench_workloads.h"
 #include "engine/compile.h"
 #include "engine/op_times.h"
+#include "engine/run/bench/bench_workloads.h"
 #include "engine/run/timed_steps.h"
 
 namespace trainscope {

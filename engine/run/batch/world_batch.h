@@ -3,25 +3,36 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <utility>
 
-#include "cli/flags/world_flags.h"
+#include "engine/compile.h"
 #include "engine/world/world_plan.h"
 
 namespace trainscope {
+
+// A step without recomputation, compiled for a batch (0: the one asked for).
+struct SizedStep {
+  std::unique_ptr<const Compiled> compiled;
+  std::int64_t batch = 0;     // of one micro-batch on one device
+  std::int64_t sequence = 0;  // tokens; 0: the model has none
+};
+using CompileStep = std::function<SizedStep(std::int64_t batch)>;
 
 // Compiled steps by batch, so that each is compiled once for all worlds; of large graphs the latest
 // only.
 class StepsByBatch {
  public:
-  explicit StepsByBatch(const CompileStep& compile) : compile_(compile) {}
+  explicit StepsByBatch(CompileStep compile) : compile_(std::move(compile)) {}
 
   // 0: the batch that was asked for. Valid until another one is asked for.
   const SizedStep& at(std::int64_t batch);
 
  private:
-  const CompileStep& compile_;
+  CompileStep compile_;
   std::map<std::int64_t, SizedStep> steps_;
   std::size_t nodes_ = 0;  // in all of them
 };

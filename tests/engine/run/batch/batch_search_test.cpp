@@ -1,5 +1,5 @@
 // The largest batch of sizes that rise as they like, and how few attempts lines take.
-#include "cli/verbs/batch_search.h"
+#include "engine/run/batch/batch_search.h"
 
 #include <doctest/doctest.h>
 

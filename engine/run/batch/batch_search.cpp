@@ -1,5 +1,5 @@
 // Aims by a line through the last two needs that are known, then looks at the neighbours.
-#include "cli/verbs/batch_search.h"
+#include "engine/run/batch/batch_search.h"
 
 #include <algorithm>
 #include <cmath>

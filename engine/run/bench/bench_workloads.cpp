@@ -1,5 +1,5 @@
 // One row a workload; bench/torch_peer.py holds the same ones for PyTorch.
-#include "cli/verbs/bench_workloads.h"
+#include "engine/run/bench/bench_workloads.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // The bench verb's workloads, FLOP counts and statistics.
-#include "cli/verbs/bench_run.h"
+#include "engine/run/bench/bench_run.h"
 
 #include <doctest/doctest.h>
 
