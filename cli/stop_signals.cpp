@@ -20,7 +20,7 @@ constexpr int kEnd = -1;
 constexpr int kEnding = -2;  // a thread is on its way out
 
 // A signal handler has no other way to its context.
-std::atomic<int> state = kEnd;
+std::atomic<int> signal_state = kEnd;
 static_assert(std::atomic<int>::is_always_lock_free);
 
 int exit_code_of(int signal) { return signal == SIGINT ? kExitInterrupted : kExitTerminated; }
@@ -29,9 +29,9 @@ int exit_code_of(int signal) { return signal == SIGINT ? kExitInterrupted : kExi
 void take_signal(int signal) {
   const int code = exit_code_of(signal);
   while (true) {
-    int now = state.load();
+    int now = signal_state.load();
     const bool note = now == kNote;
-    if (!state.compare_exchange_weak(now, note ? code : kEnding)) continue;
+    if (!signal_state.compare_exchange_weak(now, note ? code : kEnding)) continue;
     if (note) return;
     _exit(code);
   }
@@ -55,15 +55,15 @@ void end_at_stop_signals() {
 
 StopSignals::StopSignals(std::stop_source source) : source_(std::move(source)) {
   int now = kEnd;
-  if (state.compare_exchange_strong(now, kNote)) return;
+  if (signal_state.compare_exchange_strong(now, kNote)) return;
   CHECK_INVARIANT(now == kEnding);  // nobody else notes signals
   // The process ends: what its owner would begin now would never be ended.
   while (true) pause();
 }
 
-StopSignals::~StopSignals() { state.store(kEnd); }
+StopSignals::~StopSignals() { signal_state.store(kEnd); }
 
-int StopSignals::requested() const { return std::max(state.load(), 0); }
+int StopSignals::requested() const { return std::max(signal_state.load(), 0); }
 
 void StopSignals::pass_on() {
   if (requested() != 0) source_.request_stop();

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <utility>
 
-#include "cli/flags/data_fields.h"
-#include "cli/flags/data_request.h"
+#include "cli/data/data_fields.h"
+#include "cli/data/data_request.h"
 #include "cli/flags/duration.h"
 #include "cli/flags/run_options.h"
 #include "cli/flags/training_flags.h"

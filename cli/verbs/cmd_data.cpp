@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
-#include "cli/flags/data_folder.h"
+#include "cli/data/data_folder.h"
 #include "cli/flags/invocation.h"
 #include "datasets/catalog.h"
 #include "datasets/fetch.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "cli/command.h"
-#include "cli/flags/data_fields.h"
-#include "cli/flags/data_request.h"
+#include "cli/data/data_fields.h"
+#include "cli/data/data_request.h"
 #include "cli/flags/loss_spec.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"

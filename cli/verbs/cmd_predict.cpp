@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/flags/data_fields.h"
-#include "cli/flags/data_request.h"
+#include "cli/data/data_fields.h"
+#include "cli/data/data_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
 #include "engine/core/error.h"

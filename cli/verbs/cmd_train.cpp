@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/flags/data_request.h"
+#include "cli/data/data_request.h"
 #include "cli/flags/train_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/machine.h"

@@ -1,5 +1,5 @@
 // The folder of data sets by the environment.
-#include "cli/flags/data_folder.h"
+#include "cli/data/data_folder.h"
 
 #include <cstdlib>
 

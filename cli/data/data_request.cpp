@@ -1,5 +1,5 @@
 // From settings to a dataset.
-#include "cli/flags/data_request.h"
+#include "cli/data/data_request.h"
 
 #include <fmt/format.h>
 

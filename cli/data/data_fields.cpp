@@ -1,9 +1,9 @@
 // From graph inputs to the fields that a dataset must have.
-#include "cli/flags/data_fields.h"
+#include "cli/data/data_fields.h"
 
 #include <algorithm>
 
-#include "cli/flags/data_folder.h"
+#include "cli/data/data_folder.h"
 #include "datasets/spec.h"
 #include "datasets/tensor_archive.h"
 #include "engine/core/error.h"

@@ -1,5 +1,5 @@
 // What a graph wants from the data: names, shapes, bounds; sizes that only the data tell.
-#include "cli/flags/data_fields.h"
+#include "cli/data/data_fields.h"
 
 #include <doctest/doctest.h>
 
