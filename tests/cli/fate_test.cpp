@@ -14,10 +14,6 @@ namespace fs = std::filesystem;
 
 const std::string kBert = test_model("bert/model.onnx").string();
 
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 Json facts(std::vector<std::string> words) {
   words.insert(words.end(), {"--json", "--threads", "1"});
   const Finished finished = run(words);
@@ -63,7 +59,7 @@ TEST_CASE("inspect --fate all: every node and value of a run, none unexplained")
   const Json of_model = facts({"inspect", kBert, "--fate", "all", "--recompute", "2"});
   CHECK(of_model.at("nodes") == all.at("nodes"));
   CHECK(of_model.at("values") == all.at("values"));
-  CHECK(has(run({"inspect", bert_run(), "--fate", "all"}).out, "\nnodes   "));
+  CHECK(text_has(run({"inspect", bert_run(), "--fate", "all"}).out, "\nnodes   "));
 }
 
 TEST_CASE("inspect --fate NAME: stage by stage, with pass and reason") {
@@ -77,14 +73,14 @@ TEST_CASE("inspect --fate NAME: stage by stage, with pass and reason") {
   CHECK(!fate.array_at("steps").empty());
   CHECK(!fate.array_at("steps")[0].get<std::string>("reason").empty());
   const std::string text = run({"inspect", bert_run(), "--fate", name}).out;
-  CHECK(has(text, "node '" + name + "': inside node '"));
-  CHECK(has(text, fate.get<std::string>("stage")));
+  CHECK(text_has(text, "node '" + name + "': inside node '"));
+  CHECK(text_has(text, fate.get<std::string>("stage")));
 }
 
 TEST_CASE("inspect --fate: unknown names, and what it does not go with") {
   const Finished unknown = run({"inspect", bert_run(), "--fate", "nothing_of_this_name"});
   CHECK(unknown.exit_code == 2);
-  CHECK(has(unknown.err, "the model has no node or value 'nothing_of_this_name'"));
+  CHECK(text_has(unknown.err, "the model has no node or value 'nothing_of_this_name'"));
   CHECK(run({"inspect", bert_run(), "--fate", "all", "--memory"}).exit_code == 2);
   CHECK(run({"inspect", bert_run(), "--fate", "all", "--stages"}).exit_code == 2);
 }
@@ -100,8 +96,8 @@ TEST_CASE("diff: two stages of a run, in either order") {
   const Json back = facts({"diff", bert_run(), bert_run() + ":imported"});
   CHECK(back.at("nodes") == diff.at("nodes"));
   const std::string text = run({"diff", bert_run() + ":loss", bert_run() + ":differentiate"}).out;
-  CHECK(has(text, "from "));
-  CHECK(has(text, "-differentiate: Append the gradients"));
+  CHECK(text_has(text, "from "));
+  CHECK(text_has(text, "-differentiate: Append the gradients"));
   CHECK(run({"diff", bert_run() + ":imported", bert_run() + ":imported", "--all"}).out.size() >
         run({"diff", bert_run() + ":imported", bert_run() + ":imported"}).out.size());
 }
@@ -153,11 +149,11 @@ TEST_CASE("diff: stages of two compilations by names") {
 TEST_CASE("diff: what is not there") {
   const Finished stage = run({"diff", bert_run() + ":lss", bert_run()});
   CHECK(stage.exit_code == 2);
-  CHECK(has(stage.err, "there is no stage 'lss'"));
-  CHECK(has(stage.err, "did you mean 'loss'?"));
+  CHECK(text_has(stage.err, "there is no stage 'lss'"));
+  CHECK(text_has(stage.err, "did you mean 'loss'?"));
   const Finished number = run({"diff", bert_run() + ":99", bert_run()});
   CHECK(number.exit_code == 2);
-  CHECK(has(number.err, "the stages are 00-imported to "));
+  CHECK(text_has(number.err, "the stages are 00-imported to "));
   CHECK(run({"diff", bert_run(), bert_run() + ":0", "--session", "2"}).exit_code == 2);
   CHECK(run({"diff", kBert, kBert + ":0", "--session", "1"}).exit_code == 2);
   CHECK(run({"diff", "nothing:loss", "nothing"}).exit_code == 6);

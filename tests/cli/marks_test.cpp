@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -16,10 +15,6 @@ namespace trainscope::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string exported(const std::string& name) {
-  return (fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/exporters" / name).string();
-}
 
 struct Model {
   std::string file;
@@ -55,20 +50,6 @@ Finished train(const Model& model, const fs::path& run_folder,
       run_folder.string()};
   words.insert(words.end(), more.begin(), more.end());
   return run(words);
-}
-
-std::vector<double> losses_of(const fs::path& run_folder) {
-  std::vector<double> losses;
-  std::ifstream file(run_folder / "metrics.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    const Json row = Json::parse(line);
-    if (row.contains("loss")) losses.push_back(row.get<double>("loss"));
-  }
-  return losses;
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 double distance(const Tensor& a, const Tensor& b) {
@@ -127,26 +108,29 @@ TEST_CASE("marks: padding rows, detached values and rows that are read train as 
 
 TEST_CASE("marks: check names what learns nothing and what was detached") {
   const Finished padded = run({"check", exported("padded.onnx"), "--loss", "cross_entropy"});
-  CHECK(has(padded.out, "row 2 of 'head.weight' learns nothing at 'node_embedding': padding_idx"));
+  CHECK(text_has(padded.out,
+                 "row 2 of 'head.weight' learns nothing at 'node_embedding': padding_idx"));
   const Finished detached = run({"check", exported("detached.onnx"), "--loss", "mse", "--json"});
-  CHECK(has(detached.out, "detaches, at 'node_mul', 'node_linear_1', 'node_add'"));
+  CHECK(text_has(detached.out, "detaches, at 'node_mul', 'node_linear_1', 'node_add'"));
 }
 
 TEST_CASE("marks: buffers that the forward pass changes are named, those of batch norms are not") {
   const TemporaryFolder folder;
   const Finished finished = train({"average-noopt.onnx"}, folder / "run");
   REQUIRE(finished.exit_code == 0);
-  CHECK(has(finished.err, "warning: the forward pass changes buffers of the module: 'average';"));
-  CHECK(!has(finished.err, "running_mean"));
+  CHECK(text_has(finished.err,
+                 "warning: the forward pass changes buffers of the module: 'average';"));
+  CHECK(!text_has(finished.err, "running_mean"));
   CHECK(losses_of(folder / "run").front() == doctest::Approx(1.397876).epsilon(1e-6));
   const Finished checked = run({"check", exported("average-noopt.onnx"), "--loss", "mse"});
-  CHECK(has(checked.out, "note: the forward pass changes buffers of the module: 'average';"));
+  CHECK(text_has(checked.out, "note: the forward pass changes buffers of the module: 'average';"));
 }
 
 TEST_CASE("marks: of an embedding at constant positions the rows that are read are a parameter") {
   const Finished checked = run({"check", exported("positions.onnx"), "--loss", "cross_entropy"});
-  CHECK(has(checked.out, "restored where.weight: only the 5 rows of it that this graph reads"));
-  CHECK(has(checked.out, "restored kind.weight: only the 1 row of it"));
+  CHECK(
+      text_has(checked.out, "restored where.weight: only the 5 rows of it that this graph reads"));
+  CHECK(text_has(checked.out, "restored kind.weight: only the 1 row of it"));
   const TemporaryFolder folder;
   REQUIRE(train(kPositions, folder / "run", {"--freeze", "where.weight"}).exit_code == 0);
   // From the trained model too: it has the rows under the same names.
@@ -154,9 +138,9 @@ TEST_CASE("marks: of an embedding at constant positions the rows that are read a
   const Finished written = run({"export", (folder / "run").string(), "--format", "safetensors",
                                 "--names", "torch", "-o", state});
   REQUIRE(written.exit_code == 0);
-  CHECK(has(written.err,
-            "only the rows that the forward pass reads are in the model: "
-            "'where.weight', 'kind.weight'"));
+  CHECK(text_has(written.err,
+                 "only the rows that the forward pass reads are in the model: "
+                 "'where.weight', 'kind.weight'"));
   const std::string again = (folder / "run/model.onnx").string();
   CHECK(run({"check", again, "--loss", "cross_entropy"}).exit_code == 0);
 }

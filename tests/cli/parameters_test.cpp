@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -13,10 +12,6 @@ namespace trainscope::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string exported(const std::string& name) {
-  return (fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/exporters" / name).string();
-}
 
 Finished check(const std::string& model, std::vector<std::string> words = {}) {
   words.insert(words.begin(), {"check", exported(model), "--loss", "mse"});
@@ -32,20 +27,6 @@ Finished train(const std::string& model, const fs::path& folder,
                 "--loss", "mse", "--optimizer", "sgd", "--lr", "0.1", "--steps", "3", "--batch",
                 "16", "-q", "--threads", "1", "--run-dir", (folder / model).string()});
   return run(words);
-}
-
-std::vector<double> losses_of(const fs::path& run_folder) {
-  std::vector<double> losses;
-  std::ifstream file(run_folder / "metrics.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    const Json row = Json::parse(line);
-    if (row.contains("loss")) losses.push_back(row.get<double>("loss"));
-  }
-  return losses;
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -92,7 +73,7 @@ TEST_CASE("train: what was exported in eval mode trains as in eval() where runni
              "--batch-norm", batch_norm, "--run-dir", (folder / name).string()});
     INFO(finished.err);
     REQUIRE(finished.exit_code == 0);
-    CHECK(has(finished.err, "exported in eval mode"));
+    CHECK(text_has(finished.err, "exported in eval mode"));
     return losses_of(folder / name);
   };
   const double in_pytorch[] = {1.304402, 1.234849, 1.201813};
@@ -106,15 +87,15 @@ TEST_CASE("train: what was exported in eval mode trains as in eval() where runni
   const Finished other = run({"train", "--resume", (folder / "run-running").string(), "--steps",
                               "4", "-q", "--batch-norm", "batch"});
   CHECK(other.exit_code == 2);
-  CHECK(has(other.err, "batch_norm"));
+  CHECK(text_has(other.err, "batch_norm"));
 }
 
 TEST_CASE("train, check: a fused batch norm is refused with the call that keeps it") {
   const TemporaryFolder folder;
   for (const Finished& finished : {train("convbn.onnx", folder.path()), check("convbn.onnx")}) {
     CHECK(finished.exit_code == 3);
-    CHECK(has(finished.err, "fused batch norms"));
-    CHECK(has(finished.err, "optimize=False"));
+    CHECK(text_has(finished.err, "fused batch norms"));
+    CHECK(text_has(finished.err, "optimize=False"));
   }
 }
 
@@ -127,9 +108,10 @@ TEST_CASE("check: every initializer with its reason") {
         "the exporter marks it as a buffer");
   CHECK(check("bn_shared.onnx", {"--json"}).json().array_at("restored").size() == 2);
   CHECK(check("cube.onnx", {"--json"}).json().array_at("constants").size() == 2);
-  CHECK(has(check("buffer-ts.onnx").out, "note: the file does not tell buffers from parameters"));
-  CHECK(has(check("buffer.onnx").out, "note: marks do not tell requires_grad"));
-  CHECK(!has(check("buffer-ts.onnx").out, "requires_grad"));
+  CHECK(text_has(check("buffer-ts.onnx").out,
+                 "note: the file does not tell buffers from parameters"));
+  CHECK(text_has(check("buffer.onnx").out, "note: marks do not tell requires_grad"));
+  CHECK(!text_has(check("buffer-ts.onnx").out, "requires_grad"));
   const Json frozen = check("buffer-ts.onnx", {"--freeze", "freq", "--json"}).json();
   CHECK(frozen.array_at("frozen").size() == 1);
 }
@@ -150,7 +132,7 @@ TEST_CASE("train: of a file that does not tell buffers from parameters it says s
     const Finished finished = run(words);
     REQUIRE(finished.exit_code == 0);
     CHECK(finished.err.find("does not tell") == std::string::npos);
-    return has(finished.out, "note        the file does not tell buffers from parameters");
+    return text_has(finished.out, "note        the file does not tell buffers from parameters");
   };
   CHECK(told("buffer-ts.onnx", "unmarked", {"-q"}));
   CHECK(!told("buffer-ts.onnx", "named", {"-q", "--train", "l.*"}));
@@ -165,40 +147,40 @@ TEST_CASE("check: a list of parameters") {
   CHECK(check("cube.onnx", {"--parameters", "nowhere.txt"}).exit_code == 6);
   const Finished both = check("twoln.onnx", {"--parameters", list, "--train", "0.*"});
   CHECK(both.exit_code == 2);
-  CHECK(has(both.err, "--train and --parameters"));
+  CHECK(text_has(both.err, "--train and --parameters"));
 }
 
 TEST_CASE("check --expect: PyTorch's first loss and parameters") {
   const std::string file = exported("twoln-expected.safetensors");
   const Finished equal = check("twoln.onnx", {"--expect", file});
   CHECK(equal.exit_code == 0);
-  CHECK(has(equal.out, "first loss equal: 0.97561"));
-  CHECK(has(equal.out, "10 of 10 parameters"));
+  CHECK(text_has(equal.out, "first loss equal: 0.97561"));
+  CHECK(text_has(equal.out, "10 of 10 parameters"));
   const Finished fewer = check("twoln.onnx", {"--expect", file, "--freeze", "3.weight"});
   CHECK(fewer.exit_code == 9);
-  CHECK(has(fewer.out, "9 of 10 parameters\n  not trained here:\n    3.weight\n"));
+  CHECK(text_has(fewer.out, "9 of 10 parameters\n  not trained here:\n    3.weight\n"));
   const Finished other = run({"check", exported("twoln.onnx"), "--loss", "l1", "--expect", file});
   CHECK(other.exit_code == 9);
-  CHECK(has(other.out, "first loss DIFFERS"));
+  CHECK(text_has(other.out, "first loss DIFFERS"));
   const Finished lacking = check("twoln.onnx", {"--expect", exported("reg.safetensors")});
   CHECK(lacking.exit_code == 3);
-  CHECK(has(lacking.err, "loss"));
+  CHECK(text_has(lacking.err, "loss"));
 }
 
 TEST_CASE("train: a NaN that a trained exponent made names it") {
   const TemporaryFolder folder;
   const Finished finished = train("cube.onnx", folder.path(), {"--train", "val_0"});
   CHECK(finished.exit_code == 7);
-  CHECK(has(finished.err, "it comes of 'val_0'"));
-  CHECK(has(finished.err, "--freeze val_0"));
-  CHECK(!has(finished.err, "lower --lr"));
+  CHECK(text_has(finished.err, "it comes of 'val_0'"));
+  CHECK(text_has(finished.err, "--freeze val_0"));
+  CHECK(!text_has(finished.err, "lower --lr"));
 }
 
 TEST_CASE("inspect --fate: a restored initializer says what it was") {
   const Finished finished =
       run({"inspect", exported("twoln.onnx"), "--loss", "mse", "--fate", "3.weight"});
   CHECK(finished.exit_code == 0);
-  CHECK(has(finished.out, "merged with '1.weight'"));
+  CHECK(text_has(finished.out, "merged with '1.weight'"));
 }
 
 }  // namespace trainscope::test

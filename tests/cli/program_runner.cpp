@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "engine/bundle/format.h"
+#include "engine/bundle/reader.h"
 #include "engine/session.h"
 #include "tests/support/kept_plans.h"
 
@@ -137,6 +138,33 @@ void write_model(const std::string& text, const fs::path& path) {
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string exported(const std::string& name) {
+  return (fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/exporters" / name).string();
+}
+
+void write_two_models(const fs::path& folder) {
+  write_model(
+      "<ir_version: 8, opset_import: [\"\" : 17]> c (float[N,2] x) => (float[N,3] y)"
+      " <float[2,3] w = {0.1,0.2,0.3,-0.1,-0.2,0.4}> { y = MatMul(x, w) }",
+      folder / "c.onnx");
+  write_model(
+      "<ir_version: 8, opset_import: [\"\" : 17]> n (float[N,2] x) => (float[N,1] y)"
+      " <float[2,1] w = {0.1,0.2}> { y = MatMul(x, w) }",
+      folder / "n.onnx");
+}
+
+bool text_has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::vector<double> losses_of(const fs::path& run_folder) {
+  std::vector<double> losses;
+  for (const StepRecord& step : RunReader::open(run_folder).metrics().steps) {
+    losses.push_back(step.loss);
+  }
+  return losses;
 }
 
 }  // namespace trainscope::test

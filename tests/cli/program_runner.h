@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/json.h"
@@ -67,9 +68,17 @@ bool wait_until(const std::function<bool()>& is_so,
 
 // A model file of the tests: "mlp/model.onnx".
 std::filesystem::path test_model(const std::string& name);
+// A file of PyTorch's exporters: "reg.safetensors".
+std::string exported(const std::string& name);
+// c.onnx, which makes scores of three classes [N,3] of x [N,2], and n.onnx, which makes a number
+// [N,1] of it: one matmul each.
+void write_two_models(const std::filesystem::path& folder);
 // ONNX's text form as a model file.
 void write_model(const std::string& text, const std::filesystem::path& path);
 
 std::string read_text(const std::filesystem::path& path);
+bool text_has(const std::string& text, std::string_view part);
+// Of the steps of a run, in order.
+std::vector<double> losses_of(const std::filesystem::path& run_folder);
 
 }  // namespace trainscope::test

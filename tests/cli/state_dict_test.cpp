@@ -16,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string exported(const std::string& name) {
-  return (fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/data/exporters" / name).string();
-}
-
 // Three steps of plain SGD on one batch, in the run RUN.
 Finished train(const std::string& model, const std::string& batch, const fs::path& folder,
                const std::vector<std::string>& more = {}) {
@@ -44,10 +40,6 @@ Finished export_state(const std::string& source, const fs::path& folder,
                                     "--names", "torch", "-o",       "state.safetensors"};
   words.insert(words.end(), more.begin(), more.end());
   return run(words, {}, folder);
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 // Equal in names, types and shapes; floats within 2e-6 of what f64 gives.
@@ -99,7 +91,8 @@ TEST_CASE("export --names torch: trained here and in PyTorch, the state_dict is 
     const Finished finished = export_state("run", folder.path());
     CHECK(finished.exit_code == 0);
     CHECK(finished.err.empty());
-    CHECK(has(finished.out, "load_state_dict(safetensors.torch.load_file(\"state.safetensors\"))"));
+    CHECK(text_has(finished.out,
+                   "load_state_dict(safetensors.torch.load_file(\"state.safetensors\"))"));
     check_equal(SafetensorsFile::open(folder / "state.safetensors"),
                 SafetensorsFile::open(exported(each.state + "-state.safetensors")));
   }
@@ -121,17 +114,17 @@ TEST_CASE("export --names torch: what is lost or not needed is named, and the ca
   const TemporaryFolder folder;
   const Finished fused = export_state(exported("convbn.onnx"), folder.path());
   CHECK(fused.exit_code == 0);
-  CHECK(has(fused.err, "warning: 6 tensors are lost, fused into another layer"));
-  CHECK(has(fused.err, "'1.weight'"));
-  CHECK(has(fused.err, "and 2 more"));
-  CHECK(has(fused.out, "strict=False"));
+  CHECK(text_has(fused.err, "warning: 6 tensors are lost, fused into another layer"));
+  CHECK(text_has(fused.err, "'1.weight'"));
+  CHECK(text_has(fused.err, "and 2 more"));
+  CHECK(text_has(fused.out, "strict=False"));
   const std::string zoo =
       (fs::path(TRAINSCOPE_SOURCE_DIR) / "tests/zoo/dinov2/model.onnx").string();
   const Finished unread = export_state(zoo, folder.path());
   CHECK(unread.exit_code == 0);
-  CHECK(has(unread.err, "1 tensor is not in the model"));
-  CHECK(has(unread.err, "'module.dinov2.embeddings.mask_token'"));
-  CHECK(has(unread.out, "strict=False"));
+  CHECK(text_has(unread.err, "1 tensor is not in the model"));
+  CHECK(text_has(unread.err, "'module.dinov2.embeddings.mask_token'"));
+  CHECK(text_has(unread.out, "strict=False"));
 }
 
 TEST_CASE("export --names torch: a finished run needs its model no longer, a stopped one does") {
@@ -153,7 +146,7 @@ TEST_CASE("export --names torch: a finished run needs its model no longer, a sto
   fs::remove(folder / "moved.onnx");
   const Finished finished = export_state("run", folder.path());
   CHECK(finished.exit_code == 6);
-  CHECK(has(finished.err, "moved.onnx"));
+  CHECK(text_has(finished.err, "moved.onnx"));
   CHECK(!fs::exists(folder / "state.safetensors"));
 }
 
@@ -162,18 +155,18 @@ TEST_CASE("export --names: wrong input is one error that says what to do") {
   const Finished word = run({"export", exported("cube.onnx"), "--format", "safetensors", "--names",
                              "pytorch", "-o", "x"});
   CHECK(word.exit_code == 2);
-  CHECK(has(word.err, "--names is 'pytorch': expected model, torch"));
+  CHECK(text_has(word.err, "--names is 'pytorch': expected model, torch"));
   const Finished format =
       run({"export", exported("cube.onnx"), "--names", "torch", "-o", "x"}, {}, folder.path());
   CHECK(format.exit_code == 2);
-  CHECK(has(format.err, "--names torch needs --format safetensors"));
+  CHECK(text_has(format.err, "--names torch needs --format safetensors"));
   write_model(R"(<ir_version: 8, opset_import: ["" : 17], producer_name: "hand">
 g (float[N,2] x) => (float[N,2] y) <float[2] w = {1, 2}> { y = Mul(x, w) })",
               folder / "hand.onnx");
   const Finished other = export_state("hand.onnx", folder.path());
   CHECK(other.exit_code == 3);
-  CHECK(has(other.err, "error: the model has no names of PyTorch: it was written by 'hand'"));
-  CHECK(has(other.err, "without --names torch"));
+  CHECK(text_has(other.err, "error: the model has no names of PyTorch: it was written by 'hand'"));
+  CHECK(text_has(other.err, "without --names torch"));
   CHECK(!fs::exists(folder / "state.safetensors"));
 }
 

@@ -4,7 +4,6 @@
 
 #include <fstream>
 
-#include "engine/bundle/reader.h"
 #include "engine/core/safetensors.h"
 #include "tests/cli/program_runner.h"
 
@@ -15,21 +14,12 @@ namespace fs = std::filesystem;
 
 using Words = std::vector<std::string>;
 
-// Two numbers to three classes, and two numbers to one number.
-constexpr const char* kClasses =
-    "<ir_version: 8, opset_import: [\"\" : 17]> c (float[N,2] x) => (float[N,3] y)"
-    " <float[2,3] w = {0.1,0.2,0.3,-0.1,-0.2,0.4}> { y = MatMul(x, w) }";
-constexpr const char* kNumber =
-    "<ir_version: 8, opset_import: [\"\" : 17]> n (float[N,2] x) => (float[N,1] y)"
-    " <float[2,1] w = {0.1,0.2}> { y = MatMul(x, w) }";
-
 constexpr std::int64_t kExamples = 10;
 
 struct Place {
   TemporaryFolder folder;
   Place() {
-    write_model(kClasses, folder / "c.onnx");
-    write_model(kNumber, folder / "n.onnx");
+    write_two_models(folder.path());
     std::ofstream(folder / "d.csv") << "u,v,t,kind\n1,2,0.5,a\n2,3,0.1,b\n3,1,0.2,a\n1,1,0.9,c\n";
   }
 
@@ -45,11 +35,7 @@ struct Place {
     const Finished finished = call(words);
     INFO(finished.err);
     REQUIRE(finished.exit_code == 0);
-    std::vector<double> list;
-    for (const StepRecord& step : RunReader::open(folder / "made").metrics().steps) {
-      list.push_back(step.loss);
-    }
-    return list;
+    return losses_of(folder / "made");
   }
 
   std::string error(const Words& words, int code) const {

@@ -16,20 +16,11 @@ namespace fs = std::filesystem;
 
 using Words = std::vector<std::string>;
 
-// Two numbers to three classes, and two numbers to one number.
-constexpr const char* kClasses =
-    "<ir_version: 8, opset_import: [\"\" : 17]> c (float[N,2] x) => (float[N,3] y)"
-    " <float[2,3] w = {0.1,0.2,0.3,-0.1,-0.2,0.4}> { y = MatMul(x, w) }";
-constexpr const char* kNumber =
-    "<ir_version: 8, opset_import: [\"\" : 17]> n (float[N,2] x) => (float[N,1] y)"
-    " <float[2,1] w = {0.1,0.2}> { y = MatMul(x, w) }";
-
 // A folder with both models and d.csv of 20 rows: u, v, t (a number), kind (text).
 struct Place {
   TemporaryFolder folder;
   Place() {
-    write_model(kClasses, folder / "c.onnx");
-    write_model(kNumber, folder / "n.onnx");
+    write_two_models(folder.path());
     std::ofstream file(folder / "d.csv");
     file << "u,v,t,kind\n";
     const char* kinds[] = {"plum", "fig", "apple"};
@@ -65,12 +56,6 @@ Words train(const Words& more) {
   Words words = {"train", "c.onnx", "--data", "d.csv,label=kind,columns=u+v", "--batch", "4"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
-}
-
-std::vector<double> losses(const fs::path& folder) {
-  std::vector<double> list;
-  for (const StepRecord& step : RunReader::open(folder).metrics().steps) list.push_back(step.loss);
-  return list;
 }
 
 }  // namespace
@@ -130,7 +115,7 @@ TEST_CASE("typed: without shuffling the examples come as they are") {
     words.insert(words.end(), more.begin(), more.end());
     words.insert(words.end(), {"--run-dir", folder});
     place.facts(words);
-    return losses(place.folder / folder);
+    return losses_of(place.folder / folder);
   };
   const std::vector<double> plain = run_losses({"--shuffle", "none"}, "a");
   REQUIRE(plain.size() == 8);
@@ -323,7 +308,7 @@ TEST_CASE("typed: a run is resumed by its name alone") {
   const Json json = place.facts({"train", "--resume", "part"});
   CHECK(json.get<int>("from_step") == 3);
   CHECK(json.get<int>("step") == 6);
-  CHECK(losses(place.folder / "part") == losses(place.folder / "whole"));
+  CHECK(losses_of(place.folder / "part") == losses_of(place.folder / "whole"));
   has(place.error({"train", "--resume", "nowhere"}, 6), "there is no model or run 'nowhere'");
   has(place.error({"train", "--resume", "c.onnx"}), "'c.onnx' is no run");
 }
@@ -371,7 +356,7 @@ TEST_CASE("typed: a time-major model is trained along its batch axis") {
     const Finished finished = run(all, {}, folder.path());
     INFO(finished.err);
     REQUIRE(finished.exit_code == 0);
-    std::vector<double> list = losses(folder / to);
+    std::vector<double> list = losses_of(folder / to);
     list.push_back(RunReader::open(folder / to).metrics().evaluations.back().loss);
     return list;
   };
