@@ -118,9 +118,9 @@ double cost_of_listening(TimedSteps& steps, int threads, int rounds) {
   Timeline timeline(threads);
   for (int i = 0; i < rounds; ++i) {
     timeline.clear();
-    steps.executor().add_listener(timeline);
+    Subscription listens = steps.executor().listen(timeline);
     with.push_back(steps.run(&timeline).milliseconds);
-    steps.executor().remove_listener(timeline);
+    listens = {};
     without.push_back(steps.run().milliseconds);
   }
   return median(with) / median(without);
@@ -155,11 +155,11 @@ int run(std::string_view name, int count, bool prints) {
   Timeline timeline(threads);
   for (int i = 0; i < count; ++i) {
     timeline.clear();
-    steps.executor().add_listener(timeline);
+    Subscription listens = steps.executor().listen(timeline);
     const std::int64_t begin = Timeline::now();
     steps.run(&timeline);
     const Interval step{begin, Timeline::now()};
-    steps.executor().remove_listener(timeline);
+    listens = {};
     timeline.close();
     for (int t = 0; t < threads; ++t) {
       shares[static_cast<std::size_t>(t)].push_back(shares_of(timeline, t, step));

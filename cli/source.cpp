@@ -70,23 +70,24 @@ OnnxModel Source::original_model() const {
 }
 
 Source::Trained Source::trained_model(Logger& log) const {
-  if (!run_) return {.model = OnnxModel::read(path_), .checkpoint = std::nullopt};
+  if (!run_) return {.model = OnnxModel::read(path_), .checkpoint = nullptr};
   const bool ended = run_->manifest().sessions.back().status == RunStatus::kFinished ||
                      run_->manifest().sessions.back().status == RunStatus::kInterrupted;
   if (ended && run_->folder().has_file(kTrainedModelFile)) {
     const MappedFile file = MappedFile::open(run_->folder() / kTrainedModelFile);
-    return {.model = OnnxModel::read(file), .checkpoint = std::nullopt};
+    return {.model = OnnxModel::read(file), .checkpoint = nullptr};
   }
-  std::optional<Checkpoint> checkpoint = newest_checkpoint(log);
-  require(checkpoint.has_value(), ErrorCode::kBadInput,
+  std::shared_ptr<const Checkpoint> checkpoint = newest_checkpoint(log);
+  require(checkpoint != nullptr, ErrorCode::kBadInput,
           "the run '{}' holds no trained parameters: it ended before its first checkpoint",
           printable(path_.string()));
   return {.model = original_model(), .checkpoint = std::move(checkpoint)};
 }
 
-std::optional<Checkpoint> Source::newest_checkpoint(Logger& log) const {
+std::shared_ptr<const Checkpoint> Source::newest_checkpoint(Logger& log) const {
   const std::optional<Folder> root = run_->checkpoints_folder();
-  return root ? load_latest_checkpoint(*root, log) : std::nullopt;
+  std::optional<Checkpoint> newest = root ? load_latest_checkpoint(*root, log) : std::nullopt;
+  return newest ? std::make_shared<const Checkpoint>(std::move(*newest)) : nullptr;
 }
 
 Source::Trained Source::best_model() const {
@@ -99,7 +100,8 @@ Source::Trained Source::best_model() const {
         .hint("train with --eval-every N");
   }
   return {.model = original_model(),
-          .checkpoint = load_checkpoint(*root, checkpoint_name(best->step))};
+          .checkpoint = std::make_shared<const Checkpoint>(
+              load_checkpoint(*root, checkpoint_name(best->step)))};
 }
 
 Source::Trained Source::trained_model(const Invocation& invocation) const {
@@ -114,11 +116,11 @@ std::span<const Flag> source_flags() {
   return kSourceFlags;
 }
 
-TensorByName tensors_of(const Checkpoint& checkpoint) {
-  return [&checkpoint](std::string_view name) -> SharedTensor {
-    const SafetensorsFile& file = checkpoint.file("model");
+TensorByName tensors_of(std::shared_ptr<const Checkpoint> checkpoint) {
+  return [checkpoint = std::move(checkpoint)](std::string_view name) -> SharedTensor {
+    const SafetensorsFile& file = checkpoint->file("model");
     if (!file.contains(name)) return nullptr;
-    return std::make_shared<const Tensor>(trained_tensor(checkpoint, std::string(name)));
+    return std::make_shared<const Tensor>(trained_tensor(*checkpoint, std::string(name)));
   };
 }
 

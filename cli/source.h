@@ -36,12 +36,12 @@ class Source {
   // A model and where its trained values are, if not in the file.
   struct Trained {
     OnnxModel model;
-    std::optional<Checkpoint> checkpoint;
+    std::shared_ptr<const Checkpoint> checkpoint;  // null: none
   };
   // Of a run: the trained file, or what the newest checkpoint holds when the run did not get there.
   Trained trained_model(Logger& log) const;
-  // Of a run: its newest checkpoint that is whole; none where there is none yet.
-  std::optional<Checkpoint> newest_checkpoint(Logger& log) const;
+  // Of a run: its newest checkpoint that is whole; null where there is none yet.
+  std::shared_ptr<const Checkpoint> newest_checkpoint(Logger& log) const;
   // Of a run: its best checkpoint. Throws kUsage when this is no run, or one without validations.
   Trained best_model() const;
   // The one of these that --best asks for.
@@ -59,8 +59,9 @@ std::filesystem::path run_of(const std::filesystem::path& path);
 // --best, for verbs that take a run.
 std::span<const Flag> source_flags();
 
-// The elements of a checkpoint's model; null for names that it lacks. `checkpoint` must outlive it.
-TensorByName tensors_of(const Checkpoint& checkpoint);
+// The elements of a checkpoint's model; null for names that it lacks. The function has a share of
+// the checkpoint.
+TensorByName tensors_of(std::shared_ptr<const Checkpoint> checkpoint);
 
 // The graph of a model or stage file without any pass.
 Graph import_graph(const OnnxModel& model, const CompileOptions& options);

@@ -65,10 +65,12 @@ Graph RecordedStages::graph(std::size_t index) const {
 }  // namespace
 
 StageHistory StageHistory::of(Stages stages) {
-  StageHistory result;
+  History history;
   for (Stage& stage : stages) {
-    result.history_.push_back({.label = stage.label, .rewrites = std::move(stage.rewrites)});
+    history.push_back({.label = stage.label, .rewrites = std::move(stage.rewrites)});
   }
+  StageHistory result;
+  result.history_ = std::make_shared<const History>(std::move(history));
   const auto kept = std::make_shared<const Stages>(std::move(stages));
   result.graph_ = [kept](std::size_t stage) { return (*kept)[stage].graph; };
   return result;
@@ -81,10 +83,12 @@ StageHistory StageHistory::of(const RunReader& run, std::int64_t session) {
     throw Error(ErrorCode::kBadInput, "the run has no stages")
         .hint("stages are written when training starts");
   }
-  StageHistory result;
+  History history;
   for (std::size_t i = 0; i < recorded->records.size(); ++i) {
-    result.history_.push_back(recorded->history_stage(i));
+    history.push_back(recorded->history_stage(i));
   }
+  StageHistory result;
+  result.history_ = std::make_shared<const History>(std::move(history));
   result.graph_ = [recorded](std::size_t stage) { return recorded->graph(stage); };
   return result;
 }
@@ -115,14 +119,14 @@ std::size_t find_label(std::span<const std::string> labels, std::string_view sta
 
 std::size_t StageHistory::find(std::string_view stage) const {
   std::vector<std::string> labels;
-  for (const HistoryStage& each : history_) labels.push_back(each.label);
+  for (const HistoryStage& each : *history_) labels.push_back(each.label);
   return find_label(labels, stage);
 }
 
 std::vector<Fate> imported_fates(const StageHistory& stages, std::string_view name) {
   const History& history = stages.history();
   const Graph end = stages.graph(history.size() - 1);
-  const Fates fates(history, Fates::kModel, history.size() - 1, end);
+  const Fates fates(stages.shared_history(), Fates::kModel, history.size() - 1, end);
   std::vector<Fate> found;
   std::vector<std::string> names;
   for (const NamedThing& thing : imported_things(history, stages.graph(0))) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,13 +31,14 @@ class StageHistory {
   // rewrite log: an older program's.
   static StageHistory of(const RunReader& run, std::int64_t session = kNewestSession);
 
-  const History& history() const { return history_; }
+  const History& history() const { return *history_; }
+  const std::shared_ptr<const History>& shared_history() const { return history_; }
   // See find_label.
   std::size_t find(std::string_view stage) const;
   Graph graph(std::size_t stage) const { return graph_(stage); }
 
  private:
-  History history_;
+  std::shared_ptr<const History> history_;
   std::function<Graph(std::size_t)> graph_;
 };
 

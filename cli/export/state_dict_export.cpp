@@ -65,7 +65,7 @@ Outcome export_state_dict(const Source& source, const Invocation& settled, const
   choose_what_to_train(settled.settings(), options);
   const TorchNames names = torch_names(trained.model, options);
   const TensorByName elements =
-      trained.checkpoint ? tensors_of(*trained.checkpoint) : TensorByName();
+      trained.checkpoint ? tensors_of(trained.checkpoint) : TensorByName();
   write_state_dict(trained.model, names.tensors, elements, out);
   warn_of_lost(names, settled.log());
   const bool whole = names.lost.empty() && names.unread.empty();

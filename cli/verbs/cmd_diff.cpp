@@ -60,9 +60,10 @@ Outcome diff_of_one(const StageHistory& stages, const StageWord& a, const StageW
   if (from > to) std::swap(from, to);
   const Graph graph_a = stages.graph(from);
   const Graph graph_b = stages.graph(to);
-  Outcome outcome = describe_diff(diff_stages(stages.history(), {.stage = from, .graph = graph_a},
-                                              {.stage = to, .graph = graph_b}),
-                                  rows);
+  Outcome outcome =
+      describe_diff(diff_stages(stages.shared_history(), {.stage = from, .graph = graph_a},
+                                {.stage = to, .graph = graph_b}),
+                    rows);
   const std::string& from_label = stages.history()[from].label;
   const std::string& to_label = stages.history()[to].label;
   outcome.facts.set("from", from_label);

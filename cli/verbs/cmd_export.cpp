@@ -76,10 +76,10 @@ constexpr Flag kExportFlags[] = {
 };
 
 TensorByName trained_tensors(const Source::Trained& trained) {
-  if (trained.checkpoint) return tensors_of(*trained.checkpoint);
-  return [&trained](std::string_view name) -> SharedTensor {
-    for (const ModelInitializer& initializer : trained.model.initializers()) {
-      if (initializer.name == name) return trained.model.initializer(name);
+  if (trained.checkpoint) return tensors_of(trained.checkpoint);
+  return [model = trained.model](std::string_view name) -> SharedTensor {
+    for (const ModelInitializer& initializer : model.initializers()) {
+      if (initializer.name == name) return model.initializer(name);
     }
     return nullptr;
   };
@@ -87,9 +87,9 @@ TensorByName trained_tensors(const Source::Trained& trained) {
 
 // Optimizer states of a run lie in its newest checkpoint; without one they start at zero.
 TensorByName stage_tensors(const Source::Trained& trained,
-                           const std::optional<Checkpoint>& checkpoint) {
+                           const std::shared_ptr<const Checkpoint>& checkpoint) {
   const TensorByName model = trained_tensors(trained);
-  return [model, &checkpoint](std::string_view name) -> SharedTensor {
+  return [model, checkpoint](std::string_view name) -> SharedTensor {
     if (!checkpoint) return model(name);
     for (const auto& [file_name, file] : checkpoint->files) {
       if (file.contains(name)) return std::make_shared<const Tensor>(file.tensor(name));
@@ -121,7 +121,7 @@ void export_stage(const Source& source, const Invocation& settled, const std::st
   const std::string& name = settled.settings().text("stage");
   if (!source.is_run()) return write_onnx(stage_of_model(source, settled, name), out);
   const Source::Trained trained = source.trained_model(settled.log());
-  const std::optional<Checkpoint> checkpoint = source.newest_checkpoint(settled.log());
+  const std::shared_ptr<const Checkpoint> checkpoint = source.newest_checkpoint(settled.log());
   write_onnx(stage_of_run(source, name), out, {.tensor = stage_tensors(trained, checkpoint)});
 }
 
@@ -150,7 +150,7 @@ void export_model(const Source& source, const Invocation& settled, const std::st
   const Source::Trained trained = source.trained_model(settled);
   warn_of(trained.model, settled.log());
   InferenceOptions options;
-  if (trained.checkpoint) options.tensor = tensors_of(*trained.checkpoint);
+  if (trained.checkpoint) options.tensor = tensors_of(trained.checkpoint);
   if (settled.settings().has("outputs")) {
     options.drop_outputs = outputs_but(trained.model, settled.settings().text("outputs"));
   }
@@ -163,7 +163,7 @@ bool is_float_tensor(const ModelInitializer& initializer) {
 
 // Of a run: what its newest checkpoint holds. Of a model: its float initializers.
 void export_parameters(const Source& source, const Invocation& settled, const std::string& out) {
-  std::optional<Checkpoint> checkpoint;
+  std::shared_ptr<const Checkpoint> checkpoint;
   if (settled.settings().on("best")) {
     checkpoint = source.best_model().checkpoint;
   } else if (source.is_run()) {

@@ -2,6 +2,7 @@
 #include "engine/exec/execution_events.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/core/error.h"
 
@@ -69,6 +70,7 @@ constexpr ThreadWatch kWatch{
 
 void ExecutionListeners::add(ExecutionEvents& listener) {
   list_.push_back(&listener);
+  one_at_a_time_ = one_at_a_time_ || listener.one_at_a_time();
   if (!listener.wants_threads()) return;
   watch_ = kWatch;
   watch_.context = this;
@@ -76,6 +78,7 @@ void ExecutionListeners::add(ExecutionEvents& listener) {
 
 void ExecutionListeners::remove(ExecutionEvents& listener) {
   std::erase(list_, &listener);
+  one_at_a_time_ = std::ranges::any_of(list_, &ExecutionEvents::one_at_a_time);
   if (std::ranges::none_of(list_, &ExecutionEvents::wants_threads)) watch_ = {};
 }
 
@@ -83,8 +86,39 @@ bool ExecutionListeners::wants_memory() const {
   return std::ranges::any_of(list_, &ExecutionEvents::wants_memory);
 }
 
-bool ExecutionListeners::one_at_a_time() const {
-  return std::ranges::any_of(list_, &ExecutionEvents::one_at_a_time);
+Subscription::Subscription(const std::shared_ptr<ExecutionListeners>& listeners,
+                           ExecutionEvents& listener)
+    : listeners_(listeners), listener_(&listener) {
+  listeners->add(listener);
+}
+
+Subscription::Subscription(const std::shared_ptr<ExecutionListeners>& listeners,
+                           std::shared_ptr<ExecutionEvents> listener)
+    : Subscription(listeners, *listener) {
+  share_ = std::move(listener);
+}
+
+Subscription::Subscription(Subscription&& other) noexcept
+    : listeners_(std::move(other.listeners_)),
+      listener_(std::exchange(other.listener_, nullptr)),
+      share_(std::move(other.share_)) {}
+
+Subscription& Subscription::operator=(Subscription&& other) noexcept {
+  if (this == &other) return *this;
+  end();
+  listeners_ = std::move(other.listeners_);
+  listener_ = std::exchange(other.listener_, nullptr);
+  share_ = std::move(other.share_);
+  return *this;
+}
+
+Subscription::~Subscription() { end(); }
+
+void Subscription::end() {
+  const std::shared_ptr<ExecutionListeners> listeners = listeners_.lock();
+  if (listeners != nullptr && listener_ != nullptr) listeners->remove(*listener_);
+  listener_ = nullptr;
+  share_.reset();
 }
 
 }  // namespace trainscope

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -96,8 +97,6 @@ class ExecutionListeners {
   ExecutionListeners& operator=(const ExecutionListeners&) = delete;
 
   bool none() const { return list_.empty(); }
-  void add(ExecutionEvents& listener);
-  void remove(ExecutionEvents& listener);
 
   template <class F>
   void tell(F f) const {
@@ -106,11 +105,39 @@ class ExecutionListeners {
   // What kernels tell of their threads comes to those who want it; null: nobody does.
   const ThreadWatch* thread_watch() const { return watch_.context == nullptr ? nullptr : &watch_; }
   bool wants_memory() const;
-  bool one_at_a_time() const;
+  bool one_at_a_time() const { return one_at_a_time_; }
 
  private:
+  friend class Subscription;
+  void add(ExecutionEvents& listener);
+  void remove(ExecutionEvents& listener);
+
   ThreadWatch watch_;
   std::vector<ExecutionEvents*> list_;
+  bool one_at_a_time_ = false;  // somebody wants calls so
+};
+
+// That somebody listens to an executor: until this is destroyed, or given another one, and no
+// longer than the executor is there. A listener that subscribes itself keeps its subscription; of
+// a shared one the subscription has a share.
+class [[nodiscard]] Subscription {
+ public:
+  Subscription() = default;  // to nothing
+  Subscription(const std::shared_ptr<ExecutionListeners>& listeners, ExecutionEvents& listener);
+  Subscription(const std::shared_ptr<ExecutionListeners>& listeners,
+               std::shared_ptr<ExecutionEvents> listener);
+  Subscription(Subscription&& other) noexcept;
+  Subscription& operator=(Subscription&& other) noexcept;
+  ~Subscription();
+
+  explicit operator bool() const { return listener_ != nullptr; }
+
+ private:
+  void end();
+
+  std::weak_ptr<ExecutionListeners> listeners_;
+  ExecutionEvents* listener_ = nullptr;
+  std::shared_ptr<ExecutionEvents> share_;
 };
 
 }  // namespace trainscope

@@ -64,11 +64,11 @@ void Executor::run_call(CallId id) {
   }
   if (memory_events_) memory_events_->enter(program_->call(id).time, listeners);
   const CallEvent event{.call = id};
-  if (one_at_a_time_) meet_streams();
+  if (listeners.one_at_a_time()) meet_streams();
   listeners.tell([&](ExecutionEvents& each) { each.call_begin(event); });
   note_used(id);
   calls_.issue(id, listeners);
-  if (one_at_a_time_) meet_streams();
+  if (listeners.one_at_a_time()) meet_streams();
   listeners.tell([&](ExecutionEvents& each) { each.call_end(event); });
 }
 
@@ -116,7 +116,8 @@ void Executor::run_section(std::size_t index) {
 // Calls of one part: [cursor, end).
 void Executor::run_within(CallId end) {
   const std::vector<TiledSection>& sections = program_->sections;
-  const bool forks = !one_at_a_time_ && !sections.empty() && program_->device->fork() != nullptr;
+  const bool forks = !memory_.listeners().one_at_a_time() && !sections.empty() &&
+                     program_->device->fork() != nullptr;
   while (cursor_ < end) {
     while (section_ < sections.size() && sections[section_].begin < cursor_) ++section_;
     const bool at_section = section_ < sections.size() && sections[section_].begin == cursor_;
@@ -238,17 +239,23 @@ void Executor::run_until(CallId call) {
   meet_streams();
 }
 
-void Executor::add_listener(ExecutionEvents& listener) {
-  memory_.listeners().add(listener);
-  if (!memory_events_ && listener.wants_memory()) memory_events_.emplace(*program_);
-  one_at_a_time_ = memory_.listeners().one_at_a_time();
-  if (!listener.wants_threads()) return;
-  for (int t = 1; t < program_->threads; ++t) listener.thread_state(t, ThreadState::kIdle);
+Subscription Executor::listen(ExecutionEvents& listener) {
+  Subscription subscription(memory_.shared_listeners(), listener);
+  welcome(listener);
+  return subscription;
 }
 
-void Executor::remove_listener(ExecutionEvents& listener) {
-  memory_.listeners().remove(listener);
-  one_at_a_time_ = memory_.listeners().one_at_a_time();
+Subscription Executor::listen(std::shared_ptr<ExecutionEvents> listener) {
+  ExecutionEvents& events = *listener;
+  Subscription subscription(memory_.shared_listeners(), std::move(listener));
+  welcome(events);
+  return subscription;
+}
+
+void Executor::welcome(ExecutionEvents& listener) {
+  if (!memory_events_ && listener.wants_memory()) memory_events_.emplace(*program_);
+  if (!listener.wants_threads()) return;
+  for (int t = 1; t < program_->threads; ++t) listener.thread_state(t, ThreadState::kIdle);
 }
 
 }  // namespace trainscope

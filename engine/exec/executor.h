@@ -87,12 +87,13 @@ class Executor {
   // for other tensors once they are read.
   std::optional<BadTensor> find_bad_tensor();
 
-  // From now on the listener is told of what this executor does; it must be there until it is
-  // removed. Not within a step.
-  void add_listener(ExecutionEvents& listener);
-  void remove_listener(ExecutionEvents& listener);
+  // As long as the subscription is there the listener is told of what this executor does. It begins
+  // and ends outside of steps.
+  Subscription listen(ExecutionEvents& listener);
+  Subscription listen(std::shared_ptr<ExecutionEvents> listener);
 
  private:
+  void welcome(ExecutionEvents& listener);
   static std::shared_ptr<const ProgramMemory> memory_of(std::shared_ptr<const Executor> executor);
   std::vector<ValueId> given_values() const;
   std::vector<BadTensor> bad_results(CallId begin, CallId end) const;
@@ -122,8 +123,7 @@ class Executor {
   bool can_replay_ = false;
   std::unique_ptr<CapturedWork> captured_[2];  // by part
 
-  std::optional<StepPart> inside_;  // the part that has begun and not ended
-  bool one_at_a_time_ = false;
+  std::optional<StepPart> inside_;             // the part that has begun and not ended
   std::optional<MemoryEvents> memory_events_;  // where somebody wants them
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/exec/device_work.h"
 #include "engine/ir/op_def.h"
@@ -16,19 +17,15 @@ constexpr std::byte kPoison{0xFF};
 
 }  // namespace
 
-MemoryCheck::MemoryCheck(Executor& executor)
-    : executor_(executor),
-      arena_(executor.memory().arena(Space::kDevice)),
-      before_(static_cast<std::size_t>(arena_.bytes())),
-      after_(before_.size()) {
-  executor_.add_listener(*this);
-}
-
-MemoryCheck::~MemoryCheck() { executor_.remove_listener(*this); }
+MemoryCheck::MemoryCheck(std::shared_ptr<Executor> executor)
+    : executor_(std::move(executor)),
+      before_(static_cast<std::size_t>(arena().bytes())),
+      after_(before_.size()),
+      listens_(executor_->listen(*this)) {}
 
 std::vector<MemoryCheck::Range> MemoryCheck::live_at(std::int64_t time) const {
   std::vector<Range> live;
-  for (const PlannedBuffer& buffer : executor_.program().buffers) {
+  for (const PlannedBuffer& buffer : executor_->program().buffers) {
     const bool is_alive = buffer.begin <= time && time < buffer.end;
     if (!is_alive || buffer.space == Space::kHost) continue;
     live.push_back({buffer.offset, buffer.offset + buffer.bytes});
@@ -38,7 +35,7 @@ std::vector<MemoryCheck::Range> MemoryCheck::live_at(std::int64_t time) const {
 }
 
 std::vector<MemoryCheck::Range> MemoryCheck::writable_by(const Call& call) const {
-  const Program& program = executor_.program();
+  const Program& program = executor_->program();
   std::vector<Range> ranges;
   for (const Operand& output : call.outputs) {
     if (output.buffer == kNoBuffer) continue;
@@ -57,30 +54,30 @@ std::vector<MemoryCheck::Range> MemoryCheck::writable_by(const Call& call) const
 
 void MemoryCheck::poison(std::int64_t begin, std::int64_t end) {
   if (begin >= end) return;
-  check(executor_.memory().device().fill(kComputeStream, arena_.data() + begin, kPoison,
-                                         static_cast<std::size_t>(end - begin)));
+  check(executor_->memory().device().fill(kComputeStream, arena().data() + begin, kPoison,
+                                          static_cast<std::size_t>(end - begin)));
 }
 
 void MemoryCheck::call_begin(const CallEvent& event) {
   if (event.within != kNoCall) return;
   std::int64_t at = 0;
-  for (const Range& live : live_at(executor_.program().call(event.call).time)) {
+  for (const Range& live : live_at(executor_->program().call(event.call).time)) {
     poison(at, live.begin);
     at = std::max(at, live.end);
   }
-  poison(at, arena_.bytes());
-  copy_and_wait(executor_.memory().device(), before_.data(), arena_.data(), before_.size());
+  poison(at, arena().bytes());
+  copy_and_wait(executor_->memory().device(), before_.data(), arena().data(), before_.size());
 }
 
 void MemoryCheck::call_end(const CallEvent& event) {
   if (event.within != kNoCall) return;
-  copy_and_wait(executor_.memory().device(), after_.data(), arena_.data(), after_.size());
-  const Program& program = executor_.program();
+  copy_and_wait(executor_->memory().device(), after_.data(), arena().data(), after_.size());
+  const Program& program = executor_->program();
   const Call& call = program.call(event.call);
   std::vector<Range> writable = writable_by(call);
-  writable.push_back({arena_.bytes(), arena_.bytes()});
+  writable.push_back({arena().bytes(), arena().bytes()});
   std::int64_t at = 0;
-  bool clean = executor_.guard_intact();
+  bool clean = executor_->guard_intact();
   for (const Range& range : writable) {
     if (range.begin > at) {
       clean = clean &&

@@ -1,6 +1,7 @@
 // Proof that a program writes only where its plan says: poison and comparison, for tests.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,7 @@ namespace trainscope {
 // was. Costs two passes over the arena per call. Of bodies it sees the whole.
 class MemoryCheck final : public ExecutionEvents {
  public:
-  explicit MemoryCheck(Executor& executor);
-  ~MemoryCheck() override;
+  explicit MemoryCheck(std::shared_ptr<Executor> executor);
   MemoryCheck(const MemoryCheck&) = delete;
 
   void call_begin(const CallEvent& event) override;
@@ -34,11 +34,13 @@ class MemoryCheck final : public ExecutionEvents {
 
   void poison(std::int64_t begin, std::int64_t end);
 
-  Executor& executor_;
-  const Arena& arena_;
+  const Arena& arena() const { return executor_->memory().arena(Space::kDevice); }
+
+  const std::shared_ptr<Executor> executor_;
   std::vector<std::byte> before_;  // copies of the arena
   std::vector<std::byte> after_;
   std::vector<std::string> violations_;
+  Subscription listens_;
 };
 
 }  // namespace trainscope

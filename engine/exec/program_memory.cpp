@@ -40,18 +40,18 @@ std::byte* ProgramMemory::base_of(const PlannedBuffer& buffer) const {
 
 void ProgramMemory::copy_in(ValueId value, const void* from, std::size_t bytes) {
   const CopyEvent event{.value = value, .bytes = static_cast<std::int64_t>(bytes)};
-  listeners_.tell([&](ExecutionEvents& each) { each.copy_begin(event); });
+  listeners_->tell([&](ExecutionEvents& each) { each.copy_begin(event); });
   copy_and_wait(*device_, views_[static_cast<std::size_t>(value)].data, from, bytes);
-  listeners_.tell([&](ExecutionEvents& each) { each.copy_end(event); });
+  listeners_->tell([&](ExecutionEvents& each) { each.copy_end(event); });
 }
 
 void ProgramMemory::copy_out(ValueId value, std::size_t offset, std::span<std::byte> to) const {
   const CopyEvent event{
       .kind = CopyKind::kRead, .value = value, .bytes = static_cast<std::int64_t>(to.size())};
   const auto* from = static_cast<const std::byte*>(views_[static_cast<std::size_t>(value)].data);
-  listeners_.tell([&](ExecutionEvents& each) { each.copy_begin(event); });
+  listeners_->tell([&](ExecutionEvents& each) { each.copy_begin(event); });
   copy_and_wait(*device_, to.data(), from + offset, to.size());
-  listeners_.tell([&](ExecutionEvents& each) { each.copy_end(event); });
+  listeners_->tell([&](ExecutionEvents& each) { each.copy_end(event); });
 }
 
 void ProgramMemory::load_initial() {
@@ -64,13 +64,13 @@ void ProgramMemory::load_initial() {
     const CopyEvent event{.kind = CopyKind::kInitial,
                           .value = id,
                           .bytes = static_cast<std::int64_t>(value.type.bytes())};
-    listeners_.tell([&](ExecutionEvents& each) { each.copy_begin(event); });
+    listeners_->tell([&](ExecutionEvents& each) { each.copy_begin(event); });
     if (value.data) {
       check(device_->copy(kComputeStream, to, value.data->data(), value.type.bytes()));
     } else {
       check(device_->fill(kComputeStream, to, std::byte{0}, value.type.bytes()));
     }
-    listeners_.tell([&](ExecutionEvents& each) { each.copy_end(event); });
+    listeners_->tell([&](ExecutionEvents& each) { each.copy_end(event); });
   }
   check(device_->synchronize(device_->record(kComputeStream)));
 }

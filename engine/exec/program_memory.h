@@ -48,8 +48,8 @@ class ProgramMemory {
   Device& device() const { return *device_; }
   bool guard_intact() const { return arena_.guard_intact() && host_arena_.guard_intact(); }
   // Who is told of copies, and of what the executor does.
-  ExecutionListeners& listeners() { return listeners_; }
-  const ExecutionListeners& listeners() const { return listeners_; }
+  const ExecutionListeners& listeners() const { return *listeners_; }
+  const std::shared_ptr<ExecutionListeners>& shared_listeners() const { return listeners_; }
 
  private:
   // Those who give addresses to the device.
@@ -77,7 +77,7 @@ class ProgramMemory {
       by_name_;                    // looked up without allocating, unlike Graph's
   std::vector<std::byte*> bases_;  // by BufferId: addresses of the device
   std::vector<TensorView> views_;  // by ValueId: the same
-  ExecutionListeners listeners_;
+  const std::shared_ptr<ExecutionListeners> listeners_ = std::make_shared<ExecutionListeners>();
 };
 
 }  // namespace trainscope

@@ -92,8 +92,8 @@ std::vector<Tensor> copy_view(const Call& call) {
 class Interpreter {
  public:
   Interpreter(const OpTable& ops, const KernelTable& kernels, const ReferenceOptions& options)
-      : ops_(ops),
-        kernels_(kernels),
+      : ops_(std::make_shared<const OpTable>(ops)),
+        kernels_(std::make_shared<const KernelTable>(kernels)),
         options_(options),
         budget_(options.limit ? std::make_shared<Budget>(*options.limit) : nullptr) {
     start_threads(*cpu_device(), options.threads);
@@ -116,7 +116,7 @@ class Interpreter {
     const DType dtype = kernel_dtype(input_types, call.outputs);
     const Kernel* kernel =
         choose_kernel(
-            kernels_,
+            *kernels_,
             {.op = call.op.name, .dtype = dtype, .args = args, .choice = options_.kernels})
             .kernel;
     if (kernel != nullptr) return run(*kernel, args);
@@ -155,7 +155,7 @@ class Interpreter {
       return (*this)({.op = op, .attributes = attributes, .inputs = inputs, .outputs = outputs});
     };
     Graph graph;
-    Builder builder(graph, ops_);
+    Builder builder(graph, *ops_);
     builder.set_provenance({.sources = {}, .pass = "reference"});
     Builder::Spec spec;
     spec.op = &call.op;
@@ -178,10 +178,10 @@ class Interpreter {
     return outputs;
   }
 
-  const OpTable& ops_;
-  const KernelTable& kernels_;
+  std::shared_ptr<const OpTable> ops_;  // of all copies of this interpreter
+  std::shared_ptr<const KernelTable> kernels_;
   ReferenceOptions options_;
-  std::shared_ptr<Budget> budget_;  // of all copies of this interpreter; null: no limit
+  std::shared_ptr<Budget> budget_;  // null: no limit
 };
 
 // --- Whole graphs --------------------------------------------------------------------------------

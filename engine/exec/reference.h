@@ -35,7 +35,7 @@ struct ReferenceOptions {
 
 // What Builder::set_evaluate takes. An op without a kernel is computed by its decomposition, a view
 // by copying; without either the result is empty, and so it is for a call beyond the limit. The
-// tables must outlive the function. With a limit the function must not be called by two threads.
+// function has copies of both tables. With a limit it must not be called by two threads.
 Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
                    const ReferenceOptions& options = {});
 

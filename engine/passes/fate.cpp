@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 namespace trainscope {
 namespace {
@@ -112,14 +113,16 @@ const RewriteRule& rule_of(const History& history, const FateStep& step) {
   return history[step.stage].rewrites.rules[step.entry->rule];
 }
 
-Fates::Fates(const History& history, std::ptrdiff_t from, std::size_t to, const Graph& end)
-    : first_(static_cast<std::size_t>(from + 1)), to_(to) {
+Fates::Fates(std::shared_ptr<const History> history, std::ptrdiff_t from, std::size_t to,
+             const Graph& end)
+    : history_(std::move(history)), first_(static_cast<std::size_t>(from + 1)), to_(to) {
   for (std::size_t stage = first_; stage <= to; ++stage) {
-    stages_.push_back(index_of(history[stage].rewrites));
-    for (const RewriteEntry& entry : history[stage].rewrites.entries) {
+    const RewriteLog& log = (*history_)[stage].rewrites;
+    stages_.push_back(index_of(log));
+    for (const RewriteEntry& entry : log.entries) {
       const bool is_new =
           entry.kind == RewriteKind::kAdded || entry.kind == RewriteKind::kRematerialized;
-      if (is_new) added_.insert_or_assign(entry.thing.serial, FateStep{stage, &entry});
+      if (is_new) added_.insert_or_assign(entry.thing.serial, step(stage, entry));
     }
   }
   for (const NamedThing& thing : things_of(end)) is_node_at_end_[thing.serial] = thing.is_node;
@@ -173,13 +176,13 @@ void Fates::advance(Course& course, std::size_t stage) const {
     bool stays = true;
     for (std::size_t i = 0; entries != nullptr && i < entries->size(); ++i) {
       const RewriteEntry& entry = *(*entries)[i];
-      if (!course.apply({.stage = stage, .entry = &entry}, thing)) continue;
+      if (!course.apply(step(stage, entry), thing)) continue;
       stays = false;
       next.insert(next.end(), entry.others.begin(), entry.others.end());
     }
     if (copies != stages_[stage - first_].copies.end()) {
       for (const RewriteEntry* entry : copies->second) {
-        fate.steps.push_back({.stage = stage, .entry = entry});
+        fate.steps.push_back(step(stage, *entry));
       }
     }
     if (stays) next.push_back(std::move(thing));

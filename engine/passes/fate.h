@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -37,8 +38,8 @@ std::string_view name_of(FateKind kind);
 
 // An entry of a stage's log, about something that a fate went through.
 struct FateStep {
-  std::size_t stage = 0;  // a position in the history
-  const RewriteEntry* entry = nullptr;
+  std::size_t stage = 0;                           // a position in the history
+  std::shared_ptr<const RewriteEntry> entry = {};  // with a share of the history
 };
 
 struct Fate {
@@ -64,9 +65,10 @@ const RewriteRule& rule_of(const History& history, const FateStep& step);
 class Fates {
  public:
   // For what is in stage `from` of the history, or, where that is kModel, in the ONNX model, up to
-  // stage `to`, whose graph is `end`. The history and the graph must outlive it.
+  // stage `to`, whose graph is `end`.
   static constexpr std::ptrdiff_t kModel = -1;
-  Fates(const History& history, std::ptrdiff_t from, std::size_t to, const Graph& end);
+  Fates(std::shared_ptr<const History> history, std::ptrdiff_t from, std::size_t to,
+        const Graph& end);
 
   Fate of(const NamedThing& thing) const;
 
@@ -74,7 +76,7 @@ class Fates {
   const FateStep* added(Serial serial) const;
 
  private:
-  // Entries of one stage by what they are about, in order.
+  // Entries of one stage of the history by what they are about, in order.
   struct Index {
     std::unordered_map<Serial, std::vector<const RewriteEntry*>> by_serial;
     std::unordered_map<std::string, std::vector<const RewriteEntry*>> of_model;  // by kind and name
@@ -88,6 +90,11 @@ class Fates {
   void find_gradient(Fate& fate) const;
   void settle(Course& course) const;
 
+  FateStep step(std::size_t stage, const RewriteEntry& entry) const {
+    return {.stage = stage, .entry = {history_, &entry}};
+  }
+
+  std::shared_ptr<const History> history_;
   std::size_t first_;  // the first log that counts
   std::size_t to_;
   std::unordered_map<Serial, bool> is_node_at_end_;

@@ -73,8 +73,8 @@ std::string joined(std::string a, const std::string& b) {
 
 class DiffMaker {
  public:
-  DiffMaker(const History& history, const StageGraph& a, const StageGraph& b)
-      : history_(history),
+  DiffMaker(const std::shared_ptr<const History>& history, const StageGraph& a, const StageGraph& b)
+      : history_(*history),
         a_(a.graph),
         b_(b.graph),
         fates_(history, static_cast<std::ptrdiff_t>(a.stage), b.stage, b.graph) {}
@@ -146,7 +146,7 @@ class DiffMaker {
   // Parents that came in between are as good as theirs.
   std::vector<NamedThing> parents(const FateStep& of) const {
     std::vector<NamedThing> found;
-    std::vector<const RewriteEntry*> open{of.entry};
+    std::vector<const RewriteEntry*> open{of.entry.get()};
     std::unordered_set<Serial> seen{of.entry->thing.serial};
     while (!open.empty()) {
       const RewriteEntry& entry = *open.back();
@@ -157,7 +157,7 @@ class DiffMaker {
         if (step == nullptr || a_.has(parent.serial)) {
           found.push_back(parent);
         } else {
-          open.push_back(step->entry);
+          open.push_back(step->entry.get());
         }
       }
     }
@@ -310,7 +310,8 @@ class GraphComparison {
 
 }  // namespace
 
-StageDiff diff_stages(const History& history, const StageGraph& a, const StageGraph& b) {
+StageDiff diff_stages(const std::shared_ptr<const History>& history, const StageGraph& a,
+                      const StageGraph& b) {
   return DiffMaker(history, a, b).run();
 }
 

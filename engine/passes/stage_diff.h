@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,8 @@ struct StageGraph {
   const Graph& graph;
 };
 // `a` comes before `b`, or is it.
-StageDiff diff_stages(const History& history, const StageGraph& a, const StageGraph& b);
+StageDiff diff_stages(const std::shared_ptr<const History>& history, const StageGraph& a,
+                      const StageGraph& b);
 
 // Stages of two compilations, which share no serials: matched by names, then nodes by op and
 // source, and values by the nodes that make them.

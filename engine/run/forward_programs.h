@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,8 +13,8 @@ namespace trainscope {
 class ForwardPrograms {
  public:
   // The parameters are the checkpoint's if there is one, else the model's own.
-  ForwardPrograms(OnnxModel model, std::optional<Checkpoint> checkpoint, CompileOptions options,
-                  BatchAxes batch_axes = {})
+  ForwardPrograms(OnnxModel model, std::shared_ptr<const Checkpoint> checkpoint,
+                  CompileOptions options, BatchAxes batch_axes = {})
       : model_(std::move(model)),
         checkpoint_(std::move(checkpoint)),
         options_(std::move(options)),
@@ -37,7 +36,7 @@ class ForwardPrograms {
   Program& program(GraphMode mode, const ImportOptions& import);
 
   OnnxModel model_;
-  std::optional<Checkpoint> checkpoint_;
+  std::shared_ptr<const Checkpoint> checkpoint_;
   CompileOptions options_;
   BatchAxes batch_axes_;
   std::vector<std::unique_ptr<Program>> programs_;

@@ -67,12 +67,11 @@ RunProfiler::Open::Open(int lanes, const FolderEntry& entry)
       written_ns(Clock::monotonic_ns()) {}
 
 RunProfiler::RunProfiler(const ProfileSteps& steps, std::shared_ptr<Executor> executor,
-                         FolderEntry file, Logger& log)
-    : steps_(steps), executor_(std::move(executor)), entry_(std::move(file)), log_(log) {}
-
-RunProfiler::~RunProfiler() {
-  if (listens_) executor_->remove_listener(*this);
-}
+                         FolderEntry file, std::shared_ptr<Logger> log)
+    : steps_(steps),
+      executor_(std::move(executor)),
+      entry_(std::move(file)),
+      log_(std::move(log)) {}
 
 void RunProfiler::session_begin(const SessionFacts& facts) {
   if (!steps_.of_session) return;
@@ -82,7 +81,7 @@ void RunProfiler::session_begin(const SessionFacts& facts) {
 void RunProfiler::open() {
   open_ = std::make_unique<Open>(executor_->program().threads, entry_);
   if (!open_->hardware.are_open()) {
-    log_.info(
+    log_->info(
         "profile: no counters of the processor here ({}): cycles, instructions and misses "
         "are left out",
         open_->hardware.why_not());
@@ -90,15 +89,15 @@ void RunProfiler::open() {
 }
 
 void RunProfiler::close() {
-  if (listens_) executor_->remove_listener(*this);
-  listens_ = false;
+  listens_ = {};
   if (open_ == nullptr) return;
   write();
   open_->file.sync();
   const std::uint64_t dropped = open_->recorder.dropped();
-  log_.info("profile: steps {} to {}, {} events in {}", first_, last_, open_->events, entry_.name);
+  log_->info("profile: steps {} to {}, {} events in {}", first_, last_, open_->events, entry_.name);
   if (dropped > 0) {
-    log_.warning("profile: {} events are left out, there was no room for more in a phase", dropped);
+    log_->warning("profile: {} events are left out, there was no room for more in a phase",
+                  dropped);
   }
   open_.reset();
 }
@@ -128,9 +127,9 @@ void RunProfiler::step_begin(std::int64_t step) {
   if (step > steps_.to) return close();
   if (step < steps_.from) return;
   if (open_ == nullptr) open();
-  if (!std::exchange(listens_, true)) {
+  if (!listens_) {
     in_state_.assign(static_cast<std::size_t>(executor_->program().threads), 0);
-    executor_->add_listener(*this);
+    listens_ = executor_->listen(*this);
   }
   if (first_ == 0) first_ = step;
   open_->system = profiler::read_system_counters();
@@ -195,8 +194,8 @@ void RunProfiler::checkpoint_end(std::int64_t /*step*/, const std::filesystem::p
 void RunProfiler::session_end(RunStatus /*status*/) {
   close();
   if (first_ != 0) return;
-  log_.warning("profile: the session made none of the steps {} to {}, so there is no profile",
-               steps_.from, steps_.to);
+  log_->warning("profile: the session made none of the steps {} to {}, so there is no profile",
+                steps_.from, steps_.to);
 }
 
 void RunProfiler::session_failed(const Error& /*error*/) {

@@ -22,10 +22,9 @@ namespace trainscope {
 // recorder. What cannot be written throws kIo.
 class RunProfiler final : public RunEvents, public ExecutionEvents {
  public:
-  // `file` is not there yet; the logger must outlive it.
+  // `file` is not there yet.
   RunProfiler(const ProfileSteps& steps, std::shared_ptr<Executor> executor, FolderEntry file,
-              Logger& log);
-  ~RunProfiler() override;
+              std::shared_ptr<Logger> log);
 
   void session_begin(const SessionFacts& facts) override;
   void step_begin(std::int64_t step) override;
@@ -78,12 +77,12 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   ProfileSteps steps_;
   std::shared_ptr<Executor> executor_;
   FolderEntry entry_;
-  Logger& log_;
+  std::shared_ptr<Logger> log_;
   std::int64_t first_ = 0;  // that it profiled; 0: none yet
   std::int64_t last_ = 0;
-  bool listens_ = false;
   std::vector<std::uint8_t> in_state_;  // by thread: whether a span of its state is open
   std::unique_ptr<Open> open_;
+  Subscription listens_;  // last: it ends before what events are written to
 };
 
 }  // namespace trainscope

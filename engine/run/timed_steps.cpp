@@ -45,14 +45,14 @@ TimedStep TimedSteps::run(StepEvents* events) {
 OpMeasurement TimedSteps::measure_ops(std::int64_t steps, const std::filesystem::path& file) {
   CHECK_INVARIANT(steps >= 1);
   OpTimes times(executor_->shared_program());
-  executor_->add_listener(times);
+  Subscription listens = executor_->listen(times);
   std::vector<StepSplit> splits;
   for (std::int64_t i = 0; i < steps; ++i) {
     times.begin_step();
     trainer_.run_step(++step_, learning_rate_, *batches_);
     splits.push_back(times.end_step());
   }
-  executor_->remove_listener(times);
+  listens = {};
   times.write(file);
   const auto middle = splits.begin() + steps / 2;
   std::ranges::nth_element(splits, middle, {}, &StepSplit::total);

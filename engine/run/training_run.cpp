@@ -73,19 +73,25 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
                          std::stop_token stop)
     : request_(std::move(request)),
       listener_(std::move(events)),
-      events_({listener_}),
+      events_(std::make_shared<RunListeners>(std::vector{listener_})),
       watch_{.stop = std::move(stop),
-             .progress = [this](const Progress& moment) { events_.progress(moment); }},
-      log_({.stream = nullptr, .sink = [this](LogLevel level, std::string_view message) {
-              events_.log(level, message);
-            }}) {
+             .progress = [this](const Progress& moment) { events_->progress(moment); }},
+      log_(std::make_shared<Logger>(LogOptions{
+          .stream = nullptr,
+          .sink = [to = std::weak_ptr(events_)](LogLevel level, std::string_view message) {
+            if (const std::shared_ptr<RunListeners> there = to.lock()) {
+              there->log(level, message);
+            }
+          }})) {
   CHECK_INVARIANT(listener_ != nullptr && request_.open_data && request_.open_batches);
   check_export(request_, RunAccess::kLook);
   CompileOptions compile = request_.compile;
   compile.watch = watch_;
   session_.emplace(request_.model, std::move(compile));
   check_trains(session_->compiled());
-  for (const auto& each : request_.execution_events) session_->executor().add_listener(*each);
+  for (const auto& each : request_.execution_events) {
+    subscriptions_.push_back(session_->executor().listen(each));
+  }
   data_ = request_.open_data(session_->compiled());
   order_ = BatchOrder::training(data_->examples(Split::kTrain), request_.batch, request_.seed,
                                 request_.shuffle);
@@ -132,7 +138,7 @@ CheckpointState TrainingRun::state() const {
 }
 
 void TrainingRun::restore(const Checkpoint& checkpoint) {
-  check_settings(checkpoint, state(), log_);
+  check_settings(checkpoint, state(), *log_);
   require(checkpoint.state.step <= request_.steps, ErrorCode::kUsage,
           "the checkpoint is at step {}, beyond --steps {}", checkpoint.state.step, request_.steps);
   trainer_->restore(checkpoint.file("model"), trainer_->model_tensors());
@@ -163,51 +169,51 @@ void TrainingRun::restore_best(const ResumePoint& point) {
 void TrainingRun::begin() {
   check_export(request_, RunAccess::kWrite);
   ResumePoint point =
-      find_resume_point(request_.resume, request_.run_folder, log_, RunAccess::kWrite);
+      find_resume_point(request_.resume, request_.run_folder, *log_, RunAccess::kWrite);
   if (point.checkpoint) restore(*point.checkpoint);
   opening_told_ = true;
-  events_.session_opening();
+  events_->session_opening();
   records_ = RunRecords::open(point, request_, *data_);
-  events_ = RunListeners({records_});
+  *events_ = RunListeners({records_});
   if (request_.profile) {
-    events_.add(std::make_shared<RunProfiler>(*request_.profile, session_->shared_executor(),
-                                              records_->events_file(), log_));
+    events_->add(std::make_shared<RunProfiler>(*request_.profile, session_->shared_executor(),
+                                               records_->events_file(), log_));
   }
-  events_.add(listener_);
+  events_->add(listener_);
   records_->also_write(request_.metrics);
   restore_best(point);
   if (point.continues_run && point.checkpoint) saved_step_ = step_;
   tell_begin();
   // A run that starts from another one's checkpoint can be resumed by itself from the begin on.
   if (point.checkpoint && !point.continues_run) save();
-  log_.open_file(records_->log_file());
+  log_->open_file(records_->log_file());
   records_->write_compiled(request_.notes.config, session_->compiled(), watch_);
   if (stop_requested()) return;
-  log_.info("{}: {} steps of {} x {} examples, {} parameter tensors, an arena of {}",
-            printable(records_->folder().string()), last_step() - from_step_,
-            request_.compile.training.micro_batches, request_.batch,
-            program().graph.values_of(ValueKind::kParameter).size(),
-            human_bytes(static_cast<std::uint64_t>(program().arena().bytes)));
-  if (from_step_ > 0) log_.info("resumed after step {}", from_step_);
-  log_class_names(data_->description(), log_);
-  log_stages(session_->compiled().stages, log_);
+  log_->info("{}: {} steps of {} x {} examples, {} parameter tensors, an arena of {}",
+             printable(records_->folder().string()), last_step() - from_step_,
+             request_.compile.training.micro_batches, request_.batch,
+             program().graph.values_of(ValueKind::kParameter).size(),
+             human_bytes(static_cast<std::uint64_t>(program().arena().bytes)));
+  if (from_step_ > 0) log_->info("resumed after step {}", from_step_);
+  log_class_names(data_->description(), *log_);
+  log_stages(session_->compiled().stages, *log_);
   const std::string left_out = left_out_text(validation_data(), session_->model());
-  if (!left_out.empty()) log_.warning("{}", left_out);
-  log_.debug("data: {} examples to train, {} to validate", data_->examples(Split::kTrain),
-             data_->examples(Split::kValidation));
+  if (!left_out.empty()) log_->warning("{}", left_out);
+  log_->debug("data: {} examples to train, {} to validate", data_->examples(Split::kTrain),
+              data_->examples(Split::kValidation));
 }
 
 void TrainingRun::tell_begin() {
-  events_.session_begin({.folder = records_->folder(),
-                         .from_step = from_step_,
-                         .total_steps = request_.steps,
-                         .to_step = last_step(),
-                         .batch = request_.batch,
-                         .micro_batches = request_.compile.training.micro_batches,
-                         .training_examples = data_->examples(Split::kTrain),
-                         .validation_examples = data_->examples(Split::kValidation),
-                         .arena_bytes = program().arena().bytes,
-                         .compiled = session_->shared_compiled()});
+  events_->session_begin({.folder = records_->folder(),
+                          .from_step = from_step_,
+                          .total_steps = request_.steps,
+                          .to_step = last_step(),
+                          .batch = request_.batch,
+                          .micro_batches = request_.compile.training.micro_batches,
+                          .training_examples = data_->examples(Split::kTrain),
+                          .validation_examples = data_->examples(Split::kValidation),
+                          .arena_bytes = program().arena().bytes,
+                          .compiled = session_->shared_compiled()});
 }
 
 // Of a session that was stopped before its first step there is no result: it has trained nothing.
@@ -227,7 +233,7 @@ void TrainingRun::finish() {
   status_ = all_done ? RunStatus::kFinished : RunStatus::kInterrupted;
   if (stopped_) exit_code_ = request_.stop_exit_code ? request_.stop_exit_code() : kStopExitCode;
   records_->end(status_, exit_code_);
-  events_.session_end(status_);
+  events_->session_end(status_);
 }
 
 void TrainingRun::end_failed(const Error& error) {
@@ -239,7 +245,7 @@ void TrainingRun::end_failed(const Error& error) {
     // A full disk takes no note of the failure either: the first one is the one to report.
   }
   try {
-    if (opening_told_) events_.session_failed(error);
+    if (opening_told_) events_->session_failed(error);
   } catch (const std::exception&) {
     // The first failure is the one to report here, too.
   }
@@ -260,7 +266,7 @@ TrainingResult TrainingRun::run() {
 
 TrainingPreview TrainingRun::preview() {
   const ResumePoint point =
-      find_resume_point(request_.resume, request_.run_folder, log_, RunAccess::kLook);
+      find_resume_point(request_.resume, request_.run_folder, *log_, RunAccess::kLook);
   if (point.checkpoint) restore(*point.checkpoint);
   return {.from_step = from_step_,
           .steps = request_.steps,

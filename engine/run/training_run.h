@@ -94,10 +94,11 @@ class TrainingRun {
 
   TrainRequest request_;
   std::shared_ptr<RunEvents> listener_;
-  RunListeners events_;  // the record first
-  Watch watch_;          // the stop token, and the listeners
-  Logger log_;           // to the listeners, and to log.jsonl once there is a folder
+  std::shared_ptr<RunListeners> events_;  // the record first
+  Watch watch_;                           // the stop token, and the listeners
+  std::shared_ptr<Logger> log_;  // to the listeners, and to log.jsonl once there is a folder
   std::optional<Session> session_;
+  std::vector<Subscription> subscriptions_;  // of the request's listeners to its steps
   std::shared_ptr<const Dataset> data_;
   std::optional<BatchOrder> order_;
   std::optional<Trainer> trainer_;

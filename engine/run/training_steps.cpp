@@ -24,10 +24,10 @@ double milliseconds_since(Clock::time_point start) {
 }  // namespace
 
 void TrainingRun::train_step(std::int64_t step, BatchSource& batches) {
-  events_.step_begin(step);
+  events_->step_begin(step);
   const auto start = Clock::now();
   const double learning_rate = learning_rate_at(request_.schedule, step);
-  const StepResult result = trainer_->run_step(step, learning_rate, batches, &events_);
+  const StepResult result = trainer_->run_step(step, learning_rate, batches, events_.get());
   const StepRecord record{.step = step,
                           .loss = result.loss,
                           .learning_rate = learning_rate,
@@ -40,8 +40,8 @@ void TrainingRun::train_step(std::int64_t step, BatchSource& batches) {
   training_ms_ += record.step_ms;
   if (!first_) first_ = record;
   last_ = record;
-  events_.step_end(record, session_->executor().used_bytes());
-  events_.progress({.work = "training", .done = step_, .total = request_.steps});
+  events_->step_end(record, session_->executor().used_bytes());
+  events_->progress({.work = "training", .done = step_, .total = request_.steps});
 }
 
 // Each session does a step at least, so that a run that is resumed again and again ends.
@@ -69,12 +69,12 @@ void TrainingRun::train() {
     if (evaluate_every > 0 && step_ % evaluate_every == 0 && !is_last) validate();
     if (save_every > 0 && step_ % save_every == 0) save();
   }
-  events_.steps_end();
+  events_->steps_end();
 }
 
 void TrainingRun::save() {
   if (saved_step_ == step_) return;
-  events_.checkpoint_begin(step_);
+  events_->checkpoint_begin(step_);
   const std::vector<NamedTensor> model = trainer_->model_tensors();
   const std::vector<NamedTensor> optimizer = trainer_->optimizer_tensors();
   const CheckpointFile files[] = {{.name = "model", .tensors = model},
@@ -83,8 +83,8 @@ void TrainingRun::save() {
   const std::filesystem::path folder = save_checkpoint(root, state(), files);
   remove_old_checkpoints(root, step_, request_.keep);
   saved_step_ = step_;
-  log_.debug("step {}: saved a checkpoint", step_);
-  events_.checkpoint_end(step_, folder);
+  log_->debug("step {}: saved a checkpoint", step_);
+  events_->checkpoint_end(step_, folder);
 }
 
 // A better model than all before: its checkpoint stays until there is a better one.
@@ -94,8 +94,8 @@ void TrainingRun::note_if_best(double loss) {
   best_ = {.step = step_, .loss = loss};
   save();
   note_best_checkpoint(records_->checkpoints_folder(), *best_);
-  log_.debug("step {}: the best checkpoint so far", step_);
-  events_.best_checkpoint(*best_);
+  log_->debug("step {}: the best checkpoint so far", step_);
+  events_->best_checkpoint(*best_);
 }
 
 // Ends the run once the loss has not fallen by enough for long enough.
@@ -111,9 +111,9 @@ void TrainingRun::note_gain(double loss) {
   if (evaluations_without_gain_ < request_.early_stop->patience || step_ == request_.steps) return;
   ended_early_ = true;
   if (!gain_)
-    return log_.info("step {}: no validation loss was a number: the run ends early", step_);
-  log_.info("step {}: the validation loss was lowest at step {}: the run ends early", step_,
-            gain_->step);
+    return log_->info("step {}: no validation loss was a number: the run ends early", step_);
+  log_->info("step {}: the validation loss was lowest at step {}: the run ends early", step_,
+             gain_->step);
 }
 
 ValidationData TrainingRun::validation_data() const {
@@ -135,10 +135,10 @@ std::optional<Evaluation> TrainingRun::evaluation() {
 }
 
 void TrainingRun::validate() {
-  events_.evaluation_begin(step_);
+  events_->evaluation_begin(step_);
   const auto start = Clock::now();
   const std::optional<Evaluation> measured = evaluation();
-  if (!measured) return events_.evaluation_stopped(step_);
+  if (!measured) return events_->evaluation_stopped(step_);
   if (!std::isfinite(measured->loss)) {
     throw Error(ErrorCode::kNumeric,
                 fmt::format("the validation loss after step {} is {}", step_, measured->loss))
@@ -149,8 +149,8 @@ void TrainingRun::validate() {
                                  .accuracy = measured->accuracy().value_or(kNotMeasured),
                                  .examples = measured->examples,
                                  .milliseconds = milliseconds_since(start)};
-  events_.evaluation_end(*validation_);
-  log_.info("step {}: validation {}", step_, evaluation_text(*validation_));
+  events_->evaluation_end(*validation_);
+  log_->info("step {}: validation {}", step_, evaluation_text(*validation_));
   note_gain(measured->loss);
   note_if_best(measured->loss);
 }

@@ -97,7 +97,7 @@ void check_diffs(const StageHistory& stages) {
     const Graph a = stages.graph(j);
     const Graph b = stages.graph(k);
     const StageDiff diff =
-        diff_stages(stages.history(), {.stage = j, .graph = a}, {.stage = k, .graph = b});
+        diff_stages(stages.shared_history(), {.stage = j, .graph = a}, {.stage = k, .graph = b});
     INFO(stages.history()[j].label << " to " << stages.history()[k].label);
     CHECK(diff.unexplained == 0);
     CHECK(diff.rows.size() >= things_of(b).size());
@@ -115,7 +115,7 @@ void check_forward_sources(const StageHistory& stages) {
   const Graph before = stages.graph(from);
   const Graph after = stages.graph(last);
   std::map<std::string, std::set<std::string>> allowed;  // by node of the last stage
-  for (const DiffRow& row : diff_stages(stages.history(), {.stage = from, .graph = before},
+  for (const DiffRow& row : diff_stages(stages.shared_history(), {.stage = from, .graph = before},
                                         {.stage = last, .graph = after})
                                 .rows) {
     if (!row.thing.is_node) continue;

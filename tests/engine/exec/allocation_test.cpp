@@ -104,9 +104,9 @@ TEST_CASE("executor: oneDNN's own allocations are small and freed before its cal
     Steady steady(name, {});
     Executor& executor = steady.session.executor();
     PerCall counts(executor.program().calls.size());
-    executor.add_listener(counts);
+    Subscription listens = executor.listen(counts);
     steady.step();
-    executor.remove_listener(counts);
+    listens = {};
     for (std::size_t i = 0; i < executor.program().calls.size(); ++i) {
       const Call& call = executor.program().calls[i];
       CAPTURE(i);

@@ -21,7 +21,8 @@ namespace {
 
 struct Looping {
   Program program = lower(looping_graph(), test_device(), {});
-  Executor executor{program};
+  std::shared_ptr<Executor> shared = std::make_shared<Executor>(program);
+  Executor& executor = *shared;
 
   Looping() { executor.load_initial(); }
   std::vector<float> run(std::int64_t trips) {
@@ -107,7 +108,7 @@ TEST_CASE("body: its arena is the call's workspace, its values are in there") {
 
 TEST_CASE("body: writes nothing outside of the call's outputs and workspace") {
   Looping loop;
-  MemoryCheck check(loop.executor);
+  MemoryCheck check(loop.shared);
   loop.run(3);
   CHECK(check.violations() == std::vector<std::string>{});
 }
@@ -115,9 +116,9 @@ TEST_CASE("body: writes nothing outside of the call's outputs and workspace") {
 TEST_CASE("body: listeners are told of its calls, with the trip and the call around them") {
   Looping loop;
   Trips trips;
-  loop.executor.add_listener(trips);
+  Subscription listens = loop.executor.listen(trips);
   loop.run(5);
-  loop.executor.remove_listener(trips);
+  listens = {};
   CHECK(trips.inside == 2 * 5);
   CHECK(trips.last_trip == 4);
   CHECK(trips.within == CallId{1});

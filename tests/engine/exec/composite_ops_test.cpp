@@ -63,9 +63,10 @@ TEST_CASE("executor: a step of ops that decompose gives the gradients of the ref
   for (bool in_place : {true, false}) {
     CAPTURE(in_place);
     const Program program = lower(g, test_device(), {.in_place = in_place});
-    Executor executor(program);
+    const auto shared = std::make_shared<Executor>(program);
+    Executor& executor = *shared;
     executor.load_initial();
-    const MemoryCheck check(executor);
+    const MemoryCheck check(shared);
     for (const auto& [name, tensor] : inputs) executor.write(name, tensor);
     executor.run_micro_step();
     CHECK_MESSAGE(check.violations().empty(), join(check.violations(), "\n"));

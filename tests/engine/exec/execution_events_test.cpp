@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -81,8 +82,8 @@ TEST_CASE("events: copies and calls in the order in which they happen, told to e
   executor.load_initial();
   Lines first;
   Lines second;
-  executor.add_listener(first);
-  executor.add_listener(second);
+  Subscription first_listens = executor.listen(first);
+  Subscription second_listens = executor.listen(second);
   executor.write("x", floats({2}, {1, 2}));
   executor.run_micro_step();
   executor.run_update();
@@ -91,11 +92,11 @@ TEST_CASE("events: copies and calls in the order in which they happen, told to e
                                                 "call 1", "done 1", "end", "update", "end",
                                                 "read 8"});
   CHECK(second.lines == first.lines);
-  executor.remove_listener(first);
+  first_listens = {};
   executor.run_micro_step();
   CHECK(first.lines.size() == 10);
   CHECK(second.lines.size() == 16);
-  executor.remove_listener(second);
+  second_listens = {};
 }
 
 TEST_CASE("events: buffers are bound and freed as the plan has them") {
@@ -106,12 +107,12 @@ TEST_CASE("events: buffers are bound and freed as the plan has them") {
     Trainer trainer(session.shared_executor(), 1);
     Cycle batches(reference.batches);
     Alive alive(session.compiled().program);
-    session.executor().add_listener(alive);
+    Subscription listens = session.executor().listen(alive);
     for (std::int64_t step = 1; step <= 2; ++step) {
       trainer.run_step(step, 1e-3, batches);
       CHECK(alive.alive.empty());
     }
-    session.executor().remove_listener(alive);
+    listens = {};
     CHECK(alive.wrong == 0);
     CHECK(alive.calls == 2 * static_cast<int>(session.compiled().program.calls.size()));
   }
@@ -127,7 +128,7 @@ TEST_CASE("events: each micro-batch binds its own, a cursor loses nothing") {
   Cycle batches(reference.batches);
   const Program& program = session.compiled().program;
   Alive alive(program);
-  executor.add_listener(alive);
+  Subscription listens = executor.listen(alive);
   for (std::int64_t step = 1; step <= 2; ++step) trainer.run_step(step, 1e-3, batches);
   CHECK(alive.wrong == 0);
   CHECK(alive.alive.empty());
@@ -137,7 +138,7 @@ TEST_CASE("events: each micro-batch binds its own, a cursor loses nothing") {
     executor.run_until(CallId(static_cast<std::int32_t>(i)));
   }
   executor.run_update();
-  executor.remove_listener(alive);
+  listens = {};
   CHECK(alive.wrong == 0);
   CHECK(alive.alive.empty());
   CHECK(alive.calls == static_cast<int>(program.calls.size()));
@@ -158,14 +159,44 @@ TEST_CASE("events: a call that fails ends its part, and the next step begins ane
   Executor executor(program);
   executor.load_initial();
   Lines lines;
-  executor.add_listener(lines);
+  Subscription listens = executor.listen(lines);
   CHECK(contains(refusal_of([&] { executor.run_micro_step(); }), "neg.failing"));
   CHECK(lines.lines.back() == "failed");
   CHECK(executor.cursor() == CallId{0});
   fails = false;
   executor.run_micro_step();
   CHECK(lines.lines.back() == "end");
-  executor.remove_listener(lines);
+  listens = {};
+}
+
+TEST_CASE("events: a subscription ends with itself, moves, and outlives neither side") {
+  const Program program = lower(graph(kTwoCalls), test_device(), {});
+  auto executor = std::make_unique<Executor>(program);
+  executor->load_initial();
+  executor->write("x", floats({2}, {1, 2}));
+  Lines lines;
+  const auto shared = std::make_shared<Lines>();
+  Subscription of_shared = executor->listen(shared);
+  CHECK(shared.use_count() == 2);
+  Subscription kept;
+  CHECK_FALSE(kept);
+  {
+    Subscription ends = executor->listen(lines);
+    CHECK(ends);
+    kept = std::move(ends);
+  }
+  CHECK(kept);
+  executor->run_micro_step();
+  const std::size_t told = lines.lines.size();
+  CHECK(told > 0);
+  CHECK(shared->lines == lines.lines);
+  kept = {};
+  executor->run_micro_step();
+  CHECK(lines.lines.size() == told);
+  CHECK(shared->lines.size() == 2 * told);
+  executor.reset();  // before what listened to it
+  of_shared = {};
+  CHECK(shared.use_count() == 1);
 }
 
 TEST_CASE("executor: a cursor stops before any call, and the step goes on from there") {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "engine/exec/backends.h"
 #include "tests/support/copying_device.h"
@@ -48,10 +49,11 @@ std::vector<std::string> violations(Kernel exp) {
   const Program program =
       lower(graph("(float[3] x) => (float[3] y, float[3] z) { y = Exp(x)  z = Neg(y) }"),
             cpu_with(std::move(kernels)), {});
-  Executor executor(program);
+  const auto shared = std::make_shared<Executor>(program);
+  Executor& executor = *shared;
   executor.load_initial();
   executor.write("x", floats({3}, {1, 2, 3}));
-  MemoryCheck check(executor);
+  MemoryCheck check(shared);
   executor.run_micro_step();
   return check.violations();
 }
@@ -79,10 +81,11 @@ TEST_CASE("memory check: bytes of dead values are poisoned, so that reading them
       "(float[64] x) => (float y) { a = Exp(x)  b = ReduceMean <keepdims = 0> (a)"
       "  y = Neg(b) }");
   const Program program = lower(std::move(g), test_device(), {});
-  Executor executor(program);
+  const auto shared = std::make_shared<Executor>(program);
+  Executor& executor = *shared;
   executor.load_initial();
   executor.write("x", Tensor({.dtype = DType::kF32, .shape = {64}}));
-  MemoryCheck check(executor);
+  MemoryCheck check(shared);
   executor.run_micro_step();
   const Tensor a = executor.read("a");
   CHECK(std::ranges::count_if(a.values<float>(), [](float e) { return std::isnan(e); }) >= 32);
@@ -92,9 +95,10 @@ TEST_CASE("memory check: bytes of dead values are poisoned, so that reading them
 TEST_CASE("memory check: leaves the executor alone when it goes") {
   const Program program =
       lower(graph("(float[3] x) => (float[3] y) { y = Exp(x) }"), test_device(), {});
-  Executor executor(program);
+  const auto shared = std::make_shared<Executor>(program);
+  Executor& executor = *shared;
   executor.load_initial();
-  { const MemoryCheck check(executor); }
+  { const MemoryCheck check(shared); }
   executor.run_micro_step();
   CHECK(executor.read("y").values<float>()[0] == 1.0F);
 }

@@ -36,7 +36,7 @@ Outcome train(const ReferenceModel& reference, const StepOptions& options) {
   Trainer trainer(session.shared_executor(), options.micro_batches);
   Cycle batches(reference.batches);
   std::optional<MemoryCheck> check;
-  if (options.poison) check.emplace(executor);
+  if (options.poison) check.emplace(session.shared_executor());
   Outcome outcome;
   for (int step = 1; step <= options.steps; ++step) {
     outcome.losses.push_back(trainer.run_step(step, 1e-3, batches).loss);

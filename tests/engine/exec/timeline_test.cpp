@@ -31,11 +31,11 @@ struct Watched {
         trainer(session.shared_executor(), 1),
         batches(reference.batches) {
     trainer.run_step(1, 1e-3, batches);
-    session.executor().add_listener(timeline);
+    Subscription listens = session.executor().listen(timeline);
     begin = Timeline::now();
     trainer.run_step(2, 1e-3, batches, &timeline);
     end = Timeline::now();
-    session.executor().remove_listener(timeline);
+    listens = {};
     timeline.close();
   }
   const Program& program() { return session.compiled().program; }
@@ -204,9 +204,9 @@ TEST_CASE("timeline: a listener of forty lines prints every call and what each t
     Cycle batches(reference.batches);
     std::stringstream text;
     PrintedTimeline timeline(text);
-    session.executor().add_listener(timeline);
+    Subscription listens = session.executor().listen(timeline);
     trainer.run_step(1, 1e-3, batches);
-    session.executor().remove_listener(timeline);
+    listens = {};
     PrintedStep printed(text);
     CHECK(printed.wrong == 0);
     CHECK(printed.calls.size() == session.compiled().program.calls.size());

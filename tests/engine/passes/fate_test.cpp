@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,9 +36,8 @@ Stages trained(std::string_view text) {
 }
 
 Fate fate(const Stages& stages, std::string_view name, bool is_node = false) {
-  static History history;  // fates point into it
-  history = history_of(stages);
-  for (const NamedThing& thing : imported_things(history, stages.front().graph)) {
+  const auto history = std::make_shared<const History>(history_of(stages));
+  for (const NamedThing& thing : imported_things(*history, stages.front().graph)) {
     if (thing.name != name || thing.is_node != is_node) continue;
     return Fates(history, Fates::kModel, stages.size() - 1, stages.back().graph).of(thing);
   }
@@ -84,7 +84,10 @@ class SplitNode {
                         .rewrites = {.rules = {{.name = "planted", .reason = label + " did it."}},
                                      .entries = std::move(entries)}});
   }
-  Fate fate() const { return Fates(history_, Fates::kModel, history_.size() - 1, end_).of(whole_); }
+  Fate fate() const {
+    const auto history = std::make_shared<const History>(history_);
+    return Fates(history, Fates::kModel, history->size() - 1, end_).of(whole_);
+  }
   std::string reason() const { return reason_of(history_, fate()); }
 
  private:
@@ -140,8 +143,8 @@ TEST_CASE("fate: a node that a pass drops without a word is unexplained") {
   const Stages all = run_pass(kSpare, drop_silently);
   const Fate node = fate(all, "Exp_0", true);
   CHECK(node.kind == FateKind::kUnexplained);
-  const History history = history_of(all);
-  CHECK(contains(reason_of(history, fate(all, "spare")), "recorded no reason"));
+  const auto history = std::make_shared<const History>(history_of(all));
+  CHECK(contains(reason_of(*history, fate(all, "spare")), "recorded no reason"));
   const Graph end = all[1].graph;
   const StageDiff diff =
       diff_stages(history, {.stage = 0, .graph = all[0].graph}, {.stage = 1, .graph = end});
@@ -157,7 +160,8 @@ TEST_CASE("fate: what went without any entry is unexplained too") {
     std::erase_if(stage.rewrites.entries,
                   [](const RewriteEntry& entry) { return entry.thing.name == "Erf_4"; });
   }
-  const Fates fates(history, Fates::kModel, all.size() - 1, all.back().graph);
+  const Fates fates(std::make_shared<const History>(history), Fates::kModel, all.size() - 1,
+                    all.back().graph);
   const Graph& first = all.front().graph;
   const NodeId erf = first.find_node("Erf_4");
   const Fate lost = fates.of({.is_node = true, .serial = first.node(erf).serial, .name = "Erf_4"});

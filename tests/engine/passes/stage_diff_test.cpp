@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "tests/support/graph_text.h"
 
@@ -24,12 +25,14 @@ Stages trained(std::string_view text) {
 
 struct Compilation {
   Stages stages;
-  History history;
+  std::shared_ptr<const History> history;
 
   explicit Compilation(std::string_view text) : stages(trained(text)) {
+    History logs;
     for (const Stage& stage : stages) {
-      history.push_back({.label = stage.label, .rewrites = stage.rewrites});
+      logs.push_back({.label = stage.label, .rewrites = stage.rewrites});
     }
+    history = std::make_shared<const History>(std::move(logs));
   }
   std::size_t find(std::string_view pass) const {
     const auto at = std::ranges::find(stages, pass, &Stage::name);

@@ -262,7 +262,7 @@ Trained trained(const std::string& name, int threads, bool sections, bool alone 
       step(number);
       continue;
     }
-    MemoryCheck check(session.executor());
+    MemoryCheck check(session.shared_executor());
     step(number);
     result.violations.insert(result.violations.end(), check.violations().begin(),
                              check.violations().end());
