@@ -1,6 +1,8 @@
 // Hands each event on.
 #include "engine/run/run_events.h"
 
+#include <algorithm>
+
 namespace trainscope {
 
 void RunListeners::batch_wait_begin(const StepPlace& at) {
@@ -37,6 +39,22 @@ void RunListeners::step_end(const StepRecord& step, std::int64_t used_bytes) {
 
 void RunListeners::steps_end() {
   for (const auto& each : listeners_) each->steps_end();
+}
+
+void RunListeners::phase_begin(Phase phase) {
+  for (const auto& each : listeners_) {
+    if (each->wants_phases()) each->phase_begin(phase);
+  }
+}
+
+void RunListeners::phase_end(Phase phase) {
+  for (const auto& each : listeners_) {
+    if (each->wants_phases()) each->phase_end(phase);
+  }
+}
+
+bool RunListeners::wants_phases() const {
+  return std::ranges::any_of(listeners_, [](const auto& each) { return each->wants_phases(); });
 }
 
 void RunListeners::evaluation_begin(std::int64_t step) {

@@ -59,6 +59,14 @@ class RunEvents : public StepEvents {
   // The session makes no more steps.
   virtual void steps_end() {}
 
+  // Within a step's part: forward and backward in a micro-step, the update by itself, each from its
+  // first call to the first of the next. For those who want them: the executor then tells each of
+  // its calls. They must not throw. The sums of partials behind a section and the copies of states
+  // are of the phase of what they belong to (Call::phase).
+  virtual void phase_begin(Phase /*phase*/) {}
+  virtual void phase_end(Phase /*phase*/) {}
+  virtual bool wants_phases() const { return false; }
+
   // After a step.
   virtual void evaluation_begin(std::int64_t /*step*/) {}
   virtual void evaluation_end(const EvaluationRecord& /*evaluation*/) {}
@@ -100,6 +108,9 @@ class RunListeners final : public RunEvents {
   void step_begin(std::int64_t step) override;
   void step_end(const StepRecord& step, std::int64_t used_bytes) override;
   void steps_end() override;
+  void phase_begin(Phase phase) override;
+  void phase_end(Phase phase) override;
+  bool wants_phases() const override;
   void evaluation_begin(std::int64_t step) override;
   void evaluation_end(const EvaluationRecord& evaluation) override;
   void evaluation_stopped(std::int64_t step) override;

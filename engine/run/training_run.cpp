@@ -10,6 +10,7 @@
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/onnx/parameters.h"
+#include "engine/run/phase_teller.h"
 #include "engine/run/run_profiler.h"
 #include "engine/run/run_settings.h"
 
@@ -91,6 +92,10 @@ TrainingRun::TrainingRun(TrainRequest request, std::shared_ptr<RunEvents> events
   check_trains(session_->compiled());
   for (const auto& each : request_.execution_events) {
     subscriptions_.push_back(session_->executor().listen(each));
+  }
+  if (listener_->wants_phases()) {
+    subscriptions_.push_back(session_->executor().listen(
+        std::make_shared<PhaseTeller>(session_->shared_executor()->shared_program(), listener_)));
   }
   data_ = request_.open_data(session_->compiled());
   order_ = BatchOrder::training(data_->examples(Split::kTrain), request_.batch, request_.seed,

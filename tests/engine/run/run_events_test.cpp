@@ -101,6 +101,37 @@ TEST_CASE("run events: several listeners hear the same, in the order of what hap
   CHECK(first->lines == second->lines);
 }
 
+TEST_CASE("run events: who wants phases hears them within the parts of a step") {
+  const ScratchFolder folder;
+  struct HearsPhases final : Heard {
+    void phase_begin(Phase phase) override { add("{}", name_of(phase)); }
+    void phase_end(Phase phase) override { add("{} ends", name_of(phase)); }
+    bool wants_phases() const override { return true; }
+  };
+  const auto phases = std::make_shared<HearsPhases>();
+  const auto plain = std::make_shared<Heard>();
+  TrainRequest request = points_request(folder.path / "run", 1);
+  request.compile.training.micro_batches = 2;
+  TrainingRun(std::move(request), std::make_shared<RunListeners>(
+                                      std::vector<std::shared_ptr<RunEvents>>{phases, plain}))
+      .run();
+  const auto step = std::ranges::find(phases->events, "step 1");
+  const auto end = std::ranges::find(phases->events, "end 1");
+  const std::vector<std::string> micro_step = {"micro-step", "forward",       "forward ends",
+                                               "backward",   "backward ends", "done"};
+  std::vector<std::string> expected = {"step 1"};
+  for (const char* wait : {"wait 1.0", "wait 1.1"}) {
+    expected.insert(expected.end(), {wait, "waited"});
+    expected.insert(expected.end(), micro_step.begin(), micro_step.end());
+  }
+  expected.insert(expected.end(), {"update", "update", "update ends", "done"});
+  CHECK(std::vector<std::string>(step, end) == expected);
+  std::erase_if(phases->events, [](const std::string& each) {
+    return each.starts_with("forward") || each.starts_with("backward") || each == "update ends";
+  });
+  CHECK(phases->events.size() == plain->events.size() + 1);  // "update", the phase
+}
+
 TEST_CASE("run events: of an evaluation that is stopped no end is told, but the stop") {
   const ScratchFolder folder;
   struct StopsEvaluation final : Heard {
