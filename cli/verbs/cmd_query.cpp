@@ -28,7 +28,8 @@ constexpr Flag kQueryFlags[] = {
              "name, pass the one that made it"},
     {.name = "sort",
      .type = FlagType::kChoice,
-     .value = "name|ms|median_ms|share|count|busy_ms|flops|bytes|gflops|gbs|intensity|roof",
+     .value =
+         "name|ms|median_ms|share|count|busy_ms|flops|direct_flops|bytes|gflops|gbs|intensity|roof",
      .fallback = "ms",
      .help = "The column that rows are sorted by, the greatest first"},
     {.name = "top",
@@ -96,19 +97,20 @@ std::string cell(double value, int width, int digits) {
 std::string text_of(const Breakdown& table, std::size_t all_rows, const std::string& by) {
   std::string text = fmt::format("{} steps of {:.3f} ms; time is that of the driving thread\n",
                                  table.steps, table.ms(table.total_ns));
-  text += fmt::format("{:>10} {:>10} {:>7} {:>8} {:>10} {:>10} {:>9} {:>8} {:>7} {:>7}  {}\n", "ms",
-                      "median", "share", "count", "MFLOP", "MB", "GFLOP/s", "GB/s", "FLOP/B",
-                      "roof", by);
+  text += fmt::format(
+      "{:>10} {:>10} {:>7} {:>8} {:>10} {:>10} {:>10} {:>9} {:>8} {:>7} {:>7}  {}\n", "ms",
+      "median", "share", "count", "MFLOP", "direct", "MB", "GFLOP/s", "GB/s", "FLOP/B", "roof", by);
   double ms = 0.0;
   double share = 0.0;
   for (const BreakdownRow& row : table.rows) {
     ms += table.ms(row.ns);
     share += table.share(row);
     text += fmt::format(
-        "{:>10.4f} {:>10.4f} {:>6.2f}% {} {} {} {} {} {} {}  {}\n", table.ms(row.ns),
+        "{:>10.4f} {:>10.4f} {:>6.2f}% {} {} {} {} {} {} {} {}  {}\n", table.ms(row.ns),
         row.median_ns / 1e6, 100.0 * table.share(row),
         cell(profiler::column_of(table, row, "count"), 8, 1),
         cell(profiler::column_of(table, row, "flops") / 1e6, 10, 3),
+        cell(profiler::column_of(table, row, "direct_flops") / 1e6, 10, 3),
         cell(profiler::column_of(table, row, "bytes") / 1e6, 10, 3), cell(row.gflops(), 9, 2),
         cell(row.gbs(), 8, 2), cell(row.intensity(), 7, 2),
         row.roof() == 0.0 ? std::string(7, ' ') : fmt::format("{:>6.1f}%", 100.0 * row.roof()),
@@ -156,11 +158,11 @@ Command query_command() {
       .summary = "Show where the time of a profiled run's steps went.",
       .arguments = {{.name = "RUN", .help = "the folder of a run that was profiled"},
                     {.name = "EXPR",
-                     .help =
-                         "calls to look at alone: fields call, name, kernel, op, node, "
-                         "layer, phase, pass, dtype, ms, busy_ms, share, count, flops, "
-                         "bytes, gflops, gbs, intensity, roof; ==, !=, <, <=, >, >=, &&, ||, !, "
-                         "parentheses; * and ? in texts",
+                     .help = "calls to look at alone: fields call, name, kernel, op, node, "
+                             "layer, phase, pass, dtype, ms, busy_ms, share, count, flops, "
+                             "direct_flops, bytes, gflops, gbs, intensity, roof; ==, !=, <, <=, >, "
+                             ">=, &&, ||, !, "
+                             "parentheses; * and ? in texts",
                      .required = false}},
       .flags = join_flags({kQueryFlags}),
       .examples = {"trainscope query runs/mlp-1 --by op",

@@ -21,7 +21,7 @@ constexpr std::array<std::pair<std::string_view, GroupBy>, 7> kGroups = {
      {"phase", GroupBy::kPhase},
      {"pass", GroupBy::kPass}}};
 
-constexpr std::array<FilterField, 19> kFields = {{{"call", true},
+constexpr std::array<FilterField, 20> kFields = {{{"call", true},
                                                   {"name"},
                                                   {"kernel"},
                                                   {"op"},
@@ -35,15 +35,16 @@ constexpr std::array<FilterField, 19> kFields = {{{"call", true},
                                                   {"share", true},
                                                   {"count", true},
                                                   {"flops", true},
+                                                  {"direct_flops", true},
                                                   {"bytes", true},
                                                   {"gflops", true},
                                                   {"gbs", true},
                                                   {"intensity", true},
                                                   {"roof", true}}};
 
-constexpr std::array<std::string_view, 12> kColumns = {"name",   "ms",      "median_ms", "share",
-                                                       "count",  "busy_ms", "flops",     "bytes",
-                                                       "gflops", "gbs",     "intensity", "roof"};
+constexpr std::array<std::string_view, 13> kColumns = {
+    "name",         "ms",    "median_ms", "share", "count",     "busy_ms", "flops",
+    "direct_flops", "bytes", "gflops",    "gbs",   "intensity", "roof"};
 
 std::string_view op_or_kind(const PlanView& plan, const PlanCall& call) {
   const std::string_view op = plan.op_of(call);
@@ -59,7 +60,8 @@ BreakdownRow row_of(const CallTime& time, const PlanCall& call) {
   return {.ns = time.sum(),
           .busy_ns = time.busy_ns,
           .runs = time.runs,
-          .flops = runs * static_cast<double>(call.flops),
+          .flops = runs * static_cast<double>(executed_flops(call)),
+          .direct_flops = runs * static_cast<double>(call.flops),
           .bytes = runs * (static_cast<double>(call.bytes_read) +
                            static_cast<double>(call.bytes_written))};
 }
@@ -83,6 +85,7 @@ bool is_left(const Filter& filter, const Breakdown& table, const PlanView& plan,
        {.number = column_of(table, row, "share")},
        {.number = column_of(table, row, "count")},
        {.number = column_of(table, row, "flops")},
+       {.number = column_of(table, row, "direct_flops")},
        {.number = column_of(table, row, "bytes")},
        {.number = row.gflops()},
        {.number = row.gbs()},
@@ -112,6 +115,7 @@ void add_call(Groups& groups, const std::string& name, const CallTime& time,
   sum.busy_ns += row.busy_ns;
   sum.runs += row.runs;
   sum.flops += row.flops;
+  sum.direct_flops += row.direct_flops;
   sum.bytes += row.bytes;
   sum.roof_ns += row.roof_ns;
   for (std::size_t i = 0; i < time.ns.size(); ++i) {
@@ -212,6 +216,7 @@ double column_of(const Breakdown& table, const BreakdownRow& row, std::string_vi
   if (column == "count") return static_cast<double>(row.runs) / steps;
   if (column == "busy_ms") return table.ms(row.busy_ns);
   if (column == "flops") return row.flops / steps;
+  if (column == "direct_flops") return row.direct_flops / steps;
   if (column == "bytes") return row.bytes / steps;
   if (column == "gflops") return row.gflops();
   if (column == "gbs") return row.gbs();

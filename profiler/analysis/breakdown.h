@@ -29,9 +29,10 @@ struct BreakdownRow {
   double median_ns = 0.0;            // of a step
   std::vector<double> step_ns = {};  // of each step
   std::int64_t runs = 0;
-  double flops = 0.0;    // as the op defines them
-  double bytes = 0.0;    // read and written, each operand once
-  double roof_ns = 0.0;  // that it would take at the machine's roofs; 0: no machine is known
+  double flops = 0.0;         // that kernels execute (profiler/analysis/roof.h)
+  double direct_flops = 0.0;  // of the ops' definitions
+  double bytes = 0.0;         // read and written, each operand once
+  double roof_ns = 0.0;       // that it would take at the machine's roofs; 0: no machine is known
 
   double gflops() const { return ns == 0 ? 0.0 : flops / static_cast<double>(ns); }
   double gbs() const { return ns == 0 ? 0.0 : bytes / static_cast<double>(ns); }
@@ -54,7 +55,7 @@ struct Breakdown {
 };
 
 // What a filter may ask of a call: call, name, kernel, op, node, layer, phase, pass, dtype; ms,
-// busy_ms, share, count, flops, bytes (of a step), gflops, gbs, intensity, roof.
+// busy_ms, share, count, flops, direct_flops, bytes (of a step), gflops, gbs, intensity, roof.
 std::span<const FilterField> call_fields();
 
 struct BreakdownWishes {
@@ -68,10 +69,10 @@ Breakdown breakdown(const StepTimes& times, const PlanView& plan, GroupBy by,
                     const BreakdownWishes& wishes = {});
 
 // The columns that rows can be sorted by, and that tables have: name, ms, median_ms, share, count,
-// busy_ms, flops, bytes, gflops, gbs, intensity, roof. False for another one.
+// busy_ms, flops, direct_flops, bytes, gflops, gbs, intensity, roof. False for another one.
 bool sort_rows(Breakdown& table, std::string_view column);
 std::span<const std::string_view> column_names();
-// Of a number column; flops, bytes and count of a step.
+// Of a number column; flops, direct_flops, bytes and count of a step.
 double column_of(const Breakdown& table, const BreakdownRow& row, std::string_view column);
 
 // The ONNX node that a call's time is counted for: the first of its sources, or else its own node.

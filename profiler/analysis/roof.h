@@ -1,13 +1,32 @@
 // What a call would take at the roofs of a machine (Williams, Waterman, Patterson 2009).
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "engine/bundle/plan_record.h"
 #include "engine/machine/machine.h"
 
 namespace trainscope::profiler {
 
-// The longer of its FLOPs at the rate of its dtype and its bytes at those of the first level that
-// its operands fit in, by as many cores as the plan has threads: of a batch tile its share of it.
+// FLOPs that the call's kernel executes: Winograd's own, those of whole registers; of a kernel that
+// says nothing those of the op's definition.
+std::int64_t executed_flops(const PlanCall& call);
+
+// By as many cores as the plan has threads: of a batch tile its share of it.
+struct RoofParts {
+  double arithmetic = 0.0;  // seconds of the executed FLOPs at the rate of its dtype
+  double traffic = 0.0;     // seconds of the operands' bytes at the rates of `level`
+  double read_rate = 0.0;   // bytes a second
+  double write_rate = 0.0;
+  const MemoryLevel* level = nullptr;  // the first that its operands fit in
+
+  double seconds() const { return std::max(arithmetic, traffic); }
+};
+// `machine` must outlive the answer.
+RoofParts roof_parts(const Machine& machine, const PlanView& plan, const PlanCall& call);
+
+// The longer of the two, in nanoseconds.
 double roof_ns(const Machine& machine, const PlanView& plan, const PlanCall& call);
 
 // That level: caches named L1 and L2 are each core's own, others are there once.

@@ -44,7 +44,7 @@ def check_query(folder):
                           "--json").stdout)["rows"]
     assert rows and all(row["is_call"] and row["count"] == 2 for row in rows), rows
     table = run(folder, "query", "run", "--by", "op", "--csv").stdout.splitlines()
-    assert table[0].startswith("name,ms,") and all(line.count(",") == 11 for line in table), table
+    assert table[0].startswith("name,ms,") and all(line.count(",") == 12 for line in table), table
     refused = run(folder, "query", "run", "ms>>1", code=2)
     assert "  at: ms>>1\n  at:    ^\n" in refused.stderr, refused.stderr
     run(folder, "train", "gpt.onnx", "--data", "text:text.txt", "--seq", "16", "--batch", "4", "--steps",
