@@ -101,6 +101,12 @@ Tie tie_of(const NodeSpan& span) {
           .phase = updates ? PlanPhase::kUpdate : PlanPhase::kForward};
 }
 
+// What a training step has besides the nodes of its model; empty: nothing that is known.
+std::string_view part_of_training(std::string_view op) {
+  if (op.starts_with("SoftmaxCrossEntropyLoss")) return "(loss)";
+  return op.starts_with("InPlaceAccumulator") ? "(gradient accumulation)" : "";
+}
+
 class OrtImporter final : public TraceImporter {
  public:
   bool take(const Json& event) override {
@@ -194,7 +200,10 @@ class OrtImporter final : public TraceImporter {
     if (lanes_.empty()) lanes_.push_back(runs_.front().thread);
     if (step_ != &*std::prev(after)) turns_.clear();
     step_ = &*std::prev(after);
-    const Tie tie = tie_of(node);
+    Tie tie = tie_of(node);
+    const std::string_view part =
+        options.nodes.contains(tie.node) ? std::string_view() : part_of_training(node.op);
+    if (!part.empty()) tie.node = part;
     const std::uint32_t id = builder_.call({.name = node.name,
                                             .node = tie.node,
                                             .op = node.op,
@@ -205,8 +214,8 @@ class OrtImporter final : public TraceImporter {
                                             .bytes_written = node.bytes_written},
                                            turns_[node.name]++);
     add(EventKind::kCall, id, node.at, lane_of(node.at.thread));
-    const bool is_tied =
-        options.nodes.empty() ? !node.op.empty() : options.nodes.contains(tie.node);
+    const bool is_tied = options.nodes.empty() ? !node.op.empty()
+                                               : !part.empty() || options.nodes.contains(tie.node);
     builder_.attribute(node.name, node.at.end_ns - node.at.begin_ns, is_tied);
   }
 
