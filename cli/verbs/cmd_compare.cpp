@@ -64,13 +64,15 @@ Json spread_json(const Spread& spread) {
                        {"steps", spread.count}});
 }
 
-Json row_json(const ComparedRow& row) {
+Json row_json(const ComparedRow& row, const Comparison& both) {
   return Json::object({{"name", row.name},
                        {"is_call", row.is_call},
                        {"a", spread_json(row.a)},
                        {"b", spread_json(row.b)},
                        {"difference_ms", row.difference_ns() / 1e6},
-                       {"significant", std::abs(row.significance()) > profiler::kSignificant}});
+                       {"significant", std::abs(row.significance()) > profiler::kSignificant},
+                       {"change", both.change(row)},
+                       {"changed", both.is_changed(row)}});
 }
 
 std::string row_text(const ComparedRow& row) {
@@ -82,6 +84,35 @@ std::string row_text(const ComparedRow& row) {
       share, significant ? '*' : ' ', row.is_call ? printable(row.name) : "(" + row.name + ")");
 }
 
+// The rows that changed by themselves, the most first.
+std::vector<const ComparedRow*> changed_rows(const Comparison& both) {
+  std::vector<const ComparedRow*> rows;
+  for (const ComparedRow& row : both.rows) {
+    if (both.is_changed(row)) rows.push_back(&row);
+  }
+  std::ranges::stable_sort(rows, std::ranges::greater(),
+                           [&both](const ComparedRow* row) { return std::abs(both.change(*row)); });
+  return rows;
+}
+
+std::string change_text(const ComparedRow& row, const Comparison& both) {
+  if (row.a.median <= 0.0) return "in B alone";
+  if (row.b.median <= 0.0) return "in A alone";
+  return fmt::format("{:+.1f}%", 100.0 * both.change(row));
+}
+
+std::string changes_text(const Comparison& both) {
+  std::string text =
+      fmt::format("rows have {:+.1f}% in common; beyond that ", 100.0 * (both.common_ratio - 1.0));
+  const std::vector<const ComparedRow*> rows = changed_rows(both);
+  if (rows.empty()) return text + "none changed by itself\n";
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    text += fmt::format("{}{} {}", i == 0 ? "changed " : ", ", printable(rows[i]->name),
+                        change_text(*rows[i], both));
+  }
+  return text + "\n";
+}
+
 std::string text_of(const Comparison& both, std::size_t top) {
   std::string text = fmt::format(
       "medians and median absolute deviations of {} and {} steps, in ms; * is more than steps "
@@ -89,7 +120,7 @@ std::string text_of(const Comparison& both, std::size_t top) {
       both.step.a.count, both.step.b.count, "A", "+-", "B", "+-", "B - A", "");
   text += row_text(both.step);
   for (std::size_t i = 0; i < std::min(top, both.rows.size()); ++i) text += row_text(both.rows[i]);
-  return text;
+  return text + changes_text(both);
 }
 
 Outcome run_compare(const Invocation& invocation) {
@@ -101,8 +132,13 @@ Outcome run_compare(const Invocation& invocation) {
   std::ranges::stable_sort(both.rows, std::ranges::greater(),
                            [](const ComparedRow& row) { return std::abs(row.difference_ns()); });
   Json rows = Json::array();
-  for (const ComparedRow& row : both.rows) rows.push_back(row_json(row));
-  Outcome outcome{.facts = Json::object({{"step", row_json(both.step)}, {"rows", std::move(rows)}}),
+  for (const ComparedRow& row : both.rows) rows.push_back(row_json(row, both));
+  Json changed = Json::array();
+  for (const ComparedRow* row : changed_rows(both)) changed.push_back(row->name);
+  Outcome outcome{.facts = Json::object({{"step", row_json(both.step, both)},
+                                         {"common_ratio", both.common_ratio},
+                                         {"changed", std::move(changed)},
+                                         {"rows", std::move(rows)}}),
                   .text = text_of(both, static_cast<std::size_t>(settings.integer("top")))};
   if (!most) return outcome;
   const bool slower = both.step.b.median > (1.0 + *most) * both.step.a.median &&

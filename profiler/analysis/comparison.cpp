@@ -28,6 +28,35 @@ double ComparedRow::significance() const {
   return difference / error;
 }
 
+double ComparedRow::ratio_error() const {
+  if (a.median <= 0.0 || b.median <= 0.0) return 0.0;
+  return ratio() * std::hypot(a.standard_error() / a.median, b.standard_error() / b.median);
+}
+
+namespace {
+
+bool is_large(const ComparedRow& row, const ComparedRow& step) {
+  return row.is_call && std::max(row.a.median, row.b.median) >= kLeastShare * step.a.median;
+}
+
+double common_ratio_of(const Comparison& both) {
+  std::vector<double> ratios;
+  for (const ComparedRow& row : both.rows) {
+    const bool is_in_both = row.a.median > 0.0 && row.b.median > 0.0;
+    if (is_in_both && is_large(row, both.step)) ratios.push_back(row.ratio());
+  }
+  return ratios.empty() ? 1.0 : median(std::move(ratios));
+}
+
+}  // namespace
+
+bool Comparison::is_changed(const ComparedRow& row) const {
+  if (!is_large(row, step)) return false;
+  if (row.a.median <= 0.0 || row.b.median <= 0.0) return true;  // in one of them alone
+  const double by = std::abs(change(row));
+  return by >= kLeastChange && by * common_ratio > kSignificant * row.ratio_error();
+}
+
 Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
   Comparison both{.step = {.name = "step",
                            .is_call = false,
@@ -49,6 +78,7 @@ Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
           {.name = row.name, .is_call = row.is_call, .a = {}, .b = spread_of(row.step_ns)});
     }
   }
+  both.common_ratio = common_ratio_of(both);
   return both;
 }
 

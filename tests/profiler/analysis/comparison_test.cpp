@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace trainscope::profiler {
@@ -48,6 +50,43 @@ TEST_CASE("comparison: what steps differ by anyway is not significant") {
   const Breakdown b = table_of({105, 135, 85, 120, 95}, {});
   CHECK(compare_profiles(a, b).step.difference_ns() == 5.0);
   CHECK(compare_profiles(a, b).step.significance() < kSignificant);
+}
+
+Breakdown rows_of(const std::vector<std::pair<std::string, double>>& rows) {
+  Breakdown table{.steps = 5, .step_ns = std::vector<double>(5, 0.0)};
+  for (const auto& [name, ns] : rows) {
+    BreakdownRow row{.name = name};
+    for (std::size_t i = 0; i < 5; ++i) {
+      row.step_ns.push_back(ns * (1.0 + 0.001 * static_cast<double>(i)));
+      table.step_ns[i] += row.step_ns.back();
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+TEST_CASE("comparison: what all rows have in common is nobody's change") {
+  const Breakdown a = rows_of({{"MatMul", 6000}, {"Gelu", 2000}, {"Add", 1500}, {"Loss", 500}});
+  const Breakdown slower =
+      rows_of({{"MatMul", 7200}, {"Gelu", 2400}, {"Add", 1800}, {"Loss", 600}});
+  const Comparison common = compare_profiles(a, slower);
+  CHECK(common.common_ratio == doctest::Approx(1.2));
+  for (const ComparedRow& row : common.rows) CHECK_FALSE(common.is_changed(row));
+  const Breakdown one = rows_of({{"MatMul", 7200}, {"Gelu", 2400}, {"Add", 1800}, {"Loss", 660}});
+  const Comparison changed = compare_profiles(a, one);
+  CHECK(changed.is_changed(changed.rows[3]));
+  CHECK(changed.change(changed.rows[3]) == doctest::Approx(0.1).epsilon(0.01));
+  for (std::size_t i = 0; i < 3; ++i) CHECK_FALSE(changed.is_changed(changed.rows[i]));
+}
+
+TEST_CASE("comparison: a row that is in one alone has changed, where it is large") {
+  const Breakdown a = rows_of({{"MatMul", 6000}, {"Gelu", 2000}, {"Dust", 10}});
+  const Breakdown b = rows_of({{"MatMul", 6000}, {"Erf", 2500}});
+  const Comparison both = compare_profiles(a, b);
+  CHECK_FALSE(both.is_changed(both.rows[0]));
+  CHECK(both.is_changed(both.rows[1]));
+  CHECK_FALSE(both.is_changed(both.rows[2]));  // less than a hundredth of the step
+  CHECK(both.is_changed(both.rows[3]));
 }
 
 }  // namespace
