@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <span>
 
 #include "engine/core/text.h"
+#include "profiler/advise/reasons.h"
 #include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/peak.h"
 #include "profiler/analysis/roof.h"
 #include "profiler/report/charts.h"
 #include "profiler/report/html.h"
@@ -17,6 +19,12 @@ namespace {
 constexpr std::size_t kRows = 15;
 constexpr std::size_t kTopCalls = 25;
 constexpr std::size_t kTopBuffers = 20;
+
+std::string sentences_text(std::span<const std::string> sentences) {
+  std::string text;
+  for (const std::string& each : sentences) text += (text.empty() ? "" : " ") + escaped(each, 1000);
+  return element("p", {}, text);
+}
 
 Breakdown table_by(const ReportInput& input, GroupBy by) {
   Breakdown table = breakdown(*input.times, *input.plan, by,
@@ -125,34 +133,18 @@ std::string roofline_of(const ReportInput& input, DType dtype) {
   return roofline_chart(chart);
 }
 
-// The first time at which the most bytes are alive.
-std::uint32_t peak_time(const std::vector<std::int64_t>& live) {
-  return static_cast<std::uint32_t>(std::ranges::max_element(live) - live.begin());
-}
-
-std::string peak_table(const PlanView& plan, std::uint32_t time, std::int64_t live) {
-  std::vector<const PlanBuffer*> alive;
-  std::array<std::int64_t, 9> by_class = {};
-  for (const PlanBuffer& buffer : plan.buffers) {
-    const bool is_there = buffer.begin <= time && time < buffer.end && buffer.external == 0;
-    if (!is_there || buffer.space != PlanSpaceKind::kDevice) continue;
-    alive.push_back(&buffer);
-    by_class[static_cast<std::size_t>(buffer.holds)] += buffer.bytes;
-  }
-  const auto share = [live](std::int64_t bytes) {
-    return live == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(live);
-  };
+std::string peak_table(const PlanView& plan, const MemoryPeak& peak) {
   HtmlTable classes({{"class"}, {"share of the peak"}, {"bytes", true}});
-  for (std::size_t i = 0; i < by_class.size(); ++i) {
-    if (by_class[i] == 0) continue;
+  for (std::size_t i = 0; i < kBufferClasses; ++i) {
+    const std::int64_t bytes = peak.bytes_of[i];
+    if (bytes == 0) continue;
     classes.add({std::string(name_of(static_cast<BufferClass>(i))),
-                 bar(share(by_class[i]), fmt::format("{:.1f} %", 100.0 * share(by_class[i]))),
-                 human_bytes(static_cast<std::uint64_t>(by_class[i]))});
+                 bar(peak.share(bytes), fmt::format("{:.1f} %", 100.0 * peak.share(bytes))),
+                 human_bytes(static_cast<std::uint64_t>(bytes))});
   }
-  std::ranges::stable_sort(alive, std::ranges::greater{}, &PlanBuffer::bytes);
   HtmlTable rows({{"buffer"}, {"class"}, {"written first by"}, {"times"}, {"bytes", true}});
-  for (std::size_t i = 0; i < std::min(kTopBuffers, alive.size()); ++i) {
-    const PlanBuffer& buffer = *alive[i];
+  for (std::size_t i = 0; i < std::min(kTopBuffers, peak.alive.size()); ++i) {
+    const PlanBuffer& buffer = plan.buffers[peak.alive[i]];
     rows.add({element("code", {}, escaped(plan.text(buffer.label))),
               std::string(name_of(buffer.holds)),
               element("code", {}, escaped(plan.text(buffer.producer))),
@@ -161,7 +153,7 @@ std::string peak_table(const PlanView& plan, std::uint32_t time, std::int64_t li
   }
   return classes.text() +
          element("h3", {},
-                 fmt::format("The largest of {} buffers that are alive then", alive.size())) +
+                 fmt::format("The largest of {} buffers that are alive then", peak.alive.size())) +
          rows.text();
 }
 
@@ -174,12 +166,14 @@ std::string time_section(const ReportInput& input) {
                    "<code>train --profile steps=+6:25</code>, records where its time goes.");
   }
   const auto steps = input.times->steps.size();
-  std::string text = element("p", {},
-                             fmt::format("{} profiled steps of {} on average; time is that of the "
-                                         "driving thread, and each table adds up to the step.",
-                                         steps,
-                                         duration_text(static_cast<double>(input.times->total_ns) /
-                                                       static_cast<double>(steps))));
+  const Machine* machine = input.machine ? &*input.machine : nullptr;
+  std::string text = sentences_text(time_sentences(*input.times, *input.plan, machine));
+  text += element("p", {},
+                  fmt::format("{} profiled steps of {} on average; time is that of the "
+                              "driving thread, and each table adds up to the step.",
+                              steps,
+                              duration_text(static_cast<double>(input.times->total_ns) /
+                                            static_cast<double>(steps))));
   text += element("div", {{"class", "columns"}},
                   element("div", {}, time_table(input, GroupBy::kPhase, "phase", kRows)) +
                       element("div", {}, time_table(input, GroupBy::kOp, "op", kRows)) +
@@ -207,28 +201,19 @@ std::string memory_section(const ReportInput& input) {
   const PlanView& plan = *input.plan;
   const std::vector<std::int64_t> live = live_bytes(plan);
   if (live.empty()) return element("p", {}, "The plan has no calls.");
-  const std::uint32_t peak = peak_time(live);
-  const auto call = std::ranges::find(plan.calls, peak, &PlanCall::time);
-  const std::string_view at = call == plan.calls.end() ? std::string_view() : plan.name_of(*call);
+  const MemoryPeak peak = memory_peak(plan);
   Line bytes{.name = "bytes alive", .color = 0};
   for (std::size_t t = 0; t < live.size(); ++t) {
     bytes.points.emplace_back(static_cast<double>(t), static_cast<double>(live[t]) / (1 << 20));
   }
-  std::string text =
-      element("p", {},
-              fmt::format("The most bytes are alive at time {} ({}): {} of an arena of {}, whose "
-                          "lower bound is {}.",
-                          peak, element("code", {}, escaped(at)),
-                          human_bytes(static_cast<std::uint64_t>(live[peak])),
-                          human_bytes(static_cast<std::uint64_t>(plan.arena().bytes)),
-                          human_bytes(static_cast<std::uint64_t>(plan.arena().lower_bound_bytes))));
+  std::string text = sentences_text(peak_sentences(plan, peak));
   text += memory_chart(plan);
   text += line_chart({.title = "Bytes alive",
                       .x_label = "time: the calls of a step, in order",
                       .y_label = "MiB",
                       .lines = {bytes},
                       .from_zero = true});
-  return text + element("h3", {}, "What holds the peak") + peak_table(plan, peak, live[peak]);
+  return text + element("h3", {}, "What holds the peak") + peak_table(plan, peak);
 }
 
 }  // namespace trainscope::profiler
