@@ -25,8 +25,9 @@ std::int64_t bytes_in(const std::vector<Operand>& operands) {
   return bytes;
 }
 
-// As `prepare` sees them: without bytes, but for constants.
-std::vector<TensorView> views_of(const Graph& graph, const std::vector<Operand>& operands) {
+}  // namespace
+
+std::vector<TensorView> operand_views(const Graph& graph, const std::vector<Operand>& operands) {
   std::vector<TensorView> views;
   for (const Operand& operand : operands) {
     const bool present = operand.value != kNoValue;
@@ -39,8 +40,6 @@ std::vector<TensorView> views_of(const Graph& graph, const std::vector<Operand>&
   }
   return views;
 }
-
-}  // namespace
 
 DType dtype_of(const Call& call) {
   return kernel_dtype(types_of(call.inputs), types_of(call.outputs));
@@ -65,8 +64,8 @@ Cost definition_of(const Program& program, const Call& call) {
 
 Cost kernel_cost_of(const Program& program, const Call& call, const Cost& definition) {
   if (call.kernel == nullptr) return definition;
-  const std::vector<TensorView> inputs = views_of(program.graph, call.inputs);
-  const std::vector<TensorView> outputs = views_of(program.graph, call.outputs);
+  const std::vector<TensorView> inputs = operand_views(program.graph, call.inputs);
+  const std::vector<TensorView> outputs = operand_views(program.graph, call.outputs);
   const PrepareArgs args{.params = call.params,
                          .inputs = inputs,
                          .outputs = outputs,

@@ -1,0 +1,33 @@
+// What a kernel takes for a call of a program by itself, on operands of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/plan/program.h"
+
+namespace trainscope {
+
+struct TimingEffort {
+  int rounds = 5;             // at least, after one that warms up
+  double seconds = 0.02;      // at least
+  double most_seconds = 1.0;  // ... but no round begins after it
+  // Of ops that compute the rows that count alone (CompactMatMul); -1: all of them do.
+  std::int64_t counted_rows = -1;
+};
+
+struct CallTiming {
+  double median_seconds = 0.0;
+  double least_seconds = 0.0;
+  int rounds = 0;
+};
+
+// Whether the kernel takes the call at all, whatever the plan's options leave out.
+Support supports_call(const Program& program, const Call& call, const Kernel& kernel);
+
+// Floats are small numbers of both signs, integers zeros, which name a row of every table;
+// constants are as the program has them. Memory is taken for operands and workspace, and given
+// back. Throws kOutOfMemory, and what the kernel reports.
+CallTiming time_alone(const Program& program, const Call& call, const Kernel& kernel,
+                      const TimingEffort& effort = {});
+
+}  // namespace trainscope
