@@ -22,6 +22,11 @@ class Invocation {
     return Invocation(command_, settings_.with_run(options), arguments_, words_);
   }
 
+  // ... with these flags in place of its own.
+  Invocation with_flags(std::span<const GivenFlag> given) const {
+    return Invocation(command_, settings_.with_flags(given), arguments_, words_);
+  }
+
   // ... with another word for its first argument.
   Invocation with_argument(std::string first) const;
 

@@ -216,6 +216,19 @@ Settings Settings::with_run(const Json& options) const {
   return changed;
 }
 
+Settings Settings::with_flags(std::span<const GivenFlag> given) const {
+  Settings changed = *this;
+  for (const GivenFlag& one : given) {
+    const std::string dashed = fmt::format("--{}", one.name);
+    changed.set({.flag = setting(one.name).flag,
+                 .texts = one.texts,
+                 .origin = Origin::kFlag,
+                 .where = dashed},
+                dashed);
+  }
+  return changed;
+}
+
 const Settings::Setting& Settings::setting(std::string_view flag) const {
   const auto found = settings_.find(flag);
   CHECK_INVARIANT(found != settings_.end());  // the verb's table lacks the flag

@@ -50,6 +50,10 @@ class Settings {
   // left out. Throws kBadInput for a value that its flag does not take.
   Settings with_run(const Json& options) const;
 
+  // These values as if the command line had given them. Throws kUsage for one that its flag does
+  // not take; the verb must have the flags.
+  Settings with_flags(std::span<const GivenFlag> given) const;
+
   // Whether the flag has a value at all, also a default one.
   bool has(std::string_view flag) const { return !setting(flag).texts.empty(); }
   // Whether this call asks for the value. A default that a file spells out, as the config.toml of a

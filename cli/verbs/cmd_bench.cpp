@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "cli/advise/node_bench.h"
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
 #include "cli/flags/training_flags.h"
@@ -54,6 +55,10 @@ constexpr Flag kBenchFlags[] = {
     {.name = "paired",
      .type = FlagType::kSwitch,
      .help = "The step without recomputation too, in turn with the other: losses must be equal"},
+    {.name = "node",
+     .value = "NAME",
+     .help = "Instead of a workload: one node of a MODEL.onnx or RUN by itself, by every kernel "
+             "that takes it; `bench --node x --help` has the flags"},
 };
 
 // The most memory this process ever had, in MiB; 0 when the system does not say.
@@ -206,6 +211,10 @@ std::string_view workload_list() {
   return kList;
 }
 
+Command for_words(const Command& self, std::span<const std::string> words) {
+  return asks_for_node(words) ? bench_node_command(self) : self;
+}
+
 }  // namespace
 
 Command bench_command() {
@@ -215,7 +224,8 @@ Command bench_command() {
       .arguments = {{.name = "WORKLOAD", .help = workload_list()}},
       .flags = join_flags({kBenchFlags, kernel_flags(), determinism_flags(), recompute_flags()}),
       .examples = {"trainscope bench w1-sgd --threads 2 --json", "trainscope bench w3 --steps 5"},
-      .run = bench_verb};
+      .run = bench_verb,
+      .for_words = for_words};
 }
 
 }  // namespace trainscope

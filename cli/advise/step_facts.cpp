@@ -1,0 +1,129 @@
+// Profiles, sampled steps, or the machine's model: in this order.
+#include "cli/advise/step_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cli/flags/model_name.h"
+#include "cli/flags/training_flags.h"
+#include "cli/machine.h"
+#include "engine/advise/step_sample.h"
+#include "engine/core/error.h"
+#include "engine/core/file.h"
+#include "engine/record_plan.h"
+#include "profiler/analysis/profile.h"
+
+namespace trainscope {
+namespace {
+
+bool asks_for_another_step(const Settings& settings) {
+  if (settings.given("threads")) return true;
+  return std::ranges::any_of(compile_flags(),
+                             [&](const Flag& flag) { return settings.given(flag.name); });
+}
+
+bool same_calls(const PlanView& a, const PlanView& b) {
+  if (a.calls.size() != b.calls.size()) return false;
+  for (std::size_t i = 0; i < a.calls.size(); ++i) {
+    if (signature_of(a, a.calls[i]) != signature_of(b, b.calls[i])) return false;
+  }
+  return true;
+}
+
+// Takes the times of the run's newest session; false, with a note, where there are none of this
+// plan.
+bool take_profile(const Source& source, const Settings& settings, StepFacts& facts) {
+  if (!source.is_run() || asks_for_another_step(settings)) return false;
+  if (!source.run().events()) {
+    facts.note = "the run has no profile";
+    return false;
+  }
+  const auto profile = profiler::Profile::open(source.run());
+  if (!same_calls(profile.plan(), view_of(facts.record))) {
+    facts.note = "the profile is of another plan than this program makes of the run's options";
+    return false;
+  }
+  facts.times = profiler::step_times(profile.events(), profile.plan());
+  if (facts.times.steps.empty()) facts.note = "the profile has no whole step";
+  facts.times_from = TimesFrom::kProfile;
+  return !facts.times.steps.empty();
+}
+
+void count_labels(const Batch& batch, StepFacts& facts) {
+  const LossOptions& loss = facts.step.options.training.loss;
+  const auto labels =
+      std::ranges::find(batch.tensors, loss.labels, &std::pair<std::string, Tensor>::first);
+  if (!is_by_class(loss.kind) || labels == batch.tensors.end()) return;
+  const std::int64_t all = labels->second.elements();
+  if (all > 0) {
+    facts.labels_that_count = static_cast<double>(batch.loss_terms) / static_cast<double>(all);
+  }
+}
+
+// A step of the model's times, so that all that reads times can read these.
+void take_modelled(StepFacts& facts) {
+  const Program& program = facts.compiled->program;
+  const std::vector<double> seconds = step_seconds(program, {}, facts.step.options.machine);
+  facts.times_from = TimesFrom::kMachine;
+  facts.times.calls.resize(program.calls.size());
+  for (std::size_t i = 0; i < program.calls.size(); ++i) {
+    const Call& call = program.calls[i];
+    profiler::CallTime& time = facts.times.calls[i];
+    const bool counts = call.kind != CallKind::kStateCopy && call.tile <= 0;
+    const std::int64_t runs = call.phase == Phase::kUpdate ? 1 : facts.step.micro_batches();
+    const double of_call = counts ? seconds[static_cast<std::size_t>(call.node)] : 0.0;
+    time.ns = {std::llround(1e9 * of_call * static_cast<double>(runs))};
+    time.busy_ns = time.ns.front();
+    time.runs = runs;
+    facts.times.total_ns += time.ns.front();
+  }
+  facts.times.steps = {{.step = 1, .begin_ns = 0, .end_ns = facts.times.total_ns}};
+}
+
+}  // namespace
+
+bool fits_in_memory(std::int64_t bytes) {
+  constexpr double kShare = 0.9;  // of what is there: others need some
+  const Memory memory = machine_memory();
+  const std::uint64_t there =
+      std::min(memory.available_bytes, memory.limit_bytes.value_or(memory.available_bytes));
+  return static_cast<double>(bytes) <= kShare * static_cast<double>(there);
+}
+
+StepForecast modelled_step(const Program& program, const Machine& machine,
+                           std::int64_t micro_batches) {
+  const std::vector<double> seconds = step_seconds(program, {}, machine);
+  StepForecast forecast;
+  for (const NodeId id : program.graph.order()) {
+    const bool once = program.graph.node(id).phase == Phase::kUpdate;
+    forecast.modelled_seconds +=
+        seconds[static_cast<std::size_t>(id)] * static_cast<double>(once ? 1 : micro_batches);
+  }
+  forecast.seconds = forecast.modelled_seconds;
+  return forecast;
+}
+
+StepFacts step_facts(const Source& source, const Invocation& settled) {
+  StepFacts facts{.step = advised_step(source, settled)};
+  facts.compiled = compile(facts.step.model, facts.step.options);
+  facts.record = plan_record(*facts.compiled);
+  const Program& program = facts.compiled->program;
+  const bool is_built = !path_exists(settled.argument(0)) && is_model_name(settled.argument(0));
+  if (is_built || !fits_in_memory(program.arena().bytes + program.space(Space::kHost).bytes)) {
+    facts.note = is_built ? "a builder's model without a file has no elements to run with"
+                          : "its arena is more than the memory that is free";
+    take_modelled(facts);
+    return facts;
+  }
+  count_labels(batch_of(facts.step, *facts.compiled, settled), facts);
+  if (take_profile(source, settled.settings(), facts)) return facts;
+  TimedSteps steps = timed_steps(facts.step, settled);
+  facts.times = sample_steps(steps);
+  facts.times_from = TimesFrom::kSteps;
+  return facts;
+}
+
+}  // namespace trainscope

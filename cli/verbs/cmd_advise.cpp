@@ -1,0 +1,74 @@
+// advise: why a step needs its memory and time, and what can be done about them.
+#include <optional>
+
+#include "cli/advise/advice.h"
+#include "cli/advise/advice_text.h"
+#include "cli/command.h"
+#include "cli/flags/data_request.h"
+#include "cli/flags/training_flags.h"
+#include "cli/source.h"
+#include "engine/machine/machine_file.h"
+#include "profiler/advise/reasons.h"
+
+namespace trainscope {
+namespace {
+
+constexpr Flag kAdviseFlags[] = {
+    {.name = "memory",
+     .value = "BYTES",
+     .help = "What the step's arena is to fit in, also as 2GB: levers with which it does come "
+             "first, the quickest of them at the top, and some are taken together"},
+    {.name = "try",
+     .type = FlagType::kInteger,
+     .value = "N",
+     .help = "Run the first N levers for ten steps each, in turn with the step as it is, and show "
+             "what they took beside what was predicted",
+     .minimum = 1,
+     .maximum = 100},
+    {.name = "data",
+     .value = "SPEC",
+     .fallback = "synthetic",
+     .help = "As `train` has it: a batch of it is what steps run on; of a run its own",
+     .also = "dataset"},
+};
+
+// The machine whose roofs times are held against; none where nobody measured it.
+std::optional<Machine> measured_machine(const Source& source, const Settings& settings) {
+  if (settings.has("machine")) return plan_machine(settings);
+  if (!source.is_run()) return std::nullopt;
+  const Json& recorded = source.run().manifest().sessions.back().machine;
+  return recorded.is_null() ? std::nullopt : std::optional(machine_of(recorded));
+}
+
+Outcome run_advise(const Invocation& invocation) {
+  const Source source = Source::open_or_build(invocation.argument(0));
+  const Invocation settled = source.settle(invocation);
+  Advice advice = advise(source, settled);
+  if (const auto count = settled.settings().find_integer("try")) {
+    try_levers(advice, source, settled, *count);
+  }
+  const PlanView plan = view_of(advice.base.record);
+  const std::optional<Machine> machine = measured_machine(source, settled.settings());
+  const Reasons reasons{
+      .of_peak = profiler::peak_sentences(plan, profiler::memory_peak(plan)),
+      .of_time = profiler::time_sentences(advice.base.times, plan, machine ? &*machine : nullptr)};
+  return {.facts = advice_json(advice, reasons), .text = advice_text(advice, reasons)};
+}
+
+}  // namespace
+
+Command advise_command() {
+  return {.name = "advise",
+          .summary = "Say why a step needs its memory and time, and what could be done about it.",
+          .arguments = {{.name = "MODEL.onnx|RUN|BUILDER:SIZE",
+                         .help = "a model, a run (its options, and its profile where it has one), "
+                                 "or a builder's model without a file, of which nothing is run"}},
+          .flags = join_flags({kAdviseFlags, validation_flags(), compile_flags()}),
+          .examples = {"trainscope advise runs/gpt-1 --try 3",
+                       "trainscope advise bert.onnx --batch 16 --seq 128 --memory 2GB"},
+          .run = run_advise,
+          .essential = {"memory", "try", "data", "batch", "seq", "loss", "optimizer", "machine",
+                        "threads"}};
+}
+
+}  // namespace trainscope
