@@ -1,0 +1,196 @@
+#!/usr/bin/python3
+"""What profiling costs, and what `compare` finds: pairs of runs in turn, with results in bench/results.
+
+    bench/profiler_pairs.py cost [w1-sgd w3] [--pairs 10]       plain and profiled runs of one command
+    bench/profiler_pairs.py alarms [w1-sgd w3 lenet] [--pairs 20]    profiled runs of one command
+    bench/profiler_pairs.py busy [w1-sgd w3 lenet] [--pairs 20]      one of each pair slowed in one op
+
+cost: the ratio of the median step times of plain and profiled runs; the median of the pairs' ratios is
+to be 1.02 at most. alarms: `compare` of two runs of one command is to name nothing; one pair may. busy:
+in the second run a listener waits, busily, a tenth of the time of each call of one op
+(busy_wait_bench); `compare` is to name that op and no other. Five ops or nodes of each workload, of 3 %
+of the step at least, take turns. Which run of a pair is first alternates.
+"""
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+import measure
+
+ADAMW = ["--optimizer", "adamw", "--betas", "0.9,0.95", "--weight-decay", "0.1", "--decay", "matrices",
+         "--lr", "3e-4"]
+# Model, flags of train, steps of a run of which the first ten warm up.
+WORKLOADS = {
+    "w1-sgd": (["mlp", "--dims", "784,512,512,10"],
+               ["--batch", "128", "--optimizer", "sgd", "--momentum", "0.9", "--lr", "0.01"], 410),
+    "w3": (["gpt2", "--layers", "6", "--heads", "6", "--embedding", "384", "--vocab", "65", "--no-bias",
+            "--activation", "gelu", "--context", "256"], ["--batch", "12", "--seq", "256", *ADAMW], 34),
+    "lenet": (["lenet"], ["--batch", "32", *ADAMW], 410),
+}
+WARM_UP = 10
+SLOWED_BY = 0.1
+LEAST_SHARE = 0.03
+OPS = 5
+MOST_COST = 1.02
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["cost", "alarms", "busy"])
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
+    parser.add_argument("--pairs", type=int, help="of each workload; default: 10 of cost, else 20")
+    parser.add_argument("--steps", type=int, help="of a run, 10 to warm up among them")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--name", help="of the files: DATE-NAME.md; default: profiler-WHAT")
+    parser.add_argument("--build", type=Path, default=measure.ROOT / "build/release")
+    parser.add_argument("--out", type=Path, default=measure.RESULTS)
+    options = parser.parse_args()
+    options.workloads = options.workloads or (["w1-sgd", "w3"] if options.what == "cost"
+                                              else list(WORKLOADS))
+    options.pairs = options.pairs or (10 if options.what == "cost" else 20)
+    for name in set(options.workloads) - set(WORKLOADS):
+        parser.error(f"there is no workload '{name}': {', '.join(WORKLOADS)}")
+    return options
+
+
+class Runs:
+    """Runs of a workload, each in a folder of its own."""
+
+    def __init__(self, options, workload, folder):
+        model, self.flags, steps = WORKLOADS[workload]
+        self.options, self.workload, self.folder, self.count = options, workload, folder, 0
+        self.steps = options.steps or steps
+        self.model = folder / f"{workload}.onnx"
+        if not self.model.exists():
+            self.program("model", *model, "-o", self.model, "-q")
+
+    def program(self, *words):
+        done = subprocess.run([self.options.build / "bin/trainscope", *map(str, words)],
+                              capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def train(self, profiled=True, slow_op=None):
+        self.count += 1
+        run = self.folder / f"{self.workload}-{self.count}"
+        words = ["train", self.model, *self.flags, "--data", "synthetic", "--validation", "none",
+                 "--steps", self.steps, "--threads", self.options.threads, "--seed", 1, "--run-dir",
+                 run, "-q"]
+        if profiled:
+            words += ["--profile", f"steps={WARM_UP + 1}:{self.steps}"]
+        if slow_op is None:
+            self.program(*words)
+        else:
+            subprocess.run([self.options.build / "bench/busy_wait_bench", slow_op, str(SLOWED_BY),
+                            *map(str, words)], capture_output=True, check=True)
+        return run
+
+    def compared(self, first, second, by):
+        return json.loads(self.program("compare", first, second, "--by", by, "--json"))
+
+    def step_ms(self, run):
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        times = [row["step_ms"] for row in rows if row.get("step", 0) > WARM_UP and "step_ms" in row]
+        return statistics.median(times)
+
+    def slowed(self):
+        """(by, name) of five ops or nodes that take a share of the step worth naming."""
+        run = self.train()
+        found = []
+        for by in ("op", "node"):
+            rows = json.loads(self.program("query", run, "--by", by, "--json"))["rows"]
+            large = [row["name"] for row in rows if row["is_call"] and row["share"] >= LEAST_SHARE]
+            # The smallest that will do stands first: it is the hardest to find.
+            found += [(by, name) for name in reversed(large)]
+        return found[:OPS]
+
+
+def in_turn(pair, first, second):
+    """Both runs, the second one first in every other pair."""
+    if pair % 2 == 0:
+        a = first()
+        return a, second()
+    b = second()
+    return first(), b
+
+
+def cost(runs, pairs):
+    ratios = []
+    for pair in range(pairs):
+        plain, profiled = in_turn(pair, lambda: runs.train(profiled=False), runs.train)
+        ratios.append(runs.step_ms(profiled) / runs.step_ms(plain))
+    return {"workload": runs.workload, "pairs": pairs, "ratios": ratios,
+            "median": statistics.median(ratios), "holds": statistics.median(ratios) <= MOST_COST}
+
+
+def alarms(runs, pairs):
+    found = []
+    for pair in range(pairs):
+        a, b = in_turn(pair, runs.train, runs.train)
+        for by in ("op", "node"):
+            facts = runs.compared(a, b, by)
+            if facts["changed"]:
+                found.append({"pair": pair, "by": by, "changed": facts["changed"]})
+    alarmed = len({each["pair"] for each in found})
+    return {"workload": runs.workload, "pairs": pairs, "alarms": found, "pairs_with_alarm": alarmed,
+            "holds": alarmed <= 1}
+
+
+def busy(runs, pairs):
+    slowed = runs.slowed()
+    rows = []
+    for pair in range(pairs):
+        by, name = slowed[pair % len(slowed)]
+        a, b = in_turn(pair, runs.train, lambda: runs.train(slow_op=name))
+        facts = runs.compared(a, b, by)
+        row = next(each for each in facts["rows"] if each["name"] == name)
+        rows.append({"pair": pair, "by": by, "op": name, "named": facts["changed"],
+                     "change": row["change"], "found": facts["changed"] == [name]})
+    good = sum(row["found"] for row in rows)
+    return {"workload": runs.workload, "pairs": pairs, "ops": slowed, "rows": rows, "found": good,
+            "holds": good == pairs}
+
+
+def body_of(what, results):
+    if what == "cost":
+        return measure.table(
+            ["workload", "pairs", "median ratio", "least", "largest", "at most 1.02"],
+            [[r["workload"], r["pairs"], f"{r['median']:.4f}", f"{min(r['ratios']):.4f}",
+              f"{max(r['ratios']):.4f}", "yes" if r["holds"] else "NO"] for r in results])
+    if what == "alarms":
+        return measure.table(
+            ["workload", "pairs", "pairs with an alarm", "what was named", "at most one"],
+            [[r["workload"], r["pairs"], r["pairs_with_alarm"],
+              "; ".join(f"pair {a['pair']}: {', '.join(a['changed'])}" for a in r["alarms"]) or "nothing",
+              "yes" if r["holds"] else "NO"] for r in results])
+    rows = []
+    for result in results:
+        for by, name in result["ops"]:
+            own = [r for r in result["rows"] if r["by"] == by and r["op"] == name]
+            if own:
+                rows.append([result["workload"], f"{by} `{name}`", len(own),
+                             f"{statistics.median(r['change'] for r in own):+.1%}",
+                             sum(r["found"] for r in own)])
+    return measure.table(["workload", "slowed by 10 %", "pairs", "median change found", "named, alone"],
+                         rows)
+
+
+def main():
+    options = arguments()
+    results = []
+    for workload in options.workloads:
+        with tempfile.TemporaryDirectory() as folder:
+            runs = Runs(options, workload, Path(folder))
+            results.append(globals()[options.what](runs, options.pairs))
+        print(f"{workload}: {'holds' if results[-1]['holds'] else 'does NOT hold'}", flush=True)
+    titles = {"cost": "What profiling costs", "alarms": "Pairs of runs of one command",
+              "busy": "Ops that take a tenth longer"}
+    measure.write_report(options.name or f"profiler-{options.what}", titles[options.what],
+                         body_of(options.what, results), {"results": results}, options.out)
+
+
+if __name__ == "__main__":
+    main()
