@@ -1,0 +1,56 @@
+// What threads are at: their times add up to the steps, and idle time has a cause.
+#include "profiler/analysis/thread_times.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "tests/profiler/analysis/profile_tools.h"
+
+namespace trainscope::profiler::test {
+namespace {
+
+TEST_CASE("thread times: of each thread all of the steps, each moment once") {
+  const PlanRecord plan = small_plan();
+  std::vector<Event> events = small_events();
+  using enum EventKind;
+  // The second thread has nothing to do during call 3 of the first step, and the copy before.
+  events.insert(events.begin() + 11, on_thread(1, span_of(kIdle, 1, 1350, 2000)));
+  events.insert(events.begin() + 11, on_thread(1, span_of(kIdle, 1, 1070, 1125)));
+  const EventBytes bytes(events);
+  const ThreadTimes times = thread_times(bytes.view(), view_of(plan));
+  REQUIRE(times.threads.size() == 2);
+  CHECK(times.steps == 2);
+  CHECK(times.total_ns == 1800);
+  for (const ThreadTime& each : times.threads) {
+    CHECK(std::accumulate(each.ns.begin(), each.ns.end(), std::int64_t{0}) == 1800);
+  }
+  const ThreadTime& driver = times.threads[0];
+  // Calls of 90 + 80 + 500 and 200 + 70 + 400, without what they start and wait for.
+  CHECK(driver.of(ThreadUse::kWork) == 1340 - 5 - 20);
+  CHECK(driver.of(ThreadUse::kStart) == 5);
+  CHECK(driver.of(ThreadUse::kJoin) == 20 + 60 + 25);  // of the region, and of both sections
+  CHECK(driver.of(ThreadUse::kCopy) == 30 + 10);
+  CHECK(driver.of(ThreadUse::kData) == 50 + 10);
+  const ThreadTime& other = times.threads[1];
+  CHECK(other.of(ThreadUse::kWork) == 55 + 130 + 80);
+  CHECK(other.of(ThreadUse::kIdle) == 650 + 55);
+  CHECK(times.balance() == doctest::Approx((1315.0 + 265.0) / (2 * 1315.0)));
+  std::int64_t idle = 0;
+  for (const IdleCause& each : times.idle) idle += each.ns;
+  CHECK(idle == 705);
+  REQUIRE(!times.idle.empty());
+  CHECK(times.idle[0].name == "MatMul");  // call 3, and 15 of call 0
+  CHECK(times.idle[0].ns == 500 + 15);
+}
+
+TEST_CASE("thread times: without a step there is nothing, and threads are balanced") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes({});
+  const ThreadTimes times = thread_times(bytes.view(), view_of(plan));
+  CHECK(times.steps == 0);
+  CHECK(times.balance() == 1.0);
+}
+
+}  // namespace
+}  // namespace trainscope::profiler::test
