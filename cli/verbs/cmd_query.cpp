@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/print/profile_tables.h"
 #include "cli/session_machine.h"
 #include "engine/bundle/reader.h"
 #include "engine/core/error.h"
@@ -22,10 +23,11 @@ using profiler::BreakdownRow;
 constexpr Flag kQueryFlags[] = {
     {.name = "by",
      .type = FlagType::kChoice,
-     .value = "call|kernel|op|node|layer|phase|pass",
+     .value = "call|kernel|op|node|layer|phase|pass|thread|step",
      .fallback = "node",
      .help = "What rows are: node is the ONNX node that a call stems from, layer the scope of its "
-             "name, pass the one that made it"},
+             "name, pass the one that made it; thread: what each was at, and why it was idle; "
+             "step: how long they took, and why some took longer"},
     {.name = "sort",
      .type = FlagType::kChoice,
      .value =
@@ -121,6 +123,21 @@ std::string text_of(const Breakdown& table, std::size_t all_rows, const std::str
   return text;
 }
 
+// Tables of their own, of all that was profiled.
+std::optional<Outcome> other_table(const Settings& settings, const std::string& expression,
+                                   const profiler::Profile& profile,
+                                   const profiler::StepTimes& times) {
+  const std::string& by = settings.text("by");
+  if (profiler::group_named(by)) return std::nullopt;
+  const bool of_calls = !expression.empty() || settings.given("sort") || settings.given("top") ||
+                        settings.given("csv") || settings.given("machine");
+  require(!of_calls, ErrorCode::kUsage,
+          "--by {} is of all that was profiled: EXPR, --sort, --top, --csv and --machine are of "
+          "calls",
+          by);
+  return by == "thread" ? thread_table(profile, times) : step_table(profile, times);
+}
+
 Outcome run_query(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   require(!settings.on("csv") || !invocation.json(), ErrorCode::kUsage,
@@ -133,6 +150,9 @@ Outcome run_query(const Invocation& invocation) {
       profiler::Profile::open(run, settings.find_integer("session").value_or(kNewestSession));
   const profiler::StepTimes times = profiler::step_times(profile.events(), profile.plan());
   require(!times.steps.empty(), ErrorCode::kUsage, "the profile has no whole step yet");
+  const std::string note = profile.note();
+  if (!note.empty()) invocation.log().warning("{}", note);
+  if (auto other = other_table(settings, expression, profile, times)) return std::move(*other);
   const std::string& by = settings.text("by");
   const std::optional<Machine> machine = machine_of_session(settings, run.manifest());
   Breakdown table = profiler::breakdown(
@@ -144,8 +164,6 @@ Outcome run_query(const Invocation& invocation) {
   if (top && static_cast<std::size_t>(*top) < all_rows) {
     table.rows.resize(static_cast<std::size_t>(*top));
   }
-  const std::string note = profile.note();
-  if (!note.empty()) invocation.log().warning("{}", note);
   return {.facts = facts_of(table, note),
           .text = settings.on("csv") ? csv_of(table) : text_of(table, all_rows, by)};
 }

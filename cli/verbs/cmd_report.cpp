@@ -55,6 +55,8 @@ Outcome run_report(const Invocation& invocation) {
   if (run.events(session)) {
     const profiler::Profile profile = profiler::Profile::open(run, session);
     input.times = profiler::step_times(profile.events(), profile.plan());
+    input.threads = profiler::thread_times(profile.events(), profile.plan());
+    input.spread = profiler::step_spread(profile.events(), profile.plan(), *input.times);
     if (!profile.note().empty()) invocation.log().warning("{}", profile.note());
   }
   input.machine = machine_of_session(settings, run.manifest());

@@ -24,6 +24,8 @@ struct LineChart {
   std::string y_label = {};
   std::vector<Line> lines = {};
   bool from_zero = false;  // the y axis begins at 0
+  // The axis ends where most points are: those far beyond stand at its end, and are counted.
+  bool cuts_outliers = false;
 };
 
 // Of more points than there are pixels each pixel keeps its least and greatest.

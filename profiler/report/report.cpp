@@ -77,6 +77,8 @@ constexpr Part kParts[] = {
     {"summary", "Summary", summary_section},
     {"curves", "Curves", curves_section},
     {"time", "Where the time goes", time_section},
+    {"threads", "Threads", threads_section},
+    {"steps", "Steps, and those that took longer", steps_section},
     {"roofline", "Rooflines", roofline_section},
     {"memory", "Memory", memory_section},
     {"stages", "Stages of the graph", stages_section},

@@ -8,7 +8,9 @@
 #include "engine/bundle/format.h"
 #include "engine/bundle/plan_record.h"
 #include "engine/machine/machine.h"
+#include "profiler/analysis/step_spread.h"
 #include "profiler/analysis/step_times.h"
+#include "profiler/analysis/thread_times.h"
 
 namespace trainscope::profiler {
 
@@ -20,7 +22,9 @@ struct ReportInput {
   Metrics metrics = {};
   std::vector<StageRecord> stages = {};
   std::optional<PlanView> plan = {};
-  std::optional<StepTimes> times = {};  // of the profiled steps
+  std::optional<StepTimes> times = {};  // of the profiled steps, as the next two
+  std::optional<ThreadTimes> threads = {};
+  std::optional<StepSpread> spread = {};
   std::optional<Machine> machine = {};  // with the rates of the machine that trained
 };
 

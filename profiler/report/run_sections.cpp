@@ -162,7 +162,8 @@ std::string curves_section(const ReportInput& input) {
                         .x_label = "step",
                         .y_label = "ms",
                         .lines = {time},
-                        .from_zero = true});
+                        .from_zero = true,
+                        .cuts_outliers = true});
   charts += line_chart({.title = "Learning rate",
                         .x_label = "step",
                         .y_label = "rate",

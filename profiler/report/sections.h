@@ -13,6 +13,8 @@ std::string section(std::string_view id, std::string_view heading, std::string_v
 std::string summary_section(const ReportInput& input);
 std::string curves_section(const ReportInput& input);
 std::string time_section(const ReportInput& input);
+std::string threads_section(const ReportInput& input);
+std::string steps_section(const ReportInput& input);
 std::string roofline_section(const ReportInput& input);
 std::string memory_section(const ReportInput& input);
 std::string stages_section(const ReportInput& input);

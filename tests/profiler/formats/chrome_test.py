@@ -50,7 +50,29 @@ def check_query(folder):
     run(folder, "train", "gpt.onnx", "--data", "text:text.txt", "--seq", "16", "--batch", "4", "--steps",
         "1", "--run-dir", "plain", "-q")
     assert "has no profile" in run(folder, "query", "plain", code=2).stderr
+    check_threads_and_steps(folder, facts)
     return facts
+
+
+def check_threads_and_steps(folder, facts):
+    """Of each thread all of the step; steps with their spread; neither is of calls alone."""
+    by_thread = json.loads(run(folder, "query", "run", "--by", "thread", "--json").stdout)
+    assert len(by_thread["threads"]) == 2 and 0 < by_thread["balance"] <= 1, by_thread
+    for uses in by_thread["threads"]:
+        assert abs(sum(uses.values()) - 1) < 1e-9, uses
+    idle = sum(row["ms"] for row in by_thread["idle"])
+    shares = sum(uses["idle"] for uses in by_thread["threads"])
+    assert abs(idle - shares * by_thread["step_ms"]) < 0.01 * by_thread["step_ms"], (idle, shares)
+    path = by_thread["critical_path"]
+    assert 0 < path["ms"] <= 1.2 * facts["step_ms"] and path["calls"] > 10, path
+    by_step = json.loads(run(folder, "query", "run", "--by", "step", "--json").stdout)
+    assert [row["step"] for row in by_step["steps"]] == [3, 4, 5, 6], by_step["steps"]
+    assert abs(sum(row["ms"] for row in by_step["steps"]) - facts["total_ns"] / 1e6) < 1e-6
+    assert by_step["least_ms"] <= by_step["median_ms"] <= by_step["most_ms"]
+    assert len(by_step["deciles_ms"]) == 9 and all(row["causes"] for row in by_step["outliers"])
+    assert "balance: threads work" in run(folder, "query", "run", "--by", "thread").stdout
+    assert "90% within" in run(folder, "query", "run", "--by", "step").stdout
+    assert "is of all that was profiled" in run(folder, "query", "run", "ms>1", "--by", "step", code=2).stderr
 
 
 def events_file(step_ns):

@@ -103,6 +103,8 @@ TEST_CASE("report: a profiled run, by phase, op, layer and node, with its peak")
       .name = "r", .manifest = manifest_of({"trainscope", "train", "a model.onnx"}), .session = 1};
   input.plan = view_of(plan);
   input.times = step_times(events.view(), *input.plan);
+  input.threads = thread_times(events.view(), *input.plan);
+  input.spread = step_spread(events.view(), *input.plan, *input.times);
   for (int i = 1; i <= 5; ++i) {
     input.metrics.steps.push_back({.step = i,
                                    .loss = 5.0 / i,
@@ -121,7 +123,8 @@ TEST_CASE("report: a profiled run, by phase, op, layer and node, with its peak")
   const std::string page = html_report(input);
   for (const char* heading :
        {"By phase", "By op", "By layer", "By ONNX node", "Calls that take longest",
-        "What holds the peak", "Memory-time plane"}) {
+        "What holds the peak", "Memory-time plane", "Threads", "Steps, and those that took longer",
+        "A step takes", "The most bytes are alive"}) {
     CAPTURE(heading);
     CHECK(contains(page, heading));
   }
@@ -214,6 +217,21 @@ TEST_CASE("report: commands as a shell takes them again") {
   CHECK(shell_text({"trainscope", "train", "m.onnx", "--lr=0.1"}) ==
         "trainscope train m.onnx --lr=0.1");
   CHECK(shell_text({"a b", "it's", ""}) == "'a b' 'it'\\''s' ''");
+}
+
+TEST_CASE("charts: one outlier does not flatten the others, and is said to be there") {
+  Line line{.name = "step"};
+  for (int i = 0; i < 100; ++i) line.points.emplace_back(i, 10.0 + 0.01 * i);
+  line.points[50].second = 1000.0;
+  LineChart chart{.title = "Time", .lines = {line}, .from_zero = true, .cuts_outliers = true};
+  const std::string cut = line_chart(chart);
+  CHECK(contains(cut, "Time (1 of them beyond the axis, at most 1000)"));
+  CHECK_FALSE(contains(cut, ">800<"));  // no tick of an axis that reaches to 1000
+  chart.cuts_outliers = false;
+  CHECK(contains(line_chart(chart), ">800<"));
+  chart.cuts_outliers = true;
+  chart.lines[0].points[50].second = 10.5;
+  CHECK_FALSE(contains(line_chart(chart), "beyond the axis"));
 }
 
 }  // namespace trainscope::profiler::test

@@ -1,0 +1,15 @@
+// Tables of a profile that are not of its calls: threads, and steps.
+#pragma once
+
+#include "cli/command.h"
+#include "profiler/analysis/profile.h"
+#include "profiler/analysis/step_times.h"
+
+namespace trainscope {
+
+// What each thread was at, why others had nothing to do, and the critical path.
+Outcome thread_table(const profiler::Profile& profile, const profiler::StepTimes& times);
+// How long steps took, and why some took longer.
+Outcome step_table(const profiler::Profile& profile, const profiler::StepTimes& times);
+
+}  // namespace trainscope
