@@ -199,7 +199,7 @@ Command bench_node_command(const Command& bench) {
                       "trainscope bench runs/gpt-1 --node /h.0/mlp/fc --phase backward --json"};
   command.run = run_bench_node;
   command.for_words = nullptr;
-  command.essential = {"node", "phase", "machine", "batch", "seq", "threads"};
+  command.essential = {"node", "phase", "machine", "batch", "seq"};
   return command;
 }
 

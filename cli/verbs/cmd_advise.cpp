@@ -67,8 +67,7 @@ Command advise_command() {
           .examples = {"trainscope advise runs/gpt-1 --try 3",
                        "trainscope advise bert.onnx --batch 16 --seq 128 --memory 2GB"},
           .run = run_advise,
-          .essential = {"memory", "try", "data", "batch", "seq", "loss", "optimizer", "machine",
-                        "threads"}};
+          .essential = {"memory", "try", "data", "batch", "seq", "loss", "optimizer", "machine"}};
 }
 
 }  // namespace trainscope
