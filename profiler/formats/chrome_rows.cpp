@@ -57,10 +57,18 @@ std::string arrow_row(const ArrowEnd& end) {
          (end.phase == "f" ? ", \"bp\": \"e\"}" : "}");
 }
 
-DeviceWork device_work(const PlanView& plan, const Event& event, std::int64_t id) {
+RowPlace host_place(std::int64_t rank, int thread) {
+  constexpr std::int64_t kProcess = 1000;
+  const std::int64_t process = kProcess * (1 + rank);
+  return {.process = process, .thread = process + thread};
+}
+
+DeviceWork device_work(const PlanView& plan, const Event& event, const RowPlace& host,
+                       std::int64_t id) {
   if (event.kind != EventKind::kCall) {
     const bool to_device = event.kind != EventKind::kRead;
     return {.event = event,
+            .host = host,
             .kernel =
                 to_device ? "Memcpy HtoD (Pageable -> Device)" : "Memcpy DtoH (Device -> Pageable)",
             .bytes = event.id < plan.values.size() ? plan.values[event.id].bytes : 0,
@@ -68,9 +76,13 @@ DeviceWork device_work(const PlanView& plan, const Event& event, std::int64_t id
   }
   const PlanCall& call = plan.calls[event.id];
   if (call.kind == PlanCallKind::kStateCopy || call.kind == PlanCallKind::kTransfer) {
-    return {.event = event, .kernel = copy_name(plan, call), .bytes = call.bytes_written, .id = id};
+    return {.event = event,
+            .host = host,
+            .kernel = copy_name(plan, call),
+            .bytes = call.bytes_written,
+            .id = id};
   }
-  return {.event = event, .kernel = std::string(kernel_of(plan, call)), .id = id};
+  return {.event = event, .host = host, .kernel = std::string(kernel_of(plan, call)), .id = id};
 }
 
 // The launch takes the first nanosecond of the time, so that the kernel begins behind it.
@@ -80,7 +92,7 @@ std::string device_rows(const DeviceWork& work) {
   const auto ns = static_cast<std::int64_t>(work.event.value);
   const std::int64_t launch_ns = std::min<std::int64_t>(1, ns);
   const std::int64_t begin_ns = work.event.begin_ns + launch_ns;
-  const RowPlace host{.process = kHostProcess, .thread = kHostProcess + work.event.thread};
+  const RowPlace& host = work.host;
   const int stream = kFirstStream + work.event.thread;
   const RowPlace device{.process = kDeviceProcess, .thread = stream};
   const std::string ids = "\"External id\": " + id + ", \"correlation\": " + id;

@@ -12,10 +12,11 @@ namespace trainscope::profiler {
 
 // A process and a thread of the trace, as rows name them.
 struct RowPlace {
-  int process = 0;
-  int thread = 0;
+  std::int64_t process = 0;
+  std::int64_t thread = 0;
 };
-inline constexpr int kHostProcess = 1000;
+// Each rank has a process number of its own, so that traces of several can be merged.
+RowPlace host_place(std::int64_t rank, int thread);
 
 std::string quoted_text(std::string_view text);
 // Microseconds with three decimals, exactly.
@@ -38,7 +39,8 @@ std::string arrow_row(const ArrowEnd& end);
 // rows are shown so only on request, for tools that look at nothing else.
 struct DeviceWork {
   const Event& event;
-  std::string kernel;       // the name
+  RowPlace host = {};       // where the call ran
+  std::string kernel = {};  // the name
   std::int64_t bytes = -1;  // of a copy; -1: it is a kernel
   std::int64_t id = 0;      // of the host's row, and of launch and kernel together
 };
@@ -46,7 +48,8 @@ struct DeviceWork {
 // each thread, the arrow between them.
 std::string device_rows(const DeviceWork& work);
 // What the kernel of a call is called, and how much it copies.
-DeviceWork device_work(const PlanView& plan, const Event& event, std::int64_t id);
+DeviceWork device_work(const PlanView& plan, const Event& event, const RowPlace& host,
+                       std::int64_t id);
 // Names of the streams, and what the device is.
 std::string device_metadata(int threads);
 std::string device_properties();

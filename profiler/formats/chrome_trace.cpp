@@ -19,10 +19,6 @@
 namespace trainscope::profiler {
 namespace {
 
-RowPlace host_place(int thread) {
-  return {.process = kHostProcess, .thread = kHostProcess + thread};
-}
-
 // What is the same in every row of a call.
 struct CallText {
   std::string name;  // "onnx::MatMul", quoted
@@ -115,20 +111,26 @@ class Writer {
            std::to_string(trace_.rank) + ", \"world_size\": " + std::to_string(trace_.ranks) +
            "},\n\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": " +
            std::to_string(trace_.events->facts.start_unix_ns) + ",\n\"traceEvents\": [\n");
-    write_(metadata_row("process_name", host_place(0), "{\"name\": \"train\"}"));
-    row(metadata_row("process_labels", host_place(0), R"({"labels": "CPU"})"));
-    row(metadata_row("process_sort_index", host_place(0), R"({"sort_index": 0})"));
+    write_(
+        metadata_row("process_name", place(0), "{\"name\": " + quoted_text(process_name()) + "}"));
+    row(metadata_row("process_labels", place(0), R"({"labels": "CPU"})"));
+    row(metadata_row("process_sort_index", place(0), R"({"sort_index": 0})"));
     if (trace_.as_device) row(device_metadata(static_cast<int>(trace_.events->facts.threads)));
   }
 
   void thread(int index) {
     const std::string name = index == 0 ? "steps" : "thread " + std::to_string(index);
-    row(metadata_row("thread_name", host_place(index), "{\"name\": " + quoted_text(name) + "}"));
-    row(metadata_row("thread_sort_index", host_place(index),
+    row(metadata_row("thread_name", place(index), "{\"name\": " + quoted_text(name) + "}"));
+    row(metadata_row("thread_sort_index", place(index),
                      "{\"sort_index\": " + std::to_string(index) + "}"));
   }
 
   void row(const std::string& text) { write_(",\n" + text); }
+
+  RowPlace place(int thread) const { return host_place(trace_.rank, thread); }
+  std::string process_name() const {
+    return trace_.ranks == 1 ? "train" : "train, rank " + std::to_string(trace_.rank);
+  }
 
   void require_call(const Event& event) const {
     require(event.id < plan_.calls.size(), ErrorCode::kBadInput,
@@ -201,19 +203,18 @@ class Writer {
     if (event.kind == EventKind::kCall)
       args += ", \"Ev Idx\": " + id + ", " + calls_[event.id].args;
     row("{\"ph\": \"X\", \"cat\": \"" + std::string(category(event.kind)) +
-        "\", \"name\": " + name_text(event) + ", " + place_text(host_place(event.thread)) +
+        "\", \"name\": " + name_text(event) + ", " + place_text(place(event.thread)) +
         ", \"ts\": " + microseconds(event.begin_ns) + ", \"dur\": " +
         microseconds(static_cast<std::int64_t>(event.value)) + ", \"args\": {" + args + "}}");
     if (trace_.as_device && is_device_work(event.kind)) {
-      row(device_rows(device_work(plan_, event, rows_)));
+      row(device_rows(device_work(plan_, event, place(event.thread), rows_)));
     }
     if (event.kind == EventKind::kCall && event.thread == 0) arena(event);
   }
 
   void counter_row(const std::string& name, std::int64_t ns, const std::string& args) {
     row("{\"ph\": \"C\", \"cat\": \"memory\", \"name\": " + quoted_text(name) + ", " +
-        place_text(host_place(0)) + ", \"ts\": " + microseconds(ns) + ", \"args\": {" + args +
-        "}}");
+        place_text(place(0)) + ", \"ts\": " + microseconds(ns) + ", \"args\": {" + args + "}}");
   }
 
   // JSON has no NaN: a value that is no number has no row.
@@ -233,13 +234,13 @@ class Writer {
   }
 
   void arrow_end(std::string_view phase, std::int64_t id, const Event& at) {
-    row(arrow_row({phase, "fwdbwd", id, host_place(at.thread), at.begin_ns}));
+    row(arrow_row({phase, "fwdbwd", id, place(at.thread), at.begin_ns}));
   }
 
   // From the last run of a forward node to each backward call that is a part of its gradient.
   void arrows() {
     std::unordered_map<std::uint32_t, const Event*> forward;  // by serial
-    std::int64_t id = 0;
+    std::int64_t id = trace_.rank << 32;                      // of no other rank's arrow
     for (const Event& event : driver_) {
       const PlanCall& call = plan_.calls[event.id];
       if (call.node == kNoRow) continue;

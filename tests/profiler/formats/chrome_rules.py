@@ -131,6 +131,36 @@ def row_faults(rows, as_device):
             yield f"thread {row['tid']} has no name"
 
 
+def merged_faults(texts):
+    """Of the traces of all ranks of a world, each by itself and as one trace: on one clock, with
+    processes and arrows that no other rank has."""
+    found = [f"rank {rank}: {fault}" for rank, text in enumerate(texts) for fault in faults(text)]
+    if found:
+        return found
+    traces = [json.loads(text, parse_float=Decimal) for text in texts]
+    about = [trace["distributedInfo"] for trace in traces]
+    if [each["rank"] for each in about] != list(range(len(texts))):
+        found.append(f"ranks are {[each['rank'] for each in about]}")
+    if {each["world_size"] for each in about} != {len(texts)}:
+        found.append(f"worlds are of {[each['world_size'] for each in about]} ranks")
+    steps = [{row["name"] for row in trace["traceEvents"] if row["name"].startswith("ProfilerStep#")}
+             for trace in traces]
+    if any(each != steps[0] for each in steps):
+        found.append("ranks have other steps")
+    base = min(trace["baseTimeNanoseconds"] for trace in traces)
+    rows, processes, arrows = [], {}, {}
+    for rank, trace in enumerate(traces):
+        shift = Decimal(trace["baseTimeNanoseconds"] - base) / 1000
+        for row in trace["traceEvents"]:
+            if processes.setdefault(row["pid"], rank) != rank:
+                return found + [f"two ranks have the process {row['pid']}"]
+            if row["ph"] in "sf" and arrows.setdefault((row["id"], row["cat"], row["name"]), rank) != rank:
+                return found + [f"two ranks have the arrow {row['id']}"]
+            rows.append(row if row["ph"] == "M" else {**row, "ts": row["ts"] + shift})
+    spans = [row for row in rows if row["ph"] == "X"]
+    return found + list(nesting_faults(spans)) + list(arrow_faults(rows, spans))
+
+
 def faults(text, as_device=False):
     try:
         trace = json.loads(text, parse_float=Decimal, parse_constant=refuse_constant)

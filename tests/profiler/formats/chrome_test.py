@@ -6,6 +6,7 @@ Usage: chrome_test.py TRAINSCOPE
 """
 import gzip
 import json
+import re
 import shutil
 import struct
 import subprocess
@@ -14,7 +15,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from chrome_rules import faults
+from chrome_rules import faults, merged_faults
 
 PROGRAM = sys.argv[1]
 
@@ -159,6 +160,27 @@ def check_export(folder, facts):
         assert wrong != text and faults(wrong), f"the validator lets trace {number} pass"
 
 
+def check_ranks(folder):
+    """Traces of two runs, each a rank of a world, keep every rule; also merged into one."""
+    texts = []
+    for rank in (0, 1):
+        run(folder, "profile", "gpt.onnx", "--data", "text:text.txt", "--seq", "16", "--batch", "4",
+            "--steps", "5", "--profile", "steps=3:5", "--threads", "2", "--seed", str(rank + 1),
+            "--run-dir", f"rank-{rank}", "-q")
+        run(folder, "export", f"rank-{rank}", "--format", "chrome", "--rank", str(rank), "--ranks", "2",
+            "-o", f"rank-{rank}.json")
+        texts.append((folder / f"rank-{rank}.json").read_text())
+    found = merged_faults(texts)
+    assert not found, "\n".join(found[:20])
+    wrong = [texts[:1] * 2, texts[::-1], [texts[0], texts[1].replace('"world_size": 2', '"world_size": 3')],
+             [texts[0], texts[1].replace('"pid": 2000', '"pid": 1000')],
+             [texts[0], re.sub(r'("ph": "[sf]", "id": )(\d+)',
+                               lambda m: m[1] + str(int(m[2]) & 0xffffffff), texts[1])],
+             [texts[0], texts[1].replace("ProfilerStep#", "ProfilerStep#1")]]
+    for number, both in enumerate(wrong):
+        assert merged_faults(both), f"the validator lets both traces {number} pass"
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -167,6 +189,7 @@ def main():
         check_export(folder, facts)
         check_compare(folder)
         check_damage(folder)
+        check_ranks(folder)
 
 
 if __name__ == "__main__":
