@@ -55,6 +55,18 @@ std::string_view pass_of(const PlanView& plan, const PlanCall& call) {
   return call.node == kNoRow ? std::string_view() : plan.text(plan.nodes[call.node].pass);
 }
 
+// Of a node without a source, which training has added to the model; empty: nothing that has a
+// name.
+std::string_view part_of_training(const PlanView& plan, const PlanNode& node) {
+  if (plan.text(node.pass) == "loss") return kLossPart;
+  if (plan.text(node.pass) == "accumulate") return kAccumulationPart;
+  if (node.backward_of == 0) return {};
+  const auto forward = std::ranges::find(plan.nodes, node.backward_of, &PlanNode::serial);
+  const bool is_of_loss = forward != plan.nodes.end() && forward->sources.count == 0 &&
+                          plan.text(forward->pass) == "loss";
+  return is_of_loss ? kLossPart : std::string_view();
+}
+
 BreakdownRow row_of(const CallTime& time, const PlanCall& call) {
   const auto runs = static_cast<double>(time.runs);
   return {.ns = time.sum(),
@@ -169,7 +181,9 @@ std::span<const std::string_view> column_names() { return kColumns; }
 std::string_view onnx_node_of(const PlanView& plan, const PlanCall& call) {
   if (call.node == kNoRow) return plan.name_of(call);
   const std::span<const TextId> sources = plan.sources_of(call);
-  return sources.empty() ? plan.name_of(call) : plan.text(sources[0]);
+  if (!sources.empty()) return plan.text(sources[0]);
+  const std::string_view part = part_of_training(plan, plan.nodes[call.node]);
+  return part.empty() ? plan.name_of(call) : part;
 }
 
 std::string_view kernel_of(const PlanView& plan, const PlanCall& call) {

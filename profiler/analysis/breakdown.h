@@ -75,7 +75,11 @@ std::span<const std::string_view> column_names();
 // Of a number column; flops, direct_flops, bytes and count of a step.
 double column_of(const Breakdown& table, const BreakdownRow& row, std::string_view column);
 
-// The ONNX node that a call's time is counted for: the first of its sources, or else its own node.
+// The rows of what training adds to a model, which no ONNX node has.
+inline constexpr std::string_view kLossPart = "(loss)";
+inline constexpr std::string_view kAccumulationPart = "(gradient accumulation)";
+// The ONNX node that a call's time is counted for: the first of its sources, or else one of these,
+// or else its own node.
 std::string_view onnx_node_of(const PlanView& plan, const PlanCall& call);
 // What a call belongs to in a table by this.
 std::string group_name(const PlanView& plan, std::size_t call, GroupBy by);
