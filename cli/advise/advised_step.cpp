@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "cli/flags/data_fields.h"
-#include "cli/flags/data_request.h"
+#include "cli/data/data_fields.h"
+#include "cli/data/data_request.h"
 #include "cli/flags/training_flags.h"
 #include "engine/core/error.h"
 

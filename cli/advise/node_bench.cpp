@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/advise/advised_step.h"
-#include "cli/flags/data_request.h"
+#include "cli/data/data_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
 #include "engine/advise/kernel_alternatives.h"

@@ -4,7 +4,7 @@
 #include "cli/advise/advice.h"
 #include "cli/advise/advice_text.h"
 #include "cli/command.h"
-#include "cli/flags/data_request.h"
+#include "cli/data/data_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
 #include "engine/machine/machine_file.h"
