@@ -56,6 +56,7 @@ echo "demo: where the time of steps 101 to 130 went:"
 "$trainscope" query "$folder/run" --by op --top 5 ||
   echo "demo: too few steps for a profile" >&2
 "$trainscope" report "$folder/run" >/dev/null
+advice="$("$trainscope" advise "$folder/run" -q | head -1)" || advice=""
 echo
 echo "demo: what it writes by now:"
 "$trainscope" eval "$folder/run" --sample 400
@@ -63,5 +64,6 @@ echo
 echo "demo: trained model  $folder/run/model.onnx   (ONNX, ready for inference)"
 echo "demo: run            $folder/run"
 echo "demo: look at it by  build/release/bin/trainscope inspect $folder/run"
+[[ -z "$advice" ]] || echo "demo: $advice"
 echo "demo: its report     $folder/run/report.html   (any browser: curves, time, memory, stages)"
 echo "demo: its profile by build/release/bin/trainscope query $folder/run --by node   (docs/profiling.md)"
