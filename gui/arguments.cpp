@@ -62,6 +62,8 @@ void set(Arguments& arguments, const std::string& flag, const std::string& value
     arguments.size = size_from(value);
   } else if (flag == "-o" || flag == "--out") {
     arguments.out = value;
+  } else if (flag == "--errors") {
+    arguments.json_errors = value == "json";
   } else {
     fail(ErrorCode::kUsage, "there is no flag '{}'", printable(flag));
   }

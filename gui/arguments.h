@@ -23,6 +23,7 @@ struct Arguments {
   std::string select = {};
   Extent size = {1280.0F, 720.0F};  // pixels
   std::filesystem::path out = {};
+  bool json_errors = false;  // for the program that started this one
 };
 
 // Throws kUsage.

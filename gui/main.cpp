@@ -1,6 +1,7 @@
 // trainscope-window: what `trainscope gui` and `trainscope shot` start.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <string>
@@ -46,7 +47,22 @@ void open_window(const Arguments& arguments) {
   }
 }
 
+void say(const Error& error, bool as_json) {
+  if (as_json) {
+    const Json json = Json::object({{"code", static_cast<int>(error.code())},
+                                    {"message", error.message()},
+                                    {"hint", error.hint()}});
+    fmt::print(stderr, "{}\n", json.dump());
+    return;
+  }
+  std::string text = fmt::format("error: {}", error.message());
+  for (const std::string& where : error.context()) text += fmt::format(" (at {})", where);
+  if (!error.hint().empty()) text += fmt::format("; {}", error.hint());
+  fmt::print(stderr, "{}\n", text);
+}
+
 int run(const std::vector<std::string>& words) {
+  const bool as_json = std::ranges::find(words, "--errors") != words.end();
   try {
     const Arguments arguments = arguments_from(words);
     if (arguments.is_shot) {
@@ -57,10 +73,7 @@ int run(const std::vector<std::string>& words) {
     return 0;
   } catch (const std::exception& caught) {
     const Error error = error_of(caught);
-    std::string text = fmt::format("error: {}", error.message());
-    for (const std::string& where : error.context()) text += fmt::format(" (at {})", where);
-    if (!error.hint().empty()) text += fmt::format("; {}", error.hint());
-    fmt::print(stderr, "{}\n", text);
+    say(error, as_json);
     return static_cast<int>(error.code());
   }
 }

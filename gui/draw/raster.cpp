@@ -7,27 +7,43 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <utility>
 
 namespace trainscope::gui {
 namespace {
 
-struct Edge {
-  // Of a pixel's centre (x, y): a x + b y + c, positive inside.
-  float a = 0.0F;
-  float b = 0.0F;
-  float c = 0.0F;
-  bool takes_zero = false;  // a top or left edge
+// Places in whole 256ths of a pixel: sums of products of them are exact.
+constexpr std::int64_t kPixel = 256;
 
-  bool has(float value) const { return value > 0.0F || (value == 0.0F && takes_zero); }
+struct Corner {
+  std::int64_t x = 0;
+  std::int64_t y = 0;
 };
 
-Edge edge_of(const ImVec2& from, const ImVec2& to) {
-  const float dx = to.x - from.x;
-  const float dy = to.y - from.y;
-  return {.a = -dy,
-          .b = dx,
-          .c = dy * from.x - dx * from.y,
-          .takes_zero = dy < 0.0F || (dy == 0.0F && dx > 0.0F)};
+Corner corner_of(const ImVec2& p) {
+  constexpr float kFarthest = 1e6F;
+  return {std::llround(std::clamp(p.x, -kFarthest, kFarthest) * static_cast<float>(kPixel)),
+          std::llround(std::clamp(p.y, -kFarthest, kFarthest) * static_cast<float>(kPixel))};
+}
+
+// Twice the area of the triangle that the edge and a point make: positive inside.
+struct Edge {
+  std::int64_t dx = 0;
+  std::int64_t dy = 0;
+  Corner from;
+  std::int64_t bias = 0;  // of zero: an edge that is not at the top or left does not take it
+
+  std::int64_t at(std::int64_t x, std::int64_t y) const {
+    return dx * (y - from.y) - dy * (x - from.x);
+  }
+};
+
+Edge edge_of(const Corner& from, const Corner& to) {
+  const std::int64_t dx = to.x - from.x;
+  const std::int64_t dy = to.y - from.y;
+  const bool takes_zero = dy < 0 || (dy == 0 && dx > 0);
+  return {.dx = dx, .dy = dy, .from = from, .bias = takes_zero ? 0 : -1};
 }
 
 Color unpacked(ImU32 c) {
@@ -69,21 +85,24 @@ class Rasterizer {
   }
 
   void triangle(const ImDrawVert& a, ImDrawVert b, ImDrawVert c) {
-    float area =
-        (b.pos.x - a.pos.x) * (c.pos.y - a.pos.y) - (b.pos.y - a.pos.y) * (c.pos.x - a.pos.x);
-    if (area == 0.0F || !std::isfinite(area)) return;
-    if (area < 0.0F) {
+    const Corner p = corner_of(a.pos);
+    Corner q = corner_of(b.pos);
+    Corner r = corner_of(c.pos);
+    std::int64_t area = (q.x - p.x) * (r.y - p.y) - (q.y - p.y) * (r.x - p.x);
+    if (area == 0) return;
+    if (area < 0) {
       std::swap(b, c);
+      std::swap(q, r);
       area = -area;
     }
-    const std::array<Edge, 3> edges = {edge_of(b.pos, c.pos), edge_of(c.pos, a.pos),
-                                       edge_of(a.pos, b.pos)};
+    const std::array<Edge, 3> edges = {edge_of(q, r), edge_of(r, p), edge_of(p, q)};
     const bool flat = a.col == b.col && b.col == c.col && a.uv.x == b.uv.x && b.uv.x == c.uv.x &&
                       a.uv.y == b.uv.y && b.uv.y == c.uv.y;
+    const PixelBox box = box_of(a, b, c);
     if (flat) {
-      fill_flat(edges, box_of(a, b, c), shaded(unpacked(a.col), a.uv));
+      fill_flat(edges, box, shaded(unpacked(a.col), a.uv));
     } else {
-      fill_varying(edges, box_of(a, b, c), {a, b, c}, 1.0F / area);
+      fill_varying(edges, box, {a, b, c}, 1.0F / static_cast<float>(area));
     }
   }
 
@@ -119,32 +138,31 @@ class Rasterizer {
   template <typename Shade>
   void cover(const std::array<Edge, 3>& edges, const PixelBox& box, Shade shade) {
     for (int y = box.top; y < box.bottom; ++y) {
-      const float py = static_cast<float>(y) + 0.5F;
+      const std::int64_t py = y * kPixel + kPixel / 2;
+      const std::int64_t px = box.left * kPixel + kPixel / 2;
+      std::array<std::int64_t, 3> w = {edges[0].at(px, py), edges[1].at(px, py),
+                                       edges[2].at(px, py)};
       for (int x = box.left; x < box.right; ++x) {
-        const float px = static_cast<float>(x) + 0.5F;
-        std::array<float, 3> w{};
-        bool inside = true;
-        for (std::size_t i = 0; i < 3 && inside; ++i) {
-          w[i] = edges[i].a * px + edges[i].b * py + edges[i].c;
-          inside = edges[i].has(w[i]);
-        }
+        const bool inside =
+            w[0] + edges[0].bias >= 0 && w[1] + edges[1].bias >= 0 && w[2] + edges[2].bias >= 0;
         if (inside) blend(x, y, shade(w));
+        for (std::size_t i = 0; i < 3; ++i) w[i] -= edges[i].dy * kPixel;
       }
     }
   }
 
   void fill_flat(const std::array<Edge, 3>& edges, const PixelBox& box, Color color) {
-    cover(edges, box, [color](const std::array<float, 3>&) { return color; });
+    cover(edges, box, [color](const std::array<std::int64_t, 3>&) { return color; });
   }
 
   void fill_varying(const std::array<Edge, 3>& edges, const PixelBox& box,
                     const std::array<ImDrawVert, 3>& corners, float per_area) {
     const std::array<Color, 3> colors = {unpacked(corners[0].col), unpacked(corners[1].col),
                                          unpacked(corners[2].col)};
-    cover(edges, box, [&](const std::array<float, 3>& w) {
+    cover(edges, box, [&](const std::array<std::int64_t, 3>& w) {
       float sums[6] = {};  // red, green, blue, alpha, u, v
       for (std::size_t i = 0; i < 3; ++i) {
-        const float share = w[i] * per_area;
+        const float share = static_cast<float>(w[i]) * per_area;
         sums[0] += share * static_cast<float>(colors[i].red);
         sums[1] += share * static_cast<float>(colors[i].green);
         sums[2] += share * static_cast<float>(colors[i].blue);

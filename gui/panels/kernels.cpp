@@ -198,9 +198,7 @@ void select_row(Workbench& workbench, KernelsState& state, std::size_t row) {
   const std::uint32_t call =
       first_call_of(links->plan(), state.rows.table.rows[row], state.wishes.by);
   if (call == kNoRow) return;
-  Selection selected = select_call(*links, workbench.selection(), call);
-  selected.kernel = state.wishes.by == GroupBy::kKernel ? state.rows.table.rows[row].name : "";
-  workbench.select(selected);
+  workbench.select(selection_of_row(*links, workbench.selection(), call, state.wishes.by));
   state.selected = workbench.selection();  // it is where it was clicked: nothing scrolls
 }
 

@@ -46,6 +46,20 @@ std::optional<std::size_t> row_of_call(const PlanView& plan, const KernelRows& r
   return static_cast<std::size_t>(found - rows.table.rows.begin());
 }
 
+Selection selection_of_row(const PlanLinks& links, const Selection& from, std::uint32_t call,
+                           profiler::GroupBy by) {
+  const PlanView& plan = links.plan();
+  const PlanCall& row = plan.calls[call];
+  if (by == profiler::GroupBy::kKernel) {
+    Selection selection = select_call(links, from, call);
+    selection.subject = Subject::kKernel;
+    selection.kernel = profiler::kernel_of(plan, row);
+    return selection;
+  }
+  if (by == profiler::GroupBy::kCall || row.node == kNoRow) return select_call(links, from, call);
+  return select_node(links, from, plan.nodes[row.node].serial);
+}
+
 std::string_view name_of(profiler::GroupBy by) {
   constexpr std::string_view kNames[] = {"call", "kernel", "op", "node", "layer", "phase", "pass"};
   return kNames[static_cast<std::size_t>(by)];

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/machine/machine.h"
+#include "gui/views/plan_links.h"
 #include "gui/views/selection.h"
 #include "profiler/analysis/breakdown.h"
 
@@ -37,6 +38,9 @@ KernelRows kernel_rows(const profiler::StepTimes& times, const PlanView& plan,
 // The first call that is counted in the row; kNoRow: none is.
 std::uint32_t first_call_of(const PlanView& plan, const profiler::BreakdownRow& row,
                             profiler::GroupBy by);
+// What a row stands for, by the first of its calls: a call, a kernel, or else the call's node.
+Selection selection_of_row(const PlanLinks& links, const Selection& from, std::uint32_t call,
+                           profiler::GroupBy by);
 // The row that has the selected call; none where nothing of it is selected.
 std::optional<std::size_t> row_of_call(const PlanView& plan, const KernelRows& rows,
                                        profiler::GroupBy by, std::uint32_t call);

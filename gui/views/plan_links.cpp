@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "profiler/analysis/breakdown.h"
+
 namespace trainscope::gui {
 namespace {
 
@@ -149,6 +151,7 @@ Selection select_call(const PlanLinks& links, Selection from, std::uint32_t call
   const PlanView& plan = links.plan();
   if (call >= plan.calls.size()) return selection;
   const PlanCall& row = plan.calls[call];
+  selection.subject = Subject::kCall;
   selection.call = call;
   selection.kernel = plan.text(row.kernel);
   if (row.node != kNoRow) selection.node = plan.nodes[row.node].serial;
@@ -161,6 +164,7 @@ Selection select_node(const PlanLinks& links, Selection from, std::uint32_t seri
   const auto calls = node == kNoRow ? std::span<const std::uint32_t>() : links.calls_of_node(node);
   Selection selection = calls.empty() ? without_things(std::move(from))
                                       : select_call(links, std::move(from), calls.front());
+  selection.subject = Subject::kNode;
   selection.node = serial;
   return selection;
 }
@@ -170,6 +174,7 @@ Selection select_value(const PlanLinks& links, Selection from, std::uint32_t ser
   const auto writers = value == kNoRow ? std::span<const std::uint32_t>() : links.writers_of(value);
   Selection selection = writers.empty() ? without_things(std::move(from))
                                         : select_call(links, std::move(from), writers.front());
+  selection.subject = Subject::kValue;
   selection.value = serial;
   if (value != kNoRow) selection.buffer = links.plan().values[value].buffer;
   return selection;
@@ -188,8 +193,21 @@ Selection select_buffer(const PlanLinks& links, Selection from, std::uint32_t bu
   } else {
     selection = without_things(std::move(from));
   }
+  selection.subject = Subject::kBuffer;
   selection.buffer = buffer;
   return selection;
+}
+
+Selection select_kernel(const PlanLinks& links, Selection from, std::string_view kernel) {
+  const PlanView& plan = links.plan();
+  for (std::uint32_t i = 0; i < plan.calls.size(); ++i) {
+    if (profiler::kernel_of(plan, plan.calls[i]) != kernel) continue;
+    Selection selection = select_call(links, std::move(from), i);
+    selection.subject = Subject::kKernel;
+    selection.kernel = kernel;
+    return selection;
+  }
+  return without_things(std::move(from));
 }
 
 }  // namespace trainscope::gui

@@ -66,6 +66,7 @@ class PlanLinks {
 Selection select_node(const PlanLinks& links, Selection from, std::uint32_t serial);
 Selection select_value(const PlanLinks& links, Selection from, std::uint32_t serial);
 Selection select_call(const PlanLinks& links, Selection from, std::uint32_t call);
+Selection select_kernel(const PlanLinks& links, Selection from, std::string_view kernel);
 Selection select_buffer(const PlanLinks& links, Selection from, std::uint32_t buffer);
 
 }  // namespace trainscope::gui

@@ -19,9 +19,13 @@ struct TimeRange {
   bool operator==(const TimeRange&) const = default;
 };
 
+// What was selected; the rest of a selection is what that has to do with.
+enum class Subject : std::uint8_t { kNothing, kNode, kValue, kCall, kKernel, kBuffer };
+
 // Nodes and values are known by their serials in all stages, 0: none; calls and buffers by their
 // positions in the plan, kNoRow: none.
 struct Selection {
+  Subject subject = Subject::kNothing;
   std::int32_t stage = -1;  // a position in the stages; -1: the last
   std::uint32_t node = 0;
   std::uint32_t value = 0;

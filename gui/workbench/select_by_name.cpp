@@ -5,8 +5,6 @@
 
 #include <charconv>
 
-#include "profiler/analysis/breakdown.h"
-
 namespace trainscope::gui {
 namespace {
 
@@ -37,14 +35,9 @@ std::optional<Selection> value_named(std::string_view name, const Selection& fro
 
 std::optional<Selection> kernel_named(std::string_view name, Selection from,
                                       const PlanLinks& links) {
-  const PlanView& plan = links.plan();
-  for (std::uint32_t i = 0; i < plan.calls.size(); ++i) {
-    if (profiler::kernel_of(plan, plan.calls[i]) != name) continue;
-    Selection found = select_call(links, std::move(from), i);
-    found.kernel = name;
-    return found;
-  }
-  return std::nullopt;
+  Selection found = select_kernel(links, std::move(from), name);
+  if (found.subject != Subject::kKernel) return std::nullopt;
+  return found;
 }
 
 std::optional<Selection> stage_named(std::string_view name, Selection from, const RunData& run) {
@@ -101,22 +94,28 @@ std::optional<Selection> selection_named(std::string_view text, Selection from, 
 }
 
 std::string name_of_selection(const Selection& selection, const PlanLinks* links) {
-  if (!selection.kernel.empty()) return "kernel:" + selection.kernel;
-  if (links != nullptr) {
-    const PlanView& plan = links->plan();
-    const std::uint32_t value = links->value_of_serial(selection.value);
-    if (selection.value != 0 && value != kNoRow) {
-      return fmt::format("value:{}", plan.text(plan.values[value].name));
+  const PlanView* plan = links == nullptr ? nullptr : &links->plan();
+  switch (plan == nullptr ? Subject::kNothing : selection.subject) {
+    case Subject::kKernel:
+      return "kernel:" + selection.kernel;
+    case Subject::kValue: {
+      const std::uint32_t value = links->value_of_serial(selection.value);
+      if (value == kNoRow) return {};
+      return fmt::format("value:{}", plan->text(plan->values[value].name));
     }
-    const std::uint32_t node = links->node_of_serial(selection.node);
-    if (selection.node != 0 && node != kNoRow) {
-      return fmt::format("node:{}", plan.text(plan.nodes[node].name));
+    case Subject::kNode: {
+      const std::uint32_t node = links->node_of_serial(selection.node);
+      if (node == kNoRow) return {};
+      return fmt::format("node:{}", plan->text(plan->nodes[node].name));
     }
-    if (selection.call < plan.calls.size()) return fmt::format("call:{}", selection.call);
-    if (selection.buffer < plan.buffers.size()) return fmt::format("buffer:{}", selection.buffer);
+    case Subject::kCall:
+      return fmt::format("call:{}", selection.call);
+    case Subject::kBuffer:
+      return fmt::format("buffer:{}", selection.buffer);
+    case Subject::kNothing:
+      break;
   }
-  if (selection.step != 0) return fmt::format("step:{}", selection.step);
-  return {};
+  return selection.step == 0 ? std::string() : fmt::format("step:{}", selection.step);
 }
 
 }  // namespace trainscope::gui

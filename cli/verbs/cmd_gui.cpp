@@ -1,0 +1,59 @@
+// gui: the window.
+#include "cli/command.h"
+#include "cli/flags/invocation.h"
+#include "cli/window_program.h"
+
+namespace trainscope {
+namespace {
+
+constexpr Flag kGuiFlags[] = {
+    {.name = "at",
+     .value = "VIEW",
+     .help = "What is shown: PANEL, or PANEL,KIND:NAME as a bookmark has it: "
+             "memory,node:/h.0/attn/MatMul"},
+    {.name = "exec",
+     .type = FlagType::kTexts,
+     .value = "COMMAND",
+     .help = "A command of the window by its id, once all is open: go.kernels (may be repeated; "
+             "docs/gui.md lists them)"},
+    {.name = "scale",
+     .type = FlagType::kNumber,
+     .value = "S",
+     .help = "How large everything is; default: as it was left",
+     .minimum = 0.75,
+     .maximum = 3.0},
+    {.name = "theme",
+     .type = FlagType::kChoice,
+     .value = "dark|light|color-blind",
+     .help = "Colours; default: as they were left"},
+};
+
+Outcome run_gui(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  std::vector<std::string> words = {"gui"};
+  for (const std::string& path : invocation.arguments()) words.push_back(path);
+  for (const char* flag : {"at", "scale", "theme"}) {
+    if (settings.has(flag))
+      words.insert(words.end(), {std::string("--") + flag, settings.text(flag)});
+  }
+  for (const std::string& command : settings.texts("exec")) {
+    words.insert(words.end(), {"--exec", command});
+  }
+  become_window_program(words);
+}
+
+}  // namespace
+
+Command gui_command() {
+  return {.name = "gui",
+          .summary = "Open the window: stages, graph, memory, time and kernels of runs.",
+          .arguments = {{.name = "RUN|MODEL.onnx|FOLDER",
+                         .help = "runs, models, or folders of runs; without one: a welcome screen",
+                         .required = false,
+                         .repeated = true}},
+          .flags = join_flags({kGuiFlags}),
+          .examples = {"trainscope gui runs/mlp-1", "trainscope gui runs --at kernels"},
+          .run = run_gui};
+}
+
+}  // namespace trainscope

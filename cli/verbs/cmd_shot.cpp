@@ -1,0 +1,77 @@
+// shot: a picture of a panel, without a display.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/command.h"
+#include "cli/flags/invocation.h"
+#include "cli/window_program.h"
+#include "engine/core/error.h"
+
+namespace trainscope {
+namespace {
+
+constexpr Flag kShotFlags[] = {
+    {.name = "panel",
+     .value = "NAME",
+     .fallback = "overview",
+     .help = "stages, graph, inspector, memory, budget, timeline, kernels, roofline, runs, "
+             "overview; window: all of it"},
+    {.name = "select",
+     .value = "NAME",
+     .help = "What is selected: KIND:NAME of kind node, value, kernel, call, buffer, stage, step; "
+             "or a name alone"},
+    {.name = "size", .value = "WxH", .fallback = "1280x720", .help = "Of the picture, in pixels"},
+    {.name = "scale",
+     .type = FlagType::kNumber,
+     .value = "S",
+     .fallback = "1",
+     .help = "Pixels of a logical one",
+     .minimum = 0.75,
+     .maximum = 3.0},
+    {.name = "theme",
+     .type = FlagType::kChoice,
+     .value = "dark|light|color-blind",
+     .fallback = "dark",
+     .help = "Colours"},
+    {.name = "exec",
+     .type = FlagType::kTexts,
+     .value = "COMMAND",
+     .help = "A command of the window before the picture is taken (may be repeated)"},
+    {.name = "out",
+     .value = "FILE.png|FILE.svg",
+     .help = "Where it goes; SVG has text as text, and no bitmap inside",
+     .letter = 'o'},
+};
+
+Outcome run_shot(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  require(settings.has("out"), ErrorCode::kUsage, "shot needs -o FILE.png or -o FILE.svg");
+  std::vector<std::string> words = {"shot", invocation.argument(0)};
+  for (const char* flag : {"panel", "select", "size", "scale", "theme", "out"}) {
+    if (settings.has(flag))
+      words.insert(words.end(), {std::string("--") + flag, settings.text(flag)});
+  }
+  for (const std::string& command : settings.texts("exec")) {
+    words.insert(words.end(), {"--exec", command});
+  }
+  run_window_program(words);
+  const std::filesystem::path out = settings.text("out");
+  return {
+      .facts = Json::object({{"shot", out.string()}, {"bytes", std::filesystem::file_size(out)}}),
+      .text = fmt::format("shot: {}\n", out.string())};
+}
+
+}  // namespace
+
+Command shot_command() {
+  return {.name = "shot",
+          .summary = "Write a picture of a panel of the window, without a display.",
+          .arguments = {{.name = "RUN|MODEL.onnx", .help = "a run's folder, or a model"}},
+          .flags = join_flags({kShotFlags}),
+          .examples = {"trainscope shot runs/mlp-1 --panel memory -o memory.png",
+                       "trainscope shot runs/mlp-1 --panel kernels --theme light -o kernels.svg"},
+          .run = run_shot};
+}
+
+}  // namespace trainscope

@@ -1,0 +1,370 @@
+// The Overview: what ran, where, how it went, what it cost; and where to look next.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/bundle/plan_moment.h"
+#include "gui/panels/empty_state.h"
+#include "gui/panels/plot.h"
+#include "gui/ui/controls.h"
+#include "gui/workbench/panel.h"
+#include "gui/workbench/workbench.h"
+#include "profiler/analysis/breakdown.h"
+
+namespace trainscope::gui {
+namespace {
+
+using profiler::Breakdown;
+using profiler::BreakdownRow;
+
+struct ClassBytes {
+  BufferClass holds = BufferClass::kParameter;
+  std::int64_t bytes = 0;
+};
+
+// What is computed once of a run.
+struct OverviewState {
+  const RunData* of = nullptr;
+  std::uint64_t version = 0;
+  Breakdown by_op;                  // the greatest first
+  std::vector<ClassBytes> at_peak;  // the greatest first
+  std::int64_t live_bytes = 0;      // at the peak
+  std::uint32_t largest = kNoRow;   // buffer at the peak that a node makes
+  std::vector<std::pair<double, double>> losses;
+  std::vector<std::pair<double, double>> step_ms;
+};
+
+void read_peak(OverviewState& state, const PlanView& plan) {
+  const std::vector<std::int64_t> live = trainscope::live_bytes(plan);
+  if (live.empty() || plan.calls.empty()) return;
+  const std::uint32_t time = plan.calls[fullest_call(plan, live)].time;
+  state.live_bytes = live[time];
+  std::array<std::int64_t, 9> by_class = {};
+  std::int64_t most = 0;
+  for (const std::uint32_t id : alive_at(plan, time)) {
+    const PlanBuffer& buffer = plan.buffers[id];
+    by_class[static_cast<std::size_t>(buffer.holds)] += buffer.bytes;
+    const bool is_made = buffer.begin > 0 && buffer.bytes > most;
+    if (is_made) state.largest = id;
+    if (is_made) most = buffer.bytes;
+  }
+  for (std::size_t i = 0; i < by_class.size(); ++i) {
+    if (by_class[i] > 0) state.at_peak.push_back({static_cast<BufferClass>(i), by_class[i]});
+  }
+  std::ranges::stable_sort(state.at_peak, std::ranges::greater(), &ClassBytes::bytes);
+}
+
+const OverviewState& state_of_now(Workbench& workbench) {
+  auto& state = workbench.state<OverviewState>();
+  RunData& run = *workbench.run();
+  if (state.of == &run && state.version == run.version()) return state;
+  state = {};
+  state.of = &run;
+  state.version = run.version();
+  for (const StepRecord& step : run.metrics().steps) {
+    state.losses.emplace_back(static_cast<double>(step.step), step.loss);
+    state.step_ms.emplace_back(static_cast<double>(step.step), step.step_ms);
+  }
+  if (run.plan() == nullptr) return state;
+  read_peak(state, *run.plan());
+  if (run.times() == nullptr || run.times()->steps.empty()) return state;
+  state.by_op = profiler::breakdown(*run.times(), *run.plan(), profiler::GroupBy::kOp,
+                                    {.machine = run.machine()});
+  profiler::sort_rows(state.by_op, "ms");
+  return state;
+}
+
+std::string file_of(const Json& object) {
+  if (!object.is_object()) return "-";
+  const Json* file = object.find("file");
+  if (file == nullptr || !file->is_string()) return object.get_or("kind", "-");
+  return std::filesystem::path(file->as_string()).filename().string();
+}
+
+std::string how_it_ran(const RunData& run) {
+  const RunManifest* manifest = run.manifest();
+  if (manifest == nullptr || manifest->sessions.empty()) return "an ONNX model, not trained yet";
+  const RunSession& session = manifest->sessions.back();
+  std::string text = fmt::format("{} on {}  ·  {}  ·  {} thread{}, {}", file_of(manifest->model),
+                                 file_of(manifest->data), trainscope::name_of(session.status),
+                                 session.threads, session.threads == 1 ? "" : "s", session.isa);
+  if (manifest->sessions.size() > 1) {
+    text += fmt::format("  ·  session {} of {}", run.session(), manifest->sessions.size());
+  }
+  return text;
+}
+
+struct Card {
+  std::string_view label;
+  Quantity quantity;
+  std::string fact;
+  std::string_view help;
+};
+
+std::vector<Card> training_cards(const RunData& run) {
+  std::vector<Card> cards;
+  const Metrics& metrics = run.metrics();
+  if (metrics.steps.empty()) return cards;
+  const StepRecord& last = metrics.steps.back();
+  cards.push_back({"steps",
+                   {static_cast<double>(last.step), Unit::kCount},
+                   "/last_step/step",
+                   "Optimizer steps so far"});
+  cards.push_back({"loss", {last.loss, Unit::kPlain}, "/last_step/loss", "Of the last step"});
+  if (!metrics.evaluations.empty()) {
+    const EvaluationRecord& evaluation = metrics.evaluations.back();
+    cards.push_back({"validation loss",
+                     {evaluation.loss, Unit::kPlain},
+                     "/last_evaluation/loss",
+                     "Of the last evaluation on the validation split"});
+    if (std::isfinite(evaluation.accuracy)) {
+      cards.push_back({"accuracy",
+                       {evaluation.accuracy, Unit::kShare},
+                       "/last_evaluation/accuracy",
+                       "Share of the labels that the highest score names"});
+    }
+  }
+  cards.push_back({"last step",
+                   {last.step_ms, Unit::kMilliseconds},
+                   "/last_step/step_ms",
+                   "Wall time of the last step"});
+  return cards;
+}
+
+std::vector<Card> plan_cards(const RunData& run) {
+  std::vector<Card> cards;
+  if (run.plan() == nullptr) return cards;
+  const PlanSpace& arena = run.plan()->arena();
+  cards.push_back({"peak memory",
+                   {static_cast<double>(arena.bytes), Unit::kBytes},
+                   "plan {run} | /arena_bytes",
+                   "The arena: all memory that a step uses"});
+  cards.push_back({"lower bound",
+                   {static_cast<double>(arena.lower_bound_bytes), Unit::kBytes},
+                   "plan {run} | /lower_bound_bytes",
+                   "No placement of these buffers needs less than this"});
+  return cards;
+}
+
+void draw_cards(Ui& ui, Workbench& workbench, Rect& rest) {
+  std::vector<Card> cards = training_cards(*workbench.run());
+  for (Card& card : plan_cards(*workbench.run())) cards.push_back(std::move(card));
+  if (cards.empty()) return;
+  const float gap = 8.0F;
+  const float least = ui.width("1415.367 ms", Face::kTitle) + 26.0F;
+  const auto fitting = static_cast<std::size_t>(std::max(1.0F, (rest.width + gap) / (least + gap)));
+  const std::size_t lines = (cards.size() + fitting - 1) / fitting;
+  const std::size_t columns = (cards.size() + lines - 1) / lines;
+  const float width = std::floor((rest.width - gap * static_cast<float>(columns - 1)) /
+                                 static_cast<float>(columns));
+  const float height = ui.row_height() * 2.0F + 14.0F;
+  const Scope scope(ui, "card");
+  for (std::size_t first = 0; first < cards.size(); first += columns) {
+    Rect line = take_top(rest, height);
+    for (std::size_t i = first; i < std::min(first + columns, cards.size()); ++i) {
+      const Rect box = take_left(line, width);
+      take_left(line, gap);
+      const Surface surface(ui, box, ui.theme().header, 5.0F);
+      Rect inside = box.inset(10.0F, 5.0F);
+      const Rect label = take_top(inside, ui.row_height());
+      ui.text(label, cards[i].label, {.face = Face::kSmall, .color = ui.theme().soft_ink});
+      const QuantityText text = text_of(cards[i].quantity);
+      // As wide as it is, so that the number begins where its label does.
+      const Rect number{inside.x, inside.y, ui.width(text.whole(), Face::kTitle) + 1.0F,
+                        inside.height};
+      std::string fact = cards[i].fact;
+      if (const std::size_t at = fact.find("{run}"); at != std::string::npos) {
+        fact.replace(at, 5, shell_quoted(workbench.run()->path().string()));
+      }
+      ui.number(cards[i].label, number, cards[i].quantity, fact, {.face = Face::kTitle});
+      const Response hovered = ui.hit(std::string(cards[i].label) + "/card", box,
+                                      {.kind = ItemKind::kArea, .focusable = false});
+      ui.tooltip(hovered, cards[i].help);
+    }
+    take_top(rest, gap);
+  }
+}
+
+// A bar with its label and number; returns whether it was pressed.
+bool draw_bar(Ui& ui, Rect row, std::string_view label, double share, Color color,
+              const Quantity& quantity, std::string_view fact) {
+  const Response pressed =
+      ui.hit("", row, {.kind = ItemKind::kRow, .label = label, .ink = ui.theme().ink});
+  const Surface surface(ui, row, pressed.hovered ? ui.theme().hovered : ui.paper(), 3.0F);
+  row = row.inset(4.0F, 0.0F);
+  ui.text(take_left(row, row.width * 0.36F), label, {.fit = Fit::kMiddle});
+  ui.number("number", take_right(row, ui.width("000.000 MiB", Face::kNumber)), quantity, fact);
+  take_right(row, 6.0F);
+  ui.canvas().fill({row.x, row.center().y - 4.0F,
+                    std::max(1.0F, row.width * static_cast<float>(std::min(1.0, share))), 8.0F},
+                   color, 2.0F);
+  return pressed.clicked;
+}
+
+void draw_time(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& state) {
+  const Scope scope(ui, "time");
+  ui.text(take_top(rest, ui.row_height() + 2.0F), "Where a step's time goes",
+          {.face = Face::kBold, .fit = Fit::kEnd});
+  if (state.by_op.rows.empty()) {
+    const Message& why = workbench.run()->message(Part::kProfile);
+    draw_empty(ui, workbench, rest, "No profile",
+               {.text = why.text.empty() ? "The run was not profiled." : why.text,
+                .command = why.command});
+    return;
+  }
+  const std::string run = shell_quoted(workbench.run()->path().string());
+  const double greatest = state.by_op.share(state.by_op.rows[0]);
+  for (std::size_t i = 0; i < state.by_op.rows.size(); ++i) {
+    if (rest.height < ui.row_height()) break;
+    const BreakdownRow& row = state.by_op.rows[i];
+    const Scope of_row(ui, std::to_string(i));
+    const std::string label = row.is_call ? row.name : "(" + row.name + ")";
+    const bool pressed =
+        draw_bar(ui, take_top(rest, ui.row_height()), label, state.by_op.share(row) / greatest,
+                 ui.theme().series[0], {state.by_op.ms(row.ns), Unit::kMilliseconds},
+                 fmt::format("query {} --by op | /rows/{}/ms", run, i));
+    if (pressed) workbench.request("panel kernels");
+  }
+}
+
+void draw_memory(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& state) {
+  const Scope scope(ui, "peak");
+  Rect head = take_top(rest, ui.row_height() + 2.0F);
+  if (!state.at_peak.empty()) {
+    ui.number("live", take_right(head, ui.width("000.000 MiB", Face::kNumber) + 4.0F),
+              {static_cast<double>(state.live_bytes), Unit::kBytes},
+              fmt::format("inspect {} --memory | /live_bytes",
+                          shell_quoted(workbench.run()->path().string())));
+  }
+  ui.text(head, "What holds the peak", {.face = Face::kBold, .fit = Fit::kEnd});
+  if (state.at_peak.empty()) {
+    draw_empty(ui, workbench, rest, "No plan", workbench.run()->message(Part::kPlan));
+    return;
+  }
+  for (const ClassBytes& entry : state.at_peak) {
+    if (rest.height < ui.row_height()) break;
+    const std::string_view name = trainscope::name_of(entry.holds);
+    const Scope of_row(ui, name);
+    const bool pressed =
+        draw_bar(ui, take_top(rest, ui.row_height()), name,
+                 static_cast<double>(entry.bytes) / static_cast<double>(state.at_peak[0].bytes),
+                 ui.theme().series[static_cast<std::size_t>(entry.holds)],
+                 {static_cast<double>(entry.bytes), Unit::kBytes}, {});
+    if (pressed) workbench.request("panel memory");
+  }
+}
+
+void draw_curve(Ui& ui, const Rect& rect, std::string_view title, std::string_view unit,
+                const std::vector<std::pair<double, double>>& points, Color color) {
+  std::vector<double> xs;
+  std::vector<double> ys;
+  for (const auto& [x, y] : points) {
+    xs.push_back(x);
+    ys.push_back(y);
+  }
+  PlotAxis x = axis_around(xs);
+  if (!xs.empty() && xs.front() < xs.back()) {
+    x.low = xs.front();
+    x.high = xs.back();
+  }
+  const Plot plot(
+      ui, rect, {.x = x, .y = axis_around(ys), .title = title, .x_label = "step", .y_label = unit});
+  plot.line(points, {.color = color, .width = 1.5F});
+}
+
+// Questions, and the panel with the answer.
+void draw_questions(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& state) {
+  const Scope scope(ui, "ask");
+  const auto ask = [&](std::string_view name, std::string_view label, bool enabled) {
+    const float width = button_width(ui, label);
+    if (width > rest.width) return false;
+    const bool pressed = button(ui, name, take_left(rest, width), label, {.enabled = enabled});
+    take_left(rest, 8.0F);
+    return pressed;
+  };
+  if (ask("peak", "Which op holds the peak?", state.largest != kNoRow)) {
+    workbench.request(fmt::format("select buffer:{}", state.largest));
+    workbench.request("panel memory");
+  }
+  if (ask("slow", "Which op is slow?", !state.by_op.rows.empty())) {
+    workbench.request("panel kernels");
+  }
+  if (ask("stages", "What did the passes do?", !workbench.run()->stages().empty())) {
+    workbench.request("panel stages");
+  }
+}
+
+void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
+  const RunData* run = workbench.run();
+  const bool is_there = run != nullptr && run->message(Part::kSource).empty();
+  if (!has_part(ui, workbench, rect, Part::kSource, is_there, "Overview")) return;
+  const OverviewState& state = state_of_now(workbench);
+  Rect rest = rect.inset(16.0F, 12.0F);
+  ui.text(take_top(rest, ui.row_height() + 4.0F), run->name(),
+          {.face = Face::kTitle, .fit = Fit::kMiddle});
+  const std::string how = how_it_ran(*run);
+  ui.text(take_top(rest, ui.row_height()), how, {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  const RunManifest* manifest = run->manifest();
+  if (manifest != nullptr && !manifest->sessions.back().message.empty()) {
+    ui.text(take_top(rest, ui.row_height()), manifest->sessions.back().message,
+            {.color = ui.theme().error, .fit = Fit::kEnd});
+  }
+  take_top(rest, 8.0F);
+  draw_cards(ui, workbench, rest);
+  if (rest.height > 140.0F) {
+    const Rect questions = take_bottom(rest, ui.row_height() + 6.0F);
+    take_bottom(rest, 8.0F);
+    draw_questions(ui, workbench, questions, state);
+  }
+  take_top(rest, 4.0F);
+  const bool wide = rest.width > 560.0F;
+  Rect left = wide ? take_left(rest, std::floor(rest.width * 0.5F) - 12.0F) : Rect{};
+  if (wide) take_left(rest, 24.0F);
+  Rect times = take_top(rest, std::floor(rest.height * 0.52F));
+  take_bottom(times, 8.0F);
+  draw_time(ui, workbench, times, state);
+  draw_memory(ui, workbench, rest, state);
+  if (!wide || left.height < 120.0F) return;
+  if (state.losses.empty()) {
+    draw_empty(ui, workbench, left, "No steps yet", run->message(Part::kMetrics));
+    return;
+  }
+  const Rect loss = take_top(left, std::floor(left.height * 0.55F));
+  draw_curve(ui, loss, "Loss", "", state.losses, ui.theme().series[0]);
+  take_top(left, 8.0F);
+  draw_curve(ui, left, "Time of a step", "ms", state.step_ms, ui.theme().series[4]);
+}
+
+CopiedTable overview_table(Workbench& workbench) {
+  CopiedTable copied{.head = {"what", "value"}};
+  if (workbench.run() == nullptr) return copied;
+  std::vector<Card> cards = training_cards(*workbench.run());
+  for (Card& card : plan_cards(*workbench.run())) cards.push_back(std::move(card));
+  for (const Card& card : cards) {
+    copied.rows.push_back({std::string(card.label), text_of(card.quantity).whole()});
+  }
+  return copied;
+}
+
+std::string overview_twin(Workbench& workbench) { return twin_of_run(workbench, "inspect"); }
+
+}  // namespace
+
+Panel overview_panel() {
+  return {.id = "overview",
+          .title = "Overview",
+          .about =
+              "What ran, on what, and how it went: the loss and the time of each step, where "
+              "the time of a profiled step goes, and what is in memory when most bytes are "
+              "alive. Press a bar to see more of it.",
+          .draw = draw_overview,
+          .table = overview_table,
+          .twin = overview_twin};
+}
+
+}  // namespace trainscope::gui

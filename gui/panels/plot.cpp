@@ -1,0 +1,105 @@
+// Draws axes and lines.
+#include "gui/panels/plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace trainscope::gui {
+
+std::string tick_text(double value) {
+  const double size = std::abs(value);
+  if (size != 0.0 && (size >= 1e5 || size < 1e-3)) return fmt::format("{:.0e}", value);
+  return fmt::format("{:.4g}", std::abs(value) < 1e-12 ? 0.0 : value);
+}
+
+Plot::Plot(Ui& ui, const Rect& rect, const PlotLook& look) : ui_(ui), look_(look) {
+  const Theme& theme = ui.theme();
+  const float line = ui.line_height(Face::kSmall);
+  Rect rest = rect;
+  if (!look.title.empty()) {
+    const Rect head = take_top(rest, ui.row_height());
+    ui.text(head, look.title, {.face = Face::kBold, .fit = Fit::kEnd});
+    ui.text(head, look.y_label,
+            {.face = Face::kSmall, .color = theme.soft_ink, .align = Align::kRight});
+  }
+  const auto rows = std::max(2, static_cast<int>(rest.height / (3.0F * line)));
+  const std::vector<double> y_ticks = ticks_of(look.y, rows);
+  float widest = 0.0F;
+  for (const double tick : y_ticks) {
+    widest = std::max(widest, ui.width(tick_text(tick), Face::kSmallNumber));
+  }
+  take_left(rest, std::ceil(widest) + 8.0F);
+  take_right(rest, 8.0F);
+  take_top(rest, std::round(line / 2.0F));
+  const Rect foot = take_bottom(rest, line + 6.0F);
+  inside_ = rest;
+  if (inside_.width < 20.0F || inside_.height < 20.0F) return;
+  ui.canvas().fill(inside_, theme.inset);
+  const Surface surface(ui, {inside_.x, inside_.y, 0.0F, 0.0F}, ui.paper());
+  for (const double tick : y_ticks) {
+    const float y = at(look.x.low, tick).y;
+    if (y < inside_.y - 0.5F || y > inside_.bottom() + 0.5F) continue;
+    ui.canvas().line({inside_.x, y}, {inside_.right(), y}, {.color = theme.line});
+    ui.text({rect.x, y - line / 2.0F, inside_.x - rect.x - 6.0F, line}, tick_text(tick),
+            {.face = Face::kSmallNumber, .color = theme.soft_ink, .align = Align::kRight});
+  }
+  const float label = look.x_label.empty() ? 0.0F : ui.width(look.x_label, Face::kSmall) + 12.0F;
+  const auto columns = std::max(2, static_cast<int>((inside_.width - label) / 70.0F));
+  for (const double tick : ticks_of(look.x, columns)) {
+    const float x = at(tick, look.y.low).x;
+    if (x < inside_.x - 0.5F || x > inside_.right() + 0.5F) continue;
+    ui.canvas().line({x, inside_.y}, {x, inside_.bottom()}, {.color = theme.line});
+    const float width = ui.width(tick_text(tick), Face::kSmallNumber) + 1.0F;
+    const Rect place{std::clamp(x - width / 2.0F, rect.x, rect.right() - width), foot.y + 4.0F,
+                     width, line};
+    if (place.right() > inside_.right() - label + 6.0F) continue;
+    ui.text(place, tick_text(tick),
+            {.face = Face::kSmallNumber, .color = theme.soft_ink, .align = Align::kCenter});
+  }
+  ui.text({inside_.x, foot.y + 4.0F, inside_.width + 8.0F, line}, look.x_label,
+          {.face = Face::kSmall, .color = theme.soft_ink, .align = Align::kRight});
+}
+
+Point Plot::at(double x, double y) const {
+  return {inside_.x + inside_.width * static_cast<float>(look_.x.share_of(x)),
+          inside_.bottom() - inside_.height * static_cast<float>(look_.y.share_of(y))};
+}
+
+void Plot::line(std::span<const std::pair<double, double>> points, const Stroke& stroke) const {
+  if (inside_.width < 20.0F || inside_.height < 20.0F) return;
+  const Clip clip(ui_, inside_);
+  std::vector<Point> run;
+  const auto flush = [&] {
+    if (run.size() == 1) ui_.canvas().circle(run[0], 2.0F, stroke.color);
+    ui_.canvas().polyline(run, stroke);
+    run.clear();
+  };
+  for (std::size_t i = 0; i < points.size();) {
+    if (!std::isfinite(points[i].second)) {
+      flush();
+      ++i;
+      continue;
+    }
+    const Point first = at(points[i].first, points[i].second);
+    float least = first.y;
+    float greatest = first.y;
+    std::size_t next = i + 1;
+    for (; next < points.size() && std::isfinite(points[next].second); ++next) {
+      const Point p = at(points[next].first, points[next].second);
+      if (p.x >= first.x + 1.0F) break;
+      least = std::min(least, p.y);
+      greatest = std::max(greatest, p.y);
+    }
+    run.push_back(first);
+    if (greatest - least > 0.5F) {
+      run.push_back({first.x + 0.3F, least});
+      run.push_back({first.x + 0.6F, greatest});
+    }
+    i = next;
+  }
+  flush();
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,45 @@
+// A plot's frame: grid, ticks, labels, and where values are in it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gui/ui/ui.h"
+#include "gui/views/axis.h"
+
+namespace trainscope::gui {
+
+struct PlotLook {
+  PlotAxis x = {};
+  PlotAxis y = {};
+  std::string_view title = {};
+  std::string_view x_label = {};
+  std::string_view y_label = {};
+};
+
+class Plot {
+ public:
+  // Draws the frame.
+  Plot(Ui& ui, const Rect& rect, const PlotLook& look);
+
+  const Rect& inside() const { return inside_; }
+  Point at(double x, double y) const;
+  const PlotLook& look() const { return look_; }
+
+  // By x; what is not finite is a gap. Of more points than pixels each pixel keeps its least and
+  // greatest.
+  void line(std::span<const std::pair<double, double>> points, const Stroke& stroke) const;
+
+ private:
+  Ui& ui_;
+  PlotLook look_;
+  Rect inside_;
+};
+
+// A tick's number, as short as it can be.
+std::string tick_text(double value);
+
+}  // namespace trainscope::gui
