@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,15 @@ Json facts_of(const PlanView& plan, const PlanBuffer& buffer) {
                        {"birth", buffer.begin},
                        {"death", buffer.end},
                        {"producer", plan.text(buffer.producer)}});
+}
+
+Json by_class_json(const PlanView& plan, std::span<const std::uint32_t> alive) {
+  const auto bytes = bytes_by_class(plan, alive);
+  Json json = Json::object();
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    json.set(std::string(name_of(static_cast<BufferClass>(i))), bytes[i]);
+  }
+  return json;
 }
 
 Json gaps_json(const PlanView& plan, std::uint32_t time) {
@@ -66,8 +76,9 @@ Outcome describe_memory(const PlanView& plan, const std::string& at) {
   outcome.text += fmt::format("{:>12} {:>12} {:>6} {:>6}  {:<10} {:<40} {}\n", "offset", "bytes",
                               "birth", "death", "class", "buffer", "producer");
   Json list = Json::array();
-  for (const std::uint32_t alive : alive_at(plan, call.time)) {
-    const PlanBuffer& buffer = plan.buffers[alive];
+  const std::vector<std::uint32_t> alive = alive_at(plan, call.time);
+  for (const std::uint32_t id : alive) {
+    const PlanBuffer& buffer = plan.buffers[id];
     list.push_back(facts_of(plan, buffer));
     outcome.text +=
         fmt::format("{:>12} {:>12} {:>6} {:>6}  {:<10} {:<40} {}\n", buffer.offset, buffer.bytes,
@@ -81,6 +92,7 @@ Outcome describe_memory(const PlanView& plan, const std::string& at) {
                                 {"live_bytes", bytes},
                                 {"arena_bytes", plan.arena().bytes},
                                 {"lower_bound_bytes", plan.arena().lower_bound_bytes},
+                                {"by_class", by_class_json(plan, alive)},
                                 {"gaps", gaps_json(plan, call.time)},
                                 {"idle", idle_json(plan)},
                                 {"buffers", std::move(list)}});

@@ -31,6 +31,15 @@ std::vector<std::uint32_t> alive_at(const PlanView& plan, std::uint32_t time) {
   return alive;
 }
 
+std::array<std::int64_t, kBufferClasses> bytes_by_class(const PlanView& plan,
+                                                        std::span<const std::uint32_t> buffers) {
+  std::array<std::int64_t, kBufferClasses> bytes = {};
+  for (const std::uint32_t i : buffers) {
+    bytes[static_cast<std::size_t>(plan.buffers[i].holds)] += plan.buffers[i].bytes;
+  }
+  return bytes;
+}
+
 std::vector<PlanGap> gaps_at(const PlanView& plan, std::uint32_t time) {
   std::vector<PlanGap> gaps;
   std::int64_t end = 0;  // of what is used so far

@@ -2,6 +2,8 @@
 // how long.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -15,6 +17,11 @@ std::uint32_t fullest_call(const PlanView& plan, std::span<const std::int64_t> l
 
 // Buffers of the device's arena that are alive at a time, by offset.
 std::vector<std::uint32_t> alive_at(const PlanView& plan, std::uint32_t time);
+
+// Bytes of each BufferClass among these buffers.
+inline constexpr std::size_t kBufferClasses = 9;
+std::array<std::int64_t, kBufferClasses> bytes_by_class(const PlanView& plan,
+                                                        std::span<const std::uint32_t> buffers);
 
 // Free bytes of the arena below its end.
 struct PlanGap {

@@ -69,15 +69,6 @@ MemoryMap memory_map(const PlanView& plan) {
   return map;
 }
 
-std::array<std::int64_t, kBufferClasses> bytes_by_class(const PlanView& plan,
-                                                        std::span<const std::uint32_t> buffers) {
-  std::array<std::int64_t, kBufferClasses> bytes = {};
-  for (const std::uint32_t i : buffers) {
-    bytes[static_cast<std::size_t>(plan.buffers[i].holds)] += plan.buffers[i].bytes;
-  }
-  return bytes;
-}
-
 std::vector<std::uint32_t> holders_at(const PlanView& plan, std::uint32_t time) {
   std::vector<std::uint32_t> alive = alive_at(plan, time);
   std::ranges::stable_sort(alive, std::ranges::greater(),

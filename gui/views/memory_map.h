@@ -2,17 +2,13 @@
 // that are alive, and what of both a view shows.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "engine/bundle/plan_moment.h"
 #include "engine/bundle/plan_record.h"
 
 namespace trainscope::gui {
-
-inline constexpr std::size_t kBufferClasses = 9;
 
 // Times [begin, end) by bytes [offset, offset + bytes).
 struct MemoryRectangle {
@@ -42,9 +38,6 @@ struct MemoryMap {
 
 MemoryMap memory_map(const PlanView& plan);
 
-// Bytes of each class among these buffers.
-std::array<std::int64_t, kBufferClasses> bytes_by_class(const PlanView& plan,
-                                                        std::span<const std::uint32_t> buffers);
 // Alive at a time, the largest first.
 std::vector<std::uint32_t> holders_at(const PlanView& plan, std::uint32_t time);
 
