@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
@@ -11,12 +14,16 @@
 #include "engine/core/text.h"
 #include "profiler/analysis/comparison.h"
 #include "profiler/analysis/profile.h"
+#include "profiler/analysis/run_difference.h"
 
 namespace trainscope {
 namespace {
 
 using profiler::ComparedRow;
 using profiler::Comparison;
+using profiler::DifferenceRow;
+using profiler::NodeInPlan;
+using profiler::RunDifference;
 using profiler::Spread;
 
 constexpr Flag kCompareFlags[] = {
@@ -123,43 +130,113 @@ std::string text_of(const Comparison& both, std::size_t top) {
   return text + changes_text(both);
 }
 
-Outcome run_compare(const Invocation& invocation) {
-  const Settings& settings = invocation.settings();
-  const std::optional<double> most = most_slower(settings);
-  const profiler::GroupBy by = *profiler::group_named(settings.text("by"));
+Json facts_of(const Comparison& both, Json rows) {
+  Json changed = Json::array();
+  for (const ComparedRow* row : changed_rows(both)) changed.push_back(row->name);
+  return Json::object({{"step", row_json(both.step, both)},
+                       {"common_ratio", both.common_ratio},
+                       {"changed", std::move(changed)},
+                       {"rows", std::move(rows)}});
+}
+
+Json plan_json(const NodeInPlan& node) {
+  return Json::object({{"calls", node.calls}, {"bytes", node.bytes}, {"kernels", node.kernels}});
+}
+
+// A run's plan, and its profile where there is one.
+struct RunOfNodes {
+  explicit RunOfNodes(const std::string& folder) : run(RunReader::open(folder)), plan(run.plan()) {
+    require(plan.has_value(), ErrorCode::kBadInput, "the run '{}' has no plan yet",
+            printable(folder));
+    if (!run.events()) return;
+    const auto profile = profiler::Profile::open(run);
+    times = profiler::step_times(profile.events(), profile.plan());
+  }
+  profiler::RunSide side() const {
+    return {.plan = plan->view(), .times = times ? &*times : nullptr};
+  }
+
+  RunReader run;
+  std::optional<StoredPlan> plan;
+  std::optional<profiler::StepTimes> times;
+};
+
+struct Compared {
+  Outcome outcome;
+  ComparedRow step;
+};
+
+// By ONNX node rows also have what the plans say; of runs without a profile they have that alone.
+Compared compare_nodes(const Invocation& invocation) {
+  const RunOfNodes a(invocation.argument(0));
+  const RunOfNodes b(invocation.argument(1));
+  RunDifference both = profiler::difference_of(a.side(), b.side());
+  Json rows = Json::array();
+  Comparison shown{.step = both.step, .rows = {}, .common_ratio = both.common_ratio};
+  for (const DifferenceRow& row : both.rows) {
+    Json json = row_json(row.time, shown);
+    json.set("plan_a", plan_json(row.a));
+    json.set("plan_b", plan_json(row.b));
+    rows.push_back(std::move(json));
+    if (row.time.a.count + row.time.b.count > 0) shown.rows.push_back(row.time);
+  }
+  std::string text = fmt::format("arena   A {} bytes, B {} bytes\n", both.arena_a, both.arena_b);
+  if (a.times || b.times) {
+    const auto top = static_cast<std::size_t>(invocation.settings().integer("top"));
+    text += text_of(shown, top);
+  } else {
+    text += "neither run was profiled: --json has the bytes and kernels of each node\n";
+  }
+  Json facts = Json::object({{"step", row_json(both.step)},
+                             {"arena_a", both.arena_a},
+                             {"arena_b", both.arena_b},
+                             {"rows", std::move(rows)}});
+  return {.outcome = {.facts = std::move(facts), .text = std::move(text)}, .step = both.step};
+}
+
+Compared compare_groups(const Invocation& invocation, profiler::GroupBy by) {
   Comparison both = profiler::compare_profiles(breakdown_of(invocation.argument(0), by),
                                                breakdown_of(invocation.argument(1), by));
   std::ranges::stable_sort(both.rows, std::ranges::greater(),
                            [](const ComparedRow& row) { return std::abs(row.difference_ns()); });
   Json rows = Json::array();
   for (const ComparedRow& row : both.rows) rows.push_back(row_json(row, both));
-  Json changed = Json::array();
-  for (const ComparedRow* row : changed_rows(both)) changed.push_back(row->name);
-  Outcome outcome{.facts = Json::object({{"step", row_json(both.step, both)},
-                                         {"common_ratio", both.common_ratio},
-                                         {"changed", std::move(changed)},
-                                         {"rows", std::move(rows)}}),
-                  .text = text_of(both, static_cast<std::size_t>(settings.integer("top")))};
-  if (!most) return outcome;
-  const bool slower = both.step.b.median > (1.0 + *most) * both.step.a.median &&
-                      both.step.significance() > profiler::kSignificant;
+  const auto top = static_cast<std::size_t>(invocation.settings().integer("top"));
+  return {.outcome = {.facts = facts_of(both, std::move(rows)), .text = text_of(both, top)},
+          .step = both.step};
+}
+
+Outcome run_compare(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  const std::optional<double> most = most_slower(settings);
+  const profiler::GroupBy by = *profiler::group_named(settings.text("by"));
+  auto [outcome, step] =
+      by == profiler::GroupBy::kNode ? compare_nodes(invocation) : compare_groups(invocation, by);
+  if (!most) return std::move(outcome);
+  require(step.a.count > 0 && step.b.count > 0, ErrorCode::kUsage,
+          "--fail-if-slower needs the profiles of both runs");
+  const bool slower =
+      step.b.median > (1.0 + *most) * step.a.median && step.significance() > profiler::kSignificant;
   outcome.facts.set("slower", slower);
   outcome.text += slower ? "B is slower\n" : "B is not slower\n";
   if (slower) outcome.exit_code = static_cast<int>(ErrorCode::kMismatch);
-  return outcome;
+  return std::move(outcome);
 }
 
 }  // namespace
 
 Command compare_command() {
-  return {.name = "compare",
-          .summary = "Compare the steps of two profiled runs, row by row.",
-          .arguments = {{.name = "A", .help = "the folder of a run that was profiled"},
-                        {.name = "B", .help = "another one"}},
-          .flags = join_flags({kCompareFlags}),
-          .examples = {"trainscope compare runs/before runs/after --by op",
-                       "trainscope compare runs/before runs/after --fail-if-slower 5%"},
-          .run = run_compare};
+  return {
+      .name = "compare",
+      .summary = "Compare the steps of two runs, row by row: times, and by node bytes and kernels.",
+      .arguments = {{.name = "A",
+                     .help = "the folder of a run; where it was not profiled, --by node "
+                             "compares plans alone"},
+                    {.name = "B", .help = "another one"}},
+      .flags = join_flags({kCompareFlags}),
+      .examples = {"trainscope compare runs/before runs/after --by op",
+                   "trainscope compare runs/before runs/after --fail-if-slower 5%"},
+      .run = run_compare};
 }
 
 }  // namespace trainscope
