@@ -26,7 +26,7 @@ constexpr Step kMegabyteSteps[] = {{1e6, "MB"}};
 constexpr Step kMegaflopSteps[] = {{1e6, "MFLOP"}};
 constexpr Step kPlainSteps[] = {{1.0, ""}};
 constexpr Step kMillisecondSteps[] = {{1.0, "ms"}};
-constexpr Step kSecondSteps[] = {{1.0, "s"}};
+constexpr Step kSecondSteps[] = {{1e-9, "ns"}, {1e-6, "µs"}, {1e-3, "ms"}, {1.0, "s"}};
 constexpr Step kGigaflopSteps[] = {{1.0, "GFLOP/s"}};
 constexpr Step kGigabyteSteps[] = {{1.0, "GB/s"}};
 constexpr Step kIntensitySteps[] = {{1.0, "FLOP/B"}};
@@ -84,7 +84,8 @@ const Step& step_of(const Quantity& quantity, const Style& style) {
 
 // Whole units below the first step have no fractions.
 int digits_of(const Step& step, const Style& style) {
-  return style.steps.size() > 1 && step.size == 1.0 ? 0 : style.digits;
+  const bool is_first = style.steps.size() > 1 && &step == &style.steps.front();
+  return is_first ? 0 : style.digits;
 }
 
 }  // namespace

@@ -14,11 +14,11 @@ enum class Unit : std::uint8_t {
   kPlain,         // four decimals
   kMilliseconds,  // 1.2346 ms
   kNanoseconds,   // as ms, s or µs, whichever reads best
-  kSeconds,
-  kBytes,      // 1.5 MiB
-  kMegabytes,  // of 10^6, whatever their number: for columns
-  kFlops,      // 12.3 MFLOP
-  kMegaflops,  // as kMegabytes
+  kSeconds,       // as kNanoseconds
+  kBytes,         // 1.5 MiB
+  kMegabytes,     // of 10^6, whatever their number: for columns
+  kFlops,         // 12.3 MFLOP
+  kMegaflops,     // as kMegabytes
   kGigaflopsPerSecond,
   kGigabytesPerSecond,
   kFlopsPerByte,
