@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bench/measuring.h"
-#include "gui/views/graph_frame.h"
+#include "gui/views/graph/graph_frame.h"
 #include "gui/views/memory_map.h"
 #include "gui/views/timeline_frame.h"
 #include "tests/gui/made_run.h"
@@ -118,7 +118,7 @@ void measure(std::int64_t layers, std::size_t events) {
 }  // namespace trainscope::gui
 
 int main() {
-  trainscope::gui::measure(30, 1'000'000);
-  trainscope::gui::measure(128, 4'000'000);
+  trainscope::gui::measure(48, 1'000'000);
+  trainscope::gui::measure(191, 4'000'000);
   return 0;
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "engine/ir/graph.h"
+#include "gui/views/graph/node_values.h"
 #include "gui/views/inspection_rows.h"
-#include "gui/views/node_values.h"
 #include "profiler/analysis/breakdown.h"
 
 namespace trainscope::gui {

@@ -51,15 +51,20 @@ constexpr NamePart kParts[] = {
 };
 
 constexpr std::string_view kMovements[] = {
-    "Reshape", "Transpose", "Concat",       "Split",        "Slice",   "Gather",    "Scatter",
-    "Expand",  "Cast",      "Identity",     "Flatten",      "Squeeze", "Unsqueeze", "Pad",
-    "Tile",    "Fetch",     "Offload",      "Constant",     "Shape",   "Rows",      "OneHot",
-    "BitCast", "Trilu",     "DepthToSpace", "SpaceToDepth", "Range",   "Resize"};
+    "Reshape",   "Transpose", "Concat",      "Split",        "Slice",        "Gather",
+    "Scatter",   "Expand",    "Cast",        "Identity",     "Flatten",      "Squeeze",
+    "Unsqueeze", "Pad",       "Tile",        "Fetch",        "Offload",      "Constant",
+    "Shape",     "Rows",      "OneHot",      "Trilu",        "DepthToSpace", "SpaceToDepth",
+    "Range",     "Resize",    "Interpolate", "Sample",       "Col2Im",       "ReverseSequence",
+    "EyeLike",   "Compress",  "RoiAlign",    "ElementIndex", "AffineGrid"};
 
 constexpr std::string_view kPointwise[] = {
-    "Add", "Sub",   "Mul", "Div",        "Sqrt", "Pow",        "Exp",
-    "Log", "Where", "Neg", "Abs",        "Clip", "Sum",        "Max",
-    "Min", "Equal", "Not", "Reciprocal", "Sign", "Accumulate", "Quantize"};
+    "Add",   "Sub",    "Mul",     "Div",        "Sqrt",       "Pow",       "Exp",
+    "Log",   "Where",  "Neg",     "Abs",        "Clip",       "Sum",       "Max",
+    "Min",   "Equal",  "Not",     "Reciprocal", "Sign",       "And",       "Or",
+    "Xor",   "Less",   "Greater", "Mod",        "Accumulate", "Quantize",  "Shift",
+    "Ceil",  "Floor",  "Round",   "Sin",        "Cos",        "Tan",       "IsInf",
+    "IsNaN", "Rotary", "Shrink",  "Random",     "Uniform",    "Bernoulli", "Dequantize"};
 
 bool has_any(std::string_view op, auto&& parts) {
   return std::ranges::any_of(

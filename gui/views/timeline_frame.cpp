@@ -62,8 +62,8 @@ class TimelineFramer {
     std::int64_t end = event.end_ns();
     std::size_t i = first + 1;
     while (i < row.events.size()) {
-      const std::size_t next = data_.first_from(row, end + pixel_ns_, i);
-      if (next > i) {  // those jumped over end within the pixel, or just behind it
+      const std::size_t next = data_.next_ending(row, end + pixel_ns_, i);
+      if (next > i) {  // those jumped over end within the pixel
         end = std::max(end, data_.index.event(row.events[next - 1]).end_ns());
         i = next;
         if (i == row.events.size()) break;

@@ -202,13 +202,14 @@ std::size_t TimelineData::first_ending_after(const TimelineRow& row, std::int64_
   return static_cast<std::size_t>(found - row.events.begin());
 }
 
-std::size_t TimelineData::first_from(const TimelineRow& row, std::int64_t ns,
-                                     std::size_t from) const {
-  // The next is near as a rule: steps that double, then bisection between the last two.
+std::size_t TimelineData::next_ending(const TimelineRow& row, std::int64_t ns,
+                                      std::size_t from) const {
+  const auto ends_before = [&](std::uint32_t i) { return index.event(i).end_ns() < ns; };
+  // Steps that double, then bisection between the last two.
   std::size_t step = 1;
   std::size_t low = from;
   std::size_t high = from;
-  while (high < row.events.size() && index.begin_ns(row.events[high]) < ns) {
+  while (high < row.events.size() && ends_before(row.events[high])) {
     low = high + 1;
     high += step;
     step *= 2;
@@ -216,8 +217,7 @@ std::size_t TimelineData::first_from(const TimelineRow& row, std::int64_t ns,
   high = std::min(high, row.events.size());
   const auto begin = row.events.begin();
   const auto found = std::partition_point(begin + static_cast<std::ptrdiff_t>(low),
-                                          begin + static_cast<std::ptrdiff_t>(high),
-                                          [&](std::uint32_t i) { return index.begin_ns(i) < ns; });
+                                          begin + static_cast<std::ptrdiff_t>(high), ends_before);
   return static_cast<std::size_t>(found - begin);
 }
 

@@ -87,8 +87,8 @@ struct TimelineData {
 
   // Where a row's events begin that end after `ns`: a position in its events.
   std::size_t first_ending_after(const TimelineRow& row, std::int64_t ns) const;
-  // ... that begin at `ns` or later, from `from` on.
-  std::size_t first_from(const TimelineRow& row, std::int64_t ns, std::size_t from = 0) const;
+  // ... that end at `ns` or later, from the position `from` on: near ones are found quickly.
+  std::size_t next_ending(const TimelineRow& row, std::int64_t ns, std::size_t from) const;
 };
 
 // Four bytes a span besides the file's own.

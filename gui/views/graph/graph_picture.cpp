@@ -1,5 +1,5 @@
 // Walks the graph once in the order of execution.
-#include "gui/views/graph_picture.h"
+#include "gui/views/graph/graph_picture.h"
 
 #include <map>
 #include <string>

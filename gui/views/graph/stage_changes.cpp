@@ -1,5 +1,5 @@
 // Rows of a difference of stages -> marks.
-#include "gui/views/stage_changes.h"
+#include "gui/views/graph/stage_changes.h"
 
 #include <algorithm>
 

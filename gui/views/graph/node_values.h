@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/machine/machine.h"
-#include "gui/views/graph_picture.h"
+#include "gui/views/graph/graph_picture.h"
 #include "gui/views/op_class.h"
 #include "gui/views/plan_links.h"
 #include "profiler/analysis/step_times.h"

@@ -1,5 +1,5 @@
 // Marks and rows of the difference of stages of a compilation.
-#include "gui/views/stage_changes.h"
+#include "gui/views/graph/stage_changes.h"
 
 #include <doctest/doctest.h>
 

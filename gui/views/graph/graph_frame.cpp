@@ -1,6 +1,6 @@
 // Bands are sorted from top to bottom and nodes within a column by rows: what is visible is found
 // by bisection.
-#include "gui/views/graph_frame.h"
+#include "gui/views/graph/graph_frame.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,7 @@ namespace {
 constexpr float kBoxesFrom = 0.16f;
 constexpr float kTextsFrom = 0.5f;
 constexpr float kMargin = 16.0f;
+constexpr float kFirstZoom = 0.8f;
 
 LayoutRect on_screen(const GraphCamera& camera, const LayoutRect& rect) {
   return {.x = (rect.x - camera.x) * camera.zoom,
@@ -148,6 +149,16 @@ GraphCamera fit_camera(const GraphLayout& layout, ViewSize view) {
   GraphCamera camera{.zoom = std::clamp(std::min(across, down), kLeastZoom, 1.0f)};
   camera.x = layout.width / 2.0f - view.width / camera.zoom / 2.0f;
   camera.y = layout.height / 2.0f - view.height / camera.zoom / 2.0f;
+  return camera;
+}
+
+GraphCamera first_camera(const GraphLayout& layout, ViewSize view) {
+  const GraphCamera whole = fit_camera(layout, view);
+  if (whole.zoom >= kTextsFrom) return whole;
+  const float across = (view.width - 2.0f * kMargin) / std::max(1.0f, layout.width);
+  GraphCamera camera{.zoom = std::clamp(across, whole.zoom, kFirstZoom)};
+  camera.x = layout.width / 2.0f - view.width / camera.zoom / 2.0f;
+  camera.y = -kMargin / camera.zoom;
   return camera;
 }
 

@@ -1,5 +1,5 @@
 // Sums over the calls of each node.
-#include "gui/views/node_values.h"
+#include "gui/views/graph/node_values.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Which nodes and edges are seen, and how they are reached.
-#include "gui/views/graph_frame.h"
+#include "gui/views/graph/graph_frame.h"
 
 #include <doctest/doctest.h>
 

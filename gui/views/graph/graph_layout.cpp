@@ -1,6 +1,6 @@
 // Rows by the longest path within a block's column, lanes within a row as the stage before had them
 // or else by the mean of what a node reads.
-#include "gui/views/graph_layout.h"
+#include "gui/views/graph/graph_layout.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -43,22 +43,31 @@ class Layouter {
   }
 
  private:
-  // A rank is one more than the greatest of what is read in the same group.
+  // A rank is at least one more than the greatest of what is read in the same group, and the row
+  // that the node had in the stage before: what is gone leaves a row that closes if nobody else has
+  // it.
   void rank_nodes() {
-    std::vector<bool> reads(picture_.nodes.size(), false);
-    std::vector<std::int32_t> least_reader(picture_.nodes.size(), kNoRank);
-    for (const PictureEdge& edge : picture_.edges) {
-      if (group_[edge.from] != group_[edge.to]) continue;
-      reads[edge.to] = true;
-      rank_[edge.to] = std::max(rank_[edge.to], rank_[edge.from] + 1);
+    const std::size_t count = picture_.nodes.size();
+    std::vector<bool> stands_free(count, false);  // new, and reads nothing of its group
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const auto remembered = memory_.places.find(picture_.nodes[i].serial);
+      const bool is_new = remembered == memory_.places.end();
+      if (!is_new) rank_[i] = remembered->second.row;
+      stands_free[i] = is_new;
+      for (const PictureEdge& edge : picture_.inputs_of(i)) {
+        if (group_[edge.from] != group_[i]) continue;
+        stands_free[i] = false;
+        rank_[i] = std::max(rank_[i], rank_[edge.from] + 1);
+      }
     }
+    std::vector<std::int32_t> least_reader(count, kNoRank);
     for (const PictureEdge& edge : picture_.edges) {
       if (group_[edge.from] != group_[edge.to]) continue;
       least_reader[edge.from] = std::min(least_reader[edge.from], rank_[edge.to]);
     }
-    // What reads nothing of its group stands right before who reads it.
-    for (std::size_t i = 0; i < rank_.size(); ++i) {
-      if (!reads[i] && least_reader[i] != kNoRank) rank_[i] = least_reader[i] - 1;
+    // What stands free goes right before who reads it.
+    for (std::size_t i = 0; i < count; ++i) {
+      if (stands_free[i] && least_reader[i] != kNoRank) rank_[i] = least_reader[i] - 1;
     }
   }
 
@@ -105,19 +114,28 @@ class Layouter {
     return row;
   }
 
+  // As the stage before had them, row by row; what is new stands in the first of these rows.
   void order_rank(std::span<std::uint32_t> rank) {
-    std::vector<std::pair<float, std::uint32_t>> keyed;
-    for (const std::uint32_t i : rank) keyed.emplace_back(wanted_x(i), i);
-    std::ranges::stable_sort(keyed, {}, &std::pair<float, std::uint32_t>::first);
-    std::ranges::transform(keyed, rank.begin(), &std::pair<float, std::uint32_t>::second);
+    std::vector<std::pair<LayoutMemory::Place, std::uint32_t>> keyed;
+    std::int32_t first_row = kNoRank;
+    for (const std::uint32_t i : rank) {
+      const auto remembered = memory_.places.find(picture_.nodes[i].serial);
+      const bool is_new = remembered == memory_.places.end();
+      keyed.emplace_back(
+          is_new ? LayoutMemory::Place{.row = kNoRank, .x = mean_of_inputs(i)} : remembered->second,
+          i);
+      first_row = std::min(first_row, keyed.back().first.row);
+    }
+    for (auto& [place, i] : keyed) {
+      if (place.row == kNoRank) place.row = first_row;
+    }
+    std::ranges::stable_sort(keyed, [](const auto& a, const auto& b) {
+      return std::pair(a.first.row, a.first.x) < std::pair(b.first.row, b.first.x);
+    });
+    std::ranges::transform(keyed, rank.begin(), [](const auto& entry) { return entry.second; });
   }
 
-  float wanted_x(std::uint32_t i) const {
-    const auto remembered = memory_.places.find(picture_.nodes[i].serial);
-    if (remembered != memory_.places.end()) {
-      // Rows of one rank follow each other: what was in a later one stays behind.
-      return remembered->second.x;
-    }
+  float mean_of_inputs(std::uint32_t i) const {
     float sum = 0.0f;
     int count = 0;
     for (const PictureEdge& edge : picture_.inputs_of(i)) {
@@ -150,7 +168,7 @@ class Layouter {
   }
 
   void place_columns() {
-    float x = 0.0f;
+    float x = kBlockPadding;
     for (std::size_t column = 0; column < kColumns; ++column) {
       std::int32_t lanes = 0;
       for (std::size_t b = 0; b < blocks_.names.size(); ++b) {
@@ -158,11 +176,12 @@ class Layouter {
           lanes = std::max(lanes, lanes_[b * kColumns + column]);
         }
       }
+      if (lanes > 0 && x > kBlockPadding) x += kColumnGap;
       layout_.column_x[column] = x;
       layout_.column_width[column] = static_cast<float>(lanes) * kLanePitch;
-      if (lanes > 0) x += layout_.column_width[column] + kColumnGap;
+      x += layout_.column_width[column];
     }
-    layout_.width = std::max(x, 2.0f * kLanePitch + kColumnGap);
+    layout_.width = std::max(x + kBlockPadding, 2.0f * kLanePitch + kColumnGap);
   }
 
   void stack_blocks() {
@@ -213,7 +232,10 @@ class Layouter {
 
   void remember() {
     for (std::size_t i = 0; i < picture_.nodes.size(); ++i) {
-      memory_.places[picture_.nodes[i].serial] = {.row = layout_.nodes[i].row, .x = x_[i]};
+      const LaidNode& node = layout_.nodes[i];
+      const bool flows_up = node.column == Column::kBackward;
+      memory_.places[picture_.nodes[i].serial] = {
+          .row = flows_up ? rows_[group_[i]] - 1 - node.row : node.row, .x = x_[i]};
     }
   }
 

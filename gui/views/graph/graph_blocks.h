@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gui/views/graph_picture.h"
+#include "gui/views/graph/graph_picture.h"
 
 namespace trainscope::gui {
 

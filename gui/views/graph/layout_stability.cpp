@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "gui/views/graph_layout.h"
+#include "gui/views/graph/graph_layout.h"
 
 namespace trainscope::gui {
 namespace {

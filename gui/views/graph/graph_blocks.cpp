@@ -1,6 +1,6 @@
 // Scopes first; forward nodes without one get that of their neighbours, gradients that of the node
 // that they are of, updates that of the gradient that they read.
-#include "gui/views/graph_blocks.h"
+#include "gui/views/graph/graph_blocks.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,6 +10,9 @@ namespace trainscope::gui {
 namespace {
 
 constexpr std::string_view kWholeModel = "model";
+constexpr std::string_view kInputs = "inputs";
+constexpr std::string_view kOutputs = "outputs";
+constexpr std::string_view kUpdates = "update";
 constexpr std::size_t kShortestPeriod = 4;
 constexpr std::size_t kLongestPeriod = 200;
 
@@ -109,19 +112,16 @@ class BlockFinder {
     }
   }
 
-  // What is between the nodes of a block belongs to it.
+  // What is between the nodes of a block belongs to it; what comes before all of them, or after, to
+  // a block of its own.
   void fill_forward() {
-    std::string_view last = kWholeModel;
+    std::size_t last = 0;
     for (std::size_t i = 0; i < name_.size(); ++i) {
-      if (is_forward(i) && !name_[i].empty()) {
-        last = name_[i];
-        break;
-      }
+      if (is_forward(i) && !name_[i].empty()) last = i;
     }
     for (std::size_t i = 0; i < name_.size(); ++i) {
-      if (!is_forward(i)) continue;
-      if (name_[i].empty()) name_[i] = block_of_inputs(i, last);
-      last = name_[i];
+      if (!is_forward(i) || !name_[i].empty()) continue;
+      name_[i] = i > last ? std::string(kOutputs) : block_of_inputs(i, kInputs);
     }
   }
 
@@ -149,7 +149,7 @@ class BlockFinder {
   std::string block_of_gradient(
       std::size_t i, const std::unordered_map<std::string_view, std::size_t>& by_source) const {
     const PictureNode& node = picture_.nodes[i];
-    if (node.column == Column::kUpdate) return block_of_inputs(i, "");
+    if (node.column == Column::kUpdate) return block_of_update(i);
     const auto remembered = memory_.find(node.backward_of);
     if (node.backward_of != 0 && remembered != memory_.end()) return remembered->second;
     const std::uint32_t place =
@@ -158,6 +158,18 @@ class BlockFinder {
     const auto found = by_source.find(node.source);
     if (found != by_source.end() && !node.source.empty()) return name_[found->second];
     return std::string(layer_scope(node.source));
+  }
+
+  // That of the gradients that it reads; those that read several blocks' are by themselves.
+  std::string block_of_update(std::size_t i) const {
+    std::string_view block;
+    for (const PictureEdge& edge : picture_.inputs_of(static_cast<std::uint32_t>(i))) {
+      const std::string& name = name_[edge.from];
+      if (name.empty() || name == block) continue;
+      if (!block.empty()) return std::string(kUpdates);
+      block = name;
+    }
+    return std::string(block.empty() ? kUpdates : block);
   }
 
   Blocks numbered() const {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "gui/views/graph_layout.h"
+#include "gui/views/graph/graph_layout.h"
 
 namespace trainscope::gui {
 
@@ -27,6 +27,8 @@ struct ViewSize {
 
 // All of the layout, in the middle, at a zoom of 1 at most.
 GraphCamera fit_camera(const GraphLayout& layout, ViewSize view);
+// All of it where its boxes can be told apart then, else its beginning at its whole width.
+GraphCamera first_camera(const GraphLayout& layout, ViewSize view);
 // The node in the middle; the zoom stays where its text can be read.
 GraphCamera camera_at(const GraphLayout& layout, std::uint32_t node, ViewSize view, float zoom);
 // Zooms by `factor` so that the point of the view (x, y) shows what it showed.

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gui/views/graph_blocks.h"
-#include "gui/views/graph_picture.h"
+#include "gui/views/graph/graph_blocks.h"
+#include "gui/views/graph/graph_picture.h"
 
 namespace trainscope::gui {
 
@@ -23,7 +23,8 @@ inline constexpr float kRowPitch = 36.0f;
 inline constexpr float kBlockHeader = 26.0f;
 inline constexpr float kBlockGap = 22.0f;
 inline constexpr float kColumnGap = 48.0f;
-inline constexpr int kMostLanes = 6;  // nodes beside each other; more take further rows
+inline constexpr float kBlockPadding = 16.0f;  // left and right of all columns
+inline constexpr int kMostLanes = 6;           // nodes beside each other; more take further rows
 
 struct LayoutRect {
   float x = 0.0f;
@@ -68,8 +69,8 @@ struct GraphLayout {
 // and keep their place beside each other.
 struct LayoutMemory {
   struct Place {
-    std::int32_t row = 0;
-    float x = 0.0f;  // in its column
+    std::int32_t row = 0;  // from where its column begins to flow
+    float x = 0.0f;        // in its column
   };
   BlockMemory blocks = {};
   std::unordered_map<std::uint32_t, Place> places = {};  // by serial
