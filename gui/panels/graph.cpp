@@ -1,0 +1,309 @@
+// The Graph panel: a stage of the compilation as a picture, and what a stage has that another has
+// not.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gui/panels/empty_state.h"
+#include "gui/panels/graph_state.h"
+#include "gui/ui/controls.h"
+#include "gui/ui/text_field.h"
+#include "gui/workbench/panel.h"
+
+namespace trainscope::gui {
+namespace {
+
+constexpr float kChangesWidth = 300.0F;
+
+// The stages that changed the graph, and where each is in the list of all.
+struct StageMenu {
+  std::vector<MenuItem> items = {};
+  std::vector<std::size_t> stages = {};
+};
+
+StageMenu menu_of(const RunData& run, std::size_t checked) {
+  StageMenu menu;
+  for (std::size_t i = 0; i < run.stages().size(); ++i) {
+    const StageFacts& stage = run.stages()[i];
+    if (i > 0 && !stage.record.changed && i != checked) continue;
+    menu.items.push_back({.label = stage.label, .checked = i == checked});
+    menu.stages.push_back(i);
+  }
+  return menu;
+}
+
+void draw_stage_menus(Ui& ui, Workbench& workbench, const GraphState& state, Rect& bar) {
+  const RunData& run = *workbench.run();
+  auto& choice = workbench.state<StageChoice>();
+  const StageMenu menu = menu_of(run, state.stage);
+  const std::string label = fmt::format("{} ▼", run.stages()[state.stage].label);
+  const int picked = menu_button(ui, "stage", take_left(bar, button_width(ui, label)), label,
+                                 menu.items, {.tooltip = "The stage that is shown ([ and ])"});
+  if (picked >= 0) show_stage(workbench, menu.stages[static_cast<std::size_t>(picked)]);
+  take_left(bar, 6.0F);
+  StageMenu against = menu_of(
+      run, choice.compare < 0 ? run.stages().size() : static_cast<std::size_t>(choice.compare));
+  against.items.insert(against.items.begin(),
+                       {.label = "no other stage", .checked = choice.compare < 0});
+  const std::string other =
+      choice.compare < 0
+          ? std::string("compare ▼")
+          : fmt::format("vs {} ▼", run.stages()[static_cast<std::size_t>(choice.compare)].label);
+  const int chosen =
+      menu_button(ui, "compare", take_left(bar, button_width(ui, other)), other, against.items,
+                  {.tooltip = "The stage that it is held against (D: the one before)"});
+  if (chosen == 0) choice.compare = -1;
+  if (chosen > 0) {
+    choice.compare =
+        static_cast<std::int32_t>(against.stages[static_cast<std::size_t>(chosen) - 1]);
+  }
+  take_left(bar, 6.0F);
+}
+
+void draw_coloring(Ui& ui, GraphState& state, Rect& bar) {
+  std::vector<MenuItem> items;
+  for (std::size_t i = 0; i < kColorings; ++i) {
+    const auto coloring = static_cast<ColorBy>(i);
+    items.push_back(
+        {.label = std::string(name_of(coloring)), .checked = coloring == state.coloring});
+  }
+  const std::string label = fmt::format("color: {} ▼", name_of(state.coloring));
+  const int picked = menu_button(ui, "color", take_left(bar, button_width(ui, label)), label, items,
+                                 {.tooltip = "What nodes are coloured by (C: the next)"});
+  if (picked >= 0) state.coloring = static_cast<ColorBy>(picked);
+  take_left(bar, 6.0F);
+}
+
+void collapse_or_open(GraphState& state) {
+  const bool any_open = std::ranges::any_of(
+      state.layout.blocks, [&](const LaidBlock& block) { return !block.collapsed; });
+  state.collapsed.clear();
+  if (any_open) {
+    for (const LaidBlock& block : state.layout.blocks) state.collapsed.insert(block.name);
+  }
+  state.fits = true;
+}
+
+void draw_node_search(Ui& ui, Workbench& workbench, GraphState& state, const Rect& bar) {
+  const FieldResponse typed = text_field(
+      ui, "search", bar, state.search,
+      {.hint = "find: name, op or ONNX node",
+       .tooltip = "Nodes of this stage; Enter goes on to the next (/)",
+       .takes_focus = ui.region_has_keys() && ui.take(Chord{.key = static_cast<Key>('/')}),
+       .is_wrong = !state.search.empty() && state.found.empty() && !state.selected.kernel.empty()});
+  if (typed.changed) state.found.clear();
+  if (typed.submitted) find_next(state, workbench);
+}
+
+void draw_graph_tools(Ui& ui, Workbench& workbench, GraphState& state, Rect bar) {
+  bar = bar.inset(6.0F, 3.0F);
+  const float fit = button_width(ui, "Fit");
+  if (bar.width > 420.0F &&
+      button(ui, "fit", take_right(bar, fit), "Fit", {.tooltip = "The whole graph (F)"})) {
+    state.fits = true;
+  }
+  take_right(bar, 6.0F);
+  const float blocks = button_width(ui, "Blocks");
+  if (bar.width > 470.0F && button(ui, "blocks", take_right(bar, blocks), "Blocks",
+                                   {.tooltip = "Collapse all blocks, or open them (B)"})) {
+    collapse_or_open(state);
+  }
+  take_right(bar, 6.0F);
+  draw_stage_menus(ui, workbench, state, bar);
+  if (bar.width > 220.0F) draw_coloring(ui, state, bar);
+  if (bar.width > 90.0F) draw_node_search(ui, workbench, state, bar);
+}
+
+// How many nodes there are of each kind of change, as `diff` counts them.
+void draw_change_counts(Ui& ui, const GraphState& state, Rect rest) {
+  for (const auto& [kind, count] : state.changes.nodes) {
+    if (count == 0) continue;
+    const Quantity quantity{static_cast<double>(count), Unit::kCount};
+    const float word = std::ceil(ui.width(kind)) + 6.0F;
+    const float number = std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber)) + 4.0F;
+    if (rest.width < word + number) return;
+    ui.text(take_left(rest, word), kind, {.color = ui.theme().soft_ink});
+    ui.number(fmt::format("count/{}", kind), take_left(rest, number), quantity,
+              fmt::format("/nodes/{}", kind));
+    take_left(rest, 14.0F);
+  }
+}
+
+// A swatch for each class of ops that the stage has.
+void draw_op_legend(Ui& ui, const GraphState& state, Rect rest) {
+  std::array<bool, kOpClasses> is_there = {};
+  for (const NodeValue& value : state.values.nodes) is_there[value.category % kOpClasses] = true;
+  for (std::size_t i = 0; i < kOpClasses; ++i) {
+    if (!is_there[i]) continue;
+    const std::string_view name = name_of(static_cast<OpClass>(i));
+    const float width = std::ceil(ui.width(name, Face::kSmall)) + 26.0F;
+    if (rest.width < width) return;
+    Rect item = take_left(rest, width);
+    const Rect swatch = take_left(item, 14.0F);
+    const Color color = i < kSeriesColors ? ui.theme().series[i] : ui.theme().control;
+    ui.canvas().fill({swatch.x, swatch.y + swatch.height / 2.0F - 4.0F, 8.0F, 8.0F}, color, 2.0F);
+    ui.text(item, name, {.face = Face::kSmall, .color = ui.theme().soft_ink});
+  }
+}
+
+void draw_pass_legend(Ui& ui, const GraphState& state, Rect rest) {
+  for (std::size_t i = 0; i < state.values.passes.size(); ++i) {
+    const std::string& name = state.values.passes[i];
+    const float width = std::ceil(ui.width(name, Face::kSmall)) + 26.0F;
+    if (rest.width < width) return;
+    Rect item = take_left(rest, width);
+    const Rect swatch = take_left(item, 14.0F);
+    ui.canvas().fill({swatch.x, swatch.y + swatch.height / 2.0F - 4.0F, 8.0F, 8.0F},
+                     ui.theme().series[i % kSeriesColors], 2.0F);
+    ui.text(item, name, {.face = Face::kSmall, .color = ui.theme().soft_ink});
+  }
+}
+
+// From nothing to the greatest, in four decades; a share in equal steps.
+void draw_scale_legend(Ui& ui, const GraphState& state, Rect rest) {
+  if (state.values.greatest <= 0.0) {
+    ui.text(rest,
+            state.valued == ColorBy::kRoof
+                ? "not known: needs a profile and the machine's rates (doctor --roofs)"
+                : "not known for this stage",
+            {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kEnd});
+    return;
+  }
+  const Unit unit = state.valued == ColorBy::kTime    ? Unit::kMilliseconds
+                    : state.valued == ColorBy::kBytes ? Unit::kBytes
+                                                      : Unit::kShare;
+  Rect scale = take_left(rest, 120.0F);
+  scale = {scale.x, scale.y + scale.height / 2.0F - 4.0F, scale.width, 8.0F};
+  for (int i = 0; i < 24; ++i) {
+    const float share = static_cast<float>(i) / 23.0F;
+    ui.canvas().fill({scale.x + static_cast<float>(i) * 5.0F, scale.y, 5.0F, 8.0F},
+                     mixed(ui.theme().control, ui.theme().phases[1], share));
+  }
+  take_left(rest, 8.0F);
+  ui.text(rest, fmt::format("up to {}", text_of({state.values.greatest, unit}).whole()),
+          {.face = Face::kSmall, .color = ui.theme().soft_ink, .fit = Fit::kEnd});
+}
+
+void draw_graph_info(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect) {
+  const Surface surface(ui, rect, ui.theme().header);
+  Rect rest = rect.inset(8.0F, 0.0F);
+  if (!state.gone.empty()) {
+    if (state.gone_to != 0) {
+      const float width = button_width(ui, "Show it");
+      if (button(ui, "follow", take_right(rest, width), "Show it",
+                 {.tooltip = "Selects the node that does its work now"})) {
+        const std::uint32_t place = state.picture.find(state.gone_to);
+        return select_place(state, workbench, place);
+      }
+      take_right(rest, 8.0F);
+    }
+    return ui.text(rest, state.gone, {.color = ui.theme().warning, .fit = Fit::kEnd});
+  }
+  if (state.compared >= 0) return draw_change_counts(ui, state, rest);
+  if (state.valued == ColorBy::kOp) return draw_op_legend(ui, state, rest);
+  if (state.valued == ColorBy::kPass) return draw_pass_legend(ui, state, rest);
+  draw_scale_legend(ui, state, rest);
+}
+
+void take_graph_keys(Ui& ui, Workbench& workbench, GraphState& state) {
+  if (!ui.region_has_keys()) return;
+  auto& choice = workbench.state<StageChoice>();
+  const RunData& run = *workbench.run();
+  if (ui.take("[")) show_stage(workbench, changed_stage(run, state.stage, -1));
+  if (ui.take("]")) show_stage(workbench, changed_stage(run, state.stage, 1));
+  if (ui.take("D")) {
+    const std::size_t before = changed_stage(run, state.stage, -1);
+    const bool on = choice.compare < 0 && before != state.stage;
+    choice.compare = on ? static_cast<std::int32_t>(before) : -1;
+  }
+  if (ui.take("C")) {
+    state.coloring =
+        static_cast<ColorBy>((static_cast<std::size_t>(state.coloring) + 1) % kColorings);
+  }
+  if (ui.take("B")) collapse_or_open(state);
+}
+
+void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
+  RunData* run = workbench.run();
+  const bool has_stages = run != nullptr && !run->stages().empty();
+  if (!has_part(ui, workbench, rect, Part::kStages, has_stages, "No stages")) return;
+  auto& state = workbench.state<GraphState>();
+  const bool readable = update_graph(state, workbench);
+  if (!has_part(ui, workbench, rect, Part::kStages, readable, "The stage cannot be read")) return;
+  Rect rest = rect;
+  if (rect.height > 150.0F) {
+    draw_graph_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
+    draw_graph_info(ui, workbench, state, take_top(rest, ui.row_height() + 2.0F));
+  }
+  take_graph_keys(ui, workbench, state);
+  const bool lists = state.compared >= 0 && rest.width > kChangesWidth + 360.0F;
+  if (lists) draw_changes(ui, workbench, state, take_right(rest, kChangesWidth));
+  draw_graph_canvas(ui, workbench, state, rest);
+}
+
+CopiedTable graph_table(Workbench& workbench) {
+  RunData* run = workbench.run();
+  auto& state = workbench.state<GraphState>();
+  if (run == nullptr || run->stages().empty() || !update_graph(state, workbench)) return {};
+  if (state.compared >= 0) {
+    CopiedTable copied{.head = {"kind", "what", "name", "other", "stage", "reason"}};
+    for (const StageChange& row : state.changes.rows) {
+      copied.rows.push_back({std::string(row.kind), row.is_node ? "node" : "value", row.name,
+                             row.text, row.stage, row.reason});
+    }
+    return copied;
+  }
+  CopiedTable copied{.head = {"node", "op", "phase", "source", "pass", "block"}};
+  for (std::uint32_t i = 0; i < state.picture.nodes.size(); ++i) {
+    const PictureNode& node = state.picture.nodes[i];
+    copied.rows.push_back({std::string(node.name), std::string(node.op),
+                           std::string(name_of(node.phase)), std::string(node.source),
+                           std::string(node.pass),
+                           state.layout.blocks[state.layout.nodes[i].block].name});
+  }
+  return copied;
+}
+
+std::string graph_twin(Workbench& workbench) {
+  const RunData* run = workbench.run();
+  if (run == nullptr || run->stages().empty()) return twin_of_run(workbench, "inspect");
+  const std::size_t stage = shown_stage(workbench);
+  const std::int32_t compare = workbench.state<StageChoice>().compare;
+  const std::string session =
+      run->session() > 0 ? fmt::format(" --session {}", run->session()) : std::string();
+  const auto label_of = [&](std::size_t i) { return run->stages()[i].label; };
+  if (compare < 0) {
+    return twin_of_run(workbench, "inspect") + " --stage " + label_of(stage) + session;
+  }
+  const std::string path = run->path().string();
+  return fmt::format("trainscope diff {} {}{}",
+                     shell_quoted(path + ":" + label_of(static_cast<std::size_t>(compare))),
+                     shell_quoted(path + ":" + label_of(stage)), session);
+}
+
+}  // namespace
+
+Panel graph_panel() {
+  return {.id = "graph",
+          .title = "Graph",
+          .about =
+              "A stage of the compilation. Each band is a layer of the model: its forward "
+              "nodes flow down at the left, its gradients up beside them, its updates at the "
+              "right, so that what the backward pass reads of the forward pass lies next to "
+              "it. Held against another stage, added nodes are marked with +, changed ones "
+              "with ~, and those that do the work of nodes that are gone with <. Dashed "
+              "frames are nodes that a pass nearly rewrote.",
+          .keys =
+              "Arrows: the next node that way\nEnter: to the selected node\nF: the whole graph\n"
+              "[ ]: the stage before, after\nD: held against the stage before\nC: the next "
+              "colouring\nB: collapse or open all blocks\n/: find\n+, -: nearer, further",
+          .draw = draw_graph,
+          .table = graph_table,
+          .twin = graph_twin};
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,350 @@
+// The layout of a stage as it is drawn: bands, nodes, edges, a small map of the whole.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "gui/panels/graph_state.h"
+
+namespace trainscope::gui {
+namespace {
+
+constexpr float kGraphClick = 4.0F;  // pixels that a click may move
+constexpr float kMapWidth = 104.0F;
+constexpr float kMapHeight = 150.0F;
+constexpr float kStub = 12.0F;
+constexpr float kReadable = 0.8F;  // zoom
+
+class GraphDrawer {
+ public:
+  GraphDrawer(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect)
+      : ui_(ui),
+        workbench_(workbench),
+        state_(state),
+        rect_(rect),
+        view_{.width = rect.width, .height = rect.height},
+        selected_(selected_place(state, workbench)) {}
+
+  void draw(bool follows) {
+    if (state_.fits) state_.camera = fit_camera(state_.layout, view_);
+    if (state_.begins) state_.camera = first_camera(state_.layout, view_);
+    state_.fits = state_.begins = false;
+    if (follows) bring_into_view();
+    interact();
+    const Surface surface(ui_, rect_, ui_.theme().inset);
+    const Clip clip(ui_, rect_);
+    for (const FrameBlock& block : state_.frame.blocks) draw_block(block);
+    for (const FrameEdge& edge : state_.frame.edges) draw_edge(edge);
+    for (const FrameNode& node : state_.frame.nodes) draw_node(node);
+    draw_map();
+  }
+
+ private:
+  void frame() {
+    frame_graph(state_.picture, state_.layout, state_.camera, view_, selected_, state_.frame);
+  }
+
+  // The selected node to the middle, unless it is seen already.
+  void bring_into_view() {
+    if (selected_ == kNoPlace) return;
+    const LaidNode& node = state_.layout.nodes[selected_];
+    const float x = (node.x - state_.camera.x) * state_.camera.zoom;
+    const float y = (node.y - state_.camera.y) * state_.camera.zoom;
+    const bool seen = x >= 0.0F && y >= 0.0F &&
+                      x + kNodeWidth * state_.camera.zoom <= view_.width &&
+                      y + kNodeHeight * state_.camera.zoom <= view_.height;
+    if (seen && state_.camera.zoom >= 0.3F) return;
+    state_.camera =
+        camera_at(state_.layout, selected_, view_, std::max(state_.camera.zoom, kReadable));
+  }
+
+  void interact() {
+    const Response response = ui_.hit(
+        "canvas", rect_, {.kind = ItemKind::kArea, .label = "graph", .value = detail_name()});
+    const Point mouse = ui_.input().mouse - rect_.origin();
+    if (response.wheel.y != 0.0F) {
+      state_.camera = zoomed(state_.camera, std::pow(1.18F, response.wheel.y), mouse.x, mouse.y);
+    }
+    if (ui_.input().is_pressed(MouseButton::kLeft)) state_.dragged = 0.0F;
+    if (response.held) drag(response.dragged);
+    if (ui_.region_has_keys() || response.focused) walk();
+    frame();
+    hovered_ = response.hovered ? node_at(state_.frame, mouse.x, mouse.y) : kNoPlace;
+    if (hovered_ != kNoPlace) ui_.tooltip(response, text_of_node(hovered_));
+    if (response.clicked && state_.dragged < kGraphClick && hovered_ != kNoPlace) {
+      select_place(state_, workbench_, hovered_);
+      selected_ = hovered_;
+      frame();
+    }
+  }
+
+  std::string_view detail_name() const {
+    static constexpr std::array<std::string_view, 3> kNames = {"marks", "boxes", "texts"};
+    return kNames[static_cast<std::size_t>(state_.frame.detail)];
+  }
+
+  void drag(Point by) {
+    state_.dragged += std::abs(by.x) + std::abs(by.y);
+    if (state_.dragged < kGraphClick) return;
+    state_.camera.x -= by.x / state_.camera.zoom;
+    state_.camera.y -= by.y / state_.camera.zoom;
+  }
+
+  void walk() {
+    struct Step {
+      std::string_view key;
+      Direction direction;
+    };
+    constexpr std::array<Step, 4> kSteps = {{{"Up", Direction::kUp},
+                                             {"Down", Direction::kDown},
+                                             {"Left", Direction::kLeft},
+                                             {"Right", Direction::kRight}}};
+    for (const Step& step : kSteps) {
+      if (!ui_.take(step.key)) continue;
+      const std::uint32_t next = selected_ == kNoPlace
+                                     ? (state_.layout.nodes.empty() ? kNoPlace : 0U)
+                                     : neighbour_of(state_.layout, selected_, step.direction);
+      select_place(state_, workbench_, next);
+      selected_ = selected_place(state_, workbench_);
+      bring_into_view();
+    }
+    if (ui_.take("Enter") && selected_ != kNoPlace) {
+      state_.camera = camera_at(state_.layout, selected_, view_, 1.0F);
+    }
+    if (ui_.take("F")) state_.camera = fit_camera(state_.layout, view_);
+    const float x = view_.width / 2.0F;
+    const float y = view_.height / 2.0F;
+    if (ui_.take("+")) state_.camera = zoomed(state_.camera, 1.3F, x, y);
+    if (ui_.take("-")) state_.camera = zoomed(state_.camera, 1.0F / 1.3F, x, y);
+  }
+
+  Rect on_screen(const LayoutRect& rect) const {
+    return {rect_.x + rect.x, rect_.y + rect.y, rect.width, rect.height};
+  }
+
+  void draw_block(const FrameBlock& framed) {
+    const LaidBlock& block = state_.layout.blocks[framed.block];
+    const Rect rect = on_screen(framed.rect);
+    ui_.canvas().fill(rect, ui_.theme().panel, 4.0F);
+    ui_.canvas().outline(rect, {.color = ui_.theme().line}, 4.0F);
+    const float header = kBlockHeader * state_.camera.zoom;
+    Rect head{rect.x, rect.y, rect.width, std::min(header, rect.height)};
+    // The name stays seen where the band is longer than the view.
+    if (head.y < rect_.y) head.y = std::min(rect_.y, rect.bottom() - head.height);
+    if (header < ui_.line_height(Face::kSmall)) return draw_outer_name(block, rect);
+    const bool is_control = head.height >= kLeastControl && head.width >= kLeastControl;
+    const Response response = ui_.hit(fmt::format("block/{}", block.name), head,
+                                      {.kind = is_control ? ItemKind::kToggle : ItemKind::kMark,
+                                       .label = block.name,
+                                       .value = block.collapsed ? "collapsed" : "open",
+                                       .focusable = is_control});
+    if (response.hovered) ui_.canvas().fill(head, with_alpha(ui_.theme().hovered, 0.6F), 4.0F);
+    if (response.clicked && state_.dragged < kGraphClick) toggle_block(block.name);
+    ui_.tooltip(response, fmt::format("{}: {} forward, {} backward, {} update nodes. Click to {}",
+                                      block.name, block.nodes[0], block.nodes[1], block.nodes[2],
+                                      block.collapsed ? "open it" : "collapse it"));
+    draw_block_name(block, head);
+  }
+
+  // Beside the band, where its header is too low for text.
+  void draw_outer_name(const LaidBlock& block, const Rect& rect) {
+    const float line = ui_.line_height(Face::kSmall);
+    const float room = rect.x - rect_.x - 10.0F;
+    if (room < 40.0F || rect.height < line * 0.8F || rect.y < rect_.y) return;
+    ui_.text({rect_.x + 4.0F, rect.y, room, std::min(line, rect.height)}, block.name,
+             {.face = Face::kSmall,
+              .color = ui_.theme().soft_ink,
+              .align = Align::kRight,
+              .fit = Fit::kMiddle});
+  }
+
+  void draw_block_name(const LaidBlock& block, Rect head) {
+    take_left(head, 6.0F);
+    const float line = ui_.line_height(Face::kSmall);
+    if (head.height < line || head.width < 40.0F) return;
+    const std::string counts =
+        fmt::format("{} + {} + {}", block.nodes[0], block.nodes[1], block.nodes[2]);
+    const float room = ui_.width(counts, Face::kSmallNumber) + 12.0F;
+    if (head.width > 2.4F * room) {
+      Rect right = take_right(head, room);
+      right.width -= 6.0F;
+      ui_.text(right, counts,
+               {.face = Face::kSmallNumber, .color = ui_.theme().soft_ink, .align = Align::kRight});
+    }
+    ui_.text(head, fmt::format("{} {}", block.collapsed ? "▸" : "▾", block.name),
+             {.face = Face::kSmall, .color = ui_.theme().soft_ink, .fit = Fit::kEnd});
+  }
+
+  void toggle_block(const std::string& name) {
+    if (state_.collapsed.erase(name) == 0) state_.collapsed.insert(name);
+  }
+
+  Color color_of(const FrameEdge& edge) const {
+    const Theme& theme = ui_.theme();
+    if (edge.from == selected_ || edge.to == selected_) return theme.accent;
+    if (edge.kind == EdgeKind::kSaved) return with_alpha(theme.phases[1], 0.45F);
+    if (edge.kind == EdgeKind::kUpdate) return with_alpha(theme.phases[2], 0.45F);
+    return with_alpha(theme.soft_ink, edge.kind == EdgeKind::kRepeats ? 0.8F : 0.5F);
+  }
+
+  void draw_edge(const FrameEdge& edge) {
+    const bool chosen = edge.from == selected_ || edge.to == selected_;
+    const Stroke stroke{.color = color_of(edge),
+                        .width = chosen ? 1.75F : 1.0F,
+                        .dashed = edge.kind == EdgeKind::kRepeats};
+    const Point from{rect_.x + edge.from_x, rect_.y + edge.from_y};
+    const Point to{rect_.x + edge.to_x, rect_.y + edge.to_y};
+    const bool upright = edge.kind == EdgeKind::kData;
+    const float along = upright ? (to.y > from.y ? 1.0F : -1.0F) : (to.x > from.x ? 1.0F : -1.0F);
+    if (edge.is_stub) {
+      const float length = kStub * std::min(1.0F, state_.camera.zoom) * along;
+      const Point step = upright ? Point{0.0F, length} : Point{length, 0.0F};
+      ui_.canvas().line(from, from + step, stroke);
+      ui_.canvas().line(to - step, to, stroke);
+      return;
+    }
+    const float bend =
+        (upright ? std::abs(to.y - from.y) : std::abs(to.x - from.x)) * 0.45F * along;
+    const Point pull = upright ? Point{0.0F, bend} : Point{bend, 0.0F};
+    const std::array<Point, 4> points = {from, from + pull, to - pull, to};
+    ui_.canvas().bezier(points, stroke);
+  }
+
+  Color paper_of(std::uint32_t place) const {
+    const Theme& theme = ui_.theme();
+    const NodeValue& value = state_.values.nodes[place];
+    if (state_.valued == ColorBy::kOp || state_.valued == ColorBy::kPass) {
+      const bool other = state_.valued == ColorBy::kOp &&
+                         value.category == static_cast<std::uint32_t>(OpClass::kOther);
+      return other ? theme.control : theme.series[value.category % kSeriesColors];
+    }
+    if (!(value.value == value.value)) return theme.control;
+    return mixed(theme.control, theme.phases[1], value.shade);
+  }
+
+  void draw_node(const FrameNode& framed) {
+    const Rect rect = on_screen(framed.rect);
+    const PictureNode& node = state_.picture.nodes[framed.place];
+    const ChangeMark mark = state_.changes.mark_of(node.serial);
+    const bool faded = state_.compared >= 0 && mark == ChangeMark::kSame;
+    Color paper = paper_of(framed.place);
+    if (faded) paper = mixed(ui_.theme().panel, paper, 0.28F);
+    const bool marks = state_.frame.detail == GraphDetail::kMarks;
+    const Rect drawn =
+        marks ? Rect{rect.x, rect.y, std::max(1.0F, rect.width - 0.5F), std::max(1.0F, rect.height)}
+              : rect;
+    const Surface surface(ui_, drawn, paper, marks ? 0.0F : 3.0F);
+    if (state_.compared >= 0 && mark != ChangeMark::kSame) outline_change(rect, mark);
+    if (state_.near_misses.contains(framed.place) && !marks) {
+      ui_.canvas().outline(rect.inset(-3.0F),
+                           {.color = ui_.theme().warning, .width = 1.5F, .dashed = true}, 4.0F);
+    }
+    if (state_.frame.detail == GraphDetail::kTexts) draw_text(rect, node, mark, paper);
+    if (framed.place == selected_) {
+      ui_.canvas().outline(rect.inset(-2.0F), {.color = ui_.theme().accent, .width = 2.0F}, 4.0F);
+    } else if (framed.place == hovered_) {
+      ui_.canvas().outline(rect.inset(-1.0F), {.color = ui_.theme().ink}, 4.0F);
+    }
+    if (ui_.items().keeps_all()) {
+      ui_.hit(fmt::format("node/{}", node.name), rect,
+              {.kind = ItemKind::kMark, .label = node.op, .value = node.name, .focusable = false});
+    }
+  }
+
+  void outline_change(const Rect& rect, ChangeMark mark) {
+    const std::size_t color = mark == ChangeMark::kAdded ? 0 : 2;
+    ui_.canvas().outline(rect.inset(-1.5F),
+                         {.color = ui_.theme().differences[color], .width = 2.0F}, 4.0F);
+  }
+
+  void draw_text(const Rect& rect, const PictureNode& node, ChangeMark mark, Color paper) {
+    const Rect inside = rect.inset(5.0F, 0.0F);
+    if (inside.height < ui_.line_height(Face::kSmall) - 2.0F) return;
+    std::string text(node.op);
+    if (state_.compared >= 0 && mark != ChangeMark::kSame)
+      text = fmt::format("{} {}", sign_of(mark), text);
+    ui_.text(
+        inside, text,
+        {.face = Face::kSmall, .color = ink_on(paper), .align = Align::kCenter, .fit = Fit::kEnd});
+  }
+
+  std::string text_of_node(std::uint32_t place) const {
+    const PictureNode& node = state_.picture.nodes[place];
+    std::string text = fmt::format("{} {} ({})", node.op, node.name, name_of(node.phase));
+    if (!node.source.empty() && node.source != node.name)
+      text += fmt::format(", from {}", node.source);
+    text += fmt::format(", made by {}", node.pass);
+    const double value = state_.values.nodes[place].value;
+    if (state_.valued == ColorBy::kTime && value == value) {
+      text += fmt::format(", {} a step", text_of({value, Unit::kMilliseconds}).whole());
+    } else if (state_.valued == ColorBy::kBytes && value == value) {
+      text += fmt::format(", {} of results", text_of({value, Unit::kBytes}).whole());
+    } else if (state_.valued == ColorBy::kRoof && value == value) {
+      text += fmt::format(", {} of its roof", text_of({value, Unit::kShare}).whole());
+    }
+    const auto row = state_.changes.row_of.find(node.serial);
+    if (row != state_.changes.row_of.end()) {
+      const StageChange& change = state_.changes.rows[row->second];
+      text += fmt::format(". {} {}: {}", change.kind, change.text, change.reason);
+    }
+    const auto miss = state_.near_misses.find(place);
+    if (miss != state_.near_misses.end()) text += ". Nearly rewritten: " + miss->second;
+    return text;
+  }
+
+  // The whole layout at the right lower corner, with the part that is seen.
+  void draw_map() {
+    const float zoom = std::min(kMapWidth / std::max(1.0F, state_.layout.width),
+                                kMapHeight / std::max(1.0F, state_.layout.height));
+    const bool all_seen = state_.camera.zoom * state_.layout.height <= view_.height + 40.0F;
+    if (all_seen || view_.width < 420.0F || view_.height < 260.0F) return;
+    const Rect map{rect_.right() - kMapWidth - 10.0F, rect_.bottom() - kMapHeight - 10.0F,
+                   kMapWidth, kMapHeight};
+    ui_.canvas().fill(map, with_alpha(ui_.theme().panel, 0.92F), 3.0F);
+    ui_.canvas().outline(map, {.color = ui_.theme().line}, 3.0F);
+    const Response response = ui_.hit(
+        "map", map, {.kind = ItemKind::kArea, .label = "map of the graph", .focusable = false});
+    const Clip clip(ui_, map);
+    const float left = map.x + (map.width - state_.layout.width * zoom) / 2.0F;
+    for (const LaidBlock& block : state_.layout.blocks) {
+      const Rect rect{left, map.y + block.rect.y * zoom, state_.layout.width * zoom,
+                      std::max(1.0F, block.rect.height * zoom - 0.5F)};
+      ui_.canvas().fill(rect, with_alpha(ui_.theme().series[2], 0.5F));
+    }
+    ui_.canvas().outline(
+        {left + state_.camera.x * zoom, map.y + state_.camera.y * zoom,
+         view_.width / state_.camera.zoom * zoom, view_.height / state_.camera.zoom * zoom},
+        {.color = ui_.theme().accent, .width = 1.5F});
+    if (!response.held) return;
+    const Point mouse = ui_.input().mouse;
+    state_.camera.x = (mouse.x - left) / zoom - view_.width / state_.camera.zoom / 2.0F;
+    state_.camera.y = (mouse.y - map.y) / zoom - view_.height / state_.camera.zoom / 2.0F;
+    state_.dragged = kGraphClick;
+  }
+
+  Ui& ui_;
+  Workbench& workbench_;
+  GraphState& state_;
+  Rect rect_;
+  ViewSize view_;
+  std::uint32_t selected_;
+  std::uint32_t hovered_ = kNoPlace;
+};
+
+}  // namespace
+
+void draw_graph_canvas(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect) {
+  if (rect.width < 20.0F || rect.height < 20.0F) return;
+  struct Followed {  // the selection that the camera went to
+    Selection selection;
+    std::size_t stage = 0;
+  };
+  auto& followed = workbench.state<Followed>();
+  const bool follows = !(followed.selection == workbench.selection());
+  GraphDrawer(ui, workbench, state, rect).draw(follows);
+  followed.selection = workbench.selection();
+}
+
+}  // namespace trainscope::gui

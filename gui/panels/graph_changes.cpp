@@ -1,0 +1,89 @@
+// The list beside the graph of what differs between two stages, with the reasons.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "gui/panels/graph_state.h"
+
+namespace trainscope::gui {
+namespace {
+
+constexpr std::array<TableColumn, 2> kChangeColumns = {{
+    {.name = "name",
+     .title = "node or value",
+     .align = Align::kLeft,
+     .help = "Nodes first, then values",
+     .sorts = false},
+    {.name = "kind",
+     .title = "became",
+     .width = 84.0F,
+     .align = Align::kLeft,
+     .help = "Of what is gone: where it went. Of what is new: added, or rematerialized",
+     .sorts = false},
+}};
+
+Color color_of_mark(const Theme& theme, ChangeMark mark) {
+  if (mark == ChangeMark::kAdded) return theme.differences[0];
+  return mark == ChangeMark::kGone ? theme.differences[1] : theme.differences[2];
+}
+
+void draw_change_cell(Ui& ui, const GraphState& state, const TableCell& cell) {
+  const StageChange& row = state.changes.rows[cell.row];
+  if (cell.column == 1) {
+    return ui.text(cell.rect, row.kind, {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  }
+  Rect rest = cell.rect;
+  const Rect sign = take_left(rest, 14.0F);
+  ui.canvas().fill({sign.x, sign.y + sign.height / 2.0F - 5.0F, 3.0F, 10.0F},
+                   color_of_mark(ui.theme(), row.mark));
+  ui.text({sign.x + 5.0F, sign.y, 9.0F, sign.height}, std::string(1, sign_of(row.mark)),
+          {.face = Face::kNumber});
+  ui.text(rest, row.name,
+          {.color = row.is_node ? ui.theme().ink : ui.theme().soft_ink, .fit = Fit::kMiddle});
+}
+
+// The node itself where it is in this stage, or else what does its work.
+void select_change(GraphState& state, Workbench& workbench, const StageChange& row) {
+  std::uint32_t place = row.is_node ? state.picture.find(row.serial) : kNoPlace;
+  for (const std::uint32_t other : row.others) {
+    if (place == kNoPlace) place = state.picture.find(other);
+  }
+  if (place != kNoPlace) return select_place(state, workbench, place);
+  workbench.tell(fmt::format("{}: {} by {}: {}", row.name, row.kind, row.stage, row.reason));
+}
+
+}  // namespace
+
+void draw_changes(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect) {
+  Rect rest = rect;
+  const std::vector<StageChange>& rows = state.changes.rows;
+  const std::uint32_t selected = workbench.selection().node;
+  const auto found = std::ranges::find_if(
+      rows, [&](const StageChange& row) { return row.is_node && row.serial == selected; });
+  const bool is_there = selected != 0 && found != rows.end();
+  if (is_there && rect.height > 220.0F) {
+    const Rect reason = take_bottom(rest, 78.0F);
+    const Surface surface(ui, reason, ui.theme().header);
+    ui.paragraph(
+        reason.inset(8.0F, 6.0F),
+        fmt::format("{} {}. {}: {}", found->kind, found->text, found->stage, found->reason),
+        {.face = Face::kSmall, .color = ui.theme().soft_ink});
+  }
+  if (rows.empty()) {
+    return ui.text(rest, "The two stages are the same",
+                   {.color = ui.theme().soft_ink, .align = Align::kCenter});
+  }
+  const TableResponse response =
+      table(ui, "changes", rest,
+            {.columns = kChangeColumns,
+             .rows = rows.size(),
+             .chosen = is_there ? std::optional(static_cast<std::size_t>(found - rows.begin()))
+                                : std::nullopt},
+            state.change_table,
+            [&](Ui& inner, const TableCell& cell) { draw_change_cell(inner, state, cell); });
+  if (response.clicked) select_change(state, workbench, rows[*response.clicked]);
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,208 @@
+// Reads, lays out and values the stage that is looked at, when any of that has changed.
+#include "gui/panels/graph_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace trainscope::gui {
+
+std::size_t shown_stage(const Workbench& workbench) {
+  const std::size_t count = workbench.run()->stages().size();
+  const std::int32_t stage = workbench.selection().stage;
+  const bool is_there = stage >= 0 && static_cast<std::size_t>(stage) < count;
+  return is_there ? static_cast<std::size_t>(stage) : std::max<std::size_t>(1, count) - 1;
+}
+
+void show_stage(Workbench& workbench, std::size_t stage) {
+  Selection selection = workbench.selection();
+  selection.stage = static_cast<std::int32_t>(stage);
+  workbench.select(selection);
+}
+
+std::size_t changed_stage(const RunData& run, std::size_t from, int by) {
+  const auto count = static_cast<std::ptrdiff_t>(run.stages().size());
+  auto stage = static_cast<std::ptrdiff_t>(from) + by;
+  while (stage >= 0 && stage < count) {
+    const bool changed = stage == 0 || run.stages()[static_cast<std::size_t>(stage)].record.changed;
+    if (changed) return static_cast<std::size_t>(stage);
+    stage += by;
+  }
+  return from;
+}
+
+std::string title_of_stage(const StageFacts& stage) { return stage.record.name; }
+
+namespace {
+
+bool has_part_of_text(std::string_view text, std::string_view part) {
+  const auto lower = [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  const auto found =
+      std::ranges::search(text, part, [&](char a, char b) { return lower(a) == lower(b); });
+  return !found.empty() || part.empty();
+}
+
+void take_near_misses(GraphState& state, const StageRecord& record) {
+  state.near_misses.clear();
+  if (record.near_misses.empty()) return;
+  std::unordered_map<std::string_view, std::uint32_t> by_name;
+  for (std::uint32_t i = 0; i < state.picture.nodes.size(); ++i) {
+    by_name.emplace(state.picture.nodes[i].name, i);
+  }
+  for (const NearMissRecord& miss : record.near_misses) {
+    const auto found = by_name.find(miss.node);
+    if (found != by_name.end()) state.near_misses.emplace(found->second, miss.reason);
+  }
+}
+
+// Reads the stage's graph; the layout of the same run before it is what this one starts from.
+bool read_stage(GraphState& state, Workbench& workbench, RunData& run, std::size_t stage) {
+  const bool other_run = state.of != &run;
+  if (other_run) {
+    state.memory = {};
+    state.collapsed.clear();
+    state.begins = true;
+  }
+  state.of = &run;
+  state.version = run.version();
+  state.stage = stage;
+  state.graph = run.graph(stage);
+  state.compared = -2;  // any other: the changes are of another stage
+  state.found.clear();
+  if (state.graph == nullptr) return false;
+  state.picture = picture_of(*state.graph);
+  state.layout = layout_graph(state.picture, state.memory, state.collapsed);
+  state.laid_collapsed = state.collapsed;
+  state.valued = state.coloring;
+  state.values =
+      node_values(state.picture, state.coloring,
+                  {.links = workbench.links(), .times = run.times(), .machine = run.machine()});
+  take_near_misses(state, run.stages()[stage].record);
+  return true;
+}
+
+// What became of a node between the stage where it was seen and this one.
+void tell_where_it_went(GraphState& state, RunData& run, std::uint32_t serial) {
+  state.gone_to = 0;
+  state.gone = "The selected node is not in this stage";
+  const StageDiff* diff = run.diff(state.node_stage, state.stage);
+  if (diff == nullptr || state.node_stage == state.stage) return;
+  const bool earlier = state.stage < state.node_stage;
+  for (const DiffRow& row : diff->rows) {
+    if (!row.thing.is_node || static_cast<std::uint32_t>(row.thing.serial) != serial) continue;
+    if (earlier) {
+      state.gone = fmt::format("{} is not there yet: {} by {}", row.thing.name, row.kind,
+                               row.stage.empty() ? "a later stage" : row.stage);
+      return;
+    }
+    std::string into;
+    for (const NamedThing& other : row.others) {
+      if (!into.empty()) into += ", ";
+      into += other.name;
+      if (other.is_node && state.gone_to == 0) {
+        state.gone_to = static_cast<std::uint32_t>(other.serial);
+      }
+    }
+    state.gone = fmt::format("{}: {}{}{}, by {}: {}", row.thing.name, row.kind,
+                             into.empty() ? "" : " ", into, row.stage, row.reason);
+    return;
+  }
+}
+
+void follow_selection(GraphState& state, Workbench& workbench, RunData& run, bool new_stage) {
+  const Selection& selection = workbench.selection();
+  if (state.selected == selection && !new_stage) return;
+  state.selected = selection;
+  state.gone.clear();
+  if (selection.node == 0) return;
+  if (state.picture.find(selection.node) != kNoPlace) {
+    state.node_stage = state.stage;
+    return;
+  }
+  // A node of the plan is in the last stage.
+  if (new_stage == false) state.node_stage = run.stages().size() - 1;
+  tell_where_it_went(state, run, selection.node);
+}
+
+void take_changes(GraphState& state, RunData& run, std::int32_t compare) {
+  if (state.compared == compare) return;
+  state.compared = compare;
+  state.changes = {};
+  if (compare < 0 || static_cast<std::size_t>(compare) >= run.stages().size()) return;
+  const StageDiff* diff = run.diff(static_cast<std::size_t>(compare), state.stage);
+  if (diff != nullptr) state.changes = changes_of(*diff);
+}
+
+}  // namespace
+
+bool update_graph(GraphState& state, Workbench& workbench) {
+  RunData& run = *workbench.run();
+  const std::size_t stage = shown_stage(workbench);
+  const bool stale = state.of != &run || state.version != run.version() || state.stage != stage ||
+                     state.graph == nullptr;
+  if (stale && !read_stage(state, workbench, run, stage)) return false;
+  if (state.laid_collapsed != state.collapsed) {
+    state.layout = layout_graph(state.picture, state.memory, state.collapsed);
+    state.laid_collapsed = state.collapsed;
+  }
+  if (state.valued != state.coloring) {
+    state.valued = state.coloring;
+    state.values =
+        node_values(state.picture, state.coloring,
+                    {.links = workbench.links(), .times = run.times(), .machine = run.machine()});
+  }
+  follow_selection(state, workbench, run, stale);
+  take_changes(state, run, workbench.state<StageChoice>().compare);
+  return true;
+}
+
+std::uint32_t selected_place(const GraphState& state, const Workbench& workbench) {
+  const std::uint32_t serial = workbench.selection().node;
+  return serial == 0 ? kNoPlace : state.picture.find(serial);
+}
+
+void select_place(GraphState& state, Workbench& workbench, std::uint32_t place) {
+  if (place >= state.picture.nodes.size()) return;
+  const std::uint32_t serial = state.picture.nodes[place].serial;
+  const PlanLinks* links = workbench.links();
+  Selection selection = workbench.selection();
+  if (links != nullptr) {
+    selection = select_node(*links, selection, serial);
+  } else {
+    selection.node = serial;
+  }
+  selection.stage = static_cast<std::int32_t>(state.stage);
+  state.node_stage = state.stage;
+  workbench.select(selection);
+  state.selected = workbench.selection();
+  state.gone.clear();
+}
+
+void find_next(GraphState& state, Workbench& workbench) {
+  if (state.found.empty()) {
+    state.found_at = 0;
+    if (state.search.empty()) return;
+    for (std::uint32_t i = 0; i < state.picture.nodes.size(); ++i) {
+      const PictureNode& node = state.picture.nodes[i];
+      if (has_part_of_text(node.name, state.search) || has_part_of_text(node.op, state.search) ||
+          has_part_of_text(node.source, state.search)) {
+        state.found.push_back(i);
+      }
+    }
+  } else {
+    state.found_at = (state.found_at + 1) % state.found.size();
+  }
+  if (state.found.empty()) {
+    workbench.complain("no node of this stage has '" + state.search +
+                       "' in its name, op or source");
+    return;
+  }
+  const std::uint32_t place = state.found[state.found_at];
+  state.collapsed.erase(state.layout.blocks[state.layout.nodes[place].block].name);
+  select_place(state, workbench, place);
+}
+
+}  // namespace trainscope::gui

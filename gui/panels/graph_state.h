@@ -1,0 +1,83 @@
+// What the Graph and Stages panels remember, and the parts of the Graph panel.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "gui/data/run_data.h"
+#include "gui/ui/table.h"
+#include "gui/ui/ui.h"
+#include "gui/views/graph/graph_frame.h"
+#include "gui/views/graph/node_values.h"
+#include "gui/views/graph/stage_changes.h"
+#include "gui/workbench/workbench.h"
+
+namespace trainscope::gui {
+
+// Which stages are looked at: the one that is selected, and the one that it is held against.
+struct StageChoice {
+  std::int32_t compare = -1;  // -1: none
+  bool changed_only = true;   // in lists
+  bool plays = false;         // one stage after the other
+  double played = 0.0;        // seconds of the program when the last one came
+};
+
+// The position of the selected stage; the run has stages.
+std::size_t shown_stage(const Workbench& workbench);
+void show_stage(Workbench& workbench, std::size_t stage);
+// The next stage that changed the graph (by > 0), or the one before; itself where there is none.
+std::size_t changed_stage(const RunData& run, std::size_t from, int by);
+// "07-fuse_gelu" without what is not needed to read it: "fuse_gelu".
+std::string title_of_stage(const StageFacts& stage);
+
+struct GraphState {
+  const RunData* of = nullptr;
+  std::uint64_t version = 0;
+  const Graph* graph = nullptr;
+  std::size_t stage = 0;
+  LayoutMemory memory = {};
+  CollapsedBlocks collapsed = {};
+  CollapsedBlocks laid_collapsed = {};  // of the layout
+  GraphPicture picture = {};
+  GraphLayout layout = {};
+
+  ColorBy coloring = ColorBy::kOp;
+  ColorBy valued = ColorBy::kOp;  // of `values`
+  NodeValues values = {};
+
+  std::int32_t compared = -1;  // of `changes`
+  StageChanges changes = {};
+  TableState change_table = {.sorted_by = 0, .descending = false};
+  std::unordered_map<std::uint32_t, std::string> near_misses = {};  // reasons by place
+
+  GraphCamera camera = {};
+  bool fits = false;   // the camera shall show all of it in the next frame
+  bool begins = true;  // ... or what is shown first
+  GraphFrame frame = {};
+  float dragged = 0.0F;
+
+  Selection selected = {};
+  std::size_t node_stage = 0;  // where the selected node was seen last
+  std::string gone = {};       // what became of the selected node, where it is not in this stage
+  std::uint32_t gone_to = 0;   // serial of what it is now; 0: nothing
+
+  std::string search = {};
+  std::vector<std::uint32_t> found = {};  // places
+  std::size_t found_at = 0;
+};
+
+// Brings the state to the run, the stage and the selection. False where the stage cannot be read.
+bool update_graph(GraphState& state, Workbench& workbench);
+// The place of the selected node; kNoPlace: it is not in this stage.
+std::uint32_t selected_place(const GraphState& state, const Workbench& workbench);
+void select_place(GraphState& state, Workbench& workbench, std::uint32_t place);
+// Selects what `search` finds, the first or the one after the last.
+void find_next(GraphState& state, Workbench& workbench);
+
+void draw_graph_canvas(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect);
+// What the shown stage has and the compared one has not, and the other way round.
+void draw_changes(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect);
+
+}  // namespace trainscope::gui

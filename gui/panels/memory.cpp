@@ -1,0 +1,224 @@
+// The Memory panel: every byte of the arena over the calls of a step, and who holds them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "gui/panels/empty_state.h"
+#include "gui/panels/memory_state.h"
+#include "gui/ui/controls.h"
+#include "gui/workbench/panel.h"
+
+namespace trainscope::gui {
+
+void update_memory(MemoryState& state, Workbench& workbench) {
+  const RunData& run = *workbench.run();
+  if (state.of != &run || state.version != run.version()) {
+    const bool same_run = state.of == &run;
+    const MemoryMap before = std::move(state.map);
+    state.of = &run;
+    state.version = run.version();
+    state.map = memory_map(*run.plan());
+    state.idle = idle_waits(*run.plan());
+    state.alive_time = kNoRow;
+    const bool same_plan =
+        same_run && before.times == state.map.times && before.arena_bytes == state.map.arena_bytes;
+    if (!same_plan) {
+      state.range = whole_range(state.map);
+      state.cursor = state.map.peak_time;
+    }
+  }
+  const Selection& selection = workbench.selection();
+  if (state.selected == selection) return;
+  if (selection.call < run.plan()->calls.size()) {
+    state.cursor =
+        std::min(run.plan()->calls[selection.call].time, std::max(1U, state.map.times) - 1);
+  }
+}
+
+std::uint32_t call_at_cursor(const MemoryState& state) {
+  return state.cursor < state.map.call_at.size() ? state.map.call_at[state.cursor] : kNoRow;
+}
+
+void set_cursor(MemoryState& state, Workbench& workbench, std::uint32_t time) {
+  state.cursor = time;
+  const PlanLinks* links = workbench.links();
+  const std::uint32_t call = call_at_cursor(state);
+  if (links == nullptr || call == kNoRow) return;
+  workbench.select(select_call(*links, workbench.selection(), call));
+  state.selected = workbench.selection();
+}
+
+namespace {
+
+constexpr float kMemoryListWidth = 370.0F;
+constexpr float kLeastPlane = 360.0F;
+
+// A word and its number, from the left of what is left. False where there is no room.
+bool add_memory_fact(Ui& ui, Rect& rest, std::string_view word, std::string_view name,
+                     const Quantity& quantity, std::string_view fact) {
+  const float word_width = std::ceil(ui.width(word)) + 6.0F;
+  const float number_width = std::ceil(ui.width(text_of(quantity).whole(), Face::kNumber)) + 4.0F;
+  if (rest.width < word_width + number_width) return false;
+  ui.text(take_left(rest, word_width), word, {.color = ui.theme().soft_ink});
+  ui.number(name, take_left(rest, number_width), quantity, fact);
+  take_left(rest, 14.0F);
+  return true;
+}
+
+std::string text_of_memory_call(const PlanView& plan, std::uint32_t id) {
+  if (id == kNoRow) return "no call";
+  const PlanCall& call = plan.calls[id];
+  const std::string_view op =
+      call.kind == PlanCallKind::kKernel ? plan.op_of(call) : name_of(call.kind);
+  return fmt::format("call {} of {}  {}  {}  ({})", id, plan.calls.size(), op, plan.name_of(call),
+                     name_of(call.phase));
+}
+
+void draw_memory_summary(Ui& ui, const MemoryState& state, const PlanView& plan, const Rect& rect) {
+  const Surface surface(ui, rect, ui.theme().header);
+  Rect rest = rect.inset(8.0F, 0.0F);
+  const auto bytes = [](std::int64_t count) {
+    return Quantity{static_cast<double>(count), Unit::kBytes};
+  };
+  const std::int64_t live = state.cursor < state.map.live.size() ? state.map.live[state.cursor] : 0;
+  add_memory_fact(ui, rest, "alive here", "live", bytes(live), "/live_bytes");
+  add_memory_fact(ui, rest, "peak", "peak", bytes(state.map.peak_bytes), "");
+  add_memory_fact(ui, rest, "arena", "arena", bytes(state.map.arena_bytes), "/arena_bytes");
+  add_memory_fact(ui, rest, "bound", "bound", bytes(state.map.bound_bytes), "/lower_bound_bytes");
+  if (state.map.proven && rest.width > 140.0F) {
+    ui.text(take_left(rest, 120.0F), "proven least", {.color = ui.theme().good});
+  }
+  if (rest.width > 120.0F) {
+    ui.text(rest, text_of_memory_call(plan, call_at_cursor(state)),
+            {.color = ui.theme().soft_ink, .align = Align::kRight, .fit = Fit::kMiddle});
+  }
+}
+
+// A swatch, the class and the bytes that it has at the cursor.
+void draw_class_legend(Ui& ui, const MemoryState& state, const PlanView& plan, Rect rect) {
+  rect = rect.inset(8.0F, 0.0F);
+  const std::vector<std::uint32_t> alive = alive_at(plan, state.cursor);
+  const auto bytes = bytes_by_class(plan, alive);
+  std::array<bool, kBufferClasses> is_there = {};
+  for (const MemoryRectangle& rectangle : state.map.rectangles) {
+    is_there[static_cast<std::size_t>(rectangle.holds)] = true;
+  }
+  for (std::size_t i = 0; i < kBufferClasses; ++i) {
+    if (!is_there[i]) continue;
+    const std::string_view name = name_of(static_cast<BufferClass>(i));
+    const Quantity quantity{static_cast<double>(bytes[i]), Unit::kBytes};
+    const float word = std::ceil(ui.width(name, Face::kSmall)) + 6.0F;
+    const float number = std::ceil(ui.width(text_of(quantity).whole(), Face::kSmallNumber)) + 2.0F;
+    if (rect.width < 14.0F + word + number) return;
+    const Rect swatch = take_left(rect, 14.0F);
+    ui.canvas().fill({swatch.x, swatch.y + swatch.height / 2.0F - 4.0F, 8.0F, 8.0F},
+                     ui.theme().series[i], 2.0F);
+    ui.text(take_left(rect, word), name, {.face = Face::kSmall, .color = ui.theme().soft_ink});
+    ui.number(fmt::format("class/{}", name), take_left(rect, number), quantity,
+              fmt::format("/by_class/{}", name), {.face = Face::kSmallNumber});
+    take_left(rect, 12.0F);
+  }
+}
+
+void draw_memory_tools(Ui& ui, Workbench& workbench, MemoryState& state, Rect bar) {
+  bar = bar.inset(6.0F, 3.0F);
+  static constexpr std::array<std::string_view, 2> kLists = {"alive", "idle"};
+  auto list = static_cast<std::size_t>(state.list);
+  tabs(ui, "list", take_left(bar, tabs_width(ui, kLists)), kLists, list);
+  state.list = static_cast<MemoryList>(list);
+  take_left(bar, 8.0F);
+  if (button(ui, "peak", take_left(bar, button_width(ui, "Peak")), "Peak",
+             {.tooltip = "The cursor to the call where the most bytes are alive (P)"})) {
+    set_cursor(state, workbench, state.map.peak_time);
+  }
+  take_left(bar, 6.0F);
+  if (button(ui, "fit", take_left(bar, button_width(ui, "Fit")), "Fit",
+             {.tooltip = "The whole step and the whole arena (F)"})) {
+    state.range = whole_range(state.map);
+  }
+  take_left(bar, 10.0F);
+  const float width = std::ceil(ui.width("touched bytes")) + 30.0F;
+  if (bar.width >= width) {
+    toggle(ui, "touched", take_left(bar, width), "touched bytes", state.shows_touched,
+           "Bytes that each call reads and writes, in the curve of the bytes that are alive");
+  }
+}
+
+void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
+  const RunData* run = workbench.run();
+  const bool has_plan = run != nullptr && run->plan() != nullptr;
+  if (!has_part(ui, workbench, rect, Part::kPlan, has_plan, "No plan")) return;
+  auto& state = workbench.state<MemoryState>();
+  update_memory(state, workbench);
+  Rect rest = rect;
+  const bool roomy = rect.height > 150.0F;
+  if (roomy) {
+    draw_memory_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
+    draw_memory_summary(ui, state, *run->plan(), take_top(rest, ui.row_height()));
+    draw_class_legend(ui, state, *run->plan(), take_top(rest, ui.row_height()));
+    if (rest.width >= kMemoryListWidth + kLeastPlane) {
+      const Rect list = take_right(rest, kMemoryListWidth);
+      draw_memory_list(ui, workbench, state, list);
+    } else if (rest.height > 330.0F) {
+      draw_memory_list(ui, workbench, state, take_bottom(rest, rest.height * 0.36F));
+    }
+    rest = rest.inset(4.0F, 4.0F);
+  }
+  draw_memory_plane(ui, workbench, state, rest);
+  state.selected = workbench.selection();
+}
+
+CopiedTable memory_table(Workbench& workbench) {
+  const RunData* run = workbench.run();
+  if (run == nullptr || run->plan() == nullptr) return {};
+  auto& state = workbench.state<MemoryState>();
+  update_memory(state, workbench);
+  const PlanView& plan = *run->plan();
+  CopiedTable copied{.head = {"buffer", "class", "offset", "bytes", "birth", "death", "producer"}};
+  for (const std::uint32_t id : holders_at(plan, state.cursor)) {
+    const PlanBuffer& buffer = plan.buffers[id];
+    copied.rows.push_back({std::string(plan.text(buffer.label)), std::string(name_of(buffer.holds)),
+                           std::to_string(buffer.offset), std::to_string(buffer.bytes),
+                           std::to_string(buffer.begin), std::to_string(buffer.end),
+                           std::string(plan.text(buffer.producer))});
+  }
+  return copied;
+}
+
+std::string memory_twin(Workbench& workbench) {
+  std::string line = twin_of_run(workbench, "inspect") + " --memory";
+  const RunData* run = workbench.run();
+  if (run == nullptr || run->plan() == nullptr) return line;
+  auto& state = workbench.state<MemoryState>();
+  update_memory(state, workbench);
+  const std::uint32_t call = call_at_cursor(state);
+  if (call != kNoRow) line += fmt::format(" --at {}", call);
+  if (run->session() > 0) line += fmt::format(" --session {}", run->session());
+  return line;
+}
+
+}  // namespace
+
+Panel memory_panel() {
+  return {.id = "memory",
+          .title = "Memory",
+          .about =
+              "The arena of a step: calls from left to right, offsets from bottom to top. Each "
+              "rectangle is a buffer, at the place and for the calls that the plan gives it; "
+              "the executor uses exactly these bytes. Above it the bytes that are alive at "
+              "each call, and the lower bound that no placement can go below. Hatched buffers "
+              "are computed a second time. The list has what is alive at the cursor, or what "
+              "lies idle between two uses.",
+          .keys =
+              "Left, Right: the cursor to the call before, after\nHome, End: to the first, last "
+              "call\nP: to the peak\nF: the whole plane\n+, -: nearer, further\nWheel: zoom at "
+              "the mouse",
+          .draw = draw_memory,
+          .table = memory_table,
+          .twin = memory_twin};
+}
+
+}  // namespace trainscope::gui

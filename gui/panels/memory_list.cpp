@@ -1,0 +1,207 @@
+// The buffers that are alive at the cursor, and those that lie idle between two uses.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <optional>
+
+#include "gui/panels/memory_state.h"
+#include "gui/views/plan_links.h"
+
+namespace trainscope::gui {
+namespace {
+
+constexpr std::array<TableColumn, 4> kAliveColumns = {{
+    {.name = "name",
+     .title = "buffer",
+     .align = Align::kLeft,
+     .help = "The values that share these bytes, by the first of them"},
+    {.name = "bytes", .title = "size", .width = 86.0F, .help = "Bytes that it takes in the arena"},
+    {.name = "calls",
+     .title = "life",
+     .width = 50.0F,
+     .help = "Calls from its first write to its last use"},
+    {.name = "class",
+     .title = "holds",
+     .width = 76.0F,
+     .align = Align::kLeft,
+     .help = "What kind of value: parameters and states stay, activations wait for the backward "
+             "pass"},
+}};
+
+constexpr std::array<TableColumn, 4> kIdleColumns = {{
+    {.name = "name",
+     .title = "buffer",
+     .align = Align::kLeft,
+     .help = "It waits between two uses: what recomputation and offloading look for"},
+    {.name = "bytes", .title = "size", .width = 86.0F, .help = "Bytes that it takes in the arena"},
+    {.name = "wait",
+     .title = "wait",
+     .width = 56.0F,
+     .help = "Calls between the two uses that are furthest apart"},
+    {.name = "byte_calls",
+     .title = "size x wait",
+     .width = 104.0F,
+     .help = "Bytes times calls of that wait"},
+}};
+
+std::int64_t life_of(const PlanBuffer& buffer) {
+  return static_cast<std::int64_t>(buffer.end) - static_cast<std::int64_t>(buffer.begin);
+}
+
+template <typename Key>
+void sort_rows_by(std::vector<std::uint32_t>& rows, bool descending, Key key) {
+  std::ranges::stable_sort(rows, [&](std::uint32_t a, std::uint32_t b) {
+    return descending ? key(b) < key(a) : key(a) < key(b);
+  });
+}
+
+void sort_alive(MemoryState& state, const PlanView& plan) {
+  state.alive_rows.resize(state.alive.size());
+  std::iota(state.alive_rows.begin(), state.alive_rows.end(), 0U);
+  const auto buffer = [&](std::uint32_t row) -> const PlanBuffer& {
+    return plan.buffers[state.alive[row]];
+  };
+  const TableState& table = state.alive_table;
+  if (table.sorted_by == 0) {
+    sort_rows_by(state.alive_rows, table.descending,
+                 [&](auto row) { return plan.text(buffer(row).label); });
+  } else if (table.sorted_by == 3) {
+    sort_rows_by(state.alive_rows, table.descending, [&](auto row) { return buffer(row).holds; });
+  } else if (table.sorted_by == 2) {
+    sort_rows_by(state.alive_rows, table.descending,
+                 [&](auto row) { return life_of(buffer(row)); });
+  } else {
+    sort_rows_by(state.alive_rows, table.descending, [&](auto row) { return buffer(row).bytes; });
+  }
+}
+
+void sort_idle(MemoryState& state, const PlanView& plan) {
+  state.idle_rows.resize(state.idle.size());
+  std::iota(state.idle_rows.begin(), state.idle_rows.end(), 0U);
+  const TableState& table = state.idle_table;
+  const auto bytes = [&](std::uint32_t row) { return plan.buffers[state.idle[row].buffer].bytes; };
+  if (table.sorted_by == 0) {
+    sort_rows_by(state.idle_rows, table.descending,
+                 [&](auto row) { return plan.text(plan.buffers[state.idle[row].buffer].label); });
+  } else if (table.sorted_by == 1) {
+    sort_rows_by(state.idle_rows, table.descending, bytes);
+  } else if (table.sorted_by == 2) {
+    sort_rows_by(state.idle_rows, table.descending,
+                 [&](auto row) { return state.idle[row].calls(); });
+  } else {
+    sort_rows_by(state.idle_rows, table.descending,
+                 [&](auto row) { return state.idle[row].byte_calls; });
+  }
+}
+
+void draw_buffer_name(Ui& ui, const PlanView& plan, std::uint32_t id, const Rect& rect) {
+  const PlanBuffer& buffer = plan.buffers[id];
+  Rect rest = rect;
+  const Rect swatch = take_left(rest, 8.0F);
+  ui.canvas().fill({swatch.x, swatch.y + swatch.height / 2.0F - 4.0F, 8.0F, 8.0F},
+                   ui.theme().series[static_cast<std::size_t>(buffer.holds)], 2.0F);
+  take_left(rest, 6.0F);
+  ui.text(rest, plan.text(buffer.label), {.fit = Fit::kMiddle});
+}
+
+void draw_alive_cell(Ui& ui, const MemoryState& state, const PlanView& plan,
+                     const TableCell& cell) {
+  const std::uint32_t position = state.alive_rows[cell.row];
+  const std::uint32_t id = state.alive[position];
+  const PlanBuffer& buffer = plan.buffers[id];
+  if (cell.column == 0) return draw_buffer_name(ui, plan, id, cell.rect);
+  if (cell.column == 3) {
+    return ui.text(cell.rect, name_of(buffer.holds), {.color = ui.theme().soft_ink});
+  }
+  if (cell.column == 1) {
+    return ui.number("bytes", cell.rect, {static_cast<double>(buffer.bytes), Unit::kBytes},
+                     fmt::format("/buffers/{}/bytes", position));
+  }
+  ui.number("calls", cell.rect, {static_cast<double>(life_of(buffer)), Unit::kCount});
+}
+
+void draw_idle_cell(Ui& ui, const MemoryState& state, const PlanView& plan, const TableCell& cell) {
+  const std::uint32_t position = state.idle_rows[cell.row];
+  const IdleWait& wait = state.idle[position];
+  if (cell.column == 0) return draw_buffer_name(ui, plan, wait.buffer, cell.rect);
+  // `inspect --memory` lists the first hundred.
+  const std::string fact = position < 100 ? fmt::format("/idle/{}/", position) : std::string();
+  const auto named = [&](std::string_view key) {
+    return fact.empty() ? fact : fact + std::string(key);
+  };
+  if (cell.column == 1) {
+    const auto bytes = static_cast<double>(plan.buffers[wait.buffer].bytes);
+    return ui.number("bytes", cell.rect, {bytes, Unit::kBytes}, named("bytes"));
+  }
+  if (cell.column == 2) {
+    return ui.number("wait", cell.rect, {static_cast<double>(wait.calls()), Unit::kCount});
+  }
+  ui.number("byte_calls", cell.rect, {static_cast<double>(wait.byte_calls), Unit::kBytes},
+            named("byte_calls"));
+}
+
+std::optional<std::size_t> row_where(const std::vector<std::uint32_t>& rows, auto&& is_it) {
+  const auto found = std::ranges::find_if(rows, is_it);
+  if (found == rows.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - rows.begin());
+}
+
+void draw_alive(Ui& ui, Workbench& workbench, MemoryState& state, const PlanView& plan,
+                const Rect& rect, bool scrolls) {
+  if (state.alive_time != state.cursor) {
+    state.alive = alive_at(plan, state.cursor);
+    state.alive_time = state.cursor;
+  }
+  sort_alive(state, plan);
+  const std::uint32_t chosen = workbench.selection().buffer;
+  const TableResponse response = table(
+      ui, "alive", rect,
+      {.columns = kAliveColumns,
+       .rows = state.alive_rows.size(),
+       .chosen = row_where(state.alive_rows, [&](auto row) { return state.alive[row] == chosen; }),
+       .scrolls_to_chosen = scrolls},
+      state.alive_table,
+      [&](Ui& inner, const TableCell& cell) { draw_alive_cell(inner, state, plan, cell); });
+  const PlanLinks* links = workbench.links();
+  if (!response.clicked || links == nullptr) return;
+  const std::uint32_t buffer = state.alive[state.alive_rows[*response.clicked]];
+  workbench.select(select_buffer(*links, workbench.selection(), buffer));
+  state.selected = workbench.selection();  // the cursor stays where it is
+}
+
+void draw_idle(Ui& ui, Workbench& workbench, MemoryState& state, const PlanView& plan,
+               const Rect& rect, bool scrolls) {
+  sort_idle(state, plan);
+  const std::uint32_t chosen = workbench.selection().buffer;
+  const TableResponse response =
+      table(ui, "idle", rect,
+            {.columns = kIdleColumns,
+             .rows = state.idle_rows.size(),
+             .chosen = row_where(state.idle_rows,
+                                 [&](auto row) { return state.idle[row].buffer == chosen; }),
+             .scrolls_to_chosen = scrolls},
+            state.idle_table,
+            [&](Ui& inner, const TableCell& cell) { draw_idle_cell(inner, state, plan, cell); });
+  const PlanLinks* links = workbench.links();
+  if (!response.clicked || links == nullptr) return;
+  const IdleWait& wait = state.idle[state.idle_rows[*response.clicked]];
+  workbench.select(select_buffer(*links, workbench.selection(), wait.buffer));
+  state.selected = workbench.selection();
+  state.cursor = wait.from + static_cast<std::uint32_t>(wait.calls() / 2);
+}
+
+}  // namespace
+
+void draw_memory_list(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect) {
+  const PlanView& plan = *workbench.run()->plan();
+  const bool scrolls = !(state.selected == workbench.selection());
+  if (state.list == MemoryList::kAlive) {
+    draw_alive(ui, workbench, state, plan, rect, scrolls);
+  } else {
+    draw_idle(ui, workbench, state, plan, rect, scrolls);
+  }
+}
+
+}  // namespace trainscope::gui

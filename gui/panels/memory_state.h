@@ -1,0 +1,50 @@
+// What the Memory panel remembers, and its parts: the plane and the lists beside it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gui/data/run_data.h"
+#include "gui/ui/table.h"
+#include "gui/ui/ui.h"
+#include "gui/views/memory_map.h"
+#include "gui/workbench/workbench.h"
+
+namespace trainscope::gui {
+
+enum class MemoryList : std::uint8_t { kAlive, kIdle };
+
+struct MemoryState {
+  const RunData* of = nullptr;
+  std::uint64_t version = 0;
+  MemoryMap map = {};
+  std::vector<IdleWait> idle = {};
+  MemoryRange range = {};
+  MemoryFrame frame = {};
+  std::uint32_t cursor = 0;  // a time
+  Selection selected = {};   // when the cursor last followed it
+  float dragged = 0.0F;      // pixels since the button went down
+  bool shows_touched = false;
+  MemoryList list = MemoryList::kAlive;
+  TableState alive_table = {.sorted_by = 1};
+  TableState idle_table = {.sorted_by = 3};
+
+  // Of the time `alive_at`: by offset, as `inspect --memory` has them, and as the table has them.
+  std::uint32_t alive_time = kNoRow;
+  std::vector<std::uint32_t> alive = {};
+  std::vector<std::uint32_t> alive_rows = {};  // positions in `alive`
+  std::vector<std::uint32_t> idle_rows = {};   // positions in `idle`
+};
+
+// Brings the state to the active run and its selection. The run has a plan.
+void update_memory(MemoryState& state, Workbench& workbench);
+// The first call at the cursor; kNoRow: there is none.
+std::uint32_t call_at_cursor(const MemoryState& state);
+void set_cursor(MemoryState& state, Workbench& workbench, std::uint32_t time);
+
+// The live-bytes curve, the plane and their axes.
+void draw_memory_plane(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect);
+// What is alive at the cursor, or what lies idle.
+void draw_memory_list(Ui& ui, Workbench& workbench, MemoryState& state, const Rect& rect);
+
+}  // namespace trainscope::gui

@@ -1,0 +1,309 @@
+// The Stages panel: what each pass made of the graph, in nodes, time and memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "gui/panels/empty_state.h"
+#include "gui/panels/graph_state.h"
+#include "gui/ui/controls.h"
+#include "gui/workbench/panel.h"
+
+namespace trainscope::gui {
+namespace {
+
+constexpr double kPlaySeconds = 0.9;  // of each stage
+
+constexpr std::array<TableColumn, 6> kStageColumns = {{
+    {.name = "name",
+     .title = "stage",
+     .align = Align::kLeft,
+     .help = "The graph after this pass",
+     .sorts = false},
+    {.name = "nodes_after",
+     .title = "nodes",
+     .width = 58.0F,
+     .help = "Nodes after the pass",
+     .sorts = false},
+    {.name = "delta",
+     .title = "+/-",
+     .width = 50.0F,
+     .help = "Nodes that it has more than the stage before",
+     .sorts = false},
+    {.name = "seconds_after",
+     .title = "time",
+     .width = 82.0F,
+     .help = "Of a step, as the model of the machine has it: the longer of arithmetic and traffic "
+             "of each node",
+     .sorts = false},
+    {.name = "live_bytes_after",
+     .title = "alive",
+     .width = 82.0F,
+     .help = "The most bytes of values that are alive at once, in the order of the nodes, before "
+             "they are placed",
+     .sorts = false},
+    {.name = "milliseconds",
+     .title = "pass",
+     .width = 82.0F,
+     .help = "What the pass itself took while compiling",
+     .sorts = false},
+}};
+
+struct StagesState {
+  std::vector<std::size_t> rows = {};  // stages that are listed
+  TableState table = {.sorted_by = 0, .descending = false};
+  bool near_misses = false;  // a list of them in place of the table
+  TableState miss_table = {.sorted_by = 0, .descending = false};
+  std::int32_t scrolled = -2;  // the stage that the table was scrolled to
+};
+
+void list_stages(StagesState& state, const RunData& run, const StageChoice& choice,
+                 std::size_t shown) {
+  state.rows.clear();
+  for (std::size_t i = 0; i < run.stages().size(); ++i) {
+    const bool listed = !choice.changed_only || i == 0 || run.stages()[i].record.changed ||
+                        i == shown || static_cast<std::int32_t>(i) == choice.compare;
+    if (listed) state.rows.push_back(i);
+  }
+}
+
+void draw_stage_name(Ui& ui, const StageFacts& stage, bool compared, const Rect& rect) {
+  Rect rest = rect;
+  if (compared) {
+    ui.text(take_right(rest, 24.0F), "vs",
+            {.face = Face::kSmall, .color = ui.theme().accent, .align = Align::kRight});
+  }
+  const std::string number = stage.label.substr(0, stage.label.find('-'));
+  ui.text(take_left(rest, std::ceil(ui.width("00", Face::kSmallNumber)) + 6.0F), number,
+          {.face = Face::kSmallNumber, .color = ui.theme().soft_ink});
+  ui.text(
+      rest, title_of_stage(stage),
+      {.color = stage.record.changed ? ui.theme().ink : ui.theme().soft_ink, .fit = Fit::kMiddle});
+}
+
+void draw_stage_cell(Ui& ui, const RunData& run, std::size_t stage, std::int32_t compare,
+                     const TableCell& cell) {
+  const StageRecord& record = run.stages()[stage].record;
+  const auto fact = [&](std::string_view key) { return fmt::format("/stages/{}/{}", stage, key); };
+  const auto nodes = [](std::int64_t count) {
+    return Quantity{static_cast<double>(count), Unit::kCount};
+  };
+  switch (cell.column) {
+    case 0:
+      return draw_stage_name(ui, run.stages()[stage], static_cast<std::int32_t>(stage) == compare,
+                             cell.rect);
+    case 1:
+      return ui.number("nodes_after", cell.rect, nodes(record.nodes_after), fact("nodes_after"));
+    case 2: {
+      const std::int64_t delta = record.nodes_after - record.nodes_before;
+      if (delta == 0) return;
+      return ui.text(cell.rect, fmt::format("{:+}", delta),
+                     {.face = Face::kNumber,
+                      .color = delta > 0 ? ui.theme().warning : ui.theme().good,
+                      .align = Align::kRight});
+    }
+    case 3:
+      return ui.number("seconds_after", cell.rect, {record.seconds_after, Unit::kSeconds},
+                       fact("seconds_after"));
+    case 4:
+      if (record.live_bytes_after < 0) return;
+      return ui.number("live_bytes_after", cell.rect,
+                       {static_cast<double>(record.live_bytes_after), Unit::kBytes},
+                       fact("live_bytes_after"));
+    default:
+      return ui.number("milliseconds", cell.rect, {record.milliseconds, Unit::kMilliseconds},
+                       fact("milliseconds"));
+  }
+}
+
+void play_stages(Ui& ui, Workbench& workbench, StageChoice& choice) {
+  if (!choice.plays) return;
+  const double now = ui.input().seconds;
+  if (now - choice.played < kPlaySeconds) return;
+  choice.played = now;
+  const std::size_t shown = shown_stage(workbench);
+  const std::size_t next = changed_stage(*workbench.run(), shown, 1);
+  if (next == shown) {
+    choice.plays = false;
+  } else {
+    show_stage(workbench, next);
+  }
+}
+
+void start_or_stop(Workbench& workbench, StageChoice& choice, double now) {
+  choice.plays = !choice.plays;
+  choice.played = now;
+  const std::size_t shown = shown_stage(workbench);
+  const bool at_end = changed_stage(*workbench.run(), shown, 1) == shown;
+  if (choice.plays && at_end) show_stage(workbench, 0);
+}
+
+void draw_stage_tools(Ui& ui, Workbench& workbench, StagesState& state, StageChoice& choice,
+                      Rect bar) {
+  bar = bar.inset(6.0F, 3.0F);
+  const std::string_view label = choice.plays ? "Stop" : "Play";
+  const float width = std::max(button_width(ui, "Stop"), button_width(ui, "Play"));
+  if (button(ui, "play", take_left(bar, width), label,
+             {.tooltip = "Shows one stage after the other (Space)"})) {
+    start_or_stop(workbench, choice, ui.input().seconds);
+  }
+  take_left(bar, 8.0F);
+  const float changed = std::ceil(ui.width("changed")) + 30.0F;
+  if (bar.width >= changed) {
+    toggle(ui, "changed_only", take_left(bar, changed), "changed", choice.changed_only,
+           "Only the passes that changed the graph");
+  }
+  take_left(bar, 8.0F);
+  const float misses = std::ceil(ui.width("near misses")) + 30.0F;
+  if (bar.width >= misses) {
+    toggle(ui, "near_misses", take_left(bar, misses), "near misses", state.near_misses,
+           "What passes nearly rewrote, and why they did not");
+  }
+}
+
+struct Miss {
+  std::size_t stage = 0;
+  const NearMissRecord* record = nullptr;
+};
+
+void draw_misses(Ui& ui, Workbench& workbench, StagesState& state, const Rect& rect) {
+  const RunData& run = *workbench.run();
+  std::vector<Miss> misses;
+  for (std::size_t i = 0; i < run.stages().size(); ++i) {
+    for (const NearMissRecord& miss : run.stages()[i].record.near_misses) {
+      misses.push_back({.stage = i, .record = &miss});
+    }
+  }
+  if (misses.empty()) {
+    return draw_empty(ui, workbench, rect, "No near misses",
+                      {.text = "every pass rewrote all that it nearly could"});
+  }
+  static constexpr std::array<TableColumn, 2> kMissColumns = {{
+      {.name = "reason",
+       .title = "node, and why not",
+       .align = Align::kLeft,
+       .help = "A node that the pass nearly rewrote, and the reason why it did not",
+       .sorts = false},
+      {.name = "stage",
+       .title = "pass",
+       .width = 110.0F,
+       .align = Align::kLeft,
+       .help = "The pass that looked at it",
+       .sorts = false},
+  }};
+  const TableResponse response =
+      table(ui, "misses", rect, {.columns = kMissColumns, .rows = misses.size()}, state.miss_table,
+            [&](Ui& inner, const TableCell& cell) {
+              const Miss& miss = misses[cell.row];
+              const std::string text =
+                  cell.column == 0 ? fmt::format("{}: {}", miss.record->node, miss.record->reason)
+                                   : title_of_stage(run.stages()[miss.stage]);
+              inner.text(cell.rect, text, {.fit = Fit::kEnd});
+            });
+  if (response.hovered) {
+    const Miss& miss = misses[*response.hovered];
+    ui.tooltip({.hovered = true}, fmt::format("{}: {}", miss.record->node, miss.record->reason));
+  }
+  if (response.clicked) show_stage(workbench, misses[*response.clicked].stage);
+}
+
+void draw_stage_list(Ui& ui, Workbench& workbench, StagesState& state, StageChoice& choice,
+                     const Rect& rect) {
+  const RunData& run = *workbench.run();
+  const std::size_t shown = shown_stage(workbench);
+  list_stages(state, run, choice, shown);
+  const auto at = std::ranges::find(state.rows, shown);
+  const auto chosen = static_cast<std::size_t>(at - state.rows.begin());
+  const bool moved = state.scrolled != static_cast<std::int32_t>(shown);
+  state.scrolled = static_cast<std::int32_t>(shown);
+  const TableResponse response =
+      table(ui, "table", rect,
+            {.columns = kStageColumns,
+             .rows = state.rows.size(),
+             .chosen = chosen,
+             .scrolls_to_chosen = moved},
+            state.table, [&](Ui& inner, const TableCell& cell) {
+              draw_stage_cell(inner, run, state.rows[cell.row], choice.compare, cell);
+            });
+  if (response.clicked) {
+    const std::size_t stage = state.rows[*response.clicked];
+    if (ui.input().shift) {
+      const auto other = static_cast<std::int32_t>(stage);
+      choice.compare = choice.compare == other || stage == shown ? -1 : other;
+    } else {
+      show_stage(workbench, stage);
+    }
+  }
+  if (response.activated) workbench.request("go.graph");
+}
+
+void draw_stages(Ui& ui, Workbench& workbench, const Rect& rect) {
+  const RunData* run = workbench.run();
+  const bool has_stages = run != nullptr && !run->stages().empty();
+  if (!has_part(ui, workbench, rect, Part::kStages, has_stages, "No stages")) return;
+  auto& state = workbench.state<StagesState>();
+  auto& choice = workbench.state<StageChoice>();
+  Rect rest = rect;
+  if (rect.height > 110.0F) {
+    draw_stage_tools(ui, workbench, state, choice, take_top(rest, ui.row_height() + 8.0F));
+  }
+  if (ui.region_has_keys()) {
+    const std::size_t shown = shown_stage(workbench);
+    if (ui.take("[")) show_stage(workbench, changed_stage(*run, shown, -1));
+    if (ui.take("]")) show_stage(workbench, changed_stage(*run, shown, 1));
+    if (ui.take(Chord{.key = Key::kSpace})) start_or_stop(workbench, choice, ui.input().seconds);
+  }
+  play_stages(ui, workbench, choice);
+  if (state.near_misses) {
+    draw_misses(ui, workbench, state, rest);
+  } else {
+    draw_stage_list(ui, workbench, state, choice, rest);
+  }
+}
+
+CopiedTable stages_table(Workbench& workbench) {
+  const RunData* run = workbench.run();
+  if (run == nullptr) return {};
+  CopiedTable copied{.head = {"stage", "nodes_before", "nodes_after", "seconds_after",
+                              "live_bytes_after", "milliseconds", "changed"}};
+  for (const StageFacts& stage : run->stages()) {
+    const StageRecord& record = stage.record;
+    copied.rows.push_back(
+        {stage.label, std::to_string(record.nodes_before), std::to_string(record.nodes_after),
+         fmt::format("{:.9g}", record.seconds_after), std::to_string(record.live_bytes_after),
+         fmt::format("{:.9g}", record.milliseconds), record.changed ? "yes" : "no"});
+  }
+  return copied;
+}
+
+std::string stages_twin(Workbench& workbench) {
+  std::string line = twin_of_run(workbench, "inspect") + " --stages";
+  if (workbench.state<StagesState>().near_misses) line += " --explain";
+  const RunData* run = workbench.run();
+  if (run != nullptr && run->session() > 0) line += fmt::format(" --session {}", run->session());
+  return line;
+}
+
+}  // namespace
+
+Panel stages_panel() {
+  return {.id = "stages",
+          .title = "Stages",
+          .about =
+              "The compilation, pass by pass: how many nodes the graph has after each, and "
+              "what a step of it would take in time and memory. Click a stage to see its "
+              "graph, Shift-click another to hold it against that one. Near misses are what a "
+              "pass would have rewritten but for one reason.",
+          .keys =
+              "[ ]: the stage before, after\nSpace: play\nShift-click: the stage to compare "
+              "with\nEnter: its graph",
+          .draw = draw_stages,
+          .table = stages_table,
+          .twin = stages_twin};
+}
+
+}  // namespace trainscope::gui

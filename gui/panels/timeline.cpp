@@ -1,0 +1,238 @@
+// The Timeline panel: what each thread did when, and where the time of a range went.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "gui/panels/empty_state.h"
+#include "gui/panels/timeline_state.h"
+#include "gui/ui/controls.h"
+#include "gui/workbench/panel.h"
+
+namespace trainscope::gui {
+
+void update_timeline(TimelineState& state, Workbench& workbench) {
+  RunData& run = *workbench.run();
+  if (state.of != &run || state.version != run.version()) {
+    state.of = &run;
+    state.version = run.version();
+    state.data = timeline_data(*run.events());
+    state.view = state.data.whole;
+    state.summed = {};
+    state.flows_of = kNoRow;
+    state.flows.clear();
+  }
+  const std::uint32_t call = workbench.selection().call;
+  const std::int64_t step = shown_step(state, workbench);
+  if (state.flows_of == call && state.flows_in == step) return;
+  state.flows_of = call;
+  state.flows_in = step;
+  state.flows.clear();
+  const PlanLinks* links = workbench.links();
+  if (call != kNoRow && links != nullptr) {
+    state.flows = flows_of(state.data, *links, call, static_cast<std::uint32_t>(step));
+  }
+}
+
+std::int64_t shown_step(const TimelineState& state, const Workbench& workbench) {
+  const std::int64_t step = workbench.selection().step;
+  if (step != 0 || state.data.steps.empty()) return step;
+  const StepSpan* seen = step_at(state.data, (state.view.begin_ns + state.view.end_ns) / 2);
+  return seen->step;
+}
+
+TimeRange summed_range(const TimelineState& state, const Workbench& workbench) {
+  const TimeRange selected = workbench.selection().range;
+  if (!selected.empty()) return selected;
+  if (state.data.steps.empty()) return state.data.whole;
+  return {.begin_ns = state.data.steps.front().range.begin_ns,
+          .end_ns = state.data.steps.back().range.end_ns};
+}
+
+namespace {
+
+constexpr float kSumsWidth = 300.0F;
+
+constexpr std::array<std::string_view, 6> kGroupNames = {"kernel", "op",    "node",
+                                                         "layer",  "phase", "pass"};
+constexpr std::array<profiler::GroupBy, 6> kGroups = {
+    profiler::GroupBy::kKernel, profiler::GroupBy::kOp,    profiler::GroupBy::kNode,
+    profiler::GroupBy::kLayer,  profiler::GroupBy::kPhase, profiler::GroupBy::kPass};
+
+void draw_timeline_tools(Ui& ui, Workbench& workbench, TimelineState& state, Rect bar) {
+  bar = bar.inset(6.0F, 3.0F);
+  if (button(ui, "fit", take_left(bar, button_width(ui, "Fit")), "Fit",
+             {.tooltip = "The whole profile (F)"})) {
+    state.view = state.data.whole;
+  }
+  take_left(bar, 6.0F);
+  const Selection& selection = workbench.selection();
+  const bool has_range = !selection.range.empty();
+  if (button(ui, "to_range", take_left(bar, button_width(ui, "To range")), "To range",
+             {.enabled = has_range, .tooltip = "The selected range over the whole width"})) {
+    state.view = moved(state.data, selection.range, 0);
+  }
+  take_left(bar, 6.0F);
+  if (button(ui, "no_range", take_left(bar, button_width(ui, "No range")), "No range",
+             {.enabled = has_range, .tooltip = "Sums of all steps again (Escape)"})) {
+    Selection without = selection;
+    without.range = {};
+    workbench.select(without);
+  }
+  take_left(bar, 12.0F);
+  const auto length = static_cast<double>(state.view.end_ns - state.view.begin_ns);
+  ui.text(bar,
+          fmt::format("{} seen, {} steps, {} events{}",
+                      text_of({length, Unit::kNanoseconds}).whole(), state.data.steps.size(),
+                      grouped(static_cast<std::int64_t>(state.data.index.size())),
+                      has_range ? "" : ". Shift-drag selects a range"),
+          {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+}
+
+void draw_timeline(Ui& ui, Workbench& workbench, const Rect& rect) {
+  const RunData* run = workbench.run();
+  const bool has_events = run != nullptr && run->events() != nullptr && run->events()->events > 0;
+  if (!has_part(ui, workbench, rect, Part::kProfile, has_events, "No profile")) return;
+  auto& state = workbench.state<TimelineState>();
+  update_timeline(state, workbench);
+  Rect rest = rect;
+  if (rect.height > 150.0F) {
+    draw_timeline_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
+    const bool has_plan = run->plan() != nullptr;
+    if (has_plan && rest.width > kSumsWidth + 420.0F) {
+      draw_range_sums(ui, workbench, state, take_right(rest, kSumsWidth));
+    } else if (has_plan && rest.height > 360.0F) {
+      draw_range_sums(ui, workbench, state, take_bottom(rest, rest.height * 0.34F));
+    }
+  }
+  draw_timeline_rows(ui, workbench, state, rest);
+}
+
+void take_sums(TimelineState& state, const Workbench& workbench) {
+  const TimeRange range = summed_range(state, workbench);
+  if (state.summed == range && state.summed_by == state.by && !state.sums.rows.empty()) return;
+  state.summed = range;
+  state.summed_by = state.by;
+  state.sums = range_statistics(state.data, *workbench.run()->plan(), range, state.by);
+}
+
+constexpr std::array<TableColumn, 4> kSumColumns = {{
+    {.name = "name",
+     .title = "name",
+     .align = Align::kLeft,
+     .help = "Parentheses: time that is no call's"},
+    {.name = "ns",
+     .title = "time",
+     .width = 86.0F,
+     .help = "Of the driving thread, as far as spans are within the range"},
+    {.name = "share", .title = "share", .width = 66.0F, .help = "Of the range"},
+    {.name = "spans", .title = "spans", .width = 56.0F, .help = "How many there are"},
+}};
+
+void sort_sums(TimelineState& state) {
+  const TableState& table = state.table;
+  std::ranges::stable_sort(state.sums.rows, [&](const RangeRow& a, const RangeRow& b) {
+    const RangeRow& first = table.descending ? b : a;
+    const RangeRow& second = table.descending ? a : b;
+    if (table.sorted_by == 0) return first.name < second.name;
+    if (table.sorted_by == 3) return first.spans < second.spans;
+    return first.ns < second.ns;
+  });
+}
+
+void draw_sum_cell(Ui& ui, const TimelineState& state, const TableCell& cell) {
+  const RangeRow& row = state.sums.rows[cell.row];
+  const auto ns = static_cast<double>(row.ns);
+  switch (cell.column) {
+    case 0:
+      return ui.text(
+          cell.rect, row.is_call ? row.name : "(" + row.name + ")",
+          {.color = row.is_call ? ui.theme().ink : ui.theme().soft_ink, .fit = Fit::kMiddle});
+    case 1:
+      return ui.number("ns", cell.rect, {ns, Unit::kNanoseconds});
+    case 2:
+      return ui.number(
+          "share", cell.rect,
+          {ns / static_cast<double>(std::max<std::int64_t>(1, state.sums.range_ns)), Unit::kShare});
+    default:
+      return ui.number("spans", cell.rect, {static_cast<double>(row.spans), Unit::kCount});
+  }
+}
+
+}  // namespace
+
+void draw_range_sums(Ui& ui, Workbench& workbench, TimelineState& state, const Rect& rect) {
+  const Surface surface(ui, rect, ui.theme().panel);
+  take_sums(state, workbench);
+  sort_sums(state);
+  Rect rest = rect;
+  Rect head = take_top(rest, ui.row_height() + 6.0F).inset(6.0F, 3.0F);
+  std::vector<MenuItem> items;
+  std::size_t chosen = 0;
+  for (std::size_t i = 0; i < kGroups.size(); ++i) {
+    if (kGroups[i] == state.by) chosen = i;
+    items.push_back({.label = std::string(kGroupNames[i]), .checked = kGroups[i] == state.by});
+  }
+  const std::string label = fmt::format("by {} ▼", kGroupNames[chosen]);
+  const int picked = menu_button(ui, "by", take_left(head, button_width(ui, label)), label, items);
+  if (picked >= 0) state.by = kGroups[static_cast<std::size_t>(picked)];
+  take_left(head, 8.0F);
+  const bool has_range = !workbench.selection().range.empty();
+  ui.text(
+      head,
+      fmt::format("{} {}", has_range ? "range of" : "all steps,",
+                  text_of({static_cast<double>(state.sums.range_ns), Unit::kNanoseconds}).whole()),
+      {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  table(ui, "sums", rest, {.columns = kSumColumns, .rows = state.sums.rows.size()}, state.table,
+        [&](Ui& inner, const TableCell& cell) { draw_sum_cell(inner, state, cell); });
+}
+
+namespace {
+
+CopiedTable timeline_table(Workbench& workbench) {
+  const RunData* run = workbench.run();
+  if (run == nullptr || run->events() == nullptr || run->plan() == nullptr) return {};
+  auto& state = workbench.state<TimelineState>();
+  update_timeline(state, workbench);
+  take_sums(state, workbench);
+  CopiedTable copied{.head = {"name", "is_call", "ns", "spans"}};
+  for (const RangeRow& row : state.sums.rows) {
+    copied.rows.push_back(
+        {row.name, row.is_call ? "yes" : "no", std::to_string(row.ns), std::to_string(row.spans)});
+  }
+  return copied;
+}
+
+std::string timeline_twin(Workbench& workbench) {
+  const auto& state = workbench.state<TimelineState>();
+  const auto by = std::ranges::find(kGroups, state.by) - kGroups.begin();
+  std::string line = twin_of_run(workbench, "query") +
+                     fmt::format(" --by {}", kGroupNames[static_cast<std::size_t>(by)]);
+  const RunData* run = workbench.run();
+  if (run != nullptr && run->session() > 0) line += fmt::format(" --session {}", run->session());
+  return line;
+}
+
+}  // namespace
+
+Panel timeline_panel() {
+  return {.id = "timeline",
+          .title = "Timeline",
+          .about =
+              "What each thread did when, in the profiled steps: steps, their parts, tiled "
+              "sections, calls, and the threads' work within them. Spans of less than two "
+              "pixels are merged and counted. Below, what was measured once a step. The table "
+              "has where the time of the selected range went. Curves lead from the calls whose "
+              "results the selected call reads, and to those that read its own.",
+          .keys =
+              "W, S: nearer, further\nA, D: to the left, right\nF: the whole profile\nLeft, Right: "
+              "the call before, after\n, .: the step before, after\nShift-drag: a range\nEscape: "
+              "no range\nDouble click: the span over the whole width",
+          .draw = draw_timeline,
+          .table = timeline_table,
+          .twin = timeline_twin};
+}
+
+}  // namespace trainscope::gui

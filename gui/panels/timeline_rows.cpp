@@ -1,0 +1,382 @@
+// The rows of a timeline with their axis: spans by thread, counters by step, and what connects the
+// selected call with others.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "gui/panels/timeline_state.h"
+#include "gui/ui/controls.h"
+#include "gui/views/op_class.h"
+#include "gui/views/plan_links.h"
+#include "gui/views/ticks.h"
+#include "profiler/analysis/breakdown.h"
+
+namespace trainscope::gui {
+namespace {
+
+using profiler::Event;
+using profiler::EventKind;
+
+constexpr float kTimelineClick = 4.0F;  // pixels that a click may move
+
+class RowsDrawer {
+ public:
+  RowsDrawer(Ui& ui, Workbench& workbench, TimelineState& state)
+      : ui_(ui), workbench_(workbench), state_(state), plan_(workbench.run()->plan()) {}
+
+  void draw(const Rect& rect) {
+    Rect rest = rect;
+    row_height_ = std::ceil(ui_.line_height(Face::kSmall)) + 4.0F;
+    const bool roomy = rect.width > 420.0F;
+    label_width_ =
+        roomy ? std::ceil(ui_.width("667.56 ms to 927.51 ms", Face::kSmallNumber)) + 12.0F : 0.0F;
+    Rect axis = take_top(rest, ui_.line_height(Face::kSmallNumber) + 6.0F);
+    take_left(axis, label_width_);
+    const bool scrolls = content_height() > rest.height;
+    Rect scroller = rest;
+    const Scrolled scroll =
+        scrolls ? scrolled(ui_, "scroll", scroller, content_height()) : Scrolled{.view = rest};
+    rest = scroll.view;
+    offset_ = scroll.offset;
+    labels_ = take_left(rest, label_width_);
+    area_ = rest;
+    axis.width = area_.width;
+    if (area_.width < 20.0F || area_.height < 4.0F) return;
+    interact();
+    frame_timeline(state_.data, state_.view, area_.width, state_.frame);
+    draw_axis(axis);
+    draw_rows();
+    draw_counters(ui_, state_,
+                  {.labels = labels_,
+                   .area = area_,
+                   .top = y_of_row(state_.data.rows.size()),
+                   .row_height = row_height_});
+  }
+
+ private:
+  float content_height() const {
+    return row_height_ * static_cast<float>(state_.data.rows.size()) +
+           counters_height(state_, row_height_) + 6.0F;
+  }
+  double per_ns() const {
+    return static_cast<double>(area_.width) / static_cast<double>(std::max<std::int64_t>(
+                                                  1, state_.view.end_ns - state_.view.begin_ns));
+  }
+  float x_of(std::int64_t ns) const {
+    return area_.x + static_cast<float>(static_cast<double>(ns - state_.view.begin_ns) * per_ns());
+  }
+  std::int64_t ns_at(float x) const {
+    return state_.view.begin_ns +
+           static_cast<std::int64_t>(static_cast<double>(x - area_.x) / per_ns());
+  }
+  float y_of_row(std::size_t row) const {
+    return area_.y - offset_ + 2.0F + row_height_ * static_cast<float>(row);
+  }
+  Rect rect_of(const TimelineBox& box) const {
+    return {area_.x + box.x, y_of_row(box.row) + 1.0F, std::max(1.0F, box.width),
+            row_height_ - 2.0F};
+  }
+
+  void interact() {
+    const Response response =
+        ui_.hit("rows", area_, {.kind = ItemKind::kArea, .label = "timeline"});
+    const Point mouse = ui_.input().mouse;
+    if (response.wheel.y != 0.0F) {
+      state_.view = zoomed(state_.data, state_.view, std::pow(0.8, response.wheel.y),
+                           static_cast<double>((mouse.x - area_.x) / area_.width));
+    }
+    if (ui_.input().is_pressed(MouseButton::kLeft)) {
+      state_.dragged = 0.0F;
+      state_.draws_range = ui_.input().shift;
+      state_.range_from = ns_at(mouse.x);
+    }
+    if (response.held) drag(response.dragged, mouse);
+    const TimelineBox* box = response.hovered ? box_at(mouse) : nullptr;
+    if (box != nullptr) ui_.tooltip(response, text_of_box(*box));
+    if (response.clicked && state_.dragged < kTimelineClick) click(box, response.double_clicked);
+    if (ui_.region_has_keys() || response.focused) take_keys();
+  }
+
+  void drag(Point by, Point mouse) {
+    state_.dragged += std::abs(by.x) + std::abs(by.y);
+    if (state_.dragged < kTimelineClick) return;
+    if (state_.draws_range) {
+      Selection selection = workbench_.selection();
+      const std::int64_t to = ns_at(mouse.x);
+      selection.range = {.begin_ns = std::min(state_.range_from, to),
+                         .end_ns = std::max(state_.range_from, to)};
+      return workbench_.select(selection);
+    }
+    state_.view = moved(state_.data, state_.view,
+                        -static_cast<std::int64_t>(static_cast<double>(by.x) / per_ns()));
+  }
+
+  // Of the frame before: what is seen.
+  const TimelineBox* box_at(Point mouse) const {
+    for (const TimelineBox& box : state_.frame.boxes) {
+      if (box.row < state_.data.rows.size() && rect_of(box).contains(mouse)) return &box;
+    }
+    return nullptr;
+  }
+
+  bool is_call(const Event& event) const {
+    return event.kind == EventKind::kCall && plan_ != nullptr && event.id < plan_->calls.size();
+  }
+
+  void click(const TimelineBox* box, bool twice) {
+    if (box == nullptr) return;
+    const Event event = state_.data.index.event(box->event);
+    if (twice) {
+      const std::int64_t margin = static_cast<std::int64_t>(event.value / 4 + 20);
+      state_.view = moved(
+          state_.data, {.begin_ns = event.begin_ns - margin, .end_ns = event.end_ns() + margin}, 0);
+    }
+    Selection selection = workbench_.selection();
+    const PlanLinks* links = workbench_.links();
+    if (is_call(event) && links != nullptr) selection = select_call(*links, selection, event.id);
+    const StepSpan* step = step_at(state_.data, event.begin_ns);
+    if (step != nullptr) selection.step = step->step;
+    if (event.kind == EventKind::kStep) {
+      selection.range = {.begin_ns = event.begin_ns, .end_ns = event.end_ns()};
+    }
+    workbench_.select(selection);
+  }
+
+  void take_keys() {
+    const std::int64_t length = state_.view.end_ns - state_.view.begin_ns;
+    if (ui_.take("W") || ui_.take("+")) state_.view = zoomed(state_.data, state_.view, 0.7, 0.5);
+    if (ui_.take("S") || ui_.take("-")) state_.view = zoomed(state_.data, state_.view, 1.4, 0.5);
+    if (ui_.take("A")) state_.view = moved(state_.data, state_.view, -length / 5);
+    if (ui_.take("D")) state_.view = moved(state_.data, state_.view, length / 5);
+    if (ui_.take("F")) state_.view = state_.data.whole;
+    if (ui_.take("Left")) step_call(-1);
+    if (ui_.take("Right")) step_call(1);
+    if (ui_.take(",")) go_to_step(-1);
+    if (ui_.take(".")) go_to_step(1);
+    if (ui_.take("Escape") && !workbench_.selection().range.empty()) {
+      Selection selection = workbench_.selection();
+      selection.range = {};
+      workbench_.select(selection);
+    }
+  }
+
+  // The call before or after the selected one, in the plan.
+  void step_call(int by) {
+    const PlanLinks* links = workbench_.links();
+    if (links == nullptr || plan_ == nullptr || plan_->calls.empty()) return;
+    const std::uint32_t call = workbench_.selection().call;
+    const auto count = static_cast<std::int64_t>(plan_->calls.size());
+    const std::int64_t next =
+        call == kNoRow
+            ? 0
+            : std::clamp<std::int64_t>(static_cast<std::int64_t>(call) + by, 0, count - 1);
+    Selection selection =
+        select_call(*links, workbench_.selection(), static_cast<std::uint32_t>(next));
+    selection.step = shown_step(state_, workbench_);
+    workbench_.select(selection);
+  }
+
+  void go_to_step(int by) {
+    const auto& steps = state_.data.steps;
+    if (steps.empty()) return;
+    const auto at = std::ranges::find(
+        steps, shown_step(state_, workbench_),
+        [](const StepSpan& step) { return static_cast<std::int64_t>(step.step); });
+    const std::ptrdiff_t index = at == steps.end() ? 0 : at - steps.begin() + by;
+    const auto last = static_cast<std::ptrdiff_t>(steps.size()) - 1;
+    const StepSpan& step =
+        steps[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(index, 0, last))];
+    Selection selection = workbench_.selection();
+    selection.step = step.step;
+    selection.range = step.range;
+    workbench_.select(selection);
+    const std::int64_t margin = (step.range.end_ns - step.range.begin_ns) / 20;
+    state_.view =
+        moved(state_.data,
+              {.begin_ns = step.range.begin_ns - margin, .end_ns = step.range.end_ns + margin}, 0);
+  }
+
+  void draw_axis(const Rect& axis) {
+    const auto origin = static_cast<double>(state_.data.whole.begin_ns);
+    const double low = static_cast<double>(state_.view.begin_ns) - origin;
+    const double high = static_cast<double>(state_.view.end_ns) - origin;
+    const float label = ui_.width("0000.000 ms", Face::kSmallNumber) + 16.0F;
+    const std::vector<double> ticks =
+        round_ticks(low, high, std::max(2, static_cast<int>(axis.width / label)));
+    const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : high - low;
+    const Clip clip(ui_, {axis.x, axis.y, axis.width, axis.height + area_.height});
+    for (const double tick : ticks) {
+      const float x = x_of(state_.data.whole.begin_ns + static_cast<std::int64_t>(tick));
+      ui_.canvas().line({x, axis.bottom() - 4.0F}, {x, area_.bottom()},
+                        {.color = with_alpha(ui_.theme().line, 0.7F)});
+      const std::string text = tick_time(tick, step);
+      if (x + ui_.width(text, Face::kSmallNumber) + 4.0F > axis.right()) continue;
+      ui_.text({x + 3.0F, axis.y, label, axis.height - 2.0F}, text,
+               {.face = Face::kSmallNumber, .color = ui_.theme().soft_ink});
+    }
+  }
+
+  void draw_rows() {
+    draw_labels();
+    const Clip clip(ui_, area_);
+    draw_selected_range();
+    for (const TimelineBox& box : state_.frame.boxes) draw_box(box);
+    draw_flows();
+  }
+
+  void draw_labels() {
+    if (labels_.width <= 0.0F) return;
+    const Clip clip(ui_, labels_);
+    std::uint16_t thread = std::numeric_limits<std::uint16_t>::max();
+    for (std::size_t i = 0; i < state_.data.rows.size(); ++i) {
+      const TimelineRow& row = state_.data.rows[i];
+      const bool first = row.thread != thread;
+      thread = row.thread;
+      Rect rect{labels_.x + 6.0F, y_of_row(i), labels_.width - 10.0F, row_height_};
+      if (first) {
+        if (i > 0) {
+          ui_.canvas().line({labels_.x, rect.y}, {area_.right(), rect.y},
+                            {.color = ui_.theme().line});
+        }
+        ui_.text(rect, fmt::format("thread {}", row.thread), {.face = Face::kSmall});
+      }
+      const std::string name = row.part == 0 ? std::string(name_of(row.level))
+                                             : fmt::format("{} +{}", name_of(row.level), row.part);
+      ui_.text(rect, name,
+               {.face = Face::kSmall, .color = ui_.theme().soft_ink, .align = Align::kRight});
+    }
+  }
+
+  Color color_of(const Event& event) const {
+    const Theme& theme = ui_.theme();
+    if (is_call(event)) {
+      const PlanCall& call = plan_->calls[event.id];
+      const auto op_class = static_cast<std::size_t>(class_of(plan_->op_of(call)));
+      return op_class < kSeriesColors ? theme.series[op_class] : theme.control;
+    }
+    switch (event.kind) {
+      case EventKind::kStep:
+        return theme.header;
+      case EventKind::kStepPart:
+        return event.id == 1 ? theme.phases[2] : theme.phases[0];
+      case EventKind::kBatchWait:
+      case EventKind::kJoin:
+      case EventKind::kIdle:
+        return theme.hovered;
+      case EventKind::kWork:
+        return theme.series[5];
+      default:
+        return theme.series[2];
+    }
+  }
+
+  void draw_box(const TimelineBox& box) {
+    const Rect rect = rect_of(box);
+    if (!ui_.canvas().visible(rect)) return;
+    const Event event = state_.data.index.event(box.event);
+    Color color = color_of(event);
+    if (box.count > 1) color = mixed(ui_.theme().control, color, 0.45F);
+    const Rect drawn =
+        rect.width > 3.0F ? Rect{rect.x, rect.y, rect.width - 1.0F, rect.height} : rect;
+    const Surface surface(ui_, drawn, color, rect.width > 8.0F ? 2.0F : 0.0F);
+    const bool chosen = is_call(event) && event.id == workbench_.selection().call && box.count == 1;
+    if (chosen) {
+      ui_.canvas().outline(rect.inset(-1.0F), {.color = ui_.theme().accent, .width = 2.0F}, 2.0F);
+    }
+    if (rect.width > 34.0F) {
+      const float from = std::max(rect.x, area_.x);
+      const float to = std::min(rect.right(), area_.right());
+      ui_.text({from + 4.0F, rect.y, to - from - 8.0F, rect.height}, name_of_box(box, event),
+               {.face = Face::kSmall, .color = ink_on(color), .fit = Fit::kEnd});
+    }
+    if (ui_.items().keeps_all()) {
+      ui_.hit(fmt::format("span/{}", box.event), rect,
+              {.kind = ItemKind::kMark, .label = name_of_box(box, event), .focusable = false});
+    }
+  }
+
+  std::string name_of_box(const TimelineBox& box, const Event& event) const {
+    if (box.count > 1) return fmt::format("{} spans", box.count);
+    if (is_call(event)) {
+      const PlanCall& call = plan_->calls[event.id];
+      const std::string_view op = plan_->op_of(call);
+      return fmt::format("{} {}", op.empty() ? name_of(call.kind) : op, plan_->name_of(call));
+    }
+    if (event.kind == EventKind::kStep) return fmt::format("step {}", event.id);
+    if (event.kind == EventKind::kStepPart) return event.id == 1 ? "update" : "micro-step";
+    return std::string(profiler::name_of(event.kind));
+  }
+
+  std::string text_of_box(const TimelineBox& box) const {
+    const Event event = state_.data.index.event(box.event);
+    if (box.count > 1) {
+      return fmt::format("{} spans of less than two pixels; the longest: {}, {}", box.count,
+                         name_of_box({.event = box.event}, event),
+                         text_of({static_cast<double>(event.value), Unit::kNanoseconds}).whole());
+    }
+    std::string text =
+        fmt::format("{}: {}", name_of_box(box, event),
+                    text_of({static_cast<double>(event.value), Unit::kNanoseconds}).whole());
+    if (!is_call(event)) return text;
+    const PlanCall& call = plan_->calls[event.id];
+    return text + fmt::format(", call {}, {}, kernel {}, node {}", event.id, name_of(call.phase),
+                              profiler::kernel_of(*plan_, call),
+                              profiler::onnx_node_of(*plan_, call));
+  }
+
+  void draw_selected_range() {
+    const TimeRange range = workbench_.selection().range;
+    if (range.empty()) return;
+    const float from = std::max(area_.x, x_of(range.begin_ns));
+    const float to = std::min(area_.right(), x_of(range.end_ns));
+    if (to <= from) return;
+    ui_.canvas().fill({from, area_.y, to - from, area_.height},
+                      with_alpha(ui_.theme().accent, 0.13F));
+    for (const float x : {from, to}) {
+      ui_.canvas().line({x, area_.y}, {x, area_.bottom()}, {.color = ui_.theme().accent});
+    }
+  }
+
+  Point end_of(const SpanPlace& place, bool at_end) const {
+    const Event event = state_.data.index.event(state_.data.rows[place.row].events[place.at]);
+    return {x_of(at_end ? event.end_ns() : event.begin_ns),
+            y_of_row(place.row) + row_height_ / 2.0F};
+  }
+
+  // Curves from what the selected call reads to it, and from it to its readers.
+  void draw_flows() {
+    for (const Flow& flow : state_.flows) {
+      const Point from = end_of(flow.from, true);
+      const Point to = end_of(flow.to, false);
+      if (std::max(from.x, to.x) < area_.x || std::min(from.x, to.x) > area_.right()) continue;
+      const float drop = row_height_ * 0.9F;
+      const std::array<Point, 4> points = {from, from + Point{0.0F, drop}, to + Point{0.0F, drop},
+                                           to};
+      ui_.canvas().bezier(points, {.color = ui_.theme().accent, .width = 1.5F});
+      ui_.canvas().circle(to, 2.5F, ui_.theme().accent);
+    }
+  }
+
+  Ui& ui_;
+  Workbench& workbench_;
+  TimelineState& state_;
+  const PlanView* plan_;
+  float row_height_ = 18.0F;
+  float label_width_ = 0.0F;
+  float offset_ = 0.0F;
+  Rect labels_ = {};
+  Rect area_ = {};
+};
+
+}  // namespace
+
+void draw_timeline_rows(Ui& ui, Workbench& workbench, TimelineState& state, const Rect& rect) {
+  const Surface surface(ui, rect, ui.theme().inset);
+  RowsDrawer(ui, workbench, state).draw(rect);
+}
+
+}  // namespace trainscope::gui

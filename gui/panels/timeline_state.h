@@ -1,0 +1,58 @@
+// What the Timeline panel remembers, and its parts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gui/data/run_data.h"
+#include "gui/ui/table.h"
+#include "gui/ui/ui.h"
+#include "gui/views/range_statistics.h"
+#include "gui/views/timeline_frame.h"
+#include "gui/workbench/workbench.h"
+
+namespace trainscope::gui {
+
+struct TimelineState {
+  const RunData* of = nullptr;
+  std::uint64_t version = 0;
+  TimelineData data = {};
+  TimeRange view = {};
+  TimelineFrame frame = {};
+  float dragged = 0.0F;
+  std::int64_t range_from = 0;  // where a range begins that is being drawn
+  bool draws_range = false;
+  float scroll = 0.0F;
+
+  profiler::GroupBy by = profiler::GroupBy::kOp;
+  RangeStatistics sums = {};
+  TimeRange summed = {};  // of `sums`
+  profiler::GroupBy summed_by = profiler::GroupBy::kOp;
+  TableState table = {.sorted_by = 1};
+
+  std::vector<Flow> flows = {};
+  std::uint32_t flows_of = kNoRow;  // the call
+  std::int64_t flows_in = 0;        // and the step
+};
+
+// Brings the state to the active run and its selection. The run has events.
+void update_timeline(TimelineState& state, Workbench& workbench);
+// The range that is selected, or else that of all whole steps.
+TimeRange summed_range(const TimelineState& state, const Workbench& workbench);
+std::int64_t shown_step(const TimelineState& state, const Workbench& workbench);
+
+void draw_timeline_rows(Ui& ui, Workbench& workbench, TimelineState& state, const Rect& rect);
+// Where counters are drawn: their names, their curves, and from which y on.
+struct CounterArea {
+  Rect labels = {};
+  Rect area = {};  // as wide as the view of the state
+  float top = 0.0F;
+  float row_height = 0.0F;
+};
+// What was measured once a step, below each other; without what was 0 throughout.
+float counters_height(const TimelineState& state, float row_height);
+void draw_counters(Ui& ui, const TimelineState& state, const CounterArea& place);
+// Where the time of the range went.
+void draw_range_sums(Ui& ui, Workbench& workbench, TimelineState& state, const Rect& rect);
+
+}  // namespace trainscope::gui
