@@ -209,22 +209,85 @@ void draw_graph_info(Ui& ui, Workbench& workbench, GraphState& state, const Rect
   draw_scale_legend(ui, state, rest);
 }
 
-void take_graph_keys(Ui& ui, Workbench& workbench, GraphState& state) {
-  if (!ui.region_has_keys()) return;
+bool has_graph(const Workbench& workbench) {
+  return workbench.run() != nullptr && !workbench.run()->stages().empty();
+}
+
+void go_to_stage_before(Workbench& workbench) {
+  show_stage(workbench, changed_stage(*workbench.run(), shown_stage(workbench), -1));
+}
+
+void go_to_stage_after(Workbench& workbench) {
+  show_stage(workbench, changed_stage(*workbench.run(), shown_stage(workbench), 1));
+}
+
+void compare_or_not(Workbench& workbench) {
   auto& choice = workbench.state<StageChoice>();
-  const RunData& run = *workbench.run();
-  if (ui.take("[")) show_stage(workbench, changed_stage(run, state.stage, -1));
-  if (ui.take("]")) show_stage(workbench, changed_stage(run, state.stage, 1));
-  if (ui.take("D")) {
-    const std::size_t before = changed_stage(run, state.stage, -1);
-    const bool on = choice.compare < 0 && before != state.stage;
-    choice.compare = on ? static_cast<std::int32_t>(before) : -1;
-  }
-  if (ui.take("C")) {
-    state.coloring =
-        static_cast<ColorBy>((static_cast<std::size_t>(state.coloring) + 1) % kColorings);
-  }
-  if (ui.take("B")) collapse_or_open(state);
+  const std::size_t shown = shown_stage(workbench);
+  const std::size_t before = changed_stage(*workbench.run(), shown, -1);
+  const bool on = choice.compare < 0 && before != shown;
+  choice.compare = on ? static_cast<std::int32_t>(before) : -1;
+}
+
+void compare_with_model(Workbench& workbench) { workbench.state<StageChoice>().compare = 0; }
+
+void color_by_next(Workbench& workbench) {
+  auto& coloring = workbench.state<GraphState>().coloring;
+  coloring = static_cast<ColorBy>((static_cast<std::size_t>(coloring) + 1) % kColorings);
+}
+
+void collapse_or_open_all(Workbench& workbench) {
+  auto& state = workbench.state<GraphState>();
+  if (update_graph(state, workbench)) collapse_or_open(state);
+}
+
+void fit_graph(Workbench& workbench) { workbench.state<GraphState>().fits = true; }
+
+constexpr AppCommand kGraphCommands[] = {
+    {.id = "graph.stage_before",
+     .title = "Graph: the stage before",
+     .help = "The last stage before this one that changed the graph",
+     .run = go_to_stage_before,
+     .enabled = has_graph},
+    {.id = "graph.stage_after",
+     .title = "Graph: the stage after",
+     .help = "The next stage that changed the graph",
+     .run = go_to_stage_after,
+     .enabled = has_graph},
+    {.id = "graph.compare",
+     .title = "Graph: against the stage before, or not",
+     .help = "Marks what the stage has and the one before it has not",
+     .run = compare_or_not,
+     .enabled = has_graph},
+    {.id = "graph.compare_model",
+     .title = "Graph: against the imported model",
+     .help = "Marks what became of the nodes of the ONNX model",
+     .run = compare_with_model,
+     .enabled = has_graph},
+    {.id = "graph.color",
+     .title = "Graph: the next colouring",
+     .help = "Nodes by op, time, bytes, share of the roof, or pass",
+     .run = color_by_next,
+     .enabled = has_graph},
+    {.id = "graph.blocks",
+     .title = "Graph: collapse or open all blocks",
+     .help = "A collapsed block is its header alone",
+     .run = collapse_or_open_all,
+     .enabled = has_graph},
+    {.id = "graph.fit",
+     .title = "Graph: all of it",
+     .help = "The whole graph in the view",
+     .run = fit_graph,
+     .enabled = has_graph},
+};
+
+void take_graph_keys(Ui& ui, Workbench& workbench) {
+  if (!ui.region_has_keys()) return;
+  if (ui.take("[")) go_to_stage_before(workbench);
+  if (ui.take("]")) go_to_stage_after(workbench);
+  if (ui.take("D")) compare_or_not(workbench);
+  if (ui.take("C")) color_by_next(workbench);
+  if (ui.take("B")) collapse_or_open_all(workbench);
 }
 
 void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
@@ -239,7 +302,7 @@ void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
     draw_graph_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
     draw_graph_info(ui, workbench, state, take_top(rest, ui.row_height() + 2.0F));
   }
-  take_graph_keys(ui, workbench, state);
+  take_graph_keys(ui, workbench);
   const bool lists = state.compared >= 0 && rest.width > kChangesWidth + 360.0F;
   if (lists) draw_changes(ui, workbench, state, take_right(rest, kChangesWidth));
   draw_graph_canvas(ui, workbench, state, rest);
@@ -303,7 +366,8 @@ Panel graph_panel() {
               "colouring\nB: collapse or open all blocks\n/: find\n+, -: nearer, further",
           .draw = draw_graph,
           .table = graph_table,
-          .twin = graph_twin};
+          .twin = graph_twin,
+          .commands = kGraphCommands};
 }
 
 }  // namespace trainscope::gui

@@ -53,7 +53,8 @@ void set_cursor(MemoryState& state, Workbench& workbench, std::uint32_t time) {
 
 namespace {
 
-constexpr float kMemoryListWidth = 370.0F;
+constexpr float kMemoryListWidth = 320.0F;
+constexpr float kWideMemoryList = 420.0F;  // of wide panels
 constexpr float kLeastPlane = 360.0F;
 
 // A word and its number, from the left of what is left. False where there is no room.
@@ -160,7 +161,7 @@ void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
     draw_memory_summary(ui, state, *run->plan(), take_top(rest, ui.row_height()));
     draw_class_legend(ui, state, *run->plan(), take_top(rest, ui.row_height()));
     if (rest.width >= kMemoryListWidth + kLeastPlane) {
-      const Rect list = take_right(rest, kMemoryListWidth);
+      const Rect list = take_right(rest, rest.width > 1100.0F ? kWideMemoryList : kMemoryListWidth);
       draw_memory_list(ui, workbench, state, list);
     } else if (rest.height > 330.0F) {
       draw_memory_list(ui, workbench, state, take_bottom(rest, rest.height * 0.36F));
@@ -200,6 +201,45 @@ std::string memory_twin(Workbench& workbench) {
   return line;
 }
 
+bool has_memory(const Workbench& workbench) {
+  return workbench.run() != nullptr && workbench.run()->plan() != nullptr;
+}
+
+void go_to_peak(Workbench& workbench) {
+  auto& state = workbench.state<MemoryState>();
+  update_memory(state, workbench);
+  set_cursor(state, workbench, state.map.peak_time);
+}
+
+void fit_memory(Workbench& workbench) {
+  auto& state = workbench.state<MemoryState>();
+  update_memory(state, workbench);
+  state.range = whole_range(state.map);
+}
+
+void list_idle(Workbench& workbench) {
+  auto& state = workbench.state<MemoryState>();
+  state.list = state.list == MemoryList::kIdle ? MemoryList::kAlive : MemoryList::kIdle;
+}
+
+constexpr AppCommand kMemoryCommands[] = {
+    {.id = "memory.peak",
+     .title = "Memory: to the peak",
+     .help = "The cursor to the call where the most bytes are alive",
+     .run = go_to_peak,
+     .enabled = has_memory},
+    {.id = "memory.fit",
+     .title = "Memory: the whole plane",
+     .help = "The whole step and the whole arena",
+     .run = fit_memory,
+     .enabled = has_memory},
+    {.id = "memory.idle",
+     .title = "Memory: what lies idle, or what is alive",
+     .help = "The list beside the plane",
+     .run = list_idle,
+     .enabled = has_memory},
+};
+
 }  // namespace
 
 Panel memory_panel() {
@@ -218,7 +258,8 @@ Panel memory_panel() {
               "the mouse",
           .draw = draw_memory,
           .table = memory_table,
-          .twin = memory_twin};
+          .twin = memory_twin,
+          .commands = kMemoryCommands};
 }
 
 }  // namespace trainscope::gui

@@ -17,6 +17,7 @@ namespace trainscope::gui {
 namespace {
 
 constexpr double kPlaySeconds = 0.9;  // of each stage
+constexpr float kLeastStageList = 120.0F;
 
 constexpr std::array<TableColumn, 6> kStageColumns = {{
     {.name = "name",
@@ -241,6 +242,38 @@ void draw_stage_list(Ui& ui, Workbench& workbench, StagesState& state, StageChoi
   if (response.activated) workbench.request("go.graph");
 }
 
+// The numbers alone, where there is no room for names; the shown one is always seen.
+void draw_numbers(Ui& ui, Workbench& workbench, StagesState& state, const StageChoice& choice,
+                  const Rect& rect) {
+  const RunData& run = *workbench.run();
+  const std::size_t shown = shown_stage(workbench);
+  list_stages(state, run, choice, shown);
+  const float height = ui.row_height();
+  const auto at = std::ranges::find(state.rows, shown) - state.rows.begin();
+  const auto first = std::max(0.0F, height * (static_cast<float>(at) + 1.0F) - rect.height);
+  const Clip clip(ui, rect);
+  for (std::size_t i = 0; i < state.rows.size(); ++i) {
+    const std::size_t stage = state.rows[i];
+    const Rect row{rect.x, rect.y - first + height * static_cast<float>(i), rect.width, height};
+    if (!ui.canvas().visible(row)) continue;
+    const bool chosen = stage == shown;
+    const StageFacts& facts = run.stages()[stage];
+    const Response response =
+        ui.hit(fmt::format("number/{}", stage), row,
+               {.kind = ItemKind::kRow, .label = facts.label, .focusable = false});
+    const Color paper = chosen             ? ui.theme().selected
+                        : response.hovered ? ui.theme().hovered
+                                           : ui.theme().panel;
+    const Surface surface(ui, row, paper);
+    ui.text(row, facts.label.substr(0, facts.label.find('-')),
+            {.face = Face::kSmallNumber,
+             .color = chosen ? ui.theme().ink : ui.theme().soft_ink,
+             .align = Align::kCenter});
+    ui.tooltip(response, fmt::format("{}: {} nodes", facts.label, facts.record.nodes_after));
+    if (response.clicked) show_stage(workbench, stage);
+  }
+}
+
 void draw_stages(Ui& ui, Workbench& workbench, const Rect& rect) {
   const RunData* run = workbench.run();
   const bool has_stages = run != nullptr && !run->stages().empty();
@@ -248,7 +281,8 @@ void draw_stages(Ui& ui, Workbench& workbench, const Rect& rect) {
   auto& state = workbench.state<StagesState>();
   auto& choice = workbench.state<StageChoice>();
   Rect rest = rect;
-  if (rect.height > 110.0F) {
+  const bool narrow = rect.width < kLeastStageList;
+  if (rect.height > 110.0F && !narrow) {
     draw_stage_tools(ui, workbench, state, choice, take_top(rest, ui.row_height() + 8.0F));
   }
   if (ui.region_has_keys()) {
@@ -258,6 +292,7 @@ void draw_stages(Ui& ui, Workbench& workbench, const Rect& rect) {
     if (ui.take(Chord{.key = Key::kSpace})) start_or_stop(workbench, choice, ui.input().seconds);
   }
   play_stages(ui, workbench, choice);
+  if (narrow) return draw_numbers(ui, workbench, state, choice, rest);
   if (state.near_misses) {
     draw_misses(ui, workbench, state, rest);
   } else {

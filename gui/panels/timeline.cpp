@@ -43,6 +43,26 @@ std::int64_t shown_step(const TimelineState& state, const Workbench& workbench) 
   return seen->step;
 }
 
+void go_to_step(TimelineState& state, Workbench& workbench, int by) {
+  const std::vector<StepSpan>& steps = state.data.steps;
+  if (steps.empty()) return;
+  const std::int64_t shown = shown_step(state, workbench);
+  const auto at = std::ranges::find(
+      steps, shown, [](const StepSpan& step) { return static_cast<std::int64_t>(step.step); });
+  const std::ptrdiff_t wanted = at == steps.end() ? 0 : at - steps.begin() + by;
+  const auto last = static_cast<std::ptrdiff_t>(steps.size()) - 1;
+  const StepSpan& step =
+      steps[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(wanted, 0, last))];
+  Selection selection = workbench.selection();
+  selection.step = step.step;
+  selection.range = step.range;
+  workbench.select(selection);
+  const std::int64_t margin = (step.range.end_ns - step.range.begin_ns) / 20;
+  state.view =
+      moved(state.data,
+            {.begin_ns = step.range.begin_ns - margin, .end_ns = step.range.end_ns + margin}, 0);
+}
+
 TimeRange summed_range(const TimelineState& state, const Workbench& workbench) {
   const TimeRange selected = workbench.selection().range;
   if (!selected.empty()) return selected;
@@ -215,6 +235,46 @@ std::string timeline_twin(Workbench& workbench) {
   return line;
 }
 
+bool has_timeline(const Workbench& workbench) {
+  return workbench.run() != nullptr && workbench.run()->events() != nullptr;
+}
+
+void fit_timeline(Workbench& workbench) {
+  auto& state = workbench.state<TimelineState>();
+  update_timeline(state, workbench);
+  state.view = state.data.whole;
+}
+
+void go_to_next_step(Workbench& workbench) {
+  auto& state = workbench.state<TimelineState>();
+  update_timeline(state, workbench);
+  go_to_step(state, workbench, 1);
+}
+
+void go_to_step_before(Workbench& workbench) {
+  auto& state = workbench.state<TimelineState>();
+  update_timeline(state, workbench);
+  go_to_step(state, workbench, -1);
+}
+
+constexpr AppCommand kTimelineCommands[] = {
+    {.id = "timeline.fit",
+     .title = "Timeline: all of it",
+     .help = "The whole profile over the width",
+     .run = fit_timeline,
+     .enabled = has_timeline},
+    {.id = "timeline.next_step",
+     .title = "Timeline: the next step",
+     .help = "The step after this one over the width, as the range",
+     .run = go_to_next_step,
+     .enabled = has_timeline},
+    {.id = "timeline.step_before",
+     .title = "Timeline: the step before",
+     .help = "The step before this one over the width, as the range",
+     .run = go_to_step_before,
+     .enabled = has_timeline},
+};
+
 }  // namespace
 
 Panel timeline_panel() {
@@ -232,7 +292,8 @@ Panel timeline_panel() {
               "no range\nDouble click: the span over the whole width",
           .draw = draw_timeline,
           .table = timeline_table,
-          .twin = timeline_twin};
+          .twin = timeline_twin,
+          .commands = kTimelineCommands};
 }
 
 }  // namespace trainscope::gui

@@ -155,8 +155,8 @@ class RowsDrawer {
     if (ui_.take("F")) state_.view = state_.data.whole;
     if (ui_.take("Left")) step_call(-1);
     if (ui_.take("Right")) step_call(1);
-    if (ui_.take(",")) go_to_step(-1);
-    if (ui_.take(".")) go_to_step(1);
+    if (ui_.take(",")) go_to_step(state_, workbench_, -1);
+    if (ui_.take(".")) go_to_step(state_, workbench_, 1);
     if (ui_.take("Escape") && !workbench_.selection().range.empty()) {
       Selection selection = workbench_.selection();
       selection.range = {};
@@ -178,26 +178,6 @@ class RowsDrawer {
         select_call(*links, workbench_.selection(), static_cast<std::uint32_t>(next));
     selection.step = shown_step(state_, workbench_);
     workbench_.select(selection);
-  }
-
-  void go_to_step(int by) {
-    const auto& steps = state_.data.steps;
-    if (steps.empty()) return;
-    const auto at = std::ranges::find(
-        steps, shown_step(state_, workbench_),
-        [](const StepSpan& step) { return static_cast<std::int64_t>(step.step); });
-    const std::ptrdiff_t index = at == steps.end() ? 0 : at - steps.begin() + by;
-    const auto last = static_cast<std::ptrdiff_t>(steps.size()) - 1;
-    const StepSpan& step =
-        steps[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(index, 0, last))];
-    Selection selection = workbench_.selection();
-    selection.step = step.step;
-    selection.range = step.range;
-    workbench_.select(selection);
-    const std::int64_t margin = (step.range.end_ns - step.range.begin_ns) / 20;
-    state_.view =
-        moved(state_.data,
-              {.begin_ns = step.range.begin_ns - margin, .end_ns = step.range.end_ns + margin}, 0);
   }
 
   void draw_axis(const Rect& axis) {

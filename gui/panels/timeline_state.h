@@ -40,6 +40,8 @@ void update_timeline(TimelineState& state, Workbench& workbench);
 // The range that is selected, or else that of all whole steps.
 TimeRange summed_range(const TimelineState& state, const Workbench& workbench);
 std::int64_t shown_step(const TimelineState& state, const Workbench& workbench);
+// Another step over the width, as the range.
+void go_to_step(TimelineState& state, Workbench& workbench, int by);
 
 void draw_timeline_rows(Ui& ui, Workbench& workbench, TimelineState& state, const Rect& rect);
 // Where counters are drawn: their names, their curves, and from which y on.

@@ -13,6 +13,7 @@ namespace {
 constexpr float kBoxesFrom = 0.16f;
 constexpr float kTextsFrom = 0.5f;
 constexpr float kMargin = 16.0f;
+constexpr float kLeastReadable = 0.64f;
 constexpr float kFirstZoom = 0.8f;
 
 LayoutRect on_screen(const GraphCamera& camera, const LayoutRect& rect) {
@@ -156,8 +157,10 @@ GraphCamera first_camera(const GraphLayout& layout, ViewSize view) {
   const GraphCamera whole = fit_camera(layout, view);
   if (whole.zoom >= kTextsFrom) return whole;
   const float across = (view.width - 2.0f * kMargin) / std::max(1.0f, layout.width);
-  GraphCamera camera{.zoom = std::clamp(across, whole.zoom, kFirstZoom)};
-  camera.x = layout.width / 2.0f - view.width / camera.zoom / 2.0f;
+  GraphCamera camera{.zoom = std::clamp(across, kLeastReadable, kFirstZoom)};
+  const float centered = layout.width / 2.0f - view.width / camera.zoom / 2.0f;
+  // What is wider than the view begins at its left.
+  camera.x = layout.width * camera.zoom > view.width ? -kMargin / camera.zoom : centered;
   camera.y = -kMargin / camera.zoom;
   return camera;
 }
