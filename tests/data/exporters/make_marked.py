@@ -6,7 +6,9 @@ Each is exported as it comes or with optimize=False, and trained in f64 for thre
 says. Needs PyTorch, onnx and safetensors; the tests need none of them.
 """
 import copy
+import re
 
+import onnx
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
@@ -88,6 +90,18 @@ MODELS = {"padded": (Padded, "ids", 0.5, ("", "-noopt")),
           "positions": (Positions, "ids", 0.5, ("",))}
 
 
+def without_folders(path, keep_source=True):
+    """Of the lines of source that the exporter notes of each node, none or only names of files."""
+    model = onnx.load(path)
+    for node in model.graph.node:
+        for trace in [each for each in node.metadata_props if each.key.endswith("stack_trace")]:
+            if keep_source:
+                trace.value = re.sub(r'File "[^"]*/', 'File "', trace.value)
+            else:
+                node.metadata_props.remove(trace)
+    onnx.save(model, path)
+
+
 def trained(module, inputs, labels, rate):
     """Losses of three steps, and the tensors after them."""
     optimizer = torch.optim.SGD(module.parameters(), lr=rate)
@@ -117,6 +131,7 @@ def main():
             torch.onnx.export(copy.deepcopy(module), (inputs,), str(HERE / f"{name}{way}.onnx"),
                               dynamo=True, optimize=not way, external_data=False, opset_version=18,
                               input_names=[key], output_names=["y"])
+            without_folders(HERE / f"{name}{way}.onnx")
         wide = [each.double() if each.is_floating_point() else each for each in (inputs, labels)]
         losses, state = trained(module.double(), *wide, rate)
         print(name, *(f"{loss:.6f}" for loss in losses))
