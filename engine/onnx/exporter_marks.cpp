@@ -4,6 +4,8 @@
 
 #include <google/protobuf/unknown_field_set.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <functional>
 #include <map>
@@ -68,6 +70,17 @@ std::vector<std::string> names_in(std::string_view call) {
   return names;
 }
 
+// The number in %tanh : [num_users=2] = ..; 0 when there is none.
+int users_in(std::string_view call) {
+  constexpr std::string_view kBefore = "[num_users=";
+  const std::size_t at = call.find(kBefore);
+  int users = 0;
+  if (at == std::string_view::npos) return users;
+  call.remove_prefix(at + kBefore.size());
+  std::from_chars(call.data(), call.data() + call.size(), users);
+  return users;
+}
+
 // The arguments that stand in the call without a name, as text: %weight, %ids, 0.
 std::vector<std::string_view> positional_arguments(std::string_view call) {
   constexpr std::string_view kBefore = "(args = (";
@@ -93,11 +106,20 @@ void add_embedding_marks(std::string_view call, NodeMarks& marks) {
   marks.by_frequency = arguments.size() > 3 && arguments[3] == "True";
 }
 
+// Whether lines of source take something out of the gradient's way.
+bool detaches(std::string_view source) {
+  constexpr std::array<std::string_view, 5> kWays = {".detach(", ".detach_(", ".data.", ".data)",
+                                                     "no_grad("};
+  return std::ranges::any_of(
+      kWays, [source](std::string_view way) { return source.find(way) != std::string_view::npos; });
+}
+
 // The last of the scopes is the call itself, the one before it the module that made it.
 NodeMarks node_marks(const pb::NodeProto& node) {
   const Properties properties = properties_of(node, kOfNode);
   NodeMarks marks;
   marks.rule = text_of(properties, "pkg.onnxscript.rewriter.rule_name");
+  marks.source_detaches = detaches(text_of(properties, "pkg.torch.onnx.stack_trace"));
   const std::vector<std::string> scopes =
       python_texts(text_of(properties, "pkg.torch.onnx.name_scopes"));
   if (scopes.size() >= 2) marks.module = scopes[scopes.size() - 2];
@@ -107,6 +129,7 @@ NodeMarks node_marks(const pb::NodeProto& node) {
   const std::string call = text_of(properties, "pkg.torch.onnx.fx_node");
   if (marks.function.starts_with("aten.embedding.")) add_embedding_marks(call, marks);
   marks.has_keywords = !call.empty() && call.find("kwargs = {}") == std::string::npos;
+  marks.users = users_in(call);
   marks.arguments = names_in(call);
   if (!marks.arguments.empty()) {
     marks.result = marks.arguments.front();
@@ -139,6 +162,17 @@ std::vector<ProgramInput> read_signature(std::string_view text) {
   return inputs;
 }
 
+// Of its outputs: linear_1: USER_OUTPUT.
+std::vector<std::string> read_outputs(std::string_view text) {
+  std::vector<std::string> names;
+  for (std::string_view line : split(text, '\n')) {
+    line = trim(line);
+    const std::size_t at = line.find(": USER_OUTPUT");
+    if (at != std::string_view::npos) names.emplace_back(line.substr(0, at));
+  }
+  return names;
+}
+
 // Of its outputs: add_1: BUFFER_MUTATION target='mean'.
 std::vector<std::string> read_mutations(std::string_view text) {
   std::vector<std::string> targets;
@@ -166,6 +200,7 @@ ExporterMarks exporter_marks(const pb::ModelProto& model) {
   const std::string signature =
       text_of(properties_of(graph, kOfGraph), "pkg.torch.export.ExportedProgram.graph_signature");
   marks.program = read_signature(signature);
+  marks.outputs = read_outputs(signature);
   marks.mutated = read_mutations(signature);
   for (const pb::NodeProto& node : graph.node()) marks.nodes.push_back(node_marks(node));
   return marks;

@@ -26,10 +26,12 @@ struct NodeMarks {
   std::string function;  // "aten.layer_norm.default"
   std::string result;    // name of what it returned: "layer_norm_1"
   std::vector<std::string> arguments;       // names of inputs and results that it read, in order
+  int users = 0;                            // calls of the program that read its result
   bool has_keywords = false;                // whether the call has arguments by name
   std::string rule;                         // that the exporter rewrote the node by
   std::optional<std::int64_t> padding_row;  // of an embedding: its padding_idx
   bool by_frequency = false;                // of an embedding: its scale_grad_by_freq
+  bool source_detaches = false;             // whether the lines of source that led to it do
 };
 
 struct ExporterMarks {
@@ -37,7 +39,8 @@ struct ExporterMarks {
   std::unordered_map<std::string, std::string> kinds;
   // All of the program's, with those that the file no longer has.
   std::vector<ProgramInput> program;
-  std::vector<NodeMarks> nodes;  // by index in the graph
+  std::vector<NodeMarks> nodes;      // by index in the graph
+  std::vector<std::string> outputs;  // results of calls that the program gives
   // Buffers of the module that its forward pass gives new elements, by their names in PyTorch.
   std::vector<std::string> mutated;
   // By constant that the exporter computed: the initializers that it is made of, and other

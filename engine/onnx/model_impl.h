@@ -34,6 +34,8 @@ struct OnnxModel::Impl {
   std::map<std::string, std::string> tied;  // names of parameters that are another one's too
   std::set<std::string> lost;               // parameters that the file has no longer
   std::set<std::string> partial;            // those of which it has only the rows that are read
+  std::set<std::string> reshaped;           // those whose shape in the module it does not tell
+  std::set<std::string> added;  // those that a number is added to which it does not tell
   std::vector<ParameterFault> faults;
   std::vector<ParameterFault> notes;
   std::vector<std::string> remarks;  // what the file tells and training does

@@ -36,6 +36,8 @@ struct ParameterFault {
   std::string message;
   std::string hint;
   bool stays = false;  // whatever names are given to train
+  // Where names are given, it counts if one of these parameters is among them; names of PyTorch.
+  std::vector<std::string> parameters = {};
 
   std::string text() const { return hint.empty() ? message : message + "; try: " + hint; }
 };
@@ -53,10 +55,23 @@ struct ParameterChoices {
   bool of_pytorch = false;
 };
 
+// What is said of files of PyTorch's present exporter.
+inline constexpr std::string_view kUntoldByMarks =
+    "no export tells of requires_grad and torch.no_grad(): a parameter that PyTorch does not train "
+    "is marked like the others, --freeze NAME leaves it as it is";
+
+// What is said where buffers_unknown, and the file is one of PyTorch's older exporter.
+inline constexpr std::string_view kUntoldByNames =
+    "such a file tells nothing of detach(), torch.no_grad(), padding_idx, max_norm and "
+    "scale_grad_by_freq either: dynamo=True, optimize=False tells of all but no_grad";
+
 // What is said where buffers_unknown.
 inline constexpr std::string_view kBuffersUnknown =
     "the file does not tell buffers from parameters, and trains every float tensor: --freeze NAME "
     "leaves a buffer as it is, --parameters FILE names what to train";
+
+// What the file leaves open of what PyTorch trains, a sentence each.
+std::vector<std::string> untold(const ParameterChoices& choices);
 
 // kUsage for a pattern or name that matches no initializer.
 ParameterChoices choose_parameters(const OnnxModel& model, const ImportOptions& options);

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "engine/onnx/initializers/initializer_uses.h"
 #include "engine/onnx/initializers/parameter_place.h"
+#include "engine/onnx/initializers/script_names.h"
 #include "engine/onnx/parameters.h"
 #include "engine/onnx/stage_metadata.h"
 
@@ -62,6 +64,8 @@ class ParameterChooser {
   void train_matching();
   void train_named();
   void freeze();
+  bool is_trained(const std::string& name) const;
+  void note_folded();
   void add_reports();
 
   const OnnxModel::Impl& model_;
@@ -79,6 +83,9 @@ void ParameterChooser::check_patterns(const std::vector<std::string>& patterns,
     bool any = std::ranges::any_of(initializers, [&](const ModelInitializer& each) {
       return matches_pattern(each.name, pattern);
     });
+    any = any || std::ranges::any_of(model_.lost, [&](const std::string& name) {
+            return matches_pattern(name, pattern);
+          });
     if (any) continue;
     std::vector<std::string> names;
     for (const ModelInitializer& each : initializers) names.push_back(each.name);
@@ -230,6 +237,39 @@ void ParameterChooser::freeze() {
   }
 }
 
+// Whether a parameter of the module is trained, or is asked for although the file does not have it.
+bool ParameterChooser::is_trained(const std::string& name) const {
+  const auto found = std::ranges::find(choices_.initializers, name, &InitializerChoice::name);
+  if (found != choices_.initializers.end()) return found->role == Role::kTrained;
+  if (options_.parameters) return std::ranges::count(*options_.parameters, name) > 0;
+  return matches_any(name, options_.trainable) && !matches_any(name, options_.frozen);
+}
+
+// Of the older exporter's file: float constants whose parameters it does not tell. Trained, they
+// are parameters of their own; left as they are, what they were made of is not trained there.
+void ParameterChooser::note_folded() {
+  std::set<std::string> known;
+  for (const TorchTensor& tensor : script_tensors(model_)) known.insert(tensor.initializer);
+  std::vector<std::string> names;
+  for (const InitializerChoice& choice : choices_.initializers) {
+    const bool folded = choice.name.starts_with("onnx::") && choice.type.shape.rank > 0 &&
+                        (choice.role == Role::kTrained || choice.role == Role::kFrozen);
+    if (!folded || known.contains(choice.name)) continue;
+    names.push_back(fmt::format("'{}'", printable(choice.name)));
+  }
+  if (names.empty()) return;
+  const std::size_t all = names.size();
+  constexpr std::size_t kShown = 6;
+  names.resize(std::min(all, kShown));
+  choices_.notes.push_back(
+      {.message = fmt::format(
+           "the exporter computed constants, perhaps of parameters, which PyTorch "
+           "trains instead of them: {}{}",
+           join(names, ", "), all > kShown ? fmt::format(" and {} more", all - kShown) : ""),
+       .hint = "torch.onnx.export(.., dynamo=False, do_constant_folding=False, "
+               "training=torch.onnx.TrainingMode.TRAINING)"});
+}
+
 void ParameterChooser::add_reports() {
   for (std::size_t i : undecided_) {
     const InitializerChoice& choice = choices_.initializers[i];
@@ -241,15 +281,21 @@ void ParameterChooser::add_reports() {
                          printable(choice.name))});
   }
   const bool by_name = options_.parameters || !options_.trainable.empty();
-  for (const ParameterFault& fault :
-       model_.faults) {  // who names what to train knows what is there
-    if (!by_name || fault.stays) choices_.faults.push_back(fault);
+  for (const ParameterFault& fault : model_.faults) {
+    const bool counts = std::ranges::any_of(
+        fault.parameters, [this](const std::string& name) { return is_trained(name); });
+    const bool frozen = !fault.parameters.empty() && !counts &&
+                        std::ranges::all_of(fault.parameters, [this](const std::string& name) {
+                          return matches_any(name, options_.frozen);
+                        });
+    if ((!by_name && !frozen) || fault.stays || counts) choices_.faults.push_back(fault);
   }
   choices_.notes = model_.notes;
   choices_.remarks = model_.remarks;
   choices_.buffers_unknown = !by_name && !model_.marks.tell_parameters();
-  choices_.by_marks = !by_name && model_.marks.tell_parameters();
+  choices_.by_marks = model_.marks.tell_parameters();
   choices_.of_pytorch = model_.proto.producer_name() == "pytorch";
+  if (choices_.of_pytorch && !choices_.by_marks) note_folded();
 }
 
 InitializerRole role_of(ValueKind kind) {
@@ -305,6 +351,17 @@ std::set<std::string, std::less<>> unmarked_parameters(const OnnxModel& model,
     if (choice.role == InitializerRole::kTrained) names.insert(choice.name);
   }
   return names;
+}
+
+std::vector<std::string> untold(const ParameterChoices& choices) {
+  std::vector<std::string> sentences;
+  if (choices.buffers_unknown) sentences.emplace_back(kBuffersUnknown);
+  if (choices.of_pytorch && !choices.by_marks) {
+    sentences.emplace_back(kUntoldByNames);
+  } else if (choices.by_marks) {
+    sentences.emplace_back(kUntoldByMarks);
+  }
+  return sentences;
 }
 
 void require_trainable(const OnnxModel& model, const ImportOptions& options) {

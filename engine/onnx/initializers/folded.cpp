@@ -41,17 +41,35 @@ bool is_folded_vector(const std::string& function, const Shape& shape) {
   return shape.rank > 1 && std::ranges::count_if(dims, [](auto d) { return d != 1; }) <= 1;
 }
 
-std::optional<Tensor> first_of_equal(const Tensor& repeated) {
-  const Shape& shape = repeated.shape();
-  if (shape.rank < 2 || shape[0] < 1) return std::nullopt;
-  Ints dims(shape.span().begin(), shape.span().end());
-  dims[0] = 1;
-  Tensor first({.dtype = repeated.dtype(), .shape = Shape(std::span<const std::int64_t>(dims))});
-  for (std::int64_t n = 0; n < shape[0]; ++n) {
-    const std::byte* slice = repeated.data() + static_cast<std::size_t>(n) * first.bytes();
-    if (std::memcmp(slice, repeated.data(), first.bytes()) != 0) return std::nullopt;
+std::vector<int> repeated_axes(const Tensor& tensor) {
+  std::vector<int> axes;
+  const std::span<const std::int64_t> dims = tensor.shape().span();
+  if (tensor.elements() == 0) return axes;
+  std::size_t block = tensor.bytes();  // of one index of the axes before
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    const std::size_t slice = block / static_cast<std::size_t>(dims[axis]);
+    bool equal = dims[axis] > 1;
+    for (std::size_t at = 0; equal && at < tensor.bytes(); at += block) {
+      // Each slice equals the next one: the block without its end, the block without its begin.
+      equal = std::memcmp(tensor.data() + at, tensor.data() + at + slice, block - slice) == 0;
+    }
+    if (equal) axes.push_back(static_cast<int>(axis));
+    block = slice;
   }
-  std::memcpy(first.data(), repeated.data(), first.bytes());
+  return axes;
+}
+
+Tensor first_slice(const Tensor& tensor, int axis) {
+  Ints dims(tensor.shape().span().begin(), tensor.shape().span().end());
+  std::size_t block = tensor.bytes();
+  for (int i = 0; i < axis; ++i)
+    block /= static_cast<std::size_t>(dims[static_cast<std::size_t>(i)]);
+  const std::size_t slice = block / static_cast<std::size_t>(dims[static_cast<std::size_t>(axis)]);
+  dims[static_cast<std::size_t>(axis)] = 1;
+  Tensor first({.dtype = tensor.dtype(), .shape = Shape(std::span<const std::int64_t>(dims))});
+  for (std::size_t from = 0, to = 0; from < tensor.bytes(); from += block, to += slice) {
+    std::memcpy(first.data() + to, tensor.data() + from, slice);
+  }
   return first;
 }
 

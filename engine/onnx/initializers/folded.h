@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/core/tensor.h"
 #include "engine/onnx/proto.h"
@@ -18,8 +19,10 @@ bool is_folded_transpose(const std::string& function, const std::string& op, int
 // Whether it writes the vector that `function` reads in a shape of more dimensions.
 bool is_folded_vector(const std::string& function, const Shape& shape);
 
-// [1, ...] of an [N, ...] whose N slices are equal; none when they differ, or of a vector.
-std::optional<Tensor> first_of_equal(const Tensor& repeated);
+// The axes of more than one slice whose slices are all equal.
+std::vector<int> repeated_axes(const Tensor& tensor);
+// The first slice along an axis, as a tensor with one slice there.
+Tensor first_slice(const Tensor& tensor, int axis);
 // The elements in a shape without axes of size 1; of a single element a vector.
 Tensor without_ones(const Tensor& viewed);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/core/text.h"
+#include "engine/onnx/initializers/hidden_calls.h"
 #include "engine/onnx/initializers/program_calls.h"
 
 namespace trainscope {
@@ -20,13 +21,6 @@ namespace {
 constexpr std::string_view kKeep =
     "export it as it is: torch.onnx.export(model, args, \"model.onnx\", dynamo=True, "
     "optimize=False)";
-
-// "detach" and "detach_3" are what detach() returned; "detached_1" is something else.
-bool is_detached(std::string_view result) {
-  constexpr std::string_view kName = "detach";
-  return result.starts_with(kName) &&
-         result.find_first_not_of("_0123456789", kName.size()) == std::string_view::npos;
-}
 
 class GradientStops {
  public:
@@ -65,6 +59,7 @@ class GradientStops {
   bool stop_by_position(const ProgramCall& call, const std::vector<Read>& reads);
   bool stop_by_name(const ProgramCall& call, const std::vector<Read>& reads);
   bool may_be(const std::string& argument, const std::string& input) const;
+  bool is_unknown(const std::string& argument) const;
   void stop(const Read& read);
   void add_remark_of_detach();
 
@@ -87,6 +82,19 @@ void GradientStops::find_padding(int i) {
          .stays = true});
   }
   if (!marks(i).padding_row) return;
+  const int table = edit_.find(node.input(0));
+  const std::int64_t axis = static_cast<std::int64_t>(attribute_number(node, "axis", 0));
+  const bool fits = table < 0 || (edit_.type(table).shape.rank > 0 &&
+                                  *marks(i).padding_row < edit_.type(table).shape[0]);
+  if (axis != 0 || !fits) {
+    edit_.model().faults.push_back(
+        {.message = fmt::format("the text of the call at '{}' names row {} as its padding_idx, and "
+                                "the node takes no such row",
+                                printable(node.name()), *marks(i).padding_row),
+         .hint = std::string(kKeep),
+         .stays = true});
+    return;
+  }
   edit_.model().padding_rows.emplace(node.output(0), *marks(i).padding_row);
   edit_.model().remarks.push_back(fmt::format("row {} of '{}' learns nothing at '{}': padding_idx",
                                               *marks(i).padding_row, printable(node.input(0)),
@@ -117,11 +125,23 @@ std::vector<GradientStops::Read> GradientStops::reads_of(const ProgramCall& call
   return reads;
 }
 
-// Whether the input of a node may be that argument: where names do not tell, it may.
+// Whether the input of a node may be that argument, which is there. Where the exporter made a
+// constant of a parameter, or merged two, the input has another name.
 bool GradientStops::may_be(const std::string& argument, const std::string& input) const {
   if (argument == input) return true;
-  const bool computed = present_.contains(argument) && !argument.starts_with("getitem");
-  return !computed;
+  if (const ProgramInput* tensor = calls_.find_input(argument); tensor != nullptr) {
+    return tensor->target == input || (!tensor->target.empty() && edit_.find(input) >= 0) ||
+           (tensor->target.empty() && edit_.is_input(input));
+  }
+  if (argument.starts_with("getitem")) return edit_.find(input) < 0;
+  return !present_.contains(argument);
+}
+
+// Whether an argument has neither a node nor an initializer, though it is not detached: what stands
+// for it cannot be told from what stands for a detached one.
+bool GradientStops::is_unknown(const std::string& argument) const {
+  return !is_left_out(argument) && !present_.contains(argument) && edit_.find(argument) < 0 &&
+         calls_.find_input(argument) == nullptr && !argument.starts_with("getitem");
 }
 
 // A call of one node that reads its arguments in their order.
@@ -129,6 +149,8 @@ bool GradientStops::stop_by_position(const ProgramCall& call, const std::vector<
   const std::vector<std::string>& arguments = marks(call.nodes.front()).arguments;
   if (call.nodes.size() != 1 || reads.size() != arguments.size()) return false;
   for (std::size_t i = 0; i < reads.size(); ++i) {
+    const bool constant = is_unknown(arguments[i]) && edit_.find(reads[i].name) >= 0;
+    if (is_unknown(arguments[i]) && !constant) return false;
     if (!is_left_out(arguments[i]) && !may_be(arguments[i], reads[i].name)) return false;
   }
   for (std::size_t i = 0; i < reads.size(); ++i) {
@@ -140,6 +162,9 @@ bool GradientStops::stop_by_position(const ProgramCall& call, const std::vector<
 // The one input that is none of the other arguments.
 bool GradientStops::stop_by_name(const ProgramCall& call, const std::vector<Read>& reads) {
   const std::vector<std::string>& arguments = marks(call.nodes.front()).arguments;
+  if (std::ranges::any_of(arguments, [this](const auto& each) { return is_unknown(each); })) {
+    return false;
+  }
   std::set<std::string> others;
   for (const Read& read : reads) {
     const bool known = std::ranges::any_of(arguments, [&](const std::string& argument) {

@@ -43,6 +43,12 @@ bool ModelEdit::equal(int index, const Tensor& other) const {
   return own->type() == other.type() && std::memcmp(own->data(), other.data(), own->bytes()) == 0;
 }
 
+bool ModelEdit::is_input(const std::string& name) const {
+  return std::ranges::any_of(
+      model_.proto.graph().input(),
+      [&name](const pb::ValueInfoProto& input) { return input.name() == name; });
+}
+
 bool ModelEdit::is_free(const std::string& name) const {
   const bool fits = !name.empty() && name.size() <= kMaxNameBytes && is_valid_utf8(name);
   return fits && !names_.contains(name) &&

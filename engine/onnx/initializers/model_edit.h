@@ -22,6 +22,10 @@ class ModelEdit {
 
   OnnxModel::Impl& model() { return model_; }
   const pb::NodeProto& node(int index) const { return model_.proto.graph().node(index); }
+  // Of a node of the file, before any is added or removed.
+  const NodeMarks& marks(int index) const {
+    return model_.marks.nodes[static_cast<std::size_t>(index)];
+  }
   int node_count() const { return model_.proto.graph().node_size(); }
 
   // The initializer's index, -1 when there is none of that name.
@@ -33,6 +37,8 @@ class ModelEdit {
   bool equal(int index, const Tensor& other) const;
   // Whether a node of the file reads the initializer.
   bool is_read(std::string_view name) const { return find(name) >= 0 && read_.contains(name); }
+  // Whether it is an input of the graph.
+  bool is_input(const std::string& name) const;
   // Whether an initializer can have that name: it is one, and no node, value or initializer has it.
   bool is_free(const std::string& name) const;
   // `wanted`, or the next name after it that is free.

@@ -50,9 +50,14 @@ const ProgramInput* ProgramCalls::find_target(std::string_view target) const {
   return found == by_target_.end() ? nullptr : found->second;
 }
 
-bool ProgramCalls::is_user_input(const std::string& name) const {
+const ProgramInput* ProgramCalls::find_input(std::string_view name) const {
   const auto found = by_name_.find(name);
-  return found != by_name_.end() && found->second->kind == "USER_INPUT";
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+bool ProgramCalls::is_user_input(const std::string& name) const {
+  const ProgramInput* input = find_input(name);
+  return input != nullptr && input->kind == "USER_INPUT";
 }
 
 bool ProgramCalls::is_of_parameter(const std::string& constant) const {

@@ -28,6 +28,8 @@ class ProgramCalls {
   const std::vector<ProgramCall>& calls() const { return calls_; }
   // The parameter or buffer of that name in PyTorch, or null.
   const ProgramInput* find_target(std::string_view target) const;
+  // The input of that name in the text of calls, or null.
+  const ProgramInput* find_input(std::string_view name) const;
   bool is_user_input(const std::string& name) const;
   // Whether the exporter computed that constant of a parameter, and wrote it down.
   bool is_of_parameter(const std::string& constant) const;

@@ -14,6 +14,7 @@
 #include "engine/core/text.h"
 #include "engine/onnx/initializers/folded.h"
 #include "engine/onnx/initializers/gradient_stops.h"
+#include "engine/onnx/initializers/hidden_calls.h"
 #include "engine/onnx/initializers/initializer_uses.h"
 #include "engine/onnx/initializers/model_edit.h"
 #include "engine/onnx/initializers/restore_program.h"
@@ -258,7 +259,8 @@ void restore_initializers(OnnxModel::Impl& model) {
   if (model.marks.tell_parameters()) {
     find_gradient_stops(edit);
     find_mutated_buffers(edit);
-    ProgramRestorer(edit).run();
+    const HiddenCalls hidden = find_hidden_calls(edit, ProgramCalls(model.marks));
+    ProgramRestorer(edit, hidden.merged).run();
   } else {
     restore_merged(edit);
     restore_ties(edit);
@@ -273,6 +275,11 @@ void restore_initializers(OnnxModel::Impl& model) {
   for (const ProgramInput& input : model.marks.program) {
     const bool rows = model.initializer_index.contains(rows_name(input.target));
     if (rows && model.initializer_index.contains(input.target)) model.partial.insert(input.target);
+  }
+  for (const pb::NodeProto& node : model.proto.graph().node()) {
+    if (node.input_size() != 2) continue;
+    if (node.input(1).ends_with(kShapeOfView)) model.reshaped.insert(node.input(0));
+    if (node.input(1).ends_with(kOneOfSum)) model.added.insert(node.input(0));
   }
 }
 

@@ -206,16 +206,35 @@ bool ProgramRestorer::restore_rows(const ProgramInput& input, const Read& read) 
               {.name = ids, .from = read.name, .how = "which row stands where in the constant"});
   }
   read_through(input, read, "Gather");
+  rows_.push_back(input.target);
   return true;
+}
+
+// Whether nothing but one number stands beside a parameter in what a sum was made of; the exporter
+// has it as a constant, as the same under a name of its own, or as both.
+bool ProgramRestorer::is_of_one_number(const std::string& constant) const {
+  const auto found = edit_.model().marks.folded_from.find(constant);
+  const ProgramInput* source = only_source(constant);
+  if (source == nullptr) return false;
+  std::size_t constants = 0;
+  std::size_t numbers = 0;
+  for (const std::string& name : found->second) {
+    if (name == source->target) continue;
+    const bool number = is_numbered(name, "scalar_tensor_default");
+    if (!number && !is_numbered(name, "val")) return false;
+    ++(number ? numbers : constants);
+  }
+  return constants <= 1 && numbers <= 1 && constants + numbers > 0;
 }
 
 // One plus a weight of zeros. Of other sums the file does not tell the summands.
 bool ProgramRestorer::restore_sum(const ProgramInput& input, const Read& read) {
   const SharedTensor sum = edit_.elements(edit_.find(read.name));
-  if (!is_ones(*sum) || !is_moved(read.name)) return false;
+  if (!is_ones(*sum) || !is_of_one_number(read.name)) return false;
   const std::string how = fmt::format("folded into '{}', one plus it", printable(read.name));
   if (!add_parameter(input, read, Tensor(sum->type()), how)) return false;
   read_through(input, read, "Add");
+  sums_.push_back(input.target);
   return true;
 }
 

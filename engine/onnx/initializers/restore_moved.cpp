@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "engine/core/text.h"
 #include "engine/onnx/initializers/folded.h"
+#include "engine/onnx/initializers/hidden_calls.h"
 #include "engine/onnx/initializers/restore_program.h"
 
 namespace trainscope {
@@ -24,20 +28,42 @@ std::string_view function_of(std::string_view result) {
   return result.substr(0, result.find_last_not_of("_0123456789") + 1);
 }
 
-// The same of a view, or of rows that are repeated along the first axis for the examples of a
-// batch.
+// Whether an input of the graph has so many examples.
+bool ProgramRestorer::is_batch(std::int64_t size) const {
+  return std::ranges::any_of(edit_.model().facts.inputs, [size](const ModelTensor& input) {
+    return input.dims && !input.dims->empty() && input.dims->front().size == size;
+  });
+}
+
+// What was repeated to [N, ...], [N, M, ...] and the like. Where slices along several axes are
+// equal the elements do not tell which were repeated; of equal numbers alone, with one slice for
+// each example of a batch, those for the examples (`uniform`).
+std::optional<Tensor> ProgramRestorer::unrepeated(const Tensor& folded, bool& uniform) const {
+  const std::vector<int> axes = repeated_axes(folded);
+  if (axes.empty()) return folded;
+  const Shape& shape = folded.shape();
+  uniform = axes.size() == 2 && axes[0] == 0 && axes[1] == shape.rank - 1 && is_batch(shape[0]) &&
+            shape.elements() == shape[0] * shape[shape.rank - 1];
+  if (axes.size() > 1 && !uniform) return std::nullopt;
+  return first_slice(folded, axes.front());
+}
+
+// The same of a view, or of slices that are repeated (rows for the examples of a batch, a token for
+// all positions).
 bool ProgramRestorer::unfold_moved(std::string_view function, const ProgramInput& input,
                                    const Read& read) {
   const int from = edit_.find(read.name);
   if (!edit_.has_elements(from) || !is_moved(read.name)) return false;
   const SharedTensor folded = edit_.elements(from);
   const bool repeated = function == "expand";
+  bool uniform = false;
   std::optional<Tensor> elements =
-      repeated ? first_of_equal(*folded) : std::optional(without_ones(*folded));
+      repeated ? unrepeated(*folded, uniform) : std::optional(without_ones(*folded));
   const std::string how = fmt::format("folded into '{}', {}", printable(read.name),
-                                      repeated ? "for each example" : "in another shape");
+                                      repeated ? "repeated" : "in another shape");
   if (!elements || !add_parameter(input, read, std::move(*elements), how)) return false;
-  read_through(input, read, repeated ? "Expand" : "Reshape");
+  read_through(input, read, repeated ? "Expand" : "Reshape", kShapeOfView);
+  if (uniform) uniform_.push_back(input.target);
   return true;
 }
 
@@ -86,6 +112,34 @@ std::string ProgramRestorer::tied_to(const ProgramInput& input) const {
   return {};
 }
 
+// Whether calls that were merged read parameters in the place of this one: of its module, or under
+// the same name in a module with as many parameters.
+bool ProgramRestorer::find_twins(const std::string& target) {
+  const auto names_of = [this](const std::string& module) {
+    std::set<std::string> names;
+    for (const ProgramInput& input : edit_.model().marks.program) {
+      if (input.kind != "PARAMETER" || module_of(input.target) != module) continue;
+      names.insert(input.target.substr(module.size()));
+    }
+    return names;
+  };
+  const std::string module = module_of(target);
+  const std::string leaf = target.substr(module.size());
+  bool found = false;
+  for (const std::string& other : merged_) {
+    const std::string its_module = module_of(other);
+    const bool alike =
+        other.substr(its_module.size()) == leaf && names_of(its_module) == names_of(module);
+    if (its_module != module && !alike) continue;
+    twins_.push_back(other);
+    found = true;
+  }
+  if (!found) return false;
+  twins_.push_back(target);
+  unread_twins_.push_back(target);
+  return true;
+}
+
 // Parameters that no call reads any longer, in a model that has constants in place of results.
 void ProgramRestorer::find_folded() {
   std::vector<std::string> unread;
@@ -100,16 +154,25 @@ void ProgramRestorer::find_folded() {
     }
   }
   std::erase_if(unread, [this](const std::string& target) { return find_moved(target); });
+  std::erase_if(unread, [this](const std::string& target) { return find_twins(target); });
   if (unread.empty()) return;
   std::vector<std::string> places;
+  const std::set<std::string> moved = moved_parameters(edit_, calls_);
   for (const ProgramCall& call : calls_.calls()) {
-    for (const std::string& result : call.missing_results) {
-      if (is_place(result) || is_merged(call, result)) places.push_back(result);
+    std::ptrdiff_t made = 0;  // of parameters that are there: they stand for missing results
+    for (int node : call.nodes) {
+      made += std::ranges::count_if(edit_.node(node).input(),
+                                    [&](const auto& name) { return moved.contains(name); });
     }
+    std::vector<std::string> own;
+    std::ranges::copy_if(call.missing_results, std::back_inserter(own), [&](const auto& result) {
+      return is_place(result) || is_merged(call, result);
+    });
+    if (std::ssize(own) > made) places.insert(places.end(), own.begin(), own.end());
   }
   if (places.empty()) return;
-  lost_.insert(lost_.end(), unread.begin(), unread.end());
-  evidence_.insert(evidence_.end(), places.begin(), places.end());
+  unread_ = std::move(unread);
+  places_ = std::move(places);
 }
 
 }  // namespace trainscope

@@ -69,6 +69,7 @@ void ProgramRestorer::run() {
   find_folded();
   find_constants_of_parameters();
   add_faults();
+  add_notes();
 }
 
 bool ProgramRestorer::is_fused_norm(const ProgramCall& call) const {
@@ -83,11 +84,10 @@ bool ProgramRestorer::is_fused_norm(const ProgramCall& call) const {
 
 // The norm's tensors, and those of the layer that it is now part of: other numbers stand there.
 void ProgramRestorer::lose_all(const ProgramCall& call) {
-  std::set<std::string>& lost = edit_.model().lost;
-  for (const ProgramInput* input : call.tensors) lost.insert(input->target);
+  for (const ProgramInput* input : call.tensors) fused_tensors_.insert(input->target);
   for (int node : call.nodes) {
     for (const std::string& input : edit_.node(node).input()) {
-      if (calls_.find_target(input) != nullptr) lost.insert(input);
+      if (calls_.find_target(input) != nullptr) fused_tensors_.insert(input);
     }
   }
 }
@@ -248,8 +248,8 @@ bool ProgramRestorer::add_parameter(const ProgramInput& input, const Read& read,
 
 // The node reads what `op` makes of the parameter: its transpose, its rows, one plus it, or its
 // elements in the shape of the constant that stood there.
-void ProgramRestorer::read_through(const ProgramInput& input, const Read& read,
-                                   std::string_view op) {
+void ProgramRestorer::read_through(const ProgramInput& input, const Read& read, std::string_view op,
+                                   std::string_view shape_leaf) {
   const Shape shape = edit_.type(edit_.find(read.name)).shape;
   const std::string moved =
       edit_.free_name(fmt::format("{}/{}", input.target, edit_.node(read.node).name()));
@@ -262,12 +262,12 @@ void ProgramRestorer::read_through(const ProgramInput& input, const Read& read,
   if (op == "Gather") {
     read_besides(rows_name(input.target));
   } else if (op == "Add") {
-    const std::string one = edit_.free_name(moved + "/one");
+    const std::string one = edit_.free_name(moved + std::string(kOneOfSum));
     edit_.add(one, std::make_shared<const Tensor>(Tensor::scalar(1.0F)),
               {.name = one, .from = read.name, .how = "what is added to the weight"});
     read_besides(one);
   } else if (op != "Transpose") {
-    const std::string sizes = edit_.free_name(moved + "/shape");
+    const std::string sizes = edit_.free_name(moved + std::string(shape_leaf));
     edit_.add(sizes, std::make_shared<const Tensor>(Tensor::ints(shape.span())),
               {.name = sizes, .from = read.name, .how = "the shape of the folded constant"});
     read_besides(sizes);
@@ -320,43 +320,6 @@ void ProgramRestorer::set_apart_constants(const ProgramCall& call,
     const std::string name = edit_.free_name(fmt::format("{}/constant{}", node.name(), read.slot));
     edit_.copy(from, name, "the exporter made it: the module has none");
     edit_.set_input(read.node, read.slot, name);
-  }
-}
-
-void ProgramRestorer::add_faults() {
-  constexpr std::string_view kKeep =
-      "export it as it is: torch.onnx.export(model, args, \"model.onnx\", dynamo=True, "
-      "optimize=False), with model.train() before it";
-  const auto listed = [](std::vector<std::string> names) {
-    std::ranges::sort(names);
-    const auto repeated = std::ranges::unique(names);
-    names.erase(repeated.begin(), repeated.end());
-    const std::size_t all = names.size();
-    if (names.size() > 8) names.resize(8);
-    for (std::string& name : names) name = fmt::format("'{}'", printable(name));
-    return join(names, ", ") + (all > 8 ? fmt::format(" and {} more", all - 8) : "");
-  };
-  if (!fused_.empty()) {
-    edit_.model().faults.push_back(
-        {.message =
-             fmt::format("the exporter fused batch norms into the layers before them: {}. Their "
-                         "parameters and running statistics are not in the file",
-                         listed(fused_)),
-         .hint = std::string(kKeep)});
-  }
-  edit_.model().lost.insert(lost_.begin(), lost_.end());
-  if (!lost_.empty()) {
-    edit_.model().faults.push_back(
-        {.message = fmt::format("parameters of the module are not in the file, only constants that "
-                                "the exporter made of them or of what reads them: {} (see {})",
-                                listed(lost_), listed(evidence_)),
-         .hint = std::string(kKeep)});
-  }
-  if (evaluates_) {
-    edit_.model().notes.push_back(
-        {.message = "the model was exported in eval mode: its dropouts are not in the file; "
-                    "batch norms train on batches unless --batch-norm running is given",
-         .hint = "call model.train() before torch.onnx.export(..., dynamo=True)"});
   }
 }
 

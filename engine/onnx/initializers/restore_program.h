@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/onnx/initializers/model_edit.h"
@@ -17,12 +19,19 @@ namespace trainscope {
 std::string module_of(const std::string& target);
 // The indices of the rows of an embedding where only those that the graph reads are in the file.
 inline std::string rows_name(const std::string& target) { return target + "/rows"; }
+// The last part of the name of an initializer that holds the shape of a folded view: the shape that
+// the parameter has in the module is not told.
+inline constexpr std::string_view kShapeOfView = "/shape_of_view";
+// That of the number that a folded sum added to a parameter, which is not told either.
+inline constexpr std::string_view kOneOfSum = "/one_of_sum";
 // "view" of the result "view_3".
 std::string_view function_of(std::string_view result);
 
 class ProgramRestorer {
  public:
-  explicit ProgramRestorer(ModelEdit& edit) : edit_(edit), calls_(edit.model().marks) {}
+  // `merged`: parameters of calls that the exporter merged with equal ones (HiddenCalls).
+  ProgramRestorer(ModelEdit& edit, std::set<std::string> merged)
+      : edit_(edit), calls_(edit.model().marks), merged_(std::move(merged)) {}
   // Edits the model; what is lost becomes faults.
   void run();
 
@@ -51,7 +60,10 @@ class ProgramRestorer {
   bool unfold_moved(std::string_view function, const ProgramInput& input, const Read& read);
   bool add_parameter(const ProgramInput& input, const Read& read, Tensor elements,
                      const std::string& how);
-  void read_through(const ProgramInput& input, const Read& read, std::string_view op);
+  void read_through(const ProgramInput& input, const Read& read, std::string_view op,
+                    std::string_view shape_leaf = "/shape");
+  std::optional<Tensor> unrepeated(const Tensor& folded, bool& uniform) const;
+  bool is_batch(std::int64_t size) const;
   bool find_moved(const std::string& target);
   void restore_folded();
   void restore_folded(const ProgramCall& call);
@@ -63,6 +75,7 @@ class ProgramRestorer {
   bool is_lookup(const ProgramInput& input, const std::string& constant) const;
   bool is_missing(const ProgramInput& input) const;
   bool restore_rows(const ProgramInput& input, const Read& read);
+  bool is_of_one_number(const std::string& constant) const;
   bool restore_sum(const ProgramInput& input, const Read& read);
   void find_constants_of_parameters();
   bool is_place(const std::string& result) const;
@@ -72,11 +85,24 @@ class ProgramRestorer {
   bool is_fused_norm(const ProgramCall& call) const;
   void find_folded();
   std::string tied_to(const ProgramInput& input) const;
+  bool find_twins(const std::string& target);
   void add_faults();
+  void add_notes();
 
   ModelEdit& edit_;
   ProgramCalls calls_;
-  std::vector<std::string> fused_;     // modules of batch norms
+  std::set<std::string> merged_;
+  std::vector<std::string> fused_;         // modules of batch norms
+  std::set<std::string> fused_tensors_;    // theirs and those of the layers before them
+  std::vector<std::string> unread_;        // parameters that no call reads, used or not
+  std::vector<std::string> places_;        // results whose constants these may have become
+  std::vector<std::string> unread_twins_;  // parameters whose calls were merged with others
+  std::vector<std::string> twins_;         // these and those of the other calls
+  // Parameters that were restored with something that the file does not tell: whose row is a
+  // padding row, what is added to it, which axes its copies are along.
+  std::vector<std::string> rows_;
+  std::vector<std::string> sums_;
+  std::vector<std::string> uniform_;
   std::vector<std::string> lost_;      // parameters
   std::vector<std::string> evidence_;  // what stands where they were
   bool evaluates_ = false;             // batch norms in their form for inference
