@@ -49,12 +49,44 @@ void warn_of_lost(const TorchNames& names, Logger& log) {
               unread.size() == 1 ? "this name" : "these names", listed(unread));
 }
 
+// What is there, and need not be as the module has it.
+void warn_of_untold(const TorchNames& names, const Names& reshaped, Logger& log) {
+  const auto quoted = [](const Names& all) {
+    Names texts;
+    for (const std::string& name : all) texts.push_back(fmt::format("'{}'", printable(name)));
+    return listed(std::move(texts));
+  };
+  if (!reshaped.empty()) {
+    log.warning("{} in a shape that may not be the module's, which the exporter folded: {}",
+                count_text(reshaped.size(), " is", "s are"), quoted(reshaped));
+  }
+  if (!names.added.empty()) {
+    log.warning(
+        "{} written as what is added to 1; where the module adds another number, which the "
+        "exporter folded, subtract that less 1: {}",
+        count_text(names.added.size(), " is", "s are"), quoted(names.added));
+  }
+}
+
 Json lost_facts(const std::vector<LostTensor>& lost) {
   Json list = Json::array();
   for (const LostTensor& each : lost) {
     list.push_back(Json::object({{"name", each.name}, {"reason", each.reason}}));
   }
   return list;
+}
+
+// The call that loads it; of elements in other shapes than the module's, with its own.
+std::string load_text(const std::string& out, bool whole, bool reshaped) {
+  std::string state = fmt::format("safetensors.torch.load_file(\"{}\")", printable(out));
+  std::string before;
+  if (reshaped) {
+    before = "own = model.state_dict(); ";
+    state =
+        fmt::format("{{name: each.reshape(own[name].shape) for name, each in {}.items()}}", state);
+  }
+  return fmt::format("load it: {}model.load_state_dict({}{})\n", before, state,
+                     whole ? "" : ", strict=False");
 }
 
 }  // namespace
@@ -68,6 +100,11 @@ Outcome export_state_dict(const Source& source, const Invocation& settled, const
       trained.checkpoint ? tensors_of(trained.checkpoint) : TensorByName();
   write_state_dict(trained.model, names.tensors, elements, out);
   warn_of_lost(names, settled.log());
+  Names reshaped;
+  for (const TorchTensor& each : names.tensors) {
+    if (!each.shape_told) reshaped.push_back(each.name);
+  }
+  warn_of_untold(names, reshaped, settled.log());
   const bool whole = names.lost.empty() && names.unread.empty();
   std::string text = fmt::format("wrote {}: {} of a state_dict\n", printable(out),
                                  count_text(names.tensors.size(), "", "s"));
@@ -76,13 +113,14 @@ Outcome export_state_dict(const Source& source, const Invocation& settled, const
         "num_batches_tracked of {} batch norm{} is not in the model: the module keeps its own\n",
         names.counters.size(), names.counters.size() == 1 ? "" : "s");
   }
-  text += fmt::format("load it: model.load_state_dict(safetensors.torch.load_file(\"{}\"){})\n",
-                      printable(out), whole ? "" : ", strict=False");
+  text += load_text(out, whole, !reshaped.empty());
   return {.facts = Json::object({{"file", out},
                                  {"format", "safetensors"},
                                  {"tensors", names.tensors.size()},
                                  {"lost", lost_facts(names.lost)},
                                  {"unread", Json::list(names.unread)},
+                                 {"reshaped", Json::list(reshaped)},
+                                 {"added_to_one", Json::list(names.added)},
                                  {"counters", Json::list(names.counters)}}),
           .text = text};
 }

@@ -39,7 +39,10 @@ void add_target(const OnnxModel::Impl& model, const std::string& name, TorchName
   }
   const ParameterPlace place = place_of(model, name);
   if (!place.initializer.empty()) {
-    names.tensors.push_back({.name = name, .initializer = place.initializer});
+    names.tensors.push_back({.name = name,
+                             .initializer = place.initializer,
+                             .shape_told = !model.reshaped.contains(place.initializer)});
+    if (model.added.contains(place.initializer)) names.added.push_back(name);
   } else {
     (leaf_of(name) == kCounter ? names.counters : names.unread).push_back(name);
   }

@@ -20,6 +20,7 @@ struct TorchTensor {
   std::string name;         // in the state_dict: "encoder.0.weight"
   std::string initializer;  // that has its elements; one has several names where PyTorch ties them
   TorchLayout layout = TorchLayout::kSame;
+  bool shape_told = true;  // else the module may have the elements in another shape
 };
 
 struct LostTensor {
@@ -30,6 +31,8 @@ struct LostTensor {
 
 struct TorchNames {
   std::vector<TorchTensor> tensors;
+  // Of these, what is added to a number that the file does not tell, and is taken for 1.
+  std::vector<std::string> added;
   std::vector<LostTensor> lost;       // the module should have them, and cannot get them back
   std::vector<std::string> unread;    // the forward pass does not need them: not in the file
   std::vector<std::string> counters;  // num_batches_tracked of batch norms: not in the file

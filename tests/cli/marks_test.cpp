@@ -217,4 +217,26 @@ TEST_CASE("marks: a sum of parameters alone is refused, a folded padding row is 
   CHECK(has(rows.err, "lookups of constant rows were folded: 'where.weight'; whether one of the"));
 }
 
+TEST_CASE("marks: shapes that the exporter folded are named on the way home, unused layers too") {
+  const TemporaryFolder folder;
+  const Model scales{"scales.onnx", "ids", "cross_entropy", "0.5"};
+  const Finished finished = train(scales, folder / "run");
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  CHECK(has(finished.err, "a number that is not told is added to 'first.weight'"));
+  CHECK(losses_of(folder / "run").back() == doctest::Approx(2.258236).epsilon(1e-6));
+  const std::string state = (folder / "state.safetensors").string();
+  const Finished written = run({"export", (folder / "run").string(), "--format", "safetensors",
+                                "--names", "torch", "-o", state});
+  REQUIRE(written.exit_code == 0);
+  CHECK(has(written.err,
+            "2 tensors are in a shape that may not be the module's, which the exporter "
+            "folded: 'g', 'k'"));
+  CHECK(has(written.err, "1 tensor is written as what is added to 1"));
+  CHECK(
+      has(written.err, "as its forward pass does not need them under these names: 'idle.weight'"));
+  CHECK(has(written.out, "each.reshape(own[name].shape)"));
+  check_elements(state, "scales-state.safetensors", 6);
+}
+
 }  // namespace trainscope::test
