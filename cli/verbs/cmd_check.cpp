@@ -101,12 +101,7 @@ void add_notes(const OnnxModel& model, const ParameterChoices& choices, Outcome&
     notes.push_back(text);
     outcome.text += fmt::format("note: {}\n", text);
   };
-  if (choices.buffers_unknown) note(std::string(kBuffersUnknown));
-  if (choices.by_marks) {
-    note(
-        "marks do not tell requires_grad: a parameter that PyTorch does not train is marked like "
-        "the others; --freeze NAME leaves it as it is");
-  }
+  for (const std::string& sentence : untold(choices)) note(sentence);
   for (const ParameterFault& each : choices.notes) note(each.text());
   for (const std::string& each : choices.remarks) note(each);
   Json restored = Json::array();

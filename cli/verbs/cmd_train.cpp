@@ -169,11 +169,10 @@ Invocation settled(const Invocation& invocation) {
   return source.settle(invocation).with_argument(source.model_file().string());
 }
 
-// What the model's file leaves open of what PyTorch trains; "" when it tells, or names were given.
-std::string note_of_buffers(const TrainRequest& request) {
+// What the model's file leaves open of what PyTorch trains.
+std::vector<std::string> untold_of(const TrainRequest& request) {
   const ParameterChoices choices = choose_parameters(request.model, request.compile.import);
-  const bool open = choices.buffers_unknown && choices.of_pytorch;
-  return open ? fmt::format("note        {}\n", kBuffersUnknown) : "";
+  return choices.of_pytorch ? untold(choices) : std::vector<std::string>();
 }
 
 // Null without --worker-fd.
@@ -194,7 +193,7 @@ Outcome trained(const Invocation& given, const std::stop_source& stop,
   const auto progress =
       std::make_shared<ProgressPrinter>(progress_style(settings), invocation.log());
   TrainRequest request = train_request(invocation);
-  const std::string note = note_of_buffers(request);
+  const std::vector<std::string> notes = untold_of(request);
   request.stop_exit_code = [signals] { return signals->exit_code(); };
   const auto listeners = std::make_shared<RunListeners>();
   listeners->add(signals);
@@ -203,7 +202,8 @@ Outcome trained(const Invocation& given, const std::stop_source& stop,
   TrainingRun training(std::move(request), listeners, stop.get_token());
   Outcome outcome =
       settings.on("dry-run") ? summary_of(training.preview()) : summary_of(training.run());
-  outcome.text += note;
+  for (const std::string& each : notes) outcome.text += fmt::format("note        {}\n", each);
+  outcome.facts.set("notes", Json::list(notes));
   return outcome;
 }
 

@@ -161,19 +161,19 @@ TEST_CASE("marks: where calls were left out or merged, it is said or refused") {
   const TemporaryFolder folder;
   const Finished merged = train({"merged.onnx"}, folder / "merged");
   REQUIRE(merged.exit_code == 0);
-  CHECK(
-      has(merged.err, "or merged equal ones: 'tanh_1', which 'node_mul' read; where one of them"));
-  CHECK(has(merged.err, "optimize=False"));
+  CHECK(text_has(merged.err,
+                 "or merged equal ones: 'tanh_1', which 'node_mul' read; where one of them"));
+  CHECK(text_has(merged.err, "optimize=False"));
   CHECK(losses_of(folder / "merged").front() == doctest::Approx(1.117852).epsilon(1e-6));
   // Lines of source show that something is detached: whether it is this is not told.
   const Finished cloned = train({"cloned.onnx"}, folder / "cloned");
   CHECK(cloned.exit_code == 3);
-  CHECK(has(cloned.err, "'clone', which 'node_linear_1' read. The module detaches values"));
+  CHECK(text_has(cloned.err, "'clone', which 'node_linear_1' read. The module detaches values"));
   CHECK(train({"cloned.onnx"}, folder / "again", {"--train", "h.*"}).exit_code == 3);
   const Finished norms = train({"norms.onnx"}, folder / "norms");
   CHECK(norms.exit_code == 3);
-  CHECK(
-      has(norms.err, "no call of the file reads 'm.bias', 'm.weight': the exporter merged calls"));
+  CHECK(text_has(norms.err,
+                 "no call of the file reads 'm.bias', 'm.weight': the exporter merged calls"));
   CHECK(train({"norms.onnx"}, folder / "head", {"--train", "h.*"}).exit_code == 0);
   CHECK(train({"norms.onnx"}, folder / "norm", {"--train", "n.weight"}).exit_code == 3);
 }
@@ -197,7 +197,7 @@ TEST_CASE("marks: a parameter that was repeated along one axis learns as one") {
   // Along two axes: which of them, the numbers do not tell.
   const Finished mask = train({"mask.onnx", "ids", "cross_entropy", "0.5"}, folder / "mask");
   CHECK(mask.exit_code == 3);
-  CHECK(has(mask.err, "'token' (see 'expand')"));
+  CHECK(text_has(mask.err, "'token' (see 'expand')"));
   const Finished frozen =
       train({"mask.onnx", "ids", "cross_entropy", "0.5"}, folder / "frozen", {"--freeze", "token"});
   INFO(frozen.err);
@@ -208,13 +208,14 @@ TEST_CASE("marks: a sum of parameters alone is refused, a folded padding row is 
   const TemporaryFolder folder;
   const Finished doubled = train({"doubled.onnx"}, folder / "doubled");
   CHECK(doubled.exit_code == 3);
-  CHECK(has(doubled.err, "'w' (see 'add')"));
+  CHECK(text_has(doubled.err, "'w' (see 'add')"));
   CHECK(train({"doubled.onnx"}, folder / "layers", {"--train", "*.weight"}).exit_code == 0);
   const Finished asked = train({"doubled.onnx"}, folder / "asked", {"--train", "*"});
   CHECK(asked.exit_code == 3);
   const Finished rows = train({"rows.onnx", "ids", "cross_entropy", "0.5"}, folder / "rows");
   REQUIRE(rows.exit_code == 0);
-  CHECK(has(rows.err, "lookups of constant rows were folded: 'where.weight'; whether one of the"));
+  CHECK(text_has(rows.err,
+                 "lookups of constant rows were folded: 'where.weight'; whether one of the"));
 }
 
 TEST_CASE("marks: shapes that the exporter folded are named on the way home, unused layers too") {
@@ -223,20 +224,31 @@ TEST_CASE("marks: shapes that the exporter folded are named on the way home, unu
   const Finished finished = train(scales, folder / "run");
   INFO(finished.err);
   REQUIRE(finished.exit_code == 0);
-  CHECK(has(finished.err, "a number that is not told is added to 'first.weight'"));
+  CHECK(text_has(finished.err, "a number that is not told is added to 'first.weight'"));
   CHECK(losses_of(folder / "run").back() == doctest::Approx(2.258236).epsilon(1e-6));
   const std::string state = (folder / "state.safetensors").string();
   const Finished written = run({"export", (folder / "run").string(), "--format", "safetensors",
                                 "--names", "torch", "-o", state});
   REQUIRE(written.exit_code == 0);
-  CHECK(has(written.err,
-            "2 tensors are in a shape that may not be the module's, which the exporter "
-            "folded: 'g', 'k'"));
-  CHECK(has(written.err, "1 tensor is written as what is added to 1"));
-  CHECK(
-      has(written.err, "as its forward pass does not need them under these names: 'idle.weight'"));
-  CHECK(has(written.out, "each.reshape(own[name].shape)"));
+  CHECK(text_has(written.err,
+                 "2 tensors are in a shape that may not be the module's, which the exporter "
+                 "folded: 'g', 'k'"));
+  CHECK(text_has(written.err, "1 tensor is written as what is added to 1"));
+  CHECK(text_has(written.err,
+                 "as its forward pass does not need them under these names: 'idle.weight'"));
+  CHECK(text_has(written.out, "each.reshape(own[name].shape)"));
   check_elements(state, "scales-state.safetensors", 6);
+}
+
+TEST_CASE("train, check: what no export tells is a note, in the facts too") {
+  const TemporaryFolder folder;
+  const Finished marked =
+      train({"padded.onnx", "ids", "cross_entropy", "0.5"}, folder / "run", {"--json"});
+  REQUIRE(marked.exit_code == 0);
+  CHECK(text_has(marked.out, "no export tells of requires_grad and torch.no_grad()"));
+  const Finished named = run({"check", exported("buffer-ts.onnx"), "--loss", "mse", "--json"});
+  CHECK(text_has(named.out, "tells nothing of detach(), torch.no_grad(), padding_idx"));
+  CHECK(text_has(named.out, "does not tell buffers from parameters"));
 }
 
 }  // namespace trainscope::test

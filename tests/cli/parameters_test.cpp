@@ -110,7 +110,7 @@ TEST_CASE("check: every initializer with its reason") {
   CHECK(check("cube.onnx", {"--json"}).json().array_at("constants").size() == 2);
   CHECK(text_has(check("buffer-ts.onnx").out,
                  "note: the file does not tell buffers from parameters"));
-  CHECK(text_has(check("buffer.onnx").out, "note: marks do not tell requires_grad"));
+  CHECK(text_has(check("buffer.onnx").out, "note: no export tells of requires_grad"));
   CHECK(!text_has(check("buffer-ts.onnx").out, "requires_grad"));
   const Json frozen = check("buffer-ts.onnx", {"--freeze", "freq", "--json"}).json();
   CHECK(frozen.array_at("frozen").size() == 1);
