@@ -84,7 +84,7 @@ class Runs:
         if slow_op is None:
             self.program(*words)
         else:
-            subprocess.run([self.options.build / "bench/busy_wait_bench", slow_op, str(SLOWED_BY),
+            subprocess.run([self.options.build / "bin/busy_wait_bench", slow_op, str(SLOWED_BY),
                             *map(str, words)], capture_output=True, check=True)
         return run
 
