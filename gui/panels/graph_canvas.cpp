@@ -67,17 +67,20 @@ class GraphDrawer {
     if (response.wheel.y != 0.0F) {
       state_.camera = zoomed(state_.camera, std::pow(1.18F, response.wheel.y), mouse.x, mouse.y);
     }
-    if (ui_.input().is_pressed(MouseButton::kLeft)) state_.dragged = 0.0F;
-    if (response.held) drag(response.dragged);
+    if (ui_.input().is_pressed(MouseButton::kLeft)) {
+      state_.dragged = 0.0F;
+    } else if (response.held) {
+      drag(response.dragged);
+    }
     if (ui_.region_has_keys() || response.focused) walk();
     frame();
     hovered_ = response.hovered ? node_at(state_.frame, mouse.x, mouse.y) : kNoPlace;
     if (hovered_ != kNoPlace) ui_.tooltip(response, text_of_node(hovered_));
-    if (response.clicked && state_.dragged < kGraphClick && hovered_ != kNoPlace) {
-      select_place(state_, workbench_, hovered_);
-      selected_ = hovered_;
-      frame();
-    }
+    if (!response.clicked || state_.dragged >= kGraphClick) return;
+    if (hovered_ == kNoPlace) return toggle_block_at(ui_.input().mouse);
+    select_place(state_, workbench_, hovered_);
+    selected_ = hovered_;
+    frame();
   }
 
   std::string_view detail_name() const {
@@ -124,16 +127,23 @@ class GraphDrawer {
     return {rect_.x + rect.x, rect_.y + rect.y, rect.width, rect.height};
   }
 
+  // Of a band on the screen; empty where it is too low for text. It stays seen where the band is
+  // longer than the view.
+  Rect head_of(const Rect& rect) const {
+    const float header = kBlockHeader * state_.camera.zoom;
+    if (header < ui_.line_height(Face::kSmall)) return {};
+    Rect head{rect.x, rect.y, rect.width, std::min(header, rect.height)};
+    if (head.y < rect_.y) head.y = std::min(rect_.y, rect.bottom() - head.height);
+    return head;
+  }
+
   void draw_block(const FrameBlock& framed) {
     const LaidBlock& block = state_.layout.blocks[framed.block];
     const Rect rect = on_screen(framed.rect);
     ui_.canvas().fill(rect, ui_.theme().panel, 4.0F);
     ui_.canvas().outline(rect, {.color = ui_.theme().line}, 4.0F);
-    const float header = kBlockHeader * state_.camera.zoom;
-    Rect head{rect.x, rect.y, rect.width, std::min(header, rect.height)};
-    // The name stays seen where the band is longer than the view.
-    if (head.y < rect_.y) head.y = std::min(rect_.y, rect.bottom() - head.height);
-    if (header < ui_.line_height(Face::kSmall)) return draw_outer_name(block, rect);
+    const Rect head = head_of(rect);
+    if (head.empty()) return draw_outer_name(block, rect);
     const bool is_control = head.height >= kLeastControl && head.width >= kLeastControl;
     const Response response = ui_.hit(fmt::format("block/{}", block.name), head,
                                       {.kind = is_control ? ItemKind::kToggle : ItemKind::kMark,
@@ -141,7 +151,7 @@ class GraphDrawer {
                                        .value = block.collapsed ? "collapsed" : "open",
                                        .focusable = is_control});
     if (response.hovered) ui_.canvas().fill(head, with_alpha(ui_.theme().hovered, 0.6F), 4.0F);
-    if (response.clicked && state_.dragged < kGraphClick) toggle_block(block.name);
+    if (response.clicked) toggle_block(block.name);  // by a key: the canvas has the mouse
     ui_.tooltip(response, fmt::format("{}: {} forward, {} backward, {} update nodes. Click to {}",
                                       block.name, block.nodes[0], block.nodes[1], block.nodes[2],
                                       block.collapsed ? "open it" : "collapse it"));
@@ -175,6 +185,13 @@ class GraphDrawer {
     }
     ui_.text(head, fmt::format("{} {}", block.collapsed ? "▸" : "▾", block.name),
              {.face = Face::kSmall, .color = ui_.theme().soft_ink, .fit = Fit::kEnd});
+  }
+
+  void toggle_block_at(Point mouse) {
+    for (const FrameBlock& framed : state_.frame.blocks) {
+      if (!head_of(on_screen(framed.rect)).contains(mouse)) continue;
+      return toggle_block(state_.layout.blocks[framed.block].name);
+    }
   }
 
   void toggle_block(const std::string& name) {

@@ -155,20 +155,22 @@ void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
   auto& state = workbench.state<MemoryState>();
   update_memory(state, workbench);
   Rect rest = rect;
+  Rect list = {};
   const bool roomy = rect.height > 150.0F;
   if (roomy) {
     draw_memory_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
     draw_memory_summary(ui, state, *run->plan(), take_top(rest, ui.row_height()));
     draw_class_legend(ui, state, *run->plan(), take_top(rest, ui.row_height()));
     if (rest.width >= kMemoryListWidth + kLeastPlane) {
-      const Rect list = take_right(rest, rest.width > 1100.0F ? kWideMemoryList : kMemoryListWidth);
-      draw_memory_list(ui, workbench, state, list);
+      list = take_right(rest, rest.width > 1100.0F ? kWideMemoryList : kMemoryListWidth);
     } else if (rest.height > 330.0F) {
-      draw_memory_list(ui, workbench, state, take_bottom(rest, rest.height * 0.36F));
+      list = take_bottom(rest, rest.height * 0.36F);
     }
     rest = rest.inset(4.0F, 4.0F);
   }
+  // Before the list, so that it has the keys that both know.
   draw_memory_plane(ui, workbench, state, rest);
+  if (!list.empty()) draw_memory_list(ui, workbench, state, list);
   state.selected = workbench.selection();
 }
 

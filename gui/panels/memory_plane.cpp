@@ -73,8 +73,11 @@ class PlaneDrawer {
                             static_cast<double>((mouse.x - plane_.x) / plane_.width),
                             static_cast<double>((plane_.bottom() - mouse.y) / plane_.height));
     }
-    if (ui_.input().is_pressed(MouseButton::kLeft)) state_.dragged = 0.0F;
-    if (response.held) drag(response.dragged);
+    if (ui_.input().is_pressed(MouseButton::kLeft)) {
+      state_.dragged = 0.0F;
+    } else if (response.held) {
+      drag(response.dragged);
+    }
     const std::uint32_t at = rectangle_at(state_.map, time_at(mouse.x), byte_at(mouse.y));
     if (response.hovered) hovered_ = at;
     if (response.clicked && state_.dragged < kPlaneClick) click(at, time_at(mouse.x));

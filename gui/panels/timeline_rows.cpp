@@ -93,8 +93,9 @@ class RowsDrawer {
       state_.dragged = 0.0F;
       state_.draws_range = ui_.input().shift;
       state_.range_from = ns_at(mouse.x);
+    } else if (response.held) {
+      drag(response.dragged, mouse);
     }
-    if (response.held) drag(response.dragged, mouse);
     const TimelineBox* box = response.hovered ? box_at(mouse) : nullptr;
     if (box != nullptr) ui_.tooltip(response, text_of_box(*box));
     if (response.clicked && state_.dragged < kTimelineClick) click(box, response.double_clicked);

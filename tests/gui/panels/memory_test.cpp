@@ -1,0 +1,125 @@
+// The Memory panel by its items.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "gui/panels/memory_state.h"
+#include "gui/panels/panels.h"
+#include "tests/gui/platform/window_driver.h"
+
+namespace trainscope::gui {
+namespace {
+
+class MemoryWindow : public test::WindowDriver {
+ public:
+  MemoryWindow() : WindowDriver(test::text_run().folder()) {
+    app().show_only("memory");
+    step(2);
+  }
+  MemoryState& memory() { return workbench().state<MemoryState>(); }
+  const PlanView& plan() { return *workbench().run()->plan(); }
+};
+
+TEST_SUITE_BEGIN("gui");
+
+TEST_CASE("memory: it begins at the peak, with every rectangle of the plan") {
+  MemoryWindow window;
+  CHECK(window.memory().cursor == window.memory().map.peak_time);
+  CHECK(window.memory().frame.boxes.size() + window.memory().frame.merged ==
+        window.memory().map.rectangles.size());
+  CHECK(window.items().find("main/memory/live")->number ==
+        doctest::Approx(static_cast<double>(window.memory().map.peak_bytes)));
+  CHECK(window.items().find("main/memory/arena")->number ==
+        doctest::Approx(static_cast<double>(window.plan().arena().bytes)));
+}
+
+TEST_CASE("memory: which op holds the peak is the first row") {
+  MemoryWindow window;
+  REQUIRE(window.click("main/memory/alive/row/0/"));
+  window.step();
+  const std::uint32_t buffer = window.workbench().selection().buffer;
+  REQUIRE(buffer != kNoRow);
+  CHECK(holders_at(window.plan(), window.memory().map.peak_time).front() == buffer);
+  CHECK(window.memory().cursor == window.memory().map.peak_time);
+}
+
+TEST_CASE("memory: the cursor walks by keys, and the selection follows it") {
+  MemoryWindow window;
+  window.click("main/memory/plane");
+  window.key("Home");
+  window.step();
+  CHECK(window.memory().cursor == 0);
+  for (int i = 0; i < 5; ++i) window.key("Right");
+  window.step();
+  CHECK(window.memory().cursor == 5);
+  CHECK(window.plan().calls[window.workbench().selection().call].time == 5);
+  window.key("End");
+  window.step();
+  CHECK(window.memory().cursor == window.memory().map.times - 1);
+  window.key("p");
+  window.step();
+  CHECK(window.memory().cursor == window.memory().map.peak_time);
+}
+
+TEST_CASE("memory: a selected call moves the cursor to its time") {
+  MemoryWindow window;
+  REQUIRE(window.workbench().select_named("call:7"));
+  window.step(2);
+  CHECK(window.memory().cursor == window.plan().calls[7].time);
+}
+
+TEST_CASE(
+    "memory: idle buffers are listed by size times wait, and lead to the middle of the wait") {
+  MemoryWindow window;
+  REQUIRE(window.click("main/memory/list/idle"));
+  window.step(2);
+  REQUIRE(window.click("main/memory/idle/row/0/"));
+  window.step();
+  const IdleWait& wait = window.memory().idle.front();
+  CHECK(window.workbench().selection().buffer == wait.buffer);
+  CHECK(window.memory().cursor >= wait.from);
+  CHECK(window.memory().cursor <= wait.to);
+}
+
+TEST_CASE("memory: a clicked rectangle is the buffer that is selected") {
+  MemoryWindow window;
+  window.workbench().request("memory.fit");
+  window.step(2);
+  for (const Item* box : window.items().below("main/memory/box/")) {
+    if (box->rect.width < 8.0F || box->rect.height < 8.0F) continue;
+    const std::string path = box->path;
+    REQUIRE(window.click(path));
+    window.step();
+    const std::string id = path.substr(std::string("main/memory/box/").size());
+    CHECK(std::to_string(window.workbench().selection().buffer) == id);
+    break;
+  }
+}
+
+TEST_CASE("memory: the wheel zooms in, F shows all again") {
+  MemoryWindow window;
+  const MemoryRange whole = window.memory().range;
+  window.wheel("main/memory/plane", 3.0F);
+  window.step();
+  CHECK(window.memory().range.last_time - window.memory().range.first_time <
+        whole.last_time - whole.first_time);
+  window.click("main/memory/fit");
+  window.step();
+  CHECK(window.memory().range == whole);
+}
+
+TEST_CASE(
+    "memory: the twin is inspect at the call of the cursor, and the table has what is alive") {
+  MemoryWindow window;
+  const Panel& panel = *panel_named("memory");
+  const std::uint32_t call = call_at_cursor(window.memory());
+  CHECK(panel.twin(window.workbench()).find("--memory --at " + std::to_string(call)) !=
+        std::string::npos);
+  CHECK(panel.table(window.workbench()).rows.size() ==
+        alive_at(window.plan(), window.memory().cursor).size());
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace trainscope::gui

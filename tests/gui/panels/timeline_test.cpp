@@ -1,0 +1,119 @@
+// The Timeline panel by its items.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "gui/panels/panels.h"
+#include "gui/panels/timeline_state.h"
+#include "tests/gui/platform/window_driver.h"
+
+namespace trainscope::gui {
+namespace {
+
+class TimelineWindow : public test::WindowDriver {
+ public:
+  TimelineWindow() : WindowDriver(test::text_run().folder()) {
+    app().show_only("timeline");
+    step(2);
+  }
+  TimelineState& timeline() { return workbench().state<TimelineState>(); }
+  std::int64_t seen_ns() { return timeline().view.end_ns - timeline().view.begin_ns; }
+};
+
+TEST_SUITE_BEGIN("gui");
+
+TEST_CASE("timeline: it begins with the whole profile and sums of all steps") {
+  TimelineWindow window;
+  CHECK(window.timeline().view == window.timeline().data.whole);
+  CHECK(window.timeline().data.steps.size() == 3);
+  CHECK(window.timeline().summed.begin_ns == window.timeline().data.steps.front().range.begin_ns);
+  CHECK(window.timeline().summed.end_ns == window.timeline().data.steps.back().range.end_ns);
+  CHECK(!window.items().below("main/timeline/sums/row/").empty());
+}
+
+TEST_CASE("timeline: a clicked step is the range, and its sums are within it") {
+  TimelineWindow window;
+  const std::vector<const Item*> spans = window.items().below("main/timeline/span/");
+  std::string path;
+  for (const Item* span : spans) {
+    if (span->label == "step 2") path = span->path;
+  }
+  REQUIRE(!path.empty());
+  REQUIRE(window.click(path));
+  window.step(2);
+  CHECK(window.workbench().selection().step == 2);
+  CHECK(window.workbench().selection().range == window.timeline().data.steps[1].range);
+  CHECK(window.timeline().sums.range_ns == window.workbench().selection().range.end_ns -
+                                               window.workbench().selection().range.begin_ns);
+  CHECK(window.timeline().sums.spans_ns <= window.timeline().sums.range_ns);
+  REQUIRE(window.click("main/timeline/no_range"));
+  window.step();
+  CHECK(window.workbench().selection().range.empty());
+}
+
+TEST_CASE(
+    "timeline: near enough calls are spans that can be clicked, with flows to their readers") {
+  TimelineWindow window;
+  window.workbench().request("timeline.next_step");
+  window.step(2);
+  for (int i = 0; i < 12; ++i) window.wheel("main/timeline/rows", 1.0F);
+  window.step(2);
+  std::string path;
+  for (const Item* span : window.items().below("main/timeline/span/")) {
+    if (span->label.find("MatMul") != std::string::npos && span->rect.width > 4.0F) {
+      path = span->path;
+    }
+  }
+  REQUIRE(!path.empty());
+  REQUIRE(window.click(path));
+  window.step(2);
+  CHECK(window.workbench().selection().call != kNoRow);
+  CHECK(!window.timeline().flows.empty());
+}
+
+TEST_CASE("timeline: keys zoom, move, and go from call to call and step to step") {
+  TimelineWindow window;
+  window.click("main/timeline/rows");
+  const std::int64_t whole = window.seen_ns();
+  window.key("w");
+  window.step();
+  CHECK(window.seen_ns() < whole);
+  const std::int64_t begin = window.timeline().view.begin_ns;
+  window.key("d");
+  window.step();
+  CHECK(window.timeline().view.begin_ns > begin);
+  window.key("f");
+  window.step();
+  CHECK(window.seen_ns() == whole);
+  window.workbench().select_named("call:3");
+  window.step();
+  window.key("Right");
+  window.step();
+  CHECK(window.workbench().selection().call == 4);
+  window.key(".");
+  window.step();
+  CHECK(!window.workbench().selection().range.empty());
+}
+
+TEST_CASE("timeline: sums by another word, and the twin with it") {
+  TimelineWindow window;
+  window.timeline().by = profiler::GroupBy::kPhase;
+  window.step(2);
+  CHECK(window.timeline().sums.rows.size() >= 3);
+  const Panel& panel = *panel_named("timeline");
+  CHECK(panel.twin(window.workbench()).find("--by phase") != std::string::npos);
+  CHECK(panel.table(window.workbench()).rows.size() == window.timeline().sums.rows.size());
+}
+
+TEST_CASE("timeline: a run without a profile says how one is made") {
+  test::WindowDriver window(test::plain_run().folder());
+  window.app().show_only("timeline");
+  window.step(2);
+  CHECK(window.items().below("main/timeline/span/").empty());
+  CHECK(faults_of(window.items()).empty());
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace trainscope::gui
