@@ -92,7 +92,7 @@ double contrast(Color a, Color b) {
 }
 
 Color ink_on(Color paper) {
-  constexpr Color kBlack = rgb(0x0c0d0f);
+  constexpr Color kBlack = rgb(0x000000);
   constexpr Color kWhite = rgb(0xffffff);
   return contrast(kBlack, paper) >= contrast(kWhite, paper) ? kBlack : kWhite;
 }

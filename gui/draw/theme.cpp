@@ -48,10 +48,10 @@ constexpr Theme kLightTheme = {
     .good = rgb(0x00593d),
     .warning = rgb(0x6b4c00),
     .error = rgb(0x9c2a00),
-    .series = {rgb(0x2f61d4), rgb(0x8f3d9e), rgb(0x7d8590), rgb(0x4aa9dc), rgb(0xaf3700),
-               rgb(0x00875a), rgb(0xb58a00), rgb(0x6d381e), rgb(0x2c3138)},
-    .phases = {rgb(0x2f61d4), rgb(0xaf3700), rgb(0xb58a00)},
-    .differences = {rgb(0x00875a), rgb(0xaf3700), rgb(0xb58a00)}};
+    .series = {rgb(0x215dd2), rgb(0x8f3d9e), rgb(0x7d8590), rgb(0x2696ee), rgb(0xa83b08),
+               rgb(0x008355), rgb(0xaf8c00), rgb(0x6d381e), rgb(0x2c3138)},
+    .phases = {rgb(0x215dd2), rgb(0xa83b08), rgb(0xaf8c00)},
+    .differences = {rgb(0x008355), rgb(0xa83b08), rgb(0xaf8c00)}};
 
 constexpr Theme color_blind_theme() {
   Theme theme = kDarkTheme;

@@ -1,6 +1,7 @@
 // Names of chords, and how events become frames.
 #include "gui/ui/input.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -81,7 +82,9 @@ Input InputQueue::next(double seconds) {
   state_.seconds = seconds;
   bool has_acted = false;
   while (!events_.empty() && take(events_.front(), has_acted)) events_.pop_front();
-  state_.moved = state_.mouse - before;
+  // What is held is not dragged by the way to it.
+  const bool is_press = std::ranges::find(state_.pressed, true) != state_.pressed.end();
+  state_.moved = is_press ? Point{} : state_.mouse - before;
   return state_;
 }
 

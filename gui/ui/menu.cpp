@@ -105,7 +105,10 @@ int menu(Ui& ui, std::string_view name, std::span<const MenuItem> items) {
   }
   if (ui.memory().open_popup == path) {
     const std::vector<MenuItem> kept(items.begin(), items.end());
-    ui.later(kPopupLayer, [path, kept](Ui& above) { draw_menu(above, path, kept); });
+    ui.later(kPopupLayer, [path, own = std::string(name), kept](Ui& above) {
+      const Scope scope(above, own);
+      draw_menu(above, path, kept);
+    });
   }
   return chosen;
 }

@@ -23,7 +23,9 @@ float wanted_width(const Ui& ui, const TableColumn& column, const TableState& st
                    std::size_t i) {
   if (i < state.widths.size() && state.widths[i] > 0.0F) return state.widths[i];
   const float arrow = 14.0F;
-  const float scale = ui.line_height(Face::kNumber) / 13.0F;
+  // Widths are for the usual sizes of text and numbers.
+  const float scale =
+      std::max(ui.line_height(Face::kNumber) / 13.0F, ui.line_height(Face::kText) / 14.0F);
   return std::max(std::ceil(column.width * scale),
                   std::ceil(ui.width(column.title, Face::kSmall)) + arrow + 2.0F * kCellPadding);
 }
