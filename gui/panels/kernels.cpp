@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "gui/panels/empty_state.h"
+#include "gui/panels/kernels_state.h"
 #include "gui/ui/controls.h"
 #include "gui/ui/table.h"
 #include "gui/ui/text_field.h"
@@ -18,110 +22,8 @@
 namespace trainscope::gui {
 namespace {
 
+using profiler::BreakdownRow;
 using profiler::GroupBy;
-
-struct NumberColumn {
-  TableColumn column;
-  Unit unit = Unit::kCount;
-  double factor = 1.0;  // from the twin's number to the unit's
-};
-
-// In the order of importance: the last ones are left out where there is no room.
-constexpr std::array<NumberColumn, 11> kNumberColumns = {{
-    {{.name = "ms",
-      .title = "ms",
-      .width = 76.0F,
-      .help = "Milliseconds of a step on the driving thread, the mean of the profiled steps"},
-     Unit::kMilliseconds},
-    {{.name = "share",
-      .title = "share %",
-      .width = 118.0F,
-      .help = "Of the time of all profiled steps"},
-     Unit::kShare},
-    {{.name = "roof",
-      .title = "roof %",
-      .width = 74.0F,
-      .help = "The time that it would take at the machine's measured roofs, by the time that it "
-              "takes: 100 % is as fast as the machine can. Needs `doctor --roofs`"},
-     Unit::kShare},
-    {{.name = "gflops",
-      .title = "GFLOP/s",
-      .width = 78.0F,
-      .help = "Floating-point operations of the op's definition, by its time"},
-     Unit::kGigaflopsPerSecond},
-    {{.name = "gbs",
-      .title = "GB/s",
-      .width = 70.0F,
-      .help = "Bytes read and written, each operand once, by its time"},
-     Unit::kGigabytesPerSecond},
-    {{.name = "count", .title = "runs", .width = 60.0F, .help = "Runs in a step"}, Unit::kMean},
-    {{.name = "median_ms",
-      .title = "median ms",
-      .width = 86.0F,
-      .help = "Milliseconds of the step in the middle"},
-     Unit::kMilliseconds},
-    {{.name = "flops",
-      .title = "MFLOP",
-      .width = 86.0F,
-      .help = "Floating-point operations of a step, in 10^6"},
-     Unit::kMegaflops},
-    {{.name = "bytes",
-      .title = "MB",
-      .width = 78.0F,
-      .help = "Bytes read and written in a step, in 10^6"},
-     Unit::kMegabytes},
-    {{.name = "intensity",
-      .title = "FLOP/B",
-      .width = 70.0F,
-      .help = "FLOPs by bytes: how far to the right in the roofline"},
-     Unit::kFlopsPerByte},
-    {{.name = "busy_ms",
-      .title = "busy ms",
-      .width = 80.0F,
-      .help = "Milliseconds of a step, of all threads together"},
-     Unit::kMilliseconds},
-}};
-
-std::array<TableColumn, kNumberColumns.size() + 1> columns_of(GroupBy by) {
-  std::array<TableColumn, kNumberColumns.size() + 1> columns;
-  columns[0] = {.name = "name",
-                .title = name_of(by),
-                .align = Align::kLeft,
-                .help = "What the rows are; parentheses: time that is no call's"};
-  for (std::size_t i = 0; i < kNumberColumns.size(); ++i) {
-    columns[i + 1] = kNumberColumns[i].column;
-  }
-  return columns;
-}
-
-struct KernelsState {
-  KernelWishes wishes;
-  TableState table = {.sorted_by = 1};
-  std::string filter;  // as it is typed
-  KernelRows rows;
-  KernelWishes shown;  // of the rows
-  double greatest_share = 0.0;
-  const RunData* of = nullptr;
-  std::uint64_t version = 0;
-  Selection selected;  // when the rows were last scrolled to it
-};
-
-// The rows of now: kept until the run, the wishes or its data change.
-const KernelRows& rows_of_now(KernelsState& state, RunData& run) {
-  const bool kept =
-      state.of == &run && state.version == run.version() && state.shown == state.wishes;
-  if (!kept) {
-    state.rows = kernel_rows(*run.times(), *run.plan(), run.machine(), state.wishes);
-    state.greatest_share = 0.0;
-    for (const profiler::BreakdownRow& row : state.rows.table.rows) {
-      state.greatest_share = std::max(state.greatest_share, state.rows.table.share(row));
-    }
-    state.shown = state.wishes;
-    state.of = &run;
-    state.version = run.version();
-  }
-  return state.rows;
-}
 
 bool can_show(Workbench& workbench) {
   RunData* run = workbench.run();
@@ -129,7 +31,26 @@ bool can_show(Workbench& workbench) {
          !run->times()->steps.empty();
 }
 
-void draw_tools(Ui& ui, KernelsState& state, Rect bar) {
+// Which run is beside this one.
+void draw_beside(Ui& ui, Workbench& workbench, KernelsState& state, Rect& bar) {
+  if (workbench.count() < 2 || bar.width < 260.0F) return;
+  std::vector<MenuItem> items = {{.label = "nothing beside", .checked = state.other == nullptr}};
+  std::vector<const RunData*> runs = {nullptr};
+  for (std::size_t i = 0; i < workbench.count(); ++i) {
+    if (i == workbench.active()) continue;
+    const RunData& source = workbench.source(i);
+    items.push_back({.label = source.name(), .checked = state.other == &source});
+    runs.push_back(&source);
+  }
+  constexpr std::string_view kLabel = "beside ▼";
+  const Rect place = take_right(bar, button_width(ui, kLabel));
+  take_right(bar, 6.0F);
+  const int chosen =
+      menu_button(ui, "beside", place, kLabel, items, {.tooltip = "Another run beside this one"});
+  if (chosen >= 0) state.other = runs[static_cast<std::size_t>(chosen)];
+}
+
+void draw_tools(Ui& ui, Workbench& workbench, KernelsState& state, Rect bar) {
   static constexpr std::array<std::string_view, 7> kGroupNames = {"call",  "kernel", "op",  "node",
                                                                   "layer", "phase",  "pass"};
   bar = bar.inset(6.0F, 3.0F);
@@ -151,6 +72,7 @@ void draw_tools(Ui& ui, KernelsState& state, Rect bar) {
   }
   state.wishes.by = static_cast<GroupBy>(chosen);
   take_left(bar, 8.0F);
+  draw_beside(ui, workbench, state, bar);
   const FieldResponse typed = text_field(
       ui, "filter", bar, state.filter,
       {.hint = "filter: op==MatMul && ms>0.1",
@@ -172,6 +94,25 @@ void draw_share(Ui& ui, const TableCell& cell, double share, double greatest, st
             {.face = Face::kNumber, .hides_unit = true});
 }
 
+void draw_other(Ui& ui, const KernelsState& state, const TableCell& cell, const BreakdownRow& row,
+                bool is_difference) {
+  const auto found = state.other_row.find(row.name);
+  if (found == state.other_row.end()) return;
+  const profiler::Breakdown& table = state.other_rows.table;
+  const double other = table.ms(table.rows[found->second].ns);
+  const double more = other - state.rows.table.ms(row.ns);
+  const Color color = more > 0.0 ? ui.theme().error : ui.theme().good;
+  if (is_difference) {
+    ui.number("more_ms", cell.rect, {more, Unit::kMilliseconds}, {},
+              {.face = Face::kNumber, .color = color, .hides_unit = true});
+    return;
+  }
+  const std::size_t printed = state.other_rows.printed_position(found->second, state.wishes);
+  ui.number("other_ms", cell.rect, {other, Unit::kMilliseconds},
+            fmt::format("{} | /rows/{}/ms", query_of(*state.shown_other, state.wishes), printed),
+            {.face = Face::kNumber, .hides_unit = true});
+}
+
 void draw_cell(Ui& ui, const KernelsState& state, const TableCell& cell) {
   const profiler::BreakdownRow& row = state.rows.table.rows[cell.row];
   if (cell.column == 0) {
@@ -180,7 +121,10 @@ void draw_cell(Ui& ui, const KernelsState& state, const TableCell& cell) {
             {.color = row.is_call ? ui.theme().ink : ui.theme().soft_ink, .fit = Fit::kMiddle});
     return;
   }
-  const NumberColumn& column = kNumberColumns[cell.column - 1];
+  const NumberColumn& column = *state.columns[cell.column - 1];
+  if (&column == &kOtherColumn || &column == &kMoreColumn) {
+    return draw_other(ui, state, cell, row, &column == &kMoreColumn);
+  }
   const std::size_t printed = state.rows.printed_position(cell.row, state.wishes);
   const double value = profiler::column_of(state.rows.table, row, column.column.name);
   if (column.column.name == "share") {
@@ -226,13 +170,19 @@ void draw_kernels(Ui& ui, Workbench& workbench, const Rect& rect) {
   if (!has_part(ui, workbench, rect, Part::kProfile, has_profile, "No profile")) return;
   RunData& run = *workbench.run();
   Rect rest = rect;
-  if (rect.height > 150.0F) draw_tools(ui, state, take_top(rest, ui.row_height() + 8.0F));
-  const std::array columns = columns_of(state.wishes.by);
+  if (rect.height > 150.0F)
+    draw_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));
+  RunData* other = other_of(state, workbench);
+  choose_columns(state, run.machine() != nullptr, other != nullptr);
+  const std::vector<TableColumn> columns = columns_of(state);
+  const auto sorted = std::ranges::find(columns, state.wishes.sort, &TableColumn::name);
+  state.table.sorted_by =
+      sorted == columns.end() ? 1 : static_cast<std::size_t>(sorted - columns.begin());
   state.wishes.sort = columns[state.table.sorted_by].name;
   // Names are sorted from A, as `query` does.
   const bool by_name = state.table.sorted_by == 0;
   state.wishes.descending = state.table.descending != by_name;
-  const KernelRows& rows = rows_of_now(state, run);
+  const KernelRows& rows = rows_of_now(state, run, other);
   if (!rows.fault.empty()) {
     draw_empty(ui, workbench, rest, "The filter is not understood", {.text = rows.fault});
     return;
@@ -249,23 +199,34 @@ void draw_kernels(Ui& ui, Workbench& workbench, const Rect& rect) {
              .chosen = chosen,
              .scrolls_to_chosen = moved},
             state.table, [&](Ui& inner, const TableCell& cell) { draw_cell(inner, state, cell); });
+  if (response.sorted) state.wishes.sort = columns[state.table.sorted_by].name;
   if (response.clicked) select_row(workbench, state, *response.clicked);
+}
+
+std::string value_of(const KernelsState& state, const BreakdownRow& row,
+                     const NumberColumn& column) {
+  const bool is_other = &column == &kOtherColumn;
+  if (!is_other && &column != &kMoreColumn) {
+    return fmt::format("{:.9g}", profiler::column_of(state.rows.table, row, column.column.name));
+  }
+  const auto found = state.other_row.find(row.name);
+  if (found == state.other_row.end()) return {};
+  const profiler::Breakdown& table = state.other_rows.table;
+  const double other = table.ms(table.rows[found->second].ns);
+  return fmt::format("{:.9g}", is_other ? other : other - state.rows.table.ms(row.ns));
 }
 
 CopiedTable kernels_table(Workbench& workbench) {
   if (!can_show(workbench)) return {};
   auto& state = workbench.state<KernelsState>();
-  const KernelRows& rows = rows_of_now(state, *workbench.run());
+  const KernelRows& rows = rows_of_now(state, *workbench.run(), other_of(state, workbench));
   CopiedTable copied{.head = {std::string(name_of(state.wishes.by))}};
-  for (const NumberColumn& column : kNumberColumns) {
-    copied.head.emplace_back(column.column.name);
-  }
+  for (const NumberColumn* column : state.columns) copied.head.emplace_back(column->column.name);
   for (const profiler::BreakdownRow& row : rows.table.rows) {
     std::vector<std::string>& cells = copied.rows.emplace_back();
     cells.push_back(row.name);
-    for (const NumberColumn& column : kNumberColumns) {
-      cells.push_back(
-          fmt::format("{:.9g}", profiler::column_of(rows.table, row, column.column.name)));
+    for (const NumberColumn* column : state.columns) {
+      cells.push_back(value_of(state, row, *column));
     }
   }
   return copied;
@@ -273,13 +234,8 @@ CopiedTable kernels_table(Workbench& workbench) {
 
 std::string kernels_twin(Workbench& workbench) {
   const KernelWishes& wishes = workbench.state<KernelsState>().wishes;
-  std::string line = twin_of_run(workbench, "query");
-  if (!wishes.filter.empty()) line += " " + shell_quoted(wishes.filter);
-  line += fmt::format(" --by {} --sort {}", name_of(wishes.by), wishes.sort);
-  if (const RunData* run = workbench.run(); run != nullptr && run->session() > 0) {
-    line += fmt::format(" --session {}", run->session());
-  }
-  return line;
+  if (workbench.run() == nullptr) return twin_of_run(workbench, "query");
+  return query_of(*workbench.run(), wishes);
 }
 
 }  // namespace

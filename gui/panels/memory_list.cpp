@@ -24,7 +24,7 @@ constexpr std::array<TableColumn, 4> kAliveColumns = {{
      .help = "Calls from its first write to its last use"},
     {.name = "class",
      .title = "holds",
-     .width = 76.0F,
+     .width = 92.0F,
      .align = Align::kLeft,
      .help = "What kind of value: parameters and states stay, activations wait for the backward "
              "pass"},

@@ -39,7 +39,6 @@ void add_operands(InspectionBuilder& rows, std::string_view label,
 void add_provenance(InspectionBuilder& rows, const PlanNode& node) {
   const PlanView& plan = rows.links->plan();
   rows.heading("Where it comes from");
-  rows.text("made by", std::string(plan.text(node.pass)));
   std::string label = "stems from";
   for (const TextId source : rows_of(plan.names, node.sources)) {
     rows.text(std::exchange(label, std::string()), std::string(plan.text(source)));
@@ -116,6 +115,7 @@ void inspect_node(InspectionBuilder& rows, const Selection& selection) {
   const std::span<const std::uint32_t> calls = rows.links->calls_of_node(id);
   rows.text("op", std::string(plan.text(node.op)));
   rows.text("phase", std::string(name_of(node.phase)));
+  rows.text("made by", std::string(plan.text(node.pass)));
   const std::size_t stages = rows.run.stages().size();
   const Node* in_graph = stages == 0 ? nullptr : node_of(rows.run.graph(stages - 1), node.serial);
   if (in_graph != nullptr) rows.text("attributes", attributes_text(in_graph->attributes));
@@ -130,12 +130,12 @@ void inspect_node(InspectionBuilder& rows, const Selection& selection) {
   rows.number(InspectionKind::kFlops, "FLOPs", flops);
   rows.number(InspectionKind::kBytes, "reads", read);
   rows.number(InspectionKind::kBytes, "writes", written);
+  add_times(rows, calls);
+  add_kernels(rows, calls);
   rows.heading("Tensors");
   add_operands(rows, "reads", calls, &PlanCall::inputs);
   add_operands(rows, "writes", calls, &PlanCall::outputs);
   add_provenance(rows, node);
-  add_kernels(rows, calls);
-  add_times(rows, calls);
 }
 
 }  // namespace trainscope::gui

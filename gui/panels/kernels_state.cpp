@@ -1,0 +1,148 @@
+// Columns of the Kernels panel, and its rows while they stay the same.
+#include "gui/panels/kernels_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "gui/panels/empty_state.h"
+
+namespace trainscope::gui {
+namespace {
+
+// In the order of importance: the last ones are left out where there is no room.
+constexpr std::array<NumberColumn, 11> kNumberColumns = {{
+    {{.name = "ms",
+      .title = "ms",
+      .width = 76.0F,
+      .help = "Milliseconds of a step on the driving thread, the mean of the profiled steps"},
+     Unit::kMilliseconds},
+    {{.name = "share",
+      .title = "share %",
+      .width = 118.0F,
+      .help = "Of the time of all profiled steps"},
+     Unit::kShare},
+    {{.name = "roof",
+      .title = "roof %",
+      .width = 74.0F,
+      .help = "The time that it would take at the machine's measured roofs, by the time that it "
+              "takes: 100 % is as fast as the machine can. Needs `doctor --roofs`"},
+     Unit::kShare},
+    {{.name = "gflops",
+      .title = "GFLOP/s",
+      .width = 78.0F,
+      .help = "Floating-point operations of the op's definition, by its time"},
+     Unit::kGigaflopsPerSecond},
+    {{.name = "gbs",
+      .title = "GB/s",
+      .width = 70.0F,
+      .help = "Bytes read and written, each operand once, by its time"},
+     Unit::kGigabytesPerSecond},
+    {{.name = "count", .title = "runs", .width = 60.0F, .help = "Runs in a step"}, Unit::kMean},
+    {{.name = "median_ms",
+      .title = "median ms",
+      .width = 86.0F,
+      .help = "Milliseconds of the step in the middle"},
+     Unit::kMilliseconds},
+    {{.name = "flops",
+      .title = "MFLOP",
+      .width = 86.0F,
+      .help = "Floating-point operations of a step, in 10^6"},
+     Unit::kMegaflops},
+    {{.name = "bytes",
+      .title = "MB",
+      .width = 78.0F,
+      .help = "Bytes read and written in a step, in 10^6"},
+     Unit::kMegabytes},
+    {{.name = "intensity",
+      .title = "FLOP/B",
+      .width = 70.0F,
+      .help = "FLOPs by bytes: how far to the right in the roofline"},
+     Unit::kFlopsPerByte},
+    {{.name = "busy_ms",
+      .title = "busy ms",
+      .width = 80.0F,
+      .help = "Milliseconds of a step, of all threads together"},
+     Unit::kMilliseconds},
+}};
+
+}  // namespace
+
+const NumberColumn kOtherColumn = {{.name = "other_ms",
+                                    .title = "other ms",
+                                    .width = 86.0F,
+                                    .help = "Milliseconds of a step in the run beside this one",
+                                    .sorts = false},
+                                   Unit::kMilliseconds};
+const NumberColumn kMoreColumn = {{.name = "more_ms",
+                                   .title = "more ms",
+                                   .width = 86.0F,
+                                   .help = "Milliseconds that the run beside this one takes more",
+                                   .sorts = false},
+                                  Unit::kMilliseconds};
+
+std::string query_of(const RunData& run, const KernelWishes& wishes) {
+  std::string line = "trainscope query " + shell_quoted(run.path().string());
+  if (!wishes.filter.empty()) line += " " + shell_quoted(wishes.filter);
+  line += fmt::format(" --by {} --sort {}", name_of(wishes.by), wishes.sort);
+  return run.session() > 0 ? line + fmt::format(" --session {}", run.session()) : line;
+}
+
+RunData* other_of(KernelsState& state, Workbench& workbench) {
+  for (std::size_t i = 0; i < workbench.count(); ++i) {
+    RunData& source = workbench.source(i);
+    const bool has_times = source.plan() != nullptr && source.times() != nullptr;
+    if (&source == state.other && &source != workbench.run() && has_times) return &source;
+  }
+  return nullptr;
+}
+
+void choose_columns(KernelsState& state, bool has_machine, bool has_other) {
+  state.columns.clear();
+  for (const NumberColumn& column : kNumberColumns) {
+    if (column.column.name == "roof" && !has_machine) continue;
+    state.columns.push_back(&column);
+    if (column.column.name != "ms" || !has_other) continue;
+    state.columns.push_back(&kOtherColumn);
+    state.columns.push_back(&kMoreColumn);
+  }
+}
+
+std::vector<TableColumn> columns_of(const KernelsState& state) {
+  std::vector<TableColumn> columns = {
+      {.name = "name",
+       .title = name_of(state.wishes.by),
+       .align = Align::kLeft,
+       .help = "What the rows are; parentheses: time that is no call's"}};
+  for (const NumberColumn* column : state.columns) columns.push_back(column->column);
+  return columns;
+}
+
+const KernelRows& rows_of_now(KernelsState& state, RunData& run, RunData* other) {
+  const bool kept = state.of == &run && state.version == run.version() &&
+                    state.shown == state.wishes && state.shown_other == other;
+  if (!kept) {
+    state.other_rows = {};
+    state.other_row.clear();
+    if (other != nullptr) {
+      state.other_rows =
+          kernel_rows(*other->times(), *other->plan(), other->machine(), state.wishes);
+    }
+    for (std::size_t i = 0; i < state.other_rows.table.rows.size(); ++i) {
+      state.other_row.emplace(state.other_rows.table.rows[i].name, i);
+    }
+    state.shown_other = other;
+    state.rows = kernel_rows(*run.times(), *run.plan(), run.machine(), state.wishes);
+    state.greatest_share = 0.0;
+    for (const profiler::BreakdownRow& row : state.rows.table.rows) {
+      state.greatest_share = std::max(state.greatest_share, state.rows.table.share(row));
+    }
+    state.shown = state.wishes;
+    state.of = &run;
+    state.version = run.version();
+  }
+  return state.rows;
+}
+
+}  // namespace trainscope::gui

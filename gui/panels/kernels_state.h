@@ -1,0 +1,52 @@
+// What the Kernels panel shows: columns, rows, and those of another run beside them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gui/ui/table.h"
+#include "gui/views/kernel_rows.h"
+#include "gui/workbench/workbench.h"
+
+namespace trainscope::gui {
+
+struct NumberColumn {
+  TableColumn column;
+  Unit unit = Unit::kCount;
+};
+
+// Of another run's row of the same name, and how much more it takes.
+extern const NumberColumn kOtherColumn;
+extern const NumberColumn kMoreColumn;
+
+struct KernelsState {
+  KernelWishes wishes;
+  TableState table = {.sorted_by = 1};
+  std::string filter;  // as it is typed
+  KernelRows rows;
+  KernelWishes shown;  // of the rows
+  double greatest_share = 0.0;
+  const RunData* of = nullptr;
+  std::uint64_t version = 0;
+  Selection selected;  // when the rows were last scrolled to it
+  std::vector<const NumberColumn*> columns;
+
+  const RunData* other = nullptr;  // the run beside it, as chosen; null: none
+  const RunData* shown_other = nullptr;
+  KernelRows other_rows;
+  std::map<std::string, std::size_t> other_row;  // by name
+};
+
+// The command line that prints the rows of a run.
+std::string query_of(const RunData& run, const KernelWishes& wishes);
+// The run beside, as long as it is open; null: none.
+RunData* other_of(KernelsState& state, Workbench& workbench);
+// Without the roof's column where no machine is known.
+void choose_columns(KernelsState& state, bool has_machine, bool has_other);
+std::vector<TableColumn> columns_of(const KernelsState& state);
+// The rows of now: kept until the run, the wishes or its data change.
+const KernelRows& rows_of_now(KernelsState& state, RunData& run, RunData* other);
+
+}  // namespace trainscope::gui
