@@ -1,0 +1,15 @@
+#!/bin/bash
+# Makes the pictures of the window in docs/images from a run.
+# Usage: scripts/window_pictures.sh RUN   (a run with a profile, as ./demo.sh makes)
+set -euo pipefail
+root="$(cd "$(dirname "$0")/.." && pwd)"
+trainscope="$root/build/release/bin/trainscope"
+if [[ $# -ne 1 ]]; then
+  echo "usage: scripts/window_pictures.sh RUN" >&2
+  exit 2
+fi
+shot() { "$trainscope" shot "$1" --panel window "${@:3}" -o "$root/docs/images/$2"; }
+
+shot "$1" window.png --exec go.overview
+shot "$1" window-kernels.png --exec go.kernels --select /h.2/mlp/c_fc
+shot "$1" window-light.png --exec go.graph --theme light
