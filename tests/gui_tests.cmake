@@ -1,3 +1,13 @@
 # Tests of the window: what needs its packages.
 trainscope_test(gui/draw ASAN LIBS PkgConfig::IMGUI ZLIB::ZLIB)
 trainscope_test(gui/ui ASAN)
+trainscope_test(gui/workbench ASAN)
+trainscope_test(gui/panels ASAN DEPS gui/platform engine/models LABELS gui)
+trainscope_test(gui/platform ASAN DEPS engine/models SUPPORT kept_plans.cpp LABELS gui)
+if(TARGET gui_platform_test)
+  target_sources(gui_platform_test PRIVATE cli/program_runner.cpp)
+  add_dependencies(gui_platform_test trainscope trainscope-window)
+endif()
+trainscope_python_test(gui.shot gui/shot_test.py $<TARGET_FILE:trainscope>)
+trainscope_python_test(gui.display gui/window_display_test.py $<TARGET_FILE:trainscope>)
+set_tests_properties(gui.shot gui.display PROPERTIES LABELS gui)

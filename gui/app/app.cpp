@@ -12,6 +12,7 @@ void App::frame(Canvas& canvas, double seconds) {
   items_.begin_frame();
   Input input = queue_.next(seconds);
   Ui ui(canvas, theme_of(workbench_.settings.theme), input, memory_, items_);
+  workbench_.under_way = false;
   const Panel* only = panel_named(only_);
   if (only != nullptr) {
     draw_panel_alone(ui, workbench_, *only, canvas.clip());

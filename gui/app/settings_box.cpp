@@ -21,7 +21,7 @@ void size_row(Ui& ui, Rect& rest, std::string_view name, std::string_view label,
               const SliderRange& range, std::string_view format_unit) {
   Rect row = take_top(rest, ui.row_height() + 8.0F);
   ui.text(take_left(row, row.width * 0.36F), label);
-  const std::string text = fmt::format("{:.2f} {}", value, format_unit);
+  const std::string text = fmt::format("{:.{}f} {}", value, range.step < 1.0 ? 2 : 0, format_unit);
   ui.text(take_right(row, 80.0F), text, {.face = Face::kNumber, .align = Align::kRight});
   double wanted = static_cast<double>(value);
   if (slider(ui, name, row, wanted, range, text)) {
@@ -33,7 +33,7 @@ void size_row(Ui& ui, Rect& rest, std::string_view name, std::string_view label,
 
 void draw_settings(Ui& ui, Workbench& workbench, const Rect& window) {
   Settings& settings = workbench.settings;
-  const Modal modal(ui, workbench, window, "settings", {520.0F, 330.0F});
+  const Modal modal(ui, workbench, window, "settings", {520.0F, 244.0F});
   Rect rest = modal.body();
   Rect head = take_top(rest, ui.row_height() + 6.0F);
   if (button(ui, "close", take_right(head, button_width(ui, "Close")), "Close")) {

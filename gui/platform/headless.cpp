@@ -3,7 +3,9 @@
 
 #include <imgui.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "gui/draw/code_points.h"
 #include "gui/draw/imgui_canvas.h"
@@ -54,14 +56,24 @@ void Headless::draw(bool as_picture) {
 }
 
 void Headless::step(int frames) {
+  const bool has_input = !app_.input().empty();
   for (int i = 0; i < frames; ++i) draw(false);
   while (!app_.input().empty()) draw(false);
+  if (has_input) draw(false);  // what the input has changed is seen
 }
 
 void Headless::settle() {
   constexpr int kMostFrames = 8;
   step(2);
   for (int i = 0; i < kMostFrames && fonts_.settle(); ++i) step();
+  // Threads and processes whose results are drawn take their time.
+  constexpr auto kMostWait = std::chrono::seconds(60);
+  const auto end = std::chrono::steady_clock::now() + kMostWait;
+  while (workbench().under_way && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    step();
+  }
+  if (fonts_.settle()) step();
 }
 
 Picture Headless::picture() {

@@ -142,6 +142,7 @@ class Window {
     glfwSetKeyCallback(handle, [](GLFWwindow* w, int key, int code, int action, int mods) {
       if (action == GLFW_RELEASE) return;
       const std::optional<Chord> chord = chord_of(key, code, mods);
+      if (chord == Chord{.key = static_cast<Key>('V'), .control = true}) of(w).fetch_clipboard();
       if (chord) of(w).push({.kind = InputEvent::Kind::kChord, .chord = *chord});
     });
     glfwSetCharCallback(handle, [](GLFWwindow* w, unsigned code_point) {
@@ -158,6 +159,12 @@ class Window {
     glfwSetFramebufferSizeCallback(handle, [](GLFWwindow* w, int, int) { of(w).wake(); });
   }
 
+  // Only when it is asked for: its owner is another program, which may be slow.
+  void fetch_clipboard() {
+    const char* text = glfwGetClipboardString(handle_.get());
+    app_.memory().pasted = text == nullptr ? "" : text;
+  }
+
   Chord held_modifiers() const {
     const auto held = [this](int left, int right) {
       return glfwGetKey(handle_.get(), left) == GLFW_PRESS ||
@@ -172,6 +179,12 @@ class Window {
     if (dirty_ > 0 || !app_.input().empty()) {
       glfwPollEvents();
       dirty_ = std::max(dirty_, 1);
+      return;
+    }
+    if (app_.workbench().under_way) {
+      constexpr double kUnderWaySeconds = 1.0 / 30.0;
+      glfwWaitEventsTimeout(kUnderWaySeconds);
+      wake();
       return;
     }
     // A tooltip comes when the mouse has rested.
@@ -202,8 +215,6 @@ class Window {
     ImGuiCanvas canvas(
         *ImGui::GetBackgroundDrawList(), fonts_,
         {0.0F, 0.0F, static_cast<float>(width) / scale, static_cast<float>(height) / scale});
-    const char* clipboard = glfwGetClipboardString(handle_.get());
-    app_.memory().pasted = clipboard == nullptr ? "" : clipboard;
     app_.frame(canvas, glfwGetTime());
     if (!app_.memory().clipboard.empty()) {
       glfwSetClipboardString(handle_.get(), app_.memory().clipboard.c_str());

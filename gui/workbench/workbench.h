@@ -88,7 +88,8 @@ class Workbench {
   Notes notes;             // of the active run
   bool maximized = false;  // the region that has the keys, alone
   bool quit = false;
-  std::string copied;  // for the clipboard, once the frame is drawn
+  bool under_way = false;  // something that is shown changes soon: draw again without input
+  std::string copied;      // for the clipboard, once the frame is drawn
 
  private:
   std::vector<std::unique_ptr<RunData>> sources_;

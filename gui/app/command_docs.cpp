@@ -1,0 +1,19 @@
+// Rows of the command table as Markdown.
+#include "gui/app/command_docs.h"
+
+#include <fmt/format.h>
+
+#include "gui/app/commands.h"
+
+namespace trainscope::gui {
+
+std::string commands_markdown() {
+  std::string text = "| command | key | what |\n|---|---|---|\n";
+  for (const AppCommand& command : all_commands()) {
+    const std::string key = command.key.empty() ? "" : fmt::format("`{}`", command.key);
+    text += fmt::format("| `{}` | {} | {} |\n", command.id, key, command.help);
+  }
+  return text;
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,170 @@
+// Commands, copies, bookmarks and layouts of the window.
+#include "gui/app/commands.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "engine/core/file.h"
+#include "gui/app/bookmarks.h"
+#include "gui/app/command_docs.h"
+#include "gui/app/workspaces.h"
+#include "tests/gui/platform/window_driver.h"
+
+namespace trainscope::gui {
+namespace {
+
+using test::WindowDriver;
+
+TEST_SUITE_BEGIN("gui");
+
+TEST_CASE("window: what a panel shows is copied as TSV, Markdown and a command line") {
+  WindowDriver window(test::text_run().folder());
+  window.key("F4");
+  const auto copied = [&](int choice) {
+    window.click("main/head/copy");
+    window.step();
+    window.click("main/head/copy/menu/" + std::to_string(choice));
+    window.step();
+    return window.app().memory().clipboard;
+  };
+  CHECK(copied(0).starts_with("node\tms\tshare"));
+  CHECK(copied(1).starts_with("| node | ms |"));
+  CHECK(copied(2).starts_with("trainscope query "));
+  CHECK(copied(3).starts_with("trainscope gui "));
+}
+
+TEST_CASE("window: a bookmark is kept in the run, and leads back") {
+  WindowDriver window(test::image_run().folder());
+  window.key("F4");
+  window.click("main/kernels/table/row/1/");
+  const std::string selected = window.workbench().selected_name();
+  window.type("m");
+  CHECK(window.workbench().notes.notes.size() == 1);
+  window.key("F5");
+  window.key("Esc");
+  WindowDriver other(test::image_run().folder());
+  REQUIRE(other.workbench().notes.notes.size() == 1);
+  other.type("n");
+  other.step();
+  REQUIRE(other.click("notes/0/show"));
+  other.step();
+  CHECK(main_panel_of(other.layout()).id == "kernels");
+  CHECK(other.workbench().selected_name() == selected);
+  other.type("n");
+  other.step();
+  REQUIRE(other.click("notes/text"));
+  other.type("why is it slow");
+  other.key("Enter");
+  other.step();
+  REQUIRE(other.workbench().notes.notes.size() == 2);
+  CHECK(other.workbench().notes.notes[1].text == "why is it slow");
+  REQUIRE(other.click("notes/0/remove"));
+  other.step();
+  REQUIRE(other.click("notes/0/remove"));
+  other.step();
+  CHECK(read_notes(test::image_run().folder()).notes.empty());
+}
+
+TEST_CASE("window: views there and back as --at has them") {
+  WindowDriver window(test::text_run().folder());
+  window.key("F4");
+  window.click("main/kernels/table/row/2/");
+  const std::string view = view_of(window.workbench());
+  CHECK(view.starts_with("kernels,node:"));
+  WindowDriver other(test::text_run().folder());
+  REQUIRE(show_view(other.workbench(), view));
+  other.step();
+  CHECK(view_of(other.workbench()) == view);
+  CHECK_FALSE(show_view(other.workbench(), "nowhere"));
+  CHECK_FALSE(show_view(other.workbench(), "kernels,node:nobody"));
+  CHECK(other.workbench().notice.is_error);
+}
+
+TEST_CASE("window: layouts are saved, loaded and reset") {
+  WindowDriver window(test::text_run().folder());
+  window.drag("splitter/inspector", {-100.0F, 0.0F});
+  REQUIRE(run_command(window.workbench(), "view.save_layout"));
+  REQUIRE(run_command(window.workbench(), "view.reset_layout"));
+  CHECK(window.layout().inspector_width == 300.0F);
+  REQUIRE(run_command(window.workbench(), "view.load_layout"));
+  CHECK(window.layout().inspector_width == doctest::Approx(400.0F));
+}
+
+TEST_CASE("commands: ids and keys are there once, all have a title and a sentence") {
+  std::vector<std::string_view> ids;
+  std::vector<std::string_view> keys;
+  for (const AppCommand& command : all_commands()) {
+    ids.push_back(command.id);
+    CHECK_FALSE(command.title.empty());
+    CHECK_FALSE(command.help.empty());
+    if (command.key.empty()) continue;
+    CHECK(chord_named(command.key).has_value());
+    keys.push_back(command.key);
+  }
+  std::ranges::sort(ids);
+  CHECK(std::ranges::adjacent_find(ids) == ids.end());
+  std::ranges::sort(keys);
+  CHECK(std::ranges::adjacent_find(keys) == keys.end());
+}
+
+TEST_CASE("commands: each is found in the palette by its title, and runs by keyboard alone") {
+  for (const AppCommand& command : all_commands()) {
+    if (command.id == "file.quit") continue;
+    INFO(command.id);
+    WindowDriver window(test::text_run().folder());
+    if (!is_enabled(command, window.workbench())) continue;
+    window.key("Ctrl+P");
+    window.type(command.title);
+    window.step();
+    CHECK(window.label("palette/0/") == command.title);
+    window.key("Enter");
+    window.step();
+    CHECK_FALSE(window.workbench().notice.is_error);
+  }
+  // A bookmark was made by one of them.
+  std::filesystem::remove(test::text_run().folder() / kNotesFile);
+}
+
+TEST_CASE("commands: by word and argument, with a notice where they cannot be run") {
+  WindowDriver window(test::text_run().folder());
+  Workbench& bench = window.workbench();
+  CHECK(run_command(bench, "theme light"));
+  CHECK(bench.settings.theme == ThemeName::kLight);
+  CHECK(run_command(bench, "scale 1.25"));
+  CHECK(bench.settings.scale == 1.25F);
+  CHECK(run_command(bench, "panel kernels"));
+  for (const char* wrong : {"theme purple", "scale 9", "scale x", "panel nothing", "go.nowhere",
+                            "select node:nobody", ""}) {
+    bench.notice = {};
+    CHECK_FALSE(run_command(bench, wrong));
+    CHECK(bench.notice.is_error);
+  }
+}
+
+TEST_CASE("commands: docs/gui.md has their table") {
+  const std::filesystem::path file = TRAINSCOPE_SOURCE_DIR "/docs/gui.md";
+  const std::string page = read_file(file, std::size_t{1} << 20);
+  const std::string begin = "<!-- commands -->\n";
+  const std::size_t from = page.find(begin) + begin.size();
+  const std::size_t to = page.find("<!-- end of commands -->");
+  REQUIRE(to != std::string::npos);
+  const std::string want = page.substr(0, from) + commands_markdown() + page.substr(to);
+  const char* update = std::getenv("TRAINSCOPE_UPDATE_DOCS");
+  if (update != nullptr && std::string(update) == "1") write_file_atomic(file, want);
+  const bool is_current = read_file(file, std::size_t{1} << 20) == want;
+  CHECK_MESSAGE(is_current, "run this test with TRAINSCOPE_UPDATE_DOCS=1");
+}
+
+TEST_CASE("window: quits by its key") {
+  WindowDriver window(test::text_run().folder());
+  window.key("Ctrl+Q");
+  CHECK(window.workbench().quit);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace trainscope::gui

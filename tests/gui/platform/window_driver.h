@@ -1,0 +1,46 @@
+// The window without a window, on a made run, for tests of what is done in it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gui/platform/headless.h"
+#include "tests/gui/made_run.h"
+
+namespace trainscope::gui::test {
+
+// Made once for all cases of the program: a small text model with a profile.
+inline const MadeRun& text_run() {
+  static const MadeRun run("text", *compiled("gpt2", kSmallText));
+  return run;
+}
+inline const MadeRun& image_run() {
+  static const MadeRun run("image", *compiled("lenet"));
+  return run;
+}
+inline const MadeRun& branched_run() {
+  static const MadeRun run("branched", *compiled("unet"));
+  return run;
+}
+inline const MadeRun& plain_run() {  // not profiled
+  static const MadeRun run("plain", *compiled("mlp"), 0);
+  return run;
+}
+
+class WindowDriver : public Headless {
+ public:
+  explicit WindowDriver(const std::filesystem::path& path, Settings settings = {},
+                        const Headless::Look& look = {})
+      : Headless(std::move(settings), look) {
+    if (!path.empty()) workbench().open(path);
+    settle();
+  }
+  bool has(std::string_view path) const { return items().find(path) != nullptr; }
+  std::string label(std::string_view path) const {
+    const Item* item = items().find(path);
+    return item == nullptr ? std::string() : item->label;
+  }
+  const Layout& layout() { return workbench().settings.layout; }
+};
+
+}  // namespace trainscope::gui::test
