@@ -23,7 +23,10 @@ checks=("${@:2}")
 
 # Called by name below.
 # shellcheck disable=SC2317
-asan() { cmake --preset asan && cmake --build --preset asan -j "$jobs" && ctest --preset asan -j "$jobs"; }
+asan() {
+  cmake --preset asan && cmake --build --preset asan -j "$jobs" &&
+    TRAINSCOPE_DAMAGED_RUNS=2000 ctest --preset asan -j "$jobs"
+}
 # shellcheck disable=SC2317
 tsan() { cmake --preset tsan && cmake --build --preset tsan -j "$jobs" && ctest --preset tsan -j "$jobs"; }
 # shellcheck disable=SC2317
@@ -86,7 +89,7 @@ fuzz() {
   return "${PIPESTATUS[0]}"
 }
 
-scripts/setup.sh build test nightly || exit 1
+scripts/setup.sh build window test nightly || exit 1
 {
   echo "# Nightly checks, $date, commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
   echo
