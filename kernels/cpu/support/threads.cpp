@@ -30,7 +30,7 @@ void wait_until_forgotten(const std::vector<pid_t>& threads) {
 }
 
 // Whether the system gives so many more threads at the same time.
-std::error_code try_threads(int count) {
+[[maybe_unused]] std::error_code try_threads(int count) {
   std::error_code failure;
   std::latch all_started(1);
   std::vector<pid_t> ids(static_cast<std::size_t>(count));
@@ -54,7 +54,7 @@ std::error_code try_threads(int count) {
 
 }  // namespace
 
-std::error_code start_threads(int threads) {
+std::error_code start_threads([[maybe_unused]] int threads) {
 #ifdef _OPENMP
   thread_local int started = 1;
   if (threads <= started) return {};
