@@ -8,6 +8,7 @@
 #include <map>
 
 #include "cli/flags/training_flags.h"
+#include "engine/core/byte_count.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/json.h"
@@ -87,37 +88,7 @@ constexpr Flag kFlags[] = {
              "that is built in"},
 };
 
-struct Unit {
-  std::string_view suffix;
-  double bytes = 1.0;
-};
-constexpr double kKibi = 1024.0;
-constexpr Unit kUnits[] = {{"KiB", kKibi},
-                           {"MiB", kKibi* kKibi},
-                           {"GiB", kKibi* kKibi* kKibi},
-                           {"TiB", kKibi* kKibi* kKibi* kKibi},
-                           {"KB", 1e3},
-                           {"MB", 1e6},
-                           {"GB", 1e9},
-                           {"TB", 1e12},
-                           {"B", 1.0}};
-
 }  // namespace
-
-std::optional<std::int64_t> find_bytes(std::string_view text) {
-  constexpr double kMost = 9e18;  // below 2^63
-  double unit = 1.0;
-  std::string_view number = text;
-  for (const Unit& each : kUnits) {
-    if (!text.ends_with(each.suffix)) continue;
-    unit = each.bytes;
-    number = trim(text.substr(0, text.size() - each.suffix.size()));
-    break;
-  }
-  const std::optional<double> value = parse_number(number);
-  if (!value || !(*value * unit >= 1.0) || *value * unit > kMost) return std::nullopt;
-  return static_cast<std::int64_t>(*value * unit);
-}
 
 std::int64_t parse_bytes(std::string_view flag, std::string_view text) {
   const std::optional<std::int64_t> bytes = find_bytes(text);

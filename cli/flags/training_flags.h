@@ -57,9 +57,7 @@ RecomputeOptions recompute_options(const Settings& settings);
 // or a level of recomputation, what it says of recomputation stands in place of all that the run
 // says.
 Json without_replaced_plan(const Json& options, const Settings& settings);
-// "6GiB" as a number of bytes, 1 or more; none for what is no such number.
-std::optional<std::int64_t> find_bytes(std::string_view text);
-// The same; throws kUsage instead, naming the flag.
+// "6GiB" as a number of bytes, 1 or more; throws kUsage for what is none, naming the flag.
 std::int64_t parse_bytes(std::string_view flag, std::string_view text);
 OptimizerOptions optimizer_options(const Settings& settings);
 // For 0 steps their number is not known yet, and it is not checked.

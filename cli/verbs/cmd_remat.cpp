@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
 #include "cli/flags/training_flags.h"
+#include "engine/core/byte_count.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
