@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/core/byte_count.h"
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 
 namespace trainscope::gui {
 
@@ -27,6 +29,14 @@ std::int64_t BudgetRange::at(double share) const {
 BudgetRange range_of(std::span<const TradePoint> front) {
   if (front.empty()) return {};
   return {.least_bytes = front.back().arena_bytes, .most_bytes = front.front().arena_bytes};
+}
+
+std::optional<std::int64_t> budget_named(std::string_view text, std::int64_t most_bytes) {
+  text = trim(text);
+  if (!text.ends_with('%')) return find_bytes(text);
+  const std::optional<double> percent = parse_number(trim(text.substr(0, text.size() - 1)));
+  if (!percent || !(*percent > 0.0) || *percent > 1000.0) return std::nullopt;
+  return std::llround(*percent / 100.0 * static_cast<double>(most_bytes));
 }
 
 const TradePoint* quickest_within(std::span<const TradePoint> front, std::int64_t budget_bytes) {
@@ -140,7 +150,10 @@ PinnableValues::PinnableValues(const PlanView& plain) {
   for (const PlanValue& value : plain.values) {
     if (value.kind != PlanValueKind::kNode || value.producer == kNoRow) continue;
     const bool forward = plain.nodes[value.producer].phase == PlanPhase::kForward;
-    if (forward && value.view_of == kNoRow) names_.emplace(plain.text(value.name));
+    const std::string_view name = plain.text(value.name);
+    // A line of a file of pins has to hold it.
+    const bool fits = !name.empty() && trim(name) == name && name.find('\n') == name.npos;
+    if (forward && fits && value.view_of == kNoRow) names_.emplace(name);
   }
 }
 

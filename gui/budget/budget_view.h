@@ -32,6 +32,9 @@ struct BudgetRange {
 // `front` is by falling arena, the first without recomputation. Empty for an empty one.
 BudgetRange range_of(std::span<const TradePoint> front);
 
+// A budget as people write it: "60%" of the most, "300MB", "1.5GiB". None for what is none.
+std::optional<std::int64_t> budget_named(std::string_view text, std::int64_t most_bytes);
+
 // The quickest plan of the front within the budget; null where none fits.
 const TradePoint* quickest_within(std::span<const TradePoint> front, std::int64_t budget_bytes);
 // The next arena of the front above the budget (direction 1), or below it (-1); the budget where

@@ -88,12 +88,19 @@ std::string pins_text(const PlanRequest& request) {
   return text;
 }
 
-std::string write_pins(const RunReader& run, const PlanRequest& request) {
+std::string pins_file(const RunReader& run, const PlanRequest& request) {
   const std::string text = pins_text(request);
   if (text.empty()) return {};
-  const FolderEntry file = run.folder() / fmt::format("pins-{}.txt", hash_hex(hash_text(text)));
-  write_file_atomic(file, text);
-  return std::filesystem::absolute(file.path()).string();
+  const std::filesystem::path folder = std::filesystem::absolute(run.folder().path());
+  return (folder / fmt::format("pins-{}.txt", hash_hex(hash_text(text)))).string();
+}
+
+std::string write_pins(const RunReader& run, const PlanRequest& request) {
+  const std::string file = pins_file(run, request);
+  if (file.empty()) return file;
+  const std::string name = std::filesystem::path(file).filename().string();
+  write_file_atomic(run.folder() / name, pins_text(request));
+  return file;
 }
 
 std::vector<std::string> train_words(const RunReader& run, const PlanRequest& request,

@@ -18,8 +18,10 @@ std::int64_t newest_checkpoint_step(const RunReader& run);
 std::vector<std::string> plan_flags(const PlanRequest& request, const std::string& pins);
 // The pins as lines of such a file; empty without pins.
 std::string pins_text(const PlanRequest& request);
-// Writes them into the run's folder, where there are any, under a name of their own, and says
-// where: the run goes on with them. Throws kIo, and kUsage for names that no line can hold.
+// The file of the run's folder for these pins, of a name that no others have; empty without pins.
+// Both throw kUsage for names that no line can hold.
+std::string pins_file(const RunReader& run, const PlanRequest& request);
+// Writes it, where there are any pins: the run goes on with them. Throws kIo.
 std::string write_pins(const RunReader& run, const PlanRequest& request);
 
 // What follows the program's name: `steps` more steps from the newest checkpoint. Where the run has

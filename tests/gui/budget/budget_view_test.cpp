@@ -41,6 +41,18 @@ TEST_CASE("budget view: the slider meets its ends to the byte") {
   CHECK(range_of({}).empty());
 }
 
+TEST_CASE("budget view: a budget as people write it") {
+  CHECK(budget_named("60%", 1000) == 600);
+  CHECK(budget_named(" 12.5 % ", 1000) == 125);
+  CHECK(budget_named("300MB", 1000) == 300'000'000);
+  CHECK(budget_named("2 KiB", 1000) == 2048);
+  CHECK(budget_named("777", 1000) == 777);
+  for (const char* text : {"", "%", "-5%", "0%", "nan%", "1e9%", "much", "-3", "0", "60 %%"}) {
+    CAPTURE(text);
+    CHECK_FALSE(budget_named(text, 1000).has_value());
+  }
+}
+
 TEST_CASE("budget view: a budget's plan is the quickest that fits") {
   CHECK(quickest_within(kFront, 2000)->seconds == 2.0);
   CHECK(quickest_within(kFront, 1000)->seconds == 2.0);

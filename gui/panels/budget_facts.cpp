@@ -1,0 +1,236 @@
+// Numbers of the plan, and of a worker that trains with it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "gui/panels/budget_parts.h"
+
+namespace trainscope::gui {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+struct FactRow {
+  std::string_view name;
+  std::string_view title;
+  std::string_view fact;  // in the twin's JSON
+  Unit unit = Unit::kBytes;
+  double value = kUnknown;
+  std::string_view help;
+};
+
+double fact_at(const Json& facts, std::string_view group, std::string_view key) {
+  const Json* in = group.empty() ? &facts : facts.find(group);
+  const Json* value = in == nullptr ? nullptr : in->find(key);
+  return value != nullptr && value->is_number() ? value->as_number() : kUnknown;
+}
+
+std::vector<FactRow> rows_of(const PlanPicture& picture) {
+  const Json& facts = picture.facts;
+  const PlanOutcome& outcome = picture.answer->outcome;
+  return {
+      {.name = "peak",
+       .title = "Peak: the arena",
+       .fact = "/arena_bytes",
+       .value = fact_at(facts, "", "arena_bytes"),
+       .help = "The one block of memory that the step uses, to the byte"},
+      {.name = "bound",
+       .title = "Bound of this placement",
+       .fact = "/lower_bound_bytes",
+       .value = fact_at(facts, "", "lower_bound_bytes"),
+       .help = "No placement of this plan's buffers needs less"},
+      {.name = "plain",
+       .title = "Without recomputation",
+       .fact = "/recompute/plain_bytes",
+       .value = fact_at(facts, "recompute", "plain_bytes"),
+       .help = "The arena of the step as it stands"},
+      {.name = "seconds",
+       .title = "Step, as predicted",
+       .fact = facts.contains("recompute") ? "/recompute/seconds" : "",
+       .unit = Unit::kSeconds,
+       .value = outcome.seconds,
+       .help = "By the machine's model, or by --costs: for comparison, no measurement"},
+      {.name = "overhead",
+       .title = "More time",
+       .fact = "/recompute/overhead",
+       .unit = Unit::kShare,
+       .value = fact_at(facts, "recompute", "overhead"),
+       .help = "Of the step without recomputation, as predicted"},
+      {.name = "certificate",
+       .title = "Proved: no step is below",
+       .fact = "/recompute/bound_overhead",
+       .unit = Unit::kShare,
+       .value = fact_at(facts, "recompute", "bound_overhead"),
+       .help = "No step within the budget takes less than so much more time, whatever it makes "
+               "again"},
+      {.name = "repeats",
+       .title = "Ops that run twice",
+       .fact = "/recompute/repeats",
+       .unit = Unit::kCount,
+       .value = fact_at(facts, "recompute", "repeats"),
+       .help = "Nodes of the forward phase that run again for the backward phase"},
+  };
+}
+
+void draw_fact(Ui& ui, Rect row, const FactRow& fact, bool is_printed) {
+  const Response response =
+      ui.hit(fmt::format("{}/row", fact.name), row, {.kind = ItemKind::kArea, .focusable = false});
+  ui.tooltip(response, fact.help);
+  const Rect number = take_right(row, std::ceil(ui.width("000.000 000 MiB", Face::kNumber)));
+  ui.text(row, fact.title, {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  ui.number(fact.name, number, {fact.value, fact.unit}, is_printed ? fact.fact : "");
+}
+
+// The losses as a line from left to right, as high as they are apart.
+void draw_losses(Ui& ui, const Rect& rect, const std::vector<WorkerStep>& steps,
+                 std::int64_t count) {
+  ui.canvas().fill(rect, ui.theme().inset, 3.0F);
+  double least = std::numeric_limits<double>::infinity();
+  double most = -least;
+  for (const WorkerStep& step : steps) {
+    if (!std::isfinite(step.loss)) continue;
+    least = std::min(least, step.loss);
+    most = std::max(most, step.loss);
+  }
+  if (!(least <= most)) return;
+  const Rect area = rect.inset(4.0F, 4.0F);
+  const double span = std::max(most - least, 1e-12);
+  const float stride = area.width / static_cast<float>(std::max<std::int64_t>(1, count - 1));
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!std::isfinite(steps[i].loss)) continue;
+    const float height = static_cast<float>((steps[i].loss - least) / span);
+    points.push_back(
+        {area.x + stride * static_cast<float>(i), area.bottom() - area.height * height});
+  }
+  if (points.size() > 1) ui.canvas().polyline(points, {.color = ui.theme().accent, .width = 1.5F});
+  ui.canvas().circle(points.back(), 3.0F, ui.theme().accent);
+}
+
+std::string_view phase_text(WorkerState::Phase phase) {
+  using Phase = WorkerState::Phase;
+  switch (phase) {
+    case Phase::kStarting:
+      return "compiling";
+    case Phase::kTraining:
+      return "training";
+    case Phase::kStopping:
+      return "stopping";
+    case Phase::kFinished:
+      return "done";
+    case Phase::kStopped:
+      return "stopped";
+    case Phase::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+std::string worker_title(const WorkerState& state) {
+  std::string text(phase_text(state.phase));
+  if (state.begin && !state.steps.empty()) {
+    text += fmt::format(": step {} of {}", state.steps.back().step, state.begin->to_step);
+  } else if (state.phase == WorkerState::Phase::kStarting && !state.progress.work.empty()) {
+    text += fmt::format(": {} {}", state.progress.work, state.progress.now);
+  }
+  return text;
+}
+
+struct Measured {
+  std::string_view name;
+  std::string_view title;
+  Quantity predicted;
+  Quantity measured;
+};
+
+void draw_measured(Ui& ui, Rect row, const Measured& each) {
+  const float width = std::ceil(ui.width("0 000.000 MiB", Face::kNumber)) + 4.0F;
+  const Rect measured = take_right(row, width);
+  const Rect predicted = take_right(row, width);
+  ui.text(row, each.title, {.color = ui.theme().soft_ink, .fit = Fit::kEnd});
+  ui.number(fmt::format("{}/predicted", each.name), predicted, each.predicted);
+  ui.number(fmt::format("{}/measured", each.name), measured, each.measured);
+}
+
+void draw_worker_head(Ui& ui, const WorkerState& state, Rect row) {
+  const float number = std::ceil(ui.width("00 000.0000", Face::kNumber)) + 4.0F;
+  const bool has_steps = !state.steps.empty();
+  if (has_steps) {
+    const Rect loss = take_right(row, number);
+    ui.number("loss", loss, {state.steps.back().loss, Unit::kPlain});
+    ui.text({row.right() - 40.0F, row.y, 40.0F, row.height}, "loss",
+            {.color = ui.theme().soft_ink, .align = Align::kRight});
+    take_right(row, 44.0F);
+  }
+  ui.text(row, worker_title(state), {.face = Face::kBold, .fit = Fit::kEnd});
+}
+
+}  // namespace
+
+void draw_budget_facts(Ui& ui, const BudgetModel& model, const Rect& rect) {
+  const Scope scope(ui, "facts");
+  const PlanPicture* shown = model.shown();
+  if (shown == nullptr) return;
+  Rect rest = rect.inset(8.0F, 2.0F);
+  if (shown->facts.is_null()) {
+    const PlanOutcome& outcome = shown->answer->outcome;
+    ui.paragraph(rest, outcome.fault + "\n" + outcome.hint, {.color = ui.theme().error});
+    return;
+  }
+  const bool is_printed = !shown->answer->outcome.draft;
+  for (const FactRow& fact : rows_of(*shown)) {
+    if (std::isnan(fact.value)) continue;
+    if (rest.height < ui.row_height()) return;
+    draw_fact(ui, take_top(rest, ui.row_height()), fact, is_printed);
+  }
+}
+
+float budget_facts_height(const Ui& ui, const BudgetModel& model) {
+  const PlanPicture* shown = model.shown();
+  std::ptrdiff_t rows = 3;
+  if (shown != nullptr && !shown->facts.is_null()) {
+    rows = std::ranges::count_if(rows_of(*shown),
+                                 [](const FactRow& fact) { return !std::isnan(fact.value); });
+  }
+  return static_cast<float>(rows) * ui.row_height() + 8.0F;
+}
+
+float budget_worker_height(const Ui& ui) { return 5.0F * ui.row_height() + 54.0F; }
+
+void draw_budget_worker(Ui& ui, const BudgetModel& model, const Rect& rect) {
+  const WorkerState* state = model.worker();
+  if (state == nullptr) return;
+  const Scope scope(ui, "worker");
+  const Surface surface(ui, rect, ui.theme().header);
+  Rect rest = rect.inset(8.0F, 3.0F);
+  draw_worker_head(ui, *state, take_top(rest, ui.row_height()));
+  if (state->phase == WorkerState::Phase::kFailed) {
+    ui.paragraph(rest, state->fault + "\n" + state->hint, {.color = ui.theme().error});
+    return;
+  }
+  const std::int64_t count =
+      state->begin ? state->begin->to_step - state->begin->from_step : BudgetModel::kSteps;
+  draw_losses(ui, take_top(rest, 44.0F).inset(0.0F, 2.0F), state->steps, count);
+  Rect head = take_top(rest, ui.row_height());
+  const float width = std::ceil(ui.width("0 000.000 MiB", Face::kNumber)) + 4.0F;
+  const TextLook look{.face = Face::kSmall, .color = ui.theme().soft_ink, .align = Align::kRight};
+  ui.text(take_right(head, width), "measured", look);
+  ui.text(take_right(head, width), "predicted", look);
+  const auto bytes = [](std::int64_t count_of) {
+    return Quantity{count_of > 0 ? static_cast<double>(count_of) : kUnknown, Unit::kBytes};
+  };
+  const WorkerPeak peak = state->peak.value_or(WorkerPeak{});
+  const Measured rows[] = {
+      {"arena", "Arena", bytes(peak.predicted_bytes), bytes(peak.used_bytes)},
+      {"step",
+       "Step",
+       {1e3 * model.applied().seconds, Unit::kMilliseconds},
+       {median_milliseconds(state->steps), Unit::kMilliseconds}},
+      {"resident", "Process", {kUnknown, Unit::kBytes}, bytes(peak.resident_bytes)}};
+  for (const Measured& row : rows) draw_measured(ui, take_top(rest, ui.row_height()), row);
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,174 @@
+// Keeps planner, worker and pictures of plans together.
+#include "gui/panels/budget_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "engine/bundle/plan_json.h"
+#include "engine/core/any_error.h"
+#include "gui/budget/train_on.h"
+#include "gui/panels/empty_state.h"
+
+namespace trainscope::gui {
+namespace {
+
+// The program that trains is beside this one.
+std::filesystem::path trainer() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "trainscope";
+}
+
+// What the run was planned with, as far as it is a level or a budget.
+PlanRequest request_of(const RunData& run) {
+  if (run.manifest() == nullptr) return {};
+  const Json* level = run.manifest()->options.find("recompute");
+  if (level != nullptr && level->is_string()) {
+    if (level->as_string() == "1") return {.level = PlanLevel::kLevel1};
+    if (level->as_string() == "2") return {.level = PlanLevel::kLevel2};
+  }
+  const PlanView* plan = run.plan();
+  const bool budget =
+      plan != nullptr && !plan->recompute.empty() && plan->recompute[0].budget_bytes > 0;
+  if (!budget) return {};
+  return {.level = PlanLevel::kAuto, .budget_bytes = plan->recompute[0].budget_bytes};
+}
+
+PlanPicture picture_of_answer(std::shared_ptr<const PlanAnswer> answer) {
+  PlanPicture picture{.answer = std::move(answer)};
+  if (picture.answer->outcome.record == nullptr) return picture;
+  picture.map = memory_map(picture.plan());
+  picture.facts = plan_sizes(picture.plan());
+  return picture;
+}
+
+}  // namespace
+
+void BudgetModel::look_at(const RunData& run) {
+  if (run.path() != path_ || !planner_) {
+    *this = BudgetModel();
+    path_ = run.path();
+    planner_ = std::make_unique<BudgetPlanner>(
+        [path = path_] { return planned_step(RunReader::open(path)); });
+    ask(request_of(run));
+  }
+  if (run.version() == version_ || run.reader() == nullptr) return;
+  version_ = run.version();
+  run_ = *run.reader();
+  try {
+    checkpoint_step_ = newest_checkpoint_step(*run_);
+  } catch (const std::exception&) {
+    checkpoint_step_ = 0;  // a folder that cannot be read has none to go on from
+  }
+}
+
+void BudgetModel::ask(PlanRequest request) {
+  if (planner_ == nullptr) return;
+  request_ = std::move(request);
+  fault_.clear();
+  planner_->ask(request_);
+  budget_ = planner_->state();
+}
+
+void BudgetModel::ask_level(PlanLevel level) {
+  PlanRequest request = request_;
+  request.level = level;
+  wants_budget_ = level == PlanLevel::kAuto && request.budget_bytes == 0 && range().empty();
+  if (wants_budget_) return;
+  constexpr double kFirstShare = 0.5;
+  const bool has_budget = level != PlanLevel::kAuto || request.budget_bytes > 0;
+  if (!has_budget) request.budget_bytes = range().at(kFirstShare);
+  ask(std::move(request));
+}
+
+void BudgetModel::advance() {
+  if (planner_ == nullptr) return;
+  budget_ = planner_->state();
+  if (budget_->plain && pinnable_.size() == 0) {
+    pinnable_ = PinnableValues(view_of(*budget_->plain->record));
+  }
+  if (wants_budget_ && budget_->front) ask_level(PlanLevel::kAuto);
+  take_answer();
+  if (!worker_) return;
+  worker_->poll();
+  if (worker_->state().has_ended()) version_ = 0;  // there is a new checkpoint
+}
+
+void BudgetModel::take_answer() {
+  if (budget_->answer && budget_->answer != shown_.answer) {
+    shown_ = picture_of_answer(budget_->answer);
+  }
+  if (budget_->before == ghost_.answer) return;
+  ghost_ = budget_->before && budget_->before->outcome.record ? picture_of_answer(budget_->before)
+                                                              : PlanPicture{.answer = nullptr};
+}
+
+bool BudgetModel::is_under_way() const {
+  const bool opening = planner_ && budget_->phase == BudgetState::Phase::kOpening;
+  return opening || wants_budget_ || budget_->planning || trains();
+}
+
+BudgetRange BudgetModel::range() const {
+  return budget_->front ? range_of(*budget_->front) : BudgetRange{};
+}
+
+std::int64_t BudgetModel::most_bytes() const {
+  return std::max(
+      {range().most_bytes, shown_.map.arena_bytes, ghost_.map.arena_bytes, std::int64_t{1}});
+}
+
+std::vector<std::string> BudgetModel::words() const {
+  return train_words(*run_, request_, pins_file(*run_, request_), kSteps);
+}
+
+std::string BudgetModel::command() const {
+  if (!run_ || checkpoint_step_ == 0) return {};
+  try {
+    return command_line(words());
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+std::string BudgetModel::obstacle() const {
+  if (trains()) return "A worker trains already.";
+  if (!fault_.empty()) return fault_;
+  if (!run_) return "Only a run can be trained on.";
+  if (checkpoint_step_ == 0) {
+    return "The run has no checkpoint to go on from: it needs --save-every, or to have ended.";
+  }
+  if (budget_->planning || !shown_.answer || shown_.answer->outcome.draft) {
+    return "The plan is still being made.";
+  }
+  return shown_.answer->outcome.record ? "" : "There is no plan for it.";
+}
+
+void BudgetModel::train() {
+  if (!obstacle().empty()) return;
+  try {
+    write_pins(*run_, request_);
+    std::vector<std::string> line = words();
+    line.insert(line.end(), {"--progress", "none", "-q"});
+    applied_ = shown_.answer;
+    worker_ = std::make_unique<WorkerProcess>(trainer(), std::move(line));
+  } catch (const std::exception& exception) {
+    fault_ = error_of(exception).message();
+  }
+}
+
+void BudgetModel::stop() {
+  if (worker_) worker_->stop();
+}
+
+std::string BudgetModel::twin() const {
+  std::string line = fmt::format("trainscope plan {}", shell_quoted(path_.string()));
+  if (!run_) return line;
+  for (const std::string& word : plan_flags(request_, pins_file(*run_, request_))) {
+    line += " " + shell_quoted(word);
+  }
+  return line;
+}
+
+}  // namespace trainscope::gui

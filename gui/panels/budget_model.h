@@ -1,0 +1,86 @@
+// What the Budget panel is about: the active run's step, the plan that is asked for and what came
+// of it, and a worker that trains with one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/core/json.h"
+#include "gui/budget/budget_planner.h"
+#include "gui/budget/budget_view.h"
+#include "gui/budget/worker_process.h"
+#include "gui/data/run_data.h"
+#include "gui/views/memory_map.h"
+
+namespace trainscope::gui {
+
+// A plan as it is drawn.
+struct PlanPicture {
+  std::shared_ptr<const PlanAnswer> answer = {};
+  MemoryMap map = {};
+  Json facts = {};  // what `plan --json` prints of it; null without a plan
+
+  PlanView plan() const { return view_of(*answer->outcome.record); }
+};
+
+class BudgetModel {
+ public:
+  static constexpr std::int64_t kSteps = 20;  // that a worker makes
+
+  // Plans the step of this run from now on; a worker of another one ends, with a checkpoint.
+  void look_at(const RunData& run);
+  // Takes what planner and worker have to say. Never waits.
+  void advance();
+  // Whether something that is shown will change by itself.
+  bool is_under_way() const;
+
+  const BudgetState& budget() const { return *budget_; }
+  const PlanRequest& request() const { return request_; }
+  void ask(PlanRequest request);
+  // A level; of kAuto the budget that was asked for last, or half of the way to the least.
+  void ask_level(PlanLevel level);
+  BudgetRange range() const;
+  const PinnableValues& pinnable() const { return pinnable_; }
+  // The newest answer, and the plan that it is held against; null where there is none.
+  const PlanPicture* shown() const { return shown_.answer ? &shown_ : nullptr; }
+  const PlanPicture* ghost() const { return ghost_.answer ? &ghost_ : nullptr; }
+  // Of all plans that are shown: what their height is drawn against.
+  std::int64_t most_bytes() const;
+
+  // The command line that trains on with the plan that is asked for; empty where none can.
+  std::string command() const;
+  // Why it cannot be run now; empty where it can.
+  std::string obstacle() const;
+  void train();
+  void stop();
+  const WorkerState* worker() const { return worker_ ? &worker_->state() : nullptr; }
+  bool trains() const { return worker_ && !worker_->state().has_ended(); }
+  // The plan that the worker was started with.
+  const PlanOutcome& applied() const { return applied_->outcome; }
+  // The command line that prints the numbers of the plan.
+  std::string twin() const;
+
+ private:
+  void take_answer();
+  std::vector<std::string> words() const;
+
+  std::filesystem::path path_;
+  std::uint64_t version_ = 0;  // of the run, when its checkpoints were looked at
+  std::optional<RunReader> run_;
+  std::int64_t checkpoint_step_ = 0;
+  std::unique_ptr<BudgetPlanner> planner_;
+  std::shared_ptr<const BudgetState> budget_ = std::make_shared<const BudgetState>();
+  PlanRequest request_;
+  bool wants_budget_ = false;  // kAuto, once it is known what budgets there are
+  PinnableValues pinnable_;
+  PlanPicture shown_;
+  PlanPicture ghost_;
+  std::unique_ptr<WorkerProcess> worker_;
+  std::shared_ptr<const PlanAnswer> applied_;
+  std::string fault_;  // of the last attempt to train
+};
+
+}  // namespace trainscope::gui

@@ -1,0 +1,202 @@
+// The memory-time plane of a plan, with the one before it as a shadow, and pins.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "gui/draw/color.h"
+#include "gui/panels/budget_parts.h"
+#include "gui/ui/controls.h"
+
+namespace trainscope::gui {
+namespace {
+
+struct PlaneFrames {
+  MemoryFrame shown;
+  MemoryFrame ghost;
+};
+
+// Times across, bytes up to those of the largest plan.
+MemoryRange plane_range(const MemoryMap& map, std::int64_t most_bytes) {
+  return {.first_time = 0.0,
+          .last_time = std::max(1.0, static_cast<double>(map.times)),
+          .first_byte = 0.0,
+          .last_byte = static_cast<double>(most_bytes)};
+}
+
+float plane_y(const Rect& plane, std::int64_t bytes, std::int64_t most_bytes) {
+  return plane.bottom() - plane.height * static_cast<float>(static_cast<double>(bytes) /
+                                                            static_cast<double>(most_bytes));
+}
+
+void draw_boxes(Ui& ui, const Rect& plane, const MemoryMap& map, const MemoryFrame& frame,
+                const std::optional<Color>& shadow) {
+  for (const MemoryBox& box : frame.boxes) {
+    const MemoryRectangle& rectangle = map.rectangles[box.index];
+    const Rect place{plane.x + box.x, plane.y + box.y, std::max(1.0F, box.width),
+                     std::max(0.5F, box.height)};
+    const Color color =
+        shadow.value_or(ui.theme().series[static_cast<std::size_t>(rectangle.holds)]);
+    // A gap between neighbours, where there is room for one.
+    const float gap = place.width > 4.0F && place.height > 4.0F ? 0.5F : 0.0F;
+    ui.canvas().fill(place.inset(gap), color);
+    if (!rectangle.recomputed || shadow || place.width < 4.0F || place.height < 4.0F) continue;
+    ui.canvas().line({place.x, place.bottom()}, {place.right(), place.y},
+                     {.color = ui.theme().panel});
+  }
+}
+
+// A line at the height of an arena, and what it is: at the right, of the plan before at the left.
+void draw_arena(Ui& ui, const Rect& plane, std::int64_t bytes, std::int64_t most_bytes,
+                std::string_view what, Color color, bool is_before) {
+  const float y = plane_y(plane, bytes, most_bytes);
+  ui.canvas().line({plane.x, y}, {plane.right(), y},
+                   {.color = color, .width = 1.5F, .dashed = is_before});
+  const std::string text =
+      fmt::format("{} {}", what, text_of({static_cast<double>(bytes), Unit::kBytes}).whole());
+  const float width = std::ceil(ui.width(text, Face::kSmall)) + 8.0F;
+  const float height = ui.line_height(Face::kSmall) + 2.0F;
+  const float top = y - height < plane.y ? y + 1.0F : y - height - 1.0F;
+  const Rect place{is_before ? plane.x : plane.right() - width, top, width, height};
+  const Surface surface(ui, place, ui.theme().inset, 2.0F);
+  ui.text(place.inset(4.0F, 0.0F), text, {.face = Face::kSmall, .color = color});
+}
+
+std::string_view pin_mark(Pin pin) { return pin == Pin::kKeep ? "keep" : "recompute"; }
+
+// The values that are pinned, where they are large enough to be seen.
+void draw_pins(Ui& ui, const BudgetModel& model, const Rect& plane, const PlanPicture& picture,
+               const MemoryFrame& frame) {
+  if (model.request().keep.empty() && model.request().recompute.empty()) return;
+  const PlanView plan = picture.plan();
+  for (const MemoryBox& box : frame.boxes) {
+    const std::string value =
+        model.pinnable().value_of(plan, picture.map.rectangles[box.index].buffer);
+    const Pin pin = value.empty() ? Pin::kFree : pin_of(model.request(), value);
+    if (pin == Pin::kFree) continue;
+    const Rect place{plane.x + box.x, plane.y + box.y, std::max(3.0F, box.width),
+                     std::max(3.0F, box.height)};
+    ui.canvas().outline(place,
+                        {.color = ui.theme().ink, .width = 2.0F, .dashed = pin != Pin::kKeep});
+    if (ui.width(pin_mark(pin), Face::kSmall) + 6.0F > place.width || place.height < 14.0F)
+      continue;
+    const Color paper =
+        ui.theme().series[static_cast<std::size_t>(picture.map.rectangles[box.index].holds)];
+    const Surface surface(ui, {place.x, place.y, 0.0F, 0.0F}, paper);
+    ui.text(place, pin_mark(pin),
+            {.face = Face::kSmall, .color = ink_on(paper), .align = Align::kCenter});
+  }
+}
+
+// Each of them is an item, so that tests and keys find it; large ones alone, for a click.
+void record_pinnable(Ui& ui, BudgetModel& model, const Rect& plane, const PlanPicture& picture,
+                     const MemoryFrame& frame) {
+  if (!ui.items().keeps_all()) return;
+  const Scope scope(ui, "value");
+  const PlanView plan = picture.plan();
+  for (const MemoryBox& box : frame.boxes) {
+    const std::string value =
+        model.pinnable().value_of(plan, picture.map.rectangles[box.index].buffer);
+    if (value.empty() || box.width < 3.0F || box.height < 3.0F) continue;
+    ui.items().add({.path = ui.path_of(value),
+                    .kind = ItemKind::kMark,
+                    .label = value,
+                    .value = std::string(name_of(pin_of(model.request(), value))),
+                    .rect = {plane.x + box.x, plane.y + box.y, box.width, box.height},
+                    .seen = {plane.x + box.x, plane.y + box.y, box.width, box.height},
+                    .layer = ui.layer(),
+                    .ink = ui.paper(),
+                    .paper = ui.paper()});
+  }
+}
+
+std::string value_tooltip(const PlanView& plan, const MemoryRectangle& rectangle, Pin pin,
+                          const std::string& value) {
+  const PlanBuffer& buffer = plan.buffers[rectangle.buffer];
+  std::string text = fmt::format(
+      "{}\n{}, {} at offset {}\nalive in the times {} to {}", plan.text(buffer.label),
+      name_of(buffer.holds), text_of({static_cast<double>(rectangle.bytes), Unit::kBytes}).whole(),
+      text_of({static_cast<double>(rectangle.offset), Unit::kBytes}).whole(), rectangle.begin,
+      rectangle.end);
+  if (rectangle.recomputed) text += "\nmade a second time, for the backward phase";
+  if (value.empty()) return text;
+  return text + fmt::format("\n{}: a click makes it {}",
+                            pin == Pin::kFree ? "the planner decides" : name_of(pin),
+                            name_of(next_pin(pin)));
+}
+
+// What is below the mouse.
+std::string touch_plane(Ui& ui, BudgetModel& model, const Rect& plane, const PlanPicture& picture,
+                        const Response& response) {
+  const Point mouse = ui.input().mouse;
+  if (!response.hovered || !plane.contains(mouse)) return {};
+  const double time = (mouse.x - plane.x) / plane.width * static_cast<double>(picture.map.times);
+  const double byte =
+      (plane.bottom() - mouse.y) / plane.height * static_cast<double>(model.most_bytes());
+  const std::uint32_t index = rectangle_at(picture.map, time, byte);
+  if (index == kNoRow) return {};
+  const PlanView plan = picture.plan();
+  const MemoryRectangle& rectangle = picture.map.rectangles[index];
+  const std::string value = model.pinnable().value_of(plan, rectangle.buffer);
+  const Pin pin = value.empty() ? Pin::kFree : pin_of(model.request(), value);
+  ui.tooltip(response, value_tooltip(plan, rectangle, pin, value));
+  if (response.clicked && !value.empty()) {
+    PlanRequest request = model.request();
+    set_pin(request, value, next_pin(pin));
+    model.ask(std::move(request));
+  }
+  return value;
+}
+
+// The classes of buffers that there are, with their colours; those that find no place are left out.
+void draw_legend(Ui& ui, const MemoryMap& map, Rect rest) {
+  std::array<bool, kBufferClasses> is_there = {};
+  for (const MemoryRectangle& each : map.rectangles) {
+    is_there[static_cast<std::size_t>(each.holds)] = true;
+  }
+  for (std::size_t i = 0; i < is_there.size(); ++i) {
+    if (!is_there[i]) continue;
+    const std::string_view name = name_of(static_cast<BufferClass>(i));
+    const float width = std::ceil(ui.width(name, Face::kSmall)) + 24.0F;
+    if (width > rest.width) return;
+    const Rect place = take_left(rest, width);
+    ui.canvas().fill({place.x, place.center().y - 4.0F, 8.0F, 8.0F}, ui.theme().series[i], 2.0F);
+    ui.text({place.x + 12.0F, place.y, width - 14.0F, place.height}, name,
+            {.face = Face::kSmall, .color = ui.theme().soft_ink});
+  }
+}
+
+}  // namespace
+
+std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, const Rect& rect) {
+  Rect plane = rect;
+  const float line = ui.line_height(Face::kSmall) + 6.0F;
+  const Rect legend = take_bottom(plane, line);
+  ui.canvas().fill(plane, ui.theme().inset);
+  const Clip clip(ui, rect);
+  const PlanPicture* shown = model.shown();
+  const Response response =
+      ui.hit("plane", plane, {.kind = ItemKind::kArea, .label = "memory by time"});
+  if (shown == nullptr || shown->facts.is_null() || plane.height < 8.0F) return {};
+  auto& frames = workbench.state<PlaneFrames>();
+  const std::int64_t most = model.most_bytes();
+  const PlanPicture* ghost = model.ghost();
+  if (ghost != nullptr && ghost->map.arena_bytes != shown->map.arena_bytes) {
+    frame_memory(ghost->map, plane_range(ghost->map, most), plane.width, plane.height,
+                 frames.ghost);
+    draw_boxes(ui, plane, ghost->map, frames.ghost,
+               mixed(ui.theme().inset, ui.theme().soft_ink, 0.28F));
+  }
+  frame_memory(shown->map, plane_range(shown->map, most), plane.width, plane.height, frames.shown);
+  draw_boxes(ui, plane, shown->map, frames.shown, std::nullopt);
+  draw_pins(ui, model, plane, *shown, frames.shown);
+  record_pinnable(ui, model, plane, *shown, frames.shown);
+  if (ghost != nullptr && ghost->map.arena_bytes != shown->map.arena_bytes) {
+    draw_arena(ui, plane, ghost->map.arena_bytes, most, "before", ui.theme().soft_ink, true);
+  }
+  draw_arena(ui, plane, shown->map.arena_bytes, most, "peak", ui.theme().ink, false);
+  draw_legend(ui, shown->map, legend);
+  return touch_plane(ui, model, plane, *shown, response);
+}
+
+}  // namespace trainscope::gui

@@ -1,0 +1,348 @@
+// The Budget panel without a display: sliders, levels, pins and buttons by their paths, numbers
+// held against the command line, and runs that were trained on by its button.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/core/text.h"
+#include "gui/budget/budget_view.h"
+#include "gui/panels/panels.h"
+#include "gui/platform/headless.h"
+#include "tests/gui/budget/budget_tools.h"
+
+namespace trainscope::gui::test {
+namespace {
+
+namespace fs = std::filesystem;
+using trainscope::test::places_of;
+using trainscope::test::recorded_run;
+using trainscope::test::TemporaryFolder;
+using trainscope::test::wait_until;
+
+constexpr std::int64_t kFirstSteps = 3;
+constexpr std::int64_t kMoreSteps = 20;  // that the button asks for
+
+struct BudgetWindow {
+  Headless window;
+
+  explicit BudgetWindow(const fs::path& run, Headless::Look look = {}, Settings settings = {})
+      : window(std::move(settings), look) {
+    window.workbench().open(run);
+    window.app().show_only("budget");
+    window.settle();
+  }
+
+  const Item* find(const std::string& name) {
+    const Item* item = window.items().find("main/budget/" + name);
+    return item;
+  }
+  const Item& item(const std::string& name) {
+    const Item* found = find(name);
+    REQUIRE_MESSAGE(found != nullptr, name);
+    return *found;
+  }
+  double number(const std::string& name) { return item(name).number; }
+  void click(const std::string& name) {
+    CAPTURE(name);
+    REQUIRE(window.click("main/budget/" + name));
+    window.settle();
+  }
+  void key(std::string_view chord) {
+    window.key(chord);
+    window.settle();
+  }
+  // The plan as the panel has it.
+  std::string twin() { return panel_named("budget")->twin(window.workbench()); }
+};
+
+// What the twin prints.
+Json twin_json(const std::string& line) {
+  std::vector<std::string> words;
+  for (const std::string_view word : split(line, ' ')) words.emplace_back(word);
+  REQUIRE(words.front() == "trainscope");
+  words.erase(words.begin());
+  words.emplace_back("--json");
+  const trainscope::test::Finished finished = trainscope::test::run(words);
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  return finished.json();
+}
+
+// Of a JSON pointer, "/recompute/overhead".
+const Json& at_pointer(const Json& json, std::string_view pointer) {
+  const Json* at = &json;
+  for (const std::string_view key : split(pointer.substr(1), '/')) at = &at->at(key);
+  return *at;
+}
+
+int check_numbers(BudgetWindow& panel) {
+  const Json printed = twin_json(panel.twin());
+  int count = 0;
+  for (const Item& item : panel.window.items().items()) {
+    if (item.kind != ItemKind::kNumber || item.fact.empty()) continue;
+    CAPTURE(item.path);
+    CHECK(item.number == at_pointer(printed, item.fact).as_number());
+    ++count;
+  }
+  return count;
+}
+
+void check_looks(BudgetWindow& panel) {
+  for (const std::string& fault : faults_of(panel.window.items())) FAIL_CHECK(fault);
+}
+
+// The processes that this one has started.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    pid_t process = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), process).ec != std::errc())
+      continue;
+    const std::string stat = trainscope::test::read_text(entry.path() / "stat");
+    const std::size_t end = stat.rfind(") ");
+    if (end == std::string::npos) continue;
+    const std::vector<std::string_view> fields = split(std::string_view(stat).substr(end + 2), ' ');
+    if (fields.size() > 1 && fields[1] == std::to_string(::getpid())) found.push_back(process);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("gui");
+
+TEST_CASE("budget panel: what it shows is what `plan RUN` prints, at every level and budget") {
+  const TemporaryFolder folder;
+  recorded_run(folder, 1);
+  BudgetWindow panel(folder / "run");
+  CHECK(check_numbers(panel) == 2);
+  check_looks(panel);
+  for (const char* level : {"1", "2", "auto", "none"}) {
+    CAPTURE(level);
+    panel.click(std::string("level/") + level);
+    CHECK(panel.item(std::string("level/") + level).value == "on");
+    CHECK(check_numbers(panel) >= (std::string_view(level) == "none" ? 2 : 6));
+    check_looks(panel);
+  }
+}
+
+TEST_CASE("budget panel: the slider by keys, the curve from plan to plan") {
+  const TemporaryFolder folder;
+  recorded_run(folder, 1);
+  BudgetWindow panel(folder / "run");
+  const double plain = panel.number("facts/peak");
+  panel.window.click("main/budget/slider");
+  panel.key("End");
+  CHECK(panel.item("level/auto").value == "on");
+  CHECK(panel.number("facts/peak") == plain);
+  double before = plain;
+  for (int i = 0; i < 4; ++i) {
+    for (int k = 0; k < 10; ++k) panel.window.key("Left");
+    panel.window.settle();
+    CHECK(panel.number("facts/peak") < before);
+    CHECK(panel.number("facts/overhead") >= panel.number("facts/certificate"));
+    before = panel.number("facts/peak");
+  }
+  check_numbers(panel);
+  panel.key("Home");
+  const double least = panel.number("facts/peak");
+  CHECK(least < before);
+  panel.window.click("main/budget/curve");
+  panel.window.settle();
+  const double clicked = panel.number("facts/peak");
+  CHECK(clicked > least);
+  panel.key("Right");
+  CHECK(panel.number("facts/peak") >= clicked);
+  check_looks(panel);
+}
+
+TEST_CASE("budget panel: a click pins a value: kept, made again, free") {
+  const TemporaryFolder folder;
+  recorded_run(folder, 1);
+  BudgetWindow panel(folder / "run");
+  panel.click("level/2");
+  const std::vector<const Item*> values = panel.window.items().below("main/budget/value/");
+  REQUIRE(values.size() > 3);
+  const auto largest = std::ranges::max_element(
+      values, {}, [](const Item* item) { return item->rect.width * item->rect.height; });
+  const std::string name = "value/" + (*largest)->label;
+  CHECK(panel.item(name).value == "free");
+  panel.click(name);
+  CHECK(panel.item(name).value == "keep");
+  panel.click("unpin");
+  CHECK(panel.item(name).value == "free");
+  CHECK(panel.find("unpin") == nullptr);
+}
+
+TEST_CASE("budget panel: the command line of the plan") {
+  const TemporaryFolder folder;
+  recorded_run(folder, 1);
+  BudgetWindow panel(folder / "run");
+  panel.click("level/1");
+  panel.click("config");
+  panel.window.click("main/budget/copy_command");
+  CHECK(panel.window.app().memory().clipboard ==
+        fmt::format("trainscope train --resume {} --session-steps 20 --steps 21 --recompute 1",
+                    (folder / "run").string()));
+}
+
+TEST_CASE(
+    "budget panel: twenty steps by its button, under every plan, are the steps of a run "
+    "without") {
+  const TemporaryFolder whole_folder;
+  const RunReader whole = recorded_run(whole_folder, kFirstSteps + kMoreSteps);
+  const std::vector<StepRecord> expected = whole.metrics().steps;
+  for (const char* level : {"none", "1", "2", "auto", "budget"}) {
+    CAPTURE(level);
+    const TemporaryFolder folder;
+    recorded_run(folder, kFirstSteps);
+    BudgetWindow panel(folder / "run");
+    const bool is_budget = std::string_view(level) == "budget";
+    panel.click(std::string("level/") + (is_budget ? "auto" : level));
+    if (is_budget) {
+      panel.window.click("main/budget/slider");
+      for (int i = 0; i < 15; ++i) panel.window.key("Left");
+      panel.window.settle();
+    }
+    const double peak = panel.number("facts/peak");
+    panel.click("run");
+    CHECK(panel.number("worker/arena/predicted") == peak);
+    CHECK(panel.number("worker/arena/measured") == peak);
+    CHECK(panel.number("worker/step/measured") > 0.0);
+    CHECK(panel.number("worker/loss") == expected.back().loss);
+    check_looks(panel);
+    const RunReader after = RunReader::open(folder / "run");
+    REQUIRE(after.manifest().sessions.size() == 2);
+    const std::vector<StepRecord> steps = after.metrics().steps;
+    REQUIRE(steps.size() == expected.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) CHECK(steps[i].loss == expected[i].loss);
+    CHECK(static_cast<double>(after.plan().value().view().arena().bytes) == peak);
+  }
+}
+
+TEST_CASE("budget panel: a worker that is killed leaves a line, one that is stopped a checkpoint") {
+  const TemporaryFolder folder;
+  recorded_run(folder, kFirstSteps);
+  BudgetWindow panel(folder / "run");
+  panel.window.click("main/budget/run");
+  std::vector<pid_t> workers;
+  REQUIRE(wait_until([&] {
+    panel.window.step();
+    workers = children();
+    return !workers.empty();
+  }));
+  for (const pid_t worker : workers) ::kill(worker, SIGKILL);
+  panel.window.settle();
+  const auto texts = [&] {
+    std::string all;
+    for (const Item& item : panel.window.items().items()) all += item.label + "\n";
+    return all;
+  };
+  CHECK(texts().find("was ended by signal 9") != std::string::npos);
+  check_looks(panel);
+  CHECK(panel.item("run").enabled);
+  panel.click("run");
+  CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
+}
+
+TEST_CASE("budget panel: make it fit in 90 %, and train on: click, word, Enter, click") {
+  const TemporaryFolder folder;
+  recorded_run(folder, kFirstSteps);
+  BudgetWindow panel(folder / "run");
+  const double plain = panel.number("facts/peak");
+  panel.window.click("main/budget/budget");
+  panel.window.type("9x%");
+  panel.key("Enter");
+  CHECK(panel.number("facts/peak") == plain);  // not understood: nothing is asked
+  panel.window.key("Escape");
+  panel.click("level/none");
+  panel.window.click("main/budget/budget");
+  panel.window.type("90%");
+  panel.key("Enter");
+  CHECK(panel.number("facts/peak") <= 0.9 * plain);
+  CHECK(check_numbers(panel) >= 6);
+  panel.click("run");
+  CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
+}
+
+TEST_CASE("budget panel: every command, by its name") {
+  const TemporaryFolder folder;
+  recorded_run(folder, kFirstSteps);
+  BudgetWindow panel(folder / "run");
+  const auto command = [&](const char* id) {
+    panel.window.workbench().request(id);
+    panel.window.settle();
+  };
+  const double plain = panel.number("facts/peak");
+  for (const char* level : {"1", "2", "auto", "none"}) {
+    command((std::string("budget.") + level).c_str());
+    CHECK(panel.item(std::string("level/") + level).value == "on");
+  }
+  command("budget.less");
+  const double less = panel.number("facts/peak");
+  CHECK(less < plain);
+  command("budget.less");
+  CHECK(panel.number("facts/peak") < less);
+  command("budget.more");
+  CHECK(panel.number("facts/peak") == less);
+  command("budget.run");
+  CHECK(panel.number("worker/arena/measured") == less);
+  command("budget.unpin");
+  command("budget.stop");
+  CHECK(panel.number("facts/peak") == less);
+  for (const AppCommand& each : panel_named("budget")->commands) {
+    CHECK_FALSE(each.help.empty());
+    Workbench nothing_open;
+    each.run(nothing_open);
+    CHECK_FALSE(each.enabled(nothing_open));
+  }
+}
+
+TEST_CASE("budget panel: what has no plan says so") {
+  const TemporaryFolder folder;
+  const auto has_title = [](BudgetWindow& panel, std::string_view text) {
+    return std::ranges::any_of(panel.window.items().items(),
+                               [&](const Item& item) { return item.label == text; });
+  };
+  BudgetWindow model(trainscope::test::test_model("gpt2/model.onnx"));
+  CHECK(has_title(model, "Budgets are planned for runs"));
+  check_looks(model);
+  recorded_run(folder, 1);
+  fs::remove_all(folder / "run/stages");
+  BudgetWindow broken(folder / "run");
+  CHECK(has_title(broken, "The step cannot be planned"));
+  check_looks(broken);
+}
+
+TEST_CASE("budget panel: in every theme, size and scale it is whole and can be read") {
+  const TemporaryFolder folder;
+  recorded_run(folder, 1);
+  struct Screen {
+    Extent size;
+    float scale;
+  };
+  for (const ThemeName theme : kThemeNames) {
+    for (const Screen screen : {Screen{{1280.0F, 720.0F}, 1.0F}, Screen{{1280.0F, 720.0F}, 2.0F},
+                                Screen{{640.0F, 360.0F}, 1.5F}}) {
+      CAPTURE(theme_of(theme).name);
+      CAPTURE(screen.size.width);
+      BudgetWindow panel(folder / "run", {.size = screen.size, .scale = screen.scale},
+                         {.theme = theme});
+      panel.click("level/auto");
+      check_looks(panel);
+    }
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace trainscope::gui::test
