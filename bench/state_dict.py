@@ -150,6 +150,9 @@ def verdict(name, way, folder, program, peer):
     except RuntimeError as error:
         return {"verdict": "differs", "why": str(error)}
     module = fresh(name)[0]
+    own = module.state_dict()
+    for key in facts["reshaped"]:  # as the printed call does: the file does not tell their shapes
+        state[key] = state[key].reshape(own[key].shape)
     unread = set(facts["unread"])
     # The older exporter's files do not tell what the forward pass does not need: neither does it
     # change, so that these tensors may stay.
@@ -159,7 +162,8 @@ def verdict(name, way, folder, program, peer):
     other_numbers(module, unread)
     missed, wrong = load(module, state, unread | {each["name"] for each in facts["lost"]})
     result = {"tensors": len(state), "lost": facts["lost"], "unread": len(facts["unread"]),
-              "counters": len(facts["counters"]), "missed": missed}
+              "counters": len(facts["counters"]), "missed": missed,
+              "reshaped": facts["reshaped"]}
     if wrong or facts["lost"]:
         lost = [each["name"] for each in facts["lost"]]
         return result | {"verdict": "lost" if not wrong else "differs", "why": wrong or str(lost[:4])}
