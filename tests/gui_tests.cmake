@@ -2,7 +2,11 @@
 trainscope_test(gui/draw ASAN LIBS PkgConfig::IMGUI ZLIB::ZLIB)
 trainscope_test(gui/ui ASAN)
 trainscope_test(gui/workbench ASAN)
-trainscope_test(gui/panels DEPS gui/platform engine/models LABELS gui)
+trainscope_test(gui/panels DEPS gui/budget gui/platform engine/models SUPPORT kept_plans.cpp LABELS gui)
+if(TARGET gui_panels_test)
+  target_sources(gui_panels_test PRIVATE cli/program_runner.cpp)
+  add_dependencies(gui_panels_test trainscope)  # its cases run the program
+endif()
 trainscope_test(gui/platform DEPS engine/models SUPPORT kept_plans.cpp LABELS gui)
 if(TARGET gui_platform_test)
   target_sources(gui_platform_test PRIVATE cli/program_runner.cpp)
