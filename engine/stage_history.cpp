@@ -32,7 +32,7 @@ struct RecordedStages {
   std::vector<StageRecord> records;
 
   HistoryStage history_stage(std::size_t index) const;
-  Graph graph(std::size_t index) const;
+  Graph graph(std::size_t index) const { return read_stage_graph(run, records[index], session); }
 };
 
 // A stage that changed nothing may have the file of the one before it.
@@ -56,13 +56,13 @@ HistoryStage RecordedStages::history_stage(std::size_t index) const {
   return stage;
 }
 
-Graph RecordedStages::graph(std::size_t index) const {
+}  // namespace
+
+Graph read_stage_graph(const RunReader& run, const StageRecord& stage, std::int64_t session) {
   const Evaluate evaluate = evaluator(op_table(), cpu_kernels(), {.limit = kKnownValuesLimit});
-  return to_graph(OnnxModel::read(run.open_stage(records[index], session)), op_table(),
+  return to_graph(OnnxModel::read(run.open_stage(stage, session)), op_table(),
                   {.evaluate = &evaluate});
 }
-
-}  // namespace
 
 StageHistory StageHistory::of(Stages stages) {
   History history;

@@ -22,6 +22,10 @@ namespace trainscope {
 // when there is none. There must be a label.
 std::size_t find_label(std::span<const std::string> labels, std::string_view stage);
 
+// The graph of a stage of a run, without its rewrite log. Throws kIo and kBadInput.
+Graph read_stage_graph(const RunReader& run, const StageRecord& stage,
+                       std::int64_t session = kNewestSession);
+
 class StageHistory {
  public:
   // Of stages with all their graphs (KeepGraphs::kAll).

@@ -25,9 +25,15 @@ const Graph* RunData::graph(std::size_t stage) {
   // A stage that changed nothing has the graph of the one before it.
   while (stage > 0 && !stages_[stage].record.changed) --stage;
   const auto [entry, is_new] = graphs_.try_emplace(stage);
-  if (is_new && history() != nullptr) {
-    guarded(Part::kStages,
-            [&] { entry->second = std::make_unique<Graph>((*history_)->graph(stage)); });
+  if (is_new) {
+    guarded(Part::kStages, [&] {
+      if (reader_) {  // logs of rewrites are read when somebody asks what became of nodes
+        entry->second =
+            std::make_unique<Graph>(read_stage_graph(*reader_, stages_[stage].record, session_));
+      } else if (history() != nullptr) {
+        entry->second = std::make_unique<Graph>((*history_)->graph(stage));
+      }
+    });
   }
   return entry->second.get();
 }
@@ -36,7 +42,7 @@ const StageDiff* RunData::diff(std::size_t from, std::size_t to) {
   if (from > to) std::swap(from, to);
   const Graph* before = graph(from);
   const Graph* after = graph(to);
-  if (before == nullptr || after == nullptr) return nullptr;
+  if (before == nullptr || after == nullptr || history() == nullptr) return nullptr;
   const auto [entry, is_new] = diffs_.try_emplace({from, to});
   if (is_new) {
     guarded(Part::kStages, [&] {

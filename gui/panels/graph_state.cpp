@@ -58,6 +58,16 @@ void take_near_misses(GraphState& state, const StageRecord& record) {
   }
 }
 
+// Times take a while to sum up: only where they are shown.
+void take_values(GraphState& state, Workbench& workbench, RunData& run) {
+  const bool by_time = state.coloring == ColorBy::kTime || state.coloring == ColorBy::kRoof;
+  state.valued = state.coloring;
+  state.values = node_values(state.picture, state.coloring,
+                             {.links = workbench.links(),
+                              .times = by_time ? run.times() : nullptr,
+                              .machine = run.machine()});
+}
+
 // Reads the stage's graph; the layout of the same run before it is what this one starts from.
 bool read_stage(GraphState& state, Workbench& workbench, RunData& run, std::size_t stage) {
   const bool other_run = state.of != &run;
@@ -76,10 +86,7 @@ bool read_stage(GraphState& state, Workbench& workbench, RunData& run, std::size
   state.picture = picture_of(*state.graph);
   state.layout = layout_graph(state.picture, state.memory, state.collapsed);
   state.laid_collapsed = state.collapsed;
-  state.valued = state.coloring;
-  state.values =
-      node_values(state.picture, state.coloring,
-                  {.links = workbench.links(), .times = run.times(), .machine = run.machine()});
+  take_values(state, workbench, run);
   take_near_misses(state, run.stages()[stage].record);
   return true;
 }
@@ -148,12 +155,7 @@ bool update_graph(GraphState& state, Workbench& workbench) {
     state.layout = layout_graph(state.picture, state.memory, state.collapsed);
     state.laid_collapsed = state.collapsed;
   }
-  if (state.valued != state.coloring) {
-    state.valued = state.coloring;
-    state.values =
-        node_values(state.picture, state.coloring,
-                    {.links = workbench.links(), .times = run.times(), .machine = run.machine()});
-  }
+  if (state.valued != state.coloring) take_values(state, workbench, run);
   follow_selection(state, workbench, run, stale);
   take_changes(state, run, workbench.state<StageChoice>().compare);
   return true;
