@@ -118,7 +118,7 @@ void measure(std::int64_t layers, std::size_t events) {
 }  // namespace trainscope::gui
 
 int main() {
-  trainscope::gui::measure(48, 1'000'000);
-  trainscope::gui::measure(191, 4'000'000);
+  trainscope::gui::measure(47, 1'000'000);
+  trainscope::gui::measure(190, 4'000'000);
   return 0;
 }

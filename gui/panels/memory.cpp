@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <string>
 
 #include "gui/panels/empty_state.h"
@@ -103,12 +105,17 @@ void draw_class_legend(Ui& ui, const MemoryState& state, const PlanView& plan, R
   rect = rect.inset(8.0F, 0.0F);
   const std::vector<std::uint32_t> alive = alive_at(plan, state.cursor);
   const auto bytes = bytes_by_class(plan, alive);
-  std::array<bool, kBufferClasses> is_there = {};
+  // The classes with the largest areas first: what finds no room is left out.
+  std::array<double, kBufferClasses> area = {};
   for (const MemoryRectangle& rectangle : state.map.rectangles) {
-    is_there[static_cast<std::size_t>(rectangle.holds)] = true;
+    area[static_cast<std::size_t>(rectangle.holds)] +=
+        static_cast<double>(rectangle.bytes) * static_cast<double>(rectangle.end - rectangle.begin);
   }
-  for (std::size_t i = 0; i < kBufferClasses; ++i) {
-    if (!is_there[i]) continue;
+  std::array<std::size_t, kBufferClasses> order = {};
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return area[i]; });
+  for (const std::size_t i : order) {
+    if (area[i] == 0.0) return;
     const std::string_view name = name_of(static_cast<BufferClass>(i));
     const Quantity quantity{static_cast<double>(bytes[i]), Unit::kBytes};
     const float word = std::ceil(ui.width(name, Face::kSmall)) + 6.0F;

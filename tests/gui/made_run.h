@@ -4,8 +4,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,7 +89,10 @@ class MadeRun {
     profiler::EventWriter writer({.threads = 1}, [&](std::span<const std::byte> more) {
       bytes.append(reinterpret_cast<const char*>(more.data()), more.size());
     });
-    writer.add(events, 0);
+    constexpr std::size_t kPiece = 4096;  // as a recorder writes them
+    for (std::size_t i = 0; i < events.size(); i += kPiece) {
+      writer.add(std::span(events).subspan(i, std::min(kPiece, events.size() - i)), 0);
+    }
     write_file_atomic(folder_ / kRunEventsFile, bytes);
   }
 
