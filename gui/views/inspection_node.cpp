@@ -69,9 +69,9 @@ void add_kernels(InspectionBuilder& rows, std::span<const std::uint32_t> calls) 
     seen.push_back(call.kernel);
     const std::string kernel(profiler::kernel_of(plan, call));
     rows.link("chosen", kernel, std::string(plan.text(call.dtype)), "kernel:" + kernel);
-    for (const PlanRefusal& refused : rows_of(plan.refusals, call.refused)) {
-      rows.text("not " + std::string(plan.text(refused.kernel)),
-                std::string(plan.text(refused.reason)));
+    for (const PlanOtherKernel& other : rows_of(plan.other_kernels, call.other_kernels)) {
+      rows.text("not " + std::string(plan.text(other.kernel)),
+                std::string(plan.text(other.reason)));
     }
     if (call.workspace_bytes > 0) {
       rows.number(InspectionKind::kBytes, "workspace", static_cast<double>(call.workspace_bytes));

@@ -111,8 +111,8 @@ TEST_CASE("roof reason: the largest loss that is known of is named") {
   call.kernel_bytes_read = 14'000'000;
   call.kernel_bytes_written = 60;
   CHECK(contains(reason(16e-6, machine).reason, "times the bytes of its operands"));
-  call.refused = {.begin = 0, .count = 1};
-  plan.refusals.push_back(
+  call.other_kernels = {.begin = 0, .count = 1};
+  plan.other_kernels.push_back(
       {.kernel = plan.texts.id("gemm.quick"), .reason = plan.texts.id("no such processor")});
   CHECK(contains(reason(16e-6, machine).reason, "not taken was gemm.quick (no such processor)"));
 }
