@@ -51,7 +51,7 @@ void StepSampler::end_step() {
 profiler::StepTimes sample_steps(TimedSteps& steps, const SampleEffort& effort) {
   for (int i = 0; i < effort.warm_up; ++i) steps.run();
   StepSampler sampler(steps.compiled().program);
-  steps.executor().add_listener(sampler);
+  const Subscription listens = steps.executor().listen(sampler);
   double seconds = 0.0;
   for (int i = 0; i < effort.most_steps; ++i) {
     if (i >= effort.steps && seconds >= effort.seconds) break;
@@ -59,7 +59,6 @@ profiler::StepTimes sample_steps(TimedSteps& steps, const SampleEffort& effort) 
     seconds += steps.run().milliseconds / 1e3;
     sampler.end_step();
   }
-  steps.executor().remove_listener(sampler);
   return sampler.take();
 }
 

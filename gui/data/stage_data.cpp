@@ -46,7 +46,7 @@ const StageDiff* RunData::diff(std::size_t from, std::size_t to) {
   const auto [entry, is_new] = diffs_.try_emplace({from, to});
   if (is_new) {
     guarded(Part::kStages, [&] {
-      entry->second = std::make_unique<StageDiff>(diff_stages((*history_)->history(),
+      entry->second = std::make_unique<StageDiff>(diff_stages((*history_)->shared_history(),
                                                               {.stage = from, .graph = *before},
                                                               {.stage = to, .graph = *after}));
     });
