@@ -187,10 +187,9 @@ Compared compare_nodes(const Invocation& invocation) {
   } else {
     text += "neither run was profiled: --json has the bytes and kernels of each node\n";
   }
-  Json facts = Json::object({{"step", row_json(both.step)},
-                             {"arena_a", both.arena_a},
-                             {"arena_b", both.arena_b},
-                             {"rows", std::move(rows)}});
+  Json facts = facts_of(shown, std::move(rows));
+  facts.set("arena_a", both.arena_a);
+  facts.set("arena_b", both.arena_b);
   return {.outcome = {.facts = std::move(facts), .text = std::move(text)}, .step = both.step};
 }
 

@@ -18,7 +18,7 @@ TEST_CASE("stage_changes: from imported to last every node is marked as the diff
   const Graph a = stages.graph(0);
   const Graph b = stages.graph(last);
   const StageDiff diff =
-      diff_stages(stages.history(), {.stage = 0, .graph = a}, {.stage = last, .graph = b});
+      diff_stages(stages.shared_history(), {.stage = 0, .graph = a}, {.stage = last, .graph = b});
   const StageChanges changes = changes_of(diff);
   CHECK(changes.added == diff.nodes.at("added"));
   CHECK(changes.gone > 0);
@@ -40,8 +40,8 @@ TEST_CASE("stage_changes: a stage and itself differ in nothing") {
   auto step = test::compiled("mlp");
   const StageHistory stages = StageHistory::of(std::move(step->stages));
   const Graph graph = stages.graph(1);
-  const StageChanges changes = changes_of(
-      diff_stages(stages.history(), {.stage = 1, .graph = graph}, {.stage = 1, .graph = graph}));
+  const StageChanges changes = changes_of(diff_stages(
+      stages.shared_history(), {.stage = 1, .graph = graph}, {.stage = 1, .graph = graph}));
   CHECK(changes.rows.empty());
   CHECK(changes.marks.empty());
 }
