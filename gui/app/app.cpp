@@ -33,7 +33,8 @@ void App::run_keys(Input& input) {
     const bool is_letter = c >= 'a' && c <= 'z';
     const bool is_capital = c >= 'A' && c <= 'Z';
     const auto key = static_cast<Key>(is_letter ? c - 'a' + 'A' : c);
-    run_chord(workbench_, {.key = key, .shift = is_capital});
+    const bool has_run = run_chord(workbench_, {.key = key, .shift = is_capital});
+    if (!has_run && is_capital) run_chord(workbench_, {.key = key});  // Caps Lock
   }
 }
 

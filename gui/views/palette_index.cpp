@@ -18,20 +18,9 @@ std::string type_of(const PlanView& plan, const PlanValue& value) {
   return std::string(plan.text(value.dtype)) + shape_text(rows_of(plan.dims, value.shape));
 }
 
-bool matches_op(std::string_view pattern, std::string_view op) {
-  return matches_pattern(op, pattern);
-}
-
-}  // namespace
-
-std::string_view name_of(FindKind kind) {
-  constexpr std::string_view kNames[] = {"command", "node", "tensor", "kernel", "stage"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-int fuzzy_score(std::string_view query, std::string_view text) {
+// Letters in their order, the first of them not before `at`; 0: not all are found.
+int score_from(std::string_view query, std::string_view text, std::size_t at) {
   int score = 0;
-  std::size_t at = 0;
   bool follows = false;
   for (const char wanted : query) {
     if (wanted == ' ') {
@@ -44,12 +33,37 @@ int fuzzy_score(std::string_view query, std::string_view text) {
     const bool begins = found == 0 || !is_word(text[found - 1]) ||
                         (std::isupper(static_cast<unsigned char>(text[found])) != 0 &&
                          std::islower(static_cast<unsigned char>(text[found - 1])) != 0);
-    score += 1 + (begins ? 8 : 0) + (follows && found == at ? 6 : 0);
+    score += 1 + (begins ? 8 : 0) + (follows && found == at ? 10 : 0);
     follows = true;
     at = found + 1;
   }
+  return score;
+}
+
+bool matches_op(std::string_view pattern, std::string_view op) {
+  return matches_pattern(op, pattern);
+}
+
+}  // namespace
+
+std::string_view name_of(FindKind kind) {
+  constexpr std::string_view kNames[] = {"command", "node", "tensor", "kernel", "stage"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+int fuzzy_score(std::string_view query, std::string_view text) {
+  // From each place where the first letter is: the first of them need not be the best.
+  const std::size_t first = query.find_first_not_of(' ');
+  if (first == std::string_view::npos) return 0;
+  int best = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (lower(text[i]) != lower(query[first])) continue;
+    const int score = score_from(query, text, i);
+    if (score == 0) break;  // nor is the rest of it found from a later place
+    best = std::max(best, score);
+  }
   // Of equal ones the shorter.
-  return score == 0 ? 0 : score * 16 + std::max(0, 64 - static_cast<int>(text.size()));
+  return best == 0 ? 0 : best * 16 + std::max(0, 64 - static_cast<int>(text.size()));
 }
 
 bool matches_shape(std::string_view pattern, std::string_view type) {

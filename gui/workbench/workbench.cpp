@@ -29,6 +29,8 @@ void Workbench::open(const std::filesystem::path& path) {
 }
 
 void Workbench::close(std::size_t source) {
+  // What panels keep of a run is known by its address, which another one may get.
+  states_.clear();
   sources_.erase(sources_.begin() + static_cast<std::ptrdiff_t>(source));
   links_of_ = nullptr;
   activate(std::min(active_ > source ? active_ - 1 : active_,

@@ -361,6 +361,34 @@ TEST_CASE("window: several runs, one is shown") {
   CHECK(window.workbench().run() == nullptr);
 }
 
+TEST_CASE("window: a run that is opened after another was closed shows its own numbers") {
+  WindowDriver window(test::text_run().folder());
+  const auto rows_of = [&] {
+    std::vector<std::string> labels;
+    window.key("F4");
+    window.step();
+    for (const Item* item : window.items().below("main/kernels/table/row/")) {
+      if (item->kind == ItemKind::kLabel) labels.push_back(item->label);
+    }
+    return labels;
+  };
+  const std::vector<std::string> text = rows_of();
+  for (int i = 0; i < 3; ++i) {
+    window.key("Ctrl+W");
+    window.workbench().open(test::image_run().folder());
+    CHECK(rows_of() != text);
+    window.key("Ctrl+W");
+    window.workbench().open(test::text_run().folder());
+    CHECK(rows_of() == text);
+  }
+}
+
+TEST_CASE("window: a key with Caps Lock is the key") {
+  WindowDriver window(test::text_run().folder());
+  window.type("I");
+  CHECK_FALSE(window.layout().inspector);
+}
+
 TEST_SUITE_END();
 
 }  // namespace

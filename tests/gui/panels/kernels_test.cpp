@@ -1,0 +1,189 @@
+// The Kernels panel by its items.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gui/panels/kernels_state.h"
+#include "gui/panels/panels.h"
+#include "tests/gui/platform/window_driver.h"
+
+namespace trainscope::gui {
+namespace {
+
+class KernelsWindow : public test::WindowDriver {
+ public:
+  explicit KernelsWindow(const std::filesystem::path& run = test::text_run().folder())
+      : WindowDriver(run) {
+    app().show_only("kernels");
+    step(2);
+  }
+  KernelsState& kernels() { return workbench().state<KernelsState>(); }
+  const std::vector<profiler::BreakdownRow>& rows() { return kernels().rows.table.rows; }
+  std::string twin() { return panel_named("kernels")->twin(workbench()); }
+  double number(std::string_view path) const {
+    const Item* item = items().find(path);
+    return item == nullptr ? std::nan("") : item->number;
+  }
+};
+
+TEST_SUITE_BEGIN("gui");
+
+TEST_CASE("kernels: rows add up to the profiled steps, by whatever they are") {
+  KernelsWindow window;
+  for (const char* by : {"call", "kernel", "op", "node", "layer", "phase", "pass"}) {
+    INFO(by);
+    REQUIRE(window.click(std::string("main/kernels/by/") + by));
+    std::int64_t sum = 0;
+    for (const profiler::BreakdownRow& row : window.rows()) sum += row.ns;
+    CHECK(sum == window.kernels().rows.table.total_ns);
+    CHECK(window.twin().find(std::string("--by ") + by) != std::string::npos);
+  }
+}
+
+TEST_CASE("kernels: the foot says how many rows and steps there are, and how long a step is") {
+  KernelsWindow window;
+  const profiler::Breakdown& table = window.kernels().rows.table;
+  CHECK(window.number("main/kernels/step_ms") == doctest::Approx(table.ms(table.total_ns)));
+  CHECK_FALSE(window.has("main/kernels/shown_ms"));
+  window.click("main/kernels/filter");
+  window.type("phase==backward");
+  CHECK(window.number("main/kernels/shown_ms") < window.number("main/kernels/step_ms"));
+}
+
+TEST_CASE("kernels: every number column sorts its rows both ways") {
+  KernelsWindow window;
+  for (const NumberColumn* column : std::vector(window.kernels().columns)) {
+    const std::string name(column->column.name);
+    INFO(name);
+    const std::string head = "main/kernels/table/column/" + name;
+    if (!window.has(head)) continue;
+    const auto values = [&] {
+      std::vector<double> all;
+      for (const profiler::BreakdownRow& row : window.rows()) {
+        all.push_back(profiler::column_of(window.kernels().rows.table, row, name));
+      }
+      return all;
+    };
+    if (window.kernels().wishes.sort != name) REQUIRE(window.click(head));
+    CHECK(std::ranges::is_sorted(values(), std::ranges::greater()));
+    CHECK(window.items().find(head)->value == "descending");
+    REQUIRE(window.click(head));
+    CHECK(std::ranges::is_sorted(values()));
+    CHECK(window.items().find(head)->value == "ascending");
+  }
+}
+
+TEST_CASE("kernels: names sort from A, and the command line says so") {
+  KernelsWindow window;
+  REQUIRE(window.click("main/kernels/table/column/name"));
+  CHECK(std::ranges::is_sorted(window.rows(), {}, &profiler::BreakdownRow::name));
+  CHECK(window.twin().find("--sort name") != std::string::npos);
+}
+
+TEST_CASE("kernels: the roof has a column only where a machine was measured") {
+  KernelsWindow window;
+  REQUIRE(window.workbench().run()->machine() == nullptr);
+  CHECK_FALSE(window.has("main/kernels/table/column/roof"));
+}
+
+TEST_CASE("kernels: a row of each kind selects what it stands for") {
+  KernelsWindow window;
+  const auto subject_by = [&](const char* by) {
+    window.click(std::string("main/kernels/by/") + by);
+    window.click("main/kernels/table/row/0/");
+    return window.workbench().selection().subject;
+  };
+  CHECK(subject_by("kernel") == Subject::kKernel);
+  CHECK(window.workbench().selected_name().starts_with("kernel:"));
+  CHECK(subject_by("node") == Subject::kNode);
+  CHECK(subject_by("call") == Subject::kCall);
+  CHECK(subject_by("op") == Subject::kNode);
+}
+
+TEST_CASE("kernels: what is selected elsewhere is chosen here, and scrolled to") {
+  KernelsWindow window;
+  const std::size_t last = window.rows().size() - 3;
+  const std::string name = window.rows()[last].name;
+  const std::string path = "main/kernels/table/row/" + std::to_string(last) + "/";
+  const PlanView& plan = *window.workbench().run()->plan();
+  const std::uint32_t call = first_call_of(plan, window.rows()[last], profiler::GroupBy::kNode);
+  REQUIRE(call != kNoRow);
+  window.workbench().select(select_call(*window.workbench().links(), {}, call));
+  window.step(3);
+  REQUIRE(window.has(path));
+  CHECK(window.items().find(path)->value == "chosen");
+  CHECK_FALSE(window.items().find(path)->seen.empty());
+}
+
+TEST_CASE("kernels: Home, End and pages") {
+  KernelsWindow window;
+  window.click("main/kernels/table/row/0/");
+  const auto chosen = [&] {
+    return *row_of_call(*window.workbench().run()->plan(), window.kernels().rows,
+                        profiler::GroupBy::kNode, window.workbench().selection().call);
+  };
+  window.key("PageDown");
+  const std::size_t page = chosen();
+  CHECK(page > 5);
+  window.key("PageUp");
+  CHECK(chosen() == 0);
+  window.key("Down");
+  window.key("Down");
+  CHECK(chosen() == 2);
+  window.key("Home");
+  CHECK(chosen() == 0);
+}
+
+TEST_CASE("kernels: / goes to the filter, Escape out of it, and the expression is the twin's") {
+  KernelsWindow window;
+  window.type("/");
+  CHECK(window.app().memory().focus == "main/kernels/filter");
+  window.type("op=='Gelu'");
+  window.key("Esc");
+  CHECK(window.app().memory().focus.empty());
+  CHECK(window.kernels().filter == "op=='Gelu'");
+  CHECK(window.twin().find("Gelu") != std::string::npos);
+}
+
+TEST_CASE("kernels: another run beside has its milliseconds, and how much more they are") {
+  KernelsWindow window;
+  window.workbench().open(test::image_run().folder());
+  window.workbench().activate(0);
+  window.step(2);
+  CHECK_FALSE(window.has("main/kernels/table/column/other_ms"));
+  REQUIRE(window.click("main/kernels/by/phase"));
+  REQUIRE(window.click("main/kernels/beside"));
+  REQUIRE(window.click("main/kernels/beside/menu/1"));
+  window.step(2);
+  REQUIRE(window.has("main/kernels/table/column/other_ms"));
+  bool found = false;
+  for (std::size_t i = 0; i < window.rows().size(); ++i) {
+    const std::string row = "main/kernels/table/row/" + std::to_string(i) + "/";
+    if (!window.has(row + "other_ms")) continue;
+    found = true;
+    CHECK(window.number(row + "more_ms") ==
+          doctest::Approx(window.number(row + "other_ms") - window.number(row + "ms")));
+  }
+  CHECK(found);
+  window.workbench().close(1);
+  window.step(2);
+  CHECK_FALSE(window.has("main/kernels/table/column/other_ms"));
+}
+
+TEST_CASE("kernels: copied rows are those of the table, with full digits") {
+  KernelsWindow window;
+  const CopiedTable copied = panel_named("kernels")->table(window.workbench());
+  REQUIRE(copied.rows.size() == window.rows().size());
+  CHECK(copied.head.size() == window.kernels().columns.size() + 1);
+  CHECK(copied.rows[0][0] == window.rows()[0].name);
+  CHECK(std::stod(copied.rows[0][1]) ==
+        doctest::Approx(window.kernels().rows.table.ms(window.rows()[0].ns)).epsilon(1e-8));
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace trainscope::gui
