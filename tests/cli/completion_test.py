@@ -93,7 +93,9 @@ class Bash(unittest.TestCase):
         self.assertEqual([], self.offers("train", "--run-dir", ""))  # bash offers files then
 
     def test_arguments(self):
-        self.assertEqual(["show"], self.offers("config", "sh"))
+        # An action, or the verb of `config show VERB`.
+        self.assertEqual(["show", "shot"], self.offers("config", "sh"))
+        self.assertEqual(["validate"], self.offers("config", "val"))
         self.assertEqual(["bash", "zsh", "fish"], self.offers("completion", ""))
         self.assertEqual(["gradients"], self.offers("help", "grad"))
         self.assertEqual([], self.offers("train", "m"))
