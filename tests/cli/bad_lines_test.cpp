@@ -272,7 +272,7 @@ TEST_CASE("bad command lines: verbs, arguments, values") {
       {{"export", kMlp, "-o", "x", "--format", "csv"}, "--format csv needs the folder of a run"},
       {{"export", kMlp, "-o", "x", "--format", "safetensors", "--stage", "loss"},
        "--stage means nothing with --format safetensors"},
-      {{"inspect", kMlp, "--at", "0"}, "--at belongs to --memory"},
+      {{"inspect", kMlp, "--at", "0"}, "--at belongs to --memory and --calls"},
       {{"eval", kMlp}, "eval needs --data"},
       {{"verify"}, "verify needs REFERENCE_DIR\n  try: `trainscope help verify` lists its flags"},
       {{"gradients"},
