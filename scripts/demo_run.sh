@@ -67,3 +67,6 @@ echo "demo: look at it by  build/release/bin/trainscope inspect $folder/run"
 [[ -z "$advice" ]] || echo "demo: $advice"
 echo "demo: its report     $folder/run/report.html   (any browser: curves, time, memory, stages)"
 echo "demo: its profile by build/release/bin/trainscope query $folder/run --by node   (docs/profiling.md)"
+if [[ -x build/release/bin/trainscope-window ]]; then
+  echo "demo: its window by  build/release/bin/trainscope gui $folder/run   (docs/gui.md)"
+fi
