@@ -12,6 +12,6 @@ shot() { "$trainscope" shot "$1" --panel window "${@:3}" -o "$root/docs/images/$
 
 shot "$1" window.png --exec go.overview --select /h.2/mlp/c_fc
 shot "$1" window-memory.png --exec go.memory --select /h.2/mlp/c_fc
-"$trainscope" shot "$1" --panel budget --exec budget.less -o "$root/docs/images/window-budget.png"
+"$trainscope" shot "$1" --panel budget --exec budget.1 -o "$root/docs/images/window-budget.png"
 shot "$1" window-kernels.png --exec go.kernels --select /h.2/mlp/c_fc
 shot "$1" window-light.png --exec go.graph --theme light
