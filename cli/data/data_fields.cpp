@@ -85,6 +85,7 @@ std::int64_t class_count(const Graph& imported, const LossOptions& loss) {
 DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
                                const LossOptions& loss, const Sizes& sizes) {
   const Graph& imported = compiled.stages.front().graph;
+  CHECK_INVARIANT(imported.value_capacity() > 0);  // KeepGraphs::kAll: labels and tables are in it
   const Program& program = compiled.program;
   DatasetOptions options;
   options.ignore_index = loss.ignore_index;
