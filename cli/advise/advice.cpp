@@ -138,10 +138,10 @@ class Adviser {
   StepForecast forecast(const Planned& plan) {
     const std::int64_t micro_batches = plan.step.micro_batches();
     if (prices_) {
-      return prices_->forecast(*plan.compiled, micro_batches,
+      return prices_->forecast(*plan.compiled, plan.step.options, micro_batches,
                                counted_rows(plan.step, advice_.base));
     }
-    return modelled_step(plan.compiled->program, plan.step.options.machine, micro_batches);
+    return modelled_step(plan.compiled->program, plan.step.options, micro_batches);
   }
 
   Advice& advice_;

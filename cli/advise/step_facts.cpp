@@ -66,7 +66,8 @@ void count_labels(const Batch& batch, StepFacts& facts) {
 // A step of the model's times, so that all that reads times can read these.
 void take_modelled(StepFacts& facts) {
   const Program& program = facts.compiled->program;
-  const std::vector<double> seconds = step_seconds(program, {}, facts.step.options.machine);
+  const std::vector<double> seconds =
+      step_seconds(program, facts.step.options.costs, facts.step.options.machine);
   facts.times_from = TimesFrom::kMachine;
   facts.times.calls.resize(program.calls.size());
   for (std::size_t i = 0; i < program.calls.size(); ++i) {
@@ -93,9 +94,9 @@ bool fits_in_memory(std::int64_t bytes) {
   return static_cast<double>(bytes) <= kShare * static_cast<double>(there);
 }
 
-StepForecast modelled_step(const Program& program, const Machine& machine,
+StepForecast modelled_step(const Program& program, const CompileOptions& options,
                            std::int64_t micro_batches) {
-  const std::vector<double> seconds = step_seconds(program, {}, machine);
+  const std::vector<double> seconds = step_seconds(program, options.costs, options.machine);
   StepForecast forecast;
   for (const NodeId id : program.graph.order()) {
     const bool once = program.graph.node(id).phase == Phase::kUpdate;

@@ -14,8 +14,8 @@ StepFacts step_facts(const Source& source, const Invocation& settled);
 // Whether the machine has so much memory to give now.
 bool fits_in_memory(std::int64_t bytes);
 
-// Times of all nodes by the model of the machine.
-StepForecast modelled_step(const Program& program, const Machine& machine,
+// Times of all nodes by the costs and the machine that the options name.
+StepForecast modelled_step(const Program& program, const CompileOptions& options,
                            std::int64_t micro_batches);
 
 }  // namespace trainscope

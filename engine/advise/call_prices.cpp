@@ -63,8 +63,7 @@ CallPrices::CallPrices(std::shared_ptr<const Compiled> base, const PlanView& pla
   for (const profiler::StepTime& step : times.steps) {
     steps.push_back(1e-9 * static_cast<double>(step.ns()));
   }
-  step_seconds_ = profiler::median(std::move(steps));
-  other_seconds_ = step_seconds_;
+  other_seconds_ = profiler::median(std::move(steps));
   for (std::size_t i = 0; i < plan.calls.size(); ++i) {
     const PlanCall& call = plan.calls[i];
     if (!is_of_driver(call)) continue;
@@ -133,31 +132,33 @@ double CallPrices::ratio_of(const std::string& op) {
   return ratios_.emplace(op, value).first->second;
 }
 
-StepForecast CallPrices::forecast(const Compiled& variant, std::int64_t micro_batches,
-                                  std::int64_t counted_rows) {
+StepForecast CallPrices::forecast(const Compiled& variant, const CompileOptions& options,
+                                  std::int64_t micro_batches, std::int64_t counted_rows) {
   const PlanRecord record = plan_record(variant);
   const PlanView plan = view_of(record);
-  const std::vector<double> modelled = trainscope::step_seconds(variant.program, {});
+  // By node; what has been charged to one of its calls is not to the next.
+  std::vector<double> modelled = step_seconds(variant.program, options.costs, options.machine);
   StepForecast forecast{.seconds = other_seconds_};
   for (std::size_t i = 0; i < plan.calls.size(); ++i) {
     const PlanCall& row = plan.calls[i];
     if (!is_of_driver(row)) continue;
     const auto runs = static_cast<double>(runs_in_step(row, micro_batches));
     const std::string signature = signature_of(plan, row);
-    const bool is_compacted = plan.op_of(row).starts_with("Compact");
+    const Call& call = variant.program.calls[i];
+    const bool is_compacted = counts_rows(variant.program, call);
     const auto known = known_.find(signature);
     if (known != known_.end() && !is_compacted) {
       forecast.known_seconds += runs * known->second.seconds;
       continue;
     }
-    const Call& call = variant.program.calls[i];
     const auto alone =
         seconds_alone(variant.program, call, signature, is_compacted ? counted_rows : -1);
     const double ratio = ratio_of(std::string(plan.op_of(row)));
     if (alone) {
       forecast.alone_seconds += runs * ratio * *alone;
     } else if (call.kind != CallKind::kStateCopy && call.node != kNoNode) {
-      forecast.modelled_seconds += runs * modelled[static_cast<std::size_t>(call.node)];
+      double& of_node = modelled[static_cast<std::size_t>(call.node)];
+      forecast.modelled_seconds += runs * std::exchange(of_node, 0.0);
     }
   }
   forecast.seconds += forecast.known_seconds + forecast.alone_seconds + forecast.modelled_seconds;

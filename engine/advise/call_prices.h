@@ -36,11 +36,10 @@ class CallPrices {
              const profiler::StepTimes& times, std::int64_t micro_batches);
 
   // Calls that the measured steps do not have are measured by themselves now, once each; how much
-  // longer calls of their op took in the steps than by themselves is assumed of them too.
-  StepForecast forecast(const Compiled& variant, std::int64_t micro_batches,
-                        std::int64_t counted_rows = -1);
-
-  double step_seconds() const { return step_seconds_; }
+  // longer calls of their op took in the steps than by themselves is assumed of them too. What can
+  // be measured neither way has the time of the costs and the machine that `options` name.
+  StepForecast forecast(const Compiled& variant, const CompileOptions& options,
+                        std::int64_t micro_batches, std::int64_t counted_rows = -1);
 
  private:
   struct Known {
@@ -57,7 +56,6 @@ class CallPrices {
                                       const std::string& signature, std::int64_t counted_rows);
 
   std::shared_ptr<const Compiled> base_;
-  double step_seconds_ = 0.0;
   double other_seconds_ = 0.0;                                    // of a step, outside of calls
   std::string longest_op_;                                        // of the base
   std::unordered_map<std::string, Known> known_;                  // by signature

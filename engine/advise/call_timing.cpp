@@ -43,7 +43,7 @@ std::int64_t whole_units(std::size_t bytes) {
 // row stands for all.
 std::int64_t integer_scalar_of(const Program& program, const Call& call,
                                std::int64_t counted_rows) {
-  if (!program.graph.node(call.node).op->name.starts_with("Compact")) return 0;
+  if (!counts_rows(program, call)) return 0;
   return counted_rows >= 0 ? counted_rows : call.inputs.front().type.shape[0];
 }
 
@@ -119,6 +119,12 @@ class CallAlone {
 };
 
 }  // namespace
+
+bool counts_rows(const Program& program, const Call& call) {
+  if (call.node == kNoNode) return false;
+  const OpDef& op = *program.graph.node(call.node).op;
+  return op.counts_rows || op.count_input >= 0;
+}
 
 Support supports_call(const Program& program, const Call& call, const Kernel& kernel) {
   const std::vector<TensorView> inputs = operand_views(program.graph, call.inputs);

@@ -11,7 +11,7 @@ struct TimingEffort {
   int rounds = 5;             // at least, after one that warms up
   double seconds = 0.02;      // at least
   double most_seconds = 1.0;  // ... but no round begins after it
-  // Of ops that compute the rows that count alone (CompactMatMul); -1: all of them do.
+  // Of calls that compute the rows that count alone (counts_rows); -1: all of them do.
   std::int64_t counted_rows = -1;
 };
 
@@ -20,6 +20,9 @@ struct CallTiming {
   double least_seconds = 0.0;
   int rounds = 0;
 };
+
+// Whether the call computes those rows alone that an operand or result of it counts.
+bool counts_rows(const Program& program, const Call& call);
 
 // Whether the kernel takes the call at all, whatever the plan's options leave out.
 Support supports_call(const Program& program, const Call& call, const Kernel& kernel);

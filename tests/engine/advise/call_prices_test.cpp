@@ -53,16 +53,16 @@ profiler::StepTimes made_up(std::size_t calls) {
 
 TEST_CASE("call prices: a step is predicted as it was measured, micro-batches once each") {
   const ReferenceModel reference("gpt2");
-  const std::shared_ptr<const Compiled> base =
-      compile(reference.model, reference.options(GraphMode::kTrain));
+  const CompileOptions options = reference.options(GraphMode::kTrain);
+  const std::shared_ptr<const Compiled> base = compile(reference.model, options);
   const PlanRecord record = plan_record(*base);
   const profiler::StepTimes times = made_up(base->program.calls.size());
   CallPrices prices(base, view_of(record), times, 1);
-  const StepForecast same = prices.forecast(*base, 1);
+  const StepForecast same = prices.forecast(*base, options, 1);
   CHECK(same.seconds == doctest::Approx(1e-9 * static_cast<double>(times.total_ns)));
   CHECK(same.alone_seconds == 0.0);
   CHECK(same.modelled_seconds == 0.0);
-  const StepForecast twice = prices.forecast(*base, 2);
+  const StepForecast twice = prices.forecast(*base, options, 2);
   double update = 0.0;
   for (std::size_t i = 0; i < times.calls.size(); ++i) {
     if (base->program.calls[i].phase == Phase::kUpdate) {
@@ -81,7 +81,7 @@ TEST_CASE("call prices: calls that the steps lack are measured by themselves") {
   CallPrices prices(base, view_of(record), made_up(base->program.calls.size()), 1);
   options.training.precision = StepPrecision::kBF16;
   const std::unique_ptr<Compiled> lower = compile(reference.model, options);
-  const StepForecast forecast = prices.forecast(*lower, 1);
+  const StepForecast forecast = prices.forecast(*lower, options, 1);
   CHECK(forecast.alone_seconds > 0.0);
   CHECK(forecast.known_seconds > 0.0);  // the update is in f32 as before
   CHECK(forecast.seconds > forecast.alone_seconds);
