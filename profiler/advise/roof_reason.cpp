@@ -55,11 +55,10 @@ std::array<Loss, 4> losses(const Machine& machine, const PlanView& plan, const P
                                   1e3 * parts.arithmetic, 1e3 * parts.traffic)}}};
 }
 
-// The kernels that the plan would have preferred: not those behind the one that it has.
+// The kernels that the plan would have preferred.
 std::string refusals(const PlanView& plan, const PlanCall& call) {
   std::string text;
-  for (const PlanOtherKernel& each : rows_of(plan.other_kernels, call.other_kernels)) {
-    if (plan.text(each.reason).starts_with("later in the list")) continue;
+  for (const PlanOtherKernel& each : plan.kernels_before(call)) {
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", plan.text(each.kernel),
                         plan.text(each.reason));
   }
