@@ -122,11 +122,10 @@ void BudgetPlanner::serve(StepPlanner& planner, const std::stop_token& stop) {
 // A draft is made to its end even when a newer request comes: whoever drags a slider sees one after
 // the other. What takes longer is not.
 void BudgetPlanner::answer(StepPlanner& planner, const Asked& asked) {
-  const bool other_pins =
-      !state()->answer || !same_pins(state()->answer->outcome.request, asked.request);
   try {
-    if (other_pins) {
+    if (!same_pins(front_of_, asked.request)) {
       auto front = std::make_shared<const std::vector<TradePoint>>(planner.front(asked.request));
+      front_of_ = asked.request;
       change([&](BudgetState& state) { state.front = std::move(front); });
     }
     if (asked.request.level == PlanLevel::kAuto) {

@@ -88,6 +88,8 @@ class BudgetPlanner {
   std::stop_source refinement_;  // of the answer under way
   std::shared_ptr<const BudgetState> state_ = std::make_shared<const BudgetState>();
 
+  PlanRequest front_of_ = {};  // whose pins the front has; of the planner's thread
+
   std::jthread thread_;  // the last member: it ends before what it uses
 };
 
