@@ -124,9 +124,10 @@ WorkerProcess::~WorkerProcess() {
 
 bool WorkerProcess::poll() {
   if (state_.has_ended()) return false;
-  bool is_new = read_errors();
+  read_errors();
+  bool is_new = false;
   try {
-    is_new = read_messages() || is_new;
+    is_new = read_messages();
   } catch (const Error& error) {
     // It ends by itself, with a checkpoint, when this end is closed.
     fail(fmt::format("the worker sent what is no message of protocol {}: {}", kWorkerProtocol,
@@ -138,7 +139,7 @@ bool WorkerProcess::poll() {
   return look_for_end() || is_new;
 }
 
-bool WorkerProcess::read_errors() {
+void WorkerProcess::read_errors() {
   std::array<char, 1024> bytes = {};
   for (int i = 0; i < kMostReads && errors_.is_open(); ++i) {
     const ssize_t size = ::read(errors_.get(), bytes.data(), bytes.size());
@@ -152,7 +153,6 @@ bool WorkerProcess::read_errors() {
       error_text_.erase(0, error_text_.size() - kMostErrorBytes);
     }
   }
-  return false;
 }
 
 bool WorkerProcess::read_messages() {

@@ -58,7 +58,7 @@ class WorkerProcess {
  private:
   void start(const std::filesystem::path& program, std::vector<std::string> words);
   bool read_messages();
-  bool read_errors();
+  void read_errors();
   void take(const WorkerMessage& message);
   bool look_for_end();
   void end(int status);

@@ -92,8 +92,8 @@ void BudgetModel::advance() {
   if (wants_budget_ && budget_->front) ask_level(PlanLevel::kAuto);
   take_answer();
   if (!worker_) return;
-  worker_->poll();
-  if (worker_->state().has_ended()) version_ = 0;  // there is a new checkpoint
+  const bool has_news = worker_->poll();
+  if (has_news && worker_->state().has_ended()) version_ = 0;  // there is a new checkpoint
 }
 
 void BudgetModel::take_answer() {
@@ -165,8 +165,12 @@ void BudgetModel::stop() {
 std::string BudgetModel::twin() const {
   std::string line = fmt::format("trainscope plan {}", shell_quoted(path_.string()));
   if (!run_) return line;
-  for (const std::string& word : plan_flags(request_, pins_file(*run_, request_))) {
-    line += " " + shell_quoted(word);
+  try {
+    for (const std::string& word : plan_flags(request_, pins_file(*run_, request_))) {
+      line += " " + shell_quoted(word);
+    }
+  } catch (const std::exception&) {
+    return line;  // pins that no file can hold: training with them says so
   }
   return line;
 }
