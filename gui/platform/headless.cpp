@@ -124,14 +124,6 @@ bool Headless::double_click(std::string_view path) {
   return true;
 }
 
-bool Headless::right_click(std::string_view path) {
-  const Item* item = reachable(path);
-  if (item == nullptr) return false;
-  press(*item, MouseButton::kRight);
-  step();
-  return true;
-}
-
 bool Headless::hover(std::string_view path) {
   const Item* item = reachable(path);
   if (item == nullptr) return false;

@@ -39,7 +39,6 @@ class Headless {
   // By paths of items. False where there is none of this path, or it cannot be used.
   bool click(std::string_view path);
   bool double_click(std::string_view path);
-  bool right_click(std::string_view path);
   bool hover(std::string_view path);
   bool drag(std::string_view path, Point by);
   bool wheel(std::string_view path, float turns);
