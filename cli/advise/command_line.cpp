@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 #include "engine/bundle/format.h"
-#include "profiler/report/sections.h"
+#include "engine/core/text.h"
 
 namespace trainscope {
 
@@ -63,7 +63,7 @@ std::string train_command_line(const Source& source, const Invocation& settled,
     add_flag(settled.settings().all().find(each.name)->second.flag, each.texts, words);
   }
   if (!source.is_run()) words.insert(words.end(), {"--steps", "100"});
-  return profiler::shell_text(words);
+  return shell_line(words);
 }
 
 }  // namespace trainscope

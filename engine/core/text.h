@@ -49,6 +49,10 @@ bool is_valid_utf8(std::string_view text);
 // bytes)". Everything that comes from a file passes through here before it is printed.
 std::string printable(std::string_view text, std::size_t max_bytes = 160);
 
+// A word, and a command line of words, as a POSIX shell reads them: in quotes where one needs them.
+std::string shell_word(std::string_view word);
+std::string shell_line(std::span<const std::string> words);
+
 // "[2,3]", "[]" for a scalar.
 std::string shape_text(const Shape& shape);
 // The same for dimensions that may not fit a Shape (read from a file).

@@ -45,7 +45,7 @@ bool show_view(Workbench& workbench, std::string_view view) {
 }
 
 std::string command_of_view(Workbench& workbench) {
-  return fmt::format("{} --at {}", twin_of_run(workbench, "gui"), shell_quoted(view_of(workbench)));
+  return fmt::format("{} --at {}", twin_of_run(workbench, "gui"), shell_word(view_of(workbench)));
 }
 
 void add_note(Workbench& workbench, std::string_view text) {

@@ -15,25 +15,6 @@
 namespace trainscope::gui {
 namespace {
 
-// A shell takes these as they are.
-bool is_plain(char c) {
-  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  return letter || std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
-}
-
-std::string shell_word(const std::string& word) {
-  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
-  std::string quoted = "'";
-  for (char c : word) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
-}
-
 void add_pins(std::string_view word, const std::vector<std::string>& patterns, std::string& text) {
   for (const std::string& pattern : patterns) {
     const bool fits =

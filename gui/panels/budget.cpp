@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "engine/core/text.h"
 #include "gui/budget/train_on.h"
 #include "gui/panels/budget_parts.h"
 #include "gui/panels/empty_state.h"
@@ -203,7 +204,7 @@ bool is_run(Ui& ui, Workbench& workbench, const Rect& rect) {
              {.text = "This is a model: there is no step yet whose memory could be planned. Train "
                       "it, or ask for a plan of its step.",
               .command = fmt::format("trainscope plan {} --memory-budget BYTES",
-                                     shell_quoted(run->path().string()))});
+                                     shell_word(run->path().string()))});
   return false;
 }
 

@@ -9,6 +9,7 @@
 
 #include "engine/bundle/plan_json.h"
 #include "engine/core/any_error.h"
+#include "engine/core/text.h"
 #include "gui/budget/train_on.h"
 #include "gui/panels/empty_state.h"
 
@@ -163,11 +164,11 @@ void BudgetModel::stop() {
 }
 
 std::string BudgetModel::twin() const {
-  std::string line = fmt::format("trainscope plan {}", shell_quoted(path_.string()));
+  std::string line = fmt::format("trainscope plan {}", shell_word(path_.string()));
   if (!run_) return line;
   try {
     for (const std::string& word : plan_flags(request_, pins_file(*run_, request_))) {
-      line += " " + shell_quoted(word);
+      line += " " + shell_word(word);
     }
   } catch (const std::exception&) {
     return line;  // pins that no file can hold: training with them says so

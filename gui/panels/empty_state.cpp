@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/core/text.h"
 #include "gui/ui/controls.h"
 
 namespace trainscope::gui {
@@ -57,27 +58,10 @@ bool has_part(Ui& ui, Workbench& workbench, const Rect& rect, Part part, bool is
   return false;
 }
 
-std::string shell_quoted(std::string_view text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+%@";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
-    return std::string(text);
-  }
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "'";
-}
-
 std::string twin_of_run(Workbench& workbench, std::string_view verb) {
   const RunData* run = workbench.run();
   return fmt::format("trainscope {} {}", verb,
-                     run == nullptr ? std::string("RUN") : shell_quoted(run->path().string()));
+                     run == nullptr ? std::string("RUN") : shell_word(run->path().string()));
 }
 
 }  // namespace trainscope::gui

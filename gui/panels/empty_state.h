@@ -17,8 +17,6 @@ void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view
 bool has_part(Ui& ui, Workbench& workbench, const Rect& rect, Part part, bool is_there,
               std::string_view title);
 
-// A path or an expression as a shell reads it.
-std::string shell_quoted(std::string_view text);
 // "trainscope VERB RUN" of the active run.
 std::string twin_of_run(Workbench& workbench, std::string_view verb);
 

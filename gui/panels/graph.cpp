@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/graph_state.h"
 #include "gui/ui/controls.h"
@@ -344,8 +345,8 @@ std::string graph_twin(Workbench& workbench) {
   }
   const std::string path = run->path().string();
   return fmt::format("trainscope diff {} {}{}",
-                     shell_quoted(path + ":" + label_of(static_cast<std::size_t>(compare))),
-                     shell_quoted(path + ":" + label_of(stage)), session);
+                     shell_word(path + ":" + label_of(static_cast<std::size_t>(compare))),
+                     shell_word(path + ":" + label_of(stage)), session);
 }
 
 }  // namespace

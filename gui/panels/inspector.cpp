@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
 #include "gui/ui/controls.h"
 #include "gui/views/inspection.h"
@@ -62,7 +63,7 @@ bool is_number(InspectionKind kind) {
 std::string fact_of(Workbench& workbench, const InspectionRow& row) {
   std::string fact = row.fact;
   const std::size_t at = fact.find("{run}");
-  if (at != std::string::npos) fact.replace(at, 5, shell_quoted(workbench.run()->path().string()));
+  if (at != std::string::npos) fact.replace(at, 5, shell_word(workbench.run()->path().string()));
   return fact;
 }
 
@@ -180,11 +181,11 @@ CopiedTable inspector_table(Workbench& workbench) {
 std::string inspector_twin(Workbench& workbench) {
   const Inspection& shown = inspection_of_now(workbench);
   std::string line = twin_of_run(workbench, "inspect");
-  if (shown.what == "node") return line + " --node " + shell_quoted(shown.name);
-  if (shown.what == "tensor") return line + " --fate " + shell_quoted(shown.name);
+  if (shown.what == "node") return line + " --node " + shell_word(shown.name);
+  if (shown.what == "tensor") return line + " --fate " + shell_word(shown.name);
   if (shown.what == "kernel") {
     return twin_of_run(workbench, "query") + " " +
-           shell_quoted(fmt::format("kernel==\"{}\"", shown.name));
+           shell_word(fmt::format("kernel==\"{}\"", shown.name));
   }
   return line + " --memory";
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
 
 namespace trainscope::gui {
@@ -83,8 +84,8 @@ const NumberColumn kMoreColumn = {{.name = "more_ms",
                                   Unit::kMilliseconds};
 
 std::string query_of(const RunData& run, const KernelWishes& wishes) {
-  std::string line = "trainscope query " + shell_quoted(run.path().string());
-  if (!wishes.filter.empty()) line += " " + shell_quoted(wishes.filter);
+  std::string line = "trainscope query " + shell_word(run.path().string());
+  if (!wishes.filter.empty()) line += " " + shell_word(wishes.filter);
   line += fmt::format(" --by {} --sort {}", name_of(wishes.by), wishes.sort);
   return run.session() > 0 ? line + fmt::format(" --session {}", run.session()) : line;
 }

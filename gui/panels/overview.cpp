@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/bundle/plan_moment.h"
+#include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/plot.h"
 #include "gui/ui/controls.h"
@@ -179,7 +180,7 @@ void draw_cards(Ui& ui, Workbench& workbench, Rect& rest) {
                         inside.height};
       std::string fact = cards[i].fact;
       if (const std::size_t at = fact.find("{run}"); at != std::string::npos) {
-        fact.replace(at, 5, shell_quoted(workbench.run()->path().string()));
+        fact.replace(at, 5, shell_word(workbench.run()->path().string()));
       }
       ui.number(cards[i].label, number, cards[i].quantity, fact, {.face = Face::kTitle});
       const Response hovered = ui.hit(std::string(cards[i].label) + "/card", box,
@@ -217,7 +218,7 @@ void draw_time(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& sta
                 .command = why.command});
     return;
   }
-  const std::string run = shell_quoted(workbench.run()->path().string());
+  const std::string run = shell_word(workbench.run()->path().string());
   const double greatest = state.by_op.share(state.by_op.rows[0]);
   for (std::size_t i = 0; i < state.by_op.rows.size(); ++i) {
     if (rest.height < ui.row_height()) break;
@@ -239,7 +240,7 @@ void draw_memory(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& s
     ui.number("live", take_right(head, ui.width("000.000 MiB", Face::kNumber) + 4.0F),
               {static_cast<double>(state.live_bytes), Unit::kBytes},
               fmt::format("inspect {} --memory | /live_bytes",
-                          shell_quoted(workbench.run()->path().string())));
+                          shell_word(workbench.run()->path().string())));
   }
   ui.text(head, "What holds the peak", {.face = Face::kBold, .fit = Fit::kEnd});
   if (state.at_peak.empty()) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/core/text.h"
 #include "gui/panels/empty_state.h"
 #include "gui/ui/controls.h"
 #include "gui/ui/table.h"
@@ -325,7 +326,7 @@ std::string runs_twin(Workbench& workbench) {
   auto& state = workbench.state<RunsState>();
   RunData* b = workbench.count() == 0 ? nullptr : other_run(workbench, state);
   std::string line = twin_of_run(workbench, "compare");
-  if (b != nullptr) line += " " + shell_quoted(b->path().string());
+  if (b != nullptr) line += " " + shell_word(b->path().string());
   return line;
 }
 

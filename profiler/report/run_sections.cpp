@@ -97,27 +97,7 @@ std::string change_text(std::int64_t before, std::int64_t after, bool bytes) {
   return fmt::format("{} to {}", text(before), text(after));
 }
 
-bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view("-_./:=,+@%").find(c) != std::string_view::npos;
-}
-
 }  // namespace
-
-std::string shell_text(const std::vector<std::string>& command) {
-  std::string text;
-  for (const std::string& word : command) {
-    if (!text.empty()) text += ' ';
-    if (!word.empty() && std::ranges::all_of(word, is_plain)) {
-      text += word;
-      continue;
-    }
-    text += '\'';
-    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    text += '\'';
-  }
-  return text;
-}
 
 std::string summary_section(const ReportInput& input) {
   const RunSession& session = input.manifest.sessions.back();
@@ -262,7 +242,7 @@ std::string environment_section(const ReportInput& input) {
   text += sessions.text();
   text += element("h3", {}, "Commands");
   std::string commands;
-  for (const RunSession& each : manifest.sessions) commands += shell_text(each.command) + "\n";
+  for (const RunSession& each : manifest.sessions) commands += shell_line(each.command) + "\n";
   text += element("pre", {}, escaped(commands, 20000));
   text += element("h3", {}, "Model") + json_rows(manifest.model);
   text += element("h3", {}, "Data") + json_rows(manifest.data);

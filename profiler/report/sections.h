@@ -21,7 +21,4 @@ std::string stages_section(const ReportInput& input);
 std::string near_misses_section(const ReportInput& input);
 std::string environment_section(const ReportInput& input);
 
-// A command as a shell takes it again.
-std::string shell_text(const std::vector<std::string>& command);
-
 }  // namespace trainscope::profiler

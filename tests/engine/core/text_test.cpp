@@ -162,6 +162,12 @@ TEST_CASE("matches_pattern: * any text, ? one byte, the whole name") {
   CHECK_FALSE(matches_pattern("h.0.bias_x", "*.bias"));
 }
 
+TEST_CASE("shell_line: words as a shell takes them again") {
+  CHECK(shell_line(std::vector<std::string>{"trainscope", "train", "m.onnx", "--lr=0.1"}) ==
+        "trainscope train m.onnx --lr=0.1");
+  CHECK(shell_line(std::vector<std::string>{"a b", "it's", ""}) == "'a b' 'it'\\''s' ''");
+}
+
 TEST_CASE("matches_pattern: many stars do not take exponential time") {
   std::string pattern;
   for (int i = 0; i < 50; ++i) pattern += "a*";

@@ -213,12 +213,6 @@ TEST_CASE("report: rooflines need a rate and work, and shares size the circles")
   CHECK(count_of(chart, "class=\"roof\"") == 2);
 }
 
-TEST_CASE("report: commands as a shell takes them again") {
-  CHECK(shell_text({"trainscope", "train", "m.onnx", "--lr=0.1"}) ==
-        "trainscope train m.onnx --lr=0.1");
-  CHECK(shell_text({"a b", "it's", ""}) == "'a b' 'it'\\''s' ''");
-}
-
 TEST_CASE("charts: one outlier does not flatten the others, and is said to be there") {
   Line line{.name = "step"};
   for (int i = 0; i < 100; ++i) line.points.emplace_back(i, 10.0 + 0.01 * i);
