@@ -146,7 +146,10 @@ void draw_window(Ui& ui, Workbench& workbench, const Rect& window) {
   const Surface surface(ui, window, ui.theme().background);
   Layout& layout = workbench.settings.layout;
   ui.set_modal(workbench.overlay != Overlay::kNone && workbench.overlay != Overlay::kTour);
-  Regions regions = regions_of(layout, window, ui.row_height());
+  // Over the main region the inspector opens for what is selected alone.
+  Layout open = layout;
+  open.inspector &= window.width >= kNarrow || workbench.selection().subject != Subject::kNothing;
+  Regions regions = regions_of(open, window, ui.row_height());
   cycle_regions(ui, regions);
   if (workbench.maximized) regions = only_region(regions, ui.memory().region);
   draw_menu_bar(ui, workbench, regions.menu);

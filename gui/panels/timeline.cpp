@@ -19,7 +19,11 @@ void update_timeline(TimelineState& state, Workbench& workbench) {
     state.of = &run;
     state.version = run.version();
     state.data = timeline_data(*run.events());
-    state.view = state.data.whole;
+    // An evaluation after the steps may be longer than all of them.
+    const std::vector<StepSpan>& steps = state.data.steps;
+    state.view = steps.empty() ? state.data.whole
+                               : TimeRange{.begin_ns = steps.front().range.begin_ns,
+                                           .end_ns = steps.back().range.end_ns};
     state.summed = {};
     state.flows_of = kNoRow;
     state.flows.clear();

@@ -194,8 +194,11 @@ TEST_CASE("window: the inspector is wider by its splitter, by mouse and by keys"
   CHECK_FALSE(window.has("inspector/head/copy"));
 }
 
-TEST_CASE("window: below 900 pixels the inspector lies over the main region") {
+TEST_CASE("window: below 900 pixels the inspector opens over the main region for a selection") {
   WindowDriver window(test::text_run().folder(), {}, {.size = {800.0F, 500.0F}});
+  CHECK(window.items().find("inspector/head/copy") == nullptr);
+  REQUIRE(window.workbench().select_named("node:/h.0/mlp/c_fc"));
+  window.step(2);
   const Item* head = window.items().find("inspector/head/copy");
   REQUIRE(head != nullptr);
   CHECK(head->layer == kOverlayLayer);
