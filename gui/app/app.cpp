@@ -13,6 +13,9 @@ void App::frame(Canvas& canvas, double seconds) {
   Input input = queue_.next(seconds);
   Ui ui(canvas, theme_of(workbench_.settings.theme), input, memory_, items_);
   workbench_.under_way = false;
+  for (const Panel& panel : all_panels()) {
+    if (panel.advance != nullptr) panel.advance(workbench_);
+  }
   const Panel* only = panel_named(only_);
   if (only != nullptr) {
     draw_panel_alone(ui, workbench_, *only, canvas.clip());

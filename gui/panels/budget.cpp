@@ -208,6 +208,15 @@ bool is_run(Ui& ui, Workbench& workbench, const Rect& rect) {
   return false;
 }
 
+// A worker trains on while other panels are shown.
+void advance_budget(Workbench& workbench) {
+  BudgetModel& model = workbench.state<BudgetPanel>().model;
+  if (!model.trains()) return;
+  model.advance();
+  workbench.under_way = true;
+  if (!model.trains()) workbench.tell("The worker has ended: Budget says what came of it");
+}
+
 void draw_budget(Ui& ui, Workbench& workbench, const Rect& rect) {
   if (!is_run(ui, workbench, rect)) return;
   auto& panel = workbench.state<BudgetPanel>();
@@ -368,6 +377,7 @@ Panel budget_panel() {
               "Left, Right on the slider: a hundredth; on the curve: the next plan\n"
               "Tab: to levels, slider, buttons",
           .draw = draw_budget,
+          .advance = advance_budget,
           .table = budget_table,
           .twin = budget_twin,
           .commands = kBudgetCommands};

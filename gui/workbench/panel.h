@@ -38,6 +38,8 @@ struct Panel {
   std::string_view about = {};  // "What am I looking at?", in a few sentences
   std::string_view keys = {};   // its own: a line each, "Enter: ..."
   void (*draw)(Ui&, Workbench&, const Rect&) = nullptr;
+  // In every frame, shown or not: what goes on by itself; null: nothing does.
+  void (*advance)(Workbench&) = nullptr;
   CopiedTable (*table)(Workbench&) = nullptr;
   // The command line that prints the same numbers.
   std::string (*twin)(Workbench&) = nullptr;
