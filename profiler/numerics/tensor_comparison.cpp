@@ -1,0 +1,371 @@
+// Pairs rows by key, and by what each trace says that values are named there.
+#include "profiler/numerics/tensor_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "engine/core/error.h"
+#include "engine/core/safetensors.h"
+#include "engine/core/text.h"
+
+namespace trainscope::profiler {
+namespace {
+
+constexpr double kRounding = 0x1p-23;
+constexpr double kOfAllGradients = 1e-8;
+// What an optimizer makes of the noise of gradients, of how far it moves a parameter: an element
+// whose gradient is rounding moves by the whole learning rate under Adam, whichever way.
+constexpr double kMoveNoise = 1e-3;
+
+// A step, micro-batch and key.
+std::string place_of(std::int64_t step, std::int64_t micro_batch, std::string_view key) {
+  return fmt::format("{}/{}/{}", step, micro_batch, key);
+}
+
+// A trace with its rows by place, and its tensors in full where there are any.
+class IndexedTrace {
+ public:
+  explicit IndexedTrace(const Trace& trace) : trace_(trace) {
+    for (std::size_t i = 0; i < trace.rows().size(); ++i) {
+      const TraceRow& row = trace.rows()[i];
+      rows_.emplace(place_of(row.step, row.micro_batch, row.key()), i);
+    }
+    for (const TraceName& name : trace.names()) {
+      named_.insert(name.value);
+      if (!name.row.empty() && name.row != name.value) renamed_.emplace(name.value, name.row);
+    }
+  }
+
+  const Trace& trace() const { return trace_; }
+  const TraceRow& row(std::size_t i) const { return trace_.rows()[i]; }
+
+  // The row of what another trace calls `key`.
+  std::optional<std::size_t> find(std::int64_t step, std::int64_t micro_batch,
+                                  const std::string& key) const {
+    auto found = rows_.find(place_of(step, micro_batch, key));
+    if (found == rows_.end()) {
+      const auto other = renamed_.find(key);
+      if (other == renamed_.end()) return std::nullopt;
+      found = rows_.find(place_of(step, micro_batch, other->second));
+    }
+    if (found == rows_.end()) return std::nullopt;
+    return found->second;
+  }
+  // Whether it says what became of it: gradients go with their values.
+  bool accounts_for(const std::string& key) const {
+    const std::string value = key.substr(key.find(':') + 1);
+    return named_.contains(key) || named_.contains("act:" + value);
+  }
+
+  std::optional<Tensor> full(const TraceRow& row) {
+    auto file = files_.find(row.step);
+    if (file == files_.end()) file = files_.emplace(row.step, open_full(row.step)).first;
+    const std::string micro = row.micro_batch > 0 ? fmt::format("@{}", row.micro_batch) : "";
+    const std::string name = row.key() + micro;
+    if (!file->second || !file->second->contains(name)) return std::nullopt;
+    return file->second->tensor(name);
+  }
+
+ private:
+  std::optional<SafetensorsFile> open_full(std::int64_t step) const {
+    const Folder& folder = trace_.folder();
+    if (!folder.has_folder(kTraceFullFolder)) return std::nullopt;
+    const Folder full = folder.enter(kTraceFullFolder);
+    const std::string name = fmt::format("{}.safetensors", step);
+    if (!full.has_file(name)) return std::nullopt;
+    return SafetensorsFile::open(MappedFile::open(full / name));
+  }
+
+  const Trace& trace_;
+  std::unordered_map<std::string, std::size_t> rows_;
+  std::unordered_map<std::string, std::string> renamed_;
+  std::unordered_set<std::string> named_;
+  std::map<std::int64_t, std::optional<SafetensorsFile>> files_;
+};
+
+// What limits are made of.
+class Limits {
+ public:
+  Limits(const Trace& a, const Trace& b) {
+    oracle_ = a.oracle();
+    if (!oracle_) oracle_ = b.oracle();
+    if (!oracle_) return;
+    double squares = 0.0;
+    for (std::size_t i = 0; i < oracle_->rows().size(); ++i) {
+      const TraceRow& row = oracle_->rows()[i];
+      rows_.emplace(row.key(), i);
+      step_ = row.step;
+      if (row.kind == TraceKind::kGradient) squares += row.statistics.l2 * row.statistics.l2;
+    }
+    all_gradients_ = std::sqrt(squares);
+    for (const TraceNoise& noise : oracle_->noise()) noise_.emplace(noise.key, noise.relative);
+  }
+
+  bool measured() const { return oracle_.has_value(); }
+
+  // The truth's row at its step; none elsewhere.
+  std::optional<std::size_t> truth(const TraceRow& row) const {
+    if (!oracle_ || row.step != step_ || row.micro_batch != 0) return std::nullopt;
+    const auto found = rows_.find(row.key());
+    return found == rows_.end() ? std::nullopt : std::optional(found->second);
+  }
+  double error_from_truth(std::size_t truth, const Sketch& sketch) const {
+    const double l2 = oracle_->rows()[truth].statistics.l2;
+    return l2 > 0.0 ? estimated_distance(sketch, oracle_->sketch(truth)) / l2 : 0.0;
+  }
+
+  // Relative; `move`: how far a parameter went in the step, where that is known.
+  double of(const TraceRow& row, std::optional<double> move) const {
+    const double steps = static_cast<double>(std::max<std::int64_t>(1, row.step));
+    const double l2 = std::max(row.statistics.l2, 1e-300);
+    double limit = kNoiseFactor * std::max(noise_of(row), kRounding);
+    const bool is_gradient =
+        row.kind == TraceKind::kGradient || row.kind == TraceKind::kActivationGradient;
+    if (is_gradient) limit = std::max(limit, kNoiseFactor * kOfAllGradients * all_gradients_ / l2);
+    if (row.kind == TraceKind::kParameter) {
+      limit = kNoiseFactor * kRounding;
+      // Of an unknown move: some hundredths of the parameter.
+      const double moved = move.value_or(1e-2 * l2) / l2;
+      limit += (vanishes(row.value) ? 2.0 : kMoveNoise) * moved;
+    }
+    return limit * steps;
+  }
+
+ private:
+  double noise_of(const TraceRow& row) const {
+    std::string key = row.key();
+    double factor = 1.0;
+    if (row.kind == TraceKind::kState) {  // a moment: of a gradient, or its square
+      key = "grad:" + row.value.substr(row.value.find('/') + 1);
+      factor = 2.0;
+    }
+    const auto found = noise_.find(key);
+    return factor * (found == noise_.end() ? kUnmeasuredNoise : found->second);
+  }
+  // Whether a parameter's gradient is nothing but rounding.
+  bool vanishes(const std::string& parameter) const {
+    const auto found = rows_.find("grad:" + parameter);
+    if (found == rows_.end()) return false;
+    return oracle_->rows()[found->second].statistics.l2 < 1e-6 * all_gradients_;
+  }
+
+  std::optional<Trace> oracle_;
+  std::unordered_map<std::string, std::size_t> rows_;
+  std::unordered_map<std::string, double> noise_;
+  std::int64_t step_ = 0;
+  double all_gradients_ = 0.0;
+};
+
+bool is_integer(const TraceRow& row) {
+  return row.dtype.starts_with('i') || row.dtype.starts_with('u') || row.dtype == "bool";
+}
+
+class Comparer {
+ public:
+  Comparer(const Trace& a, const Trace& b) : a_(a), b_(b), limits_(a, b) {}
+
+  TensorComparison run() {
+    check_models();
+    find_steps();
+    check_inputs();
+    for (std::size_t i = 0; i < a_.trace().rows().size(); ++i) add(i);
+    find_unpaired();
+    result_.measured = limits_.measured();
+    for (std::size_t i = 0; i < result_.tensors.size() && !result_.first; ++i) {
+      if (is_fault(result_.tensors[i].verdict)) result_.first = i;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void check_models() const {
+    const std::string& a = a_.trace().header().model;
+    const std::string& b = b_.trace().header().model;
+    if (a.empty() || b.empty() || a == b) return;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("the traces are of different models: A of {}, B of {}", a, b))
+        .hint("these are hashes of the model files: export once, and train that file twice");
+  }
+
+  void find_steps() {
+    const std::vector<std::int64_t> a = a_.trace().steps();
+    const std::vector<std::int64_t> b = b_.trace().steps();
+    std::ranges::set_intersection(a, b, std::back_inserter(result_.steps));
+    if (!result_.steps.empty()) return;
+    throw Error(ErrorCode::kUsage, "the traces have no step in common")
+        .hint("record the same steps: --record-steps");
+  }
+
+  bool is_common(std::int64_t step) const {
+    return step == 0 || std::ranges::binary_search(result_.steps, step);
+  }
+
+  void check_inputs() {
+    for (const TraceRow& row : a_.trace().rows()) {
+      if (row.kind != TraceKind::kInput || row.step != result_.steps.front()) continue;
+      const auto other = b_.find(row.step, row.micro_batch, row.key());
+      if (!other) continue;
+      const std::size_t index = static_cast<std::size_t>(&row - a_.trace().rows().data());
+      const bool same = row.statistics.count == b_.row(*other).statistics.count &&
+                        distance(index, *other) <= 1e-6 * row.statistics.l2;
+      require(same, ErrorCode::kUsage,
+              "the traces are of different batches: input '{}' of step {} is {} with mean {:.6g} "
+              "in A, {} with mean {:.6g} in B",
+              printable(row.value), row.step, row.shape, row.statistics.mean, b_.row(*other).shape,
+              b_.row(*other).statistics.mean);
+    }
+  }
+
+  double distance(std::size_t a, std::size_t b) const {
+    return estimated_distance(a_.trace().sketch(a), b_.trace().sketch(b));
+  }
+
+  void add(std::size_t index) {
+    const TraceRow& row = a_.row(index);
+    if (!is_common(row.step)) return;
+    std::optional<std::size_t> other = b_.find(row.step, row.micro_batch, row.key());
+    if (!other) other = by_other_name(row);
+    if (!other || !paired_.insert(*other).second) return;
+    ComparedTensor tensor{.row_a = index, .row_b = *other, .key = row.key()};
+    judge(row, b_.row(*other), tensor);
+    result_.tensors.push_back(std::move(tensor));
+  }
+
+  // The row of B that A has under this row's name: B's name is one that A says has these elements.
+  std::optional<std::size_t> by_other_name(const TraceRow& row) {
+    if (names_of_a_.empty()) {
+      for (const TraceName& name : a_.trace().names()) {
+        if (!name.row.empty()) names_of_a_.emplace(name.row, name.value);
+      }
+    }
+    const auto [begin, end] = names_of_a_.equal_range(row.key());
+    for (auto it = begin; it != end; ++it) {
+      const auto found = b_.find(row.step, row.micro_batch, it->second);
+      if (found) return found;
+    }
+    return std::nullopt;
+  }
+
+  void judge(const TraceRow& a, const TraceRow& b, ComparedTensor& tensor) {
+    const TensorStatistics& x = a.statistics;
+    const TensorStatistics& y = b.statistics;
+    if (x.count != y.count) {
+      tensor.verdict = TensorVerdict::kShape;
+      return;
+    }
+    if (x.nan != y.nan || x.positive_infinite != y.positive_infinite ||
+        x.negative_infinite != y.negative_infinite) {
+      tensor.verdict = TensorVerdict::kSpecial;
+      return;
+    }
+    const double norm = std::max(x.l2, y.l2);
+    double error = distance(tensor.row_a, tensor.row_b);
+    const auto full_a = a_.full(a);
+    const auto full_b = b_.full(b);
+    if (full_a && full_b && full_a->elements() == full_b->elements()) {
+      tensor.elements = element_errors(*full_a, *full_b);
+      error = tensor.elements->l2;
+    }
+    tensor.relative = norm > 0.0 ? error / norm : 0.0;
+    tensor.limit = is_integer(a) ? 0.0 : limits_.of(a, move_of(tensor.row_a));
+    if (const auto truth = limits_.truth(a)) {
+      tensor.error_a = limits_.error_from_truth(*truth, a_.trace().sketch(tensor.row_a));
+      tensor.error_b = limits_.error_from_truth(*truth, b_.trace().sketch(tensor.row_b));
+    }
+    const bool same = tensor.relative == 0.0;
+    tensor.verdict = same                              ? TensorVerdict::kSame
+                     : tensor.relative <= tensor.limit ? TensorVerdict::kWithin
+                                                       : TensorVerdict::kBeyond;
+  }
+
+  // How far A's parameter went since the last step before, where that was recorded.
+  std::optional<double> move_of(std::size_t index) const {
+    const TraceRow& row = a_.row(index);
+    if (row.kind != TraceKind::kParameter || row.step == 0) return std::nullopt;
+    const auto before = a_.find(row.step - 1, 0, row.key());
+    if (!before) return std::nullopt;
+    return estimated_distance(a_.trace().sketch(index), a_.trace().sketch(*before));
+  }
+
+  void find_unpaired() {
+    std::unordered_set<std::size_t> paired_a;
+    for (const ComparedTensor& tensor : result_.tensors) paired_a.insert(tensor.row_a);
+    const std::int64_t step = result_.steps.front();
+    const auto note = [&](const IndexedTrace& of, const IndexedTrace& other, const auto& paired,
+                          std::vector<std::string>& list) {
+      for (std::size_t i = 0; i < of.trace().rows().size(); ++i) {
+        const TraceRow& row = of.row(i);
+        if (row.step != step || row.kind == TraceKind::kOwn || paired.contains(i)) continue;
+        list.push_back(row.key());
+        if (other.accounts_for(row.key())) ++result_.accounted;
+      }
+    };
+    note(a_, b_, paired_a, result_.only_a);
+    note(b_, a_, paired_, result_.only_b);
+  }
+
+  IndexedTrace a_;
+  IndexedTrace b_;
+  Limits limits_;
+  TensorComparison result_;
+  std::unordered_set<std::size_t> paired_;  // rows of B
+  std::multimap<std::string, std::string> names_of_a_;
+};
+
+// Floats in the order of their numbers: neighbours are one apart.
+std::int64_t ordinal(float x) {
+  const auto bits = std::bit_cast<std::int32_t>(x);
+  return bits < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - bits : bits;
+}
+
+}  // namespace
+
+std::string_view name_of(TensorVerdict verdict) {
+  constexpr std::string_view kNames[] = {"same", "within", "beyond", "special", "shape"};
+  return kNames[static_cast<std::size_t>(verdict)];
+}
+
+std::size_t TensorComparison::faults() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      tensors, [](const ComparedTensor& tensor) { return is_fault(tensor.verdict); }));
+}
+
+ElementErrors element_errors(const Tensor& a, const Tensor& b) {
+  const Tensor x = convert(a, DType::kF64);
+  const Tensor y = convert(b, DType::kF64);
+  ElementErrors errors;
+  double squares = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
+  std::vector<std::int64_t> ulps;
+  for (std::int64_t i = 0; i < x.elements(); ++i) {
+    const double p = x.values<double>()[static_cast<std::size_t>(i)];
+    const double q = y.values<double>()[static_cast<std::size_t>(i)];
+    if (!std::isfinite(p) || !std::isfinite(q)) continue;
+    errors.largest = std::max(errors.largest, std::abs(p - q));
+    squares += (p - q) * (p - q);
+    xx += p * p;
+    yy += q * q;
+    xy += p * q;
+    errors.sign_flips += p * q < 0.0 || (p == 0.0) != (q == 0.0) ? 1 : 0;
+    ulps.push_back(std::abs(ordinal(static_cast<float>(p)) - ordinal(static_cast<float>(q))));
+  }
+  errors.l2 = std::sqrt(squares);
+  if (xx > 0.0 && yy > 0.0) errors.cosine = xy / std::sqrt(xx * yy);
+  if (ulps.empty()) return errors;
+  std::ranges::sort(ulps);
+  errors.ulp_median = static_cast<double>(ulps[ulps.size() / 2]);
+  errors.ulp_99 = static_cast<double>(ulps[(ulps.size() - 1) * 99 / 100]);
+  return errors;
+}
+
+TensorComparison compare_tensors(const Trace& a, const Trace& b) { return Comparer(a, b).run(); }
+
+}  // namespace trainscope::profiler

@@ -1,0 +1,78 @@
+// Two traces of one model on the same batches: each tensor's error and limit, and the first that is
+// beyond its limit.
+//
+// Errors are L2 norms of differences, relative to the larger norm: exact where both traces have all
+// elements, else estimated from sketches. Where a trace has an oracle, the limit at its step is 8
+// times the noise that was measured, and at least 8 times 2^-23; of gradients also 8 * 1e-8 of the
+// norm of all gradients, which settles those that vanish in exact arithmetic. Rounding adds up, so
+// at a later step the limit is so many steps times that. Without an oracle noise is taken to be
+// kUnmeasuredNoise. docs/numerics.md says why.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/core/tensor.h"
+#include "profiler/numerics/trace.h"
+
+namespace trainscope::profiler {
+
+inline constexpr double kNoiseFactor = 8.0;
+inline constexpr double kUnmeasuredNoise = 2e-6;
+
+enum class TensorVerdict : std::uint8_t {
+  kSame,     // bits, or all that sketches and statistics show
+  kWithin,   // its limit
+  kBeyond,   // its limit
+  kSpecial,  // NaN or infinities are not in both alike
+  kShape,    // the numbers of elements differ
+};
+std::string_view name_of(TensorVerdict verdict);
+inline bool is_fault(TensorVerdict verdict) { return verdict >= TensorVerdict::kBeyond; }
+
+// From all elements of both.
+struct ElementErrors {
+  double largest = 0.0;  // absolute difference
+  double l2 = 0.0;       // of the difference
+  double cosine = 1.0;
+  double ulp_median = 0.0;  // distance in units of f32's last place
+  double ulp_99 = 0.0;      // of 99 in 100 elements no more
+  std::int64_t sign_flips = 0;
+};
+ElementErrors element_errors(const Tensor& a, const Tensor& b);
+
+struct ComparedTensor {
+  std::size_t row_a = 0;
+  std::size_t row_b = 0;
+  std::string key;        // as A has it
+  double relative = 0.0;  // error
+  double limit = 0.0;     // of it
+  TensorVerdict verdict = TensorVerdict::kSame;
+  // From the truth, where the oracle has it: relative errors of A and of B.
+  std::optional<double> error_a = {};
+  std::optional<double> error_b = {};
+  std::optional<ElementErrors> elements = {};
+
+  double over_limit() const { return limit > 0.0 ? relative / limit : 0.0; }
+};
+
+struct TensorComparison {
+  std::vector<ComparedTensor> tensors;  // by step, in A's order
+  std::optional<std::size_t> first;     // the first fault
+  std::vector<std::int64_t> steps;      // that both have
+  std::vector<std::string> only_a;      // keys of the first common step
+  std::vector<std::string> only_b;
+  std::size_t accounted = 0;  // of only_a and only_b: values of which the other trace says a fate
+  bool measured = false;      // limits are of an oracle
+
+  std::size_t faults() const;
+};
+
+// Throws kUsage, naming the difference, for traces of different models or batches, or without a
+// common step.
+TensorComparison compare_tensors(const Trace& a, const Trace& b);
+
+}  // namespace trainscope::profiler

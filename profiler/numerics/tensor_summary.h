@@ -1,0 +1,67 @@
+// What a trace keeps of a tensor: counts, moments, a sketch and a hash, from its bytes in pieces.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "engine/core/hash.h"
+#include "kernels/api/dtype.h"
+#include "profiler/numerics/sketch.h"
+
+namespace trainscope::profiler {
+
+// Of all elements, each converted to f64; from `zeros` on of the finite ones alone.
+struct TensorStatistics {
+  std::int64_t count = 0;
+  std::int64_t nan = 0;
+  std::int64_t positive_infinite = 0;
+  std::int64_t negative_infinite = 0;
+  std::int64_t zeros = 0;
+  double mean = 0.0;
+  double deviation = 0.0;  // of the population
+  double least = 0.0;
+  double most = 0.0;
+  double l1 = 0.0;
+  double l2 = 0.0;
+
+  std::int64_t finite() const { return count - nan - positive_infinite - negative_infinite; }
+  bool operator==(const TensorStatistics&) const = default;
+};
+
+struct TensorSummary {
+  TensorStatistics statistics;
+  Sketch sketch{};
+  std::uint64_t hash = 0;  // XXH3 of the elements' bytes as they are in memory, little endian
+};
+
+// Takes a tensor's elements in their order.
+class TensorSummarizer {
+ public:
+  explicit TensorSummarizer(DType dtype) : dtype_(dtype) {}
+
+  // Whole elements.
+  void add(std::span<const std::byte> bytes);
+  TensorSummary summary() const;
+
+ private:
+  void add_block(std::span<const double> elements);
+  void count_special(double element);
+
+  DType dtype_;
+  TensorStatistics counted_;
+  Sketch sketch_{};
+  Hasher hasher_;
+  double sum_of_squares_ = 0.0;
+  double mean_ = 0.0;     // of the finite ones so far
+  double squares_ = 0.0;  // of their differences from it
+  double least_ = std::numeric_limits<double>::infinity();
+  double most_ = -std::numeric_limits<double>::infinity();
+  std::vector<double> block_;
+};
+
+TensorSummary summary_of(DType dtype, std::span<const std::byte> bytes);
+
+}  // namespace trainscope::profiler

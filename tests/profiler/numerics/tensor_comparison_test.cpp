@@ -1,0 +1,191 @@
+// Pairs, limits, refusals: on traces of a few tensors.
+#include "profiler/numerics/tensor_comparison.h"
+
+#include <cmath>
+
+#include "engine/core/error.h"
+#include "engine/core/safetensors.h"
+#include "tests/profiler/numerics/trace_tools.h"
+
+namespace trainscope::profiler {
+namespace {
+
+constexpr std::int64_t kElements = 1000;
+
+std::vector<float> numbers(double error, std::uint64_t seed = 1) {
+  std::vector<float> result(kElements);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const double x = std::sin(static_cast<double>(i * seed));
+    result[i] = static_cast<float>(x * (1.0 + error * (i % 2 == 0 ? 1.0 : -1.0)));
+  }
+  return result;
+}
+
+struct Step {
+  double error = 0.0;  // of the second activation
+  double gradient_error = 0.0;
+  double input = 0.0;
+  std::string model = "ab";
+  bool oracle = true;
+  bool second = true;  // whether there is a second activation
+};
+
+TraceRow row(TraceKind kind, const std::string& value, TracePhase phase) {
+  return {.step = 1, .phase = phase, .kind = kind, .value = value};
+}
+
+void write(const Folder& folder, const Step& step) {
+  TraceWriter writer(folder, {.producer = "test", .version = "1", .model = step.model});
+  add_row(writer, row(TraceKind::kInput, "ids", TracePhase::kInput), numbers(step.input, 5));
+  add_row(writer, row(TraceKind::kActivation, "x", TracePhase::kForward), numbers(0.0, 2));
+  if (step.second) {
+    add_row(writer, row(TraceKind::kActivation, "y", TracePhase::kForward), numbers(step.error, 3));
+  } else {
+    writer.write_names({{.value = "act:y", .fate = "inside", .row = "", .reason = ""}});
+  }
+  add_row(writer, row(TraceKind::kGradient, "w", TracePhase::kBackward),
+          numbers(step.gradient_error, 4));
+  writer.sync();
+  if (!step.oracle) return;
+  TraceWriter truth(folder.make(kTraceOracleFolder), {.producer = "f64", .version = "1"});
+  add_row(truth, row(TraceKind::kActivation, "y", TracePhase::kForward), numbers(0.0, 3));
+  add_row(truth, row(TraceKind::kGradient, "w", TracePhase::kBackward), numbers(0.0, 4));
+  truth.write_noise({{.key = "act:y", .relative = 1e-6}, {.key = "grad:w", .relative = 2e-6}});
+  truth.sync();
+}
+
+TensorComparison compared(const Step& a, const Step& b) {
+  const TraceFolder first;
+  const TraceFolder second;
+  write(first.folder(), a);
+  write(second.folder(), b);
+  return compare_tensors(Trace::open(first.path), Trace::open(second.path));
+}
+
+const ComparedTensor& tensor_of(const TensorComparison& both, const std::string& key) {
+  for (const ComparedTensor& tensor : both.tensors) {
+    if (tensor.key == key) return tensor;
+  }
+  FAIL("no tensor " << key);
+  return both.tensors[0];
+}
+
+TEST_CASE("compare: the same trace is the same") {
+  const TensorComparison both = compared({}, {});
+  CHECK(both.tensors.size() == 4);
+  CHECK_FALSE(both.first.has_value());
+  CHECK(both.measured);
+  for (const ComparedTensor& tensor : both.tensors) CHECK(tensor.verdict == TensorVerdict::kSame);
+}
+
+TEST_CASE("compare: limits are eight times the noise that was measured") {
+  const TensorComparison within = compared({}, {.error = 6e-6, .gradient_error = 14e-6});
+  CHECK(within.faults() == 0);
+  CHECK(tensor_of(within, "act:y").verdict == TensorVerdict::kWithin);
+  CHECK(tensor_of(within, "act:y").relative == doctest::Approx(6e-6).epsilon(0.25));
+  CHECK(tensor_of(within, "act:y").limit == doctest::Approx(8e-6));
+  const TensorComparison beyond = compared({}, {.error = 12e-6, .gradient_error = 24e-6});
+  REQUIRE(beyond.first.has_value());
+  CHECK(beyond.tensors[*beyond.first].key == "act:y");
+  CHECK(beyond.faults() == 2);
+}
+
+TEST_CASE("compare: the oracle says which of the two is wrong") {
+  const TensorComparison both = compared({}, {.error = 1e-3});
+  const ComparedTensor& tensor = tensor_of(both, "act:y");
+  REQUIRE(tensor.error_a.has_value());
+  CHECK(*tensor.error_a < 1e-6);
+  CHECK(*tensor.error_b == doctest::Approx(1e-3).epsilon(0.25));
+}
+
+TEST_CASE("compare: without an oracle limits are of usual noise") {
+  const TensorComparison both = compared({.oracle = false}, {.error = 1e-3, .oracle = false});
+  CHECK_FALSE(both.measured);
+  REQUIRE(both.first.has_value());
+  CHECK(both.tensors[*both.first].limit == doctest::Approx(8 * kUnmeasuredNoise));
+}
+
+TEST_CASE("compare: what one trace alone has is named, with or without a fate") {
+  const TensorComparison both = compared({}, {.second = false});
+  CHECK(both.only_a == std::vector<std::string>{"act:y"});
+  CHECK(both.only_b.empty());
+  CHECK(both.accounted == 1);
+}
+
+TEST_CASE("compare: names lead to rows of other names") {
+  const TraceFolder first;
+  const TraceFolder second;
+  write(first.folder(), {});
+  {
+    TraceWriter writer(second.folder(), {.producer = "test", .version = "1"});
+    add_row(writer, row(TraceKind::kActivation, "other", TracePhase::kForward), numbers(0.0, 3));
+    writer.write_names({{.value = "act:y", .fate = "renamed", .row = "act:other"}});
+    writer.sync();
+  }
+  const Trace a = Trace::open(first.path);
+  const Trace b = Trace::open(second.path);
+  CHECK(tensor_of(compare_tensors(a, b), "act:y").verdict == TensorVerdict::kSame);
+  CHECK(tensor_of(compare_tensors(b, a), "act:other").verdict == TensorVerdict::kSame);
+}
+
+TEST_CASE("compare: other models, batches and steps are refused with the difference") {
+  CHECK_THROWS_WITH_AS(compared({}, {.model = "cd"}), doctest::Contains("different models"), Error);
+  CHECK_THROWS_WITH_AS(compared({}, {.input = 0.5}), doctest::Contains("input 'ids' of step 1"),
+                       Error);
+  const TraceFolder first;
+  const TraceFolder second;
+  write(first.folder(), {});
+  TraceWriter writer(second.folder(), {.producer = "test", .version = "1"});
+  TraceRow late = row(TraceKind::kActivation, "x", TracePhase::kForward);
+  late.step = 7;
+  add_row(writer, late, numbers(0.0));
+  writer.sync();
+  CHECK_THROWS_WITH_AS(compare_tensors(Trace::open(first.path), Trace::open(second.path)),
+                       doctest::Contains("no step in common"), Error);
+}
+
+TEST_CASE("compare: NaN in one alone, and another number of elements") {
+  const TraceFolder first;
+  const TraceFolder second;
+  const auto write_one = [](const Folder& folder, const std::vector<float>& elements) {
+    TraceWriter writer(folder, {.producer = "test", .version = "1"});
+    add_row(writer, row(TraceKind::kActivation, "x", TracePhase::kForward), elements);
+    add_row(writer, row(TraceKind::kActivation, "y", TracePhase::kForward), {1.0F, NAN});
+    writer.sync();
+  };
+  write_one(first.folder(), {1.0F, 2.0F});
+  write_one(second.folder(), {1.0F, NAN});
+  const TensorComparison both = compare_tensors(Trace::open(first.path), Trace::open(second.path));
+  CHECK(both.tensors[0].verdict == TensorVerdict::kSpecial);
+  CHECK(both.tensors[1].verdict == TensorVerdict::kSame);
+  const TraceFolder third;
+  write_one(third.folder(), {1.0F, 2.0F, 3.0F});
+  CHECK(compare_tensors(Trace::open(first.path), Trace::open(third.path)).tensors[0].verdict ==
+        TensorVerdict::kShape);
+}
+
+TEST_CASE("compare: with all elements errors are exact") {
+  const TraceFolder first;
+  const TraceFolder second;
+  const auto write_full = [](const Folder& folder, const std::vector<float>& elements) {
+    TraceWriter writer(folder, {.producer = "test", .version = "1"});
+    add_row(writer, row(TraceKind::kActivation, "x", TracePhase::kForward), elements);
+    writer.sync();
+    const Tensor tensor =
+        Tensor::of<float>(Shape{static_cast<std::int64_t>(elements.size())}, elements);
+    const NamedTensor named{.name = "act:x", .tensor = tensor.view()};
+    write_safetensors(folder.make(kTraceFullFolder) / "1.safetensors", std::span(&named, 1));
+  };
+  write_full(first.folder(), {1.0F, -2.0F, 1e-9F, 4.0F});
+  write_full(second.folder(), {1.0F, -2.0F, -1e-9F, 4.0F + 0x1p-21F});
+  const TensorComparison both = compare_tensors(Trace::open(first.path), Trace::open(second.path));
+  REQUIRE(both.tensors[0].elements.has_value());
+  const ElementErrors& errors = *both.tensors[0].elements;
+  CHECK(errors.largest == doctest::Approx(0x1p-21));
+  CHECK(errors.sign_flips == 1);
+  CHECK(errors.ulp_median >= 1.0);
+  CHECK(errors.cosine == doctest::Approx(1.0));
+}
+
+}  // namespace
+}  // namespace trainscope::profiler
