@@ -112,6 +112,36 @@ std::optional<ProfileSteps> profile_steps(const Settings& settings) {
       .hint("--profile steps=6:25 leaves out five steps that warm up, and profiles twenty");
 }
 
+// "1,5,100".
+std::vector<std::int64_t> listed_steps(const std::string& text) {
+  std::vector<std::int64_t> steps;
+  for (const std::string_view word : split(text, ',')) {
+    const std::optional<std::int64_t> step = parse_int(word);
+    require(step && *step >= 1, ErrorCode::kUsage,
+            "--record-steps is '{}': expected steps from 1 on, with commas between",
+            printable(text));
+    steps.push_back(*step);
+  }
+  return steps;
+}
+
+std::optional<NumericsRequest> numerics_request(const Settings& settings) {
+  const bool wanted = settings.on("record-numerics");
+  for (const std::string_view flag : {"record-steps", "record-values", "record-full"}) {
+    require(wanted || !settings.given(flag), ErrorCode::kUsage,
+            "--{} says what --record-numerics records, which is not given", flag);
+  }
+  if (!wanted) return std::nullopt;
+  NumericsRequest request{.all_values = settings.text("record-values") == "all"};
+  if (settings.has("record-steps")) request.steps = listed_steps(settings.text("record-steps"));
+  if (settings.has("record-full")) {
+    for (const std::string_view name : split(settings.text("record-full"), ',')) {
+      request.full.emplace_back(name);
+    }
+  }
+  return request;
+}
+
 std::unique_ptr<BatchSource> batches_ahead(std::shared_ptr<const Dataset> data,
                                            const BatchOrder& order, const BatchRange& range) {
   return std::make_unique<Prefetcher>(std::move(data), order, range);
@@ -173,6 +203,7 @@ TrainRequest train_request(const Invocation& invocation) {
           .deadline = end,
           .session_steps = settings.find_integer("session-steps"),
           .profile = profile_steps(settings),
+          .numerics = numerics_request(settings),
           .notes = notes_of(invocation, loss, sizes)};
 }
 

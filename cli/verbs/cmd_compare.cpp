@@ -9,6 +9,8 @@
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/verbs/compare_numerics.h"
+#include "engine/bundle/format.h"
 #include "engine/bundle/reader.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
@@ -32,6 +34,12 @@ constexpr Flag kCompareFlags[] = {
      .value = "kernel|op|node|layer|phase|pass",
      .fallback = "node",
      .help = "What rows are, see `query`"},
+    {.name = "only",
+     .type = FlagType::kChoice,
+     .value = "all|time|tensors",
+     .fallback = "all",
+     .help = "The section to show: times, bytes and kernels, or the tensors of runs with "
+             "--record-numerics; exit code 9 where a tensor is beyond its limit"},
     {.name = "top",
      .type = FlagType::kInteger,
      .value = "N",
@@ -205,7 +213,23 @@ Compared compare_groups(const Invocation& invocation, profiler::GroupBy by) {
           .step = both.step};
 }
 
-Outcome run_compare(const Invocation& invocation) {
+// Tensors where both runs recorded them, unless --only asks for something else; else none.
+std::optional<Outcome> numbers(const Invocation& invocation) {
+  const Settings& settings = invocation.settings();
+  const std::string& only = settings.text("only");
+  if (only == "time") return std::nullopt;
+  const auto a = find_trace(invocation.argument(0));
+  const auto b = find_trace(invocation.argument(1));
+  if (a && b) {
+    return compare_numerics(*a, *b, static_cast<std::size_t>(settings.integer("top")));
+  }
+  if (only != "tensors") return std::nullopt;
+  throw Error(ErrorCode::kUsage, fmt::format("'{}' has no trace of its numbers",
+                                             printable(invocation.argument(a ? 1 : 0))))
+      .hint("train with --record-numerics");
+}
+
+Outcome compare_times(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const std::optional<double> most = most_slower(settings);
   const profiler::GroupBy by = *profiler::group_named(settings.text("by"));
@@ -220,6 +244,22 @@ Outcome run_compare(const Invocation& invocation) {
   outcome.text += slower ? "B is slower\n" : "B is not slower\n";
   if (slower) outcome.exit_code = static_cast<int>(ErrorCode::kMismatch);
   return std::move(outcome);
+}
+
+bool is_run(const std::string& folder) { return Folder::open(folder).has_file(kRunManifestFile); }
+
+// Each section that both hold.
+Outcome run_compare(const Invocation& invocation) {
+  std::optional<Outcome> tensors = numbers(invocation);
+  const std::string& only = invocation.settings().text("only");
+  const bool runs = is_run(invocation.argument(0)) && is_run(invocation.argument(1));
+  if (only == "tensors" || (tensors && !runs)) return std::move(*tensors);
+  Outcome outcome = compare_times(invocation);
+  if (!tensors) return outcome;
+  outcome.facts.set("tensors", std::move(tensors->facts));
+  outcome.text += "\n" + tensors->text;
+  if (outcome.exit_code == 0) outcome.exit_code = tensors->exit_code;
+  return outcome;
 }
 
 }  // namespace

@@ -101,6 +101,24 @@ constexpr Flag kTrainFlags[] = {
      .value = "steps=FROM:TO",
      .help = "Record what these steps do, for `trainscope query`; with steps=+FROM:TO counted from "
              "where the session begins"},
+    {.name = "record-numerics",
+     .type = FlagType::kSwitch,
+     .help = "Record statistics, a sketch and a hash of each tensor of some steps, for `trainscope "
+             "compare`"},
+    {.name = "record-steps",
+     .value = "LIST",
+     .help = "With --record-numerics: these steps (1,5,100) in place of 1, 2, 5, 10, 20, 50 ... "
+             "and the last"},
+    {.name = "record-values",
+     .type = FlagType::kChoice,
+     .value = "fused|all",
+     .fallback = "fused",
+     .help = "With --record-numerics: the tensors that the step makes, or each value of the model "
+             "and its gradient, from the step computed once more without fusions"},
+    {.name = "record-full",
+     .value = "NAMES",
+     .help = "With --record-numerics: keep all elements of the tensors with these names (patterns, "
+             "commas between)"},
     {.name = "dry-run",
      .type = FlagType::kSwitch,
      .help = "Read, compile and plan everything, then stop; nothing is written"},

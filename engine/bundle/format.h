@@ -27,6 +27,7 @@ inline constexpr std::string_view kRunMetricsFile = "metrics.jsonl";
 inline constexpr std::string_view kRunMetricsTableFile = "metrics.csv";
 inline constexpr std::string_view kRunLogFile = "log.jsonl";
 inline constexpr std::string_view kRunEventsFile = "events.cols";
+inline constexpr std::string_view kRunNumericsFolder = "numerics";
 inline constexpr std::string_view kRunStagesFolder = "stages";
 inline constexpr std::string_view kRunStagesFile = "stages.json";
 inline constexpr std::string_view kRunSessionsFolder = "sessions";

@@ -1,9 +1,9 @@
-// Plans, stages and profiles of earlier sessions.
+// Plans, stages, profiles and traces of earlier sessions.
 //
-// A session's plan, stages and profile are in the run's folder until the next session begins, which
-// moves them before the manifest names it. So whatever is there belongs to the manifest's last
-// session, also after a kill between two moves; and a reader that finds nothing there looks in
-// sessions/K.
+// A session's plan, stages, profile and trace are in the run's folder until the next session
+// begins, which moves them before the manifest names it. So whatever is there belongs to the
+// manifest's last session, also after a kill between two moves; and a reader that finds nothing
+// there looks in sessions/K.
 #include "engine/bundle/session_folders.h"
 
 #include <algorithm>
@@ -25,11 +25,14 @@ namespace {
 // In the order in which they move: what needs the plan never stands there alone.
 constexpr std::array kSessionFiles = {kRunEventsFile, kRunReadablePlanFile, kRunPlanFile};
 
-bool has_stages(const Folder& folder) {
-  if (!folder.has_folder(kRunStagesFolder)) return false;
-  const std::vector<std::string> names = folder.enter(kRunStagesFolder).list();
-  return !std::ranges::all_of(names, is_temporary_name);
+constexpr std::array kSessionFolders = {kRunNumericsFolder, kRunStagesFolder};
+
+bool has_filled(const Folder& folder, std::string_view name) {
+  if (!folder.has_folder(name)) return false;
+  return !std::ranges::all_of(folder.enter(name).list(), is_temporary_name);
 }
+
+bool is_folder(std::string_view name) { return std::ranges::count(kSessionFolders, name) > 0; }
 
 // What of a session is in the run's folder.
 std::vector<std::string_view> left_in(const Folder& run) {
@@ -37,7 +40,9 @@ std::vector<std::string_view> left_in(const Folder& run) {
   for (const std::string_view name : kSessionFiles) {
     if (run.has_file(name)) names.push_back(name);
   }
-  if (has_stages(run)) names.push_back(kRunStagesFolder);
+  for (const std::string_view name : kSessionFolders) {
+    if (has_filled(run, name)) names.push_back(name);
+  }
   return names;
 }
 
@@ -62,8 +67,7 @@ std::optional<Folder> session_folder(const Folder& run, std::int64_t session) {
 void check_session_move(const Folder& run, std::int64_t session) {
   const std::optional<Folder> kept = session_folder(run, session);
   for (const std::string_view name : left_in(run)) {
-    const bool is_stages = name == kRunStagesFolder;
-    if (!kept || !(is_stages ? has_stages(*kept) : kept->has_file(name))) continue;
+    if (!kept || !(is_folder(name) ? has_filled(*kept, name) : kept->has_file(name))) continue;
     throw Error(ErrorCode::kBadInput,
                 fmt::format("both '{}' and '{}' are there: session {} wrote one of them",
                             printable((run / name).path().string()),
@@ -79,8 +83,10 @@ void move_to_session(const Folder& run, std::int64_t session) {
   const Folder sessions = run.make(kRunSessionsFolder);
   const Folder kept = sessions.make(std::to_string(session));
   sessions.sync();
-  if (names.back() == kRunStagesFolder) remove_temporary_files(run.enter(kRunStagesFolder));
-  for (const std::string_view name : names) move(run, name, kept);
+  for (const std::string_view name : names) {
+    if (is_folder(name)) remove_temporary_files(run.enter(name));
+    move(run, name, kept);
+  }
   kept.sync();
   run.sync();
 }

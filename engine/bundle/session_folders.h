@@ -1,5 +1,5 @@
-// Where the plan, stages and profile of each session of a run are: of the newest one in the run's
-// folder itself, of session K before it in sessions/K/.
+// Where the plan, stages, profile and trace of each session of a run are: of the newest one in the
+// run's folder itself, of session K before it in sessions/K/.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ std::optional<Folder> session_folder(const Folder& run, std::int64_t session);
 // belongs, and for what sessions/K has already.
 void check_session_move(const Folder& run, std::int64_t session);
 
-// Moves the plan, stages and profile of session K, which has ended, to sessions/K. They move one by
-// one: what a process that was killed has left is moved by the next one. Throws as
+// Moves the plan, stages, profile and trace of session K, which has ended, to sessions/K. They move
+// one by one: what a process that was killed has left is moved by the next one. Throws as
 // check_session_move, and kIo.
 void move_to_session(const Folder& run, std::int64_t session);
 

@@ -53,6 +53,8 @@ class RunWriter {
   FolderEntry log_file() const { return lock_.folder() / kRunLogFile; }
   // Of this session: not there yet.
   FolderEntry events_file() const { return lock_.folder() / kRunEventsFile; }
+  // ... and without a trace; made where there is none.
+  Folder numerics_folder() const { return lock_.folder().make(kRunNumericsFolder); }
   FolderEntry model_file() const { return lock_.folder() / kTrainedModelFile; }
 
   // Before the first step of the session. The table of a resumed run begins with the steps that

@@ -239,6 +239,14 @@ void Executor::run_until(CallId call) {
   meet_streams();
 }
 
+void Executor::read_output(CallId call, std::size_t output, std::uint64_t offset,
+                           std::span<std::byte> bytes) const {
+  const TensorView& view = calls_.outputs(call)[output];
+  CHECK_INVARIANT(offset + bytes.size() <= view.type.bytes());
+  copy_and_wait(memory_.device(), bytes.data(), static_cast<const std::byte*>(view.data) + offset,
+                bytes.size());
+}
+
 Subscription Executor::listen(ExecutionEvents& listener) {
   Subscription subscription(memory_.shared_listeners(), listener);
   welcome(listener);

@@ -67,6 +67,11 @@ class Executor {
   // here and above, the step is over and the cursor at its beginning.
   void run_until(CallId call);
 
+  // Copies bytes of an output of a call, from `offset` of it on: what the call has made, as long as
+  // none after it uses these bytes. For listeners that want calls one at a time, at a call's end.
+  void read_output(CallId call, std::size_t output, std::uint64_t offset,
+                   std::span<std::byte> bytes) const;
+
   // How long the call that comes next takes by itself, on what its inputs hold: the least of a few
   // times, in seconds. 0 for a copy and a program. It still comes next.
   double seconds_of_next() {

@@ -253,15 +253,50 @@ const Tensor& ReferenceValues::at(std::string_view value_name) const {
   return at(value);
 }
 
-ReferenceValues reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
-                              const Evaluate& evaluate) {
-  ReferenceValues values{.graph = graph, .by_id = {}};
-  values.by_id.resize(graph.value_capacity());
+namespace {
+
+// By ValueId: what no node computes.
+std::vector<SharedTensor> given_values(const Graph& graph,
+                                       const std::map<std::string, Tensor>& inputs) {
+  std::vector<SharedTensor> by_id(graph.value_capacity());
   for (ValueId id : graph.live_values()) {
     const Value& value = graph.value(id);
     if (value.kind == ValueKind::kNode) continue;
-    values.by_id[static_cast<std::size_t>(id)] = initial(value, inputs);
+    by_id[static_cast<std::size_t>(id)] = initial(value, inputs);
   }
+  return by_id;
+}
+
+}  // namespace
+
+void reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
+                   const Evaluate& evaluate, const SeeValue& see) {
+  std::vector<SharedTensor> by_id = given_values(graph, inputs);
+  std::vector<std::size_t> readers(graph.value_capacity());
+  for (ValueId id : graph.live_values()) {
+    readers[static_cast<std::size_t>(id)] = graph.value(id).uses.size();
+  }
+  for (NodeId id : graph.order()) {
+    const Node& node = graph.node(id);
+    run_node(graph, node, evaluate, by_id);
+    for (ValueId output : node.outputs) {
+      if (output == kNoValue) continue;
+      SharedTensor& tensor = by_id[static_cast<std::size_t>(output)];
+      see(output, *tensor);
+      if (readers[static_cast<std::size_t>(output)] == 0) tensor.reset();
+    }
+    for (ValueId input : node.inputs) {
+      if (input == kNoValue) continue;
+      if (--readers[static_cast<std::size_t>(input)] == 0) {
+        by_id[static_cast<std::size_t>(input)].reset();
+      }
+    }
+  }
+}
+
+ReferenceValues reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
+                              const Evaluate& evaluate) {
+  ReferenceValues values{.graph = graph, .by_id = given_values(graph, inputs)};
   for (NodeId id : graph.order()) run_node(graph, graph.node(id), evaluate, values.by_id);
   return values;
 }

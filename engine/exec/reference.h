@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,5 +55,12 @@ struct ReferenceValues {
 // type, or when a node has no kernel.
 ReferenceValues reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
                               const Evaluate& evaluate);
+
+// Sees what a node computed, as soon as it has; the tensor is there during the call alone.
+using SeeValue = std::function<void(ValueId value, const Tensor& tensor)>;
+// ... and forgets each value behind its last reader, so that it takes the memory of a step, not of
+// all values.
+void reference_run(const Graph& graph, const std::map<std::string, Tensor>& inputs,
+                   const Evaluate& evaluate, const SeeValue& see);
 
 }  // namespace trainscope

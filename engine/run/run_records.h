@@ -36,6 +36,8 @@ class RunRecords final : public RunEvents {
   const Folder& checkpoints_folder() const { return writer_.checkpoints_folder(); }
   FolderEntry log_file() const { return writer_.log_file(); }
   FolderEntry events_file() const { return writer_.events_file(); }
+  // Made where there is none; without a trace of this session.
+  Folder numerics_folder() const { return writer_.numerics_folder(); }
   FolderEntry model_file() const { return writer_.model_file(); }
 
  private:

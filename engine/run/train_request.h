@@ -58,6 +58,17 @@ struct ProfileSteps {
   bool of_session = false;
 };
 
+// Which numbers of a run are recorded, into its folder numerics/.
+struct NumericsRequest {
+  // Each value of the model and each gradient by itself, computed once more without fusions; else
+  // the tensors that the step makes.
+  bool all_values = false;
+  // At the first of the steps the truth in f64, and what rounding makes of it, are computed too.
+  bool oracle = true;
+  std::vector<std::int64_t> steps = {};  // from 1; none: 1, 2, 5, 10, 20, 50 ... and the last
+  std::vector<std::string> full = {};    // patterns of names: all elements of these are kept
+};
+
 struct TrainRequest {
   OnnxModel model;
   // import binds every size of the model; training.mode must be kTrain, training.micro_batches is
@@ -99,6 +110,7 @@ struct TrainRequest {
   // Are told of each call, copy and thread of the training steps, those of evaluations not.
   std::vector<std::shared_ptr<ExecutionEvents>> execution_events = {};
   std::optional<ProfileSteps> profile = {};
+  std::optional<NumericsRequest> numerics = {};
   RunNotes notes = {};
 };
 

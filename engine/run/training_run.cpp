@@ -8,8 +8,10 @@
 
 #include "engine/core/any_error.h"
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 #include "engine/core/text.h"
 #include "engine/onnx/parameters.h"
+#include "engine/run/numerics/numerics_recorder.h"
 #include "engine/run/phase_teller.h"
 #include "engine/run/run_profiler.h"
 #include "engine/run/run_settings.h"
@@ -59,6 +61,20 @@ void log_class_names(const Json& data, Logger& log) {
     text += fmt::format("{}{} {}", i == 0 ? "" : ", ", i, name);
   }
   log.info("classes: {}", text);
+}
+
+profiler::TraceHeader trace_header(const TrainRequest& request) {
+  Json more = Json::object({{"device", std::string(cpu_device()->facts().name)},
+                            {"isa", std::string(cpu_isa())},
+                            {"threads", request.compile.lower.threads},
+                            {"seed", fmt::format("{}", request.seed)},
+                            {"options", request.notes.options}});
+  return {.producer = "trainscope",
+          .version = request.notes.program_version,
+          .model = hash_hex(request.model.hash()),
+          .mode = request.numerics->all_values ? "all" : "fused",
+          .micro_batches = request.compile.training.micro_batches,
+          .more = std::move(more)};
 }
 
 void log_stages(const Stages& stages, Logger& log) {
@@ -183,6 +199,16 @@ void TrainingRun::begin() {
   if (request_.profile) {
     events_->add(std::make_shared<RunProfiler>(*request_.profile, session_->shared_executor(),
                                                records_->events_file(), log_));
+  }
+  if (request_.numerics) {
+    events_->add(std::make_shared<NumericsRecorder>(
+        *request_.numerics, RecordedRun{.executor = session_->shared_executor(),
+                                        .model = session_->model(),
+                                        .compile = request_.compile,
+                                        .batch_axes = request_.batch_axes,
+                                        .header = trace_header(request_),
+                                        .folder = records_->numerics_folder(),
+                                        .log = log_}));
   }
   events_->add(listener_);
   records_->also_write(request_.metrics);

@@ -1,0 +1,47 @@
+// The truth about one step, and what rounding makes of it: the unfused step in f64, and how far f32
+// is from it on several orders of the same batch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/run/numerics/unfused_step.h"
+#include "engine/train/data.h"
+#include "profiler/numerics/trace.h"
+
+namespace trainscope {
+
+// A value or gradient of the model.
+struct OracleRow {
+  profiler::TraceRow row;  // without step and micro-batch; dtype f64
+  profiler::Sketch sketch{};
+  // The largest L2 error of f32 over the L2 norm: of the batch as it is, and of its examples in
+  // three other orders. An order of which the error is above kMostNoise does not count: the value
+  // has its examples elsewhere than in its first axis, or draws numbers by position.
+  double noise = 0.0;
+};
+inline constexpr double kMostNoise = 1e-2;
+
+class Oracle {
+ public:
+  // `options` as for training.
+  Oracle(const OnnxModel& model, const CompileOptions& options);
+
+  // What a step gives on these: `batch`, of which `axes` says where the examples are, and the other
+  // inputs, parameters and states by name.
+  std::vector<OracleRow> rows(const std::map<std::string, Tensor>& batch, const BatchAxes& axes,
+                              const std::map<std::string, Tensor>& others) const;
+
+ private:
+  UnfusedStep single_;
+  UnfusedStep truth_;
+};
+
+// The same tensor with its examples in another order; `order` gives for each place of the result
+// the example that comes there. An axis longer than `order` by a whole factor holds blocks of
+// examples.
+Tensor reordered(const Tensor& tensor, int axis, const std::vector<std::int64_t>& order);
+
+}  // namespace trainscope

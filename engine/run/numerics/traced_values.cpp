@@ -1,0 +1,115 @@
+// From fates: an ONNX value is a value of the last stage, has the bytes of one, or is inside a
+// node.
+#include "engine/run/numerics/traced_values.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include "engine/ir/op_def.h"
+#include "engine/ir/well_known.h"
+#include "engine/stage_history.h"
+
+namespace trainscope {
+namespace {
+
+using profiler::TraceKind;
+using profiler::TraceName;
+
+// The value whose bytes these are: what views look at.
+ValueId viewed(const Graph& graph, ValueId id) {
+  while (true) {
+    const NodeId producer = graph.value(id).producer;
+    if (producer == kNoNode || !graph.node(producer).op->is_view) return id;
+    id = graph.node(producer).inputs[0];
+  }
+}
+
+TracedAs first_name(const Graph& graph, const Value& value) {
+  switch (value.kind) {
+    case ValueKind::kInput:
+      return {.kind = TraceKind::kInput, .name = value.name};
+    case ValueKind::kParameter:
+      return {.kind = TraceKind::kParameter, .name = value.name};
+    case ValueKind::kState:
+      return {.kind = TraceKind::kState, .name = value.name};
+    case ValueKind::kConstant:
+    case ValueKind::kNode:
+      break;
+  }
+  const bool is_loss = graph.loss != kNoValue && graph.value(graph.loss).serial == value.serial;
+  return {.kind = is_loss ? TraceKind::kLoss : TraceKind::kOwn,
+          .name = is_loss ? "loss" : value.name};
+}
+
+class Naming {
+ public:
+  Naming(const Graph& graph, ViewRows views, std::vector<TracedAs>& as)
+      : graph_(graph), views_(views), as_(as) {
+    as_.resize(graph.value_capacity());
+    for (const ValueId id : graph.live_values()) {
+      const Value& value = graph.value(id);
+      as_[static_cast<std::size_t>(id)] = first_name(graph, value);
+      by_serial_.emplace(value.serial, id);
+    }
+  }
+
+  // The row that has the elements of what has this serial in the last stage; it takes the name,
+  // where it has none of the model's. Empty: there is no such value, or it is a constant.
+  std::string row_of(Serial serial, TraceKind kind, const std::string& name) {
+    const auto found = by_serial_.find(serial);
+    if (found == by_serial_.end()) return {};
+    const bool own = views_ == ViewRows::kTheirOwn;
+    const ValueId id = own ? found->second : viewed(graph_, found->second);
+    if (graph_.value(id).kind == ValueKind::kConstant) return {};
+    TracedAs& as = as_[static_cast<std::size_t>(id)];
+    if (as.kind == TraceKind::kOwn) as = {.kind = kind, .name = name};
+    return fmt::format("{}:{}", name_of(as.kind), as.name);
+  }
+
+  bool is_parameter(const NamedThing& thing) const {
+    const auto found = by_serial_.find(thing.serial);
+    return found != by_serial_.end() && graph_.value(found->second).kind == ValueKind::kParameter;
+  }
+
+ private:
+  const Graph& graph_;
+  const ViewRows views_;
+  std::vector<TracedAs>& as_;
+  std::unordered_map<Serial, ValueId> by_serial_;
+};
+
+bool has_elements_of_its_own(const Fate& fate) {
+  return (fate.kind == FateKind::kKept || fate.kind == FateKind::kRenamed) && fate.now.size() == 1;
+}
+
+}  // namespace
+
+TracedValues::TracedValues(const Stages& stages, const Graph& graph, ViewRows views) {
+  const StageHistory history = StageHistory::of(stages);
+  Naming naming(graph, views, as_);
+  for (const Fate& fate : imported_fates(history)) {
+    if (fate.thing.is_node) continue;
+    const std::string& name = fate.thing.name;
+    TraceName row{.value = fmt::format("act:{}", name),
+                  .fate = std::string(name_of(fate.kind)),
+                  .row = {},
+                  .reason = reason_of(history.history(), fate)};
+    bool is_parameter = false;
+    if (has_elements_of_its_own(fate)) {
+      is_parameter = naming.is_parameter(fate.now[0]);
+      row.row = naming.row_of(fate.now[0].serial, TraceKind::kActivation, name);
+    }
+    names_.push_back(std::move(row));
+    if (fate.gradient.name.empty()) continue;
+    const TraceKind kind = is_parameter ? TraceKind::kGradient : TraceKind::kActivationGradient;
+    const std::string own = fmt::format("{}:{}", name_of(kind), name);
+    const std::string gradient = naming.row_of(fate.gradient.serial, kind, name);
+    if (gradient != own) {
+      names_.push_back({.value = own, .fate = "renamed", .row = gradient, .reason = {}});
+    }
+  }
+}
+
+}  // namespace trainscope

@@ -1,0 +1,41 @@
+// The pipeline without what only makes programs better.
+#include "engine/run/numerics/unfused_step.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace trainscope {
+namespace {
+
+// What a step cannot do without, or would be another step.
+constexpr std::array<std::string_view, 6> kNeeded = {
+    "training_form", "loss", "decompose", "precision", "differentiate", "upcast_gradients"};
+
+CompileOptions unfused(CompileOptions options) {
+  options.training.mode = GraphMode::kGradients;
+  options.training.loss_chunks = 1;
+  options.training.skip_ignored = false;
+  options.training.skip_padding.clear();
+  options.passes = {};
+  for (const Pass& pass : default_passes()) {
+    if (std::ranges::find(kNeeded, pass.name) != kNeeded.end()) continue;
+    options.passes.disabled.emplace_back(pass.name);
+  }
+  options.watch = {};
+  return options;
+}
+
+}  // namespace
+
+UnfusedStep::UnfusedStep(const OnnxModel& model, const CompileOptions& options)
+    : UnfusedStep(build_stages(model, unfused(options)), options) {}
+
+UnfusedStep::UnfusedStep(Stages stages, const CompileOptions& options)
+    : graph_(stages.back().graph),
+      values_(stages, graph_, ViewRows::kTheirOwn),
+      evaluate_(evaluator(op_table(), cpu_kernels(),
+                          {.kernels = options.lower.kernels, .threads = options.lower.threads})) {}
+
+}  // namespace trainscope

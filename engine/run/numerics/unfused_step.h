@@ -1,0 +1,37 @@
+// A step's forward and backward phase node by node, as the model has its nodes: for all its values,
+// of which a compiled step has few.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "engine/compile.h"
+#include "engine/core/tensor.h"
+#include "engine/exec/reference.h"
+#include "engine/run/numerics/traced_values.h"
+
+namespace trainscope {
+
+class UnfusedStep {
+ public:
+  // `options` as for training. Of the passes those are left out that only make a step faster or
+  // smaller; there is no plan. Throws what build_stages() throws.
+  UnfusedStep(const OnnxModel& model, const CompileOptions& options);
+
+  const Graph& graph() const { return graph_; }
+  const TracedValues& values() const { return values_; }
+  // `inputs` as of reference_run. Parameters and states that are not in it have the elements that
+  // they start from. Fails as reference_run.
+  void run(const std::map<std::string, Tensor>& inputs, const SeeValue& see) const {
+    reference_run(graph_, inputs, evaluate_, see);
+  }
+
+ private:
+  UnfusedStep(Stages stages, const CompileOptions& options);
+
+  Graph graph_;
+  TracedValues values_;
+  Evaluate evaluate_;
+};
+
+}  // namespace trainscope

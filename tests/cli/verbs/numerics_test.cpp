@@ -1,0 +1,182 @@
+// Recording numbers and comparing them, as a user does: train --record-numerics, compare.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+
+#include "cli/verbs/compare_numerics.h"
+#include "engine/core/safetensors.h"
+#include "profiler/numerics/tensor_comparison.h"
+#include "tests/cli/program_runner.h"
+
+namespace trainscope::test {
+namespace {
+
+using profiler::Trace;
+using profiler::TraceRow;
+
+const std::string kModels = std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/models/";
+
+void train(const std::string& model, const std::filesystem::path& to,
+           std::vector<std::string> flags = {}) {
+  std::vector<std::string> words = {"train",    kModels + model + "/model.onnx",
+                                    "--data",   "synthetic",
+                                    "--lr",     "0.001",
+                                    "--steps",  "5",
+                                    "--quiet",  "--record-numerics",
+                                    "--run-dir"};
+  words.push_back(to.string());
+  words.insert(words.end(), flags.begin(), flags.end());
+  const Finished finished = run(words);
+  CAPTURE(finished.err);
+  REQUIRE(finished.exit_code == 0);
+}
+
+TEST_CASE("numerics: every value of the model has a row or a fate") {
+  for (const std::string model : {"mlp", "lenet", "resnet18", "gpt2", "bert", "llama"}) {
+    CAPTURE(model);
+    const TemporaryFolder folder;
+    train(model, folder / "run");
+    const auto trace = find_trace((folder / "run").string());
+    REQUIRE(trace.has_value());
+    CHECK(trace->steps() == std::vector<std::int64_t>{1, 2, 5});
+    std::map<std::string, int> keys;
+    for (const TraceRow& row : trace->rows()) {
+      if (row.step == 1) ++keys[row.key()];
+    }
+    for (const auto& [key, times] : keys) {
+      CAPTURE(key);
+      CHECK(times == 1);
+    }
+    CHECK(keys["loss:loss"] == 1);
+    for (const profiler::TraceName& name : trace->names()) {
+      CAPTURE(name.value);
+      CHECK(name.fate != "unexplained");
+      if (!name.row.empty() && !name.row.starts_with("input:")) CHECK(keys[name.row] == 1);
+    }
+  }
+}
+
+TEST_CASE("numerics: another number of threads, and all values, are within limits") {
+  for (const std::string model : {"gpt2", "resnet18"}) {
+    CAPTURE(model);
+    const TemporaryFolder folder;
+    train(model, folder / "two", {"--threads", "2"});
+    train(model, folder / "one", {"--threads", "1"});
+    train(model, folder / "all", {"--record-values", "all"});
+    for (const std::string other : {"one", "all"}) {
+      const Finished both = run({"compare", (folder / "two").string(), (folder / other).string(),
+                                 "--only", "tensors", "--json"});
+      CAPTURE(both.out);
+      CHECK(both.exit_code == 0);
+      const Json facts = both.json();
+      CHECK(facts.at("faults").as_int() == 0);
+      CHECK(facts.at("measured").as_bool());
+      const auto alone =
+          facts.at("only_a").as_array().size() + facts.at("only_b").as_array().size();
+      CHECK(facts.at("accounted").as_int() == static_cast<std::int64_t>(alone));
+    }
+  }
+}
+
+TEST_CASE("numerics: recording changes no bit of what is trained") {
+  const TemporaryFolder folder;
+  train("gpt2", folder / "recorded", {"--record-values", "all"});
+  const Finished plain =
+      run({"train", kModels + "gpt2/model.onnx", "--data", "synthetic", "--lr", "0.001", "--steps",
+           "5", "--quiet", "--run-dir", (folder / "plain").string()});
+  REQUIRE(plain.exit_code == 0);
+  const std::string file = "checkpoints/step-00000005/model.safetensors";
+  CHECK(SafetensorsFile::open(folder / "recorded" / file).content_hash() ==
+        SafetensorsFile::open(folder / "plain" / file).content_hash());
+}
+
+// What an optimizer does otherwise shows in the first step's update, not before.
+TEST_CASE("numerics: another optimizer is found in the update of step 1") {
+  const TemporaryFolder folder;
+  train("gpt2", folder / "a");
+  const std::vector<std::string> others[] = {{"--eps", "1e-6"}, {"--weight-decay", "0.02"}};
+  for (std::size_t i = 0; i < std::size(others); ++i) {
+    CAPTURE(i);
+    const std::string name = "b" + std::to_string(i);
+    train("gpt2", folder / name, others[i]);
+    const Finished both = run({"compare", (folder / "a").string(), (folder / name).string(),
+                               "--only", "tensors", "--json"});
+    CHECK(both.exit_code == 9);
+    const Json first = both.json().at("first");
+    CHECK(first.at("step").as_int() == 1);
+    CHECK(first.at("phase").as_string() == "update");
+  }
+}
+
+TEST_CASE("numerics: rows are the elements that --record-full keeps") {
+  const TemporaryFolder folder;
+  train("lenet", folder / "run", {"--record-full", "*", "--record-steps", "2"});
+  const auto trace = find_trace((folder / "run").string());
+  REQUIRE(trace.has_value());
+  CHECK(trace->steps() == std::vector<std::int64_t>{2});
+  const auto full = SafetensorsFile::open(folder / "run/numerics/full/2.safetensors");
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < trace->rows().size(); ++i) {
+    const TraceRow& row = trace->rows()[i];
+    if (row.step != 2) continue;
+    const Tensor tensor = full.tensor(row.key());
+    const profiler::TensorSummary summary =
+        profiler::summary_of(tensor.dtype(), {tensor.data(), tensor.bytes()});
+    CHECK(summary.hash == row.hash);
+    CHECK(summary.sketch == trace->sketch(i));
+    CHECK(summary.statistics == row.statistics);
+    ++found;
+  }
+  CHECK(found == full.entries().size());
+}
+
+// Differences that rounding makes, of real tensors.
+TEST_CASE("numerics: sketches are within 0.8 to 1.25 of the true error for 99 of 100 tensors") {
+  for (const std::string model : {"gpt2", "resnet18"}) {
+    CAPTURE(model);
+    const TemporaryFolder folder;
+    train(model, folder / "a", {"--record-values", "all", "--record-full", "*"});
+    train(model, folder / "b", {"--record-full", "*"});
+    const auto a = find_trace((folder / "a").string());
+    const auto b = find_trace((folder / "b").string());
+    std::size_t different = 0;
+    std::size_t outside = 0;
+    for (const profiler::ComparedTensor& tensor : compare_tensors(*a, *b).tensors) {
+      if (!tensor.elements || tensor.elements->l2 == 0.0) continue;
+      ++different;
+      const double estimated =
+          profiler::estimated_distance(a->sketch(tensor.row_a), b->sketch(tensor.row_b));
+      const double ratio = estimated / tensor.elements->l2;
+      outside += ratio < 0.8 || ratio > 1.25 ? 1 : 0;
+    }
+    CAPTURE(outside);
+    CHECK(different > 200);
+    CHECK(static_cast<double>(outside) <= 0.01 * static_cast<double>(different));
+  }
+}
+
+TEST_CASE("numerics: refusals") {
+  const TemporaryFolder folder;
+  train("mlp", folder / "a");
+  train("mlp", folder / "b", {"--seed", "9"});
+  train("lenet", folder / "c");
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& said) {
+    const Finished finished = run(words);
+    CAPTURE(finished.err);
+    CHECK(finished.exit_code == 2);
+    CHECK(finished.err.find(said) != std::string::npos);
+  };
+  const std::string a = (folder / "a").string();
+  refused({"compare", a, (folder / "b").string(), "--only", "tensors"}, "different batches");
+  refused({"compare", a, (folder / "c").string(), "--only", "tensors"}, "different models");
+  refused({"train", kModels + "mlp/model.onnx", "--data", "synthetic", "--steps", "2",
+           "--record-steps", "3"},
+          "--record-numerics");
+  refused({"train", kModels + "mlp/model.onnx", "--data", "synthetic", "--steps", "2",
+           "--record-numerics", "--record-steps", "0"},
+          "--record-steps is '0'");
+}
+
+}  // namespace
+}  // namespace trainscope::test
