@@ -288,8 +288,12 @@ TrainingResult TrainingRun::run() {
     train();
     finish();
   } catch (const std::exception& exception) {
-    const Error error = error_of(exception);
+    Error error = error_of(exception);
     end_failed(error);
+    if (error.code() == ErrorCode::kNumeric && records_) {
+      error.at(fmt::format("`trainscope at {} --first-nan` names the call and what it read",
+                           shell_word(records_->folder().string())));
+    }
     throw error;
   }
   return result();

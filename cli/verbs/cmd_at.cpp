@@ -1,0 +1,297 @@
+// at: a tensor of a past step again, bit for bit; or the first tensor that was no number.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/flags/invocation.h"
+#include "cli/flags/train_request.h"
+#include "cli/source.h"
+#include "cli/verbs/first_nan.h"
+#include "engine/core/error.h"
+#include "engine/core/safetensors.h"
+#include "engine/core/text.h"
+#include "engine/run/numerics/replay.h"
+#include "profiler/numerics/tensor_summary.h"
+
+namespace trainscope {
+
+Command train_command();
+
+namespace {
+
+namespace fs = std::filesystem;
+using profiler::Trace;
+using profiler::TraceRow;
+
+constexpr Flag kAtFlags[] = {
+    {.name = "step", .type = FlagType::kInteger, .value = "N", .help = "The step", .minimum = 1},
+    {.name = "value",
+     .value = "NAME",
+     .help = "A value of the model, or KIND:NAME as `compare` has it (act, dact, grad, param, "
+             "state, input, loss)"},
+    {.name = "output",
+     .value = "FILE",
+     .help = "Write its elements there, a safetensors file",
+     .letter = 'o'},
+    {.name = "first-nan",
+     .type = FlagType::kSwitch,
+     .help = "Of a run that ended because its loss was no number: which call made the first NaN "
+             "or infinity, and of what"},
+    {.name = "not-bitwise",
+     .type = FlagType::kSwitch,
+     .help = "Also with other threads, another instruction set or program: other last bits"},
+};
+
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern = (fs::temp_directory_path() / "trainscope-at-XXXXXX").string();
+    require(::mkdtemp(pattern.data()) != nullptr, ErrorCode::kIo, "cannot make a folder in '{}'",
+            printable(fs::temp_directory_path().string()));
+    path_ = pattern;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// What a replay needs, and whether it gives the run's bits.
+struct Replayable {
+  explicit Replayable(const Invocation& given);
+
+  Source source;
+  Invocation invocation;
+  std::vector<std::string> differences;
+
+  TrainRequest request() const { return train_request(invocation); }
+  const RunReader& run() const { return source.run(); }
+};
+
+Source run_named(const std::string& folder) {
+  Source source = Source::open(folder);
+  require(source.is_run(), ErrorCode::kUsage, "'{}' is no run", printable(folder));
+  source.original_model();  // refuses a model that has changed since
+  return source;
+}
+
+Replayable::Replayable(const Invocation& given)
+    : source(run_named(given.argument(0))),
+      invocation(source.settle(given).with_argument(source.model_file().string())),
+      differences(differences_from(source.run().manifest().sessions.back(), request())) {
+  if (differences.empty() || given.settings().on("not-bitwise")) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("the step would not have the run's bits: {}", join(differences, ", ")))
+      .hint("--not-bitwise runs it all the same");
+}
+
+double median_step_ms(const RunReader& run) {
+  std::vector<double> times;
+  for (const StepRecord& step : run.metrics().steps) times.push_back(step.step_ms);
+  if (times.empty()) return 0.0;
+  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+  return times[times.size() / 2];
+}
+
+void tell_cost(const Replayable& of, const ReplayStart& start, std::int64_t step) {
+  const double seconds = static_cast<double>(step - start.step) * median_step_ms(of.run()) / 1e3;
+  const std::optional<StoredPlan> plan = of.run().plan();
+  const std::string bytes =
+      plan ? human_bytes(static_cast<std::uint64_t>(plan->view().spaces[0].bytes)) : "?";
+  of.invocation.log().info(
+      "runs steps {} to {} again, from {}: some {:.1f} s, an arena of {}", start.step + 1, step,
+      start.checkpoint.empty() ? "the model as it was given" : printable(start.checkpoint.string()),
+      seconds, bytes);
+}
+
+bool is_named(const TraceRow& row, const std::string& value) {
+  return row.value == value || row.key() == value;
+}
+
+// The row of the step that `value` means: by its key, or by a name that one row alone has, values
+// before parameters.
+std::optional<std::size_t> find_row(const Trace& trace, std::int64_t step,
+                                    const std::string& value) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < trace.rows().size(); ++i) {
+    const TraceRow& row = trace.rows()[i];
+    if (row.step != step || !is_named(row, value)) continue;
+    if (row.key() == value) return i;
+    if (!found || row.kind < trace.rows()[*found].kind) found = i;
+  }
+  if (found) return found;
+  for (const profiler::TraceName& name : trace.names()) {
+    const bool same = name.value == value || name.value == "act:" + value;
+    if (same && !name.row.empty()) return find_row(trace, step, name.row);
+  }
+  return std::nullopt;
+}
+
+std::string without_kind(const std::string& value) {
+  const std::size_t colon = value.find(':');
+  const bool has_kind = colon != std::string::npos &&
+                        profiler::trace_kind_named(std::string_view(value).substr(0, colon));
+  return has_kind ? value.substr(colon + 1) : value;
+}
+
+Error no_value(const Trace& trace, const std::string& value) {
+  std::vector<std::string> names;
+  for (const TraceRow& row : trace.rows()) names.push_back(row.value);
+  for (const profiler::TraceName& name : trace.names()) {
+    if (name.value != "act:" + value && name.value != value) continue;
+    return Error(ErrorCode::kUsage, fmt::format("'{}' has no elements of its own: {}",
+                                                printable(value), printable(name.reason)));
+  }
+  return Error(ErrorCode::kUsage, fmt::format("the run has no value '{}'", printable(value)))
+      .hint(nearest_hint(value, names));
+}
+
+Json statistics_json(const TraceRow& row) {
+  const profiler::TensorStatistics& s = row.statistics;
+  return Json::object({{"count", s.count},
+                       {"nan", s.nan},
+                       {"positive_infinite", s.positive_infinite},
+                       {"negative_infinite", s.negative_infinite},
+                       {"zeros", s.zeros},
+                       {"mean", s.mean},
+                       {"std", s.deviation},
+                       {"min", s.least},
+                       {"max", s.most},
+                       {"l2", s.l2}});
+}
+
+struct Found {
+  Trace trace;
+  std::size_t row = 0;
+  bool unfused = false;
+  Tensor elements;
+};
+
+// In the step as it ran; a value that is inside a fused node there, or gone, from the step without
+// fusions.
+Found find_value(const Replayable& of, std::int64_t step, const std::string& value,
+                 const fs::path& scratch) {
+  const ReplayStart start = replay_start(of.run(), step);
+  tell_cost(of, start, step);
+  for (const bool unfused : {false, true}) {
+    NumericsRequest numerics{.all_values = unfused, .oracle = false, .steps = {step}};
+    numerics.full = {without_kind(value)};
+    const Replayed replayed = replay({.train = of.request(),
+                                      .step = step,
+                                      .numerics = std::move(numerics),
+                                      .scratch = scratch / (unfused ? "unfused" : "as-it-ran")},
+                                     start);
+    const Trace& trace = *replayed.trace;
+    const auto row = find_row(trace, step, value);
+    if (!row && unfused) throw no_value(trace, value);
+    if (!row) continue;
+    const auto file = SafetensorsFile::open(MappedFile::open(
+        trace.folder().enter(profiler::kTraceFullFolder) / fmt::format("{}.safetensors", step)));
+    return {.trace = trace,
+            .row = *row,
+            .unfused = unfused,
+            .elements = file.tensor(trace.rows()[*row].key())};
+  }
+  CHECK_INVARIANT(false);
+}
+
+Outcome value_at(const Replayable& of, std::int64_t step, const std::string& value) {
+  const ScratchFolder scratch;
+  const Found found = find_value(of, step, value, scratch.path());
+  const TraceRow& row = found.trace.rows()[found.row];
+  const Settings& settings = of.invocation.settings();
+  Outcome outcome;
+  outcome.facts = Json::object({{"step", row.step},
+                                {"value", row.key()},
+                                {"phase", name_of(row.phase)},
+                                {"op", row.op},
+                                {"node", row.node},
+                                {"kernel", row.kernel},
+                                {"dtype", row.dtype},
+                                {"shape", row.shape},
+                                {"unfused", found.unfused},
+                                {"bitwise", of.differences.empty()},
+                                {"statistics", statistics_json(row)},
+                                {"hash", hash_hex(row.hash)}});
+  const profiler::TensorStatistics& s = row.statistics;
+  outcome.text = fmt::format(
+      "{} at step {}: {} {}{}\nmean {:.9g}, std {:.9g}, min {:.9g}, max {:.9g}, l2 {:.9g}\n{} "
+      "elements, {} NaN, {} +inf, {} -inf, {} zeros; hash {}\n",
+      printable(row.key()), row.step, row.dtype, row.shape,
+      found.unfused ? " (from the step without fusions: the run's own has it inside another node)"
+                    : "",
+      s.mean, s.deviation, s.least, s.most, s.l2, s.count, s.nan, s.positive_infinite,
+      s.negative_infinite, s.zeros, hash_hex(row.hash));
+  if (settings.has("output")) {
+    const std::string key = row.key();
+    const NamedTensor named{.name = key, .tensor = found.elements.view()};
+    write_safetensors(fs::path(settings.text("output")), std::span(&named, 1),
+                      {{"step", std::to_string(step)}});
+    outcome.text += fmt::format("written to {}\n", printable(settings.text("output")));
+  }
+  return outcome;
+}
+
+Outcome run_at(const Invocation& given) {
+  const Settings& settings = given.settings();
+  const bool first_nan = settings.on("first-nan");
+  require(first_nan || (settings.has("step") && settings.has("value")), ErrorCode::kUsage,
+          "at needs --step and --value, or --first-nan");
+  const Replayable of(given);
+  const std::vector<StepRecord> steps = of.run().metrics().steps;
+  const std::int64_t done = steps.empty() ? 0 : steps.back().step;
+  if (!first_nan) {
+    const std::int64_t step = settings.integer("step");
+    require(step <= done, ErrorCode::kUsage, "the run has {} steps: there is no step {}", done,
+            step);
+    return value_at(of, step, settings.text("value"));
+  }
+  const RunSession& session = of.run().manifest().sessions.back();
+  require(session.status == RunStatus::kFailed &&
+              session.exit_code == static_cast<std::int64_t>(ErrorCode::kNumeric),
+          ErrorCode::kUsage, "the run did not end because its loss was no number: it {}",
+          name_of(session.status));
+  const ScratchFolder scratch;
+  const std::int64_t step = done + 1;
+  const ReplayStart start = replay_start(of.run(), std::max<std::int64_t>(1, done));
+  tell_cost(of, start, step);
+  NumericsRequest numerics{.all_values = false, .oracle = false, .steps = {step}};
+  if (done > 0) numerics.steps.push_back(done);
+  const Replayed replayed = replay({.train = of.request(),
+                                    .step = step,
+                                    .numerics = std::move(numerics),
+                                    .scratch = scratch.path()},
+                                   start);
+  return print(bad_origin(replayed, step));
+}
+
+}  // namespace
+
+Command at_command() {
+  Command command = train_command();
+  std::vector<Flag> flags(std::begin(kAtFlags), std::end(kAtFlags));
+  flags.insert(flags.end(), command.flags.begin(), command.flags.end());
+  command.name = "at";
+  command.summary = "Make a tensor of a past step of a run again, bit for bit.";
+  command.arguments = {{.name = "RUN", .help = "the folder of a run"}};
+  command.flags = std::move(flags);
+  command.examples = {
+      "trainscope at runs/book --step 37 --value /h.0/mlp/Gelu_output_0 -o gelu.safetensors",
+      "trainscope at runs/book --first-nan"};
+  command.run = run_at;
+  command.table = "train";
+  command.essential = {"step", "value", "output", "first-nan", "not-bitwise"};
+  return command;
+}
+
+}  // namespace trainscope

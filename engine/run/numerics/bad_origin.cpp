@@ -1,0 +1,105 @@
+// From the first bad row back along the operands with the largest elements.
+#include "engine/run/numerics/bad_origin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "engine/core/error.h"
+#include "engine/ir/op_def.h"
+#include "engine/run/numerics/traced_values.h"
+
+namespace trainscope {
+namespace {
+
+using profiler::Trace;
+using profiler::TraceRow;
+
+constexpr std::size_t kLongestChain = 6;
+
+// The first with a NaN or +infinity: -infinity is what attention masks are made of.
+const TraceRow* first_bad(const Trace& trace) {
+  const auto first = [&trace](auto is_bad_row) -> const TraceRow* {
+    const auto found = std::ranges::find_if(trace.rows(), is_bad_row);
+    return found == trace.rows().end() ? nullptr : &*found;
+  };
+  const TraceRow* nan = first([](const TraceRow& row) { return row.statistics.nan > 0; });
+  const TraceRow* infinite =
+      first([](const TraceRow& row) { return row.statistics.positive_infinite > 0; });
+  if (nan == nullptr) return infinite;
+  if (infinite == nullptr) return nan;
+  return infinite < nan ? infinite : nan;
+}
+
+// The rows of a node's operands: those of the step, else what the step began with.
+class Operands {
+ public:
+  Operands(const Replayed& replayed, const TraceRow& bad)
+      : graph_(replayed.compiled->program.graph),
+        values_(replayed.compiled->stages, graph_, ViewRows::kOfTheViewed) {
+    for (const TraceRow& row : replayed.trace->rows()) {
+      const bool before = row.step < bad.step;
+      const bool here =
+          row.step == bad.step && row.micro_batch == bad.micro_batch && row.order <= bad.order;
+      if (before || here) rows_.insert_or_assign(row.key(), &row);
+    }
+  }
+
+  std::vector<const TraceRow*> of(const TraceRow& row) const {
+    std::vector<const TraceRow*> found;
+    const NodeId node = row.node.empty() ? kNoNode : graph_.find_node(row.node);
+    if (node == kNoNode) return found;
+    for (ValueId input : graph_.node(node).inputs) {
+      if (input == kNoValue) continue;
+      const TraceRow* operand = row_of(input);
+      if (operand != nullptr && operand != &row) found.push_back(operand);
+    }
+    return found;
+  }
+
+ private:
+  const TraceRow* row_of(ValueId id) const {
+    while (graph_.value(id).producer != kNoNode &&
+           graph_.node(graph_.value(id).producer).op->is_view) {
+      id = graph_.node(graph_.value(id).producer).inputs[0];
+    }
+    const TracedAs& as = values_.of(id);
+    const auto found = rows_.find(fmt::format("{}:{}", name_of(as.kind), as.name));
+    return found == rows_.end() ? nullptr : found->second;
+  }
+
+  const Graph& graph_;
+  TracedValues values_;
+  std::map<std::string, const TraceRow*> rows_;
+};
+
+}  // namespace
+
+double largest(const profiler::TensorStatistics& statistics) {
+  return std::max(std::abs(statistics.least), std::abs(statistics.most));
+}
+
+BadOrigin bad_origin(const Replayed& replayed, std::int64_t step) {
+  const TraceRow* bad = first_bad(*replayed.trace);
+  require(bad != nullptr, ErrorCode::kUsage,
+          "steps {} and {}, run again, have neither NaN nor +infinity: the run's bits were others",
+          step - 1, step);
+  const Operands operands(replayed, *bad);
+  BadOrigin origin{.bad = *bad, .inputs = {}, .chain = {}};
+  for (const TraceRow* row : operands.of(*bad)) origin.inputs.push_back(*row);
+  const TraceRow* at = bad;
+  while (origin.chain.size() < kLongestChain) {
+    const std::vector<const TraceRow*> rows = operands.of(*at);
+    const auto next = std::ranges::max_element(
+        rows, {}, [](const TraceRow* row) { return largest(row->statistics); });
+    if (next == rows.end() || (*next)->op.empty()) break;
+    at = *next;
+    origin.chain.push_back(*at);
+  }
+  return origin;
+}
+
+}  // namespace trainscope

@@ -1,0 +1,48 @@
+// A step of a past run once more, with the tensors that are asked for.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "engine/bundle/reader.h"
+#include "engine/core/error.h"
+#include "engine/run/training_run.h"
+#include "profiler/numerics/trace.h"
+
+namespace trainscope {
+
+struct ReplayRequest {
+  TrainRequest train;     // as the run was trained
+  std::int64_t step = 1;  // the last one that is run
+  NumericsRequest numerics = {};
+  std::filesystem::path scratch;  // a folder for the replay's own run, which need not be there
+};
+
+// Where a replay begins: the newest whole checkpoint before the step; without one the model as it
+// was given.
+struct ReplayStart {
+  std::filesystem::path checkpoint = {};  // empty: none
+  std::int64_t step = 0;
+};
+ReplayStart replay_start(const RunReader& run, std::int64_t step);
+
+struct Replayed {
+  std::optional<profiler::Trace> trace;
+  std::shared_ptr<const Compiled> compiled;  // what ran
+  std::optional<Error> failure;              // kNumeric: the loss was no number
+};
+
+// Trains in a run of its own from `start` to the step; the run that is replayed stays as it is.
+// Throws as TrainingRun, but for a loss that is no number.
+Replayed replay(ReplayRequest request, const ReplayStart& start, std::stop_token stop = {});
+
+// What keeps a replay in this process from giving the run's bits: other threads, instruction set or
+// program. Empty: nothing.
+std::vector<std::string> differences_from(const RunSession& session, const TrainRequest& now);
+
+}  // namespace trainscope
