@@ -14,10 +14,10 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "engine/exec/execution_events.h"
+#include "engine/machine/this_machine.h"
 #include "engine/run/bench/bench_run.h"
 
 namespace trainscope {
@@ -144,7 +144,7 @@ void print_shares(std::string_view name, const std::vector<std::vector<Shares>>&
 
 int run(std::string_view name, int count, bool prints) {
   const BenchWorkload& workload = find_workload(name);
-  const int threads = static_cast<int>(std::thread::hardware_concurrency());
+  const int threads = usable_cores();
   TimedSteps steps = workload_steps(workload, {.batch = workload.batch,
                                                .sequence = workload.sequence,
                                                .steps = count,

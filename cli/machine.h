@@ -1,4 +1,4 @@
-// Facts about the machine: cores, processor, memory, loaded libraries.
+// Facts about what this program runs with: vectors, disks, loaded libraries.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,10 @@
 
 namespace trainscope {
 
-// Cores that this process may use: affinity and cgroup quota, at least 1.
-int usable_cores();
-int online_cores();
-// The processor time that the cgroup allows, in cores (1.5); none without a limit.
-std::optional<double> cgroup_cores();
-
-// "Intel(R) Xeon(R) ..."; empty when the system does not say.
-std::string processor_name();
 // The widest vectors that the CPU kernels use: "AVX2", "AVX-512".
 std::string vector_isa();
 // Instruction sets of interest that the processor has.
 std::vector<std::string> instruction_sets();
-
-struct Memory {
-  std::uint64_t total_bytes = 0;
-  std::uint64_t available_bytes = 0;
-  std::optional<std::uint64_t> limit_bytes;  // of the cgroup
-};
-Memory machine_memory();
 
 // Free bytes on the file system of a folder; none when they cannot be told.
 std::optional<std::uint64_t> free_disk_bytes(const std::filesystem::path& folder);

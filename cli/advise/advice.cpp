@@ -10,10 +10,10 @@
 #include "cli/advise/command_line.h"
 #include "cli/advise/step_facts.h"
 #include "cli/flags/training_flags.h"
-#include "cli/machine.h"
 #include "engine/advise/step_sample.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/machine/this_machine.h"
 
 namespace trainscope {
 namespace {

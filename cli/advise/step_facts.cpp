@@ -9,10 +9,10 @@
 
 #include "cli/flags/model_name.h"
 #include "cli/flags/training_flags.h"
-#include "cli/machine.h"
 #include "engine/advise/step_sample.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/machine/this_machine.h"
 #include "engine/record_plan.h"
 #include "profiler/analysis/profile.h"
 
@@ -88,7 +88,7 @@ void take_modelled(StepFacts& facts) {
 
 bool fits_in_memory(std::int64_t bytes) {
   constexpr double kShare = 0.9;  // of what is there: others need some
-  const Memory memory = machine_memory();
+  const MachineMemory memory = machine_memory();
   const std::uint64_t there =
       std::min(memory.available_bytes, memory.limit_bytes.value_or(memory.available_bytes));
   return static_cast<double>(bytes) <= kShare * static_cast<double>(there);

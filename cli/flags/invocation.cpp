@@ -7,6 +7,7 @@
 #include "engine/compile.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/machine/this_machine.h"
 
 namespace trainscope {
 

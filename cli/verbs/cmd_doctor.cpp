@@ -13,6 +13,7 @@
 #include "engine/core/file.h"
 #include "engine/core/text.h"
 #include "engine/machine/machine_file.h"
+#include "engine/machine/this_machine.h"
 
 namespace trainscope {
 namespace {
@@ -40,14 +41,14 @@ constexpr Flag kDoctorFlags[] = {
      .help = "The most memory that --roofs uses: four times the last cache, if that is less"},
 };
 
-Json memory_facts(const Memory& memory) {
+Json memory_facts(const MachineMemory& memory) {
   Json json = Json::object(
       {{"total_bytes", memory.total_bytes}, {"available_bytes", memory.available_bytes}});
   if (memory.limit_bytes) json.set("limit_bytes", *memory.limit_bytes);
   return json;
 }
 
-std::string memory_text(const Memory& memory) {
+std::string memory_text(const MachineMemory& memory) {
   std::string text = fmt::format("{}, {} available", human_bytes(memory.total_bytes),
                                  human_bytes(memory.available_bytes));
   if (memory.limit_bytes) {
@@ -123,7 +124,7 @@ Outcome run_doctor(const Invocation& invocation) {
     require(settings.on("roofs") || !settings.given(flag), ErrorCode::kUsage, "--{} needs --roofs",
             flag);
   }
-  const Memory memory = machine_memory();
+  const MachineMemory memory = machine_memory();
   const std::filesystem::path place = runs_place();
   const std::optional<std::uint64_t> disk = free_disk_bytes(place);
   const std::vector<std::string> files = loaded_libraries();

@@ -5,11 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/machine/this_machine.h"
 #include "engine/model_loss.h"
 #include "engine/model_sizes.h"
 #include "engine/record.h"
@@ -26,7 +26,7 @@ CompileOptions usual_options(const OnnxModel& model) {
   options.import.dims = sizes.dims;
   options.import.shapes = sizes.shapes;
   resolve_loss_output(model, options.training.loss);
-  options.lower.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.lower.threads = usable_cores();
   options.batch_tiles = BatchTileOptions{};
   options.passes.keep = KeepGraphs::kAll;
   return options;

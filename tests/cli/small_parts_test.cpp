@@ -4,7 +4,6 @@
 #include "cli/exit_codes.h"
 #include "cli/flags/duration.h"
 #include "cli/flags/run_options.h"
-#include "cli/machine.h"
 #include "cli/print/help.h"
 #include "cli/print/progress.h"
 #include "engine/run/resume.h"
@@ -177,12 +176,6 @@ TEST_CASE("error_of: an Error stays as it is, other exceptions get the nearest c
   CHECK((error_of(std::bad_alloc()).code() == ErrorCode::kOutOfMemory));
   CHECK((error_of(std::length_error("too long\n")).code() == ErrorCode::kRunFailed));
   CHECK(error_of(std::length_error("too long\n")).message() == "too long\\n");
-}
-
-TEST_CASE("machine: there is a core to use") {
-  CHECK(usable_cores() >= 1);
-  CHECK(usable_cores() <= online_cores());
-  CHECK(machine_memory().total_bytes > 0);
 }
 
 }  // namespace
