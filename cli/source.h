@@ -22,6 +22,7 @@ class Source {
   static Source open_or_build(const std::string& word);
 
   bool is_run() const { return run_.has_value(); }
+  bool is_built() const { return built_; }  // by a builder: shapes, without elements
   const RunReader& run() const { return *run_; }
 
   // The file of a run's model, where it is now.

@@ -32,15 +32,14 @@ double bytes_ratio(const Advice& advice, const LeverAdvice& lever) {
   return static_cast<double>(lever.arena_bytes) / static_cast<double>(advice.base.arena_bytes());
 }
 double time_ratio(const Advice& advice, const LeverAdvice& lever) {
-  const double an_example =
-      advice.base.seconds() / static_cast<double>(advice.base.step.examples());
+  const double an_example = advice.base.seconds() / static_cast<double>(advice.base.examples());
   return lever.seconds_an_example() / an_example;
 }
 
 std::string headline(const Advice& advice) {
   const StepFacts& base = advice.base;
   std::string text =
-      fmt::format("advise: a step of {} examples needs {} and {:.3f} ms", base.step.examples(),
+      fmt::format("advise: a step of {} examples needs {} and {:.3f} ms", base.examples(),
                   bytes_text(base.arena_bytes()), 1e3 * base.seconds());
   if (advice.levers.empty()) return text + "; no lever was found\n";
   const LeverAdvice& best = advice.levers.front();
@@ -77,8 +76,10 @@ std::string trial_text(const Advice& advice, const LeverAdvice& row) {
   return text + "\n";
 }
 
-std::string lever_text(const Advice& advice, const LeverAdvice& row, std::size_t place) {
-  std::string text = fmt::format("{:>3}. {:<38} {:>15} {:>10} {:>10} {:>12.3f} {:>10}\n", place,
+std::string lever_text(const ShownAdvice& shown, std::size_t place) {
+  const Advice& advice = shown.advice;
+  const LeverAdvice& row = advice.levers[place];
+  std::string text = fmt::format("{:>3}. {:<38} {:>15} {:>10} {:>10} {:>12.3f} {:>10}\n", place + 1,
                                  row.lever.name, row.arena_bytes, bytes_text(row.arena_bytes),
                                  change_text(bytes_ratio(advice, row)), 1e3 * row.forecast.seconds,
                                  change_text(time_ratio(advice, row)));
@@ -86,7 +87,7 @@ std::string lever_text(const Advice& advice, const LeverAdvice& row, std::size_t
     text += fmt::format("     {} more in host memory\n", bytes_text(row.host_bytes));
   }
   if (!row.fits) text += "     does not fit in the memory asked for\n";
-  text += fmt::format("     costs {}\n     {}\n", row.lever.cost, row.command);
+  text += fmt::format("     costs {}\n     {}\n", row.lever.cost, shown.words[place].command);
   return row.trial ? text + trial_text(advice, row) : text;
 }
 
@@ -99,10 +100,9 @@ Json trial_json(const Advice& advice, const LeverAdvice& row) {
                        {"time_error", time_error(advice, row)}});
 }
 
-Json lever_json(const Advice& advice, const LeverAdvice& row) {
+Json lever_json(const Advice& advice, const LeverAdvice& row, const LeverWords& words) {
   Json flags = Json::object();
-  for (const GivenFlag& each : row.lever.flags)
-    flags.set(std::string(each.name), each.texts.back());
+  for (const GivenFlag& each : words.flags) flags.set(std::string(each.name), each.texts.back());
   Json facts = Json::object({{"name", row.lever.name},
                              {"flags", std::move(flags)},
                              {"arena_bytes", row.arena_bytes},
@@ -114,7 +114,7 @@ Json lever_json(const Advice& advice, const LeverAdvice& row) {
                              {"fits", row.fits},
                              {"same_bits", row.lever.same_bits},
                              {"cost", row.lever.cost},
-                             {"command", row.command}});
+                             {"command", words.command}});
   facts.set("ms_from", Json::object({{"steps", 1e3 * row.forecast.known_seconds},
                                      {"calls_alone", 1e3 * row.forecast.alone_seconds},
                                      {"model", 1e3 * row.forecast.modelled_seconds}}));
@@ -124,7 +124,9 @@ Json lever_json(const Advice& advice, const LeverAdvice& row) {
 
 }  // namespace
 
-std::string advice_text(const Advice& advice, const Reasons& reasons) {
+std::string advice_text(const ShownAdvice& shown) {
+  const Advice& advice = shown.advice;
+  const Reasons& reasons = shown.reasons;
   std::string text = headline(advice);
   text += paragraph("why this peak", reasons.of_peak);
   text += paragraph("why this time", reasons.of_time);
@@ -134,7 +136,7 @@ std::string advice_text(const Advice& advice, const Reasons& reasons) {
   text += fmt::format("\n     {:<38} {:>15} {:>10} {:>10} {:>12} {:>10}\n", "lever", "arena bytes",
                       "", "", "ms a step", "an example");
   for (std::size_t i = 0; i < advice.levers.size(); ++i) {
-    text += lever_text(advice, advice.levers[i], i + 1);
+    text += lever_text(shown, i);
   }
   for (const Lever& each : advice.left_out) {
     text += fmt::format("not here: {}: {}\n", each.name, each.why_not);
@@ -142,9 +144,13 @@ std::string advice_text(const Advice& advice, const Reasons& reasons) {
   return text;
 }
 
-Json advice_json(const Advice& advice, const Reasons& reasons) {
+Json advice_json(const ShownAdvice& shown) {
+  const Advice& advice = shown.advice;
+  const Reasons& reasons = shown.reasons;
   Json levers = Json::array();
-  for (const LeverAdvice& each : advice.levers) levers.push_back(lever_json(advice, each));
+  for (std::size_t i = 0; i < advice.levers.size(); ++i) {
+    levers.push_back(lever_json(advice, advice.levers[i], shown.words[i]));
+  }
   Json left_out = Json::array();
   for (const Lever& each : advice.left_out) {
     left_out.push_back(Json::object({{"name", each.name}, {"why_not", each.why_not}}));
@@ -152,7 +158,7 @@ Json advice_json(const Advice& advice, const Reasons& reasons) {
   const StepFacts& base = advice.base;
   Json facts = Json::object({{"arena_bytes", base.arena_bytes()},
                              {"ms", 1e3 * base.seconds()},
-                             {"examples", base.step.examples()},
+                             {"examples", base.examples()},
                              {"steps", static_cast<std::int64_t>(base.times.steps.size())},
                              {"times_from", words_for(base.times_from)},
                              {"note", base.note},

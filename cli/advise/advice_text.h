@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/advise/advice.h"
+#include "cli/flags/settings.h"
+#include "engine/advise/advice.h"
 #include "engine/core/json.h"
 
 namespace trainscope {
@@ -15,7 +16,19 @@ struct Reasons {
   std::vector<std::string> of_time;
 };
 
-std::string advice_text(const Advice& advice, const Reasons& reasons);
-Json advice_json(const Advice& advice, const Reasons& reasons);
+// A lever as `train` takes it.
+struct LeverWords {
+  std::vector<GivenFlag> flags;
+  std::string command;  // that trains so
+};
+
+struct ShownAdvice {
+  Advice advice;
+  Reasons reasons;
+  std::vector<LeverWords> words;  // of each of advice.levers
+};
+
+std::string advice_text(const ShownAdvice& shown);
+Json advice_json(const ShownAdvice& shown);
 
 }  // namespace trainscope

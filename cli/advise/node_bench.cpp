@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/advise/advised_step.h"
+#include "cli/data/data_fields.h"
 #include "cli/data/data_request.h"
+#include "cli/flags/train_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
 #include "engine/advise/kernel_alternatives.h"
@@ -167,8 +168,10 @@ Outcome run_bench_node(const Invocation& invocation) {
   const Source source = Source::open_or_build(invocation.argument(0));
   const Invocation settled = source.settle(invocation);
   const Settings& settings = settled.settings();
-  const AdvisedStep step = advised_step(source, settled);
-  const std::unique_ptr<Compiled> compiled = compile(step.model, step.options);
+  const OnnxModel model = source.original_model();
+  const Sizes sizes = resolve_sizes_with_data(model, size_request(settings), settings.text("data"));
+  const TrainRequest step = step_request(model, sizes, settled);
+  const std::unique_ptr<Compiled> compiled = compile(step.model, step.compile);
   const PlanRecord record = plan_record(*compiled);
   const PlanView plan = view_of(record);
   std::optional<Machine> machine;

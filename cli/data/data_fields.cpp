@@ -2,6 +2,7 @@
 #include "cli/data/data_fields.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/data/data_folder.h"
 #include "datasets/spec.h"
@@ -133,12 +134,12 @@ void resolve_most_labels(const std::string& source, LossOptions& loss) {
   if (shape.rank == 2) loss.most_labels = shape[1];
 }
 
-Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
-                              const std::string& source) {
-  Sizes sizes = resolve_sizes(model, request);
+SizeRequest sizes_with_data(const OnnxModel& model, SizeRequest request,
+                            const std::string& source) {
+  const Sizes sizes = resolve_sizes(model, request);
   const std::vector<std::string> open = open_symbols(model, sizes);
   const DataSpec spec = parse_data_spec(source);
-  if (open.empty() || spec.format != "tensors") return sizes;
+  if (open.empty() || spec.format != "tensors") return request;
   const std::unique_ptr<TensorArchive> file = open_tensor_archive(spec.file());
   for (const ModelTensor& input : model.inputs()) {
     if (!input.dims || !file->contains(input.name)) continue;
@@ -152,7 +153,12 @@ Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
       request.shapes.emplace(symbol, Ints{shape[static_cast<int>(axis)]});
     }
   }
-  return resolve_sizes(model, request);
+  return request;
+}
+
+Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
+                              const std::string& source) {
+  return resolve_sizes(model, sizes_with_data(model, std::move(request), source));
 }
 
 }  // namespace trainscope

@@ -16,7 +16,9 @@ DatasetOptions dataset_options(const Compiled& compiled, const OnnxModel& model,
 // tensors of the data say.
 void resolve_most_labels(const std::string& source, LossOptions& loss);
 
-// The sizes asked for; symbols that these leave open get theirs from the tensors of the data.
+// What is asked for of sizes, and of the symbols that it leaves open what the tensors of the data
+// have.
+SizeRequest sizes_with_data(const OnnxModel& model, SizeRequest request, const std::string& source);
 Sizes resolve_sizes_with_data(const OnnxModel& model, SizeRequest request,
                               const std::string& source);
 

@@ -159,52 +159,58 @@ RunNotes notes_of(const Invocation& invocation, const LossOptions& loss, const S
 
 }  // namespace
 
-TrainRequest train_request(const Invocation& invocation) {
-  const Clock::time_point start = Clock::now();
-  const Settings& settings = invocation.settings();
-  OnnxModel model = OnnxModel::read(invocation.argument(0));
-  warn_of(model, invocation.log());
-  const MetricsForms metrics = metrics_forms(settings);
-  const Length length = run_length(settings);
-  const std::optional<Clock::time_point> end = deadline(settings, start);
-  DataRequest data = data_request(settings);
-  const Sizes sizes = resolve_sizes_with_data(model, size_request(settings), data.source);
+TrainRequest step_request(OnnxModel model, const Sizes& sizes, const Invocation& invocation) {
+  DataRequest data = data_request(invocation.settings());
   require_examples(model, sizes);
   CompileOptions compile = compile_options(invocation, model, sizes);
   resolve_most_labels(data.source, compile.training.loss);
-  for (const ParameterFault& note : choose_parameters(model, compile.import).notes) {
-    invocation.log().warning("{}", note.text());
-  }
   const LossOptions loss = compile.training.loss;
   return {.model = model,
           .compile = std::move(compile),
-          .open_data = DataSource{.model = model,
+          .open_data = DataSource{.model = std::move(model),
                                   .loss = loss,
                                   .sizes = sizes,
                                   .request = std::move(data),
                                   .seed = invocation.seed()},
-          .open_batches = batches_ahead,
           .batch = sizes.batch,
           .batch_axes = sizes.batch_axes,
-          .steps = length.steps,
-          .epochs = length.epochs,
-          .shuffle = settings.text("shuffle") == "none" ? Shuffle::kNone : Shuffle::kEachEpoch,
-          .schedule = training_schedule(settings, length.steps),
-          .seed = invocation.seed(),
-          .run_folder = settings.text_or_empty("run-dir"),
-          .resume = settings.text_or_empty("resume"),
-          .save_every = settings.integer("save-every"),
-          .keep = static_cast<int>(settings.integer("keep")),
-          .evaluate_every = settings.integer("eval-every"),
-          .keep_best = settings.on("keep-best"),
-          .early_stop = early_stop(settings),
-          .metrics = metrics,
-          .export_file = settings.text_or_empty("export"),
-          .deadline = end,
-          .session_steps = settings.find_integer("session-steps"),
-          .profile = profile_steps(settings),
-          .numerics = numerics_request(settings),
-          .notes = notes_of(invocation, loss, sizes)};
+          .seed = invocation.seed()};
+}
+
+TrainRequest train_request(const Invocation& invocation) {
+  const Clock::time_point start = Clock::now();
+  const Settings& settings = invocation.settings();
+  const OnnxModel model = OnnxModel::read(invocation.argument(0));
+  warn_of(model, invocation.log());
+  const MetricsForms metrics = metrics_forms(settings);
+  const Length length = run_length(settings);
+  const std::optional<Clock::time_point> end = deadline(settings, start);
+  const Sizes sizes =
+      resolve_sizes_with_data(model, size_request(settings), data_request(settings).source);
+  TrainRequest request = step_request(model, sizes, invocation);
+  for (const ParameterFault& note : choose_parameters(model, request.compile.import).notes) {
+    invocation.log().warning("{}", note.text());
+  }
+  request.open_batches = batches_ahead;
+  request.steps = length.steps;
+  request.epochs = length.epochs;
+  request.shuffle = settings.text("shuffle") == "none" ? Shuffle::kNone : Shuffle::kEachEpoch;
+  request.schedule = training_schedule(settings, length.steps);
+  request.run_folder = settings.text_or_empty("run-dir");
+  request.resume = settings.text_or_empty("resume");
+  request.save_every = settings.integer("save-every");
+  request.keep = static_cast<int>(settings.integer("keep"));
+  request.evaluate_every = settings.integer("eval-every");
+  request.keep_best = settings.on("keep-best");
+  request.early_stop = early_stop(settings);
+  request.metrics = metrics;
+  request.export_file = settings.text_or_empty("export");
+  request.deadline = end;
+  request.session_steps = settings.find_integer("session-steps");
+  request.profile = profile_steps(settings);
+  request.numerics = numerics_request(settings);
+  request.notes = notes_of(invocation, request.compile.training.loss, sizes);
+  return request;
 }
 
 }  // namespace trainscope

@@ -1,12 +1,19 @@
 // advise: why a step needs its memory and time, and what can be done about them.
+#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
-#include "cli/advise/advice.h"
 #include "cli/advise/advice_text.h"
+#include "cli/advise/command_line.h"
+#include "cli/advise/lever_flags.h"
 #include "cli/command.h"
+#include "cli/data/data_fields.h"
 #include "cli/data/data_request.h"
+#include "cli/flags/train_request.h"
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
+#include "engine/advise/advice.h"
 #include "engine/machine/machine_file.h"
 #include "profiler/advise/reasons.h"
 
@@ -40,19 +47,53 @@ std::optional<Machine> measured_machine(const Source& source, const Settings& se
   return recorded.is_null() ? std::nullopt : std::optional(machine_of(recorded));
 }
 
+// Whether the call asks for another step than that of the run.
+bool asks_for_another_step(const Settings& settings) {
+  if (settings.given("threads")) return true;
+  return std::ranges::any_of(compile_flags(),
+                             [&](const Flag& flag) { return settings.given(flag.name); });
+}
+
+// `settled` has a run's options where it has none of its own.
+AdviceRequest advice_request(const Source& source, const Invocation& settled) {
+  const Settings& settings = settled.settings();
+  const OnnxModel model = source.original_model();
+  const SizeRequest sizes = sizes_with_data(model, size_request(settings), settings.text("data"));
+  AdviceRequest request{.train = step_request(model, resolve_sizes(model, sizes), settled),
+                        .sizes = sizes,
+                        .shapes_only = source.is_built()};
+  if (settings.has("memory")) request.memory_bytes = parse_bytes("memory", settings.text("memory"));
+  if (source.is_run() && !asks_for_another_step(settings)) request.run = source.run();
+  return request;
+}
+
+std::vector<LeverWords> lever_words(const Advice& advice, const Source& source,
+                                    const Invocation& settled) {
+  std::vector<LeverWords> words;
+  for (const LeverAdvice& each : advice.levers) {
+    std::vector<GivenFlag> flags = flags_of(each.lever.change, settled.settings());
+    std::string command = train_command_line(source, settled, flags);
+    words.push_back({.flags = std::move(flags), .command = std::move(command)});
+  }
+  return words;
+}
+
 Outcome run_advise(const Invocation& invocation) {
   const Source source = Source::open_or_build(invocation.argument(0));
   const Invocation settled = source.settle(invocation);
-  Advice advice = advise(source, settled);
+  const AdviceRequest request = advice_request(source, settled);
+  ShownAdvice shown{.advice = advise(request), .reasons = {}, .words = {}};
+  Advice& advice = shown.advice;
   if (const auto count = settled.settings().find_integer("try")) {
-    try_levers(advice, source, settled, *count);
+    try_levers(advice, request, *count);
   }
   const PlanView plan = view_of(advice.base.record);
   const std::optional<Machine> machine = measured_machine(source, settled.settings());
-  const Reasons reasons{
+  shown.reasons = {
       .of_peak = profiler::peak_sentences(plan, profiler::memory_peak(plan)),
       .of_time = profiler::time_sentences(advice.base.times, plan, machine ? &*machine : nullptr)};
-  return {.facts = advice_json(advice, reasons), .text = advice_text(advice, reasons)};
+  shown.words = lever_words(advice, source, settled);
+  return {.facts = advice_json(shown), .text = advice_text(shown)};
 }
 
 }  // namespace

@@ -93,13 +93,13 @@ CallPrices::CallPrices(std::shared_ptr<const Compiled> base, const PlanView& pla
 
 std::optional<double> CallPrices::seconds_alone(const Program& program, const Call& call,
                                                 const std::string& signature,
-                                                std::int64_t counted_rows) {
+                                                std::int64_t compacted_rows) {
   const auto [found, is_new] =
-      alone_.try_emplace(signature + '|' + std::to_string(counted_rows), std::nullopt);
+      alone_.try_emplace(signature + '|' + std::to_string(compacted_rows), std::nullopt);
   if (!is_new || call.kernel == nullptr || !program.device) return found->second;
   try {
     found->second =
-        time_alone(program, call, *call.kernel, {.counted_rows = counted_rows}).median_seconds;
+        time_alone(program, call, *call.kernel, {.compacted_rows = compacted_rows}).median_seconds;
   } catch (const Error&) {
     // A kernel that cannot do the plain numbers that it is given; its time is modelled then.
   }
@@ -133,26 +133,27 @@ double CallPrices::ratio_of(const std::string& op) {
 }
 
 StepForecast CallPrices::forecast(const Compiled& variant, const CompileOptions& options,
-                                  std::int64_t micro_batches, std::int64_t counted_rows) {
+                                  std::int64_t micro_batches, std::int64_t compacted_rows) {
   const PlanRecord record = plan_record(variant);
   const PlanView plan = view_of(record);
   // By node; what has been charged to one of its calls is not to the next.
   std::vector<double> modelled = step_seconds(variant.program, options.costs, options.machine);
   StepForecast forecast{.seconds = other_seconds_};
   for (std::size_t i = 0; i < plan.calls.size(); ++i) {
+    options.watch.check();
     const PlanCall& row = plan.calls[i];
     if (!is_of_driver(row)) continue;
     const auto runs = static_cast<double>(runs_in_step(row, micro_batches));
     const std::string signature = signature_of(plan, row);
     const Call& call = variant.program.calls[i];
-    const bool is_compacted = counts_rows(variant.program, call);
+    const bool compacts = is_compacted(variant.program, call);
     const auto known = known_.find(signature);
-    if (known != known_.end() && !is_compacted) {
+    if (known != known_.end() && !compacts) {
       forecast.known_seconds += runs * known->second.seconds;
       continue;
     }
     const auto alone =
-        seconds_alone(variant.program, call, signature, is_compacted ? counted_rows : -1);
+        seconds_alone(variant.program, call, signature, compacts ? compacted_rows : -1);
     const double ratio = ratio_of(std::string(plan.op_of(row)));
     if (alone) {
       forecast.alone_seconds += runs * ratio * *alone;

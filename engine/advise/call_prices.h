@@ -37,9 +37,10 @@ class CallPrices {
 
   // Calls that the measured steps do not have are measured by themselves now, once each; how much
   // longer calls of their op took in the steps than by themselves is assumed of them too. What can
-  // be measured neither way has the time of the costs and the machine that `options` name.
+  // be measured neither way has the time of the costs and the machine that `options` name. Throws
+  // Stopped when their watch asks to stop.
   StepForecast forecast(const Compiled& variant, const CompileOptions& options,
-                        std::int64_t micro_batches, std::int64_t counted_rows = -1);
+                        std::int64_t micro_batches, std::int64_t compacted_rows = -1);
 
  private:
   struct Known {
@@ -53,7 +54,7 @@ class CallPrices {
   };
   double ratio_of(const std::string& op);
   std::optional<double> seconds_alone(const Program& program, const Call& call,
-                                      const std::string& signature, std::int64_t counted_rows);
+                                      const std::string& signature, std::int64_t compacted_rows);
 
   std::shared_ptr<const Compiled> base_;
   double other_seconds_ = 0.0;                                    // of a step, outside of calls

@@ -42,9 +42,9 @@ std::int64_t whole_units(std::size_t bytes) {
 // How many rows count is an integer scalar of ops that look at no others; of other ops the first
 // row stands for all.
 std::int64_t integer_scalar_of(const Program& program, const Call& call,
-                               std::int64_t counted_rows) {
-  if (!counts_rows(program, call)) return 0;
-  return counted_rows >= 0 ? counted_rows : call.inputs.front().type.shape[0];
+                               std::int64_t compacted_rows) {
+  if (!is_compacted(program, call)) return 0;
+  return compacted_rows >= 0 ? compacted_rows : call.inputs.front().type.shape[0];
 }
 
 PrepareArgs prepare_args(const Program& program, const Call& call,
@@ -60,7 +60,7 @@ PrepareArgs prepare_args(const Program& program, const Call& call,
 class CallAlone {
  public:
   CallAlone(const Program& program, const Call& call, const Kernel& kernel,
-            std::int64_t counted_rows)
+            std::int64_t compacted_rows)
       : program_(program),
         call_(call),
         kernel_(kernel),
@@ -73,7 +73,7 @@ class CallAlone {
         bytes += view.present ? whole_units(view.type.bytes()) : 0;
     }
     arena_.emplace(program.device, Space::kDevice, std::max(bytes, kAlignment));
-    place(integer_scalar_of(program, call, counted_rows));
+    place(integer_scalar_of(program, call, compacted_rows));
   }
 
   double run() {
@@ -120,7 +120,7 @@ class CallAlone {
 
 }  // namespace
 
-bool counts_rows(const Program& program, const Call& call) {
+bool is_compacted(const Program& program, const Call& call) {
   if (call.node == kNoNode) return false;
   const OpDef& op = *program.graph.node(call.node).op;
   return op.counts_rows || op.count_input >= 0;
@@ -135,7 +135,7 @@ Support supports_call(const Program& program, const Call& call, const Kernel& ke
 CallTiming time_alone(const Program& program, const Call& call, const Kernel& kernel,
                       const TimingEffort& effort) {
   return at_node(program.graph.node(call.node), [&] {
-    CallAlone alone(program, call, kernel, effort.counted_rows);
+    CallAlone alone(program, call, kernel, effort.compacted_rows);
     alone.run();
     std::vector<double> times;
     double sum = 0.0;

@@ -11,8 +11,8 @@ struct TimingEffort {
   int rounds = 5;             // at least, after one that warms up
   double seconds = 0.02;      // at least
   double most_seconds = 1.0;  // ... but no round begins after it
-  // Of calls that compute the rows that count alone (counts_rows); -1: all of them do.
-  std::int64_t counted_rows = -1;
+  // Of calls that compute compacted rows alone (is_compacted); -1: all of them do.
+  std::int64_t compacted_rows = -1;
 };
 
 struct CallTiming {
@@ -21,8 +21,8 @@ struct CallTiming {
   int rounds = 0;
 };
 
-// Whether the call computes those rows alone that an operand or result of it counts.
-bool counts_rows(const Program& program, const Call& call);
+// Whether the call makes or computes compacted rows, as many as an operand or result of it says.
+bool is_compacted(const Program& program, const Call& call);
 
 // Whether the kernel takes the call at all, whatever the plan's options leave out.
 Support supports_call(const Program& program, const Call& call, const Kernel& kernel);

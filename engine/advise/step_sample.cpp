@@ -48,13 +48,15 @@ void StepSampler::end_step() {
   times_.steps.push_back(step);
 }
 
-profiler::StepTimes sample_steps(TimedSteps& steps, const SampleEffort& effort) {
+profiler::StepTimes sample_steps(TimedSteps& steps, const SampleEffort& effort,
+                                 const Watch& watch) {
   for (int i = 0; i < effort.warm_up; ++i) steps.run();
   StepSampler sampler(steps.compiled().program);
   const Subscription listens = steps.executor().listen(sampler);
   double seconds = 0.0;
   for (int i = 0; i < effort.most_steps; ++i) {
     if (i >= effort.steps && seconds >= effort.seconds) break;
+    watch.check();
     sampler.begin_step();
     seconds += steps.run().milliseconds / 1e3;
     sampler.end_step();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/core/progress.h"
 #include "engine/exec/execution_events.h"
 #include "engine/run/timed_steps.h"
 #include "profiler/analysis/step_times.h"
@@ -45,7 +46,8 @@ struct SampleEffort {
   double seconds = 1.0;  // at least, but for most_steps
   int most_steps = 40;
 };
-// Runs steps until they are enough.
-profiler::StepTimes sample_steps(TimedSteps& steps, const SampleEffort& effort = {});
+// Runs steps until they are enough. Throws Stopped, between two of them, when asked to stop.
+profiler::StepTimes sample_steps(TimedSteps& steps, const SampleEffort& effort = {},
+                                 const Watch& watch = {});
 
 }  // namespace trainscope

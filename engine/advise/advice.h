@@ -1,39 +1,17 @@
-// What `advise` finds out: a step's plan and times, and what each lever would make of them.
+// What can be found out about a step: its plan and times, and what each lever would make of them.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
+#include <stop_token>
 #include <vector>
 
-#include "cli/advise/advised_step.h"
-#include "cli/advise/levers.h"
+#include "engine/advise/advice_request.h"
 #include "engine/advise/call_prices.h"
-#include "engine/bundle/plan_record.h"
-#include "profiler/analysis/step_times.h"
+#include "engine/advise/levers.h"
+#include "engine/advise/step_facts.h"
 
 namespace trainscope {
-
-enum class TimesFrom : std::uint8_t {
-  kProfile,  // of the run
-  kSteps,    // that were run for this
-  kMachine,  // a model of it: nothing was run
-};
-
-// The step as it is.
-struct StepFacts {
-  AdvisedStep step;
-  std::shared_ptr<const Compiled> compiled = {};
-  PlanRecord record = {};
-  profiler::StepTimes times = {};
-  TimesFrom times_from = TimesFrom::kSteps;
-  std::string note = {};  // why the times are not the profile's; empty: nothing to say
-  std::optional<double> labels_that_count = {};  // a fraction of a batch's
-
-  std::int64_t arena_bytes() const { return compiled->program.arena().bytes; }
-  double seconds() const;  // of a step, the median
-};
 
 // A lever's steps, run in turn with those of the step as it is.
 struct LeverTrial {
@@ -44,7 +22,6 @@ struct LeverTrial {
 
 struct LeverAdvice {
   Lever lever = {};
-  std::string command = {};      // that trains so
   std::int64_t arena_bytes = 0;  // planned
   std::int64_t host_bytes = 0;
   std::int64_t examples = 0;  // of a step
@@ -57,17 +34,20 @@ struct LeverAdvice {
 };
 
 struct Advice {
-  StepFacts base;
+  StepFacts base;                                 // the step as it is
   std::optional<std::int64_t> memory_bytes = {};  // that the step is to fit in
   std::vector<LeverAdvice> levers = {};           // the greatest gain first
   std::vector<Lever> left_out = {};               // with the reason
 };
 
-// `settled` is a call of advise with a run's options where it has none of its own.
-Advice advise(const Source& source, const Invocation& settled);
-// Runs the first so many levers for some steps.
-void try_levers(Advice& advice, const Source& source, const Invocation& settled,
-                std::int64_t count);
+// Compiles the step and that of each lever, prices their calls, and puts the levers in order: with
+// memory to fit in those that do come first, the quickest of them at the top. Throws what compile()
+// and the data throw for the step as it is, and Stopped when asked to stop.
+Advice advise(AdviceRequest request, const std::stop_token& stop = {});
+// Runs the first so many levers of the request's advice for some steps. Throws kUsage where no step
+// can be run here, and Stopped.
+void try_levers(Advice& advice, AdviceRequest request, std::int64_t count,
+                const std::stop_token& stop = {});
 
 // Of the measured time, how much the predicted one is off: both as multiples of the step as it is,
 // where that was run meanwhile.

@@ -1,21 +1,20 @@
-// What can be done about the memory and the time of a step: flags of `train`, and what each costs
-// in bits or accuracy.
+// What can be done about the memory and the time of a step, and what each of it costs in bits or
+// accuracy.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "cli/flags/settings.h"
+#include "engine/advise/step_change.h"
 
 namespace trainscope {
 
 struct Lever {
   std::string name;
-  std::vector<GivenFlag> flags;
-  std::string cost;          // in bits or accuracy: a sentence's part
+  StepChange change;
+  std::string cost;          // in bits or accuracy: a phrase
   bool same_bits = false;    // the losses are the same numbers
   std::string why_not = {};  // it does nothing here; empty: it may
 };
@@ -34,6 +33,7 @@ struct LeverFacts {
 
 // A limit of memory that is not asked for: half of what a step needs besides what it always keeps.
 std::int64_t budget_of(const LeverFacts& facts);
-std::vector<Lever> levers(const Settings& settings, const LeverFacts& facts);
+// `options` are those of the step as it is.
+std::vector<Lever> levers(const CompileOptions& options, const LeverFacts& facts);
 
 }  // namespace trainscope

@@ -1,17 +1,12 @@
 // Profiles, sampled steps, or the machine's model: in this order.
-#include "cli/advise/step_facts.h"
-
-#include <fmt/format.h>
+#include "engine/advise/step_facts.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
-#include "cli/flags/model_name.h"
-#include "cli/flags/training_flags.h"
 #include "engine/advise/step_sample.h"
-#include "engine/core/error.h"
-#include "engine/core/file.h"
 #include "engine/machine/this_machine.h"
 #include "engine/record_plan.h"
 #include "profiler/analysis/profile.h"
@@ -19,11 +14,8 @@
 namespace trainscope {
 namespace {
 
-bool asks_for_another_step(const Settings& settings) {
-  if (settings.given("threads")) return true;
-  return std::ranges::any_of(compile_flags(),
-                             [&](const Flag& flag) { return settings.given(flag.name); });
-}
+// Small enough that no loss leaves the numbers while a batch is trained on again and again.
+constexpr double kLearningRate = 1e-5;
 
 bool same_calls(const PlanView& a, const PlanView& b) {
   if (a.calls.size() != b.calls.size()) return false;
@@ -35,13 +27,13 @@ bool same_calls(const PlanView& a, const PlanView& b) {
 
 // Takes the times of the run's newest session; false, with a note, where there are none of this
 // plan.
-bool take_profile(const Source& source, const Settings& settings, StepFacts& facts) {
-  if (!source.is_run() || asks_for_another_step(settings)) return false;
-  if (!source.run().events()) {
+bool take_profile(const std::optional<RunReader>& run, StepFacts& facts) {
+  if (!run) return false;
+  if (!run->events()) {
     facts.note = "the run has no profile";
     return false;
   }
-  const auto profile = profiler::Profile::open(source.run());
+  const auto profile = profiler::Profile::open(*run);
   if (!same_calls(profile.plan(), view_of(facts.record))) {
     facts.note = "the profile is of another plan than this program makes of the run's options";
     return false;
@@ -52,8 +44,7 @@ bool take_profile(const Source& source, const Settings& settings, StepFacts& fac
   return !facts.times.steps.empty();
 }
 
-void count_labels(const Batch& batch, StepFacts& facts) {
-  const LossOptions& loss = facts.step.options.training.loss;
+void count_labels(const Batch& batch, const LossOptions& loss, StepFacts& facts) {
   const auto labels =
       std::ranges::find(batch.tensors, loss.labels, &std::pair<std::string, Tensor>::first);
   if (!is_by_class(loss.kind) || labels == batch.tensors.end()) return;
@@ -64,17 +55,16 @@ void count_labels(const Batch& batch, StepFacts& facts) {
 }
 
 // A step of the model's times, so that all that reads times can read these.
-void take_modelled(StepFacts& facts) {
+void take_modelled(const CompileOptions& options, StepFacts& facts) {
   const Program& program = facts.compiled->program;
-  const std::vector<double> seconds =
-      step_seconds(program, facts.step.options.costs, facts.step.options.machine);
+  const std::vector<double> seconds = step_seconds(program, options.costs, options.machine);
   facts.times_from = TimesFrom::kMachine;
   facts.times.calls.resize(program.calls.size());
   for (std::size_t i = 0; i < program.calls.size(); ++i) {
     const Call& call = program.calls[i];
     profiler::CallTime& time = facts.times.calls[i];
     const bool counts = call.kind != CallKind::kStateCopy && call.tile <= 0;
-    const std::int64_t runs = call.phase == Phase::kUpdate ? 1 : facts.step.micro_batches();
+    const std::int64_t runs = call.phase == Phase::kUpdate ? 1 : facts.micro_batches;
     const double of_call = counts ? seconds[static_cast<std::size_t>(call.node)] : 0.0;
     time.ns = {std::llround(1e9 * of_call * static_cast<double>(runs))};
     time.busy_ns = time.ns.front();
@@ -82,6 +72,14 @@ void take_modelled(StepFacts& facts) {
     facts.times.total_ns += time.ns.front();
   }
   facts.times.steps = {{.step = 1, .begin_ns = 0, .end_ns = facts.times.total_ns}};
+}
+
+// The first batch of the data for the step's program, whose stages tell what its integers may be.
+Batch first_batch(const TrainRequest& step, const Compiled& compiled) {
+  const std::shared_ptr<const Dataset> data = step.open_data(compiled);
+  const BatchOrder order =
+      BatchOrder::training(data->examples(Split::kTrain), step.batch, step.seed);
+  return *direct_batches(data, order, {.first = 0, .count = 1})->next();
 }
 
 }  // namespace
@@ -107,22 +105,39 @@ StepForecast modelled_step(const Program& program, const CompileOptions& options
   return forecast;
 }
 
-StepFacts step_facts(const Source& source, const Invocation& settled) {
-  StepFacts facts{.step = advised_step(source, settled)};
-  facts.compiled = compile(facts.step.model, facts.step.options);
+TimedSteps timed_steps(const TrainRequest& step) {
+  return TimedSteps(
+      step.model, step.compile,
+      [&step](const Compiled& compiled) { return first_batch(step, compiled); }, kLearningRate);
+}
+
+double StepFacts::seconds() const {
+  std::vector<double> all;
+  for (const profiler::StepTime& each : times.steps) {
+    all.push_back(1e-9 * static_cast<double>(each.ns()));
+  }
+  return profiler::median(std::move(all));
+}
+
+StepFacts step_facts(const AdviceRequest& request) {
+  const TrainRequest& step = request.train;
+  StepFacts facts{.compiled = compile(step.model, step.compile),
+                  .batch = step.batch,
+                  .micro_batches = step.compile.training.micro_batches};
   facts.record = plan_record(*facts.compiled);
   const Program& program = facts.compiled->program;
-  const bool is_built = !path_exists(settled.argument(0)) && is_model_name(settled.argument(0));
-  if (is_built || !fits_in_memory(program.arena().bytes + program.space(Space::kHost).bytes)) {
-    facts.note = is_built ? "a builder's model without a file has no elements to run with"
-                          : "its arena is more than the memory that is free";
-    take_modelled(facts);
+  const std::int64_t bytes = program.arena().bytes + program.space(Space::kHost).bytes;
+  if (request.shapes_only || !fits_in_memory(bytes)) {
+    facts.note = request.shapes_only
+                     ? "a builder's model without a file has no elements to run with"
+                     : "its arena is more than the memory that is free";
+    take_modelled(step.compile, facts);
     return facts;
   }
-  count_labels(batch_of(facts.step, *facts.compiled, settled), facts);
-  if (take_profile(source, settled.settings(), facts)) return facts;
-  TimedSteps steps = timed_steps(facts.step, settled);
-  facts.times = sample_steps(steps);
+  count_labels(first_batch(step, *facts.compiled), step.compile.training.loss, facts);
+  if (take_profile(request.run, facts)) return facts;
+  TimedSteps steps = timed_steps(step);
+  facts.times = sample_steps(steps, {}, step.compile.watch);
   facts.times_from = TimesFrom::kSteps;
   return facts;
 }
