@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "engine/core/text.h"
+#include "engine/plain_step.h"
 
 namespace trainscope {
 namespace {
@@ -91,53 +90,26 @@ std::string points_text(const std::vector<TradePoint>& points, double plain_seco
   return text;
 }
 
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
-// A step without recomputation, and what every plan of it keeps to.
-struct PlainStep {
-  const Program& program;
-  const std::vector<double>& times;  // by NodeId
-  double seconds = 0.0;              // of all
-  const LowerOptions& lower;
-  RecomputeOptions wishes = {};
-};
-
-// Budgets evenly from the least arena of the front to that of its quickest plan.
-void add_sweep(const PlainStep& step, std::int64_t count, Outcome& outcome) {
-  auto start = std::chrono::steady_clock::now();
-  RecomputeSlider slider(step.program, step.times, op_table(), step.lower, step.wishes);
-  const std::vector<TradePoint> front = slider.front();
-  const double front_ms = milliseconds_since(start);
-  const std::int64_t least = front.back().arena_bytes;
-  const std::int64_t most = front.front().arena_bytes;
+void add_sweep(const BudgetSweep& sweep, double plain_seconds, Outcome& outcome) {
   Json rows = Json::array();
-  std::vector<double> moves_ms;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t budget = least + (most - least) * i / (count - 1);
-    start = std::chrono::steady_clock::now();
-    const TradePoint plan = *slider.point_within(budget);
-    moves_ms.push_back(milliseconds_since(start));
-    rows.push_back(Json::object({{"budget_bytes", budget},
-                                 {"arena_bytes", plan.arena_bytes},
-                                 {"seconds", plan.seconds},
-                                 {"overhead", overhead(plan.seconds, step.seconds)},
-                                 {"host_bytes", plan.host_bytes},
-                                 {"milliseconds", moves_ms.back()}}));
+  for (const SweptBudget& each : sweep.budgets) {
+    rows.push_back(Json::object({{"budget_bytes", each.budget_bytes},
+                                 {"arena_bytes", each.plan.arena_bytes},
+                                 {"seconds", each.plan.seconds},
+                                 {"overhead", overhead(each.plan.seconds, plain_seconds)},
+                                 {"host_bytes", each.plan.host_bytes},
+                                 {"milliseconds", each.milliseconds}}));
   }
-  std::ranges::sort(moves_ms);
-  const double median = moves_ms[moves_ms.size() / 2];
-  outcome.facts.set("sweep", Json::object({{"front_points", front.size()},
-                                           {"front_ms", front_ms},
-                                           {"median_ms", median},
-                                           {"most_ms", moves_ms.back()},
+  outcome.facts.set("sweep", Json::object({{"front_points", sweep.front_plans},
+                                           {"front_ms", sweep.front_milliseconds},
+                                           {"median_ms", sweep.median_milliseconds()},
+                                           {"most_ms", sweep.most_milliseconds()},
                                            {"plans", std::move(rows)}}));
   outcome.text += fmt::format(
       "\nfront of {} plans in {:.1f} ms; {} budgets, each a placed plan in {:.1f} ms (median), "
       "{:.1f} ms at most\n",
-      front.size(), front_ms, count, median, moves_ms.back());
+      sweep.front_plans, sweep.front_milliseconds, sweep.budgets.size(),
+      sweep.median_milliseconds(), sweep.most_milliseconds());
 }
 
 void add_opportunities(const std::vector<Opportunity>& list, double plain_seconds,
@@ -172,33 +144,28 @@ bool asks_for_table(const Settings& settings) {
 
 void add_plan_tables(const OnnxModel& model, CompileOptions options, const Settings& settings,
                      Outcome& outcome) {
-  RecomputeOptions wishes = std::exchange(options.recompute, {});
-  const std::unique_ptr<Compiled> compiled = compile(model, options);
-  const Program& plain = compiled->program;
-  const std::vector<double> times = step_seconds(plain, options.costs, options.machine);
-  const PlainStep step{.program = plain,
-                       .times = times,
-                       .seconds = std::accumulate(times.begin(), times.end(), 0.0),
-                       .lower = options.lower,
-                       .wishes = std::move(wishes)};
+  const RecomputeOptions wishes = std::exchange(options.recompute, {});
+  const PlainStep step = plain_step(model, std::move(options));
+  const Program& plain = step.program();
+  const std::vector<double>& times = step.node_seconds;
   if (settings.on("front")) {
     const std::vector<TradePoint> front =
-        recompute_front(plain, times, op_table(), step.lower, step.wishes);
+        recompute_front(plain, times, op_table(), step.lower, wishes);
     outcome.facts.set("front", point_rows(front, step.seconds));
     outcome.text += "\n" + points_text(front, step.seconds, kRowsShown);
   }
   if (const std::optional<std::int64_t> count = settings.find_integer("sweep")) {
-    add_sweep(step, *count, outcome);
+    add_sweep(sweep_budgets(step, wishes, *count), step.seconds, outcome);
   }
   if (settings.on("compare")) {
     const std::vector<TradePoint> points =
-        compare_methods(plain, times, op_table(), step.lower, step.wishes);
+        compare_methods(plain, times, op_table(), step.lower, wishes);
     outcome.facts.set("compare", point_rows(points, step.seconds));
     outcome.text += "\n" + points_text(points, step.seconds, points.size());
   }
   if (settings.on("opportunities")) {
     outcome.text += "\n";
-    add_opportunities(recompute_opportunities(plain, times, op_table(), step.lower, step.wishes),
+    add_opportunities(recompute_opportunities(plain, times, op_table(), step.lower, wishes),
                       step.seconds, outcome);
   }
 }

@@ -1,7 +1,6 @@
 // Requests as options of the engine, and its plans as records.
 #include "gui/budget/step_planner.h"
 
-#include <numeric>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -33,12 +32,13 @@ RecomputeOptions wishes_of(const PlanRequest& request) {
   return wishes;
 }
 
-std::unique_ptr<const Compiled> compile_plain(const PlannedStep& step, const Watch& watch) {
+PlainStep compiled_plain(const PlannedStep& step, const Watch& watch) {
   CompileOptions options = step.options;
   options.batch_tiles = {};
-  options.recompute = {};
   options.watch = watch;
-  return compile(step.model, options);
+  PlainStep plain = plain_step(step.model, options);
+  plain.lower.watch = {.stop = watch.stop, .progress = nullptr};
+  return plain;
 }
 
 PlanOutcome fault_of(const PlanRequest& request, const Error& error) {
@@ -65,17 +65,13 @@ std::string_view name_of(PlanLevel level) {
 }
 
 StepPlanner::StepPlanner(PlannedStep step, const Watch& watch)
-    : options_(step.options), plain_(compile_plain(step, watch)) {
-  options_.lower.watch = {.stop = watch.stop, .progress = nullptr};
-  seconds_ = step_seconds(plain_->program, options_.costs, options_.machine);
-  plain_seconds_ = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
-}
+    : options_(step.options), plain_(compiled_plain(step, watch)) {}
 
 PlanOutcome StepPlanner::outcome_of(const PlanRequest& request, const Compiled& compiled) const {
   PlanOutcome outcome{.request = request,
                       .record = std::make_shared<const PlanRecord>(plan_record(compiled)),
-                      .plain_seconds = plain_seconds_,
-                      .seconds = plain_seconds_};
+                      .plain_seconds = plain_.seconds,
+                      .seconds = plain_.seconds};
   if (compiled.recompute) {
     outcome.plain_seconds = compiled.recompute->plain_seconds;
     outcome.seconds = compiled.recompute->seconds;
@@ -86,14 +82,14 @@ PlanOutcome StepPlanner::outcome_of(const PlanRequest& request, const Compiled& 
   return outcome;
 }
 
-PlanOutcome StepPlanner::plain() const { return outcome_of({}, *plain_); }
+PlanOutcome StepPlanner::plain() const { return outcome_of({}, *plain_.compiled); }
 
 PlanOutcome StepPlanner::plan(const PlanRequest& request, const std::stop_token& stop) const {
   CompileOptions options = options_;
   options.recompute = wishes_of(request);
   options.watch = {.stop = stop, .progress = nullptr};
   try {
-    return outcome_of(request, *replan(*plain_, options));
+    return outcome_of(request, *replan(*plain_.compiled, options));
   } catch (const Error& error) {
     return fault_of(request, error);
   }
@@ -103,8 +99,8 @@ RecomputeSlider& StepPlanner::slider(const PlanRequest& request) {
   PlanRequest pins{.keep = request.keep, .recompute = request.recompute};
   if (!slider_ || slider_pins_ != pins) {
     slider_pins_.reset();
-    slider_ = std::make_unique<RecomputeSlider>(plain_->program, seconds_, op_table(),
-                                                options_.lower, wishes_of(pins));
+    slider_ = std::make_unique<RecomputeSlider>(plain_.program(), plain_.node_seconds, op_table(),
+                                                plain_.lower, wishes_of(pins));
     slider_pins_ = std::move(pins);
   }
   return *slider_;
@@ -120,7 +116,7 @@ std::optional<PlanOutcome> StepPlanner::draft(const PlanRequest& request) {
   std::optional<RecomputePlan> plan = slider(request).plan_within(request.budget_bytes);
   if (!plan) return std::nullopt;
   const Program program =
-      lower(std::move(plan->graph.graph), plain_->program.device, options_.lower);
+      lower(std::move(plan->graph.graph), plain_.program().device, plain_.lower);
   return PlanOutcome{.request = request,
                      .draft = true,
                      .record = std::make_shared<const PlanRecord>(plan_record(program)),

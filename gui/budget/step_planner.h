@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/bundle/plan_record.h"
-#include "engine/compile.h"
+#include "engine/plain_step.h"
 #include "engine/run/planned_step.h"
 
 namespace trainscope::gui {
@@ -69,9 +69,7 @@ class StepPlanner {
   PlanOutcome outcome_of(const PlanRequest& request, const Compiled& compiled) const;
 
   CompileOptions options_;
-  std::unique_ptr<const Compiled> plain_;
-  std::vector<double> seconds_;  // by NodeId, of the plain step
-  double plain_seconds_ = 0.0;
+  PlainStep plain_;
   std::optional<PlanRequest> slider_pins_;
   std::unique_ptr<RecomputeSlider> slider_;
 };
