@@ -70,15 +70,10 @@ void evaluate_data(const Evaluating& e, Outcome& outcome) {
   const std::string& source = request.source;
   if (e.source.is_run()) take_from_training(e.source.run().manifest().data, wanted);
   const std::shared_ptr<const Dataset> data = open_data(request, std::move(wanted));
-  const std::int64_t batch = e.sizes.batch;
   const ValidationData validation{
-      .data = data, .batch = batch, .loss = e.loss, .batch_axes = e.sizes.batch_axes};
+      .data = data, .batch = e.sizes.batch, .loss = e.loss, .batch_axes = e.sizes.batch_axes};
   const std::string left_out = left_out_text(validation, e.model);
-  const std::optional<Evaluation> result =
-      evaluate_validation(validation, [&](std::int64_t size) -> Executor* {
-        if (size == batch) return &e.programs.executor(GraphMode::kEvaluate);
-        return e.programs.executor(GraphMode::kEvaluate, size);
-      });
+  const std::optional<Evaluation> result = evaluate_validation(e.programs, validation);
   require(result.has_value(), ErrorCode::kBadInput, "data '{}' have no examples to evaluate: {}",
           printable(source), left_out.empty() ? "they all train" : left_out);
   if (!left_out.empty()) e.invocation.log().warning("{}", left_out);
@@ -137,10 +132,8 @@ void sample(const Evaluating& e, Outcome& outcome) {
     if (ids && options.input.empty()) options.input = input.name;
   }
   require(!options.input.empty(), ErrorCode::kUsage, "the model has no integer input");
-  Executor* single = e.programs.executor(GraphMode::kInference, 1);
-  Executor& executor = single == nullptr ? e.programs.executor(GraphMode::kInference) : *single;
   options.prompt = prompt_ids(vocabulary, prompt);
-  const std::string text = vocabulary.decode(sample_ids(executor, options));
+  const std::string text = vocabulary.decode(sample_ids(e.programs, options));
   outcome.facts.set("sample", text);
   outcome.text += printable_lines(prompt + text);
 }

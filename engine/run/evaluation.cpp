@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 namespace trainscope {
 namespace {
 
@@ -53,10 +55,11 @@ Evaluation evaluate_range(Executor& executor, const ValidationData& validation,
   return evaluate(executor, batches, scored_classes(validation.loss));
 }
 
-}  // namespace
+// Gives the program of a batch size; null when the model does not take that size.
+using ProgramForBatch = std::function<Executor*(std::int64_t batch)>;
 
-std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
-                                              const ProgramForBatch& program) {
+std::optional<Evaluation> evaluate_batches(const ValidationData& validation,
+                                           const ProgramForBatch& program) {
   const Dataset& data = *validation.data;
   const std::int64_t batch = validation.batch;
   const std::int64_t examples = data.examples(Split::kValidation);
@@ -84,9 +87,19 @@ std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
   return result;
 }
 
+}  // namespace
+
+std::optional<Evaluation> evaluate_validation(ForwardPrograms& programs,
+                                              const ValidationData& validation) {
+  return evaluate_batches(validation, [&](std::int64_t size) -> Executor* {
+    if (size == validation.batch) return &programs.executor(GraphMode::kEvaluate);
+    return programs.executor(GraphMode::kEvaluate, size);
+  });
+}
+
 std::optional<Evaluation> evaluate_validation(Session& session, const ImportOptions& import,
                                               const ValidationData& validation) {
-  return evaluate_validation(validation, [&](std::int64_t size) -> Executor* {
+  return evaluate_batches(validation, [&](std::int64_t size) -> Executor* {
     if (size == validation.batch) return &session.executor(GraphMode::kEvaluate, import);
     const std::optional<ImportOptions> other =
         with_batch(session.model(), import, size, validation.batch_axes);

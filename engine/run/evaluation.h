@@ -2,18 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "engine/core/progress.h"
+#include "engine/run/forward_programs.h"
 #include "engine/session.h"
 
 namespace trainscope {
-
-// Gives the program of a batch size; null when the model does not take that size.
-using ProgramForBatch = std::function<Executor*(std::int64_t batch)>;
 
 // The validation part of a dataset, and how it is read.
 struct ValidationData {
@@ -27,8 +24,8 @@ struct ValidationData {
 // A last batch that is not full is padded with examples that the loss ignores, else evaluated at
 // its own size, else (a fixed batch and labels that cannot be ignored) left out. None when nothing
 // is left, or when it was stopped.
-std::optional<Evaluation> evaluate_validation(const ValidationData& validation,
-                                              const ProgramForBatch& program);
+std::optional<Evaluation> evaluate_validation(ForwardPrograms& programs,
+                                              const ValidationData& validation);
 
 // The same on the parameters of a session; `import` is what the session was made with.
 std::optional<Evaluation> evaluate_validation(Session& session, const ImportOptions& import,

@@ -47,6 +47,12 @@ void check_program(const TensorType& input, const TensorType& output, std::int64
           "the model knows {} characters, the run's vocabulary has {}", output.shape[2], known_ids);
 }
 
+// Of one example where the model takes that, else of a batch whose further examples nobody reads.
+Executor& program_for_one(ForwardPrograms& programs) {
+  Executor* one = programs.executor(GraphMode::kInference, 1);
+  return one == nullptr ? programs.executor(GraphMode::kInference) : *one;
+}
+
 }  // namespace
 
 std::int64_t draw(std::span<const float> logits, double temperature, double uniform) {
@@ -66,7 +72,8 @@ std::int64_t draw(std::span<const float> logits, double temperature, double unif
   return largest - logits.begin();  // rounding ate the last weight
 }
 
-std::vector<std::int64_t> sample_ids(Executor& executor, const SamplingOptions& options) {
+std::vector<std::int64_t> sample_ids(ForwardPrograms& programs, const SamplingOptions& options) {
+  Executor& executor = program_for_one(programs);
   Tensor input(executor.memory().type(options.input));
   Tensor output(executor.memory().type(options.output));
   check_program(input.type(), output.type(), options.ids);

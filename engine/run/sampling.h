@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/exec/executor.h"
+#include "engine/run/forward_programs.h"
 
 namespace trainscope {
 
@@ -22,8 +22,8 @@ struct SamplingOptions {
 
 // The ids drawn, without the prompt. The model sees the last T of all; unused places at the end of
 // a short window are filled with id 0, which a causal model does not look at. Throws kUsage for a
-// program of other inputs or outputs, kBadInput when it knows fewer ids.
-std::vector<std::int64_t> sample_ids(Executor& executor, const SamplingOptions& options);
+// model of other inputs or outputs, kBadInput when it knows fewer ids.
+std::vector<std::int64_t> sample_ids(ForwardPrograms& programs, const SamplingOptions& options);
 
 // Draws an index with probability proportional to exp(logits / temperature); `uniform` is in [0,1).
 std::int64_t draw(std::span<const float> logits, double temperature, double uniform);
