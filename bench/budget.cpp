@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/core/numbers.h"
 #include "engine/models/models.h"
 #include "gui/budget/budget_planner.h"
 #include "gui/budget/budget_view.h"
@@ -31,11 +32,6 @@ template <typename Condition>
 double ms_until(Clock::time_point start, const Condition& condition) {
   while (!condition()) std::this_thread::sleep_for(std::chrono::microseconds(100));
   return ms_since(start);
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 PlannedStep step_of(const std::string& builder, const std::string& size, std::int64_t batch,

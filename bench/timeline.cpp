@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/core/numbers.h"
 #include "engine/exec/execution_events.h"
 #include "engine/machine/this_machine.h"
 #include "engine/run/bench/bench_run.h"
@@ -60,11 +61,6 @@ Shares shares_of(const Timeline& timeline, int thread, Interval step) {
     }
   }
   return shares;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
 }
 
 double ticks_per_microsecond() {

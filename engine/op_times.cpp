@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/core/numbers.h"
 #include "engine/core/saturating.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/kernel_call.h"
@@ -69,14 +70,13 @@ StepSplit OpTimes::end_step() {
 std::vector<double> OpTimes::seconds() const {
   std::vector<double> result(program_->graph.node_capacity(), 0.0);
   for (std::size_t i = 0; i < samples_.size(); ++i) {
-    Samples samples = samples_[i];
+    const Samples& samples = samples_[i];
     const Call& call = program_->calls[i];
     const std::size_t count = std::min(samples.count, kSamples);
     if (count == 0 || call.kind == CallKind::kStateCopy) continue;
-    const auto middle = samples.seconds.begin() + static_cast<std::ptrdiff_t>(count / 2);
-    std::nth_element(samples.seconds.begin(), middle,
-                     samples.seconds.begin() + static_cast<std::ptrdiff_t>(count));
-    result[static_cast<std::size_t>(call.node)] += static_cast<double>(*middle);
+    const auto first = samples.seconds.begin();
+    result[static_cast<std::size_t>(call.node)] +=
+        median({first, first + static_cast<std::ptrdiff_t>(count)});
   }
   return result;
 }

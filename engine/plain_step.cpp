@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
-#include "engine/core/median.h"
+#include "engine/core/numbers.h"
 
 namespace trainscope {
 namespace {

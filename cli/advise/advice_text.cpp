@@ -5,14 +5,11 @@
 
 #include <span>
 
+#include "engine/core/byte_count.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
 namespace {
-
-std::string bytes_text(std::int64_t bytes) {
-  return human_bytes(static_cast<std::uint64_t>(bytes));
-}
 
 std::string_view words_for(TimesFrom from) {
   switch (from) {

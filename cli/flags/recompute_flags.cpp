@@ -266,17 +266,15 @@ std::string recompute_text(const Json& summary) {
                   summary.get<std::int64_t>("repeats"), 100.0 * summary.get<double>("overhead"));
   if (const Json* bytes = summary.find("bound_bytes")) {  // of older runs: absent
     text += fmt::format("\nbound        {:>16} bytes  {}, in which no step is below {:.2f} %",
-                        bytes->as_int(), human_bytes(static_cast<std::uint64_t>(bytes->as_int())),
+                        bytes->as_int(), bytes_text(bytes->as_int()),
                         100.0 * summary.get<double>("bound_overhead"));
   }
   const Json* in_host = summary.find("offloaded_bytes");  // of older runs: absent
   const std::int64_t offloaded = in_host == nullptr ? 0 : in_host->as_int();
   if (offloaded > 0) {
-    text += fmt::format("\noffloaded    {:>16} bytes  {}", offloaded,
-                        human_bytes(static_cast<std::uint64_t>(offloaded)));
+    text += fmt::format("\noffloaded    {:>16} bytes  {}", offloaded, bytes_text(offloaded));
   }
-  return text + fmt::format("\nwithout it   {:>16} bytes  {}\n", plain,
-                            human_bytes(static_cast<std::uint64_t>(plain)));
+  return text + fmt::format("\nwithout it   {:>16} bytes  {}\n", plain, bytes_text(plain));
 }
 
 }  // namespace trainscope

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/core/byte_count.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -15,7 +16,7 @@ std::string giga(double per_second) { return fmt::format("{:.1f}", per_second / 
 std::string level_rows(const MemoryLevel& level) {
   std::string text;
   std::string name = level.name;
-  std::string size = human_bytes(static_cast<std::uint64_t>(level.bytes));
+  std::string size = bytes_text(level.bytes);
   const auto add = [&](const char* what, const Rate& rate) {
     text += fmt::format("{:<8} {:>10}  {:<6} {:>12} {:>12}\n", name, size, what, giga(rate.one),
                         giga(rate.all));

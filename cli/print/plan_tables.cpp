@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/core/byte_count.h"
 #include "engine/core/text.h"
 #include "engine/plain_step.h"
 
@@ -47,11 +48,6 @@ double overhead(double seconds, double plain) {
   constexpr double kRounding = 1e-9;
   const double share = plain > 0 ? seconds / plain - 1.0 : 0.0;
   return std::abs(share) < kRounding ? 0.0 : share;
-}
-
-std::string bytes_text(std::int64_t bytes) {
-  return bytes < 0 ? fmt::format("-{}", human_bytes(static_cast<std::uint64_t>(-bytes)))
-                   : human_bytes(static_cast<std::uint64_t>(bytes));
 }
 
 Json point_rows(const std::vector<TradePoint>& points, double plain_seconds) {

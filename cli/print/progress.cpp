@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/flags/invocation.h"
-#include "engine/core/text.h"
+#include "engine/core/byte_count.h"
 
 namespace trainscope {
 namespace {
@@ -75,10 +75,9 @@ std::vector<Fact> progress_facts(const StepRecord& step, const ProgressFacts& fa
   if (has_mean && step.tokens > 0) {
     line.push_back({fmt::format("  {} tokens/s", rate(step.tokens)), 5});
   }
-  line.push_back(
-      {fmt::format("  arena {} of {}", human_bytes(static_cast<std::uint64_t>(facts.used_bytes)),
-                   human_bytes(static_cast<std::uint64_t>(facts.planned_bytes))),
-       2});
+  line.push_back({fmt::format("  arena {} of {}", bytes_text(facts.used_bytes),
+                              bytes_text(facts.planned_bytes)),
+                  2});
   if (has_mean) {
     const auto left = static_cast<double>(facts.total_steps - step.step);
     line.push_back({fmt::format("  ETA {}", duration_text(left * facts.mean_step_ms / 1000.0)), 1});

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/core/text.h"
+#include "engine/core/byte_count.h"
 
 namespace trainscope {
 namespace {
@@ -23,9 +23,8 @@ std::string split_row(const PlannedSplit& planned) {
   }
   const SplitPlan& plan = *planned.plan;
   return fmt::format("{:>8} {:>12} {:>16} {:>12} {:>10} {:>12.3f}\n", split.batch,
-                     split.micro_batches, plan.arena_bytes,
-                     human_bytes(static_cast<std::uint64_t>(plan.arena_bytes)), plan.rematerialized,
-                     1e3 * plan.seconds);
+                     split.micro_batches, plan.arena_bytes, bytes_text(plan.arena_bytes),
+                     plan.rematerialized, 1e3 * plan.seconds);
 }
 
 }  // namespace

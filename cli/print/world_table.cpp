@@ -3,15 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "engine/core/text.h"
+#include "engine/core/byte_count.h"
 #include "engine/run/batch/batch_search.h"
 
 namespace trainscope {
 namespace {
-
-std::string bytes_text(std::int64_t bytes) {
-  return human_bytes(static_cast<std::uint64_t>(bytes));
-}
 
 double samples_per_second(const WorldTable& table, const WorldPlan& plan) {
   const std::int64_t samples = table.batch * table.micro_batches * plan.layout.data();

@@ -82,7 +82,7 @@ void add_pairs(const BenchResult& result, Json& facts) {
     more.push_back(result.step_ms[i] / result.plain_step_ms[i] - 1.0);
   }
   facts.set("plain_step_ms", rounded(spread_of(result.plain_step_ms).median, 1e4));
-  facts.set("measured_overhead", rounded(spread_of(std::move(more)).median, 1e6));
+  facts.set("measured_overhead", rounded(spread_of(more).median, 1e6));
 }
 
 // What each op took, as medians; and of the median step its ops and its gaps, which add up to it.

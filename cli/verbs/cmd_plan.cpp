@@ -10,6 +10,7 @@
 #include "cli/print/split_table.h"
 #include "cli/source.h"
 #include "engine/bundle/plan_json.h"
+#include "engine/core/byte_count.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
 #include "engine/core/text.h"
@@ -85,7 +86,7 @@ Json plan_facts(const Source& source, const Invocation& invocation) {
 std::string plan_text(const Json& plan) {
   const auto bytes = [&plan](const char* key) {
     const auto value = plan.get<std::int64_t>(key);
-    return fmt::format("{:>16} bytes  {}", value, human_bytes(static_cast<std::uint64_t>(value)));
+    return fmt::format("{:>16} bytes  {}", value, bytes_text(value));
   };
   const auto bound = plan.get<double>("lower_bound_bytes");
   const double gap = bound > 0 ? 100.0 * plan.get<double>("gap_bytes") / bound : 0.0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/numbers.h"
 #include "engine/record_plan.h"
 
 namespace trainscope {
@@ -63,11 +64,11 @@ CallPrices::CallPrices(std::shared_ptr<const Compiled> base, const PlanView& pla
   for (const profiler::StepTime& step : times.steps) {
     steps.push_back(1e-9 * static_cast<double>(step.ns()));
   }
-  other_seconds_ = profiler::median(std::move(steps));
+  other_seconds_ = median(std::move(steps));
   for (std::size_t i = 0; i < plan.calls.size(); ++i) {
     const PlanCall& call = plan.calls[i];
     if (!is_of_driver(call)) continue;
-    const double of_step = profiler::median(seconds_by_step(times.calls[i]));
+    const double of_step = median(seconds_by_step(times.calls[i]));
     other_seconds_ -= of_step;
     std::string signature = signature_of(plan, call);
     Known& known = known_[signature];

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/numbers.h"
 #include "engine/core/tensor.h"
 #include "engine/exec/arena.h"
 #include "engine/exec/device_work.h"
@@ -146,9 +147,8 @@ CallTiming time_alone(const Program& program, const Call& call, const Kernel& ke
       times.push_back(alone.run());
       sum += times.back();
     }
-    std::ranges::sort(times);
-    return CallTiming{.median_seconds = times[times.size() / 2],
-                      .least_seconds = times.front(),
+    return CallTiming{.median_seconds = median(times),
+                      .least_seconds = std::ranges::min(times),
                       .rounds = static_cast<int>(times.size())};
   });
 }

@@ -8,6 +8,7 @@
 
 #include "engine/advise/advice.h"
 #include "engine/core/error.h"
+#include "engine/core/numbers.h"
 
 namespace trainscope {
 namespace {
@@ -31,8 +32,8 @@ LeverTrial trial_of(const TrainRequest& base, const TrainRequest& lever, bool wi
     base_seconds.push_back(of_base);
   }
   return {.used_bytes = steps.executor().used_bytes(),
-          .seconds = profiler::median(seconds),
-          .base_seconds = profiler::median(base_seconds)};
+          .seconds = median(seconds),
+          .base_seconds = median(base_seconds)};
 }
 
 }  // namespace

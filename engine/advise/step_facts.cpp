@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/advise/step_sample.h"
+#include "engine/core/numbers.h"
 #include "engine/machine/this_machine.h"
 #include "engine/record_plan.h"
 #include "profiler/analysis/profile.h"
@@ -116,7 +117,7 @@ double StepFacts::seconds() const {
   for (const profiler::StepTime& each : times.steps) {
     all.push_back(1e-9 * static_cast<double>(each.ns()));
   }
-  return profiler::median(std::move(all));
+  return median(std::move(all));
 }
 
 StepFacts step_facts(const AdviceRequest& request) {

@@ -1,6 +1,8 @@
 // Numbers with a unit of bytes behind them.
 #include "engine/core/byte_count.h"
 
+#include <cstdlib>
+
 #include "engine/core/text.h"
 
 namespace trainscope {
@@ -36,6 +38,11 @@ std::optional<std::int64_t> find_bytes(std::string_view text) {
   const std::optional<double> value = parse_number(number);
   if (!value || !(*value * unit >= 1.0) || *value * unit > kMost) return std::nullopt;
   return static_cast<std::int64_t>(*value * unit);
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  const std::string size = human_bytes(static_cast<std::uint64_t>(std::abs(bytes)));
+  return bytes < 0 ? "-" + size : size;
 }
 
 }  // namespace trainscope

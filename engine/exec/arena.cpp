@@ -5,8 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "engine/core/byte_count.h"
 #include "engine/core/error.h"
-#include "engine/core/text.h"
 #include "engine/exec/device_work.h"
 
 namespace trainscope {
@@ -22,8 +22,7 @@ Arena::Arena(DeviceHandle device, Space space, std::int64_t bytes)
   const std::size_t with_guard = static_cast<std::size_t>(bytes) + kGuardBytes;
   const DeviceStatus status = device_->allocate(space, with_guard, &data_);
   if (!status.done()) {
-    throw Error(ErrorCode::kOutOfMemory,
-                "no memory for an arena of " + human_bytes(static_cast<std::uint64_t>(bytes)))
+    throw Error(ErrorCode::kOutOfMemory, "no memory for an arena of " + bytes_text(bytes))
         .hint("use a smaller batch or sequence, or more micro-batches (--accumulate)");
   }
   check(device_->fill(kComputeStream, data_ + bytes_, kGuard, kGuardBytes));

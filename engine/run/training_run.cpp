@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/core/any_error.h"
+#include "engine/core/byte_count.h"
 #include "engine/core/file.h"
 #include "engine/core/hash.h"
 #include "engine/core/text.h"
@@ -224,7 +225,7 @@ void TrainingRun::begin() {
              printable(records_->folder().string()), last_step() - from_step_,
              request_.compile.training.micro_batches, request_.batch,
              program().graph.values_of(ValueKind::kParameter).size(),
-             human_bytes(static_cast<std::uint64_t>(program().arena().bytes)));
+             bytes_text(program().arena().bytes));
   if (from_step_ > 0) log_->info("resumed after step {}", from_step_);
   log_class_names(data_->description(), *log_);
   log_stages(session_->compiled().stages, *log_);

@@ -7,6 +7,7 @@
 
 #include "engine/core/byte_count.h"
 #include "engine/core/error.h"
+#include "engine/core/numbers.h"
 #include "engine/core/text.h"
 
 namespace trainscope::gui {
@@ -74,48 +75,6 @@ std::vector<CurveCorner> curve_of(std::span<const TradePoint> front, double plai
   return corners;
 }
 
-namespace {
-
-std::vector<double> multiples(double low, double high, double stride) {
-  std::vector<double> numbers;
-  for (double i = std::ceil(low / stride); i * stride <= high * (1.0 + 1e-12); i += 1.0) {
-    numbers.push_back(i * stride);
-  }
-  return numbers;
-}
-
-// The least of 1, 2, 5, 10, ... times `unit` of which at most `most` are between the ends.
-std::vector<double> round_multiples(double low, double high, int most, double unit) {
-  for (double power = unit;; power *= 10.0) {
-    for (const double factor : {1.0, 2.0, 5.0}) {
-      const double stride = factor * power;
-      if ((high - low) / stride <= static_cast<double>(most - 1)) {
-        return multiples(low, high, stride);
-      }
-    }
-  }
-}
-
-bool is_range(double low, double high, int most) {
-  return std::isfinite(low) && std::isfinite(high) && low < high && most >= 2;
-}
-
-}  // namespace
-
-std::vector<double> round_numbers(double low, double high, int most) {
-  if (!is_range(low, high, most)) return {};
-  const double smallest = std::pow(10.0, std::floor(std::log10((high - low) / most)));
-  return round_multiples(low, high, most, smallest);
-}
-
-std::vector<double> round_bytes(double low, double high, int most) {
-  if (!is_range(low, high, most)) return {};
-  constexpr double kStep = 1024.0;
-  double unit = 1.0;
-  while ((high - low) / most > unit * kStep) unit *= kStep;
-  return round_multiples(low, high, most, unit);
-}
-
 std::string_view name_of(Pin pin) {
   switch (pin) {
     case Pin::kFree:
@@ -172,9 +131,7 @@ double median_milliseconds(std::span<const WorkerStep> steps) {
   if (steps.size() < 2) return std::numeric_limits<double>::quiet_NaN();
   std::vector<double> times;
   for (const WorkerStep& step : steps.subspan(1)) times.push_back(step.milliseconds);
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::ranges::nth_element(times, middle);
-  return *middle;
+  return median(std::move(times));
 }
 
 }  // namespace trainscope::gui

@@ -55,11 +55,6 @@ struct CurveCorner {
 // A staircase by falling bytes: between two plans the budget is that of the smaller one.
 std::vector<CurveCorner> curve_of(std::span<const TradePoint> front, double plain_seconds);
 
-// At most so many round numbers from `low` to `high`: multiples of 1, 2 or 5 times a power of ten,
-// of bytes of a power of two.
-std::vector<double> round_numbers(double low, double high, int most);
-std::vector<double> round_bytes(double low, double high, int most);
-
 enum class Pin : std::uint8_t { kFree, kKeep, kRecompute };
 std::string_view name_of(Pin pin);  // "free", "keep", "recompute"
 Pin pin_of(const PlanRequest& request, const std::string& value);

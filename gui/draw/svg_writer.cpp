@@ -5,31 +5,10 @@
 
 #include <iterator>
 
+#include "engine/core/markup.h"
+
 namespace trainscope::gui {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= 0x20) result += c;
-    }
-  }
-  return result;
-}
 
 // At most two digits behind the point.
 std::string number(float value) {
@@ -142,7 +121,7 @@ void SvgWriter::text(Point at, std::string_view text, Face face, Color color) {
       "lengthAdjust=\"spacingAndGlyphs\" xml:space=\"preserve\"{}>{}</text>\n",
       number(at.x), number(at.y + height.ascent), family_of(face),
       number(height.line_height * kEmOfLine), bold ? " font-weight=\"bold\"" : "",
-      number(text_width(text, face)), fill_of(color), escaped(drawn));
+      number(text_width(text, face)), fill_of(color), markup_text(drawn));
 }
 
 float SvgWriter::text_width(std::string_view text, Face face) const {

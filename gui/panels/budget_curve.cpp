@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "engine/core/numbers.h"
 #include "gui/panels/budget_parts.h"
 
 namespace trainscope::gui {
@@ -50,7 +51,7 @@ void draw_axes(Ui& ui, const CurvePlot& plot) {
   const Theme& theme = ui.theme();
   const float line = ui.line_height(Face::kSmallNumber);
   const int rows = std::max(2, static_cast<int>(plot.area.height / (line * 2.2F)));
-  for (const double overhead : round_numbers(0.0, plot.most_overhead, rows)) {
+  for (const double overhead : round_numbers(0.0, plot.most_overhead, rows - 1)) {
     const float y = plot.y(overhead);
     ui.canvas().line({plot.area.x, y}, {plot.area.right(), y}, {.color = theme.line});
     ui.text({plot.area.x - 60.0F, y - line / 2.0F, 55.0F, line},
@@ -59,7 +60,7 @@ void draw_axes(Ui& ui, const CurvePlot& plot) {
   }
   const float label = std::ceil(ui.width("000.0 MiB", Face::kSmallNumber)) + 12.0F;
   const int columns = std::max(2, static_cast<int>(plot.area.width / label) + 1);
-  for (const double bytes : round_bytes(plot.least_bytes, plot.most_bytes, columns)) {
+  for (const double bytes : round_byte_counts(plot.least_bytes, plot.most_bytes, columns - 1)) {
     const float x = plot.x(bytes);
     ui.canvas().line({x, plot.area.y}, {x, plot.area.bottom()}, {.color = theme.line});
     const Rect place{x - label / 2.0F, plot.area.bottom() + 3.0F, label, line};

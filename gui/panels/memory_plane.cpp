@@ -5,9 +5,9 @@
 #include <array>
 #include <cmath>
 
+#include "engine/core/numbers.h"
 #include "gui/panels/memory_state.h"
 #include "gui/views/plan_links.h"
-#include "gui/views/ticks.h"
 
 namespace trainscope::gui {
 namespace {
@@ -248,7 +248,8 @@ class PlaneDrawer {
   void draw_axes() {
     const float line = ui_.line_height(Face::kSmallNumber);
     const int most = std::max(2, static_cast<int>(plane_.height / 44.0F));
-    for (const double byte : byte_ticks(state_.range.first_byte, state_.range.last_byte, most)) {
+    for (const double byte :
+         round_byte_counts(state_.range.first_byte, state_.range.last_byte, most)) {
       const float y = y_of(byte);
       const float top = std::clamp(y - line / 2.0F, plane_.y, plane_.bottom() - line);
       ui_.text({plane_.x - gutter_, top, gutter_ - 6.0F, line},

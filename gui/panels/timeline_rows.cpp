@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "engine/core/numbers.h"
 #include "gui/panels/timeline_state.h"
 #include "gui/ui/controls.h"
 #include "gui/views/op_class.h"
@@ -187,7 +188,7 @@ class RowsDrawer {
     const double high = static_cast<double>(state_.view.end_ns) - origin;
     const float label = ui_.width("0000.000 ms", Face::kSmallNumber) + 16.0F;
     const std::vector<double> ticks =
-        round_ticks(low, high, std::max(2, static_cast<int>(axis.width / label)));
+        round_numbers(low, high, std::max(2, static_cast<int>(axis.width / label)));
     const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : high - low;
     const Clip clip(ui_, {axis.x, axis.y, axis.width, axis.height + area_.height});
     for (const double tick : ticks) {

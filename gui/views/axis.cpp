@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/core/numbers.h"
+
 namespace trainscope::gui {
 namespace {
 
@@ -15,11 +17,6 @@ double power_of(double value) { return std::log10(std::max(value, 1e-300)); }
 double PlotAxis::share_of(double value) const {
   if (scale == AxisScale::kLinear) return (value - low) / (high - low);
   return (power_of(value) - power_of(low)) / (power_of(high) - power_of(low));
-}
-
-double PlotAxis::value_at(double share) const {
-  if (scale == AxisScale::kLinear) return low + (high - low) * share;
-  return std::pow(10.0, power_of(low) + (power_of(high) - power_of(low)) * share);
 }
 
 PlotAxis axis_around(const std::vector<double>& values, AxisScale scale) {
@@ -41,24 +38,8 @@ PlotAxis axis_around(const std::vector<double>& values, AxisScale scale) {
 }
 
 std::vector<double> ticks_of(const PlotAxis& axis, int count) {
-  std::vector<double> ticks;
-  if (!(axis.high > axis.low) || count < 1) return ticks;
-  if (axis.scale == AxisScale::kLogarithmic) {
-    const double first = std::ceil(power_of(axis.low) - 1e-9);
-    const double last = std::floor(power_of(axis.high) + 1e-9);
-    const double step = std::max(1.0, std::ceil((last - first + 1.0) / count));
-    for (double p = first; p <= last; p += step) ticks.push_back(std::pow(10.0, p));
-    return ticks;
-  }
-  const double rough = (axis.high - axis.low) / count;
-  const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  const double lead = rough / power;
-  const double step = (lead <= 1.0 ? 1.0 : lead <= 2.0 ? 2.0 : lead <= 5.0 ? 5.0 : 10.0) * power;
-  for (double i = std::ceil(axis.low / step - 1e-9); i * step <= axis.high + step * 1e-9;
-       i += 1.0) {
-    ticks.push_back(i * step);
-  }
-  return ticks;
+  return axis.scale == AxisScale::kLogarithmic ? powers_of_ten(axis.low, axis.high, count)
+                                               : round_numbers(axis.low, axis.high, count);
 }
 
 }  // namespace trainscope::gui

@@ -14,14 +14,13 @@ struct PlotAxis {
 
   // 0 at the low end, 1 at the high one.
   double share_of(double value) const;
-  double value_at(double share) const;
 };
 
 // Around finite values with some room: [low, high] of them, never empty. Logarithmic ones are of
 // those above 0, and end at powers of ten.
 PlotAxis axis_around(const std::vector<double>& values, AxisScale scale = AxisScale::kLinear);
 
-// Linear: steps of 1, 2 or 5 times a power of ten, about `count`; logarithmic: powers of ten.
+// Linear: round numbers, about `count`; logarithmic: powers of ten, at most so many.
 std::vector<double> ticks_of(const PlotAxis& axis, int count);
 
 }  // namespace trainscope::gui

@@ -1,38 +1,13 @@
-// The smallest round step that gives no more ticks than asked for.
+// Units of time and digits behind the point.
 #include "gui/views/ticks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace trainscope::gui {
-namespace {
-
-std::vector<double> multiples(double low, double high, double step) {
-  std::vector<double> ticks;
-  if (!(step > 0.0) || !(high > low)) return ticks;
-  for (double i = std::ceil(low / step); i * step <= high; i += 1.0) ticks.push_back(i * step);
-  return ticks;
-}
-
-}  // namespace
-
-std::vector<double> round_ticks(double low, double high, int most) {
-  const double least = (high - low) / std::max(1, most);
-  if (!(least > 0.0)) return {};
-  const double decade = std::pow(10.0, std::floor(std::log10(least)));
-  for (const double step : {1.0, 2.0, 5.0}) {
-    if (step * decade >= least) return multiples(low, high, step * decade);
-  }
-  return multiples(low, high, 10.0 * decade);
-}
-
-std::vector<double> byte_ticks(double low, double high, int most) {
-  const double least = (high - low) / std::max(1, most);
-  if (!(least > 0.0)) return {};
-  return multiples(low, high, std::exp2(std::ceil(std::log2(least))));
-}
 
 std::string tick_time(double ns, double step) {
   struct Scale {

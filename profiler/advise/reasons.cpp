@@ -7,15 +7,13 @@
 #include <array>
 #include <utility>
 
+#include "engine/core/byte_count.h"
+#include "engine/core/numbers.h"
 #include "engine/core/text.h"
 #include "profiler/analysis/breakdown.h"
 
 namespace trainscope::profiler {
 namespace {
-
-std::string bytes_text(std::int64_t bytes) {
-  return human_bytes(static_cast<std::uint64_t>(bytes));
-}
 
 // "a", "a and b", "a, b and c".
 std::string listed(const std::vector<std::string>& parts) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/numbers.h"
 #include "profiler/analysis/roof.h"
 
 namespace trainscope::profiler {

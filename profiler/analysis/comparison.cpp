@@ -6,6 +6,8 @@
 #include <limits>
 #include <unordered_map>
 
+#include "engine/core/numbers.h"
+
 namespace trainscope::profiler {
 
 double Spread::standard_error() const {

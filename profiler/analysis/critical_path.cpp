@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/core/numbers.h"
+
 namespace trainscope::profiler {
 namespace {
 

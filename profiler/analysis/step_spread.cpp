@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "engine/core/numbers.h"
 #include "engine/core/text.h"
 #include "profiler/analysis/breakdown.h"
 

@@ -51,7 +51,4 @@ struct StepTimes {
 // Throws kBadInput for spans that do not nest, and for calls that the plan has not.
 StepTimes step_times(const EventView& events, const PlanView& plan);
 
-// The middle one; of an even number the mean of both. 0 of none.
-double median(std::vector<double> values);
-
 }  // namespace trainscope::profiler

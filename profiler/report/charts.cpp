@@ -8,11 +8,14 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/core/numbers.h"
 #include "profiler/report/html.h"
 #include "profiler/report/svg.h"
 
 namespace trainscope::profiler {
 namespace {
+
+constexpr int kMostDecades = 12;  // along an axis
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -101,37 +104,6 @@ std::string legend(const std::vector<Line>& lines) {
   return element("p", {{"class", "legend"}}, text);
 }
 
-// Decades: 1, 10, 100 within [low, high].
-std::vector<double> decades(double low, double high) {
-  std::vector<double> ticks;
-  for (double p = std::ceil(std::log10(low)); p <= std::log10(high); p += 1.0) {
-    ticks.push_back(std::pow(10.0, p));
-  }
-  return ticks;
-}
-
-}  // namespace
-
-std::vector<double> nice_ticks(double low, double high, int count) {
-  std::vector<double> ticks;
-  if (!(low < high) || !std::isfinite(low) || !std::isfinite(high)) return {low};
-  const double rough = (high - low) / std::max(1, count);
-  const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  double unit = 10.0 * power;
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= rough * (1.0 - 1e-9)) {
-      unit = factor * power;
-      break;
-    }
-  }
-  for (double i = std::ceil(low / unit); i * unit <= high + unit * 1e-9; i += 1.0) {
-    ticks.push_back(i * unit);
-  }
-  return ticks;
-}
-
-namespace {
-
 // Beyond this the points of a chart that cuts outliers are few and far: three times as far from the
 // median as nineteen in twenty are. Infinity: there are none.
 double end_of_axis(const std::vector<Line>& lines) {
@@ -144,7 +116,7 @@ double end_of_axis(const std::vector<Line>& lines) {
   constexpr std::size_t kLeast = 20;  // of fewer nothing is an outlier
   if (values.size() < kLeast) return std::numeric_limits<double>::infinity();
   std::ranges::sort(values);
-  const double middle = values[values.size() / 2];
+  const double middle = median(values);
   const double most = values[values.size() - 1 - values.size() / 20];
   const double limit = most + 2.0 * std::max(most - middle, 0.05 * std::abs(middle));
   return values.back() > limit ? limit : std::numeric_limits<double>::infinity();
@@ -192,7 +164,7 @@ std::string line_chart(const LineChart& given) {
                                 .y_label = chart.y_label,
                                 .x_text = tick_text,
                                 .y_text = tick_text},
-                               nice_ticks(x.low, x.high, 6), nice_ticks(y.low, y.high, 5));
+                               round_numbers(x.low, x.high, 6), round_numbers(y.low, y.high, 5));
   for (const Line& line : chart.lines) {
     svg += dots_of(line, plane);
     svg += fmt::format("<path class=\"line s{}\" d=\"{}\"/>\n", line.color, path_of(line, plane));
@@ -218,7 +190,8 @@ std::string roofline_chart(const RooflineChart& chart) {
   const Plane plane(across, up);
   std::string svg = plane.axes(
       {.x_label = "FLOPs a byte", .y_label = "FLOP/s", .x_text = tick_text, .y_text = tick_text},
-      decades(across.low, across.high), decades(up.low, up.high));
+      powers_of_ten(across.low, across.high, kMostDecades),
+      powers_of_ten(up.low, up.high, kMostDecades));
   for (const auto& [name, bytes] : chart.levels) {
     if (bytes <= 0.0) continue;
     const double ridge = std::min(chart.peak_flops / bytes, across.high);

@@ -51,7 +51,4 @@ std::string roofline_chart(const RooflineChart& chart);
 std::string memory_chart(const PlanView& plan);
 inline constexpr std::size_t kMostDrawnBuffers = 2000;
 
-// Steps of 1, 2 or 5 times a power of ten that divide [low, high] into about `count`.
-std::vector<double> nice_ticks(double low, double high, int count);
-
 }  // namespace trainscope::profiler

@@ -6,34 +6,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/core/markup.h"
 #include "engine/core/text.h"
 
 namespace trainscope::profiler {
 
 std::string escaped(std::string_view text, std::size_t max_bytes) {
-  std::string result;
-  for (const char c : printable(text, max_bytes)) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
+  return markup_text(printable(text, max_bytes));
 }
 
 std::string element(std::string_view tag, Attributes attributes, std::string_view content) {

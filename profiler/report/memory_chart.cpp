@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/core/text.h"
+#include "engine/core/byte_count.h"
+#include "engine/core/numbers.h"
 #include "profiler/report/charts.h"
 #include "profiler/report/html.h"
 #include "profiler/report/svg.h"
@@ -15,16 +16,7 @@ namespace {
 constexpr double kHeight = 420.0;
 
 std::string bytes_tick(double bytes) {
-  return human_bytes(static_cast<std::uint64_t>(std::max(0.0, bytes)));
-}
-
-// Round numbers of the largest binary unit that is less than all.
-std::vector<double> bytes_ticks(double all) {
-  double unit = 1.0;
-  while (unit * 1024.0 < all) unit *= 1024.0;
-  std::vector<double> ticks = nice_ticks(0.0, all / unit, 6);
-  for (double& tick : ticks) tick *= unit;
-  return ticks;
+  return bytes_text(static_cast<std::int64_t>(std::max(0.0, bytes)));
 }
 
 std::string time_tick(double time) { return fmt::format("{:.0f}", time); }
@@ -52,10 +44,9 @@ std::string rectangle(const PlanView& plan, const PlanBuffer& buffer, const Plan
   const double right = plane.x(buffer.end);
   const double top = plane.y(static_cast<double>(buffer.offset + buffer.bytes));
   const double bottom = plane.y(static_cast<double>(buffer.offset));
-  const std::string title =
-      fmt::format("{}: {}, {} at {}, calls {} to {}", plan.text(buffer.label),
-                  name_of(buffer.holds), human_bytes(static_cast<std::uint64_t>(buffer.bytes)),
-                  buffer.offset, buffer.begin, buffer.end);
+  const std::string title = fmt::format("{}: {}, {} at {}, calls {} to {}", plan.text(buffer.label),
+                                        name_of(buffer.holds), bytes_text(buffer.bytes),
+                                        buffer.offset, buffer.begin, buffer.end);
   return fmt::format(
       "<rect class=\"c{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\">"
       "<title>{}</title></rect>\n",
@@ -88,7 +79,7 @@ std::string memory_chart(const PlanView& plan) {
                                 .y_label = "offset in the arena",
                                 .x_text = time_tick,
                                 .y_text = bytes_tick},
-                               nice_ticks(0.0, times, 6), bytes_ticks(arena));
+                               round_numbers(0.0, times, 6), round_byte_counts(0.0, arena, 6));
   for (const PlanBuffer* buffer : buffers) svg += rectangle(plan, *buffer, plane);
   const double update = plan.facts().update_begin;
   svg += fmt::format(

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/core/byte_count.h"
 #include "engine/core/text.h"
 #include "profiler/advise/reasons.h"
 #include "profiler/analysis/breakdown.h"
@@ -140,7 +141,7 @@ std::string peak_table(const PlanView& plan, const MemoryPeak& peak) {
     if (bytes == 0) continue;
     classes.add({std::string(name_of(static_cast<BufferClass>(i))),
                  bar(peak.share(bytes), fmt::format("{:.1f} %", 100.0 * peak.share(bytes))),
-                 human_bytes(static_cast<std::uint64_t>(bytes))});
+                 bytes_text(bytes)});
   }
   HtmlTable rows({{"buffer"}, {"class"}, {"written first by"}, {"times"}, {"bytes", true}});
   for (std::size_t i = 0; i < std::min(kTopBuffers, peak.alive.size()); ++i) {
@@ -148,8 +149,7 @@ std::string peak_table(const PlanView& plan, const MemoryPeak& peak) {
     rows.add({element("code", {}, escaped(plan.text(buffer.label))),
               std::string(name_of(buffer.holds)),
               element("code", {}, escaped(plan.text(buffer.producer))),
-              fmt::format("{} to {}", buffer.begin, buffer.end),
-              human_bytes(static_cast<std::uint64_t>(buffer.bytes))});
+              fmt::format("{} to {}", buffer.begin, buffer.end), bytes_text(buffer.bytes)});
   }
   return classes.text() +
          element("h3", {},

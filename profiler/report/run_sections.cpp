@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "engine/core/byte_count.h"
+#include "engine/core/numbers.h"
 #include "engine/core/text.h"
 #include "profiler/analysis/step_times.h"
 #include "profiler/report/charts.h"
@@ -16,10 +18,6 @@ namespace {
 
 std::string card(std::string_view what, std::string_view value) {
   return element("div", {{"class", "card"}}, escaped(what) + element("b", {}, escaped(value)));
-}
-
-std::string bytes_text(std::int64_t bytes) {
-  return human_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes)));
 }
 
 std::vector<double> step_times_ms(const Metrics& metrics) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
+#include "engine/core/numbers.h"
 #include "engine/core/saturating.h"
 #include "engine/run/timed_steps.h"
 
@@ -161,13 +162,11 @@ std::int64_t training_flops(const Graph& forward) {
   return flops;
 }
 
-Spread spread_of(std::vector<double> values) {
+Spread spread_of(const std::vector<double>& values) {
   CHECK_INVARIANT(!values.empty());
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  const double median =
-      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-  return {.least = values.front(), .median = median, .most = values.back()};
+  return {.least = std::ranges::min(values),
+          .median = median(values),
+          .most = std::ranges::max(values)};
 }
 
 TimedSteps workload_steps(const BenchWorkload& workload, const BenchOptions& options) {

@@ -74,6 +74,6 @@ struct Spread {
   double median = 0.0;
   double most = 0.0;
 };
-Spread spread_of(std::vector<double> values);
+Spread spread_of(const std::vector<double>& values);
 
 }  // namespace trainscope

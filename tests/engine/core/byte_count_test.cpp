@@ -25,4 +25,10 @@ TEST_CASE("byte count: units of ten and of two, blanks before them") {
   }
 }
 
+TEST_CASE("byte count: numbers of bytes as people read them, also below 0") {
+  CHECK(bytes_text(0) == "0 B");
+  CHECK(bytes_text(1536) == "1.5 KiB");
+  CHECK(bytes_text(-512) == "-512 B");
+}
+
 }  // namespace trainscope::test

@@ -89,27 +89,6 @@ TEST_CASE("budget view: the curve is a staircase that never says less than a pla
   CHECK(overhead_of(1.0, 1.0 + 1e-15) == 0.0);
 }
 
-TEST_CASE("budget view: axes have round numbers, as many as there is room for") {
-  CHECK(round_numbers(0.0, 1.0, 6) ==
-        std::vector<double>{0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0});
-  CHECK(round_numbers(0.0, 97.0, 3) == std::vector<double>{0.0, 50.0});
-  const double mebi = 1024.0 * 1024.0;
-  CHECK(round_bytes(10 * mebi, 31 * mebi, 4) ==
-        std::vector<double>{10 * mebi, 20 * mebi, 30 * mebi});
-  for (int most = 2; most < 12; ++most) {
-    for (const double high : {1e-9, 0.3, 7.0, 1e6, 3.7e12}) {
-      CAPTURE(most);
-      CAPTURE(high);
-      CHECK(round_numbers(0.0, high, most).size() <= static_cast<std::size_t>(most));
-      CHECK(round_numbers(0.0, high, most).size() >= 1);
-      CHECK(round_bytes(high, 3 * high, most).size() <= static_cast<std::size_t>(most));
-    }
-  }
-  CHECK(round_numbers(1.0, 1.0, 5).empty());
-  CHECK(round_numbers(0.0, std::nan(""), 5).empty());
-  CHECK(round_bytes(0.0, 1.0, 1).empty());
-}
-
 TEST_CASE("budget view: a click goes through the pins") {
   PlanRequest request;
   Pin pin = pin_of(request, "a");

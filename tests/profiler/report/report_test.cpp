@@ -185,12 +185,6 @@ TEST_CASE("report: curves with gaps, of one point, of very many points") {
   CHECK(contains(thin, " 12.0"));  // the one peak is at the top, not thinned away
 }
 
-TEST_CASE("report: ticks are round and inside") {
-  CHECK(nice_ticks(0.0, 10.0, 5) == std::vector<double>{0, 2, 4, 6, 8, 10});
-  CHECK(nice_ticks(0.3, 0.9, 3) == std::vector<double>{0.4, 0.6000000000000001, 0.8});
-  CHECK(nice_ticks(1.0, 1.0, 3).size() == 1);
-}
-
 TEST_CASE("report: of very many buffers the largest are drawn, and that is said") {
   PlanRecord plan = plan_with_buffers("act");
   for (int i = 0; i < 3000; ++i)
