@@ -99,8 +99,8 @@ int run(const std::string& builder, const std::string& size, std::int64_t batch,
         std::int64_t sequence, int count) {
   const Clock::time_point start = Clock::now();
   BudgetPlanner planner([&] { return step_of(builder, size, batch, sequence); });
-  planner.wait();
-  const double open_ms = ms_since(start);
+  const double open_ms =
+      ms_until(start, [&] { return planner.state()->phase != BudgetState::Phase::kOpening; });
   const std::shared_ptr<const BudgetState> opened = planner.state();
   if (opened->phase == BudgetState::Phase::kFailed) {
     fmt::print(stderr, "{}\n", opened->now);

@@ -38,7 +38,6 @@ void BudgetPlanner::change(const Change& change) {
   BudgetState state = *state_;
   change(state);
   state_ = std::make_shared<const BudgetState>(std::move(state));
-  changed_.notify_all();
 }
 
 std::uint64_t BudgetPlanner::ask(PlanRequest request) {
@@ -50,18 +49,13 @@ std::uint64_t BudgetPlanner::ask(PlanRequest request) {
     waiting_ = Asked{.id = id, .request = std::move(request), .at = Clock::now()};
     refinement_.request_stop();
   });
+  asked_.notify_all();
   return id;
 }
 
 std::shared_ptr<const BudgetState> BudgetPlanner::state() const {
   const std::scoped_lock lock(mutex_);
   return state_;
-}
-
-void BudgetPlanner::wait() const {
-  std::unique_lock lock(mutex_);
-  changed_.wait(
-      lock, [this] { return state_->phase != BudgetState::Phase::kOpening && !state_->planning; });
 }
 
 void BudgetPlanner::run(const std::stop_token& stop) {
@@ -101,7 +95,7 @@ void BudgetPlanner::fail(const std::exception& exception) {
 
 std::optional<BudgetPlanner::Asked> BudgetPlanner::next(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait(lock, stop, [this] { return waiting_.has_value(); })) return std::nullopt;
+  if (!asked_.wait(lock, stop, [this] { return waiting_.has_value(); })) return std::nullopt;
   if (stop.stop_requested()) return std::nullopt;
   refinement_ = std::stop_source();
   std::optional<Asked> asked = std::exchange(waiting_, std::nullopt);

@@ -60,8 +60,6 @@ class BudgetPlanner {
   // answered, and a better answer than a draft is looked for until there is a newer one.
   std::uint64_t ask(PlanRequest request);
   std::shared_ptr<const BudgetState> state() const;
-  // Until every request that can be answered has its last answer: for whoever shows nothing.
-  void wait() const;
 
  private:
   struct Asked {
@@ -83,7 +81,7 @@ class BudgetPlanner {
   OpenStep open_;
 
   mutable std::mutex mutex_;
-  mutable std::condition_variable_any changed_;
+  std::condition_variable_any asked_;
   std::optional<Asked> waiting_;
   std::stop_source refinement_;  // of the answer under way
   std::shared_ptr<const BudgetState> state_ = std::make_shared<const BudgetState>();

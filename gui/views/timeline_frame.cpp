@@ -156,17 +156,6 @@ void each_call(const TimelineData& data, const StepSpan& step, F f) {
 
 }  // namespace
 
-std::vector<SpanPlace> spans_of_call(const TimelineData& data, std::uint32_t call,
-                                     std::uint32_t step) {
-  std::vector<SpanPlace> spans;
-  const StepSpan* span = step_numbered(data, step);
-  if (span == nullptr) return spans;
-  each_call(data, *span, [&](const SpanPlace& place, const Event& event) {
-    if (event.id == call) spans.push_back(place);
-  });
-  return spans;
-}
-
 std::vector<Flow> flows_of(const TimelineData& data, const PlanLinks& links, std::uint32_t call,
                            std::uint32_t step) {
   std::vector<Flow> flows;

@@ -40,9 +40,6 @@ struct SpanPlace {
   bool operator==(const SpanPlace&) const = default;
 };
 
-// Spans of a call in a step, on every thread; none where the profile has none.
-std::vector<SpanPlace> spans_of_call(const TimelineData& data, std::uint32_t call,
-                                     std::uint32_t step);
 // The step that a moment is in, or else the nearest; null: there are none.
 const StepSpan* step_at(const TimelineData& data, std::int64_t ns);
 

@@ -17,6 +17,7 @@ namespace {
 using trainscope::test::places_of;
 using trainscope::test::recorded_run;
 using trainscope::test::TemporaryFolder;
+using trainscope::test::wait_for;
 
 PlanRequest budget(std::int64_t bytes) {
   return {.level = PlanLevel::kAuto, .budget_bytes = bytes};
@@ -30,7 +31,7 @@ TEST_CASE("budget planner: of many requests the newest is answered, as the step 
   const TemporaryFolder folder;
   const RunReader run = recorded_run(folder, 1);
   BudgetPlanner planner([&] { return planned_step(run); });
-  planner.wait();
+  wait_for(planner);
   const auto opened = planner.state();
   REQUIRE(opened->phase == BudgetState::Phase::kReady);
   REQUIRE(opened->front != nullptr);
@@ -42,7 +43,7 @@ TEST_CASE("budget planner: of many requests the newest is answered, as the step 
     last = planner.ask(budget(least + (plain - least) * (200 - i) / 200));
   }
   CHECK(last == 201);
-  planner.wait();
+  wait_for(planner);
   const auto state = planner.state();
   CHECK_FALSE(state->planning);
   CHECK(state->asked == last);
@@ -62,10 +63,10 @@ TEST_CASE("budget planner: the plan before is kept to be held against the new on
   const RunReader run = recorded_run(folder, 1);
   BudgetPlanner planner([&] { return planned_step(run); });
   planner.ask({.level = PlanLevel::kNone});
-  planner.wait();
+  wait_for(planner);
   CHECK(planner.state()->before == nullptr);
   planner.ask({.level = PlanLevel::kLevel1});
-  planner.wait();
+  wait_for(planner);
   const auto state = planner.state();
   REQUIRE(state->before != nullptr);
   CHECK(state->before->outcome.request.level == PlanLevel::kNone);
@@ -76,17 +77,17 @@ TEST_CASE("budget planner: pins change the front, those that cannot be kept to a
   const TemporaryFolder folder;
   const RunReader run = recorded_run(folder, 1);
   BudgetPlanner planner([&] { return planned_step(run); });
-  planner.wait();
+  wait_for(planner);
   CHECK(planner.state()->front->size() > 3);
   planner.ask({.level = PlanLevel::kLevel1, .keep = {"*"}});
-  planner.wait();
+  wait_for(planner);
   CHECK(planner.state()->front->size() == 1);
   planner.ask({.level = PlanLevel::kLevel1, .keep = {"no such value"}});
-  planner.wait();
+  wait_for(planner);
   CHECK(planner.state()->answer->outcome.record == nullptr);
   CHECK_FALSE(planner.state()->answer->outcome.fault.empty());
   planner.ask({.level = PlanLevel::kLevel1});
-  planner.wait();
+  wait_for(planner);
   CHECK(planner.state()->front->size() > 3);
   CHECK(planner.state()->answer->outcome.record != nullptr);
 }
@@ -94,12 +95,12 @@ TEST_CASE("budget planner: pins change the front, those that cannot be kept to a
 TEST_CASE("budget planner: what cannot be opened is said") {
   BudgetPlanner refused(
       []() -> PlannedStep { throw Error(ErrorCode::kBadInput, "no stages").hint("train it"); });
-  refused.wait();
+  wait_for(refused);
   CHECK(refused.state()->phase == BudgetState::Phase::kFailed);
   CHECK(refused.state()->now == "no stages");
   CHECK(refused.state()->hint == "train it");
   refused.ask({.level = PlanLevel::kLevel1});
-  refused.wait();
+  wait_for(refused);
   CHECK(refused.state()->phase == BudgetState::Phase::kFailed);
   CHECK_FALSE(refused.state()->planning);
 }
@@ -109,7 +110,7 @@ TEST_CASE("budget planner: it may go away at any time") {
   const RunReader run = recorded_run(folder, 1);
   for (int i = 0; i < 20; ++i) {
     BudgetPlanner planner([&] { return planned_step(run); });
-    if (i % 2 == 0) planner.wait();
+    if (i % 2 == 0) wait_for(planner);
     for (int k = 0; k < i % 4; ++k) planner.ask(budget(700'000 + 1000 * k));
     if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2 * i));
   }

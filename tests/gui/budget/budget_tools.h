@@ -3,13 +3,16 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "engine/bundle/plan_record.h"
 #include "engine/bundle/reader.h"
+#include "gui/budget/budget_planner.h"
 #include "gui/budget/step_planner.h"
 #include "tests/cli/program_runner.h"
 
@@ -38,6 +41,15 @@ inline RunReader recorded_run(const TemporaryFolder& folder, int steps,
   INFO(finished.err);
   REQUIRE(finished.exit_code == 0);
   return RunReader::open(folder / "run");
+}
+
+// Until every request that can be answered has its last answer.
+inline void wait_for(const gui::BudgetPlanner& planner) {
+  const auto is_done = [&planner] {
+    const auto state = planner.state();
+    return state->phase != gui::BudgetState::Phase::kOpening && !state->planning;
+  };
+  while (!is_done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 // Where each buffer of a plan lies, in the plan's order: what the rectangles are drawn from.

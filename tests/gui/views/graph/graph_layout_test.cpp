@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "tests/gui/views/graph/layout_stability.h"
 #include "tests/gui/views/views_models.h"
 
 namespace trainscope::gui {
@@ -15,6 +16,8 @@ namespace {
 
 using test::compiled;
 using test::kSmallText;
+using test::LayoutStability;
+using test::stability_of;
 
 TEST_CASE("graph_blocks: the scope of a layer ends at its first numbered part") {
   CHECK(layer_scope("/h.3/attn/MatMul") == "h.3");

@@ -1,12 +1,13 @@
 // Compares two layouts by the nodes that are in both.
+#include "tests/gui/views/graph/layout_stability.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <utility>
+#include <vector>
 
-#include "gui/views/graph/graph_layout.h"
-
-namespace trainscope::gui {
+namespace trainscope::gui::test {
 namespace {
 
 struct Survivor {
@@ -14,7 +15,7 @@ struct Survivor {
   std::pair<std::int32_t, std::int32_t> after;
 };
 
-// The longest part that ascends (patience sorting).
+// The length of the longest subsequence that ascends (patience sorting).
 std::size_t longest_ascent(const std::vector<Survivor>& column) {
   std::vector<std::pair<std::int32_t, std::int32_t>> tails;
   for (const Survivor& survivor : column) {
@@ -78,4 +79,4 @@ LayoutStability stability_of(const GraphPicture& before, const GraphLayout& layo
   return stability;
 }
 
-}  // namespace trainscope::gui
+}  // namespace trainscope::gui::test
