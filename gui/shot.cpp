@@ -13,7 +13,7 @@ namespace trainscope::gui {
 namespace {
 
 void check_source(const RunData& run) {
-  const Message& message = run.message(Part::kSource);
+  const Message& message = run.message(Topic::kSource);
   require(message.empty(), ErrorCode::kBadInput, "{}", message.text);
 }
 

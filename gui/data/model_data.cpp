@@ -36,10 +36,10 @@ CompileOptions usual_options(const OnnxModel& model) {
 
 void RunData::read_model() {
   const std::string train = fmt::format("trainscope train {} --data synthetic", quoted_path());
-  set_message(Part::kMetrics, "a model alone has no steps: train it to see some", train);
-  set_message(Part::kProfile, "a model alone has no times: train it to see some",
+  set_message(Topic::kMetrics, "a model alone has no steps: train it to see some", train);
+  set_message(Topic::kProfile, "a model alone has no times: train it to see some",
               train + " --profile steps=+6:25");
-  guarded(Part::kSource, [this] {
+  guarded(Topic::kSource, [this] {
     const OnnxModel model = OnnxModel::read(path_);
     auto compiled = compile(model, usual_options(model));
     stored_plan_.emplace(plan_record(*compiled));

@@ -1,4 +1,4 @@
-// Reads a source part by part; what a part throws becomes its message.
+// Reads a source topic by topic; what reading throws becomes the message of its topic.
 #include "gui/data/run_data.h"
 
 #include <fmt/format.h>
@@ -57,19 +57,19 @@ std::unique_ptr<RunData> RunData::open(const fs::path& path) {
   return data;
 }
 
-bool RunData::guarded(Part part, const std::function<void()>& read) {
+bool RunData::guarded(Topic topic, const std::function<void()>& read) {
   try {
     read();
     return true;
   } catch (const std::exception& exception) {
-    set_message(part, line_of(error_of(exception)));
+    set_message(topic, line_of(error_of(exception)));
     return false;
   }
 }
 
-void RunData::set_message(Part part, std::string text, std::string command) {
-  messages_[static_cast<std::size_t>(part)] = {.text = std::move(text),
-                                               .command = std::move(command)};
+void RunData::set_message(Topic topic, std::string text, std::string command) {
+  messages_[static_cast<std::size_t>(topic)] = {.text = std::move(text),
+                                                .command = std::move(command)};
 }
 
 std::string RunData::quoted_path() const {
@@ -130,18 +130,18 @@ void RunData::read_all() {
   session_ = 0;
   if (kind_ == SourceKind::kRun) return read_run();
   if (kind_ == SourceKind::kModel) return read_model();
-  set_message(Part::kSource,
+  set_message(Topic::kSource,
               kind_ == SourceKind::kFolder
                   ? fmt::format("'{}' is a folder of runs: choose one", printable(path_.string()))
                   : fmt::format("there is no run or model '{}'", printable(path_.string())));
 }
 
 void RunData::read_run() {
-  if (!guarded(Part::kSource, [this] { reader_ = RunReader::open(path_); })) return;
+  if (!guarded(Topic::kSource, [this] { reader_ = RunReader::open(path_); })) return;
   manifest_ = reader_->manifest();
-  guarded(Part::kMetrics, [this] { metrics_ = reader_->metrics(); });
-  if (metrics_.steps.empty() && message(Part::kMetrics).empty()) {
-    set_message(Part::kMetrics, "no step has been recorded yet");
+  guarded(Topic::kMetrics, [this] { metrics_ = reader_->metrics(); });
+  if (metrics_.steps.empty() && message(Topic::kMetrics).empty()) {
+    set_message(Topic::kMetrics, "no step has been recorded yet");
   }
   const auto newest = static_cast<std::int64_t>(manifest_->sessions.size());
   session_ = 0;
@@ -150,9 +150,9 @@ void RunData::read_run() {
 
 void RunData::show_session(std::int64_t session) {
   if (!reader_ || session == session_) return;
-  const Message metrics = message(Part::kMetrics);
+  const Message metrics = message(Topic::kMetrics);
   forget();
-  set_message(Part::kMetrics, metrics.text, metrics.command);
+  set_message(Topic::kMetrics, metrics.text, metrics.command);
   session_ = session;
   read_stages();
   read_plan();
@@ -161,31 +161,31 @@ void RunData::show_session(std::int64_t session) {
 }
 
 void RunData::read_stages() {
-  guarded(Part::kStages, [this] {
+  guarded(Topic::kStages, [this] {
     std::vector<StageRecord> records = reader_->stages(session_);
     for (std::size_t i = 0; i < records.size(); ++i) {
       std::string label = fmt::format("{:02}-{}", i, records[i].name);
       stages_.push_back({.label = std::move(label), .record = std::move(records[i])});
     }
   });
-  if (stages_.empty() && message(Part::kStages).empty()) {
-    set_message(Part::kStages, "the session has no stages: it ended before it wrote any",
+  if (stages_.empty() && message(Topic::kStages).empty()) {
+    set_message(Topic::kStages, "the session has no stages: it ended before it wrote any",
                 fmt::format("trainscope train --resume auto --run-dir {}", quoted_path()));
   }
 }
 
 void RunData::read_plan() {
-  guarded(Part::kPlan, [this] { stored_plan_ = reader_->plan(session_); });
+  guarded(Topic::kPlan, [this] { stored_plan_ = reader_->plan(session_); });
   if (stored_plan_) {
     plan_ = stored_plan_->view();
-  } else if (message(Part::kPlan).empty()) {
-    set_message(Part::kPlan, "the session has no plan: it ended before it wrote one",
+  } else if (message(Topic::kPlan).empty()) {
+    set_message(Topic::kPlan, "the session has no plan: it ended before it wrote one",
                 fmt::format("trainscope train --resume auto --run-dir {}", quoted_path()));
   }
 }
 
 void RunData::read_profile() {
-  guarded(Part::kProfile, [this] {
+  guarded(Topic::kProfile, [this] {
     event_file_ = reader_->events(session_);
     if (!event_file_) return;
     profiler::EventReading reading = profiler::read_events(event_file_->bytes());
@@ -193,20 +193,20 @@ void RunData::read_profile() {
             printable(event_file_->path().string()), reading.message);
     events_ = std::move(reading.view);
   });
-  if (!events_ && message(Part::kProfile).empty()) {
-    set_message(Part::kProfile, "the session was not profiled",
+  if (!events_ && message(Topic::kProfile).empty()) {
+    set_message(Topic::kProfile, "the session was not profiled",
                 fmt::format("trainscope train --resume auto --run-dir {} --profile steps=+6:25",
                             quoted_path()));
   }
 }
 
 void RunData::read_machine() {
-  guarded(Part::kMachine, [this] {
+  guarded(Topic::kMachine, [this] {
     const Json& recorded = manifest_->sessions.at(static_cast<std::size_t>(session_ - 1)).machine;
     if (!recorded.is_null()) machine_ = machine_of(recorded);
   });
-  if (!machine_ && message(Part::kMachine).empty()) {
-    set_message(Part::kMachine,
+  if (!machine_ && message(Topic::kMachine).empty()) {
+    set_message(Topic::kMachine,
                 "the rates of the machine are not known: the session was planned with the built-in "
                 "machine, which nobody measured",
                 "trainscope doctor --roofs machine.json");
@@ -217,7 +217,7 @@ const profiler::StepTimes* RunData::times() {
   if (!times_) {
     times_.emplace();
     if (events_ && plan_) {
-      guarded(Part::kProfile, [this] {
+      guarded(Topic::kProfile, [this] {
         *times_ = std::make_unique<profiler::StepTimes>(profiler::step_times(*events_, *plan_));
       });
     }

@@ -26,10 +26,10 @@
 namespace trainscope::gui {
 
 // What a message is about.
-enum class Part : std::uint8_t { kSource, kMetrics, kStages, kPlan, kProfile, kMachine };
-inline constexpr std::size_t kParts = 6;
+enum class Topic : std::uint8_t { kSource, kMetrics, kStages, kPlan, kProfile, kMachine };
+inline constexpr std::size_t kTopics = 6;
 
-// Why a part is not shown, or what of it is not.
+// Why a topic is not shown, or what of it is not.
 struct Message {
   std::string text = {};     // empty: nothing is wrong
   std::string command = {};  // the command line that would write what is missing; empty: none would
@@ -48,7 +48,7 @@ struct StageFacts {
 // show_session() says that something changed. Of one thread.
 class RunData {
  public:
-  // What the path cannot be read as is a source with a message and without parts.
+  // What the path cannot be read as is a source with a message and nothing else.
   static std::unique_ptr<RunData> open(const std::filesystem::path& path);
   ~RunData();
   RunData(const RunData&) = delete;
@@ -56,8 +56,8 @@ class RunData {
 
   SourceKind kind() const { return kind_; }
   const std::filesystem::path& path() const { return path_; }
-  const std::string& name() const { return name_; }  // the last part of the path
-  const Message& message(Part part) const { return messages_[static_cast<std::size_t>(part)]; }
+  const std::string& name() const { return name_; }  // the last name of the path
+  const Message& message(Topic topic) const { return messages_[static_cast<std::size_t>(topic)]; }
   // Raised when anything that a view has read may have changed.
   std::uint64_t version() const { return version_; }
 
@@ -101,9 +101,9 @@ class RunData {
   void read_profile();
   void read_machine();
   void forget();
-  // Runs `read`; what it throws becomes the part's message. False where it threw.
-  bool guarded(Part part, const std::function<void()>& read);
-  void set_message(Part part, std::string text, std::string command = {});
+  // Runs `read`; what it throws becomes the topic's message. False where it threw.
+  bool guarded(Topic topic, const std::function<void()>& read);
+  void set_message(Topic topic, std::string text, std::string command = {});
   std::string quoted_path() const;
   // Sizes and times of the files that refresh() looks at.
   std::vector<std::int64_t> fingerprint() const;
@@ -112,7 +112,7 @@ class RunData {
   std::string name_;
   SourceKind kind_ = SourceKind::kNothing;
   std::uint64_t version_ = 1;
-  std::array<Message, kParts> messages_ = {};
+  std::array<Message, kTopics> messages_ = {};
   std::int64_t session_ = 0;
   std::vector<std::int64_t> seen_;
 

@@ -12,7 +12,7 @@ const StageHistory* RunData::history() {
   if (!history_) {
     history_.emplace();
     if (reader_ && !stages_.empty()) {
-      guarded(Part::kStages, [this] {
+      guarded(Topic::kStages, [this] {
         *history_ = std::make_unique<StageHistory>(StageHistory::of(*reader_, session_));
       });
     }
@@ -26,7 +26,7 @@ const Graph* RunData::graph(std::size_t stage) {
   while (stage > 0 && !stages_[stage].record.changed) --stage;
   const auto [entry, is_new] = graphs_.try_emplace(stage);
   if (is_new) {
-    guarded(Part::kStages, [&] {
+    guarded(Topic::kStages, [&] {
       if (reader_) {  // logs of rewrites are read when somebody asks what became of nodes
         entry->second =
             std::make_unique<Graph>(read_stage_graph(*reader_, stages_[stage].record, session_));
@@ -45,7 +45,7 @@ const StageDiff* RunData::diff(std::size_t from, std::size_t to) {
   if (before == nullptr || after == nullptr || history() == nullptr) return nullptr;
   const auto [entry, is_new] = diffs_.try_emplace({from, to});
   if (is_new) {
-    guarded(Part::kStages, [&] {
+    guarded(Topic::kStages, [&] {
       entry->second = std::make_unique<StageDiff>(diff_stages((*history_)->shared_history(),
                                                               {.stage = from, .graph = *before},
                                                               {.stage = to, .graph = *after}));

@@ -197,8 +197,8 @@ void draw_body(Ui& ui, Workbench& workbench, BudgetModel& model, Rect rest) {
 bool is_run(Ui& ui, Workbench& workbench, const Rect& rect) {
   const RunData* run = workbench.run();
   const bool has_reader = run != nullptr && run->reader() != nullptr;
-  if (run == nullptr || has_reader || !run->message(Part::kSource).empty()) {
-    return has_part(ui, workbench, rect, Part::kStages, has_reader, "No budget");
+  if (run == nullptr || has_reader || !run->message(Topic::kSource).empty()) {
+    return has_content(ui, workbench, rect, Topic::kStages, has_reader, "No budget");
   }
   draw_empty(ui, workbench, rect, "Budgets are planned for runs",
              {.text = "This is a model: there is no step yet whose memory could be planned. Train "

@@ -43,16 +43,16 @@ void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view
   }
 }
 
-bool has_part(Ui& ui, Workbench& workbench, const Rect& rect, Part part, bool is_there,
-              std::string_view title) {
+bool has_content(Ui& ui, Workbench& workbench, const Rect& rect, Topic topic, bool is_there,
+                 std::string_view title) {
   const RunData* run = workbench.run();
   if (run == nullptr) {
     draw_empty(ui, workbench, rect, title, {.text = "Open a run or a model first: Ctrl+O."});
     return false;
   }
   if (is_there) return true;
-  const Message& source = run->message(Part::kSource);
-  Message shown = source.empty() ? run->message(part) : source;
+  const Message& source = run->message(Topic::kSource);
+  Message shown = source.empty() ? run->message(topic) : source;
   if (shown.empty()) shown.text = "The run has nothing of it.";
   draw_empty(ui, workbench, rect, title, shown);
   return false;

@@ -13,9 +13,9 @@ namespace trainscope::gui {
 void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view title,
                 const Message& message);
 
-// Draws why there is no run, or not this part of it, and returns false; true where there is one.
-bool has_part(Ui& ui, Workbench& workbench, const Rect& rect, Part part, bool is_there,
-              std::string_view title);
+// Draws why there is no run, or nothing on this topic, and returns false; true where there is one.
+bool has_content(Ui& ui, Workbench& workbench, const Rect& rect, Topic topic, bool is_there,
+                 std::string_view title);
 
 // "trainscope VERB RUN" of the active run.
 std::string twin_of_run(Workbench& workbench, std::string_view verb);

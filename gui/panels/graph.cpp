@@ -294,10 +294,11 @@ void take_graph_keys(Ui& ui, Workbench& workbench) {
 void draw_graph(Ui& ui, Workbench& workbench, const Rect& rect) {
   RunData* run = workbench.run();
   const bool has_stages = run != nullptr && !run->stages().empty();
-  if (!has_part(ui, workbench, rect, Part::kStages, has_stages, "No stages")) return;
+  if (!has_content(ui, workbench, rect, Topic::kStages, has_stages, "No stages")) return;
   auto& state = workbench.state<GraphState>();
   const bool readable = update_graph(state, workbench);
-  if (!has_part(ui, workbench, rect, Part::kStages, readable, "The stage cannot be read")) return;
+  if (!has_content(ui, workbench, rect, Topic::kStages, readable, "The stage cannot be read"))
+    return;
   Rect rest = rect;
   if (rect.height > 150.0F) {
     draw_graph_tools(ui, workbench, state, take_top(rest, ui.row_height() + 8.0F));

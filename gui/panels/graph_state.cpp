@@ -36,13 +36,13 @@ std::string title_of_stage(const StageFacts& stage) { return stage.record.name; 
 
 namespace {
 
-bool has_part_of_text(std::string_view text, std::string_view part) {
+bool contains_any_case(std::string_view text, std::string_view wanted) {
   const auto lower = [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   };
   const auto found =
-      std::ranges::search(text, part, [&](char a, char b) { return lower(a) == lower(b); });
-  return !found.empty() || part.empty();
+      std::ranges::search(text, wanted, [&](char a, char b) { return lower(a) == lower(b); });
+  return !found.empty() || wanted.empty();
 }
 
 void take_near_misses(GraphState& state, const StageRecord& record) {
@@ -189,8 +189,8 @@ void find_next(GraphState& state, Workbench& workbench) {
     if (state.search.empty()) return;
     for (std::uint32_t i = 0; i < state.picture.nodes.size(); ++i) {
       const PictureNode& node = state.picture.nodes[i];
-      if (has_part_of_text(node.name, state.search) || has_part_of_text(node.op, state.search) ||
-          has_part_of_text(node.source, state.search)) {
+      if (contains_any_case(node.name, state.search) || contains_any_case(node.op, state.search) ||
+          contains_any_case(node.source, state.search)) {
         state.found.push_back(i);
       }
     }

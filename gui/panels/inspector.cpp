@@ -133,8 +133,8 @@ float draw_rows(Ui& ui, Workbench& workbench, const Rect& place, const Inspectio
 
 void draw_inspector(Ui& ui, Workbench& workbench, const Rect& rect) {
   const RunData* run = workbench.run();
-  if (!has_part(ui, workbench, rect, Part::kPlan, run != nullptr && run->plan() != nullptr,
-                "Inspector")) {
+  if (!has_content(ui, workbench, rect, Topic::kPlan, run != nullptr && run->plan() != nullptr,
+                   "Inspector")) {
     return;
   }
   const Inspection shown = inspection_of_now(workbench);

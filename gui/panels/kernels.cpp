@@ -167,7 +167,7 @@ void draw_footer(Ui& ui, const Rect& rect, const KernelsState& state) {
 void draw_kernels(Ui& ui, Workbench& workbench, const Rect& rect) {
   auto& state = workbench.state<KernelsState>();
   const bool has_profile = can_show(workbench);
-  if (!has_part(ui, workbench, rect, Part::kProfile, has_profile, "No profile")) return;
+  if (!has_content(ui, workbench, rect, Topic::kProfile, has_profile, "No profile")) return;
   RunData& run = *workbench.run();
   Rect rest = rect;
   if (rect.height > 150.0F)

@@ -158,7 +158,7 @@ void draw_memory_tools(Ui& ui, Workbench& workbench, MemoryState& state, Rect ba
 void draw_memory(Ui& ui, Workbench& workbench, const Rect& rect) {
   const RunData* run = workbench.run();
   const bool has_plan = run != nullptr && run->plan() != nullptr;
-  if (!has_part(ui, workbench, rect, Part::kPlan, has_plan, "No plan")) return;
+  if (!has_content(ui, workbench, rect, Topic::kPlan, has_plan, "No plan")) return;
   auto& state = workbench.state<MemoryState>();
   update_memory(state, workbench);
   Rect rest = rect;

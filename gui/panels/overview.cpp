@@ -212,7 +212,7 @@ void draw_time(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& sta
   ui.text(take_top(rest, ui.row_height() + 2.0F), "Where a step's time goes",
           {.face = Face::kBold, .fit = Fit::kEnd});
   if (state.by_op.rows.empty()) {
-    const Message& why = workbench.run()->message(Part::kProfile);
+    const Message& why = workbench.run()->message(Topic::kProfile);
     draw_empty(ui, workbench, rest, "No profile",
                {.text = why.text.empty() ? "The run was not profiled." : why.text,
                 .command = why.command});
@@ -244,7 +244,7 @@ void draw_memory(Ui& ui, Workbench& workbench, Rect rest, const OverviewState& s
   }
   ui.text(head, "What holds the peak", {.face = Face::kBold, .fit = Fit::kEnd});
   if (state.at_peak.empty()) {
-    draw_empty(ui, workbench, rest, "No plan", workbench.run()->message(Part::kPlan));
+    draw_empty(ui, workbench, rest, "No plan", workbench.run()->message(Topic::kPlan));
     return;
   }
   for (const ClassBytes& entry : state.at_peak) {
@@ -302,8 +302,8 @@ void draw_questions(Ui& ui, Workbench& workbench, Rect rest, const OverviewState
 
 void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
   const RunData* run = workbench.run();
-  const bool is_there = run != nullptr && run->message(Part::kSource).empty();
-  if (!has_part(ui, workbench, rect, Part::kSource, is_there, "Overview")) return;
+  const bool is_there = run != nullptr && run->message(Topic::kSource).empty();
+  if (!has_content(ui, workbench, rect, Topic::kSource, is_there, "Overview")) return;
   const OverviewState& state = state_of_now(workbench);
   Rect rest = rect.inset(16.0F, 12.0F);
   ui.text(take_top(rest, ui.row_height() + 4.0F), run->name(),
@@ -332,7 +332,7 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
   draw_memory(ui, workbench, rest, state);
   if (!wide || left.height < 120.0F) return;
   if (state.losses.empty()) {
-    draw_empty(ui, workbench, left, "No steps yet", run->message(Part::kMetrics));
+    draw_empty(ui, workbench, left, "No steps yet", run->message(Topic::kMetrics));
     return;
   }
   const Rect loss = take_top(left, std::floor(left.height * 0.55F));

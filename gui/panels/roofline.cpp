@@ -195,7 +195,7 @@ void draw_unmeasured(Ui& ui, Workbench& workbench, Rect row) {
 
 void draw_roofline(Ui& ui, Workbench& workbench, const Rect& rect) {
   const bool is_there = has_times(workbench);
-  if (!has_part(ui, workbench, rect, Part::kProfile, is_there, "No profile")) return;
+  if (!has_content(ui, workbench, rect, Topic::kProfile, is_there, "No profile")) return;
   auto& state = workbench.state<RooflineState>();
   Rect rest = rect;
   if (rect.height > 150.0F) {

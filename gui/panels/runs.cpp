@@ -280,7 +280,7 @@ void draw_difference(Ui& ui, Workbench& workbench, RunsState& state, const Rect&
   if (a->plan() == nullptr || b->plan() == nullptr) {
     const RunData& without = a->plan() == nullptr ? *a : *b;
     return draw_empty(ui, workbench, rect, without.name() + " has no plan",
-                      without.message(Part::kPlan));
+                      without.message(Topic::kPlan));
   }
   take_difference(state, *a, *b);
   Rect rest = rect;

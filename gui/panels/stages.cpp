@@ -277,7 +277,7 @@ void draw_numbers(Ui& ui, Workbench& workbench, StagesState& state, const StageC
 void draw_stages(Ui& ui, Workbench& workbench, const Rect& rect) {
   const RunData* run = workbench.run();
   const bool has_stages = run != nullptr && !run->stages().empty();
-  if (!has_part(ui, workbench, rect, Part::kStages, has_stages, "No stages")) return;
+  if (!has_content(ui, workbench, rect, Topic::kStages, has_stages, "No stages")) return;
   auto& state = workbench.state<StagesState>();
   auto& choice = workbench.state<StageChoice>();
   Rect rest = rect;

@@ -118,7 +118,7 @@ void draw_timeline_tools(Ui& ui, Workbench& workbench, TimelineState& state, Rec
 void draw_timeline(Ui& ui, Workbench& workbench, const Rect& rect) {
   const RunData* run = workbench.run();
   const bool has_events = run != nullptr && run->events() != nullptr && run->events()->events > 0;
-  if (!has_part(ui, workbench, rect, Part::kProfile, has_events, "No profile")) return;
+  if (!has_content(ui, workbench, rect, Topic::kProfile, has_events, "No profile")) return;
   auto& state = workbench.state<TimelineState>();
   update_timeline(state, workbench);
   Rect rest = rect;

@@ -226,8 +226,8 @@ class RowsDrawer {
         }
         ui_.text(rect, fmt::format("thread {}", row.thread), {.face = Face::kSmall});
       }
-      const std::string name = row.part == 0 ? std::string(name_of(row.level))
-                                             : fmt::format("{} +{}", name_of(row.level), row.part);
+      const std::string name = row.lane == 0 ? std::string(name_of(row.level))
+                                             : fmt::format("{} +{}", name_of(row.level), row.lane);
       ui_.text(rect, name,
                {.face = Face::kSmall, .color = ui_.theme().soft_ink, .align = Align::kRight});
     }

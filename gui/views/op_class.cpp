@@ -7,12 +7,12 @@
 namespace trainscope::gui {
 namespace {
 
-struct NamePart {
-  std::string_view part;
+struct NameWord {
+  std::string_view word;
   OpClass op_class;
 };
 
-constexpr NamePart kParts[] = {
+constexpr NameWord kWords[] = {
     {"CrossEntropy", OpClass::kLoss},
     {"LogLikelihood", OpClass::kLoss},
     {"Loss", OpClass::kLoss},
@@ -66,16 +66,16 @@ constexpr std::string_view kPointwise[] = {
     "Ceil",  "Floor",  "Round",   "Sin",        "Cos",        "Tan",       "IsInf",
     "IsNaN", "Rotary", "Shrink",  "Random",     "Uniform",    "Bernoulli", "Dequantize"};
 
-bool has_any(std::string_view op, auto&& parts) {
+bool has_any(std::string_view op, auto&& words) {
   return std::ranges::any_of(
-      parts, [op](std::string_view part) { return op.find(part) != std::string_view::npos; });
+      words, [op](std::string_view word) { return op.find(word) != std::string_view::npos; });
 }
 
 }  // namespace
 
 OpClass class_of(std::string_view op) {
-  for (const NamePart& row : kParts) {
-    if (op.find(row.part) != std::string_view::npos) return row.op_class;
+  for (const NameWord& row : kWords) {
+    if (op.find(row.word) != std::string_view::npos) return row.op_class;
   }
   if (has_any(op, kMovements)) return OpClass::kMovement;
   if (has_any(op, kPointwise)) return OpClass::kPointwise;

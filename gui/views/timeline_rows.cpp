@@ -74,7 +74,7 @@ class RowSorter {
     if (number == 0) data_.whole = {};
     for (const auto& [key, at] : rows_) mend(at);
     std::ranges::sort(data_.rows, {}, [](const TimelineRow& row) {
-      return std::tuple(row.thread, row.level, row.part);
+      return std::tuple(row.thread, row.level, row.lane);
     });
     std::ranges::sort(data_.steps, {}, [](const StepSpan& step) { return step.range.begin_ns; });
     finish_counters();
@@ -161,27 +161,27 @@ class RowSorter {
       return event.end_ns() < event.begin_ns;
     });
     std::ranges::stable_sort(row, {}, [this](std::uint32_t i) { return data_.index.begin_ns(i); });
-    constexpr std::size_t kMostParts = 16;
-    std::vector<std::vector<std::uint32_t>> parts;
+    constexpr std::size_t kMostLanes = 16;
+    std::vector<std::vector<std::uint32_t>> lanes;
     std::vector<std::int64_t> ends;
     for (const std::uint32_t i : row) {
       const Event event = data_.index.event(i);
-      std::size_t part = 0;
-      while (part < ends.size() && ends[part] > event.begin_ns) ++part;
-      if (part == kMostParts) continue;
-      if (part == ends.size()) {
+      std::size_t lane = 0;
+      while (lane < ends.size() && ends[lane] > event.begin_ns) ++lane;
+      if (lane == kMostLanes) continue;
+      if (lane == ends.size()) {
         ends.push_back(0);
-        parts.emplace_back();
+        lanes.emplace_back();
       }
-      ends[part] = event.end_ns();
-      parts[part].push_back(i);
+      ends[lane] = event.end_ns();
+      lanes[lane].push_back(i);
     }
-    row = parts.empty() ? std::vector<std::uint32_t>() : std::move(parts[0]);
-    for (std::size_t part = 1; part < parts.size(); ++part) {
+    row = lanes.empty() ? std::vector<std::uint32_t>() : std::move(lanes[0]);
+    for (std::size_t lane = 1; lane < lanes.size(); ++lane) {
       data_.rows.push_back({.thread = data_.rows[at].thread,
                             .level = data_.rows[at].level,
-                            .part = static_cast<std::int32_t>(part),
-                            .events = std::move(parts[part])});
+                            .lane = static_cast<std::int32_t>(lane),
+                            .events = std::move(lanes[lane])});
     }
   }
 

@@ -56,7 +56,7 @@ SpanLevel level_of(profiler::EventKind kind);
 struct TimelineRow {
   std::uint16_t thread = 0;  // 0: the one that drives the steps
   SpanLevel level = SpanLevel::kCall;
-  std::int32_t part = 0;                   // above 0: of spans that overlap those of the row before
+  std::int32_t lane = 0;                   // above 0: of spans that overlap those of the row before
   std::vector<std::uint32_t> events = {};  // by begin, one after the other
 };
 
@@ -80,7 +80,7 @@ struct StepSpan {
 
 struct TimelineData {
   EventIndex index = {};
-  std::vector<TimelineRow> rows = {};  // by thread, level and part
+  std::vector<TimelineRow> rows = {};  // by thread, level and lane
   std::vector<StepSpan> steps = {};    // by time
   std::vector<CounterSeries> counters = {};
   TimeRange whole = {};

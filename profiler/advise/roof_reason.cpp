@@ -22,16 +22,16 @@ struct Loss {
 };
 
 // Bytes of the kernel's own passes over its operands and workspace, at the level's rates.
-double kernel_traffic(const RoofParts& parts, const PlanCall& call) {
+double kernel_traffic(const RoofTerms& terms, const PlanCall& call) {
   if (call.kernel_bytes_read < 0) return 0.0;
-  return static_cast<double>(call.kernel_bytes_read) / parts.read_rate +
-         static_cast<double>(call.kernel_bytes_written) / parts.write_rate;
+  return static_cast<double>(call.kernel_bytes_read) / terms.read_rate +
+         static_cast<double>(call.kernel_bytes_written) / terms.write_rate;
 }
 
 std::array<Loss, 4> losses(const Machine& machine, const PlanView& plan, const PlanCall& call,
-                           const RoofParts& parts) {
-  const double roof = parts.seconds();
-  const double traffic = kernel_traffic(parts, call);
+                           const RoofTerms& terms) {
+  const double roof = terms.seconds();
+  const double traffic = kernel_traffic(terms, call);
   const auto bytes = static_cast<double>(call.bytes_read + call.bytes_written);
   const auto moved = static_cast<double>(call.kernel_bytes_read + call.kernel_bytes_written);
   const bool forks = plan.facts().threads > 1 && call.tile == kNoRow;
@@ -45,14 +45,14 @@ std::array<Loss, 4> losses(const Machine& machine, const PlanView& plan, const P
             .clause = fmt::format("the kernel moves {:.1f} times the bytes of its operands: it "
                                   "transforms, packs or reads them again",
                                   bytes == 0.0 ? 0.0 : moved / bytes)},
-           {.seconds = executed > defined ? parts.arithmetic * (1.0 - defined / executed) : 0.0,
+           {.seconds = executed > defined ? terms.arithmetic * (1.0 - defined / executed) : 0.0,
             .clause = fmt::format("the kernel computes {:.2f} times the op's FLOPs, to fill whole "
                                   "registers or blocks",
                                   executed / defined)},
-           {.seconds = std::min(parts.arithmetic, parts.traffic),
+           {.seconds = std::min(terms.arithmetic, terms.traffic),
             .clause = fmt::format("arithmetic ({:.3f} ms) and bytes ({:.3f} ms) take nearly as "
                                   "long, and do not overlap",
-                                  1e3 * parts.arithmetic, 1e3 * parts.traffic)}}};
+                                  1e3 * terms.arithmetic, 1e3 * terms.traffic)}}};
 }
 
 // The kernels that the plan would have preferred.
@@ -69,22 +69,22 @@ std::string refusals(const PlanView& plan, const PlanCall& call) {
 
 RoofReason roof_reason(const Machine& machine, const PlanView& plan, const PlanCall& call,
                        double seconds) {
-  RoofParts parts = roof_parts(machine, plan, call);
+  RoofTerms terms = roof_terms(machine, plan, call);
   if (call.tile != kNoRow) {  // one core has it, while the others have other tiles
     const auto threads = static_cast<double>(plan.facts().threads);
-    parts.arithmetic *= threads;
-    parts.traffic *= threads;
-    parts.read_rate /= threads;
-    parts.write_rate /= threads;
+    terms.arithmetic *= threads;
+    terms.traffic *= threads;
+    terms.read_rate /= threads;
+    terms.write_rate /= threads;
   }
-  RoofReason reason{.share = seconds == 0.0 ? 0.0 : parts.seconds() / seconds};
-  reason.bound = parts.arithmetic >= parts.traffic
+  RoofReason reason{.share = seconds == 0.0 ? 0.0 : terms.seconds() / seconds};
+  reason.bound = terms.arithmetic >= terms.traffic
                      ? fmt::format("arithmetic in {}", plan.text(call.dtype))
-                     : fmt::format("bytes of {}", parts.level->name);
+                     : fmt::format("bytes of {}", terms.level->name);
   if (reason.share >= kAtRoof) return reason;
-  const std::array<Loss, 4> all = losses(machine, plan, call, parts);
+  const std::array<Loss, 4> all = losses(machine, plan, call, terms);
   const Loss& largest = *std::ranges::max_element(all, {}, &Loss::seconds);
-  const double lost = seconds - parts.seconds();
+  const double lost = seconds - terms.seconds();
   if (largest.seconds >= kLeastPart * lost) {
     reason.reason = largest.clause;
   } else {

@@ -34,21 +34,21 @@ std::int64_t executed_flops(const PlanCall& call) {
   return call.kernel_flops >= 0 ? call.kernel_flops : call.flops;
 }
 
-RoofParts roof_parts(const Machine& machine, const PlanView& plan, const PlanCall& call) {
+RoofTerms roof_terms(const Machine& machine, const PlanView& plan, const PlanCall& call) {
   const std::uint32_t threads = plan.facts().threads;
   const MemoryLevel& level = level_of(machine, plan, call);
-  RoofParts parts{.read_rate = of_threads(level.read, threads),
+  RoofTerms terms{.read_rate = of_threads(level.read, threads),
                   .write_rate = of_threads(level.write, threads),
                   .level = &level};
-  parts.arithmetic = static_cast<double>(executed_flops(call)) /
+  terms.arithmetic = static_cast<double>(executed_flops(call)) /
                      flops_rate(machine, plan.text(call.dtype), threads);
-  parts.traffic = static_cast<double>(call.bytes_read) / parts.read_rate +
-                  static_cast<double>(call.bytes_written) / parts.write_rate;
-  return parts;
+  terms.traffic = static_cast<double>(call.bytes_read) / terms.read_rate +
+                  static_cast<double>(call.bytes_written) / terms.write_rate;
+  return terms;
 }
 
 double roof_ns(const Machine& machine, const PlanView& plan, const PlanCall& call) {
-  return 1e9 * roof_parts(machine, plan, call).seconds();
+  return 1e9 * roof_terms(machine, plan, call).seconds();
 }
 
 }  // namespace trainscope::profiler

@@ -14,7 +14,7 @@ namespace trainscope::profiler {
 std::int64_t executed_flops(const PlanCall& call);
 
 // By as many cores as the plan has threads: of a batch tile its share of it.
-struct RoofParts {
+struct RoofTerms {
   double arithmetic = 0.0;  // seconds of the executed FLOPs at the rate of its dtype
   double traffic = 0.0;     // seconds of the operands' bytes at the rates of `level`
   double read_rate = 0.0;   // bytes a second
@@ -24,7 +24,7 @@ struct RoofParts {
   double seconds() const { return std::max(arithmetic, traffic); }
 };
 // `machine` must outlive the answer.
-RoofParts roof_parts(const Machine& machine, const PlanView& plan, const PlanCall& call);
+RoofTerms roof_terms(const Machine& machine, const PlanView& plan, const PlanCall& call);
 
 // The longer of the two, in nanoseconds.
 double roof_ns(const Machine& machine, const PlanView& plan, const PlanCall& call);

@@ -126,7 +126,7 @@ Transform transform_of(Composition& c, const Shape& x, int axis) {
 // --- By factors ----------------------------------------------------------------------------------
 // x [rows, length, 2] times e^(+-2 pi i j k / length) of places j and k, which lie side by side:
 // [rows, columns, places, 2] with length = columns * places.
-ValueId turned(Composition& c, ValueId x, double sign) {
+ValueId times_twiddles(Composition& c, ValueId x, double sign) {
   const Shape s = c.shape(x);
   Tensor cosines(TensorType{.dtype = DType::kF64, .shape = {s[1], s[2], 1}});
   Tensor sines(cosines.type());
@@ -180,7 +180,7 @@ ValueId by_factors(Composition& c, ValueId x, Direction direction) {
     length /= a;
     const ValueId strided = c.transpose(c.reshape(x, {rows, a, length, 2}), {0, 2, 1, 3});
     const ValueId y = by_matrix(c, c.reshape(strided, {rows * length, a, 2}), direction);
-    const ValueId moved = turned(c, c.reshape(y, {rows, length, a, 2}), sign);
+    const ValueId moved = times_twiddles(c, c.reshape(y, {rows, length, a, 2}), sign);
     rows *= a;
     x = c.reshape(c.transpose(moved, {0, 2, 1, 3}), {rows, length, 2});
   }

@@ -154,8 +154,8 @@ void find_folded(ModelEdit& edit) {
     const pb::NodeProto& node = edit.node(i);
     const std::string& op = node.op_type();
     evaluates = evaluates || (op == "BatchNormalization" && node.output_size() == 1);
-    const bool turns = op == "Gemm" && attribute_number(node, "transB", 0) != 0;
-    if ((op != "Conv" && op != "ConvTranspose" && !turns) || node.input_size() < 2) continue;
+    const bool transposes = op == "Gemm" && attribute_number(node, "transB", 0) != 0;
+    if ((op != "Conv" && op != "ConvTranspose" && !transposes) || node.input_size() < 2) continue;
     if (!is_made_by_exporter(node.input(1)) || edit.find(node.input(1)) < 0) continue;
     if (++count <= 8)
       names += fmt::format("{}'{}'", count == 1 ? "" : ", ", printable(node.name()));

@@ -227,7 +227,7 @@ bool ProgramRestorer::is_of_one_number(const std::string& constant) const {
   return constants <= 1 && numbers <= 1 && constants + numbers > 0;
 }
 
-// One plus a weight of zeros. Of other sums the file does not tell the summands.
+// One plus a weight of zeros. Of other sums the file does not tell the terms.
 bool ProgramRestorer::restore_sum(const ProgramInput& input, const Read& read) {
   const SharedTensor sum = edit_.elements(edit_.find(read.name));
   if (!is_ones(*sum) || !is_of_one_number(read.name)) return false;

@@ -18,10 +18,10 @@ constexpr std::size_t kLongestPeriod = 200;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// "h.3", "layers.12": a part that counts.
-bool is_numbered(std::string_view part) {
-  const std::size_t dot = part.rfind('.');
-  const std::string_view last = dot == std::string_view::npos ? part : part.substr(dot + 1);
+// "h.3", "layers.12": a level of a scope that counts.
+bool is_numbered(std::string_view level) {
+  const std::size_t dot = level.rfind('.');
+  const std::string_view last = dot == std::string_view::npos ? level : level.substr(dot + 1);
   return !last.empty() && dot != std::string_view::npos && std::ranges::all_of(last, is_digit);
 }
 
@@ -80,7 +80,7 @@ class BlockFinder {
     for (std::size_t i = 0; i < name_.size(); ++i) {
       if (!is_forward(i)) continue;
       ++forward;
-      const std::string_view scope = layer_scope(picture_.nodes[i].source);
+      const std::string_view scope = block_scope(picture_.nodes[i].source);
       if (!scope.empty()) ++scoped;
       if (name_[i].empty()) name_[i] = scope;
     }
@@ -157,7 +157,7 @@ class BlockFinder {
     if (place != kNoPlace && !name_[place].empty()) return name_[place];
     const auto found = by_source.find(node.source);
     if (found != by_source.end() && !node.source.empty()) return name_[found->second];
-    return std::string(layer_scope(node.source));
+    return std::string(block_scope(node.source));
   }
 
   // That of the gradients that it reads; those that read several blocks' are by themselves.
@@ -195,7 +195,7 @@ class BlockFinder {
 
 }  // namespace
 
-std::string_view layer_scope(std::string_view name) {
+std::string_view block_scope(std::string_view name) {
   const std::size_t start = name.starts_with('/') ? 1 : 0;
   const std::size_t last = name.rfind('/');
   if (last == std::string_view::npos || last < start + 1) return {};

@@ -23,8 +23,8 @@ struct Blocks {
 // Adds the picture's nodes to the memory.
 Blocks blocks_of(const GraphPicture& picture, BlockMemory& memory);
 
-// The scope of an ONNX name that is a layer: up to its first part that is numbered ("h.3" of
-// "/h.3/attn/MatMul"), or else its first part; empty: the name has no scope.
-std::string_view layer_scope(std::string_view name);
+// The scope of an ONNX name that makes a block: up to its first level that is numbered ("h.3" of
+// "/h.3/attn/MatMul"), or else its first level; empty: the name has no scope.
+std::string_view block_scope(std::string_view name);
 
 }  // namespace trainscope::gui

@@ -21,7 +21,7 @@ TEST_CASE("run_data: a run has its manifest, metrics, stages, plan, profile and 
   const MadeRun made("whole", *compiled("mlp"));
   const auto run = RunData::open(made.folder());
   CHECK(run->kind() == SourceKind::kRun);
-  CHECK(run->message(Part::kSource).empty());
+  CHECK(run->message(Topic::kSource).empty());
   REQUIRE(run->manifest() != nullptr);
   CHECK(run->session() == 1);
   CHECK(run->metrics().steps.size() == 5);
@@ -33,7 +33,7 @@ TEST_CASE("run_data: a run has its manifest, metrics, stages, plan, profile and 
   REQUIRE(run->times() != nullptr);
   CHECK(run->times()->steps.size() == 3);
   CHECK(run->machine() == nullptr);
-  CHECK(!run->message(Part::kMachine).command.empty());
+  CHECK(!run->message(Topic::kMachine).command.empty());
 }
 
 TEST_CASE("run_data: stages are graphs with differences and fates") {
@@ -59,8 +59,8 @@ TEST_CASE("run_data: without a profile the message says how one is made") {
   const auto run = RunData::open(made.folder());
   CHECK(run->events() == nullptr);
   CHECK(run->times() == nullptr);
-  CHECK(run->message(Part::kProfile).text == "the session was not profiled");
-  CHECK(run->message(Part::kProfile).command.find("--profile") != std::string::npos);
+  CHECK(run->message(Topic::kProfile).text == "the session was not profiled");
+  CHECK(run->message(Topic::kProfile).command.find("--profile") != std::string::npos);
 }
 
 TEST_CASE("run_data: a model is compiled as training would") {
@@ -68,24 +68,24 @@ TEST_CASE("run_data: a model is compiled as training would") {
   write_file_atomic(file, onnx_bytes(build_model("mlp", {}, 1)));
   const auto model = RunData::open(file);
   CHECK(model->kind() == SourceKind::kModel);
-  CHECK(model->message(Part::kSource).text == "");
+  CHECK(model->message(Topic::kSource).text == "");
   CHECK(model->plan() != nullptr);
   CHECK(model->stages().size() > 10);
   CHECK(model->graph(0) != nullptr);
   CHECK(model->times() == nullptr);
-  CHECK(model->message(Part::kProfile).command.find("trainscope train") == 0);
+  CHECK(model->message(Topic::kProfile).command.find("trainscope train") == 0);
   fs::remove(file);
 }
 
 TEST_CASE("run_data: what is no run or model is a message") {
   const auto missing = RunData::open("/no/such/run");
   CHECK(missing->kind() == SourceKind::kNothing);
-  CHECK(!missing->message(Part::kSource).empty());
+  CHECK(!missing->message(Topic::kSource).empty());
   CHECK(missing->plan() == nullptr);
   const fs::path file = fs::temp_directory_path() / "trainscope-gui-noise.onnx";
   write_file_atomic(file, std::string_view("this is no model"));
   const auto noise = RunData::open(file);
-  CHECK(!noise->message(Part::kSource).empty());
+  CHECK(!noise->message(Topic::kSource).empty());
   CHECK(noise->graph(0) == nullptr);
   fs::remove(file);
 }
@@ -144,9 +144,9 @@ TEST_CASE("run_data: damaged files are messages, whatever is asked for") {
         run->graph(0);
         run->diff(0, run->stages().size() - 1);
       }
-      for (const Part part :
-           {Part::kSource, Part::kMetrics, Part::kStages, Part::kPlan, Part::kProfile}) {
-        if (!run->message(part).empty()) {
+      for (const Topic topic :
+           {Topic::kSource, Topic::kMetrics, Topic::kStages, Topic::kPlan, Topic::kProfile}) {
+        if (!run->message(topic).empty()) {
           ++faults;
           break;
         }

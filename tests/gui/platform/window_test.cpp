@@ -326,13 +326,13 @@ TEST_CASE("window: a path that is typed is opened, one that is none says so") {
   window.key("Enter");
   window.step();
   REQUIRE(window.workbench().run() != nullptr);
-  CHECK(window.workbench().run()->message(Part::kSource).empty());
+  CHECK(window.workbench().run()->message(Topic::kSource).empty());
   window.key("Ctrl+O");
   window.step();
   window.type("/nowhere/at/all");
   window.key("Enter");
   window.step(2);
-  CHECK_FALSE(window.workbench().run()->message(Part::kSource).empty());
+  CHECK_FALSE(window.workbench().run()->message(Topic::kSource).empty());
   CHECK_FALSE(window.items().below("main/overview/empty/").empty());
 }
 

@@ -19,13 +19,13 @@ using test::kSmallText;
 using test::LayoutStability;
 using test::stability_of;
 
-TEST_CASE("graph_blocks: the scope of a layer ends at its first numbered part") {
-  CHECK(layer_scope("/h.3/attn/MatMul") == "h.3");
-  CHECK(layer_scope("/model/layers.0/mlp/up/MatMul") == "model/layers.0");
-  CHECK(layer_scope("/layer1/layer1.0/conv1/Conv") == "layer1/layer1.0");
-  CHECK(layer_scope("/embeddings/word/Gather") == "embeddings");
-  CHECK(layer_scope("MatMul_12") == "");
-  CHECK(layer_scope("/Gemm") == "");
+TEST_CASE("graph_blocks: the scope of a block ends at its first numbered level") {
+  CHECK(block_scope("/h.3/attn/MatMul") == "h.3");
+  CHECK(block_scope("/model/layers.0/mlp/up/MatMul") == "model/layers.0");
+  CHECK(block_scope("/layer1/layer1.0/conv1/Conv") == "layer1/layer1.0");
+  CHECK(block_scope("/embeddings/word/Gather") == "embeddings");
+  CHECK(block_scope("MatMul_12") == "");
+  CHECK(block_scope("/Gemm") == "");
 }
 
 void check_no_overlap(const GraphLayout& layout) {
