@@ -1,11 +1,16 @@
 // Finds the program in this one's folder, and starts it.
 #include "cli/window_program.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 
@@ -34,15 +39,38 @@ fs::path program_path() {
   fail(ErrorCode::kIo, "cannot start {}: {}", name, std::strerror(errno));
 }
 
-std::string read_all(int file) {
+using Clock = std::chrono::steady_clock;
+
+// Whether there is something to read, or its end, before the deadline.
+bool has_more(int file, Clock::time_point deadline) {
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd waits = {.fd = file, .events = POLLIN, .revents = 0};
+    const int ready = poll(&waits, 1, static_cast<int>(std::max<std::int64_t>(0, left)));
+    if (ready > 0) return true;
+    if (ready == 0 || errno != EINTR) return false;
+  }
+}
+
+// Until there is no more; none where that takes longer.
+std::optional<std::string> read_all(int file, std::optional<Clock::time_point> deadline) {
   std::string text;
   std::array<char, 4096> piece;
   for (;;) {
+    if (deadline && !has_more(file, *deadline)) return std::nullopt;
     const ssize_t bytes = read(file, piece.data(), piece.size());
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes <= 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(bytes));
   }
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
 }
 
 [[noreturn]] void rethrow(int exit_code, const std::string& said) {
@@ -60,8 +88,10 @@ std::string read_all(int file) {
 
 }  // namespace
 
+bool has_window_program() { return access(program_path().c_str(), X_OK) == 0; }
+
 void require_window_program() {
-  if (access(program_path().c_str(), X_OK) == 0) return;
+  if (has_window_program()) return;
   throw Error(ErrorCode::kIo, "this build has no trainscope-window")
       .hint("`scripts/setup.sh window` installs what it needs; then configure and build again");
 }
@@ -71,7 +101,7 @@ void become_window_program(const std::vector<std::string>& arguments) {
   execute(program_path(), arguments);
 }
 
-void run_window_program(std::vector<std::string> arguments) {
+void run_window_program(std::vector<std::string> arguments, std::optional<int> most_seconds) {
   require_window_program();
   arguments.insert(arguments.end(), {"--errors", "json"});
   std::array<int, 2> ends = {};
@@ -89,15 +119,19 @@ void run_window_program(std::vector<std::string> arguments) {
     }
   }
   close(ends[1]);
-  const std::string said = read_all(ends[0]);
+  const auto deadline = most_seconds
+                            ? std::optional(Clock::now() + std::chrono::seconds(*most_seconds))
+                            : std::nullopt;
+  const std::optional<std::string> said = read_all(ends[0], deadline);
   close(ends[0]);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  if (!said) kill(child, SIGKILL);
+  const int status = wait_for(child);
+  require(said.has_value(), ErrorCode::kRunFailed,
+          "trainscope-window had not ended after {} seconds", most_seconds.value_or(0));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   require(WIFEXITED(status), ErrorCode::kRunFailed, "trainscope-window was ended by signal {}",
           WTERMSIG(status));
-  rethrow(WEXITSTATUS(status), said);
+  rethrow(WEXITSTATUS(status), *said);
 }
 
 }  // namespace trainscope

@@ -1,6 +1,7 @@
 // trainscope-window: the program beside this one that draws.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,11 @@ void require_window_program();
 // Becomes it: does not return. Throws kIo.
 [[noreturn]] void become_window_program(const std::vector<std::string>& arguments);
 
-// Runs it to its end, and throws the error that it says it ended with.
-void run_window_program(std::vector<std::string> arguments);
+bool has_window_program();
+
+// Runs it to its end, and throws the error that it says it ended with; kRunFailed where it has not
+// ended after `most_seconds`: then it is killed.
+void run_window_program(std::vector<std::string> arguments,
+                        std::optional<int> most_seconds = std::nullopt);
 
 }  // namespace trainscope

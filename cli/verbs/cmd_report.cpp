@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/report_pictures.h"
 #include "cli/session_machine.h"
 #include "engine/bundle/reader.h"
 #include "engine/core/error.h"
@@ -60,6 +61,7 @@ Outcome run_report(const Invocation& invocation) {
     if (!profile.note().empty()) invocation.log().warning("{}", profile.note());
   }
   input.machine = machine_of_session(settings, run.manifest());
+  add_pictures(input, folder);
   const std::string page = profiler::html_report(input);
   const std::filesystem::path out =
       settings.has("out") ? std::filesystem::path(settings.text("out")) : folder / kReportFile;

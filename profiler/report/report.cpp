@@ -44,15 +44,19 @@ th { color: var(--soft); font-weight: 600; }
 .bar .label { position: absolute; left: 5px; white-space: nowrap; }
 figure { margin: 12px 0; max-width: 100%; }
 svg { width: 100%; height: auto; max-height: 620px; display: block; }
-svg text { fill: var(--ink); font: 11px system-ui, sans-serif; } svg .note { fill: var(--soft); }
+svg.window { min-width: 900px; border: 1px solid var(--line); }
+svg:not(.window) text { fill: var(--ink); font: 11px system-ui, sans-serif; }
+svg .note { fill: var(--soft); }
 .end { text-anchor: end; } .middle { text-anchor: middle; }
 .grid { stroke: var(--line); stroke-width: 1; fill: none; }
 .line { fill: none; stroke-width: 1.6; stroke-linecap: round; stroke-linejoin: round; }
 .roof { fill: none; stroke: var(--soft); stroke-width: 1.3; }
 .mark { stroke: var(--ink); stroke-width: 1; stroke-dasharray: 4 3; fill: none; }
-circle, rect { fill-opacity: .75; stroke: var(--paper); stroke-width: .4; }
+svg:not(.window) circle, svg:not(.window) rect { fill-opacity: .75; stroke: var(--paper);
+  stroke-width: .4; }
 .key { display: inline-block; width: 11px; height: 11px; margin: 0 4px 0 8px; }
-@media (max-width: 600px) { svg text { font-size: 20px; } svg .tick.end { font-size: 15px; } }
+@media (max-width: 600px) { svg:not(.window) text { font-size: 20px; }
+  svg:not(.window) .tick.end { font-size: 15px; } }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 430px), 1fr));
   gap: 0 24px; }
 )css";
@@ -81,6 +85,7 @@ constexpr Part kParts[] = {
     {"steps", "Steps, and those that took longer", steps_section},
     {"roofline", "Rooflines", roofline_section},
     {"memory", "Memory", memory_section},
+    {"window", "As the window shows it", pictures_section},
     {"stages", "Stages of the graph", stages_section},
     {"near-misses", "What passes nearly rewrote", near_misses_section},
     {"environment", "Environment, and how to repeat this", environment_section},

@@ -14,6 +14,12 @@
 
 namespace trainscope::profiler {
 
+// A panel of the window, as an SVG document.
+struct ReportPicture {
+  std::string name;  // the panel's
+  std::string svg;
+};
+
 // What a run has of it; what is absent is said where its section would be.
 struct ReportInput {
   std::string name = {};  // the run folder's
@@ -26,6 +32,8 @@ struct ReportInput {
   std::optional<ThreadTimes> threads = {};
   std::optional<StepSpread> spread = {};
   std::optional<Machine> machine = {};  // with the rates of the machine that trained
+  std::vector<ReportPicture> pictures = {};
+  std::string no_pictures = {};  // why there are none
 };
 
 // UTF-8, light and dark as the reader's system is, legible at 400 and at 1600 pixels.

@@ -20,5 +20,10 @@ std::string memory_section(const ReportInput& input);
 std::string stages_section(const ReportInput& input);
 std::string near_misses_section(const ReportInput& input);
 std::string environment_section(const ReportInput& input);
+std::string pictures_section(const ReportInput& input);
+
+// An SVG document as an element of the page, its ids with that prefix, so that no two pictures
+// have one name; empty where it is none, or has other elements than shapes and text.
+std::string inline_svg(std::string_view document, std::string_view prefix);
 
 }  // namespace trainscope::profiler

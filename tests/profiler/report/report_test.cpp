@@ -207,6 +207,32 @@ TEST_CASE("report: rooflines need a rate and work, and shares size the circles")
   CHECK(count_of(chart, "class=\"roof\"") == 2);
 }
 
+TEST_CASE("report: a picture of the window has names of its own, and shapes alone") {
+  const std::string document =
+      "<?xml version=\"1.0\"?>\n<svg width=\"2\"><defs><clipPath "
+      "id=\"c1\"><rect/></clipPath></defs>"
+      "<g clip-path=\"url(#c1)\"><text>a &lt;script id</text></g>\n</svg>\n";
+  CHECK(
+      inline_svg(document, "graph-") ==
+      "<svg class=\"window\" width=\"2\"><defs><clipPath id=\"graph-c1\"><rect/></clipPath></defs>"
+      "<g clip-path=\"url(#graph-c1)\"><text>a &lt;script id</text></g>\n</svg>");
+  CHECK(inline_svg("<svg ><script>alert(1)</script></svg>", "a").empty());
+  CHECK(inline_svg("<svg ><image href=\"http://x\"/></svg>", "a").empty());
+  CHECK(inline_svg("<svg ><!-- --></svg>", "a").empty());
+  CHECK(inline_svg("not a picture", "a").empty());
+  CHECK(inline_svg("<svg cut off", "a").empty());
+
+  ReportInput input{.name = "r"};
+  CHECK(pictures_section(input).empty());
+  input.no_pictures = "there is <no> window";
+  CHECK(contains(pictures_section(input), "there is &lt;no&gt; window"));
+  input.pictures = {{.name = "graph", .svg = document}, {.name = "bad", .svg = "<svg ><b/></svg>"}};
+  CHECK(count_of(pictures_section(input), "<svg") == 1);
+  CHECK(contains(pictures_section(input), "<h3>graph</h3>"));
+  CHECK(contains(pictures_section(input), "<h3>bad</h3><p class=\"soft\">Left out"));
+  CHECK_FALSE(contains(pictures_section(input), "no&gt;"));
+}
+
 TEST_CASE("charts: one outlier does not flatten the others, and is said to be there") {
   Line line{.name = "step"};
   for (int i = 0; i < 100; ++i) line.points.emplace_back(i, 10.0 + 0.01 * i);

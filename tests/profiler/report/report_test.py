@@ -62,6 +62,19 @@ class Checked(HTMLParser):
         self.open.pop()
 
 
+def check_pictures(text):
+    """Of the window where its program is beside this one, each with names of its own; else a line."""
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids)), sorted(name for name in ids if ids.count(name) > 1)
+    pictures = re.findall(r'<svg class="window".*?</svg>', text, re.DOTALL)
+    if not Path(PROGRAM).with_name("trainscope-window").exists():
+        assert not pictures and "this build has no trainscope-window" in text
+        return
+    assert len(pictures) == 3, len(pictures)
+    for name in ("timeline", "memory", "graph"):
+        assert f"<h3>{name}</h3>" in text and f'id="{name}-' in text, name
+
+
 def check_file(folder):
     run_folder = profiled_run(folder)
     facts = json.loads(run(folder, "report", str(run_folder), "--json").stdout)
@@ -76,6 +89,7 @@ def check_file(folder):
     assert "script" not in parsed.tags and "b" in parsed.tags, parsed.tags
     assert parsed.tags["svg"] >= 5 and parsed.tags["table"] >= 8, parsed.tags
     assert all(url.startswith(("#", "data:,")) for url in parsed.urls), parsed.urls
+    check_pictures(text)
     assert "&lt;script&gt;1" in text and "r&lt;b onclick" in text
 
     # Its tables are those of query.
@@ -100,6 +114,21 @@ def check_file(folder):
     assert sorted(path.name for path in folder.iterdir()) == sorted([*before, "file.txt"])
     machine = run(folder, "report", "plain", "--machine", "file.txt", code=3)
     assert "file.txt" in machine.stderr, machine.stderr
+
+
+def check_failing_window(folder):
+    """A window that fails, or draws something else, costs a report its pictures and nothing more."""
+    (folder / "bin").mkdir()
+    program, window = folder / "bin/trainscope", folder / "bin/trainscope-window"
+    shutil.copy(PROGRAM, program)
+    for script, line in (("echo no display >&2; exit 3", "could not be made"),
+                         ("while [ $# -gt 1 ]; do shift; [ \"$1\" = --out ] && echo '<svg ><script/></svg>' > \"$2\"; "
+                          "done; exit 0", "Left out: it is no picture.")):
+        window.write_text(f"#!/bin/sh\n{script}\n")
+        window.chmod(0o755)
+        subprocess.run([program, "report", "plain", "-o", "fake.html", "-q"], cwd=folder, check=True)
+        text = (folder / "fake.html").read_text(encoding="utf-8")
+        assert line in text and 'class="window"' not in text and "<script" not in text, line
 
 
 WRAPPER = """<!doctype html><meta charset="utf-8"><style>iframe {{ height: 2000px; border: 0 }}</style>
@@ -157,6 +186,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         if sys.argv[-1] != "browser":
             check_file(Path(folder))
+            check_failing_window(Path(folder))
             print("report: passed")
             return 0
         browser = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
