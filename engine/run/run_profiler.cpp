@@ -2,6 +2,8 @@
 #include "engine/run/run_profiler.h"
 
 #include <chrono>
+#include <cstddef>
+#include <span>
 #include <utility>
 
 namespace trainscope {
@@ -129,12 +131,36 @@ void RunProfiler::step_begin(std::int64_t step) {
   if (open_ == nullptr) open();
   if (!listens_) {
     in_state_.assign(static_cast<std::size_t>(executor_->program().threads), 0);
+    find_counted_rows();
     listens_ = executor_->listen(*this);
   }
   if (first_ == 0) first_ = step;
   open_->system = profiler::read_system_counters();
   open_->processor = open_->hardware.read();
   begin(EventKind::kStep, step);
+}
+
+void RunProfiler::find_counted_rows() {
+  const Program& program = executor_->program();
+  counted_rows_.assign(program.calls.size(), kNoValue);
+  for (std::size_t i = 0; i < program.calls.size(); ++i) {
+    const Call& call = program.calls[i];
+    if (call.kind != CallKind::kKernel) continue;
+    const int input = program.graph.node(call.node).op->count_input;
+    if (input >= 0) counted_rows_[i] = call.inputs[static_cast<std::size_t>(input)].value;
+  }
+}
+
+// While the call's inputs are there: other tensors may have their bytes after it.
+void RunProfiler::count_rows(const CallEvent& event) {
+  const bool is_whole = event.thread == 0 && event.within == kNoCall;
+  const ValueId value = is_whole ? counted_rows_[static_cast<std::size_t>(event.call)] : kNoValue;
+  if (value == kNoValue) return;
+  std::int64_t rows = 0;
+  reads_rows_ = true;
+  executor_->memory().read_bytes(value, 0, std::as_writable_bytes(std::span(&rows, 1)));
+  reads_rows_ = false;
+  open_->recorder.count(EventKind::kCountedRows, id_of(event.call), static_cast<double>(rows));
 }
 
 // Both readings lie outside of the step's span.
@@ -210,7 +236,10 @@ void RunProfiler::call_begin(const CallEvent& event) {
   const EventKind kind = event.within == kNoCall ? EventKind::kCall : EventKind::kBodyCall;
   open_->recorder.begin(event.thread, kind, id_of(event.call));
 }
-void RunProfiler::call_end(const CallEvent& event) { open_->recorder.end(event.thread); }
+void RunProfiler::call_end(const CallEvent& event) {
+  open_->recorder.end(event.thread);
+  count_rows(event);
+}
 
 void RunProfiler::section_begin(std::size_t section) {
   open_->recorder.begin(0, EventKind::kSection, id_of(section));
@@ -218,9 +247,12 @@ void RunProfiler::section_begin(std::size_t section) {
 void RunProfiler::section_end(std::size_t /*section*/) { open_->recorder.end(0); }
 
 void RunProfiler::copy_begin(const CopyEvent& event) {
+  if (reads_rows_) return;
   open_->recorder.begin(0, kind_of(event.kind), id_of(event.value));
 }
-void RunProfiler::copy_end(const CopyEvent& /*event*/) { open_->recorder.end(0); }
+void RunProfiler::copy_end(const CopyEvent& /*event*/) {
+  if (!reads_rows_) open_->recorder.end(0);
+}
 
 void RunProfiler::thread_state(int thread, ThreadState state) {
   std::uint8_t& open = in_state_[static_cast<std::size_t>(thread)];

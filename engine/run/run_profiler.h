@@ -70,6 +70,8 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void end();
   void open();
   void close();
+  void find_counted_rows();
+  void count_rows(const CallEvent& event);
   void count_step(const StepRecord& step);
   void write();
   void write_if_many(std::size_t many);
@@ -81,6 +83,9 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   std::int64_t first_ = 0;  // that it profiled; 0: none yet
   std::int64_t last_ = 0;
   std::vector<std::uint8_t> in_state_;  // by thread: whether a span of its state is open
+  // By call: how many of its rows count; kNoValue of one that computes all.
+  std::vector<ValueId> counted_rows_;
+  bool reads_rows_ = false;  // a copy that is told of is this profiler's own
   std::unique_ptr<Open> open_;
   Subscription listens_;  // last: it ends before what events are written to
 };

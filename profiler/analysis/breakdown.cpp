@@ -73,7 +73,7 @@ BreakdownRow row_of(const CallTime& time, const PlanCall& call) {
   return {.ns = time.sum(),
           .busy_ns = time.busy_ns,
           .runs = time.runs,
-          .flops = runs * static_cast<double>(executed_flops(call)),
+          .flops = runs * time.rows * static_cast<double>(executed_flops(call)),
           .direct_flops = runs * static_cast<double>(call.flops),
           .bytes = runs * (static_cast<double>(call.bytes_read) +
                            static_cast<double>(call.bytes_written))};
@@ -209,7 +209,8 @@ Breakdown breakdown(const StepTimes& times, const PlanView& plan, GroupBy by,
     if (times.calls[id].runs == 0) continue;
     BreakdownRow row = row_of(times.calls[id], plan.calls[id]);
     if (wishes.machine != nullptr) {
-      row.roof_ns = static_cast<double>(row.runs) * roof_ns(*wishes.machine, plan, plan.calls[id]);
+      row.roof_ns = static_cast<double>(row.runs) *
+                    roof_ns(*wishes.machine, plan, plan.calls[id], times.calls[id].rows);
     }
     if (wishes.filter != nullptr && !is_left(*wishes.filter, table, plan, id, row)) continue;
     add_call(groups, group_name(plan, id, by), times.calls[id], row);

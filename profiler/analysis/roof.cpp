@@ -16,6 +16,12 @@ double flops_rate(const Machine& machine, std::string_view dtype, std::uint32_t 
   return of_threads(machine.flops(known), threads);
 }
 
+double bytes_of_first_input(const PlanView& plan, const PlanCall& call) {
+  if (call.inputs.count == 0) return 0.0;
+  const std::uint32_t value = plan.operands[call.inputs.begin].value;
+  return value == kNoRow ? 0.0 : static_cast<double>(plan.values[value].bytes);
+}
+
 }  // namespace
 
 const MemoryLevel& level_of(const Machine& machine, const PlanView& plan, const PlanCall& call) {
@@ -34,21 +40,24 @@ std::int64_t executed_flops(const PlanCall& call) {
   return call.kernel_flops >= 0 ? call.kernel_flops : call.flops;
 }
 
-RoofTerms roof_terms(const Machine& machine, const PlanView& plan, const PlanCall& call) {
+RoofTerms roof_terms(const Machine& machine, const PlanView& plan, const PlanCall& call,
+                     double rows) {
   const std::uint32_t threads = plan.facts().threads;
   const MemoryLevel& level = level_of(machine, plan, call);
   RoofTerms terms{.read_rate = of_threads(level.read, threads),
                   .write_rate = of_threads(level.write, threads),
                   .level = &level};
-  terms.arithmetic = static_cast<double>(executed_flops(call)) /
+  terms.arithmetic = rows * static_cast<double>(executed_flops(call)) /
                      flops_rate(machine, plan.text(call.dtype), threads);
-  terms.traffic = static_cast<double>(call.bytes_read) / terms.read_rate +
-                  static_cast<double>(call.bytes_written) / terms.write_rate;
+  const double bytes_read =
+      static_cast<double>(call.bytes_read) - (1.0 - rows) * bytes_of_first_input(plan, call);
+  terms.traffic =
+      bytes_read / terms.read_rate + static_cast<double>(call.bytes_written) / terms.write_rate;
   return terms;
 }
 
-double roof_ns(const Machine& machine, const PlanView& plan, const PlanCall& call) {
-  return 1e9 * roof_terms(machine, plan, call).seconds();
+double roof_ns(const Machine& machine, const PlanView& plan, const PlanCall& call, double rows) {
+  return 1e9 * roof_terms(machine, plan, call, rows).seconds();
 }
 
 }  // namespace trainscope::profiler

@@ -23,11 +23,15 @@ struct RoofTerms {
 
   double seconds() const { return std::max(arithmetic, traffic); }
 };
-// `machine` must outlive the answer.
-RoofTerms roof_terms(const Machine& machine, const PlanView& plan, const PlanCall& call);
+// Of a call that left masked rows out, `rows` is the share that it computed (CallTime::rows): of
+// its FLOPs and of its first input's bytes; its result has the others, too. `machine` must outlive
+// the answer.
+RoofTerms roof_terms(const Machine& machine, const PlanView& plan, const PlanCall& call,
+                     double rows = 1.0);
 
 // The longer of the two, in nanoseconds.
-double roof_ns(const Machine& machine, const PlanView& plan, const PlanCall& call);
+double roof_ns(const Machine& machine, const PlanView& plan, const PlanCall& call,
+               double rows = 1.0);
 
 // That level: caches named L1 and L2 are each core's own, others are there once.
 const MemoryLevel& level_of(const Machine& machine, const PlanView& plan, const PlanCall& call);

@@ -3,6 +3,7 @@
 #include "profiler/analysis/step_times.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -147,6 +148,32 @@ std::int64_t CallTime::sum() const {
   return std::accumulate(ns.begin(), ns.end(), std::int64_t{0});
 }
 
+namespace {
+
+// Of each call that counts rows: those it computed of those that its first input has room for.
+void add_counted_rows(const EventView& events, const PlanView& plan, StepTimes& times) {
+  struct Counted {
+    double rows = 0.0;
+    double room = 0.0;
+  };
+  std::map<std::uint32_t, Counted> counted;
+  each_event(events, [&](const EventChunk& chunk, std::size_t i) {
+    if (chunk.kind[i] != EventKind::kCountedRows || chunk.id[i] >= plan.calls.size()) return;
+    const RowRange inputs = plan.calls[chunk.id[i]].inputs;
+    if (inputs.count == 0) return;
+    const auto shape = rows_of(plan.dims, plan.operands[inputs.begin].shape);
+    if (shape.empty()) return;
+    Counted& of_call = counted[chunk.id[i]];
+    of_call.rows += chunk.event(i).number();
+    of_call.room += static_cast<double>(shape[0]);
+  });
+  for (const auto& [id, rows] : counted) {
+    if (rows.room > 0.0) times.calls[id].rows = std::clamp(rows.rows / rows.room, 0.0, 1.0);
+  }
+}
+
+}  // namespace
+
 StepTimes step_times(const EventView& events, const PlanView& plan) {
   StepTimes times;
   Division division(plan, times);
@@ -159,6 +186,7 @@ StepTimes step_times(const EventView& events, const PlanView& plan) {
     }
   });
   for (CallTime& call : times.calls) call.ns.resize(times.steps.size());
+  add_counted_rows(events, plan, times);
   return times;
 }
 

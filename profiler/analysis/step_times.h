@@ -38,6 +38,9 @@ struct CallTime {
   std::vector<std::int64_t> ns;  // by step: on the driving thread
   std::int64_t busy_ns = 0;      // in all steps, on any thread
   std::int64_t runs = 0;         // in all steps
+  // The share of its rows that it computed: those that are masked were left out, as the profile
+  // tells; 1 of a call that leaves none out.
+  double rows = 1.0;
 
   std::int64_t sum() const;
 };

@@ -61,6 +61,8 @@ std::string_view name_of(EventKind kind) {
       return "cache misses";
     case EventKind::kBranchMisses:
       return "branch misses";
+    case EventKind::kCountedRows:
+      return "counted rows";
   }
   return "unknown";
 }

@@ -27,7 +27,7 @@ enum class EventKind : std::uint16_t {
   kIdle = 16,        // nobody has given the thread work
   kLibrary = 17,     // a library has the thread for loops of its own
 
-  kLoss = 256,  // id of this and all that follow: the step
+  kLoss = 256,  // id of this and all that follow but the last: the step
   kLearningRate = 257,
   kResidentBytes = 258,  // memory of the process (RSS)
   kTaskClock = 259,      // processor time of all threads in the step, nanoseconds
@@ -39,6 +39,7 @@ enum class EventKind : std::uint16_t {
   kInstructions = 265,
   kCacheMisses = 266,
   kBranchMisses = 267,
+  kCountedRows = 268,  // that the call computed, the others being masked; id: the call
 };
 
 constexpr bool is_counter(EventKind kind) { return static_cast<std::uint16_t>(kind) >= 256; }

@@ -70,8 +70,8 @@ double node_roof(const NodeFacts& facts, std::uint32_t node) {
     if (call >= facts.times->calls.size()) continue;
     const profiler::CallTime& time = facts.times->calls[call];
     const PlanView& plan = facts.links->plan();
-    roof +=
-        profiler::roof_ns(*facts.machine, plan, plan.calls[call]) * static_cast<double>(time.runs);
+    roof += profiler::roof_ns(*facts.machine, plan, plan.calls[call], time.rows) *
+            static_cast<double>(time.runs);
   }
   const double taken = sum_ns(facts, node);
   return taken == 0.0 ? kUnknown : roof / taken;

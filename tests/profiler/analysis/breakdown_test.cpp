@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "engine/core/error.h"
 #include "profiler/analysis/roof.h"
@@ -142,6 +144,32 @@ TEST_CASE("roof: the longer of FLOPs and bytes, of the level that the operands f
   CHECK(table.rows[0].name == "0 mm");
   CHECK(table.rows[0].roof() == doctest::Approx(2 * 2000.0 / 290.0));
   CHECK(breakdown(times, view, GroupBy::kCall).rows[0].roof() == 0.0);
+}
+
+TEST_CASE("breakdown: rows that are masked are neither FLOPs nor bytes of the roof") {
+  PlanRecord plan = small_plan();
+  plan.dims = {10, 4};
+  plan.values.push_back({.kind = PlanValueKind::kNode, .bytes = 80});
+  plan.operands.push_back({.value = 0, .shape = {.begin = 0, .count = 2}});
+  plan.calls[0].inputs = {.begin = 0, .count = 1};
+  const PlanView view = view_of(plan);
+  std::vector<Event> events = small_events();
+  for (const double rows : {2.0, 4.0}) {  // of ten
+    events.push_back({.begin_ns = 1200,
+                      .value = std::bit_cast<std::uint64_t>(rows),
+                      .id = 0,
+                      .kind = EventKind::kCountedRows});
+  }
+  const EventBytes bytes(events);
+  const StepTimes times = step_times(bytes.view(), view);
+  CHECK(times.calls[0].rows == doctest::Approx(0.3));
+  CHECK(times.calls[1].rows == 1.0);
+  const Breakdown table = breakdown(times, view, GroupBy::kCall);
+  CHECK(table.rows[0].flops == doctest::Approx(2 * 0.3 * 4000));
+  CHECK(table.rows[0].direct_flops == 2 * 4000);
+  const RoofParts parts = roof_parts(small_machine(), view, view.calls[0], 0.3);
+  CHECK(parts.traffic == doctest::Approx((100 - 0.7 * 80) / 1e10 + 60 / 5e9));
+  CHECK(parts.arithmetic == doctest::Approx(0.3 * 4000 / 2e9));
 }
 
 TEST_CASE("step times: spans that do not nest and calls that there are not are refused") {

@@ -107,6 +107,26 @@ def check_compare(folder):
     assert "expected a share" in run(folder, "compare", "a", "b", "--fail-if-slower", "x", code=2).stderr
 
 
+def check_masked(folder):
+    """FLOPs of rows whose label is a blank are not counted where they are not computed."""
+    flops = {}
+    for ignored in ("1", "-100"):  # the second character of the text's alphabet is the blank
+        run(folder, "profile", "gpt.onnx", "--data", "text:text.txt", "--seq", "16", "--batch", "4", "--steps",
+            "12", "--profile", "steps=3:12", "--loss", f"cross_entropy:ignore_index={ignored}",
+            "--skip-ignored", "--run-dir", f"masked{ignored}", "-q")
+        flops[ignored] = {row["name"]: (row["flops"], row["direct_flops"]) for row in json.loads(
+            run(folder, "query", f"masked{ignored}", "op==CompactMatMul", "--by", "call",
+                "--json").stdout)["rows"]}
+    assert len(flops["1"]) == 3 and flops["1"].keys() == flops["-100"].keys(), flops
+    shares = []
+    for call, (executed, direct) in flops["1"].items():
+        every, same = flops["-100"][call]
+        assert direct == same, flops
+        shares.append(executed / every)
+    assert max(shares) - min(shares) < 1e-9, shares
+    assert abs(shares[0] - 36 / 44) < 0.05, shares  # 8 blanks in a line of 44
+
+
 def check_damage(folder):
     """Every truncation is read as far as it is whole; a damaged byte is one line of an error."""
     file = folder / "run/events.cols"
@@ -188,6 +208,7 @@ def main():
         facts = check_query(folder)
         check_export(folder, facts)
         check_compare(folder)
+        check_masked(folder)
         check_damage(folder)
         check_ranks(folder)
 
