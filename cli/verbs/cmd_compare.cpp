@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
@@ -48,17 +51,78 @@ constexpr Flag kCompareFlags[] = {
      .minimum = 1},
     {.name = "fail-if-slower",
      .value = "SHARE",
-     .help = "Exit code 9 where the median step of B takes so much longer (5% or 0.05), and more "
-             "than steps differ anyway"},
+     .help =
+         "Exit code 9 where an undisturbed step of B takes so much longer (5% or 0.05), and more "
+         "than runs of one program differ anyway"},
 };
 
-profiler::Breakdown breakdown_of(const std::string& folder, profiler::GroupBy by) {
+// "A" or "A1,A2,A3": a folder may have commas in its name.
+std::vector<std::string> folders_of(const std::string& words) {
+  if (std::filesystem::exists(words)) return {words};
+  std::vector<std::string> folders;
+  for (const std::string_view word : split(words, ',')) folders.emplace_back(word);
+  return folders;
+}
+
+// One side of the comparison: a run, or several of one command, whose steps are put one behind the
+// other; what differs between them is then a difference between blocks of its steps.
+class Side {
+ public:
+  explicit Side(const std::string& words) {
+    for (const std::string& folder : folders_of(words)) add(folder);
+  }
+  profiler::RunSide nodes() const {
+    return {.plan = plan_->view(), .times = times_ ? &*times_ : nullptr};
+  }
+  bool is_profiled() const { return times_.has_value(); }
+  profiler::Breakdown by(profiler::GroupBy group) const {
+    // Says what a run without a profile needs.
+    const auto profile = profiler::Profile::open(RunReader::open(first_));
+    require(!times_->steps.empty(), ErrorCode::kUsage, "the profile of '{}' has no whole step yet",
+            printable(first_));
+    return profiler::breakdown(*times_, profile.plan(), group);
+  }
+
+ private:
+  void add(const std::string& folder);
+
+  std::string first_;  // folder
+  std::optional<StoredPlan> plan_;
+  std::optional<profiler::StepTimes> times_;
+};
+
+bool same_calls(const PlanView& a, const PlanView& b) {
+  return std::ranges::equal(a.calls, b.calls, [&](const PlanCall& left, const PlanCall& right) {
+    return a.name_of(left) == b.name_of(right) && a.text(left.kernel) == b.text(right.kernel);
+  });
+}
+
+void Side::add(const std::string& folder) {
   const RunReader run = RunReader::open(folder);
-  const auto profile = profiler::Profile::open(run);
-  const profiler::StepTimes times = profiler::step_times(profile.events(), profile.plan());
-  require(!times.steps.empty(), ErrorCode::kUsage, "the profile of '{}' has no whole step yet",
+  std::optional<StoredPlan> plan = run.plan();
+  require(plan.has_value(), ErrorCode::kBadInput, "the run '{}' has no plan yet",
           printable(folder));
-  return profiler::breakdown(times, profile.plan(), by);
+  if (plan_) {
+    if (!same_calls(plan_->view(), plan->view())) {
+      throw Error(ErrorCode::kUsage, fmt::format("the runs '{}' and '{}' have not the same calls",
+                                                 printable(first_), printable(folder)))
+          .hint("several runs of one side are of one command");
+    }
+    require(is_profiled() && run.events(), ErrorCode::kUsage,
+            "several runs of one side need a profile each: '{}' and '{}' are not both profiled",
+            printable(first_), printable(folder));
+  } else {
+    first_ = folder;
+    plan_ = std::move(plan);
+  }
+  if (!run.events()) return;
+  const auto profile = profiler::Profile::open(run);
+  profiler::StepTimes times = profiler::step_times(profile.events(), profile.plan());
+  if (times_) {
+    profiler::append(*times_, times);
+  } else {
+    times_ = std::move(times);
+  }
 }
 
 // "5%" or "0.05"; none where it is not asked for.
@@ -76,6 +140,8 @@ std::optional<double> most_slower(const Settings& settings) {
 Json spread_json(const Spread& spread) {
   return Json::object({{"median_ms", spread.median / 1e6},
                        {"deviation_ms", spread.deviation / 1e6},
+                       {"undisturbed_ms", spread.low / 1e6},
+                       {"drift", spread.drift},
                        {"steps", spread.count}});
 }
 
@@ -91,7 +157,7 @@ Json row_json(const ComparedRow& row, const Comparison& both) {
 }
 
 std::string row_text(const ComparedRow& row) {
-  const double share = row.a.median == 0.0 ? 0.0 : 100.0 * row.difference_ns() / row.a.median;
+  const double share = 100.0 * (row.ratio() - 1.0);
   const bool significant = std::abs(row.significance()) > profiler::kSignificant;
   return fmt::format(
       "{:>10.4f} {:>9.4f} {:>10.4f} {:>9.4f} {:>+10.4f} {:>+7.1f}% {}  {}\n", row.a.median / 1e6,
@@ -111,14 +177,14 @@ std::vector<const ComparedRow*> changed_rows(const Comparison& both) {
 }
 
 std::string change_text(const ComparedRow& row, const Comparison& both) {
-  if (row.a.median <= 0.0) return "in B alone";
-  if (row.b.median <= 0.0) return "in A alone";
+  if (row.a.low <= 0.0) return "in B alone";
+  if (row.b.low <= 0.0) return "in A alone";
   return fmt::format("{:+.1f}%", 100.0 * both.change(row));
 }
 
 std::string changes_text(const Comparison& both) {
-  std::string text =
-      fmt::format("rows have {:+.1f}% in common; beyond that ", 100.0 * (both.common_ratio - 1.0));
+  std::string text = fmt::format("rows have {:+.1f}% in common and differ by {:.1f}%; beyond that ",
+                                 100.0 * (both.common_ratio - 1.0), 100.0 * both.between);
   const std::vector<const ComparedRow*> rows = changed_rows(both);
   if (rows.empty()) return text + "none changed by itself\n";
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -130,9 +196,9 @@ std::string changes_text(const Comparison& both) {
 
 std::string text_of(const Comparison& both, std::size_t top) {
   std::string text = fmt::format(
-      "medians and median absolute deviations of {} and {} steps, in ms; * is more than steps "
-      "differ anyway\n{:>10} {:>9} {:>10} {:>9} {:>10} {:>8}\n",
-      both.step.a.count, both.step.b.count, "A", "+-", "B", "+-", "B - A", "");
+      "medians and median absolute deviations of {} and {} steps, in ms; % is of undisturbed "
+      "steps, * more than runs differ anyway\n{:>10} {:>9} {:>10} {:>9} {:>10} {:>8}\n",
+      both.step.a.count, both.step.b.count, "A", "+-", "B", "+-", "B - A", "%");
   text += row_text(both.step);
   for (std::size_t i = 0; i < std::min(top, both.rows.size()); ++i) text += row_text(both.rows[i]);
   return text + changes_text(both);
@@ -143,6 +209,7 @@ Json facts_of(const Comparison& both, Json rows) {
   for (const ComparedRow* row : changed_rows(both)) changed.push_back(row->name);
   return Json::object({{"step", row_json(both.step, both)},
                        {"common_ratio", both.common_ratio},
+                       {"between", both.between},
                        {"changed", std::move(changed)},
                        {"rows", std::move(rows)}});
 }
@@ -151,24 +218,6 @@ Json plan_json(const NodeInPlan& node) {
   return Json::object({{"calls", node.calls}, {"bytes", node.bytes}, {"kernels", node.kernels}});
 }
 
-// A run's plan, and its profile where there is one.
-struct RunOfNodes {
-  explicit RunOfNodes(const std::string& folder) : run(RunReader::open(folder)), plan(run.plan()) {
-    require(plan.has_value(), ErrorCode::kBadInput, "the run '{}' has no plan yet",
-            printable(folder));
-    if (!run.events()) return;
-    const auto profile = profiler::Profile::open(run);
-    times = profiler::step_times(profile.events(), profile.plan());
-  }
-  profiler::RunSide side() const {
-    return {.plan = plan->view(), .times = times ? &*times : nullptr};
-  }
-
-  RunReader run;
-  std::optional<StoredPlan> plan;
-  std::optional<profiler::StepTimes> times;
-};
-
 struct Compared {
   Outcome outcome;
   ComparedRow step;
@@ -176,11 +225,12 @@ struct Compared {
 
 // By ONNX node rows also have what the plans say; of runs without a profile they have that alone.
 Compared compare_nodes(const Invocation& invocation) {
-  const RunOfNodes a(invocation.argument(0));
-  const RunOfNodes b(invocation.argument(1));
-  RunDifference both = profiler::difference_of(a.side(), b.side());
+  const Side a(invocation.argument(0));
+  const Side b(invocation.argument(1));
+  RunDifference both = profiler::difference_of(a.nodes(), b.nodes());
   Json rows = Json::array();
-  Comparison shown{.step = both.step, .rows = {}, .common_ratio = both.common_ratio};
+  Comparison shown{
+      .step = both.step, .rows = {}, .common_ratio = both.common_ratio, .between = both.between};
   for (const DifferenceRow& row : both.rows) {
     Json json = row_json(row.time, shown);
     json.set("plan_a", plan_json(row.a));
@@ -189,7 +239,7 @@ Compared compare_nodes(const Invocation& invocation) {
     if (row.time.a.count + row.time.b.count > 0) shown.rows.push_back(row.time);
   }
   std::string text = fmt::format("arena   A {} bytes, B {} bytes\n", both.arena_a, both.arena_b);
-  if (a.times || b.times) {
+  if (a.is_profiled() || b.is_profiled()) {
     const auto top = static_cast<std::size_t>(invocation.settings().integer("top"));
     text += text_of(shown, top);
   } else {
@@ -202,8 +252,8 @@ Compared compare_nodes(const Invocation& invocation) {
 }
 
 Compared compare_groups(const Invocation& invocation, profiler::GroupBy by) {
-  Comparison both = profiler::compare_profiles(breakdown_of(invocation.argument(0), by),
-                                               breakdown_of(invocation.argument(1), by));
+  Comparison both = profiler::compare_profiles(Side(invocation.argument(0)).by(by),
+                                               Side(invocation.argument(1)).by(by));
   std::ranges::stable_sort(both.rows, std::ranges::greater(),
                            [](const ComparedRow& row) { return std::abs(row.difference_ns()); });
   Json rows = Json::array();
@@ -238,8 +288,7 @@ Outcome compare_times(const Invocation& invocation) {
   if (!most) return std::move(outcome);
   require(step.a.count > 0 && step.b.count > 0, ErrorCode::kUsage,
           "--fail-if-slower needs the profiles of both runs");
-  const bool slower =
-      step.b.median > (1.0 + *most) * step.a.median && step.significance() > profiler::kSignificant;
+  const bool slower = step.ratio() > 1.0 + *most && step.significance() > profiler::kSignificant;
   outcome.facts.set("slower", slower);
   outcome.text += slower ? "B is slower\n" : "B is not slower\n";
   if (slower) outcome.exit_code = static_cast<int>(ErrorCode::kMismatch);
@@ -270,11 +319,11 @@ Command compare_command() {
       .summary = "Compare the steps of two runs, row by row: times, and by node bytes and kernels.",
       .arguments = {{.name = "A",
                      .help = "the folder of a run; where it was not profiled, --by node "
-                             "compares plans alone"},
-                    {.name = "B", .help = "another one"}},
+                             "compares plans alone. A1,A2,...: runs of one command, as one"},
+                    {.name = "B", .help = "another one, or several"}},
       .flags = join_flags({kCompareFlags}),
-      .examples = {"trainscope compare runs/before runs/after --by op",
-                   "trainscope compare runs/before runs/after --fail-if-slower 5%"},
+      .examples = {"trainscope compare runs/before runs/after --fail-if-slower 5%",
+                   "trainscope compare runs/a1,runs/a2 runs/b1,runs/b2 --by op"},
       .run = run_compare};
 }
 

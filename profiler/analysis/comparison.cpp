@@ -1,62 +1,59 @@
-// Medians and median absolute deviations by row.
+// Rows of two profiles by name, what their ratios have in common, and which of them stand out.
 #include "profiler/analysis/comparison.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
+#include <utility>
+
+#include "profiler/analysis/step_times.h"
 
 #include "engine/core/numbers.h"
 
 namespace trainscope::profiler {
 
-double Spread::standard_error() const {
-  if (count == 0) return 0.0;
-  return 1.253 * 1.4826 * deviation / std::sqrt(static_cast<double>(count));
-}
-
-Spread spread_of(std::span<const double> values) {
-  std::vector<double> all(values.begin(), values.end());
-  const double middle = median(all);
-  for (double& value : all) value = std::abs(value - middle);
-  return {.median = middle, .deviation = median(std::move(all)), .count = values.size()};
-}
+double ComparedRow::error(double between) const { return std::hypot(a.drift, b.drift, between); }
 
 double ComparedRow::significance() const {
-  const double difference = difference_ns();
-  if (difference == 0.0) return 0.0;
-  const double error = std::hypot(a.standard_error(), b.standard_error());
-  if (error == 0.0) return std::copysign(std::numeric_limits<double>::max(), difference);
-  return difference / error;
-}
-
-double ComparedRow::ratio_error() const {
-  if (a.median <= 0.0 || b.median <= 0.0) return 0.0;
-  return ratio() * std::hypot(a.standard_error() / a.median, b.standard_error() / b.median);
+  if (a.low == b.low) return 0.0;
+  if (!is_in_both()) return std::copysign(std::numeric_limits<double>::max(), b.low - a.low);
+  return std::log(ratio()) / error(kBetweenRuns);
 }
 
 namespace {
 
+constexpr double kDeviations = 1.4826;  // median absolute ones in a standard deviation
+
 bool is_large(const ComparedRow& row, const ComparedRow& step) {
-  return row.is_call && std::max(row.a.median, row.b.median) >= kLeastShare * step.a.median;
+  return row.is_call && std::max(row.a.low, row.b.low) >= kLeastShare * step.a.low;
 }
 
-double common_ratio_of(const Comparison& both) {
-  std::vector<double> ratios;
+void find_common(Comparison& both) {
+  std::vector<double> logarithms;
   for (const ComparedRow& row : both.rows) {
-    const bool is_in_both = row.a.median > 0.0 && row.b.median > 0.0;
-    if (is_in_both && is_large(row, both.step)) ratios.push_back(row.ratio());
+    if (row.is_in_both() && is_large(row, both.step)) logarithms.push_back(std::log(row.ratio()));
   }
-  return ratios.empty() ? 1.0 : median(std::move(ratios));
+  std::vector<double> with_unchanged = logarithms;
+  with_unchanged.push_back(0.0);
+  const double common = median(std::move(with_unchanged));
+  both.common_ratio = std::exp(common);
+  both.between = kBetweenRuns;
+  const auto rows = static_cast<double>(logarithms.size());
+  for (double& value : logarithms) value = std::abs(value - common);
+  const double spread = kDeviations * median(std::move(logarithms));
+  const double squares = kRowsBefore * kBetweenRuns * kBetweenRuns + rows * spread * spread;
+  both.between = std::max(kBetweenRuns, std::sqrt(squares / (kRowsBefore + rows)));
 }
 
 }  // namespace
 
 bool Comparison::is_changed(const ComparedRow& row) const {
   if (!is_large(row, step)) return false;
-  if (row.a.median <= 0.0 || row.b.median <= 0.0) return true;  // in one of them alone
-  const double by = std::abs(change(row));
-  return by >= kLeastChange && by * common_ratio > kSignificant * row.ratio_error();
+  if (!row.is_in_both()) return true;
+  const double by = std::log(row.ratio() / common_ratio);
+  return std::abs(by) > kSignificant * row.error(between) &&
+         std::abs(row.b.low - common_ratio * row.a.low) > kLeastChangeNs;
 }
 
 Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
@@ -80,7 +77,7 @@ Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
           {.name = row.name, .is_call = row.is_call, .a = {}, .b = spread_of(row.step_ns)});
     }
   }
-  both.common_ratio = common_ratio_of(both);
+  find_common(both);
   return both;
 }
 

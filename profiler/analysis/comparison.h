@@ -1,27 +1,14 @@
 // Two profiles beside each other: what each row takes in a step, and whether the difference is more
-// than steps differ anyway.
+// than runs of one program differ by anyway (docs/profiling.md#compare).
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/spread.h"
 
 namespace trainscope::profiler {
-
-// What steps have in the middle, and how far from it: half of them are nearer than the median
-// absolute deviation.
-struct Spread {
-  double median = 0.0;
-  double deviation = 0.0;
-  std::size_t count = 0;
-
-  // Of the median, were the steps normal: 1.253 standard deviations, each 1.4826 median absolute
-  // ones, by the square root of their number.
-  double standard_error() const;
-};
-Spread spread_of(std::span<const double> values);
 
 struct ComparedRow {
   std::string name;
@@ -30,23 +17,34 @@ struct ComparedRow {
   Spread b;
 
   double difference_ns() const { return b.median - a.median; }
-  // In standard errors of the difference: beyond 4 it is no chance of these steps.
+  bool is_in_both() const { return a.low > 0.0 && b.low > 0.0; }
+  // Of undisturbed steps; 1 where one of them has none.
+  double ratio() const { return is_in_both() ? b.low / a.low : 1.0; }
+  // How far apart runs of one program are expected, in the natural logarithm of the ratio, one
+  // standard deviation: `between` of any two runs, and how much either moved in its course.
+  double error(double between) const;
+  // The ratio's logarithm in errors of kBetweenRuns: beyond kSignificant it is not chance. Of a row
+  // that one of them lacks without bounds.
   double significance() const;
-  double ratio() const { return a.median > 0.0 ? b.median / a.median : 1.0; }
-  double ratio_error() const;  // standard error of the ratio
 };
 
 struct Comparison {
   ComparedRow step;
   std::vector<ComparedRow> rows;  // by name as the first profile has them, then those of b alone
-  // What the rows of calls have in common, the median of their ratios: another clock rate, other
-  // load. Of rows that take a hundredth of the step at least.
+  // What the rows of calls have in common: another clock rate, other load. The median of their
+  // ratios and of 1, which stands for "nothing changed" and decides where rows are few; of rows
+  // that take kLeastShare of the step at least.
   double common_ratio = 1.0;
+  // How far rows are from what they have in common, in the logarithm of their ratios: a standard
+  // deviation. Most rows of two runs are not changed by anybody, so this is what the two tell of
+  // themselves (1.4826 median absolute deviations); but few rows tell it badly, so kBetweenRuns
+  // counts as if kRowsBefore more had told it, and is the least.
+  double between = 0.0;
 
   // Of a row, how much its ratio is beyond what all have in common: 0.1 is 10 % slower than they.
   double change(const ComparedRow& row) const { return row.ratio() / common_ratio - 1.0; }
-  // Whether the row's calls changed by themselves: by a twentieth at least, and by more than its
-  // steps differ anyway. Runs differ from each other by less than that, row by row.
+  // Whether the row's calls changed by themselves: beyond what rows have in common by kSignificant
+  // errors, and by kLeastChangeNs.
   bool is_changed(const ComparedRow& row) const;
 };
 
@@ -54,7 +52,11 @@ struct Comparison {
 Comparison compare_profiles(const Breakdown& a, const Breakdown& b);
 
 inline constexpr double kSignificant = 4.0;
-inline constexpr double kLeastChange = 0.05;
-inline constexpr double kLeastShare = 0.01;  // of the step
+// What a row of two runs of one program differs by for reasons that no step of either shows: which
+// pages it was given, where code and buffers begin. One standard deviation.
+inline constexpr double kBetweenRuns = 0.0125;
+inline constexpr double kRowsBefore = 15.0;
+inline constexpr double kLeastChangeNs = 500.0;  // some misses of the last cache, or a system call
+inline constexpr double kLeastShare = 0.01;      // of the step
 
 }  // namespace trainscope::profiler

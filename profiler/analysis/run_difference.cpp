@@ -53,6 +53,7 @@ RunDifference difference_of(const RunSide& a, const RunSide& b) {
   Comparison times = compare_profiles(times_of(a), times_of(b));
   RunDifference difference{.step = std::move(times.step),
                            .common_ratio = times.common_ratio,
+                           .between = times.between,
                            .arena_a = a.plan.arena().bytes,
                            .arena_b = b.plan.arena().bytes};
   const std::map<std::string, NodeInPlan> nodes_a = nodes_in(a.plan);

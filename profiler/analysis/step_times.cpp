@@ -3,6 +3,7 @@
 #include "profiler/analysis/step_times.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -188,6 +189,23 @@ StepTimes step_times(const EventView& events, const PlanView& plan) {
   for (CallTime& call : times.calls) call.ns.resize(times.steps.size());
   add_counted_rows(events, plan, times);
   return times;
+}
+
+void append(StepTimes& times, const StepTimes& more) {
+  CHECK_INVARIANT(times.calls.size() == more.calls.size());
+  times.steps.insert(times.steps.end(), more.steps.begin(), more.steps.end());
+  times.total_ns += more.total_ns;
+  for (std::size_t id = 0; id < times.calls.size(); ++id) {
+    CallTime& call = times.calls[id];
+    const CallTime& other = more.calls[id];
+    call.ns.insert(call.ns.end(), other.ns.begin(), other.ns.end());
+    if (const std::int64_t runs = call.runs + other.runs; runs > 0) {
+      const double share = static_cast<double>(call.runs) / static_cast<double>(runs);
+      call.rows = std::lerp(other.rows, call.rows, share);
+    }
+    call.busy_ns += other.busy_ns;
+    call.runs += other.runs;
+  }
 }
 
 }  // namespace trainscope::profiler

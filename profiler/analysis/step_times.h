@@ -54,4 +54,7 @@ struct StepTimes {
 // Throws kBadInput for spans that do not nest, and for calls that the plan has not.
 StepTimes step_times(const EventView& events, const PlanView& plan);
 
+// The steps of another run of the same calls behind these.
+void append(StepTimes& times, const StepTimes& more);
+
 }  // namespace trainscope::profiler

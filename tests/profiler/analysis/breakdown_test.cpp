@@ -167,9 +167,24 @@ TEST_CASE("breakdown: rows that are masked are neither FLOPs nor bytes of the ro
   const Breakdown table = breakdown(times, view, GroupBy::kCall);
   CHECK(table.rows[0].flops == doctest::Approx(2 * 0.3 * 4000));
   CHECK(table.rows[0].direct_flops == 2 * 4000);
-  const RoofParts parts = roof_parts(small_machine(), view, view.calls[0], 0.3);
-  CHECK(parts.traffic == doctest::Approx((100 - 0.7 * 80) / 1e10 + 60 / 5e9));
-  CHECK(parts.arithmetic == doctest::Approx(0.3 * 4000 / 2e9));
+  const RoofTerms terms = roof_terms(small_machine(), view, view.calls[0], 0.3);
+  CHECK(terms.traffic == doctest::Approx((100 - 0.7 * 80) / 1e10 + 60 / 5e9));
+  CHECK(terms.arithmetic == doctest::Approx(0.3 * 4000 / 2e9));
+}
+
+TEST_CASE("step times: another run of the same calls behind them") {
+  const PlanRecord plan = small_plan();
+  const EventBytes bytes(small_events());
+  const StepTimes once = step_times(bytes.view(), view_of(plan));
+  StepTimes both = once;
+  both.calls[0].rows = 0.5;
+  append(both, once);
+  CHECK(both.steps.size() == 4);
+  CHECK(both.total_ns == 3600);
+  CHECK(both.calls[0].ns == std::vector<std::int64_t>{90, 200, 90, 200});
+  CHECK(both.calls[0].runs == 4);
+  CHECK(both.calls[0].rows == doctest::Approx(0.75));
+  CHECK(both.calls[2].busy_ns == 420);
 }
 
 TEST_CASE("step times: spans that do not nest and calls that there are not are refused") {

@@ -107,6 +107,19 @@ def check_compare(folder):
     assert "expected a share" in run(folder, "compare", "a", "b", "--fail-if-slower", "x", code=2).stderr
 
 
+def check_several_runs(folder):
+    """Runs of one command are one side; of others they are refused."""
+    facts = json.loads(run(folder, "compare", "a,a", "b,b", "--json").stdout)
+    assert facts["step"]["a"]["steps"] == 8 and facts["step"]["significant"], facts["step"]
+    assert abs(facts["step"]["b"]["undisturbed_ms"] - 0.11) < 1e-9, facts["step"]
+    by_op = json.loads(run(folder, "compare", "run,run", "run", "--by", "op", "--json").stdout)
+    assert by_op["step"]["a"]["steps"] == 8 and by_op["step"]["b"]["steps"] == 4, by_op["step"]
+    assert by_op["changed"] == [] and by_op["between"] >= 0.0125, by_op
+    refused = run(folder, "compare", "run,plain", "run", code=2).stderr
+    assert "have not the same calls" in refused and "one command" in refused, refused
+    assert "nowhere" in run(folder, "compare", "run,nowhere", "run", code=6).stderr
+
+
 def check_masked(folder):
     """FLOPs of rows whose label is a blank are not counted where they are not computed."""
     flops = {}
@@ -208,6 +221,7 @@ def main():
         facts = check_query(folder)
         check_export(folder, facts)
         check_compare(folder)
+        check_several_runs(folder)
         check_masked(folder)
         check_damage(folder)
         check_ranks(folder)

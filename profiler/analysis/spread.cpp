@@ -1,0 +1,62 @@
+// Medians, low quantiles, and how these move from block to block.
+#include "profiler/analysis/spread.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "profiler/analysis/step_times.h"
+
+namespace trainscope::profiler {
+namespace {
+
+// Median absolute deviations in a standard deviation, were they those of a normal distribution.
+constexpr double kDeviations = 1.4826;
+// Standard errors of a mean in that of a median, likewise.
+constexpr double kMedianError = 1.253;
+
+double deviation_of(std::vector<double> values, double middle) {
+  for (double& value : values) value = std::abs(value - middle);
+  return median(std::move(values));
+}
+
+// Between the two values that the quantile lies between, in proportion. `values` is not empty.
+double low_of(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  const double place = kLowShare * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
+}
+
+double drift_of(std::span<const double> values, std::size_t blocks) {
+  std::vector<double> lows;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const std::size_t begin = i * values.size() / blocks;
+    const std::size_t end = (i + 1) * values.size() / blocks;
+    lows.push_back(low_of(values.subspan(begin, end - begin)));
+  }
+  const double middle = median(lows);
+  return middle > 0.0 ? kDeviations * deviation_of(std::move(lows), middle) / middle : 0.0;
+}
+
+}  // namespace
+
+Spread spread_of(std::span<const double> step_ns) {
+  if (step_ns.empty()) return {};
+  const std::vector<double> all(step_ns.begin(), step_ns.end());
+  Spread spread{.median = median(all), .count = all.size(), .low = low_of(all)};
+  spread.deviation = deviation_of(all, spread.median);
+  const std::size_t blocks = std::min(kBlocks, all.size() / kLeastBlockSteps);
+  if (blocks >= kLeastBlocks) {
+    spread.drift = drift_of(all, blocks);
+  } else if (spread.median > 0.0) {
+    spread.drift = kMedianError * kDeviations * spread.deviation / spread.median /
+                   std::sqrt(static_cast<double>(all.size()));
+  }
+  return spread;
+}
+
+}  // namespace trainscope::profiler

@@ -1,0 +1,31 @@
+// What steps take: in the middle, undisturbed, and how much that moves while a run goes on.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace trainscope::profiler {
+
+// Of the nanoseconds that a row takes in each step, in the order of the steps.
+struct Spread {
+  double median = 0.0;
+  double deviation = 0.0;  // median absolute deviation: half of the steps are nearer to the median
+  std::size_t count = 0;
+  // Undisturbed: a tenth of the steps take no longer. Other programs, interrupts and a hypervisor
+  // only ever add time, to some steps and not to others, so this varies less from run to run than
+  // the median does; what makes every step slower adds to it all the same.
+  double low = 0.0;
+  // How far `low` moves from one block of steps to the next, as a share of it: a standard deviation
+  // (1.4826 median absolute ones). A machine changes in the course of seconds, not from step to
+  // step, so more steps of one run say no more about what the next run will take; the square root
+  // of their number has no place here. Of few steps it is the standard error of their median.
+  double drift = 0.0;
+};
+Spread spread_of(std::span<const double> step_ns);
+
+inline constexpr double kLowShare = 0.1;  // of the steps
+inline constexpr std::size_t kBlocks = 8;
+inline constexpr std::size_t kLeastBlockSteps = 6;
+inline constexpr std::size_t kLeastBlocks = 4;  // below: too few to say how blocks differ
+
+}  // namespace trainscope::profiler

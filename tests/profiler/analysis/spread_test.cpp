@@ -1,0 +1,53 @@
+// Steps: their median, what they take undisturbed, and how that moves from block to block.
+#include "profiler/analysis/spread.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace trainscope::profiler {
+namespace {
+
+TEST_CASE("spread: the median, and the median distance from it") {
+  const Spread spread = spread_of(std::vector<double>{1.0, 2.0, 3.0, 4.0, 100.0});
+  CHECK(spread.median == 3.0);
+  CHECK(spread.deviation == 1.0);             // of 2, 1, 0, 1, 97
+  CHECK(spread.low == doctest::Approx(1.4));  // four tenths of the way from the first to the second
+  CHECK(spread.drift == doctest::Approx(1.253 * 1.4826 / 3.0 / std::sqrt(5.0)));
+  CHECK(spread.count == 5);
+}
+
+TEST_CASE("spread: of nothing it is nothing, of one step that step") {
+  CHECK(spread_of({}).median == 0.0);
+  CHECK(spread_of({}).drift == 0.0);
+  const Spread one = spread_of(std::vector<double>{7.0});
+  CHECK(one.low == 7.0);
+  CHECK(one.drift == 0.0);
+}
+
+TEST_CASE("spread: steps that others disturbed do not move what an undisturbed one takes") {
+  std::vector<double> steps(80, 100.0);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (i % 5 != 0) steps[i] = 1000.0 + static_cast<double>(i);
+  }
+  const Spread spread = spread_of(steps);
+  CHECK(spread.median > 1000.0);
+  CHECK(spread.low == 100.0);
+  CHECK(spread.drift == 0.0);
+}
+
+TEST_CASE(
+    "spread: a run that becomes slower in its course drifts, one that varies by step does not") {
+  std::vector<double> slower;
+  std::vector<double> restless;
+  for (int i = 0; i < 80; ++i) {
+    slower.push_back(100.0 + static_cast<double>(i / 10));  // 100 to 107: ten steps each
+    restless.push_back(i % 2 == 0 ? 100.0 : 107.0);
+  }
+  CHECK(spread_of(slower).drift == doctest::Approx(1.4826 * 2.0 / 103.5));
+  CHECK(spread_of(restless).drift == 0.0);
+}
+
+}  // namespace
+}  // namespace trainscope::profiler
