@@ -10,16 +10,17 @@
 #include <utility>
 
 #include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/fused_nodes.h"
 
 namespace trainscope::profiler {
 namespace {
 
-std::map<std::string, NodeInPlan> nodes_in(const PlanView& plan) {
+std::map<std::string, NodeInPlan> nodes_in(const PlanView& plan, const FusedNodes& fused) {
   std::map<std::string, NodeInPlan> nodes;
   std::map<std::string, std::set<std::string_view>> kernels;
   std::vector<bool> counted(plan.values.size(), false);
   for (const PlanCall& call : plan.calls) {
-    const std::string name(onnx_node_of(plan, call));
+    const std::string name = fused.name_of(onnx_node_of(plan, call));
     NodeInPlan& node = nodes[name];
     ++node.calls;
     kernels[name].insert(kernel_of(plan, call));
@@ -37,9 +38,11 @@ std::map<std::string, NodeInPlan> nodes_in(const PlanView& plan) {
   return nodes;
 }
 
-Breakdown times_of(const RunSide& side) {
+Breakdown times_of(const RunSide& side, const FusedNodes& fused) {
   if (side.times == nullptr || side.times->steps.empty()) return {};
-  return breakdown(*side.times, side.plan, GroupBy::kNode);
+  Breakdown table = breakdown(*side.times, side.plan, GroupBy::kNode);
+  fused.merge(table);
+  return table;
 }
 
 const NodeInPlan* find(const std::map<std::string, NodeInPlan>& nodes, const std::string& name) {
@@ -50,14 +53,15 @@ const NodeInPlan* find(const std::map<std::string, NodeInPlan>& nodes, const std
 }  // namespace
 
 RunDifference difference_of(const RunSide& a, const RunSide& b) {
-  Comparison times = compare_profiles(times_of(a), times_of(b));
+  const FusedNodes fused(a.plan, b.plan);
+  Comparison times = compare_profiles(times_of(a, fused), times_of(b, fused));
   RunDifference difference{.step = std::move(times.step),
                            .common_ratio = times.common_ratio,
                            .between = times.between,
                            .arena_a = a.plan.arena().bytes,
                            .arena_b = b.plan.arena().bytes};
-  const std::map<std::string, NodeInPlan> nodes_a = nodes_in(a.plan);
-  const std::map<std::string, NodeInPlan> nodes_b = nodes_in(b.plan);
+  const std::map<std::string, NodeInPlan> nodes_a = nodes_in(a.plan, fused);
+  const std::map<std::string, NodeInPlan> nodes_b = nodes_in(b.plan, fused);
   std::set<std::string> seen;
   const auto add = [&](ComparedRow row) {
     DifferenceRow joined{.time = std::move(row)};

@@ -17,7 +17,8 @@ struct RunSide {
   const StepTimes* times = nullptr;
 };
 
-// Of the calls that are counted for an ONNX node, in one run.
+// Of the calls that are counted for an ONNX node, in one run; where either run computes several
+// nodes in one call (profiler/analysis/fused_nodes.h), for all of these.
 struct NodeInPlan {
   std::int64_t calls = 0;
   std::int64_t bytes = 0;    // of what they write, each value once

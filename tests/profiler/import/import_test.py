@@ -103,6 +103,23 @@ def check_compare(folder):
         run(folder, "compare", f"ort-{base}", f"ours-{base}", "--by", "op")
 
 
+def check_compare_fused(folder):
+    """Of a GPT each fuses other nodes: what one computes in one call is one row of both."""
+    run(folder, "profile", model("gpt2"), "--data", "synthetic", "--steps", "6", "--profile", "steps=3:6",
+        "--run-dir", "ours-gpt2", "-q")
+    rows = [row for row in facts_of(folder, "compare", "ort-gpt2", "ours-gpt2", "--by", "node")["rows"]
+            if row["is_call"]]
+    rest = {row["name"] for row in rows if row["a"]["median_ms"] > 0 and row["b"]["median_ms"] == 0}
+    # Fusions with new names, and views that only ORT has a call for.
+    assert rest == {"FastGelu", "SkipLayerNormalization", "/h.0/attn/Reshape_3", "/h.1/attn/Reshape_3"}, rest
+    theirs = [row for row in facts_of(folder, "query", "ort-gpt2", "--by", "node")["rows"] if row["is_call"]]
+    beside = sum(row["ns"] for row in theirs if row["name"] not in rest)
+    assert beside >= 0.95 * sum(row["ns"] for row in theirs), (beside, rest)
+    names = {row["name"] for row in rows}
+    assert {"/h.0/attn/Split", "/h.1/attn/Split"} <= names
+    assert not {"/h.0/attn/Softmax", "/h.1/attn/MatMul_1"} & names, sorted(names)
+
+
 def check_round_trip(folder):
     """Our own trace comes back as it was, by node and phase."""
     run(folder, "export", "ours-mlp", "--format", "chrome", "-o", "ours.json.gz")
@@ -238,6 +255,7 @@ def main():
         check_pytorch(folder)
         check_ort(folder)
         check_compare(folder)
+        check_compare_fused(folder)
         check_round_trip(folder)
         check_threads_and_device(folder)
         check_refusals(folder)
