@@ -142,9 +142,13 @@ std::optional<NumericsRequest> numerics_request(const Settings& settings) {
   return request;
 }
 
-std::unique_ptr<BatchSource> batches_ahead(std::shared_ptr<const Dataset> data,
-                                           const BatchOrder& order, const BatchRange& range) {
-  return std::make_unique<Prefetcher>(std::move(data), order, range);
+// For steps that use so many threads.
+OpenBatches batches_ahead(int threads) {
+  const SpareCore spare = threads < usable_cores() ? SpareCore::kYes : SpareCore::kNo;
+  return [spare](std::shared_ptr<const Dataset> data, const BatchOrder& order,
+                 const BatchRange& range) -> std::unique_ptr<BatchSource> {
+    return std::make_unique<Prefetcher>(std::move(data), order, range, kBatchesAhead, spare);
+  };
 }
 
 RunNotes notes_of(const Invocation& invocation, const LossOptions& loss, const Sizes& sizes) {
@@ -191,7 +195,7 @@ TrainRequest train_request(const Invocation& invocation) {
   for (const ParameterFault& note : choose_parameters(model, request.compile.import).notes) {
     invocation.log().warning("{}", note.text());
   }
-  request.open_batches = batches_ahead;
+  request.open_batches = batches_ahead(request.compile.lower.threads);
   request.steps = length.steps;
   request.epochs = length.epochs;
   request.shuffle = settings.text("shuffle") == "none" ? Shuffle::kNone : Shuffle::kEachEpoch;

@@ -5,8 +5,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "tests/datasets/dataset_tools.h"
@@ -25,6 +28,10 @@ class ProbeDataset final : public Dataset {
   Json description() const override { return Json::object(); }
   void read(Split, std::int64_t epoch, std::span<const std::int64_t> indices,
             Batch& out) const override {
+    {
+      const std::lock_guard lock(mutex_);
+      ++by_thread_[std::this_thread::get_id()];
+    }
     if (readings_++ == fail_at_) fail(ErrorCode::kBadInput, "example {} is torn", indices[0]);
     std::this_thread::sleep_for(std::chrono::microseconds(delay_us_));
     prepare_batch(fields_, static_cast<std::int64_t>(indices.size()), out);
@@ -33,11 +40,17 @@ class ProbeDataset final : public Dataset {
     out.tokens = epoch;
   }
   int readings() const { return readings_; }
+  int readings_by(std::thread::id thread) const {
+    const std::lock_guard lock(mutex_);
+    return by_thread_[thread];
+  }
 
  private:
   int fail_at_;
   int delay_us_;
   mutable std::atomic<int> readings_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::map<std::thread::id, int> by_thread_;
   std::vector<Field> fields_ = {{.name = "x", .example = {.dtype = DType::kI64, .shape = {}}}};
 };
 
@@ -99,6 +112,46 @@ TEST_CASE("prefetch: stays at most depth batches ahead, and a batch keeps while 
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   CHECK(data->readings() == 3);
   CHECK(ints_of(batch->tensors[0].second) == before);
+}
+
+TEST_CASE(
+    "prefetch: without a core to spare the caller reads what takes no time, the same batches") {
+  const BatchOrder order = BatchOrder::training(100, 7, 3);
+  for (const int depth : {1, 2, 5}) {
+    for (const int delay_us : {0, 1500}) {
+      const auto data = std::make_shared<const ProbeDataset>(-1, delay_us);
+      Prefetcher ahead(data, order, {.first = 3, .count = 30}, depth, SpareCore::kNo);
+      DirectBatches direct(data, order, {.first = 3, .count = 30});
+      check_same(ahead, direct);
+    }
+  }
+}
+
+TEST_CASE("prefetch: the caller's own readings are on its thread, those that wait are not") {
+  const BatchOrder order = BatchOrder::training(100, 10, 3);
+  const auto readers_of = [&](int delay_us, SpareCore spare) {
+    const auto data = std::make_shared<const ProbeDataset>(-1, delay_us);
+    Prefetcher ahead(data, order, {}, 2, spare);
+    for (int i = 0; i < 20; ++i) {
+      ahead.next();
+      // As a step does, long enough for the thread to come to rest.
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return data->readings_by(std::this_thread::get_id());
+  };
+  CHECK(readers_of(0, SpareCore::kNo) >= 5);  // others may delay some
+  CHECK(readers_of(3000, SpareCore::kNo) == 0);
+  CHECK(readers_of(0, SpareCore::kYes) == 0);
+}
+
+TEST_CASE("prefetch: a failure of the caller's reading arrives in its batch's place, too") {
+  const auto data = std::make_shared<const ProbeDataset>(6);
+  const BatchOrder order = BatchOrder::training(100, 10, 3);
+  Prefetcher ahead(data, order, {.first = 0, .count = 10}, 2, SpareCore::kNo);
+  for (int i = 0; i < 6; ++i) REQUIRE(ahead.next() != nullptr);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(error_of([&] { ahead.next(); }).code() == ErrorCode::kBadInput);
+  }
 }
 
 TEST_CASE("prefetch: batches use their memory again") {
