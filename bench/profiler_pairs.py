@@ -9,7 +9,8 @@ cost: the ratio of the median step times of plain and profiled runs; the median 
 to be 1.02 at most. alarms: `compare` of two runs of one command is to name nothing; one pair may. busy:
 in the second run a listener waits, busily, a tenth of the time of each call of one op
 (busy_wait_bench); `compare` is to name that op and no other. Five ops or nodes of each workload, of 3 %
-of the step at least, take turns. Which run of a pair is first alternates.
+of the step at least, take turns. Which run of a pair is first alternates. With --runs each side of a
+pair has several runs, in turn with the other's, which `compare` takes as one.
 """
 import argparse
 import json
@@ -44,6 +45,7 @@ def arguments():
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
     parser.add_argument("--pairs", type=int, help="of each workload; default: 10 of cost, else 20")
     parser.add_argument("--steps", type=int, help="of a run, 10 to warm up among them")
+    parser.add_argument("--runs", type=int, default=1, help="of a side, in alarms and busy")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--name", help="of the files: DATE-NAME.md; default: profiler-WHAT")
     parser.add_argument("--build", type=Path, default=measure.ROOT / "build/release")
@@ -89,7 +91,8 @@ class Runs:
         return run
 
     def compared(self, first, second, by):
-        return json.loads(self.program("compare", first, second, "--by", by, "--json"))
+        sides = [",".join(map(str, side)) for side in (first, second)]
+        return json.loads(self.program("compare", *sides, "--by", by, "--json"))
 
     def step_ms(self, run):
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -117,6 +120,12 @@ def in_turn(pair, first, second):
     return first(), b
 
 
+def sides(runs, pair, first, second):
+    """The runs of both sides, in turn."""
+    turns = [in_turn(pair + i, first, second) for i in range(runs.options.runs)]
+    return [a for a, _ in turns], [b for _, b in turns]
+
+
 def cost(runs, pairs):
     ratios = []
     for pair in range(pairs):
@@ -129,7 +138,7 @@ def cost(runs, pairs):
 def alarms(runs, pairs):
     found = []
     for pair in range(pairs):
-        a, b = in_turn(pair, runs.train, runs.train)
+        a, b = sides(runs, pair, runs.train, runs.train)
         for by in ("op", "node"):
             facts = runs.compared(a, b, by)
             if facts["changed"]:
@@ -144,7 +153,7 @@ def busy(runs, pairs):
     rows = []
     for pair in range(pairs):
         by, name = slowed[pair % len(slowed)]
-        a, b = in_turn(pair, runs.train, lambda: runs.train(slow_op=name))
+        a, b = sides(runs, pair, runs.train, lambda: runs.train(slow_op=name))
         facts = runs.compared(a, b, by)
         row = next(each for each in facts["rows"] if each["name"] == name)
         rows.append({"pair": pair, "by": by, "op": name, "named": facts["changed"],

@@ -64,8 +64,7 @@ std::vector<std::string> folders_of(const std::string& words) {
   return folders;
 }
 
-// One side of the comparison: a run, or several of one command, whose steps are put one behind the
-// other; what differs between them is then a difference between blocks of its steps.
+// One side of the comparison: a run, or several of one command, their steps one behind the other.
 class Side {
  public:
   explicit Side(const std::string& words) {
@@ -142,7 +141,8 @@ Json spread_json(const Spread& spread) {
                        {"deviation_ms", spread.deviation / 1e6},
                        {"undisturbed_ms", spread.low / 1e6},
                        {"drift", spread.drift},
-                       {"steps", spread.count}});
+                       {"steps", spread.count},
+                       {"runs", spread.runs}});
 }
 
 Json row_json(const ComparedRow& row, const Comparison& both) {

@@ -202,7 +202,8 @@ std::string_view layer_of(std::string_view node) {
 Breakdown breakdown(const StepTimes& times, const PlanView& plan, GroupBy by,
                     const BreakdownWishes& wishes) {
   Breakdown table{.steps = static_cast<std::int64_t>(times.steps.size()),
-                  .total_ns = times.total_ns};
+                  .total_ns = times.total_ns,
+                  .run_steps = times.run_steps};
   for (const StepTime& step : times.steps) table.step_ns.push_back(static_cast<double>(step.ns()));
   Groups groups;
   for (std::size_t id = 0; id < times.calls.size(); ++id) {

@@ -13,7 +13,10 @@
 
 namespace trainscope::profiler {
 
-double ComparedRow::error(double between) const { return std::hypot(a.drift, b.drift, between); }
+double ComparedRow::error(double between) const {
+  const auto runs = static_cast<double>(std::max<std::size_t>(1, std::min(a.runs, b.runs)));
+  return std::hypot(a.drift, b.drift, between / std::sqrt(runs));
+}
 
 double ComparedRow::significance() const {
   if (a.low == b.low) return 0.0;
@@ -59,22 +62,26 @@ bool Comparison::is_changed(const ComparedRow& row) const {
 Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
   Comparison both{.step = {.name = "step",
                            .is_call = false,
-                           .a = spread_of(a.step_ns),
-                           .b = spread_of(b.step_ns)},
+                           .a = spread_of(a.step_ns, a.run_steps),
+                           .b = spread_of(b.step_ns, b.run_steps)},
                   .rows = {}};
   std::unordered_map<std::string, std::size_t> known;
   for (const BreakdownRow& row : a.rows) {
     known.emplace(row.name, both.rows.size());
-    both.rows.push_back(
-        {.name = row.name, .is_call = row.is_call, .a = spread_of(row.step_ns), .b = {}});
+    both.rows.push_back({.name = row.name,
+                         .is_call = row.is_call,
+                         .a = spread_of(row.step_ns, a.run_steps),
+                         .b = {}});
   }
   for (const BreakdownRow& row : b.rows) {
     const auto found = known.find(row.name);
     if (found != known.end()) {
-      both.rows[found->second].b = spread_of(row.step_ns);
+      both.rows[found->second].b = spread_of(row.step_ns, b.run_steps);
     } else {
-      both.rows.push_back(
-          {.name = row.name, .is_call = row.is_call, .a = {}, .b = spread_of(row.step_ns)});
+      both.rows.push_back({.name = row.name,
+                           .is_call = row.is_call,
+                           .a = {},
+                           .b = spread_of(row.step_ns, b.run_steps)});
     }
   }
   find_common(both);

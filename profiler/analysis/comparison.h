@@ -21,7 +21,8 @@ struct ComparedRow {
   // Of undisturbed steps; 1 where one of them has none.
   double ratio() const { return is_in_both() ? b.low / a.low : 1.0; }
   // How far apart runs of one program are expected, in the natural logarithm of the ratio, one
-  // standard deviation: `between` of any two runs, and how much either moved in its course.
+  // standard deviation: `between` of any two runs, and how much either moved in its course. Of
+  // several runs a side `between` is over the root of their number.
   double error(double between) const;
   // The ratio's logarithm in errors of kBetweenRuns: beyond kSignificant it is not chance. Of a row
   // that one of them lacks without bounds.

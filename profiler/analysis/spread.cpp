@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -47,7 +48,7 @@ double drift_of(std::span<const double> values, std::size_t blocks) {
 Spread spread_of(std::span<const double> step_ns) {
   if (step_ns.empty()) return {};
   const std::vector<double> all(step_ns.begin(), step_ns.end());
-  Spread spread{.median = median(all), .count = all.size(), .low = low_of(all)};
+  Spread spread{.median = median(all), .count = all.size(), .low = low_of(all), .runs = 1};
   spread.deviation = deviation_of(all, spread.median);
   const std::size_t blocks = std::min(kBlocks, all.size() / kLeastBlockSteps);
   if (blocks >= kLeastBlocks) {
@@ -56,6 +57,29 @@ Spread spread_of(std::span<const double> step_ns) {
     spread.drift = kMedianError * kDeviations * spread.deviation / spread.median /
                    std::sqrt(static_cast<double>(all.size()));
   }
+  return spread;
+}
+
+Spread spread_of(std::span<const double> step_ns, std::span<const std::size_t> run_steps) {
+  Spread spread = spread_of(step_ns);
+  if (run_steps.size() < 2 || spread.low <= 0.0) return spread;
+  std::vector<double> logarithms;
+  double squares = 0.0;  // of the runs' drifts
+  std::size_t begin = 0;
+  for (const std::size_t steps : run_steps) {
+    const Spread run = spread_of(step_ns.subspan(begin, steps));
+    begin += steps;
+    if (run.low <= 0.0) return spread;  // not a row of every step
+    logarithms.push_back(std::log(run.low));
+    squares += run.drift * run.drift;
+  }
+  const auto runs = static_cast<double>(logarithms.size());
+  const double mean = std::accumulate(logarithms.begin(), logarithms.end(), 0.0) / runs;
+  double apart = 0.0;
+  for (const double value : logarithms) apart += (value - mean) * (value - mean);
+  spread.low = std::exp(mean);
+  spread.drift = std::sqrt((squares / runs + apart / (runs - 1.0)) / runs);
+  spread.runs = logarithms.size();
   return spread;
 }
 

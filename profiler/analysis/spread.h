@@ -20,8 +20,13 @@ struct Spread {
   // step, so more steps of one run say no more about what the next run will take; the square root
   // of their number has no place here. Of few steps it is the standard error of their median.
   double drift = 0.0;
+  // Of several runs of one program `low` is the geometric mean of what each has, and `drift` its
+  // standard error: how they drift, and how far they are apart, over the root of their number.
+  std::size_t runs = 0;
 };
 Spread spread_of(std::span<const double> step_ns);
+// The steps of several runs, one behind the other, so many of each; empty: they are of one run.
+Spread spread_of(std::span<const double> step_ns, std::span<const std::size_t> run_steps);
 
 inline constexpr double kLowShare = 0.1;  // of the steps
 inline constexpr std::size_t kBlocks = 8;

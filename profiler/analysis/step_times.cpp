@@ -193,6 +193,8 @@ StepTimes step_times(const EventView& events, const PlanView& plan) {
 
 void append(StepTimes& times, const StepTimes& more) {
   CHECK_INVARIANT(times.calls.size() == more.calls.size());
+  if (times.run_steps.empty()) times.run_steps.push_back(times.steps.size());
+  times.run_steps.push_back(more.steps.size());
   times.steps.insert(times.steps.end(), more.steps.begin(), more.steps.end());
   times.total_ns += more.total_ns;
   for (std::size_t id = 0; id < times.calls.size(); ++id) {

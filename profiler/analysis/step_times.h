@@ -49,6 +49,8 @@ struct StepTimes {
   std::vector<StepTime> steps;  // whole ones, in their order
   std::vector<CallTime> calls;  // by CallId
   std::int64_t total_ns = 0;    // of all steps
+  // Of several runs behind each other: how many steps each has; empty: they are of one run.
+  std::vector<std::size_t> run_steps = {};
 };
 
 // Throws kBadInput for spans that do not nest, and for calls that the plan has not.

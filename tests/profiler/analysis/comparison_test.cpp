@@ -178,6 +178,46 @@ TEST_CASE(
   CHECK(pairs_that_name({}, {}, {.rows = moved}, 100) == 100);
 }
 
+// Several runs one behind the other.
+Breakdown made_runs(std::mt19937_64& random, const MadeRun& run, int count) {
+  Breakdown all = made_run(random, run);
+  all.run_steps = {run.steps};
+  for (int i = 1; i < count; ++i) {
+    const Breakdown more = made_run(random, run);
+    all.run_steps.push_back(run.steps);
+    all.step_ns.insert(all.step_ns.end(), more.step_ns.begin(), more.step_ns.end());
+    for (std::size_t r = 0; r < all.rows.size(); ++r) {
+      std::vector<double>& steps = all.rows[r].step_ns;
+      steps.insert(steps.end(), more.rows[r].step_ns.begin(), more.rows[r].step_ns.end());
+    }
+  }
+  return all;
+}
+
+TEST_CASE("comparison: several runs a side tell how far runs are apart") {
+  // Runs that are 4 % apart row by row: two of them name rows, five a side know that.
+  const MadeRun apart{.between = 0.04};
+  const MadeRun slow{.between = 0.008, .slow = "/2/Gemm", .longer = 1.06};
+  std::mt19937_64 random(7);
+  int single = 0;
+  int several = 0;
+  int found = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Breakdown one = made_run(random, apart);
+    single += changed_in(compare_profiles(one, made_run(random, apart))).empty() ? 0 : 1;
+    const Breakdown a = made_runs(random, apart, 5);
+    several += changed_in(compare_profiles(a, made_runs(random, apart, 5))).empty() ? 0 : 1;
+    const Breakdown b = made_runs(random, {}, 5);
+    found += changed_in(compare_profiles(b, made_runs(random, slow, 5))) ==
+                     std::vector<std::string>{"/2/Gemm"}
+                 ? 1
+                 : 0;
+  }
+  CHECK(single >= 10);
+  CHECK(several <= 5);
+  CHECK(found >= 95);
+}
+
 TEST_CASE("comparison: of few steps, a difference that they have anyway is none") {
   std::mt19937_64 random(3);
   const Breakdown a = made_run(random, {.steps = 5, .disturbed = 0.5});

@@ -49,5 +49,21 @@ TEST_CASE(
   CHECK(spread_of(restless).drift == 0.0);
 }
 
+TEST_CASE("spread: of several runs, how far they are apart over the root of their number") {
+  std::vector<double> steps(40, 100.0);
+  steps.insert(steps.end(), 40, 110.0);
+  const Spread spread = spread_of(steps, std::vector<std::size_t>{40, 40});
+  CHECK(spread.runs == 2);
+  CHECK(spread.low == doctest::Approx(std::sqrt(100.0 * 110.0)));
+  const double apart = std::log(110.0 / 100.0) / std::sqrt(2.0);  // of two: a standard deviation
+  CHECK(spread.drift == doctest::Approx(apart / std::sqrt(2.0)));
+  CHECK(spread_of(steps, std::vector<std::size_t>{80}).low == 100.0);
+  CHECK(spread_of(steps).runs == 1);
+  // A row that one of the runs lacks is judged as steps of one.
+  std::vector<double> half(40, 0.0);
+  half.insert(half.end(), 360, 50.0);
+  CHECK(spread_of(half, std::vector<std::size_t>{40, 360}).runs == 1);
+}
+
 }  // namespace
 }  // namespace trainscope::profiler
