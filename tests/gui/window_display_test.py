@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""The window on a display: opens, is driven by keys and mouse, is resized, idles, and ends with 0.
+"""The window on a display: opens, is driven by keys and mouse, plans less memory by its slider and trains on with it, is
+resized, idles, and ends with 0.
 
-What was done is read from what it leaves: the run's notes, the user's settings.
+What was done is read from what it leaves: the run's notes and sessions, the user's settings.
 Usage: window_display_test.py TRAINSCOPE. Exit code 77: no Xvfb or xdotool here.
 """
 import json
@@ -11,10 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 TRAINSCOPE = Path(sys.argv[1])
+MODEL = Path(__file__).resolve().parents[1] / "data/models/gpt2/model.onnx"
 LIMIT = 120.0  # seconds, of each wait
+STEPS = 4  # of the run
+MORE_STEPS = 20  # that the Budget panel's button asks for
 
 
 def start_display():
@@ -29,12 +34,32 @@ def start_display():
 
 
 def make_run(folder):
-    def trainscope(*words):
-        subprocess.run([TRAINSCOPE, *words], check=True, capture_output=True)
-    trainscope("model", "mlp", "-o", str(folder / "model.onnx"))
-    trainscope("train", str(folder / "model.onnx"), "--data", "synthetic", "--steps", "4",
-               "--run-dir", str(folder / "run"), "--profile", "steps=2:4")
+    subprocess.run([TRAINSCOPE, "train", str(MODEL), "--data", "synthetic", "--steps", str(STEPS),
+                    "--run-dir", str(folder / "run"), "--profile", "steps=2:4"],
+                   check=True, capture_output=True)
     return folder / "run"
+
+
+def sessions_of(run):
+    return json.loads((run / "manifest.json").read_text(encoding="utf-8"))["sessions"]
+
+
+def arena_bytes(run):
+    """Of the newest session's plan."""
+    plan = subprocess.run([TRAINSCOPE, "plan", str(run), "--json"], check=True, capture_output=True)
+    return json.loads(plan.stdout)["arena_bytes"]
+
+
+def texts_of_budget(run, folder):
+    """Where the texts of the window stand that shows the Budget panel: the picture is drawn as the window is."""
+    out = folder / "window.svg"
+    subprocess.run([TRAINSCOPE, "shot", str(run), "--panel", "window", "--exec", "panel budget",
+                    "-o", str(out)], check=True, capture_output=True)
+    texts = {}
+    for text in ElementTree.parse(out).getroot().iter("{http://www.w3.org/2000/svg}text"):
+        words = "".join(text.itertext())
+        texts.setdefault(words, (float(text.get("x")), float(text.get("y")) - 4.0))
+    return texts
 
 
 class Driver:
@@ -58,6 +83,14 @@ class Driver:
         self.xdotool("key", name)
         time.sleep(0.2)
 
+    def mouse(self, window, x, y, action=None):
+        """To a point of the window, and what is done there: click, mousedown, mouseup."""
+        self.xdotool("mousemove", "--window", window, str(round(x)), str(round(y)))
+        time.sleep(0.1)
+        if action:
+            self.xdotool(action, "1")
+            time.sleep(0.1)
+
     def type(self, text):
         self.xdotool("type", "--delay", "20", text)
         time.sleep(0.2)
@@ -77,7 +110,42 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def drive(driver, process, run):
+def apply_less_memory(driver, window, run, folder):
+    """Drags the slider of the Budget panel to its middle, and presses its button."""
+    before = arena_bytes(run)
+    texts = texts_of_budget(run, folder)
+    driver.key("F2")
+    x, y = texts["Budget"]
+    driver.mouse(window, x + 8.0, y, "click")
+    x, y = texts["auto"]
+    budget = next(at for words, at in texts.items() if words.endswith("100.0 %"))
+    middle = (x + 40.0 + budget[0]) / 2.0
+    time.sleep(2.0)  # the step is read
+    driver.mouse(window, budget[0] - 40.0, y, "mousedown")
+    driver.mouse(window, middle + 30.0, y)
+    driver.mouse(window, middle, y, "mouseup")
+    x, y = texts[f"Run {MORE_STEPS} steps"]
+    # It cannot be pressed while the plan is being made.
+    for _ in range(6):
+        time.sleep(2.0)
+        driver.mouse(window, x + 10.0, y, "click")
+        end = time.monotonic() + LIMIT / 6.0
+        while len(sessions_of(run)) == 1 and time.monotonic() < end:
+            time.sleep(0.1)
+        if len(sessions_of(run)) == 2:
+            break
+    wait_for(lambda: len(sessions_of(run)) == 2 and sessions_of(run)[1]["status"] == "finished",
+             "steps with less memory")
+    steps = [json.loads(line)["step"]
+             for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+             if json.loads(line)["kind"] == "step"]
+    assert steps[-1] == STEPS + MORE_STEPS, steps
+    after = arena_bytes(run)
+    print(f"arena: {before} bytes before, {after} after")
+    assert after < before
+
+
+def drive(driver, process, run, folder):
     window = driver.find_window()
     driver.xdotool("mousemove", "--window", window, "400", "300")
     time.sleep(0.5)
@@ -88,6 +156,8 @@ def drive(driver, process, run):
     wait_for(notes.exists, "a bookmark")
     view = json.loads(notes.read_text(encoding="utf-8"))["notes"][0]["view"]
     assert view.startswith("kernels,node:"), view
+
+    apply_less_memory(driver, window, run, folder)
 
     driver.key("ctrl+p")
     driver.type("next theme")
@@ -122,7 +192,7 @@ def main():
                                LIBGL_ALWAYS_SOFTWARE="1")
             process = subprocess.Popen([TRAINSCOPE, "gui", str(run)], env=environment)
             try:
-                drive(driver, process, run)
+                drive(driver, process, run, folder)
             finally:
                 if process.poll() is None:
                     process.kill()
