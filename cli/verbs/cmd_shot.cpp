@@ -19,8 +19,8 @@ constexpr Flag kShotFlags[] = {
              "overview; window: all of it"},
     {.name = "select",
      .value = "NAME",
-     .help = "What is selected: KIND:NAME of kind node, value, kernel, call, buffer, stage, step; "
-             "or a name alone"},
+     .help = "What is selected: KIND:NAME of kind node, value, kernel, call, buffer, stage, step, "
+             "model; or a name alone"},
     {.name = "size", .value = "WxH", .fallback = "1280x720", .help = "Of the picture, in pixels"},
     {.name = "scale",
      .type = FlagType::kNumber,

@@ -38,7 +38,8 @@ std::vector<FindEntry> entries_of_commands(const Workbench& workbench) {
 void open_palette(PaletteState& state, Workbench& workbench) {
   state = {.is_open = true, .index = PaletteIndex(entries_of_commands(workbench))};
   if (const PlanLinks* links = workbench.links()) state.index.add_plan(*links);
-  if (const RunData* run = workbench.run()) {
+  if (RunData* run = workbench.run()) {
+    state.index.add_gone(gone_nodes(*run));
     for (const StageFacts& stage : run->stages()) {
       state.index.add({.kind = FindKind::kStage,
                        .name = stage.label,

@@ -113,6 +113,7 @@ void RunData::forget() {
   stages_.clear();
   times_.reset();
   history_.reset();
+  fates_.reset();
   graphs_.clear();
   diffs_.clear();
   plan_.reset();

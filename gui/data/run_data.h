@@ -84,8 +84,11 @@ class RunData {
   const StageHistory* history();
   // From the earlier to the later of two stages; null where one of them cannot be read.
   const StageDiff* diff(std::size_t from, std::size_t to);
-  // Of the ONNX model's nodes and values to the last stage, of those with a name.
-  std::vector<Fate> fates(std::string_view name);
+  // Of the ONNX model's nodes and values to the last stage; empty without rewrite logs.
+  std::span<const Fate> fates();
+  // Of a node of the model, by its name there, or by its serial; null: there is none.
+  const Fate* node_fate(std::string_view name);
+  const Fate* node_fate(std::uint32_t serial);
 
   // The folder of the run, for notes and checkpoints; null of a model.
   const RunReader* reader() const { return reader_ ? &*reader_ : nullptr; }
@@ -129,6 +132,7 @@ class RunData {
   // Kept results; an empty pointer of a key that is there: it was tried and cannot be read.
   std::optional<std::unique_ptr<profiler::StepTimes>> times_;
   std::optional<std::unique_ptr<StageHistory>> history_;
+  std::optional<std::vector<Fate>> fates_;
   std::map<std::size_t, std::unique_ptr<Graph>> graphs_;
   std::map<std::pair<std::size_t, std::size_t>, std::unique_ptr<StageDiff>> diffs_;
 };

@@ -1,9 +1,7 @@
 // What a run data reads of stages when it is asked: graphs, rewrite logs, differences and fates.
-#include <exception>
+#include <algorithm>
 #include <utility>
 
-#include "engine/core/any_error.h"
-#include "engine/core/error.h"
 #include "gui/data/run_data.h"
 
 namespace trainscope::gui {
@@ -54,16 +52,27 @@ const StageDiff* RunData::diff(std::size_t from, std::size_t to) {
   return entry->second.get();
 }
 
-std::vector<Fate> RunData::fates(std::string_view name) {
-  std::vector<Fate> found;
-  if (history() == nullptr || name.empty()) return found;
-  try {
-    found = imported_fates(**history_, name);
-  } catch (const std::exception&) {
-    // The model has nothing of that name: no fates, which is an answer and no fault of the run.
-    found.clear();
+std::span<const Fate> RunData::fates() {
+  if (!fates_) {
+    fates_.emplace();
+    if (history() != nullptr)
+      guarded(Part::kStages, [this] { *fates_ = imported_fates(**history_); });
   }
-  return found;
+  return *fates_;
+}
+
+const Fate* RunData::node_fate(std::string_view name) {
+  const auto found = std::ranges::find_if(
+      fates(), [&](const Fate& fate) { return fate.thing.is_node && fate.thing.name == name; });
+  return found == fates().end() ? nullptr : &*found;
+}
+
+const Fate* RunData::node_fate(std::uint32_t serial) {
+  if (serial == 0) return nullptr;
+  const auto found = std::ranges::find_if(fates(), [&](const Fate& fate) {
+    return fate.thing.is_node && static_cast<std::uint32_t>(fate.thing.serial) == serial;
+  });
+  return found == fates().end() ? nullptr : &*found;
 }
 
 }  // namespace trainscope::gui

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gui/views/model_nodes.h"
+
 namespace trainscope::gui {
 
 std::size_t shown_stage(const Workbench& workbench) {
@@ -119,16 +121,32 @@ void tell_where_it_went(GraphState& state, RunData& run, std::uint32_t serial) {
   }
 }
 
+// What became of a node of the ONNX model that is not in this stage.
+void tell_fate(GraphState& state, RunData& run, const Selection& selection) {
+  state.gone_to = 0;
+  const StageHistory* history = run.history();
+  const Fate* fate = run.node_fate(selection.model_node);
+  if (history == nullptr || fate == nullptr) return;
+  state.gone = fate_sentence(history->history(), *fate);
+  for (const NamedThing& now : fate->now) {
+    const auto serial = static_cast<std::uint32_t>(now.serial);
+    if (!now.is_node || state.gone_to != 0 || state.picture.find(serial) == kNoPlace) continue;
+    state.gone_to = serial;
+  }
+}
+
 void follow_selection(GraphState& state, Workbench& workbench, RunData& run, bool new_stage) {
   const Selection& selection = workbench.selection();
   if (state.selected == selection && !new_stage) return;
   state.selected = selection;
   state.gone.clear();
-  if (selection.node == 0) return;
+  const bool is_known = selection.node != 0 || selection.subject == Subject::kModelNode;
+  if (!is_known) return;
   if (state.picture.find(selection.node) != kNoPlace) {
     state.node_stage = state.stage;
     return;
   }
+  if (selection.subject == Subject::kModelNode) return tell_fate(state, run, selection);
   // A node of the plan is in the last stage.
   if (new_stage == false) state.node_stage = run.stages().size() - 1;
   tell_where_it_went(state, run, selection.node);
@@ -171,7 +189,11 @@ void select_place(GraphState& state, Workbench& workbench, std::uint32_t place) 
   const std::uint32_t serial = state.picture.nodes[place].serial;
   const PlanLinks* links = workbench.links();
   Selection selection = workbench.selection();
-  if (links != nullptr) {
+  const bool is_planned = links != nullptr && links->node_of_serial(serial) != kNoRow;
+  const Fate* fate = is_planned ? nullptr : workbench.run()->node_fate(serial);
+  if (fate != nullptr) {
+    selection = select_model_node(*workbench.run(), selection, fate->thing.name);
+  } else if (links != nullptr) {
     selection = select_node(*links, selection, serial);
   } else {
     selection.node = serial;

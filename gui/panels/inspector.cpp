@@ -182,7 +182,8 @@ std::string inspector_twin(Workbench& workbench) {
   const Inspection& shown = inspection_of_now(workbench);
   std::string line = twin_of_run(workbench, "inspect");
   if (shown.what == "node") return line + " --node " + shell_word(shown.name);
-  if (shown.what == "tensor") return line + " --fate " + shell_word(shown.name);
+  const bool has_fate = shown.what == "tensor" || shown.what == "ONNX node";
+  if (has_fate) return line + " --fate " + shell_word(shown.name);
   if (shown.what == "kernel") {
     return twin_of_run(workbench, "query") + " " +
            shell_word(fmt::format("kernel==\"{}\"", shown.name));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "gui/views/inspection_rows.h"
+#include "gui/views/model_nodes.h"
 #include "profiler/analysis/breakdown.h"
 
 namespace trainscope::gui {
@@ -117,6 +118,12 @@ Inspection inspection_of(const Selection& selection, RunData& run, const PlanLin
     result = {.what = std::string(what), .name = std::string(name), .rows = std::move(rows.rows)};
     return result;
   };
+  if (selection.subject == Subject::kModelNode) {
+    const Fate* fate = run.node_fate(selection.model_node);
+    if (fate == nullptr) return result;
+    inspect_model_node(rows, *fate);
+    return done("ONNX node", fate->thing.name);
+  }
   if (links == nullptr) return result;
   const PlanView& plan = links->plan();
   const std::uint32_t value = links->value_of_serial(selection.value);

@@ -40,7 +40,8 @@ struct InspectionRow {
 };
 
 struct Inspection {
-  std::string what = {};  // "node", "tensor", "buffer", "kernel"; empty: nothing is selected
+  std::string what =
+      {};  // "node", "tensor", "buffer", "kernel", "ONNX node"; empty: nothing is selected
   std::string name = {};
   std::vector<InspectionRow> rows = {};
 };

@@ -52,11 +52,9 @@ void add_provenance(InspectionBuilder& rows, const PlanNode& node) {
   // What became of its first source, to the last stage.
   const std::span<const TextId> sources = rows_of(plan.names, node.sources);
   if (sources.empty()) return;
-  for (const Fate& fate : rows.run.fates(plan.text(sources[0]))) {
-    if (!fate.thing.is_node) continue;
-    rows.note(fmt::format("{}: {}", fate.thing.name, reason_of(history->history(), fate)));
-    return;
-  }
+  const Fate* fate = rows.run.node_fate(plan.text(sources[0]));
+  if (fate == nullptr) return;
+  rows.note(fmt::format("{}: {}", fate->thing.name, reason_of(history->history(), *fate)));
 }
 
 void add_kernels(InspectionBuilder& rows, std::span<const std::uint32_t> calls) {

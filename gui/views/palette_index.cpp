@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/core/text.h"
+#include "gui/views/inspection_rows.h"
 #include "profiler/analysis/breakdown.h"
 
 namespace trainscope::gui {
@@ -13,10 +14,6 @@ namespace {
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-
-std::string type_of(const PlanView& plan, const PlanValue& value) {
-  return std::string(plan.text(value.dtype)) + shape_text(rows_of(plan.dims, value.shape));
-}
 
 // Letters in their order, the first of them not before `at`; 0: not all are found.
 int score_from(std::string_view query, std::string_view text, std::size_t at) {
@@ -47,7 +44,7 @@ bool matches_op(std::string_view pattern, std::string_view op) {
 }  // namespace
 
 std::string_view name_of(FindKind kind) {
-  constexpr std::string_view kNames[] = {"command", "node", "tensor", "kernel", "stage"};
+  constexpr std::string_view kNames[] = {"command", "node", "tensor", "kernel", "stage", "ONNX"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -117,6 +114,16 @@ void PaletteIndex::add_plan(const PlanLinks& links) {
          .target = "kernel:" + std::string(kernel)});
   }
   dtypes_.assign(dtypes.begin(), dtypes.end());
+}
+
+void PaletteIndex::add_gone(std::vector<GoneNode> nodes) {
+  for (GoneNode& node : nodes) {
+    std::string target = "model:" + node.name;
+    add({.kind = FindKind::kModelNode,
+         .name = std::move(node.name),
+         .detail = node.op.empty() ? std::move(node.fate) : node.op + ": " + node.fate,
+         .target = std::move(target)});
+  }
 }
 
 std::vector<Found> PaletteIndex::find(std::string_view query, std::size_t most) const {

@@ -7,12 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "gui/views/model_nodes.h"
 #include "gui/views/plan_links.h"
 
 namespace trainscope::gui {
 
-enum class FindKind : std::uint8_t { kCommand, kNode, kValue, kKernel, kStage };
-std::string_view name_of(FindKind kind);  // "command", "node", "tensor", "kernel", "stage"
+enum class FindKind : std::uint8_t { kCommand, kNode, kValue, kKernel, kStage, kModelNode };
+std::string_view name_of(FindKind kind);  // "command", "node", "tensor", "kernel", "stage", "ONNX"
 
 struct FindEntry {
   FindKind kind = FindKind::kCommand;
@@ -32,6 +33,8 @@ class PaletteIndex {
   explicit PaletteIndex(std::vector<FindEntry> commands = {}) : entries_(std::move(commands)) {}
   // Adds what the plan names.
   void add_plan(const PlanLinks& links);
+  // Adds what the ONNX model names and the plan does not.
+  void add_gone(std::vector<GoneNode> nodes);
   void add(FindEntry entry) { entries_.push_back(std::move(entry)); }
 
   const std::vector<FindEntry>& entries() const { return entries_; }

@@ -20,7 +20,7 @@ struct TimeRange {
 };
 
 // What was selected; the rest of a selection is what that has to do with.
-enum class Subject : std::uint8_t { kNothing, kNode, kValue, kCall, kKernel, kBuffer };
+enum class Subject : std::uint8_t { kNothing, kNode, kValue, kCall, kKernel, kBuffer, kModelNode };
 
 // Nodes and values are known by their serials in all stages, 0: none; calls and buffers by their
 // positions in the plan, kNoRow: none.
@@ -32,7 +32,8 @@ struct Selection {
   std::uint32_t call = kNoRow;
   std::uint32_t buffer = kNoRow;
   std::string kernel = {};
-  std::int64_t step = 0;  // its number; 0: none
+  std::string model_node = {};  // of kModelNode: the name of a node of the ONNX model
+  std::int64_t step = 0;        // its number; 0: none
   TimeRange range = {};
 
   bool operator==(const Selection&) const = default;

@@ -5,6 +5,8 @@
 
 #include <charconv>
 
+#include "gui/views/model_nodes.h"
+
 namespace trainscope::gui {
 namespace {
 
@@ -50,6 +52,13 @@ std::optional<Selection> stage_named(std::string_view name, Selection from, cons
   return std::nullopt;
 }
 
+std::optional<Selection> model_node_named(std::string_view name, const Selection& from,
+                                          RunData& run) {
+  Selection found = select_model_node(run, from, name);
+  if (found.subject != Subject::kModelNode) return std::nullopt;
+  return found;
+}
+
 std::optional<Selection> in_plan(std::string_view kind, std::string_view name,
                                  const Selection& from, const PlanLinks& links) {
   if (kind == "node") return node_named(name, from, links);
@@ -68,13 +77,14 @@ std::optional<Selection> in_plan(std::string_view kind, std::string_view name,
 
 }  // namespace
 
-std::optional<Selection> selection_named(std::string_view text, Selection from, const RunData& run,
+std::optional<Selection> selection_named(std::string_view text, Selection from, RunData& run,
                                          const PlanLinks* links) {
   const std::size_t colon = text.find(':');
   if (colon != std::string_view::npos) {
     const std::string_view kind = text.substr(0, colon);
     const std::string_view name = text.substr(colon + 1);
     if (kind == "stage") return stage_named(name, from, run);
+    if (kind == "model") return model_node_named(name, from, run);
     if (kind == "step") {
       const auto step = row_number(name, kNoRow);
       if (!step) return std::nullopt;
@@ -84,16 +94,19 @@ std::optional<Selection> selection_named(std::string_view text, Selection from, 
     if (links != nullptr) {
       if (auto found = in_plan(kind, name, from, *links)) return found;
     }
+    if (kind == "node") return model_node_named(name, from, run);
   }
   if (links != nullptr) {
     for (const std::string_view kind : {"node", "value", "kernel"}) {
       if (auto found = in_plan(kind, text, from, *links)) return found;
     }
   }
-  return stage_named(text, from, run);
+  if (auto found = stage_named(text, from, run)) return found;
+  return model_node_named(text, from, run);
 }
 
 std::string name_of_selection(const Selection& selection, const PlanLinks* links) {
+  if (selection.subject == Subject::kModelNode) return "model:" + selection.model_node;
   const PlanView* plan = links == nullptr ? nullptr : &links->plan();
   switch (plan == nullptr ? Subject::kNothing : selection.subject) {
     case Subject::kKernel:
@@ -112,6 +125,7 @@ std::string name_of_selection(const Selection& selection, const PlanLinks* links
       return fmt::format("call:{}", selection.call);
     case Subject::kBuffer:
       return fmt::format("buffer:{}", selection.buffer);
+    case Subject::kModelNode:
     case Subject::kNothing:
       break;
   }

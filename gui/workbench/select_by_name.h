@@ -11,9 +11,10 @@
 
 namespace trainscope::gui {
 
-// "node:NAME", "value:NAME", "kernel:NAME", "call:ID", "buffer:ID", "stage:LABEL", "step:N"; a name
-// alone is looked for among nodes, values, kernels and stages. `links` null: there is no plan.
-std::optional<Selection> selection_named(std::string_view text, Selection from, const RunData& run,
+// "node:NAME", "value:NAME", "kernel:NAME", "call:ID", "buffer:ID", "stage:LABEL", "step:N",
+// "model:NAME": a node of the ONNX model; a name alone is looked for among nodes, values, kernels,
+// stages, and nodes of the model. `links` null: there is no plan.
+std::optional<Selection> selection_named(std::string_view text, Selection from, RunData& run,
                                          const PlanLinks* links);
 
 // What of the selection has a name, the most special of it first; empty where nothing is selected.

@@ -64,8 +64,8 @@ class Workbench {
   const SelectionHistory& history() const { return history_; }
   // Names what is selected: "node:/h.0/attn/MatMul"; empty where nothing is.
   std::string selected_name();
-  // KIND:NAME of kinds node, value, kernel, call, buffer, stage, step, or a name alone. False where
-  // there is none of it, and a notice says so.
+  // KIND:NAME of kinds node, value, kernel, call, buffer, stage, step, model, or a name alone.
+  // False where there is none of it, and a notice says so.
   bool select_named(std::string_view name);
 
   // The panel's own state, made when it is first asked for.

@@ -49,8 +49,12 @@ TEST_CASE("run_data: stages are graphs with differences and fates") {
   CHECK(run->diff(0, last) == diff);
   const Graph* imported = run->graph(0);
   REQUIRE(imported != nullptr);
-  CHECK(!run->fates(imported->node(imported->first()).name).empty());
-  CHECK(run->fates("no such node").empty());
+  const Node& first = imported->node(imported->first());
+  const Fate* fate = run->node_fate(first.name);
+  REQUIRE(fate != nullptr);
+  CHECK(run->node_fate(static_cast<std::uint32_t>(first.serial)) == fate);
+  CHECK(run->node_fate("no such node") == nullptr);
+  CHECK(run->node_fate(0U) == nullptr);
   CHECK(run->graph(1000) == nullptr);
 }
 
