@@ -68,8 +68,7 @@ void add_kernels(InspectionBuilder& rows, std::span<const std::uint32_t> calls) 
     const std::string kernel(profiler::kernel_of(plan, call));
     rows.link("chosen", kernel, std::string(plan.text(call.dtype)), "kernel:" + kernel);
     for (const PlanOtherKernel& other : rows_of(plan.other_kernels, call.other_kernels)) {
-      rows.text("not " + std::string(plan.text(other.kernel)),
-                std::string(plan.text(other.reason)));
+      rows.text("not", fmt::format("{}: {}", plan.text(other.kernel), plan.text(other.reason)));
     }
     if (call.workspace_bytes > 0) {
       rows.number(InspectionKind::kBytes, "workspace", static_cast<double>(call.workspace_bytes));
