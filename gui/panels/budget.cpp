@@ -15,21 +15,7 @@
 namespace trainscope::gui {
 namespace {
 
-struct BudgetPanel {
-  BudgetModel model;
-  bool shows_command = false;
-  std::string typed;  // a budget
-  bool is_typing = false;
-};
-
 constexpr std::array<std::string_view, 4> kLevels = {"none", "1", "2", "auto"};
-
-void ask_for_bytes(BudgetModel& model, std::int64_t bytes) {
-  PlanRequest request = model.request();
-  request.level = PlanLevel::kAuto;
-  request.budget_bytes = bytes;
-  model.ask(std::move(request));
-}
 
 // "312.4 MiB  75.0 %": of the step without recomputation.
 std::string budget_text(const BudgetModel& model, std::int64_t bytes) {
@@ -54,24 +40,19 @@ void draw_budget_field(Ui& ui, BudgetPanel& panel, const Rect& rect, const std::
                   "1.5GiB; Enter",
        .is_wrong = has_focus && !panel.typed.empty() && !bytes});
   if (!typed.submitted || !bytes) return;
-  ask_for_bytes(panel.model, *bytes);
+  panel.model.ask_bytes(*bytes);
   ui.memory().focus.clear();
-}
-
-std::int64_t budget_now(const BudgetModel& model) {
-  if (model.request().level == PlanLevel::kAuto) return model.request().budget_bytes;
-  return model.shown() ? model.shown()->map.arena_bytes : model.range().most_bytes;
 }
 
 void draw_budget_slider(Ui& ui, BudgetPanel& panel, Rect rect) {
   BudgetModel& model = panel.model;
   const BudgetRange range = model.range();
-  const std::string text = budget_text(model, budget_now(model));
+  const std::string text = budget_text(model, model.budget_now());
   const float width = std::ceil(ui.width("0000.0 MiB  000.0 %")) + 16.0F;
   draw_budget_field(ui, panel, take_right(rect, width), text);
   take_right(rect, 6.0F);
   if (range.empty() || rect.width < 60.0F) return;
-  auto value = static_cast<double>(range.clamp(budget_now(model)));
+  auto value = static_cast<double>(range.clamp(model.budget_now()));
   const auto least = static_cast<double>(range.least_bytes);
   const auto most = static_cast<double>(range.most_bytes);
   const bool moved =
@@ -79,7 +60,7 @@ void draw_budget_slider(Ui& ui, BudgetPanel& panel, Rect rect) {
              {.least = least, .greatest = most, .step = (most - least) / 100.0}, text,
              "The most bytes of the arena, from the least that a plan is known for to those of the "
              "step without recomputation. Arrows: a hundredth; Home, End: the ends");
-  if (moved) ask_for_bytes(model, range.clamp(std::llround(value)));
+  if (moved) model.ask_bytes(range.clamp(std::llround(value)));
 }
 
 void draw_level_bar(Ui& ui, BudgetPanel& panel, Rect bar) {
@@ -96,15 +77,21 @@ void draw_level_bar(Ui& ui, BudgetPanel& panel, Rect bar) {
   draw_budget_slider(ui, panel, bar);
 }
 
-void unpin_all(BudgetModel& model) {
-  PlanRequest request = model.request();
-  request.keep.clear();
-  request.recompute.clear();
-  model.ask(std::move(request));
-}
-
 std::size_t pin_count(const PlanRequest& request) {
   return request.keep.size() + request.recompute.size();
+}
+
+// Where no plan fits the budget: a button that asks for the least that one does.
+void draw_nearest(Ui& ui, BudgetModel& model, Rect& bar) {
+  const PlanPicture* shown = model.shown();
+  if (shown == nullptr || shown->answer->outcome.least_bytes <= 0) return;
+  const std::int64_t least = shown->answer->outcome.least_bytes;
+  const std::string label = "Take " + budget_text(model, least);
+  if (button(ui, "nearest", take_right(bar, button_width(ui, label)), label,
+             {.tooltip = "The least that a plan is known for"})) {
+    model.ask_bytes(least);
+  }
+  take_right(bar, 6.0F);
 }
 
 // What is being done, or what stands in the way.
@@ -156,10 +143,11 @@ void draw_actions(Ui& ui, BudgetPanel& panel, Rect bar) {
   if (pin_count(model.request()) > 0) {
     if (button(ui, "unpin", take_right(bar, button_width(ui, "Unpin all")), "Unpin all",
                {.tooltip = "Leave every value to the planner again"})) {
-      unpin_all(model);
+      model.unpin_all();
     }
     take_right(bar, 6.0F);
   }
+  draw_nearest(ui, model, bar);
   draw_status(ui, model, bar);
 }
 
@@ -246,103 +234,6 @@ void draw_budget(Ui& ui, Workbench& workbench, const Rect& rect) {
   draw_body(ui, workbench, panel.model, rest);
 }
 
-// The active run's, ready to be asked; null where none is open.
-BudgetModel* model_of(Workbench& workbench) {
-  const RunData* run = workbench.run();
-  if (run == nullptr || run->reader() == nullptr) return nullptr;
-  BudgetModel& model = workbench.state<BudgetPanel>().model;
-  model.look_at(*run);
-  model.advance();
-  return &model;
-}
-
-template <PlanLevel kLevel>
-void ask_level_of(Workbench& workbench) {
-  if (BudgetModel* model = model_of(workbench)) model->ask_level(kLevel);
-}
-
-// To the plan next to the one that is asked for.
-template <int kDirection>
-void step_budget(Workbench& workbench) {
-  BudgetModel* model = model_of(workbench);
-  if (model == nullptr || !model->budget().front) return;
-  ask_for_bytes(*model, neighbour_budget(*model->budget().front, budget_now(*model), kDirection));
-}
-
-void run_steps(Workbench& workbench) {
-  BudgetModel* model = model_of(workbench);
-  if (model == nullptr) return;
-  const std::string obstacle = model->obstacle();
-  if (!obstacle.empty()) return workbench.complain(obstacle);
-  model->train();
-}
-
-bool has_run(const Workbench& workbench) {
-  return workbench.run() != nullptr && workbench.run()->reader() != nullptr;
-}
-
-constexpr AppCommand kBudgetCommands[] = {
-    {.id = "budget.none",
-     .title = "Plan without recomputation",
-     .menu = "Run",
-     .help = "Every value of the forward phase is kept",
-     .run = ask_level_of<PlanLevel::kNone>,
-     .enabled = has_run},
-    {.id = "budget.1",
-     .title = "Recompute cheap ops",
-     .menu = "Run",
-     .help = "Level 1: every cluster of cheap ops runs twice",
-     .run = ask_level_of<PlanLevel::kLevel1>,
-     .enabled = has_run},
-    {.id = "budget.2",
-     .title = "Recompute more ops",
-     .menu = "Run",
-     .help = "Level 2: also where something smaller must be kept instead",
-     .run = ask_level_of<PlanLevel::kLevel2>,
-     .enabled = has_run},
-    {.id = "budget.auto",
-     .title = "Plan within a budget",
-     .menu = "Run",
-     .help = "The planner's choice for the budget that was asked for last",
-     .run = ask_level_of<PlanLevel::kAuto>,
-     .enabled = has_run},
-    {.id = "budget.less",
-     .title = "Next smaller plan",
-     .menu = "Run",
-     .help = "The plan of the front with the next smaller arena",
-     .run = step_budget<-1>,
-     .enabled = has_run},
-    {.id = "budget.more",
-     .title = "Next larger plan",
-     .menu = "Run",
-     .help = "The plan of the front with the next larger arena",
-     .run = step_budget<1>,
-     .enabled = has_run},
-    {.id = "budget.unpin",
-     .title = "Unpin all values",
-     .menu = "Run",
-     .help = "Leave every value to the planner again",
-     .run =
-         [](Workbench& w) {
-           if (BudgetModel* model = model_of(w)) unpin_all(*model);
-         },
-     .enabled = has_run},
-    {.id = "budget.run",
-     .title = "Run 20 steps with this plan",
-     .menu = "Run",
-     .help = "Train on from the newest checkpoint, in a process of its own",
-     .run = run_steps,
-     .enabled = has_run},
-    {.id = "budget.stop",
-     .title = "Stop the worker",
-     .menu = "Run",
-     .help = "End after the step under way, with a checkpoint",
-     .run =
-         [](Workbench& w) {
-           if (BudgetModel* model = model_of(w)) model->stop();
-         },
-     .enabled = has_run}};
-
 CopiedTable budget_table(Workbench& workbench) {
   CopiedTable copied{.head = {"arena_bytes", "seconds", "overhead", "repeats"}};
   const BudgetState& state = workbench.state<BudgetPanel>().model.budget();
@@ -375,12 +266,13 @@ Panel budget_panel() {
               "bit.",
           .keys =
               "Left, Right on the slider: a hundredth; on the curve: the next plan\n"
+              "Arrows on the plane: the next value; Enter: pins it\n"
               "Tab: to levels, slider, buttons",
           .draw = draw_budget,
           .advance = advance_budget,
           .table = budget_table,
           .twin = budget_twin,
-          .commands = kBudgetCommands};
+          .commands = budget_commands()};
 }
 
 }  // namespace trainscope::gui

@@ -84,13 +84,53 @@ void BudgetModel::ask_level(PlanLevel level) {
   ask(std::move(request));
 }
 
+void BudgetModel::ask_bytes(std::int64_t bytes) {
+  PlanRequest request = request_;
+  request.level = PlanLevel::kAuto;
+  request.budget_bytes = bytes;
+  ask(std::move(request));
+}
+
+void BudgetModel::step(int direction) {
+  if (!budget_->front) {
+    wanted_steps_ += direction;
+    return;
+  }
+  ask_bytes(neighbour_budget(*budget_->front, budget_now(), direction));
+}
+
+void BudgetModel::ask_least() {
+  wants_least_ = !budget_->front;
+  if (!wants_least_) ask_bytes(range().least_bytes);
+}
+
+void BudgetModel::unpin_all() {
+  PlanRequest request = request_;
+  request.keep.clear();
+  request.recompute.clear();
+  ask(std::move(request));
+}
+
+std::int64_t BudgetModel::budget_now() const {
+  if (request_.level == PlanLevel::kAuto) return request_.budget_bytes;
+  return shown() != nullptr ? shown_.map.arena_bytes : range().most_bytes;
+}
+
+void BudgetModel::ask_what_was_wanted() {
+  if (!budget_->front) return;
+  if (wants_budget_) ask_level(PlanLevel::kAuto);
+  if (wants_least_) ask_least();
+  for (; wanted_steps_ < 0; ++wanted_steps_) step(-1);
+  for (; wanted_steps_ > 0; --wanted_steps_) step(1);
+}
+
 void BudgetModel::advance() {
   if (planner_ == nullptr) return;
   budget_ = planner_->state();
   if (budget_->plain && pinnable_.size() == 0) {
     pinnable_ = PinnableValues(view_of(*budget_->plain->record));
   }
-  if (wants_budget_ && budget_->front) ask_level(PlanLevel::kAuto);
+  ask_what_was_wanted();
   take_answer();
   if (!worker_) return;
   const bool has_news = worker_->poll();
@@ -108,7 +148,8 @@ void BudgetModel::take_answer() {
 
 bool BudgetModel::is_under_way() const {
   const bool opening = planner_ && budget_->phase == BudgetState::Phase::kOpening;
-  return opening || wants_budget_ || budget_->planning || trains();
+  return opening || wants_budget_ || wants_least_ || wanted_steps_ != 0 || budget_->planning ||
+         trains();
 }
 
 BudgetRange BudgetModel::range() const {

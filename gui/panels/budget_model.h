@@ -42,6 +42,14 @@ class BudgetModel {
   void ask(PlanRequest request);
   // A level; of kAuto the budget that was asked for last, or half of the way to the least.
   void ask_level(PlanLevel level);
+  void ask_bytes(std::int64_t bytes);  // a budget
+  // The plan of the front with the next smaller arena (-1), or larger one (1), and the smallest;
+  // as soon as it is known what plans there are.
+  void step(int direction);
+  void ask_least();
+  void unpin_all();
+  // The budget that is asked for; of a level the bytes of its plan.
+  std::int64_t budget_now() const;
   BudgetRange range() const;
   const PinnableValues& pinnable() const { return pinnable_; }
   // The newest answer, and the plan that it is held against; null where there is none.
@@ -64,6 +72,7 @@ class BudgetModel {
   std::string twin() const;
 
  private:
+  void ask_what_was_wanted();
   void take_answer();
   std::vector<std::string> words() const;
 
@@ -74,7 +83,10 @@ class BudgetModel {
   std::unique_ptr<BudgetPlanner> planner_;
   std::shared_ptr<const BudgetState> budget_ = std::make_shared<const BudgetState>();
   PlanRequest request_;
-  bool wants_budget_ = false;  // kAuto, once it is known what budgets there are
+  // What is asked for once it is known what budgets there are.
+  bool wants_budget_ = false;  // kAuto
+  bool wants_least_ = false;
+  int wanted_steps_ = 0;  // along the front; below 0: to smaller ones
   PinnableValues pinnable_;
   PlanPicture shown_;
   PlanPicture ghost_;

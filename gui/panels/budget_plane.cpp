@@ -14,6 +14,7 @@ namespace {
 struct PlaneFrames {
   MemoryFrame shown;
   MemoryFrame ghost;
+  std::string chosen;  // by keys: the value that Enter pins
 };
 
 // Times across, bytes up to those of the largest plan.
@@ -60,54 +61,6 @@ void draw_arena(Ui& ui, const Rect& plane, std::int64_t bytes, std::int64_t most
   const Rect place{is_before ? plane.x : plane.right() - width, top, width, height};
   const Surface surface(ui, place, ui.theme().inset, 2.0F);
   ui.text(place.inset(4.0F, 0.0F), text, {.face = Face::kSmall, .color = color});
-}
-
-std::string_view pin_mark(Pin pin) { return pin == Pin::kKeep ? "keep" : "recompute"; }
-
-// The values that are pinned, where they are large enough to be seen.
-void draw_pins(Ui& ui, const BudgetModel& model, const Rect& plane, const PlanPicture& picture,
-               const MemoryFrame& frame) {
-  if (model.request().keep.empty() && model.request().recompute.empty()) return;
-  const PlanView plan = picture.plan();
-  for (const MemoryBox& box : frame.boxes) {
-    const std::string value =
-        model.pinnable().value_of(plan, picture.map.rectangles[box.index].buffer);
-    const Pin pin = value.empty() ? Pin::kFree : pin_of(model.request(), value);
-    if (pin == Pin::kFree) continue;
-    const Rect place{plane.x + box.x, plane.y + box.y, std::max(3.0F, box.width),
-                     std::max(3.0F, box.height)};
-    ui.canvas().outline(place,
-                        {.color = ui.theme().ink, .width = 2.0F, .dashed = pin != Pin::kKeep});
-    if (ui.width(pin_mark(pin), Face::kSmall) + 6.0F > place.width || place.height < 14.0F)
-      continue;
-    const Color paper =
-        ui.theme().series[static_cast<std::size_t>(picture.map.rectangles[box.index].holds)];
-    const Surface surface(ui, {place.x, place.y, 0.0F, 0.0F}, paper);
-    ui.text(place, pin_mark(pin),
-            {.face = Face::kSmall, .color = ink_on(paper), .align = Align::kCenter});
-  }
-}
-
-// Each of them is an item, so that tests and keys find it; large ones alone, for a click.
-void record_pinnable(Ui& ui, BudgetModel& model, const Rect& plane, const PlanPicture& picture,
-                     const MemoryFrame& frame) {
-  if (!ui.items().keeps_all()) return;
-  const Scope scope(ui, "value");
-  const PlanView plan = picture.plan();
-  for (const MemoryBox& box : frame.boxes) {
-    const std::string value =
-        model.pinnable().value_of(plan, picture.map.rectangles[box.index].buffer);
-    if (value.empty() || box.width < 3.0F || box.height < 3.0F) continue;
-    ui.items().add({.path = ui.path_of(value),
-                    .kind = ItemKind::kMark,
-                    .label = value,
-                    .value = std::string(name_of(pin_of(model.request(), value))),
-                    .rect = {plane.x + box.x, plane.y + box.y, box.width, box.height},
-                    .seen = {plane.x + box.x, plane.y + box.y, box.width, box.height},
-                    .layer = ui.layer(),
-                    .ink = ui.paper(),
-                    .paper = ui.paper()});
-  }
 }
 
 std::string value_tooltip(const PlanView& plan, const MemoryRectangle& rectangle, Pin pin,
@@ -175,10 +128,15 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
   ui.canvas().fill(plane, ui.theme().inset);
   const Clip clip(ui, rect);
   const PlanPicture* shown = model.shown();
-  const Response response =
-      ui.hit("plane", plane, {.kind = ItemKind::kArea, .label = "memory by time"});
-  if (shown == nullptr || shown->facts.is_null() || plane.height < 8.0F) return {};
   auto& frames = workbench.state<PlaneFrames>();
+  const bool has_plan = shown != nullptr && !shown->facts.is_null() && plane.height >= 8.0F;
+  if (has_plan && ui.memory().focus == ui.path_of("plane")) {
+    take_pin_keys(ui, model, {.plane = plane, .picture = *shown, .frame = frames.shown},
+                  frames.chosen);
+  }
+  const Response response = ui.hit(
+      "plane", plane, {.kind = ItemKind::kArea, .label = "memory by time", .value = frames.chosen});
+  if (!has_plan) return {};
   const std::int64_t most = model.most_bytes();
   const PlanPicture* ghost = model.ghost();
   if (ghost != nullptr && ghost->map.arena_bytes != shown->map.arena_bytes) {
@@ -189,12 +147,14 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
   }
   frame_memory(shown->map, plane_range(shown->map, most), plane.width, plane.height, frames.shown);
   draw_boxes(ui, plane, shown->map, frames.shown, std::nullopt);
-  draw_pins(ui, model, plane, *shown, frames.shown);
-  record_pinnable(ui, model, plane, *shown, frames.shown);
+  const PinPlane pins{.plane = plane, .picture = *shown, .frame = frames.shown};
+  draw_pins(ui, model, pins);
+  record_pinnable(ui, model, pins);
   if (ghost != nullptr && ghost->map.arena_bytes != shown->map.arena_bytes) {
     draw_arena(ui, plane, ghost->map.arena_bytes, most, "before", ui.theme().soft_ink, true);
   }
   draw_arena(ui, plane, shown->map.arena_bytes, most, "peak", ui.theme().ink, false);
+  if (response.focused) draw_chosen_value(ui, model, pins, frames.chosen);
   draw_legend(ui, shown->map, legend);
   return touch_plane(ui, model, plane, *shown, response);
 }

@@ -292,6 +292,9 @@ void draw_questions(Ui& ui, Workbench& workbench, Rect rest, const OverviewState
     workbench.request(fmt::format("select buffer:{}", state.largest));
     workbench.request("panel memory");
   }
+  if (ask("fit", "Make it fit in less", workbench.run()->reader() != nullptr)) {
+    workbench.request("panel budget");
+  }
   if (ask("slow", "Which op is slow?", !state.by_op.rows.empty())) {
     workbench.request("panel kernels");
   }

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -181,6 +182,71 @@ TEST_CASE("budget panel: a click pins a value: kept, made again, free") {
   panel.click("unpin");
   CHECK(panel.item(name).value == "free");
   CHECK(panel.find("unpin") == nullptr);
+}
+
+TEST_CASE("budget panel: arrows choose a value, Enter pins it") {
+  const TemporaryFolder folder;
+  recorded_run(folder, 1);
+  BudgetWindow panel(folder / "run");
+  panel.click("level/2");
+  const auto chosen = [&] { return panel.item("plane").value; };
+  CHECK(chosen().empty());
+  panel.window.app().memory().focus = "main/budget/plane";
+  panel.window.key("Right");
+  const std::string first = chosen();
+  REQUIRE_FALSE(first.empty());
+  std::set<std::string> seen = {first};
+  for (const char* way : {"Right", "Right", "Up", "Right", "Down", "Left"}) {
+    panel.window.key(way);
+    seen.insert(chosen());
+  }
+  CHECK(seen.size() > 2);
+  const std::string pinned = chosen();
+  panel.key("Enter");
+  CHECK(panel.item("value/" + pinned).value == "keep");
+  panel.key("Enter");
+  const Item* value = panel.find("value/" + pinned);
+  if (value != nullptr) CHECK(value->value == "recompute");
+  check_looks(panel);
+}
+
+TEST_CASE("budget panel: what no plan fits is offered the least that one does") {
+  const TemporaryFolder folder;
+  recorded_run(folder, 1);
+  BudgetWindow panel(folder / "run");
+  const double plain = panel.number("facts/peak");
+  CHECK(panel.find("nearest") == nullptr);
+  panel.window.click("main/budget/budget");
+  panel.window.type("1%");
+  panel.key("Enter");
+  REQUIRE(panel.find("nearest") != nullptr);
+  CHECK_FALSE(panel.item("run").enabled);
+  check_looks(panel);
+  panel.click("nearest");
+  CHECK(panel.find("nearest") == nullptr);
+  CHECK(panel.number("facts/peak") < plain);
+  CHECK(panel.item("run").enabled);
+}
+
+TEST_CASE("budget panel: a plan along the front that is asked for before there is one") {
+  const TemporaryFolder folder;
+  recorded_run(folder, 1);
+  for (const char* command : {"budget.less", "budget.least"}) {
+    CAPTURE(command);
+    Headless window({}, {});
+    window.workbench().open(folder / "run");
+    window.app().show_only("budget");
+    window.workbench().request(command);
+    window.step();
+    window.settle();
+    BudgetWindow known(folder / "run");
+    known.window.workbench().request(command);
+    known.window.settle();
+    const Item* peak = window.items().find("main/budget/facts/peak");
+    REQUIRE(peak != nullptr);
+    CHECK(peak->number == known.number("facts/peak"));
+    CHECK(peak->number < window.items().find("main/budget/facts/plain")->number);
+  }
 }
 
 TEST_CASE("budget panel: the command line of the plan") {

@@ -1,0 +1,117 @@
+// Commands of the Budget panel.
+#include "gui/panels/budget_parts.h"
+
+namespace trainscope::gui {
+namespace {
+
+// The active run's, ready to be asked; null where none is open.
+BudgetModel* model_of(Workbench& workbench) {
+  const RunData* run = workbench.run();
+  if (run == nullptr || run->reader() == nullptr) return nullptr;
+  BudgetModel& model = workbench.state<BudgetPanel>().model;
+  model.look_at(*run);
+  model.advance();
+  return &model;
+}
+
+template <PlanLevel kLevel>
+void ask_level_of(Workbench& workbench) {
+  if (BudgetModel* model = model_of(workbench)) model->ask_level(kLevel);
+}
+
+// To the plan next to the one that is asked for.
+template <int kDirection>
+void step_budget(Workbench& workbench) {
+  BudgetModel* model = model_of(workbench);
+  if (model != nullptr) model->step(kDirection);
+}
+
+void run_steps(Workbench& workbench) {
+  BudgetModel* model = model_of(workbench);
+  if (model == nullptr) return;
+  const std::string obstacle = model->obstacle();
+  if (!obstacle.empty()) return workbench.complain(obstacle);
+  model->train();
+}
+
+bool has_run(const Workbench& workbench) {
+  return workbench.run() != nullptr && workbench.run()->reader() != nullptr;
+}
+
+}  // namespace
+
+std::span<const AppCommand> budget_commands() {
+  static constexpr AppCommand kRows[] = {
+      {.id = "budget.none",
+       .title = "Plan without recomputation",
+       .menu = "Run",
+       .help = "Every value of the forward phase is kept",
+       .run = ask_level_of<PlanLevel::kNone>,
+       .enabled = has_run},
+      {.id = "budget.1",
+       .title = "Recompute cheap ops",
+       .menu = "Run",
+       .help = "Level 1: every cluster of cheap ops runs twice",
+       .run = ask_level_of<PlanLevel::kLevel1>,
+       .enabled = has_run},
+      {.id = "budget.2",
+       .title = "Recompute more ops",
+       .menu = "Run",
+       .help = "Level 2: also where something smaller must be kept instead",
+       .run = ask_level_of<PlanLevel::kLevel2>,
+       .enabled = has_run},
+      {.id = "budget.auto",
+       .title = "Plan within a budget",
+       .menu = "Run",
+       .help = "The planner's choice for the budget that was asked for last",
+       .run = ask_level_of<PlanLevel::kAuto>,
+       .enabled = has_run},
+      {.id = "budget.less",
+       .title = "Next smaller plan",
+       .menu = "Run",
+       .help = "The plan of the front with the next smaller arena",
+       .run = step_budget<-1>,
+       .enabled = has_run},
+      {.id = "budget.more",
+       .title = "Next larger plan",
+       .menu = "Run",
+       .help = "The plan of the front with the next larger arena",
+       .run = step_budget<1>,
+       .enabled = has_run},
+      {.id = "budget.least",
+       .title = "Smallest plan",
+       .menu = "Run",
+       .help = "The plan of the front with the smallest arena",
+       .run =
+           [](Workbench& w) {
+             if (BudgetModel* model = model_of(w)) model->ask_least();
+           },
+       .enabled = has_run},
+      {.id = "budget.unpin",
+       .title = "Unpin all values",
+       .menu = "Run",
+       .help = "Leave every value to the planner again",
+       .run =
+           [](Workbench& w) {
+             if (BudgetModel* model = model_of(w)) model->unpin_all();
+           },
+       .enabled = has_run},
+      {.id = "budget.run",
+       .title = "Run 20 steps with this plan",
+       .menu = "Run",
+       .help = "Train on from the newest checkpoint, in a process of its own",
+       .run = run_steps,
+       .enabled = has_run},
+      {.id = "budget.stop",
+       .title = "Stop the worker",
+       .menu = "Run",
+       .help = "End after the step under way, with a checkpoint",
+       .run =
+           [](Workbench& w) {
+             if (BudgetModel* model = model_of(w)) model->stop();
+           },
+       .enabled = has_run}};
+  return kRows;
+}
+
+}  // namespace trainscope::gui
