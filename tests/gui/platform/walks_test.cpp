@@ -2,9 +2,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "engine/bundle/plan_moment.h"
+#include "engine/bundle/reader.h"
 #include "gui/app/workspaces.h"
+#include "gui/views/model_nodes.h"
+#include "tests/cli/program_runner.h"
 #include "tests/gui/platform/window_driver.h"
 
 namespace trainscope::gui {
@@ -40,6 +47,21 @@ class Walk : public WindowDriver {
 const std::filesystem::path& run_of(int i) {
   if (i == 0) return test::text_run().folder();
   return i == 1 ? test::image_run().folder() : test::branched_run().folder();
+}
+
+const ModelArguments kSmallWords = {
+    {"layers", std::int64_t{2}},     {"heads", std::int64_t{2}},
+    {"embedding", std::int64_t{16}}, {"feed-forward", std::int64_t{32}},
+    {"vocab", std::int64_t{32}},     {"context", std::int64_t{8}}};
+const ModelArguments kSmallPatches = {
+    {"layers", std::int64_t{2}},     {"heads", std::int64_t{2}},
+    {"embedding", std::int64_t{16}}, {"feed-forward", std::int64_t{32}},
+    {"image", std::int64_t{16}},     {"patch", std::int64_t{4}},
+    {"classes", std::int64_t{10}}};
+
+bool is_value_of(const PlanView& plan, std::string_view name) {
+  return std::ranges::any_of(plan.values,
+                             [&](const PlanValue& value) { return plan.text(value.name) == name; });
 }
 
 TEST_SUITE_BEGIN("gui");
@@ -89,6 +111,107 @@ TEST_CASE("walk: why is this op slow?") {
     CHECK(walk.tells("chosen"));  // its kernel
     CHECK(walk.tells("of a step"));
     CHECK(walk.actions <= 6);
+  }
+}
+
+TEST_CASE("walk: where did my Gelu go?") {
+  const test::MadeRun words("words", *test::compiled("bert", kSmallWords));
+  const test::MadeRun patches("patches", *test::compiled("vit", kSmallPatches));
+  for (const std::filesystem::path& folder :
+       {test::text_run().folder(), words.folder(), patches.folder()}) {
+    std::vector<std::string> looked_for;  // one of each fate, and every Gelu
+    std::set<std::string> fates;
+    const std::unique_ptr<RunData> model = RunData::open(folder);
+    for (const GoneNode& node : gone_nodes(*model)) {
+      if (is_value_of(*model->plan(), node.name)) continue;  // which is found first
+      const bool is_new = fates.insert(node.fate.substr(0, node.fate.find(','))).second;
+      if (is_new || node.op == "Gelu") looked_for.push_back(node.name);
+    }
+    REQUIRE_FALSE(looked_for.empty());
+    for (const std::string& name : looked_for) {
+      INFO(folder.string(), " ", name);
+      Walk walk(folder);
+      walk.press("Ctrl+P");
+      walk.write(name);
+      walk.press("Enter");
+      walk.step(2);
+      CHECK(walk.workbench().selected_name() == "model:" + name);
+      const Fate* fate = model->node_fate(name);
+      REQUIRE(fate != nullptr);
+      CHECK(walk.tells("Where it went"));
+      CHECK(walk.tells(trainscope::name_of(fate->kind)));
+      walk.press("F1");
+      walk.step(2);
+      // The graph says the same, and leads to what does its work now.
+      const bool has_heir =
+          std::ranges::any_of(fate->now, [&](const NamedThing& thing) { return thing.is_node; });
+      if (fate->kind == FateKind::kInside && has_heir) {
+        REQUIRE(walk.pick("main/graph/follow"));
+        CHECK(walk.workbench().selected_name() == "node:" + fate->now.front().name);
+      }
+      CHECK(walk.actions <= 6);
+    }
+  }
+}
+
+TEST_CASE("walk: make it fit in 60 % and train on") {
+  using Words = std::vector<std::string>;
+  struct Kind {
+    Words model;
+    Words train;
+  };
+  // Two whose step fits, one whose step cannot: there the nearest is offered.
+  const Kind kinds[] = {
+      {{"gpt2", "--layers", "3", "--heads", "2", "--embedding", "16", "--vocab", "32", "--context",
+        "32"},
+       {"--batch", "8", "--seq", "32"}},
+      {{"vit", "--embedding", "32", "--heads", "2", "--feed-forward", "64", "--layers", "3",
+        "--image", "32", "--patch", "4", "--classes", "10"},
+       {"--batch", "16"}},
+      {{"unet", "--image", "32", "--width", "4", "--depth", "2"}, {"--batch", "8"}}};
+  for (const Kind& kind : kinds) {
+    INFO(kind.model[0]);
+    const trainscope::test::TemporaryFolder folder;
+    Words words = {"model"};
+    words.insert(words.end(), kind.model.begin(), kind.model.end());
+    words.insert(words.end(), {"-o", (folder / "model.onnx").string()});
+    REQUIRE(trainscope::test::run(words).exit_code == 0);
+    words = {"train",
+             (folder / "model.onnx").string(),
+             "--data",
+             "synthetic",
+             "--steps",
+             "1",
+             "--threads",
+             "2",
+             "-q",
+             "--run-dir",
+             (folder / "run").string()};
+    words.insert(words.end(), kind.train.begin(), kind.train.end());
+    REQUIRE(trainscope::test::run(words).exit_code == 0);
+    const std::int64_t before = RunReader::open(folder / "run").plan().value().view().arena().bytes;
+
+    Walk walk(folder / "run");
+    REQUIRE(walk.pick("main/overview/ask/fit"));
+    walk.settle();
+    REQUIRE(walk.pick("main/budget/budget"));
+    walk.write("60%");
+    walk.press("Enter");
+    walk.settle();
+    const bool fits = walk.items().find("main/budget/nearest") == nullptr;
+    CHECK(fits == (kind.model[0] != "unet"));
+    if (!fits) REQUIRE(walk.pick("main/budget/nearest"));
+    walk.settle();
+    REQUIRE(walk.pick("main/budget/run"));
+    walk.settle();
+    CHECK(walk.actions <= 6);
+    const RunReader after = RunReader::open(folder / "run");
+    REQUIRE(after.manifest().sessions.size() == 2);
+    CHECK(after.metrics().steps.size() == 21);
+    const std::int64_t now = after.plan().value().view().arena().bytes;
+    CHECK(static_cast<double>(now) < (fits ? 0.6 : 1.0) * static_cast<double>(before));
+    CHECK(walk.items().find("main/budget/worker/arena/measured")->number ==
+          static_cast<double>(now));
   }
 }
 
