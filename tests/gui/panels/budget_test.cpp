@@ -1,12 +1,9 @@
 // The Budget panel without a display: sliders, levels, pins and buttons by their paths, numbers
-// held against the command line, and runs that were trained on by its button.
+// held against the command line.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -15,54 +12,14 @@
 
 #include "engine/core/text.h"
 #include "gui/budget/budget_view.h"
-#include "gui/panels/panels.h"
-#include "gui/platform/headless.h"
-#include "tests/gui/budget/budget_tools.h"
+#include "tests/gui/panels/budget_window.h"
 
 namespace trainscope::gui::test {
 namespace {
 
 namespace fs = std::filesystem;
-using trainscope::test::places_of;
 using trainscope::test::recorded_run;
 using trainscope::test::TemporaryFolder;
-using trainscope::test::wait_until;
-
-constexpr std::int64_t kFirstSteps = 3;
-constexpr std::int64_t kMoreSteps = 20;  // that the button asks for
-
-struct BudgetWindow {
-  Headless window;
-
-  explicit BudgetWindow(const fs::path& run, Headless::Look look = {}, Settings settings = {})
-      : window(std::move(settings), look) {
-    window.workbench().open(run);
-    window.app().show_only("budget");
-    window.settle();
-  }
-
-  const Item* find(const std::string& name) {
-    const Item* item = window.items().find("main/budget/" + name);
-    return item;
-  }
-  const Item& item(const std::string& name) {
-    const Item* found = find(name);
-    REQUIRE_MESSAGE(found != nullptr, name);
-    return *found;
-  }
-  double number(const std::string& name) { return item(name).number; }
-  void click(const std::string& name) {
-    CAPTURE(name);
-    REQUIRE(window.click("main/budget/" + name));
-    window.settle();
-  }
-  void key(std::string_view chord) {
-    window.key(chord);
-    window.settle();
-  }
-  // The plan as the panel has it.
-  std::string twin() { return panel_named("budget")->twin(window.workbench()); }
-};
 
 // What the twin prints.
 Json twin_json(const std::string& line) {
@@ -94,27 +51,6 @@ int check_numbers(BudgetWindow& panel) {
     ++count;
   }
   return count;
-}
-
-void check_looks(BudgetWindow& panel) {
-  for (const std::string& fault : faults_of(panel.window.items())) FAIL_CHECK(fault);
-}
-
-// The processes that this one has started.
-std::vector<pid_t> children() {
-  std::vector<pid_t> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    pid_t process = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), process).ec != std::errc())
-      continue;
-    const std::string stat = trainscope::test::read_text(entry.path() / "stat");
-    const std::size_t end = stat.rfind(") ");
-    if (end == std::string::npos) continue;
-    const std::vector<std::string_view> fields = split(std::string_view(stat).substr(end + 2), ' ');
-    if (fields.size() > 1 && fields[1] == std::to_string(::getpid())) found.push_back(process);
-  }
-  return found;
 }
 
 }  // namespace
@@ -259,80 +195,6 @@ TEST_CASE("budget panel: the command line of the plan") {
   CHECK(panel.window.app().memory().clipboard ==
         fmt::format("trainscope train --resume {} --session-steps 20 --steps 21 --recompute 1",
                     (folder / "run").string()));
-}
-
-TEST_CASE(
-    "budget panel: twenty steps by its button, under every plan, are the steps of a run "
-    "without") {
-  const TemporaryFolder whole_folder;
-  const RunReader whole = recorded_run(whole_folder, kFirstSteps + kMoreSteps);
-  const std::vector<StepRecord> expected = whole.metrics().steps;
-  for (const char* level : {"none", "1", "2", "auto", "budget"}) {
-    CAPTURE(level);
-    const TemporaryFolder folder;
-    recorded_run(folder, kFirstSteps);
-    BudgetWindow panel(folder / "run");
-    const bool is_budget = std::string_view(level) == "budget";
-    panel.click(std::string("level/") + (is_budget ? "auto" : level));
-    if (is_budget) {
-      panel.window.click("main/budget/slider");
-      for (int i = 0; i < 15; ++i) panel.window.key("Left");
-      panel.window.settle();
-    }
-    const double peak = panel.number("facts/peak");
-    panel.click("run");
-    CHECK(panel.number("worker/arena/predicted") == peak);
-    CHECK(panel.number("worker/arena/measured") == peak);
-    CHECK(panel.number("worker/step/measured") > 0.0);
-    CHECK(panel.number("worker/loss") == expected.back().loss);
-    check_looks(panel);
-    const RunReader after = RunReader::open(folder / "run");
-    REQUIRE(after.manifest().sessions.size() == 2);
-    const std::vector<StepRecord> steps = after.metrics().steps;
-    REQUIRE(steps.size() == expected.size());
-    for (std::size_t i = 0; i < steps.size(); ++i) CHECK(steps[i].loss == expected[i].loss);
-    CHECK(static_cast<double>(after.plan().value().view().arena().bytes) == peak);
-  }
-}
-
-TEST_CASE("budget panel: a worker that is killed leaves a line, one that is stopped a checkpoint") {
-  const TemporaryFolder folder;
-  recorded_run(folder, kFirstSteps);
-  BudgetWindow panel(folder / "run");
-  panel.window.click("main/budget/run");
-  std::vector<pid_t> workers;
-  REQUIRE(wait_until([&] {
-    panel.window.step();
-    workers = children();
-    return !workers.empty();
-  }));
-  for (const pid_t worker : workers) ::kill(worker, SIGKILL);
-  panel.window.settle();
-  const auto texts = [&] {
-    std::string all;
-    for (const Item& item : panel.window.items().items()) all += item.label + "\n";
-    return all;
-  };
-  CHECK(texts().find("was ended by signal 9") != std::string::npos);
-  check_looks(panel);
-  CHECK(panel.item("run").enabled);
-  panel.click("run");
-  CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
-}
-
-TEST_CASE("budget panel: a worker that ends while another panel is shown is told of") {
-  const TemporaryFolder folder;
-  recorded_run(folder, kFirstSteps);
-  BudgetWindow panel(folder / "run");
-  panel.window.click("main/budget/run");
-  panel.window.app().show_only("kernels");
-  panel.window.settle();
-  CHECK(panel.window.workbench().notice.text.find("The worker has ended") != std::string::npos);
-  CHECK(children().empty());
-  panel.window.app().show_only("budget");
-  panel.window.settle();
-  CHECK(panel.item("run").enabled);
-  CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
 }
 
 TEST_CASE("budget panel: make it fit in 90 %, and train on: click, word, Enter, click") {

@@ -1,0 +1,56 @@
+// The Budget panel alone, on a recorded run.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "gui/panels/panels.h"
+#include "gui/platform/headless.h"
+#include "tests/gui/budget/budget_tools.h"
+
+namespace trainscope::gui::test {
+
+inline constexpr int kFirstSteps = 3;  // of the runs that are trained on
+
+struct BudgetWindow {
+  Headless window;
+
+  explicit BudgetWindow(const std::filesystem::path& run, Headless::Look look = {},
+                        Settings settings = {})
+      : window(std::move(settings), look) {
+    window.workbench().open(run);
+    window.app().show_only("budget");
+    window.settle();
+  }
+
+  const Item* find(const std::string& name) {
+    const Item* item = window.items().find("main/budget/" + name);
+    return item;
+  }
+  const Item& item(const std::string& name) {
+    const Item* found = find(name);
+    REQUIRE_MESSAGE(found != nullptr, name);
+    return *found;
+  }
+  double number(const std::string& name) { return item(name).number; }
+  void click(const std::string& name) {
+    CAPTURE(name);
+    REQUIRE(window.click("main/budget/" + name));
+    window.settle();
+  }
+  void key(std::string_view chord) {
+    window.key(chord);
+    window.settle();
+  }
+  // The plan as the panel has it.
+  std::string twin() { return panel_named("budget")->twin(window.workbench()); }
+};
+
+inline void check_looks(BudgetWindow& panel) {
+  for (const std::string& fault : faults_of(panel.window.items())) FAIL_CHECK(fault);
+}
+
+}  // namespace trainscope::gui::test

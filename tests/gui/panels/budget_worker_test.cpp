@@ -1,0 +1,105 @@
+// Workers of the Budget panel: runs that were trained on by its button.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <string>
+#include <vector>
+
+#include "engine/core/text.h"
+#include "tests/gui/panels/budget_window.h"
+
+namespace trainscope::gui::test {
+namespace {
+
+namespace fs = std::filesystem;
+using trainscope::test::recorded_run;
+using trainscope::test::TemporaryFolder;
+using trainscope::test::wait_until;
+
+constexpr int kMoreSteps = 20;  // that the button asks for
+
+// The processes that this one has started.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    pid_t process = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), process).ec != std::errc())
+      continue;
+    const std::string stat = trainscope::test::read_text(entry.path() / "stat");
+    const std::size_t end = stat.rfind(") ");
+    if (end == std::string::npos) continue;
+    const std::vector<std::string_view> fields = split(std::string_view(stat).substr(end + 2), ' ');
+    if (fields.size() > 1 && fields[1] == std::to_string(::getpid())) found.push_back(process);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("gui");
+
+TEST_CASE(
+    "budget panel: twenty steps by its button, under every plan, are the steps of a run "
+    "without") {
+  const TemporaryFolder whole_folder;
+  const RunReader whole = recorded_run(whole_folder, kFirstSteps + kMoreSteps);
+  const std::vector<StepRecord> expected = whole.metrics().steps;
+  for (const char* level : {"none", "1", "2", "auto", "budget"}) {
+    CAPTURE(level);
+    const TemporaryFolder folder;
+    recorded_run(folder, kFirstSteps);
+    BudgetWindow panel(folder / "run");
+    const bool is_budget = std::string_view(level) == "budget";
+    panel.click(std::string("level/") + (is_budget ? "auto" : level));
+    if (is_budget) {
+      panel.window.click("main/budget/slider");
+      for (int i = 0; i < 15; ++i) panel.window.key("Left");
+      panel.window.settle();
+    }
+    const double peak = panel.number("facts/peak");
+    panel.click("run");
+    CHECK(panel.number("worker/arena/predicted") == peak);
+    CHECK(panel.number("worker/arena/measured") == peak);
+    CHECK(panel.number("worker/step/measured") > 0.0);
+    CHECK(panel.number("worker/loss") == expected.back().loss);
+    check_looks(panel);
+    const RunReader after = RunReader::open(folder / "run");
+    REQUIRE(after.manifest().sessions.size() == 2);
+    const std::vector<StepRecord> steps = after.metrics().steps;
+    REQUIRE(steps.size() == expected.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) CHECK(steps[i].loss == expected[i].loss);
+    CHECK(static_cast<double>(after.plan().value().view().arena().bytes) == peak);
+  }
+}
+
+TEST_CASE("budget panel: a worker that is killed leaves a line, one that is stopped a checkpoint") {
+  const TemporaryFolder folder;
+  recorded_run(folder, kFirstSteps);
+  BudgetWindow panel(folder / "run");
+  panel.window.click("main/budget/run");
+  std::vector<pid_t> workers;
+  REQUIRE(wait_until([&] {
+    panel.window.step();
+    workers = children();
+    return !workers.empty();
+  }));
+  for (const pid_t worker : workers) ::kill(worker, SIGKILL);
+  panel.window.settle();
+  const auto texts = [&] {
+    std::string all;
+    for (const Item& item : panel.window.items().items()) all += item.label + "\n";
+    return all;
+  };
+  CHECK(texts().find("was ended by signal 9") != std::string::npos);
+  check_looks(panel);
+  CHECK(panel.item("run").enabled);
+  panel.click("run");
+  CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
+}
+
+TEST_SUITE_END();
+
+}  // namespace trainscope::gui::test
