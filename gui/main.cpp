@@ -10,6 +10,7 @@
 #include "engine/core/any_error.h"
 #include "engine/core/json.h"
 #include "gui/arguments.h"
+#include "gui/data/truncated_files.h"
 #include "gui/platform/window.h"
 #include "gui/shot.h"
 
@@ -83,5 +84,6 @@ int run(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  trainscope::gui::survive_truncated_files();
   return trainscope::gui::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/core/file.h"
+#include "gui/data/truncated_files.h"
 #include "gui/panels/panels.h"
 #include "tests/cli/program_runner.h"
 #include "tests/gui/platform/window_driver.h"
@@ -104,6 +105,27 @@ TEST_CASE("damaged runs: files that go away while they are shown") {
     window.step(2);
   }
   CHECK_FALSE(window.items().items().empty());
+}
+
+TEST_CASE("damaged runs: files that are cut short while they are shown") {
+  survive_truncated_files();
+  const TemporaryFolder folder;
+  const fs::path copy = folder / "run";
+  for (const char* file : {"plan.bin", "events.cols"}) {
+    INFO(file);
+    fs::remove_all(copy);
+    fs::copy(test::text_run().folder(), copy, fs::copy_options::recursive);
+    WindowDriver window(copy);
+    fs::resize_file(copy / file, 100);
+    for (const bool knows : {false, true}) {
+      if (knows) CHECK(window.workbench().refresh());
+      for (const Panel& panel : all_panels()) {
+        window.app().show_only(panel.id);
+        window.step(2);
+        CHECK_FALSE(window.items().items().empty());
+      }
+    }
+  }
 }
 
 TEST_CASE("growing runs: new steps are seen") {
