@@ -28,6 +28,7 @@ void take_shot(const Arguments& arguments) {
   Headless window(std::move(settings), {.size = logical, .scale = scale, .keeps_items = false});
   Workbench& workbench = window.workbench();
   workbench.open(arguments.paths[0]);
+  workbench.wait();
   require(workbench.run() != nullptr, ErrorCode::kBadInput, "{}", workbench.notice.text);
   check_source(*workbench.run());
   if (!is_window) window.app().show_only(arguments.panel);

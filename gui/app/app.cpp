@@ -1,6 +1,9 @@
 // A frame: input, regions, what lies over them, then commands.
 #include "gui/app/app.h"
 
+#include <utility>
+
+#include "gui/app/bookmarks.h"
 #include "gui/app/commands.h"
 #include "gui/app/frame.h"
 #include "gui/app/overlays.h"
@@ -12,7 +15,9 @@ void App::frame(Canvas& canvas, double seconds) {
   items_.begin_frame();
   Input input = queue_.next(seconds);
   Ui ui(canvas, theme_of(workbench_.settings.theme), input, memory_, items_);
-  workbench_.under_way = false;
+  workbench_.under_way = workbench_.is_opening();
+  if (workbench_.under_way) workbench_.refresh();
+  if (!workbench_.is_opening()) begin_view();
   for (const Panel& panel : all_panels()) {
     if (panel.advance != nullptr) panel.advance(workbench_);
   }
@@ -27,6 +32,18 @@ void App::frame(Canvas& canvas, double seconds) {
   run_keys(input);
   for (const std::string& command : workbench_.take_requests()) run_command(workbench_, command);
   if (!workbench_.copied.empty()) memory_.clipboard = std::exchange(workbench_.copied, {});
+}
+
+void App::start_with(std::string view, std::vector<std::string> commands) {
+  first_view_ = std::move(view);
+  first_commands_ = std::move(commands);
+}
+
+void App::begin_view() {
+  if (!first_view_.empty()) show_view(workbench_, std::exchange(first_view_, {}));
+  for (const std::string& command : std::exchange(first_commands_, {})) {
+    run_command(workbench_, command);
+  }
 }
 
 void App::run_keys(Input& input) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gui/ui/ui.h"
 #include "gui/workbench/workbench.h"
@@ -25,14 +26,20 @@ class App {
   // The same of one panel alone, for pictures of it.
   void show_only(std::string_view panel) { only_ = panel; }
 
+  // What is shown once all that was opened is there: a view as `--at` has it, then commands.
+  void start_with(std::string view, std::vector<std::string> commands);
+
  private:
   void run_keys(Input& input);
+  void begin_view();
 
   Workbench workbench_;
   InputQueue queue_;
   UiMemory memory_;
   ItemRegistry items_;
   std::string only_;
+  std::string first_view_;
+  std::vector<std::string> first_commands_;
 };
 
 }  // namespace trainscope::gui

@@ -1,4 +1,4 @@
-// A model as a source: compiled as `train` would without flags, its plan and stages in memory.
+// A model as a source: compiled on a thread of its own, its plan and stages in memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,13 +7,16 @@
 #include <string>
 #include <utility>
 
+#include "engine/core/any_error.h"
 #include "engine/core/error.h"
+#include "engine/core/progress.h"
 #include "engine/core/text.h"
 #include "engine/machine/this_machine.h"
 #include "engine/model_loss.h"
 #include "engine/model_sizes.h"
 #include "engine/record.h"
 #include "engine/record_plan.h"
+#include "gui/data/model_opening.h"
 #include "gui/data/run_data.h"
 
 namespace trainscope::gui {
@@ -32,25 +35,109 @@ CompileOptions usual_options(const OnnxModel& model) {
   return options;
 }
 
+OpenedModel compiled_model(const std::filesystem::path& path, const Watch& watch) {
+  const OnnxModel model = OnnxModel::read(path);
+  CompileOptions options = usual_options(model);
+  options.watch = watch;
+  auto compiled = compile(model, options);
+  OpenedModel opened{.plan = StoredPlan(plan_record(*compiled))};
+  const Stages& stages = compiled->stages;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    opened.stages.push_back({.label = stages[i].label,
+                             .record = stage_record(stages[i], i == 0 ? nullptr : &stages[i - 1])});
+  }
+  opened.history = std::make_unique<StageHistory>(StageHistory::of(std::move(compiled->stages)));
+  return opened;
+}
+
 }  // namespace
 
-void RunData::read_model() {
+ModelOpening::ModelOpening(std::filesystem::path path)
+    : path_(std::move(path)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+void ModelOpening::run(const std::stop_token& stop) {
+  const auto show = [this](const Progress& moment) {
+    std::string now = moment.now.empty() ? std::string(moment.work)
+                                         : fmt::format("{}: {}", moment.work, moment.now);
+    const std::scoped_lock lock(mutex_);
+    now_ = std::move(now);
+  };
+  std::optional<OpenedModel> model;
+  std::exception_ptr fault;
+  try {
+    model.emplace(compiled_model(path_, {.stop = stop, .progress = show}));
+  } catch (...) {  // whoever takes it gets it
+    fault = std::current_exception();
+  }
+  const std::scoped_lock lock(mutex_);
+  model_ = std::move(model);
+  fault_ = fault;
+  ended_ = true;
+  ended_changed_.notify_all();
+}
+
+std::string ModelOpening::now() const {
+  const std::scoped_lock lock(mutex_);
+  return now_;
+}
+
+bool ModelOpening::has_ended() const {
+  const std::scoped_lock lock(mutex_);
+  return ended_;
+}
+
+void ModelOpening::wait() const {
+  std::unique_lock lock(mutex_);
+  ended_changed_.wait(lock, [this] { return ended_; });
+}
+
+OpenedModel ModelOpening::take() {
+  const std::scoped_lock lock(mutex_);
+  if (fault_) std::rethrow_exception(fault_);
+  return *std::exchange(model_, std::nullopt);
+}
+
+void RunData::begin_model() {
   const std::string train = fmt::format("trainscope train {} --data synthetic", quoted_path());
   set_message(Topic::kMetrics, "a model alone has no steps: train it to see some", train);
   set_message(Topic::kProfile, "a model alone has no times: train it to see some",
               train + " --profile steps=+6:25");
-  guarded(Topic::kSource, [this] {
-    const OnnxModel model = OnnxModel::read(path_);
-    auto compiled = compile(model, usual_options(model));
-    stored_plan_.emplace(plan_record(*compiled));
+  opening_ = std::make_unique<ModelOpening>(path_);
+  set_message(Topic::kSource, opening_->now());
+}
+
+bool RunData::look_at_opening() {
+  if (!opening_->has_ended()) {
+    std::string now = opening_->now();
+    const bool is_new = now != message(Topic::kSource).text;
+    if (is_new) set_message(Topic::kSource, std::move(now));
+    return is_new;
+  }
+  const std::unique_ptr<ModelOpening> ended = std::move(opening_);
+  set_message(Topic::kSource, {});
+  ++version_;
+  try {
+    OpenedModel model = ended->take();
+    stored_plan_ = std::move(model.plan);
     plan_ = stored_plan_->view();
-    const Stages& stages = compiled->stages;
-    for (std::size_t i = 0; i < stages.size(); ++i) {
-      stages_.push_back({.label = stages[i].label,
-                         .record = stage_record(stages[i], i == 0 ? nullptr : &stages[i - 1])});
-    }
-    history_.emplace(std::make_unique<StageHistory>(StageHistory::of(std::move(compiled->stages))));
-  });
+    stages_ = std::move(model.stages);
+    history_.emplace(std::move(model.history));
+  } catch (const Stopped&) {
+    set_message(Topic::kSource, "compiling was stopped");
+  } catch (const std::exception& exception) {
+    set_message(Topic::kSource, line_of(error_of(exception)));
+  }
+  return true;
+}
+
+void RunData::stop_opening() {
+  if (opening_) opening_->stop();
+}
+
+void RunData::wait() {
+  if (!opening_) return;
+  opening_->wait();
+  look_at_opening();
 }
 
 }  // namespace trainscope::gui

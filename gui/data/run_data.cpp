@@ -18,14 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One line: what, where, and what to do about it.
-std::string line_of(const Error& error) {
-  std::string line = error.message();
-  for (const std::string& where : error.context()) line += fmt::format(" (from {})", where);
-  if (!error.hint().empty()) line += fmt::format("; {}", error.hint());
-  return line;
-}
-
 std::string last_part(const fs::path& path) {
   const fs::path full = fs::path(path).lexically_normal();
   const fs::path last = full.has_filename() ? full.filename() : full.parent_path().filename();
@@ -46,10 +38,23 @@ std::int64_t bytes_of(const fs::path& path) {
 
 }  // namespace
 
+std::string line_of(const Error& error) {
+  std::string line = error.message();
+  for (const std::string& where : error.context()) line += fmt::format(" (from {})", where);
+  if (!error.hint().empty()) line += fmt::format("; {}", error.hint());
+  return line;
+}
+
 RunData::RunData(fs::path path) : path_(std::move(path)), name_(last_part(path_)) {}
 RunData::~RunData() = default;
 
 std::unique_ptr<RunData> RunData::open(const fs::path& path) {
+  std::unique_ptr<RunData> data = begin(path);
+  data->wait();
+  return data;
+}
+
+std::unique_ptr<RunData> RunData::begin(const fs::path& path) {
   std::unique_ptr<RunData> data(new RunData(path));
   data->kind_ = kind_of(path);
   data->seen_ = data->fingerprint();
@@ -94,6 +99,7 @@ std::vector<std::int64_t> RunData::fingerprint() const {
 }
 
 bool RunData::refresh() {
+  if (opening_) return look_at_opening();
   std::vector<std::int64_t> now = fingerprint();
   if (now == seen_) return false;
   seen_ = std::move(now);
@@ -120,6 +126,7 @@ void RunData::forget() {
   stored_plan_.reset();
   events_.reset();
   event_file_.reset();
+  opening_.reset();
   machine_.reset();
 }
 
@@ -130,7 +137,7 @@ void RunData::read_all() {
   metrics_ = {};
   session_ = 0;
   if (kind_ == SourceKind::kRun) return read_run();
-  if (kind_ == SourceKind::kModel) return read_model();
+  if (kind_ == SourceKind::kModel) return begin_model();
   set_message(Topic::kSource,
               kind_ == SourceKind::kFolder
                   ? fmt::format("'{}' is a folder of runs: choose one", printable(path_.string()))

@@ -17,9 +17,12 @@
 #include <vector>
 
 #include "engine/bundle/reader.h"
+#include "engine/core/error.h"
 #include "engine/machine/machine.h"
 #include "engine/stage_history.h"
-#include "gui/data/sources.h"  // IWYU pragma: export
+#include "gui/data/model_opening.h"
+#include "gui/data/sources.h"      // IWYU pragma: export
+#include "gui/data/stage_facts.h"  // IWYU pragma: export
 #include "profiler/analysis/step_times.h"
 #include "profiler/store/event_file.h"
 
@@ -29,18 +32,15 @@ namespace trainscope::gui {
 enum class Topic : std::uint8_t { kSource, kMetrics, kStages, kPlan, kProfile, kMachine };
 inline constexpr std::size_t kTopics = 6;
 
+// An error in a line: what, where, and what to do about it.
+std::string line_of(const Error& error);
+
 // Why a topic is not shown, or what of it is not.
 struct Message {
   std::string text = {};     // empty: nothing is wrong
   std::string command = {};  // the command line that would write what is missing; empty: none would
 
   bool empty() const { return text.empty(); }
-};
-
-// A stage of the compilation: its row, and under which label the rewrite logs know it.
-struct StageFacts {
-  std::string label = {};  // "07-fuse_gelu"
-  StageRecord record = {};
 };
 
 // Of one session of a run, or of a model as it would be trained. No function throws: what cannot be
@@ -50,6 +50,9 @@ class RunData {
  public:
   // What the path cannot be read as is a source with a message and nothing else.
   static std::unique_ptr<RunData> open(const std::filesystem::path& path);
+  // The same, but a model is not there yet: it is compiled meanwhile, and message(Topic::kSource)
+  // says how far that is; refresh() takes it when it is done.
+  static std::unique_ptr<RunData> begin(const std::filesystem::path& path);
   ~RunData();
   RunData(const RunData&) = delete;
   RunData& operator=(const RunData&) = delete;
@@ -60,6 +63,10 @@ class RunData {
   const Message& message(Topic topic) const { return messages_[static_cast<std::size_t>(topic)]; }
   // Raised when anything that a view has read may have changed.
   std::uint64_t version() const { return version_; }
+
+  bool is_opening() const { return opening_ != nullptr; }
+  void stop_opening();
+  void wait();  // until it is open
 
   // Reads what has been written since; true where something was. Cheap where nothing was.
   bool refresh();
@@ -98,7 +105,8 @@ class RunData {
 
   void read_all();
   void read_run();
-  void read_model();
+  void begin_model();
+  bool look_at_opening();
   void read_stages();
   void read_plan();
   void read_profile();
@@ -128,6 +136,8 @@ class RunData {
   std::optional<MappedFile> event_file_;
   std::optional<profiler::EventView> events_;
   std::optional<Machine> machine_;
+
+  std::unique_ptr<ModelOpening> opening_;  // of a model; null when it has ended
 
   // Kept results; an empty pointer of a key that is there: it was tried and cannot be read.
   std::optional<std::unique_ptr<profiler::StepTimes>> times_;

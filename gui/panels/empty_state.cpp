@@ -43,11 +43,32 @@ void draw_empty(Ui& ui, Workbench& workbench, const Rect& rect, std::string_view
   }
 }
 
+namespace {
+
+// A model that is not there yet: what is done meanwhile, and how to end it.
+void draw_opening(Ui& ui, Workbench& workbench, const Rect& rect, const RunData& run) {
+  draw_empty(ui, workbench, rect, "Compiling " + run.name(), run.message(Topic::kSource));
+  if (rect.width < 400.0F || rect.height < 160.0F) return;  // a region besides the main one
+  Rect place = rect;
+  take_top(place, rect.height / 2.0F + 2.0F * ui.row_height());
+  const float width = button_width(ui, "Stop");
+  const Rect button_place{rect.center().x - width / 2.0F, place.y, width, ui.row_height() + 4.0F};
+  if (button(ui, "stop_opening", button_place, "Stop", {.tooltip = "Give up compiling it"})) {
+    workbench.request("file.stop");
+  }
+}
+
+}  // namespace
+
 bool has_content(Ui& ui, Workbench& workbench, const Rect& rect, Topic topic, bool is_there,
-                 std::string_view title) {
+              std::string_view title) {
   const RunData* run = workbench.run();
   if (run == nullptr) {
     draw_empty(ui, workbench, rect, title, {.text = "Open a run or a model first: Ctrl+O."});
+    return false;
+  }
+  if (run->is_opening()) {
+    draw_opening(ui, workbench, rect, *run);
     return false;
   }
   if (is_there) return true;

@@ -254,8 +254,7 @@ void run_window(WindowWishes wishes) {
   Workbench& workbench = window.app().workbench();
   for (const std::filesystem::path& path : paths) workbench.open(path);
   if (paths.empty()) workbench.overlay = Overlay::kWelcome;
-  if (!view.empty()) show_view(workbench, view);
-  for (const std::string& command : commands) run_command(workbench, command);
+  window.app().start_with(view, commands);
   window.loop();
 }
 

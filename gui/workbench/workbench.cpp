@@ -22,7 +22,7 @@ void Workbench::open(const std::filesystem::path& path) {
     }
   }
   const std::size_t first = sources_.size();
-  for (const std::filesystem::path& one : paths) sources_.push_back(RunData::open(one));
+  for (const std::filesystem::path& one : paths) sources_.push_back(RunData::begin(one));
   settings.remember(path);
   activate(first);
   if (overlay == Overlay::kWelcome) overlay = Overlay::kNone;
@@ -53,6 +53,15 @@ bool Workbench::refresh() {
   bool changed = false;
   for (const std::unique_ptr<RunData>& source : sources_) changed |= source->refresh();
   return changed;
+}
+
+bool Workbench::is_opening() const {
+  return std::ranges::any_of(
+      sources_, [](const std::unique_ptr<RunData>& source) { return source->is_opening(); });
+}
+
+void Workbench::wait() {
+  for (const std::unique_ptr<RunData>& source : sources_) source->wait();
 }
 
 const PlanLinks* Workbench::links() {

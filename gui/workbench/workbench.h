@@ -55,6 +55,9 @@ class Workbench {
   const RunData* run() const { return sources_.empty() ? nullptr : sources_[active_].get(); }
   // Reads what runs have written since; true where something is new.
   bool refresh();
+  // Whether models are being compiled, which takes a while; until they are.
+  bool is_opening() const;
+  void wait();
   // Of the active run's plan; null where there is none.
   const PlanLinks* links();
 

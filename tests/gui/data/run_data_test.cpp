@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "engine/core/file.h"
+#include "gui/data/truncated_files.h"
 #include "tests/gui/made_run.h"
 
 namespace trainscope::gui {
@@ -16,6 +17,15 @@ using test::compiled;
 using test::MadeRun;
 
 std::string bytes_of(const fs::path& path) { return read_file(path, std::uint64_t{1} << 30); }
+
+// Reads every row.
+std::int64_t bytes_in_rows(const PlanView& plan) {
+  std::int64_t bytes = 0;
+  for (const PlanBuffer& buffer : plan.buffers) bytes += buffer.bytes;
+  for (const PlanValue& value : plan.values) bytes += value.bytes;
+  for (const PlanCall& call : plan.calls) bytes += call.bytes_read + call.bytes_written;
+  return bytes;
+}
 
 TEST_CASE("run_data: a run has its manifest, metrics, stages, plan, profile and times") {
   const MadeRun made("whole", *compiled("mlp"));
@@ -127,6 +137,53 @@ TEST_CASE("run_data: a run that grows is read again, and not before") {
 }
 
 // Files of the run, each cut at every sixteenth of it and with bits turned over.
+TEST_CASE("run_data: a model is compiled meanwhile, and can be given up") {
+  const MadeRun made("opening", *compiled("mlp"));
+  const fs::path file = made.folder() / "model.onnx";
+  write_file_atomic(file, onnx_bytes(build_model("lenet", {}, 1)));
+  const auto model = RunData::begin(file);
+  const std::uint64_t version = model->version();
+  REQUIRE(model->is_opening());
+  CHECK(model->plan() == nullptr);
+  CHECK_FALSE(model->message(Part::kSource).empty());
+  model->wait();
+  CHECK_FALSE(model->is_opening());
+  CHECK(model->message(Part::kSource).empty());
+  CHECK(model->plan() != nullptr);
+  CHECK(model->version() > version);
+  CHECK_FALSE(model->refresh());
+
+  const auto stopped = RunData::begin(file);
+  stopped->stop_opening();
+  while (stopped->is_opening()) stopped->refresh();
+  const bool is_there = stopped->plan() != nullptr;  // where it was quicker
+  CHECK(is_there == stopped->message(Part::kSource).empty());
+  RunData::begin(file).reset();  // ends what is under way
+}
+
+TEST_CASE("run_data: files that are cut short while they are looked at are messages then") {
+  survive_truncated_files();
+  const MadeRun made("truncated", *compiled("gpt2", test::kSmallText), 200);
+  const fs::path folder = made.folder();
+  for (const char* name : {"plan.bin", "events.cols"}) {
+    const std::string whole = bytes_of(folder / name);
+    REQUIRE(whole.size() > 3 * 4096);
+    const auto run = RunData::open(folder);
+    fs::resize_file(folder / name, 4096);
+    CHECK(bytes_in_rows(*run->plan()) >= 0);
+    run->times();
+    CHECK(run->refresh());
+    if (std::string_view(name) == "plan.bin") {
+      CHECK_FALSE(run->message(Part::kPlan).empty());
+    } else if (run->times() != nullptr) {  // a profile that grows is read as far as it is there
+      CHECK(run->times()->steps.size() < 200);
+    }
+    write_file_atomic(folder / name, whole);
+    CHECK(run->refresh());
+    CHECK(run->times() != nullptr);
+  }
+}
+
 TEST_CASE("run_data: damaged files are messages, whatever is asked for") {
   const MadeRun made("damaged", *compiled("mlp"));
   const fs::path folder = made.folder();

@@ -100,6 +100,21 @@ TEST_CASE("budget panel: a worker that is killed leaves a line, one that is stop
   CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
 }
 
+TEST_CASE("budget panel: a worker that ends while another panel is shown is told of") {
+  const TemporaryFolder folder;
+  recorded_run(folder, kFirstSteps);
+  BudgetWindow panel(folder / "run");
+  panel.window.click("main/budget/run");
+  panel.window.app().show_only("kernels");
+  panel.window.settle();
+  CHECK(panel.window.workbench().notice.text.find("The worker has ended") != std::string::npos);
+  CHECK(children().empty());
+  panel.window.app().show_only("budget");
+  panel.window.settle();
+  CHECK(panel.item("run").enabled);
+  CHECK(panel.number("worker/arena/measured") == panel.number("facts/peak"));
+}
+
 TEST_SUITE_END();
 
 }  // namespace trainscope::gui::test
