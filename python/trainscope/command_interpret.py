@@ -26,6 +26,8 @@ def add_arguments(parser):
     parser.add_argument("--run-dir", required=True, help="the run's folder; the trace is numerics/")
     parser.add_argument("--record-steps", help="1,5,100: in place of 1, 2, 5, 10, 20 ... and the last")
     parser.add_argument("--record-full", help="keep all elements of these values (patterns)")
+    parser.add_argument("--batch-norm", choices=("batch", "running"), default="batch",
+                        help="what batch norms of a file exported to evaluate normalize by [batch]")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch [1]")
     parser.add_argument("--seed", type=int, default=0, help="of dropout [0]")
 
@@ -50,7 +52,8 @@ def run(arguments):
         trainable = Path(arguments.parameters).read_text(encoding="utf-8").split()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
-    training = GraphTraining(model, loss, optimizer, trainable, arguments.dtype)
+    training = GraphTraining(model, loss, optimizer, trainable, arguments.dtype,
+                             batch_norm=arguments.batch_norm)
     batches = Batches(data, arguments.batch, arguments.accumulate)
     losses = training.train(
         batches.of_step, arguments.steps, arguments.run_dir,

@@ -22,14 +22,16 @@ class GraphTraining:
 
     model: path of an ONNX file; loss: the entry of a reference's meta.json ("kind", "output", "label",
     ...); optimizer: its optimizer's entry (see optimizers.Stepper); trainable: names, or None;
-    statistics: {name: numpy array} in place of the file's running statistics.
+    statistics: {name: numpy array} in place of the file's running statistics; batch_norm: see
+    onnx_graph.Graph.
     """
 
-    def __init__(self, model, loss, optimizer, trainable=None, dtype="f32", statistics=None):
+    def __init__(self, model, loss, optimizer, trainable=None, dtype="f32", statistics=None,
+                 batch_norm="batch"):
         self.model = Path(model)
         self.loss = loss
         self.dtype = dtype
-        self.interpreter = Interpreter(Graph(model), trainable, dtype)
+        self.interpreter = Interpreter(Graph(model, batch_norm), trainable, dtype)
         for name, array in (statistics or {}).items():
             self.interpreter.statistics[name] = tensor_of(array).to(self.interpreter.dtype)
         self.stepper = Stepper(optimizer, self.interpreter.parameters)
@@ -77,7 +79,8 @@ class GraphTraining:
             row = "" if node.op == "Constant" else "act:"
             reason = "A constant of the model." if node.op == "Constant" else "Run as it is."
             names += [Name(f"act:{name}", "kept", row and row + name, reason)
-                      for name in node.outputs if name]
+                      for name in node.outputs
+                      if name and name not in graph.added]
         return names
 
     def _step(self, step, micro_batches, writer):

@@ -121,7 +121,7 @@ class Interpreter:
             values[name] = tensor
             if tensor.requires_grad and self.watch_gradient is not None:
                 tensor.register_hook(self._told_of(name))
-            if self.watch is not None:
+            if self.watch is not None and name not in self.graph.added:
                 self.watch(node, name, tensor)
 
     def update_statistics(self, values):

@@ -24,13 +24,18 @@ class Graph:
     is fed; outputs: list of names; shapes: {value: shape}, as the file says. A shape is a tuple of int
     and str (or None) for sizes that are open. proto: the ModelProto.
 
+    batch_norm: what batch norms of a file that was exported to evaluate normalize by: "batch" (the
+    engine's default too), or "running". added: outputs that such nodes have here and not in the file.
+
     Raises TrainscopeError for what is no model, holds subgraphs (If, Loop, Scan) or lies in several
     files of which one is missing.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, batch_norm="batch"):
         onnx = _onnx()
         self.path = str(path)
+        self.added = set()
+        self._batch_norm = batch_norm
         try:
             self.proto = onnx.load(self.path)
         except OSError as error:
@@ -63,8 +68,16 @@ class Graph:
                 value = value.decode()
             attributes[each.name] = value
         domain = "" if node.domain == "ai.onnx" else node.domain
+        outputs = tuple(node.output)
+        if node.op_type == "BatchNormalization":
+            if self.proto.producer_name == "pytorch":
+                attributes["sample_variance"] = 1  # PyTorch's running variance, as the engine keeps it
+            if not attributes.get("training_mode", 0) and self._batch_norm == "batch":
+                attributes["training_mode"] = 1
+                outputs = (outputs[0], f"{outputs[0]}/mean", f"{outputs[0]}/variance")
+                self.added.update(outputs[1:])
         opset = opsets.get(node.domain, opsets.get(domain, 1))
-        return Node(node.op_type, domain, node.name, tuple(node.input), tuple(node.output),
+        return Node(node.op_type, domain, node.name, tuple(node.input), outputs,
                     attributes, opset)
 
     def statistics(self):

@@ -107,7 +107,8 @@ def global_pool(node, x):
 
 @op("BatchNormalization")
 def batch_norm(node, x):
-    """In training also the next running mean and variance, of the population, as ONNX defines them."""
+    """In training also the next running mean and variance: of the population, as ONNX defines it, of the
+    sample in files of PyTorch, as its modules keep it."""
     data, scale, bias, mean, variance = x
     epsilon = attribute(node, "epsilon", 1e-5)
     if not attribute(node, "training_mode", 0):
@@ -118,7 +119,7 @@ def batch_norm(node, x):
     axes = [axis for axis in range(data.dim()) if axis != 1]
     kept = attribute(node, "momentum", 0.9)
     with torch.no_grad():
-        of_batch = (data.mean(axes), data.var(axes, unbiased=False))
+        of_batch = (data.mean(axes), data.var(axes, unbiased=bool(attribute(node, "sample_variance", 0))))
         return (y, *(kept * old + (1.0 - kept) * new
                      for old, new in zip((mean, variance), of_batch)))
 

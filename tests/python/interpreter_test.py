@@ -97,8 +97,7 @@ class References(unittest.TestCase):
                 found = parameter.detach().numpy()
                 self.assertLess(relative_error(found, expected["param.10.f64:" + name]), 1e-6, name)
         for name, tensor in training.interpreter.statistics.items():
-            of_onnx = expected.get("onnx_stat.10.f64:" + name)
-            array = of_onnx if of_onnx is not None else expected["stat.10.f64:" + name]
+            array = expected["stat.10.f64:" + name]
             # The model's momentum is 0.9 in float32.
             self.assertLess(relative_error(tensor.numpy(), array), 1e-6, name)
 

@@ -38,7 +38,7 @@ def tensors(folder, kind):
 def verdict(folder):
     """ "passed", or "refused", or what is wrong."""
     try:
-        graph = Graph(folder / "model.onnx")
+        graph = Graph(folder / "model.onnx", "running")
         module = Interpreter(graph, ())
         data = folder / "test_data_set_0"
         values = module.run(dict(zip(graph.inputs, tensors(data, "input"))))
