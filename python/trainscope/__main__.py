@@ -6,7 +6,8 @@ import sys
 from .errors import TrainscopeError
 
 # Command: module that has SUMMARY, add_arguments(parser) and run(arguments) -> exit code.
-COMMANDS = {"interpret": "command_interpret"}
+COMMANDS = {"interpret": "command_interpret", "onnxruntime": "command_onnxruntime",
+            "ort-training": "command_ort_training", "statistics": "command_statistics"}
 
 
 def main(words=None):
@@ -17,10 +18,10 @@ def main(words=None):
         command = importlib.import_module(f"{__package__}.{module}")
         own = commands.add_parser(name, help=command.SUMMARY, description=command.SUMMARY)
         command.add_arguments(own)
-        own.set_defaults(run=command.run)
+        own.set_defaults(function=command.run)
     arguments = parser.parse_args(words)
     try:
-        return arguments.run(arguments)
+        return arguments.function(arguments)
     except TrainscopeError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.code
