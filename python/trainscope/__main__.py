@@ -7,7 +7,8 @@ from .errors import TrainscopeError
 
 # Command: module that has SUMMARY, add_arguments(parser) and run(arguments) -> exit code.
 COMMANDS = {"interpret": "command_interpret", "onnxruntime": "command_onnxruntime",
-            "ort-training": "command_ort_training", "statistics": "command_statistics"}
+            "ort-training": "command_ort_training", "statistics": "command_statistics",
+            "reference": "command_reference"}
 
 
 def main(words=None):

@@ -251,7 +251,7 @@ def gather(node, x):
     index = x[1].long()
     index = torch.where(index < 0, index + x[0].shape[axis], index)
     taken = x[0].index_select(axis, index.reshape(-1))
-    return taken.reshape(*x[0].shape[:axis], *index.shape, *x[0].shape[axis + 1:])
+    return taken.reshape([*x[0].shape[:axis], *index.shape, *x[0].shape[axis + 1:]])
 
 
 @op("GatherElements")

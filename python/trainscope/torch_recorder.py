@@ -161,7 +161,7 @@ class Recorder:
         def called(module, _, output):
             call = self._calls.get(path, 0)
             self._calls[path] = call + 1
-            tensor = _first_tensor(output)
+            tensor = first_tensor(output)
             if not self._wanted() or tensor is None or not torch.is_grad_enabled():
                 return
             kind, name = self._named(path, call, tensor)
@@ -256,7 +256,7 @@ def _takes_kwargs(module):
     return "with_kwargs" in inspect.signature(module.register_forward_pre_hook).parameters
 
 
-def _first_tensor(output):
+def first_tensor(output):
     """A module's output, or the first tensor of a tuple, list, dict or object with such fields."""
     if torch.is_tensor(output):
         return output
