@@ -32,7 +32,8 @@ def json_file(path):
 
 
 def described(text, kind):
-    """A dict of JSON ('{"kind": "sgd", "lr": 0.1}') or of `sgd:lr=0.1,momentum=0.9`: `kind` is first.
+    """A dict of JSON ('{"kind": "sgd", "lr": 0.1}') or of `sgd:lr=0.1,momentum=0.9`: `kind` is
+    first.
 
     Numbers become numbers, A:B lists of them. Raises TrainscopeError for what is neither.
     """

@@ -19,9 +19,9 @@ class Batches:
     """The batches of a file: of a reference in turn, of examples one after the other.
 
     path: safetensors; either tensors `batch.B:NAME`, or NAME whose first dimension counts examples.
-    batch: examples in a micro-batch, needed for the latter; each epoch has whole batches in the order
-    of the file, as `trainscope train --shuffle none --validation none` reads them. micro_batches: how
-    many a step has. Raises TrainscopeError where that cannot be.
+    batch: examples in a micro-batch, needed for the latter; each epoch has whole batches in the
+    order of the file, as `trainscope train --shuffle none --validation none` reads them.
+    micro_batches: how many a step has. Raises TrainscopeError where that cannot be.
     """
 
     def __init__(self, path, batch=None, micro_batches=1):

@@ -64,7 +64,8 @@ def elements_of(tensor):
 
 
 def elements_from(dtype, shape, data):
-    """The Elements of `data` (bytes) that a file holds as this type (as traces name it) and shape."""
+    """The Elements of `data` (bytes) that a file holds as this type (as traces name it) and
+    shape."""
     kind = "<u2" if dtype == "bf16" else _numpy_type(dtype)
     return Elements(dtype, tuple(shape), numpy.frombuffer(data, kind).reshape(shape))
 

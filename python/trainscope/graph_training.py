@@ -20,9 +20,9 @@ from .trace import Name, TraceWriter, is_recorded_by_default, model_hash
 class GraphTraining:
     """Training steps of a model as `trainscope train` does them, by PyTorch's kernels.
 
-    model: path of an ONNX file; loss: the entry of a reference's meta.json ("kind", "output", "label",
-    ...); optimizer: its optimizer's entry (see optimizers.Stepper); trainable: names, or None;
-    statistics: {name: numpy array} in place of the file's running statistics; batch_norm: see
+    model: path of an ONNX file; loss: the entry of a reference's meta.json ("kind", "output",
+    "label", ...); optimizer: its optimizer's entry (see optimizers.Stepper); trainable: names, or
+    None; statistics: {name: numpy array} in place of the file's running statistics; batch_norm: see
     onnx_graph.Graph.
     """
 
@@ -39,11 +39,12 @@ class GraphTraining:
         self._names = {id(p): name for name, p in self.interpreter.parameters.items()}
 
     def train(self, micro_batches_of, steps, run_dir=None, recorded=None, full=()):
-        """Trains for `steps` steps; the losses, each before its update (the mean over micro-batches).
+        """Trains for `steps` steps; the losses, each before its update (the mean over
+        micro-batches).
 
         micro_batches_of: function of the step (from 1) -> list of {name: array}, inputs and labels.
-        run_dir: where the trace goes (in numerics/), None: none is made. recorded: steps, default 1,
-        2, 5, 10, 20, 50 ... and the last. full: patterns of the values to keep whole.
+        run_dir: where the trace goes (in numerics/), None: none is made. recorded: steps, default
+        1, 2, 5, 10, 20, 50 ... and the last. full: patterns of the values to keep whole.
         """
         with contextlib.ExitStack() as stack:
             writer = None

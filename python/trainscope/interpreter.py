@@ -4,8 +4,8 @@
     values = module.run({"x": x})
     loss_of(about, values["logits"], labels).backward()
 
-Each op is one call or a few of PyTorch, as torch_ops and torch_layer_ops have them: nothing is fused,
-so that a value of the graph is a tensor of the run.
+Each op is one call or a few of PyTorch, as torch_ops and torch_layer_ops have them: nothing is
+fused, so that a value of the graph is a tensor of the run.
 """
 import contextlib
 
@@ -36,8 +36,8 @@ class Interpreter:
     graph.trainable()); dtype: "f32" or "f64", of all that is float32 or float64 in the file.
 
     parameters: {name: leaf tensor}; statistics: {name: tensor} of batch norms; watch: called with
-    (node, name, tensor) for every output of a node as it is made, if set; watch_gradient: with (name,
-    gradient) for every gradient of such an output, and of a parameter, as it is made.
+    (node, name, tensor) for every output of a node as it is made, if set; watch_gradient: with
+    (name, gradient) for every gradient of such an output, and of a parameter, as it is made.
 
     Raises TrainscopeError for an op that is not known, naming all of them, and for names in
     `trainable` that are no float initializers.
@@ -74,7 +74,8 @@ class Interpreter:
         return told
 
     def run(self, inputs):
-        """{name: tensor} of all values. inputs: {name: tensor or numpy array}; floats are converted.
+        """{name: tensor} of all values. inputs: {name: tensor or numpy array}; floats are
+        converted.
 
         Running statistics stay as they are until update_statistics(). Raises TrainscopeError for
         inputs that are missing or do not fit.

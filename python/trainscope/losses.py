@@ -11,9 +11,9 @@ def loss_of(about, output, labels):
     """The loss, a scalar tensor, as `about` says: {"kind": one of KINDS, "class_axis": int (default
     -1), "ignore_index": int (default -100)}, the mean over labels that count.
 
-    output: float tensor, of the first two kinds with classes along class_axis; labels: integers with
-    the shape of output without that axis, else numbers with the shape of output.
-    Raises TrainscopeError for another kind.
+    output: float tensor, of the first two kinds with classes along class_axis; labels: integers
+    with the shape of output without that axis, else numbers with the shape of output. Raises
+    TrainscopeError for another kind.
     """
     kind = about["kind"]
     if kind in ("cross_entropy", "nll"):

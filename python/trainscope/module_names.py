@@ -12,8 +12,9 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 def module_values(graph):
     """{module path: [value of its first call, of its second ...]}, "" for the whole model.
 
-    graph: onnx_graph.Graph. A module that is called again is PATH_1, PATH_2 ... in the names of nodes;
-    in metadata it has its one path, and another call begins after a node that is not the module's.
+    graph: onnx_graph.Graph. A module that is called again is PATH_1, PATH_2 ... in the names of
+    nodes; in metadata it has its one path, and another call begins after a node that is not the
+    module's.
     """
     calls, within = {}, set()
     for node, proto in zip(graph.nodes, graph.proto.graph.node):
@@ -62,7 +63,8 @@ def _paths_around(node, proto):
 
 
 def element_counts(graph):
-    """{value: number of elements} of the values whose sizes are all known, by ONNX's shape inference."""
+    """{value: number of elements} of the values whose sizes are all known, by ONNX's shape
+    inference."""
     import onnx
     counts = {}
     inferred = onnx.shape_inference.infer_shapes(graph.proto)

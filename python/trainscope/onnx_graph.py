@@ -1,4 +1,5 @@
-"""An ONNX file as this package reads it: nodes in order, initializers, what is fed and what comes out.
+"""An ONNX file as this package reads it: nodes in order, initializers, what is fed and what comes
+out.
 
 Needs the package onnx; nothing here computes.
 """
@@ -8,8 +9,9 @@ import numpy
 
 from .errors import TrainscopeError
 
-# op: str; domain: "" for ONNX's own; name: str; inputs, outputs: tuples of str, "" where one is left
-# out; attributes: {name: int, float, str, list of these, or numpy array}; opset: int of its domain.
+# op: str; domain: "" for ONNX's own; name: str; inputs, outputs: tuples of str, "" where one is
+# left out; attributes: {name: int, float, str, list of these, or numpy array}; opset: int of its
+# domain.
 Node = namedtuple("Node", "op domain name inputs outputs attributes opset")
 
 # Inputs of ops that are sizes, limits or fills: (op, position).
@@ -20,12 +22,13 @@ _MOVEMENT = {"Mul", "MatMul", "Unsqueeze", "Expand", "Concat", "Reshape", "Trans
 
 
 class Graph:
-    """nodes: list of Node, in order; initializers: {name: numpy array}; inputs: {name: shape}, of what
-    is fed; outputs: list of names; shapes: {value: shape}, as the file says. A shape is a tuple of int
-    and str (or None) for sizes that are open. proto: the ModelProto.
+    """nodes: list of Node, in order; initializers: {name: numpy array}; inputs: {name: shape}, of
+    what is fed; outputs: list of names; shapes: {value: shape}, as the file says. A shape is a
+    tuple of int and str (or None) for sizes that are open. proto: the ModelProto.
 
     batch_norm: what batch norms of a file that was exported to evaluate normalize by: "batch" (the
-    engine's default too), or "running". added: outputs that such nodes have here and not in the file.
+    engine's default too), or "running". added: outputs that such nodes have here and not in the
+    file.
 
     Raises TrainscopeError for what is no model, holds subgraphs (If, Loop, Scan) or lies in several
     files of which one is missing.
@@ -93,9 +96,10 @@ class Graph:
         return updates
 
     def trainable(self):
-        """Initializers that are trained where nobody says which: floats of more than one number that a
-        node reads as something else than a size, limit, fill or running statistic; no masks, and no
-        frequencies of rotary positions. docs/exporting.md has the engine's rule, which knows more."""
+        """Initializers that are trained where nobody says which: floats of more than one number
+        that a node reads as something else than a size, limit, fill or running statistic; no masks,
+        and no frequencies of rotary positions. docs/exporting.md has the engine's rule, which knows
+        more."""
         read = {}
         for node in self.nodes:
             for position, name in enumerate(node.inputs):

@@ -1,4 +1,5 @@
-"""Folders of ONNX Runtime's StatisticsSubscriber: reads them, writes them, compares them with traces.
+"""Folders of ONNX Runtime's StatisticsSubscriber: reads them, writes them, compares them with
+traces.
 
 A folder has step_N/ with order.txt and a text for each output of a module and direction:
 CLASS_INDEX_Kth_output_forward. In what ONNX Runtime 1.19 wrote, std is wrong unless run_on_cpu was
@@ -14,21 +15,23 @@ import numpy
 from .elements import elements_of
 from .errors import TrainscopeError
 
-# name: "Linear_1_0th_output"; direction: "forward" or "backward"; shape: tuple of int; dtype: "f32";
-# least, most, mean, std (n - 1): float; nan, infinite, negative, positive, zeros: int; samples: f64 of
-# the first 128 elements, to the six digits that are written; depth: int, 1 for the whole model.
+# name: "Linear_1_0th_output"; direction: "forward" or "backward"; shape: tuple of int; dtype:
+# "f32"; least, most, mean, std (n - 1): float; nan, infinite, negative, positive, zeros: int;
+# samples: f64 of the first 128 elements, to the six digits that are written; depth: int, 1 for the
+# whole model.
 ModuleStatistics = namedtuple("ModuleStatistics", "name direction shape dtype least most mean std nan "
                                                   "infinite negative positive zeros samples "
                                                   "depth")
-# A value that a comparison finds apart: of a ModuleStatistics and a trace's row, in units of the root
-# mean square of the row's elements.
+# A value that a comparison finds apart: of a ModuleStatistics and a trace's row, in units of the
+# root mean square of the row's elements.
 Apart = namedtuple("Apart", "name direction value what theirs ours relative")
 
 _SAMPLES = 128
 _TYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64",
           "int32": "i32", "bool": "bool", "uint8": "u8", "int8": "i8", "int16": "i16"}
 _BLOCK = re.compile(
-    r"(?P<depth>>+)(?P<name>\S+) (?P<direction>forward|backward) run shape: torch\.Size\(\[(?P<shape>[0-9, ]*)\]\) "
+    r"(?P<depth>>+)(?P<name>\S+) (?P<direction>forward|backward) run "
+    r"shape: torch\.Size\(\[(?P<shape>[0-9, ]*)\]\) "
     r"dtype: torch\.(?P<dtype>\w+) size: torch\.Size\(\[[0-9]*\]\)\s*\n"
     r"min: (?P<least>\S+) max: (?P<most>\S+), mean: (?P<mean>\S+), std: (?P<std>\S+)\s*\n"
     r"nan: (?P<nan>\d+), inf: (?P<infinite>\d+)\s*\n"
@@ -74,7 +77,8 @@ def _statistics(block):
                             _TYPES.get(texts["dtype"], texts["dtype"]),
                             *(_number(texts[key]) for key in ("least", "most", "mean", "std")),
                             *(int(texts[key]) for key in ("nan", "infinite", "negative", "positive",
-                                                          "zeros")), numpy.array(samples), len(texts["depth"]))
+                                                          "zeros")),
+                            numpy.array(samples), len(texts["depth"]))
 
 
 def _number(text):
@@ -118,8 +122,9 @@ def _text(each):
     lines = [", ".join(samples[i:i + 8]) for i in range(0, len(samples), 8)]
     joined = (",\n" + " " * 8).join(lines)
     count = math.prod(each.shape)
-    return (f"{'>' * each.depth}{each.name} {each.direction} run shape: torch.Size({list(each.shape)}) dtype: "
-            f"torch.{torch_type} size: torch.Size([{count}]) \n"
+    return (f"{'>' * each.depth}{each.name} {each.direction} run "
+            f"shape: torch.Size({list(each.shape)}) "
+            f"dtype: torch.{torch_type} size: torch.Size([{count}]) \n"
             f"min: {each.least} max: {each.most}, mean: {each.mean}, std: {each.std} \n"
             f"nan: {each.nan}, inf: {each.infinite}\n"
             f"samples(top {_SAMPLES}): tensor([{joined}])\n"
@@ -136,8 +141,9 @@ def names_of_modules(model):
 def compared(statistics, trace, step, names):
     """[Apart] of one step: of each value that both have, the furthest of least, most and mean.
 
-    statistics: [ModuleStatistics]; trace: TraceReader; step: of the trace, from 1 (a subscriber counts
-    from 0); names: {"Linear_1": value of the model}, first outputs. What the trace lacks is left out.
+    statistics: [ModuleStatistics]; trace: TraceReader; step: of the trace, from 1 (a subscriber
+    counts from 0); names: {"Linear_1": value of the model}, first outputs. What the trace lacks is
+    left out.
     """
     rows = {row.key(): row for row in trace.rows if row.step == step and row.micro_batch == 0}
     found = []

@@ -1,7 +1,7 @@
 """Training by ONNX Runtime Training's on-device API: losses, gradients, parameters of each step.
 
-Needs onnxruntime-training-cpu (1.19.2 was tried) or another build of it, and the torch that its Python
-part imports. Whoever has something of another kind gives it as `runtime`.
+Needs onnxruntime-training-cpu (1.19.2 was tried) or another build of it, and the torch that its
+Python part imports. Whoever has something of another kind gives it as `runtime`.
 """
 import tempfile
 from pathlib import Path
@@ -31,7 +31,8 @@ class OnDeviceRuntime:
     def open(self, model, loss, optimizer, trainable, values, folder):
         """(module, optimizer, state) of a ModelProto, made in a folder, which must stay.
 
-        module(*inputs, labels) -> [loss, values ...]; state.parameters: by name, with data and grad.
+        module(*inputs, labels) -> [loss, values ...]; state.parameters: by name, with data and
+        grad.
         """
         blocks = self._blocks
         losses = {"cross_entropy": lambda: blocks.loss.CrossEntropyLoss(
@@ -61,13 +62,14 @@ def record_training(model, loss, optimizer, batches_of, steps, run_dir, trainabl
                     recorded=None, full=(), runtime=None):
     """Trains and writes a trace; returns the losses, each before its update.
 
-    model: path of an ONNX file; loss: as in a reference's meta.json (cross_entropy; nll, which is the
-    same of log-probabilities; mse, l1, bce_with_logits); optimizer: {"kind": "adamw" or "sgd", "lr":
-    number or list by step, "weight_decay", "betas", "eps", "clip_norm"}; batches_of: function of the
-    step (from 1) -> list with one {name: array}; values: names of the values to record beside loss,
-    gradients and parameters. recorded: steps, default 1, 2, 5, 10 ... and the last.
+    model: path of an ONNX file; loss: as in a reference's meta.json (cross_entropy; nll, which is
+    the same of log-probabilities; mse, l1, bce_with_logits); optimizer: {"kind": "adamw" or "sgd",
+    "lr": number or list by step, "weight_decay", "betas", "eps", "clip_norm"}; batches_of: function
+    of the step (from 1) -> list with one {name: array}; values: names of the values to record
+    beside loss, gradients and parameters. recorded: steps, default 1, 2, 5, 10 ... and the last.
 
-    Raises TrainscopeError (code 2) for what the on-device API does not offer, and for what it refuses.
+    Raises TrainscopeError (code 2) for what the on-device API does not offer, and for what it
+    refuses.
     """
     runtime = runtime or OnDeviceRuntime()
     graph = Graph(model)
@@ -145,7 +147,8 @@ def _check(loss, optimizer):
 
 
 def _with_rows(graph, loss):
-    """(ModelProto, loss) in which scores of three axes and more have two, as the API's loss needs."""
+    """(ModelProto, loss) in which scores of three axes and more have two, as the API's loss
+    needs."""
     import onnx
     proto = type(graph.proto)()
     proto.CopyFrom(graph.proto)

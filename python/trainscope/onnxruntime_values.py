@@ -1,8 +1,8 @@
 """Values of a model's forward pass by an installed ONNX Runtime: each value, and as it optimises.
 
-The graph is run twice: with every value as an output and no optimisation, and as ONNX Runtime makes it
-with the model's own outputs alone, whose difference is reported. Needs onnx and onnxruntime; whoever
-has a session of another kind gives it as `sessions`.
+The graph is run twice: with every value as an output and no optimisation, and as ONNX Runtime makes
+it with the model's own outputs alone, whose difference is reported. Needs onnx and onnxruntime;
+whoever has a session of another kind gives it as `sessions`.
 """
 from collections import namedtuple
 from pathlib import Path
@@ -65,9 +65,10 @@ class OnnxRuntimeSessions:
 def record_values(model, batch, run_dir, sessions=None, full=()):
     """Writes a trace with one step, the forward pass of a batch; returns [Difference].
 
-    model: path of an ONNX file; batch: {name: array}, the inputs and what else shall be recorded of the
-    batch (labels); run_dir: the trace goes into numerics/ below it; sessions: OnnxRuntimeSessions or
-    an object with its version, open() and about(); full: patterns of the values to keep whole.
+    model: path of an ONNX file; batch: {name: array}, the inputs and what else shall be recorded of
+    the batch (labels); run_dir: the trace goes into numerics/ below it; sessions:
+    OnnxRuntimeSessions or an object with its version, open() and about(); full: patterns of the
+    values to keep whole.
 
     Raises TrainscopeError for inputs that are missing and for what ONNX Runtime refuses.
     """
@@ -99,7 +100,8 @@ def record_values(model, batch, run_dir, sessions=None, full=()):
 
 
 def difference(name, expected, found):
-    """The Difference of two arrays of one shape, in float64, over elements that are finite in both."""
+    """The Difference of two arrays of one shape, in float64, over elements that are finite in
+    both."""
     a, b = (numpy.asarray(array, numpy.float64).reshape(-1) for array in (expected, found))
     if a.shape != b.shape:
         raise TrainscopeError(f"output '{name}' has {b.size} elements optimised, {a.size} otherwise")

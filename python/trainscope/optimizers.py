@@ -18,7 +18,8 @@ _SCALARS = ("step",)  # counters, which traces leave out
 
 
 def states_of(optimizer, names):
-    """[(name in the trace, tensor)] of the moments that an optimizer keeps, after at least one step.
+    """[(name in the trace, tensor)] of the moments that an optimizer keeps, after at least one
+    step.
 
     names: {id of a parameter: its name}. Of an optimizer that is not known here the names are
     "torch.CLASS.KEY/PARAMETER".
@@ -41,9 +42,10 @@ def states_of(optimizer, names):
 class Stepper:
     """An optimizer of a reference's meta.json: clips, takes the step's learning rate, steps.
 
-    about: {"kind": "sgd", "adam", "adamw" or "rmsprop", "lr": number or list by step, "weight_decay",
-    "decay": "matrices" (only parameters of two or more dimensions), "clip_norm", and "betas", "eps",
-    "momentum", "nesterov", "alpha", "centered" as torch.optim has them}; parameters: {name: tensor}.
+    about: {"kind": "sgd", "adam", "adamw" or "rmsprop", "lr": number or list by step,
+    "weight_decay", "decay": "matrices" (only parameters of two or more dimensions), "clip_norm",
+    and "betas", "eps", "momentum", "nesterov", "alpha", "centered" as torch.optim has them};
+    parameters: {name: tensor}.
     """
 
     def __init__(self, about, parameters):

@@ -2,10 +2,11 @@
 
     python -m trainscope.reference export my_model.py:reference --out FOLDER
 
-reference() returns a dict: "module" (torch.nn.Module), "batches" (two of {argument of forward() or name
-of the labels: tensor}, whose first dimension is examples), "loss" ({"kind": "cross_entropy", "label":
-"labels"}, as in tests/data/README.md), and may have "optimizers", "output" (name), "dynamic_axes" (as
-torch.onnx.export takes them), "seed" and "name". The module returns the loss's input, or it first.
+reference() returns a dict: "module" (torch.nn.Module), "batches" (two of {argument of forward() or
+name of the labels: tensor}, whose first dimension is examples), "loss" ({"kind": "cross_entropy",
+"label": "labels"}, as in tests/data/README.md), and may have "optimizers", "output" (name),
+"dynamic_axes" (as torch.onnx.export takes them), "seed" and "name". The module returns the loss's
+input, or it first.
 """
 import copy
 import importlib.util
@@ -58,9 +59,9 @@ def load(where):
 def export(about, folder):
     """Writes the reference of what load() returned into a folder; meta.json's content.
 
-    Takes about 150 forward and backward passes, on the CPU. Raises TrainscopeError for a module whose
-    numbers are random (dropout), that the exporter or the interpreter refuses, or whose parameters are
-    not in the file under their names.
+    Takes about 150 forward and backward passes, on the CPU. Raises TrainscopeError for a module
+    whose numbers are random (dropout), that the exporter or the interpreter refuses, or whose
+    parameters are not in the file under their names.
     """
     module, batches, loss = _checked(about)
     folder = Path(folder)

@@ -1,7 +1,8 @@
-"""Runs of a torch module for a reference: gradients of a batch, steps of an optimizer, in f64 and f32.
+"""Runs of a torch module for a reference: gradients of a batch, steps of an optimizer, in f64 and
+f32.
 
-The module in double precision, from the same float32 weights and inputs, is the oracle; float32 runs on
-other orders of the batch's examples measure what rounding alone does.
+The module in double precision, from the same float32 weights and inputs, is the oracle; float32
+runs on other orders of the batch's examples measure what rounding alone does.
 """
 import copy
 

@@ -20,8 +20,8 @@ ValueRow = namedtuple("ValueRow", "node value op exact single gradient single_gr
 
 
 class GraphNumbers:
-    """All float values of a batch. loss: float, by f64; rows: [ValueRow]; gradients: {parameter: f64
-    array}; kink: (margin in units of the f32 error, value), (inf, "") without kinks."""
+    """All float values of a batch. loss: float, by f64; rows: [ValueRow]; gradients: {parameter:
+    f64 array}; kink: (margin in units of the f32 error, value), (inf, "") without kinks."""
 
     def __init__(self, graph, trainable, loss, batch):
         exact, single = (_run(graph, trainable, loss, batch, dtype) for dtype in ("f64", "f32"))
@@ -67,8 +67,8 @@ def _run(graph, trainable, loss, batch, dtype):
 def _distance_to_kink(node, values):
     """f64 [..]: how far elements are from where the node's derivative jumps, or None.
 
-    Elements that are exactly there in f64 are left out: they are there in every precision (a Relu of a
-    Relu, padding).
+    Elements that are exactly there in f64 are left out: they are there in every precision (a Relu
+    of a Relu, padding).
     """
     x = values[node.inputs[0]].detach().double() if node.inputs else None
     if node.op in ("Relu", "LeakyRelu", "Abs", "PRelu", "Elu"):

@@ -15,8 +15,8 @@ from .xxh3 import xxh3_64
 BUCKETS = 128
 SEED = 0x5452414345  # of the sketches of all traces
 
-# count, nan, positive_infinite, negative_infinite, zeros: int; mean, std (of the population), least,
-# most, l1, l2: float, of the finite elements, 0 where there are none.
+# count, nan, positive_infinite, negative_infinite, zeros: int; mean, std (of the population),
+# least, most, l1, l2: float, of the finite elements, 0 where there are none.
 Statistics = namedtuple("Statistics", "count nan positive_infinite negative_infinite zeros "
                                       "mean std least most l1 l2")
 # statistics: Statistics; sketch: f64 [128]; hash: int of 64 bits.
@@ -54,14 +54,20 @@ def sketch_of(numbers, seed=SEED):
             bucket, sign = _first_places(len(piece), seed)
         else:
             bucket, sign = sketch_places(first, len(piece), seed)
-        finite = numpy.isfinite(piece)
-        if not finite.all():
+        if not _all_finite(piece):
+            finite = numpy.isfinite(piece)
             piece, bucket, sign = piece[finite], bucket[finite], sign[finite]
         if first == 0:
             sketch = numpy.bincount(bucket, piece * sign, BUCKETS)
         else:  # one sum in order, whatever the pieces
             numpy.add.at(sketch, bucket, piece * sign)
     return sketch
+
+
+def _all_finite(numbers):
+    """Whether all are: one pass, and no copy where they are."""
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        return math.isfinite(numbers.sum()) or bool(numpy.isfinite(numbers).all())
 
 
 def estimated_norm(sketch):
@@ -71,9 +77,11 @@ def estimated_norm(sketch):
 
 def statistics_of(numbers):
     """Statistics of f64 [elements]."""
-    finite = numbers[numpy.isfinite(numbers)]
-    nan = int(numpy.isnan(numbers).sum())
-    positive = int((numbers == math.inf).sum())
+    finite, nan, positive = numbers, 0, 0
+    if not _all_finite(numbers):
+        finite = numbers[numpy.isfinite(numbers)]
+        nan = int(numpy.isnan(numbers).sum())
+        positive = int((numbers == math.inf).sum())
     negative = len(numbers) - len(finite) - nan - positive
     counts = (len(numbers), nan, positive, negative, int((finite == 0.0).sum()))
     if len(finite) == 0:

@@ -14,7 +14,8 @@ _OWN_NAMES = {name: own for own, name in FILE_NAMES.items()}
 
 
 def write_tensors(path, tensors, metadata=None):
-    """Writes {name: tensor} (what elements_of takes); `metadata` is {str: str}. The file appears whole.
+    """Writes {name: tensor} (what elements_of takes); `metadata` is {str: str}. The file appears
+    whole.
 
     Raises TrainscopeError (code 6) where it cannot be written.
     """

@@ -41,8 +41,8 @@ def _window(node, dims):
 
 
 def _padded(x, before, after, fill=0.0, most=None):
-    """x with these pads, where they differ on both sides or are more than `most` (ints, by axis), and
-    the pads that are left for torch to do."""
+    """x with these pads, where they differ on both sides or are more than `most` (ints, by axis),
+    and the pads that are left for torch to do."""
     if before == after and (most is None or all(a <= b for a, b in zip(before, most))):
         return x, before
     amounts = [pad for pair in reversed(list(zip(before, after))) for pad in pair]
@@ -107,8 +107,8 @@ def global_pool(node, x):
 
 @op("BatchNormalization")
 def batch_norm(node, x):
-    """In training also the next running mean and variance: of the population, as ONNX defines it, of the
-    sample in files of PyTorch, as its modules keep it."""
+    """In training also the next running mean and variance: of the population, as ONNX defines it,
+    of the sample in files of PyTorch, as its modules keep it."""
     data, scale, bias, mean, variance = x
     epsilon = attribute(node, "epsilon", 1e-5)
     if not attribute(node, "training_mode", 0):
@@ -118,8 +118,9 @@ def batch_norm(node, x):
         return y
     axes = [axis for axis in range(data.dim()) if axis != 1]
     kept = attribute(node, "momentum", 0.9)
+    of_sample = bool(attribute(node, "sample_variance", 0))
     with torch.no_grad():
-        of_batch = (data.mean(axes), data.var(axes, unbiased=bool(attribute(node, "sample_variance", 0))))
+        of_batch = (data.mean(axes), data.var(axes, unbiased=of_sample))
         return (y, *(kept * old + (1.0 - kept) * new
                      for old, new in zip((mean, variance), of_batch)))
 

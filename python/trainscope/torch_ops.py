@@ -31,7 +31,8 @@ def attribute(node, name, default=None):
 
 
 def integers(node, inputs, name, position, default=None):
-    """A list of int: the attribute of this name (old opsets) or the input at this position (new)."""
+    """A list of int: the attribute of this name (old opsets) or the input at this position
+    (new)."""
     if name in node.attributes:
         value = node.attributes[name]
         return list(value) if isinstance(value, (list, tuple)) else [value]

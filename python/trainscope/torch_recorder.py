@@ -29,13 +29,13 @@ class Recorder:
     ends a step; run_dir: a folder, the trace goes into numerics/ below it.
 
     steps: the steps to record, from 1, counted by the optimizer's; default 1, 2, 5, 10, 20, 50 ...
-    names: the path of the model's ONNX file, or {module path: value, "input:ARGUMENT": input}; without
-    it values have the paths of their modules. full: patterns of the values to keep whole.
+    names: the path of the model's ONNX file, or {module path: value, "input:ARGUMENT": input};
+    without it values have the paths of their modules. full: patterns of the values to keep whole.
     loss_scale: what the loss is multiplied by before backward(), a number or a function without
     arguments (1 / micro-batches, or a GradScaler's get_scale): gradients are divided by it.
 
-    A forward pass after a backward pass, without a step between, is another micro-batch. Passes under
-    no_grad are not recorded. Raises TrainscopeError where run_dir holds a trace already.
+    A forward pass after a backward pass, without a step between, is another micro-batch. Passes
+    under no_grad are not recorded. Raises TrainscopeError where run_dir holds a trace already.
     """
 
     def __init__(self, model, optimizer, run_dir, steps=None, names=None, full=(), loss_scale=1.0):

@@ -84,8 +84,8 @@ class TraceWriter:
     """Writes a trace as its tensors come. A context manager; close() otherwise.
 
     folder: is made; must hold no trace yet. producer, version, model, mode ("fused", "all",
-    "modules"), micro_batches and more (a dict): what trace.json has. full: patterns of the values of
-    which all elements are kept. Raises TrainscopeError (code 2 where a trace is there already, 6
+    "modules"), micro_batches and more (a dict): what trace.json has. full: patterns of the values
+    of which all elements are kept. Raises TrainscopeError (code 2 where a trace is there already, 6
     where something cannot be written).
     """
 
@@ -142,7 +142,8 @@ class TraceWriter:
             self._elements.setdefault(step, {})[f"{kind}:{value}{later}"] = kept
 
     def flush(self):
-        """Rows of a finished step are in the files then: sketches first, so that each row has its."""
+        """Rows of a finished step are in the files then: sketches first, so that each row has
+        its."""
         try:
             for sketch in self._sketches:
                 self._sketch.write(sketch.astype("<f8").tobytes())
@@ -178,8 +179,8 @@ class TraceWriter:
 class TraceReader:
     """What a trace's folder, or a run's that holds one in numerics/, has in it.
 
-    header: dict; rows: list of Row; names: list of Name. Rows that were cut short, or have no sketch,
-    are left out with all after them. Raises TrainscopeError for what is no trace.
+    header: dict; rows: list of Row; names: list of Name. Rows that were cut short, or have no
+    sketch, are left out with all after them. Raises TrainscopeError for what is no trace.
     """
 
     def __init__(self, folder):

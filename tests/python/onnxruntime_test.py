@@ -268,9 +268,8 @@ class Statistics(FolderCase):
             self.assertLess(max(each.relative for each in apart), 1e-6)
 
     def test_their_std_is_wrong_without_run_on_cpu_alone(self):
-        right = {(s.name, s.direction): s.std
-                 for s in read_statistics(TRACES / "ort-statistics-run_on_cpu")[0]}
-        wrong = {(s.name, s.direction): s.std for s in read_statistics(TRACES / "ort-statistics-eager")[0]}
+        right, wrong = ({(s.name, s.direction): s.std for s in read_statistics(TRACES / folder)[0]}
+                        for folder in ("ort-statistics-run_on_cpu", "ort-statistics-eager"))
         trace = TraceReader(TRACES / "mlp-pytorch")
         row = next(row for row in trace.rows if row.key() == "act:/0/Gemm_output_0" and row.step == 1)
         n = row.statistics.count
