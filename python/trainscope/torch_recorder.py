@@ -165,6 +165,8 @@ class Recorder:
             if not self._wanted() or tensor is None or not torch.is_grad_enabled():
                 return
             kind, name = self._named(path, call, tensor)
+            if kind == "own" and isinstance(module, torch.nn.Identity):
+                return
             self._add("forward", kind, name, tensor, op=type(module).__name__)
             if tensor.requires_grad:
                 of_gradient = "dact" if kind == "act" else "own"

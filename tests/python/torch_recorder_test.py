@@ -41,7 +41,7 @@ class Block(nn.Module):
 class Network(nn.Module):
     def __init__(self):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Tanh())
+        self.stem = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Identity(), nn.Tanh())
         self.blocks = nn.ModuleList([Block(4), Block(4)])
         self.head = nn.Linear(4, 3)
 
