@@ -12,10 +12,10 @@
 #include "cli/flags/duration.h"
 #include "cli/flags/run_options.h"
 #include "cli/flags/training_flags.h"
-#include "cli/machine.h"
 #include "datasets/prefetch.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/machine/this_machine.h"
 #include "engine/model_warnings.h"
 
 namespace trainscope {

@@ -56,7 +56,7 @@ std::span<const Fate> RunData::fates() {
   if (!fates_) {
     fates_.emplace();
     if (history() != nullptr)
-      guarded(Part::kStages, [this] { *fates_ = imported_fates(**history_); });
+      guarded(Topic::kStages, [this] { *fates_ = imported_fates(**history_); });
   }
   return *fates_;
 }

@@ -61,7 +61,7 @@ void draw_opening(Ui& ui, Workbench& workbench, const Rect& rect, const RunData&
 }  // namespace
 
 bool has_content(Ui& ui, Workbench& workbench, const Rect& rect, Topic topic, bool is_there,
-              std::string_view title) {
+                 std::string_view title) {
   const RunData* run = workbench.run();
   if (run == nullptr) {
     draw_empty(ui, workbench, rect, title, {.text = "Open a run or a model first: Ctrl+O."});

@@ -7,9 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "profiler/analysis/step_times.h"
-
 #include "engine/core/numbers.h"
+#include "profiler/analysis/step_times.h"
 
 namespace trainscope::profiler {
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/numbers.h"
+
 namespace trainscope::profiler {
 
 FusedNodes::FusedNodes(const PlanView& a, const PlanView& b) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/numbers.h"
 #include "profiler/analysis/step_times.h"
 
 namespace trainscope::profiler {

@@ -145,10 +145,10 @@ TEST_CASE("run_data: a model is compiled meanwhile, and can be given up") {
   const std::uint64_t version = model->version();
   REQUIRE(model->is_opening());
   CHECK(model->plan() == nullptr);
-  CHECK_FALSE(model->message(Part::kSource).empty());
+  CHECK_FALSE(model->message(Topic::kSource).empty());
   model->wait();
   CHECK_FALSE(model->is_opening());
-  CHECK(model->message(Part::kSource).empty());
+  CHECK(model->message(Topic::kSource).empty());
   CHECK(model->plan() != nullptr);
   CHECK(model->version() > version);
   CHECK_FALSE(model->refresh());
@@ -157,7 +157,7 @@ TEST_CASE("run_data: a model is compiled meanwhile, and can be given up") {
   stopped->stop_opening();
   while (stopped->is_opening()) stopped->refresh();
   const bool is_there = stopped->plan() != nullptr;  // where it was quicker
-  CHECK(is_there == stopped->message(Part::kSource).empty());
+  CHECK(is_there == stopped->message(Topic::kSource).empty());
   RunData::begin(file).reset();  // ends what is under way
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("run_data: files that are cut short while they are looked at are messa
     run->times();
     CHECK(run->refresh());
     if (std::string_view(name) == "plan.bin") {
-      CHECK_FALSE(run->message(Part::kPlan).empty());
+      CHECK_FALSE(run->message(Topic::kPlan).empty());
     } else if (run->times() != nullptr) {  // a profile that grows is read as far as it is there
       CHECK(run->times()->steps.size() < 200);
     }
