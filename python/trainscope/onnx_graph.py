@@ -30,8 +30,7 @@ class Graph:
     engine's default too), or "running". added: outputs that such nodes have here and not in the
     file.
 
-    Raises TrainscopeError for what is no model, holds subgraphs (If, Loop, Scan) or lies in several
-    files of which one is missing.
+    Raises TrainscopeError for what is no model or lies in several files of which one is missing.
     """
 
     def __init__(self, path, batch_norm="batch"):
@@ -62,8 +61,7 @@ class Graph:
         attributes = {}
         for each in node.attribute:
             if each.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
-                raise TrainscopeError(f"'{self.path}': node '{node.name}' ({node.op_type}) holds a "
-                                      "graph of its own, which is not supported")
+                continue  # of an If, Loop or Scan: its values are within the node
             value = onnx.helper.get_attribute_value(each)
             if each.type == onnx.AttributeProto.TENSOR:
                 value = onnx.numpy_helper.to_array(value)

@@ -27,7 +27,7 @@ if not TESTS.is_dir():
 
 # What the interpreter or torch says that it does not do: such tests must be refused, not be wrong.
 REFUSED_TEXT = ("auto_pad", "not supported", "has ops that the interpreter lacks", "cannot inline",
-                "holds a graph", "inlines from version", "not implemented for")
+                "inlines from version", "not implemented for")
 
 
 def tensors(folder, kind):
