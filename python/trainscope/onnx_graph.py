@@ -3,6 +3,7 @@ out.
 
 Needs the package onnx; nothing here computes.
 """
+import re
 from collections import namedtuple
 
 import numpy
@@ -19,6 +20,8 @@ _SETTINGS = {("Clip", 1), ("Clip", 2), ("Pad", 2), ("Resize", 1), ("Resize", 2),
              ("Range", 0), ("Range", 1), ("Range", 2), ("OneHot", 2), ("Pow", 1),
              ("BatchNormalization", 3), ("BatchNormalization", 4)}
 _MOVEMENT = {"Mul", "MatMul", "Unsqueeze", "Expand", "Concat", "Reshape", "Transpose", "Cast", "Slice"}
+# Names that exporters give to constants.
+_MADE_NAMES = re.compile(r"(val_|onnx::|scalar_tensor|[_/]).*|(.*_)?Constant.*|[0-9]+")
 
 
 class Graph:
@@ -94,18 +97,19 @@ class Graph:
         return updates
 
     def trainable(self):
-        """Initializers that are trained where nobody says which: floats of more than one number
-        that a node reads as something else than a size, limit, fill or running statistic; no masks,
-        and no frequencies of rotary positions. docs/exporting.md has the engine's rule, which knows
-        more."""
+        """Initializers that are trained where nobody says which: floats that a node reads as
+        something else than a size, limit, fill or running statistic; no masks, no frequencies of
+        rotary positions, and no single numbers under names that exporters make. docs/exporting.md
+        has the engine's rule, which knows more."""
         read = {}
         for node in self.nodes:
             for position, name in enumerate(node.inputs):
                 read.setdefault(name, []).append((node.op, position) in _SETTINGS)
         angles = self._angles()
         return [name for name, array in self.initializers.items()
-                if array.dtype.kind == "f" and array.size > 1 and name in read
-                and not all(read[name]) and name not in angles and not _is_mask(array)]
+                if array.dtype.kind == "f" and name in read and not all(read[name])
+                and (array.size > 1 or not _MADE_NAMES.fullmatch(name))
+                and name not in angles and not _is_mask(array)]
 
     def _angles(self):
         """Values of which nothing but Cos and Sin is computed, by way of products and movement."""
@@ -126,7 +130,7 @@ class Graph:
 
 def _is_mask(array):
     """Zeros and large negative numbers, or ones on one side of the diagonal and zeros elsewhere."""
-    if array.min() <= -1e4:
+    if array.size > 1 and array.min() <= -1e4:
         return True
     square = array.reshape(array.shape[-2:]) if array.ndim >= 2 and array.size == numpy.prod(
         array.shape[-2:]) else None

@@ -199,6 +199,18 @@ def elu(node, x):
     return functional.elu(x[0], attribute(node, "alpha", 1.0))
 
 
+@op("Celu")
+def celu(node, x):
+    return functional.celu(x[0], attribute(node, "alpha", 1.0))
+
+
+@op("Selu")
+def selu(node, x):
+    alpha = attribute(node, "alpha", 1.67326319217681884765625)
+    gamma = attribute(node, "gamma", 1.05070102214813232421875)
+    return gamma * functional.elu(x[0], alpha)
+
+
 @op("Swish")
 def swish(node, x):
     return x[0] * torch.sigmoid(attribute(node, "alpha", 1.0) * x[0])
