@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "gui/panels/graph_state.h"
@@ -32,18 +33,24 @@ class GraphDrawer {
     if (state_.begins) state_.camera = first_camera(state_.layout, view_);
     state_.fits = state_.begins = false;
     if (follows) bring_into_view();
+    const float share =
+        advance_step(state_.step, ui_.input().seconds, workbench_.settings.reduced_motion);
+    workbench_.under_way = workbench_.under_way || !state_.step.empty();
+    if (share < 1.0F) moving_ = layout_on_its_way(state_.layout, state_.step, share);
     interact();
     const Surface surface(ui_, rect_, ui_.theme().inset);
     const Clip clip(ui_, rect_);
     for (const FrameBlock& block : state_.frame.blocks) draw_block(block);
     for (const FrameEdge& edge : state_.frame.edges) draw_edge(edge);
+    draw_ghosts(ui_, state_.step, state_.layout, state_.camera, rect_, share);
     for (const FrameNode& node : state_.frame.nodes) draw_node(node);
     draw_map();
   }
 
  private:
   void frame() {
-    frame_graph(state_.picture, state_.layout, state_.camera, view_, selected_, state_.frame);
+    frame_graph(state_.picture, moving_ ? *moving_ : state_.layout, state_.camera, view_, selected_,
+                state_.frame);
   }
 
   // The selected node to the middle, unless it is seen already.
@@ -348,6 +355,7 @@ class GraphDrawer {
   ViewSize view_;
   std::uint32_t selected_;
   std::uint32_t hovered_ = kNoPlace;
+  std::optional<GraphLayout> moving_;  // while nodes are on their way
 };
 
 }  // namespace

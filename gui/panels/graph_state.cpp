@@ -73,6 +73,11 @@ void take_values(GraphState& state, Workbench& workbench, RunData& run) {
 // Reads the stage's graph; the layout of the same run before it is what this one starts from.
 bool read_stage(GraphState& state, Workbench& workbench, RunData& run, std::size_t stage) {
   const bool other_run = state.of != &run;
+  const bool steps = !other_run && state.version == run.version() && state.graph != nullptr;
+  const std::size_t stage_before = state.stage;
+  const GraphPicture picture_before = std::move(state.picture);
+  const GraphLayout layout_before = std::move(state.layout);
+  state.step = {};
   if (other_run) {
     state.memory = {};
     state.collapsed.clear();
@@ -88,6 +93,10 @@ bool read_stage(GraphState& state, Workbench& workbench, RunData& run, std::size
   state.picture = picture_of(*state.graph);
   state.layout = layout_graph(state.picture, state.memory, state.collapsed);
   state.laid_collapsed = state.collapsed;
+  if (steps && stage_before != stage) {
+    state.step = step_between(picture_before, layout_before, state.picture, state.layout,
+                              run.diff(stage_before, stage));
+  }
   take_values(state, workbench, run);
   take_near_misses(state, run.stages()[stage].record);
   return true;
@@ -170,6 +179,7 @@ bool update_graph(GraphState& state, Workbench& workbench) {
                      state.graph == nullptr;
   if (stale && !read_stage(state, workbench, run, stage)) return false;
   if (state.laid_collapsed != state.collapsed) {
+    state.step = {};
     state.layout = layout_graph(state.picture, state.memory, state.collapsed);
     state.laid_collapsed = state.collapsed;
   }

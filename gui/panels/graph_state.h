@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gui/data/run_data.h"
+#include "gui/panels/graph_ghosts.h"
 #include "gui/ui/table.h"
 #include "gui/ui/ui.h"
 #include "gui/views/graph/graph_frame.h"
@@ -42,6 +43,7 @@ struct GraphState {
   CollapsedBlocks laid_collapsed = {};  // of the layout
   GraphPicture picture = {};
   GraphLayout layout = {};
+  StageStep step = {};  // from the stage before, while it is seen
 
   ColorBy coloring = ColorBy::kOp;
   ColorBy valued = ColorBy::kOp;  // of `values`

@@ -134,6 +134,40 @@ TEST_CASE("graph: a node that a later stage has no more says where it went, and 
   CHECK(window.node(place).op == "Gelu");
 }
 
+TEST_CASE("graph: nodes that a step to the next stage takes away stay a moment as ghosts") {
+  for (const bool reduced_motion : {false, true}) {
+    INFO(reduced_motion);
+    GraphWindow window;
+    window.workbench().settings.reduced_motion = reduced_motion;
+    window.run("select stage:06-dead_code");
+    window.run("graph.fit");
+    window.settle();
+    REQUIRE(window.graph().stage == 6);
+    const auto ghosts = [&] { return window.items().below("main/graph/ghost/"); };
+    CHECK(ghosts().empty());
+    window.run("select stage:07-fuse_gelu");
+    REQUIRE_FALSE(ghosts().empty());
+    CHECK(window.workbench().under_way);
+    // Each is one that the stage has not, and says where it went.
+    for (const Item* ghost : ghosts()) {
+      CHECK_FALSE(ghost->value.empty());
+      const std::string name = ghost->path.substr(std::string("main/graph/ghost/").size());
+      CHECK(window.items().find("main/graph/node/" + name) == nullptr);
+    }
+    const auto lies_in_gelu = [](const Item* ghost) { return ghost->value.starts_with("inside "); };
+    CHECK(std::ranges::any_of(ghosts(), lies_in_gelu));
+    const auto places = [&] {
+      std::vector<Rect> rects;
+      for (const Item* mark : window.marks()) rects.push_back(mark->rect);
+      return rects;
+    };
+    const std::vector<Rect> first = places();
+    window.settle();
+    CHECK(ghosts().empty());
+    CHECK((places() == first) == reduced_motion);
+  }
+}
+
 TEST_CASE("graph: every colouring has its legend, and unknown values are said to be") {
   GraphWindow window;
   for (std::size_t i = 0; i < kColorings; ++i) {
