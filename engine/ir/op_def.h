@@ -11,6 +11,7 @@
 
 #include "engine/core/error.h"
 #include "engine/ir/attributes.h"
+#include "engine/ir/class_loss.h"
 #include "engine/ir/graph.h"
 #include "engine/ir/op_traits.h"
 #include "kernels/api/params.h"
@@ -108,6 +109,7 @@ using BodyRule = OpBody (*)(const OpArgs&);
 using DecomposeRule = std::vector<ValueId> (*)(Builder&, const Node&);
 using KnownRule = Tensor (*)(const OpArgs&);
 using TermsRule = std::int64_t (*)(const OpArgs&);
+using ClassLossRule = ClassLoss (*)(const OpArgs&);
 
 enum class Determinism : std::uint8_t { kAlways, kRandom };  // kRandom: has a seed, replayable
 enum class Differentiable : std::uint8_t { kYes, kNo };
@@ -171,9 +173,11 @@ struct OpDef {
   // for the identity.
   bool piecewise_constant = false;
   std::vector<NeutralOperand> neutral = {};
-  int exponent_input = -1;       // the input that is the exponent of a power; -1: none
-  bool sums_squares = false;     // the result follows from the sum of all squares of its inputs
-  bool of_scores = false;        // a loss that takes the logarithms of softmax of input 0 itself
+  int exponent_input = -1;    // the input that is the exponent of a power; -1: none
+  bool sums_squares = false;  // the result follows from the sum of all squares of its inputs
+  bool of_scores = false;     // a loss that takes the logarithms of softmax of input 0 itself
+  ClassLossRule class_loss = nullptr;  // of a cross entropy over classes; absent: it is none
+  int divisor_input = -1;              // what a sum of losses is divided by, a scalar; -1: by none
   bool sample_variance = false;  // the running variance is of the sample: over one element less
   TermsRule terms = nullptr;     // of matmuls of inputs 0 and 1: products in each element's sum
   // Inputs where zeros may make the result, or a gradient, infinite or not a number: divisors.

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,17 +17,13 @@
 namespace trainscope {
 namespace {
 
-// A loss over classes as ops of our own have it.
+// The node of a loss over classes.
 struct Loss {
   NodeId node = kNoNode;
-  std::string_view op = "CrossEntropy";  // or WeightedCrossEntropy
+  ClassLoss is = {};
   ValueId scores = kNoValue;
   ValueId labels = kNoValue;
   ValueId weights = kNoValue;  // of the classes
-  std::int64_t ignore_index = 0;
-  double label_smoothing = 0.0;
-  int class_axis = 0;
-  bool mean = true;  // else the sum
 };
 
 // The layer that makes the scores: matmul, maybe a bias, maybe another shape.
@@ -91,42 +85,29 @@ class ChunkedLoss {
       node = producer_of(v);
     }
     if (node == nullptr) refuse("nothing computes it");
-    Loss loss{.node = graph_.value(v).producer};
-    const bool own = is_op(*node, kTrainscopeDomain, "CrossEntropy");
-    const bool weighted = is_op(*node, kTrainscopeDomain, "WeightedCrossEntropy");
-    if (!own && !weighted && !is_op(*node, kOnnxDomain, "SoftmaxCrossEntropyLoss")) {
-      refuse("{} is no cross entropy", name_of_node(*node));
+    if (node->op->class_loss == nullptr) refuse("{} is no cross entropy", name_of_node(*node));
+    const NodeArgs args(graph_, *node);
+    Loss loss{.node = graph_.value(v).producer,
+              .is = node->op->class_loss(*args),
+              .scores = node->inputs[0],
+              .labels = node->inputs[1]};
+    if (loss.is.reduction == LossReduction::kNone) {
+      refuse("{} reduces nothing", name_of_node(*node));
     }
-    loss.scores = node->inputs[0];
-    loss.labels = node->inputs[1];
-    if (node->inputs.size() > 2) loss.weights = node->inputs[2];
-    if (weighted || loss.weights != kNoValue) loss.op = "WeightedCrossEntropy";
-    const int rank = graph_.value(loss.scores).type.shape.rank;
-    if (own || weighted) {
-      loss.ignore_index = node->attributes.integer("ignore_index", -100);
-      loss.label_smoothing = node->attributes.number("label_smoothing", 0.0);
-      loss.class_axis = normalized_axis(node->attributes.integer("class_axis", -1), rank);
-    } else {
-      read_onnx_loss(*node, loss);
+    if (node->op->divisor_input >= 0 && args->has(node->op->divisor_input)) {
+      refuse("{} is divided by a value of its own", name_of_node(*node));
+    }
+    if (loss.is.weights_input >= 0) {
+      loss.weights = node->inputs[static_cast<std::size_t>(loss.is.weights_input)];
     }
     if (loss.weights != kNoValue && graph_.value(loss.weights).kind == ValueKind::kParameter) {
       refuse("the class weights '{}' are trained (--freeze keeps them as they are)",
              printable(graph_.value(loss.weights).name));
     }
-    if (loss.class_axis != rank - 1) {
+    if (loss.is.class_axis != args->rank(0) - 1) {
       refuse("the classes of {} are not the last axis of its scores", name_of_node(*node));
     }
     return loss;
-  }
-
-  void read_onnx_loss(const Node& node, Loss& loss) const {
-    const std::string reduction = node.attributes.text("reduction", "mean");
-    if (reduction == "none") refuse("{} reduces nothing", name_of_node(node));
-    loss.mean = reduction == "mean";
-    loss.class_axis = 1;
-    // Without the attribute every label counts: none is that small.
-    loss.ignore_index =
-        node.attributes.integer("ignore_index", std::numeric_limits<std::int64_t>::min());
   }
 
   void find_head() {
@@ -255,10 +236,10 @@ class ChunkedLoss {
   // What the sum over all rows is divided by, from the labels alone: it is there before any chunk.
   ValueId divisor_of(Builder& b, ValueId labels) const {
     const DType dtype = b.type(loss_.scores).dtype;
-    if (!loss_.mean) return b.scalar(1.0, dtype);
+    if (loss_.is.reduction == LossReduction::kSum) return b.scalar(1.0, dtype);
     const ValueId numbers = cast_to(b, labels, DType::kI64);
     const ValueId ignored =
-        b("Equal", {numbers, b.constant(Tensor::scalar(loss_.ignore_index), "ignored")});
+        b("Equal", {numbers, b.constant(Tensor::scalar(loss_.is.ignore_index), "ignored")});
     ValueId counts = kNoValue;
     if (loss_.weights == kNoValue) {
       counts = cast_to(b, b("Not", {ignored}), dtype);
@@ -271,14 +252,11 @@ class ChunkedLoss {
   }
 
   ValueId loss_of_chunk(Builder& b, ValueId scores, ValueId labels, ValueId divisor) const {
-    Attributes attributes{{"class_axis", std::int64_t{-1}}, {"ignore_index", loss_.ignore_index}};
-    std::vector<ValueId> inputs{scores, labels};
-    if (loss_.op == "WeightedCrossEntropy") {
-      attributes.set("label_smoothing", loss_.label_smoothing);
-      inputs.push_back(loss_.weights);
-    }
+    const int place = context_.ops.get(loss_.is.rows_form).divisor_input;
+    std::vector<ValueId> inputs{scores, labels, loss_.weights};
+    inputs.resize(static_cast<std::size_t>(place));
     inputs.push_back(divisor);
-    return b.multi(loss_.op, std::move(inputs), 3, std::move(attributes)).front();
+    return b.multi(loss_.is.rows_form, std::move(inputs), 3, loss_.is.attributes).front();
   }
 
   Graph& graph_;

@@ -222,7 +222,7 @@ bool skip_padding(Graph& graph, PassContext& context) {
                       !options.keep_outputs && graph.loss != kNoValue;
   if (!wanted) return false;
   for (NodeId id : graph.order()) {
-    if (is_op(graph.node(id), kTrainscopeDomain, "PackRows")) return false;  // done
+    if (graph.node(id).provenance.pass == context.pass) return false;  // done
   }
   const ValueId mask = checked_mask(graph, options.skip_padding);
   Rewriter rewriter(graph, context.ops, context.pass, context.evaluate);

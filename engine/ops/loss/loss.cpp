@@ -6,6 +6,7 @@
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
+#include "engine/ops/loss/class_loss_rules.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
@@ -13,8 +14,6 @@
 
 namespace trainscope {
 namespace {
-
-constexpr std::int64_t kIgnoreIndex = -100;  // PyTorch's default
 
 const std::vector<AttributeSpec> kClassAttributes = {
     {"class_axis", "axis of the classes in the scores (default -1)"},
@@ -47,7 +46,7 @@ void require_scalar_like(const OpArgs& args, int input, const TensorType& like) 
 
 LossParams loss_params(const OpArgs& args, int class_axis) {
   return {.class_axis = class_axis,
-          .ignore_index = args.attributes.integer("ignore_index", kIgnoreIndex)};
+          .ignore_index = args.attributes.integer("ignore_index", kDefaultIgnoreIndex)};
 }
 
 // --- CrossEntropy --------------------------------------------------------------------------------
@@ -93,7 +92,7 @@ Values all_outputs(const GradArgs& g, int count) {
 
 Attributes class_attributes(const GradArgs& g) {
   return {{"class_axis", g.node.attributes.integer("class_axis", -1)},
-          {"ignore_index", g.node.attributes.integer("ignore_index", kIgnoreIndex)}};
+          {"ignore_index", g.node.attributes.integer("ignore_index", kDefaultIgnoreIndex)}};
 }
 
 Values cross_entropy_gradient(const GradArgs& g) {
@@ -212,6 +211,8 @@ std::vector<OpDef> cross_entropy_losses() {
        .gradient = cross_entropy_gradient,
        .cost = per_input_element<10>,
        .of_scores = true,
+       .class_loss = [](const OpArgs& args) { return own_class_loss(args, "CrossEntropy", -1); },
+       .divisor_input = 2,
        .precision = Precision::kFollow,
        .f32_inputs = {2},
        .traits = {.sharding =

@@ -14,15 +14,13 @@
 namespace trainscope {
 namespace {
 
-enum class Reduction : std::uint8_t { kNone, kSum, kMean };
-
-Reduction reduction_of(const OpArgs& args) {
+LossReduction reduction_of(const OpArgs& args) {
   const std::string name = args.attributes.text("reduction", "mean");
-  if (name == "none") return Reduction::kNone;
-  if (name == "sum") return Reduction::kSum;
+  if (name == "none") return LossReduction::kNone;
+  if (name == "sum") return LossReduction::kSum;
   require(name == "mean", ErrorCode::kBadInput,
           "attribute reduction is '{}'; none, sum and mean exist", printable(name));
-  return Reduction::kMean;
+  return LossReduction::kMean;
 }
 
 Types loss_shape(const OpArgs& args) {
@@ -38,17 +36,28 @@ Types loss_shape(const OpArgs& args) {
     require_dtype(args, 2, args.type(0).dtype);
     require_shape(args, 2, Shape{scores[1]});
   }
-  const bool none = reduction_of(args) == Reduction::kNone;
+  const bool none = reduction_of(args) == LossReduction::kNone;
   return {{.dtype = args.type(0).dtype, .shape = none ? labels : Shape{}}, args.type(0)};
 }
 
 // An absent ignore_index ignores nothing: no label is that small.
-std::int64_t ignored_label(const Node& node) {
-  return node.attributes.integer("ignore_index", std::numeric_limits<std::int64_t>::min());
+std::int64_t ignored_label(const Attributes& attributes) {
+  return attributes.integer("ignore_index", std::numeric_limits<std::int64_t>::min());
 }
 
 Attributes class_attributes(const Node& node) {
-  return {{"class_axis", std::int64_t{1}}, {"ignore_index", ignored_label(node)}};
+  return {{"class_axis", std::int64_t{1}}, {"ignore_index", ignored_label(node.attributes)}};
+}
+
+ClassLoss class_loss_of(const OpArgs& args) {
+  const bool weighted = args.has(2);
+  const std::int64_t ignored = ignored_label(args.attributes);
+  return {.class_axis = 1,
+          .ignore_index = ignored,
+          .reduction = reduction_of(args),
+          .weights_input = weighted ? 2 : -1,
+          .rows_form = weighted ? "WeightedCrossEntropy" : "CrossEntropy",
+          .attributes = {{"class_axis", std::int64_t{-1}}, {"ignore_index", ignored}}};
 }
 
 // Scores, labels and weights of a negative log-likelihood, on their way to a loss per label.
@@ -67,7 +76,8 @@ Terms terms_of(Builder& b, const Node& node, ValueId log_probs) {
   ValueId labels = cast_to(b, node.inputs[1], DType::kI64);
   ValueId ignored = kNoValue;
   if (node.attributes.has("ignore_index")) {
-    ignored = b("Equal", {labels, b.constant(Tensor::scalar(ignored_label(node)), "ignored")});
+    ignored =
+        b("Equal", {labels, b.constant(Tensor::scalar(ignored_label(node.attributes)), "ignored")});
     labels = b("Where", {ignored, b.constant(Tensor::scalar(std::int64_t{0}), "number"), labels});
   }
   Ints with_class = ints_of(shape);
@@ -91,14 +101,14 @@ ValueId total(Builder& b, ValueId v) {
 }
 
 ValueId negative_log_likelihood(Builder& b, const Node& node, ValueId log_probs,
-                                Reduction reduction) {
-  if (reduction == Reduction::kMean && input_of(node, 2) == kNoValue) {
+                                LossReduction reduction) {
+  if (reduction == LossReduction::kMean && input_of(node, 2) == kNoValue) {
     return b.multi("NegativeLogLikelihood", {log_probs, node.inputs[1]}, 2,
                    class_attributes(node))[0];
   }
   const Terms terms = terms_of(b, node, log_probs);
-  if (reduction == Reduction::kNone) return terms.loss;
-  if (reduction == Reduction::kSum) return total(b, terms.loss);
+  if (reduction == LossReduction::kNone) return terms.loss;
+  if (reduction == LossReduction::kSum) return total(b, terms.loss);
   return b("Div", {total(b, terms.loss), total(b, terms.weight)});
 }
 
@@ -109,8 +119,8 @@ Values nll_decomposition(Builder& b, const Node& node) {
 
 Values cross_entropy_decomposition(Builder& b, const Node& node) {
   const NodeArgs args(b.graph(), node);
-  const Reduction reduction = reduction_of(*args);
-  const bool plain_mean = reduction == Reduction::kMean && input_of(node, 2) == kNoValue;
+  const LossReduction reduction = reduction_of(*args);
+  const bool plain_mean = reduction == LossReduction::kMean && input_of(node, 2) == kNoValue;
   if (plain_mean && node.outputs.size() == 1) {
     const Values y =
         b.multi("CrossEntropy", {node.inputs[0], node.inputs[1]}, 3, class_attributes(node));
@@ -139,6 +149,7 @@ std::vector<OpDef> onnx_loss_ops() {
        .attributes = {kReduction, kIgnoreIndex},
        .shape = loss_shape,
        .decompose = cross_entropy_decomposition,
+       .class_loss = class_loss_of,
        .traits = kComposite,
        .examples = {"[3,5], i64[3]<5", "[3,5], i64[3]<5; outputs=2",
                     "[3,5,2], i32[3,2]<5; reduction='none'",

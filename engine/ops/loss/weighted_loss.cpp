@@ -6,6 +6,7 @@
 #include "engine/core/text.h"
 #include "engine/ir/builder.h"
 #include "engine/ir/op_def.h"
+#include "engine/ops/loss/class_loss_rules.h"
 #include "engine/ops/rules/cost_rules.h"
 #include "engine/ops/rules/gradient_rules.h"
 #include "engine/ops/rules/shape_rules.h"
@@ -13,8 +14,6 @@
 
 namespace trainscope {
 namespace {
-
-constexpr std::int64_t kIgnoreIndex = -100;  // PyTorch's default
 
 const std::vector<AttributeSpec> kAttributes = {
     {"class_axis", "axis of the classes in the scores (default -1)"},
@@ -52,7 +51,7 @@ Params params_of(const OpArgs& args) {
   require(smoothing >= 0.0 && smoothing <= 1.0, ErrorCode::kBadInput,
           "attribute 'label_smoothing' is {}, expected a number in [0, 1]", smoothing);
   return LossParams{.class_axis = args.axis("class_axis", -1, args.rank(kScores)),
-                    .ignore_index = args.attributes.integer("ignore_index", kIgnoreIndex),
+                    .ignore_index = args.attributes.integer("ignore_index", kDefaultIgnoreIndex),
                     .label_smoothing = smoothing};
 }
 
@@ -121,6 +120,9 @@ OpDef loss_row() {
           .shape = loss_shape,
           .gradient = loss_gradient,
           .cost = per_input_element<13>,
+          .class_loss =
+              [](const OpArgs& args) { return own_class_loss(args, "WeightedCrossEntropy", 2); },
+          .divisor_input = 3,
           .traits = {.sharding = kNoSharding,
                      .rows = RowKind::kLoss,
                      .rematerialize = Rematerialize::kLight,
