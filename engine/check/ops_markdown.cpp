@@ -150,6 +150,7 @@ std::string kernels_cell(const OpDef& op, const KernelTable& kernels) {
 
 std::string row_text(const OpDef& op, const KernelTable& kernels) {
   const std::vector<std::string> cells = {std::string(op.name),
+                                          std::string(name_of(op.op_class)),
                                           cell(doc_text(op)),
                                           count_text(op.min_inputs, op.max_inputs),
                                           count_text(1, op.max_outputs),
@@ -166,9 +167,10 @@ std::string row_text(const OpDef& op, const KernelTable& kernels) {
 
 std::string domain_text(const OpTable& ops, const KernelTable& kernels, std::string_view domain) {
   std::string text =
-      "| op | meaning | inputs | outputs | attributes | gradient | in place | mixed precision | "
+      "| op | class | meaning | inputs | outputs | attributes | gradient | in place | mixed "
+      "precision | "
       "shards | rows of tokens | rematerialized | CPU kernels |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const OpDef* op : ops.rows()) {
     if (op->domain == domain) text += row_text(*op, kernels);
   }
@@ -202,7 +204,8 @@ std::string ops_markdown(const OpTable& ops, const KernelTable& kernels) {
       "edit. A test compares this file with the tables; with `TRAINSCOPE_UPDATE_DOCS=1` it writes "
       "the file anew.\n\nThe first kernel of a list is the readable reference; a later one is "
       "preferred where it supports the case. A decomposed op is replaced by simpler ones before "
-      "it runs. Mixed precision: docs/precision.md; without an entry the op runs in f32.\n\n"
+      "it runs. Mixed precision: docs/precision.md; without an entry the op runs in f32. Class: "
+      "what kind of work it is, as plans record it and the window colours it.\n\n"
       "In place: a result may take over an input's bytes; *slices* lie inside what they are cut "
       "from. Shards: whether results can be computed shard by shard (docs/worlds.md), of partials "
       "(*linear*), of batch tiles (`--batch-tiles`), or only where devices exchange a few bytes. "

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/core/error.h"
+#include "engine/core/op_class.h"
 #include "engine/ir/attributes.h"
 #include "engine/ir/class_loss.h"
 #include "engine/ir/graph.h"
@@ -123,8 +124,8 @@ enum class Precision : std::uint8_t {
   kRounded,  // reads f32, its results are stored in the low type: lookups in parameters
 };
 
-// Fields keep this order in every row (designated initialisers); all but name, shape, traits and
-// examples may be left out. The op suite (tests/ops) tests every row from its examples.
+// Fields keep this order in every row (designated initialisers); all but name, shape, op_class,
+// traits and examples may be left out. The op suite (tests/ops) tests every row from its examples.
 //
 // Example text: "inputs; attributes". Inputs are separated by ", ", each
 // `[dtype]shape[constraint]`:
@@ -201,7 +202,8 @@ struct OpDef {
   // Of an optimizer's step: the op that changes only the rows that a batch names, and back.
   std::string_view rows_form = {};
   std::string_view dense_form = {};
-  bool scales_by_norm = false;  // the same: no row's change follows from that row alone
+  bool scales_by_norm = false;            // the same: no row's change follows from that row alone
+  OpClass op_class = OpClass::kUnstated;  // every row says
   OpTraits traits = {};  // shards, rows, rematerialization, bytes inside bytes: every row says
   std::vector<std::string_view> examples = {};
   double tolerance_f32 = 1e-5;  // relative L2 error against the f64 kernel

@@ -39,6 +39,30 @@ TEST_CASE("traits: every row says how it is sharded, what it makes of rows, and 
   }
 }
 
+TEST_CASE("traits: every row says of which class its op is, as the rest of the row has it") {
+  const OpTable ops = standard_ops();
+  for (const OpDef* row : ops.rows()) {
+    INFO(row->name);
+    const OpClass op_class = row->op_class;
+    CHECK_MESSAGE((op_class != OpClass::kUnstated), "nothing said of the class");
+    const auto follows = [op_class](bool known, OpClass expected) {
+      return !known || op_class == expected;
+    };
+    CHECK(follows(row->terms != nullptr || row->traits.rows == RowKind::kMatmul, OpClass::kMatmul));
+    CHECK(follows(row->traits.rows == RowKind::kAttention, OpClass::kAttention));
+    const bool norm = row->traits.rows == RowKind::kNorm || !row->inference_form.empty() ||
+                      row->traits.rematerialize == Rematerialize::kNorm;
+    CHECK(follows(norm, OpClass::kNorm));
+    CHECK(
+        follows(row->traits.rows == RowKind::kLoss || row->class_loss != nullptr, OpClass::kLoss));
+    CHECK(follows(row->is_view || row->to_host || row->from_host || !row->scatters.empty(),
+                  OpClass::kMovement));
+    const bool step = !row->rows_form.empty() || !row->dense_form.empty() || row->scales_by_norm;
+    CHECK(follows(step || row->sums_squares, OpClass::kOptimizer));
+    CHECK(follows(!row->neutral.empty() || row->is_sum || row->accumulates, OpClass::kPointwise));
+  }
+}
+
 TEST_CASE("traits: what is told of inputs and attributes fits the row") {
   const OpTable ops = standard_ops();
   for (const OpDef* row : ops.rows()) {

@@ -72,6 +72,7 @@ std::vector<OpDef> random_ops() {
        .in_place = first_in_place,
        .determinism = Determinism::kRandom,  // in general: it must not be folded or merged
        .training_form = "RandomDropout",
+       .op_class = OpClass::kActivation,
        .traits = kPointwiseComposite,
        .examples = {"[2,3]", "[2,3], []={0}, bool[]={1}; outputs=2", "[0,3], []={0.5}; outputs=2",
                     "[4], -, bool[]={0}", "[200,300], []={0.1}, bool[]={0}; outputs=2"}},
@@ -93,6 +94,7 @@ std::vector<OpDef> random_ops() {
        .in_place = first_in_place,
        .determinism = Determinism::kRandom,
        .precision = Precision::kFollow,
+       .op_class = OpClass::kActivation,
        .traits = kPointwise,
        .examples = {"[2,3], i64[]={1}; ratio=0.25 seed=7 stream=3", "[13], i64[]={5}; ratio=0.5",
                     "[2,2], i64[]={2}; ratio=0.0", "[], i64[]={2}; ratio=0.9 seed=-1",

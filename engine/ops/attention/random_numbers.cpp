@@ -144,6 +144,7 @@ OpDef numbers_row(std::string_view name, std::string_view doc) {
           .cost = per_output_element<20>,
           .determinism = Determinism::kRandom,
           .differentiable = Differentiable::kNo,
+          .op_class = OpClass::kPointwise,
           .traits = kWholeValues,
           .examples = {"i64[]={1}; shape={2,3} seed=7 stream=3", "i64[]={0}; shape={5} dtype=11",
                        "i64[]={2}; shape={}", "i64[]={2}; shape={0,3}",
@@ -162,6 +163,7 @@ OpDef random_row(std::string_view name, std::string_view doc, std::vector<Attrib
           .decompose = decompose,
           .determinism = Determinism::kRandom,
           .differentiable = Differentiable::kNo,
+          .op_class = OpClass::kPointwise,
           .traits = kComposite};
 }
 
@@ -211,6 +213,7 @@ std::vector<OpDef> random_numbers_ops() {
        .decompose = bernoulli_decomposition,
        .determinism = Determinism::kRandom,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kPointwise,
        .traits = kComposite,
        .examples = {"[2,3]", "[4]={0,1,0.5,nan}; dtype=9", "[0]; dtype=7", "[70,1001]; seed=3.0"}},
       {.name = "Multinomial",
@@ -222,6 +225,7 @@ std::vector<OpDef> random_numbers_ops() {
        .decompose = multinomial_decomposition,
        .determinism = Determinism::kRandom,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kPointwise,
        .traits = kComposite,
        .examples = {"[2,5]; sample_size=7", "[3,1]; dtype=7", "[0,4]", "[2,4]; sample_size=0",
                     "[40,30]; sample_size=50"}}};

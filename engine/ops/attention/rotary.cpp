@@ -122,6 +122,7 @@ OpDef rotary_row(std::string_view name, std::string_view doc, const OpTraits& tr
           .axis = -1,
           .precision = Precision::kFollow,
           .f32_inputs = {1, 2},
+          .op_class = OpClass::kPointwise,
           .traits = traits,
           .examples = {"[2,2,3,4], [3,2], [3,2]", "[2,3,2,4], [3,1,2], [3,1,2]",
                        "[2,2,3,4], [2,1,3,2], [2,1,3,2]; interleaved=1", "[3,7], [3,2], [3,2]",

@@ -65,6 +65,7 @@ OpDef softmax_row() {
           .in_place = first_in_place,
           .axis = -1,
           .precision = Precision::kFollow,
+          .op_class = OpClass::kAttention,
           .traits = kSoftmax,
           .examples = kForwardExamples};
 }
@@ -79,6 +80,7 @@ OpDef log_softmax_row() {
           .cost = per_output_element<12>,
           .in_place = first_in_place,
           .axis = -1,
+          .op_class = OpClass::kAttention,
           .traits = kSoftmax,
           .examples = kForwardExamples};
 }
@@ -95,6 +97,7 @@ OpDef softmax_grad_row() {
           .cost = per_output_element<4>,
           .in_place = any_input_in_place,
           .axis = -1,
+          .op_class = OpClass::kAttention,
           .traits = sharded_once(kAlongOtherAxes),
           .examples = kGradExamples};
 }
@@ -111,6 +114,7 @@ OpDef log_softmax_grad_row() {
           .cost = per_output_element<11>,
           .in_place = any_input_in_place,
           .axis = -1,
+          .op_class = OpClass::kAttention,
           .traits = kWholeValuesOnce,
           .examples = kGradExamples};
 }

@@ -230,6 +230,7 @@ OpDef forward_row() {
           .gradient = forward_gradient,
           .cost = forward_cost,
           .terms = forward_terms,
+          .op_class = OpClass::kMatmul,
           .traits = {.sharding = Sharding{.rule = shard_by_examples<1>, .by_examples = true},
                      .rows = RowKind::kOther,
                      .rematerialize = Rematerialize::kHeavy,
@@ -263,6 +264,7 @@ OpDef grad_input_row() {
       .shape = grad_input_shape,
       .gradient = grad_input_gradient,
       .cost = grad_input_cost,
+      .op_class = OpClass::kMatmul,
       .traits = sharded(
           {.rule = shard_by_examples<1>, .by_examples = true, .shape_attribute = "input_shape"}),
       .examples = {"[2,3,3,4], [3,2,3,3]; input_shape={2,2,5,6}",
@@ -283,6 +285,7 @@ OpDef grad_weight_row() {
           .shape = grad_weight_shape,
           .gradient = grad_weight_gradient,
           .cost = grad_weight_cost,
+          .op_class = OpClass::kMatmul,
           .traits = sharded_once({.rule = sum_over_examples<2>, .by_examples = true}),
           .examples = {"[2,2,5,6], [2,3,3,4]; kernel_shape={3,3}",
                        "[0,2,5,6], [0,3,3,4]; kernel_shape={3,3}",

@@ -225,6 +225,7 @@ std::vector<OpDef> conv_transpose_ops() {
                       {"auto_pad", "NOTSET, VALID, SAME_UPPER or SAME_LOWER"}},
        .shape = transposed_shape,
        .decompose = transposed_decomposition,
+       .op_class = OpClass::kMatmul,
        .traits = kComposite,
        .examples = {"[1,2,3,4], [2,3,3,2]",
                     "[2,2,3,3], [2,3,3,3], [3]; strides={2,2} pads={1,1,1,1}",

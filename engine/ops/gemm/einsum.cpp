@@ -326,6 +326,7 @@ std::vector<OpDef> einsum_ops() {
                        "'ij,jk->ik': labels of the operands' axes and of the result's"}},
        .shape = einsum_shape,
        .decompose = einsum_decomposition,
+       .op_class = OpClass::kMatmul,
        .traits = kComposite,
        .examples = {"[2,3], [3,4]; equation='ij,jk->ik'",
                     "[5,2,3], [5,3,4]; equation='bij, bjk -> bik'",

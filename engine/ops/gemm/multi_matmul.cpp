@@ -117,6 +117,7 @@ OpDef multi_matmul_row() {
       .gradient = multi_matmul_gradient,
       .cost = multi_matmul_cost,
       .precision = Precision::kLow,
+      .op_class = OpClass::kMatmul,
       .traits = {.sharding = kMultiMatMulSharding,
                  .rows = RowKind::kOther,
                  .rematerialize = Rematerialize::kHeavy,

@@ -215,6 +215,7 @@ std::vector<OpDef> cross_entropy_losses() {
        .divisor_input = 2,
        .precision = Precision::kFollow,
        .f32_inputs = {2},
+       .op_class = OpClass::kLoss,
        .traits = {.sharding =
                       Sharding{
                           .rule = shard_cross_entropy, .exchanges = true, .sums_at_once = true},
@@ -241,6 +242,7 @@ std::vector<OpDef> cross_entropy_losses() {
        .shape = cross_entropy_grad_shape,
        .cost = per_output_element<10>,
        .in_place = [](const OpArgs&) { return std::vector<InPlace>{{.output = 0, .input = 1}}; },
+       .op_class = OpClass::kLoss,
        .traits = sharded_once({.rule = shard_cross_entropy_grad, .exchanges = true}),
        .examples = {"[], [3,5], i64[3]<5, [3]>0, []={3}",
                     "[], [2,4,3], i32[2,3]<4, [2,3]>0, []={5}; class_axis=1 ignore_index=2",
@@ -271,6 +273,7 @@ std::vector<OpDef> likelihood_losses() {
                  .bytes_written =
                      static_cast<std::int64_t>(args.outputs.size() * size_of(args.type(0).dtype))};
            },
+       .op_class = OpClass::kLoss,
        .traits = {.sharding = kNoSharding,
                   .rows = RowKind::kLoss,
                   .rematerialize = Rematerialize::kLight,
@@ -289,6 +292,7 @@ std::vector<OpDef> likelihood_losses() {
                       {"classes", "size of the class axis of the result"}},
        .params = negative_log_likelihood_grad_params,
        .shape = negative_log_likelihood_grad_shape,
+       .op_class = OpClass::kLoss,
        .traits = kWholeValuesOnce,
        .examples = {"[], i64[3]<5, []={3}; classes=5",
                     "[], i32[2,3]<4, []={5}; class_axis=1 ignore_index=2 classes=4",
@@ -307,6 +311,7 @@ std::vector<OpDef> element_losses() {
        .shape = element_loss_shape,
        .gradient = mean_squared_error_gradient,
        .cost = per_input_element<3>,
+       .op_class = OpClass::kLoss,
        .traits = kWholeValues,
        .examples = {"[2,3], [2,3]", "[], []", "[0,2], [0,2]", "[7,9001], [7,9001]"}},
       {.name = "MeanAbsoluteError",
@@ -317,6 +322,7 @@ std::vector<OpDef> element_losses() {
        .shape = element_loss_shape,
        .gradient = mean_absolute_error_gradient,
        .cost = per_input_element<3>,
+       .op_class = OpClass::kLoss,
        .traits = kWholeValues,
        .examples = {"[2,3]~, [2,3]~", "[]~, []~", "[0,2], [0,2]", "[2,2500]~, [2,2500]~"}},
       {.name = "MeanAbsoluteErrorGrad",
@@ -330,6 +336,7 @@ std::vector<OpDef> element_losses() {
            [](const OpArgs&) {
              return std::vector<InPlace>{{.output = 0, .input = 1}, {.output = 0, .input = 2}};
            },
+       .op_class = OpClass::kLoss,
        .traits = kWholeValuesOnce,
        .examples = {"[], [2,3]~, [2,3]~", "[], [3]={1.0,2.0,3.0}, [3]={1.0,5.0,-3.0}",
                     "[], [0,2], [0,2]", "[], [7,9001]~, [7,9001]~"}},
@@ -342,6 +349,7 @@ std::vector<OpDef> element_losses() {
        .shape = element_loss_shape,
        .gradient = bce_with_logits_gradient,
        .cost = per_input_element<22>,
+       .op_class = OpClass::kLoss,
        .traits = kWholeValues,
        .examples = {"[2,3], [2,3]", "[], []", "[0,2], [0,2]", "[7,9001], [7,9001]"}},
       {.name = "BceWithLogitsGrad",
@@ -355,6 +363,7 @@ std::vector<OpDef> element_losses() {
            [](const OpArgs&) {
              return std::vector<InPlace>{{.output = 0, .input = 1}, {.output = 0, .input = 2}};
            },
+       .op_class = OpClass::kLoss,
        .traits = kWholeValuesOnce,
        .examples = {"[], [2,3], [2,3]", "[], [], []", "[], [0,2], [0,2]",
                     "[], [7,9001], [7,9001]"}},

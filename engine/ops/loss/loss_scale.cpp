@@ -64,6 +64,7 @@ std::vector<OpDef> loss_scale_ops() {
        .shape = loss_scale_shape,
        .cost = per_output_element<1>,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kOptimizer,
        .traits = kWholeValuesOnce,
        .examples = {"[]={3.5}, []={1024}, i64[]={0}, i64[]={7}; outputs=4",
                     "[]={3.5}, []={1024}, i64[]={2}, i64[]={7}; interval=3 outputs=4",

@@ -123,6 +123,7 @@ OpDef loss_row() {
           .class_loss =
               [](const OpArgs& args) { return own_class_loss(args, "WeightedCrossEntropy", 2); },
           .divisor_input = 3,
+          .op_class = OpClass::kLoss,
           .traits = {.sharding = kNoSharding,
                      .rows = RowKind::kLoss,
                      .rematerialize = Rematerialize::kLight,
@@ -157,6 +158,7 @@ OpDef gradient_row() {
       .shape = gradient_shape,
       .cost = per_output_element<13>,
       .in_place = [](const OpArgs&) { return std::vector<InPlace>{{.output = 0, .input = 1}}; },
+      .op_class = OpClass::kLoss,
       .traits = kWholeValuesOnce,
       .examples = {"[], [3,5], i64[3]<5, [3]>0, []={3}; label_smoothing=0.1",
                    "[], [2,4,3], i32[2,3]<4, [2,3]>0, []={5}, [4]={0.5,1.0,2.0,0.25}; class_axis=1 "

@@ -25,6 +25,7 @@ std::vector<OpDef> bit_cast_ops() {
            .attributes = {{"to", "ONNX's number of the type; required"}},
            .shape = bit_cast_shape,
            .differentiable = Differentiable::kNo,
+           .op_class = OpClass::kMovement,
            .traits = kWholeValues,
            .examples = {"i32[2,3]<9; to=6", "i64[4]<9; to=7", "i64[0]<9; to=7", "bool[]; to=9",
                         "i32[70,101]<9; to=6"}}};

@@ -130,6 +130,7 @@ OpDef sum_rows_row() {
           .shape = sum_rows_shape,
           .cost = per_input_element<1>,
           .differentiable = Differentiable::kNo,
+          .op_class = OpClass::kReduction,
           .traits = kWholeValuesOnce,
           .examples = {
               "[4,3], i64[4]<9, i64[]={9}; outputs=3", "[2,2,3], i64[2,2]<5, i64[]={5}; outputs=3",
@@ -157,6 +158,7 @@ std::vector<OpDef> index_ops() {
        .axis = 0,
        .index_input = 1,
        .precision = Precision::kRounded,
+       .op_class = OpClass::kMovement,
        .traits = sharded({.rule = shard_gather, .exchanges = true}),
        .examples = {"[5,3], i64[4]<5", "[5,3], i64[2,2]<5", "[3,5], i32[4]<5; axis=1",
                     "[3,5], i64[]={-1}; axis=-1", "[2,5,3], i64[2]={-5,4}; axis=1", "[4], i64[3]<4",
@@ -178,6 +180,7 @@ std::vector<OpDef> index_ops() {
        .added_input = 2,
        .axis = 0,
        .scatters = "Gather",
+       .op_class = OpClass::kMovement,
        .traits =
            sharded_once({.rule = shard_gather_grad, .exchanges = true, .shape_attribute = "shape"}),
        .examples = {"[4,3], i64[4]<5; shape={5,3}", "[2,2,3], i64[2,2]<5; shape={5,3}",

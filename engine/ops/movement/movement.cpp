@@ -225,6 +225,7 @@ std::vector<OpDef> rearranging_ops() {
        .shape = transpose_shape,
        .gradient = transpose_gradient,
        .precision = Precision::kFollow,
+       .op_class = OpClass::kMovement,
        .traits = sharded(
            {.rule = shard_transpose, .linear = true, .by_examples = true, .permutes = true}),
        .examples = {"[2,3]", "[2,3,4]", "[2,3,4,5]; perm={0,2,1,3}", "[2,3,4,5]; perm={0,2,3,1}",
@@ -240,6 +241,7 @@ std::vector<OpDef> rearranging_ops() {
        .shape = concat_shape,
        .gradient = concat_gradient,
        .precision = Precision::kFollow,
+       .op_class = OpClass::kMovement,
        .traits = {.sharding = Sharding{.rule = shard_concat},
                   .rows = RowKind::kOther,
                   .rematerialize = Rematerialize::kLight,
@@ -258,6 +260,7 @@ std::vector<OpDef> rearranging_ops() {
        .gradient = split_gradient,
        .axis = 0,
        .precision = Precision::kFollow,
+       .op_class = OpClass::kMovement,
        .traits = {.sharding =
                       Sharding{.rule = shard_split, .sizes_input = 1, .packed_axis = split_axis},
                   .rows = RowKind::kInPlace,
@@ -277,6 +280,7 @@ std::vector<OpDef> rearranging_ops() {
        .gradient = trilu_gradient,
        .in_place = first_in_place,
        .precision = Precision::kFollow,
+       .op_class = OpClass::kMovement,
        .traits = kWholeValues,
        .examples = {"[3,3]", "[3,4]; upper=0", "[2,3,4], i64[]={1}", "[2,4,3], i64[]={-1}; upper=0",
                     "[3,3], i64[]={9}; upper=0", "[3,3], i64[1]={-9}", "[0,3]", "[2,200,300]",

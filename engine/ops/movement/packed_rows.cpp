@@ -59,6 +59,7 @@ std::vector<OpDef> packed_rows_ops() {
        .gradient = [](const GradArgs& g) -> Values { return moved_back(g, "UnpackRows"); },
        .cost = copies_output,
        .precision = Precision::kFollow,
+       .op_class = OpClass::kMovement,
        .traits = kWholeValues,
        .examples = std::move(filled)},
       {.name = "UnpackRows",
@@ -71,6 +72,7 @@ std::vector<OpDef> packed_rows_ops() {
        .gradient = [](const GradArgs& g) -> Values { return moved_back(g, "PackRows"); },
        .cost = copies_output,
        .precision = Precision::kFollow,
+       .op_class = OpClass::kMovement,
        .traits = kWholeValues,
        .examples = examples()},
   };

@@ -113,6 +113,7 @@ std::vector<OpDef> tensor_scatter_ops() {
                       {"mode", "linear (default), or circular: steps go on at the beginning"}},
        .shape = tensor_scatter_shape,
        .decompose = tensor_scatter_decomposition,
+       .op_class = OpClass::kMovement,
        .traits = kComposite,
        .examples = {"[2,3,4,5], [2,3,2,5], i64[2]={1,2}", "[2,4,5], [2,2,5]",
                     "[2,4,5], [2,3,5], i64[2]={3,9}; mode='circular'",

@@ -27,6 +27,7 @@ std::vector<OpDef> transfer_ops() {
        .gradient = [](const GradArgs& g) -> Values { return {g.b("Fetch", {g.dy[0]})}; },
        .to_host = true,
        .precision = Precision::kFollow,
+       .op_class = OpClass::kMovement,
        .traits = kWholeValues,
        .examples = examples()},
       {.name = "Fetch",
@@ -36,6 +37,7 @@ std::vector<OpDef> transfer_ops() {
        .gradient = [](const GradArgs& g) -> Values { return {g.b("Offload", {g.dy[0]})}; },
        .from_host = true,
        .precision = Precision::kFollow,
+       .op_class = OpClass::kMovement,
        .traits = kWholeValues,
        .examples = examples()},
   };

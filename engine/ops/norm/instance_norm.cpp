@@ -65,6 +65,7 @@ std::vector<OpDef> instance_norm_ops() {
        .gradient = norm_gradient,
        .cost = per_input_element<8>,
        .in_place = first_in_place,
+       .op_class = OpClass::kNorm,
        .traits = kChannelNorm,
        .examples = {"[2,3,4,5], [3], [3]", "[2,3,4], [3], [3]; epsilon=0.01", "[1,2,1,3], [2], [2]",
                     "[0,3,4], [3], [3]", "[2,3,0], [3], [3]", "[3,8,30,40], [8], [8]"}},
@@ -82,6 +83,7 @@ std::vector<OpDef> instance_norm_ops() {
            [](const OpArgs&) {
              return std::vector<InPlace>{{.output = 0, .input = 0}, {.output = 0, .input = 1}};
            },
+       .op_class = OpClass::kNorm,
        .traits = kWholeValuesOnce,
        .examples = {"[2,3,4,5], [2,3,4,5], [3]; outputs=3", "[2,3,4], [2,3,4], [3]; epsilon=0.01",
                     "[0,3,4], [0,3,4], [3]; outputs=3", "[2,3,0], [2,3,0], [3]; outputs=2",

@@ -95,6 +95,7 @@ std::vector<OpDef> norm_composite_ops() {
                       {"bias", "1"}},
        .shape = lrn_shape,
        .decompose = lrn_decomposition,
+       .op_class = OpClass::kNorm,
        .traits = kComposite,
        .examples = {"[2,5,3,4]; size=3", "[2,5,3]; size=4 alpha=0.5 beta=0.5 bias=2.0",
                     "[3,4]; size=1 alpha=0.5", "[0,3,2]; size=3",
@@ -104,6 +105,7 @@ std::vector<OpDef> norm_composite_ops() {
        .attributes = {{"axis", "-1"}, {"p", "order of the norm, 1 or 2 (default)"}},
        .shape = lp_normalization_shape,
        .decompose = lp_normalization_decomposition,
+       .op_class = OpClass::kNorm,
        .traits = kComposite,
        .examples = {"[2,3]~", "[2,3,4]~; axis=1", "[2,3]~; p=1", "[0,3]", "[70,200]~; axis=0"}},
   };

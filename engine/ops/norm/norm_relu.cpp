@@ -107,6 +107,7 @@ OpDef norm_relu_row() {
           .added_input = kResidual,
           .precision = Precision::kFollow,
           .f32_inputs = {1, 2, 3, 4},
+          .op_class = OpClass::kNorm,
           .traits = kChannelNorm,
           // Small: central differences know no Relu that switches. Its gradient's are larger.
           .examples = {"[4,3], [3], [3], [3], [3]>0; outputs=3",
@@ -137,6 +138,7 @@ OpDef norm_relu_grad_row() {
           .shape = norm_relu_grad_shape,
           .cost = per_input_element<14>,
           .in_place = norm_relu_grad_in_place,
+          .op_class = OpClass::kNorm,
           .traits = kWholeValuesOnce,
           .examples = {"[2,3,4,5], [2,3,4,5], [2,3,4,5], [3]; outputs=4",
                        "[4,3], [4,3], [4,3], [3]; outputs=3 epsilon=0.1",

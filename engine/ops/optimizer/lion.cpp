@@ -37,6 +37,7 @@ std::vector<OpDef> lion_ops() {
        .cost = [](const OpArgs& args) { return step_cost(args, kGroups, 12); },
        .in_place = [](const OpArgs& args) { return step_in_place(args, kGroups); },
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kOptimizer,
        .traits = kWholeValuesOnce,
        .examples = {"[2,3], [2,3]~, [2,3]~, []>0, []>0, i64[]={1}; outputs=2 weight_decay={0.1}",
                     "[2,3], [4], [2,3]~, [4]~, [2,3]~, [4]~, f64[]>0, f32[]>0, i64[]={7}; "

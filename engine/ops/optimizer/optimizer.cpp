@@ -91,6 +91,7 @@ OpDef sgd_row() {
       .in_place = [](const OpArgs& args) { return step_in_place(args, sgd_groups(args)); },
       .differentiable = Differentiable::kNo,
       .rows_form = "SgdRowsStep",
+      .op_class = OpClass::kOptimizer,
       .traits = kWholeValuesOnce,
       .examples = {"[2,3], [2,3], []>0, []>0, i64[]={2}; weight_decay={0.1}",
                    "[2,3], [4], [2,3], [4], [2,3], [4], []>0, []>0, i64[]={1}; momentum=0.9 "
@@ -127,6 +128,7 @@ OpDef adamw_row() {
       .in_place = [](const OpArgs& args) { return step_in_place(args, kAdamGroups); },
       .differentiable = Differentiable::kNo,
       .rows_form = "AdamWRowsStep",
+      .op_class = OpClass::kOptimizer,
       .traits = kWholeValuesOnce,
       .examples = {"[2,3], [2,3], [2,3], [2,3]>0, []>0, []>0, i64[]={1}; outputs=3 "
                    "weight_decay={0.1}",
@@ -165,6 +167,7 @@ OpDef lamb_row() {
       .in_place = [](const OpArgs& args) { return step_in_place(args, kAdamGroups); },
       .differentiable = Differentiable::kNo,
       .scales_by_norm = true,
+      .op_class = OpClass::kOptimizer,
       .traits = kWholeValuesOnce,
       .examples = {"[2,3], [2,3], [2,3], [2,3]>0, []>0, []>0, i64[]={1}; outputs=3 "
                    "weight_decay={0.1}",
@@ -204,6 +207,7 @@ std::vector<OpDef> gradient_rows() {
            },
        .sums_squares = true,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kOptimizer,
        .traits = sharded_once({.rule = shard_norm_of_all, .exchanges = true}),
        .examples = {"[2,3]", "[2,3], [], [0], [5]; divisor=4.0", "[0]", "[3], [3,30001], [70001]"}},
       {.name = "GradientScale",
@@ -221,6 +225,7 @@ std::vector<OpDef> gradient_rows() {
        .cost = per_output_element<6>,
        .in_place = first_in_place,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kOptimizer,
        .traits = kWholeValuesOnce,
        .examples = {"[]>0; max_norm=0.1", "[]>0; max_norm=1000.0 divisor=4.0",
                     "[]>0; divisor=2.0"}},
@@ -234,6 +239,7 @@ std::vector<OpDef> gradient_rows() {
        .in_place = first_in_place,
        .accumulates = true,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kPointwise,
        .traits = sharded_once({.rule = shard_accumulate}),
        .examples = {"[2,3], [2,3], i64[]={0}", "[2,3], [2,3], i64[]={2}", "[], [], i64[]={1}",
                     "[0,3], [0,3], i64[]={1}", "[7,9001], [7,9001], i64[]={1}",

@@ -76,6 +76,7 @@ OpDef sgd_rows_row() {
       .in_place = [](const OpArgs& args) { return rows_step_in_place(sgd_states(args)); },
       .differentiable = Differentiable::kNo,
       .dense_form = "SgdStep",
+      .op_class = OpClass::kOptimizer,
       .traits = kWholeValuesOnce,
       .examples = {"[5,3], [4,3], i64[4]={0,2,3,0}, i64[]={3}, []>0, []>0, i64[]={2}; "
                    "weight_decay={0.1}",
@@ -107,6 +108,7 @@ OpDef adamw_rows_row() {
       .in_place = [](const OpArgs&) { return rows_step_in_place(kAdamStates); },
       .differentiable = Differentiable::kNo,
       .dense_form = "AdamWStep",
+      .op_class = OpClass::kOptimizer,
       .traits = kWholeValuesOnce,
       .examples = {"[5,3], [4,3], [5,3], [5,3]>0, i64[4]={0,2,3,0}, i64[]={3}, []>0, []>0, "
                    "i64[]={2}; weight_decay={0.1} outputs=3",

@@ -50,6 +50,7 @@ std::vector<OpDef> rmsprop_ops() {
        .cost = [](const OpArgs& args) { return step_cost(args, groups_of(args), 18); },
        .in_place = [](const OpArgs& args) { return step_in_place(args, groups_of(args)); },
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kOptimizer,
        .traits = kWholeValuesOnce,
        .examples = {"[2,3], [2,3], [2,3]>0, []>0, []>0, i64[]={2}; outputs=2 weight_decay={0.1}",
                     "[2,3], [4], [2,3], [4], [2,3]>0, [4]>0, [2,3], [4], []>0, []>0, i64[]={1}; "

@@ -55,6 +55,7 @@ OpDef bitwise_row(std::string_view name, std::string_view doc) {
           .cost = per_output_element<1>,
           .in_place = any_input_in_place,
           .differentiable = Differentiable::kNo,
+          .op_class = OpClass::kPointwise,
           .traits = kOtherPointwise,
           .examples = {"i64[2,3]<99, i64[3]<99", "i32[3,1]<99, i32[2,1,4]<99", "i64[0], i64[1]",
                        "i64[70,1001], i64[1001]", "i32[5], i32[5]={-1,-40,40,31,0}",
@@ -70,6 +71,7 @@ OpDef bitwise_not_row() {
           .cost = per_output_element<1>,
           .in_place = first_in_place,
           .differentiable = Differentiable::kNo,
+          .op_class = OpClass::kPointwise,
           .traits = kOtherPointwise,
           .examples = {"i64[2,3]", "i32[]", "i64[0]", "u16[3]<99", "i8[3]={-128,0,127}"}};
 }
@@ -85,6 +87,7 @@ OpDef bit_shift_row() {
           .shape = bit_shift_shape,
           .decompose = bit_shift_decomposition,
           .differentiable = Differentiable::kNo,
+          .op_class = OpClass::kPointwise,
           .traits = kComposite,
           .examples = {"i64[2,3], i64[3]<9; direction='LEFT'",
                        "i32[3]={-8,4,-1}, i32[3]={-1,-32,64}; direction='RIGHT'",

@@ -123,6 +123,7 @@ OpDef variadic_row(std::string_view name, std::string_view doc, DecomposeRule de
           .shape = broadcast_given_numbers,
           .decompose = decompose,
           .cost = per_output_element<1>,
+          .op_class = OpClass::kPointwise,
           .traits = kComposite,
           .examples = {"[2,3]~, [2,3]~", "[3]~", "[2,3]~, [3]~, [2,1]~", "[]~, [5]~, [1]~, [5]~",
                        "[0,3], [3]", "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[]<9, i32[4]<9"}};
@@ -139,6 +140,7 @@ OpDef extreme_row(std::string_view name, std::string_view doc, GradientRule grad
       .gradient = gradient,
       .cost = per_output_element<1>,
       .in_place = any_input_in_place,
+      .op_class = OpClass::kPointwise,
       .traits = kWholeValues,
       .examples = {"[2,3]~, [2,3]~", "[2,3]~, [3]~", "[3,1]~, [2,1,4]~", "[]~, [5]~", "[0,3], [3]",
                    "[3,100,400]~, [100,1]~", "i64[2,3]<9, i64[3]<9", "i32[4]<9, i32[]<9"}};
@@ -165,6 +167,7 @@ std::vector<OpDef> extreme_ops() {
        .shape = maximum_grad_shape,
        .cost = per_output_element<1>,
        .in_place = any_input_in_place,
+       .op_class = OpClass::kPointwise,
        .traits = kWholeValuesOnce,
        .examples = {"[2,3], [2,3], [2,3]", "[2,3], [3], [2,1]", "[2,3], [], [2,3]", "[], [], []",
                     "[0], [0], []", "[70,1001], [70,1], [1001]"}},
@@ -176,6 +179,7 @@ std::vector<OpDef> extreme_ops() {
        .gradient = clip_gradient,
        .cost = per_output_element<2>,
        .in_place = first_in_place,
+       .op_class = OpClass::kPointwise,
        .traits = kWholeValues,
        .examples = {"[2,3]~, []={-0.05}, []={0.05}", "[2,3]~, [], []", "[2,3]~, [], -",
                     "[2,3]~, -, []", "[2,3]~", "[4,5], [1]={-0.5}, [1]={0.5}",

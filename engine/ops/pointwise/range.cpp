@@ -62,6 +62,7 @@ std::vector<OpDef> range_ops() {
        .shape = range_shape,
        .cost = copies_output,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kMovement,
        .traits = kWholeValues,
        .examples = {"[]={1}, []={5}, []={2}", "[]={10}, []={4}, []={-2.5}",
                     "[]={1}, []={1}, []={1}", "i64[]={0}, i64[]={100000}, i64[]={1}",

@@ -62,6 +62,7 @@ OpDef row_of(const Function& function, std::vector<std::string_view> examples) {
           .gradient = function.gradient,
           .cost = per_output_element<8>,
           .in_place = first_in_place,
+          .op_class = OpClass::kPointwise,
           .traits = function.traits,
           .examples = std::move(examples)};
 }

@@ -172,6 +172,7 @@ OpDef max_pool_row() {
           .shape = max_pool_shape,
           .gradient = max_pool_gradient,
           .cost = forward_cost,
+          .op_class = OpClass::kReduction,
           .traits = sharded({.rule = shard_max_pool, .by_examples = true}),
           .examples = {"[1,2,5,6]~; kernel_shape={2,2}",
                        "[2,3,7,7]~; kernel_shape={3,3} strides={2,2} pads={1,1,1,1}",
@@ -198,6 +199,7 @@ OpDef average_pool_row() {
           .shape = forward_shape,
           .gradient = average_pool_gradient,
           .cost = forward_cost,
+          .op_class = OpClass::kReduction,
           .traits = sharded({.rule = shard_by_examples<1>, .by_examples = true}),
           .examples = {"[1,2,6,6]; kernel_shape={2,2} strides={2,2}",
                        "[2,3,7,7]; kernel_shape={3,3} strides={2,2} pads={1,1,1,1}",
@@ -218,6 +220,7 @@ OpDef global_average_pool_row() {
           .shape = global_shape,
           .decompose = global_decomposition,
           .cost = per_input_element<1>,
+          .op_class = OpClass::kReduction,
           .traits = kComposite,
           .examples = {"[2,3,4,5]", "[2,3,4]", "[1,2,3,4,2]", "[0,3,4,4]", "[4,32,20,20]"}};
 }
@@ -232,6 +235,7 @@ OpDef max_pool_grad_row() {
           .params = max_pool_grad_params,
           .shape = max_pool_grad_shape,
           .cost = backward_cost,
+          .op_class = OpClass::kReduction,
           .traits = sharded_once({.rule = shard_by_examples<2>, .by_examples = true}),
           .examples = {"[1,2,4,5], [1,2,5,6]~; kernel_shape={2,2}",
                        "[0,2,3,3], [0,2,4,4]; kernel_shape={2,2}",
@@ -250,6 +254,7 @@ OpDef average_pool_grad_row() {
       .shape = average_pool_grad_shape,
       .gradient = average_pool_grad_gradient,
       .cost = backward_cost,
+      .op_class = OpClass::kReduction,
       .traits = sharded_once(
           {.rule = shard_by_examples<1>, .by_examples = true, .shape_attribute = "input_shape"}),
       .examples = {"[1,2,3,3]; kernel_shape={2,2} strides={2,2} input_shape={1,2,6,6}",

@@ -139,6 +139,7 @@ std::vector<OpDef> pool_composite_ops() {
        .doc = "Largest element over all spatial axes; NaN if there is one.",
        .shape = global_max_shape,
        .decompose = global_max_decomposition,
+       .op_class = OpClass::kReduction,
        .traits = kComposite,
        .examples = {"[2,3,4,5]~", "[2,3,4]~", "[1,2,3,4,2]~", "[1,2,1,1]~", "[0,3,4,4]",
                     "[4,32,20,20]~"}},
@@ -153,6 +154,7 @@ std::vector<OpDef> pool_composite_ops() {
                       kOrder},
        .shape = lp_pool_shape,
        .decompose = lp_pool_decomposition,
+       .op_class = OpClass::kReduction,
        .traits = kComposite,
        .examples = {"[1,2,5,6]; kernel_shape={2,3}",
                     "[2,2,7]; kernel_shape={3} strides={2} pads={1,0}",
@@ -166,6 +168,7 @@ std::vector<OpDef> pool_composite_ops() {
        .attributes = {kOrder},
        .shape = global_lp_shape,
        .decompose = global_lp_decomposition,
+       .op_class = OpClass::kReduction,
        .traits = kComposite,
        .examples = {"[2,3,4,5]", "[2,3,4]~; p=1", "[2,3,4,2,2]~; p=3", "[0,3,4]", "[4,32,20,20]"}},
   };

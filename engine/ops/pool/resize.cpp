@@ -191,6 +191,7 @@ std::vector<OpDef> resize_ops() {
                       {"extrapolation_value", "outside the input, for tf_crop_and_resize, 0"}},
        .shape = resize_shape,
        .decompose = resize_decomposition,
+       .op_class = OpClass::kMovement,
        .traits = kComposite,
        .examples =
            {"[1,2,3,4], -, [4]={1,1,2,3}", "[1,1,3,4], -, [4]={1,1,0.6,0.6}; mode='linear'",

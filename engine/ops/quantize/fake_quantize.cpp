@@ -85,6 +85,7 @@ std::vector<OpDef> fake_quantize_rows() {
        .gradient = fake_quantize_gradient,
        .cost = per_output_element<8>,
        .in_place = first_in_place,
+       .op_class = OpClass::kPointwise,
        .traits = kWholeValues,
        // Steps so small that differences see the identity in the range [-0.1, 0.1].
        .examples = {"[4,5]~, []={1e-12}, []={0}; least=-1e11 greatest=1e11",
@@ -106,6 +107,7 @@ std::vector<OpDef> fake_quantize_rows() {
        .params = [](const OpArgs& args) -> Params { return fake_quantize_params(args); },
        .shape = fake_quantize_grad_shape,
        .cost = per_output_element<6>,
+       .op_class = OpClass::kPointwise,
        .traits = kWholeValuesOnce,
        .examples = {"[4,5]~, []={0.02}, []={0}, [4,5]; least=-4 greatest=3",
                     "[4,3]~, [3]={0.02,0.04,0.02}, [3]={0,0,1}, [4,3]; least=-4 greatest=3",

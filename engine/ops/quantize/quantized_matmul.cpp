@@ -204,6 +204,7 @@ std::vector<OpDef> quantized_matmul_rows() {
        .shape = matmul_integer_shape,
        .decompose = matmul_integer_decomposition,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kMatmul,
        .traits = kComposite,
        .examples = {"u8[2,3]<9, i8[3,4]<9", "u8[2,3]<9, u8[3,4]<9, u8[]={3}, u8[4]={1,2,3,4}",
                     "u8[2,2,3]<9, u8[3,1]<9, u8[]={3}", "i8[3]<9, i8[3,2]<9", "u8[0,3], u8[3,4]"}},
@@ -215,6 +216,7 @@ std::vector<OpDef> quantized_matmul_rows() {
        .shape = qlinear_matmul_shape,
        .decompose = qlinear_matmul_decomposition,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kMatmul,
        .traits = kComposite,
        .examples = {"u8[2,3]<9, f32[]={0.5}, u8[]={1}, u8[3,4]<9, f32[]={0.25}, u8[]={2}, "
                     "f32[]={0.5}, u8[]={9}",
@@ -231,6 +233,7 @@ std::vector<OpDef> quantized_matmul_rows() {
        .shape = conv_integer_shape,
        .decompose = conv_integer_decomposition,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kMatmul,
        .traits = kComposite,
        .examples = {"u8[1,1,3,3]<9, u8[1,1,2,2]<9, u8[]={1}",
                     "i8[2,2,4]<9, i8[3,2,3]<9, i8[]={1}, i8[3]={0,1,2}; pads={1,1}",
@@ -245,6 +248,7 @@ std::vector<OpDef> quantized_matmul_rows() {
        .shape = qlinear_conv_shape,
        .decompose = qlinear_conv_decomposition,
        .differentiable = Differentiable::kNo,
+       .op_class = OpClass::kMatmul,
        .traits = kComposite,
        .examples = {"u8[1,1,3,3]<9, f32[]={0.5}, u8[]={1}, u8[2,1,2,2]<9, f32[2]={0.25,0.5}, "
                     "u8[2]={2,3}, f32[]={0.5}, u8[]={9}, i32[2]={1,-2}",

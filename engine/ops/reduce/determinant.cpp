@@ -50,6 +50,7 @@ std::vector<OpDef> determinant_ops() {
          return {g.b("DetGrad", {g.dy[0], g.x[0]})};
        },
        .cost = elimination_cost<0, 2>,
+       .op_class = OpClass::kOther,
        .traits = kWholeValues,
        .examples = {"[3,3]", "[2,4,4]", "[1,1]", "[2,2]={0,1,1,0}", "[0,3,3]", "[2,0,0]",
                     "[2,3,5,5]", "[20,12,12]"}},
@@ -61,6 +62,7 @@ std::vector<OpDef> determinant_ops() {
        .max_inputs = 2,
        .shape = det_grad_shape,
        .cost = elimination_cost<1, 6>,
+       .op_class = OpClass::kOther,
        .traits = kWholeValuesOnce,
        .examples = {"[], [3,3]", "[2], [2,4,4]", "[], [2,2]={1,2,2,4}",
                     "[], [3,3]={1,2,4,2,4,8,4,8,16}", "[0], [0,3,3]", "[2], [2,0,0]",

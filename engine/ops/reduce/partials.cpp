@@ -31,6 +31,7 @@ std::vector<OpDef> partials_ops() {
            },
            .in_place = first_in_place,
            .differentiable = Differentiable::kNo,
+           .op_class = OpClass::kReduction,
            .traits = kWholeValuesOnce,
            .examples = {"[2,3], [2,3]", "[5]", "[], [], []", "[0,3], [0,3]",
                         "[7,9001], [7,9001], [7,9001]"}}};

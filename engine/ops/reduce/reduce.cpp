@@ -216,6 +216,7 @@ OpDef axes_row(AxesRow row) {
           .shape = row.shape,
           .gradient = row.gradient,
           .cost = per_input_element<2>,
+          .op_class = OpClass::kReduction,
           .traits = kWholeValues,
           .examples = std::move(row.examples)};
 }
@@ -294,6 +295,7 @@ std::vector<OpDef> sum_ops() {
        .cost = per_input_element<1>,
        .precision = Precision::kFollow,
        .upcast_form = "ReduceSumWide",
+       .op_class = OpClass::kReduction,
        .traits = sharded({.rule = shard_sum, .linear = true, .by_examples = true}),
        .examples = {"[2,3]", "[2,3]; keepdims=0", "[2,3,4], i64[1]={1}", "[2,3,4], i64[2]={0,-1}",
                     "[4,5,6], i64[2]={0,1}; keepdims=0", "[3,2,5,4], i64[2]={1,3}",
@@ -309,6 +311,7 @@ std::vector<OpDef> sum_ops() {
        .params = [](const OpArgs& args) -> Params { return sum_params(args); },
        .shape = upcast_sum_shape,
        .cost = per_input_element<1>,
+       .op_class = OpClass::kReduction,
        .traits = kWholeValuesOnce,
        .examples = {"[2,3]", "[2,3]; keepdims=0", "[2,3,4], i64[1]={1}", "[0,3], i64[1]={0}",
                     "[600,300], i64[1]={0}"}},
@@ -320,6 +323,7 @@ std::vector<OpDef> sum_ops() {
        .gradient = mean_gradient,
        .cost = per_input_element<1>,
        .precision = Precision::kFollow,
+       .op_class = OpClass::kReduction,
        .traits = kWholeValues,
        .examples = {"[2,3]", "[2,3]; axes={1} keepdims=0", "[2,3,4]; axes={-1}",
                     "[2,3,4]; axes={0,2}", "[]", "[0,3]; axes={1}", "[600,300]; axes={0}",

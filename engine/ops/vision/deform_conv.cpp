@@ -177,6 +177,7 @@ std::vector<OpDef> deform_conv_ops() {
        .shape = deform_conv_shape,
        .decompose = deform_conv_decomposition,
        .cost = deform_conv_cost,
+       .op_class = OpClass::kMatmul,
        .traits = kComposite,
        .examples = {"[1,1,4,4], [1,1,2,2], [1,8,3,3]",
                     "[2,4,4,5], [6,2,2,2], [2,16,5,2], [6], [2,8,5,2]; group=2 offset_group=2 "

@@ -220,6 +220,7 @@ std::vector<OpDef> sampled_ops() {
        .shape = binned_types<kSampled>,
        .gradient = mean_gradient,
        .cost = forward_cost,
+       .op_class = OpClass::kReduction,
        .traits = kWholeValues,
        .examples =
            {"[2,3,6,7], [2,4]={0.5,0,1.5,2,-2,1,4,0.75}, i64[2]={1,0}, i64[]={2}; bins={2,3}",
@@ -236,6 +237,7 @@ std::vector<OpDef> sampled_ops() {
        .attributes = {{"shape", "of x"}},
        .shape = mean_grad_types,
        .cost = backward_cost,
+       .op_class = OpClass::kReduction,
        .traits = kWholeValuesOnce,
        .examples = {"[2,3,2,3], [2,4]={0.5,0,1.5,2,-2,1,4,0.75}, i64[2]={1,0}, i64[]={2}; "
                     "shape={2,3,6,7}",
@@ -251,6 +253,7 @@ std::vector<OpDef> sampled_ops() {
        .shape = binned_types<kSampled>,
        .gradient = [](const GradArgs& g) { return largest_gradient(g, "RegionMaxGrad"); },
        .cost = forward_cost,
+       .op_class = OpClass::kReduction,
        .traits = kWholeValues,
        .examples = {"[2,3,6,7]~, [2,4]={0.5,0,1.5,2,-2,1,4,0.75}, i64[2]={1,0}, i64[]={2}; "
                     "bins={2,3}",
@@ -264,6 +267,7 @@ std::vector<OpDef> sampled_ops() {
        .attributes = {kBins},
        .shape = image_types<kSampled>,
        .cost = backward_cost,
+       .op_class = OpClass::kReduction,
        .traits = kWholeValuesOnce,
        .examples = {"[2,3,2,3], [2,3,6,7]~, [2,4]={0.5,0,1.5,2,-2,1,4,0.75}, i64[2]={1,0}, "
                     "i64[]={2}; bins={2,3}",
@@ -285,6 +289,7 @@ std::vector<OpDef> pooled_ops() {
        .shape = binned_types<kPooled>,
        .gradient = [](const GradArgs& g) { return largest_gradient(g, "RegionPoolGrad"); },
        .cost = forward_cost,
+       .op_class = OpClass::kReduction,
        .traits = kWholeValues,
        .examples = {"[2,3,6,7]~, [2,5]={1,0,1,5,4,0,2,0,3,5}; bins={2,3}",
                     "[1,2,3,3]~, [1,5]={3,0,0,2,2}; bins={1,1}",
@@ -298,6 +303,7 @@ std::vector<OpDef> pooled_ops() {
        .attributes = {kBins},
        .shape = image_types<kPooled>,
        .cost = backward_cost,
+       .op_class = OpClass::kReduction,
        .traits = kWholeValuesOnce,
        .examples = {"[2,3,2,3], [2,3,6,7]~, [2,5]={1,0,1,5,4,0,2,0,3,5}; bins={2,3}",
                     "[0,2,2,2], [1,2,3,3], [0,5]; bins={2,2}"}},
@@ -325,6 +331,7 @@ std::vector<OpDef> roi_ops() {
                        "element, and no region is smaller than one"}},
        .shape = roi_align_shape,
        .decompose = roi_align_decomposition,
+       .op_class = OpClass::kReduction,
        .traits = kComposite,
        .examples = {"[2,3,6,7], [2,4]={0,1,5,4,1.5,0.25,3,5}, i64[2]={1,0}; output_height=2 "
                     "output_width=3 sampling_ratio=2",
@@ -342,6 +349,7 @@ std::vector<OpDef> roi_ops() {
        .attributes = {{"pooled_shape", "bins: height, width; required"}, kScale},
        .shape = max_roi_pool_shape,
        .decompose = max_roi_pool_decomposition,
+       .op_class = OpClass::kReduction,
        .traits = kComposite,
        .examples = {"[2,3,6,7]~, [2,5]={1,0,1,5,4,0,2,0,3,5}; pooled_shape={2,3}",
                     "[1,2,6,7]~, [1,5]={0,2,2,40,9}; pooled_shape={2,2} spatial_scale=0.5",

@@ -224,6 +224,7 @@ std::vector<OpDef> taps_ops() {
        .shape = sample_shape,
        .gradient = sample_gradient,
        .cost = [](const OpArgs& args) { return taps_cost(args, 1, args.shape(0)[1]); },
+       .op_class = OpClass::kMovement,
        .traits = sharded({.rule = shard_by_examples<3>, .by_examples = true}),
        .examples = {"[2,3,9], i64[2,5,4]<9, [2,5,4]", "[1,2,4], i64[1,2,2]={0,3,-1,4}, [1,2,2]",
                     "[1,1,3], i64[1,4,1]<3, [1,4,1]", "[2,3,0], i64[2,2,1]<2, [2,2,1]",
@@ -237,6 +238,7 @@ std::vector<OpDef> taps_ops() {
        .attributes = {{"shape", "of x"}},
        .shape = sample_grad_input_shape,
        .cost = [](const OpArgs& args) { return taps_cost(args, 1, args.shape(0)[1]); },
+       .op_class = OpClass::kMovement,
        .traits = sharded_once(
            {.rule = shard_by_examples<3>, .by_examples = true, .shape_attribute = "shape"}),
        .examples = {"[2,3,5], i64[2,5,4]<9, [2,5,4]; shape={2,3,9}",
@@ -250,6 +252,7 @@ std::vector<OpDef> taps_ops() {
        .max_inputs = 3,
        .shape = sample_grad_weight_shape,
        .cost = [](const OpArgs& args) { return taps_cost(args, 2, args.shape(1)[1]); },
+       .op_class = OpClass::kMovement,
        .traits = sharded_once({.rule = shard_by_examples<3>, .by_examples = true}),
        .examples = {"[2,3,5], [2,3,9], i64[2,5,4]<9", "[1,2,2], [1,2,4], i64[1,2,2]={0,3,-1,4}",
                     "[2,2,0], [2,2,4], i64[2,0,3]<2", "[2,16,900], [2,16,600], i64[2,900,4]<600"}},

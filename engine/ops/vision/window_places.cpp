@@ -225,6 +225,7 @@ std::vector<OpDef> window_places_ops() {
        .attributes = {{"kernel_shape", "size of the window per spatial axis"}, kStrides, kPads},
        .shape = max_unpool_shape,
        .decompose = max_unpool_decomposition,
+       .op_class = OpClass::kMovement,
        .traits = kComposite,
        .examples = {"[1,1,2,2], i64[1,1,2,2]={5,7,13,15}; kernel_shape={2,2} strides={2,2}",
                     "[1,1,2,2], i64[1,1,2,2]={5,7,13,15}, i64[4]={1,1,5,5}; kernel_shape={2,2} "
@@ -241,6 +242,7 @@ std::vector<OpDef> window_places_ops() {
        .attributes = {{"dilations", "step between elements of a window, 1"}, kPads, kStrides},
        .shape = col2im_shape,
        .decompose = col2im_decomposition,
+       .op_class = OpClass::kMovement,
        .traits = kComposite,
        .examples = {"[1,5,5], i64[2]={5,5}, i64[2]={1,5}", "[2,8,20], i64[2]={5,6}, i64[2]={2,2}",
                     "[1,8,6], i64[2]={4,5}, i64[2]={2,2}; strides={2,2} pads={0,1,0,0}",
@@ -256,6 +258,7 @@ std::vector<OpDef> window_places_ops() {
        .attributes = {{"axes", "that input 1 tells the sizes of; all by default"}},
        .shape = center_crop_pad_shape,
        .decompose = center_crop_pad_decomposition,
+       .op_class = OpClass::kMovement,
        .traits = kComposite,
        .examples = {"[5,7], i64[2]={3,4}", "[3,4], i64[2]={6,7}",
                     "[5,3,2], i64[2]={2,6}; axes={0,-2}", "[0,3], i64[2]={2,3}", "[4], i64[1]={4}",

@@ -69,8 +69,9 @@ TEST_CASE("passes_markdown: a pass that runs twice is one row with both places")
 TEST_CASE("ops_markdown: a row with its attributes, gradient and kernels") {
   const std::string text = ops_markdown(standard_ops(), cpu_kernels());
   CHECK(
-      text.find("| MeanSquaredError | x, target -> mean of (x - target)^2 over all elements | 2 | "
-                "1 |  | rule |  |  | no |  | light | `mean_squared_error.reference` f32 f64 |\n") !=
+      text.find(
+          "| MeanSquaredError | loss | x, target -> mean of (x - target)^2 over all elements | 2 | "
+          "1 |  | rule |  |  | no |  | light | `mean_squared_error.reference` f32 f64 |\n") !=
       std::string::npos);
   CHECK(text.find("| Dropout | ") != std::string::npos);
 }
