@@ -79,6 +79,7 @@ class Recorder {
 
   void add_nodes() {
     record_.nodes.resize(graph_.node_capacity());
+    const SerialIndex index(graph_);
     for (const NodeId id : graph_.order()) {
       const Node& node = graph_.node(id);
       const RowRange sources{.begin = count(record_.names),
@@ -86,13 +87,16 @@ class Recorder {
       for (const std::string& source : node.provenance.sources) {
         record_.names.push_back(text(source));
       }
-      record_.nodes[row_of(id)] = {.name = text(node.name),
-                                   .op = text(node.op->name),
-                                   .pass = text(node.provenance.pass),
-                                   .sources = sources,
-                                   .phase = recorded_phase(node.phase),
-                                   .serial = number_of(node.serial),
-                                   .backward_of = number_of(node.provenance.backward_of)};
+      record_.nodes[row_of(id)] = {
+          .name = text(node.name),
+          .op = text(node.op->name),
+          .pass = text(node.provenance.pass),
+          .sources = sources,
+          .phase = recorded_phase(node.phase),
+          .op_class = node.op->op_class,
+          .serial = number_of(node.serial),
+          .backward_of = number_of(node.provenance.backward_of),
+          .rematerialized_of = row_of(index.node(node.provenance.rematerialized_of))};
     }
   }
 

@@ -89,6 +89,7 @@ class Replay:
         self.check_end()
         self.check_bound()
         self.check_waits()
+        self.check_rematerialized()
 
     def run_calls(self):
         count = 0
@@ -134,6 +135,15 @@ class Replay:
             tiles = [row.get("tile") for row in plan["calls"][section["begin"]:section["end"]]]
             if tiles != [i % section["tiles"] for i in range(len(tiles))]:
                 self.fault(f"the calls from {section['begin']} on are not one for each batch tile")
+
+    def check_rematerialized(self):
+        """What is computed once more is what a call before it computed, by the same op."""
+        made = {}  # node -> what computes it first
+        for row in self.first:
+            node = row.get("rematerialized_of")
+            if node is not None and made.get(node, {}).get("op") != row["op"]:
+                self.fault(f"call {row['id']} computes node {node} once more, which is none such")
+            made.setdefault(row.get("node_id"), row)
 
     def check_order(self):
         """Each node of the graph is a call, or a view: its result is its input's bytes."""

@@ -7,8 +7,8 @@ no code with the engine.
 import json
 import struct
 
-VERSION = 3
-OLDEST = 2         # with rows of the same sizes: what it does not know is 0
+VERSION = 4
+OLDEST = 2         # with rows of the same sizes but for nodes: what it does not know is 0
 NONE = 0xFFFFFFFF  # in place of a row
 MAGIC = b"TSPLAN\r\n"
 MOST_DEEP = 16     # bodies within each other
@@ -17,11 +17,12 @@ MOST_DEEP = 16     # bodies within each other
 SECTIONS = {
     1: ("sizes", "qqIIIII4x"), 2: ("recompute", "qqqqqddd"), 3: ("text_ends", "I"),
     4: ("text_bytes", "B"), 5: ("dims", "q"), 6: ("values", "IIIIIIIIB3xIqq"),
-    7: ("buffers", "BBBBIIIIIIIqq"), 8: ("members", "I"), 9: ("nodes", "IIIIIB3xII"),
+    7: ("buffers", "BBBBIIIIIIIqq"), 8: ("members", "I"), 9: ("nodes", "IIIIIBB2xIII"),
     10: ("calls", "BBHIII" + "II" * 4 + "IIII" + "q" * 8 + "II"), 11: ("operands", "IIqB3xIII"),
     12: ("waits", "I"), 13: ("names", "I"), 14: ("other_kernels", "II"), 15: ("sections", "III"),
     16: ("spaces", "qqqIIBB6x"), 17: ("inputs", "I"), 18: ("outputs", "I"),
     19: ("bodies", "QQIII4x"), 20: ("carried", "II"), 21: ("body_bytes", "B")}
+OLDER_NODES = "IIIIIBB2xII"  # before version 4
 PHASES = ("forward", "backward", "update")
 SPACES = ("device", "host")
 VALUES = ("input", "parameter", "state", "constant", "node", "freed")
@@ -29,6 +30,8 @@ CLASSES = ("parameter", "state", "constant", "input", "gradient", "activation", 
            "workspace", "held")
 KINDS = dict(zip(CLASSES, 3 * ["persistent"] + ["input"] + 3 * ["value"] + ["workspace", "held"]))
 CALLS = ("kernel", "transfer", "add_partials", "state_copy", "program")
+OP_CLASSES = ("unstated", "matmul", "attention", "norm", "activation", "pointwise", "reduction",
+              "movement", "loss", "optimizer", "other")
 SLICES = ("whole", "examples", "partial", "elements")
 
 
@@ -41,7 +44,10 @@ class PlanFile:
             raise ValueError(f"no plan.bin of versions {OLDEST} to {VERSION}")
         for number, width, begin, rows, _ in struct.iter_unpack("<IIQQQ", data[32:32 + 32 * count]):
             if number in SECTIONS:
-                self.add_section(*SECTIONS[number], width, data[begin:begin + width * rows], rows)
+                name, fields = SECTIONS[number]
+                if name == "nodes" and version < 4:
+                    fields = OLDER_NODES
+                self.add_section(name, fields, width, data[begin:begin + width * rows], rows)
         ends = [0] + self.text_ends
         self.texts = [self.text_bytes[a:b].decode() for a, b in zip(ends, ends[1:])]
         self.depth = depth
@@ -132,7 +138,7 @@ class PlanFile:
                "workspace_bytes": there[1], "stream": stream,
                "waits": self.waits[waits:waits + wait_count]}
         if CALLS[kind] == "state_copy":
-            row["op"] = ""
+            row.update(op="", op_class="unstated")
         row.update((key, position) for key, position in (("body", body), ("section", section))
                    if position != NONE)
         if tile != NONE:
@@ -146,10 +152,13 @@ class PlanFile:
 
     def node_of(self, node):
         if node == NONE:
-            return {"node": None, "node_id": None, "serial": 0, "op": "", "sources": []}
-        name, op, _, first, count, _, serial, _ = self.nodes[node]
-        return {"node": self.texts[name], "node_id": node, "serial": serial, "op": self.texts[op],
-                "sources": [self.texts[text] for text in self.names[first:first + count]]}
+            return {"node": None, "node_id": None, "serial": 0, "op": "", "op_class": "unstated",
+                    "sources": []}
+        name, op, _, first, count, _, op_class, serial, _, *original = self.nodes[node]
+        row = {"node": self.texts[name], "node_id": node, "serial": serial, "op": self.texts[op],
+               "op_class": OP_CLASSES[op_class],
+               "sources": [self.texts[text] for text in self.names[first:first + count]]}
+        return row | {"rematerialized_of": of for of in original if of != NONE}
 
     def names_of(self, operands):
         return [self.texts[self.values[value][0]] for value, *_ in operands if value != NONE]

@@ -44,6 +44,7 @@ Json node_facts(const Graph& graph, const Node& node, std::size_t position) {
                             {"serial", serial_fact(node.serial)},
                             {"op", node.op->name},
                             {"domain", node.op->domain},
+                            {"op_class", name_of(node.op->op_class)},
                             {"phase", name_of(node.phase)},
                             {"inputs", names(graph, node.inputs)},
                             {"outputs", names(graph, node.outputs)},
@@ -52,6 +53,8 @@ Json node_facts(const Graph& graph, const Node& node, std::size_t position) {
                             {"sources", Json::list(node.provenance.sources)}});
   const Serial of = node.provenance.backward_of;
   if (of != kNoSerial) json.set("backward_of", serial_fact(of));
+  const Serial first = node.provenance.rematerialized_of;
+  if (first != kNoSerial) json.set("rematerialized_of", serial_fact(first));
   return json;
 }
 
@@ -130,8 +133,8 @@ Outcome describe_node(const Graph& graph, const std::string& which) {
   Outcome outcome{.facts = node_facts(graph, node, found.position)};
   Json inputs = Json::array();
   Json outputs = Json::array();
-  outcome.text = fmt::format("{} {} '{}' ({})\n", found.position, node.op->name,
-                             printable(node.name), name_of(node.phase));
+  outcome.text = fmt::format("{} {} '{}' ({}, {})\n", found.position, node.op->name,
+                             printable(node.name), name_of(node.op->op_class), name_of(node.phase));
   const std::string attributes = attributes_text(node.attributes);
   if (!attributes.empty()) outcome.text += fmt::format("attributes  {}\n", attributes);
   for (ValueId id : node.inputs) {

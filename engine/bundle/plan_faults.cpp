@@ -185,6 +185,8 @@ class Finder {
     text(node.pass);
     range(node.sources, plan_.names, "its sources are not there");
     name(node.phase, PlanPhase::kUpdate, "its phase is unknown");
+    name(node.op_class, OpClass::kOther, "the class of its op is unknown");
+    row(node.rematerialized_of, plan_.nodes, "the node that computes the same first is not there");
   }
 
   void check(const PlanOperand& operand) {

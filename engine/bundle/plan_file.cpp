@@ -1,15 +1,29 @@
 // plan.bin: which of its sections holds which table of a record.
 #include "engine/bundle/plan_file.h"
 
+#include <concepts>
+#include <cstring>
+#include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "engine/bundle/plan_sections.h"
-#include "engine/bundle/plan_version_1.h"
+#include "engine/bundle/plan_older_rows.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {
+
+// What the rows of a view lie in, of a record and of all bodies in it: a file's bytes, and tables
+// that are others now.
+struct PlanStorage {
+  std::optional<MappedFile> file = {};
+  std::vector<std::uint64_t> memory = {};  // instead: the bytes of a file, aligned
+  std::optional<PlanRecord> record = {};   // instead: one that was made
+  std::optional<TablesOfVersion1> version_1 = {};
+  std::deque<std::vector<PlanNode>> older_nodes = {};
+};
+
 namespace {
 
 // Bodies within bodies: a file says more only to have its reader go deep.
@@ -25,7 +39,6 @@ void each_lasting_table(View& plan, Visit visit) {
   visit(5, plan.dims);
   visit(7, plan.buffers);
   visit(8, plan.members);
-  visit(9, plan.nodes);
   visit(12, plan.waits);
   visit(13, plan.names);
   visit(14, plan.other_kernels);
@@ -35,6 +48,7 @@ void each_lasting_table(View& plan, Visit visit) {
 // ... and for all others.
 template <typename View, typename Visit>
 void each_newer_table(View& plan, Visit visit) {
+  visit(9, plan.nodes);
   visit(1, plan.facts_row);
   visit(6, plan.values);
   visit(10, plan.calls);
@@ -90,11 +104,33 @@ PlanView lasting_tables(const SectionTable& sections) {
   return plan;
 }
 
-PlanView view_of_sections(const SectionTable& sections, int depth) {
+std::span<const PlanNode> nodes_of(const SectionTable& sections, PlanStorage& storage) {
+  if (sections.version() >= kOldestWithTheseNodes) return sections.rows<PlanNode>(9);
+  return storage.older_nodes.emplace_back(nodes_of_older_version(sections));
+}
+
+PlanView view_of_version_1(const SectionTable& sections, PlanStorage& storage) {
+  const TablesOfVersion1& tables = storage.version_1.emplace(tables_of_version_1(sections));
+  PlanView plan = lasting_tables(sections);
+  plan.nodes = nodes_of(sections, storage);
+  plan.facts_row = {&tables.facts, 1};
+  plan.spaces = tables.spaces;
+  plan.values = tables.values;
+  plan.calls = tables.calls;
+  plan.operands = tables.operands;
+  return checked(std::move(plan));
+}
+
+PlanView view_of_sections(const SectionTable& sections, int depth, PlanStorage& storage) {
   require(depth <= kMostNested, ErrorCode::kBadInput, "its bodies are nested {} deep", depth);
+  if (sections.version() < kOldestWithTheseCalls) return view_of_version_1(sections, storage);
   PlanView plan = lasting_tables(sections);
   each_newer_table(plan, [&]<typename Row>(std::uint32_t kind, std::span<const Row>& rows) {
-    rows = sections.rows<Row>(kind);
+    if constexpr (std::same_as<Row, PlanNode>) {
+      rows = nodes_of(sections, storage);
+    } else {
+      rows = sections.rows<Row>(kind);
+    }
   });
   const std::span<const std::byte> bytes = sections.rows<std::byte>(kBodyBytes);
   for (const PlanBody& body : plan.bodies) {
@@ -103,7 +139,7 @@ PlanView view_of_sections(const SectionTable& sections, int depth) {
     require(is_inside, ErrorCode::kBadInput, "a body is not inside the bodies");
     const SectionTable inner(bytes.subspan(body.offset, body.bytes), sections.version(),
                              sections.version());
-    plan.body_plans.push_back(view_of_sections(inner, depth + 1));
+    plan.body_plans.push_back(view_of_sections(inner, depth + 1, storage));
   }
   return checked(std::move(plan));
 }
@@ -124,31 +160,31 @@ std::string plan_file_bytes(const PlanRecord& record) {
   return text;
 }
 
-PlanView view_of_plan_file(std::span<const std::byte> bytes) {
-  return view_of_sections(SectionTable(bytes, kOldestWithTheseRows, kPlanRecordVersion), 1);
+StoredPlan::StoredPlan() : storage_(std::make_unique<PlanStorage>()) {}
+
+StoredPlan::StoredPlan(PlanRecord record) : StoredPlan() {
+  view_ = view_of(storage_->record.emplace(std::move(record)));
 }
 
-StoredPlan::StoredPlan(PlanRecord record)
-    : record_(std::make_unique<PlanRecord>(std::move(record))), view_(view_of(*record_)) {}
+StoredPlan::StoredPlan(MappedFile file) : StoredPlan() {
+  read(storage_->file.emplace(std::move(file)).bytes());
+}
 
 StoredPlan::~StoredPlan() = default;
 StoredPlan::StoredPlan(StoredPlan&&) noexcept = default;
 StoredPlan& StoredPlan::operator=(StoredPlan&&) noexcept = default;
 
-StoredPlan::StoredPlan(MappedFile file) : file_(std::make_unique<MappedFile>(std::move(file))) {
-  const SectionTable sections(file_->bytes(), 1, kPlanRecordVersion);
-  if (sections.version() >= kOldestWithTheseRows) {
-    view_ = view_of_sections(sections, 1);
-    return;
-  }
-  older_ = std::make_unique<TablesOfVersion1>(tables_of_version_1(sections));
-  view_ = lasting_tables(sections);
-  view_.facts_row = {&older_->facts, 1};
-  view_.spaces = older_->spaces;
-  view_.values = older_->values;
-  view_.calls = older_->calls;
-  view_.operands = older_->operands;
-  view_ = checked(std::move(view_));
+void StoredPlan::read(std::span<const std::byte> bytes) {
+  view_ = view_of_sections(SectionTable(bytes, 1, kPlanRecordVersion), 1, *storage_);
+}
+
+StoredPlan StoredPlan::of_bytes(std::string_view bytes) {
+  StoredPlan plan;
+  std::vector<std::uint64_t>& memory = plan.storage_->memory;
+  memory.resize((bytes.size() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
+  if (!bytes.empty()) std::memcpy(memory.data(), bytes.data(), bytes.size());
+  plan.read(std::as_bytes(std::span(memory)).first(bytes.size()));
+  return plan;
 }
 
 StoredPlan StoredPlan::open(const FolderEntry& entry) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "engine/bundle/plan_record.h"
 #include "engine/core/file.h"
@@ -11,7 +12,7 @@
 
 namespace trainscope {
 
-struct TablesOfVersion1;
+struct PlanStorage;
 
 // How to get one where it is damaged or missing.
 inline constexpr const char* kPlanFileHint =
@@ -22,16 +23,14 @@ void write_plan_file(const PlanRecord& record, const FolderEntry& entry);
 // The same bytes in memory.
 std::string plan_file_bytes(const PlanRecord& record);
 
-// The rows in a file's bytes, which must outlive them and begin at a multiple of eight. Throws
-// kBadInput unless they are of this version and every offset, count, hash and position is right.
-PlanView view_of_plan_file(std::span<const std::byte> bytes);
-
 // A plan that somebody has written, with what its rows lie in.
 class StoredPlan {
  public:
-  // Of this version or the one before it. Throws kIo when the file cannot be read, and kBadInput
-  // naming it when it is damaged.
+  // Of this version or one before it. Throws kIo when the file cannot be read, and kBadInput naming
+  // it unless every offset, count, hash and position is right.
   static StoredPlan open(const FolderEntry& entry);
+  // Of a file's bytes, which are copied. Throws kBadInput.
+  static StoredPlan of_bytes(std::string_view bytes);
   // Of a run from before there was plan.bin.
   explicit StoredPlan(PlanRecord record);
 
@@ -42,11 +41,12 @@ class StoredPlan {
   const PlanView& view() const { return view_; }
 
  private:
+  StoredPlan();
   explicit StoredPlan(MappedFile file);
 
-  std::unique_ptr<const MappedFile> file_;
-  std::unique_ptr<const TablesOfVersion1> older_;  // of a file of version 1
-  std::unique_ptr<const PlanRecord> record_;
+  void read(std::span<const std::byte> bytes);  // which lie in the storage
+
+  std::unique_ptr<PlanStorage> storage_;
   PlanView view_;
 };
 

@@ -71,6 +71,7 @@ Json call_row(const PlanView& plan, std::size_t id) {
                            {"node_id", position(call.node)},
                            {"serial", call.node == kNoRow ? 0 : plan.nodes[call.node].serial},
                            {"op", plan.op_of(call)},
+                           {"op_class", name_of(plan.class_of(call))},
                            {"phase", name_of(call.phase)},
                            {"time", call.time},
                            {"kernel", plan.text(call.kernel)},
@@ -93,6 +94,9 @@ Json call_row(const PlanView& plan, std::size_t id) {
                            {"stream", call.stream},
                            {"waits", Json::list(rows_of(plan.waits, call.waits))},
                            {"sources", texts(plan, plan.sources_of(call))}});
+  const std::uint32_t first =
+      call.node == kNoRow ? kNoRow : plan.nodes[call.node].rematerialized_of;
+  if (first != kNoRow) row.set("rematerialized_of", first);
   if (call.body != kNoRow) row.set("body", call.body);
   if (call.section != kNoRow) row.set("section", call.section);
   if (call.tile != kNoRow) {

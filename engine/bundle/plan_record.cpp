@@ -2,6 +2,7 @@
 #include "engine/bundle/plan_record.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/core/error.h"
 
@@ -55,9 +56,20 @@ std::string_view PlanView::name_of(const PlanCall& call) const {
   return {};
 }
 
+namespace {
+
+bool computes(const PlanCall& call) {
+  return call.node != kNoRow && call.kind != PlanCallKind::kStateCopy;
+}
+
+}  // namespace
+
 std::string_view PlanView::op_of(const PlanCall& call) const {
-  const bool computes = call.node != kNoRow && call.kind != PlanCallKind::kStateCopy;
-  return computes ? text(nodes[call.node].op) : std::string_view();
+  return computes(call) ? text(nodes[call.node].op) : std::string_view();
+}
+
+OpClass PlanView::class_of(const PlanCall& call) const {
+  return computes(call) ? nodes[call.node].op_class : OpClass::kUnstated;
 }
 
 std::span<const TextId> PlanView::sources_of(const PlanCall& call) const {
@@ -106,6 +118,29 @@ std::string_view name_of(PlanCallKind kind) {
 std::string_view name_of(PlanSlice slice) {
   constexpr std::array<std::string_view, 4> kNames = {"whole", "examples", "partial", "elements"};
   return kNames.at(static_cast<std::size_t>(slice));
+}
+
+std::vector<std::uint32_t> original_values(const PlanView& plan) {
+  std::vector<std::uint32_t> originals(plan.values.size());
+  std::iota(originals.begin(), originals.end(), 0U);
+  std::vector<RowRange> made(plan.nodes.size());  // operands, in the node's order
+  const auto lead = [&](const PlanOperand& to, const PlanOperand& from) {
+    if (to.value != kNoRow && from.value != kNoRow) originals[to.value] = originals[from.value];
+  };
+  for (const PlanCall& call : plan.calls) {
+    if (!computes(call) || call.kind == PlanCallKind::kAddPartials) continue;
+    if (made[call.node].count == 0) made[call.node] = call.outputs;
+    RowRange from = call.inputs;
+    if (call.kind != PlanCallKind::kTransfer) {
+      const std::uint32_t first = plan.nodes[call.node].rematerialized_of;
+      if (first == kNoRow) continue;
+      from = made[first];
+    }
+    for (std::uint32_t i = 0; i < std::min(call.outputs.count, from.count); ++i) {
+      lead(plan.operands[call.outputs.begin + i], plan.operands[from.begin + i]);
+    }
+  }
+  return originals;
 }
 
 std::vector<std::int64_t> live_bytes(const PlanView& plan) {

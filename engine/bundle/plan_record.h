@@ -87,6 +87,8 @@ struct PlanView {
   std::string_view text(TextId id) const;
   std::string_view name_of(const PlanCall& call) const;  // of its node, or of what it writes
   std::string_view op_of(const PlanCall& call) const;    // of its node; empty for a copy
+  // Of that op; kUnstated for a copy, and in records of older programs and of other engines.
+  OpClass class_of(const PlanCall& call) const;
   std::span<const TextId> sources_of(const PlanCall& call) const;
   // Kernels that were asked before the call's own, and those that come after it in the list.
   std::span<const PlanOtherKernel> kernels_before(const PlanCall& call) const;
@@ -97,6 +99,10 @@ struct PlanView {
 };
 
 PlanView view_of(const PlanRecord& record);
+
+// By value: the one that it has the elements of, which a node before it computed: it was computed
+// once more, or went to host memory or came back. All others are themselves.
+std::vector<std::uint32_t> original_values(const PlanView& plan);
 
 // Bytes alive at each time in the device's arena.
 std::vector<std::int64_t> live_bytes(const PlanView& plan);

@@ -7,12 +7,15 @@
 #include <span>
 #include <string_view>
 
+#include "engine/core/op_class.h"
+
 namespace trainscope {
 
 // Raised when a row changes; a new table alone does not raise it.
-inline constexpr std::uint32_t kPlanRecordVersion = 3;
-// From here on versions have rows of today's sizes: what they do not know is 0.
-inline constexpr std::uint32_t kOldestWithTheseRows = 2;
+inline constexpr std::uint32_t kPlanRecordVersion = 4;
+// From here on versions have rows of today's sizes but for nodes: what they do not know is 0.
+inline constexpr std::uint32_t kOldestWithTheseCalls = 2;
+inline constexpr std::uint32_t kOldestWithTheseNodes = 4;
 
 // Positions of rows. kNoRow: none.
 inline constexpr std::uint32_t kNoRow = std::numeric_limits<std::uint32_t>::max();
@@ -130,9 +133,11 @@ struct PlanNode {
   TextId pass = 0;        // that made it
   RowRange sources = {};  // of names: ONNX nodes that it stems from, the primary one first
   PlanPhase phase = PlanPhase::kForward;
-  std::array<std::uint8_t, 3> reserved = {};
+  OpClass op_class = OpClass::kUnstated;
+  std::array<std::uint8_t, 2> reserved = {};
   std::uint32_t serial = 0;       // by which the run's stages know it; 0: not known
   std::uint32_t backward_of = 0;  // the serial of the node of whose gradient it is a part; 0: none
+  std::uint32_t rematerialized_of = kNoRow;  // the node that computes the same first
 };
 
 // An input or output of a call; value kNoRow: an optional one that is left out.
@@ -204,7 +209,7 @@ struct PlanCarried {
 };
 
 static_assert(sizeof(PlanFacts) == 40 && sizeof(PlanSpace) == 40 && sizeof(PlanRecompute) == 64);
-static_assert(sizeof(PlanValue) == 56 && sizeof(PlanBuffer) == 48 && sizeof(PlanNode) == 32);
+static_assert(sizeof(PlanValue) == 56 && sizeof(PlanBuffer) == 48 && sizeof(PlanNode) == 36);
 static_assert(sizeof(PlanOperand) == 32 && sizeof(PlanOtherKernel) == 8 && sizeof(PlanCall) == 136);
 static_assert(sizeof(PlanSection) == 12 && sizeof(PlanBody) == 32 && sizeof(PlanCarried) == 8);
 

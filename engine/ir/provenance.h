@@ -59,6 +59,8 @@ struct Provenance {
   // Of what differentiation made: the node whose gradient it is a part of. It may be gone since:
   // the rewrite logs say what became of it.
   Serial backward_of = kNoSerial;
+  // Of what is computed a second time: the node that computes it first.
+  Serial rematerialized_of = kNoSerial;
 };
 
 }  // namespace trainscope

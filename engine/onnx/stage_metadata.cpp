@@ -209,6 +209,9 @@ std::string node_note_text(const Graph& graph, const Node& node) {
   if (node.provenance.backward_of != kNoSerial) {
     json.set("backward_of", to_json(node.provenance.backward_of));
   }
+  if (node.provenance.rematerialized_of != kNoSerial) {
+    json.set("rematerialized_of", to_json(node.provenance.rematerialized_of));
+  }
   Json exact = Json::object();
   for (const auto& [name, attribute] : node.attributes.map()) {
     Json numbers = exact_numbers(attribute);
@@ -233,6 +236,9 @@ NodeNote read_node_note(std::string_view text) {
     note.provenance.backward_of = serial_from(*of);
     require(note.phase != Phase::kForward, ErrorCode::kBadInput,
             "a forward node is no part of a gradient");
+  }
+  if (const Json* of = json.find("rematerialized_of")) {
+    note.provenance.rematerialized_of = serial_from(*of);
   }
   const Json* exact = json.find("exact");
   if (exact == nullptr) return note;

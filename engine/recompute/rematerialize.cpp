@@ -294,13 +294,14 @@ class GraphBuilder {
 
   Builder::Spec rematerialized(const Execution& execution) const {
     const Node& node = graph_.node(execution.node);
-    Builder::Spec spec{
-        .op = node.op,
-        .name = graph_.unique_name(node.name + kSuffix),
-        .inputs = {},
-        .output_names = {},
-        .attributes = node.attributes,
-        .provenance = {.sources = node.provenance.sources, .pass = kRematerializedBy}};
+    Builder::Spec spec{.op = node.op,
+                       .name = graph_.unique_name(node.name + kSuffix),
+                       .inputs = {},
+                       .output_names = {},
+                       .attributes = node.attributes,
+                       .provenance = {.sources = node.provenance.sources,
+                                      .pass = kRematerializedBy,
+                                      .rematerialized_of = node.serial}};
     for (std::int32_t v : order_.inputs(execution)) spec.inputs.push_back(value(v));
     for (std::int32_t v : order_.outputs(execution)) {
       spec.output_names.push_back(v == kNone ? std::string()

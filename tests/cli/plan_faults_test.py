@@ -68,8 +68,17 @@ class PlantedFaults(CheckedPlans):
         def other_time(plan):
             plan["calls"][3]["time"] += 1
 
+        def another_first(plan):
+            row = next(row for row in plan["calls"] if "rematerialized_of" in row)
+            row["rematerialized_of"] = next(other["node_id"] for other in plan["calls"]
+                                            if other["op"] != row["op"])
+
+        def itself_first(plan):
+            row = next(row for row in plan["calls"] if "rematerialized_of" in row)
+            row["rematerialized_of"] = row["node_id"]
+
         for change in (overlap, outside, short_life, left_out, exchanged, bound, no_workspace,
-                       nothing, unknown, other_owner, other_time):
+                       nothing, unknown, other_owner, other_time, another_first, itself_first):
             with self.subTest(change=change.__name__):
                 run = self.train("gpt2", "--recompute", "2")
                 self.assertNotIn(" 0 faults", self.spoil(run, lambda plan: renumbered(plan, change)))

@@ -106,6 +106,50 @@ TEST_CASE("plan record: nodes and gradients of a training step lead back by seri
   CHECK(backward > 0);
 }
 
+TEST_CASE("plan record: what runs once more, and what is offloaded, leads back to the first") {
+  constexpr HostLink kQuick{.bytes_per_second = 1e15, .seconds_per_transfer = 0.0};
+  const ReferenceModel reference("gpt2");
+  std::size_t repeated = 0;
+  std::size_t transferred = 0;
+  for (const RecomputeOptions& recompute :
+       {RecomputeOptions{.mode = RecomputeMode::kLevel2},
+        RecomputeOptions{.mode = RecomputeMode::kAuto, .max_overhead = 0.02, .link = kQuick}}) {
+    CompileOptions options = reference.options(GraphMode::kTrain, {.threads = 2});
+    options.recompute = recompute;
+    const auto compiled = compile(reference.model, options);
+    const PlanRecord record = plan_record(*compiled);
+    const PlanView plan = view_of(record);
+    const Graph& graph = compiled->program.graph;
+    const std::vector<std::uint32_t> originals = original_values(plan);
+    for (const NodeId id : graph.order()) {
+      const Node& node = graph.node(id);
+      CAPTURE(node.name);
+      const std::uint32_t first = plan.nodes[static_cast<std::size_t>(id)].rematerialized_of;
+      const bool is_new = node.provenance.pass == kRematerializedBy;
+      const bool moves = node.op->to_host || node.op->from_host;
+      CHECK((first != kNoRow) == (is_new && !moves));
+      if (first != kNoRow) {
+        ++repeated;
+        const Node& original = graph.node(static_cast<NodeId>(first));
+        CHECK(original.provenance.pass != kRematerializedBy);
+        CHECK(original.op == node.op);
+        CHECK(node.name.starts_with(original.name + "/"));
+      }
+      for (const ValueId v : node.outputs) {
+        if (v == kNoValue || node.op->is_view) continue;
+        const auto of = static_cast<ValueId>(originals[static_cast<std::size_t>(v)]);
+        CHECK((of != v) == is_new);
+        if (of == v) continue;
+        CHECK(graph.value(v).name.starts_with(graph.value(of).name + "/"));
+        CHECK(graph.value(v).type == graph.value(of).type);
+        if (moves) ++transferred;
+      }
+    }
+  }
+  CHECK(repeated > 0);
+  CHECK(transferred > 0);
+}
+
 TEST_CASE("plan record: classes of buffers are those of what they hold") {
   const ReferenceModel reference("mlp");
   const CompileOptions options = reference.options(GraphMode::kTrain, {.threads = 2});

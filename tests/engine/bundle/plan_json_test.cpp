@@ -22,6 +22,8 @@ TEST_CASE("plan json: a line for each row, under the documented keys") {
   plan.operands.push_back({});
   plan.calls[1].inputs.begin = 3;  // with an optional input that is left out
   plan.calls[1].inputs.count = 2;
+  plan.nodes[1].op_class = OpClass::kActivation;
+  plan.nodes[1].rematerialized_of = 0;
   const std::string text = plan_json(view_of(plan));
   CHECK(std::count(text.begin(), text.end(), '\n') < 60);
   const Json json = Json::parse(text);
@@ -38,6 +40,10 @@ TEST_CASE("plan json: a line for each row, under the documented keys") {
   CHECK(call.get<std::string>("kind") == "kernel");
   CHECK(call.get<std::string>("node") == "relu_1");
   CHECK(call.get<std::string>("op") == "Relu");
+  CHECK(call.get<std::string>("op_class") == "activation");
+  CHECK(call.get<int>("rematerialized_of") == 0);
+  CHECK(json.at("calls").at(0).get<std::string>("op_class") == "unstated");
+  CHECK(!json.at("calls").at(0).contains("rematerialized_of"));
   CHECK(call.get<std::string>("kernel") == "relu");
   REQUIRE(call.at("refused").size() == 1);
   CHECK(call.at("refused").at(0).get<std::string>("kernel") == "relu.wide");

@@ -31,6 +31,14 @@ TEST_CASE("plan record: a call is named by its node, one without by what it writ
   CHECK(view.sources_of(view.calls[2]).empty());
 }
 
+TEST_CASE("plan record: values lead back to those that they have the elements of") {
+  PlanRecord plan = chain_plan(4);  // x, then the results of four nodes
+  CHECK(original_values(view_of(plan)) == std::vector<std::uint32_t>{0, 1, 2, 3, 4});
+  plan.nodes[2].rematerialized_of = 0;
+  plan.calls[3].kind = PlanCallKind::kTransfer;  // reads what node 2 makes
+  CHECK(original_values(view_of(plan)) == std::vector<std::uint32_t>{0, 1, 2, 1, 1});
+}
+
 TEST_CASE("plan record: bytes that are alive at each time, of the device alone") {
   PlanRecord plan = chain_plan(3);
   plan.buffers.push_back({.space = PlanSpaceKind::kHost, .end = 3, .bytes = 1000});

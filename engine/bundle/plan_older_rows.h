@@ -1,5 +1,6 @@
-// Version 1 of a plan's record: sizes of both memory spaces in one row, operands without types,
-// calls without what their kernels do, no bodies.
+// Rows of older versions of a plan's record as rows of today: up to version 3 nodes say neither the
+// class of their op nor whether they are computed once more; version 1 has sizes of both memory
+// spaces in one row, operands without types, calls without what their kernels do, and no bodies.
 #pragma once
 
 #include <vector>
@@ -9,7 +10,10 @@
 
 namespace trainscope {
 
-// The tables whose rows are others now.
+// Up to version 3. Throws kBadInput.
+std::vector<PlanNode> nodes_of_older_version(const SectionTable& sections);
+
+// The other tables of version 1 whose rows are others now.
 struct TablesOfVersion1 {
   PlanFacts facts;
   std::vector<PlanSpace> spaces;

@@ -1,5 +1,5 @@
-// Rows of version 1 as rows of today.
-#include "engine/bundle/plan_version_1.h"
+// Rows of older versions, field by field.
+#include "engine/bundle/plan_older_rows.h"
 
 #include <array>
 #include <span>
@@ -8,6 +8,17 @@
 
 namespace trainscope {
 namespace {
+
+struct Node3 {
+  TextId name;
+  TextId op;
+  TextId pass;
+  RowRange sources;
+  PlanPhase phase;
+  std::array<std::uint8_t, 3> reserved;
+  std::uint32_t serial;
+  std::uint32_t backward_of;
+};
 
 struct Facts1 {
   std::int64_t arena_bytes;
@@ -53,7 +64,8 @@ struct Call1 {
   std::int64_t workspace_offset;
 };
 
-static_assert(sizeof(Facts1) == 72 && sizeof(Operand1) == 24 && sizeof(Call1) == 96);
+static_assert(sizeof(Node3) == 32 && sizeof(Facts1) == 72 && sizeof(Operand1) == 24 &&
+              sizeof(Call1) == 96);
 
 void add_facts(const Facts1& row, TablesOfVersion1& tables) {
   tables.facts = {.persistent_bytes = row.persistent_bytes,
@@ -110,6 +122,20 @@ std::int64_t workspace_bytes_of(const PlanCall& call, std::span<const PlanBuffer
 }
 
 }  // namespace
+
+std::vector<PlanNode> nodes_of_older_version(const SectionTable& sections) {
+  std::vector<PlanNode> nodes;
+  for (const Node3& row : sections.rows<Node3>(9)) {
+    nodes.push_back({.name = row.name,
+                     .op = row.op,
+                     .pass = row.pass,
+                     .sources = row.sources,
+                     .phase = row.phase,
+                     .serial = row.serial,
+                     .backward_of = row.backward_of});
+  }
+  return nodes;
+}
 
 TablesOfVersion1 tables_of_version_1(const SectionTable& sections) {
   TablesOfVersion1 tables;
