@@ -14,7 +14,7 @@
 #include "datasets/sha256.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/system_error.h"
+#include "engine/core/system/system_error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {

@@ -10,7 +10,7 @@
 
 #include "datasets/inflate.h"
 #include "engine/core/error.h"
-#include "engine/core/system_error.h"
+#include "engine/core/system/system_error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {

@@ -16,7 +16,7 @@
 #include "engine/bundle/format.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/system_error.h"
+#include "engine/core/system/system_error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {

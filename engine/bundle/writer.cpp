@@ -12,7 +12,7 @@
 #include "engine/bundle/reader.h"
 #include "engine/bundle/session_folders.h"
 #include "engine/core/error.h"
-#include "engine/core/system_error.h"
+#include "engine/core/system/system_error.h"
 #include "engine/core/text.h"
 #include "engine/core/timestamp.h"
 

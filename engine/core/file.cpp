@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
-#include "engine/core/system_error.h"
+#include "engine/core/system/system_error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {

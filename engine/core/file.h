@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/core/file_calls.h"
 #include "engine/core/folder.h"
+#include "engine/core/system/file_calls.h"
 
 namespace trainscope {
 

@@ -8,7 +8,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/file.h"
-#include "engine/core/system_error.h"
+#include "engine/core/system/system_error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "engine/core/error.h"
-#include "engine/core/system_error.h"
+#include "engine/core/system/system_error.h"
 
 namespace trainscope {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/core/file_calls.h"
+#include "engine/core/system/file_calls.h"
 
 namespace trainscope {
 

@@ -13,7 +13,7 @@
 #include "engine/core/error.h"
 #include "engine/core/hash.h"
 #include "engine/core/json.h"
-#include "engine/core/system_error.h"
+#include "engine/core/system/system_error.h"
 #include "engine/core/text.h"
 
 namespace trainscope {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/passes/stage_diff.h"
+#include "engine/stage_history.h"
 #include "gui/draw/geometry.h"
 #include "gui/ui/ui.h"
 #include "gui/views/graph/graph_frame.h"

@@ -1,5 +1,5 @@
 // Failed system calls on files as errors.
-#include "engine/core/system_error.h"
+#include "engine/core/system/system_error.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // The system's own calls.
-#include "engine/core/file_calls.h"
+#include "engine/core/system/file_calls.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
