@@ -12,6 +12,7 @@
 #include "cli/flags/duration.h"
 #include "cli/flags/run_options.h"
 #include "cli/flags/training_flags.h"
+#include "cli/machine.h"
 #include "datasets/prefetch.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
