@@ -7,7 +7,8 @@ rows of the hooks have the right names, and are the numbers the same?
 Each architecture of zoo_models.py is exported (zoo.py says how), one SGD step is recorded in PyTorch
 by `trainscope.record` with the file for names, and one by the interpreter on the file. Of the rows
 that hooks write under names of the file all must be there, the forward ones within 1e-4 of their
-norm, gradients within 1e-3 (or of a ten-thousandth of the largest): a wrong name is off by about 1.
+norm, gradients within 1e-3 (or of a ten-thousandth of the largest; parameters that are but rounding
+are measured by their step in the same way): a wrong name is off by about 1.
 Needs PyTorch and onnx. With --out writes bench/results/MONTH/NAME.md and .json.
 """
 import argparse
@@ -97,7 +98,8 @@ def compared(first, second):
             found["missing"].append(row.key())
             continue
         found["rows"] += 1
-        floor = 1e-4 * largest if row.kind in ("dact", "grad") else 1e-30
+        floor = {"dact": 1e-4 * largest, "grad": 1e-4 * largest,
+                 "param": 1e-2 * RATE * largest}.get(row.kind, 1e-30)
         gap = numpy.linalg.norm(ours.sketch(place) - theirs.sketch(at))
         error = float(gap / max(row.statistics.l2, floor))
         if error > LIMITS[row.kind]:
