@@ -36,6 +36,7 @@ constexpr WordCommand kWordCommands[] = {
     {"select", [](Workbench& w, std::string_view name) { return w.select_named(name); }},
     {"panel",
      [](Workbench& w, std::string_view name) { return show_panel(w.settings.layout, name); }},
+    {"budget", ask_budget},
     {"theme", set_theme},
     {"scale", set_scale},
 };

@@ -1,10 +1,7 @@
 // A child process on a socket pair.
 #include "gui/budget/worker_process.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,74 +9,20 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "gui/budget/child_process.h"
 
 namespace trainscope::gui {
 namespace {
 
 using Phase = WorkerState::Phase;
 
-constexpr int kWorkerDescriptor = 3;  // in the worker
 constexpr std::size_t kMostErrorBytes = 4096;
 // Of one poll(): whoever shows frames has other things to do.
 constexpr int kMostReads = 8;
-
-// A file that is opened has another number than the one that the worker is to have.
-FileDescriptor above_standard(int descriptor) {
-  const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, kWorkerDescriptor + 1);
-  ::close(descriptor);
-  return FileDescriptor(moved);
-}
-
-struct Pair {
-  FileDescriptor ours;
-  FileDescriptor worker;
-};
-
-std::optional<Pair> socket_pair() {
-  std::array<int, 2> ends = {};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
-  return Pair{.ours = above_standard(ends[0]), .worker = above_standard(ends[1])};
-}
-
-std::optional<Pair> pipe_pair() {
-  std::array<int, 2> ends = {};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
-  Pair pair{.ours = above_standard(ends[0]), .worker = above_standard(ends[1])};
-  ::fcntl(pair.ours.get(), F_SETFL, O_NONBLOCK);
-  return pair;
-}
-
-// 0, or the error. Nothing of this process but the two ends goes to the new one.
-int spawn(const std::filesystem::path& program, std::vector<std::string>& words, int socket,
-          int errors, pid_t& process) {
-  std::string name = program.string();
-  std::vector<char*> arguments = {name.data()};
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, socket, kWorkerDescriptor);
-  const int error =
-      ::posix_spawn(&process, name.c_str(), &actions, nullptr, arguments.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  return error;
-}
-
-std::string end_text(int status) {
-  if (WIFSIGNALED(status)) {
-    return fmt::format("was ended by signal {} ({})", WTERMSIG(status),
-                       ::strsignal(WTERMSIG(status)));
-  }
-  return fmt::format("ended with exit code {}", WEXITSTATUS(status));
-}
 
 // The first line of what a program wrote on standard error.
 std::string first_line(const std::string& text) {
@@ -93,15 +36,16 @@ WorkerProcess::WorkerProcess(const std::filesystem::path& program, std::vector<s
 }
 
 void WorkerProcess::start(const std::filesystem::path& program, std::vector<std::string> words) {
-  std::optional<Pair> socket = socket_pair();
-  std::optional<Pair> errors = pipe_pair();
+  std::optional<DescriptorPair> socket = socket_pair();
+  std::optional<DescriptorPair> errors = pipe_pair();
   if (!socket || !errors) {
     return fail(fmt::format("no worker can be started: {}", std::strerror(errno)), "");
   }
   words.emplace_back("--worker-fd");
-  words.push_back(std::to_string(kWorkerDescriptor));
+  words.push_back(std::to_string(kChildDescriptor));
   pid_t process = 0;
-  const int error = spawn(program, words, socket->worker.get(), errors->worker.get(), process);
+  const int error = spawn_child(
+      program, words, {.errors = errors->child.get(), .socket = socket->child.get()}, process);
   if (error != 0) {
     return fail(fmt::format("the worker '{}' cannot be started: {}", printable(program.string()),
                             std::strerror(error)),
@@ -116,10 +60,7 @@ void WorkerProcess::start(const std::filesystem::path& program, std::vector<std:
 WorkerProcess::~WorkerProcess() {
   socket_.close();
   if (state_.process == 0 || ended_) return;
-  const auto process = static_cast<pid_t>(state_.process);
-  if (::waitpid(process, nullptr, WNOHANG) == 0) {
-    std::thread([process] { ::waitpid(process, nullptr, 0); }).detach();
-  }
+  forget_child(static_cast<pid_t>(state_.process));
 }
 
 bool WorkerProcess::poll() {

@@ -1,5 +1,6 @@
 // Commands of the Budget panel.
 #include "gui/panels/budget_parts.h"
+#include "gui/panels/panels.h"
 
 namespace trainscope::gui {
 namespace {
@@ -39,6 +40,11 @@ bool has_run(const Workbench& workbench) {
 }
 
 }  // namespace
+
+bool ask_budget(Workbench& workbench, std::string_view text) {
+  BudgetModel* model = model_of(workbench);
+  return model != nullptr && model->ask_named(text);
+}
 
 std::span<const AppCommand> budget_commands() {
   static constexpr AppCommand kRows[] = {

@@ -10,17 +10,12 @@
 #include "engine/bundle/plan_json.h"
 #include "engine/core/any_error.h"
 #include "engine/core/text.h"
+#include "gui/budget/child_process.h"
 #include "gui/budget/train_on.h"
 #include "gui/panels/empty_state.h"
 
 namespace trainscope::gui {
 namespace {
-
-// The program that trains is beside this one.
-std::filesystem::path trainer() {
-  std::error_code ignored;
-  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "trainscope";
-}
 
 // What the run was planned with, as far as it is a level or a budget.
 PlanRequest request_of(const RunData& run) {
@@ -91,6 +86,18 @@ void BudgetModel::ask_bytes(std::int64_t bytes) {
   ask(std::move(request));
 }
 
+bool BudgetModel::ask_named(std::string_view budget) {
+  const std::optional<std::int64_t> bytes = budget_named(budget, range().most_bytes);
+  if (!bytes) return false;
+  if (budget_->front) {
+    wanted_name_.clear();
+    ask_bytes(*bytes);
+  } else {
+    wanted_name_ = budget;
+  }
+  return true;
+}
+
 void BudgetModel::step(int direction) {
   if (!budget_->front) {
     wanted_steps_ += direction;
@@ -120,6 +127,7 @@ void BudgetModel::ask_what_was_wanted() {
   if (!budget_->front) return;
   if (wants_budget_) ask_level(PlanLevel::kAuto);
   if (wants_least_) ask_least();
+  if (!wanted_name_.empty()) ask_named(std::string(wanted_name_));
   for (; wanted_steps_ < 0; ++wanted_steps_) step(-1);
   for (; wanted_steps_ > 0; --wanted_steps_) step(1);
 }
@@ -148,8 +156,8 @@ void BudgetModel::take_answer() {
 
 bool BudgetModel::is_under_way() const {
   const bool opening = planner_ && budget_->phase == BudgetState::Phase::kOpening;
-  return opening || wants_budget_ || wants_least_ || wanted_steps_ != 0 || budget_->planning ||
-         trains();
+  const bool waits = wants_budget_ || wants_least_ || wanted_steps_ != 0 || !wanted_name_.empty();
+  return opening || waits || budget_->planning || trains();
 }
 
 BudgetRange BudgetModel::range() const {
@@ -194,7 +202,7 @@ void BudgetModel::train() {
     std::vector<std::string> line = words();
     line.insert(line.end(), {"--progress", "none", "-q"});
     applied_ = shown_.answer;
-    worker_ = std::make_unique<WorkerProcess>(trainer(), std::move(line));
+    worker_ = std::make_unique<WorkerProcess>(trainscope_program(), std::move(line));
   } catch (const std::exception& exception) {
     fault_ = error_of(exception).message();
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/core/json.h"
@@ -43,6 +44,8 @@ class BudgetModel {
   // A level; of kAuto the budget that was asked for last, or half of the way to the least.
   void ask_level(PlanLevel level);
   void ask_bytes(std::int64_t bytes);  // a budget
+  // "60%", "300MB"; false where that is none. As soon as it is known what plans there are.
+  bool ask_named(std::string_view budget);
   // The plan of the front with the next smaller arena (-1), or larger one (1), and the smallest;
   // as soon as it is known what plans there are.
   void step(int direction);
@@ -86,7 +89,8 @@ class BudgetModel {
   // What is asked for once it is known what budgets there are.
   bool wants_budget_ = false;  // kAuto
   bool wants_least_ = false;
-  int wanted_steps_ = 0;  // along the front; below 0: to smaller ones
+  std::string wanted_name_;  // see ask_named; empty: none
+  int wanted_steps_ = 0;     // along the front; below 0: to smaller ones
   PinnableValues pinnable_;
   PlanPicture shown_;
   PlanPicture ghost_;

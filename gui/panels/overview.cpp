@@ -10,6 +10,7 @@
 
 #include "engine/bundle/plan_moment.h"
 #include "engine/core/text.h"
+#include "gui/panels/advice.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/plot.h"
 #include "gui/ui/controls.h"
@@ -295,6 +296,10 @@ void draw_questions(Ui& ui, Workbench& workbench, Rect rest, const OverviewState
   if (ask("fit", "Make it fit in less", workbench.run()->reader() != nullptr)) {
     workbench.request("panel budget");
   }
+  auto& advice = workbench.state<AdviceState>();
+  if (ask("help", "What would help?", workbench.run()->plan() != nullptr)) {
+    advice.is_shown = !advice.is_shown;
+  }
   if (ask("slow", "Which op is slow?", !state.by_op.rows.empty())) {
     workbench.request("panel kernels");
   }
@@ -327,12 +332,16 @@ void draw_overview(Ui& ui, Workbench& workbench, const Rect& rect) {
   }
   take_top(rest, 4.0F);
   const bool wide = rest.width > 560.0F;
+  auto& advice = workbench.state<AdviceState>();
+  const bool advises = advice.is_shown && run->plan() != nullptr && rest.height > 100.0F;
+  if (advises && !wide) return draw_advice(ui, workbench, advice, rest);
   Rect left = wide ? take_left(rest, std::floor(rest.width * 0.5F) - 12.0F) : Rect{};
   if (wide) take_left(rest, 24.0F);
   Rect times = take_top(rest, std::floor(rest.height * 0.52F));
   take_bottom(times, 8.0F);
   draw_time(ui, workbench, times, state);
   draw_memory(ui, workbench, rest, state);
+  if (advises) return draw_advice(ui, workbench, advice, left);
   if (!wide || left.height < 120.0F) return;
   if (state.losses.empty()) {
     draw_empty(ui, workbench, left, "No steps yet", run->message(Topic::kMetrics));

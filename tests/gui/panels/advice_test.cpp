@@ -1,0 +1,92 @@
+// The Overview's levers: what `advise` says, and where a press leads.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "engine/core/text.h"
+#include "gui/app/workspaces.h"
+#include "tests/gui/budget/budget_tools.h"
+#include "tests/gui/platform/window_driver.h"
+
+namespace trainscope::gui {
+namespace {
+
+using test::WindowDriver;
+
+const Item& item_of(const WindowDriver& window, const std::string& path) {
+  const Item* item = window.items().find(path);
+  REQUIRE_MESSAGE(item != nullptr, path);
+  return *item;
+}
+
+// Presses the question, and waits for the answer.
+void ask(WindowDriver& window) {
+  REQUIRE(window.click("main/overview/ask/help"));
+  // On a busy machine the answer takes longer than one wait.
+  for (int i = 0; i < 10; ++i) {
+    window.settle();
+    if (!window.workbench().under_way) break;
+  }
+}
+
+TEST_SUITE_BEGIN("gui");
+
+TEST_CASE("advice: levers are those of `advise --json`; a press sets one or copies its words") {
+  const trainscope::test::TemporaryFolder folder;
+  trainscope::test::recorded_run(folder, 4, {"--profile", "steps=2:4"});
+  const std::string run = (folder / "run").string();
+  const trainscope::test::Finished printed = trainscope::test::run({"advise", run, "--json"});
+  REQUIRE(printed.exit_code == 0);
+  const Json facts = printed.json();
+  WindowDriver window(run, {}, {.size = {1280.0F, 1000.0F}});  // so that five levers are seen
+  ask(window);
+  CHECK(faults_of(window.items()).empty());
+  // Calls are timed anew, so that the order may be another one: by name.
+  const JsonArray& levers = facts.at("levers").as_array();
+  std::string planned;
+  std::string copied;
+  std::int64_t budget = 0;
+  for (const Item* row : window.items().below("main/overview/advice/lever/")) {
+    if (row->kind != ItemKind::kRow) continue;
+    const auto lever = std::ranges::find_if(
+        levers, [&](const Json& each) { return each.at("name").as_string() == row->label; });
+    REQUIRE(lever != levers.end());
+    const std::string path = row->path.substr(0, row->path.rfind('/'));
+    CHECK(item_of(window, path + "/arena_bytes").number == lever->at("arena_bytes").as_number());
+    CHECK(item_of(window, path + "/ms").number > 0.0);
+    const Json& flags = lever->at("flags");
+    const bool is_budget = flags.as_object().size() == 1 && flags.contains("memory-budget");
+    const bool is_overhead = flags.contains("max-overhead");
+    if (is_budget) budget = parse_int(flags.at("memory-budget").as_string()).value();
+    if (is_overhead && budget == 0) budget = lever->at("arena_bytes").as_int();
+    if (is_budget || (is_overhead && planned.empty())) planned = row->path;
+    if (!is_budget && !is_overhead) copied = row->path;
+  }
+  REQUIRE_FALSE(copied.empty());
+  REQUIRE(window.click(copied));
+  window.step();
+  CHECK(window.app().memory().clipboard.starts_with("trainscope train --config " + run));
+  REQUIRE_FALSE(planned.empty());
+  REQUIRE(window.click(planned));
+  window.settle();
+  CHECK(main_panel_of(window.layout()).id == "budget");
+  CHECK(item_of(window, "main/budget/level/auto").value == "on");
+  CHECK(item_of(window, "main/budget/facts/peak").number <= static_cast<double>(budget));
+}
+
+TEST_CASE("advice: a run without its model says what is wrong, and goes away by a press") {
+  WindowDriver window(test::text_run().folder());
+  ask(window);
+  CHECK(window.items().below("main/overview/advice/lever/").empty());
+  CHECK_FALSE(window.items().below("main/overview/advice/").empty());
+  CHECK(faults_of(window.items()).empty());
+  REQUIRE(window.click("main/overview/ask/help"));
+  window.step();
+  CHECK(window.items().below("main/overview/advice/").empty());
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace trainscope::gui
