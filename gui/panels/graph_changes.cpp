@@ -1,4 +1,5 @@
-// The list beside the graph of what differs between two stages, with the reasons.
+// What differs between two stages: a list beside the graph, with the reasons, and ghosts of nodes
+// that went.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,6 +85,31 @@ void draw_changes(Ui& ui, Workbench& workbench, GraphState& state, const Rect& r
             state.change_table,
             [&](Ui& inner, const TableCell& cell) { draw_change_cell(inner, state, cell); });
   if (response.clicked) select_change(state, workbench, rows[*response.clicked]);
+}
+
+void draw_ghosts(Ui& ui, const StageStep& step, const GraphLayout& layout,
+                 const GraphCamera& camera, const Rect& rect, float share) {
+  const auto on_view = [&](LayoutPoint at) {
+    return Rect{rect.x + (at.x - camera.x) * camera.zoom, rect.y + (at.y - camera.y) * camera.zoom,
+                kNodeWidth * camera.zoom, kNodeHeight * camera.zoom};
+  };
+  for (const GraphGhost& ghost : step.ghosts) {
+    const Rect place = on_view(ghost.at);
+    if (!ui.canvas().visible(place)) continue;
+    const bool has_heir = ghost.heir != kNoPlace;
+    const Stroke stroke{.color = has_heir ? ui.theme().soft_ink : ui.theme().differences[1],
+                        .dashed = true};
+    ui.canvas().outline(place, stroke, 3.0F);
+    if (has_heir) {
+      const LaidNode& heir = layout.nodes[ghost.heir];
+      const Point from = place.center();
+      const Point way = on_view({heir.x, heir.y}).center() - from;
+      ui.canvas().line(from, {from.x + way.x * share, from.y + way.y * share}, stroke);
+    }
+    if (!ui.items().keeps_all()) continue;
+    ui.hit(fmt::format("ghost/{}", ghost.name), place,
+           {.kind = ItemKind::kMark, .label = ghost.op, .value = ghost.fate, .focusable = false});
+  }
 }
 
 }  // namespace trainscope::gui

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "gui/data/run_data.h"
-#include "gui/panels/graph_ghosts.h"
 #include "gui/ui/table.h"
 #include "gui/ui/ui.h"
 #include "gui/views/graph/graph_frame.h"
 #include "gui/views/graph/node_values.h"
 #include "gui/views/graph/stage_changes.h"
+#include "gui/views/graph/stage_step.h"
 #include "gui/workbench/workbench.h"
 
 namespace trainscope::gui {
@@ -79,6 +79,9 @@ void select_place(GraphState& state, Workbench& workbench, std::uint32_t place);
 void find_next(GraphState& state, Workbench& workbench);
 
 void draw_graph_canvas(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect);
+// Dashed where nodes were, with a line to what does their work now, `share` of its length.
+void draw_ghosts(Ui& ui, const StageStep& step, const GraphLayout& layout,
+                 const GraphCamera& camera, const Rect& rect, float share);
 // What the shown stage has and the compared one has not, and the other way round.
 void draw_changes(Ui& ui, Workbench& workbench, GraphState& state, const Rect& rect);
 

@@ -8,9 +8,6 @@
 #include <vector>
 
 #include "engine/stage_history.h"
-#include "gui/draw/geometry.h"
-#include "gui/ui/ui.h"
-#include "gui/views/graph/graph_frame.h"
 #include "gui/views/graph/graph_layout.h"
 
 namespace trainscope::gui {
@@ -18,18 +15,23 @@ namespace trainscope::gui {
 inline constexpr double kMoveSeconds = 0.4;   // of nodes to their places
 inline constexpr double kGhostSeconds = 1.6;  // that ghosts are seen
 
+struct LayoutPoint {
+  float x = 0.0f;
+  float y = 0.0f;
+};
+
 struct GraphGhost {
   std::string name = {};
   std::string op = {};
   std::string fate = {};  // "inside Gelu", "dead"
-  Point at = {};          // of the layout: its left upper corner
+  LayoutPoint at = {};    // of the layout: its left upper corner
   std::uint32_t heir = kNoPlace;
 };
 
 struct StageStep {
   std::vector<GraphGhost> ghosts = {};
-  std::unordered_map<std::uint32_t, Point> before = {};  // where nodes stood, by place
-  double began = -1.0;                                   // seconds of the program; < 0: not yet
+  std::unordered_map<std::uint32_t, LayoutPoint> before = {};  // where nodes stood, by place
+  double began = -1.0;  // seconds of the program; < 0: not yet
 
   bool empty() const { return ghosts.empty() && before.empty(); }
 };
@@ -42,9 +44,5 @@ StageStep step_between(const GraphPicture& before, const GraphLayout& layout_bef
 float advance_step(StageStep& step, double seconds, bool reduced_motion);
 // The layout with nodes on their way: `share` 0 is where they stood, 1 where they are now.
 GraphLayout layout_on_its_way(const GraphLayout& layout, const StageStep& step, float share);
-
-// Dashed where nodes were, with a line to what does their work now, `share` of its length.
-void draw_ghosts(Ui& ui, const StageStep& step, const GraphLayout& layout,
-                 const GraphCamera& camera, const Rect& rect, float share);
 
 }  // namespace trainscope::gui

@@ -1,5 +1,5 @@
 // Places of a stage's nodes in the layout of another.
-#include "gui/panels/graph_ghosts.h"
+#include "gui/views/graph/stage_step.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ class Moved {
   Moved(const GraphLayout& before, const GraphLayout& after) : before_(before), after_(after) {
     for (const LaidBlock& block : after.blocks) tops_.emplace(block.name, block.rect.y);
   }
-  Point of(std::uint32_t place) const {
+  LayoutPoint of(std::uint32_t place) const {
     const LaidNode& node = before_.nodes[place];
     const LaidBlock& block = before_.blocks[node.block];
     const auto top = tops_.find(block.name);
@@ -94,31 +94,6 @@ float advance_step(StageStep& step, double seconds, bool reduced_motion) {
   if (step.empty() || reduced_motion) return 1.0F;
   const auto share = static_cast<float>(std::min(1.0, age / kMoveSeconds));
   return share * share * (3.0F - 2.0F * share);
-}
-
-void draw_ghosts(Ui& ui, const StageStep& step, const GraphLayout& layout,
-                 const GraphCamera& camera, const Rect& rect, float share) {
-  const auto on_view = [&](Point at) {
-    return Rect{rect.x + (at.x - camera.x) * camera.zoom, rect.y + (at.y - camera.y) * camera.zoom,
-                kNodeWidth * camera.zoom, kNodeHeight * camera.zoom};
-  };
-  for (const GraphGhost& ghost : step.ghosts) {
-    const Rect place = on_view(ghost.at);
-    if (!ui.canvas().visible(place)) continue;
-    const bool has_heir = ghost.heir != kNoPlace;
-    const Stroke stroke{.color = has_heir ? ui.theme().soft_ink : ui.theme().differences[1],
-                        .dashed = true};
-    ui.canvas().outline(place, stroke, 3.0F);
-    if (has_heir) {
-      const LaidNode& heir = layout.nodes[ghost.heir];
-      const Point from = place.center();
-      const Point way = on_view({heir.x, heir.y}).center() - from;
-      ui.canvas().line(from, {from.x + way.x * share, from.y + way.y * share}, stroke);
-    }
-    if (!ui.items().keeps_all()) continue;
-    ui.hit(fmt::format("ghost/{}", ghost.name), place,
-           {.kind = ItemKind::kMark, .label = ghost.op, .value = ghost.fate, .focusable = false});
-  }
 }
 
 }  // namespace trainscope::gui
