@@ -136,11 +136,11 @@ void draw_change_counts(Ui& ui, const GraphState& state, Rect rest) {
 
 // A swatch for each class of ops that the stage has.
 void draw_op_legend(Ui& ui, const GraphState& state, Rect rest) {
-  std::array<bool, kOpClasses> is_there = {};
-  for (const NodeValue& value : state.values.nodes) is_there[value.category % kOpClasses] = true;
-  for (std::size_t i = 0; i < kOpClasses; ++i) {
+  std::array<bool, kLegendPlaces> is_there = {};
+  for (const NodeValue& value : state.values.nodes) is_there[value.category % kLegendPlaces] = true;
+  for (std::size_t i = 0; i < kLegendPlaces; ++i) {
     if (!is_there[i]) continue;
-    const std::string_view name = name_of(static_cast<OpClass>(i));
+    const std::string_view name = name_of(class_at(i));
     const float width = std::ceil(ui.width(name, Face::kSmall)) + 26.0F;
     if (rest.width < width) return;
     Rect item = take_left(rest, width);

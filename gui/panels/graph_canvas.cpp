@@ -240,8 +240,8 @@ class GraphDrawer {
     const Theme& theme = ui_.theme();
     const NodeValue& value = state_.values.nodes[place];
     if (state_.valued == ColorBy::kOp || state_.valued == ColorBy::kPass) {
-      const bool other = state_.valued == ColorBy::kOp &&
-                         value.category == static_cast<std::uint32_t>(OpClass::kOther);
+      const bool other =
+          state_.valued == ColorBy::kOp && value.category == legend_place(OpClass::kOther);
       return other ? theme.control : theme.series[value.category % kSeriesColors];
     }
     if (!(value.value == value.value)) return theme.control;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "engine/plan_classes.h"
 #include "gui/panels/empty_state.h"
 #include "gui/panels/plot.h"
 #include "gui/ui/controls.h"
@@ -85,17 +86,17 @@ float radius_of(const RooflinePoint& point) {
   return 4.0F + 14.0F * std::sqrt(static_cast<float>(std::min(1.0, point.share)));
 }
 
-// More classes than colours: what is no class is grey.
-Color color_of_class(const Theme& theme, std::size_t op_class) {
-  return op_class < kSeriesColors ? theme.series[op_class] : theme.soft_ink;
+// More places than colours: what is no class is grey.
+Color color_at(const Theme& theme, std::size_t legend_place) {
+  return legend_place < kSeriesColors ? theme.series[legend_place] : theme.soft_ink;
 }
 
 // The colour of the op that its first call runs.
 Color color_of(const Ui& ui, const PlanView& plan, const RooflineState& state,
                const RooflinePoint& point) {
   const std::uint32_t call = first_call_of(plan, state.rows.table.rows[point.row], group_of(state));
-  const OpClass op = call == kNoRow ? OpClass::kOther : class_of(plan.op_of(plan.calls[call]));
-  return color_of_class(ui.theme(), static_cast<std::size_t>(op));
+  const OpClass op = call == kNoRow ? OpClass::kOther : class_of(plan, plan.calls[call]);
+  return color_at(ui.theme(), legend_place(op));
 }
 
 std::string text_of_point(const RooflinePoint& point) {
@@ -160,21 +161,19 @@ void draw_points(Ui& ui, Workbench& workbench, const Plot& plot, const RooflineS
 }
 
 void draw_legend(Ui& ui, const PlanView& plan, const RooflineState& state, Rect rest) {
-  std::array<bool, kOpClasses> there = {};
+  std::array<bool, kLegendPlaces> there = {};
   for (const RooflinePoint& point : state.roofline.points) {
     const std::uint32_t call =
         first_call_of(plan, state.rows.table.rows[point.row], group_of(state));
-    if (call != kNoRow) {
-      there[static_cast<std::size_t>(class_of(plan.op_of(plan.calls[call])))] = true;
-    }
+    if (call != kNoRow) there[legend_place(class_of(plan, plan.calls[call]))] = true;
   }
-  for (std::size_t i = 0; i < kOpClasses; ++i) {
+  for (std::size_t i = 0; i < kLegendPlaces; ++i) {
     if (!there[i]) continue;
-    const std::string_view name = name_of(static_cast<OpClass>(i));
+    const std::string_view name = name_of(class_at(i));
     const float width = ui.width(name, Face::kSmall) + 28.0F;
     if (width > rest.width) return;
     const Rect place = take_left(rest, width);
-    ui.canvas().circle({place.x + 6.0F, place.center().y}, 5.0F, color_of_class(ui.theme(), i));
+    ui.canvas().circle({place.x + 6.0F, place.center().y}, 5.0F, color_at(ui.theme(), i));
     ui.text({place.x + 15.0F, place.y, place.width - 15.0F, place.height}, name,
             {.face = Face::kSmall, .color = ui.theme().soft_ink});
   }

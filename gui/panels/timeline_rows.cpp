@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/core/numbers.h"
+#include "engine/plan_classes.h"
 #include "gui/panels/timeline_state.h"
 #include "gui/ui/controls.h"
 #include "gui/views/op_class.h"
@@ -237,8 +238,8 @@ class RowsDrawer {
     const Theme& theme = ui_.theme();
     if (is_call(event)) {
       const PlanCall& call = plan_->calls[event.id];
-      const auto op_class = static_cast<std::size_t>(class_of(plan_->op_of(call)));
-      return op_class < kSeriesColors ? theme.series[op_class] : theme.control;
+      const std::size_t place = legend_place(class_of(*plan_, call));
+      return place < kSeriesColors ? theme.series[place] : theme.control;
     }
     switch (event.kind) {
       case EventKind::kStep:

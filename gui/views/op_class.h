@@ -1,29 +1,21 @@
-// What kind of work an op is: a few classes that have a colour each.
+// Classes of ops as the window shows them: a place in legends and a colour each.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <string_view>
+
+#include "engine/core/op_class.h"
 
 namespace trainscope::gui {
 
-enum class OpClass : std::uint8_t {
-  kMatmul,     // and convolutions: what does most FLOPs
-  kAttention,  // and softmax
-  kNorm,
-  kActivation,  // a function of each element
-  kPointwise,   // sums, products, comparisons of elements
-  kReduction,   // and pools
-  kMovement,    // copies, views, lookups
-  kLoss,
-  kOptimizer,
-  kOther,
-};
-inline constexpr std::size_t kOpClasses = 10;
+inline constexpr std::size_t kLegendPlaces = kOpClasses - 1;
 
-// Of an op or its gradient: "MatMul", "GeluGrad".
-OpClass class_of(std::string_view op);
-// "matmul", "attention", ..., "other".
-std::string_view name_of(OpClass op_class);
+// What is of no class, a copy, is shown with the other ops.
+constexpr std::size_t legend_place(OpClass op_class) {
+  const OpClass shown = op_class == OpClass::kUnstated ? OpClass::kOther : op_class;
+  return static_cast<std::size_t>(shown) - 1;
+}
+constexpr OpClass class_at(std::size_t legend_place) {
+  return static_cast<OpClass>(legend_place + 1);
+}
 
 }  // namespace trainscope::gui

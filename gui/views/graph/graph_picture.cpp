@@ -23,14 +23,17 @@ PictureNode picture_node(const Graph& graph, NodeId id) {
           .id = id,
           .name = node.name,
           .op = node.op->name,
+          .op_class = node.op->op_class,
           .source = sources.empty() ? std::string_view() : std::string_view(sources.front()),
           .pass = node.provenance.pass,
           .phase = node.phase,
           .column = column_of(node),
-          .backward_of = static_cast<std::uint32_t>(node.provenance.backward_of)};
+          .backward_of = static_cast<std::uint32_t>(node.provenance.backward_of),
+          .rematerialized_of = static_cast<std::uint32_t>(node.provenance.rematerialized_of)};
 }
 
-// A node that runs once more has the op and the source of one that came before it.
+// A stage says which node is computed once more; an older one does not, but it has the op and the
+// source of one that came before it.
 void find_repeated(GraphPicture& picture) {
   std::map<std::pair<std::string_view, std::string_view>, std::uint32_t> first;
   for (std::uint32_t i = 0; i < picture.nodes.size(); ++i) {
@@ -39,6 +42,8 @@ void find_repeated(GraphPicture& picture) {
     const bool repeats = node.pass == kRematerializedBy;
     if (!repeats) {
       first.emplace(key, i);
+    } else if (node.rematerialized_of != 0) {
+      node.repeats = picture.find(node.rematerialized_of);
     } else if (const auto found = first.find(key); found != first.end()) {
       node.repeats = found->second;
     }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/core/op_class.h"
 #include "engine/ir/graph.h"
 
 namespace trainscope::gui {
@@ -22,12 +23,14 @@ struct PictureNode {
   NodeId id = kNoNode;
   std::string_view name = {};
   std::string_view op = {};
+  OpClass op_class = OpClass::kOther;
   std::string_view source = {};  // its primary ONNX node; empty: none
   std::string_view pass = {};    // that made it
   Phase phase = Phase::kForward;
   Column column = Column::kForward;
-  std::uint32_t backward_of = 0;     // serial of the node of whose gradient it is a part; 0: none
-  std::uint32_t repeats = kNoPlace;  // the place of the node that it computes once more
+  std::uint32_t backward_of = 0;  // serial of the node of whose gradient it is a part; 0: none
+  std::uint32_t rematerialized_of = 0;  // serial of the node that computes the same first; 0: none
+  std::uint32_t repeats = kNoPlace;     // the place of that node
 };
 
 struct PictureEdge {

@@ -97,7 +97,7 @@ NodeValues node_values(const GraphPicture& picture, ColorBy coloring, const Node
     const PictureNode& node = picture.nodes[i];
     NodeValue& value = values.nodes[i];
     if (coloring == ColorBy::kOp) {
-      value.category = static_cast<std::uint32_t>(class_of(node.op));
+      value.category = static_cast<std::uint32_t>(legend_place(node.op_class));
     } else if (coloring == ColorBy::kPass) {
       const auto [entry, is_new] =
           passes.try_emplace(node.pass, static_cast<std::uint32_t>(values.passes.size()));

@@ -20,7 +20,7 @@ inline constexpr std::size_t kColorings = 5;
 std::string_view name_of(ColorBy coloring);
 
 struct NodeValue {
-  // Of kOp an OpClass, of kPass a position in NodeValues::passes, else 0.
+  // Of kOp a place in the legend of op classes, of kPass a position in NodeValues::passes, else 0.
   std::uint32_t category = 0;
   double value = 0.0;  // ms of a step, bytes of its results, or a share; NaN: not known
   float shade = 0.0f;  // 0 to 1: of the greatest value, by its logarithm
