@@ -116,12 +116,10 @@ PinnableValues::PinnableValues(const PlanView& plain) {
   }
 }
 
-std::string PinnableValues::value_of(const PlanView& plan, std::uint32_t buffer) const {
+std::string PinnableValues::value_of(const PlanView& plan, std::span<const std::uint32_t> originals,
+                                     std::uint32_t buffer) const {
   for (const std::uint32_t member : rows_of(plan.members, plan.buffers[buffer].values)) {
-    std::string name(plan.text(plan.values[member].name));
-    if (contains(name)) return name;
-    // What a second execution makes has a suffix behind a slash.
-    name.resize(std::min(name.rfind('/'), name.size()));
+    std::string name(plan.text(plan.values[originals[member]].name));
     if (contains(name)) return name;
   }
   return {};

@@ -70,9 +70,10 @@ class PinnableValues {
 
   bool contains(const std::string& value) const { return names_.contains(value); }
   std::size_t size() const { return names_.size(); }
-  // Of a buffer of any plan of this step the first value that may be pinned, under the name that it
-  // has in the step without recomputation; empty: none.
-  std::string value_of(const PlanView& plan, std::uint32_t buffer) const;
+  // Of a buffer of any plan of this step, whose original_values() these are, the first value that
+  // may be pinned, under the name that it has in the step without recomputation; empty: none.
+  std::string value_of(const PlanView& plan, std::span<const std::uint32_t> originals,
+                       std::uint32_t buffer) const;
 
  private:
   std::unordered_set<std::string> names_;

@@ -36,6 +36,7 @@ PlanPicture picture_of_answer(std::shared_ptr<const PlanAnswer> answer) {
   PlanPicture picture{.answer = std::move(answer)};
   if (picture.answer->outcome.record == nullptr) return picture;
   picture.map = memory_map(picture.plan());
+  picture.originals = original_values(picture.plan());
   picture.facts = plan_sizes(picture.plan());
   return picture;
 }

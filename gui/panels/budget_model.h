@@ -22,6 +22,7 @@ namespace trainscope::gui {
 struct PlanPicture {
   std::shared_ptr<const PlanAnswer> answer = {};
   MemoryMap map = {};
+  std::vector<std::uint32_t> originals = {};  // original_values() of it
   Json facts = {};  // what `plan --json` prints of it; null without a plan
 
   PlanView plan() const { return view_of(*answer->outcome.record); }

@@ -28,7 +28,8 @@ std::vector<PinnablePlace> pinnable_places(const BudgetModel& model, const PinPl
   std::vector<PinnablePlace> places;
   const PlanView plan = picture.plan();
   for (const MemoryBox& box : frame.boxes) {
-    std::string value = model.pinnable().value_of(plan, picture.map.rectangles[box.index].buffer);
+    std::string value = model.pinnable().value_of(plan, picture.originals,
+                                                  picture.map.rectangles[box.index].buffer);
     if (value.empty() || box.width < 3.0F || box.height < 3.0F) continue;
     places.push_back({.value = std::move(value),
                       .place = {plane.x + box.x, plane.y + box.y, box.width, box.height}});
@@ -66,8 +67,8 @@ void draw_pins(Ui& ui, const BudgetModel& model, const PinPlane& pins) {
   if (model.request().keep.empty() && model.request().recompute.empty()) return;
   const PlanView plan = picture.plan();
   for (const MemoryBox& box : frame.boxes) {
-    const std::string value =
-        model.pinnable().value_of(plan, picture.map.rectangles[box.index].buffer);
+    const std::string value = model.pinnable().value_of(plan, picture.originals,
+                                                        picture.map.rectangles[box.index].buffer);
     const Pin pin = value.empty() ? Pin::kFree : pin_of(model.request(), value);
     if (pin == Pin::kFree) continue;
     const Rect place{plane.x + box.x, plane.y + box.y, std::max(3.0F, box.width),
@@ -91,8 +92,8 @@ void record_pinnable(Ui& ui, const BudgetModel& model, const PinPlane& pins) {
   const Scope scope(ui, "value");
   const PlanView plan = picture.plan();
   for (const MemoryBox& box : frame.boxes) {
-    const std::string value =
-        model.pinnable().value_of(plan, picture.map.rectangles[box.index].buffer);
+    const std::string value = model.pinnable().value_of(plan, picture.originals,
+                                                        picture.map.rectangles[box.index].buffer);
     if (value.empty() || box.width < 3.0F || box.height < 3.0F) continue;
     ui.items().add({.path = ui.path_of(value),
                     .kind = ItemKind::kMark,

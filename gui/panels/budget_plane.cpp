@@ -90,7 +90,7 @@ std::string touch_plane(Ui& ui, BudgetModel& model, const Rect& plane, const Pla
   if (index == kNoRow) return {};
   const PlanView plan = picture.plan();
   const MemoryRectangle& rectangle = picture.map.rectangles[index];
-  const std::string value = model.pinnable().value_of(plan, rectangle.buffer);
+  const std::string value = model.pinnable().value_of(plan, picture.originals, rectangle.buffer);
   const Pin pin = value.empty() ? Pin::kFree : pin_of(model.request(), value);
   ui.tooltip(response, value_tooltip(plan, rectangle, pin, value));
   if (response.clicked && !value.empty()) {

@@ -47,6 +47,9 @@ void add_provenance(InspectionBuilder& rows, const PlanNode& node) {
     const std::uint32_t forward = rows.links->node_of_serial(node.backward_of);
     if (forward != kNoRow) rows.node_link("gradient of", plan.nodes[forward]);
   }
+  if (node.rematerialized_of != kNoRow) {
+    rows.node_link("computes again", plan.nodes[node.rematerialized_of]);
+  }
   const StageHistory* history = rows.run.history();
   if (history == nullptr) return;
   // What became of its first source, to the last stage.

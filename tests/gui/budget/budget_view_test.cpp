@@ -122,16 +122,17 @@ TEST_CASE("budget view: what the forward phase makes may be pinned, under its ow
   CHECK(pinnable.contains("h/gelu"));
 
   PlanRecord planned;
-  for (const char* name : {"x", "h/gelu", "h/gelu/rematerialized", "other/rematerialized"}) {
+  for (const char* name : {"x", "h/gelu", "once more", "h/gelu/other"}) {
     planned.values.push_back({.name = planned.texts.id(name)});
   }
   planned.members = {0, 1, 2, 3};
   for (std::uint32_t i = 0; i < 4; ++i) planned.buffers.push_back({.values = {i, 1}});
   const PlanView plan = view_of(planned);
-  CHECK(pinnable.value_of(plan, 0).empty());
-  CHECK(pinnable.value_of(plan, 1) == "h/gelu");
-  CHECK(pinnable.value_of(plan, 2) == "h/gelu");
-  CHECK(pinnable.value_of(plan, 3).empty());
+  const std::vector<std::uint32_t> originals = {0, 1, 1, 3};
+  CHECK(pinnable.value_of(plan, originals, 0).empty());
+  CHECK(pinnable.value_of(plan, originals, 1) == "h/gelu");
+  CHECK(pinnable.value_of(plan, originals, 2) == "h/gelu");
+  CHECK(pinnable.value_of(plan, originals, 3).empty());
 }
 
 TEST_CASE("budget view: the first step of a worker warms up") {
