@@ -64,7 +64,8 @@ Json idle_json(const PlanView& plan) {
 Outcome describe_memory(const PlanView& plan, const std::string& at) {
   require(!plan.calls.empty(), ErrorCode::kBadInput, "the plan has no calls");
   const std::vector<std::int64_t> live = live_bytes(plan);
-  const std::size_t index = at.empty() ? fullest_call(plan, live) : find_call(plan, at);
+  const std::uint32_t fullest = memory_peak(plan).call;
+  const std::size_t index = !at.empty() ? find_call(plan, at) : fullest == kNoRow ? 0 : fullest;
   const PlanCall& call = plan.calls[index];
   const std::int64_t bytes = call.time < live.size() ? live[call.time] : 0;
   const std::string_view op =

@@ -14,6 +14,7 @@
 #include "cli/flags/training_flags.h"
 #include "cli/source.h"
 #include "engine/advise/advice.h"
+#include "engine/bundle/plan_moment.h"
 #include "engine/machine/machine_file.h"
 #include "profiler/advise/reasons.h"
 
@@ -90,7 +91,7 @@ Outcome run_advise(const Invocation& invocation) {
   const PlanView plan = view_of(advice.base.record);
   const std::optional<Machine> machine = measured_machine(source, settled.settings());
   shown.reasons = {
-      .of_peak = profiler::peak_sentences(plan, profiler::memory_peak(plan)),
+      .of_peak = profiler::peak_sentences(plan, memory_peak(plan)),
       .of_time = profiler::time_sentences(advice.base.times, plan, machine ? &*machine : nullptr)};
   shown.words = lever_words(advice, source, settled);
   return {.facts = advice_json(shown), .text = advice_text(shown)};

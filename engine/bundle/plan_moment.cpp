@@ -14,18 +14,12 @@ bool is_persistent(const PlanBuffer& buffer) {
 
 }  // namespace
 
-std::uint32_t fullest_call(const PlanView& plan, std::span<const std::int64_t> live) {
-  const auto time = std::ranges::max_element(live) - live.begin();
-  const auto call = std::ranges::find(plan.calls, time, &PlanCall::time);
-  return call == plan.calls.end() ? 0 : static_cast<std::uint32_t>(call - plan.calls.begin());
-}
-
 std::vector<std::uint32_t> alive_at(const PlanView& plan, std::uint32_t time) {
   std::vector<std::uint32_t> alive;
   for (std::uint32_t i = 0; i < plan.buffers.size(); ++i) {
     const PlanBuffer& buffer = plan.buffers[i];
     const bool is_there = buffer.begin <= time && time < buffer.end;
-    if (is_there && buffer.space == PlanSpaceKind::kDevice) alive.push_back(i);
+    if (is_there && is_in_arena(buffer)) alive.push_back(i);
   }
   std::ranges::sort(alive, {}, [&plan](std::uint32_t i) { return plan.buffers[i].offset; });
   return alive;
@@ -40,12 +34,28 @@ std::array<std::int64_t, kBufferClasses> bytes_by_class(const PlanView& plan,
   return bytes;
 }
 
+MemoryPeak memory_peak(const PlanView& plan) {
+  MemoryPeak peak;
+  const std::vector<std::int64_t> live = live_bytes(plan);
+  if (live.empty()) return peak;
+  const auto highest = std::ranges::max_element(live);
+  peak.time = static_cast<std::uint32_t>(highest - live.begin());
+  peak.live_bytes = *highest;
+  const auto call = std::ranges::find(plan.calls, peak.time, &PlanCall::time);
+  if (call != plan.calls.end()) peak.call = static_cast<std::uint32_t>(call - plan.calls.begin());
+  peak.alive = alive_at(plan, peak.time);
+  peak.bytes_of = bytes_by_class(plan, peak.alive);
+  std::ranges::sort(peak.alive);
+  std::ranges::stable_sort(peak.alive, std::ranges::greater{},
+                           [&plan](std::uint32_t i) { return plan.buffers[i].bytes; });
+  return peak;
+}
+
 std::vector<PlanGap> gaps_at(const PlanView& plan, std::uint32_t time) {
   std::vector<PlanGap> gaps;
   std::int64_t end = 0;  // of what is used so far
   for (const std::uint32_t i : alive_at(plan, time)) {
     const PlanBuffer& buffer = plan.buffers[i];
-    if (buffer.external != 0) continue;
     if (buffer.offset > end) gaps.push_back({.offset = end, .bytes = buffer.offset - end});
     end = std::max(end, buffer.offset + buffer.bytes);
   }
@@ -76,7 +86,7 @@ std::vector<IdleWait> idle_waits(const PlanView& plan) {
   const std::vector<std::vector<std::uint32_t>> uses = buffer_uses(plan);
   for (std::uint32_t i = 0; i < plan.buffers.size(); ++i) {
     const PlanBuffer& buffer = plan.buffers[i];
-    if (is_persistent(buffer) || buffer.space != PlanSpaceKind::kDevice) continue;
+    if (is_persistent(buffer) || !is_in_arena(buffer)) continue;
     IdleWait longest{.buffer = i, .from = 0, .to = 1};
     for (std::size_t k = 1; k < uses[i].size(); ++k) {
       const IdleWait wait{.buffer = i, .from = uses[i][k - 1], .to = uses[i][k]};

@@ -12,9 +12,6 @@
 
 namespace trainscope {
 
-// The first call at the time when the most bytes are alive; 0 where there is none.
-std::uint32_t fullest_call(const PlanView& plan, std::span<const std::int64_t> live);
-
 // Buffers of the device's arena that are alive at a time, by offset.
 std::vector<std::uint32_t> alive_at(const PlanView& plan, std::uint32_t time);
 
@@ -22,6 +19,21 @@ std::vector<std::uint32_t> alive_at(const PlanView& plan, std::uint32_t time);
 inline constexpr std::size_t kBufferClasses = 9;
 std::array<std::int64_t, kBufferClasses> bytes_by_class(const PlanView& plan,
                                                         std::span<const std::uint32_t> buffers);
+
+// When the most bytes of the device's arena are alive, and what they are. Of a plan without calls
+// nothing is alive.
+struct MemoryPeak {
+  std::uint32_t time = 0;  // the first such one
+  std::int64_t live_bytes = 0;
+  std::uint32_t call = kNoRow;                             // the first at that time
+  std::vector<std::uint32_t> alive = {};                   // buffers, the largest first
+  std::array<std::int64_t, kBufferClasses> bytes_of = {};  // by BufferClass
+
+  double share(std::int64_t bytes) const {
+    return live_bytes == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(live_bytes);
+  }
+};
+MemoryPeak memory_peak(const PlanView& plan);
 
 // Free bytes of the arena below its end.
 struct PlanGap {

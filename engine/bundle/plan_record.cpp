@@ -143,12 +143,16 @@ std::vector<std::uint32_t> original_values(const PlanView& plan) {
   return originals;
 }
 
+bool is_in_arena(const PlanBuffer& buffer) {
+  return buffer.space == PlanSpaceKind::kDevice && buffer.external == 0;
+}
+
 std::vector<std::int64_t> live_bytes(const PlanView& plan) {
   const std::uint32_t times = plan.facts().times;
   // Without a sign: sums of extreme sizes wrap around.
   std::vector<std::uint64_t> change(std::size_t{times} + 1, 0);
   for (const PlanBuffer& buffer : plan.buffers) {
-    if (buffer.space != PlanSpaceKind::kDevice) continue;
+    if (!is_in_arena(buffer)) continue;
     change[std::min(buffer.begin, times)] += static_cast<std::uint64_t>(buffer.bytes);
     change[std::min(buffer.end, times)] -= static_cast<std::uint64_t>(buffer.bytes);
   }

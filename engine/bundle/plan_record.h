@@ -104,7 +104,10 @@ PlanView view_of(const PlanRecord& record);
 // once more, or went to host memory or came back. All others are themselves.
 std::vector<std::uint32_t> original_values(const PlanView& plan);
 
-// Bytes alive at each time in the device's arena.
+// Whether it has bytes in the program's own arena on the device.
+bool is_in_arena(const PlanBuffer& buffer);
+
+// Bytes alive at each time in that arena.
 std::vector<std::int64_t> live_bytes(const PlanView& plan);
 
 // Empty when every position is inside its table and every size makes sense, else what does not.

@@ -42,21 +42,14 @@ struct OverviewState {
 };
 
 void read_peak(OverviewState& state, const PlanView& plan) {
-  const std::vector<std::int64_t> live = trainscope::live_bytes(plan);
-  if (live.empty() || plan.calls.empty()) return;
-  const std::uint32_t time = plan.calls[fullest_call(plan, live)].time;
-  state.live_bytes = live[time];
-  std::array<std::int64_t, 9> by_class = {};
-  std::int64_t most = 0;
-  for (const std::uint32_t id : alive_at(plan, time)) {
-    const PlanBuffer& buffer = plan.buffers[id];
-    by_class[static_cast<std::size_t>(buffer.holds)] += buffer.bytes;
-    const bool is_made = buffer.begin > 0 && buffer.bytes > most;
-    if (is_made) state.largest = id;
-    if (is_made) most = buffer.bytes;
-  }
-  for (std::size_t i = 0; i < by_class.size(); ++i) {
-    if (by_class[i] > 0) state.at_peak.push_back({static_cast<BufferClass>(i), by_class[i]});
+  const MemoryPeak peak = memory_peak(plan);
+  state.live_bytes = peak.live_bytes;
+  const auto largest = std::ranges::find_if(
+      peak.alive, [&plan](std::uint32_t id) { return plan.buffers[id].begin > 0; });
+  if (largest != peak.alive.end()) state.largest = *largest;
+  for (std::size_t i = 0; i < peak.bytes_of.size(); ++i) {
+    if (peak.bytes_of[i] == 0) continue;
+    state.at_peak.push_back({static_cast<BufferClass>(i), peak.bytes_of[i]});
   }
   std::ranges::stable_sort(state.at_peak, std::ranges::greater(), &ClassBytes::bytes);
 }

@@ -20,8 +20,7 @@ std::vector<MemoryRectangle> rectangles_of(const PlanView& plan) {
   std::vector<MemoryRectangle> rectangles;
   for (std::uint32_t i = 0; i < plan.buffers.size(); ++i) {
     const PlanBuffer& buffer = plan.buffers[i];
-    const bool here = buffer.space == PlanSpaceKind::kDevice && buffer.external == 0;
-    if (!here || buffer.bytes <= 0 || buffer.end <= buffer.begin) continue;
+    if (!is_in_arena(buffer) || buffer.bytes <= 0 || buffer.end <= buffer.begin) continue;
     rectangles.push_back({.buffer = i,
                           .begin = buffer.begin,
                           .end = buffer.end,
@@ -61,11 +60,9 @@ MemoryMap memory_map(const PlanView& plan) {
                 .bound_bytes = plan.arena().lower_bound_bytes,
                 .proven = plan.arena().proven != 0};
   take_calls(plan, map);
-  if (!map.live.empty()) {
-    const auto peak = std::ranges::max_element(map.live);
-    map.peak_time = static_cast<std::uint32_t>(peak - map.live.begin());
-    map.peak_bytes = *peak;
-  }
+  const MemoryPeak peak = memory_peak(plan);
+  map.peak_time = peak.time;
+  map.peak_bytes = peak.live_bytes;
   return map;
 }
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/bundle/plan_moment.h"
 #include "engine/bundle/plan_record.h"
 #include "engine/machine/machine.h"
-#include "profiler/analysis/peak.h"
 #include "profiler/analysis/step_times.h"
 
 namespace trainscope::profiler {

@@ -8,7 +8,6 @@
 #include "engine/core/text.h"
 #include "profiler/advise/reasons.h"
 #include "profiler/analysis/breakdown.h"
-#include "profiler/analysis/peak.h"
 #include "profiler/analysis/roof.h"
 #include "profiler/report/charts.h"
 #include "profiler/report/html.h"

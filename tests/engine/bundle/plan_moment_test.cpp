@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <numeric>
+
+#include "tests/engine/bundle/plan_tools.h"
+
 namespace trainscope {
 namespace {
 
@@ -23,12 +27,50 @@ PlanRecord small_plan() {
   return plan;
 }
 
-TEST_CASE("plan_moment: alive buffers are by offset, and the fullest call is that of their peak") {
+TEST_CASE("plan_moment: alive buffers are by offset, at the peak the largest first") {
   const PlanRecord record = small_plan();
   const PlanView plan = view_of(record);
   CHECK(alive_at(plan, 0) == std::vector<std::uint32_t>{0, 1});
   CHECK(alive_at(plan, 2) == std::vector<std::uint32_t>{0, 2, 1});
-  CHECK(fullest_call(plan, live_bytes(plan)) == 1);
+  const MemoryPeak peak = memory_peak(plan);
+  CHECK(peak.time == 2);
+  CHECK(peak.call == 1);
+  CHECK(peak.live_bytes == 70);
+  CHECK(peak.alive == std::vector<std::uint32_t>{1, 0, 2});
+  CHECK(peak.share(35) == 0.5);
+  CHECK(memory_peak(view_of(PlanRecord{})).call == kNoRow);
+}
+
+TEST_CASE("plan_moment: bytes elsewhere are neither alive nor idle, nor leave a gap") {
+  PlanRecord record = small_plan();
+  record.buffers[1].external = 1;
+  record.buffers.push_back({.space = PlanSpaceKind::kHost, .end = 5, .offset = 40, .bytes = 60});
+  const PlanView plan = view_of(record);
+  CHECK(live_bytes(plan) == std::vector<std::int64_t>{20, 20, 40, 20, 20});
+  CHECK(memory_peak(plan).live_bytes == 40);
+  CHECK(memory_peak(plan).alive == std::vector<std::uint32_t>{0, 2});
+  CHECK(alive_at(plan, 0) == std::vector<std::uint32_t>{0});
+  CHECK(idle_waits(plan).empty());
+  REQUIRE(gaps_at(plan, 0).size() == 1);
+  CHECK(gaps_at(plan, 0)[0].bytes == 80);
+}
+
+TEST_CASE("plan_moment: at every time what is alive has the bytes that are said to be") {
+  for (const PlanRecord& record : {small_plan(), chain_plan(7), plan_with_body(3, chain_plan(2))}) {
+    const PlanView plan = view_of(record);
+    const std::vector<std::int64_t> live = live_bytes(plan);
+    const MemoryPeak peak = memory_peak(plan);
+    for (std::uint32_t time = 0; time < live.size(); ++time) {
+      std::int64_t bytes = 0;
+      for (const std::uint32_t i : alive_at(plan, time)) bytes += plan.buffers[i].bytes;
+      CHECK(bytes == live[time]);
+      CHECK(live[time] <= peak.live_bytes);
+      CHECK((live[time] < peak.live_bytes || peak.time <= time));
+    }
+    CHECK(live[peak.time] == peak.live_bytes);
+    CHECK(std::accumulate(peak.bytes_of.begin(), peak.bytes_of.end(), std::int64_t{0}) ==
+          peak.live_bytes);
+  }
 }
 
 TEST_CASE("plan_moment: gaps are what no buffer has, up to the end of the arena") {

@@ -76,7 +76,7 @@ TEST_CASE("walk: which op holds the peak?") {
     const Selection& selected = walk.workbench().selection();
     REQUIRE(selected.buffer < plan.buffers.size());
     // It is alive when most bytes are, and no other that a node makes is larger then.
-    const std::uint32_t time = plan.calls[fullest_call(plan, trainscope::live_bytes(plan))].time;
+    const std::uint32_t time = memory_peak(plan).time;
     const std::vector<std::uint32_t> alive = alive_at(plan, time);
     CHECK(std::ranges::find(alive, selected.buffer) != alive.end());
     CHECK(walk.tells(plan.text(plan.buffers[selected.buffer].label)));

@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "profiler/analysis/peak.h"
 #include "tests/profiler/analysis/profile_tools.h"
 
 namespace trainscope::profiler::test {
