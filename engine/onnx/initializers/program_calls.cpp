@@ -5,8 +5,9 @@
 
 namespace trainscope {
 
-ProgramCalls::ProgramCalls(const ExporterMarks& marks) : marks_(marks) {
-  for (const ProgramInput& input : marks.program) {
+ProgramCalls::ProgramCalls(const ExporterMarks& marks)
+    : inputs_(marks.program), folded_from_(marks.folded_from) {
+  for (const ProgramInput& input : inputs_) {
     by_name_.emplace(input.name, &input);
     if (!input.target.empty()) by_target_.emplace(input.target, &input);
   }
@@ -37,7 +38,7 @@ ProgramCalls::ProgramCalls(const ExporterMarks& marks) : marks_(marks) {
         continue;
       }
       if (input->second->target.empty()) continue;
-      read_.insert(input->second);
+      read_.insert(input->second->name);
       if (std::ranges::find(call.tensors, input->second) == call.tensors.end()) {
         call.tensors.push_back(input->second);
       }
@@ -61,8 +62,8 @@ bool ProgramCalls::is_user_input(const std::string& name) const {
 }
 
 bool ProgramCalls::is_of_parameter(const std::string& constant) const {
-  const auto sources = marks_.folded_from.find(constant);
-  return sources != marks_.folded_from.end() &&
+  const auto sources = folded_from_.find(constant);
+  return sources != folded_from_.end() &&
          std::ranges::any_of(sources->second, [this](const std::string& name) {
            const ProgramInput* input = find_target(name);
            return input != nullptr && input->kind == "PARAMETER";

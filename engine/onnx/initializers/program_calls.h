@@ -20,10 +20,12 @@ struct ProgramCall {
   std::vector<std::string> missing_results;  // arguments that no node of the model computes
 };
 
+// Has inputs of its own, to which its answers lead.
 class ProgramCalls {
  public:
-  // `marks` must outlive it.
   explicit ProgramCalls(const ExporterMarks& marks);
+  ProgramCalls(const ProgramCalls&) = delete;
+  ProgramCalls& operator=(const ProgramCalls&) = delete;
 
   const std::vector<ProgramCall>& calls() const { return calls_; }
   // The parameter or buffer of that name in PyTorch, or null.
@@ -34,16 +36,17 @@ class ProgramCalls {
   // Whether the exporter computed that constant of a parameter, and wrote it down.
   bool is_of_parameter(const std::string& constant) const;
   // Whether a call that is still in the model reads it.
-  bool is_read(const ProgramInput& input) const { return read_.contains(&input); }
+  bool is_read(const ProgramInput& input) const { return read_.contains(input.name); }
   // Whether a call that is still in the model reads a result of that name, which no node computes.
   bool is_missing_result(const std::string& name) const { return missing_.contains(name); }
 
  private:
-  const ExporterMarks& marks_;
+  const std::vector<ProgramInput> inputs_;
+  const std::unordered_map<std::string, std::vector<std::string>> folded_from_;  // as in the marks
   std::vector<ProgramCall> calls_;
   std::unordered_map<std::string_view, const ProgramInput*> by_name_;
   std::unordered_map<std::string_view, const ProgramInput*> by_target_;
-  std::unordered_set<const ProgramInput*> read_;
+  std::unordered_set<std::string_view> read_;  // names of inputs
   std::unordered_set<std::string> missing_;
 };
 
