@@ -80,7 +80,7 @@ RoofReason roof_reason(const Machine& machine, const PlanView& plan, const PlanC
   RoofReason reason{.share = seconds == 0.0 ? 0.0 : terms.seconds() / seconds};
   reason.bound = terms.arithmetic >= terms.traffic
                      ? fmt::format("arithmetic in {}", plan.text(call.dtype))
-                     : fmt::format("bytes of {}", terms.level->name);
+                     : fmt::format("bytes of {}", terms.level);
   if (reason.share >= kAtRoof) return reason;
   const std::array<Loss, 4> all = losses(machine, plan, call, terms);
   const Loss& largest = *std::ranges::max_element(all, {}, &Loss::seconds);

@@ -46,7 +46,7 @@ RoofTerms roof_terms(const Machine& machine, const PlanView& plan, const PlanCal
   const MemoryLevel& level = level_of(machine, plan, call);
   RoofTerms terms{.read_rate = of_threads(level.read, threads),
                   .write_rate = of_threads(level.write, threads),
-                  .level = &level};
+                  .level = level.name};
   terms.arithmetic = rows * static_cast<double>(executed_flops(call)) /
                      flops_rate(machine, plan.text(call.dtype), threads);
   const double bytes_read =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "engine/bundle/plan_record.h"
 #include "engine/machine/machine.h"
@@ -19,13 +20,12 @@ struct RoofTerms {
   double traffic = 0.0;     // seconds of the operands' bytes at the rates of `level`
   double read_rate = 0.0;   // bytes a second
   double write_rate = 0.0;
-  const MemoryLevel* level = nullptr;  // the first that its operands fit in
+  std::string level = {};  // the name of the first that its operands fit in
 
   double seconds() const { return std::max(arithmetic, traffic); }
 };
 // Of a call that left masked rows out, `rows` is the share that it computed (CallTime::rows): of
-// its FLOPs and of its first input's bytes; its result has the others, too. `machine` must outlive
-// the answer.
+// its FLOPs and of its first input's bytes; its result has the others, too.
 RoofTerms roof_terms(const Machine& machine, const PlanView& plan, const PlanCall& call,
                      double rows = 1.0);
 
