@@ -23,8 +23,8 @@ int window_bits(CompressedForm form) {
 }  // namespace
 
 struct Inflater::State {
-  State(std::span<const std::byte> compressed, CompressedForm form, std::string file)
-      : left(compressed), name(std::move(file)) {
+  State(SharedBytes bytes, CompressedForm form, std::string file)
+      : compressed(std::move(bytes)), left(compressed.bytes()), name(std::move(file)) {
     const int result = inflateInit2(&stream, window_bits(form));
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     CHECK_INVARIANT(result == Z_OK);
@@ -49,14 +49,15 @@ struct Inflater::State {
             more);
   }
 
+  SharedBytes compressed;
   std::span<const std::byte> left;
   std::string name;
   z_stream stream{};
   bool ended = false;
 };
 
-Inflater::Inflater(std::span<const std::byte> compressed, CompressedForm form, std::string name)
-    : state_(std::make_unique<State>(compressed, form, std::move(name))) {}
+Inflater::Inflater(SharedBytes compressed, CompressedForm form, std::string name)
+    : state_(std::make_unique<State>(std::move(compressed), form, std::move(name))) {}
 Inflater::Inflater(Inflater&&) noexcept = default;
 Inflater& Inflater::operator=(Inflater&&) noexcept = default;
 Inflater::~Inflater() = default;

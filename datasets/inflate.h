@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "engine/core/shared_bytes.h"
+
 namespace trainscope {
 
 enum class CompressedForm : std::uint8_t { kGzip, kDeflate };
@@ -17,8 +19,8 @@ inline constexpr std::uint64_t kMaxInflation = 1032;
 
 class Inflater {
  public:
-  // `name` is for messages; the bytes must outlive it.
-  Inflater(std::span<const std::byte> compressed, CompressedForm form, std::string name);
+  // `name` is for messages.
+  Inflater(SharedBytes compressed, CompressedForm form, std::string name);
   Inflater(Inflater&&) noexcept;
   Inflater& operator=(Inflater&&) noexcept;
   ~Inflater();

@@ -215,14 +215,15 @@ Tensor tensor_of(std::string_view name, const NpyHeader& header, std::span<const
 
 class NpzArchive final : public TensorArchive {
  public:
-  explicit NpzArchive(MappedFile file) : file_(std::move(file)) {
+  explicit NpzArchive(MappedFile file)
+      : file_(std::make_shared<const MappedFile>(std::move(file))) {
     for (ZipEntry& entry : zip_entries(file_)) {
       if (!entry.name.ends_with(kEnding)) continue;
       std::string name = entry.name.substr(0, entry.name.size() - kEnding.size());
       entries_.emplace(std::move(name), std::move(entry));
     }
     require(!entries_.empty(), ErrorCode::kBadInput, "'{}' is a zip archive without .npy arrays",
-            printable(file_.path().string()));
+            printable(file_->path().string()));
   }
 
   std::vector<std::string> names() const override {
@@ -231,7 +232,7 @@ class NpzArchive final : public TensorArchive {
     return all;
   }
   bool contains(std::string_view name) const override { return entries_.contains(name); }
-  std::uint64_t content_hash() const override { return hash_bytes(file_.bytes()); }
+  std::uint64_t content_hash() const override { return hash_bytes(file_->bytes()); }
 
   TensorType type(std::string_view name) const override {
     const ZipEntry& found = entry(name);
@@ -249,11 +250,11 @@ class NpzArchive final : public TensorArchive {
   const ZipEntry& entry(std::string_view name) const {
     const auto found = entries_.find(name);
     require(found != entries_.end(), ErrorCode::kBadInput, "'{}' is missing in '{}'",
-            printable(name), printable(file_.path().string()));
+            printable(name), printable(file_->path().string()));
     return found->second;
   }
 
-  MappedFile file_;
+  std::shared_ptr<const MappedFile> file_;
   std::map<std::string, ZipEntry, std::less<>> entries_;
 };
 

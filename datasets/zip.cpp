@@ -31,21 +31,22 @@ constexpr std::uint16_t kDeflated = 8;
 // Little-endian numbers at places of a file, refused beyond its end.
 class ZipBytes {
  public:
-  explicit ZipBytes(const MappedFile& file) : bytes_(file.bytes()), name_(quoted(file.path())) {}
+  explicit ZipBytes(const std::shared_ptr<const MappedFile>& file)
+      : bytes_(file), name_(quoted(file->path())) {}
 
   std::uint64_t size() const { return bytes_.size(); }
   const std::string& name() const { return name_; }
 
-  std::span<const std::byte> at(std::uint64_t offset, std::uint64_t count) const {
+  SharedBytes at(std::uint64_t offset, std::uint64_t count) const {
     require(offset <= bytes_.size() && count <= bytes_.size() - offset, ErrorCode::kBadInput,
             "{}: the zip archive is cut short or damaged: it has no bytes {} to {}", name_, offset,
             offset + count);
-    return bytes_.subspan(offset, count);
+    return bytes_.part(offset, count);
   }
   std::uint16_t u16(std::uint64_t offset) const { return number<std::uint16_t>(offset); }
   std::uint32_t u32(std::uint64_t offset) const { return number<std::uint32_t>(offset); }
   std::string text(std::uint64_t offset, std::uint64_t count) const {
-    const auto piece = at(offset, count);
+    const auto piece = at(offset, count).bytes();
     return {reinterpret_cast<const char*>(piece.data()), piece.size()};
   }
 
@@ -53,11 +54,11 @@ class ZipBytes {
   template <typename T>
   T number(std::uint64_t offset) const {
     T value{};
-    std::memcpy(&value, at(offset, sizeof value).data(), sizeof value);
+    std::memcpy(&value, at(offset, sizeof value).bytes().data(), sizeof value);
     return value;
   }
 
-  std::span<const std::byte> bytes_;
+  SharedBytes bytes_;
   std::string name_;
 };
 
@@ -174,7 +175,7 @@ bool is_zip(std::span<const std::byte> bytes) {
   return signature == kLocalSignature || signature == kEndSignature;
 }
 
-std::vector<ZipEntry> zip_entries(const MappedFile& file) {
+std::vector<ZipEntry> zip_entries(const std::shared_ptr<const MappedFile>& file) {
   const ZipBytes zip(file);
   const Directory directory = find_directory(zip);
   std::vector<ZipEntry> entries;
@@ -200,7 +201,7 @@ std::vector<ZipEntry> zip_entries(const MappedFile& file) {
 std::vector<std::byte> read_entry_begin(const ZipEntry& entry, std::size_t count) {
   std::vector<std::byte> bytes(std::min<std::uint64_t>(count, entry.size_bytes));
   if (!entry.deflated) {
-    std::ranges::copy(entry.stored_bytes.first(bytes.size()), bytes.begin());
+    std::ranges::copy(entry.stored_bytes.bytes().first(bytes.size()), bytes.begin());
     return bytes;
   }
   Inflater inflater(entry.stored_bytes, CompressedForm::kDeflate, printable(entry.name));
@@ -220,7 +221,7 @@ std::vector<std::byte> read_entry(const ZipEntry& entry) {
             "'{}' has not the {} bytes that its directory says", printable(entry.name),
             entry.size_bytes);
   } else {
-    std::ranges::copy(entry.stored_bytes, bytes.begin());
+    std::ranges::copy(entry.stored_bytes.bytes(), bytes.begin());
   }
   require(crc32_of(bytes) == entry.crc32, ErrorCode::kBadInput,
           "'{}' is damaged: its CRC-32 is {:08x}, expected {:08x}", printable(entry.name),

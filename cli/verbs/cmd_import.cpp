@@ -42,9 +42,9 @@ std::set<std::string, std::less<>> node_names(const std::string& path) {
 }
 
 ImportedProfile read_profile(const std::string& path, const profiler::ImportOptions& options) {
-  const MappedFile file = MappedFile::open(path);
+  SharedBytes file(MappedFile::open(path));
   try {
-    return import_profile(profiler::byte_source(file.bytes()), options);
+    return import_profile(profiler::byte_source(std::move(file)), options);
   } catch (Error& error) {
     error.at("'" + printable(path) + "'");
     throw;

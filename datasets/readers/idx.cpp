@@ -28,32 +28,32 @@ constexpr std::array kGzipMagic = {std::byte{0x1F}, std::byte{0x8B}};
 class IdxBytes {
  public:
   explicit IdxBytes(const std::string& file)
-      : file_(MappedFile::open(file)), name_(printable(file)) {
-    const std::span<const std::byte> bytes = file_.bytes();
+      : file_(std::make_shared<const MappedFile>(MappedFile::open(file))), name_(printable(file)) {
+    const std::span<const std::byte> bytes = file_->bytes();
     const bool gzipped = bytes.size() >= 2 && std::ranges::equal(bytes.first(2), kGzipMagic);
-    if (gzipped) inflater_.emplace(bytes, CompressedForm::kGzip, name_);
+    if (gzipped) inflater_.emplace(SharedBytes(file_), CompressedForm::kGzip, name_);
   }
 
   const std::string& name() const { return name_; }
-  std::string hash() const { return hash_hex(hash_bytes(file_.bytes())); }
+  std::string hash() const { return hash_hex(hash_bytes(file_->bytes())); }
 
   // Fills `into`, or what there is of it; the number of bytes.
   std::size_t read_some(std::span<std::byte> into) {
     if (inflater_) return inflater_->read(into);
-    const std::uint64_t left = file_.size_bytes() - position_;
+    const std::uint64_t left = file_->size_bytes() - position_;
     const std::size_t count = std::min<std::uint64_t>(left, into.size());
-    file_.read(position_, into.first(count));
+    file_->read(position_, into.first(count));
     position_ += count;
     return count;
   }
 
   // More than this cannot follow the header.
   std::uint64_t most_bytes() const {
-    return inflater_ ? file_.size_bytes() * kMaxInflation : file_.size_bytes();
+    return inflater_ ? file_->size_bytes() * kMaxInflation : file_->size_bytes();
   }
 
  private:
-  MappedFile file_;
+  std::shared_ptr<const MappedFile> file_;
   std::string name_;
   std::optional<Inflater> inflater_;
   std::uint64_t position_ = 0;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <utility>
 
 #include "engine/core/error.h"
 
@@ -15,7 +17,7 @@ constexpr std::size_t kPiece = std::size_t{1} << 18;
 
 class Plain {
  public:
-  explicit Plain(std::span<const std::byte> file) : left_(file) {}
+  explicit Plain(SharedBytes file) : file_(std::move(file)), left_(file_.bytes()) {}
 
   std::string_view operator()() {
     const auto piece = left_.first(std::min(left_.size(), kPiece));
@@ -24,12 +26,13 @@ class Plain {
   }
 
  private:
+  SharedBytes file_;
   std::span<const std::byte> left_;
 };
 
 class Gunzip {
  public:
-  explicit Gunzip(std::span<const std::byte> file) : file_(file) {
+  explicit Gunzip(SharedBytes file) : shared_(std::move(file)), file_(shared_.bytes()) {
     constexpr int kGzipWindow = 15 + 16;
     require(::inflateInit2(&z_, kGzipWindow) == Z_OK, ErrorCode::kOutOfMemory,
             "there is no memory to decompress with");
@@ -85,7 +88,8 @@ class Gunzip {
     if (!ended_) ::inflateReset(&z_);
   }
 
-  std::span<const std::byte> file_;
+  const SharedBytes shared_;
+  const std::span<const std::byte> file_;
   z_stream z_ = {};
   std::size_t taken_ = 0;   // given to zlib
   std::uint64_t made_ = 0;  // taken from it
@@ -95,10 +99,11 @@ class Gunzip {
 
 }  // namespace
 
-ByteSource byte_source(std::span<const std::byte> file) {
+ByteSource byte_source(SharedBytes file) {
   constexpr std::array<std::byte, 2> kGzipMagic = {std::byte{0x1F}, std::byte{0x8B}};
-  if (file.size() < 2 || !std::ranges::equal(file.first(2), kGzipMagic)) return Plain(file);
-  return [gunzip = std::make_shared<Gunzip>(file)] { return gunzip->next(); };
+  const bool is_packed = file.size() >= 2 && std::ranges::equal(file.bytes().first(2), kGzipMagic);
+  if (!is_packed) return Plain(std::move(file));
+  return [gunzip = std::make_shared<Gunzip>(std::move(file))] { return gunzip->next(); };
 }
 
 }  // namespace trainscope::profiler

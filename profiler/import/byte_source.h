@@ -5,17 +5,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string_view>
+
+#include "engine/core/shared_bytes.h"
 
 namespace trainscope::profiler {
 
 // Gives the next piece; empty: there is no more. A piece lives until the next is asked for.
 using ByteSource = std::function<std::string_view()>;
 
-// Of a file's bytes, which must outlive it; gzip is told by its first bytes. Throws kBadInput for a
-// stream that is damaged, cut short, or expands far beyond what traces do.
-ByteSource byte_source(std::span<const std::byte> file);
+// Of a file's bytes; gzip is told by its first bytes. Throws kBadInput for a stream that is
+// damaged, cut short, or expands far beyond what traces do.
+ByteSource byte_source(SharedBytes file);
 
 // JSON of traces expands some 20-fold, the same line again and again 500-fold at most.
 inline constexpr std::uint64_t kMostExpansion = 500;

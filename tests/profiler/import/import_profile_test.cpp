@@ -15,9 +15,9 @@ namespace trainscope::profiler::test {
 namespace {
 
 std::string trace(const std::string& name) {
-  const MappedFile file = MappedFile::open(std::string(TRAINSCOPE_SOURCE_DIR) +
-                                           "/tests/data/traces/" + name + ".json.gz");
-  const ByteSource source = byte_source(file.bytes());
+  const std::string path =
+      std::string(TRAINSCOPE_SOURCE_DIR) + "/tests/data/traces/" + name + ".json.gz";
+  const ByteSource source = byte_source(SharedBytes(MappedFile::open(path)));
   std::string text;
   for (std::string_view piece = source(); !piece.empty(); piece = source()) text += piece;
   return text;
@@ -42,8 +42,7 @@ std::uint64_t events_read(const ImportedProfile& profile) {
 // Whether it was taken; what was must hold.
 bool holds(const std::string& text) {
   try {
-    const ImportedProfile profile =
-        import_profile(byte_source(std::as_bytes(std::span(text.data(), text.size()))));
+    const ImportedProfile profile = import_profile(byte_source(SharedBytes::copy_of(text)));
     CHECK(find_fault(view_of(profile.plan)) == "");
     CHECK(events_read(profile) == profile.events.size());
     CHECK(profile.attributed_ns <= profile.op_ns);

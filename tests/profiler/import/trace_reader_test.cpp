@@ -15,9 +15,7 @@
 namespace trainscope::profiler::test {
 namespace {
 
-ByteSource source_of(const std::string& text) {
-  return byte_source(std::as_bytes(std::span(text.data(), text.size())));
-}
+ByteSource source_of(const std::string& text) { return byte_source(SharedBytes::copy_of(text)); }
 
 std::string gzip(const std::string& text) {
   std::string packed(::compressBound(static_cast<uLong>(text.size())) + 64, '\0');
