@@ -2,6 +2,7 @@
 #include "gui/views/graph/graph_picture.h"
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -52,8 +53,9 @@ void find_repeated(GraphPicture& picture) {
 
 }  // namespace
 
-GraphPicture picture_of(const Graph& graph) {
-  GraphPicture picture;
+GraphPicture picture_of(const Graph& given) {
+  GraphPicture picture{.graph = std::make_shared<const Graph>(given)};
+  const Graph& graph = *picture.graph;
   const std::vector<NodeId> order = graph.order();
   picture.nodes.reserve(order.size());
   picture.edge_ends.reserve(order.size());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -39,8 +40,8 @@ struct PictureEdge {
   std::uint32_t value = 0;  // serial
 };
 
-// Texts lie in the graph, which must outlive it.
 struct GraphPicture {
+  std::shared_ptr<const Graph> graph = {};    // a copy, which shares its nodes: texts lie in it
   std::vector<PictureNode> nodes = {};        // in the order of execution
   std::vector<PictureEdge> edges = {};        // by `to`, ascending; one for each input
   std::vector<std::uint32_t> edge_ends = {};  // of each node's inputs in `edges`

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 
 #include "tests/gui/views/graph/layout_stability.h"
@@ -26,6 +27,18 @@ TEST_CASE("graph_blocks: the scope of a block ends at its first numbered level")
   CHECK(block_scope("/embeddings/word/Gather") == "embeddings");
   CHECK(block_scope("MatMul_12") == "");
   CHECK(block_scope("/Gemm") == "");
+}
+
+TEST_CASE("graph_picture: it has what it shows, whatever becomes of the graph") {
+  auto step = compiled("gpt2", kSmallText);
+  Graph& graph = step->stages.back().graph;
+  const std::string name = graph.node(graph.first()).name;
+  const GraphPicture picture = picture_of(graph);
+  const std::size_t nodes = graph.node_count();
+  step.reset();
+  REQUIRE(picture.nodes.size() == nodes);
+  CHECK(picture.nodes.front().name == name);
+  CHECK(picture.graph->node(picture.nodes.back().id).name == picture.nodes.back().name);
 }
 
 void check_no_overlap(const GraphLayout& layout) {
