@@ -62,7 +62,7 @@ std::span<const Pass> default_passes();
 
 // Import and all passes. Fails with kBadInput (one report of everything missing) or kUsage.
 Stages build_stages(const OnnxModel& model, const CompileOptions& options);
-// ... and kernels and memory plan. The result does not move: executors point into it. Both throw
+// ... and kernels and memory plan; an executor of it has a share of it (make_executor). Both throw
 // Stopped when options.watch asks them to stop.
 std::unique_ptr<Compiled> compile(const OnnxModel& model, const CompileOptions& options);
 // Another plan of a step that was compiled without recomputation and batch tiles: the program that
