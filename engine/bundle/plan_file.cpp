@@ -2,8 +2,8 @@
 #include "engine/bundle/plan_file.h"
 
 #include <concepts>
-#include <cstring>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,9 +17,8 @@ namespace trainscope {
 // What the rows of a view lie in, of a record and of all bodies in it: a file's bytes, and tables
 // that are others now.
 struct PlanStorage {
-  std::optional<MappedFile> file = {};
-  std::vector<std::uint64_t> memory = {};  // instead: the bytes of a file, aligned
-  std::optional<PlanRecord> record = {};   // instead: one that was made
+  SharedBytes file = {};
+  std::optional<PlanRecord> record = {};  // instead: one that was made
   std::optional<TablesOfVersion1> version_1 = {};
   std::deque<std::vector<PlanNode>> older_nodes = {};
 };
@@ -132,16 +131,21 @@ PlanView view_of_sections(const SectionTable& sections, int depth, PlanStorage& 
       rows = sections.rows<Row>(kind);
     }
   });
-  const std::span<const std::byte> bytes = sections.rows<std::byte>(kBodyBytes);
+  const SharedBytes bytes = sections.bytes_of(kBodyBytes, 1);
   for (const PlanBody& body : plan.bodies) {
     const bool is_inside = body.offset % kPlanSectionAlignment == 0 &&
                            body.offset <= bytes.size() && body.bytes <= bytes.size() - body.offset;
     require(is_inside, ErrorCode::kBadInput, "a body is not inside the bodies");
-    const SectionTable inner(bytes.subspan(body.offset, body.bytes), sections.version(),
+    const SectionTable inner(bytes.part(body.offset, body.bytes), sections.version(),
                              sections.version());
     plan.body_plans.push_back(view_of_sections(inner, depth + 1, storage));
   }
   return checked(std::move(plan));
+}
+
+void share(const std::shared_ptr<const void>& holder, PlanView& plan) {
+  plan.holder = holder;
+  for (PlanView& body : plan.body_plans) share(holder, body);
 }
 
 }  // namespace
@@ -160,35 +164,21 @@ std::string plan_file_bytes(const PlanRecord& record) {
   return text;
 }
 
-StoredPlan::StoredPlan() : storage_(std::make_unique<PlanStorage>()) {}
-
-StoredPlan::StoredPlan(PlanRecord record) : StoredPlan() {
-  view_ = view_of(storage_->record.emplace(std::move(record)));
+StoredPlan::StoredPlan(PlanRecord record) {
+  const auto storage = std::make_shared<PlanStorage>();
+  view_ = view_of(storage->record.emplace(std::move(record)));
+  share(storage, view_);
 }
 
-StoredPlan::StoredPlan(MappedFile file) : StoredPlan() {
-  read(storage_->file.emplace(std::move(file)).bytes());
-}
-
-StoredPlan::~StoredPlan() = default;
-StoredPlan::StoredPlan(StoredPlan&&) noexcept = default;
-StoredPlan& StoredPlan::operator=(StoredPlan&&) noexcept = default;
-
-void StoredPlan::read(std::span<const std::byte> bytes) {
-  view_ = view_of_sections(SectionTable(bytes, 1, kPlanRecordVersion), 1, *storage_);
-}
-
-StoredPlan StoredPlan::of_bytes(std::string_view bytes) {
-  StoredPlan plan;
-  std::vector<std::uint64_t>& memory = plan.storage_->memory;
-  memory.resize((bytes.size() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
-  if (!bytes.empty()) std::memcpy(memory.data(), bytes.data(), bytes.size());
-  plan.read(std::as_bytes(std::span(memory)).first(bytes.size()));
-  return plan;
+StoredPlan::StoredPlan(SharedBytes file) {
+  const auto storage = std::make_shared<PlanStorage>();
+  storage->file = std::move(file);
+  view_ = view_of_sections(SectionTable(storage->file, 1, kPlanRecordVersion), 1, *storage);
+  share(storage, view_);
 }
 
 StoredPlan StoredPlan::open(const FolderEntry& entry) {
-  MappedFile file = MappedFile::open(entry);
+  SharedBytes file(MappedFile::open(entry));
   try {
     return StoredPlan(std::move(file));
   } catch (const Error& error) {

@@ -19,7 +19,8 @@ TextId PlanTexts::id(std::string_view text) {
 }
 
 PlanView view_of(const PlanRecord& record) {
-  PlanView view{.facts_row = {&record.facts, 1},
+  PlanView view{.holder = nullptr,
+                .facts_row = {&record.facts, 1},
                 .spaces = record.spaces,
                 .recompute = record.recompute,
                 .text_ends = record.texts.ends(),
@@ -54,6 +55,12 @@ std::string_view PlanView::name_of(const PlanCall& call) const {
     if (output.value != kNoRow) return text(values[output.value].name);
   }
   return {};
+}
+
+PlanView view_of(const std::shared_ptr<const PlanRecord>& record) {
+  PlanView view = view_of(*record);
+  view.holder = record;
+  return view;
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,9 +55,10 @@ struct PlanRecord {
   std::vector<PlanRecord> body_plans = {};  // of each body
 };
 
-// A record to read, in memory or in a mapped file, which must outlive it. What comes from a file
-// has been checked: every position is inside its table.
+// A record to read, in memory or in a mapped file: a view of its rows. What comes from a file has
+// been checked: every position is inside its table.
 struct PlanView {
+  std::shared_ptr<const void> holder = {};    // of what the rows lie in; null: of a borrowed record
   std::span<const PlanFacts> facts_row = {};  // one
   std::span<const PlanSpace> spaces = {};     // the device's and the host's
   std::span<const PlanRecompute> recompute = {};
@@ -99,6 +101,8 @@ struct PlanView {
 };
 
 PlanView view_of(const PlanRecord& record);
+// ... that has a share of it.
+PlanView view_of(const std::shared_ptr<const PlanRecord>& record);
 
 // By value: the one that it has the elements of, which a node before it computed: it was computed
 // once more, or went to host memory or came back. All others are themselves.

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "engine/bundle/plan_rows.h"
 #include "engine/core/error.h"
@@ -63,9 +64,9 @@ SectionFile::SectionFile(std::span<const SectionRows> sections) {
   std::memcpy(head_.data() + sizeof(Header), table.data(), head_.size() - sizeof(Header));
 }
 
-SectionTable::SectionTable(std::span<const std::byte> file, std::uint32_t oldest,
-                           std::uint32_t newest)
-    : file_(file) {
+SectionTable::SectionTable(SharedBytes shared, std::uint32_t oldest, std::uint32_t newest)
+    : file_(std::move(shared)) {
+  const std::span<const std::byte> file = file_.bytes();
   Header header;
   require(file.size() >= sizeof(Header), ErrorCode::kBadInput,
           "the file is cut short: {} bytes are no header", file.size());
@@ -98,7 +99,7 @@ const SectionTable::Section& SectionTable::find(std::uint32_t kind) const {
   return *found;
 }
 
-std::span<const std::byte> SectionTable::bytes_of(std::uint32_t kind, std::size_t row_bytes) const {
+SharedBytes SectionTable::bytes_of(std::uint32_t kind, std::size_t row_bytes) const {
   const Section& section = find(kind);
   require(section.row_bytes == row_bytes, ErrorCode::kBadInput,
           "section {} has rows of {} bytes instead of {}", kind, section.row_bytes, row_bytes);
@@ -106,8 +107,8 @@ std::span<const std::byte> SectionTable::bytes_of(std::uint32_t kind, std::size_
                          section.offset <= file_.size() &&
                          section.count <= (file_.size() - section.offset) / row_bytes;
   require(is_inside, ErrorCode::kBadInput, "section {} is not inside the file", kind);
-  const auto rows = file_.subspan(section.offset, section.count * row_bytes);
-  require(hash_bytes(rows) == section.xxh3, ErrorCode::kBadInput,
+  SharedBytes rows = file_.part(section.offset, section.count * row_bytes);
+  require(hash_bytes(rows.bytes()) == section.xxh3, ErrorCode::kBadInput,
           "section {} is damaged: its hash is another", kind);
   return rows;
 }

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/core/shared_bytes.h"
+
 namespace trainscope {
 
 // Of each section's offset.
@@ -36,18 +38,20 @@ class SectionFile {
   std::size_t bytes_ = 0;
 };
 
-// The sections of a file, whose bytes must outlive it. All throw kBadInput where they are damaged.
+// The sections of a file. All throw kBadInput where they are damaged.
 class SectionTable {
  public:
   // Of a file whose version is within these two.
-  SectionTable(std::span<const std::byte> file, std::uint32_t oldest, std::uint32_t newest);
+  SectionTable(SharedBytes file, std::uint32_t oldest, std::uint32_t newest);
 
   std::uint32_t version() const { return version_; }
   template <typename Row>
   std::span<const Row> rows(std::uint32_t kind) const {
-    const std::span<const std::byte> found = bytes_of(kind, sizeof(Row));
+    const std::span<const std::byte> found = bytes_of(kind, sizeof(Row)).bytes();
     return {reinterpret_cast<const Row*>(found.data()), found.size() / sizeof(Row)};
   }
+  // Of a section that is there once, inside the file and undamaged.
+  SharedBytes bytes_of(std::uint32_t kind, std::size_t row_bytes) const;
 
  private:
   struct Section {
@@ -61,10 +65,7 @@ class SectionTable {
   friend class SectionFile;
 
   const Section& find(std::uint32_t kind) const;
-  // Of a section that is there once, inside the file and undamaged.
-  std::span<const std::byte> bytes_of(std::uint32_t kind, std::size_t row_bytes) const;
-
-  std::span<const std::byte> file_;
+  SharedBytes file_;
   std::uint32_t version_ = 0;
   std::vector<Section> sections_;
 };

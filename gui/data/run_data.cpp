@@ -125,7 +125,6 @@ void RunData::forget() {
   plan_.reset();
   stored_plan_.reset();
   events_.reset();
-  event_file_.reset();
   opening_.reset();
   machine_.reset();
 }
@@ -194,11 +193,12 @@ void RunData::read_plan() {
 
 void RunData::read_profile() {
   guarded(Topic::kProfile, [this] {
-    event_file_ = reader_->events(session_);
-    if (!event_file_) return;
-    profiler::EventReading reading = profiler::read_events(event_file_->bytes());
+    std::optional<MappedFile> mapped = reader_->events(session_);
+    if (!mapped) return;
+    const auto file = std::make_shared<const MappedFile>(std::move(*mapped));
+    profiler::EventReading reading = profiler::read_events(file->bytes(), file);
     require(reading.fault == profiler::ReadFault::kNone, ErrorCode::kBadInput, "'{}': {}",
-            printable(event_file_->path().string()), reading.message);
+            printable(file->path().string()), reading.message);
     events_ = std::move(reading.view);
   });
   if (!events_ && message(Topic::kProfile).empty()) {

@@ -133,7 +133,6 @@ class RunData {
   std::vector<StageFacts> stages_;
   std::optional<StoredPlan> stored_plan_;
   std::optional<PlanView> plan_;
-  std::optional<MappedFile> event_file_;
   std::optional<profiler::EventView> events_;
   std::optional<Machine> machine_;
 

@@ -25,7 +25,7 @@ struct PlanPicture {
   std::vector<std::uint32_t> originals = {};  // original_values() of it
   Json facts = {};  // what `plan --json` prints of it; null without a plan
 
-  PlanView plan() const { return view_of(*answer->outcome.record); }
+  PlanView plan() const { return view_of(answer->outcome.record); }
 };
 
 class BudgetModel {

@@ -25,7 +25,7 @@ class RowLists {
   std::vector<std::uint32_t> items_;
 };
 
-// The plan must outlive it.
+// Has a plan of its own: what the rows lie in is shared, as the view shares it.
 class PlanLinks {
  public:
   PlanLinks() = default;

@@ -16,9 +16,9 @@ using profiler::EventChunk;
 using profiler::EventKind;
 using profiler::EventView;
 
-EventIndex::EventIndex(const EventView& events) : chunks_(&events.chunks) {
-  for (std::size_t chunk = 0; chunk < events.chunks.size(); ++chunk) {
-    size_ += events.chunks[chunk].size();
+EventIndex::EventIndex(EventView events) : events_(std::move(events)) {
+  for (std::size_t chunk = 0; chunk < events_.chunks.size(); ++chunk) {
+    size_ += events_.chunks[chunk].size();
     ends_.push_back(size_);
     while ((page_.size() << kPageBits) < size_) page_.push_back(static_cast<std::uint32_t>(chunk));
   }

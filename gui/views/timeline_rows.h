@@ -11,11 +11,11 @@
 
 namespace trainscope::gui {
 
-// Events by their number in the file. The view must outlive it.
+// Events by their number in the file.
 class EventIndex {
  public:
   EventIndex() = default;
-  explicit EventIndex(const profiler::EventView& events);
+  explicit EventIndex(profiler::EventView events);
 
   std::size_t size() const { return size_; }
   profiler::Event event(std::uint32_t i) const {
@@ -37,10 +37,10 @@ class EventIndex {
     std::size_t chunk = page_[i >> kPageBits];
     while (i >= ends_[chunk]) ++chunk;
     const std::size_t begin = chunk == 0 ? 0 : ends_[chunk - 1];
-    return {.chunk = &(*chunks_)[chunk], .at = i - begin};
+    return {.chunk = &events_.chunks[chunk], .at = i - begin};
   }
 
-  const std::vector<profiler::EventChunk>* chunks_ = nullptr;
+  profiler::EventView events_;
   std::vector<std::size_t> ends_;    // of each chunk, in numbers of events
   std::vector<std::uint32_t> page_;  // the chunk of every 1024th event
   std::size_t size_ = 0;

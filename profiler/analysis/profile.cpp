@@ -1,6 +1,7 @@
 // Opens both files of a profile.
 #include "profiler/analysis/profile.h"
 
+#include <memory>
 #include <utility>
 
 #include "engine/core/error.h"
@@ -10,23 +11,22 @@ namespace trainscope::profiler {
 
 Profile Profile::open(const RunReader& run, std::int64_t session) {
   const std::string folder = printable(run.folder().path().string());
-  std::optional<MappedFile> file = run.events(session);
-  if (!file) {
+  std::optional<MappedFile> mapped = run.events(session);
+  if (!mapped) {
     throw Error(ErrorCode::kUsage,
                 session == kNewestSession
                     ? "the newest session of '" + folder + "' has no profile"
                     : "session " + std::to_string(session) + " of '" + folder + "' has no profile")
         .hint("`trainscope profile` and `train --profile steps=FROM:TO` make one");
   }
-  EventReading reading = read_events(file->bytes());
+  const auto file = std::make_shared<const MappedFile>(std::move(*mapped));
+  EventReading reading = read_events(file->bytes(), file);
   require(reading.fault == ReadFault::kNone, ErrorCode::kBadInput, "'{}': {}",
           printable(file->path().string()), reading.message);
   std::optional<StoredPlan> plan = run.plan(session);
   require(plan.has_value(), ErrorCode::kBadInput,
           "'{}' has a profile without the plan that it is of", folder);
-  Profile profile(std::move(*file), std::move(*plan));
-  profile.events_ = std::move(reading.view);
-  return profile;
+  return Profile(std::move(reading.view), std::move(*plan));
 }
 
 std::string Profile::note() const {

@@ -21,9 +21,8 @@ class Profile {
   std::string note() const;
 
  private:
-  Profile(MappedFile file, StoredPlan plan) : file_(std::move(file)), plan_(std::move(plan)) {}
+  Profile(EventView events, StoredPlan plan) : plan_(std::move(plan)), events_(std::move(events)) {}
 
-  MappedFile file_;
   StoredPlan plan_;
   EventView events_;
 };

@@ -197,7 +197,7 @@ void EventWriter::add(std::span<const Event> events, std::uint64_t dropped) {
   write_(chunk_);
 }
 
-EventReading read_events(std::span<const std::byte> bytes) {
+EventReading read_events(std::span<const std::byte> bytes, std::shared_ptr<const void> holder) {
   EventReading reading;
   if (bytes.size() < sizeof(Header)) {
     reading.view.torn_bytes = bytes.size();
@@ -205,6 +205,7 @@ EventReading read_events(std::span<const std::byte> bytes) {
   }
   reading = read_header(bytes);
   if (reading.fault != ReadFault::kNone) return reading;
+  reading.view.holder = std::move(holder);
   std::size_t offset = sizeof(Header);
   while (bytes.size() - offset >= sizeof(ChunkHead)) {
     const auto head = row_at<ChunkHead>(bytes, offset);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,8 +62,9 @@ struct EventChunk {
   }
 };
 
-// What of a file can be read; chunks lie in its bytes, which must outlive them.
+// What of a file can be read: a view of its chunks.
 struct EventView {
+  std::shared_ptr<const void> holder = {};  // of the bytes that they lie in; null: of borrowed ones
   EventFileFacts facts = {};
   std::vector<EventChunk> chunks = {};
   std::uint64_t events = 0;
@@ -78,8 +80,10 @@ struct EventReading {
   std::string message = {};  // what is wrong, and where; empty: nothing
 };
 
-// `bytes` begin at a multiple of eight. A file that ends within its header or within a chunk is
-// still being written, or was when the power went: what is before that is the file.
-EventReading read_events(std::span<const std::byte> bytes);
+// `bytes` begin at a multiple of eight; the view gets a share of their holder. A file that ends
+// within its header or within a chunk is still being written, or was when the power went: what is
+// before that is the file.
+EventReading read_events(std::span<const std::byte> bytes,
+                         std::shared_ptr<const void> holder = nullptr);
 
 }  // namespace trainscope::profiler

@@ -61,7 +61,7 @@ void seal(std::string& file) {
 // Empty when it opens.
 std::string refusal(const std::string& file) {
   try {
-    StoredPlan::of_bytes(file);
+    const StoredPlan stored(SharedBytes::copy_of(file));
     return {};
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kBadInput);
@@ -144,7 +144,7 @@ TEST_CASE("plan file: version 3 opens; of its nodes less was known") {
     if (node.backward_of != 0) ++gradients;
   }
   CHECK(gradients > 0);
-  const StoredPlan moved = StoredPlan::of_bytes(get(committed));
+  const StoredPlan moved(SharedBytes::copy_of(get(committed)));
   CHECK(plan_json(moved.view()) == plan_json(plan));
 }
 
@@ -185,6 +185,21 @@ TEST_CASE("plan file: version 1 opens, without what it did not know") {
   CHECK(contains(error.message(), "section 10 is damaged: its hash is another"));
 }
 
+TEST_CASE("plan file: a copy of the view, or of a body's, keeps what its rows lie in") {
+  const PlanRecord plan = plan_with_body(3, chain_plan(2));
+  PlanView whole;
+  PlanView body;
+  {
+    const StoredPlan stored(SharedBytes::copy_of(plan_file_bytes(plan)));
+    whole = stored.view();
+    body = stored.view().body_plans[0];
+  }
+  CHECK(plan_json(whole) == plan_json(view_of(plan)));
+  whole = {};
+  CHECK(plan_json(body) == plan_json(view_of(plan.body_plans[0])));
+  CHECK(body.holder.use_count() == 1);
+}
+
 TEST_CASE("plan file: a plan without calls is one too") {
   const PlanRecord empty;
   CHECK(refusal(plan_file_bytes(empty)).empty());
@@ -211,7 +226,7 @@ TEST_CASE("plan file: a flipped bit is refused, or is between two sections") {
       ++refused;
       continue;
     }
-    CHECK(plan_json(StoredPlan::of_bytes(damaged).view()) == text);
+    CHECK(plan_json(StoredPlan(SharedBytes::copy_of(damaged)).view()) == text);
   }
   CHECK(refused > 4 * file.size());
 }
@@ -293,7 +308,7 @@ TEST_CASE("plan file: numbers of strangers with right hashes are refused, or do 
       ++refused;
       continue;
     }
-    const StoredPlan stored = StoredPlan::of_bytes(file);
+    const StoredPlan stored(SharedBytes::copy_of(file));
     const PlanView& plan = stored.view();
     CHECK(!plan_json(plan).empty());  // every row is read
     CHECK(live_bytes(plan).size() == plan.facts().times);
