@@ -137,7 +137,7 @@ TEST_CASE("numerics: sketches are within 0.8 to 1.25 of the true error for 99 of
     CAPTURE(model);
     const TemporaryFolder folder;
     train(model, folder / "a", {"--record-values", "all", "--record-full", "*"});
-    train(model, folder / "b", {"--record-full", "*"});
+    train(model, folder / "b", {"--record-full", "*", "--threads", "1"});
     const auto a = find_trace((folder / "a").string());
     const auto b = find_trace((folder / "b").string());
     std::size_t different = 0;
@@ -151,7 +151,7 @@ TEST_CASE("numerics: sketches are within 0.8 to 1.25 of the true error for 99 of
       outside += ratio < 0.8 || ratio > 1.25 ? 1 : 0;
     }
     CAPTURE(outside);
-    CHECK(different > 200);
+    CHECK(different > 150);
     CHECK(static_cast<double>(outside) <= 0.01 * static_cast<double>(different));
   }
 }
