@@ -263,19 +263,22 @@ Compared compare_groups(const Invocation& invocation, profiler::GroupBy by) {
           .step = both.step};
 }
 
-// Tensors where both runs recorded them, unless --only asks for something else; else none.
+// Tensors of the first run of each side, where both recorded them, unless --only asks for something
+// else; else none.
 std::optional<Outcome> numbers(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const std::string& only = settings.text("only");
   if (only == "time") return std::nullopt;
-  const auto a = find_trace(invocation.argument(0));
-  const auto b = find_trace(invocation.argument(1));
+  const std::string first = folders_of(invocation.argument(0)).front();
+  const std::string second = folders_of(invocation.argument(1)).front();
+  const auto a = find_trace(first);
+  const auto b = find_trace(second);
   if (a && b) {
     return compare_numerics(*a, *b, static_cast<std::size_t>(settings.integer("top")));
   }
   if (only != "tensors") return std::nullopt;
-  throw Error(ErrorCode::kUsage, fmt::format("'{}' has no trace of its numbers",
-                                             printable(invocation.argument(a ? 1 : 0))))
+  throw Error(ErrorCode::kUsage,
+              fmt::format("'{}' has no trace of its numbers", printable(a ? second : first)))
       .hint("train with --record-numerics");
 }
 
@@ -295,13 +298,17 @@ Outcome compare_times(const Invocation& invocation) {
   return std::move(outcome);
 }
 
-bool is_run(const std::string& folder) { return Folder::open(folder).has_file(kRunManifestFile); }
+bool are_runs(const std::string& words) {
+  return std::ranges::all_of(folders_of(words), [](const std::string& folder) {
+    return Folder::open(folder).has_file(kRunManifestFile);
+  });
+}
 
 // Each section that both hold.
 Outcome run_compare(const Invocation& invocation) {
   std::optional<Outcome> tensors = numbers(invocation);
   const std::string& only = invocation.settings().text("only");
-  const bool runs = is_run(invocation.argument(0)) && is_run(invocation.argument(1));
+  const bool runs = are_runs(invocation.argument(0)) && are_runs(invocation.argument(1));
   if (only == "tensors" || (tensors && !runs)) return std::move(*tensors);
   Outcome outcome = compare_times(invocation);
   if (!tensors) return outcome;
