@@ -92,7 +92,8 @@ TEST_CASE("row facts: a loss is divided by the input that its row names") {
 }
 
 TEST_CASE("row facts: a loss of scores is a class loss") {
-  for (const OpDef* row : standard_ops().rows()) {
+  const OpTable ops = standard_ops();
+  for (const OpDef* row : ops.rows()) {
     CHECK_MESSAGE((!row->of_scores || row->class_loss != nullptr), row->name);
     CHECK_MESSAGE((row->divisor_input < 0 || row->class_loss != nullptr), row->name);
   }
