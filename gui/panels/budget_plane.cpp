@@ -130,6 +130,11 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
   const PlanPicture* shown = model.shown();
   auto& frames = workbench.state<PlaneFrames>();
   const bool has_plan = shown != nullptr && !shown->facts.is_null() && plane.height >= 8.0F;
+  const std::int64_t most = model.most_bytes();
+  if (has_plan) {  // boxes are positions in the map: of this frame's plan, also for keys
+    frame_memory(shown->map, plane_range(shown->map, most), plane.width, plane.height,
+                 frames.shown);
+  }
   if (has_plan && ui.memory().focus == ui.path_of("plane")) {
     take_pin_keys(ui, model, {.plane = plane, .picture = *shown, .frame = frames.shown},
                   frames.chosen);
@@ -137,7 +142,6 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
   const Response response = ui.hit(
       "plane", plane, {.kind = ItemKind::kArea, .label = "memory by time", .value = frames.chosen});
   if (!has_plan) return {};
-  const std::int64_t most = model.most_bytes();
   const PlanPicture* ghost = model.ghost();
   if (ghost != nullptr && ghost->map.arena_bytes != shown->map.arena_bytes) {
     frame_memory(ghost->map, plane_range(ghost->map, most), plane.width, plane.height,
@@ -145,7 +149,6 @@ std::string draw_budget_plane(Ui& ui, Workbench& workbench, BudgetModel& model, 
     draw_boxes(ui, plane, ghost->map, frames.ghost,
                mixed(ui.theme().inset, ui.theme().soft_ink, 0.28F));
   }
-  frame_memory(shown->map, plane_range(shown->map, most), plane.width, plane.height, frames.shown);
   draw_boxes(ui, plane, shown->map, frames.shown, std::nullopt);
   const PinPlane pins{.plane = plane, .picture = *shown, .frame = frames.shown};
   draw_pins(ui, model, pins);

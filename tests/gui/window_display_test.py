@@ -176,7 +176,8 @@ def drive(driver, process, run, folder):
     assert idle < 0.02, idle
 
     driver.key("ctrl+q")
-    assert process.wait(timeout=LIMIT) == 0
+    code = process.wait(timeout=LIMIT)
+    assert code == 0, f"ended with {code}"
 
 
 def main():
