@@ -321,17 +321,17 @@ Outcome run_compare(const Invocation& invocation) {
 }  // namespace
 
 Command compare_command() {
-  return {
-      .name = "compare",
-      .summary = "Compare the steps of two runs, row by row: times, and by node bytes and kernels.",
-      .arguments = {{.name = "A",
-                     .help = "the folder of a run; where it was not profiled, --by node "
-                             "compares plans alone. A1,A2,...: runs of one command, as one"},
-                    {.name = "B", .help = "another one, or several"}},
-      .flags = join_flags({kCompareFlags}),
-      .examples = {"trainscope compare runs/before runs/after --fail-if-slower 5%",
-                   "trainscope compare runs/a1,runs/a2 runs/b1,runs/b2 --by op"},
-      .run = run_compare};
+  return {.name = "compare",
+          .summary =
+              "Compare two runs: times, bytes and kernels by node, and the tensors they recorded.",
+          .arguments = {{.name = "A",
+                         .help = "the folder of a run; where it was not profiled, --by node "
+                                 "compares plans alone. A1,A2,...: runs of one command, as one"},
+                        {.name = "B", .help = "another one, or several"}},
+          .flags = join_flags({kCompareFlags}),
+          .examples = {"trainscope compare runs/before runs/after --fail-if-slower 5%",
+                       "trainscope compare runs/a1,runs/a2 runs/b1,runs/b2 --by op"},
+          .run = run_compare};
 }
 
 }  // namespace trainscope
