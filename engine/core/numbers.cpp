@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 
 namespace trainscope {
@@ -11,10 +12,15 @@ namespace {
 // Of a step: a number that misses a multiple, or the end of a range, by no more is there.
 constexpr double kSlack = 1e-9;
 
+// A range that is narrow beside its numbers has fewer doubles than multiples: some are equal then.
 std::vector<double> multiples_within(double low, double high, double step) {
   std::vector<double> numbers;
-  const double last = std::floor(high / step + kSlack);
-  for (double i = std::ceil(low / step - kSlack); i <= last; i += 1.0) numbers.push_back(i * step);
+  const double first = std::ceil(low / step - kSlack);
+  const double count = std::floor(high / step + kSlack) - first + 1.0;
+  for (std::int64_t i = 0; static_cast<double>(i) < count; ++i) {
+    const double number = (first + static_cast<double>(i)) * step;
+    if (numbers.empty() || number > numbers.back()) numbers.push_back(number);
+  }
   return numbers;
 }
 

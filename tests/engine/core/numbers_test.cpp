@@ -58,6 +58,15 @@ TEST_CASE("round numbers: powers of ten, fewer of them where there is no room") 
   CHECK(powers_of_ten(0.0, 9.0, 3).empty());
 }
 
+TEST_CASE("round numbers: a range that is narrow beside its numbers ends, each number once") {
+  for (const double low : {0x1p53, 0x1p60, 1e300, -0x1p60}) {
+    CAPTURE(low);
+    const std::vector<double> numbers =
+        round_numbers(low, std::nextafter(low, std::numeric_limits<double>::infinity()), 5);
+    CHECK(numbers.size() <= 2);
+  }
+}
+
 TEST_CASE("round numbers: a range without numbers has none") {
   CHECK(round_numbers(1.0, 1.0, 5).empty());
   CHECK(round_numbers(3.0, 1.0, 4).empty());
