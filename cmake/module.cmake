@@ -160,8 +160,9 @@ endfunction()
 #                 [DEPS <folder>...] [LIBS <library>...] [SUPPORT <file below tests/support>...]
 #                 [LABELS fast slow...])
 # One program per module from tests/<folder>; one ctest entry per label. The label fast holds every
-# case outside the doctest suites slow, gpu and gui; each other label is the suite of that name.
-# ASAN adds the fast entry to the label asan and the program to the target asan_part.
+# case outside the doctest suites slow, gpu, gui and long; each other label is the suite of that
+# name. The suite long is as fast's, but in an entry of its own, for ctest to run beside the rest.
+# ASAN adds these two entries to the label asan and the program to the target asan_part.
 function(trainscope_test module)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TOP_ONLY;ASAN" "FOLDER" "DEPS;LIBS;SUPPORT;LABELS")
   if(NOT arg_FOLDER)
@@ -213,10 +214,16 @@ function(trainscope_test module)
       if(arg_ASAN)
         list(APPEND labels asan)
       endif()
-      set(filter --test-suite-exclude=slow,gpu,gui)
+      set(filter --test-suite-exclude=slow,gpu,gui,long)
     else()
       set(entry ${name}.${label})
       set(filter --test-suite=${label})
+      if(label STREQUAL "long")
+        list(APPEND labels fast)
+        if(arg_ASAN)
+          list(APPEND labels asan)
+        endif()
+      endif()
     endif()
     add_test(NAME ${entry} COMMAND ${program} ${filter} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     # Passive waiting: spinning pools of parallel tests would take each other's cores.

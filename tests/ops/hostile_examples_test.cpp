@@ -197,7 +197,9 @@ std::optional<Call> call_of(const OpDef& row, std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("hostile examples: each is refused as bad input, or built and computed") {
+// In a process of its own: under sanitizers it takes longer than all others together.
+TEST_CASE("hostile examples: each is refused as bad input, or built and computed" *
+          doctest::test_suite("long")) {
   int calls = 0;
   for (const OpDef* row : ops().rows()) {
     CAPTURE(row->name);
