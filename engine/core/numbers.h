@@ -5,6 +5,9 @@
 
 namespace trainscope {
 
+// Median absolute deviations in a standard deviation, of a normal distribution.
+inline constexpr double kMedianDeviations = 1.4826;
+
 // The middle one; of an even number the mean of both. 0 of none.
 double median(std::vector<double> values);
 

@@ -124,13 +124,7 @@ void add_call(Groups& groups, const std::string& name, const CallTime& time,
               const BreakdownRow& row) {
   const std::size_t at = groups.at(name, time.ns.size());
   BreakdownRow& sum = groups.rows[at];
-  sum.ns += row.ns;
-  sum.busy_ns += row.busy_ns;
-  sum.runs += row.runs;
-  sum.flops += row.flops;
-  sum.direct_flops += row.direct_flops;
-  sum.bytes += row.bytes;
-  sum.roof_ns += row.roof_ns;
+  sum.add(row);
   for (std::size_t i = 0; i < time.ns.size(); ++i) {
     sum.step_ns[i] += static_cast<double>(time.ns[i]);
   }
@@ -149,6 +143,16 @@ void add_other(Breakdown& table, const StepTimes& times, OtherTime other) {
 }
 
 }  // namespace
+
+void BreakdownRow::add(const BreakdownRow& row) {
+  ns += row.ns;
+  busy_ns += row.busy_ns;
+  runs += row.runs;
+  flops += row.flops;
+  direct_flops += row.direct_flops;
+  bytes += row.bytes;
+  roof_ns += row.roof_ns;
+}
 
 std::string group_name(const PlanView& plan, std::size_t id, GroupBy by) {
   const PlanCall& call = plan.calls[id];

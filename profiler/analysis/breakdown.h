@@ -38,6 +38,9 @@ struct BreakdownRow {
   double gbs() const { return ns == 0 ? 0.0 : bytes / static_cast<double>(ns); }
   double roof() const { return ns == 0 ? 0.0 : roof_ns / static_cast<double>(ns); }
   double intensity() const { return bytes == 0.0 ? 0.0 : flops / bytes; }  // FLOPs a byte
+
+  // Times, runs, FLOPs and bytes of another row with these; not what its steps took.
+  void add(const BreakdownRow& row);
 };
 
 struct Breakdown {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "engine/core/numbers.h"
-#include "profiler/analysis/step_times.h"
 
 namespace trainscope::profiler {
 
@@ -24,8 +23,6 @@ double ComparedRow::significance() const {
 }
 
 namespace {
-
-constexpr double kDeviations = 1.4826;  // median absolute ones in a standard deviation
 
 bool is_large(const ComparedRow& row, const ComparedRow& step) {
   return row.is_call && std::max(row.a.low, row.b.low) >= kLeastShare * step.a.low;
@@ -43,7 +40,7 @@ void find_common(Comparison& both) {
   both.between = kBetweenRuns;
   const auto rows = static_cast<double>(logarithms.size());
   for (double& value : logarithms) value = std::abs(value - common);
-  const double spread = kDeviations * median(std::move(logarithms));
+  const double spread = kMedianDeviations * median(std::move(logarithms));
   const double squares = kRowsBefore * kBetweenRuns * kBetweenRuns + rows * spread * spread;
   both.between = std::max(kBetweenRuns, std::sqrt(squares / (kRowsBefore + rows)));
 }

@@ -58,13 +58,7 @@ void FusedNodes::merge(Breakdown& by_node) const {
       continue;
     }
     BreakdownRow& sum = rows[at->second];
-    sum.ns += row.ns;
-    sum.busy_ns += row.busy_ns;
-    sum.runs += row.runs;
-    sum.flops += row.flops;
-    sum.direct_flops += row.direct_flops;
-    sum.bytes += row.bytes;
-    sum.roof_ns += row.roof_ns;
+    sum.add(row);
     for (std::size_t i = 0; i < row.step_ns.size(); ++i) sum.step_ns[i] += row.step_ns[i];
     sum.median_ns = median(sum.step_ns);
   }

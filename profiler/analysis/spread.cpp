@@ -8,14 +8,11 @@
 #include <vector>
 
 #include "engine/core/numbers.h"
-#include "profiler/analysis/step_times.h"
 
 namespace trainscope::profiler {
 namespace {
 
-// Median absolute deviations in a standard deviation, were they those of a normal distribution.
-constexpr double kDeviations = 1.4826;
-// Standard errors of a mean in that of a median, likewise.
+// Standard errors of a mean in that of a median, of a normal distribution.
 constexpr double kMedianError = 1.253;
 
 double deviation_of(std::vector<double> values, double middle) {
@@ -41,7 +38,7 @@ double drift_of(std::span<const double> values, std::size_t blocks) {
     lows.push_back(low_of(values.subspan(begin, end - begin)));
   }
   const double middle = median(lows);
-  return middle > 0.0 ? kDeviations * deviation_of(std::move(lows), middle) / middle : 0.0;
+  return middle > 0.0 ? kMedianDeviations * deviation_of(std::move(lows), middle) / middle : 0.0;
 }
 
 }  // namespace
@@ -55,7 +52,7 @@ Spread spread_of(std::span<const double> step_ns) {
   if (blocks >= kLeastBlocks) {
     spread.drift = drift_of(all, blocks);
   } else if (spread.median > 0.0) {
-    spread.drift = kMedianError * kDeviations * spread.deviation / spread.median /
+    spread.drift = kMedianError * kMedianDeviations * spread.deviation / spread.median /
                    std::sqrt(static_cast<double>(all.size()));
   }
   return spread;
