@@ -21,6 +21,17 @@ def patterns_listed(text):
     return text.split(",") if text else []
 
 
+def names_listed(path):
+    """The names in a file, one a line: names of exporters may hold spaces."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise TrainscopeError(f"'{path}' cannot be read: {error.strerror}", 6) from error
+    except ValueError as error:
+        raise TrainscopeError(f"'{path}' is no text in UTF-8: {error}") from error
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
 def json_file(path):
     """What a JSON file holds."""
     try:
@@ -50,6 +61,27 @@ def described(text, kind):
             raise TrainscopeError(f"'{part}' in '{text}': expected KEY=VALUE", 2)
         about[key] = _value(value)
     return about
+
+
+def asked_training(arguments):
+    """What a command trains, of its --model, --data, --loss, --optimizer and --meta: paths of the
+    model and the data, descriptions of loss and optimizer, and the names of what is trained (None:
+    not said). Of a folder of reference numbers all that is not given.
+
+    Raises TrainscopeError where data or loss are not known.
+    """
+    folder = Path(arguments.model) if Path(arguments.model).is_dir() else None
+    meta_file = getattr(arguments, "meta", None) or (folder and folder / "meta.json")
+    meta = json_file(meta_file) if meta_file else {}
+    model = folder / "model.onnx" if folder else Path(arguments.model)
+    data = arguments.data or (folder and folder / "reference.safetensors")
+    loss = described(arguments.loss, "kind") if arguments.loss else meta.get("loss")
+    if not data or not loss:
+        raise TrainscopeError("--data and --loss say what to train on: only a reference's folder "
+                              "has both", 2)
+    optimizer = meta.get("optimizers", {}).get(arguments.optimizer) or described(
+        arguments.optimizer, "kind")
+    return model, data, loss, optimizer, meta.get("trainable")
 
 
 def _value(text):

@@ -1,9 +1,8 @@
 """python -m trainscope interpret: trains an ONNX model by PyTorch, node by node, and records it."""
 from pathlib import Path
 
-from .arguments import described, json_file, patterns_listed, steps_listed
+from .arguments import asked_training, patterns_listed, steps_listed
 from .batches import Batches
-from .errors import TrainscopeError
 
 SUMMARY = "Train an ONNX model by PyTorch, node by node, and record every value and gradient."
 
@@ -36,20 +35,9 @@ def run(arguments):
     import torch
 
     from .graph_training import GraphTraining
-    folder = Path(arguments.model) if Path(arguments.model).is_dir() else None
-    meta_file = arguments.meta or (folder and folder / "meta.json")
-    meta = json_file(meta_file) if meta_file else {}
-    model = folder / "model.onnx" if folder else Path(arguments.model)
-    data = arguments.data or (folder and folder / "reference.safetensors")
-    loss = described(arguments.loss, "kind") if arguments.loss else meta.get("loss")
-    if not data or not loss:
-        raise TrainscopeError("--data and --loss say what to train on: only a reference's folder "
-                              "has both", 2)
-    optimizer = meta.get("optimizers", {}).get(arguments.optimizer) or described(
-        arguments.optimizer, "kind")
-    trainable = meta.get("trainable")
+    model, data, loss, optimizer, trainable = asked_training(arguments)
     if arguments.parameters:
-        trainable = Path(arguments.parameters).read_text(encoding="utf-8").split()
+        trainable = names_listed(arguments.parameters)
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
     training = GraphTraining(model, loss, optimizer, trainable, arguments.dtype,

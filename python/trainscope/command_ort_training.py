@@ -1,9 +1,6 @@
 """python -m trainscope ort-training: steps of ONNX Runtime Training's on-device API."""
-from pathlib import Path
-
-from .arguments import described, json_file, patterns_listed, steps_listed
+from .arguments import asked_training, patterns_listed, steps_listed
 from .batches import Batches
-from .errors import TrainscopeError
 from .onnxruntime_training import record_training
 
 SUMMARY = "Train by ONNX Runtime Training's on-device API and record losses, gradients, parameters."
@@ -26,19 +23,10 @@ def add_arguments(parser):
 
 
 def run(arguments):
-    folder = Path(arguments.model) if Path(arguments.model).is_dir() else None
-    meta = json_file(folder / "meta.json") if folder else {}
-    model = folder / "model.onnx" if folder else Path(arguments.model)
-    data = arguments.data or (folder and folder / "reference.safetensors")
-    loss = described(arguments.loss, "kind") if arguments.loss else meta.get("loss")
-    if not data or not loss:
-        raise TrainscopeError("--data and --loss say what to train on: only a reference's folder "
-                              "has both", 2)
-    optimizer = meta.get("optimizers", {}).get(arguments.optimizer) or described(
-        arguments.optimizer, "kind")
+    model, data, loss, optimizer, trainable = asked_training(arguments)
     losses = record_training(
         model, loss, optimizer, Batches(data, arguments.batch).of_step, arguments.steps,
-        arguments.run_dir, meta.get("trainable"), patterns_listed(arguments.values),
+        arguments.run_dir, trainable, patterns_listed(arguments.values),
         steps_listed(arguments.record_steps) if arguments.record_steps else None,
         patterns_listed(arguments.record_full))
     for step, value in enumerate(losses, 1):

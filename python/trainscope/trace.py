@@ -203,8 +203,9 @@ class TraceReader:
         return self.sketches[row]
 
     def steps(self):
-        """Steps that were recorded, ascending, without step 0."""
-        return sorted({row.step for row in self.rows if row.step > 0})
+        """Steps whose forward phase was recorded, ascending: where a run was resumed, parameters and
+        states alone are of the step before."""
+        return sorted({row.step for row in self.rows if row.step > 0 and row.phase != "update"})
 
     def elements(self, step):
         """{KEY: Elements} of the tensors of which all elements were kept in a step."""
@@ -216,6 +217,7 @@ class TraceReader:
         try:
             header = json.loads(path.read_text(encoding="utf-8"))
             known = 1 <= header["format"] <= FORMAT
+            int(header["sketch_seed"])
         except (ValueError, KeyError, TypeError) as error:
             raise TrainscopeError(f"'{path}' is no header of a trace: {error}") from error
         if not known:
