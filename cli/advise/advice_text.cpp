@@ -85,6 +85,7 @@ std::string lever_text(const ShownAdvice& shown, std::size_t place) {
   }
   if (!row.fits) text += "     does not fit in the memory asked for\n";
   text += fmt::format("     costs {}\n     {}\n", row.lever.cost, shown.words[place].command);
+  if (row.too_large_to_try) text += "     not tried: too large for this machine's memory now\n";
   return row.trial ? text + trial_text(advice, row) : text;
 }
 
@@ -115,6 +116,7 @@ Json lever_json(const Advice& advice, const LeverAdvice& row, const LeverWords& 
   facts.set("ms_from", Json::object({{"steps", 1e3 * row.forecast.known_seconds},
                                      {"calls_alone", 1e3 * row.forecast.alone_seconds},
                                      {"model", 1e3 * row.forecast.modelled_seconds}}));
+  facts.set("too_large_to_try", row.too_large_to_try);
   if (row.trial) facts.set("trial", trial_json(advice, row));
   return facts;
 }

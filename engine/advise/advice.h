@@ -29,6 +29,7 @@ struct LeverAdvice {
   double gain = 0.0;  // how much less memory times how much less time an example; 1: none
   bool fits = true;   // in the memory asked for
   std::optional<LeverTrial> trial = {};
+  bool too_large_to_try = false;  // for this machine's memory
 
   double seconds_an_example() const { return forecast.seconds / static_cast<double>(examples); }
 };

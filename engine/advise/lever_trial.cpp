@@ -46,7 +46,10 @@ void try_levers(Advice& advice, AdviceRequest request, std::int64_t count,
   for (std::int64_t i = 0; i < std::min(count, std::ssize(advice.levers)); ++i) {
     LeverAdvice& each = advice.levers[static_cast<std::size_t>(i)];
     const TrainRequest step = changed(request.train, request.sizes, each.lever.change);
-    const std::int64_t both = each.arena_bytes + each.host_bytes + advice.base.arena_bytes();
+    const std::int64_t alone = each.arena_bytes + each.host_bytes;
+    each.too_large_to_try = !fits_in_memory(alone);
+    if (each.too_large_to_try) continue;
+    const std::int64_t both = alone + advice.base.arena_bytes();
     each.trial = trial_of(request.train, step, fits_in_memory(both));
   }
 }
