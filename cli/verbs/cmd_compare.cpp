@@ -304,17 +304,30 @@ bool are_runs(const std::string& words) {
   });
 }
 
-// Each section that both hold.
-Outcome run_compare(const Invocation& invocation) {
-  std::optional<Outcome> tensors = numbers(invocation);
-  const std::string& only = invocation.settings().text("only");
-  const bool runs = are_runs(invocation.argument(0)) && are_runs(invocation.argument(1));
-  if (only == "tensors" || (tensors && !runs)) return std::move(*tensors);
-  Outcome outcome = compare_times(invocation);
-  if (!tensors) return outcome;
+// Why tensors are not compared is said in their section; the others are shown all the same.
+void add_tensors(const Invocation& invocation, Outcome& outcome) {
+  std::optional<Outcome> tensors;
+  try {
+    tensors = numbers(invocation);
+  } catch (const Error& error) {
+    outcome.facts.set("tensors_refused", error.message());
+    outcome.text += fmt::format("\ntensors are not compared: {}\n", error.message());
+    return;
+  }
+  if (!tensors) return;
   outcome.facts.set("tensors", std::move(tensors->facts));
   outcome.text += "\n" + tensors->text;
   if (outcome.exit_code == 0) outcome.exit_code = tensors->exit_code;
+}
+
+// Each section that both hold; of traces alone, and where it is asked for, that of tensors.
+Outcome run_compare(const Invocation& invocation) {
+  const bool runs = are_runs(invocation.argument(0)) && are_runs(invocation.argument(1));
+  if (invocation.settings().text("only") == "tensors" || !runs) {
+    if (std::optional<Outcome> tensors = numbers(invocation)) return std::move(*tensors);
+  }
+  Outcome outcome = compare_times(invocation);
+  add_tensors(invocation, outcome);
   return outcome;
 }
 

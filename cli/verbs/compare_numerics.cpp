@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "engine/bundle/format.h"
+#include "engine/bundle/reader.h"
 #include "engine/core/error.h"
 #include "engine/core/text.h"
 #include "profiler/numerics/tensor_comparison.h"
@@ -76,8 +79,9 @@ std::string first_text(const TensorComparison& both, const Trace& a) {
 }
 
 double rank(const ComparedTensor& tensor) {
-  const bool special = tensor.verdict >= profiler::TensorVerdict::kSpecial;
-  return special ? 1e300 : tensor.over_limit();
+  const double over = tensor.over_limit();
+  const bool has_number = tensor.limit > 0.0 && std::isfinite(over);
+  return profiler::is_fault(tensor.verdict) && !has_number ? 1e300 : over;
 }
 
 std::string table_text(const TensorComparison& both, const Trace& a, std::size_t top) {
@@ -108,8 +112,14 @@ std::string producer_text(const Trace& trace) {
 std::optional<Trace> find_trace(const std::string& path) {
   const Folder folder = Folder::open(path);
   if (folder.has_file(profiler::kTraceHeaderFile)) return Trace::open(folder);
-  if (!folder.has_folder(kRunNumericsFolder)) return std::nullopt;
-  return Trace::open(folder.enter(kRunNumericsFolder));
+  if (!folder.has_file(kRunManifestFile)) {  // another engine's recorder made it
+    if (!folder.has_folder(kRunNumericsFolder)) return std::nullopt;
+    return Trace::open(folder.enter(kRunNumericsFolder));
+  }
+  const RunReader run = RunReader::open(folder);
+  const std::optional<Folder> trace = run.numerics(std::ssize(run.manifest().sessions));
+  if (!trace || !trace->has_file(profiler::kTraceHeaderFile)) return std::nullopt;
+  return Trace::open(*trace);
 }
 
 Outcome compare_numerics(const Trace& a, const Trace& b, std::size_t top) {

@@ -9,7 +9,8 @@
 
 namespace trainscope {
 
-// The trace of a run's newest session, or that a folder is itself; none: it holds none.
+// The trace of a run's newest session, of another engine's run, or that a folder is itself; none:
+// it holds none.
 std::optional<profiler::Trace> find_trace(const std::string& folder);
 
 // Exit code 9 where a tensor is beyond its limit. `top`: how many tensors are shown, those most

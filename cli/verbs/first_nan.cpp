@@ -42,6 +42,7 @@ std::string row_text(const TraceRow& row) {
 }
 
 std::string maker_text(const TraceRow& row) {
+  if (row.phase == profiler::TracePhase::kUpdate && row.op.empty()) return "the optimizer's update";
   if (row.op.empty()) return "no op";
   const std::string kernel = row.kernel.empty() ? "" : fmt::format(" ({})", row.kernel);
   return fmt::format("{} '{}'{}", row.op, printable(row.node), kernel);

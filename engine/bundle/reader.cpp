@@ -73,6 +73,8 @@ bool has_stages(const Folder& folder) {
 
 bool has_events(const Folder& folder) { return folder.has_file(kRunEventsFile); }
 
+bool has_numerics(const Folder& folder) { return folder.has_folder(kRunNumericsFolder); }
+
 bool has_plan(const Folder& folder) {
   return folder.has_file(kRunPlanFile) || folder.has_file(kRunReadablePlanFile);
 }
@@ -172,6 +174,12 @@ std::optional<MappedFile> RunReader::events(std::int64_t session) const {
   const std::optional<Folder> folder = folder_with(has_events, session);
   if (!folder) return std::nullopt;
   return MappedFile::open(*folder / kRunEventsFile);
+}
+
+std::optional<Folder> RunReader::numerics(std::int64_t session) const {
+  const std::optional<Folder> folder = folder_with(has_numerics, session);
+  if (!folder) return std::nullopt;
+  return folder->enter(kRunNumericsFolder);
 }
 
 std::string RunReader::stage_rewrites(const StageRecord& stage, std::int64_t session) const {

@@ -34,6 +34,8 @@ class RunReader {
   std::optional<StoredPlan> plan(std::int64_t session = kNewestSession) const;
   // What a profile of it has written so far; none where there is none.
   std::optional<MappedFile> events(std::int64_t session = kNewestSession) const;
+  // The trace of its numbers; none where none was recorded.
+  std::optional<Folder> numerics(std::int64_t session = kNewestSession) const;
   MappedFile open_stage(const StageRecord& stage, std::int64_t session = kNewestSession) const;
   // The text of its rewrite log; empty where there is none.
   std::string stage_rewrites(const StageRecord& stage, std::int64_t session = kNewestSession) const;

@@ -188,6 +188,9 @@ class Comparer {
 
  private:
   void check_models() const {
+    require(a_.trace().header().sketch_seed == b_.trace().header().sketch_seed, ErrorCode::kUsage,
+            "the traces' sketches have different seeds: A has {}, B has {}",
+            a_.trace().header().sketch_seed, b_.trace().header().sketch_seed);
     const std::string& a = a_.trace().header().model;
     const std::string& b = b_.trace().header().model;
     if (a.empty() || b.empty() || a == b) return;
@@ -205,8 +208,9 @@ class Comparer {
         .hint("record the same steps: --record-steps");
   }
 
+  // Before the first common step there may be what both begin with.
   bool is_common(std::int64_t step) const {
-    return step == 0 || std::ranges::binary_search(result_.steps, step);
+    return step < result_.steps.front() || std::ranges::binary_search(result_.steps, step);
   }
 
   void check_inputs() {

@@ -71,8 +71,8 @@ struct TensorComparison {
   std::size_t faults() const;
 };
 
-// Throws kUsage, naming the difference, for traces of different models or batches, or without a
-// common step.
+// Throws kUsage, naming the difference, for traces of different models, batches or seeds of
+// sketches, or without a common step.
 TensorComparison compare_tensors(const Trace& a, const Trace& b);
 
 }  // namespace trainscope::profiler

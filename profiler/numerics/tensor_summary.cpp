@@ -24,7 +24,19 @@ double lane_sum(std::span<const double> elements, F term) {
   return lanes[0] + lanes[1] + lanes[2] + lanes[3];
 }
 
+// Sums of finite numbers may be beyond the largest one.
+double clamped(double sum) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  return std::isnan(sum) ? kMost : std::clamp(sum, -kMost, kMost);
+}
+
 }  // namespace
+
+void TensorSummary::divide(double divisor) {
+  TensorStatistics& s = statistics;
+  for (double* each : {&s.mean, &s.deviation, &s.least, &s.most, &s.l1, &s.l2}) *each /= divisor;
+  for (double& bucket : sketch) bucket /= divisor;
+}
 
 void TensorSummarizer::add(std::span<const std::byte> bytes) {
   hasher_.bytes(bytes);
@@ -80,11 +92,12 @@ TensorSummary TensorSummarizer::summary() const {
   TensorSummary result{.statistics = counted_, .sketch = sketch_, .hash = hasher_.digest()};
   TensorStatistics& statistics = result.statistics;
   if (statistics.finite() == 0) return result;
-  statistics.mean = mean_;
-  statistics.deviation = std::sqrt(squares_ / static_cast<double>(statistics.finite()));
+  statistics.mean = clamped(mean_);
+  statistics.deviation = clamped(std::sqrt(squares_ / static_cast<double>(statistics.finite())));
   statistics.least = least_;
   statistics.most = most_;
-  statistics.l2 = std::sqrt(sum_of_squares_);
+  statistics.l1 = clamped(statistics.l1);
+  statistics.l2 = clamped(std::sqrt(sum_of_squares_));
   return result;
 }
 

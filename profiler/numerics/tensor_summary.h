@@ -35,6 +35,9 @@ struct TensorSummary {
   TensorStatistics statistics;
   Sketch sketch{};
   std::uint64_t hash = 0;  // XXH3 of the elements' bytes as they are in memory, little endian
+
+  // Statistics and sketch of the elements divided by it, which is above 0; the hash stays.
+  void divide(double divisor);
 };
 
 // Takes a tensor's elements in their order.

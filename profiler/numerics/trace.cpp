@@ -222,8 +222,6 @@ void TraceWriter::add(const TraceRow& row, const Sketch& sketch) {
   lines_ += '\n';
   waiting_.push_back(sketch);
   ++rows_;
-  constexpr std::size_t kMostWaiting = 256;
-  if (waiting_.size() >= kMostWaiting) flush();
 }
 
 void TraceWriter::flush() {
@@ -329,7 +327,7 @@ Sketch Trace::sketch(std::size_t row) const {
 std::vector<std::int64_t> Trace::steps() const {
   std::set<std::int64_t> steps;
   for (const TraceRow& row : rows_) {
-    if (row.step > 0) steps.insert(row.step);
+    if (row.step > 0 && row.phase != TracePhase::kUpdate) steps.insert(row.step);
   }
   return {steps.begin(), steps.end()};
 }

@@ -91,16 +91,17 @@ struct TraceHeader {
   Json more = Json::object();  // what else the producer says: device, threads, precision, seed ..
 };
 
-// Writes a trace as its tensors come: the rows are whole lines, and each has its sketch before it.
+// Writes a trace, a step at a time: the rows are whole lines, and each has its sketch before it.
 class TraceWriter {
  public:
   // Into a folder without a trace. kIo when something cannot be written, here and below.
   TraceWriter(const Folder& folder, const TraceHeader& header);
 
+  // Keeps it until flush(): some 1.2 KB.
   void add(const TraceRow& row, const Sketch& sketch);
   void write_names(const std::vector<TraceName>& names);
   void write_noise(const std::vector<TraceNoise>& noise);
-  // Rows of a step are in the files then.
+  // What was added is in the files then.
   void flush();
   // Waits for the disk.
   void sync();
@@ -131,7 +132,9 @@ class Trace {
   // The truth about the first recorded step, in f64; none where it was not computed.
   std::optional<Trace> oracle() const;
   Sketch sketch(std::size_t row) const;
-  std::vector<std::int64_t> steps() const;  // ascending, without step 0
+  // Whose forward phase is there, ascending: where a run was resumed, parameters and states alone
+  // are of the step before.
+  std::vector<std::int64_t> steps() const;
   const Folder& folder() const { return folder_; }
 
  private:

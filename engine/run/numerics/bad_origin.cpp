@@ -16,6 +16,8 @@ namespace trainscope {
 namespace {
 
 using profiler::Trace;
+using profiler::TraceKind;
+using profiler::TracePhase;
 using profiler::TraceRow;
 
 constexpr std::size_t kLongestChain = 6;
@@ -42,13 +44,16 @@ class Operands {
         values_(replayed.compiled->stages, graph_, ViewRows::kOfTheViewed) {
     for (const TraceRow& row : replayed.trace->rows()) {
       const bool before = row.step < bad.step;
-      const bool here =
-          row.step == bad.step && row.micro_batch == bad.micro_batch && row.order <= bad.order;
+      // All micro-batches come before an update.
+      const bool same = bad.phase == TracePhase::kUpdate || row.micro_batch == bad.micro_batch;
+      const bool here = row.step == bad.step && same && row.order < bad.order;
       if (before || here) rows_.insert_or_assign(row.key(), &row);
     }
   }
 
+  // Of a parameter or state the optimizer's: its gradient, what it was before, and its moments.
   std::vector<const TraceRow*> of(const TraceRow& row) const {
+    if (row.phase == TracePhase::kUpdate) return of_update(row);
     std::vector<const TraceRow*> found;
     const NodeId node = row.node.empty() ? kNoNode : graph_.find_node(row.node);
     if (node == kNoNode) return found;
@@ -61,12 +66,19 @@ class Operands {
   }
 
  private:
-  const TraceRow* row_of(ValueId id) const {
-    while (graph_.value(id).producer != kNoNode &&
-           graph_.node(graph_.value(id).producer).op->is_view) {
-      id = graph_.node(graph_.value(id).producer).inputs[0];
+  std::vector<const TraceRow*> of_update(const TraceRow& row) const {
+    const std::string parameter = row.value.substr(row.value.rfind('/') + 1);
+    std::vector<const TraceRow*> found;
+    for (const auto& [key, operand] : rows_) {
+      const bool is_gradient = key == "grad:" + row.value || key == "grad:" + parameter;
+      const bool is_state =
+          operand->kind == TraceKind::kState && operand->value.ends_with("/" + row.value);
+      if (is_gradient || is_state || key == row.key()) found.push_back(operand);
     }
-    const TracedAs& as = values_.of(id);
+    return found;
+  }
+  const TraceRow* row_of(ValueId id) const {
+    const TracedAs& as = values_.of(viewed(graph_, id));
     const auto found = rows_.find(fmt::format("{}:{}", name_of(as.kind), as.name));
     return found == rows_.end() ? nullptr : found->second;
   }

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/core/any_error.h"
 #include "engine/core/safetensors.h"
 #include "engine/core/text.h"
 #include "engine/ir/well_known.h"
+#include "engine/run/numerics/oracle.h"
 #include "engine/run/numerics/trace_rows.h"
 
 namespace trainscope {
@@ -20,6 +22,17 @@ using profiler::TraceRow;
 
 // Tensors are read in pieces of so many bytes: a copy of the largest may not fit.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 18;
+
+double scalar_of(const Tensor& tensor) { return convert(tensor, DType::kF64).values<double>()[0]; }
+
+// In f32: f16 has no room for small gradients.
+Tensor divided(const Tensor& tensor, double divisor) {
+  Tensor result = convert(tensor, DType::kF32);
+  for (float& element : result.values<float>()) {
+    element = static_cast<float>(static_cast<double>(element) / divisor);
+  }
+  return result;
+}
 
 bool makes_tensors(CallKind kind) {
   return kind == CallKind::kKernel || kind == CallKind::kAddPartials || kind == CallKind::kProgram;
@@ -38,17 +51,10 @@ NumericsRecorder::NumericsRecorder(NumericsRequest request, RecordedRun run)
     : request_(std::move(request)),
       run_(std::move(run)),
       executor_(run_.executor),
-      writer_(run_.folder, run_.header) {
-  if (request_.all_values) {
-    unfused_ = std::make_unique<const UnfusedStep>(run_.model, run_.compile);
-  }
-  if (!request_.oracle) return;
-  try {
-    oracle_ = std::make_unique<const Oracle>(run_.model, run_.compile);
-  } catch (const Error& error) {
-    run_.log->warning("numerics: no noise is measured: {}", error.message());
-  }
-}
+      unfused_(request_.all_values ? std::make_unique<const UnfusedStep>(run_.model, run_.compile)
+                                   : nullptr),
+      oracle_due_(request_.oracle),
+      writer_(run_.folder, run_.header) {}
 
 void NumericsRecorder::session_begin(const SessionFacts& facts) {
   values_.emplace(facts.compiled->stages, facts.compiled->program.graph, ViewRows::kOfTheViewed);
@@ -96,12 +102,15 @@ void NumericsRecorder::step_begin(std::int64_t step) {
 
 void NumericsRecorder::step_part_begin(StepPart part, const StepPlace& at) {
   if (step_ == 0) return;
+  in_part_ = true;
   micro_batch_ = at.micro_batch;
+  if (executor_->has(kLossScaleState)) loss_scale_ = scalar_of(executor_->read(kLossScaleState));
   if (computes_again() && part == StepPart::kMicroStep) read_states();
 }
 
 void NumericsRecorder::step_part_end(StepPart part, const StepPlace& /*at*/) {
   if (step_ == 0) return;
+  in_part_ = false;
   if (part == StepPart::kMicroStep) {
     if (computes_again()) compute_again();
     return;
@@ -120,6 +129,7 @@ void NumericsRecorder::step_end(const StepRecord& /*step*/, std::int64_t /*used_
 }
 
 void NumericsRecorder::copy_end(const CopyEvent& event) {
+  if (!in_part_) return;
   const Value& value = executor_->program().graph.value(event.value);
   if (event.kind != CopyKind::kBind || value.kind != ValueKind::kInput) return;
   const bool of_batch = !value.name.starts_with(kOwnPrefix);
@@ -130,7 +140,7 @@ void NumericsRecorder::copy_end(const CopyEvent& event) {
 }
 
 void NumericsRecorder::call_end(const CallEvent& event) {
-  if (event.within != kNoCall || unfused_ != nullptr) return;
+  if (!in_part_ || event.within != kNoCall || unfused_ != nullptr) return;
   const Call& call = executor_->program().call(event.call);
   if (!makes_tensors(call.kind) || call.phase == Phase::kUpdate) return;
   for (std::size_t k = 0; k < call.outputs.size(); ++k) {
@@ -149,7 +159,13 @@ TraceRow NumericsRecorder::row_of(const Graph& graph, ValueId value, const Trace
   return row;
 }
 
-void NumericsRecorder::finish_row(TraceRow row, const profiler::TensorSummary& summary) {
+// What a row's elements are divided by: gradients are recorded without the loss scale.
+double NumericsRecorder::divisor_of(const TracedAs& as) const {
+  return is_gradient(as) ? loss_scale_ : 1.0;
+}
+
+void NumericsRecorder::finish_row(TraceRow row, profiler::TensorSummary summary, double divisor) {
+  summary.divide(divisor);
   row.statistics = summary.statistics;
   row.hash = summary.hash;
   writer_.add(row, summary.sketch);
@@ -175,26 +191,34 @@ void NumericsRecorder::compute_again() {
     given.insert(batch_.begin(), batch_.end());
     unfused_->run(given, [this](ValueId id, const Tensor& tensor) { record_unfused(id, tensor); });
   }
-  if (oracle_ != nullptr) record_oracle();
+  if (oracle_due_) record_oracle();
   given_.clear();
   batch_.clear();
 }
 
-// Of the session's first recorded step.
+// Of the session's first recorded step. A run goes on without it: it takes the memory of some f64
+// values, and ops that have no kernel for them.
 void NumericsRecorder::record_oracle() {
+  oracle_due_ = false;
+  std::vector<OracleRow> rows;
+  try {
+    rows = Oracle(run_.model, run_.compile).rows(batch_, run_.batch_axes, given_);
+  } catch (const std::exception& exception) {
+    run_.log->warning("numerics: no noise is measured: {}", error_of(exception).message());
+    return;
+  }
   profiler::TraceHeader header = run_.header;
   header.producer = "trainscope f64";
   header.mode = "all";
   profiler::TraceWriter truth(run_.folder.make(profiler::kTraceOracleFolder), header);
   std::vector<profiler::TraceNoise> noise;
-  for (OracleRow& row : oracle_->rows(batch_, run_.batch_axes, given_)) {
+  for (OracleRow& row : rows) {
     row.row.step = step_;
     truth.add(row.row, row.sketch);
     noise.push_back({.key = row.row.key(), .relative = row.noise});
   }
   truth.write_noise(noise);
   truth.sync();
-  oracle_.reset();
 }
 
 void NumericsRecorder::record_unfused(ValueId id, const Tensor& tensor) {
@@ -202,8 +226,9 @@ void NumericsRecorder::record_unfused(ValueId id, const Tensor& tensor) {
   TraceRow row = row_of(unfused_->graph(), id, as);
   const std::span<const std::byte> bytes(tensor.data(), tensor.bytes());
   const profiler::TensorSummary summary = profiler::summary_of(tensor.dtype(), bytes);
-  if (wants_elements(as)) keep_elements(row, tensor.type(), {bytes.begin(), bytes.end()});
-  finish_row(std::move(row), summary);
+  const double divisor = unfused_->divisor_of(as);
+  if (wants_elements(as)) keep_elements(row, tensor.type(), {bytes.begin(), bytes.end()}, divisor);
+  finish_row(std::move(row), summary, divisor);
 }
 
 // Slices of one tensor come in their order: batch tiles run in turn.
@@ -229,11 +254,10 @@ void NumericsRecorder::record_output(CallId id, std::size_t k) {
   }
   tensor.done += output.type.elements();
   if (tensor.done < type.elements()) return;
-  const profiler::TensorSummary summary = tensor.summarizer.summary();
   TraceRow row = row_of(program.graph, output.value, as);
   if (call.kernel != nullptr) row.kernel = std::string(call.kernel->name);
-  if (keep) keep_elements(row, type, std::move(tensor.elements));
-  finish_row(std::move(row), summary);
+  if (keep) keep_elements(row, type, std::move(tensor.elements), divisor_of(as));
+  finish_row(std::move(row), tensor.summarizer.summary(), divisor_of(as));
   unfinished_.erase(found);
 }
 
@@ -249,11 +273,10 @@ void NumericsRecorder::record_kept(ValueId value, TracePhase phase) {
     summarizer.add(piece_);
     if (keep) elements.insert(elements.end(), piece_.begin(), piece_.end());
   }
-  const profiler::TensorSummary summary = summarizer.summary();
   TraceRow row = row_of(executor_->program().graph, value, values_->of(value));
   row.phase = phase;
-  if (keep) keep_elements(row, type, std::move(elements));
-  finish_row(std::move(row), summary);
+  if (keep) keep_elements(row, type, std::move(elements), 1.0);
+  finish_row(std::move(row), summarizer.summary(), 1.0);
 }
 
 // Parameters, running statistics and moments, but not sums over micro-batches.
@@ -268,9 +291,13 @@ void NumericsRecorder::record_states() {
 }
 
 void NumericsRecorder::keep_elements(const TraceRow& row, const TensorType& type,
-                                     std::vector<std::byte> bytes) {
+                                     std::vector<std::byte> bytes, double divisor) {
   Tensor tensor(type);
   std::ranges::copy(bytes, tensor.data());
+  if (divisor != 1.0) tensor = divided(tensor, divisor);
+  if (trainscope::row_of(tensor.dtype()).safetensors_name.empty()) {  // the format has no such type
+    tensor = convert(tensor, is_float(tensor.dtype()) ? DType::kF32 : DType::kI64);
+  }
   const std::string micro = row.micro_batch > 0 ? fmt::format("@{}", row.micro_batch) : "";
   elements_.emplace_back(row.key() + micro, std::move(tensor));
 }
@@ -297,6 +324,10 @@ void NumericsRecorder::session_end(RunStatus /*status*/) {
                  human_bytes(writer_.bytes()));
 }
 
-void NumericsRecorder::session_failed(const Error& /*error*/) { close(); }
+// Of a step that failed there is what it made.
+void NumericsRecorder::session_failed(const Error& /*error*/) {
+  if (step_ != 0) write_elements();
+  close();
+}
 
 }  // namespace trainscope

@@ -11,7 +11,6 @@
 
 #include "engine/core/log.h"
 #include "engine/exec/executor.h"
-#include "engine/run/numerics/oracle.h"
 #include "engine/run/numerics/traced_values.h"
 #include "engine/run/numerics/unfused_step.h"
 #include "engine/run/run_events.h"
@@ -38,7 +37,8 @@ struct RecordedRun {
 // be written throws kIo.
 class NumericsRecorder final : public RunEvents, public ExecutionEvents {
  public:
-  // Throws what build_stages() throws, for requests of all values.
+  // Throws what build_stages() throws, for requests of all values. An oracle that cannot be
+  // computed is a warning.
   NumericsRecorder(NumericsRequest request, RecordedRun run);
 
   void session_begin(const SessionFacts& facts) override;
@@ -67,14 +67,15 @@ class NumericsRecorder final : public RunEvents, public ExecutionEvents {
   void record_kept(ValueId value, profiler::TracePhase phase);
   void record_states();
   void read_states();
-  bool computes_again() const { return unfused_ != nullptr || oracle_ != nullptr; }
+  bool computes_again() const { return unfused_ != nullptr || oracle_due_; }
   void compute_again();
   void record_oracle();
   void record_unfused(ValueId id, const Tensor& tensor);
-  void finish_row(profiler::TraceRow row, const profiler::TensorSummary& summary);
+  double divisor_of(const TracedAs& as) const;
+  void finish_row(profiler::TraceRow row, profiler::TensorSummary summary, double divisor);
   profiler::TraceRow row_of(const Graph& graph, ValueId value, const TracedAs& as);
   void keep_elements(const profiler::TraceRow& row, const TensorType& type,
-                     std::vector<std::byte> bytes);
+                     std::vector<std::byte> bytes, double divisor);
   void write_elements();
   void close();
 
@@ -82,7 +83,7 @@ class NumericsRecorder final : public RunEvents, public ExecutionEvents {
   const RecordedRun run_;
   const std::shared_ptr<Executor> executor_;
   std::unique_ptr<const UnfusedStep> unfused_;  // null but for requests of all values
-  std::unique_ptr<const Oracle> oracle_;        // null once its step is recorded
+  bool oracle_due_;                             // until the first recorded step
   profiler::TraceWriter writer_;
   std::optional<TracedValues> values_;
   std::set<std::string>
@@ -90,6 +91,8 @@ class NumericsRecorder final : public RunEvents, public ExecutionEvents {
   std::int64_t last_ = 0;      // step of the session
   std::int64_t step_ = 0;      // that is recorded; 0: none
   std::int64_t recorded_ = 0;  // steps
+  bool in_part_ = false;       // else calls are not the step's: it runs again to find what failed
+  double loss_scale_ = 1.0;    // of the micro-step's gradients
   std::int64_t micro_batch_ = 0;
   std::int64_t order_ = 0;
   std::map<ValueId, Unfinished> unfinished_;

@@ -68,7 +68,7 @@ Tensors in_order(const Tensors& batch, const BatchAxes& axes, const Order& order
   return result;
 }
 
-Tensors widened(const Tensors& tensors) {
+Tensors upcast(const Tensors& tensors) {
   Tensors result;
   for (const auto& [name, tensor] : tensors) {
     const bool is_single = tensor.dtype() == DType::kF32;
@@ -81,10 +81,13 @@ profiler::TensorSummary summary_of(const Tensor& tensor) {
   return profiler::summary_of(tensor.dtype(), {tensor.data(), tensor.bytes()});
 }
 
-double relative_error(const Tensor& tensor, const OracleRow& truth) {
+// `divisor`: of the tensor's elements.
+double relative_error(const Tensor& tensor, double divisor, const OracleRow& truth) {
   const double l2 = truth.row.statistics.l2;
-  return l2 > 0.0 ? profiler::estimated_distance(summary_of(tensor).sketch, truth.sketch) / l2
-                  : 0.0;
+  if (l2 == 0.0) return 0.0;
+  profiler::TensorSummary summary = summary_of(tensor);
+  summary.divide(divisor);
+  return profiler::estimated_distance(summary.sketch, truth.sketch) / l2;
 }
 
 }  // namespace
@@ -114,13 +117,14 @@ std::vector<OracleRow> Oracle::rows(const Tensors& batch, const BatchAxes& axes,
                                     const Tensors& others) const {
   std::vector<OracleRow> rows;
   std::map<std::string, std::size_t> by_key;
-  Tensors given = widened(others);
-  for (auto& [name, tensor] : widened(batch)) given.insert_or_assign(name, tensor);
+  Tensors given = upcast(others);
+  for (auto& [name, tensor] : upcast(batch)) given.insert_or_assign(name, tensor);
   truth_.run(given, [&](ValueId id, const Tensor& tensor) {
     if (!is_float(tensor.dtype())) return;
     const TracedAs& as = truth_.values().of(id);
     if (as.kind == profiler::TraceKind::kOwn) return;
-    const profiler::TensorSummary summary = summary_of(tensor);
+    profiler::TensorSummary summary = summary_of(tensor);
+    summary.divide(truth_.divisor_of(as));
     profiler::TraceRow row = trace_row(truth_.graph(), id, as);
     row.order = static_cast<std::int64_t>(rows.size());
     row.statistics = summary.statistics;
@@ -141,10 +145,13 @@ std::vector<OracleRow> Oracle::rows(const Tensors& batch, const BatchAxes& axes,
                           as.kind == profiler::TraceKind::kActivationGradient;
       const bool moves =
           order != nullptr && is_act && holds_blocks(tensor.type().shape, 0, order->size());
-      double error = relative_error(tensor, row);
+      const double divisor = single_.divisor_of(as);
+      double error = relative_error(tensor, divisor, row);
       // What has its examples there, or is as long by chance: a sum over them.
-      if (moves)
-        error = std::min(error, relative_error(reordered(tensor, 0, inverse(*order)), row));
+      if (moves) {
+        const Tensor back = reordered(tensor, 0, inverse(*order));
+        error = std::min(error, relative_error(back, divisor, row));
+      }
       if (order == nullptr || error <= kMostNoise) row.noise = std::max(row.noise, error);
     });
   };

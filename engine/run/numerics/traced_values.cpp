@@ -17,15 +17,6 @@ namespace {
 using profiler::TraceKind;
 using profiler::TraceName;
 
-// The value whose bytes these are: what views look at.
-ValueId viewed(const Graph& graph, ValueId id) {
-  while (true) {
-    const NodeId producer = graph.value(id).producer;
-    if (producer == kNoNode || !graph.node(producer).op->is_view) return id;
-    id = graph.node(producer).inputs[0];
-  }
-}
-
 TracedAs first_name(const Graph& graph, const Value& value) {
   switch (value.kind) {
     case ValueKind::kInput:
@@ -85,6 +76,14 @@ bool has_elements_of_its_own(const Fate& fate) {
 }
 
 }  // namespace
+
+ValueId viewed(const Graph& graph, ValueId id) {
+  while (true) {
+    const NodeId producer = graph.value(id).producer;
+    if (producer == kNoNode || !graph.node(producer).op->is_view) return id;
+    id = graph.node(producer).inputs[0];
+  }
+}
 
 TracedValues::TracedValues(const Stages& stages, const Graph& graph, ViewRows views) {
   const StageHistory history = StageHistory::of(stages);

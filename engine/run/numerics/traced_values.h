@@ -16,6 +16,14 @@ struct TracedAs {
   std::string name;
 };
 
+inline bool is_gradient(const TracedAs& as) {
+  return as.kind == profiler::TraceKind::kGradient ||
+         as.kind == profiler::TraceKind::kActivationGradient;
+}
+
+// The value whose bytes these are: what views look at.
+ValueId viewed(const Graph& graph, ValueId id);
+
 // What a view of a value is named as: in a program it is the value's bytes; who computes node by
 // node makes a tensor of it.
 enum class ViewRows : std::uint8_t { kOfTheViewed, kTheirOwn };

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/ir/well_known.h"
+
 namespace trainscope {
 namespace {
 
@@ -36,6 +38,10 @@ UnfusedStep::UnfusedStep(Stages stages, const CompileOptions& options)
     : graph_(stages.back().graph),
       values_(stages, graph_, ViewRows::kTheirOwn),
       evaluate_(evaluator(op_table(), cpu_kernels(),
-                          {.kernels = options.lower.kernels, .threads = options.lower.threads})) {}
+                          {.kernels = options.lower.kernels, .threads = options.lower.threads})) {
+  const ValueId scale = graph_.find(kLossScaleState);
+  if (scale == kNoValue) return;
+  loss_scale_ = convert(*graph_.value(scale).data, DType::kF64).values<double>()[0];
+}
 
 }  // namespace trainscope

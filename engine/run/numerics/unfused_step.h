@@ -20,6 +20,8 @@ class UnfusedStep {
 
   const Graph& graph() const { return graph_; }
   const TracedValues& values() const { return values_; }
+  // What a gradient that run() shows is to be divided by: the loss scale that the step starts from.
+  double divisor_of(const TracedAs& as) const { return is_gradient(as) ? loss_scale_ : 1.0; }
   // `inputs` as of reference_run. Parameters and states that are not in it have the elements that
   // they start from. Fails as reference_run.
   void run(const std::map<std::string, Tensor>& inputs, const SeeValue& see) const {
@@ -31,6 +33,7 @@ class UnfusedStep {
 
   Graph graph_;
   TracedValues values_;
+  double loss_scale_ = 1.0;
   Evaluate evaluate_;
 };
 

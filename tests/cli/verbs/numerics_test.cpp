@@ -131,6 +131,40 @@ TEST_CASE("numerics: rows are the elements that --record-full keeps") {
   CHECK(found == full.entries().size());
 }
 
+// The loss scale, 65536 at first, is not in them.
+TEST_CASE("numerics: gradients of fp16 steps are those of f32 steps") {
+  const TemporaryFolder folder;
+  train("mlp", folder / "a");
+  train("mlp", folder / "b", {"--precision", "fp16"});
+  const auto a = find_trace((folder / "a").string());
+  const auto b = find_trace((folder / "b").string());
+  std::size_t gradients = 0;
+  for (const profiler::ComparedTensor& tensor : compare_tensors(*a, *b).tensors) {
+    const TraceRow& row = a->rows()[tensor.row_a];
+    if (row.kind != profiler::TraceKind::kGradient || row.step != 1) continue;
+    CAPTURE(tensor.key);
+    CHECK(tensor.relative < 0.05);
+    ++gradients;
+  }
+  CHECK(gradients > 2);
+}
+
+TEST_CASE("numerics: kept elements of fp16 gradients are without the loss scale") {
+  const TemporaryFolder folder;
+  train("lenet", folder / "fp16", {"--precision", "fp16", "--record-full", "*"});
+  const auto full = SafetensorsFile::open(folder / "fp16/numerics/full/1.safetensors");
+  const auto trace = find_trace((folder / "fp16").string());
+  REQUIRE(trace.has_value());
+  for (const TraceRow& row : trace->rows()) {
+    if (row.step != 1 || row.kind != profiler::TraceKind::kGradient) continue;
+    const Tensor tensor = full.tensor(row.key());
+    CHECK(tensor.dtype() == DType::kF32);  // divided by the loss scale
+    const profiler::TensorStatistics statistics =
+        profiler::summary_of(DType::kF32, {tensor.data(), tensor.bytes()}).statistics;
+    CHECK(statistics.l2 == doctest::Approx(row.statistics.l2));
+  }
+}
+
 // Differences that rounding makes, of real tensors.
 TEST_CASE("numerics: sketches are within 0.8 to 1.25 of the true error for 99 of 100 tensors") {
   for (const std::string model : {"gpt2", "resnet18"}) {

@@ -144,6 +144,27 @@ TEST_CASE("compare: other models, batches and steps are refused with the differe
                        doctest::Contains("no step in common"), Error);
 }
 
+// Of a run and one that went on from step 4: what both begin with is compared.
+TEST_CASE("compare: parameters before the first common step") {
+  const TraceFolder folders[2];
+  for (const bool other : {false, true}) {
+    const TraceFolder& folder = folders[other ? 1 : 0];
+    TraceWriter writer(folder.folder(), {.producer = "test", .version = "1"});
+    TraceRow parameter = row(TraceKind::kParameter, "w", TracePhase::kUpdate);
+    parameter.step = 4;
+    add_row(writer, parameter, numbers(other ? 1e-3 : 0.0, 3));
+    TraceRow activation = row(TraceKind::kActivation, "x", TracePhase::kForward);
+    activation.step = 5;
+    add_row(writer, activation, numbers(0.0, 2));
+    writer.sync();
+  }
+  const TensorComparison both =
+      compare_tensors(Trace::open(folders[0].path), Trace::open(folders[1].path));
+  CHECK(both.steps == std::vector<std::int64_t>{5});
+  REQUIRE(both.first.has_value());
+  CHECK(both.tensors[*both.first].key == "param:w");
+}
+
 TEST_CASE("compare: NaN in one alone, and another number of elements") {
   const TraceFolder first;
   const TraceFolder second;

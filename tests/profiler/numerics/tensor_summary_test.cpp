@@ -65,6 +65,22 @@ TEST_CASE("summary: NaN and infinities are counted, and left out of the rest") {
   CHECK(summary_of(DType::kF32, bytes_of(none)).statistics.l2 == 0.0);
 }
 
+TEST_CASE("summary: sums beyond the largest number are that number") {
+  const Tensor tensor = Tensor::of<double>(Shape{2}, std::vector<double>{1.5e308, 1.5e308});
+  const TensorStatistics s = summary_of(DType::kF64, bytes_of(tensor)).statistics;
+  for (const double number : {s.mean, s.deviation, s.l1, s.l2}) CHECK(std::isfinite(number));
+}
+
+TEST_CASE("summary: divided as its elements are") {
+  const Tensor tensor = Tensor::of<float>(Shape{3}, std::vector<float>{8.0F, -4.0F, 2.0F});
+  const Tensor quarter = Tensor::of<float>(Shape{3}, std::vector<float>{2.0F, -1.0F, 0.5F});
+  TensorSummary divided = summary_of(DType::kF32, bytes_of(tensor));
+  divided.divide(4.0);
+  const TensorSummary expected = summary_of(DType::kF32, bytes_of(quarter));
+  CHECK(divided.statistics == expected.statistics);
+  CHECK(divided.sketch == expected.sketch);
+}
+
 TEST_CASE("summary: other element types") {
   const Tensor ids = Tensor::ints(std::vector<std::int64_t>{1, 2, 3});
   CHECK(summary_of(DType::kI64, bytes_of(ids)).statistics.mean == 2.0);

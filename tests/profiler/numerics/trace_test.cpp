@@ -58,6 +58,17 @@ TEST_CASE("trace: what is written is read again") {
   CHECK_FALSE(trace.oracle().has_value());
 }
 
+TEST_CASE("trace: steps of which the update alone is there are not of its steps") {
+  const TraceFolder scratch;
+  TraceWriter writer(scratch.folder(), {.producer = "test", .version = "1"});
+  const TraceRow before{
+      .step = 4, .phase = TracePhase::kUpdate, .kind = TraceKind::kParameter, .value = "w"};
+  add_row(writer, before, {1.0F});
+  add_row(writer, {.step = 5, .kind = TraceKind::kActivation, .value = "x"}, {2.0F});
+  writer.sync();
+  CHECK(Trace::open(scratch.path).steps() == std::vector<std::int64_t>{5});
+}
+
 TEST_CASE("trace: a row or sketch that was cut short is left out") {
   const TraceFolder scratch;
   write_three(scratch);
