@@ -1,45 +1,20 @@
 // Pictures go through a folder of their own, which is gone afterwards.
 #include "cli/report_pictures.h"
 
-#include <stdlib.h>
-
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "cli/window_program.h"
 #include "engine/core/error.h"
 #include "engine/core/file.h"
+#include "engine/core/system/scratch_folder.h"
 
 namespace trainscope {
 namespace {
 
 constexpr int kMostSeconds = 20;  // of a picture, which takes a fraction of one
 constexpr std::uint64_t kMostPictureBytes = 2 << 20;
-
-class PictureFolder {
- public:
-  PictureFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "trainscope-XXXXXX").string();
-    require(mkdtemp(name.data()) != nullptr, ErrorCode::kIo, "cannot make the folder {}: {}", name,
-            std::strerror(errno));
-    path_ = name;
-  }
-  ~PictureFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  PictureFolder(const PictureFolder&) = delete;
-  PictureFolder& operator=(const PictureFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::vector<std::string> panels_of(const profiler::ReportInput& input) {
   std::vector<std::string> panels;
@@ -64,7 +39,7 @@ void add_pictures(profiler::ReportInput& input, const std::filesystem::path& run
     return;
   }
   try {
-    const PictureFolder folder;
+    const ScratchFolder folder;
     for (const std::string& panel : panels_of(input)) {
       const std::filesystem::path file = folder.path() / (panel + ".svg");
       run_window_program({"shot", run.string(), "--panel", panel, "--theme", "light", "--size",

@@ -22,10 +22,14 @@ constexpr std::array<std::string_view, 15> kNotRecorded = {
 
 }  // namespace
 
+bool is_recorded(std::string_view flag) {
+  return std::ranges::find(kNotRecorded, flag) == kNotRecorded.end();
+}
+
 Json resolved_options(const Invocation& invocation, const LossOptions& loss, const Sizes& sizes) {
   std::map<std::string, Json> resolved;  // by name, so that a run from the file writes the same one
   for (const auto& [name, setting] : invocation.settings().all()) {
-    if (std::ranges::find(kNotRecorded, name) != kNotRecorded.end()) continue;
+    if (!is_recorded(name)) continue;
     if (!setting.texts.empty()) resolved[name] = json_of(setting);
   }
   const Settings& settings = invocation.settings();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "cli/flags/invocation.h"
 #include "cli/flags/sizes.h"
@@ -11,6 +12,9 @@ namespace trainscope {
 
 // The options of a run with their resolved values.
 Json resolved_options(const Invocation& invocation, const LossOptions& loss, const Sizes& sizes);
+// Whether a run's record keeps the option: it says what to train, not how to talk or of which
+// session.
+bool is_recorded(std::string_view flag);
 // The same as config.toml.
 std::string config_toml(const Json& options);
 

@@ -9,11 +9,16 @@
 
 #include "cli/command.h"
 #include "cli/flags/invocation.h"
+#include "cli/flags/run_options.h"
 #include "cli/flags/train_request.h"
+#include "cli/signal_listener.h"
 #include "cli/source.h"
 #include "cli/verbs/first_nan.h"
+#include "engine/core/byte_count.h"
 #include "engine/core/error.h"
+#include "engine/core/numbers.h"
 #include "engine/core/safetensors.h"
+#include "engine/core/system/scratch_folder.h"
 #include "engine/core/text.h"
 #include "engine/run/numerics/replay.h"
 #include "profiler/numerics/tensor_summary.h"
@@ -33,7 +38,7 @@ constexpr Flag kAtFlags[] = {
     {.name = "value",
      .value = "NAME",
      .help = "A value of the model, or KIND:NAME as `compare` has it (act, dact, grad, param, "
-             "state, input, loss)"},
+             "state, input, loss); of several micro-batches the first's"},
     {.name = "output",
      .value = "FILE",
      .help = "Write its elements there, a safetensors file",
@@ -47,31 +52,15 @@ constexpr Flag kAtFlags[] = {
      .help = "Also with other threads, another instruction set or program: other last bits"},
 };
 
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (fs::temp_directory_path() / "trainscope-at-XXXXXX").string();
-    require(::mkdtemp(pattern.data()) != nullptr, ErrorCode::kIo, "cannot make a folder in '{}'",
-            printable(fs::temp_directory_path().string()));
-    path_ = pattern;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-// What a replay needs, and whether it gives the run's bits.
+// A step of a run, what its replay needs, and whether that gives the run's bits.
 struct Replayable {
-  explicit Replayable(const Invocation& given);
+  Replayable(const Invocation& given, Source run_source, std::int64_t last);
 
   Source source;
-  Invocation invocation;
+  std::int64_t step;  // the last that runs again
+  ReplayStart start;
+  std::vector<RunSession> sessions;  // that made the steps, the last first
+  Invocation invocation;             // with the options of the first of these
   std::vector<std::string> differences;
 
   TrainRequest request() const { return train_request(invocation); }
@@ -85,10 +74,42 @@ Source run_named(const std::string& folder) {
   return source;
 }
 
-Replayable::Replayable(const Invocation& given)
-    : source(run_named(given.argument(0))),
-      invocation(source.settle(given).with_argument(source.model_file().string())),
-      differences(differences_from(source.run().manifest().sessions.back(), request())) {
+bool is_of_at(std::string_view flag) {
+  return std::ranges::find(kAtFlags, flag, &Flag::name) != std::end(kAtFlags);
+}
+
+// Options of the call that the run had otherwise.
+std::vector<std::string> given_otherwise(const Settings& settings, const Json& options) {
+  std::vector<std::string> found;
+  for (const auto& [name, setting] : settings.all()) {
+    if (setting.origin <= Origin::kRun || is_of_at(name) || !is_recorded(name)) continue;
+    const Json* then = options.find(name);
+    const bool same = then != nullptr && *then == json_of(setting);
+    if (!same) found.push_back(fmt::format("{} says --{}", printable(setting.where), name));
+  }
+  return found;
+}
+
+const Json& options_of(const RunManifest& run, const std::vector<RunSession>& sessions) {
+  const bool old = sessions.empty() || sessions.front().options.as_object().empty();
+  return old ? run.options : sessions.front().options;
+}
+
+Replayable::Replayable(const Invocation& given, Source run_source, std::int64_t last)
+    : source(std::move(run_source)),
+      step(last),
+      start(replay_start(run(), step)),
+      sessions(sessions_between(run().manifest(), start.step, step)),
+      invocation(given.with_run(options_of(run().manifest(), sessions))
+                     .with_argument(source.model_file().string())),
+      differences(given_otherwise(invocation.settings(), options_of(run().manifest(), sessions))) {
+  const auto note = [this](const std::vector<std::string>& more) {
+    differences.insert(differences.end(), more.begin(), more.end());
+  };
+  if (!sessions.empty()) note(differences_from(sessions.front(), request()));
+  for (std::size_t i = 1; i < sessions.size(); ++i) {
+    note(differences_between(sessions[i], sessions.front()));
+  }
   if (differences.empty() || given.settings().on("not-bitwise")) return;
   throw Error(ErrorCode::kUsage,
               fmt::format("the step would not have the run's bits: {}", join(differences, ", ")))
@@ -98,20 +119,35 @@ Replayable::Replayable(const Invocation& given)
 double median_step_ms(const RunReader& run) {
   std::vector<double> times;
   for (const StepRecord& step : run.metrics().steps) times.push_back(step.step_ms);
-  if (times.empty()) return 0.0;
-  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
-  return times[times.size() / 2];
+  return median(std::move(times));
 }
 
-void tell_cost(const Replayable& of, const ReplayStart& start, std::int64_t step) {
-  const double seconds = static_cast<double>(step - start.step) * median_step_ms(of.run()) / 1e3;
+void tell_cost(const Replayable& of) {
+  const ReplayStart& start = of.start;
+  const double seconds = static_cast<double>(of.step - start.step) * median_step_ms(of.run()) / 1e3;
   const std::optional<StoredPlan> plan = of.run().plan();
-  const std::string bytes =
-      plan ? human_bytes(static_cast<std::uint64_t>(plan->view().spaces[0].bytes)) : "?";
   of.invocation.log().info(
-      "runs steps {} to {} again, from {}: some {:.1f} s, an arena of {}", start.step + 1, step,
+      "runs steps {} to {} again, from {}: some {:.1f} s, an arena of {}", start.step + 1, of.step,
       start.checkpoint.empty() ? "the model as it was given" : printable(start.checkpoint.string()),
-      seconds, bytes);
+      seconds, plan ? bytes_text(plan->view().spaces[0].bytes) : "?");
+}
+
+// A signal came, and what was replayed so far is of no use.
+struct SignalCame {
+  int exit_code;
+};
+
+Replayed replayed(const Replayable& of, NumericsRequest numerics, const fs::path& scratch) {
+  const std::stop_source stop;
+  const auto signals = std::make_shared<SignalListener>(stop);
+  Replayed result = replay(
+      {.train = of.request(), .step = of.step, .numerics = std::move(numerics), .scratch = scratch},
+      of.start, signals, stop.get_token());
+  if (signals->exit_code() != 0) throw SignalCame{signals->exit_code()};
+  const bool same = result.data == of.run().manifest().data;
+  if (same || of.invocation.settings().on("not-bitwise")) return result;
+  throw Error(ErrorCode::kUsage, "the data are not those of the run any more")
+      .hint("--not-bitwise takes them all the same");
 }
 
 bool is_named(const TraceRow& row, const std::string& value) {
@@ -132,7 +168,8 @@ std::optional<std::size_t> find_row(const Trace& trace, std::int64_t step,
   if (found) return found;
   for (const profiler::TraceName& name : trace.names()) {
     const bool same = name.value == value || name.value == "act:" + value;
-    if (same && !name.row.empty()) return find_row(trace, step, name.row);
+    const bool leads_on = !name.row.empty() && name.row != value;
+    if (same && leads_on) return find_row(trace, step, name.row);
   }
   return std::nullopt;
 }
@@ -179,24 +216,19 @@ struct Found {
 
 // In the step as it ran; a value that is inside a fused node there, or gone, from the step without
 // fusions.
-Found find_value(const Replayable& of, std::int64_t step, const std::string& value,
-                 const fs::path& scratch) {
-  const ReplayStart start = replay_start(of.run(), step);
-  tell_cost(of, start, step);
+Found find_value(const Replayable& of, const std::string& value, const fs::path& scratch) {
+  tell_cost(of);
   for (const bool unfused : {false, true}) {
-    NumericsRequest numerics{.all_values = unfused, .oracle = false, .steps = {step}};
+    NumericsRequest numerics{.all_values = unfused, .oracle = false, .steps = {of.step}};
     numerics.full = {without_kind(value)};
-    const Replayed replayed = replay({.train = of.request(),
-                                      .step = step,
-                                      .numerics = std::move(numerics),
-                                      .scratch = scratch / (unfused ? "unfused" : "as-it-ran")},
-                                     start);
-    const Trace& trace = *replayed.trace;
-    const auto row = find_row(trace, step, value);
-    if (!row && unfused) throw no_value(trace, value);
+    const Replayed again =
+        replayed(of, std::move(numerics), scratch / (unfused ? "unfused" : "as-it-ran"));
+    const Trace& trace = *again.trace;
+    const auto row = find_row(trace, of.step, value);
+    if (!row && unfused) throw again.failure ? *again.failure : no_value(trace, value);
     if (!row) continue;
     const auto file = SafetensorsFile::open(MappedFile::open(
-        trace.folder().enter(profiler::kTraceFullFolder) / fmt::format("{}.safetensors", step)));
+        trace.folder().enter(profiler::kTraceFullFolder) / fmt::format("{}.safetensors", of.step)));
     return {.trace = trace,
             .row = *row,
             .unfused = unfused,
@@ -205,9 +237,9 @@ Found find_value(const Replayable& of, std::int64_t step, const std::string& val
   CHECK_INVARIANT(false);
 }
 
-Outcome value_at(const Replayable& of, std::int64_t step, const std::string& value) {
+Outcome value_at(const Replayable& of, const std::string& value) {
   const ScratchFolder scratch;
-  const Found found = find_value(of, step, value, scratch.path());
+  const Found found = find_value(of, value, scratch.path());
   const TraceRow& row = found.trace.rows()[found.row];
   const Settings& settings = of.invocation.settings();
   Outcome outcome;
@@ -236,43 +268,46 @@ Outcome value_at(const Replayable& of, std::int64_t step, const std::string& val
     const std::string key = row.key();
     const NamedTensor named{.name = key, .tensor = found.elements.view()};
     write_safetensors(fs::path(settings.text("output")), std::span(&named, 1),
-                      {{"step", std::to_string(step)}});
+                      {{"step", std::to_string(of.step)}});
     outcome.text += fmt::format("written to {}\n", printable(settings.text("output")));
   }
   return outcome;
 }
 
-Outcome run_at(const Invocation& given) {
+Outcome shown_at(const Invocation& given) {
   const Settings& settings = given.settings();
   const bool first_nan = settings.on("first-nan");
   require(first_nan || (settings.has("step") && settings.has("value")), ErrorCode::kUsage,
           "at needs --step and --value, or --first-nan");
-  const Replayable of(given);
-  const std::vector<StepRecord> steps = of.run().metrics().steps;
+  const Source source = run_named(given.argument(0));
+  const std::vector<StepRecord> steps = source.run().metrics().steps;
   const std::int64_t done = steps.empty() ? 0 : steps.back().step;
+  const RunSession& last = source.run().manifest().sessions.back();
+  const bool failed = last.status == RunStatus::kFailed &&
+                      last.exit_code == static_cast<std::int64_t>(ErrorCode::kNumeric);
   if (!first_nan) {
     const std::int64_t step = settings.integer("step");
-    require(step <= done, ErrorCode::kUsage, "the run has {} steps: there is no step {}", done,
-            step);
-    return value_at(of, step, settings.text("value"));
+    require(step <= done + (failed ? 1 : 0), ErrorCode::kUsage,
+            "the run has {} steps: there is no step {}", done, step);
+    return value_at(Replayable(given, source, step), settings.text("value"));
   }
-  const RunSession& session = of.run().manifest().sessions.back();
-  require(session.status == RunStatus::kFailed &&
-              session.exit_code == static_cast<std::int64_t>(ErrorCode::kNumeric),
-          ErrorCode::kUsage, "the run did not end because its loss was no number: it {}",
-          name_of(session.status));
-  const ScratchFolder scratch;
-  const std::int64_t step = done + 1;
-  const ReplayStart start = replay_start(of.run(), std::max<std::int64_t>(1, done));
-  tell_cost(of, start, step);
-  NumericsRequest numerics{.all_values = false, .oracle = false, .steps = {step}};
+  require(failed, ErrorCode::kUsage, "the run did not end because its loss was no number: it {}",
+          name_of(last.status));
+  Replayable of(given, source, done + 1);
+  of.start = replay_start(of.run(), std::max<std::int64_t>(1, done));
+  tell_cost(of);
+  NumericsRequest numerics{.all_values = false, .oracle = false, .steps = {of.step}};
   if (done > 0) numerics.steps.push_back(done);
-  const Replayed replayed = replay({.train = of.request(),
-                                    .step = step,
-                                    .numerics = std::move(numerics),
-                                    .scratch = scratch.path()},
-                                   start);
-  return print(bad_origin(replayed, step));
+  const ScratchFolder scratch;
+  return print(bad_origin(replayed(of, std::move(numerics), scratch.path()), of.step));
+}
+
+Outcome run_at(const Invocation& given) {
+  try {
+    return shown_at(given);
+  } catch (const SignalCame& signal) {
+    return {.text = "stopped before the step was run again\n", .exit_code = signal.exit_code};
+  }
 }
 
 }  // namespace

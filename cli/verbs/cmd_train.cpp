@@ -14,8 +14,8 @@
 #include "cli/machine.h"
 #include "cli/print/progress.h"
 #include "cli/print/train_summary.h"
+#include "cli/signal_listener.h"
 #include "cli/source.h"
-#include "cli/stop_signals.h"
 #include "engine/core/any_error.h"
 #include "engine/core/text.h"
 #include "engine/run/training_run.h"
@@ -130,28 +130,6 @@ constexpr Flag kTrainFlags[] = {
          "session goes on, and stop when asked there or when its other end is gone",
      .minimum = 0,
      .maximum = std::numeric_limits<int>::max()},
-};
-
-// From when there is something to save, signals ask the run to stop: between the pieces of its
-// work, of which each tells how far it is.
-class SignalListener final : public RunEvents {
- public:
-  explicit SignalListener(std::stop_source stop) : stop_(std::move(stop)) {}
-
-  void session_opening() override { signals_.emplace(stop_); }
-  void progress(const Progress& /*moment*/) override { pass_on(); }
-  void steps_end() override { pass_on(); }
-
-  // Of the signal that came; 0 where something else asked to stop.
-  int exit_code() const { return signals_->requested(); }
-
- private:
-  void pass_on() {
-    if (signals_) signals_->pass_on();
-  }
-
-  std::stop_source stop_;
-  std::optional<StopSignals> signals_;
 };
 
 // What a call lacks, all of it in one error.

@@ -92,6 +92,9 @@ struct TrainRequest {
   std::filesystem::path run_folder = {};
   std::string resume = {};
 
+  // False: only the steps count. At the end nothing is validated, and neither a checkpoint nor the
+  // trained model is kept.
+  bool keeps_result = true;
   std::int64_t save_every = 0;      // steps between checkpoints; 0: only at the end
   int keep = 3;                     // newest checkpoints that stay, 1 or more
   std::int64_t evaluate_every = 0;  // steps between evaluations; 0: only at the end

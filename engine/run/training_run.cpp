@@ -188,6 +188,19 @@ void TrainingRun::restore_best(const ResumePoint& point) {
   note_best_checkpoint(root, then);
 }
 
+// Null where numbers are not recorded.
+std::shared_ptr<NumericsRecorder> TrainingRun::numerics_recorder() {
+  if (!request_.numerics) return nullptr;
+  return std::make_shared<NumericsRecorder>(*request_.numerics,
+                                            RecordedRun{.executor = session_->shared_executor(),
+                                                        .model = session_->model(),
+                                                        .compile = request_.compile,
+                                                        .batch_axes = request_.batch_axes,
+                                                        .header = trace_header(request_),
+                                                        .folder = records_->numerics_folder(),
+                                                        .log = log_});
+}
+
 void TrainingRun::begin() {
   check_export(request_, RunAccess::kWrite);
   ResumePoint point =
@@ -196,28 +209,21 @@ void TrainingRun::begin() {
   opening_told_ = true;
   events_->session_opening();
   records_ = RunRecords::open(point, request_, *data_);
+  // It may refuse, and who listens hears of that.
+  const std::shared_ptr<NumericsRecorder> numerics = numerics_recorder();
   *events_ = RunListeners({records_});
   if (request_.profile) {
     events_->add(std::make_shared<RunProfiler>(*request_.profile, session_->shared_executor(),
                                                records_->events_file(), log_));
   }
-  if (request_.numerics) {
-    events_->add(std::make_shared<NumericsRecorder>(
-        *request_.numerics, RecordedRun{.executor = session_->shared_executor(),
-                                        .model = session_->model(),
-                                        .compile = request_.compile,
-                                        .batch_axes = request_.batch_axes,
-                                        .header = trace_header(request_),
-                                        .folder = records_->numerics_folder(),
-                                        .log = log_}));
-  }
+  if (numerics) events_->add(numerics);
   events_->add(listener_);
   records_->also_write(request_.metrics);
   restore_best(point);
   if (point.continues_run && point.checkpoint) saved_step_ = step_;
   tell_begin();
   // A run that starts from another one's checkpoint can be resumed by itself from the begin on.
-  if (point.checkpoint && !point.continues_run) save();
+  if (point.checkpoint && !point.continues_run && request_.keeps_result) save();
   log_->open_file(records_->log_file());
   records_->write_compiled(request_.notes.config, session_->compiled(), watch_);
   if (stop_requested()) return;
@@ -251,7 +257,7 @@ void TrainingRun::tell_begin() {
 // Of a session that was stopped before its first step there is no result: it has trained nothing.
 void TrainingRun::finish() {
   CHECK_INVARIANT(session_->executor().guard_intact());  // no kernel wrote beyond the arena
-  if (step_ == request_.steps && !ended_early_) validate();
+  if (step_ == request_.steps && !ended_early_ && request_.keeps_result) validate();
   stopped_ = stop_requested();
   if (has_result()) {
     save();
@@ -291,10 +297,6 @@ TrainingResult TrainingRun::run() {
   } catch (const std::exception& exception) {
     Error error = error_of(exception);
     end_failed(error);
-    if (error.code() == ErrorCode::kNumeric && records_) {
-      error.at(fmt::format("`trainscope at {} --first-nan` names the call and what it read",
-                           shell_word(records_->folder().string())));
-    }
     throw error;
   }
   return result();

@@ -18,6 +18,8 @@
 
 namespace trainscope {
 
+class NumericsRecorder;
+
 // What a session came to.
 struct TrainingResult {
   std::filesystem::path folder;            // of the run
@@ -70,11 +72,13 @@ class TrainingRun {
 
  private:
   void begin();
+  std::shared_ptr<NumericsRecorder> numerics_recorder();
   void restore(const Checkpoint& checkpoint);
   void restore_best(const ResumePoint& point);
   void tell_begin();
   void train();
   void train_step(std::int64_t step, BatchSource& batches);
+  StepResult run_step(std::int64_t step, double learning_rate, BatchSource& batches);
   bool out_of_time() const;
   std::int64_t last_step() const;
   void save();
@@ -86,7 +90,7 @@ class TrainingRun {
   void settle_steps();
   void finish();
   void end_failed(const Error& error);
-  bool has_result() const { return !stopped_ || step_ > from_step_; }
+  bool has_result() const { return request_.keeps_result && (!stopped_ || step_ > from_step_); }
   bool stop_requested() const { return watch_.stop.stop_requested(); }
   const Program& program() const { return session_->compiled().program; }
   CheckpointState state() const;

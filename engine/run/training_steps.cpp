@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/core/error.h"
+#include "engine/core/text.h"
 #include "engine/run/evaluation.h"
 #include "engine/run/training_run.h"
 
@@ -23,11 +24,24 @@ double milliseconds_since(Clock::time_point start) {
 
 }  // namespace
 
+// Where the loss is no number, the error says how to find out why.
+StepResult TrainingRun::run_step(std::int64_t step, double learning_rate, BatchSource& batches) {
+  try {
+    return trainer_->run_step(step, learning_rate, batches, events_.get());
+  } catch (Error& error) {
+    if (error.code() == ErrorCode::kNumeric) {
+      error.at(fmt::format("`trainscope at {} --first-nan` names the call and what it read",
+                           shell_word(records_->folder().string())));
+    }
+    throw;
+  }
+}
+
 void TrainingRun::train_step(std::int64_t step, BatchSource& batches) {
   events_->step_begin(step);
   const auto start = Clock::now();
   const double learning_rate = learning_rate_at(request_.schedule, step);
-  const StepResult result = trainer_->run_step(step, learning_rate, batches, events_.get());
+  const StepResult result = run_step(step, learning_rate, batches);
   const StepRecord record{.step = step,
                           .loss = result.loss,
                           .learning_rate = learning_rate,

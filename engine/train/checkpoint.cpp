@@ -106,7 +106,16 @@ std::vector<FileRecord> write_files(const Folder& folder, std::span<const Checkp
   return records;
 }
 
-// By step, the newest first.
+std::string difference(const SafetensorsFile& file, const NamedTensor& wanted) {
+  if (!file.contains(wanted.name)) return fmt::format("'{}' is missing", printable(wanted.name));
+  const TensorType stored = file.type(wanted.name);
+  if (stored == wanted.tensor.type) return {};
+  return fmt::format("'{}' is {}, the model has {}", printable(wanted.name), type_text(stored),
+                     type_text(wanted.tensor.type));
+}
+
+}  // namespace
+
 std::vector<std::int64_t> find_checkpoints(const Folder& root) {
   std::vector<std::int64_t> steps;
   for (const std::string& name : root.list()) {
@@ -118,16 +127,6 @@ std::vector<std::int64_t> find_checkpoints(const Folder& root) {
   std::ranges::sort(steps, std::ranges::greater());
   return steps;
 }
-
-std::string difference(const SafetensorsFile& file, const NamedTensor& wanted) {
-  if (!file.contains(wanted.name)) return fmt::format("'{}' is missing", printable(wanted.name));
-  const TensorType stored = file.type(wanted.name);
-  if (stored == wanted.tensor.type) return {};
-  return fmt::format("'{}' is {}, the model has {}", printable(wanted.name), type_text(stored),
-                     type_text(wanted.tensor.type));
-}
-
-}  // namespace
 
 const SafetensorsFile& Checkpoint::file(std::string_view name) const {
   const auto found = files.find(name);

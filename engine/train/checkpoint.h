@@ -72,6 +72,9 @@ std::filesystem::path save_checkpoint(const Folder& root, const CheckpointState&
 void remove_old_checkpoints(const Folder& root, std::int64_t newest_step, int keep,
                             const FileCalls& calls = system_calls());
 
+// The steps that there are checkpoints of, whole ones or not, the newest first.
+std::vector<std::int64_t> find_checkpoints(const Folder& root);
+
 // The checkpoint with the lowest validation loss so far.
 struct BestCheckpoint {
   std::int64_t step = 0;

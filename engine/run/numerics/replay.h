@@ -35,14 +35,25 @@ struct Replayed {
   std::optional<profiler::Trace> trace;
   std::shared_ptr<const Compiled> compiled;  // what ran
   std::optional<Error> failure;              // kNumeric: the loss was no number
+  Json data;                                 // Dataset::description() of what it read
 };
 
 // Trains in a run of its own from `start` to the step; the run that is replayed stays as it is.
-// Throws as TrainingRun, but for a loss that is no number.
-Replayed replay(ReplayRequest request, const ReplayStart& start, std::stop_token stop = {});
+// `events` hears of it. Throws as TrainingRun, but for a loss that is no number; stopped, it gives
+// what there is until then.
+Replayed replay(ReplayRequest request, const ReplayStart& start, std::shared_ptr<RunEvents> events,
+                std::stop_token stop = {});
 
-// What keeps a replay in this process from giving the run's bits: other threads, instruction set or
-// program. Empty: nothing.
+// The sessions that made the steps behind `from` up to `to`, the last first: of a step that several
+// made, the newest.
+std::vector<RunSession> sessions_between(const RunManifest& run, std::int64_t from,
+                                         std::int64_t to);
+
+// What keeps a replay in this process from giving the bits of a session: other threads, instruction
+// set or program. Empty: nothing.
 std::vector<std::string> differences_from(const RunSession& session, const TrainRequest& now);
+// What keeps one session's steps from being those of another one: these, and options that are not
+// only about records.
+std::vector<std::string> differences_between(const RunSession& a, const RunSession& b);
 
 }  // namespace trainscope

@@ -93,6 +93,31 @@ TEST_CASE("at: refusals") {
   refused({"at", to, "--first-nan"}, "did not end because its loss was no number");
 }
 
+TEST_CASE("at: options that the run had otherwise are named") {
+  const TemporaryFolder folder;
+  const std::string run_folder = (folder / "run").string();
+  REQUIRE(run(training("mlp", run_folder)).exit_code == 0);
+  const Finished found = run({"at", run_folder, "--step", "3", "--value", "loss", "--seed", "5"});
+  CHECK(found.exit_code == 2);
+  CHECK(found.err.find("--seed") != std::string::npos);
+}
+
+// The learning rate makes parameters infinite in the first update.
+TEST_CASE("at: a parameter that is no number is the optimizer's") {
+  const TemporaryFolder folder;
+  const Finished failed = run({"train", kModels + "mlp/model.onnx", "--data", "synthetic", "--lr",
+                               "1e300", "--optimizer", "sgd", "--steps", "3", "--quiet",
+                               "--run-dir", (folder / "run").string()});
+  REQUIRE(failed.exit_code == 7);
+  const Finished found = run({"at", (folder / "run").string(), "--first-nan"});
+  CAPTURE(found.out);
+  CAPTURE(found.err);
+  REQUIRE(found.exit_code == 0);
+  CHECK(found.out.find("the optimizer's update") != std::string::npos);
+  CHECK(found.out.find("of      grad:") != std::string::npos);
+  CHECK(found.out.find("of      param:") != std::string::npos);
+}
+
 // 64 rows of [x1, x2], labels 0 or 1; in one epoch without shuffling step 37 meets a row that
 // explodes.
 TEST_CASE("at: a NaN of one exploding row is traced to its op") {
