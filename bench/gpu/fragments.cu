@@ -1,5 +1,5 @@
-// How a tensor core adds: mma.sync on chosen inputs that tell order, alignment and rounding, and on
-// random ones, whose result bits a simulation must give.
+// How a tensor core adds: mma.sync and wgmma on chosen inputs that tell order, alignment and
+// rounding, and on random ones, whose result bits a simulation must give.
 #include <cuda_bf16.h>
 
 #include <cmath>
@@ -82,7 +82,57 @@ __global__ void product_tf32(const float* a_all, const float* b_all, const float
   for (int i = 0; i < 4; ++i) d[(group + (i / 2) * 8) * kColumns + lane * 2 + i % 2] = f[i];
 }
 
-enum class Kind { kBf16, kTf32 };
+// The same tile of bf16 by Hopper's wgmma: A in registers as above, the same for each of the four
+// warps, B in shared memory in two blocks of 8 columns by 8 elements of k, which lie 128 bytes
+// apart.
+// Only for a target that has all of the chip (sm_90a): elsewhere it leaves NaN.
+__global__ void product_wgmma(const float* a_all, const float* b_all, const float* c_all,
+                              float* d_all) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  const float* a = a_all + blockIdx.x * kRows * kDepth;
+  const float* b = b_all + blockIdx.x * kDepth * kColumns;
+  const float* c = c_all + blockIdx.x * kRows * kColumns;
+  float* d = d_all + blockIdx.x * kRows * kColumns;
+  __shared__ alignas(128) __nv_bfloat16 shared_b[kDepth * kColumns];
+  const int k = static_cast<int>(threadIdx.x) % kDepth;
+  const int n = static_cast<int>(threadIdx.x) / kDepth;
+  shared_b[(k / 8) * 64 + n * 8 + k % 8] = __float2bfloat16_rn(b[k * kColumns + n]);
+  asm volatile("fence.proxy.async;" ::: "memory");
+  __syncthreads();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int group = lane / 4;
+  const int pair = lane % 4 * 2;
+  unsigned fa[4];
+  for (int i = 0; i < 4; ++i) {
+    const int row = group + (i % 2) * 8;
+    const int column = pair + (i / 2) * 8;
+    fa[i] = packed(a[row * kDepth + column], a[row * kDepth + column + 1]);
+  }
+  float f[4];
+  for (int i = 0; i < 4; ++i) f[i] = c[(group + (i / 2) * 8) * kColumns + pair + i % 2];
+  // Sixteenths of bytes: where B lies, from block to block along k (128) and along n (256).
+  const auto address = static_cast<std::uint64_t>(__cvta_generic_to_shared(shared_b));
+  const std::uint64_t descriptor =
+      ((address >> 4) & 0x3fff) | (std::uint64_t{128 >> 4} << 16) | (std::uint64_t{256 >> 4} << 32);
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "%8, 1, 1, 1, 0;"
+      : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])
+      : "r"(fa[0]), "r"(fa[1]), "r"(fa[2]), "r"(fa[3]), "l"(descriptor));
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  if (threadIdx.x >= 32) return;
+  for (int i = 0; i < 4; ++i) d[(group + (i / 2) * 8) * kColumns + pair + i % 2] = f[i];
+#else
+  for (int i = static_cast<int>(threadIdx.x); i < kRows * kColumns; i += blockDim.x)
+    d_all[blockIdx.x * kRows * kColumns + i] = nanf("");
+#endif
+}
+
+enum class Kind { kBf16, kTf32, kWgmma };
+
+int depth_of(Kind kind) { return kind == Kind::kTf32 ? 8 : kDepth; }
 
 struct Tiles {
   explicit Tiles(std::size_t count)
@@ -108,6 +158,8 @@ std::vector<float> run(Kind kind, const Tiles& tiles) {
   const auto blocks = static_cast<unsigned>(tiles.count());
   if (kind == Kind::kBf16)
     product_bf16<<<blocks, 32>>>(a.get(), b.get(), c.get(), d.get());
+  else if (kind == Kind::kWgmma)
+    product_wgmma<<<blocks, 128>>>(a.get(), b.get(), c.get(), d.get());
   else
     product_tf32<<<blocks, 32>>>(a.get(), b.get(), c.get(), d.get());
   check_launch("mma.sync");
@@ -135,7 +187,7 @@ std::string hexadecimal(float value) {
 
 // Cases of one line each: addend, then products by position; `result` are bits.
 void chosen_cases(Kind kind, const char* name) {
-  const int depth = kind == Kind::kBf16 ? 16 : 8;
+  const int depth = depth_of(kind);
   struct Case {
     float addend;
     std::vector<std::pair<int, float>> products;
@@ -177,7 +229,7 @@ void chosen_cases(Kind kind, const char* name) {
 // 2^30 at i, -2^30 at j and `small` at p: which positions are added together shows in whether it
 // is left. A string of digits, p fastest: 1 where the result is `small`.
 void groups(Kind kind, const char* name, float small) {
-  const int depth = kind == Kind::kBf16 ? 16 : 8;
+  const int depth = depth_of(kind);
   const float large = std::ldexp(1.0f, 30);
   Tiles tiles(static_cast<std::size_t>(depth * depth * depth));
   std::size_t tile = 0;
@@ -201,7 +253,7 @@ void groups(Kind kind, const char* name, float small) {
 // Largest distance from the sums in f64, over the sum of the magnitudes: some 1e-7 where the
 // fragments lie as PTX says; tf32 keeps 10 bits of its operands, so some 1e-3.
 double largest_error(Kind kind, const Tiles& tiles, const std::vector<float>& results) {
-  const std::size_t depth = kind == Kind::kBf16 ? 16 : 8;
+  const auto depth = static_cast<std::size_t>(depth_of(kind));
   double largest = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::size_t tile = i / (kRows * kColumns);
@@ -230,7 +282,7 @@ void random_tiles(Kind kind, const std::string& file, std::uint64_t seed, int sp
       const int power =
           static_cast<int>(trainscope::bench::mixed(stream * 977 + i) % (2 * spread + 1)) - spread;
       const float value = std::ldexp(random_number(stream, i), power);
-      values[i] = kind == Kind::kBf16 ? __bfloat162float(__float2bfloat16_rn(value)) : value;
+      values[i] = kind != Kind::kTf32 ? __bfloat162float(__float2bfloat16_rn(value)) : value;
     }
   };
   fill(tiles.a, seed);
@@ -255,7 +307,8 @@ void random_tiles(Kind kind, const std::string& file, std::uint64_t seed, int sp
 int main(int argument_count, char** arguments) {
   const std::string folder = argument_count > 1 ? arguments[1] : ".";
   const std::pair<Kind, const char*> kinds[] = {{Kind::kBf16, "mma.m16n8k16.bf16"},
-                                                {Kind::kTf32, "mma.m16n8k8.tf32"}};
+                                                {Kind::kTf32, "mma.m16n8k8.tf32"},
+                                                {Kind::kWgmma, "wgmma.m64n8k16.bf16"}};
   for (const auto& [kind, name] : kinds) {
     chosen_cases(kind, name);
     for (const float small : {1.0f, 64.0f, 128.0f, 256.0f}) groups(kind, name, small);
