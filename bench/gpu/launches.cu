@@ -1,4 +1,5 @@
-// What it costs to launch: kernels one by one, nodes of a CUDA graph, events, small copies.
+// What it costs to launch: kernels one by one, nodes of a CUDA graph, events, small copies; and to
+// begin: the device's context, memory.
 #include <chrono>
 
 #include "bench/gpu/support.cuh"
@@ -150,9 +151,45 @@ void graph_of(int nodes, int blocks, cudaStream_t stream) {
   cudaGraphDestroy(graph);
 }
 
+// Milliseconds of one allocation and its release, by the host's clock: a median of 5.
+void allocations() {
+  for (const std::size_t bytes : {std::size_t{1} << 20, std::size_t{1} << 30}) {
+    std::vector<double> device;
+    std::vector<double> released;
+    std::vector<double> pinned;
+    for (int i = 0; i < 5; ++i) {
+      void* memory = nullptr;
+      const double start = now_us();
+      check(cudaMalloc(&memory, bytes), "cudaMalloc");
+      const double made = now_us();
+      check(cudaFree(memory), "cudaFree");
+      const double freed = now_us();
+      check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+      device.push_back((made - start) / 1e3);
+      released.push_back((freed - made) / 1e3);
+      pinned.push_back((now_us() - freed) / 1e3);
+      check(cudaFreeHost(memory), "cudaFreeHost");
+    }
+    Line("allocation")
+        .count("bytes", static_cast<long long>(bytes))
+        .number("cudaMalloc_ms", median(device))
+        .number("cudaFree_ms", median(released))
+        .number("cudaMallocHost_ms", median(pinned))
+        .print();
+  }
+}
+
+void first_call() {
+  const double start = now_us();
+  check(cudaFree(nullptr), "the device's context");
+  Line("first_call").number("ms", (now_us() - start) / 1e3).print();
+}
+
 }  // namespace
 
 int main() {
+  first_call();
+  allocations();
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
   eager_launches(stream);
