@@ -10,7 +10,7 @@ torch.cuda.memory._snapshot() gives after two steps, as JSON, with stacks of at 
 import argparse
 import gzip
 import json
-import shutil
+import re
 from pathlib import Path
 
 import torch
@@ -21,6 +21,15 @@ from workloads import WORKLOADS
 
 STEPS = 3
 STACK = 6  # frames of an allocation
+HERE = str(Path(__file__).resolve().parents[2]) + "/"
+# Where Python keeps modules: of no interest, and of the machine alone.
+FOLDERS = re.compile(r"/[^\s\"':()]*/(?:site-packages|dist-packages|python3\.\d+)/")
+
+
+def without_folders(text):
+    """Names of files without the folders that only this machine has."""
+    text = FOLDERS.sub("", text.replace(HERE, ""))
+    return re.sub(r'("host_name": ")[^"]*', r"\1host", text)
 
 
 class Training:
@@ -65,13 +74,13 @@ def profiled(path, device, step, waits):
             recorded.step()
         wait(device)
     packed = path.with_suffix(".json.gz")
-    with open(path, "rb") as source, gzip.open(packed, "wb", 9) as target:
-        shutil.copyfileobj(source, target)
-    size = path.stat().st_size
+    text = without_folders(path.read_text(encoding="utf-8"))
+    with gzip.open(packed, "wt", 9, encoding="utf-8") as target:
+        target.write(text)
     path.unlink()
-    events = json.loads(gzip.open(packed).read())["traceEvents"]
+    events = json.loads(text)["traceEvents"]
     on_device = sum(1 for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"))
-    print(json.dumps({"kind": "trace", "file": packed.name, "bytes": size,
+    print(json.dumps({"kind": "trace", "file": packed.name, "bytes": len(text),
                       "packed_bytes": packed.stat().st_size, "events": len(events),
                       "device_events": on_device}), flush=True)
 
@@ -111,7 +120,7 @@ def snapshot(folder):
     torch.cuda.memory._record_memory_history(enabled=None)
     packed = folder / "memory-snapshot.json.gz"
     with gzip.open(packed, "wt", 9) as target:
-        json.dump(shortened(taken), target)
+        target.write(without_folders(json.dumps(shortened(taken))))
     print(json.dumps({"kind": "snapshot", "file": packed.name,
                       "packed_bytes": packed.stat().st_size,
                       "segments": len(taken["segments"]),
