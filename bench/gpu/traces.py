@@ -29,7 +29,7 @@ FOLDERS = re.compile(r"/[^\s\"':()]*/(?:site-packages|dist-packages|python3\.\d+
 def without_folders(text):
     """Names of files without the folders that only this machine has."""
     text = FOLDERS.sub("", text.replace(HERE, ""))
-    return re.sub(r'("host_name": ")[^"]*', r"\1host", text)
+    return re.sub(r'("(?:host_name|traceName)": ")[^"]*', r"\1removed", text)
 
 
 class Training:
