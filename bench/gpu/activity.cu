@@ -28,6 +28,7 @@ __global__ void shift(float* values, int count, float amount) {
 
 constexpr int kCount = 1 << 20;  // elements of f32
 constexpr int kBlocks = kCount / 256;
+constexpr int kLarge = 1 << 24;
 
 // Work of `node`, as an engine marks it; refused where the level keeps no such record.
 template <class Work>
@@ -42,12 +43,13 @@ void marked(std::uint64_t node, const Work& work) {
     Line("correlation_refused").count("push", pushed).count("pop", left).print();
 }
 
-cudaGraphExec_t captured(cudaStream_t stream, float* values, int kernels) {
+// A graph of `kernels` that scale, one that shifts, a set and a copy.
+cudaGraphExec_t captured(cudaStream_t stream, float* values, int kernels, int count) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t instance = nullptr;
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin of capture");
-  for (int i = 0; i < kernels; ++i) scale<<<kBlocks, 256, 0, stream>>>(values, kCount, 1.0001f);
-  shift<<<kBlocks, 256, 0, stream>>>(values, kCount, 1.0f);
+  for (int i = 0; i < kernels; ++i) scale<<<count / 256, 256, 0, stream>>>(values, count, 1.0001f);
+  shift<<<count / 256, 256, 0, stream>>>(values, count, 1.0f);
   check(cudaMemsetAsync(values, 0, 4096, stream), "captured set");
   check(cudaMemcpyAsync(values + 4096, values, 8192, cudaMemcpyDeviceToDevice, stream),
         "captured copy");
@@ -73,7 +75,7 @@ void short_run(cudaStream_t stream, cudaStream_t other, float* values, float* pi
           "within the device");
   });
   check(cudaStreamSynchronize(other), "cudaStreamSynchronize");
-  cudaGraphExec_t graph = captured(stream, values, 3);
+  cudaGraphExec_t graph = captured(stream, values, 3, kCount);
   for (int i = 0; i < 3; ++i) marked(7, [&] { check(cudaGraphLaunch(graph, stream), "replay"); });
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
@@ -232,49 +234,68 @@ double now_us() {
   return std::chrono::duration<double, std::micro>(Clock::now().time_since_epoch()).count();
 }
 
-// Wall time of a step of 200 kernels of some 5 us, launched one by one or as a graph.
-double step_us(cudaStream_t stream, float* values, cudaGraphExec_t graph) {
+// How a step's kernels are launched.
+enum class Launched { kOneByOne, kAsGraph };
+
+// Wall time of a step of 200 kernels over `count` elements each. A graph is made anew each time:
+// with CUPTI 13.0.1 a process ended where one whose nodes had been recorded was replayed with whole
+// graphs recorded.
+double step_us(cudaStream_t stream, float* values, int count, Launched launched) {
+  const bool as_graph = launched == Launched::kAsGraph;
+  cudaGraphExec_t graph = as_graph ? captured(stream, values, 200, count) : nullptr;
   std::vector<double> times;
   for (int step = 0; step < 40; ++step) {
     const double start = now_us();
-    if (graph != nullptr)
+    if (as_graph)
       check(cudaGraphLaunch(graph, stream), "replay");
     else
-      for (int i = 0; i < 200; ++i) scale<<<kBlocks, 256, 0, stream>>>(values, kCount, 1.0001f);
+      for (int i = 0; i < 200; ++i) scale<<<count / 256, 256, 0, stream>>>(values, count, 1.0001f);
     check(cudaStreamSynchronize(stream), "a step");
     if (step >= 10) times.push_back(now_us() - start);
   }
+  if (as_graph) check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
   return median(times);
 }
 
-// Each level between two runs without: the machine may have changed meanwhile.
-void overheads(cudaStream_t stream, float* values) {
-  cudaGraphExec_t graph = captured(stream, values, 200);
-  for (int round = 0; round < 3; ++round) {
-    for (const Level level : {Level::kWork, Level::kCalls, Level::kWholeGraphs}) {
-      for (const cudaGraphExec_t run : {static_cast<cudaGraphExec_t>(nullptr), graph}) {
-        const double before = step_us(stream, values, run);
-        trainscope::bench::enable(level);
-        const double with = step_us(stream, values, run);
-        trainscope::bench::disable(level);
-        const double after = step_us(stream, values, run);
-        delivered().buffers.clear();
-        Line("activity_overhead")
-            .text("level", name_of(level))
-            .text("launched", run == nullptr ? "one by one" : "as a graph")
-            .number("step_us", with)
-            .number("step_us_without", (before + after) / 2)
-            .number("ratio", 2 * with / (before + after))
-            .print();
-      }
-    }
-  }
-  check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
+// A step at a level, between two without: the machine may have changed meanwhile.
+void overhead(cudaStream_t stream, float* values, Level level, int count, Launched launched) {
+  const double before = step_us(stream, values, count, launched);
+  trainscope::bench::enable(level);
+  const double with = step_us(stream, values, count, launched);
+  trainscope::bench::disable(level);
+  const double after = step_us(stream, values, count, launched);
+  delivered().buffers.clear();
+  Line("activity_overhead")
+      .text("level", name_of(level))
+      .text("launched", launched == Launched::kAsGraph ? "as a graph" : "one by one")
+      .count("elements", count)
+      .number("kernel_us", std::min(before, after) / 200)
+      .number("step_us", with)
+      .number("step_us_without", (before + after) / 2)
+      .number("ratio", 2 * with / (before + after))
+      .print();
+}
+
+// Kernels of some 4 us and of some 40 us.
+void overheads(cudaStream_t stream, Level level) {
+  DeviceArray<float> values(kLarge);
+  values.randomize(1);
+  for (int round = 0; round < 3; ++round)
+    for (const int count : {kCount, kLarge})
+      for (const Launched launched : {Launched::kOneByOne, Launched::kAsGraph})
+        overhead(stream, values.get(), level, count, launched);
+}
+
+Level level_named(const std::string& name) {
+  for (const Level level : {Level::kWork, Level::kCalls, Level::kWholeGraphs})
+    if (name == name_of(level)) return level;
+  std::printf("{\"kind\": \"error\", \"what\": \"level %s\"}\n", name.c_str());
+  std::exit(2);
 }
 
 }  // namespace
 
-// activity records FOLDER | activity overhead
+// activity records FOLDER | activity overhead LEVEL: a process each, as CUPTI keeps what was on
 int main(int argument_count, char** arguments) {
   const std::string mode = argument_count > 1 ? arguments[1] : "records";
   const std::string folder = argument_count > 2 ? arguments[2] : ".";
@@ -291,7 +312,7 @@ int main(int argument_count, char** arguments) {
   float* pinned = nullptr;
   check(cudaMallocHost(&pinned, 4096), "cudaMallocHost");
   if (mode == "overhead") {
-    overheads(stream, values.get());
+    overheads(stream, level_named(folder));
   } else {
     for (const Level level : {Level::kWork, Level::kCalls, Level::kWholeGraphs}) {
       trainscope::bench::enable(level);

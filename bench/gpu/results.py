@@ -120,7 +120,7 @@ SECTIONS = (
           "backward_ms", "forward_tflops", "backward_tflops", "absent"),
     plain("Single ops by PyTorch", "op", "op", "precision", "forward_ms", "forward_gb_per_s",
           "backward_ms", "backward_gb_per_s"),
-    plain("What recording costs", "activity_overhead", "level", "launched", "step_us",
+    plain("What recording costs", "activity_overhead", "level", "launched", "kernel_us", "step_us",
           "step_us_without", "ratio"),
     functions,
     plain("Bits from run to run", "same_bits", "precision", "m", "n", "k", "operations",
