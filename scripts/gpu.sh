@@ -147,10 +147,15 @@ stage_functions() {
   tar -C "$work" -czf "$results/functions.tar.gz" distances
 }
 stage_fragments() { program fragments "$work/files"; }
-stage_activity() { program activity records "$work/files"; }
+stage_activity() {
+  local level
+  for level in L1 L2 "whole graphs" "L2 all calls" "L2 driver" "L2 all driver"; do
+    program activity records "$level" "$work/files"
+  done
+}
 stage_activity_overhead() {
   local level
-  for level in L1 L2 "whole graphs"; do program activity overhead "$level"; done
+  for level in L1 "L2 all calls" "L2 driver" "whole graphs"; do program activity overhead "$level"; done
 }
 stage_counters() { program counters; }
 stage_traces() { "$python" "$sources/traces.py" "$work/files" --device "$device"; }

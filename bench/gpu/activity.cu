@@ -287,18 +287,19 @@ void overheads(cudaStream_t stream, Level level) {
 }
 
 Level level_named(const std::string& name) {
-  for (const Level level : {Level::kWork, Level::kCalls, Level::kWholeGraphs})
-    if (name == name_of(level)) return level;
+  for (int level = 1; level < static_cast<int>(Level::kLevels); ++level)
+    if (name == name_of(static_cast<Level>(level))) return static_cast<Level>(level);
   std::printf("{\"kind\": \"error\", \"what\": \"level %s\"}\n", name.c_str());
   std::exit(2);
 }
 
 }  // namespace
 
-// activity records FOLDER | activity overhead LEVEL: a process each, as CUPTI keeps what was on
+// activity records LEVEL FOLDER | activity overhead LEVEL: a process each, as CUPTI keeps what was
+// on.
 int main(int argument_count, char** arguments) {
-  const std::string mode = argument_count > 1 ? arguments[1] : "records";
-  const std::string folder = argument_count > 2 ? arguments[2] : ".";
+  const std::string mode = argument_count > 1 ? arguments[1] : "";
+  const Level level = level_named(argument_count > 2 ? arguments[2] : "");
   std::uint32_t version = 0;
   check(cuptiGetVersion(&version), "cuptiGetVersion");
   Line("library").count("cupti", version).print();
@@ -307,21 +308,19 @@ int main(int argument_count, char** arguments) {
   cudaStream_t other = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
   check(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "a stream");
+  if (mode == "overhead") {
+    overheads(stream, level);
+    return 0;
+  }
   DeviceArray<float> values(kCount);
   values.randomize(1);
   float* pinned = nullptr;
-  check(cudaMallocHost(&pinned, 4096), "cudaMallocHost");
-  if (mode == "overhead") {
-    overheads(stream, level_named(folder));
-  } else {
-    for (const Level level : {Level::kWork, Level::kCalls, Level::kWholeGraphs}) {
-      trainscope::bench::enable(level);
-      short_run(stream, other, values.get(), pinned);
-      trainscope::bench::disable(level);
-      print_delivered(level, folder);
-      print_nodes();
-    }
-  }
+  check(cudaMallocHost(&pinned, 65536), "cudaMallocHost");
+  trainscope::bench::enable(level);
+  short_run(stream, other, values.get(), pinned);
+  trainscope::bench::disable(level);
+  print_delivered(level, argument_count > 3 ? arguments[3] : ".");
+  print_nodes();
   cudaFreeHost(pinned);
   return 0;
 }

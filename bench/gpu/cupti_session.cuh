@@ -71,32 +71,56 @@ inline void CUPTIAPI resource_event(void*, CUpti_CallbackDomain domain, CUpti_Ca
   }
 }
 
-// Calls of the runtime that launch work: with external correlation on, only these are recorded.
-inline constexpr CUpti_CallbackId kLaunchingCalls[] = {
+// Calls that launch work, of the runtime and of the driver.
+inline constexpr CUpti_CallbackId kRuntimeLaunches[] = {
+    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
     CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
     CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
     CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
     CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
     CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
 };
+inline constexpr CUpti_CallbackId kDriverLaunches[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,       CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,        CUPTI_DRIVER_TRACE_CBID_cuMemcpyHtoDAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoHAsync_v2, CUPTI_DRIVER_TRACE_CBID_cuMemcpyDtoDAsync_v2,
+    CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async,
+};
 
-// Levels of docs/profiling: 0 nothing, 1 device's work, 2 and which call of whom launched it.
-// Whole graphs: a record a replay, with none for their nodes.
-enum class Level { kOff, kWork, kCalls, kWholeGraphs };
+// What is recorded: L1 the device's work; L2 also which call of whom launched it, by records of
+// launching calls alone (on an H200 with CUPTI 13.0.1 there were none, nor any correlations), of
+// all calls of the runtime, or of the driver; whole graphs: a record a replay, with none for its
+// nodes.
+enum class Level {
+  kOff,
+  kWork,
+  kCalls,
+  kWholeGraphs,
+  kAllCalls,
+  kDriverCalls,
+  kAllDriverCalls,
+  kLevels
+};
 
 inline const char* name_of(Level level) {
-  constexpr const char* kNames[] = {"off", "L1", "L2", "whole graphs"};
+  constexpr const char* kNames[] = {"off",          "L1",        "L2",           "whole graphs",
+                                    "L2 all calls", "L2 driver", "L2 all driver"};
   return kNames[static_cast<int>(level)];
+}
+
+inline bool has_calls(Level level) {
+  return level == Level::kCalls || level == Level::kAllCalls || level == Level::kDriverCalls ||
+         level == Level::kAllDriverCalls;
 }
 
 inline std::vector<CUpti_ActivityKind> kinds_of(Level level) {
   if (level == Level::kOff) return {};
-  if (level == Level::kWholeGraphs)
-    return {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-            CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
   std::vector<CUpti_ActivityKind> kinds = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                            CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
-  if (level == Level::kCalls) {
+  if (level == Level::kWholeGraphs) kinds.push_back(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  if (level == Level::kAllCalls) kinds.push_back(CUPTI_ACTIVITY_KIND_RUNTIME);
+  if (level == Level::kAllDriverCalls) kinds.push_back(CUPTI_ACTIVITY_KIND_DRIVER);
+  if (has_calls(level)) {
     kinds.push_back(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
     kinds.push_back(CUPTI_ACTIVITY_KIND_OVERHEAD);
     kinds.push_back(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
@@ -104,18 +128,23 @@ inline std::vector<CUpti_ActivityKind> kinds_of(Level level) {
   return kinds;
 }
 
+inline void select_calls(Level level, std::uint8_t on) {
+  if (level == Level::kCalls)
+    for (const CUpti_CallbackId call : kRuntimeLaunches)
+      check(cuptiActivityEnableRuntimeApi(call, on), "cuptiActivityEnableRuntimeApi");
+  if (level == Level::kDriverCalls)
+    for (const CUpti_CallbackId call : kDriverLaunches)
+      check(cuptiActivityEnableDriverApi(call, on), "cuptiActivityEnableDriverApi");
+}
+
 inline void enable(Level level) {
   for (const CUpti_ActivityKind kind : kinds_of(level))
     check(cuptiActivityEnable(kind), "cuptiActivityEnable");
-  if (level == Level::kCalls)
-    for (const CUpti_CallbackId call : kLaunchingCalls)
-      check(cuptiActivityEnableRuntimeApi(call, 1), "cuptiActivityEnableRuntimeApi");
+  select_calls(level, 1);
 }
 
 inline void disable(Level level) {
-  if (level == Level::kCalls)
-    for (const CUpti_CallbackId call : kLaunchingCalls)
-      check(cuptiActivityEnableRuntimeApi(call, 0), "cuptiActivityEnableRuntimeApi");
+  select_calls(level, 0);
   for (const CUpti_ActivityKind kind : kinds_of(level))
     check(cuptiActivityDisable(kind), "cuptiActivityDisable");
   check(cuptiActivityFlushAll(0), "cuptiActivityFlushAll");
