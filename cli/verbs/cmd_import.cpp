@@ -96,6 +96,8 @@ Json facts_of(const ImportedProfile& profile, const std::string& out) {
                        {"op_ns", profile.op_ns},
                        {"attributed_ns", profile.attributed_ns},
                        {"attributed", share_of(profile.attributed_ns, profile.op_ns)},
+                       {"device_ns", profile.work_ns},
+                       {"device_attributed_ns", profile.attributed_work_ns},
                        {"not_attributed", std::move(rest)}});
 }
 
@@ -106,6 +108,11 @@ std::string text_of(const ImportedProfile& profile, const std::string& out, bool
       static_cast<double>(profile.step_ns) / 1e6, static_cast<double>(profile.op_ns) / 1e6,
       100.0 * share_of(profile.attributed_ns, profile.op_ns),
       by_node ? "nodes of the model" : "ONNX ops");
+  if (profile.work_ns > 0) {
+    text += fmt::format("{:>12.4f} ms  of devices, {:.2f}% launched by these ops\n",
+                        static_cast<double>(profile.work_ns) / 1e6,
+                        100.0 * share_of(profile.attributed_work_ns, profile.work_ns));
+  }
   for (std::size_t i = 0; i < std::min(kShownRest, profile.rest.size()); ++i) {
     text += fmt::format("{:>12.4f} ms  {}\n", static_cast<double>(profile.rest[i].ns) / 1e6,
                         printable(profile.rest[i].name));

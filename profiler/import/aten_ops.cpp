@@ -2,7 +2,9 @@
 #include "profiler/import/aten_ops.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 
 namespace trainscope::profiler {
 namespace {
@@ -53,11 +55,35 @@ std::string gradient_of(std::string_view name) {
   return op.empty() ? op : op + "Grad";
 }
 
+// Of ops that multiply matrices: which input is the left one, the right one following, and how
+// many dimensions both have.
+struct ProductOp {
+  std::string_view name;
+  std::size_t left;
+  std::size_t rank;
+};
+constexpr std::array<ProductOp, 4> kProducts = {
+    {{"aten::mm", 0, 2}, {"aten::addmm", 1, 2}, {"aten::bmm", 0, 3}, {"aten::baddbmm", 1, 3}}};
+
 }  // namespace
 
 std::string_view without_engine(std::string_view name) {
   take_prefix(name, "autograd::engine::evaluate_function: ");
   return name;
+}
+
+std::int64_t product_flops(std::string_view name,
+                           const std::vector<std::vector<std::int64_t>>& shapes) {
+  constexpr double kMost = 1e15;
+  const auto* op = std::ranges::find(kProducts, name, &ProductOp::name);
+  if (op == kProducts.end() || shapes.size() < op->left + 2) return 0;
+  const std::vector<std::int64_t>& left = shapes[op->left];       // [.., m, k]
+  const std::vector<std::int64_t>& right = shapes[op->left + 1];  // [.., k, n]
+  if (left.size() != op->rank || right.size() != op->rank) return 0;
+  if (left.back() != right[op->rank - 2]) return 0;
+  double flops = 2.0 * static_cast<double>(right.back());
+  for (const std::int64_t size : left) flops *= static_cast<double>(size);
+  return flops > 0.0 && flops < kMost ? static_cast<std::int64_t>(flops) : 0;
 }
 
 std::string onnx_op_of(std::string_view name) {

@@ -2,8 +2,10 @@
 // and autograd_ops.def.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace trainscope::profiler {
 
@@ -14,5 +16,10 @@ std::string onnx_op_of(std::string_view name);
 
 // Without the autograd engine's words around it: "AddmmBackward0".
 std::string_view without_engine(std::string_view name);
+
+// 2MNK of mm, addmm, bmm and baddbmm by the shapes of their inputs: PyTorch's traces have no FLOPs.
+// 0: another op, or shapes that are none of a product's.
+std::int64_t product_flops(std::string_view name,
+                           const std::vector<std::vector<std::int64_t>>& shapes);
 
 }  // namespace trainscope::profiler

@@ -78,6 +78,15 @@ void ProfileBuilder::attribute(std::string_view name, std::int64_t ns, bool is_t
   }
 }
 
+void ProfileBuilder::set_flops(std::uint32_t call, std::int64_t flops) {
+  plan_.calls[call].flops = std::max(plan_.calls[call].flops, flops);
+}
+
+void ProfileBuilder::attribute_work(std::int64_t ns, bool is_tied) {
+  work_ns_ += ns;
+  if (is_tied) attributed_work_ns_ += ns;
+}
+
 void ProfileBuilder::sort_events() {
   std::ranges::sort(events_, begins_before);
   std::vector<Event> open;
@@ -124,6 +133,8 @@ ImportedProfile ProfileBuilder::finish(std::string tool, std::int64_t start_unix
   profile.events = std::move(events_);
   profile.op_ns = op_ns_;
   profile.attributed_ns = attributed_ns_;
+  profile.work_ns = work_ns_;
+  profile.attributed_work_ns = attributed_work_ns_;
   for (const auto& [name, ns] : rest_) profile.rest.push_back({.name = name, .ns = ns});
   std::ranges::stable_sort(profile.rest, std::ranges::greater(), &Unattributed::ns);
   return profile;

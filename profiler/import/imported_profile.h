@@ -31,6 +31,8 @@ struct ImportedProfile {
   std::int64_t step_ns = 0;              // of all steps
   std::int64_t op_ns = 0;                // of ops in steps
   std::int64_t attributed_ns = 0;        // of these, what is tied
+  std::int64_t work_ns = 0;              // of kernels, copies and sets of devices, of steps
+  std::int64_t attributed_work_ns = 0;   // of these, what is tied to an op
   std::vector<Unattributed> rest = {};   // most first
 };
 
@@ -63,6 +65,10 @@ class ProfileBuilder {
   // before it in its step.
   std::uint32_t call(const ImportedCall& call, std::int64_t turn);
   void add(const Event& event);
+  // More FLOPs than a call had until now are its FLOPs.
+  void set_flops(std::uint32_t call, std::int64_t flops);
+  // Time of a device's work, tied to an op or not.
+  void attribute_work(std::int64_t ns, bool is_tied);
   // Time of an op in a step, tied or not.
   void attribute(std::string_view name, std::int64_t ns, bool is_tied);
   // Sorts events, clips what reaches beyond the span around it, and moves time 0 to the first.
@@ -80,6 +86,8 @@ class ProfileBuilder {
   std::map<std::string, std::int64_t, std::less<>> rest_;
   std::int64_t op_ns_ = 0;
   std::int64_t attributed_ns_ = 0;
+  std::int64_t work_ns_ = 0;
+  std::int64_t attributed_work_ns_ = 0;
 };
 
 // Microseconds of a trace, with a fraction, as nanoseconds. Throws kBadInput beyond some 100 years.

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "profiler/import/aten_ops.h"
 #include "profiler/import/importers.h"
 #include "profiler/import/kineto_walk.h"
 
@@ -66,24 +68,52 @@ std::string text_or_empty(const Json& args, std::string_view key) {
   return value == nullptr || !value->is_string() ? std::string() : value->as_string();
 }
 
+std::vector<std::vector<std::int64_t>> input_shapes(const Json& args) {
+  std::vector<std::vector<std::int64_t>> shapes;
+  const Json* dims = args.find("Input Dims");
+  if (dims == nullptr || !dims->is_array()) return shapes;
+  for (const Json& input : dims->as_array()) {
+    shapes.emplace_back();
+    if (!input.is_array()) continue;
+    for (const Json& size : input.as_array()) {
+      shapes.back().push_back(size.is_int() ? size.as_int() : 0);
+    }
+  }
+  return shapes;
+}
+
+// What the trace says, as our own does, or else the shapes.
+std::int64_t flops_of(const std::string& name, const Json& args) {
+  const std::int64_t flops = integer_or(args, "flops", 0);
+  return flops > 0 ? flops : product_flops(name, input_shapes(args));
+}
+
 class KinetoImporter final : public TraceImporter {
  public:
   bool take(const Json& event) override {
     if (text_or_empty(event, "ph") != "X") return false;
     std::string name = text_or_empty(event, "name");
-    const auto kind = kind_of(text_or_empty(event, "cat"), name);
-    if (!kind) return false;
+    const std::string category = text_or_empty(event, "cat");
+    const bool launches = category == "cuda_runtime" || category == "cuda_driver";
+    const auto kind = kind_of(category, name);
+    if (!kind && !launches) return false;
     const Json none = Json::object();
     const Json* args = event.find("args");
     if (args == nullptr || !args->is_object()) args = &none;
     const std::int64_t begin = ns_of_microseconds(event.get<double>("ts"), "ts");
+    const std::int64_t correlation = integer_or(*args, "correlation", -1);
+    if (launches) {
+      if (correlation >= 0) trace_.launches[correlation] = begin;
+      return false;
+    }
     const std::int64_t ns = ns_of_microseconds(event.get<double>("dur"), "dur");
     require(ns >= 0, ErrorCode::kBadInput, "dur is {} ns, expected no negative number", ns);
     const KinetoSpan span{.begin_ns = begin,
                           .end_ns = begin + ns,
                           .sequence = integer_or(*args, "Sequence number", -1),
                           .external = integer_or(*args, "External id", -1),
-                          .flops = integer_or(*args, "flops", 0),
+                          .correlation = correlation,
+                          .flops = flops_of(name, *args),
                           .name = trace_.texts.id(std::move(name)),
                           .node = trace_.texts.id(text_or_empty(*args, "onnx_node")),
                           .kernel = trace_.texts.id(text_or_empty(*args, "kernel")),
@@ -95,7 +125,7 @@ class KinetoImporter final : public TraceImporter {
     threads[thread_of(event)].push_back(span);
     require(threads.size() < kMostThreads, ErrorCode::kBadInput,
             "the trace has more than {} threads", kMostThreads);
-    return *kind == KinetoKind::kOp;
+    return *kind == KinetoKind::kOp || *kind == KinetoKind::kDevice;
   }
 
   ImportedProfile finish(const TraceFrame& frame, const ImportOptions& options) override {
@@ -108,6 +138,7 @@ class KinetoImporter final : public TraceImporter {
       if (name != driver) walker.walk_host(thread, false);
     }
     for (auto& [name, thread] : trace_.devices) walker.walk_device(thread);
+    walker.end_steps();
     return walker.builder().finish("PyTorch", base);
   }
 
@@ -144,14 +175,28 @@ class KinetoImporter final : public TraceImporter {
     return best;
   }
 
-  std::vector<KinetoStep> steps_of(const std::vector<KinetoSpan>& spans) const {
-    std::vector<KinetoStep> steps;
+  // All that a trace without steps has, of the driving thread and of devices, with its launches.
+  KinetoStep whole(const std::vector<KinetoSpan>& spans) const {
     KinetoStep all{.begin_ns = std::numeric_limits<std::int64_t>::max(),
                    .end_ns = std::numeric_limits<std::int64_t>::min(),
                    .number = 1};
+    const auto add = [&all](const std::vector<KinetoSpan>& more) {
+      for (const KinetoSpan& span : more) {
+        all.begin_ns = std::min(all.begin_ns, span.begin_ns);
+        all.end_ns = std::max(all.end_ns, span.end_ns);
+      }
+    };
+    add(spans);
+    for (const auto& [thread, work] : trace_.devices) add(work);
+    for (const auto& [correlation, begin] : trace_.launches) {
+      all.begin_ns = std::min(all.begin_ns, begin);
+    }
+    return all;
+  }
+
+  std::vector<KinetoStep> steps_of(const std::vector<KinetoSpan>& spans) const {
+    std::vector<KinetoStep> steps;
     for (const KinetoSpan& span : spans) {
-      all.begin_ns = std::min(all.begin_ns, span.begin_ns);
-      all.end_ns = std::max(all.end_ns, span.end_ns);
       if (!is_step(span)) continue;
       const std::string& name = trace_.texts[span.name];
       const auto number = parse_int(std::string_view(name).substr(kStepName.size()));
@@ -159,7 +204,7 @@ class KinetoImporter final : public TraceImporter {
                        .end_ns = span.end_ns,
                        .number = static_cast<std::uint32_t>(number.value_or(0))});
     }
-    if (steps.empty()) return {all};
+    if (steps.empty()) return {whole(spans)};
     std::ranges::sort(steps, {}, &KinetoStep::begin_ns);
     for (std::size_t i = 1; i < steps.size(); ++i) {
       require(steps[i].begin_ns >= steps[i - 1].end_ns, ErrorCode::kBadInput,

@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::string_view kEngine = "autograd::engine::";
 
+// Sums of what a trace says must not leave their range, whatever it says.
+std::int64_t sum_of_flops(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t kMost = 1'000'000'000'000'000'000;
+  return std::min(std::min(a, kMost) + std::min(b, kMost), kMost);
+}
+
 bool begins_before(const KinetoSpan& a, const KinetoSpan& b) {
   if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
   if (a.end_ns != b.end_ns) return a.end_ns > b.end_ns;
@@ -34,9 +40,24 @@ std::optional<PlanPhase> phase_named(std::string_view name) {
   return std::nullopt;
 }
 
-void KinetoWalker::set_steps(std::vector<KinetoStep> steps) {
-  steps_ = std::move(steps);
-  for (const KinetoStep& step : steps_) {
+KinetoWalker::KinetoWalker(const KinetoTrace& trace, const ImportOptions& options)
+    : trace_(trace), options_(options) {
+  for (const auto& [thread, spans] : trace.devices) {
+    for (const KinetoSpan& span : spans) {
+      Longest& longest = longest_of_external_[span.external];
+      const std::int64_t ns = span.end_ns - span.begin_ns;
+      if (span.external < 0 || ns <= longest.ns) continue;
+      longest = {.ns = ns, .begin_ns = span.begin_ns, .external = span.external};
+    }
+  }
+}
+
+void KinetoWalker::end_steps() {
+  std::int64_t free_ns = std::numeric_limits<std::int64_t>::min();
+  for (KinetoStep step : steps_) {
+    step.begin_ns = std::max(step.begin_ns, free_ns);
+    step.end_ns = std::max({step.begin_ns, step.end_ns, step.work_end_ns});
+    free_ns = step.end_ns;
     builder_.add(event_of(EventKind::kStep, step.number, step));
   }
 }
@@ -55,17 +76,23 @@ void KinetoWalker::walk_host(std::vector<KinetoSpan> spans, bool drives) {
   place(calls, drives || has_engine, drives);
 }
 
-// Kernels of one stream do not overlap, but clocks are not that exact.
+// Work of one stream does not overlap, but clocks are not that exact.
 void KinetoWalker::walk_device(std::vector<KinetoSpan> spans) {
   std::ranges::sort(spans, begins_before);
   const std::uint16_t lane = next_lane_++;
   std::int64_t free_ns = std::numeric_limits<std::int64_t>::min();
   for (KinetoSpan& span : spans) {
-    const KinetoStep* step = step_at(span.begin_ns);
+    const KinetoStep* step = step_of_work(span);
     if (step == nullptr) continue;
+    const auto longest = longest_of_external_.find(span.external);
+    const bool is_longest = span.external >= 0 && longest->second.begin_ns == span.begin_ns;
+    const auto flops = device_flops_.find(is_longest ? span.external : -1);
+    span.flops = flops == device_flops_.end() ? 0 : flops->second;
     span.begin_ns = std::max(span.begin_ns, free_ns);
     span.end_ns = std::max(span.end_ns, span.begin_ns);
     free_ns = span.end_ns;
+    KinetoStep& launched = steps_[static_cast<std::size_t>(step - steps_.data())];
+    launched.work_end_ns = std::max(launched.work_end_ns, span.end_ns);
     device_call(span, *step, lane);
   }
 }
@@ -74,6 +101,16 @@ const KinetoStep* KinetoWalker::step_at(std::int64_t ns) const {
   const auto after = std::ranges::upper_bound(steps_, ns, {}, &KinetoStep::begin_ns);
   if (after == steps_.begin() || std::prev(after)->end_ns < ns) return nullptr;
   return &*std::prev(after);
+}
+
+// That in which the host launched it; null: it did before the trace began, or outside of steps.
+// Where the trace does not tell, that in whose time it began.
+const KinetoStep* KinetoWalker::step_of_work(const KinetoSpan& span) const {
+  const auto launch = trace_.launches.find(span.correlation);
+  if (launch != trace_.launches.end()) return step_at(launch->second);
+  if (!trace_.launches.empty() && span.correlation >= 0) return nullptr;
+  const auto op = begin_of_external_.find(span.external);
+  return step_at(op == begin_of_external_.end() ? span.begin_ns : op->second);
 }
 
 // How many calls with this key the step has had.
@@ -89,8 +126,9 @@ void KinetoWalker::close_until(std::int64_t ns) {
 }
 
 void KinetoWalker::close() {
-  const Open closed = std::move(open_.back());
+  Open closed = std::move(open_.back());
   open_.pop_back();
+  count_flops(closed);
   const std::int64_t ns = closed.span->end_ns - closed.span->begin_ns;
   if (closed.is_rest) {
     const std::int64_t own = std::max<std::int64_t>(0, ns - closed.inside_ns);
@@ -98,6 +136,28 @@ void KinetoWalker::close() {
   }
   const bool counts = closed.is_rest || closed.call != nullptr;
   if (!open_.empty()) open_.back().inside_ns += counts ? ns : closed.inside_ns;
+}
+
+// FLOPs of an op that a device does are its longest work's; others are the host's call's. An op
+// knows of none or of all that is in it.
+void KinetoWalker::count_flops(Open& closed) {
+  const auto own = longest_of_external_.find(closed.span->external);
+  if (closed.span->external >= 0 && own != longest_of_external_.end() &&
+      own->second.ns > closed.longest.ns) {
+    closed.longest = own->second;
+  }
+  const bool is_of_outer = std::ranges::any_of(open_, [](const Open& open) {
+    return open.span->kind == KinetoKind::kOp && open.span->flops > 0;
+  });
+  if (closed.span->kind == KinetoKind::kOp && closed.span->flops > 0 && !is_of_outer) {
+    std::int64_t& flops =
+        closed.longest.ns >= 0 ? device_flops_[closed.longest.external] : closed.flops;
+    flops = sum_of_flops(flops, closed.span->flops);
+  }
+  if (closed.call_id) builder_.set_flops(*closed.call_id, closed.flops);
+  if (open_.empty()) return;
+  open_.back().flops = sum_of_flops(open_.back().flops, closed.flops);
+  if (closed.longest.ns > open_.back().longest.ns) open_.back().longest = closed.longest;
 }
 
 void KinetoWalker::enter(const KinetoSpan& span, std::vector<Event>& calls) {
@@ -108,12 +168,16 @@ void KinetoWalker::enter(const KinetoSpan& span, std::vector<Event>& calls) {
             .phase = is_outer ? PlanPhase::kForward : open_.back().phase,
             .call = is_outer ? nullptr : open_.back().call,
             .is_rest = false,
-            .inside_ns = 0};
+            .inside_ns = 0,
+            .call_id = {},
+            .flops = 0,
+            .longest = {}};
   const std::string& name = name_of(span);
   if (span.kind == KinetoKind::kModule) open.scope += name.substr(kModuleName.size()) + "/";
   if (const auto phase = phase_named(name)) open.phase = *phase;
   if (span.of_forward_thread) open.phase = PlanPhase::kBackward;
   if (step != nullptr && span.kind == KinetoKind::kOp) {
+    if (span.external >= 0) begin_of_external_[span.external] = span.begin_ns;
     if (open.call == nullptr) begin_call(span, *step, open, calls);
     if (open.call != nullptr) remember(span, *open.call);
   }
@@ -138,6 +202,7 @@ void KinetoWalker::begin_call(const KinetoSpan& span, const KinetoStep& step, Op
   const std::uint32_t id = builder_.call(call, turn(step, call.name + '\n' + call.kernel));
   known_.push_back(std::make_unique<ImportedCall>(std::move(call)));
   open.call = known_.back().get();
+  open.call_id = id;
   calls.push_back(event_of(EventKind::kCall, id, span));
   const bool is_tied = options_.nodes.empty() || options_.nodes.contains(open.call->node);
   builder_.attribute(name, span.end_ns - span.begin_ns, is_tied);
@@ -145,10 +210,8 @@ void KinetoWalker::begin_call(const KinetoSpan& span, const KinetoStep& step, Op
 
 ImportedCall KinetoWalker::call_of(const KinetoSpan& span, const KinetoStep& step,
                                    const Open& open) {
-  ImportedCall call{.kernel = trace_.texts[span.kernel],
-                    .dtype = trace_.texts[span.dtype],
-                    .phase = open.phase,
-                    .flops = span.flops};
+  ImportedCall call{
+      .kernel = trace_.texts[span.kernel], .dtype = trace_.texts[span.dtype], .phase = open.phase};
   if (call.kernel.empty()) call.kernel = without_engine(name_of(span));
   if (const std::string& phase = trace_.texts[span.phase]; !phase.empty()) {
     call.phase = phase_named(phase).value_or(open.phase);
@@ -212,7 +275,10 @@ void KinetoWalker::device_call(const KinetoSpan& span, const KinetoStep& step, s
     call.node = name;
   }
   call.kernel = name;
-  Event event = event_of(EventKind::kCall, builder_.call(call, turn(step, call.name)), span);
+  const std::uint32_t id = builder_.call(call, turn(step, call.name));
+  builder_.set_flops(id, span.flops);
+  builder_.attribute_work(span.end_ns - span.begin_ns, host != by_external_.end());
+  Event event = event_of(EventKind::kCall, id, span);
   event.thread = lane;
   builder_.add(event);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@ struct KinetoSpan {
   std::int64_t end_ns = 0;
   std::int64_t sequence = -1;
   std::int64_t external = -1;
+  std::int64_t correlation = -1;  // of a device's work: the number of the call that launched it
   std::int64_t flops = 0;
   std::uint32_t name = 0;  // of texts, as all that follow
   std::uint32_t node = 0;
@@ -52,10 +54,12 @@ class KinetoTexts {
   std::vector<const std::string*> texts_;
 };
 
+// As the host has it; the work that it launched in it may begin later and end after it.
 struct KinetoStep {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::uint32_t number = 0;
+  std::int64_t work_end_ns = std::numeric_limits<std::int64_t>::min();
 };
 
 // The events of a trace as they came.
@@ -63,35 +67,49 @@ struct KinetoTrace {
   KinetoTexts texts;
   std::map<std::string, std::vector<KinetoSpan>> hosts;
   std::map<std::string, std::vector<KinetoSpan>> devices;
+  std::unordered_map<std::int64_t, std::int64_t> launches;  // begin of the call, by correlation
 };
 
-// One thread at a time, the one with the steps first.
+// One thread at a time, the one with the steps first; then devices; then end_steps().
 class KinetoWalker {
  public:
-  KinetoWalker(const KinetoTrace& trace, const ImportOptions& options)
-      : trace_(trace), options_(options) {}
+  KinetoWalker(const KinetoTrace& trace, const ImportOptions& options);
 
   // Sorted, none overlaps another.
-  void set_steps(std::vector<KinetoStep> steps);
+  void set_steps(std::vector<KinetoStep> steps) { steps_ = std::move(steps); }
   void walk_host(std::vector<KinetoSpan> spans, bool drives);
   void walk_device(std::vector<KinetoSpan> spans);
+  // A step lasts until the work that it launched has ended, and the next begins no earlier.
+  void end_steps();
   ProfileBuilder& builder() { return builder_; }
 
  private:
+  // The longest work of a device that an op launched.
+  struct Longest {
+    std::int64_t ns = -1;
+    std::int64_t begin_ns = 0;
+    std::int64_t external = -1;
+  };
+
   struct Open {
     const KinetoSpan* span;
     std::string scope;  // modules around it
     PlanPhase phase;
-    const ImportedCall* call;  // that has the time; null: none yet
-    bool is_rest;              // an op that the table lacks
-    std::int64_t inside_ns;    // of calls and such ops directly in it
+    const ImportedCall* call;              // that has the time; null: none yet
+    bool is_rest;                          // an op that the table lacks
+    std::int64_t inside_ns;                // of calls and such ops directly in it
+    std::optional<std::uint32_t> call_id;  // of the call that begins with it
+    std::int64_t flops;                    // of ops in it that launched no work
+    Longest longest;                       // of its own and of ops in it
   };
 
   const std::string& name_of(const KinetoSpan& span) const { return trace_.texts[span.name]; }
   const KinetoStep* step_at(std::int64_t ns) const;
+  const KinetoStep* step_of_work(const KinetoSpan& span) const;
   std::int64_t turn(const KinetoStep& step, const std::string& key);
   void close_until(std::int64_t ns);
   void close();
+  void count_flops(Open& closed);
   void enter(const KinetoSpan& span, std::vector<Event>& calls);
   void remember(const KinetoSpan& span, const ImportedCall& call);
   void begin_call(const KinetoSpan& span, const KinetoStep& step, Open& open,
@@ -111,6 +129,9 @@ class KinetoWalker {
   std::vector<Event> driven_;  // calls of the driving thread, by begin
   std::vector<std::unique_ptr<ImportedCall>> known_;
   std::unordered_map<std::int64_t, const ImportedCall*> by_external_;
+  std::unordered_map<std::int64_t, std::int64_t> begin_of_external_;
+  std::unordered_map<std::int64_t, Longest> longest_of_external_;
+  std::unordered_map<std::int64_t, std::int64_t> device_flops_;  // of an external id's longest work
   std::unordered_map<std::int64_t, std::string> node_of_sequence_;
   std::unordered_map<std::string, std::pair<const KinetoStep*, std::int64_t>> turns_;
   std::uint16_t next_lane_ = 1;

@@ -46,6 +46,7 @@ bool holds(const std::string& text) {
     CHECK(find_fault(view_of(profile.plan)) == "");
     CHECK(events_read(profile) == profile.events.size());
     CHECK(profile.attributed_ns <= profile.op_ns);
+    CHECK(profile.attributed_work_ns <= profile.work_ns);
     for (const Event& event : profile.events) {
       if (event.kind == EventKind::kCall) CHECK(event.id < profile.plan.calls.size());
       CHECK(event.thread < profile.facts.threads);
@@ -85,6 +86,15 @@ TEST_CASE("import: a trace of PyTorch with bytes changed is refused or holds") {
   // Its first events alone, and the end of the whole: the whole would take long.
   const std::size_t cut = text.find("{\"ph\"", text.size() / 12);
   change_bytes(text.substr(0, cut) + "{\"ph\": \"M\"}]}", 60, random);
+}
+
+TEST_CASE("import: a trace of PyTorch on a GPU with bytes changed is refused or holds") {
+  std::mt19937 random(7);
+  const std::string text = trace("pytorch-gpu-graph");
+  CHECK(holds(text));
+  // Its second half, which has the kernels.
+  const std::size_t cut = text.find("  {\n    \"ph\"", text.size() * 3 / 4);
+  change_bytes("{\"traceEvents\": [" + text.substr(cut), 60, random);
 }
 
 TEST_CASE("import: numbers of any kind in times and ids are refused or hold") {

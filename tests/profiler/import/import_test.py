@@ -151,9 +151,59 @@ def check_threads_and_device(folder):
     facts = facts_of(folder, "import", "two.json", "-o", "two")
     assert facts["not_attributed"] == [{"name": "mine::odd", "ns": 4000}], facts
     table = {r["name"]: r for r in facts_of(folder, "query", "two", "--by", "node")["rows"]}
-    assert table["aten::linear#0"]["ns"] == 50000 and table["nothing recorded"]["ns"] == 50000, table
+    # The step lasts until gemm_grad has ended, at 105 us.
+    assert table["aten::linear#0"]["ns"] == 50000 and table["nothing recorded"]["ns"] == 55000, table
+    assert facts["step_ns"] == 105000 and facts["device_ns"] == facts["device_attributed_ns"] == 85000, facts
     kernels = {r["name"]: r for r in facts_of(folder, "query", "two", "--by", "kernel")["rows"]}
     assert kernels["gemm"]["busy_ms"] == 0.05 and kernels["gemm_grad"]["busy_ms"] == 0.035, kernels
+
+
+def device_rows(rows):
+    return [row for row in rows if row.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+
+
+def check_gpu(folder):
+    """Kernels of a GPU are tied to the ops that launched them, and have their FLOPs."""
+    facts = facts_of(folder, "import", DATA / "traces/pytorch-gpu-waiting.json.gz", "-o", "gpu")
+    rows = json.loads(trace("pytorch-gpu-waiting"))["traceEvents"]
+    work = device_rows(rows)
+    assert facts["steps"] == [2, 3, 4] and len(work) == 456
+    assert abs(facts["device_ns"] - 1000 * sum(row["dur"] for row in work)) <= len(work)
+    assert facts["device_attributed_ns"] == facts["device_ns"], "an op launched each kernel"
+    table = {row["name"]: row for row in facts_of(folder, "query", "gpu", "--by", "kernel")["rows"]}
+    for name in {row["name"] for row in work}:
+        ms = sum(row["dur"] for row in work if row["name"] == name) / 1000 / 3
+        assert abs(table[name]["busy_ms"] - ms) < 1e-5, (name, table[name], ms)
+    flops = 0
+    for row in rows:
+        shapes = row.get("args", {}).get("Input Dims", [])
+        if row["name"] in ("aten::mm", "aten::addmm"):
+            (m, k), (_, n) = shapes[:2] if row["name"] == "aten::mm" else shapes[1:3]
+            flops += 2 * m * k * n
+    kernels = {row["name"] for row in work if row["cat"] == "kernel"}
+    of_kernels = sum(table[name]["flops"] for name in kernels)
+    assert abs(of_kernels - flops / 3) < 1 and flops > 0, (of_kernels, flops / 3)
+    assert sum(row["flops"] for row in table.values()) == of_kernels, "FLOPs are counted twice"
+
+
+def check_gpu_graph(folder):
+    """Replays of a CUDA graph: kernels count for the step that launched them, however late they are."""
+    facts = facts_of(folder, "import", DATA / "traces/pytorch-gpu-graph.json.gz", "-o", "graph")
+    rows = json.loads(trace("pytorch-gpu-graph"))["traceEvents"]
+    launches = sorted((row["ts"], row["args"]["correlation"]) for row in rows if row["name"] == "cudaGraphLaunch")
+    replays = [[row for row in device_rows(rows) if row["args"]["correlation"] == launch] for _, launch in launches]
+    assert [len(replay) for replay in replays] == [152, 152, 152]
+    dur = sum(row["dur"] for replay in replays for row in replay)
+    assert facts["steps"] == [2, 3, 4] and abs(facts["device_ns"] - 1000 * dur) <= 456, facts
+    assert facts["op_ns"] == 0 and facts["device_attributed_ns"] == 0, "no op of PyTorch launched them"
+    ends = [max(row["ts"] + row["dur"] for row in replay) for replay in replays]
+    begin = min(row["ts"] for row in rows
+                if row["name"].startswith("ProfilerStep#") and row["cat"] == "user_annotation")
+    assert abs(facts["step_ns"] - 1000 * (ends[-1] - begin)) <= 4, "steps end with their kernels, one after another"
+    table = facts_of(folder, "query", "graph", "--by", "kernel")
+    calls = [row for row in table["rows"] if row["is_call"]]
+    assert table["steps"] == 3 and sum(row["count"] for row in calls) == 152, calls
+    assert abs(sum(row["busy_ms"] for row in calls) - dur / 3000) < 1e-3
 
 
 def spoiled(rng):
@@ -258,6 +308,8 @@ def main():
         check_compare_fused(folder)
         check_round_trip(folder)
         check_threads_and_device(folder)
+        check_gpu(folder)
+        check_gpu_graph(folder)
         check_refusals(folder)
         check_other_verbs(folder)
 
