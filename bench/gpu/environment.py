@@ -38,8 +38,9 @@ def gpu():
 def machine():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         model = next((t.split(":", 1)[1].strip() for t in file if t.startswith("model name")), "?")
-    line("machine", cpu=model, cores=os.cpu_count(), kernel=platform.release(),
-         system=platform.platform(), python=sys.version.split()[0],
+    line("machine", cpu=model, cores=os.cpu_count(),
+         system=f"{platform.system()} {platform.machine()} {' '.join(platform.libc_ver())}",
+         python=sys.version.split()[0],
          nvcc=output("nvcc", "--version").splitlines()[-1],
          nvcc_release=output("nvcc", "--version").splitlines()[-2:][0],
          compiler=output("g++", "--version").splitlines()[0],

@@ -2,14 +2,21 @@
 """What the stages of scripts/gpu.sh printed, as one JSON file and one markdown file.
 
     results.py WORK RESULTS --commit HASH --command "scripts/gpu.sh ..."
+    results.py publish GPU.json FOLDER
 
 WORK holds NAME.jsonl and NAME.done of each stage. RESULTS takes gpu.json (every line of every
-stage) and gpu.md (tables of what is quoted).
+stage) and gpu.md (tables of what is quoted). publish writes DATE-GPU-COMMIT.json and .md to be kept:
+without single records, fragments and lists of algorithms.
 """
 import argparse
 import datetime
 import json
+import sys
 from pathlib import Path
+
+# Many lines, for tests and not for readers; lists that are long.
+LEFT_OUT = {"record", "fragment", "fragment_groups", "graph_node"}
+LEFT_OUT_FIELDS = {"algorithms", "samples"}
 
 
 def lines_of(path):
@@ -148,7 +155,41 @@ def heading(run, stages):
     return text
 
 
+def text_of(run, stages):
+    text = heading(run, stages) + [section(stages) for section in SECTIONS]
+    return "\n\n".join(t for t in text if t) + "\n"
+
+
+def kept(line):
+    return {name: value for name, value in line.items()
+            if name not in LEFT_OUT_FIELDS or not isinstance(value, list)}
+
+
+def published(run, stages):
+    """JSON with a line of a stage on a line, so that changes can be read."""
+    rows = []
+    for name, stage in stages.items():
+        lines = [kept(line) for line in stage["lines"] if line.get("kind") not in LEFT_OUT]
+        head = {"stage": name, "exit_code": stage["exit_code"], "seconds": stage["seconds"]}
+        rows.append(json.dumps(head)[:-1] + ', "lines": [\n' +
+                    ",\n".join("  " + json.dumps(line) for line in lines) + "]}")
+    return json.dumps(run)[:-1] + ', "stages": [\n' + ",\n".join(rows) + "]}\n"
+
+
+def publish(source, folder):
+    found = json.loads(source.read_text(encoding="utf-8"))
+    stages = found.pop("stages")
+    gpu = first(stages, "gpu").get("name", "no-gpu").split()[-1].lower()
+    name = f"{found['date']}-{gpu}-{found['commit'][:8]}"
+    (folder / f"{name}.json").write_text(published(found, stages), encoding="utf-8")
+    (folder / f"{name}.md").write_text(text_of(found, stages), encoding="utf-8")
+    print(folder / name)
+
+
 def main():
+    if len(sys.argv) == 4 and sys.argv[1] == "publish":
+        publish(Path(sys.argv[2]), Path(sys.argv[3]))
+        return
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path)
@@ -162,9 +203,7 @@ def main():
            "commit": args.commit, "command": args.command}
     (args.results / "gpu.json").write_text(json.dumps({**run, "stages": stages}, indent=1) + "\n",
                                            encoding="utf-8")
-    text = heading(run, stages) + [section(stages) for section in SECTIONS]
-    (args.results / "gpu.md").write_text("\n\n".join(t for t in text if t) + "\n",
-                                         encoding="utf-8")
+    (args.results / "gpu.md").write_text(text_of(run, stages), encoding="utf-8")
 
 
 if __name__ == "__main__":
