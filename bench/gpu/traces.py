@@ -111,7 +111,7 @@ def shortened(value):
 
 
 def snapshot(folder):
-    torch.cuda.memory._record_memory_history(max_entries=20000)
+    torch.cuda.memory._record_memory_history(max_entries=20000, stacks="python")
     training = Training("cuda", False)
     for _ in range(2):
         training.step()
