@@ -139,12 +139,12 @@ __global__ void sweep(Function function, unsigned long long stride, Summary* tot
   combine(total, sum);
 }
 
-// Bits of the result less those of the right one, cut to a byte, of the 2^23 numbers from
-// 2^exponent.
+// Bits of the result less those of the right one, cut to a byte, of the 2^23 numbers whose bits
+// begin as `first` has them.
 template <class Function>
-__global__ void distances(Function function, int exponent, signed char* out) {
+__global__ void distances(Function function, unsigned first, signed char* out) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  const float x = __uint_as_float((static_cast<unsigned>(exponent + 127) << 23) | i);
+  const float x = __uint_as_float(first | i);
   const auto right = static_cast<float>(function.right(x));
   const int distance = __float_as_int(function.result(x)) - __float_as_int(right);
   out[i] = static_cast<signed char>(max(-128, min(127, distance)));
@@ -206,12 +206,14 @@ void report(const char* name, const Function& function, unsigned long long strid
 }
 
 template <class Function>
-void write_distances(const std::string& folder, const char* file, const Function& function,
-                     int exponent) {
+void write_distances(const std::string& folder, const std::string& name, const Function& function,
+                     unsigned first) {
   DeviceArray<signed char> out(1 << 23);
-  distances<<<(1 << 23) / 256, 256>>>(function, exponent, out.get());
-  check_launch(file);
+  distances<<<(1 << 23) / 256, 256>>>(function, first, out.get());
+  check_launch(name.c_str());
   const std::vector<signed char> bytes = out.host();
+  char file[80];
+  std::snprintf(file, sizeof file, "%s-%08x.i8", name.c_str(), first);
   std::ofstream stream(folder + "/" + file, std::ios::binary);
   stream.write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
@@ -235,13 +237,20 @@ __host__ Function<Result, Right> function_of(Result result, Right right) {
                 return right_expression;                            \
               })
 
+// Binades from 1 and 2, where they tell all; below 1 and below 0 where arguments are reduced.
 void write_all_distances(const std::string& folder) {
-  write_distances(folder, "ex2-1-to-2.i8", ROW_OF(ex2_approx(x), exp2(d)), 0);
-  write_distances(folder, "lg2-1-to-2.i8", ROW_OF(lg2_approx(x), log2(d)), 0);
-  write_distances(folder, "rcp-1-to-2.i8", ROW_OF(rcp_approx(x), 1.0 / d), 0);
-  write_distances(folder, "rsqrt-1-to-2.i8", ROW_OF(rsqrt_approx(x), rsqrt(d)), 0);
-  write_distances(folder, "rsqrt-2-to-4.i8", ROW_OF(rsqrt_approx(x), rsqrt(d)), 1);
-  write_distances(folder, "sqrt-1-to-2.i8", ROW_OF(sqrt_approx(x), sqrt(d)), 0);
+  for (const unsigned first : {0x3e800000u, 0x3f000000u, 0x3f800000u, 0x40000000u, 0xbe800000u,
+                               0xbf000000u, 0xbf800000u, 0xc0000000u})
+    write_distances(folder, "ex2", ROW_OF(ex2_approx_ftz(x), exp2(d)), first);
+  for (const unsigned first : {0x3e800000u, 0x3f000000u, 0x3f800000u, 0x40000000u, 0x41000000u})
+    write_distances(folder, "lg2", ROW_OF(lg2_approx_ftz(x), log2(d)), first);
+  write_distances(folder, "rcp", ROW_OF(rcp_approx_ftz(x), 1.0 / d), 0x3f800000u);
+  for (const unsigned first : {0x3f800000u, 0x40000000u}) {
+    write_distances(folder, "rsqrt", ROW_OF(rsqrt_approx_ftz(x), rsqrt(d)), first);
+    write_distances(folder, "sqrt", ROW_OF(sqrt_approx(x), sqrt(d)), first);
+  }
+  for (const unsigned first : {0x3e800000u, 0x3f000000u, 0x3f800000u, 0x40000000u})
+    write_distances(folder, "tanh", ROW_OF(tanh_approx(x), tanh(d)), first);
 }
 
 }  // namespace
