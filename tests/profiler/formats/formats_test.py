@@ -33,6 +33,26 @@ def live_peak(plan):
     return max(live)
 
 
+def check_like_pytorch(ours, theirs):
+    """Fields of ours are PyTorch's, of its types; it may have more."""
+    theirs_event = {}
+    for event in theirs["device_traces"][0]:
+        theirs_event.update(event)
+    assert set(ours) <= set(theirs), sorted(ours)
+    kinds = [(ours["segments"][0], theirs["segments"][0]),
+             (ours["segments"][0]["blocks"][0], theirs["segments"][0]["blocks"][0])]
+    kinds += [(event, theirs_event) for event in ours["device_traces"][0]]
+    kinds += [(frame, theirs_event["frames"][0]) for event in ours["device_traces"][0]
+              for frame in event.get("frames", [])]
+    for mine, other in kinds:
+        for key, value in mine.items():
+            assert key in other and type(value) is type(other[key]), (key, value, other.get(key))
+    actions = {event["action"] for event in theirs["device_traces"][0]}
+    assert {event["action"] for event in ours["device_traces"][0]} <= actions
+    states = {block["state"] for segment in theirs["segments"] for block in segment["blocks"]}
+    assert {block["state"] for block in ours["segments"][0]["blocks"]} <= states
+
+
 def check_memory_viz(folder, plan):
     data = exported(folder, "memory_viz")
     opcodes = {opcode.code for opcode, _, _ in pickletools.genops(data)}
@@ -62,6 +82,8 @@ def check_memory_viz(folder, plan):
     assert used == live == segment["allocated_size"], (used, live)
     frames = [e["frames"] for e in snapshot["device_traces"][0] if e["action"] == "alloc"]
     assert any("(gradient)" in frame[0]["name"] for frame in frames)
+    real = Path(__file__).resolve().parents[2] / "data/traces/pytorch-gpu-memory.json.gz"
+    check_like_pytorch(snapshot, json.loads(gzip.decompress(real.read_bytes())))
 
 
 def check_ort_memory(folder, plan):
