@@ -57,12 +57,12 @@ std::string gradient_of(std::string_view name) {
 
 // Of ops that multiply matrices: which input is the left one, the right one following, and how
 // many dimensions both have.
-struct ProductOp {
+struct MatmulOp {
   std::string_view name;
   std::size_t left;
   std::size_t rank;
 };
-constexpr std::array<ProductOp, 4> kProducts = {
+constexpr std::array<MatmulOp, 4> kMatmuls = {
     {{"aten::mm", 0, 2}, {"aten::addmm", 1, 2}, {"aten::bmm", 0, 3}, {"aten::baddbmm", 1, 3}}};
 
 }  // namespace
@@ -72,11 +72,11 @@ std::string_view without_engine(std::string_view name) {
   return name;
 }
 
-std::int64_t product_flops(std::string_view name,
-                           const std::vector<std::vector<std::int64_t>>& shapes) {
+std::int64_t matmul_flops(std::string_view name,
+                          const std::vector<std::vector<std::int64_t>>& shapes) {
   constexpr double kMost = 1e15;
-  const auto* op = std::ranges::find(kProducts, name, &ProductOp::name);
-  if (op == kProducts.end() || shapes.size() < op->left + 2) return 0;
+  const auto* op = std::ranges::find(kMatmuls, name, &MatmulOp::name);
+  if (op == kMatmuls.end() || shapes.size() < op->left + 2) return 0;
   const std::vector<std::int64_t>& left = shapes[op->left];       // [.., m, k]
   const std::vector<std::int64_t>& right = shapes[op->left + 1];  // [.., k, n]
   if (left.size() != op->rank || right.size() != op->rank) return 0;

@@ -18,8 +18,8 @@ std::string onnx_op_of(std::string_view name);
 std::string_view without_engine(std::string_view name);
 
 // 2MNK of mm, addmm, bmm and baddbmm by the shapes of their inputs: PyTorch's traces have no FLOPs.
-// 0: another op, or shapes that are none of a product's.
-std::int64_t product_flops(std::string_view name,
-                           const std::vector<std::vector<std::int64_t>>& shapes);
+// 0: another op, or shapes that are none of a matmul's.
+std::int64_t matmul_flops(std::string_view name,
+                          const std::vector<std::vector<std::int64_t>>& shapes);
 
 }  // namespace trainscope::profiler

@@ -85,7 +85,7 @@ std::vector<std::vector<std::int64_t>> input_shapes(const Json& args) {
 // What the trace says, as our own does, or else the shapes.
 std::int64_t flops_of(const std::string& name, const Json& args) {
   const std::int64_t flops = integer_or(args, "flops", 0);
-  return flops > 0 ? flops : product_flops(name, input_shapes(args));
+  return flops > 0 ? flops : matmul_flops(name, input_shapes(args));
 }
 
 class KinetoImporter final : public TraceImporter {

@@ -118,18 +118,18 @@ TEST_CASE("aten ops: forward, in place, gradients, the engine's spans, optimizer
   CHECK(onnx_op_of("aten::no_such_op") == "");
 }
 
-TEST_CASE("aten ops: FLOPs of products by the shapes of their inputs") {
-  CHECK(product_flops("aten::mm", {{3, 5}, {5, 7}}) == 2 * 3 * 5 * 7);
-  CHECK(product_flops("aten::addmm", {{7}, {3, 5}, {5, 7}, {}, {}}) == 2 * 3 * 5 * 7);
-  CHECK(product_flops("aten::bmm", {{4, 3, 5}, {4, 5, 7}}) == 2 * 4 * 3 * 5 * 7);
-  CHECK(product_flops("aten::baddbmm", {{1}, {4, 3, 5}, {4, 5, 7}}) == 2 * 4 * 3 * 5 * 7);
-  CHECK(product_flops("aten::linear", {{3, 5}, {7, 5}}) == 0);
-  CHECK(product_flops("aten::mm", {}) == 0);
-  CHECK(product_flops("aten::mm", {{3, 5}}) == 0);
-  CHECK(product_flops("aten::mm", {{3, 5}, {6, 7}}) == 0);
-  CHECK(product_flops("aten::mm", {{3}, {3, 7}}) == 0);
-  CHECK(product_flops("aten::mm", {{-3, 5}, {5, 7}}) == 0);
-  CHECK(product_flops("aten::mm", {{1'000'000'000'000, 5}, {5, 1'000'000'000'000}}) == 0);
+TEST_CASE("aten ops: FLOPs of matmuls by the shapes of their inputs") {
+  CHECK(matmul_flops("aten::mm", {{3, 5}, {5, 7}}) == 2 * 3 * 5 * 7);
+  CHECK(matmul_flops("aten::addmm", {{7}, {3, 5}, {5, 7}, {}, {}}) == 2 * 3 * 5 * 7);
+  CHECK(matmul_flops("aten::bmm", {{4, 3, 5}, {4, 5, 7}}) == 2 * 4 * 3 * 5 * 7);
+  CHECK(matmul_flops("aten::baddbmm", {{1}, {4, 3, 5}, {4, 5, 7}}) == 2 * 4 * 3 * 5 * 7);
+  CHECK(matmul_flops("aten::linear", {{3, 5}, {7, 5}}) == 0);
+  CHECK(matmul_flops("aten::mm", {}) == 0);
+  CHECK(matmul_flops("aten::mm", {{3, 5}}) == 0);
+  CHECK(matmul_flops("aten::mm", {{3, 5}, {6, 7}}) == 0);
+  CHECK(matmul_flops("aten::mm", {{3}, {3, 7}}) == 0);
+  CHECK(matmul_flops("aten::mm", {{-3, 5}, {5, 7}}) == 0);
+  CHECK(matmul_flops("aten::mm", {{1'000'000'000'000, 5}, {5, 1'000'000'000'000}}) == 0);
 }
 
 }  // namespace
