@@ -15,15 +15,15 @@
 # PYTHON: the interpreter that has PyTorch (python3). COMMIT: of the sources, where git is not.
 set -uo pipefail
 
-DEFAULT_STAGES=(environment build warm functions fragments product_bits traces activity counters
-  warmed launches bandwidth products activity_overhead attention ops self_test verify
+DEFAULT_STAGES=(environment build warm functions fragments matmul_bits traces activity counters
+  warmed launches bandwidth matmuls activity_overhead attention ops self_test verify
   peers_g1 peers_g3 peers_g1_f32 peers_g1_tuned peers_g3_tuned train ours)
 # Seconds; 60 where a stage is not named.
-declare -A LIMITS=([build]=200 [warm]=5 [warmed]=150 [functions]=90 [products]=150 [traces]=100
+declare -A LIMITS=([build]=200 [warm]=5 [warmed]=150 [functions]=90 [matmuls]=150 [traces]=100
   [peers_g1]=150 [peers_g3]=150 [peers_g1_f32]=60 [peers_g1_tuned]=160 [peers_g3_tuned]=160
   [peers_g2]=240 [peers_g4]=240 [peers_g5]=240 [peers_g3_variants]=240 [self_test]=180
   [verify]=240 [train]=180 [ours]=240)
-PROGRAMS=(launches bandwidth products product_bits functions fragments activity counters)
+PROGRAMS=(launches bandwidth matmuls matmul_bits functions fragments activity counters)
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 sources="$root/bench/gpu"
@@ -78,14 +78,14 @@ folder_of() {
 
 libraries_of() {
   case "$1" in
-    products | product_bits) echo "libcublasLt.so.13" ;;
+    matmuls | matmul_bits) echo "libcublasLt.so.13" ;;
     activity | counters) echo "libcupti.so.13" ;;
   esac
 }
 
 header_of() {
   case "$1" in
-    products | product_bits) echo "cublasLt.h" ;;
+    matmuls | matmul_bits) echo "cublasLt.h" ;;
     activity | counters) echo "cupti.h" ;;
   esac
 }
@@ -139,8 +139,8 @@ program() {
 
 stage_launches() { program launches; }
 stage_bandwidth() { program bandwidth; }
-stage_products() { program products; }
-stage_product_bits() { program product_bits; }
+stage_matmuls() { program matmuls; }
+stage_matmul_bits() { program matmul_bits; }
 stage_functions() {
   mkdir -p "$work/distances"
   program functions "$work/distances"
@@ -219,7 +219,7 @@ stage_peers_g1_f32() {
   peer 50 g1 --mode eager --precision f32 --steps 10 --warm-up 3
   peer 50 g1 --mode eager --precision tf32 --steps 10 --warm-up 3
 }
-# Products by cuBLAS alone: Triton's lost each of the 15 shapes of g1 that were tried on an H200
+# Matmuls by cuBLAS alone: Triton's lost each of the 15 shapes of g1 that were tried on an H200
 # (2026-11-26), and trying them takes more than the limit.
 tuned() { TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS=ATEN peer 150 "$@" --mode max-autotune; }
 stage_peers_g1_tuned() { tuned g1; }

@@ -20,7 +20,7 @@ SHAPES = {"g1": (32, 12, 1024, 64, True), "g2": (16, 16, 1024, 64, True),
           "g3": (128, 16, 128, 64, False), "g3-phase2": (32, 16, 512, 64, False),
           "g4": (4, 32, 2048, 64, True)}
 WAYS = {"flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION,
-        "memory-efficient": SDPBackend.EFFICIENT_ATTENTION, "products": SDPBackend.MATH}
+        "memory-efficient": SDPBackend.EFFICIENT_ATTENTION, "matmuls": SDPBackend.MATH}
 
 
 def times(device, work, repeats):

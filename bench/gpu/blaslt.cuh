@@ -1,4 +1,4 @@
-// A matrix product as cublasLt takes it: its description, the algorithms that the library's
+// A matmul as cublasLt takes it: its description, the algorithms that the library's
 // heuristics offer for it, and its run.
 #pragma once
 
@@ -15,7 +15,7 @@ inline void check(cublasStatus_t status, const char* what) {
   std::exit(1);
 }
 
-// Element type and arithmetic of a product; the accumulators are f32 in each.
+// Element type and arithmetic of a matmul; the accumulators are f32 in each.
 struct Precision {
   const char* name = "";
   cudaDataType_t type = CUDA_R_32F;  // of A, B and D
@@ -30,7 +30,7 @@ inline constexpr Precision kPrecisions[] = {
 
 // D[m, n] = op(A) op(B) with columns that lie in a row, as in the library: op(A) is m x k, op(B)
 // k x n. Row-major y[rows, out] = x[rows, in] w[in, out] is m = out, n = rows, k = in, both plain.
-struct Product {
+struct Matmul {
   long long m = 0;
   long long n = 0;
   long long k = 0;
@@ -47,17 +47,17 @@ struct Offer {
 };
 static_assert(sizeof(Offer) == sizeof(cublasLtMatmulHeuristicResult_t));
 
-// The library's objects for a product.
+// The library's objects for a matmul.
 class Plan {
  public:
-  Plan(const Product& product, const Precision& precision) {
+  Plan(const Matmul& matmul, const Precision& precision) {
     check(cublasLtMatmulDescCreate(&description_, precision.compute, CUDA_R_32F), "description");
-    set(CUBLASLT_MATMUL_DESC_TRANSA, product.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-    set(CUBLASLT_MATMUL_DESC_TRANSB, product.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, product.epilogue);
-    a_ = layout(precision, product.m, product.k, product.transpose_a, product.batch);
-    b_ = layout(precision, product.k, product.n, product.transpose_b, product.batch);
-    d_ = layout(precision, product.m, product.n, false, product.batch);
+    set(CUBLASLT_MATMUL_DESC_TRANSA, matmul.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, matmul.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, matmul.epilogue);
+    a_ = layout(precision, matmul.m, matmul.k, matmul.transpose_a, matmul.batch);
+    b_ = layout(precision, matmul.k, matmul.n, matmul.transpose_b, matmul.batch);
+    d_ = layout(precision, matmul.m, matmul.n, false, matmul.batch);
   }
   ~Plan() {
     cublasLtMatrixLayoutDestroy(a_);
@@ -71,10 +71,10 @@ class Plan {
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     check(cublasLtMatmulDescSetAttribute(description_, attribute, &value, sizeof value),
-          "an attribute of a product");
+          "an attribute of a matmul");
   }
 
-  // Best first; none where the library has no kernel for the product.
+  // Best first; none where the library has no kernel for the matmul.
   std::vector<Offer> algorithms(cublasLtHandle_t library, int most,
                                 std::size_t workspace_bytes) const {
     cublasLtMatmulPreference_t preference = nullptr;

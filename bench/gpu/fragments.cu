@@ -29,8 +29,8 @@ __device__ unsigned packed(float low, float high) {
 }
 
 // Rows of A and columns of B in the fragments that PTX gives to the lanes of a warp.
-__global__ void product_bf16(const float* a_all, const float* b_all, const float* c_all,
-                             float* d_all) {
+__global__ void matmul_bf16(const float* a_all, const float* b_all, const float* c_all,
+                            float* d_all) {
   const float* a = a_all + blockIdx.x * kRows * kDepth;
   const float* b = b_all + blockIdx.x * kDepth * kColumns;
   const float* c = c_all + blockIdx.x * kRows * kColumns;
@@ -59,8 +59,8 @@ __global__ void product_bf16(const float* a_all, const float* b_all, const float
 }
 
 // The same with k = 8 in tf32, whose operands keep 10 bits of their fractions.
-__global__ void product_tf32(const float* a_all, const float* b_all, const float* c_all,
-                             float* d_all) {
+__global__ void matmul_tf32(const float* a_all, const float* b_all, const float* c_all,
+                            float* d_all) {
   const float* a = a_all + blockIdx.x * kRows * kDepth;
   const float* b = b_all + blockIdx.x * kDepth * kColumns;
   const float* c = c_all + blockIdx.x * kRows * kColumns;
@@ -86,8 +86,8 @@ __global__ void product_tf32(const float* a_all, const float* b_all, const float
 // warps, B in shared memory in two blocks of 8 columns by 8 elements of k, which lie 128 bytes
 // apart.
 // Only for a target that has all of the chip (sm_90a): elsewhere it leaves NaN.
-__global__ void product_wgmma(const float* a_all, const float* b_all, const float* c_all,
-                              float* d_all) {
+__global__ void matmul_wgmma(const float* a_all, const float* b_all, const float* c_all,
+                             float* d_all) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   const float* a = a_all + blockIdx.x * kRows * kDepth;
   const float* b = b_all + blockIdx.x * kDepth * kColumns;
@@ -157,11 +157,11 @@ std::vector<float> run(Kind kind, const Tiles& tiles) {
   upload(c, tiles.c);
   const auto blocks = static_cast<unsigned>(tiles.count());
   if (kind == Kind::kBf16)
-    product_bf16<<<blocks, 32>>>(a.get(), b.get(), c.get(), d.get());
+    matmul_bf16<<<blocks, 32>>>(a.get(), b.get(), c.get(), d.get());
   else if (kind == Kind::kWgmma)
-    product_wgmma<<<blocks, 128>>>(a.get(), b.get(), c.get(), d.get());
+    matmul_wgmma<<<blocks, 128>>>(a.get(), b.get(), c.get(), d.get());
   else
-    product_tf32<<<blocks, 32>>>(a.get(), b.get(), c.get(), d.get());
+    matmul_tf32<<<blocks, 32>>>(a.get(), b.get(), c.get(), d.get());
   check_launch("mma.sync");
   return d.host();
 }

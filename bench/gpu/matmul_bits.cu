@@ -1,4 +1,4 @@
-// Bits of the library's matrix products: whether they are the same from run to run and in a larger
+// Bits of the library's matmuls: whether they are the same from run to run and in a larger
 // batch, how f32 sums run over k, how tf32 rounds its operands, which GELU an epilogue has.
 #include <cuda_bf16.h>
 
@@ -14,10 +14,10 @@ using trainscope::bench::described;
 using trainscope::bench::DeviceArray;
 using trainscope::bench::kPrecisions;
 using trainscope::bench::Line;
+using trainscope::bench::Matmul;
 using trainscope::bench::Offer;
 using trainscope::bench::Plan;
 using trainscope::bench::Precision;
-using trainscope::bench::Product;
 using trainscope::bench::random_number;
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
@@ -33,7 +33,7 @@ std::uint64_t hash_of(const std::vector<float>& values) {
 }
 
 struct Operands {
-  Operands(const Product& p)
+  Operands(const Matmul& p)
       : a(elements(p.m, p.k)),
         b(elements(p.k, p.n)),
         d(elements(p.m, p.n)),
@@ -63,9 +63,9 @@ std::vector<float> result(cublasLtHandle_t library, const Plan& plan, const Offe
 
 // Same bits: how many of 10 runs of the first algorithm agree with its first run; and whether those
 // that are offered after it give the same.
-void repeated(cublasLtHandle_t library, const Precision& precision, const Product& product) {
-  const Plan plan(product, precision);
-  const Operands operands(product);
+void repeated(cublasLtHandle_t library, const Precision& precision, const Matmul& matmul) {
+  const Plan plan(matmul, precision);
+  const Operands operands(matmul);
   const auto offered = plan.algorithms(library, 8, kWorkspaceBytes);
   for (std::size_t i = 0; i < offered.size(); ++i) {
     const std::uint64_t first = hash_of(result(library, plan, offered[i], operands));
@@ -74,11 +74,11 @@ void repeated(cublasLtHandle_t library, const Precision& precision, const Produc
       same += hash_of(result(library, plan, offered[i], operands)) == first ? 1 : 0;
     Line("same_bits")
         .text("precision", precision.name)
-        .count("m", product.m)
-        .count("n", product.n)
-        .count("k", product.k)
+        .count("m", matmul.m)
+        .count("n", matmul.n)
+        .count("k", matmul.k)
         .text("operations",
-              std::string(product.transpose_a ? "T" : "N") + (product.transpose_b ? "T" : "N"))
+              std::string(matmul.transpose_a ? "T" : "N") + (matmul.transpose_b ? "T" : "N"))
         .count("of_10_runs", same)
         .bits("hash", first)
         .raw("algorithm", described(offered[i]) + "}")
@@ -105,13 +105,13 @@ float chained(const std::vector<float>& x, const std::vector<float>& w, int part
 
 // Elements [i, j] with their bits, [[i, j, "bits"], ..]: in which order a split k is summed can be
 // told from them elsewhere, as A and B are random_number(1, ..) and (2, ..).
-std::string sampled(const Product& product, const std::vector<float>& d) {
+std::string sampled(const Matmul& matmul, const std::vector<float>& d) {
   std::string samples;
   for (long long element = 0; element < 48; ++element) {
-    const long long i = element * 7919 % product.m;
-    const long long j = element * 104729 % product.n;
+    const long long i = element * 7919 % matmul.m;
+    const long long j = element * 104729 % matmul.n;
     std::uint32_t bits = 0;
-    std::memcpy(&bits, &d[static_cast<std::size_t>(j * product.m + i)], 4);
+    std::memcpy(&bits, &d[static_cast<std::size_t>(j * matmul.m + i)], 4);
     char text[64];
     std::snprintf(text, sizeof text, "%s[%lld, %lld, \"%08x\"]", element == 0 ? "" : ", ", i, j,
                   bits);
@@ -121,9 +121,9 @@ std::string sampled(const Product& product, const std::vector<float>& d) {
 }
 
 // Of 2,048 elements, how many have the bits of each way to sum.
-void order_of_sums(cublasLtHandle_t library, const Product& product) {
-  const Plan plan(product, kPrecisions[0]);
-  const Operands operands(product);
+void order_of_sums(cublasLtHandle_t library, const Matmul& matmul) {
+  const Plan plan(matmul, kPrecisions[0]);
+  const Operands operands(matmul);
   const auto offered = plan.algorithms(library, 8, kWorkspaceBytes);
   const std::vector<float> a = operands.a.host();
   const std::vector<float> b = operands.b.host();
@@ -135,18 +135,18 @@ void order_of_sums(cublasLtHandle_t library, const Product& product) {
       for (const int parts : {1, 2, 4, 8}) {
         int equal = 0;
         for (long long element = 0; element < 2048; ++element) {
-          const long long i = element * 7919 % product.m;
-          const long long j = element * 104729 % product.n;
+          const long long i = element * 7919 % matmul.m;
+          const long long j = element * 104729 % matmul.n;
           std::vector<float> x;
           std::vector<float> w;
-          for (long long k = 0; k < product.k; ++k) {
-            x.push_back(a[static_cast<std::size_t>(product.transpose_a ? i * product.k + k
-                                                                       : k * product.m + i)]);
-            w.push_back(b[static_cast<std::size_t>(product.transpose_b ? k * product.n + j
-                                                                       : j * product.k + k)]);
+          for (long long k = 0; k < matmul.k; ++k) {
+            x.push_back(a[static_cast<std::size_t>(matmul.transpose_a ? i * matmul.k + k
+                                                                      : k * matmul.m + i)]);
+            w.push_back(b[static_cast<std::size_t>(matmul.transpose_b ? k * matmul.n + j
+                                                                      : j * matmul.k + k)]);
           }
           const float sum = chained(x, w, parts, parting);
-          equal += sum == d[static_cast<std::size_t>(j * product.m + i)] ? 1 : 0;
+          equal += sum == d[static_cast<std::size_t>(j * matmul.m + i)] ? 1 : 0;
         }
         counts += (counts.empty() ? "" : ", ") + std::string("\"") +
                   (parting == Parting::kBlocks ? "blocks " : "interleaved ") +
@@ -154,25 +154,25 @@ void order_of_sums(cublasLtHandle_t library, const Product& product) {
       }
     }
     Line("order_of_sums")
-        .count("m", product.m)
-        .count("n", product.n)
-        .count("k", product.k)
+        .count("m", matmul.m)
+        .count("n", matmul.n)
+        .count("k", matmul.k)
         .text("operations",
-              std::string(product.transpose_a ? "T" : "N") + (product.transpose_b ? "T" : "N"))
+              std::string(matmul.transpose_a ? "T" : "N") + (matmul.transpose_b ? "T" : "N"))
         .raw("equal_of_2048", "{" + counts + "}")
         .raw("algorithm", described(offer) + "}")
-        .raw("samples", "[" + sampled(product, d) + "]")
+        .raw("samples", "[" + sampled(matmul, d) + "]")
         .print();
   }
 }
 
-// Does column j of a product of many columns have the bits that it has in a product of few?
+// Does column j of a matmul of many columns have the bits that it has in a matmul of few?
 void larger_batch(cublasLtHandle_t library, const Precision& precision) {
   std::uint64_t first = 0;
   for (const long long n : {64LL, 128LL, 256LL, 1024LL, 4096LL}) {
-    const Product product = {768, n, 768, false, false};
-    const Plan plan(product, precision);
-    const Operands operands(product);
+    const Matmul matmul = {768, n, 768, false, false};
+    const Plan plan(matmul, precision);
+    const Operands operands(matmul);
     const auto offered = plan.algorithms(library, 1, kWorkspaceBytes);
     if (offered.empty()) continue;
     std::vector<float> d = result(library, plan, offered[0], operands);
@@ -188,11 +188,11 @@ void larger_batch(cublasLtHandle_t library, const Precision& precision) {
   }
 }
 
-// One product of 1 with a number whose fraction ends below tf32's 10 bits, elsewhere zeros.
+// 1 times a number whose fraction ends below tf32's 10 bits, elsewhere zeros.
 void rounding_of_tf32(cublasLtHandle_t library) {
-  const Product product = {64, 64, 64, false, false};
-  const Plan plan(product, kPrecisions[1]);
-  const Operands operands(product);
+  const Matmul matmul = {64, 64, 64, false, false};
+  const Plan plan(matmul, kPrecisions[1]);
+  const Operands operands(matmul);
   const auto offered = plan.algorithms(library, 1, kWorkspaceBytes);
   if (offered.empty()) return;
   std::vector<float> a(64 * 64, 0.0f);
@@ -215,15 +215,15 @@ void rounding_of_tf32(cublasLtHandle_t library) {
 
 // Largest distance of the GELU epilogue from its forms by erf and by tanh; f32 and bf16.
 void form_of_gelu(cublasLtHandle_t library, const Precision& precision) {
-  Product product = {64, 64, 64, false, false};
-  product.epilogue = CUBLASLT_EPILOGUE_GELU;
-  const Plan plan(product, precision);
+  Matmul matmul = {64, 64, 64, false, false};
+  matmul.epilogue = CUBLASLT_EPILOGUE_GELU;
+  const Plan plan(matmul, precision);
   const auto offered = plan.algorithms(library, 1, kWorkspaceBytes);
   Line line("gelu_epilogue");
   line.text("precision", precision.name)
       .count("algorithms", static_cast<long long>(offered.size()));
   if (!offered.empty() && precision.type == CUDA_R_32F) {
-    const Operands operands(product);
+    const Operands operands(matmul);
     std::vector<float> a(64 * 64, 0.0f);
     std::vector<float> b(64 * 64, 0.0f);
     for (std::size_t i = 0; i < 64; ++i) a[i * 64 + i] = 1.0f;
@@ -262,9 +262,9 @@ void epilogues(cublasLtHandle_t library, const Precision& precision) {
   };
   for (const auto& [name, epilogue] : all) {
     for (const bool transpose_a : {false, true}) {
-      Product product = {3072, 32768, 768, transpose_a, false};
-      product.epilogue = epilogue;
-      Plan plan(product, precision);
+      Matmul matmul = {3072, 32768, 768, transpose_a, false};
+      matmul.epilogue = epilogue;
+      Plan plan(matmul, precision);
       const std::int64_t leading = 3072;
       plan.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, leading);
       const auto offered = plan.algorithms(library, 8, kWorkspaceBytes);

@@ -1,4 +1,4 @@
-// Rates of matrix products through cublasLt at the shapes of the large workloads, in f32, tf32 and
+// Rates of matmuls through cublasLt at the shapes of the large workloads, in f32, tf32 and
 // bf16, in each way that weights may lie, with the algorithms that the library offers for each.
 #include <cuda_bf16.h>
 
@@ -14,15 +14,15 @@ using trainscope::bench::DeviceArray;
 using trainscope::bench::event_times;
 using trainscope::bench::kPrecisions;
 using trainscope::bench::Line;
+using trainscope::bench::Matmul;
 using trainscope::bench::median;
 using trainscope::bench::Offer;
 using trainscope::bench::Plan;
 using trainscope::bench::Precision;
-using trainscope::bench::Product;
 
 constexpr int kOffered = 16;            // algorithms that are listed
 constexpr std::size_t kTimed = 5;       // of which so many are timed
-constexpr std::size_t kTimedLarge = 2;  // of products of more than 10^12 operations in plain f32
+constexpr std::size_t kTimedLarge = 2;  // of matmuls of more than 10^12 operations in plain f32
 constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 
 struct Weight {
@@ -41,7 +41,7 @@ constexpr Weight kWeights[] = {
 
 struct Form {
   const char* name;
-  Product product;
+  Matmul matmul;
 };
 
 // Weights that lie [in, out], as ONNX' MatMul has them, or [out, in], as PyTorch does.
@@ -56,7 +56,7 @@ std::vector<Form> forms_of(const Weight& w) {
   };
 }
 
-// Operands of every product: as many elements as the largest has, at 4 bytes each.
+// Operands of every matmul: as many elements as the largest has, at 4 bytes each.
 struct Memory {
   Memory(std::size_t largest) : a(largest), b(largest), d(largest), workspace(kWorkspaceBytes) {}
   DeviceArray<float> a;
@@ -91,11 +91,11 @@ double time_ms(cublasLtHandle_t library, const Plan& plan, const Offer& offer, c
 }
 
 void measure(cublasLtHandle_t library, const char* workload, const char* name, const char* form,
-             const Product& product, const Precision& precision, const Memory& memory) {
-  const Plan plan(product, precision);
+             const Matmul& matmul, const Precision& precision, const Memory& memory) {
+  const Plan plan(matmul, precision);
   const auto offered = plan.algorithms(library, kOffered, kWorkspaceBytes);
-  const double flops = 2.0 * static_cast<double>(product.m) * static_cast<double>(product.n) *
-                       static_cast<double>(product.k) * product.batch;
+  const double flops = 2.0 * static_cast<double>(matmul.m) * static_cast<double>(matmul.n) *
+                       static_cast<double>(matmul.k) * matmul.batch;
   const bool large =
       flops > 1e12 && precision.compute == CUBLAS_COMPUTE_32F && precision.type == CUDA_R_32F;
   const std::size_t timed = large ? kTimedLarge : kTimed;
@@ -114,13 +114,13 @@ void measure(cublasLtHandle_t library, const char* workload, const char* name, c
     }
     algorithms += "}";
   }
-  Line line("product");
+  Line line("matmul");
   line.text("workload", workload).text("name", name).text("form", form);
   line.text("precision", precision.name);
-  line.count("m", product.m).count("n", product.n).count("k", product.k);
-  line.count("batch", product.batch);
+  line.count("m", matmul.m).count("n", matmul.n).count("k", matmul.k);
+  line.count("batch", matmul.batch);
   line.text("operations",
-            std::string(product.transpose_a ? "T" : "N") + (product.transpose_b ? "T" : "N"));
+            std::string(matmul.transpose_a ? "T" : "N") + (matmul.transpose_b ? "T" : "N"));
   if (first > 0) {
     line.number("ms_first", first).number("ms_best", best);
     line.number("tflops_first", flops / first / 1e9).number("tflops_best", flops / best / 1e9);
@@ -128,9 +128,8 @@ void measure(cublasLtHandle_t library, const char* workload, const char* name, c
   line.raw("algorithms", "[" + algorithms + "]").print();
 }
 
-// Heads of attention as products of a batch, as an engine without a fused kernel runs them.
-void attention_products(cublasLtHandle_t library, const Precision& precision,
-                        const Memory& memory) {
+// Heads of attention as matmuls of a batch, as an engine without a fused kernel runs them.
+void attention_matmuls(cublasLtHandle_t library, const Precision& precision, const Memory& memory) {
   struct Heads {
     const char* workload;
     int count;
@@ -139,9 +138,9 @@ void attention_products(cublasLtHandle_t library, const Precision& precision,
   };
   for (const Heads& heads : {Heads{"g1", 32 * 12, 1024, 64}, Heads{"g3", 128 * 16, 128, 64}}) {
     const long long t = heads.positions;
-    const Product scores = {t, t, heads.width, true, false, heads.count};
-    const Product values = {heads.width, t, t, false, false, heads.count};
-    const Product by_keys = {heads.width, t, t, false, true, heads.count};
+    const Matmul scores = {t, t, heads.width, true, false, heads.count};
+    const Matmul values = {heads.width, t, t, false, false, heads.count};
+    const Matmul by_keys = {heads.width, t, t, false, true, heads.count};
     measure(library, heads.workload, "attention", "scores", scores, precision, memory);
     measure(library, heads.workload, "attention", "values", values, precision, memory);
     measure(library, heads.workload, "attention", "by keys", by_keys, precision, memory);
@@ -154,7 +153,7 @@ bool wanted(const char* list, const char* workload) {
 
 }  // namespace
 
-// products [WORKLOADS [SMALLER]]: "g1,g3" or all; SMALLER divides the rows, for a trial.
+// matmuls [WORKLOADS [SMALLER]]: "g1,g3" or all; SMALLER divides the rows, for a trial.
 int main(int argument_count, char** arguments) {
   const char* workloads = argument_count > 1 ? arguments[1] : nullptr;
   const long long smaller = argument_count > 2 ? std::atoll(arguments[2]) : 1;
@@ -169,15 +168,15 @@ int main(int argument_count, char** arguments) {
   Memory memory(largest);
   for (const Precision& precision : kPrecisions) {
     memory.randomize(precision);
-    const Product square = {8192, 8192, 8192, true, false};
+    const Matmul square = {8192, 8192, 8192, true, false};
     measure(library, "roof", "8192 cubed", "w [out, in]", square, precision, memory);
     for (Weight w : kWeights) {
       if (!wanted(workloads, w.workload)) continue;
       w.rows = std::max(1LL, w.rows / smaller);
       for (const Form& form : forms_of(w))
-        measure(library, w.workload, w.name, form.name, form.product, precision, memory);
+        measure(library, w.workload, w.name, form.name, form.matmul, precision, memory);
     }
-    attention_products(library, precision, memory);
+    attention_matmuls(library, precision, memory);
   }
   check(cublasLtDestroy(library), "cublasLtDestroy");
   return 0;

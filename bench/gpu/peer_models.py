@@ -1,6 +1,6 @@
 """The large workloads in PyTorch: GPT-2, BERT, a LLaMA-style model and ResNet-50, with their FLOPs.
 
-2MNK per product (attention in full, also when causal), 2 * outputs * K per convolution; a step
+2MNK per matmul (attention in full, also when causal), 2 * outputs * K per convolution; a step
 counts three times the forward pass, less the input gradient of a first layer that needs none.
 Norms, activations, softmax, tables and the update count nothing, nor does what is computed again.
 """

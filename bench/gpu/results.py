@@ -94,8 +94,8 @@ def host_copies(stages):
                             "to_host_gb_per_s"))
 
 
-def products(stages):
-    lines = every(stages, "product")
+def matmuls(stages):
+    lines = every(stages, "matmul")
     keys = list(dict.fromkeys((p["workload"], p["name"], p["form"], p["m"], p["n"], p["k"])
                               for p in lines))
     found = {(p["workload"], p["name"], p["form"], p["precision"]): p for p in lines}
@@ -106,7 +106,7 @@ def products(stages):
             p = found.get((workload, name, form, precision), {})
             row += [p.get("tflops_first"), p.get("tflops_best")]
         rows.append(row)
-    return table("Matrix products: TFLOP/s of the first algorithm offered and the best of 5",
+    return table("Matmuls: TFLOP/s of the first algorithm offered and the best of 5",
                  ("workload", "weight", "form", "m", "n", "k", "f32", "best", "tf32", "best",
                   "bf16", "best"), rows)
 
@@ -122,7 +122,7 @@ def plain(title, kind, *names):
 
 
 SECTIONS = (
-    peers, launches, bandwidth, host_copies, products,
+    peers, launches, bandwidth, host_copies, matmuls,
     plain("Attention by PyTorch's ways", "attention", "workload", "precision", "way", "forward_ms",
           "backward_ms", "forward_tflops", "backward_tflops", "absent"),
     plain("Single ops by PyTorch", "op", "op", "precision", "forward_ms", "forward_gb_per_s",
