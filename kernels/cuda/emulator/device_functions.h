@@ -1,0 +1,153 @@
+// CUDA's built-in types and functions for kernels that run in the emulator. A kernel that needs
+// another one adds it here.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cuda/emulator/emulator.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __restrict__ __restrict
+#define __align__(bytes) alignas(bytes)
+#define __launch_bounds__(...)
+
+// --- Vectors -------------------------------------------------------------------------------------
+// NOLINTBEGIN: CUDA's names
+#define TRAINSCOPE_VECTORS(type, name)                             \
+  struct alignas(2 * sizeof(type)) name##2 {                       \
+    type x, y;                                                     \
+  };                                                               \
+  struct alignas(16) name##4 {                                     \
+    type x, y, z, w;                                               \
+  };                                                               \
+  inline name##2 make_##name##2(type x, type y) { return {x, y}; } \
+  inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
+TRAINSCOPE_VECTORS(float, float)
+TRAINSCOPE_VECTORS(int, int)
+TRAINSCOPE_VECTORS(unsigned, uint)
+#undef TRAINSCOPE_VECTORS
+
+// --- Barriers, shuffles, votes -------------------------------------------------------------------
+inline void __syncthreads() { trainscope::cuda::emulator::meet_block(false); }
+inline int __syncthreads_count(int vote) {
+  return trainscope::cuda::emulator::meet_block(vote != 0);
+}
+inline int __syncthreads_or(int vote) {
+  return trainscope::cuda::emulator::meet_block(vote != 0) != 0 ? 1 : 0;
+}
+inline void __syncwarp(unsigned mask = 0xFFFFFFFFU) {
+  trainscope::cuda::emulator::meet_warp(mask, trainscope::cuda::emulator::Meeting::kWarpBarrier, 0);
+}
+inline unsigned __ballot_sync(unsigned mask, int vote) {
+  const auto lanes = trainscope::cuda::emulator::meet_warp(
+      mask, trainscope::cuda::emulator::Meeting::kVote, vote != 0 ? 1 : 0);
+  unsigned ballot = 0;
+  for (unsigned i = 0; i < 32; ++i) {
+    if ((lanes.mask >> i & 1U) != 0 && lanes.words[i] != 0) ballot |= 1U << i;
+  }
+  return ballot;
+}
+inline int __any_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) != 0 ? 1 : 0; }
+inline int __all_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) == mask ? 1 : 0; }
+
+namespace trainscope::cuda::emulator {
+
+[[noreturn]] void die(const char* what);
+
+// The value that lane `source` gives; a lane of no value in the mask ends the program, as a GPU
+// would give anything.
+template <class T>
+T shuffled(unsigned mask, T value, unsigned source) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles take words of 32 and 64 bits");
+  std::uint64_t word = 0;
+  std::memcpy(&word, &value, sizeof value);
+  const LaneWords lanes = meet_warp(mask, Meeting::kShuffle, word);
+  if ((lanes.mask >> source & 1U) == 0) die("a shuffle reads a lane that its mask leaves out");
+  std::memcpy(&value, &lanes.words[source], sizeof value);
+  return value;
+}
+
+}  // namespace trainscope::cuda::emulator
+
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source) {
+  return trainscope::cuda::emulator::shuffled(mask, value, static_cast<unsigned>(source) % 32);
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int other) {
+  return trainscope::cuda::emulator::shuffled(
+      mask, value, trainscope::cuda::emulator::lane() ^ static_cast<unsigned>(other));
+}
+// Beyond the warp's ends a lane keeps its own value.
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned distance) {
+  const unsigned own = trainscope::cuda::emulator::lane();
+  return trainscope::cuda::emulator::shuffled(mask, value,
+                                              own + distance < 32 ? own + distance : own);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned distance) {
+  const unsigned own = trainscope::cuda::emulator::lane();
+  return trainscope::cuda::emulator::shuffled(mask, value, own >= distance ? own - distance : own);
+}
+
+// --- Bits and integers ---------------------------------------------------------------------------
+inline int __popc(unsigned x) { return std::popcount(x); }
+inline int __popcll(unsigned long long x) { return std::popcount(x); }
+inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
+inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>(std::uint64_t{a} * b >> 32);
+}
+template <class T>
+T __ldg(const T* address) {
+  return *address;
+}
+inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
+inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
+inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
+inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
+
+// Of integers alone: sums of floats by them would depend on the order. One thread runs at a time.
+template <class T>
+requires std::is_integral_v<T> T atomicAdd(T* address, T value) {
+  const T old = *address;
+  *address = static_cast<T>(old + value);
+  return old;
+}
+template <class T>
+requires std::is_integral_v<T> T atomicMax(T* address, T value) {
+  const T old = *address;
+  if (value > old) *address = value;
+  return old;
+}
+template <class T>
+requires std::is_integral_v<T> T atomicMin(T* address, T value) {
+  const T old = *address;
+  if (value < old) *address = value;
+  return old;
+}
+template <class T>
+requires std::is_integral_v<T> T atomicOr(T* address, T value) {
+  const T old = *address;
+  *address = old | value;
+  return old;
+}
+
+// --- Numbers -------------------------------------------------------------------------------------
+inline float rsqrtf(float x) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(x))); }
+inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline float __expf(float x) { return std::exp(x); }
+inline float __logf(float x) { return std::log(x); }
+inline float __fdividef(float x, float y) { return x / y; }
+template <class T>
+requires std::is_arithmetic_v<T> T min(T a, T b) { return b < a ? b : a; }
+template <class T>
+requires std::is_arithmetic_v<T> T max(T a, T b) { return a < b ? b : a; }
+// NOLINTEND

@@ -1,0 +1,66 @@
+// Runs kernels on the host as a GPU would: every CUDA thread is a fiber with a stack of its own,
+// the threads of a block meet at its barriers, and blocks run one after another.
+//
+// It is stricter than a GPU. Shared memory is poisoned when a block begins (NaN in every float
+// format), what lies around each shared array is forbidden under the address sanitizer, threads and
+// blocks run in an order that the seed shuffles, and the program is ended with a line on the
+// standard error when threads miss a barrier that others wait at, when lanes meet at different
+// intrinsics, or when more threads or shared memory are asked for than a GPU has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// CUDA's own types of sizes and indices.
+struct uint3 {  // NOLINT: CUDA's name
+  unsigned x = 0, y = 0, z = 0;
+};
+struct dim3 {  // NOLINT: CUDA's name
+  unsigned x = 1, y = 1, z = 1;
+
+  constexpr dim3(unsigned x_size = 1, unsigned y_size = 1, unsigned z_size = 1)  // NOLINT: as CUDA
+      : x(x_size), y(y_size), z(z_size) {}
+};
+
+// Of the thread that runs. Kernels only read them.
+extern thread_local uint3 threadIdx;  // NOLINT: CUDA's name
+extern thread_local uint3 blockIdx;   // NOLINT: CUDA's name
+extern thread_local dim3 blockDim;    // NOLINT: CUDA's name
+extern thread_local dim3 gridDim;     // NOLINT: CUDA's name
+
+namespace trainscope::cuda::emulator {
+
+// Threads to run: thread(context) on each.
+struct GridOfThreads {
+  dim3 blocks;
+  dim3 threads;
+  std::size_t shared_bytes = 0;
+  void* context = nullptr;
+  void (*thread)(void* context) = nullptr;
+};
+void run_grid(const GridOfThreads& grid);
+
+// Orders of threads and blocks; 0: as they are numbered. Of the calling thread of the host.
+void set_seed(std::uint64_t seed);
+// Kernels that this thread of the host has run so far.
+std::int64_t grids_run();
+
+// --- What kernels call ---------------------------------------------------------------------------
+// The array of this key in the block's shared memory; made, poisoned, when a thread asks first.
+void* shared_array(const void* key, std::size_t bytes);
+void* dynamic_shared_memory();
+
+// Which intrinsic a thread waits in. Threads that meet must be in the same one.
+enum class Meeting : std::uint8_t { kBarrier, kWarpBarrier, kShuffle, kVote };
+
+// All threads of the block wait for each other; gives how many of them came with `vote`.
+int meet_block(bool vote);
+// The lanes of the mask wait for each other, and each gives a word: all of them are read.
+struct LaneWords {
+  std::uint64_t words[32] = {};
+  unsigned mask = 0;  // lanes that gave one
+};
+LaneWords meet_warp(unsigned mask, Meeting meeting, std::uint64_t word);
+unsigned lane();
+
+}  // namespace trainscope::cuda::emulator

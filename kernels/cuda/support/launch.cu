@@ -1,0 +1,41 @@
+// Queues kernels on a stream of the CUDA runtime.
+#include "kernels/cuda/support/launch.h"
+
+#ifndef TRAINSCOPE_EMULATE
+
+namespace trainscope::cuda {
+namespace {
+
+constexpr std::size_t kSharedWithoutAsking = 48 * 1024;  // bytes a block may have by default
+
+std::string text_of(const dim3& size) {
+  return std::to_string(size.x) + "x" + std::to_string(size.y) + "x" + std::to_string(size.z);
+}
+
+cudaError_t queue(const CallContext& call, const Grid& grid, const void* kernel, void** arguments) {
+  if (grid.shared_bytes > kSharedWithoutAsking) {
+    const cudaError_t error = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes));
+    if (error != cudaSuccess) return error;
+  }
+  return cudaLaunchKernel(kernel, grid.blocks, grid.threads, arguments, grid.shared_bytes,
+                          static_cast<cudaStream_t>(call.native_stream));
+}
+
+}  // namespace
+
+void launch_kernel(const CallContext& call, const Grid& grid, const void* kernel,
+                   void** arguments) {
+  const cudaError_t error = queue(call, grid, kernel, arguments);
+  if (error == cudaSuccess) return;
+  const char* name = nullptr;
+  if (cudaFuncGetName(&name, kernel) != cudaSuccess) name = "a kernel";
+  call.fail(DeviceStatus::Code::kFailed,
+            std::string("CUDA does not launch ") + name + " (blocks " + text_of(grid.blocks) +
+                ", threads " + text_of(grid.threads) + ", shared bytes " +
+                std::to_string(grid.shared_bytes) + "): " + cudaGetErrorString(error));
+}
+
+}  // namespace trainscope::cuda
+
+#endif

@@ -1,0 +1,71 @@
+// How a kernel of a family starts its __global__ functions, on a GPU or in the emulator.
+//
+//   launch(args.call, {.blocks = rows, .threads = 256}, softmax_rows<float>, x, y, columns);
+//
+// Arguments are passed by value, at most 4 KiB of them, and a launch reads nothing else of the
+// host's: so it can be captured and replayed. It neither waits nor allocates. Without blocks
+// nothing is launched. What CUDA refuses is said through call.fail with the kernel's launch sizes.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cuda/support/language.h"
+
+namespace trainscope::cuda {
+
+// How many threads a launch has: blocks (x at most 2^31 - 1, y and z 65,535) of threads (1,024 in
+// all), and the bytes of TRAINSCOPE_SHARED_DYNAMIC (227 KiB with the static ones).
+struct Grid {
+  dim3 blocks = dim3(1);
+  dim3 threads = dim3(1);
+  std::size_t shared_bytes = 0;
+
+  bool empty() const { return blocks.x == 0 || blocks.y == 0 || blocks.z == 0; }
+};
+
+// Of all arguments of a launch, on the oldest architecture that is built for.
+inline constexpr std::size_t kMaxArgumentBytes = 4096;
+
+#ifdef TRAINSCOPE_EMULATE
+
+template <class... Parameters, class... Arguments>
+void launch(const CallContext& /*call*/, const Grid& grid, void (*kernel)(Parameters...),
+            Arguments&&... arguments) {
+  static_assert((0 + ... + sizeof(Parameters)) <= kMaxArgumentBytes);
+  if (grid.empty()) return;
+  const std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
+  auto thread = [kernel, &values] { std::apply(kernel, values); };
+  emulator::run_grid(
+      {.blocks = grid.blocks,
+       .threads = grid.threads,
+       .shared_bytes = grid.shared_bytes,
+       .context = &thread,
+       .thread = [](void* context) { (*static_cast<decltype(thread)*>(context))(); }});
+}
+
+#else
+
+// Queues the kernel; the rest of launch() for all types of arguments.
+void launch_kernel(const CallContext& call, const Grid& grid, const void* kernel, void** arguments);
+
+template <class... Parameters, class... Arguments>
+void launch(const CallContext& call, const Grid& grid, void (*kernel)(Parameters...),
+            Arguments&&... arguments) {
+  static_assert((0 + ... + sizeof(Parameters)) <= kMaxArgumentBytes);
+  if (grid.empty()) return;
+  std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
+  std::apply(
+      [&](auto&... value) {
+        void* addresses[] = {static_cast<void*>(&value)..., nullptr};
+        launch_kernel(call, grid, reinterpret_cast<const void*>(kernel), addresses);
+      },
+      values);
+}
+
+#endif
+
+}  // namespace trainscope::cuda
