@@ -5,8 +5,8 @@
 #include <variant>
 
 #include "kernels/api/kernel.h"
+#include "kernels/api/matmul_layout.h"
 #include "kernels/cpu/gemm/gemm.h"
-#include "kernels/cpu/gemm/matmul_layout.h"
 #include "kernels/cpu/support/upcast.h"
 
 namespace trainscope::cpu {
@@ -29,7 +29,7 @@ State<T> state_of(const PrepareArgs& args) {
   State<T> state;
   state.layout = matmul_layout(std::get<MatMulParams>(args.params), args.inputs[0].shape(),
                                args.inputs[1].shape());
-  GemmSize size = state.layout.size;
+  GemmSize size = gemm_size(state.layout.size);
   size.rounds_result = rounds_result<T>(args);
   state.plan = plan_gemm<T>(size, args.threads);
   return state;

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "kernels/api/kernel.h"
+#include "kernels/api/matmul_layout.h"
 #include "kernels/cpu/gemm/matmul.h"
-#include "kernels/cpu/gemm/matmul_layout.h"
 #include "kernels/cpu/gemm/one_by_one.h"
 #include "kernels/cpu/support/onednn.h"
 #include "kernels/cpu/support/processor.h"
@@ -68,7 +68,7 @@ struct Description {
 Description describe(const PrepareArgs& args, const dnnl::engine& engine) {
   const auto& params = std::get<MatMulParams>(args.params);
   const MatmulLayout layout = matmul_layout(params, args.inputs[0].shape(), args.inputs[1].shape());
-  const GemmSize& size = layout.size;
+  const MatmulSize& size = layout.size;
   const dnnl::memory::data_type type = onednn_type(args.inputs[0].type.dtype);
   Description found{
       .a = operand_desc(layout, layout.a_stride,

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/api/matmul_layout.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/matmul.h"
-#include "kernels/cpu/gemm/matmul_layout.h"
 #include "kernels/cpu/gemm/one_by_one.h"
 #include "kernels/cpu/support/upcast.h"
 
@@ -37,7 +37,7 @@ std::shared_ptr<State<T>> state_of(const PrepareArgs& args) {
   for (std::size_t i = 0; i < args.outputs.size(); ++i) {
     state->layouts.push_back(
         matmul_layout(params_of(args.params), args.inputs[0].shape(), args.inputs[1 + i].shape()));
-    const GemmSize& size = state->layouts.back().size;
+    const MatmulSize& size = state->layouts.back().size;
     all.m = size.m * size.batch;  // 0 rows are not flattened
     all.k = size.k;
     // A rematerialized call leaves out the outputs that nobody reads any more.

@@ -3,20 +3,26 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
 
 #include "kernels/api/params.h"
 #include "kernels/api/tensor_view.h"
-#include "kernels/cpu/gemm/gemm.h"
 
-namespace trainscope::cpu {
+namespace trainscope {
 
 inline constexpr std::array kMatmulOps = {"MatMul", "Gemm", "BatchMatMul", "MatMulAdd"};
+
+// Matmuls of one size.
+struct MatmulSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t batch = 1;
+};
 
 // op(A) is [m, k], op(B) is [k, n]; op transposes the last two axes of what is stored. Batch axes
 // have strides in whole matrices, 0 where a matrix serves several matmuls.
 struct MatmulLayout {
-  GemmSize size;
+  MatmulSize size;
   bool transpose_a = false;
   bool transpose_b = false;
   int batch_rank = 0;
@@ -60,13 +66,4 @@ struct AddendStrides {
 };
 AddendStrides addend_strides(const Shape& c);
 
-// Our own GEMM packs both operands, which repays where each element is used in many sums: there it
-// is quicker than oneDNN's, and gives the same bits for any number of threads.
-bool is_worth_packing(const MatmulLayout& layout);
-// Why a kernel leaves a matmul to the other of the two.
-inline constexpr std::string_view kRepaysPacking =
-    "our own GEMM is quicker where both sides of the result are above 256";
-inline constexpr std::string_view kLacksPackingsReturn =
-    "packing does not repay where a side of the result is 256 or below";
-
-}  // namespace trainscope::cpu
+}  // namespace trainscope

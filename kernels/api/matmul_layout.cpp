@@ -1,10 +1,10 @@
 // The batch axes of matmuls: broadcasting, merging, flattening.
-#include "kernels/cpu/gemm/matmul_layout.h"
+#include "kernels/api/matmul_layout.h"
 
 #include <algorithm>
 #include <cstddef>
 
-namespace trainscope::cpu {
+namespace trainscope {
 namespace {
 
 struct BatchAxis {
@@ -90,9 +90,4 @@ AddendStrides addend_strides(const Shape& c) {
   return {.row = c.elements() == columns ? 0 : columns, .column = columns == 1 ? 0 : 1};
 }
 
-bool is_worth_packing(const MatmulLayout& layout) {
-  constexpr std::int64_t kShortSide = 256;
-  return std::min(layout.size.m, layout.size.n) > kShortSide;
-}
-
-}  // namespace trainscope::cpu
+}  // namespace trainscope
