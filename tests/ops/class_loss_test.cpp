@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "engine/ops/standard_ops.h"
-#include "tests/ops/op_case.h"
 #include "tests/ops/shown_by.h"
 #include "tests/ops/slices.h"
+#include "tests/support/op_case.h"
 
 namespace trainscope::test {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/exec/backends.h"
 #include "engine/ops/standard_ops.h"
 #include "engine/plan/kernel_call.h"
-#include "tests/ops/op_case.h"
+#include "tests/support/op_case.h"
 
 namespace trainscope::test {
 namespace {

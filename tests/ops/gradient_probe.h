@@ -15,7 +15,7 @@
 #include "engine/ops/standard_ops.h"
 #include "kernels/api/random.h"
 #include "tests/ops/backward.h"
-#include "tests/ops/op_case.h"
+#include "tests/support/op_case.h"
 
 namespace trainscope::test {
 

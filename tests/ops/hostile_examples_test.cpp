@@ -15,7 +15,7 @@
 #include "engine/exec/reference.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/standard_ops.h"
-#include "tests/ops/op_case.h"
+#include "tests/support/op_case.h"
 
 namespace trainscope::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "engine/core/error.h"
 #include "engine/ops/standard_ops.h"
-#include "tests/ops/op_case.h"
+#include "tests/support/op_case.h"
 
 namespace trainscope::test {
 

@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "engine/ops/standard_ops.h"
-#include "tests/ops/op_case.h"
 #include "tests/ops/shown_by.h"
 #include "tests/ops/slices.h"
+#include "tests/support/op_case.h"
 
 namespace trainscope::test {
 namespace {

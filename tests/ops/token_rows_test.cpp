@@ -14,8 +14,8 @@
 #include "engine/ir/builder.h"
 #include "engine/ops/standard_ops.h"
 #include "tests/ops/backward.h"
-#include "tests/ops/op_case.h"
 #include "tests/ops/slices.h"
+#include "tests/support/op_case.h"
 
 namespace trainscope::test {
 namespace {

@@ -10,9 +10,9 @@
 #include "engine/core/error.h"
 #include "engine/ir/builder.h"
 #include "engine/ops/standard_ops.h"
-#include "tests/ops/op_case.h"
 #include "tests/ops/shown_by.h"
 #include "tests/ops/slices.h"
+#include "tests/support/op_case.h"
 
 namespace trainscope::test {
 namespace {

@@ -1,5 +1,5 @@
 // Cases from examples; kernel runs whose every byte outside the outputs is watched.
-#include "tests/ops/op_case.h"
+#include "tests/support/op_case.h"
 
 #include <fmt/format.h>
 
@@ -144,7 +144,10 @@ OpCase::OpCase(const OpDef& row, std::string_view text, DType float_type)
   present_ = std::make_unique<bool[]>(count);
   for (std::size_t i = 0; i < count; ++i) {
     present_[i] = example_.inputs[i].present;
-    inputs_.push_back(present_[i] ? make_input(example_, i, float_type, kSeed) : Tensor());
+    const bool stays =
+        std::ranges::find(row.f32_inputs, static_cast<int>(i)) != row.f32_inputs.end();
+    const DType type = stays ? computed(float_type) : float_type;
+    inputs_.push_back(present_[i] ? make_input(example_, i, type, kSeed) : Tensor());
     input_types_.push_back(inputs_.back().type());
   }
   for (std::size_t i = 0; i < count; ++i) constants_.push_back(known(i) ? &inputs_[i] : nullptr);

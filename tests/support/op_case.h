@@ -15,7 +15,8 @@ namespace trainscope::test {
 
 inline constexpr std::uint64_t kSeed = 20260101;
 
-// The row's example with inputs of one float type, output types by the row's shape rule.
+// The row's example with inputs of one float type (f32 where the row wants it beside a type of two
+// bytes), output types by the row's shape rule.
 class OpCase {
  public:
   // Throws what the row's rules throw.
