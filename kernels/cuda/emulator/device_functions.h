@@ -33,41 +33,23 @@ TRAINSCOPE_VECTORS(int, int)
 TRAINSCOPE_VECTORS(unsigned, uint)
 #undef TRAINSCOPE_VECTORS
 
-// --- Barriers, shuffles, votes -------------------------------------------------------------------
-inline void __syncthreads() { trainscope::cuda::emulator::meet_block(false); }
-inline int __syncthreads_count(int vote) {
-  return trainscope::cuda::emulator::meet_block(vote != 0);
-}
-inline int __syncthreads_or(int vote) {
-  return trainscope::cuda::emulator::meet_block(vote != 0) != 0 ? 1 : 0;
-}
-inline void __syncwarp(unsigned mask = 0xFFFFFFFFU) {
-  trainscope::cuda::emulator::meet_warp(mask, trainscope::cuda::emulator::Meeting::kWarpBarrier, 0);
-}
-inline unsigned __ballot_sync(unsigned mask, int vote) {
-  const auto lanes = trainscope::cuda::emulator::meet_warp(
-      mask, trainscope::cuda::emulator::Meeting::kVote, vote != 0 ? 1 : 0);
-  unsigned ballot = 0;
-  for (unsigned i = 0; i < 32; ++i) {
-    if ((lanes.mask >> i & 1U) != 0 && lanes.words[i] != 0) ballot |= 1U << i;
-  }
-  return ballot;
-}
-inline int __any_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) != 0 ? 1 : 0; }
-inline int __all_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) == mask ? 1 : 0; }
-
+// --- Barriers, votes, shuffles -------------------------------------------------------------------
 namespace trainscope::cuda::emulator {
 
-[[noreturn]] void die(const char* what);
+inline unsigned ballot(unsigned mask, bool vote, int line) {
+  const LaneWords& lanes = meet_warp({Intrinsic::kVote, line}, mask, vote ? 1 : 0);
+  unsigned votes = 0;
+  for (unsigned i = 0; i < 32; ++i) votes |= lanes.words[i] != 0 ? 1U << i : 0U;
+  return votes & lanes.mask;
+}
 
-// The value that lane `source` gives; a lane of no value in the mask ends the program, as a GPU
-// would give anything.
+// The value that lane `source` gives. A GPU would give anything where the mask leaves it out.
 template <class T>
-T shuffled(unsigned mask, T value, unsigned source) {
+T shuffled(unsigned mask, T value, unsigned source, int line) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles take words of 32 and 64 bits");
   std::uint64_t word = 0;
   std::memcpy(&word, &value, sizeof value);
-  const LaneWords lanes = meet_warp(mask, Meeting::kShuffle, word);
+  const LaneWords& lanes = meet_warp({Intrinsic::kShuffle, line}, mask, word);
   if ((lanes.mask >> source & 1U) == 0) die("a shuffle reads a lane that its mask leaves out");
   std::memcpy(&value, &lanes.words[source], sizeof value);
   return value;
@@ -75,26 +57,56 @@ T shuffled(unsigned mask, T value, unsigned source) {
 
 }  // namespace trainscope::cuda::emulator
 
+inline void __syncthreads(int line = __builtin_LINE()) {
+  using namespace trainscope::cuda::emulator;
+  meet_block({Intrinsic::kBarrier, line}, false);
+}
+inline int __syncthreads_count(int vote, int line = __builtin_LINE()) {
+  using namespace trainscope::cuda::emulator;
+  return meet_block({Intrinsic::kBarrier, line}, vote != 0);
+}
+inline int __syncthreads_or(int vote, int line = __builtin_LINE()) {
+  return __syncthreads_count(vote, line) != 0 ? 1 : 0;
+}
+inline int __syncthreads_and(int vote, int line = __builtin_LINE()) {
+  return __syncthreads_count(vote == 0 ? 1 : 0, line) == 0 ? 1 : 0;
+}
+inline void __syncwarp(unsigned mask = 0xFFFFFFFFU, int line = __builtin_LINE()) {
+  using namespace trainscope::cuda::emulator;
+  meet_warp({Intrinsic::kWarpBarrier, line}, mask, 0);
+}
+inline unsigned __ballot_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
+  return trainscope::cuda::emulator::ballot(mask, vote != 0, line);
+}
+inline int __any_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
+  return __ballot_sync(mask, vote, line) != 0 ? 1 : 0;
+}
+inline int __all_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
+  return __ballot_sync(mask, vote, line) == mask ? 1 : 0;
+}
+
 template <class T>
-T __shfl_sync(unsigned mask, T value, int source) {
-  return trainscope::cuda::emulator::shuffled(mask, value, static_cast<unsigned>(source) % 32);
+T __shfl_sync(unsigned mask, T value, int source, int line = __builtin_LINE()) {
+  return trainscope::cuda::emulator::shuffled(mask, value, static_cast<unsigned>(source) % 32,
+                                              line);
 }
 template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int other) {
-  return trainscope::cuda::emulator::shuffled(
-      mask, value, trainscope::cuda::emulator::lane() ^ static_cast<unsigned>(other));
+T __shfl_xor_sync(unsigned mask, T value, int other, int line = __builtin_LINE()) {
+  const unsigned source = trainscope::cuda::emulator::lane() ^ static_cast<unsigned>(other);
+  return trainscope::cuda::emulator::shuffled(mask, value, source, line);
 }
 // Beyond the warp's ends a lane keeps its own value.
 template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned distance) {
+T __shfl_down_sync(unsigned mask, T value, unsigned distance, int line = __builtin_LINE()) {
   const unsigned own = trainscope::cuda::emulator::lane();
-  return trainscope::cuda::emulator::shuffled(mask, value,
-                                              own + distance < 32 ? own + distance : own);
+  const unsigned source = own + distance < 32 ? own + distance : own;
+  return trainscope::cuda::emulator::shuffled(mask, value, source, line);
 }
 template <class T>
-T __shfl_up_sync(unsigned mask, T value, unsigned distance) {
+T __shfl_up_sync(unsigned mask, T value, unsigned distance, int line = __builtin_LINE()) {
   const unsigned own = trainscope::cuda::emulator::lane();
-  return trainscope::cuda::emulator::shuffled(mask, value, own >= distance ? own - distance : own);
+  const unsigned source = own >= distance ? own - distance : own;
+  return trainscope::cuda::emulator::shuffled(mask, value, source, line);
 }
 
 // --- Bits and integers ---------------------------------------------------------------------------

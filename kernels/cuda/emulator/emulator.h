@@ -50,17 +50,26 @@ std::int64_t grids_run();
 void* shared_array(const void* key, std::size_t bytes);
 void* dynamic_shared_memory();
 
-// Which intrinsic a thread waits in. Threads that meet must be in the same one.
-enum class Meeting : std::uint8_t { kBarrier, kWarpBarrier, kShuffle, kVote };
+// What a thread waits in: an intrinsic, in a line of the source. Threads that meet must wait in the
+// same one.
+enum class Intrinsic : std::uint8_t { kBarrier, kWarpBarrier, kShuffle, kVote };
+struct Place {
+  Intrinsic intrinsic = Intrinsic::kBarrier;
+  int line = 0;
+
+  bool operator==(const Place&) const = default;
+};
 
 // All threads of the block wait for each other; gives how many of them came with `vote`.
-int meet_block(bool vote);
-// The lanes of the mask wait for each other, and each gives a word: all of them are read.
+int meet_block(Place place, bool vote);
+// The lanes of the mask wait for each other, and each gives a word: all of them are read. Valid
+// until this lane meets others again.
 struct LaneWords {
   std::uint64_t words[32] = {};
   unsigned mask = 0;  // lanes that gave one
 };
-LaneWords meet_warp(unsigned mask, Meeting meeting, std::uint64_t word);
-unsigned lane();
+const LaneWords& meet_warp(Place place, unsigned mask, std::uint64_t word);
+unsigned lane();  // of the thread in its warp
+[[noreturn]] void die(const char* what);
 
 }  // namespace trainscope::cuda::emulator

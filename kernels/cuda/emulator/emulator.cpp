@@ -1,0 +1,379 @@
+// The emulator's scheduler: fibers, barriers, meetings of lanes, shared memory.
+#include "kernels/cuda/emulator/emulator.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/emulator/sanitizers.h"
+
+thread_local uint3 threadIdx;
+thread_local uint3 blockIdx;
+thread_local dim3 blockDim;
+thread_local dim3 gridDim;
+
+// Saves what a call must keep on the running stack, leaves its end in *save and goes on with `to`.
+extern "C" void trainscope_switch_stack(void** save, void* to);
+asm(R"(
+.text
+.globl trainscope_switch_stack
+.type trainscope_switch_stack, @function
+trainscope_switch_stack:
+  push %rbp
+  push %rbx
+  push %r12
+  push %r13
+  push %r14
+  push %r15
+  mov %rsp, (%rdi)
+  mov %rsi, %rsp
+  pop %r15
+  pop %r14
+  pop %r13
+  pop %r12
+  pop %rbx
+  pop %rbp
+  ret
+.size trainscope_switch_stack, . - trainscope_switch_stack
+)");
+
+namespace trainscope::cuda::emulator {
+namespace {
+
+// What a GPU of compute capability 9.0 has.
+constexpr unsigned kMaxThreads = 1024;
+constexpr std::size_t kMaxSharedBytes = 227 * 1024;
+constexpr unsigned kLanes = 32;
+
+constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr std::size_t kGuardBytes = 4096;  // below each stack: nobody may touch it
+constexpr std::size_t kZoneBytes = 64;     // between arrays in shared memory
+constexpr std::size_t kMaxArrays = 64;
+
+// Stacks of all fibers of this thread of the host, each above a page that ends the program.
+class Stacks {
+ public:
+  Stacks() {
+    void* memory = mmap(nullptr, kMaxThreads * kStep, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) die("no memory for stacks");
+    memory_ = static_cast<std::byte*>(memory);
+    for (std::size_t i = 0; i < kMaxThreads; ++i) {
+      if (mprotect(memory_ + i * kStep, kGuardBytes, PROT_NONE) != 0) die("no guard of a stack");
+    }
+  }
+  ~Stacks() { munmap(memory_, kMaxThreads * kStep); }
+  Stacks(const Stacks&) = delete;
+  Stacks& operator=(const Stacks&) = delete;
+
+  std::byte* stack(std::size_t i) const { return memory_ + i * kStep + kGuardBytes; }
+
+ private:
+  static constexpr std::size_t kStep = kStackBytes + kGuardBytes;
+  std::byte* memory_ = nullptr;
+};
+
+enum class Wait : std::uint8_t { kNone, kBlock, kWarp, kEnded };
+
+struct Fiber {
+  void* stack_pointer = nullptr;
+  std::byte* stack = nullptr;
+  SanitizerStack sanitizer;
+  uint3 thread;
+  unsigned lane = 0;
+  Wait wait = Wait::kNone;
+  Place place;             // where it waits
+  bool vote = false;       // given at a barrier
+  int votes = 0;           // got there
+  unsigned mask = 0;       // of a meeting of lanes
+  std::uint64_t word = 0;  // given there
+  LaneWords words;         // got there
+};
+
+struct SharedArray {
+  const void* key = nullptr;
+  std::byte* data = nullptr;
+};
+
+std::uint64_t next_random(std::uint64_t& state) {
+  state += 0x9E3779B97F4A7C15U;
+  std::uint64_t z = state;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31);
+}
+
+void shuffle(std::vector<unsigned>& order, std::uint64_t& state) {
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[next_random(state) % i]);
+  }
+}
+
+// Runs the grids of one thread of the host.
+class Machine {
+ public:
+  void set_seed(std::uint64_t seed) { seed_ = seed; }
+  std::int64_t grids_run() const { return grids_run_; }
+
+  void run(const GridOfThreads& grid);
+
+  // --- Called on fibers --------------------------------------------------------------------------
+  Fiber& current() { return *current_; }
+  void pause(Wait wait);
+  void* shared_array(const void* key, std::size_t bytes);
+  void* dynamic_shared_memory() { return shared_.get() + kZoneBytes; }
+  [[noreturn]] static void run_fiber();
+
+ private:
+  void check(const GridOfThreads& grid) const;
+  void start_block(std::uint64_t block);
+  void start_fiber(unsigned i);
+  void run_block();
+  void resume(Fiber& fiber);
+  bool pass_barrier();
+  bool let_lanes_meet(unsigned warp);
+  void exchange(std::span<Fiber> lanes, unsigned mask);
+
+  const Stacks stacks_;
+  std::vector<Fiber> fibers_;
+  unsigned threads_ = 0;  // of a block
+  std::vector<unsigned> order_;
+  std::uint64_t random_ = 0;
+  std::uint64_t seed_ = 0;
+  std::int64_t grids_run_ = 0;
+  const GridOfThreads* grid_ = nullptr;
+  Fiber* current_ = nullptr;
+  void* host_stack_ = nullptr;
+  SanitizerStack host_sanitizer_;
+
+  // Of the block that runs: [zone][dynamic][zone]([array][zone])...
+  std::unique_ptr<std::byte[]> shared_ =
+      std::make_unique<std::byte[]>(kMaxSharedBytes + (kMaxArrays + 2) * kZoneBytes);
+  std::size_t shared_end_ = 0;    // where the next array begins
+  std::size_t shared_bytes_ = 0;  // that the block asked for
+  std::vector<SharedArray> arrays_;
+};
+
+Machine& machine() {
+  thread_local Machine machine;
+  return machine;
+}
+
+void Machine::check(const GridOfThreads& grid) const {
+  const auto threads = std::uint64_t{grid.threads.x} * grid.threads.y * grid.threads.z;
+  if (current_ != nullptr) die("a kernel is launched by a kernel");
+  if (threads == 0 || threads > kMaxThreads || grid.threads.z > 64) die("wrong size of a block");
+  if (grid.blocks.x > 0x7FFFFFFFU || grid.blocks.y > 65535 || grid.blocks.z > 65535) {
+    die("wrong size of a grid");
+  }
+  if (grid.shared_bytes > kMaxSharedBytes) die("more shared memory than a block can have");
+}
+
+void Machine::run(const GridOfThreads& grid) {
+  check(grid);
+  ++grids_run_;
+  grid_ = &grid;
+  gridDim = grid.blocks;
+  blockDim = grid.threads;
+  threads_ = grid.threads.x * grid.threads.y * grid.threads.z;
+  if (fibers_.size() < threads_) fibers_.resize(threads_);
+  random_ = seed_;
+  std::vector<unsigned> blocks(std::size_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z);
+  std::iota(blocks.begin(), blocks.end(), 0U);
+  order_.resize(threads_);
+  std::iota(order_.begin(), order_.end(), 0U);
+  if (seed_ != 0) shuffle(blocks, random_);
+  for (const unsigned block : blocks) {
+    start_block(block);
+    run_block();
+  }
+  current_ = nullptr;
+  unpoison(shared_.get(), kMaxSharedBytes);
+}
+
+void Machine::start_block(std::uint64_t block) {
+  blockIdx.x = static_cast<unsigned>(block % gridDim.x);
+  blockIdx.y = static_cast<unsigned>(block / gridDim.x % gridDim.y);
+  blockIdx.z = static_cast<unsigned>(block / gridDim.x / gridDim.y);
+  arrays_.clear();
+  poison(shared_.get(), kMaxSharedBytes + (kMaxArrays + 2) * kZoneBytes);
+  unpoison(shared_.get() + kZoneBytes, grid_->shared_bytes);
+  std::memset(shared_.get() + kZoneBytes, 0xFF, grid_->shared_bytes);
+  shared_bytes_ = grid_->shared_bytes;
+  shared_end_ = (grid_->shared_bytes + 2 * kZoneBytes + 15) / 16 * 16;
+  for (unsigned i = 0; i < threads_; ++i) start_fiber(i);
+}
+
+void Machine::start_fiber(unsigned i) {
+  constexpr std::size_t kSavedRegisters = 6;
+  Fiber& fiber = fibers_[i];
+  fiber.stack = stacks_.stack(i);
+  fiber.thread = {
+      .x = i % blockDim.x, .y = i / blockDim.x % blockDim.y, .z = i / (blockDim.x * blockDim.y)};
+  fiber.lane = i % kLanes;
+  fiber.wait = Wait::kNone;
+  unpoison(fiber.stack, kStackBytes);
+  // As if trainscope_switch_stack had been called where run_fiber begins.
+  auto** top = reinterpret_cast<void**>(fiber.stack + kStackBytes - kZoneBytes);
+  *--top = nullptr;
+  *--top = reinterpret_cast<void*>(&Machine::run_fiber);
+  for (std::size_t r = 0; r < kSavedRegisters; ++r) *--top = nullptr;
+  fiber.stack_pointer = top;
+}
+
+void Machine::run_fiber() {
+  Machine& own = machine();
+  finish_switch(nullptr, &own.host_sanitizer_);
+  own.grid_->thread(own.grid_->context);
+  own.pause(Wait::kEnded);
+  std::abort();  // an ended fiber is not resumed
+}
+
+void Machine::resume(Fiber& fiber) {
+  current_ = &fiber;
+  threadIdx = fiber.thread;
+  fiber.sanitizer.bottom = fiber.stack;
+  fiber.sanitizer.bytes = kStackBytes;
+  start_switch(&host_sanitizer_.fake, fiber.sanitizer);
+  trainscope_switch_stack(&host_stack_, fiber.stack_pointer);
+  finish_switch(host_sanitizer_.fake, nullptr);
+}
+
+void Machine::pause(Wait wait) {
+  Fiber& fiber = *current_;
+  fiber.wait = wait;
+  start_switch(wait == Wait::kEnded ? nullptr : &fiber.sanitizer.fake, host_sanitizer_);
+  trainscope_switch_stack(&fiber.stack_pointer, host_stack_);
+  finish_switch(fiber.sanitizer.fake, &host_sanitizer_);
+}
+
+void Machine::run_block() {
+  const std::span<Fiber> fibers(fibers_.data(), threads_);
+  while (true) {
+    bool ran = false;
+    if (seed_ != 0) shuffle(order_, random_);
+    for (const unsigned i : order_) {
+      if (fibers[i].wait != Wait::kNone) continue;
+      resume(fibers[i]);
+      ran = true;
+    }
+    for (unsigned warp = 0; warp * kLanes < threads_; ++warp) ran |= let_lanes_meet(warp);
+    if (std::ranges::all_of(fibers, [](const Fiber& f) { return f.wait == Wait::kEnded; })) return;
+    if (!ran && !pass_barrier()) {
+      current_ =
+          &*std::ranges::find_if(fibers, [](const Fiber& f) { return f.wait != Wait::kEnded; });
+      die(current_->wait == Wait::kBlock ? "a barrier is not reached by every thread of the block"
+                                         : "lanes wait for others that do not come");
+    }
+  }
+}
+
+// True when all threads of the block are at the same barrier.
+bool Machine::pass_barrier() {
+  const std::span<Fiber> fibers(fibers_.data(), threads_);
+  int votes = 0;
+  for (Fiber& fiber : fibers) {
+    if (fiber.wait != Wait::kBlock) return false;
+    current_ = &fiber;
+    if (fiber.place != fibers[0].place) die("threads of a block meet at different barriers");
+    votes += fiber.vote ? 1 : 0;
+  }
+  for (Fiber& fiber : fibers) {
+    fiber.votes = votes;
+    fiber.wait = Wait::kNone;
+  }
+  return true;
+}
+
+bool Machine::let_lanes_meet(unsigned warp) {
+  const unsigned first = warp * kLanes;
+  const std::span<Fiber> lanes(fibers_.data() + first, std::min(kLanes, threads_ - first));
+  unsigned waiting = 0;
+  for (const Fiber& fiber : lanes) {
+    if (fiber.wait == Wait::kWarp) waiting |= 1U << fiber.lane;
+  }
+  bool met = false;
+  for (const Fiber& fiber : lanes) {
+    if (fiber.wait != Wait::kWarp || (waiting & fiber.mask) != fiber.mask) continue;
+    exchange(lanes, fiber.mask);
+    met = true;
+  }
+  return met;
+}
+
+// All lanes of the mask are there.
+void Machine::exchange(std::span<Fiber> lanes, unsigned mask) {
+  LaneWords words{.mask = mask};
+  const Place place = lanes[static_cast<std::size_t>(__builtin_ctz(mask))].place;
+  for (Fiber& fiber : lanes) {
+    if ((mask >> fiber.lane & 1U) == 0) continue;
+    current_ = &fiber;
+    if (fiber.mask != mask || fiber.place != place) die("lanes meet at different intrinsics");
+    words.words[fiber.lane] = fiber.word;
+  }
+  for (Fiber& fiber : lanes) {
+    if ((mask >> fiber.lane & 1U) == 0) continue;
+    fiber.words = words;
+    fiber.wait = Wait::kNone;
+  }
+}
+
+void* Machine::shared_array(const void* key, std::size_t bytes) {
+  const auto found = std::ranges::find(arrays_, key, &SharedArray::key);
+  if (found != arrays_.end()) return found->data;
+  shared_bytes_ += bytes;
+  if (arrays_.size() == kMaxArrays) die("more shared arrays than the emulator keeps");
+  if (shared_bytes_ > kMaxSharedBytes) die("more shared memory than a block can have");
+  std::byte* data = shared_.get() + shared_end_;
+  unpoison(data, bytes);
+  std::memset(data, 0xFF, bytes);
+  arrays_.push_back({.key = key, .data = data});
+  shared_end_ = (shared_end_ + bytes + kZoneBytes + 15) / 16 * 16;
+  return data;
+}
+
+}  // namespace
+
+void die(const char* what) {
+  std::fprintf(stderr, "emulator: %s (block %u,%u,%u, thread %u,%u,%u)\n", what, blockIdx.x,
+               blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+  std::abort();
+}
+
+void run_grid(const GridOfThreads& grid) { machine().run(grid); }
+void set_seed(std::uint64_t seed) { machine().set_seed(seed); }
+std::int64_t grids_run() { return machine().grids_run(); }
+
+void* shared_array(const void* key, std::size_t bytes) {
+  return machine().shared_array(key, bytes);
+}
+void* dynamic_shared_memory() { return machine().dynamic_shared_memory(); }
+unsigned lane() { return machine().current().lane; }
+
+int meet_block(Place place, bool vote) {
+  Fiber& fiber = machine().current();
+  fiber.place = place;
+  fiber.vote = vote;
+  machine().pause(Wait::kBlock);
+  return fiber.votes;
+}
+
+const LaneWords& meet_warp(Place place, unsigned mask, std::uint64_t word) {
+  Fiber& fiber = machine().current();
+  if ((mask >> fiber.lane & 1U) == 0) die("a lane calls an intrinsic whose mask leaves it out");
+  fiber.place = place;
+  fiber.mask = mask;
+  fiber.word = word;
+  machine().pause(Wait::kWarp);
+  return fiber.words;
+}
+
+}  // namespace trainscope::cuda::emulator

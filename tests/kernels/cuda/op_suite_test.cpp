@@ -1,0 +1,167 @@
+// The CUDA kernels in the emulator, on every example of every row: values, bytes written, in-place
+// runs, orders of threads and blocks.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "engine/exec/backends.h"
+#include "engine/exec/reference.h"
+#include "engine/ops/standard_ops.h"
+#include "kernels/cuda/emulator/emulator.h"
+#include "kernels/cuda/own_kernels.h"
+#include "tests/support/op_case.h"
+
+namespace trainscope::test {
+namespace {
+
+constexpr double kToleranceF64 = 1e-11;
+
+struct Tables {
+  OpTable ops = standard_ops();
+  KernelTable kernels = cuda::own_kernels();
+  Evaluate reference = evaluator(ops, cpu_kernels(), {.kernels = KernelChoice::kReference});
+};
+
+// Of results in this type against the CPU's in the same.
+double tolerance_of(DType dtype) {
+  if (dtype == DType::kF64) return kToleranceF64;
+  return dtype == DType::kBF16 ? 0x1p-7 : 0x1p-10;  // the distance of neighbours
+}
+
+// Null where the row does not take the example's inputs in this type of two bytes.
+std::unique_ptr<const OpCase> case_of(const OpDef& row, std::string_view text, DType float_type) {
+  try {
+    return std::make_unique<const OpCase>(row, text, float_type);
+  } catch (const Error& error) {
+    if (!is_stored_only(float_type)) FAIL_CHECK(error.message());
+    return nullptr;
+  }
+}
+
+// Calls f on each example of each row that a CUDA kernel computes, with each such kernel.
+template <typename F>
+void for_each_kernel(const Tables& tables, DType float_type, F f) {
+  for (const OpDef* row : tables.ops.rows()) {
+    for (std::string_view text : row->examples) {
+      INFO(row->name, " \"", text, "\" ", name_of(float_type));
+      const auto op_case = case_of(*row, text, float_type);
+      if (op_case == nullptr) continue;
+      for (const Kernel* kernel : kernels_for(*op_case, tables.kernels)) {
+        INFO("kernel ", kernel->name);
+        f(*op_case, *kernel, text);
+      }
+    }
+  }
+}
+
+void check_close(const std::vector<Tensor>& got, const std::vector<Tensor>& want, double bound) {
+  REQUIRE(got.size() == want.size());
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    const double error = relative_error(got[k], want[k]);
+    CHECK_MESSAGE(error <= bound, "output ", k, ": relative error ", error, ", bound ", bound);
+  }
+}
+
+std::vector<Tensor> on_the_cpu(const Tables& tables, const OpCase& op_case) {
+  return tables.reference(op_case.row(), op_case.example().attributes, op_case.input_pointers(),
+                          op_case.outputs());
+}
+
+}  // namespace
+
+TEST_CASE("cuda emulator: kernels compute the op suite's examples as the f64 reference does") {
+  const Tables tables;
+  std::set<std::string_view> names;
+  for_each_kernel(
+      tables, DType::kF32, [&](const OpCase& op_case, const Kernel& kernel, std::string_view text) {
+        const std::int64_t before = cuda::emulator::grids_run();
+        const RunResult run = run_kernel(op_case, kernel, {});
+        if (cuda::emulator::grids_run() > before) names.insert(kernel.name);
+        const OpCase exact(op_case.row(), text, DType::kF64);
+        check_close(run.outputs, on_the_cpu(tables, exact), op_case.row().tolerance_f32);
+        for (const std::string& fault : run.faults) FAIL_CHECK(fault);
+      });
+  for (const KernelTable::Row& row : tables.kernels.rows()) {
+    if (row.dtype == DType::kF32) {
+      CHECK_MESSAGE(names.contains(row.kernel.name), row.kernel.name, " ran on no example");
+    }
+  }
+}
+
+TEST_CASE("cuda emulator: kernels of other float types agree with the CPU's") {
+  const Tables tables;
+  for (const DType dtype : {DType::kF64, DType::kBF16, DType::kF16}) {
+    for_each_kernel(tables, dtype,
+                    [&](const OpCase& op_case, const Kernel& kernel, std::string_view) {
+                      const RunResult run = run_kernel(op_case, kernel, {});
+                      const std::vector<Tensor> want = on_the_cpu(tables, op_case);
+                      if (!want.empty()) check_close(run.outputs, want, tolerance_of(dtype));
+                    });
+  }
+}
+
+TEST_CASE("cuda emulator: bits do not depend on the order of threads, nor on what memory held") {
+  const Tables tables;
+  for_each_kernel(tables, DType::kF32,
+                  [](const OpCase& op_case, const Kernel& kernel, std::string_view) {
+                    const RunResult first = run_kernel(op_case, kernel, {.poison = 0xFF});
+                    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+                      cuda::emulator::set_seed(seed);
+                      const RunResult again = run_kernel(op_case, kernel, {.poison = 0xA5});
+                      CHECK_MESSAGE(same_bytes(first.outputs, again.outputs), "seed ", seed);
+                    }
+                    cuda::emulator::set_seed(0);
+                  });
+}
+
+TEST_CASE("cuda emulator: kernels do without an output that the node leaves out") {
+  const Tables tables;
+  for_each_kernel(tables, DType::kF32,
+                  [](const OpCase& op_case, const Kernel& kernel, std::string_view) {
+                    // An optimizer makes all next states, in place of what they follow.
+                    if (op_case.row().max_outputs == kVariadic && !op_case.in_place().empty())
+                      return;
+                    const int outputs = op_case.example().output_count;
+                    if (outputs < 2) return;
+                    const RunResult all = run_kernel(op_case, kernel, {});
+                    for (int absent = 1; absent < outputs; ++absent) {
+                      const RunResult some = run_kernel(op_case, kernel, {.absent_output = absent});
+                      for (const std::string& fault : some.faults) FAIL_CHECK(fault);
+                      for (std::size_t k = 0; k < all.outputs.size(); ++k) {
+                        if (static_cast<int>(k) == absent) continue;
+                        CHECK_MESSAGE(same_bytes(all.outputs[k], some.outputs[k]), "output ", k,
+                                      " differs without output ", absent);
+                      }
+                    }
+                  });
+}
+
+TEST_CASE("cuda emulator: in place, or inside the other tensor, gives the same bits") {
+  const Tables tables;
+  for_each_kernel(
+      tables, DType::kF32, [](const OpCase& op_case, const Kernel& kernel, std::string_view) {
+        const std::vector<InPlace> pairs = op_case.in_place();
+        const bool ranges = !op_case.ranges().offsets.empty();
+        if (pairs.empty() && !ranges) return;
+        const RunResult apart = run_kernel(op_case, kernel, {});
+        std::vector<InPlace> together;
+        std::set<int> outputs;
+        std::set<int> inputs;
+        for (const InPlace& pair : pairs) {
+          const RunResult one = run_kernel(op_case, kernel, {.in_place = {pair}});
+          CHECK_MESSAGE(same_bytes(apart.outputs, one.outputs), "output ", pair.output,
+                        " in input ", pair.input, " gives other bits");
+          if (outputs.insert(pair.output).second && inputs.insert(pair.input).second) {
+            together.push_back(pair);
+          }
+        }
+        const RunResult shared =
+            run_kernel(op_case, kernel, {.in_place = together, .ranges = ranges});
+        for (const std::string& fault : shared.faults) FAIL_CHECK(fault);
+        CHECK_MESSAGE(same_bytes(apart.outputs, shared.outputs), "in place gives other bits");
+      });
+}
+
+}  // namespace trainscope::test
