@@ -1,0 +1,65 @@
+// Plans of reductions, made on the host.
+#include "kernels/cuda/reduce/reduction.h"
+
+namespace trainscope::cuda {
+namespace {
+
+std::int64_t column_blocks(std::int64_t columns) {
+  return columns == 1 ? 1 : (columns + kWarp - 1) / kWarp;
+}
+
+std::int64_t chunk_count(const ReducePlan& plan) {
+  const std::int64_t blocks = plan.kept.elements * column_blocks(plan.columns);
+  if (blocks == 0 || blocks >= kEnoughBlocks) return 1;
+  const std::int64_t of_block = plan.reduced.elements * (plan.columns == 1 ? 1 : kWarp);
+  const std::int64_t wanted = (kEnoughBlocks + blocks - 1) / blocks;
+  return std::clamp<std::int64_t>(of_block / kChunkElements, 1, wanted);
+}
+
+}  // namespace
+
+ReducePlan reduce_plan(const Shape& input, const ReduceParams& params) {
+  ReducePlan plan;
+  const Strides strides = dense_strides(input);
+  int last = input.rank - 1;
+  for (; last >= 0 && !params.reduced[static_cast<std::size_t>(last)]; --last) {
+    plan.columns *= input[last];
+  }
+  Strides output_strides{};
+  std::int64_t output_stride = plan.columns;
+  for (int axis = last; axis >= 0; --axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    if (params.reduced[i]) continue;
+    output_strides[i] = output_stride;
+    output_stride *= input[axis];
+  }
+  for (int axis = 0; axis <= last; ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    if (params.reduced[i]) {
+      plan.reduced.add_axis(input[axis], {strides[i]});
+    } else {
+      plan.kept.add_axis(input[axis], {output_strides[i], strides[i]});
+    }
+  }
+  plan.chunks = chunk_count(plan);
+  return plan;
+}
+
+ReduceWalk::ReduceWalk(const ReducePlan& plan)
+    : kept(plan.kept, 1),
+      reduced(plan.reduced, 1),
+      columns(static_cast<std::uint32_t>(plan.columns)),
+      column_blocks(static_cast<std::uint32_t>(cuda::column_blocks(plan.columns))),
+      reduced_count(static_cast<std::uint32_t>(plan.reduced.elements)),
+      chunks(static_cast<std::uint32_t>(plan.chunks)),
+      share((reduced_count + chunks - 1) / chunks),
+      outputs(plan.outputs()) {}
+
+Support supports_reduction(const PrepareArgs& args) {
+  const ReducePlan plan = reduce_plan(args.inputs[0].shape(), std::get<ReduceParams>(args.params));
+  const std::int64_t blocks = plan.kept.elements * column_blocks(plan.columns) * plan.chunks;
+  return supported_if(blocks < kMaxItems && plan.reduced.elements < kMaxItems,
+                      "on CUDA a reduction has less than 2^31 results and terms");
+}
+
+}  // namespace trainscope::cuda
