@@ -304,6 +304,7 @@ bool Machine::let_lanes_meet(unsigned warp) {
   for (const Fiber& fiber : lanes) {
     if (fiber.wait != Wait::kWarp || (waiting & fiber.mask) != fiber.mask) continue;
     exchange(lanes, fiber.mask);
+    waiting &= ~fiber.mask;
     met = true;
   }
   return met;

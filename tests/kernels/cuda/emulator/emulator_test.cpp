@@ -89,6 +89,14 @@ __global__ void votes(unsigned* y) {
                         __shfl_down_sync(kWholeWarp, threadIdx.x, 3);
 }
 
+// Lanes of one mask go on while the others wait for all of them.
+__global__ void part_of_a_warp(unsigned* y) {
+  const unsigned mask = 0x0000FFFFU;
+  if (threadIdx.x < 16) y[threadIdx.x] = __ballot_sync(mask, threadIdx.x < 3);
+  __syncwarp();
+  y[threadIdx.x] += __shfl_sync(kWholeWarp, threadIdx.x, 31);
+}
+
 std::vector<int> places_by(std::uint64_t seed) {
   int next = 0;
   std::vector<int> places(2 * 64);
@@ -157,6 +165,16 @@ TEST_CASE("cuda emulator: votes and shifts go by lanes") {
     CHECK(y[32 + i] == 16);
     CHECK(y[64 + i] == (i < 3 ? i : i - 3) * 100 + (i + 3 < 32 ? i + 3 : i));
   }
+}
+
+TEST_CASE("cuda emulator: some lanes of a warp meet while the others wait") {
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    std::vector<unsigned> y(32);
+    cuda::emulator::set_seed(seed);
+    launch(kCall, {.blocks = 1, .threads = 32}, part_of_a_warp, y.data());
+    for (unsigned i = 0; i < 32; ++i) CHECK(y[i] == (i < 16 ? 7U : 0U) + 31U);
+  }
+  cuda::emulator::set_seed(0);
 }
 
 TEST_CASE("cuda emulator: what a GPU does not define ends the program") {

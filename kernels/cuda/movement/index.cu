@@ -1,0 +1,259 @@
+// Rows that indices name, and the gradient of such a lookup.
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <variant>
+
+#include "kernels/api/kernel.h"
+#include "kernels/cuda/movement/indexed_rows.h"
+#include "kernels/cuda/support/element_bits.h"
+#include "kernels/cuda/support/id_sort.h"
+#include "kernels/cuda/support/launch.h"
+#include "kernels/cuda/support/pack.h"
+#include "kernels/cuda/support/strides.h"
+#include "kernels/cuda/support/types.h"
+
+namespace trainscope::cuda {
+namespace {
+
+// --- Gather: x [outer, size, inner], indices [count] -> y [outer, count, inner]
+// --------------------
+
+// What a lookup outside gives: NaN where the type has it, else 0. The host does not hear of it.
+double outside_value(DType dtype) {
+  return is_float(dtype) ? std::numeric_limits<double>::quiet_NaN() : 0.0;
+}
+
+// An item is a pack of a row, or an element.
+struct GatherItems {
+  std::uint32_t items = 0;
+  Divisor of_row;  // items
+  Divisor count;
+  std::int64_t size = 0;
+  std::int64_t inner = 0;
+};
+
+template <int kWidth, class T, class I>
+__global__ void __launch_bounds__(kPackThreads)
+    gather_rows(GatherItems shape, const T* x, const I* indices, T outside, T* y) {
+  const std::uint32_t item = blockIdx.x * blockDim.x + threadIdx.x;
+  if (item >= shape.items) return;
+  const std::uint32_t row = shape.of_row.divide(item);
+  const std::int64_t column = std::int64_t{item - row * shape.of_row.divisor} * kWidth;
+  const std::uint32_t outer = shape.count.divide(row);
+  const std::int64_t index = indices[row - outer * shape.count.divisor];
+  const std::int64_t place = index < 0 ? index + shape.size : index;
+  Pack<T, kWidth> pack;
+  if (place >= 0 && place < shape.size) {
+    const T* from = x + (outer * shape.size + place) * shape.inner + column;
+    pack = load_pack<T, kWidth>(from, false);
+  } else {
+    pack = load_pack<T, kWidth>(&outside, true);
+  }
+  *reinterpret_cast<Pack<T, kWidth>*>(y + row * shape.inner + column) = pack;
+}
+
+template <int kWidth, class T, class I>
+void gather(const RunArgs& run, const IndexedRows& rows, T outside) {
+  const std::int64_t items = rows.outer * rows.count * (rows.inner / kWidth);
+  GatherItems shape;
+  shape.items = static_cast<std::uint32_t>(items);
+  shape.of_row = Divisor(static_cast<std::uint32_t>(rows.inner / kWidth));
+  shape.count = Divisor(static_cast<std::uint32_t>(rows.count));
+  shape.size = rows.size;
+  shape.inner = rows.inner;
+  launch(run.call, {.blocks = blocks_for(items), .threads = kPackThreads},
+         gather_rows<kWidth, T, I>, shape, run.inputs[0].as<const T>(), run.inputs[1].as<const I>(),
+         outside, run.outputs[0].as<T>());
+}
+
+template <class T, class I>
+void gather(const RunArgs& run, T outside) {
+  const IndexedRows rows = indexed_rows(
+      run.inputs[0].shape(), std::get<AxisParams>(run.params).axis, run.inputs[1].elements());
+  const bool wide = rows.inner % kPackWidth == 0 && takes_packs(run.inputs[0].as<const T>()) &&
+                    takes_packs(run.outputs[0].as<const T>());
+  if (wide) return gather<kPackWidth, T, I>(run, rows, outside);
+  gather<1, T, I>(run, rows, outside);
+}
+
+void run_gather(const RunArgs& run) {
+  const DType dtype = run.inputs[0].type.dtype;
+  if (run.outputs[0].elements() == 0) return;
+  with_width(dtype, [&](auto* type) {
+    using T = Pointee<decltype(type)>;
+    const T outside = element_bits<T>(dtype, outside_value(dtype));
+    if (run.inputs[1].type.dtype == DType::kI32) return gather<T, std::int32_t>(run, outside);
+    gather<T, std::int64_t>(run, outside);
+  });
+}
+
+Support supports_gather(const PrepareArgs& args) {
+  return supported_if(args.outputs[0].elements() < kMaxItems,
+                      "on CUDA a lookup gives less than 2^31 elements");
+}
+
+// --- GatherGrad: dy [outer, count, inner], indices [count] -> dx [outer, size, inner]
+// --------------
+
+// Workspace: the sorted indices, then where each row's positions begin and end among them.
+struct GatherGradMemory {
+  void* sort = nullptr;
+  std::uint32_t* begins = nullptr;  // [size]
+  std::uint32_t* ends = nullptr;    // [size]
+
+  GatherGradMemory(void* workspace, const IndexedRows& rows) : sort(workspace) {
+    auto* bytes = static_cast<std::byte*>(workspace);
+    begins = reinterpret_cast<std::uint32_t*>(bytes + id_sort_bytes(rows.count, rows.size));
+    ends = begins + rows.size;
+  }
+  static std::size_t bytes(const IndexedRows& rows) {
+    return id_sort_bytes(rows.count, rows.size) +
+           2 * static_cast<std::size_t>(rows.size) * sizeof(std::uint32_t);
+  }
+};
+
+__global__ void __launch_bounds__(kPackThreads)
+    clear_ranges(std::uint32_t* begins, std::uint32_t* ends, std::uint32_t size) {
+  const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= size) return;
+  begins[row] = 0;
+  ends[row] = 0;
+}
+
+__global__ void __launch_bounds__(kPackThreads)
+    find_ranges(const std::uint32_t* rows, std::uint32_t count, std::uint32_t size,
+                std::uint32_t* begins, std::uint32_t* ends) {
+  const std::uint32_t n = blockIdx.x * blockDim.x + threadIdx.x;
+  if (n >= count || rows[n] == size) return;
+  if (n == 0 || rows[n - 1] != rows[n]) begins[rows[n]] = n;
+  if (n + 1 == count || rows[n + 1] != rows[n]) ends[rows[n]] = n + 1;
+}
+
+struct RowSums {
+  std::uint32_t rows = 0;  // outer * size
+  std::uint32_t size = 0;
+  std::uint32_t count = 0;
+  std::uint32_t slabs = 0;  // of the columns: one warp's packs
+  std::int64_t inner = 0;
+};
+
+// One warp a slab of a row of dx: adds up what belongs there in the order of the indices. Reads dy
+// once, 8 bytes an index, and writes dx once.
+template <int kWidth, class T>
+__global__ void __launch_bounds__(kPackThreads)
+    sum_rows(RowSums shape, const T* dy, const std::uint32_t* positions,
+             const std::uint32_t* begins, const std::uint32_t* ends, const T* sum, T* dx) {
+  using C = Computed<T>;
+  constexpr std::uint32_t kTogether = 4;  // loads that wait for memory at the same time
+  const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
+  const std::int64_t line = warp / shape.slabs;  // of dx
+  const std::int64_t column =
+      ((warp % shape.slabs) * kWarp + threadIdx.x % kWarp) * std::int64_t{kWidth};
+  if (line >= shape.rows || column >= shape.inner) return;
+  const std::int64_t outer = line / shape.size;
+  const std::uint32_t begin = begins[line % shape.size];
+  const std::uint32_t end = ends[line % shape.size];
+  const T* from = dy + outer * shape.count * shape.inner + column;
+  C total[kWidth];
+  for (int k = 0; k < kWidth; ++k) {
+    total[k] = sum == nullptr ? C{0} : computed(sum[line * shape.inner + column + k]);
+  }
+  std::uint32_t n = begin;
+  for (; n + kTogether <= end; n += kTogether) {
+    Pack<T, kWidth> packs[kTogether];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTogether; ++i) {
+      packs[i] = load_pack<T, kWidth>(from + positions[n + i] * shape.inner, false);
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kTogether; ++i) {
+      for (int k = 0; k < kWidth; ++k) total[k] += computed(packs[i].values[k]);
+    }
+  }
+  for (; n < end; ++n) {
+    const auto pack = load_pack<T, kWidth>(from + positions[n] * shape.inner, false);
+    for (int k = 0; k < kWidth; ++k) total[k] += computed(pack.values[k]);
+  }
+  Pack<T, kWidth> result;
+  for (int k = 0; k < kWidth; ++k) result.values[k] = static_cast<T>(total[k]);
+  *reinterpret_cast<Pack<T, kWidth>*>(dx + line * shape.inner + column) = result;
+}
+
+IndexedRows rows_of_gradient(const Params& params, std::span<const TensorView> inputs,
+                             std::span<const TensorView> outputs) {
+  return indexed_rows(outputs[0].shape(), std::get<AxisParams>(params).axis, inputs[1].elements());
+}
+
+Support supports_gather_grad(const PrepareArgs& args) {
+  const IndexedRows rows = rows_of_gradient(args.params, args.inputs, args.outputs);
+  if (const Support ids = supports_ids(rows.count, rows.size); !ids) return ids;
+  return supported_if(args.outputs[0].elements() < kMaxItems,
+                      "on CUDA the gradient of a lookup has less than 2^31 elements");
+}
+
+Prepared prepare_gather_grad(const PrepareArgs& args) {
+  const IndexedRows rows = rows_of_gradient(args.params, args.inputs, args.outputs);
+  return {.workspace_bytes = GatherGradMemory::bytes(rows), .state = nullptr};
+}
+
+template <int kWidth, class T>
+void sum_sorted_rows(const RunArgs& run, const IndexedRows& rows, const SortedIds& sorted,
+                     const GatherGradMemory& memory) {
+  const bool has_sum = run.inputs.size() > 2 && run.inputs[2].present;
+  RowSums shape;
+  shape.rows = static_cast<std::uint32_t>(rows.outer * rows.size);
+  shape.size = static_cast<std::uint32_t>(rows.size);
+  shape.count = static_cast<std::uint32_t>(rows.count);
+  shape.inner = rows.inner;
+  shape.slabs = static_cast<std::uint32_t>((rows.inner + kWarp * kWidth - 1) / (kWarp * kWidth));
+  const std::int64_t threads = std::int64_t{shape.rows} * shape.slabs * kWarp;
+  launch(run.call, {.blocks = blocks_for(threads), .threads = kPackThreads}, sum_rows<kWidth, T>,
+         shape, run.inputs[0].as<const T>(), sorted.positions, memory.begins, memory.ends,
+         has_sum ? run.inputs[2].as<const T>() : nullptr, run.outputs[0].as<T>());
+}
+
+template <class T>
+void run_gather_grad(const RunArgs& run) {
+  if (run.outputs[0].elements() == 0) return;
+  const IndexedRows rows = rows_of_gradient(run.params, run.inputs, run.outputs);
+  const GatherGradMemory memory(run.workspace, rows);
+  const auto count = static_cast<std::uint32_t>(rows.count);
+  const auto size = static_cast<std::uint32_t>(rows.size);
+  launch(run.call, {.blocks = blocks_for(rows.size), .threads = kPackThreads}, clear_ranges,
+         memory.begins, memory.ends, size);
+  SortedIds sorted;
+  if (rows.count > 0) {
+    sorted = sort_ids(run.call,
+                      {.data = run.inputs[1].data,
+                       .dtype = run.inputs[1].type.dtype,
+                       .count = rows.count,
+                       .size = rows.size},
+                      memory.sort);
+  }
+  launch(run.call, {.blocks = blocks_for(rows.count), .threads = kPackThreads}, find_ranges,
+         sorted.rows, count, size, memory.begins, memory.ends);
+  const bool wide = rows.inner % kPackWidth == 0 && takes_packs(run.inputs[0].as<const T>()) &&
+                    takes_packs(run.outputs[0].as<const T>());
+  if (wide) return sum_sorted_rows<kPackWidth, T>(run, rows, sorted, memory);
+  sum_sorted_rows<1, T>(run, rows, sorted, memory);
+}
+
+}  // namespace
+
+void add_index(KernelTable& table) {
+  for (const DType dtype : kAllDTypes) {
+    table.add("Gather", dtype,
+              {.name = "gather.cuda", .supports = supports_gather, .run = run_gather});
+  }
+  for_float_types([&](auto* type) {
+    using T = Pointee<decltype(type)>;
+    table.add("GatherGrad", kDTypeOf<T>,
+              {.name = "gather_grad.cuda",
+               .supports = supports_gather_grad,
+               .prepare = prepare_gather_grad,
+               .run = run_gather_grad<T>});
+  });
+}
+
+}  // namespace trainscope::cuda
