@@ -214,10 +214,11 @@ struct Scatter {
   }
 
   void poison(const Owned& owned) const {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (is_float(kDTypeOf<T>)) {
+      const auto nan = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
       for (std::int64_t row = owned.row_begin; row < owned.row_end; ++row) {
         std::fill(y + row * sizes.width + owned.column_begin,
-                  y + row * sizes.width + owned.column_end, std::numeric_limits<T>::quiet_NaN());
+                  y + row * sizes.width + owned.column_end, nan);
       }
     }
   }
