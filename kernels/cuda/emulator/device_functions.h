@@ -16,6 +16,7 @@
 #define __restrict__ __restrict
 #define __align__(bytes) alignas(bytes)
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 // --- Vectors -------------------------------------------------------------------------------------
 // NOLINTBEGIN: CUDA's names

@@ -96,40 +96,6 @@ Support supports_gather(const PrepareArgs& args) {
 // --- GatherGrad: dy [outer, count, inner], indices [count] -> dx [outer, size, inner]
 // --------------
 
-// Workspace: the sorted indices, then where each row's positions begin and end among them.
-struct GatherGradMemory {
-  void* sort = nullptr;
-  std::uint32_t* begins = nullptr;  // [size]
-  std::uint32_t* ends = nullptr;    // [size]
-
-  GatherGradMemory(void* workspace, const IndexedRows& rows) : sort(workspace) {
-    auto* bytes = static_cast<std::byte*>(workspace);
-    begins = reinterpret_cast<std::uint32_t*>(bytes + id_sort_bytes(rows.count, rows.size));
-    ends = begins + rows.size;
-  }
-  static std::size_t bytes(const IndexedRows& rows) {
-    return id_sort_bytes(rows.count, rows.size) +
-           2 * static_cast<std::size_t>(rows.size) * sizeof(std::uint32_t);
-  }
-};
-
-__global__ void __launch_bounds__(kPackThreads)
-    clear_ranges(std::uint32_t* begins, std::uint32_t* ends, std::uint32_t size) {
-  const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
-  if (row >= size) return;
-  begins[row] = 0;
-  ends[row] = 0;
-}
-
-__global__ void __launch_bounds__(kPackThreads)
-    find_ranges(const std::uint32_t* rows, std::uint32_t count, std::uint32_t size,
-                std::uint32_t* begins, std::uint32_t* ends) {
-  const std::uint32_t n = blockIdx.x * blockDim.x + threadIdx.x;
-  if (n >= count || rows[n] == size) return;
-  if (n == 0 || rows[n - 1] != rows[n]) begins[rows[n]] = n;
-  if (n + 1 == count || rows[n + 1] != rows[n]) ends[rows[n]] = n + 1;
-}
-
 struct RowSums {
   std::uint32_t rows = 0;  // outer * size
   std::uint32_t size = 0;
@@ -194,12 +160,11 @@ Support supports_gather_grad(const PrepareArgs& args) {
 
 Prepared prepare_gather_grad(const PrepareArgs& args) {
   const IndexedRows rows = rows_of_gradient(args.params, args.inputs, args.outputs);
-  return {.workspace_bytes = GatherGradMemory::bytes(rows), .state = nullptr};
+  return {.workspace_bytes = row_ranges_bytes(rows.count, rows.size), .state = nullptr};
 }
 
 template <int kWidth, class T>
-void sum_sorted_rows(const RunArgs& run, const IndexedRows& rows, const SortedIds& sorted,
-                     const GatherGradMemory& memory) {
+void sum_ranges(const RunArgs& run, const IndexedRows& rows, const RowRanges& ranges) {
   const bool has_sum = run.inputs.size() > 2 && run.inputs[2].present;
   RowSums shape;
   shape.rows = static_cast<std::uint32_t>(rows.outer * rows.size);
@@ -209,7 +174,7 @@ void sum_sorted_rows(const RunArgs& run, const IndexedRows& rows, const SortedId
   shape.slabs = static_cast<std::uint32_t>((rows.inner + kWarp * kWidth - 1) / (kWarp * kWidth));
   const std::int64_t threads = std::int64_t{shape.rows} * shape.slabs * kWarp;
   launch(run.call, {.blocks = blocks_for(threads), .threads = kPackThreads}, sum_rows<kWidth, T>,
-         shape, run.inputs[0].as<const T>(), sorted.positions, memory.begins, memory.ends,
+         shape, run.inputs[0].as<const T>(), ranges.sorted.positions, ranges.begins, ranges.ends,
          has_sum ? run.inputs[2].as<const T>() : nullptr, run.outputs[0].as<T>());
 }
 
@@ -217,26 +182,16 @@ template <class T>
 void run_gather_grad(const RunArgs& run) {
   if (run.outputs[0].elements() == 0) return;
   const IndexedRows rows = rows_of_gradient(run.params, run.inputs, run.outputs);
-  const GatherGradMemory memory(run.workspace, rows);
-  const auto count = static_cast<std::uint32_t>(rows.count);
-  const auto size = static_cast<std::uint32_t>(rows.size);
-  launch(run.call, {.blocks = blocks_for(rows.size), .threads = kPackThreads}, clear_ranges,
-         memory.begins, memory.ends, size);
-  SortedIds sorted;
-  if (rows.count > 0) {
-    sorted = sort_ids(run.call,
-                      {.data = run.inputs[1].data,
-                       .dtype = run.inputs[1].type.dtype,
-                       .count = rows.count,
-                       .size = rows.size},
-                      memory.sort);
-  }
-  launch(run.call, {.blocks = blocks_for(rows.count), .threads = kPackThreads}, find_ranges,
-         sorted.rows, count, size, memory.begins, memory.ends);
+  const Ids ids{.data = run.inputs[1].data,
+                .dtype = run.inputs[1].type.dtype,
+                .count = rows.count,
+                .size = rows.size,
+                .negative = Negative::kFromTheEnd};
+  const RowRanges ranges = find_row_ranges(run.call, ids, run.workspace);
   const bool wide = rows.inner % kPackWidth == 0 && takes_packs(run.inputs[0].as<const T>()) &&
                     takes_packs(run.outputs[0].as<const T>());
-  if (wide) return sum_sorted_rows<kPackWidth, T>(run, rows, sorted, memory);
-  sum_sorted_rows<1, T>(run, rows, sorted, memory);
+  if (wide) return sum_ranges<kPackWidth, T>(run, rows, ranges);
+  sum_ranges<1, T>(run, rows, ranges);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The parts of the movement family.
+// The parts of the movement and scatter families.
 #pragma once
 
 #include "kernels/api/kernel.h"
@@ -7,5 +7,6 @@ namespace trainscope::cuda {
 
 void add_transpose(KernelTable& table);  // transpose.cu
 void add_regions(KernelTable& table);    // movement_regions.cu
+void add_places(KernelTable& table);     // places.cu, of the family scatter
 
 }  // namespace trainscope::cuda

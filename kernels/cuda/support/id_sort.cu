@@ -26,11 +26,11 @@ struct Keys {
 
 template <class I>
 __global__ void __launch_bounds__(kPackThreads)
-    resolve_ids(const I* ids, std::uint32_t count, std::int64_t size, Keys to) {
+    resolve_ids(const I* ids, std::uint32_t count, std::int64_t size, Negative negative, Keys to) {
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const std::int64_t id = ids[i];
-  const std::int64_t row = id < 0 ? id + size : id;
+  const std::int64_t row = id < 0 && negative == Negative::kFromTheEnd ? id + size : id;
   to.rows[i] = static_cast<std::uint32_t>(row >= 0 && row < size ? row : size);
   to.positions[i] = i;
 }
@@ -122,6 +122,23 @@ __global__ void __launch_bounds__(kScanThreads)
   }
 }
 
+__global__ void __launch_bounds__(kPackThreads)
+    clear_ranges(std::uint32_t* begins, std::uint32_t* ends, std::uint32_t size) {
+  const std::uint32_t row = blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= size) return;
+  begins[row] = 0;
+  ends[row] = 0;
+}
+
+__global__ void __launch_bounds__(kPackThreads)
+    mark_ranges(const std::uint32_t* rows, std::uint32_t count, std::uint32_t size,
+                std::uint32_t* begins, std::uint32_t* ends) {
+  const std::uint32_t n = blockIdx.x * blockDim.x + threadIdx.x;
+  if (n >= count || rows[n] == size) return;
+  if (n == 0 || rows[n - 1] != rows[n]) begins[rows[n]] = n;
+  if (n + 1 == count || rows[n + 1] != rows[n]) ends[rows[n]] = n + 1;
+}
+
 int passes_of(std::int64_t size) {
   const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size)));
   return std::max(1, (bits + kDigitBits - 1) / kDigitBits);
@@ -129,12 +146,13 @@ int passes_of(std::int64_t size) {
 
 }  // namespace
 
-std::size_t id_sort_bytes(std::int64_t count, std::int64_t /*size*/) {
+std::size_t id_sort_bytes(std::int64_t count) {
   const std::size_t words = 4 * static_cast<std::size_t>(count) + kDigits * tiles_of(count);
   return words * sizeof(std::uint32_t);
 }
 
 SortedIds sort_ids(const CallContext& call, const Ids& ids, void* workspace) {
+  if (ids.count == 0) return {};
   const auto count = static_cast<std::uint32_t>(ids.count);
   auto* words = static_cast<std::uint32_t*>(workspace);
   Keys from{words, words + count};
@@ -144,10 +162,10 @@ SortedIds sort_ids(const CallContext& call, const Ids& ids, void* workspace) {
   const Grid all{.blocks = blocks_for(ids.count), .threads = kPackThreads};
   if (ids.dtype == DType::kI32) {
     launch(call, all, resolve_ids<std::int32_t>, static_cast<const std::int32_t*>(ids.data), count,
-           ids.size, from);
+           ids.size, ids.negative, from);
   } else {
     launch(call, all, resolve_ids<std::int64_t>, static_cast<const std::int64_t*>(ids.data), count,
-           ids.size, from);
+           ids.size, ids.negative, from);
   }
   for (int pass = 0; pass < passes_of(ids.size); ++pass) {
     const int shift = pass * kDigitBits;
@@ -157,6 +175,25 @@ SortedIds sort_ids(const CallContext& call, const Ids& ids, void* workspace) {
     std::swap(from, to);
   }
   return {.rows = from.rows, .positions = from.positions};
+}
+
+std::size_t row_ranges_bytes(std::int64_t count, std::int64_t size) {
+  return id_sort_bytes(count) + 2 * static_cast<std::size_t>(size) * sizeof(std::uint32_t);
+}
+
+RowRanges find_row_ranges(const CallContext& call, const Ids& ids, void* workspace) {
+  auto* bytes = static_cast<std::byte*>(workspace);
+  RowRanges ranges;
+  ranges.begins = reinterpret_cast<std::uint32_t*>(bytes + id_sort_bytes(ids.count));
+  ranges.ends = ranges.begins + ids.size;
+  const auto size = static_cast<std::uint32_t>(ids.size);
+  launch(call, {.blocks = blocks_for(ids.size), .threads = kPackThreads}, clear_ranges,
+         ranges.begins, ranges.ends, size);
+  ranges.sorted = sort_ids(call, ids, workspace);
+  launch(call, {.blocks = blocks_for(ids.count), .threads = kPackThreads}, mark_ranges,
+         ranges.sorted.rows, static_cast<std::uint32_t>(ids.count), size, ranges.begins,
+         ranges.ends);
+  return ranges;
 }
 
 void scan_exclusive(const CallContext& call, std::uint32_t* numbers, std::int64_t count) {

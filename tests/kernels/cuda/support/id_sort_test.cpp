@@ -41,10 +41,14 @@ void check_sort(std::size_t count, std::int64_t size) {
   std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return rows[i]; });
 
   const auto elements = static_cast<std::int64_t>(count);
-  std::vector<std::byte> workspace(cuda::id_sort_bytes(elements, size), std::byte{0xA5});
-  const cuda::SortedIds sorted = cuda::sort_ids(
-      {}, {.data = ids.data(), .dtype = kDTypeOf<I>, .count = elements, .size = size},
-      workspace.data());
+  std::vector<std::byte> workspace(cuda::id_sort_bytes(elements), std::byte{0xA5});
+  const cuda::SortedIds sorted = cuda::sort_ids({},
+                                                {.data = ids.data(),
+                                                 .dtype = kDTypeOf<I>,
+                                                 .count = elements,
+                                                 .size = size,
+                                                 .negative = cuda::Negative::kFromTheEnd},
+                                                workspace.data());
   CHECK(std::equal(order.begin(), order.end(), sorted.positions));
   CHECK(std::ranges::equal(order, std::span(sorted.rows, count), {},
                            [&](std::uint32_t i) { return rows[i]; }));
