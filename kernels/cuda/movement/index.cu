@@ -6,6 +6,8 @@
 
 #include "kernels/api/kernel.h"
 #include "kernels/cuda/movement/indexed_rows.h"
+#include "kernels/cuda/movement/movement.h"
+#include "kernels/cuda/movement/row_sums.h"
 #include "kernels/cuda/support/element_bits.h"
 #include "kernels/cuda/support/id_sort.h"
 #include "kernels/cuda/support/launch.h"
@@ -96,56 +98,6 @@ Support supports_gather(const PrepareArgs& args) {
 // --- GatherGrad: dy [outer, count, inner], indices [count] -> dx [outer, size, inner]
 // --------------
 
-struct RowSums {
-  std::uint32_t rows = 0;  // outer * size
-  std::uint32_t size = 0;
-  std::uint32_t count = 0;
-  std::uint32_t slabs = 0;  // of the columns: one warp's packs
-  std::int64_t inner = 0;
-};
-
-// One warp a slab of a row of dx: adds up what belongs there in the order of the indices. Reads dy
-// once, 8 bytes an index, and writes dx once.
-template <int kWidth, class T>
-__global__ void __launch_bounds__(kPackThreads)
-    sum_rows(RowSums shape, const T* dy, const std::uint32_t* positions,
-             const std::uint32_t* begins, const std::uint32_t* ends, const T* sum, T* dx) {
-  using C = Computed<T>;
-  constexpr std::uint32_t kTogether = 4;  // loads that wait for memory at the same time
-  const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
-  const std::int64_t line = warp / shape.slabs;  // of dx
-  const std::int64_t column =
-      ((warp % shape.slabs) * kWarp + threadIdx.x % kWarp) * std::int64_t{kWidth};
-  if (line >= shape.rows || column >= shape.inner) return;
-  const std::int64_t outer = line / shape.size;
-  const std::uint32_t begin = begins[line % shape.size];
-  const std::uint32_t end = ends[line % shape.size];
-  const T* from = dy + outer * shape.count * shape.inner + column;
-  C total[kWidth];
-  for (int k = 0; k < kWidth; ++k) {
-    total[k] = sum == nullptr ? C{0} : computed(sum[line * shape.inner + column + k]);
-  }
-  std::uint32_t n = begin;
-  for (; n + kTogether <= end; n += kTogether) {
-    Pack<T, kWidth> packs[kTogether];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kTogether; ++i) {
-      packs[i] = load_pack<T, kWidth>(from + positions[n + i] * shape.inner, false);
-    }
-#pragma unroll
-    for (std::uint32_t i = 0; i < kTogether; ++i) {
-      for (int k = 0; k < kWidth; ++k) total[k] += computed(packs[i].values[k]);
-    }
-  }
-  for (; n < end; ++n) {
-    const auto pack = load_pack<T, kWidth>(from + positions[n] * shape.inner, false);
-    for (int k = 0; k < kWidth; ++k) total[k] += computed(pack.values[k]);
-  }
-  Pack<T, kWidth> result;
-  for (int k = 0; k < kWidth; ++k) result.values[k] = static_cast<T>(total[k]);
-  *reinterpret_cast<Pack<T, kWidth>*>(dx + line * shape.inner + column) = result;
-}
-
 IndexedRows rows_of_gradient(const Params& params, std::span<const TensorView> inputs,
                              std::span<const TensorView> outputs) {
   return indexed_rows(outputs[0].shape(), std::get<AxisParams>(params).axis, inputs[1].elements());
@@ -163,21 +115,6 @@ Prepared prepare_gather_grad(const PrepareArgs& args) {
   return {.workspace_bytes = row_ranges_bytes(rows.count, rows.size), .state = nullptr};
 }
 
-template <int kWidth, class T>
-void sum_ranges(const RunArgs& run, const IndexedRows& rows, const RowRanges& ranges) {
-  const bool has_sum = run.inputs.size() > 2 && run.inputs[2].present;
-  RowSums shape;
-  shape.rows = static_cast<std::uint32_t>(rows.outer * rows.size);
-  shape.size = static_cast<std::uint32_t>(rows.size);
-  shape.count = static_cast<std::uint32_t>(rows.count);
-  shape.inner = rows.inner;
-  shape.slabs = static_cast<std::uint32_t>((rows.inner + kWarp * kWidth - 1) / (kWarp * kWidth));
-  const std::int64_t threads = std::int64_t{shape.rows} * shape.slabs * kWarp;
-  launch(run.call, {.blocks = blocks_for(threads), .threads = kPackThreads}, sum_rows<kWidth, T>,
-         shape, run.inputs[0].as<const T>(), ranges.sorted.positions, ranges.begins, ranges.ends,
-         has_sum ? run.inputs[2].as<const T>() : nullptr, run.outputs[0].as<T>());
-}
-
 template <class T>
 void run_gather_grad(const RunArgs& run) {
   if (run.outputs[0].elements() == 0) return;
@@ -188,10 +125,15 @@ void run_gather_grad(const RunArgs& run) {
                 .size = rows.size,
                 .negative = Negative::kFromTheEnd};
   const RowRanges ranges = find_row_ranges(run.call, ids, run.workspace);
-  const bool wide = rows.inner % kPackWidth == 0 && takes_packs(run.inputs[0].as<const T>()) &&
-                    takes_packs(run.outputs[0].as<const T>());
-  if (wide) return sum_ranges<kPackWidth, T>(run, rows, ranges);
-  sum_ranges<1, T>(run, rows, ranges);
+  const bool has_sum = run.inputs.size() > 2 && run.inputs[2].present;
+  sum_rows<T>(run.call, rows,
+              {.positions = ranges.sorted.positions,
+               .begins = ranges.begins,
+               .ends = ranges.ends,
+               .wanted = nullptr},
+              {.terms = run.inputs[0].as<const T>(),
+               .sum = has_sum ? run.inputs[2].as<const T>() : nullptr,
+               .y = run.outputs[0].as<T>()});
 }
 
 }  // namespace
@@ -209,6 +151,7 @@ void add_index(KernelTable& table) {
                .prepare = prepare_gather_grad,
                .run = run_gather_grad<T>});
   });
+  add_sums_by_id(table);
 }
 
 }  // namespace trainscope::cuda
