@@ -1,0 +1,210 @@
+// Attention by tiles of 64 queries and 64 keys: the scores of a tile, their softmax over the tiles
+// so far, the matmul of this with the values, as in Dao et al., "FlashAttention" (2022).
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/attention_tile.h"
+
+namespace trainscope::cuda {
+
+AttentionSizes attention_sizes(const Params& params, std::span<const TensorView> inputs) {
+  const auto& attention = std::get<AttentionParams>(params);
+  const Shape& q = inputs[0].shape();
+  const std::int64_t keys = attention.packed ? q[1] : inputs[1].shape()[1];
+  AttentionSizes sizes{.batch = static_cast<int>(q[0]),
+                       .tokens = static_cast<int>(q[1]),
+                       .keys = static_cast<int>(keys),
+                       .heads = static_cast<int>(attention.heads),
+                       .kv_heads = static_cast<int>(attention.kv_heads),
+                       .width = static_cast<int>(q[3]),
+                       .causal = attention.causal,
+                       .scale = static_cast<float>(attention.scale)};
+  if (has_view(inputs, 3)) {
+    const Shape& bias = inputs[3].shape();
+    sizes.bias = inputs[3].as<const float>();
+    std::int64_t stride = 1;
+    for (int axis = bias.rank - 1; axis >= 0; --axis) {
+      sizes.bias_strides[axis + 4 - bias.rank] = bias[axis] == 1 ? 0 : stride;
+      stride *= bias[axis];
+    }
+  }
+  if (attention.dropout.ratio != 0.0) {
+    sizes.mask = dropout_mask(attention.dropout, inputs[4].as<const std::int64_t>());
+  }
+  return sizes;
+}
+
+Support supports_attention(const Params& params, std::span<const TensorView> inputs) {
+  constexpr std::int64_t kMost = 0x7FFFFF00;
+  const auto& attention = std::get<AttentionParams>(params);
+  const Shape& q = inputs[0].shape();
+  if (q[3] > kMostHeadWidth) return {"a head is wider than 256"};
+  const std::int64_t keys = attention.packed ? q[1] : inputs[1].shape()[1];
+  if (q[1] > kMost || keys > kMost) return {"2^31 tokens or more"};
+  const std::int64_t tiles =
+      std::max(tiles_of(static_cast<int>(q[1])), tiles_of(static_cast<int>(keys)));
+  return supported_if(q[0] * attention.heads * tiles <= kMost,
+                      "more tiles than a launch may have blocks");
+}
+
+namespace {
+
+template <typename T>
+struct AttentionCall {
+  AttentionSizes sizes;
+  HeadTensors<const T> x;
+  HeadTensor<T> y;    // may be q
+  float* statistics;  // [batch, heads, tokens, 2], or null
+  int tiles;          // of queries
+};
+
+// What is known of own rows after some tiles of keys.
+struct RowsSoFar {
+  float largest[kOwn];
+  float sum[kOwn];     // of exp(score - largest): of the 16 threads of a row the same
+  float factor[kOwn];  // what earlier sums are multiplied with
+};
+
+// Over the 16 threads that own the same rows.
+__device__ inline float row_max(float value) {
+  for (int other = 8; other > 0; other /= 2) {
+    const float theirs = __shfl_xor_sync(kWholeWarp, value, other);
+    value = theirs > value ? theirs : value;
+  }
+  return value;
+}
+__device__ inline float row_sum(float value) {
+  for (int other = 8; other > 0; other /= 2) value += __shfl_xor_sync(kWholeWarp, value, other);
+  return value;
+}
+
+// Scores become exp(score - largest so far); what a query does not see becomes 0, also where all
+// its scores so far are -inf. A NaN stays one.
+__device__ inline void exponentials(float (&scores)[kOwn][kOwn], RowsSoFar& rows) {
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    float largest = rows.largest[i];
+    for (int j = 0; j < kOwn; ++j) largest = scores[i][j] > largest ? scores[i][j] : largest;
+    largest = row_max(largest);
+    rows.factor[i] = largest == rows.largest[i] ? 1.0F : std::exp(rows.largest[i] - largest);
+    rows.largest[i] = largest;
+    float sum = 0.0F;
+    for (int j = 0; j < kOwn; ++j) {
+      scores[i][j] = scores[i][j] == -INFINITY ? 0.0F : std::exp(scores[i][j] - largest);
+      sum += scores[i][j];
+    }
+    rows.sum[i] = rows.sum[i] * rows.factor[i] + row_sum(sum);
+  }
+}
+
+// Dropout takes weights away; those that it keeps are scaled with the result.
+__device__ inline void drop_weights(const AttentionSizes& sizes, std::uint64_t key,
+                                    const ScoreTile& tile, float (&weights)[kOwn][kOwn]) {
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    const FourWords words = words_of_row(sizes, key, tile, i);
+    for (int j = 0; j < kOwn; ++j) {
+      if (!sizes.mask.keeps(words.word[j])) weights[i][j] = 0.0F;
+    }
+  }
+}
+
+// The statistics of own rows, and what their sums are multiplied with.
+template <typename T>
+__device__ void finish_rows(const AttentionCall<T>& a, const ScoreTile& tile, RowsSoFar& rows) {
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    // A row of -inf gives NaN.
+    const float inverse = rows.largest[i] == -INFINITY ? NAN : 1.0F / rows.sum[i];
+    rows.factor[i] = inverse * a.sizes.mask.scale;
+    const int query = tile.query + own_row() + i;
+    if (a.statistics == nullptr || own_column() != 0 || query >= a.sizes.tokens) continue;
+    float* const to = a.statistics + 2 * a.sizes.row(tile.batch, tile.head, query);
+    to[0] = rows.largest[i];
+    to[1] = inverse;
+  }
+}
+
+// A block computes 64 queries of a head, the last ones first: they see most keys. FLOPs: 4 a score
+// and element of a head, in whole tiles. Bytes: q once for each tile of keys and k, v once for each
+// tile of queries (from L2), y and the statistics written once. 35 KiB of shared memory.
+template <class Form, typename T>
+__global__ void __launch_bounds__(kTileThreads, Form::kPanels == 1 ? 2 : 1)
+    attention_tiles(const AttentionCall<T> a) {
+  constexpr int kPanels = Form::kPanels;
+  TRAINSCOPE_SHARED(float, operands, kTileElements);
+  TRAINSCOPE_SHARED(float, weights, kTileElements);  // [key, query]
+  const AttentionSizes& sizes = a.sizes;
+  const int item = static_cast<int>(blockIdx.x) / a.tiles;
+  ScoreTile tile{.batch = item / sizes.heads,
+                 .head = item % sizes.heads,
+                 .query = (a.tiles - 1 - static_cast<int>(blockIdx.x) % a.tiles) * kTile,
+                 .key = 0};
+  const int shared_head = tile.head / (sizes.heads / sizes.kv_heads);
+  const auto q = a.x.q.head(tile.batch, tile.head, sizes.width);
+  const auto k = a.x.k.head(tile.batch, shared_head, sizes.width);
+  const auto v = a.x.v.head(tile.batch, shared_head, sizes.width);
+  const TileRows<T> queries{q.from(tile.query), sizes.tokens - tile.query};
+  const int last = tile.query + kTile;
+  const int keys = sizes.causal && last < sizes.keys ? last : sizes.keys;
+  const std::uint64_t mask_key = Form::kDrops ? sizes.mask.key() : 0;
+
+  RowsSoFar rows;
+  for (int i = 0; i < kOwn; ++i) {
+    rows.largest[i] = -INFINITY;
+    rows.sum[i] = 0.0F;
+  }
+  float sums[kPanels][kOwn][kOwn] = {};
+  for (; tile.key < keys; tile.key += kTile) {
+    float scores[kOwn][kOwn] = {};
+    const int count = keys - tile.key;
+    multiply_rows<T>(queries, {k.from(tile.key), count}, sizes.width, operands, scores);
+    finish_scores(sizes, tile, scores);
+    exponentials(scores, rows);
+    if constexpr (Form::kDrops) drop_weights(sizes, mask_key, tile, scores);
+    keep_by_column(scores, weights);
+#pragma unroll
+    for (int panel = 0; panel < kPanels; ++panel) {
+      for (int i = 0; i < kOwn; ++i) {
+        for (int j = 0; j < kOwn; ++j) sums[panel][i][j] *= rows.factor[i];
+      }
+    }
+    add_weighted_rows<kPanels, T>(weights, {v.from(tile.key), count}, sizes.width, operands, sums);
+  }
+  finish_rows(a, tile, rows);
+  store_rows(sums, rows.factor, a.y.head(tile.batch, tile.head, sizes.width).from(tile.query),
+             queries.count, sizes.width);
+}
+
+template <typename T>
+void run_attention(const RunArgs& args) {
+  const AttentionSizes sizes = attention_sizes(args.params, args.inputs);
+  const auto& params = std::get<AttentionParams>(args.params);
+  const AttentionCall<T> call{.sizes = sizes,
+                              .x = head_tensors<const T>(params, args.inputs),
+                              .y = head_tensor<T>(args.outputs[0], 0),
+                              .statistics = data_or_null<float>(args.outputs, 1),
+                              .tiles = tiles_of(sizes.tokens)};
+  with_form(sizes, [&]<class Form>(Form) {
+    launch(args.call, tile_grid(call.tiles, sizes.heads, sizes.batch), attention_tiles<Form, T>,
+           call);
+  });
+}
+
+Support supports_forward(const PrepareArgs& args) {
+  return supports_attention(args.params, args.inputs);
+}
+
+}  // namespace
+
+void add_attention(KernelTable& table) {
+  table.add("Attention", DType::kF32,
+            {.name = "attention.cuda", .supports = supports_forward, .run = run_attention<float>});
+  add_attention_grad(table);
+}
+
+}  // namespace trainscope::cuda

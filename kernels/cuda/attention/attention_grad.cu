@@ -1,0 +1,252 @@
+// The gradient of attention: the weights of a tile are recomputed from its scores and the
+// statistics of their rows, as in Dao et al., "FlashAttention" (2022). One kernel sums dk and dv
+// over queries, a second one dq over keys, so that nothing is added up in an order of chance.
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/attention_tile.h"
+#include "kernels/cuda/support/teams.h"
+
+namespace trainscope::cuda {
+namespace {
+
+// Inputs dy, y and the statistics come before those of Attention.
+constexpr std::size_t kForwardInputs = 3;
+
+template <typename T>
+struct GradientCall {
+  AttentionSizes sizes;
+  HeadTensors<const T> x;
+  HeadTensors<T> dx;  // dq may be q or dy
+  HeadTensor<const T> dy;
+  HeadTensor<const T> y;
+  const float* statistics;  // [batch, heads, tokens, 2]
+  float* shifts;            // [batch, heads, tokens]: sums of dy * y
+  int tiles;                // of queries, or of keys
+};
+
+// shifts[b, head, query] = sum of dy * y over the head. A warp a row. Bytes: dy and y read once.
+template <typename T>
+__global__ void __launch_bounds__(kTeamThreads) attention_shifts(const GradientCall<T> a) {
+  const AttentionSizes& sizes = a.sizes;
+  const std::int64_t rows = sizes.row(sizes.batch, 0, 0);
+  for (std::int64_t row = WarpTeam::first(); row < rows; row += WarpTeam::teams()) {
+    const std::int64_t query = row % sizes.tokens;
+    const auto item = static_cast<int>(row / sizes.tokens);
+    const int head = item % sizes.heads;
+    const int b = item / sizes.heads;
+    const T* dy = a.dy.head(b, head, sizes.width).from(query).data;
+    const T* y = a.y.head(b, head, sizes.width).from(query).data;
+    float sum = 0.0F;
+    for (int d = WarpTeam::rank(); d < sizes.width; d += kWarp) {
+      sum = std::fma(static_cast<float>(dy[d]), static_cast<float>(y[d]), sum);
+    }
+    sum = warp_sum(sum);
+    if (WarpTeam::rank() == 0) a.shifts[row] = sum;
+  }
+}
+
+// Of a tile: the weights that dropout left, and the gradient of the scores before they are scaled.
+struct TileGradients {
+  float weights[kOwn][kOwn];
+  float dscores[kOwn][kOwn];
+};
+
+// weights = exp(score - largest) * inverse sum; dscores = scale * (left * dy v' - weights * shift),
+// where `left` are the weights after dropout.
+template <bool kDrops, typename T>
+__device__ __forceinline__ void finish_gradients(const GradientCall<T>& a, const ScoreTile& tile,
+                                                 std::uint64_t mask_key, TileGradients& own) {
+  const AttentionSizes& sizes = a.sizes;
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    const int query = tile.query + own_row() + i;
+    const bool inside = query < sizes.tokens;
+    const std::int64_t row = sizes.row(tile.batch, tile.head, query);
+    const float largest = inside ? a.statistics[2 * row] : 0.0F;
+    const float inverse = inside ? a.statistics[2 * row + 1] : 0.0F;
+    const float shift = inside ? a.shifts[row] : 0.0F;
+    FourWords words{};
+    if constexpr (kDrops) words = words_of_row(sizes, mask_key, tile, i);
+#pragma unroll
+    for (int j = 0; j < kOwn; ++j) {
+      const bool seen = sees(sizes, query, tile.key + own_column() + j);
+      const float weight = seen ? std::exp(own.weights[i][j] - largest) * inverse : 0.0F;
+      float left = weight;
+      float difference = weight * (own.dscores[i][j] - shift);
+      if constexpr (kDrops) {
+        left = sizes.mask.keeps(words.word[j]) ? weight * sizes.mask.scale : 0.0F;
+        difference = left * own.dscores[i][j] - weight * shift;
+      }
+      own.weights[i][j] = left;
+      own.dscores[i][j] = seen ? sizes.scale * difference : 0.0F;
+    }
+  }
+}
+
+// The rows of a tile in the four matrices that both kernels multiply.
+template <typename T>
+struct TileOperands {
+  TileRows<T> q;
+  TileRows<T> dy;
+  TileRows<T> k;
+  TileRows<T> v;
+};
+
+template <typename T>
+__device__ TileOperands<T> tile_operands(const GradientCall<T>& a, const ScoreTile& tile) {
+  const AttentionSizes& sizes = a.sizes;
+  const int shared_head = tile.head / (sizes.heads / sizes.kv_heads);
+  const int queries = sizes.tokens - tile.query;
+  const int keys = sizes.keys - tile.key;
+  return {
+      {a.x.q.head(tile.batch, tile.head, sizes.width).from(tile.query), queries},
+      {a.dy.head(tile.batch, tile.head, sizes.width).from(tile.query), queries},
+      {a.x.k.head(tile.batch, shared_head, sizes.width).from(tile.key), keys},
+      {a.x.v.head(tile.batch, shared_head, sizes.width).from(tile.key), keys},
+  };
+}
+
+template <bool kDrops, typename T>
+__device__ __forceinline__ void tile_gradients(const GradientCall<T>& a, const ScoreTile& tile,
+                                               const TileOperands<T>& of, std::uint64_t mask_key,
+                                               float* operands, TileGradients& own) {
+#pragma unroll
+  for (int i = 0; i < kOwn; ++i) {
+    for (int j = 0; j < kOwn; ++j) {
+      own.weights[i][j] = 0.0F;
+      own.dscores[i][j] = 0.0F;
+    }
+  }
+  multiply_rows<T>(of.q, of.k, a.sizes.width, operands, own.weights);
+  multiply_rows<T>(of.dy, of.v, a.sizes.width, operands, own.dscores);
+  finish_scores(a.sizes, tile, own.weights);
+  finish_gradients<kDrops>(a, tile, mask_key, own);
+}
+
+// A block computes 64 keys of a head of k and v: dv = weights' dy and dk = dscores' q, summed over
+// the queries that see them of all heads that share it, in order. FLOPs: 8 a score and element of a
+// head, in whole tiles. Bytes: q, dy once for each tile of keys (from L2), dk and dv written once.
+template <class Form, typename T>
+__global__ void __launch_bounds__(kTileThreads, Form::kPanels == 1 ? 2 : 1)
+    attention_grad_keys(const GradientCall<T> a) {
+  constexpr int kPanels = Form::kPanels;
+  TRAINSCOPE_SHARED(float, operands, kTileElements);
+  TRAINSCOPE_SHARED(float, by_query, kTileElements);  // [query, key]
+  const AttentionSizes& sizes = a.sizes;
+  const int item = static_cast<int>(blockIdx.x) / a.tiles;
+  const int batch = item / sizes.kv_heads;
+  const int shared_head = item % sizes.kv_heads;
+  const int key = static_cast<int>(blockIdx.x) % a.tiles * kTile;
+  const int per_group = sizes.heads / sizes.kv_heads;
+  const std::uint64_t mask_key = Form::kDrops ? sizes.mask.key() : 0;
+
+  float dk[kPanels][kOwn][kOwn] = {};
+  float dv[kPanels][kOwn][kOwn] = {};
+  for (int head = shared_head * per_group; head < (shared_head + 1) * per_group; ++head) {
+    for (int query = sizes.causal ? key : 0; query < sizes.tokens; query += kTile) {
+      const ScoreTile tile{.batch = batch, .head = head, .query = query, .key = key};
+      const TileOperands<T> of = tile_operands(a, tile);
+      TileGradients own;
+      tile_gradients<Form::kDrops>(a, tile, of, mask_key, operands, own);
+      keep_by_row(own.weights, by_query);
+      add_weighted_rows<kPanels, T>(by_query, of.dy, sizes.width, operands, dv);
+      __syncthreads();  // the weights have been read
+      keep_by_row(own.dscores, by_query);
+      add_weighted_rows<kPanels, T>(by_query, of.q, sizes.width, operands, dk);
+    }
+  }
+  const float ones[kOwn] = {1.0F, 1.0F, 1.0F, 1.0F};
+  const int keys = sizes.keys - key;
+  if (a.dx.k.data != nullptr) {
+    store_rows(dk, ones, a.dx.k.head(batch, shared_head, sizes.width).from(key), keys, sizes.width);
+  }
+  if (a.dx.v.data != nullptr) {
+    store_rows(dv, ones, a.dx.v.head(batch, shared_head, sizes.width).from(key), keys, sizes.width);
+  }
+}
+
+// A block computes 64 queries of a head: dq = dscores k, summed over the keys that they see. Reads
+// no row of q or dy but its own, which dq may take the place of. FLOPs: 6 a score and element.
+template <class Form, typename T>
+__global__ void __launch_bounds__(kTileThreads, Form::kPanels == 1 ? 2 : 1)
+    attention_grad_queries(const GradientCall<T> a) {
+  constexpr int kPanels = Form::kPanels;
+  TRAINSCOPE_SHARED(float, operands, kTileElements);
+  TRAINSCOPE_SHARED(float, by_key, kTileElements);  // [key, query]
+  const AttentionSizes& sizes = a.sizes;
+  const int item = static_cast<int>(blockIdx.x) / a.tiles;
+  ScoreTile tile{.batch = item / sizes.heads,
+                 .head = item % sizes.heads,
+                 .query = (a.tiles - 1 - static_cast<int>(blockIdx.x) % a.tiles) * kTile,
+                 .key = 0};
+  const int last = tile.query + kTile;
+  const int keys = sizes.causal && last < sizes.keys ? last : sizes.keys;
+  const std::uint64_t mask_key = Form::kDrops ? sizes.mask.key() : 0;
+
+  float dq[kPanels][kOwn][kOwn] = {};
+  for (; tile.key < keys; tile.key += kTile) {
+    const TileOperands<T> of = tile_operands(a, tile);
+    TileGradients own;
+    tile_gradients<Form::kDrops>(a, tile, of, mask_key, operands, own);
+    keep_by_column(own.dscores, by_key);
+    add_weighted_rows<kPanels, T>(by_key, of.k, sizes.width, operands, dq);
+  }
+  const float ones[kOwn] = {1.0F, 1.0F, 1.0F, 1.0F};
+  store_rows(dq, ones, a.dx.q.head(tile.batch, tile.head, sizes.width).from(tile.query),
+             sizes.tokens - tile.query, sizes.width);
+}
+
+Prepared prepare_grad(const PrepareArgs& args) {
+  const AttentionSizes sizes = attention_sizes(args.params, args.inputs.subspan(kForwardInputs));
+  return {.workspace_bytes = static_cast<std::size_t>(sizes.rows()) * sizeof(float),
+          .state = nullptr};
+}
+
+template <typename T>
+void run_grad(const RunArgs& args) {
+  const auto forward = args.inputs.subspan(kForwardInputs);
+  const auto& params = std::get<AttentionParams>(args.params);
+  GradientCall<T> call{.sizes = attention_sizes(args.params, forward),
+                       .x = head_tensors<const T>(params, forward),
+                       .dx = head_tensors<T>(params, args.outputs),
+                       .dy = head_tensor<const T>(args.inputs[0], 0),
+                       .y = head_tensor<const T>(args.inputs[1], 0),
+                       .statistics = args.inputs[2].as<const float>(),
+                       .shifts = static_cast<float*>(args.workspace),
+                       .tiles = 0};
+  const AttentionSizes& sizes = call.sizes;
+  launch(args.call,
+         {.blocks = team_blocks(sizes.rows(), kTeamThreads / kWarp), .threads = dim3(kTeamThreads)},
+         attention_shifts<T>, call);
+  with_form(sizes, [&]<class Form>(Form) {
+    if (call.dx.k.data != nullptr || call.dx.v.data != nullptr) {
+      call.tiles = tiles_of(sizes.keys);
+      launch(args.call, tile_grid(call.tiles, sizes.kv_heads, sizes.batch),
+             attention_grad_keys<Form, T>, call);
+    }
+    if (call.dx.q.data == nullptr) return;
+    call.tiles = tiles_of(sizes.tokens);
+    launch(args.call, tile_grid(call.tiles, sizes.heads, sizes.batch),
+           attention_grad_queries<Form, T>, call);
+  });
+}
+
+Support supports_grad(const PrepareArgs& args) {
+  return supports_attention(args.params, args.inputs.subspan(kForwardInputs));
+}
+
+}  // namespace
+
+void add_attention_grad(KernelTable& table) {
+  table.add("AttentionGrad", DType::kF32,
+            {.name = "attention_grad.cuda",
+             .supports = supports_grad,
+             .prepare = prepare_grad,
+             .run = run_grad<float>});
+}
+
+}  // namespace trainscope::cuda
