@@ -1,0 +1,128 @@
+// The CUDA kernels in the emulator on shapes that the op suite's examples do not reach: several
+// tiles, rows that a block computes, channels in parts, sums in shares, tables that are full.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "engine/exec/backends.h"
+#include "engine/exec/reference.h"
+#include "engine/ir/op_def.h"
+#include "engine/ops/standard_ops.h"
+#include "kernels/cuda/emulator/emulator.h"
+#include "kernels/cuda/own_kernels.h"
+#include "tests/support/op_case.h"
+
+namespace trainscope::test {
+namespace {
+
+// `count` times the text, with commas between.
+std::string repeated(std::string_view text, int count) {
+  std::string result;
+  for (int i = 0; i < count; ++i) result += fmt::format("{}{}", i == 0 ? "" : ", ", text);
+  return result;
+}
+
+// The example on the first CUDA kernel that takes it against the CPU's reference in f64, in two
+// orders of threads.
+void check_example(std::string_view op, std::string_view text) {
+  static const OpTable ops = standard_ops();
+  static const KernelTable kernels = cuda::own_kernels();
+  static const Evaluate reference =
+      evaluator(ops, cpu_kernels(), {.kernels = KernelChoice::kReference});
+  INFO(op, " \"", text, "\"");
+  const OpDef* row = ops.find(op);
+  if (row == nullptr) row = ops.find(op, kTrainscopeDomain);
+  REQUIRE(row != nullptr);
+  const OpCase op_case(*row, text, DType::kF32);
+  const OpCase exact(*row, text, DType::kF64);
+  const auto candidates = kernels_for(op_case, kernels);
+  REQUIRE(!candidates.empty());
+  const std::vector<Tensor> want =
+      reference(*row, exact.example().attributes, exact.input_pointers(), exact.outputs());
+  const RunResult run = run_kernel(op_case, *candidates[0], {});
+  for (const std::string& fault : run.faults) FAIL_CHECK(fault);
+  REQUIRE(run.outputs.size() == want.size());
+  for (std::size_t k = 0; k < want.size(); ++k) {
+    const double error = relative_error(run.outputs[k], want[k]);
+    CHECK_MESSAGE(error <= row->tolerance_f32, "output ", k, ": relative error ", error);
+  }
+  cuda::emulator::set_seed(7);
+  const RunResult again = run_kernel(op_case, *candidates[0], {.poison = 0xFF});
+  cuda::emulator::set_seed(0);
+  CHECK(same_bytes(run.outputs, again.outputs));
+}
+
+}  // namespace
+
+TEST_CASE("cuda wide shapes: attention of heads wider than a tile, and of several tiles") {
+  check_example("Attention", "[1,70,2,72], [1,130,1,72], [1,130,1,72]; outputs=2");
+  check_example("Attention", "[1,65,3,200]; q_heads=1 causal=1 outputs=2");
+  check_example("Attention",
+                "[1,66,2,100], [1,66,2,100], [1,66,2,100], [2,1,66], i64[]={3}; "
+                "causal=1 ratio=0.2 seed=5 outputs=2");
+  check_example("AttentionGrad",
+                "[1,70,2,72], [1,70,2,72], [1,2,70,2], [1,70,2,72], "
+                "[1,130,1,72], [1,130,1,72]; outputs=3");
+  check_example("AttentionGrad",
+                "[1,65,1,200], [1,65,1,200], [1,1,65,2], [1,65,3,200]; q_heads=1 causal=1");
+  check_example("AttentionGrad",
+                "[1,66,2,100], [1,66,2,100], [1,2,66,2], [1,66,2,100], [1,66,2,100], "
+                "[1,66,2,100], [2,1,66], i64[]={3}; causal=1 ratio=0.2 seed=5 outputs=3");
+}
+
+TEST_CASE("cuda wide shapes: rows that a block normalises, and sums of many rows") {
+  check_example("LayerNormalization", "[3,1500], [1500], [1500]; outputs=3");
+  check_example("LayerNormalizationGrad", "[300,70], [300,70], [70]; outputs=3");
+  check_example("LayerNormalizationGrad", "[20,5001], [20,5001], [5001]; outputs=3");
+  check_example("RMSNormalizationGrad", "[33,1025], [33,1025], [1025]; outputs=2");
+  check_example("Softmax", "[3,2001]");
+  check_example("LogSoftmaxGrad", "[2,1025], [2,1025]");
+}
+
+TEST_CASE("cuda wide shapes: channels in parts") {
+  check_example("BatchNormalization",
+                "[5,3,40,41], [3], [3], [3], [3]>0; training_mode=1 outputs=3");
+  check_example("BatchNormalizationGrad",
+                "[5,3,40,41], [5,3,40,41], [3]; training_mode=1 outputs=3");
+}
+
+TEST_CASE("cuda wide shapes: losses over many classes and rows") {
+  check_example("CrossEntropy", "[3,3001], i64[3]<3001; outputs=3");
+  check_example("CrossEntropy", "[1500,7], i64[1500]<7; outputs=3");
+  check_example("CrossEntropyGrad", "[], [3,3001], i64[3]<3001, [3], []>0");
+  check_example("MeanSquaredError", "[9001], [9001]");
+}
+
+TEST_CASE("cuda wide shapes: more tensors than a launch's table holds") {
+  check_example("GlobalNorm", repeated("[3]", 200) + ", [20001]");
+  check_example("AddPartials", repeated("[1300]", 130));
+  check_example("AdamWStep", fmt::format("{}, [9001], {}, [9001], {}, [9001], {}, [9001]>0, []>0, "
+                                         "[]>0, i64[]={{3}}; outputs=120",
+                                         repeated("[3]", 39), repeated("[3]", 39),
+                                         repeated("[3]", 39), repeated("[3]>0", 39)));
+  check_example("LambStep", fmt::format("{}, [9001], {}, [9001], {}, [9001], {}, [9001]>0, []>0, "
+                                        "[]>0, i64[]={{3}}; outputs=120",
+                                        repeated("[3]", 39), repeated("[3]", 39),
+                                        repeated("[3]", 39), repeated("[3]>0", 39)));
+}
+
+TEST_CASE("cuda wide shapes: rows that count among many") {
+  check_example("CompactRows", "i64[2501]<3; ignore_index=1 outputs=2");
+  check_example("CompactMatMul", "[70,90], [90,80], i64[]={67}, [80]");
+  check_example("CompactMatMul", "[90,70], [90,80], i64[]={81}; transpose_a=1");
+}
+
+TEST_CASE("cuda wide shapes: convolutions of several tiles, depths in shares") {
+  check_example("Conv", "[2,5,17,18], [70,5,3,3], [70]; pads={1,1,1,1} strides={2,1}");
+  check_example("ConvGradInput",
+                "[2,20,9,18], [20,66,3,3]; input_shape={2,66,17,18} "
+                "pads={1,1,1,1} strides={2,1}");
+  check_example("ConvGradWeight", "[3,9,20,20], [3,70,20,20]; kernel_shape={3,3} pads={1,1,1,1}");
+  check_example("ConvGradWeight",
+                "[2,6,21,20], [2,8,21,20]; kernel_shape={3,3} group=2 "
+                "pads={1,1,1,1}");
+}
+
+}  // namespace trainscope::test
