@@ -199,11 +199,17 @@ Support supports_forward(const PrepareArgs& args) {
   return supports_attention(args.params, args.inputs);
 }
 
+template <typename T>
+void add_attention_for(KernelTable& table) {
+  table.add("Attention", kDTypeOf<T>,
+            {.name = "attention.cuda", .supports = supports_forward, .run = run_attention<T>});
+}
+
 }  // namespace
 
 void add_attention(KernelTable& table) {
-  table.add("Attention", DType::kF32,
-            {.name = "attention.cuda", .supports = supports_forward, .run = run_attention<float>});
+  add_attention_for<float>(table);
+  add_attention_for<BFloat16>(table);
   add_attention_grad(table);
 }
 

@@ -239,14 +239,20 @@ Support supports_grad(const PrepareArgs& args) {
   return supports_attention(args.params, args.inputs.subspan(kForwardInputs));
 }
 
-}  // namespace
-
-void add_attention_grad(KernelTable& table) {
-  table.add("AttentionGrad", DType::kF32,
+template <typename T>
+void add_grad_for(KernelTable& table) {
+  table.add("AttentionGrad", kDTypeOf<T>,
             {.name = "attention_grad.cuda",
              .supports = supports_grad,
              .prepare = prepare_grad,
-             .run = run_grad<float>});
+             .run = run_grad<T>});
+}
+
+}  // namespace
+
+void add_attention_grad(KernelTable& table) {
+  add_grad_for<float>(table);
+  add_grad_for<BFloat16>(table);
 }
 
 }  // namespace trainscope::cuda

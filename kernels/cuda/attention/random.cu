@@ -43,11 +43,18 @@ void random_dropout(const RunArgs& args) {
          drop_elements<T>, args.inputs[0].as<const T>(), args.outputs[0].as<T>(), elements, mask);
 }
 
+template <typename T>
+void add_dropout_for(KernelTable& table) {
+  table.add("RandomDropout", kDTypeOf<T>,
+            {.name = "random_dropout.cuda", .run = random_dropout<T>});
+}
+
 }  // namespace
 
 void add_random(KernelTable& table) {
-  table.add("RandomDropout", DType::kF32,
-            {.name = "random_dropout.cuda", .run = random_dropout<float>});
+  add_dropout_for<float>(table);
+  add_dropout_for<BFloat16>(table);
+  add_dropout_for<Float16>(table);
 }
 
 }  // namespace trainscope::cuda

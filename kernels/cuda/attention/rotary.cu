@@ -106,13 +106,20 @@ void run_rotary(const RunArgs& args) {
          rotate_pairs<T>, rotary);
 }
 
+template <typename T>
+void add_rotary_for(KernelTable& table) {
+  table.add("RotaryEmbedding", kDTypeOf<T>,
+            {.name = "rotary.cuda", .run = run_rotary<T, Direction::kForward>});
+  table.add("RotaryEmbeddingGrad", kDTypeOf<T>,
+            {.name = "rotary_grad.cuda", .run = run_rotary<T, Direction::kBack>});
+}
+
 }  // namespace
 
 void add_rotary(KernelTable& table) {
-  table.add("RotaryEmbedding", DType::kF32,
-            {.name = "rotary.cuda", .run = run_rotary<float, Direction::kForward>});
-  table.add("RotaryEmbeddingGrad", DType::kF32,
-            {.name = "rotary_grad.cuda", .run = run_rotary<float, Direction::kBack>});
+  add_rotary_for<float>(table);
+  add_rotary_for<BFloat16>(table);
+  add_rotary_for<Float16>(table);
 }
 
 }  // namespace trainscope::cuda

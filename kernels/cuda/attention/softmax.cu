@@ -156,6 +156,10 @@ void add_softmax_for(KernelTable& table) {
 
 }  // namespace
 
-void add_softmax(KernelTable& table) { add_softmax_for<float>(table); }
+void add_softmax(KernelTable& table) {
+  add_softmax_for<float>(table);
+  add_softmax_for<BFloat16>(table);
+  add_softmax_for<Float16>(table);
+}
 
 }  // namespace trainscope::cuda

@@ -157,12 +157,17 @@ void negative_log_likelihood_grad(const RunArgs& args) {
 }
 
 template <typename T>
-void add_class_losses(KernelTable& table) {
+void add_cross_entropy(KernelTable& table) {
   constexpr DType dtype = kDTypeOf<T>;
   table.add("CrossEntropy", dtype,
             {.name = "cross_entropy.cuda", .prepare = prepare_row_losses, .run = cross_entropy<T>});
   table.add("CrossEntropyGrad", dtype,
             {.name = "cross_entropy_grad.cuda", .run = cross_entropy_grad<T>});
+}
+
+template <typename T>
+void add_likelihood(KernelTable& table) {
+  constexpr DType dtype = kDTypeOf<T>;
   table.add("NegativeLogLikelihood", dtype,
             {.name = "negative_log_likelihood.cuda",
              .prepare = prepare_row_losses,
@@ -174,7 +179,10 @@ void add_class_losses(KernelTable& table) {
 }  // namespace
 
 void add_loss(KernelTable& table) {
-  add_class_losses<float>(table);
+  add_cross_entropy<float>(table);
+  add_cross_entropy<BFloat16>(table);
+  add_cross_entropy<Float16>(table);
+  add_likelihood<float>(table);
   add_element_losses(table);
 }
 

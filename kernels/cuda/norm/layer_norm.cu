@@ -299,6 +299,10 @@ void add_for(KernelTable& table) {
 
 }  // namespace
 
-void add_layer_norm(KernelTable& table) { add_for<float>(table); }
+void add_layer_norm(KernelTable& table) {
+  add_for<float>(table);
+  add_for<BFloat16>(table);
+  add_for<Float16>(table);
+}
 
 }  // namespace trainscope::cuda

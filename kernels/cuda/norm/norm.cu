@@ -137,35 +137,41 @@ void run_batch_norm(const RunArgs& args) {
 
 template <typename T>
 void add_batch_norm(KernelTable& table) {
-  constexpr auto kPopulation = RunningVariance::kPopulation;
-  constexpr auto kSample = RunningVariance::kSample;
   const DType dtype = kDTypeOf<T>;
   table.add("BatchNormalization", dtype,
             {.name = "batch_norm.cuda",
              .supports = supports_channels_of_first,
              .prepare = prepare_batch_norm,
-             .run = run_batch_norm<T, kPopulation, Ending::kNone>});
+             .run = run_batch_norm<T, RunningVariance::kPopulation, Ending::kNone>});
   table.add("SampleBatchNormalization", dtype,
             {.name = "sample_batch_norm.cuda",
              .supports = supports_channels_of_first,
              .prepare = prepare_batch_norm,
-             .run = run_batch_norm<T, kSample, Ending::kNone>});
+             .run = run_batch_norm<T, RunningVariance::kSample, Ending::kNone>});
+}
+
+template <typename T>
+void add_batch_norm_relu(KernelTable& table) {
+  const DType dtype = kDTypeOf<T>;
   table.add("BatchNormRelu", dtype,
             {.name = "batch_norm_relu.cuda",
              .supports = supports_channels_of_first,
              .prepare = prepare_batch_norm,
-             .run = run_batch_norm<T, kPopulation, Ending::kRelu>});
+             .run = run_batch_norm<T, RunningVariance::kPopulation, Ending::kRelu>});
   table.add("SampleBatchNormRelu", dtype,
             {.name = "sample_batch_norm_relu.cuda",
              .supports = supports_channels_of_first,
              .prepare = prepare_batch_norm,
-             .run = run_batch_norm<T, kSample, Ending::kRelu>});
+             .run = run_batch_norm<T, RunningVariance::kSample, Ending::kRelu>});
 }
 
 }  // namespace
 
 void add_norm(KernelTable& table) {
   add_batch_norm<float>(table);
+  add_batch_norm_relu<float>(table);
+  add_batch_norm_relu<BFloat16>(table);
+  add_batch_norm_relu<Float16>(table);
   add_norm_grad(table);
   add_instance_norm(table);
   add_layer_norm(table);

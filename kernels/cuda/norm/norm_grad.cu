@@ -155,14 +155,8 @@ void run_batch_norm_relu_grad(const RunArgs& args) {
 }
 
 template <typename T>
-void add_grad_for(KernelTable& table) {
-  const DType dtype = kDTypeOf<T>;
-  table.add("BatchNormalizationGrad", dtype,
-            {.name = "batch_norm_grad.cuda",
-             .supports = supports_channels_of_first,
-             .prepare = prepare_batch_norm_grad,
-             .run = run_batch_norm_grad<T>});
-  table.add("BatchNormReluGrad", dtype,
+void add_relu_grad_for(KernelTable& table) {
+  table.add("BatchNormReluGrad", kDTypeOf<T>,
             {.name = "batch_norm_relu_grad.cuda",
              .supports = supports_channels_of_first,
              .prepare = prepare_batch_norm_grad,
@@ -171,6 +165,15 @@ void add_grad_for(KernelTable& table) {
 
 }  // namespace
 
-void add_norm_grad(KernelTable& table) { add_grad_for<float>(table); }
+void add_norm_grad(KernelTable& table) {
+  table.add("BatchNormalizationGrad", DType::kF32,
+            {.name = "batch_norm_grad.cuda",
+             .supports = supports_channels_of_first,
+             .prepare = prepare_batch_norm_grad,
+             .run = run_batch_norm_grad<float>});
+  add_relu_grad_for<float>(table);
+  add_relu_grad_for<BFloat16>(table);
+  add_relu_grad_for<Float16>(table);
+}
 
 }  // namespace trainscope::cuda
