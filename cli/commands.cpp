@@ -68,9 +68,9 @@ std::span<const Flag> global_flags() {
            .maximum = 1024},
       Flag{.name = "device",
            .type = FlagType::kText,
-           .value = "cpu",
+           .value = "cpu|cuda|cuda:N",
            .fallback = "cpu",
-           .help = "Where kernels run"},
+           .help = "Where kernels run: cuda is the first GPU"},
   };
   return kCommonFlags;
 }

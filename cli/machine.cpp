@@ -74,9 +74,10 @@ std::vector<Library> library_versions() {
   return libraries;
 }
 
-std::string cuda_absence(const CudaDriver& driver) {
-  const std::string own = fmt::format("trainscope {} has no CUDA back end", program_version());
-  return driver.problem.empty() ? own : fmt::format("{}; {}", own, driver.problem);
+std::string cuda_absence(const CudaDriver& driver, std::string_view why_no_device) {
+  constexpr std::size_t kMostBytes = 1024;
+  const std::string own = printable(why_no_device, kMostBytes);
+  return own.empty() || driver.problem.empty() ? own : fmt::format("{}; {}", own, driver.problem);
 }
 
 std::string_view program_version() { return TRAINSCOPE_VERSION; }

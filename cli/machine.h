@@ -31,8 +31,9 @@ struct Library {
 // with, oneDNN as it is loaded.
 std::vector<Library> library_versions();
 
-// Why there is no CUDA device to run on.
-std::string cuda_absence(const CudaDriver& driver);
+// Why there is no CUDA device to run on, from the driver's problem and the back end's; empty where
+// there is one.
+std::string cuda_absence(const CudaDriver& driver, std::string_view why_no_device);
 
 // Of this program: "0.1.0".
 std::string_view program_version();

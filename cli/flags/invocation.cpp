@@ -61,14 +61,17 @@ int Invocation::threads() const {
 
 void check_device(const Settings& settings) {
   const std::string& device = settings.text("device");
-  if (std::ranges::find(back_end_names(), device) != back_end_names().end()) return;
-  if (device == "cuda" || device.starts_with("cuda:")) {
-    throw Error(ErrorCode::kNoDevice, "there is no CUDA device for trainscope")
-        .at(cuda_absence(find_cuda_driver()))
-        .hint("leave out --device: everything runs on the CPU");
+  if (device == back_end_names().front()) return;
+  require(names_device(device), ErrorCode::kUsage, "--device is '{}': expected {}",
+          printable(device), fmt::join(back_end_names(), " or "));
+  const std::string why = why_no_device(device);
+  if (why.empty()) return;
+  if (!device.starts_with("cuda")) {
+    throw Error(ErrorCode::kNoDevice, fmt::format("there is no device '{}'", device)).at(why);
   }
-  throw Error(ErrorCode::kUsage, fmt::format("--device is '{}': expected {}", printable(device),
-                                             fmt::join(back_end_names(), " or ")));
+  throw Error(ErrorCode::kNoDevice, "there is no CUDA device for trainscope")
+      .at(cuda_absence(find_cuda_driver(), why))
+      .hint("leave out --device: everything runs on the CPU");
 }
 
 }  // namespace trainscope

@@ -126,6 +126,7 @@ Json facts_of(const BenchWorkload& workload, const BenchOptions& options,
   facts.set("batch", options.batch);
   facts.set("steps", options.steps);
   facts.set("threads", options.threads);
+  facts.set("device", options.device->facts().name);
   facts.set("dtype", options.precision == StepPrecision::kF16 ? "f16" : name_of(options.precision));
   if (options.skip_ignored) facts.set("skip_ignored", true);
   if (!options.disabled.empty()) facts.set("disabled", Json::list(options.disabled));
@@ -171,11 +172,11 @@ std::string text_of(const Json& facts) {
 
 Outcome bench_verb(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
-  check_device(settings);
   const BenchWorkload& workload = find_workload(invocation.argument(0));
   const BenchOptions options{.batch = settings.find_integer("batch").value_or(workload.batch),
                              .sequence = settings.find_integer("seq").value_or(workload.sequence),
                              .steps = settings.integer("steps"),
+                             .device = device_of(settings.text("device")),
                              .threads = invocation.threads(),
                              .seed = invocation.seed(),
                              .kernels = kernel_choice(settings),

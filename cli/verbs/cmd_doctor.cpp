@@ -76,20 +76,34 @@ Json cpu_facts(const Invocation& invocation) {
   return json;
 }
 
-Json cuda_facts(const CudaDriver& driver) {
-  Json json = Json::object({{"available", false}, {"why", cuda_absence(driver)}});
+// What was asked of driver and back end.
+struct CudaState {
+  CudaDriver driver = find_cuda_driver();
+  std::string absence = cuda_absence(driver, why_no_device("cuda"));  // empty: there is a device
+  std::vector<std::string> back_end = cuda_description("cuda");
+};
+
+Json cuda_facts(const CudaState& state) {
+  const CudaDriver& driver = state.driver;
+  Json json = Json::object({{"available", state.absence.empty()}});
+  if (!state.absence.empty()) json.set("why", state.absence);
+  json.set("back_end", Json::list(state.back_end));
   if (driver.version) json.set("driver_cuda_version", cuda_version_text(*driver.version));
   json.set("devices", Json::list(driver.devices));
   return json;
 }
 
-std::string cuda_text(const CudaDriver& driver) {
-  std::string text = fmt::format("not available: {}", cuda_absence(driver));
+std::string cuda_text(const CudaState& state) {
+  const CudaDriver& driver = state.driver;
+  std::string text = state.absence.empty() ? std::string("available")
+                                           : fmt::format("not available: {}", state.absence);
   if (driver.version) {
     text +=
         fmt::format("\n            the driver knows CUDA {}", cuda_version_text(*driver.version));
   }
-  for (const std::string& device : driver.devices) text += fmt::format("\n            {}", device);
+  for (const auto* lines : {&driver.devices, &state.back_end}) {
+    for (const std::string& line : *lines) text += fmt::format("\n            {}", line);
+  }
   return text;
 }
 
@@ -129,7 +143,7 @@ Outcome run_doctor(const Invocation& invocation) {
   const std::optional<std::uint64_t> disk = free_disk_bytes(place);
   const std::vector<std::string> files = loaded_libraries();
   const std::vector<Library> libraries = library_versions();
-  const CudaDriver driver = find_cuda_driver();
+  const CudaState cuda;
   Json versions = Json::object();
   for (const Library& library : libraries) versions.set(library.name, library.version);
   Outcome outcome;
@@ -139,7 +153,7 @@ Outcome run_doctor(const Invocation& invocation) {
                                 {"disk", disk_facts(place, disk)},
                                 {"libraries", std::move(versions)},
                                 {"library_files", Json::list(files)},
-                                {"cuda", cuda_facts(driver)}});
+                                {"cuda", cuda_facts(cuda)}});
   const std::optional<double> limit = cgroup_cores();
   outcome.text = fmt::format(
       "trainscope  {}\ncpu         {}\n            {} of {} cores usable{}, {} threads\n"
@@ -149,7 +163,7 @@ Outcome run_doctor(const Invocation& invocation) {
       limit ? fmt::format(" (the cgroup allows {:.3g})", *limit) : "", invocation.threads(),
       join(instruction_sets(), ", "), vector_isa(), memory_text(memory),
       disk ? human_bytes(*disk) : "unknown", place == "." ? "this folder" : "./runs",
-      versions_text(libraries), join(files, ", "), cuda_text(driver));
+      versions_text(libraries), join(files, ", "), cuda_text(cuda));
   if (settings.on("roofs")) add_roofs(invocation, outcome);
   return outcome;
 }

@@ -50,6 +50,7 @@ GradientsOptions options_of(const Invocation& invocation) {
   }
   options.lower = lower_options(invocation);
   options.passes = pass_options(invocation);
+  options.device = device_of(settings.text("device"));
   return options;
 }
 

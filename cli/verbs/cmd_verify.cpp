@@ -62,7 +62,8 @@ Outcome run_verify(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const VerifyOptions options{.precision = step_precision(settings.text("precision")),
                               .lower = lower_options(invocation),
-                              .passes = pass_options(invocation)};
+                              .passes = pass_options(invocation),
+                              .device = device_of(settings.text("device"))};
   Outcome outcome;
   Json reports = Json::array();
   std::size_t failed = 0;

@@ -36,6 +36,7 @@ CompileOptions reference_compile_options(const ReferenceMeta& meta, GraphMode mo
   compile_options.training.keep_gradients = true;
   compile_options.lower = options.lower;
   compile_options.passes = options.passes;
+  compile_options.device = options.device;
   compile_options.passes.keep = KeepGraphs::kLast;
   return compile_options;
 }

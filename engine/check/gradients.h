@@ -17,6 +17,7 @@ struct GradientsOptions {
   std::vector<std::string> values;  // names to keep; {"all"}: every float value of the graph
   LowerOptions lower;
   PassOptions passes;
+  DeviceHandle device = nullptr;  // null: the CPU
 };
 
 struct GradientsResult {

@@ -33,11 +33,12 @@ struct VerifyOptions {
   StepPrecision precision = StepPrecision::kF32;
   LowerOptions lower;
   PassOptions passes;
+  DeviceHandle device = nullptr;  // null: the CPU
 };
 
-// Everything that the folder holds numbers for: in f32 and, for gradients, f64; in mixed precision
-// loss and gradients. A folder without
-// numbers fails with kUsage. `convergence-gpt2` is verified on ../gpt2/model.onnx.
+// Everything that the folder holds numbers for: in f32 and, on the CPU and for gradients, f64; in
+// mixed precision loss and gradients. A folder without numbers fails with kUsage.
+// `convergence-gpt2` is verified on ../gpt2/model.onnx.
 VerifyReport verify_reference(const std::filesystem::path& folder, const VerifyOptions& options);
 
 // ||a - b||_2 over finite elements of b, in double; infinite when the non-finite elements are not

@@ -151,9 +151,12 @@ VerifyReport verify_convergence(const std::filesystem::path& folder, const Verif
   ReferenceTable stored_validation = ReferenceTable::read(folder / "validation.tsv", "step");
   std::int64_t rows = rows_of(model, data);
 
-  CompileOptions compile_options = reference_compile_options(
-      meta, GraphMode::kTrain,
-      {.float_type = DType::kF32, .values = {}, .lower = options.lower, .passes = options.passes});
+  CompileOptions compile_options = reference_compile_options(meta, GraphMode::kTrain,
+                                                             {.float_type = DType::kF32,
+                                                              .values = {},
+                                                              .lower = options.lower,
+                                                              .passes = options.passes,
+                                                              .device = options.device});
   compile_options.training.keep_gradients = false;
   compile_options.training.precision = options.precision;
   compile_options.training.optimizer = optimizer.options;

@@ -77,7 +77,8 @@ VerifyReport verify_mixed(const std::filesystem::path& folder, const VerifyOptio
                          .precision = options.precision,
                          .values = {},
                          .lower = options.lower,
-                         .passes = options.passes});
+                         .passes = options.passes,
+                         .device = options.device});
   VerifyReport report;
   report.folder = folder;
   const double expected = number_of(reference.tensor("loss.f64:0"));

@@ -3,16 +3,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "kernels/api/back_end.h"
 #include "kernels/cpu/roofs/roofs.h"
 #include "kernels/cpu/support/processor.h"
+#include "kernels/cuda/loader/loader.h"
 
 namespace trainscope {
 
-#define BACK_END(name)        \
-  namespace name {            \
-  DeviceHandle make_device(); \
+#define BACK_END(name, folder)        \
+  namespace name {                    \
+  MadeDevice make_device(int number); \
   }
 #include "engine/exec/backends.def"
 #undef BACK_END
@@ -20,36 +30,96 @@ namespace trainscope {
 namespace {
 
 constexpr std::string_view kNames[] = {
-#define BACK_END(name) #name,
+#define BACK_END(name, folder) #name,
 #include "engine/exec/backends.def"
 #undef BACK_END
 };
+
+constexpr std::size_t kMostReasonBytes = 1024;
+
+// "cuda:1": the back end and the number of its device.
+struct DeviceName {
+  std::string_view back_end;
+  int number = 0;
+};
+
+std::optional<DeviceName> parse(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  DeviceName name{.back_end = text.substr(0, colon)};
+  if (std::ranges::find(kNames, name.back_end) == std::end(kNames)) return {};
+  if (colon == std::string_view::npos) return name;
+  const std::string_view number = text.substr(colon + 1);
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), name.number);
+  const bool whole = error == std::errc() && end == number.data() + number.size();
+  return whole && name.number >= 0 ? std::optional(name) : std::nullopt;
+}
+
+MadeDevice checked(MadeDevice made) {
+  if (made.device == nullptr || made.device->facts().version == kDeviceVersion) return made;
+  return {.device = nullptr,
+          .why_not =
+              fmt::format("the back end '{}' was built for version {} of the device "
+                          "interface, this program has {}",
+                          made.device->facts().name, made.device->facts().version, kDeviceVersion)};
+}
+
+MadeDevice make(const DeviceName& name) {
+#define BACK_END(id, folder) \
+  if (name.back_end == #id) return checked(id::make_device(name.number));
+#include "engine/exec/backends.def"
+#undef BACK_END
+  return {};
+}
+
+// Each device once; one that is not there is asked for again.
+MadeDevice found(const DeviceName& name) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::string_view, int>, DeviceHandle> devices;
+  const std::lock_guard lock(mutex);
+  // The name of the table, which stays.
+  const auto key = std::pair(*std::ranges::find(kNames, name.back_end), name.number);
+  const auto known = devices.find(key);
+  if (known != devices.end()) return {.device = known->second};
+  MadeDevice made = make(name);
+  if (made.device != nullptr) devices.emplace(key, made.device);
+  return made;
+}
+
+DeviceName named(std::string_view text) {
+  if (const std::optional<DeviceName> name = parse(text)) return *name;
+  throw Error(ErrorCode::kUsage, fmt::format("there is no back end '{}'", printable(text)))
+      .hint(nearest_hint(text, kNames));
+}
 
 }  // namespace
 
 std::span<const std::string_view> back_end_names() { return kNames; }
 
-namespace {
+bool names_device(std::string_view text) { return parse(text).has_value(); }
 
-DeviceHandle checked(DeviceHandle device) {
-  require(device->facts().version == kDeviceVersion, ErrorCode::kNoDevice,
-          "the back end '{}' was built for version {} of the device interface, this program has {}",
-          device->facts().name, device->facts().version, kDeviceVersion);
-  return device;
+DeviceHandle device_of(std::string_view name) {
+  MadeDevice made = found(named(name));
+  if (made.device != nullptr) return std::move(made.device);
+  throw Error(ErrorCode::kNoDevice, fmt::format("there is no device '{}'", printable(name)))
+      .at(printable(made.why_not, kMostReasonBytes));
 }
 
-}  // namespace
+std::string why_no_device(std::string_view name) { return found(named(name)).why_not; }
 
-DeviceHandle device_of(std::string_view back_end) {
-#define BACK_END(name)                                               \
-  if (back_end == #name) {                                           \
-    static const DeviceHandle device = checked(name::make_device()); \
-    return device;                                                   \
+std::vector<std::string> cuda_description(std::string_view name) {
+  std::vector<std::string> lines;
+  const MadeDevice made = found(named(name));
+  if (made.device != nullptr) {
+    const std::string text = cuda::describe(*made.device);
+    for (std::string_view line : split(text, '\n'))
+      lines.push_back(printable(line, kMostReasonBytes));
   }
-#include "engine/exec/backends.def"
-#undef BACK_END
-  throw Error(ErrorCode::kUsage, fmt::format("there is no back end '{}'", printable(back_end)))
-      .hint(nearest_hint(back_end, kNames));
+  for (const cuda::LoadedLibrary& library : cuda::loaded_back_end().files) {
+    lines.push_back(
+        printable(library.path.empty() ? library.file : library.path, kMostReasonBytes));
+  }
+  return lines;
 }
 
 DeviceHandle cpu_device() { return device_of("cpu"); }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/api/device.h"
 #include "kernels/api/machine.h"
@@ -11,9 +13,16 @@ namespace trainscope {
 
 // The rows of backends.def, in their order.
 std::span<const std::string_view> back_end_names();
-// The device of a back end, made once. Throws kUsage, with the nearest name, where there is none of
-// this name.
-DeviceHandle device_of(std::string_view back_end);
+// Whether the text names a device: a back end, or one with a number behind it, "cuda:1".
+bool names_device(std::string_view text);
+// That device, made once. Throws kUsage, with the nearest name, where no back end has this name,
+// and kNoDevice, with the reason, where the back end has no such device here.
+DeviceHandle device_of(std::string_view name);
+// Why the back end has no such device; empty where it has.
+std::string why_no_device(std::string_view name);
+// What a CUDA device is and runs with, and the files of its libraries, a line each; whatever of it
+// is known where there is no device.
+std::vector<std::string> cuda_description(std::string_view name);
 
 // This machine's processor.
 DeviceHandle cpu_device();

@@ -158,6 +158,9 @@ class CpuDevice final : public Device {
 
 }  // namespace
 
-DeviceHandle make_device() { return std::make_shared<CpuDevice>(); }
+MadeDevice make_device(int number) {
+  if (number == 0) return {.device = std::make_shared<CpuDevice>()};
+  return {.device = nullptr, .why_not = "this machine's processors are one device, 'cpu'"};
+}
 
 }  // namespace trainscope::cpu

@@ -108,7 +108,7 @@ TEST_CASE("bad command lines: of train") {
       {{"--progress", "bar"}, "--progress is 'bar': expected auto, plain, none"},
       {{"--log-level", "loud"}, "--log-level is 'loud': expected debug, info, warning, error"},
       {{"--log-format", "xml"}, "--log-format is 'xml': expected text, json"},
-      {{"--device", "gpu"}, "--device is 'gpu': expected cpu"},
+      {{"--device", "gpu"}, "--device is 'gpu': expected cpu or cuda"},
       {{"--device", ""}, "--device is empty"},
       {{"--betas", "0.9"}, "--betas is '0.9': expected two numbers A,B"},
       {{"--betas", "0.9,1"}, "--betas is '0.9,1': each must be at least 0 and below 1"},

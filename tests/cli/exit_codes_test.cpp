@@ -116,7 +116,7 @@ TEST_CASE("exit code 2: the command line is wrong") {
       {train({"--steps", "2", "--resume", "auto"}),
        "error: --resume auto needs --run-dir: which run?\n"
        "  try: --run-dir RUN --resume auto, or --resume RUN\n"},
-      {{"doctor", "--device", "gpu"}, "error: --device is 'gpu': expected cpu\n"},
+      {{"doctor", "--device", "gpu"}, "error: --device is 'gpu': expected cpu or cuda\n"},
       {{"place", "x.csv"}, "error: place needs --out SOLUTION.csv\n"},
       {{"doctor", "extra"},
        "error: doctor takes no further argument: 'extra'\n"

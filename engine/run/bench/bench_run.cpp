@@ -40,6 +40,7 @@ CompileOptions workload_options(const BenchWorkload& workload, const BenchOption
   compile.training.precision = options.precision;
   compile.training.seed = options.seed;
   compile.passes.disabled = options.disabled;
+  compile.device = options.device;
   compile.lower.threads = options.threads;
   compile.lower.kernels = options.kernels;
   compile.lower.same_bits = options.same_bits;

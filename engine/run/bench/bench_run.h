@@ -16,8 +16,9 @@ namespace trainscope {
 
 struct BenchOptions {
   std::int64_t batch = 0;
-  std::int64_t sequence = 0;  // 0 for models without one
-  std::int64_t steps = 0;     // timed ones
+  std::int64_t sequence = 0;      // 0 for models without one
+  std::int64_t steps = 0;         // timed ones
+  DeviceHandle device = nullptr;  // null: the CPU
   int threads = 1;
   std::uint64_t seed = 0;
   KernelChoice kernels = KernelChoice::kFastest;

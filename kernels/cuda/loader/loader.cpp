@@ -1,0 +1,94 @@
+// dlopen in the order in which the libraries need each other.
+#include "kernels/cuda/loader/loader.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstddef>
+
+#include "kernels/cuda/loader/library_folders.h"
+
+namespace trainscope::cuda {
+namespace {
+
+constexpr const char* kPlugIn = "libtrainscope_cuda.so";
+// Of NVIDIA. What a library needs is before it.
+constexpr std::array kNeeded = {"libcudart.so.13", "libcublasLt.so.13"};
+
+// By its path where a folder has it, else by its name; null with the reason in `why`.
+void* open_library(const std::vector<std::filesystem::path>& folders, const char* file,
+                   std::vector<LoadedLibrary>& files, std::string& why) {
+  const std::filesystem::path path = find_library(folders, file);
+  void* library = dlopen(path.empty() ? file : path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* text = dlerror();
+    why = text == nullptr ? file : text;
+    return nullptr;
+  }
+  files.push_back({.file = file, .path = path.string()});
+  return library;
+}
+
+std::string version_fault(const BackEndLibrary& library) {
+  if (library.version != kDeviceVersion) {
+    return std::string(kPlugIn) + " was built for version " + std::to_string(library.version) +
+           " of the device interface, this program has " + std::to_string(kDeviceVersion);
+  }
+  if (library.bytes < sizeof(BackEndLibrary)) {
+    return std::string(kPlugIn) + " lacks functions that this program calls";
+  }
+  return {};
+}
+
+}  // namespace
+
+LoadedBackEnd load(const std::vector<std::filesystem::path>& folders) {
+  LoadedBackEnd loaded;
+  std::string why;
+  if (find_library(folders, kPlugIn).empty()) {
+    loaded.why_not = std::string("this build has no CUDA back end (") + kPlugIn + ")";
+    return loaded;
+  }
+  for (const char* file : kNeeded) {
+    if (open_library(folders, file, loaded.files, why) != nullptr) continue;
+    loaded.why_not = "a library of CUDA is missing: " + why;
+    return loaded;
+  }
+  void* plug_in = open_library(folders, kPlugIn, loaded.files, why);
+  if (plug_in == nullptr) {
+    loaded.why_not = "the CUDA back end cannot be loaded: " + why;
+    return loaded;
+  }
+  const auto function = reinterpret_cast<BackEndFunction>(dlsym(plug_in, kBackEndFunction));
+  if (function == nullptr) {
+    loaded.why_not = std::string(kPlugIn) + " is no back end: it lacks " + kBackEndFunction;
+    return loaded;
+  }
+  const BackEndLibrary* library = function();
+  loaded.why_not = version_fault(*library);
+  if (loaded.why_not.empty()) loaded.library = library;
+  return loaded;
+}
+
+const LoadedBackEnd& loaded_back_end() {
+  static const LoadedBackEnd loaded = load(library_folders(places_of_this_process()));
+  return loaded;
+}
+
+// The device is never given back: when a process ends, CUDA may be gone before its objects are.
+MadeDevice make_device(int number) {
+  const LoadedBackEnd& loaded = loaded_back_end();
+  if (loaded.library == nullptr) return {.device = nullptr, .why_not = loaded.why_not};
+  std::array<char, 1024> why = {};
+  Device* device = loaded.library->make_device(number, why.data(), why.size());
+  if (device == nullptr) return {.device = nullptr, .why_not = why.data()};
+  return {.device = DeviceHandle(device, [](Device*) {})};
+}
+
+std::string describe(const Device& device) {
+  std::array<char, 1024> text = {};
+  loaded_back_end().library->describe(device, text.data(), text.size());
+  return text.data();
+}
+
+}  // namespace trainscope::cuda
