@@ -1,0 +1,185 @@
+// Row-major products by a column-major library: D^T = op(B)^T op(A)^T, so that its first matrix is
+// our B.
+#include "kernels/cuda/gemm/lt_matmul.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cuda/gemm/cublas_lt.h"
+
+namespace trainscope::cuda {
+namespace {
+
+constexpr std::uint64_t kMostWorkspaceBytes = std::uint64_t{32} << 20;
+constexpr std::uint32_t kWideAlignment = 16;  // bytes
+
+bool is_double(const LtProblem& problem) { return problem.dtype == DType::kF64; }
+
+cudaDataType_t type_of(const LtProblem& problem) {
+  return is_double(problem) ? CUDA_R_64F : CUDA_R_32F;
+}
+
+// Sets attributes one after the other until one fails.
+template <auto kSetter, typename Object>
+class Attributes {
+ public:
+  explicit Attributes(Object object) : object_(object) {}
+  template <typename Attribute, typename Value>
+  Attributes& set(Attribute attribute, const Value& value) {
+    if (status_ == CUBLAS_STATUS_SUCCESS) {
+      status_ = (cublas_lt().*kSetter)(object_, attribute, &value, sizeof(value));
+    }
+    return *this;
+  }
+  cublasStatus_t status() const { return status_; }
+
+ private:
+  Object object_;
+  cublasStatus_t status_ = CUBLAS_STATUS_SUCCESS;
+};
+using DescAttributes = Attributes<&CublasLt::desc_set, cublasLtMatmulDesc_t>;
+using LayoutAttributes = Attributes<&CublasLt::layout_set, cublasLtMatrixLayout_t>;
+using PreferenceAttributes = Attributes<&CublasLt::preference_set, cublasLtMatmulPreference_t>;
+
+}  // namespace
+
+std::unique_ptr<LtMatmul> LtMatmul::make(const LtProblem& problem, std::string* why_not) {
+  cublasLtHandle_t handle = cublas_lt_handle(why_not);
+  if (handle == nullptr) return nullptr;
+  std::unique_ptr<LtMatmul> matmul(new LtMatmul(problem));
+  cublasStatus_t status = matmul->describe();
+  for (const Alignment alignment : {kSixteenBytes, kElements}) {
+    if (status == CUBLAS_STATUS_SUCCESS) status = matmul->choose(handle, alignment);
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) return matmul;
+  *why_not = cublas_lt().error_text(status, matmul->text());
+  return nullptr;
+}
+
+LtMatmul::~LtMatmul() {
+  const CublasLt& lt = cublas_lt();
+  for (cublasLtMatrixLayout_t layout : {a_, b_, d_}) {
+    if (layout != nullptr) (void)lt.layout_destroy(layout);
+  }
+  if (desc_ != nullptr) (void)lt.desc_destroy(desc_);
+}
+
+cublasStatus_t LtMatmul::describe() {
+  const bool f64 = is_double(problem_);
+  const cublasStatus_t status = cublas_lt().desc_create(
+      &desc_, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, type_of(problem_));
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  const cublasOperation_t of_first = problem_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t of_second = problem_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasLtEpilogue_t epilogue =
+      problem_.addend == LtAddend::kRow ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  DescAttributes attributes(desc_);
+  attributes.set(CUBLASLT_MATMUL_DESC_TRANSA, of_first)
+      .set(CUBLASLT_MATMUL_DESC_TRANSB, of_second)
+      .set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+  if (attributes.status() != CUBLAS_STATUS_SUCCESS) return attributes.status();
+  // Rows of ours, as they are stored, are columns of the library's.
+  const auto [m, n, k] = std::array{problem_.m, problem_.n, problem_.k};
+  const bool ta = problem_.transpose_a;
+  const bool tb = problem_.transpose_b;
+  cublasStatus_t described = describe_matrix(&b_, tb ? k : n, tb ? n : k, problem_.b_stride);
+  if (described != CUBLAS_STATUS_SUCCESS) return described;
+  described = describe_matrix(&a_, ta ? m : k, ta ? k : m, problem_.a_stride);
+  if (described != CUBLAS_STATUS_SUCCESS) return described;
+  return describe_matrix(&d_, n, m, m * n);
+}
+
+cublasStatus_t LtMatmul::describe_matrix(cublasLtMatrixLayout_t* layout, std::int64_t rows,
+                                         std::int64_t columns, std::int64_t stride) const {
+  const cublasStatus_t status =
+      cublas_lt().layout_create(layout, type_of(problem_), static_cast<std::uint64_t>(rows),
+                                static_cast<std::uint64_t>(columns), rows);
+  if (status != CUBLAS_STATUS_SUCCESS || problem_.batch == 1) return status;
+  return LayoutAttributes(*layout)
+      .set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(problem_.batch))
+      .set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride)
+      .status();
+}
+
+cublasStatus_t LtMatmul::choose(cublasLtHandle_t handle, Alignment alignment) {
+  const CublasLt& lt = cublas_lt();
+  cublasLtMatmulPreference_t preference = nullptr;
+  cublasStatus_t status = lt.preference_create(&preference);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  const std::uint32_t bytes = alignment == kSixteenBytes
+                                  ? kWideAlignment
+                                  : static_cast<std::uint32_t>(size_of(problem_.dtype));
+  const std::uint32_t in_order = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  PreferenceAttributes attributes(preference);
+  attributes.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes)
+      .set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, in_order)
+      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bytes)
+      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, bytes)
+      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes)
+      .set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes);
+  status = attributes.status();
+  cublasLtMatmulHeuristicResult_t result = {};
+  int found = 0;
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = lt.heuristic(handle, desc_, b_, a_, d_, d_, preference, 1, &result, &found);
+  }
+  (void)lt.preference_destroy(preference);
+  if (status == CUBLAS_STATUS_SUCCESS && found == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
+  if (status == CUBLAS_STATUS_SUCCESS) status = result.state;
+  algorithms_[alignment] = result.algo;
+  workspace_bytes_ = std::max(workspace_bytes_, result.workspaceSize);
+  return status;
+}
+
+bool LtMatmul::is_aligned(const LtOperands& operands) const {
+  const auto element = static_cast<std::int64_t>(size_of(problem_.dtype));
+  const auto lies_well = [](const void* address) {
+    return reinterpret_cast<std::uintptr_t>(address) % kWideAlignment == 0;
+  };
+  const auto steps_well = [&](std::int64_t stride) {
+    return problem_.batch == 1 || stride * element % kWideAlignment == 0;
+  };
+  return lies_well(operands.a) && lies_well(operands.b) && lies_well(operands.addend) &&
+         lies_well(operands.d) && steps_well(problem_.a_stride) && steps_well(problem_.b_stride) &&
+         steps_well(problem_.m * problem_.n);
+}
+
+std::string LtMatmul::text() const {
+  const auto side = [](std::int64_t rows, std::int64_t columns, bool transposed) {
+    return "[" + std::to_string(rows) + "," + std::to_string(columns) + "]" +
+           (transposed ? " (transposed)" : "");
+  };
+  return "cublasLtMatmul of " + std::to_string(problem_.batch) + " x " +
+         side(problem_.m, problem_.k, problem_.transpose_a) + " " +
+         side(problem_.k, problem_.n, problem_.transpose_b);
+}
+
+void LtMatmul::run(const LtOperands& operands, void* workspace, const CallContext& call) const {
+  const CublasLt& lt = cublas_lt();
+  std::string why_not;
+  cublasLtHandle_t handle = cublas_lt_handle(&why_not);
+  if (handle == nullptr) return call.fail(DeviceStatus::Code::kFailed, why_not);
+  const bool adds_matrix = problem_.addend == LtAddend::kMatrix && operands.addend != nullptr;
+  const auto alpha32 = static_cast<float>(operands.alpha);
+  const auto beta32 = adds_matrix ? static_cast<float>(operands.beta) : 0.0F;
+  const double beta64 = adds_matrix ? operands.beta : 0.0;
+  const bool f64 = is_double(problem_);
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  if (problem_.addend == LtAddend::kRow) {
+    status = DescAttributes(desc_).set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.addend).status();
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status =
+        lt.matmul(handle, desc_, f64 ? static_cast<const void*>(&operands.alpha) : &alpha32,
+                  operands.b, b_, operands.a, a_, f64 ? static_cast<const void*>(&beta64) : &beta32,
+                  adds_matrix ? operands.addend : operands.d, d_, operands.d, d_,
+                  &algorithms_[is_aligned(operands) ? kSixteenBytes : kElements], workspace,
+                  workspace_bytes_, static_cast<cudaStream_t>(call.native_stream));
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  call.fail(DeviceStatus::Code::kFailed, lt.error_text(status, text()));
+}
+
+}  // namespace trainscope::cuda

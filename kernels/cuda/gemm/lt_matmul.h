@@ -1,0 +1,84 @@
+// A batch of matmuls of one size as a call of cuBLASLt: described and chosen once, run many times.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/api/dtype.h"
+#include "kernels/api/kernel.h"
+
+namespace trainscope::cuda {
+
+// What is added to alpha op(A) op(B) within the call.
+enum class LtAddend : std::uint8_t {
+  kNone,
+  kMatrix,  // beta times a matrix as large as the result, which may be the result's own bytes
+  kRow,     // a row of n elements, by the library's epilogue
+};
+
+// D [m, n] = alpha * op(A) [m, k] op(B) [k, n] + addend, all dense row-major; `batch` of them,
+// whose matrices lie a stride apart (elements; 0: one matrix for all).
+struct LtProblem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::int64_t batch = 1;
+  std::int64_t a_stride = 0;
+  std::int64_t b_stride = 0;
+  DType dtype = DType::kF32;  // of all four: f32 (never in TF32) or f64
+  LtAddend addend = LtAddend::kNone;
+};
+
+struct LtOperands {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* addend = nullptr;  // null: none
+  void* d = nullptr;
+  double alpha = 1.0;
+  double beta = 0.0;  // of kMatrix
+};
+
+// Sums are formed in the same order in every run: the library may divide k, but adds the parts in
+// order.
+class LtMatmul {
+ public:
+  // Null, with the reason, where the library has no way to compute this.
+  static std::unique_ptr<LtMatmul> make(const LtProblem& problem, std::string* why_not);
+  ~LtMatmul();
+  LtMatmul(const LtMatmul&) = delete;
+  LtMatmul& operator=(const LtMatmul&) = delete;
+
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  // Says through `call` what the library refuses.
+  void run(const LtOperands& operands, void* workspace, const CallContext& call) const;
+
+ private:
+  // By how the operands are aligned, which is known when they are there: to 16 bytes, or only to
+  // their elements, where operands lie inside other tensors.
+  enum Alignment : std::uint8_t { kSixteenBytes, kElements };
+
+  explicit LtMatmul(const LtProblem& problem) : problem_(problem) {}
+  cublasStatus_t describe();
+  cublasStatus_t describe_matrix(cublasLtMatrixLayout_t* layout, std::int64_t rows,
+                                 std::int64_t columns, std::int64_t stride) const;
+  cublasStatus_t choose(cublasLtHandle_t handle, Alignment alignment);
+  bool is_aligned(const LtOperands& operands) const;
+  std::string text() const;
+
+  const LtProblem problem_;
+  cublasLtMatmulDesc_t desc_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr;
+  cublasLtMatrixLayout_t b_ = nullptr;
+  cublasLtMatrixLayout_t d_ = nullptr;
+  std::array<cublasLtMatmulAlgo_t, 2> algorithms_ = {};  // by Alignment
+  std::size_t workspace_bytes_ = 0;
+};
+
+}  // namespace trainscope::cuda

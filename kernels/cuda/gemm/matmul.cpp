@@ -1,0 +1,127 @@
+// MatMul, Gemm, BatchMatMul, MatMulAdd and MultiMatMul by cuBLASLt.
+#include "kernels/cuda/gemm/matmul.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "kernels/api/kernel.h"
+#include "kernels/api/matmul_layout.h"
+#include "kernels/cuda/gemm/matmul_call.h"
+
+namespace trainscope::cuda {
+namespace {
+
+constexpr std::string_view kNoAlgorithm = "cuBLASLt has no algorithm for this product";
+constexpr std::string_view kOtherType = "operands and result are not all of one type";
+
+bool has_one_type(std::span<const TensorView> inputs, const TensorView& output) {
+  return std::ranges::all_of(inputs, [&output](const TensorView& input) {
+    return !input.present || input.type.dtype == output.type.dtype;
+  });
+}
+
+const MatMulParams& params_of(const Params& params) { return std::get<MatMulParams>(params); }
+
+// --- One product ---------------------------------------------------------------------------------
+Support supports_one(const Params& params, std::span<const TensorView> inputs,
+                     const TensorView& output) {
+  if (!has_one_type(inputs, output)) return {kOtherType};
+  std::string why_not;
+  return supported_if(MatmulCall::make(params_of(params), inputs, output, &why_not) != nullptr,
+                      kNoAlgorithm);
+}
+
+Support supports_matmul(const PrepareArgs& args) {
+  return supports_one(args.params, args.inputs, args.outputs[0]);
+}
+
+Prepared prepare_matmul(const PrepareArgs& args) {
+  std::string why_not;
+  std::shared_ptr<const MatmulCall> call =
+      MatmulCall::make(params_of(args.params), args.inputs, args.outputs[0], &why_not);
+  if (call == nullptr) return {};
+  return {.workspace_bytes = call->workspace_bytes(), .state = std::move(call)};
+}
+
+void run_matmul(const RunArgs& args) {
+  const auto* call = static_cast<const MatmulCall*>(args.state);
+  if (call == nullptr) {
+    return args.call.fail(DeviceStatus::Code::kFailed, std::string(kNoAlgorithm));
+  }
+  call->run(args.inputs, args.outputs[0], args.workspace, args.call);
+}
+
+// --- Several products of one A -------------------------------------------------------------------
+// Product i: the common A, matrix i and bias i, which may be absent.
+std::array<TensorView, 3> operands_of(std::span<const TensorView> inputs, std::size_t count,
+                                      std::size_t i) {
+  const std::size_t bias = 1 + count + i;
+  return {inputs[0], inputs[1 + i],
+          bias < inputs.size() ? inputs[bias]
+                               : TensorView{.type = {}, .data = nullptr, .present = false}};
+}
+
+using Calls = std::vector<std::unique_ptr<MatmulCall>>;  // null: an output that nobody reads
+
+Support supports_multi(const PrepareArgs& args) {
+  for (std::size_t i = 0; i < args.outputs.size(); ++i) {
+    if (!args.outputs[i].present) continue;
+    const auto operands = operands_of(args.inputs, args.outputs.size(), i);
+    const Support support = supports_one(args.params, operands, args.outputs[i]);
+    if (!support) return support;
+  }
+  return {};
+}
+
+// The products follow on each other and share a workspace.
+Prepared prepare_multi(const PrepareArgs& args) {
+  auto calls = std::make_shared<Calls>();
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < args.outputs.size(); ++i) {
+    calls->emplace_back();
+    if (!args.outputs[i].present) continue;
+    std::string why_not;
+    calls->back() =
+        MatmulCall::make(params_of(args.params), operands_of(args.inputs, args.outputs.size(), i),
+                         args.outputs[i], &why_not);
+    if (calls->back() == nullptr) return {};
+    bytes = std::max(bytes, calls->back()->workspace_bytes());
+  }
+  return {.workspace_bytes = bytes, .state = std::move(calls)};
+}
+
+void run_multi(const RunArgs& args) {
+  const auto* calls = static_cast<const Calls*>(args.state);
+  if (calls == nullptr) {
+    return args.call.fail(DeviceStatus::Code::kFailed, std::string(kNoAlgorithm));
+  }
+  for (std::size_t i = 0; i < calls->size(); ++i) {
+    if (!args.outputs[i].present) continue;
+    (*calls)[i]->run(operands_of(args.inputs, calls->size(), i), args.outputs[i], args.workspace,
+                     args.call);
+  }
+}
+
+}  // namespace
+
+void add_matmul(KernelTable& table) {
+  for (const DType dtype : {DType::kF32, DType::kF64}) {
+    for (const char* op : kMatmulOps) {
+      table.add(op, dtype,
+                {.name = "matmul.cublas_lt",
+                 .supports = supports_matmul,
+                 .prepare = prepare_matmul,
+                 .run = run_matmul});
+    }
+    table.add("MultiMatMul", dtype,
+              {.name = "multi_matmul.cublas_lt",
+               .supports = supports_multi,
+               .prepare = prepare_multi,
+               .run = run_multi});
+  }
+}
+
+}  // namespace trainscope::cuda

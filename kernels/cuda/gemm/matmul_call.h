@@ -1,0 +1,45 @@
+// One MatMul, Gemm, BatchMatMul or MatMulAdd as calls of cuBLASLt.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kernels/api/kernel.h"
+#include "kernels/api/matmul_layout.h"
+#include "kernels/cuda/gemm/lt_matmul.h"
+
+namespace trainscope::cuda {
+
+// Operands are A, B and, where present, the addend; the result is one.
+class MatmulCall {
+ public:
+  // Null, with the reason, where it cannot be computed.
+  static std::unique_ptr<MatmulCall> make(const MatMulParams& params,
+                                          std::span<const TensorView> inputs,
+                                          const TensorView& output, std::string* why_not);
+
+  std::size_t workspace_bytes() const { return product_ ? product_->workspace_bytes() : 0; }
+  void run(std::span<const TensorView> inputs, const TensorView& output, void* workspace,
+           const CallContext& call) const;
+
+ private:
+  MatmulCall() = default;
+
+  LtProblem problem() const;
+  void choose_addend(const TensorView& addend);
+  void spread(std::span<const TensorView> inputs, const TensorView& output, double scale,
+              const CallContext& call) const;
+
+  MatMulParams params_;
+  MatmulLayout layout_;
+  DType dtype_ = DType::kF32;
+  bool adds_ = false;
+  bool spreads_ = false;  // the addend first becomes the result, which the product is added to
+  AddendStrides strides_;
+  LtAddend addend_ = LtAddend::kNone;
+  std::unique_ptr<LtMatmul> product_;  // null where nothing is multiplied
+};
+
+}  // namespace trainscope::cuda

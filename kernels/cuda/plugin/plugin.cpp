@@ -1,0 +1,59 @@
+// The one function that the library of the CUDA back end exports.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "kernels/api/back_end.h"
+#include "kernels/cuda/device/cuda_device.h"
+#include "kernels/cuda/gemm/cublas_lt.h"
+#include "kernels/cuda/plugin/cuda_kernels.h"
+
+namespace trainscope::cuda {
+namespace {
+
+void write_text(const std::string& text, char* to, std::size_t bytes) {
+  if (bytes == 0) return;
+  const std::size_t count = std::min(text.size(), bytes - 1);
+  std::memcpy(to, text.data(), count);
+  to[count] = '\0';
+}
+
+// Null, with the reason, where there is no device.
+std::unique_ptr<CudaDevice> device_of(int number, std::string* why_not) {
+  std::unique_ptr<CudaDevice> device;
+  *why_not = load_cublas_lt();
+  if (why_not->empty()) device = CudaDevice::make(number, cuda_kernels(), why_not);
+  if (device != nullptr && cublas_lt_handle(why_not) == nullptr) device.reset();
+  return device;
+}
+
+// Nothing that is thrown leaves the library.
+Device* make_device(int number, char* why, std::size_t why_bytes) noexcept {
+  std::string why_not;
+  try {
+    std::unique_ptr<CudaDevice> device = device_of(number, &why_not);
+    if (device != nullptr) return device.release();
+  } catch (const std::exception& error) {
+    why_not = error.what();
+  }
+  write_text(why_not, why, why_bytes);
+  return nullptr;
+}
+
+void describe(const Device& device, char* text, std::size_t bytes) noexcept {
+  write_text(static_cast<const CudaDevice&>(device).description() + "\ncuBLASLt " +
+                 cublas_lt().version_text(),
+             text, bytes);
+}
+
+constexpr BackEndLibrary kLibrary{.make_device = make_device, .describe = describe};
+
+}  // namespace
+}  // namespace trainscope::cuda
+
+extern "C" __attribute__((visibility("default"))) const trainscope::BackEndLibrary*
+trainscope_back_end() {
+  return &trainscope::cuda::kLibrary;
+}
