@@ -104,6 +104,12 @@ void ask_memory(Questions& q) {
     std::fill_n(want.begin() + 3, 1021, std::byte{0x5A});
     q.expect(q.read(memory) == want, "other bytes are filled");
   });
+  q.ask("fill: the device's host memory", [&](std::byte*, std::byte* host) {
+    q.expect(q.device().fill(kComputeStream, host + 1, std::byte{0xC3}, 4096));
+    Bytes want(kBytes, std::byte{0});
+    std::fill_n(want.begin() + 1, 4096, std::byte{0xC3});
+    q.expect(q.read(host) == want, "other bytes are filled");
+  });
 }
 
 void ask_streams(Questions& q) {

@@ -21,16 +21,18 @@ class Image {
   Image(const OpCase& op_case, const DeviceRunOptions& options)
       : case_(op_case), options_(options) {
     for (std::size_t i = 0; i < op_case.inputs().size(); ++i) {
-      inputs_.push_back(add(op_case.inputs()[i].bytes(), op_case.inputs()[i].dtype()));
+      const Tensor& tensor = op_case.inputs()[i];
+      inputs_.push_back(add(tensor.bytes(), shift_of(tensor.dtype())));
     }
     for (std::size_t k = 0; k < op_case.outputs().size(); ++k) {
       const int input = input_of(static_cast<int>(k));
       const TensorType& type = op_case.outputs()[k];
       outputs_.push_back(input >= 0 ? inputs_[static_cast<std::size_t>(input)]
-                                    : add(type.bytes(), type.dtype));
+                                    : add(type.bytes(), shift_of(type.dtype)));
     }
   }
-  void add_workspace(std::size_t bytes) { workspace_ = add(bytes, DType::kBool); }
+  // Aligned always, as kernel.h says.
+  void add_workspace(std::size_t bytes) { workspace_ = add(bytes, 0); }
 
   // What the device's memory holds before the run.
   std::vector<std::byte> before() const {
@@ -93,9 +95,9 @@ class Image {
     std::size_t bytes = 0;
   };
 
-  Range add(std::size_t bytes, DType dtype) {
-    const std::size_t begin =
-        (end_ + kUnit - 1) / kUnit * kUnit + kUnit + (options_.shifted ? size_of(dtype) : 0);
+  std::size_t shift_of(DType dtype) const { return options_.shifted ? size_of(dtype) : 0; }
+  Range add(std::size_t bytes, std::size_t shift) {
+    const std::size_t begin = (end_ + kUnit - 1) / kUnit * kUnit + kUnit + shift;
     end_ = begin + bytes;
     return {.begin = begin, .bytes = bytes};
   }
