@@ -1,7 +1,19 @@
-// Queues kernels on a stream of the CUDA runtime.
+// Queues kernels and copies on a stream of the CUDA runtime.
 #include "kernels/cuda/support/launch.h"
 
-#ifndef TRAINSCOPE_EMULATE
+#ifdef TRAINSCOPE_EMULATE
+
+#include <cstring>
+
+namespace trainscope::cuda {
+
+void copy_bytes(const CallContext& /*call*/, void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+}  // namespace trainscope::cuda
+
+#else
 
 namespace trainscope::cuda {
 namespace {
@@ -34,6 +46,15 @@ void launch_kernel(const CallContext& call, const Grid& grid, const void* kernel
             std::string("CUDA does not launch ") + name + " (blocks " + text_of(grid.blocks) +
                 ", threads " + text_of(grid.threads) + ", shared bytes " +
                 std::to_string(grid.shared_bytes) + "): " + cudaGetErrorString(error));
+}
+
+void copy_bytes(const CallContext& call, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,
+                                            static_cast<cudaStream_t>(call.native_stream));
+  if (error == cudaSuccess) return;
+  call.fail(DeviceStatus::Code::kFailed,
+            "CUDA does not copy " + std::to_string(bytes) + " bytes: " + cudaGetErrorString(error));
 }
 
 }  // namespace trainscope::cuda

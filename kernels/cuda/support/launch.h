@@ -68,4 +68,7 @@ void launch(const CallContext& call, const Grid& grid, void (*kernel)(Parameters
 
 #endif
 
+// Queues the copy of `bytes` bytes between memories that the device reaches, which do not overlap.
+void copy_bytes(const CallContext& call, void* to, const void* from, std::size_t bytes);
+
 }  // namespace trainscope::cuda

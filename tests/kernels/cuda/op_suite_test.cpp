@@ -18,6 +18,9 @@ namespace {
 
 constexpr double kToleranceF64 = 1e-11;
 
+// Copies of whole tensors, which run no threads.
+const std::set<std::string_view> kCopies{"offload.cuda", "fetch.cuda", "bit_cast.cuda"};
+
 struct Tables {
   OpTable ops = standard_ops();
   KernelTable kernels = cuda::own_kernels();
@@ -84,7 +87,7 @@ TEST_CASE("cuda emulator: kernels compute the op suite's examples as the f64 ref
         for (const std::string& fault : run.faults) FAIL_CHECK(fault);
       });
   for (const KernelTable::Row& row : tables.kernels.rows()) {
-    if (row.dtype == DType::kF32) {
+    if (row.dtype == DType::kF32 && !kCopies.contains(row.kernel.name)) {
       CHECK_MESSAGE(names.contains(row.kernel.name), row.kernel.name, " ran on no example");
     }
   }
