@@ -96,12 +96,12 @@ TEST_CASE("scatter: integers wrap around, and ignore an index outside") {
 
 TEST_CASE("scatter: an index outside makes floats of every width NaN") {
   const std::vector<BFloat16> data(3, BFloat16(1.0F));
-  const OpCall put{.op = "PutRows",
-                   .key = DType::kBF16,
-                   .inputs = {Literal::of<BFloat16>(Shape{3, 1}, data),
-                              Literal::of<std::int64_t>(Shape{1}, {3}),
-                              Literal::of<BFloat16>(Shape{1, 1}, {BFloat16(2.0F)})},
-                   .outputs = {{.dtype = DType::kBF16, .shape = Shape{3, 1}}}};
+  const OpCall put{
+      .op = "PutRows",
+      .key = DType::kBF16,
+      .inputs = {Literal::of<BFloat16>(Shape{3, 1}, data), Literal::of<std::int64_t>(Shape{1}, {3}),
+                 Literal::of<BFloat16>(Shape{1, 1}, {BFloat16(2.0F)})},
+      .outputs = {{.dtype = DType::kBF16, .shape = Shape{3, 1}}}};
   for (const BFloat16 x : call(put)[0].values<BFloat16>()) CHECK(std::isnan(float{x}));
 }
 
