@@ -14,11 +14,10 @@
 
 namespace trainscope::cuda {
 
-inline constexpr int kConvTile = 64;   // rows and columns that a block computes, 4 x 4 a thread
-inline constexpr int kConvDepth = 16;  // what is summed over in one go
-inline constexpr int kConvPitch = kConvTile + 4;
-inline constexpr int kConvThreads = 256;
-inline constexpr int kConvOwn = 4;
+inline constexpr int kConvColumns = 128;  // of a block's tile; its rows are 64 or 128
+inline constexpr int kConvDepth = 16;     // what is summed over in one go
+inline constexpr int kConvThreads = 256;  // 16 x 16
+inline constexpr int kConvOwn = 4;        // rows or columns of a thread that lie side by side
 
 // A column or a depth as offsets into two of the three tensors and a position in a plane.
 struct ConvPlace {
@@ -36,9 +35,12 @@ struct ConvTiling {
   std::int64_t groups = 1;
   std::int64_t shares = 1;  // of the depth, each in a result of its own
 
-  __host__ __device__ std::int64_t row_tiles() const { return (rows + kConvTile - 1) / kConvTile; }
+  __host__ __device__ int row_tile() const { return rows <= 64 ? 64 : 128; }
+  __host__ __device__ std::int64_t row_tiles() const {
+    return (rows + row_tile() - 1) / row_tile();
+  }
   __host__ __device__ std::int64_t column_tiles() const {
-    return (columns + kConvTile - 1) / kConvTile;
+    return (columns + kConvColumns - 1) / kConvColumns;
   }
   std::int64_t blocks() const { return shares * groups * column_tiles() * row_tiles(); }
   // Depths of a share, in whole steps.
@@ -61,9 +63,9 @@ struct ConvTileAt {
 __device__ inline ConvTileAt conv_tile_at(const ConvTiling& tiling) {
   std::int64_t block = blockIdx.x;
   ConvTileAt at;
-  at.row = block % tiling.row_tiles() * kConvTile;
+  at.row = block % tiling.row_tiles() * tiling.row_tile();
   block /= tiling.row_tiles();
-  at.column = block % tiling.column_tiles() * kConvTile;
+  at.column = block % tiling.column_tiles() * kConvColumns;
   block /= tiling.column_tiles();
   at.group = block % tiling.groups;
   at.share = block / tiling.groups;
@@ -73,52 +75,72 @@ __device__ inline ConvTileAt conv_tile_at(const ConvTiling& tiling) {
   return at;
 }
 
-// to[d][i] of the step's 16 depths and 64 rows or columns; the depth is the faster one where that
-// is how they lie in memory.
-template <bool kByDepth, class Element>
+// to[d][i] of the step's 16 depths and kCount rows or columns; the depth is the faster one where
+// that is how they lie in memory.
+template <int kCount, bool kByDepth, class Element>
 __device__ void load_conv_tile(float* to, Element element) {
-  for (int e = static_cast<int>(threadIdx.x); e < kConvTile * kConvDepth; e += kConvThreads) {
-    const int i = kByDepth ? e / kConvDepth : e % kConvTile;
-    const int d = kByDepth ? e % kConvDepth : e / kConvTile;
-    to[d * kConvPitch + i] = element(d, i);
+#pragma unroll 2  // with four, two blocks' registers do not fit into a multiprocessor
+  for (int e = static_cast<int>(threadIdx.x); e < kCount * kConvDepth; e += kConvThreads) {
+    const int i = kByDepth ? e / kConvDepth : e % kCount;
+    const int d = kByDepth ? e % kConvDepth : e / kCount;
+    to[d * (kCount + 4) + i] = element(d, i);
   }
 }
 
+// A thread's k-th row or column of a tile: groups of four, 64 apart.
+__device__ inline int conv_own(int number, int k) {
+  return k / kConvOwn * 64 + number * kConvOwn + k % kConvOwn;
+}
+
+// own[k] = row[conv_own(number, k)]
+template <int kCount>
+__device__ inline void read_conv_own(const float* row, int number, float (&own)[kCount / 16]) {
+#pragma unroll
+  for (int group = 0; group < kCount / 64; ++group) {
+    const float4 four = *reinterpret_cast<const float4*>(row + group * 64 + number * kConvOwn);
+    own[group * kConvOwn] = four.x;
+    own[group * kConvOwn + 1] = four.y;
+    own[group * kConvOwn + 2] = four.z;
+    own[group * kConvOwn + 3] = four.w;
+  }
+}
+
+template <int kRows>
 __device__ inline void multiply_conv_tiles(const float* left, const float* right,
-                                           float (&sums)[kConvOwn][kConvOwn]) {
-  const int row = static_cast<int>(threadIdx.x) / 16 * kConvOwn;
-  const int column = static_cast<int>(threadIdx.x) % 16 * kConvOwn;
+                                           float (&sums)[kRows / 16][kConvColumns / 16]) {
+#pragma unroll
   for (int d = 0; d < kConvDepth; ++d) {
-    const float4 a = *reinterpret_cast<const float4*>(left + d * kConvPitch + row);
-    const float4 b = *reinterpret_cast<const float4*>(right + d * kConvPitch + column);
-    const float from_left[kConvOwn] = {a.x, a.y, a.z, a.w};
-    const float from_right[kConvOwn] = {b.x, b.y, b.z, b.w};
-    for (int i = 0; i < kConvOwn; ++i) {
-      for (int j = 0; j < kConvOwn; ++j) {
-        sums[i][j] = std::fma(from_left[i], from_right[j], sums[i][j]);
-      }
+    float a[kRows / 16];
+    float b[kConvColumns / 16];
+    read_conv_own<kRows>(left + d * (kRows + 4), static_cast<int>(threadIdx.x) / 16, a);
+    read_conv_own<kConvColumns>(right + d * (kConvColumns + 4), static_cast<int>(threadIdx.x) % 16,
+                                b);
+#pragma unroll
+    for (int i = 0; i < kRows / 16; ++i) {
+#pragma unroll
+      for (int j = 0; j < kConvColumns / 16; ++j) sums[i][j] = std::fma(a[i], b[j], sums[i][j]);
     }
   }
 }
 
-// FLOPs: 2 rows columns depth in whole tiles. Bytes: left once for each 64 columns, right once for
-// each 64 rows (mostly from L2), the result written once. 9 KiB of shared memory for the tiles, 4
-// for places. Sums are formed in the order of the depth, in f32.
-template <class Form>
-__global__ void __launch_bounds__(kConvThreads)
+// FLOPs: 2 rows columns depth in whole tiles. Bytes: left once for each 128 columns, right once for
+// each tile of rows (mostly from L2), the result written once. 13 to 17 KiB of shared memory for
+// the tiles, 5 for places. Sums are formed in the order of the depth, in f32.
+template <int kRows, class Form>
+__global__ void __launch_bounds__(kConvThreads, 2)
     conv_tiles(const Form form, const ConvTiling tiling) {
-  TRAINSCOPE_SHARED(float, left, kConvDepth* kConvPitch);
-  TRAINSCOPE_SHARED(float, right, kConvDepth* kConvPitch);
-  TRAINSCOPE_SHARED(ConvPlace, columns, kConvTile);
+  TRAINSCOPE_SHARED(float, left, kConvDepth*(kRows + 4));
+  TRAINSCOPE_SHARED(float, right, kConvDepth*(kConvColumns + 4));
+  TRAINSCOPE_SHARED(ConvPlace, columns, kConvColumns);
   TRAINSCOPE_SHARED(ConvPlace, depths, kConvDepth);
   const ConvTileAt at = conv_tile_at(tiling);
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread < kConvTile) {
+  if (thread < kConvColumns) {
     const std::int64_t column = at.column + thread;
     columns[thread] = form.column_place(at.group, column < tiling.columns ? column : 0);
     columns[thread].inside = column < tiling.columns;
   }
-  float sums[kConvOwn][kConvOwn] = {};
+  float sums[kRows / 16][kConvColumns / 16] = {};
   for (std::int64_t depth = at.begin; depth < at.end; depth += kConvDepth) {
     __syncthreads();  // tiles and places have been read
     if (thread < kConvDepth) {
@@ -127,32 +149,35 @@ __global__ void __launch_bounds__(kConvThreads)
       depths[thread].inside = own < at.end;
     }
     __syncthreads();
-    load_conv_tile<Form::kLeftByDepth>(left, [&](int d, int i) {
+    load_conv_tile<kRows, Form::kLeftByDepth>(left, [&](int d, int i) {
       const bool inside = depths[d].inside && at.row + i < tiling.rows;
       return inside ? form.left(at.group, at.row + i, depth + d, depths[d]) : 0.0F;
     });
-    load_conv_tile<Form::kRightByDepth>(right, [&](int d, int i) {
+    load_conv_tile<kConvColumns, Form::kRightByDepth>(right, [&](int d, int i) {
       const bool inside = depths[d].inside && columns[i].inside;
       return inside ? form.right(depths[d], columns[i]) : 0.0F;
     });
     __syncthreads();
-    multiply_conv_tiles(left, right, sums);
+    multiply_conv_tiles<kRows>(left, right, sums);
   }
   __syncthreads();  // the places of columns, where the depth is empty
-  const int row = thread / 16 * kConvOwn;
-  const int column = thread % 16 * kConvOwn;
-  for (int i = 0; i < kConvOwn; ++i) {
-    for (int j = 0; j < kConvOwn; ++j) {
-      if (at.row + row + i >= tiling.rows || !columns[column + j].inside) continue;
-      form.store(at, at.row + row + i, at.column + column + j, columns[column + j], sums[i][j]);
+#pragma unroll
+  for (int i = 0; i < kRows / 16; ++i) {
+#pragma unroll
+    for (int j = 0; j < kConvColumns / 16; ++j) {
+      const std::int64_t row = at.row + conv_own(thread / 16, i);
+      const int column = conv_own(thread % 16, j);
+      if (row >= tiling.rows || !columns[column].inside) continue;
+      form.store(at, row, at.column + column, columns[column], sums[i][j]);
     }
   }
 }
 
 template <class Form>
 void launch_conv(const CallContext& call, const Form& form, const ConvTiling& tiling) {
-  launch(call, {.blocks = team_blocks(tiling.blocks(), 1), .threads = dim3(kConvThreads)},
-         conv_tiles<Form>, form, tiling);
+  const Grid grid{.blocks = team_blocks(tiling.blocks(), 1), .threads = dim3(kConvThreads)};
+  if (tiling.row_tile() == 64) return launch(call, grid, conv_tiles<64, Form>, form, tiling);
+  launch(call, grid, conv_tiles<128, Form>, form, tiling);
 }
 
 }  // namespace trainscope::cuda
