@@ -7,7 +7,9 @@
 namespace trainscope::cuda {
 namespace {
 
+// Kept: the parameter and m.
 struct LionRule {
+  static constexpr int kKept = 2;
   StepNumbers numbers;
 
   template <typename T>
@@ -34,16 +36,14 @@ struct LionRule {
   }
 
   template <typename T>
-  __device__ void update(const Factors<T>& f, const UpdatedTensor<T>& tensor,
-                         std::int64_t i) const {
-    const T p = tensor.old[0][i];
-    const T m = tensor.old[1][i];
-    const T g = tensor.gradient[i] * f.gradient_scale;
+  __device__ void update(const Factors<T>& f, T gradient, T (&kept)[kKept]) const {
+    const T m = kept[1];
+    const T g = gradient * f.gradient_scale;
     const T direction = f.beta1 * m + f.rest1 * g;
     // A direction that is NaN has no sign, and must not be hidden.
     const T sign = direction > T{0} ? T{1} : direction < T{0} ? T{-1} : direction;
-    tensor.next[1][i] = f.beta2 * m + f.rest2 * g;
-    tensor.next[0][i] = p * f.kept - f.rate * sign;
+    kept[0] = kept[0] * f.kept - f.rate * sign;
+    kept[1] = f.beta2 * m + f.rest2 * g;
   }
 };
 

@@ -38,19 +38,19 @@ __global__ void __launch_bounds__(kTensorThreads)
   const Factors f = factors[0];
   UpdatedTensor<T> own = rows.tensor;  // the row
   own.gradient += n * rows.width;
-  for (std::size_t group = 0; group < kMostKept; ++group) {
-    if (own.next[group] == nullptr) continue;
+  for (int group = 0; group < Rule::kKept; ++group) {
     own.next[group] += id * rows.width;
     own.old[group] = own.next[group];
   }
-  for (std::int64_t i = threadIdx.x; i < rows.width; i += blockDim.x) rule.update(f, own, i);
+  update_range(rule, f, own, 0, rows.width);
 }
 
 // The rows that the gradient does not name.
 template <typename T>
-__global__ void __launch_bounds__(kTensorThreads) copy_states(const UpdatedTensor<T> tensor) {
+__global__ void __launch_bounds__(kTensorThreads)
+    copy_states(const UpdatedTensor<T> tensor, std::size_t kept) {
   const BlockOfTensor own = block_of_tensor(static_cast<std::int32_t>(blockIdx.x), tensor.elements);
-  for (std::size_t group = 0; group < kMostKept; ++group) {
+  for (std::size_t group = 0; group < kept; ++group) {
     keep_elements(tensor, group, own.begin, own.end);
   }
 }
@@ -71,7 +71,7 @@ void run_rows(const RunArgs& args, const Rule& rule) {
   }
   if (!in_place) {
     const auto blocks = static_cast<std::int32_t>(tensor_blocks(rows.tensor.elements));
-    launch(args.call, tensor_grid(blocks), copy_states<T>, rows.tensor);
+    launch(args.call, tensor_grid(blocks), copy_states<T>, rows.tensor, kept);
   }
   launch(args.call, {.blocks = team_blocks(rows.most, 1), .threads = dim3(kTensorThreads)},
          update_rows<Rule, T>, rows, step_scalars(args.inputs), rule);

@@ -9,8 +9,10 @@
 
 namespace trainscope::cuda {
 
+// Kept: the parameter, m and v.
 template <AdamMode kMode>
 struct AdamRule {
+  static constexpr int kKept = 3;
   StepNumbers numbers;
 
   template <typename T>
@@ -45,26 +47,27 @@ struct AdamRule {
   }
 
   template <typename T>
-  __device__ void update(const Factors<T>& f, const UpdatedTensor<T>& tensor,
-                         std::int64_t i) const {
-    const T p = tensor.old[0][i];
-    T g = tensor.gradient[i] * f.gradient_scale;
+  __device__ void update(const Factors<T>& f, T gradient, T (&kept)[kKept]) const {
+    const T p = kept[0];
+    T g = gradient * f.gradient_scale;
     if constexpr (kMode == AdamMode::kAdam) g += f.decay * p;
-    const T m = f.beta1 * tensor.old[1][i] + f.rest1 * g;
-    const T v = f.beta2 * tensor.old[2][i] + f.rest2 * (g * g);
-    tensor.next[1][i] = m;
-    tensor.next[2][i] = v;
+    const T m = f.beta1 * kept[1] + f.rest1 * g;
+    const T v = f.beta2 * kept[2] + f.rest2 * (g * g);
     const T change = f.step_size * m / (std::sqrt(v) * f.root_scale + f.epsilon);
-    if constexpr (kMode == AdamMode::kTorchAdamW) tensor.next[0][i] = p * f.decay - change;
-    if constexpr (kMode == AdamMode::kHuggingFaceAdamW) tensor.next[0][i] = (p - change) * f.decay;
-    if constexpr (kMode == AdamMode::kAdam) tensor.next[0][i] = p - change;
+    if constexpr (kMode == AdamMode::kTorchAdamW) kept[0] = p * f.decay - change;
+    if constexpr (kMode == AdamMode::kHuggingFaceAdamW) kept[0] = (p - change) * f.decay;
+    if constexpr (kMode == AdamMode::kAdam) kept[0] = p - change;
+    kept[1] = m;
+    kept[2] = v;
   }
 };
 
 enum class Momentum : std::uint8_t { kNone, kPlain, kNesterov };
 
+// Kept: the parameter, and the buffer where there is a momentum.
 template <Momentum kMomentum>
 struct SgdRule {
+  static constexpr int kKept = kMomentum == Momentum::kNone ? 1 : 2;
   StepNumbers numbers;
 
   template <typename T>
@@ -88,18 +91,16 @@ struct SgdRule {
   }
 
   template <typename T>
-  __device__ void update(const Factors<T>& f, const UpdatedTensor<T>& tensor,
-                         std::int64_t i) const {
-    const T p = tensor.old[0][i];
-    const T g = tensor.gradient[i] * f.gradient_scale + f.decay * p;
+  __device__ void update(const Factors<T>& f, T gradient, T (&kept)[kKept]) const {
+    const T p = kept[0];
+    const T g = gradient * f.gradient_scale + f.decay * p;
     if constexpr (kMomentum == Momentum::kNone) {
-      tensor.next[0][i] = p - f.rate * g;
+      kept[0] = p - f.rate * g;
     } else {
-      const T kept = f.first_step ? T{0} : f.momentum * tensor.old[1][i];
-      const T b = kept + g;
-      tensor.next[1][i] = b;
+      const T b = (f.first_step ? T{0} : f.momentum * kept[1]) + g;
       const T direction = kMomentum == Momentum::kNesterov ? g + f.momentum * b : b;
-      tensor.next[0][i] = p - f.rate * direction;
+      kept[0] = p - f.rate * direction;
+      kept[1] = b;
     }
   }
 };

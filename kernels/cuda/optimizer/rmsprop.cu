@@ -11,6 +11,7 @@ namespace {
 // Kept: the parameter, the mean square, the mean if centered, the buffer if there is a momentum.
 template <bool kCentered, bool kMomentum>
 struct RmsPropRule {
+  static constexpr int kKept = 2 + (kCentered ? 1 : 0) + (kMomentum ? 1 : 0);
   StepNumbers numbers;
 
   template <typename T>
@@ -37,25 +38,22 @@ struct RmsPropRule {
   }
 
   template <typename T>
-  __device__ void update(const Factors<T>& f, const UpdatedTensor<T>& tensor,
-                         std::int64_t i) const {
-    constexpr int kBuffer = kCentered ? 3 : 2;
-    const T p = tensor.old[0][i];
-    const T g = tensor.gradient[i] * f.gradient_scale + f.decay * p;
-    const T square = f.alpha * tensor.old[1][i] + f.rest * (g * g);
-    tensor.next[1][i] = square;
+  __device__ void update(const Factors<T>& f, T gradient, T (&kept)[kKept]) const {
+    const T g = gradient * f.gradient_scale + f.decay * kept[0];
+    const T square = f.alpha * kept[1] + f.rest * (g * g);
+    kept[1] = square;
     T variance = square;
     if constexpr (kCentered) {
-      const T mean = f.alpha * tensor.old[2][i] + f.rest * g;
-      tensor.next[2][i] = mean;
+      const T mean = f.alpha * kept[2] + f.rest * g;
+      kept[2] = mean;
       variance -= mean * mean;
     }
     T change = g / (std::sqrt(variance) + f.epsilon);
     if constexpr (kMomentum) {
-      change += f.momentum * tensor.old[kBuffer][i];
-      tensor.next[kBuffer][i] = change;
+      change += f.momentum * kept[kKept - 1];
+      kept[kKept - 1] = change;
     }
-    tensor.next[0][i] = p - f.rate * change;
+    kept[0] -= f.rate * change;
   }
 };
 

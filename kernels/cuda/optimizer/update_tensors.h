@@ -1,12 +1,15 @@
 // The elements of all parameters in one pass by a rule, which says what an optimizer does to one.
 //
-// A rule has Factors<T>, numbers that are the same for all elements of a parameter;
-// factors(scalars, decay, rate_scale), which computes them; and update(factors, tensor, i).
+// A rule has kKept, how many numbers are kept of an element: the parameter and its states;
+// Factors<T>, numbers that are the same for all elements of a parameter; factors(scalars, decay,
+// rate_scale), which computes them; and update(factors, gradient, kept), which changes what is
+// kept.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/cuda/optimizer/tensor_table.h"
+#include "kernels/cuda/support/pack.h"
 
 namespace trainscope::cuda {
 
@@ -14,10 +17,61 @@ namespace trainscope::cuda {
 template <typename T>
 __device__ void keep_elements(const UpdatedTensor<T>& tensor, std::size_t group, std::int64_t begin,
                               std::int64_t end) {
-  if (tensor.next[group] == nullptr || tensor.next[group] == tensor.old[group]) return;
+  if (tensor.next[group] == tensor.old[group]) return;
   for (std::int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
     tensor.next[group][i] = tensor.old[group][i];
   }
+}
+
+// Whether packs may begin at the tensor's first elements, and so at those of each block.
+template <typename T>
+__device__ bool takes_packs(const UpdatedTensor<T>& tensor, int kept) {
+  constexpr std::uintptr_t kBytes = alignof(Pack<T, kPackWidth>);
+  std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(tensor.gradient);
+  for (int group = 0; group < kept; ++group) {
+    bits |= reinterpret_cast<std::uintptr_t>(tensor.old[group]);
+    bits |= reinterpret_cast<std::uintptr_t>(tensor.next[group]);
+  }
+  return bits % kBytes == 0;
+}
+
+// Elements [begin, end) of a tensor, kWidth at a time.
+template <int kWidth, class Rule, typename T>
+__device__ void update_elements(const Rule& rule, const typename Rule::template Factors<T>& factors,
+                                const UpdatedTensor<T>& tensor, std::int64_t begin,
+                                std::int64_t end) {
+  using Elements = Pack<T, kWidth>;
+  for (std::int64_t i = begin + threadIdx.x * kWidth; i < end; i += blockDim.x * kWidth) {
+    const Elements gradient = *reinterpret_cast<const Elements*>(tensor.gradient + i);
+    Elements kept[Rule::kKept];
+#pragma unroll
+    for (int group = 0; group < Rule::kKept; ++group) {
+      kept[group] = *reinterpret_cast<const Elements*>(tensor.old[group] + i);
+    }
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      T own[Rule::kKept];
+#pragma unroll
+      for (int group = 0; group < Rule::kKept; ++group) own[group] = kept[group].values[k];
+      rule.update(factors, gradient.values[k], own);
+#pragma unroll
+      for (int group = 0; group < Rule::kKept; ++group) kept[group].values[k] = own[group];
+    }
+#pragma unroll
+    for (int group = 0; group < Rule::kKept; ++group) {
+      *reinterpret_cast<Elements*>(tensor.next[group] + i) = kept[group];
+    }
+  }
+}
+
+// The same, four at a time where all of the tensor's addresses allow it.
+template <class Rule, typename T>
+__device__ void update_range(const Rule& rule, const typename Rule::template Factors<T>& factors,
+                             const UpdatedTensor<T>& tensor, std::int64_t begin, std::int64_t end) {
+  const std::int64_t whole =
+      takes_packs(tensor, Rule::kKept) ? begin + (end - begin) / kPackWidth * kPackWidth : begin;
+  update_elements<kPackWidth>(rule, factors, tensor, begin, whole);
+  update_elements<1>(rule, factors, tensor, whole, end);
 }
 
 // Bytes: each tensor of a parameter read and written once, and its gradient read.
@@ -31,7 +85,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   const UpdatedTensor<T>& tensor = tensors.rows[row];
   const BlockOfTensor own = block_of_tensor(block - tensors.first_block[row], tensor.elements);
   if (*scalars.step == 0) {
-    for (std::size_t group = 0; group < kMostKept; ++group) {
+    for (std::size_t group = 0; group < Rule::kKept; ++group) {
       keep_elements(tensor, group, own.begin, own.end);
     }
     return;
@@ -40,10 +94,7 @@ __global__ void __launch_bounds__(kTensorThreads)
     factors[0] = rule.template factors<T>(scalars, tensor.decay, tensor.rate_scale);
   }
   __syncthreads();
-  const Factors f = factors[0];
-  for (std::int64_t i = own.begin + threadIdx.x; i < own.end; i += blockDim.x) {
-    rule.update(f, tensor, i);
-  }
+  update_range(rule, Factors(factors[0]), tensor, own.begin, own.end);
 }
 
 template <typename T, class Rule>
