@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 
 #include "kernels/api/kernel.h"
+#include "kernels/cuda/support/pack.h"
 #include "kernels/cuda/support/teams.h"
 #include "kernels/cuda/support/views.h"
 
@@ -54,7 +56,9 @@ inline ChannelParts channel_parts(const ChannelLayout& layout) {
   const std::int64_t parts =
       std::min({kMostParts, layout.count() / kLeast, (kWantedBlocks + channels - 1) / channels});
   const std::int64_t used = std::max<std::int64_t>(1, parts);
-  return {.count = used, .elements = (layout.count() + used - 1) / used};
+  // In whole packs, so that every part begins with one.
+  const std::int64_t each = (layout.count() + used - 1) / used;
+  return {.count = used, .elements = (each + kPackWidth - 1) / kPackWidth * kPackWidth};
 }
 
 // Elements [begin, end) of the channel that this block computes: blocks [channels, parts].
@@ -70,6 +74,21 @@ __device__ inline OwnPart own_part(const ChannelLayout& layout, const ChannelPar
   const std::int64_t begin = part * parts.elements;
   const std::int64_t end = begin + parts.elements;
   return {channel, part, begin, end < layout.count() ? end : layout.count()};
+}
+
+// Calls run(width) with how many elements kernels move at a time, as an integral constant: packs
+// where planes are whole ones and all addresses allow them. Null ones are left out.
+template <int kWidthOfPacks>
+struct PackOf {
+  static constexpr int kWidth = kWidthOfPacks;
+};
+template <class T, class Run>
+void with_packs(const ChannelLayout& layout, std::initializer_list<const T*> tensors, Run run) {
+  const bool packs = layout.plane % kPackWidth == 0 &&
+                     std::all_of(tensors.begin(), tensors.end(),
+                                 [](const T* address) { return takes_packs(address); });
+  if (packs) return run(PackOf<kPackWidth>{});
+  run(PackOf<1>{});
 }
 
 inline Grid channel_grid(const ChannelLayout& layout, const ChannelParts& parts) {
@@ -171,6 +190,15 @@ __device__ ChannelGradient<C> training_gradient(const ChannelSums& sums, double 
            static_cast<C>(-by_dy * sums.dy / count), static_cast<C>(used.mean)},
           dscale,
           sums.dy};
+}
+
+template <int kWidth, typename T>
+__device__ Pack<T, kWidth> pack_at(const T* x, std::int64_t at) {
+  return *reinterpret_cast<const Pack<T, kWidth>*>(x + at);
+}
+template <int kWidth, typename T>
+__device__ void put_pack(T* y, std::int64_t at, const Pack<T, kWidth>& pack) {
+  *reinterpret_cast<Pack<T, kWidth>*>(y + at) = pack;
 }
 
 template <typename C>

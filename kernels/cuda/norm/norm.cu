@@ -40,16 +40,20 @@ struct BatchNorm {
 };
 
 // Bytes: x read once. The shift is kept with the sums, because y may take the place of x.
-template <typename T>
+template <int kWidth, typename T>
 __global__ void __launch_bounds__(kTeamThreads) sum_channels(const BatchNorm<T> a) {
   const OwnPart own = own_part(a.layout, a.parts);
   const double shift =
       a.layout.count() == 0 ? 0.0 : static_cast<double>(a.x[a.layout.at(own.channel, 0)]);
   double sums[2] = {0.0, 0.0};
-  for (std::int64_t i = own.begin + threadIdx.x; i < own.end; i += blockDim.x) {
-    const double d = static_cast<double>(a.x[a.layout.at(own.channel, i)]) - shift;
-    sums[0] += d;
-    sums[1] = std::fma(d, d, sums[1]);
+  for (std::int64_t i = own.begin + threadIdx.x * kWidth; i < own.end; i += blockDim.x * kWidth) {
+    const auto x = pack_at<kWidth>(a.x, a.layout.at(own.channel, i));
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      const double d = static_cast<double>(x.values[k]) - shift;
+      sums[0] += d;
+      sums[1] = std::fma(d, d, sums[1]);
+    }
   }
   block_sums(sums);
   if (threadIdx.x == 0) a.sums[blockIdx.x] = {sums[0], sums[1], 0.0, 0.0, shift};
@@ -70,7 +74,7 @@ __device__ void update_running(const BatchNorm<T>& a, std::int64_t channel, doub
 }
 
 // Bytes: x and the residual read once, y written once; the sums of the channel's parts.
-template <typename T, RunningVariance kVariance, Ending kEnding>
+template <int kWidth, typename T, RunningVariance kVariance, Ending kEnding>
 __global__ void __launch_bounds__(kTeamThreads) normalize_channels(const BatchNorm<T> a) {
   using C = Computed<T>;
   TRAINSCOPE_SHARED(NormLine<C>, shared_line, 1);
@@ -94,13 +98,21 @@ __global__ void __launch_bounds__(kTeamThreads) normalize_channels(const BatchNo
   }
   __syncthreads();
   const NormLine<C> line = shared_line[0];
-  for (std::int64_t i = own.begin + threadIdx.x; i < own.end; i += blockDim.x) {
+  for (std::int64_t i = own.begin + threadIdx.x * kWidth; i < own.end; i += blockDim.x * kWidth) {
     const std::int64_t at = a.layout.at(c, i);
-    C y = line.at(static_cast<C>(a.x[at]));
-    if (a.residual != nullptr) y += static_cast<C>(a.residual[at]);
-    // A NaN passes through.
-    if (kEnding == Ending::kRelu) y = y < C{0} ? C{0} : y;
-    a.y[at] = static_cast<T>(y);
+    const auto x = pack_at<kWidth>(a.x, at);
+    Pack<T, kWidth> residual{};
+    if (a.residual != nullptr) residual = pack_at<kWidth>(a.residual, at);
+    Pack<T, kWidth> result;
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      C y = line.at(static_cast<C>(x.values[k]));
+      if (a.residual != nullptr) y += static_cast<C>(residual.values[k]);
+      // A NaN passes through.
+      if (kEnding == Ending::kRelu) y = y < C{0} ? C{0} : y;
+      result.values[k] = static_cast<T>(y);
+    }
+    put_pack<kWidth>(a.y, at, result);
   }
 }
 
@@ -131,8 +143,10 @@ void run_batch_norm(const RunArgs& args) {
                           .momentum = params.momentum,
                           .training = training};
   const Grid grid = channel_grid(layout, norm.parts);
-  if (training && layout.count() > 0) launch(args.call, grid, sum_channels<T>, norm);
-  launch(args.call, grid, normalize_channels<T, kVariance, kEnding>, norm);
+  with_packs<T>(layout, {norm.x, norm.residual, norm.y}, [&]<int kWidth>(PackOf<kWidth>) {
+    if (training && layout.count() > 0) launch(args.call, grid, sum_channels<kWidth, T>, norm);
+    launch(args.call, grid, normalize_channels<kWidth, T, kVariance, kEnding>, norm);
+  });
 }
 
 template <typename T>

@@ -29,29 +29,41 @@ struct BatchNormGrad {
   ChannelSums* sums;            // [channels, parts]
   double epsilon;
 
-  // The gradient that Relu lets through.
-  __device__ Computed<T> gradient(std::int64_t at) const {
+  // The gradients that Relu lets through.
+  template <int kWidth>
+  __device__ Pack<T, kWidth> gradients(std::int64_t at) const {
     using C = Computed<T>;
-    if (y != nullptr && static_cast<C>(y[at]) <= C{0}) return C{0};
-    return static_cast<C>(dy[at]);
+    Pack<T, kWidth> passed = pack_at<kWidth>(dy, at);
+    if (y == nullptr) return passed;
+    const auto results = pack_at<kWidth>(y, at);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      if (static_cast<C>(results.values[k]) <= C{0}) passed.values[k] = static_cast<T>(C{0});
+    }
+    return passed;
   }
 };
 
 // Bytes: dy, y and x read once.
-template <typename T>
+template <int kWidth, typename T>
 __global__ void __launch_bounds__(kTeamThreads) sum_channel_gradients(const BatchNormGrad<T> a) {
   const OwnPart own = own_part(a.layout, a.parts);
   const double shift = a.mean != nullptr ? static_cast<double>(a.mean[own.channel])
                                          : static_cast<double>(a.x[a.layout.at(own.channel, 0)]);
   double sums[4] = {0.0, 0.0, 0.0, 0.0};
-  for (std::int64_t i = own.begin + threadIdx.x; i < own.end; i += blockDim.x) {
+  for (std::int64_t i = own.begin + threadIdx.x * kWidth; i < own.end; i += blockDim.x * kWidth) {
     const std::int64_t at = a.layout.at(own.channel, i);
-    const auto gradient = static_cast<double>(a.gradient(at));
-    const double d = static_cast<double>(a.x[at]) - shift;
-    sums[0] += d;
-    sums[1] = std::fma(d, d, sums[1]);
-    sums[2] += gradient;
-    sums[3] = std::fma(gradient, d, sums[3]);
+    const auto gradients = a.template gradients<kWidth>(at);
+    const auto x = pack_at<kWidth>(a.x, at);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      const auto gradient = static_cast<double>(gradients.values[k]);
+      const double d = static_cast<double>(x.values[k]) - shift;
+      sums[0] += d;
+      sums[1] = std::fma(d, d, sums[1]);
+      sums[2] += gradient;
+      sums[3] = std::fma(gradient, d, sums[3]);
+    }
   }
   block_sums(sums);
   if (threadIdx.x == 0) a.sums[blockIdx.x] = {sums[0], sums[1], sums[2], sums[3], shift};
@@ -72,7 +84,7 @@ __device__ ChannelGradient<Computed<T>> channel_gradient(const BatchNormGrad<T>&
 }
 
 // Bytes: dy, y and x read once, dx and dresidual written once.
-template <typename T>
+template <int kWidth, typename T>
 __global__ void __launch_bounds__(kTeamThreads) write_channel_gradients(const BatchNormGrad<T> a) {
   using C = Computed<T>;
   TRAINSCOPE_SHARED(GradientLine<C>, shared_line, 1);
@@ -88,19 +100,31 @@ __global__ void __launch_bounds__(kTeamThreads) write_channel_gradients(const Ba
   }
   __syncthreads();
   const GradientLine<C> line = shared_line[0];
-  for (std::int64_t i = own.begin + threadIdx.x; i < own.end; i += blockDim.x) {
+  for (std::int64_t i = own.begin + threadIdx.x * kWidth; i < own.end; i += blockDim.x * kWidth) {
     const std::int64_t at = a.layout.at(own.channel, i);
-    const C gradient = a.gradient(at);
-    a.dx[at] = static_cast<T>(line.at(gradient, static_cast<C>(a.x[at])));
-    if (a.dresidual != nullptr) a.dresidual[at] = static_cast<T>(gradient);
+    const auto gradients = a.template gradients<kWidth>(at);
+    const auto x = pack_at<kWidth>(a.x, at);
+    Pack<T, kWidth> dx;
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      dx.values[k] =
+          static_cast<T>(line.at(static_cast<C>(gradients.values[k]), static_cast<C>(x.values[k])));
+    }
+    put_pack<kWidth>(a.dx, at, dx);
+    if (a.dresidual != nullptr) put_pack<kWidth>(a.dresidual, at, gradients);
   }
 }
 
 template <typename T>
 void launch_gradients(const CallContext& call, const BatchNormGrad<T>& norm) {
   const Grid grid = channel_grid(norm.layout, norm.parts);
-  if (norm.layout.count() > 0) launch(call, grid, sum_channel_gradients<T>, norm);
-  launch(call, grid, write_channel_gradients<T>, norm);
+  with_packs<T>(norm.layout, {norm.dy, norm.y, norm.x, norm.dx, norm.dresidual},
+                [&]<int kWidth>(PackOf<kWidth>) {
+                  if (norm.layout.count() > 0) {
+                    launch(call, grid, sum_channel_gradients<kWidth, T>, norm);
+                  }
+                  launch(call, grid, write_channel_gradients<kWidth, T>, norm);
+                });
 }
 
 Prepared prepare_batch_norm_grad(const PrepareArgs& args) {
