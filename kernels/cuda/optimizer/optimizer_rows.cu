@@ -38,6 +38,7 @@ __global__ void __launch_bounds__(kTensorThreads)
   const Factors f = factors[0];
   UpdatedTensor<T> own = rows.tensor;  // the row
   own.gradient += n * rows.width;
+#pragma unroll
   for (int group = 0; group < Rule::kKept; ++group) {
     own.next[group] += id * rows.width;
     own.old[group] = own.next[group];

@@ -24,11 +24,12 @@ __device__ void keep_elements(const UpdatedTensor<T>& tensor, std::size_t group,
 }
 
 // Whether packs may begin at the tensor's first elements, and so at those of each block.
-template <typename T>
-__device__ bool takes_packs(const UpdatedTensor<T>& tensor, int kept) {
+template <int kKept, typename T>
+__device__ bool takes_packs(const UpdatedTensor<T>& tensor) {
   constexpr std::uintptr_t kBytes = alignof(Pack<T, kPackWidth>);
   std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(tensor.gradient);
-  for (int group = 0; group < kept; ++group) {
+#pragma unroll
+  for (int group = 0; group < kKept; ++group) {
     bits |= reinterpret_cast<std::uintptr_t>(tensor.old[group]);
     bits |= reinterpret_cast<std::uintptr_t>(tensor.next[group]);
   }
@@ -69,7 +70,7 @@ template <class Rule, typename T>
 __device__ void update_range(const Rule& rule, const typename Rule::template Factors<T>& factors,
                              const UpdatedTensor<T>& tensor, std::int64_t begin, std::int64_t end) {
   const std::int64_t whole =
-      takes_packs(tensor, Rule::kKept) ? begin + (end - begin) / kPackWidth * kPackWidth : begin;
+      takes_packs<Rule::kKept>(tensor) ? begin + (end - begin) / kPackWidth * kPackWidth : begin;
   update_elements<kPackWidth>(rule, factors, tensor, begin, whole);
   update_elements<1>(rule, factors, tensor, whole, end);
 }
