@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/cuda/emulator/emulator.h"
 
@@ -127,29 +128,29 @@ inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
 
-// Of integers alone: sums of floats by them would depend on the order. One thread runs at a time.
+// Of integers alone: sums of floats by them would depend on the order.
 template <class T>
 requires std::is_integral_v<T> T atomicAdd(T* address, T value) {
-  const T old = *address;
-  *address = static_cast<T>(old + value);
-  return old;
+  return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
+}
+template <class T>
+requires std::is_integral_v<T> T atomicOr(T* address, T value) {
+  return __atomic_fetch_or(address, value, __ATOMIC_RELAXED);
 }
 template <class T>
 requires std::is_integral_v<T> T atomicMax(T* address, T value) {
-  const T old = *address;
-  if (value > old) *address = value;
+  T old = __atomic_load_n(address, __ATOMIC_RELAXED);
+  while (value > old && !__atomic_compare_exchange_n(address, &old, value, false, __ATOMIC_RELAXED,
+                                                     __ATOMIC_RELAXED)) {
+  }
   return old;
 }
 template <class T>
 requires std::is_integral_v<T> T atomicMin(T* address, T value) {
-  const T old = *address;
-  if (value < old) *address = value;
-  return old;
-}
-template <class T>
-requires std::is_integral_v<T> T atomicOr(T* address, T value) {
-  const T old = *address;
-  *address = old | value;
+  T old = __atomic_load_n(address, __ATOMIC_RELAXED);
+  while (value < old && !__atomic_compare_exchange_n(address, &old, value, false, __ATOMIC_RELAXED,
+                                                     __ATOMIC_RELAXED)) {
+  }
   return old;
 }
 

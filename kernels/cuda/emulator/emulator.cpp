@@ -1,8 +1,6 @@
 // The emulator's scheduler: fibers, barriers, meetings of lanes, shared memory.
 #include "kernels/cuda/emulator/emulator.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "kernels/cuda/emulator/sanitizers.h"
+#include "kernels/cuda/emulator/stacks.h"
 
 thread_local uint3 threadIdx;
 thread_local uint3 blockIdx;
@@ -53,32 +52,13 @@ constexpr unsigned kMaxThreads = 1024;
 constexpr std::size_t kMaxSharedBytes = 227 * 1024;
 constexpr unsigned kLanes = 32;
 
-constexpr std::size_t kStackBytes = 64 * 1024;
-constexpr std::size_t kGuardBytes = 4096;  // below each stack: nobody may touch it
-constexpr std::size_t kZoneBytes = 64;     // between arrays in shared memory
+constexpr std::size_t kZoneBytes = 64;  // between arrays in shared memory
 constexpr std::size_t kMaxArrays = 64;
 
-// Stacks of all fibers of this thread of the host, each above a page that ends the program.
-class Stacks {
- public:
-  Stacks() {
-    void* memory = mmap(nullptr, kMaxThreads * kStep, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) die("no memory for stacks");
-    memory_ = static_cast<std::byte*>(memory);
-    for (std::size_t i = 0; i < kMaxThreads; ++i) {
-      if (mprotect(memory_ + i * kStep, kGuardBytes, PROT_NONE) != 0) die("no guard of a stack");
-    }
-  }
-  ~Stacks() { munmap(memory_, kMaxThreads * kStep); }
-  Stacks(const Stacks&) = delete;
-  Stacks& operator=(const Stacks&) = delete;
-
-  std::byte* stack(std::size_t i) const { return memory_ + i * kStep + kGuardBytes; }
-
- private:
-  static constexpr std::size_t kStep = kStackBytes + kGuardBytes;
-  std::byte* memory_ = nullptr;
+// Points in time of a block, for the thread sanitizer.
+struct BlockPoints {
+  char barrier[2] = {};  // by turns: whoever leaves one may be overtaken on the way to the next
+  char warps[kMaxThreads / kLanes] = {};
 };
 
 enum class Wait : std::uint8_t { kNone, kBlock, kWarp, kEnded };
@@ -96,6 +76,7 @@ struct Fiber {
   unsigned mask = 0;       // of a meeting of lanes
   std::uint64_t word = 0;  // given there
   LaneWords words;         // got there
+  unsigned barriers = 0;   // passed so far
 };
 
 struct SharedArray {
@@ -127,6 +108,8 @@ class Machine {
 
   // --- Called on fibers --------------------------------------------------------------------------
   Fiber& current() { return *current_; }
+  const Fiber* first_fiber() const { return fibers_.data(); }
+  BlockPoints& points() { return *points_.back(); }
   void pause(Wait wait);
   void* shared_array(const void* key, std::size_t bytes);
   void* dynamic_shared_memory() { return shared_.get() + kZoneBytes; }
@@ -142,7 +125,7 @@ class Machine {
   bool let_lanes_meet(unsigned warp);
   void exchange(std::span<Fiber> lanes, unsigned mask);
 
-  const Stacks stacks_;
+  Stacks stacks_{kMaxThreads};
   std::vector<Fiber> fibers_;
   unsigned threads_ = 0;  // of a block
   std::vector<unsigned> order_;
@@ -154,9 +137,14 @@ class Machine {
   void* host_stack_ = nullptr;
   SanitizerStack host_sanitizer_;
 
+  static constexpr std::size_t kSharedBlock = kMaxSharedBytes + (kMaxArrays + 2) * kZoneBytes;
+  char start_ = 0;  // points in time: of the grid
+  char end_ = 0;
+  std::vector<std::unique_ptr<BlockPoints>> points_;  // of its blocks
+  std::vector<std::unique_ptr<std::byte[]>> old_shared_;
+
   // Of the block that runs: [zone][dynamic][zone]([array][zone])...
-  std::unique_ptr<std::byte[]> shared_ =
-      std::make_unique<std::byte[]>(kMaxSharedBytes + (kMaxArrays + 2) * kZoneBytes);
+  std::unique_ptr<std::byte[]> shared_ = std::make_unique<std::byte[]>(kSharedBlock);
   std::size_t shared_end_ = 0;    // where the next array begins
   std::size_t shared_bytes_ = 0;  // that the block asked for
   std::vector<SharedArray> arrays_;
@@ -191,12 +179,17 @@ void Machine::run(const GridOfThreads& grid) {
   order_.resize(threads_);
   std::iota(order_.begin(), order_.end(), 0U);
   if (seed_ != 0) shuffle(blocks, random_);
+  use_host_thread(host_sanitizer_);
+  order_before(&start_);
   for (const unsigned block : blocks) {
     start_block(block);
     run_block();
   }
+  order_after(&end_);
   current_ = nullptr;
-  unpoison(shared_.get(), kMaxSharedBytes);
+  points_.clear();
+  old_shared_.clear();
+  unpoison(shared_.get(), kSharedBlock);
 }
 
 void Machine::start_block(std::uint64_t block) {
@@ -204,12 +197,18 @@ void Machine::start_block(std::uint64_t block) {
   blockIdx.y = static_cast<unsigned>(block / gridDim.x % gridDim.y);
   blockIdx.z = static_cast<unsigned>(block / gridDim.x / gridDim.y);
   arrays_.clear();
-  poison(shared_.get(), kMaxSharedBytes + (kMaxArrays + 2) * kZoneBytes);
+  if (kFindsRaces || points_.empty()) points_.push_back(std::make_unique<BlockPoints>());
+  if constexpr (kFindsRaces) {
+    stacks_.renew();
+    old_shared_.push_back(std::exchange(shared_, std::make_unique<std::byte[]>(kSharedBlock)));
+  }
+  poison(shared_.get(), kSharedBlock);
   unpoison(shared_.get() + kZoneBytes, grid_->shared_bytes);
   std::memset(shared_.get() + kZoneBytes, 0xFF, grid_->shared_bytes);
   shared_bytes_ = grid_->shared_bytes;
   shared_end_ = (grid_->shared_bytes + 2 * kZoneBytes + 15) / 16 * 16;
   for (unsigned i = 0; i < threads_; ++i) start_fiber(i);
+  order_before(&points().barrier[0]);
 }
 
 void Machine::start_fiber(unsigned i) {
@@ -220,6 +219,8 @@ void Machine::start_fiber(unsigned i) {
       .x = i % blockDim.x, .y = i / blockDim.x % blockDim.y, .z = i / (blockDim.x * blockDim.y)};
   fiber.lane = i % kLanes;
   fiber.wait = Wait::kNone;
+  fiber.barriers = 0;
+  renew_thread(fiber.sanitizer);
   unpoison(fiber.stack, kStackBytes);
   // As if trainscope_switch_stack had been called where run_fiber begins.
   auto** top = reinterpret_cast<void**>(fiber.stack + kStackBytes - kZoneBytes);
@@ -232,7 +233,10 @@ void Machine::start_fiber(unsigned i) {
 void Machine::run_fiber() {
   Machine& own = machine();
   finish_switch(nullptr, &own.host_sanitizer_);
+  order_after(&own.start_);
+  order_after(&own.points().barrier[0]);
   own.grid_->thread(own.grid_->context);
+  order_before(&own.end_);
   own.pause(Wait::kEnded);
   std::abort();  // an ended fiber is not resumed
 }
@@ -363,7 +367,10 @@ int meet_block(Place place, bool vote) {
   Fiber& fiber = machine().current();
   fiber.place = place;
   fiber.vote = vote;
+  char* point = &machine().points().barrier[++fiber.barriers % 2];
+  order_before(point);
   machine().pause(Wait::kBlock);
+  order_after(point);
   return fiber.votes;
 }
 
@@ -373,7 +380,13 @@ const LaneWords& meet_warp(Place place, unsigned mask, std::uint64_t word) {
   fiber.place = place;
   fiber.mask = mask;
   fiber.word = word;
+  // Shuffles and votes order no memory.
+  const bool orders = place.intrinsic == Intrinsic::kWarpBarrier;
+  const auto warp = static_cast<std::size_t>(&fiber - machine().first_fiber()) / kLanes;
+  char* point = &machine().points().warps[warp];
+  if (orders) order_before(point);
   machine().pause(Wait::kWarp);
+  if (orders) order_after(point);
   return fiber.words;
 }
 

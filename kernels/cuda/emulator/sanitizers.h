@@ -1,4 +1,9 @@
-// What the address sanitizer must be told of fibers and of shared memory; nothing without it.
+// What the address and the thread sanitizer must be told of fibers, barriers and shared memory;
+// nothing without them.
+//
+// The scheduler itself is compiled without the thread sanitizer (which would take its accesses for
+// those of kernels) and with TRAINSCOPE_RACES: to the sanitizer every CUDA thread is a thread of
+// its own, and what orders two of them is a barrier or the end of a grid, nothing else.
 #pragma once
 
 #include <cstddef>
@@ -7,19 +12,46 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
+#ifdef TRAINSCOPE_RACES
+#include <sanitizer/tsan_interface.h>
+#endif
 
 namespace trainscope::cuda::emulator {
+
+#ifdef TRAINSCOPE_RACES
+inline constexpr bool kFindsRaces = true;
+#else
+inline constexpr bool kFindsRaces = false;
+#endif
 
 struct SanitizerStack {
   const void* bottom = nullptr;
   std::size_t bytes = 0;
-  void* fake = nullptr;  // the sanitizer's own frames of it
+  void* fake = nullptr;    // the address sanitizer's own frames of it
+  void* thread = nullptr;  // as the thread sanitizer knows it
 };
+
+// A new CUDA thread, in place of the one that the stack was last for.
+inline void renew_thread([[maybe_unused]] SanitizerStack& stack) {
+#ifdef TRAINSCOPE_RACES
+  if (stack.thread != nullptr) __tsan_destroy_fiber(stack.thread);
+  stack.thread = __tsan_create_fiber(0);
+#endif
+}
+// The thread of the host that runs the fibers.
+inline void use_host_thread([[maybe_unused]] SanitizerStack& stack) {
+#ifdef TRAINSCOPE_RACES
+  stack.thread = __tsan_get_current_fiber();
+#endif
+}
 
 // Before the stack pointer changes: `save` keeps what leaves, null where it ends.
 inline void start_switch([[maybe_unused]] void** save, [[maybe_unused]] const SanitizerStack& to) {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(save, to.bottom, to.bytes);
+#endif
+#ifdef TRAINSCOPE_RACES
+  __tsan_switch_to_fiber(to.thread, __tsan_switch_to_fiber_no_sync);
 #endif
 }
 
@@ -28,6 +60,19 @@ inline void finish_switch([[maybe_unused]] void* fake, [[maybe_unused]] Sanitize
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(fake, from == nullptr ? nullptr : &from->bottom,
                                   from == nullptr ? nullptr : &from->bytes);
+#endif
+}
+
+// What a thread did before order_before(point) comes before what another does after a later
+// order_after(point).
+inline void order_before([[maybe_unused]] void* point) {
+#ifdef TRAINSCOPE_RACES
+  __tsan_release(point);
+#endif
+}
+inline void order_after([[maybe_unused]] void* point) {
+#ifdef TRAINSCOPE_RACES
+  __tsan_acquire(point);
 #endif
 }
 
