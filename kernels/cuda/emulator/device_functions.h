@@ -36,9 +36,13 @@ TRAINSCOPE_VECTORS(unsigned, uint)
 #undef TRAINSCOPE_VECTORS
 
 // --- Barriers, votes, shuffles -------------------------------------------------------------------
+// Where the caller of a function stands, as its argument of default.
+#define TRAINSCOPE_HERE \
+  { __builtin_FILE(), __builtin_LINE() }
+
 namespace trainscope::cuda::emulator {
 
-inline unsigned ballot(unsigned mask, bool vote, int line) {
+inline unsigned ballot(unsigned mask, bool vote, Line line) {
   const LaneWords& lanes = meet_warp({Intrinsic::kVote, line}, mask, vote ? 1 : 0);
   unsigned votes = 0;
   for (unsigned i = 0; i < 32; ++i) votes |= lanes.words[i] != 0 ? 1U << i : 0U;
@@ -47,7 +51,7 @@ inline unsigned ballot(unsigned mask, bool vote, int line) {
 
 // The value that lane `source` gives. A GPU would give anything where the mask leaves it out.
 template <class T>
-T shuffled(unsigned mask, T value, unsigned source, int line) {
+T shuffled(unsigned mask, T value, unsigned source, Line line) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles take words of 32 and 64 bits");
   std::uint64_t word = 0;
   std::memcpy(&word, &value, sizeof value);
@@ -59,53 +63,62 @@ T shuffled(unsigned mask, T value, unsigned source, int line) {
 
 }  // namespace trainscope::cuda::emulator
 
-inline void __syncthreads(int line = __builtin_LINE()) {
+inline void __syncthreads(::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   using namespace trainscope::cuda::emulator;
   meet_block({Intrinsic::kBarrier, line}, false);
 }
-inline int __syncthreads_count(int vote, int line = __builtin_LINE()) {
+inline int __syncthreads_count(int vote,
+                               ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   using namespace trainscope::cuda::emulator;
   return meet_block({Intrinsic::kBarrier, line}, vote != 0);
 }
-inline int __syncthreads_or(int vote, int line = __builtin_LINE()) {
+inline int __syncthreads_or(int vote, ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   return __syncthreads_count(vote, line) != 0 ? 1 : 0;
 }
-inline int __syncthreads_and(int vote, int line = __builtin_LINE()) {
+inline int __syncthreads_and(int vote, ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   return __syncthreads_count(vote == 0 ? 1 : 0, line) == 0 ? 1 : 0;
 }
-inline void __syncwarp(unsigned mask = 0xFFFFFFFFU, int line = __builtin_LINE()) {
+inline void __syncwarp(unsigned mask = 0xFFFFFFFFU,
+                       ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   using namespace trainscope::cuda::emulator;
   meet_warp({Intrinsic::kWarpBarrier, line}, mask, 0);
 }
-inline unsigned __ballot_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
+inline unsigned __ballot_sync(unsigned mask, int vote,
+                              ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   return trainscope::cuda::emulator::ballot(mask, vote != 0, line);
 }
-inline int __any_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
+inline int __any_sync(unsigned mask, int vote,
+                      ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   return __ballot_sync(mask, vote, line) != 0 ? 1 : 0;
 }
-inline int __all_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
+inline int __all_sync(unsigned mask, int vote,
+                      ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   return __ballot_sync(mask, vote, line) == mask ? 1 : 0;
 }
 
 template <class T>
-T __shfl_sync(unsigned mask, T value, int source, int line = __builtin_LINE()) {
+T __shfl_sync(unsigned mask, T value, int source,
+              ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   return trainscope::cuda::emulator::shuffled(mask, value, static_cast<unsigned>(source) % 32,
                                               line);
 }
 template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int other, int line = __builtin_LINE()) {
+T __shfl_xor_sync(unsigned mask, T value, int other,
+                  ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   const unsigned source = trainscope::cuda::emulator::lane() ^ static_cast<unsigned>(other);
   return trainscope::cuda::emulator::shuffled(mask, value, source, line);
 }
 // Beyond the warp's ends a lane keeps its own value.
 template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned distance, int line = __builtin_LINE()) {
+T __shfl_down_sync(unsigned mask, T value, unsigned distance,
+                   ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   const unsigned own = trainscope::cuda::emulator::lane();
   const unsigned source = own + distance < 32 ? own + distance : own;
   return trainscope::cuda::emulator::shuffled(mask, value, source, line);
 }
 template <class T>
-T __shfl_up_sync(unsigned mask, T value, unsigned distance, int line = __builtin_LINE()) {
+T __shfl_up_sync(unsigned mask, T value, unsigned distance,
+                 ::trainscope::cuda::emulator::Line line = TRAINSCOPE_HERE) {
   const unsigned own = trainscope::cuda::emulator::lane();
   const unsigned source = own >= distance ? own - distance : own;
   return trainscope::cuda::emulator::shuffled(mask, value, source, line);

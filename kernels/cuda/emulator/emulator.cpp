@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/emulator/random_order.h"
 #include "kernels/cuda/emulator/sanitizers.h"
 #include "kernels/cuda/emulator/stacks.h"
 
@@ -84,25 +85,13 @@ struct SharedArray {
   std::byte* data = nullptr;
 };
 
-std::uint64_t next_random(std::uint64_t& state) {
-  state += 0x9E3779B97F4A7C15U;
-  std::uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
-}
-
-void shuffle(std::vector<unsigned>& order, std::uint64_t& state) {
-  for (std::size_t i = order.size(); i > 1; --i) {
-    std::swap(order[i - 1], order[next_random(state) % i]);
-  }
-}
-
 // Runs the grids of one thread of the host.
 class Machine {
  public:
   void set_seed(std::uint64_t seed) { seed_ = seed; }
   std::int64_t grids_run() const { return grids_run_; }
+  std::vector<Place> take_barriers() { return std::exchange(barriers_, {}); }
+  void skip_barrier(std::optional<Place> place) { skipped_ = place; }
 
   void run(const GridOfThreads& grid);
 
@@ -111,6 +100,11 @@ class Machine {
   const Fiber* first_fiber() const { return fibers_.data(); }
   BlockPoints& points() { return *points_.back(); }
   void pause(Wait wait);
+  // Whether to wait at this barrier, which is noted.
+  bool comes_to(const Place& place) {
+    if (std::ranges::find(barriers_, place) == barriers_.end()) barriers_.push_back(place);
+    return skipped_ != place;
+  }
   void* shared_array(const void* key, std::size_t bytes);
   void* dynamic_shared_memory() { return shared_.get() + kZoneBytes; }
   [[noreturn]] static void run_fiber();
@@ -132,6 +126,8 @@ class Machine {
   std::uint64_t random_ = 0;
   std::uint64_t seed_ = 0;
   std::int64_t grids_run_ = 0;
+  std::vector<Place> barriers_;
+  std::optional<Place> skipped_;
   const GridOfThreads* grid_ = nullptr;
   Fiber* current_ = nullptr;
   void* host_stack_ = nullptr;
@@ -178,7 +174,7 @@ void Machine::run(const GridOfThreads& grid) {
   std::iota(blocks.begin(), blocks.end(), 0U);
   order_.resize(threads_);
   std::iota(order_.begin(), order_.end(), 0U);
-  if (seed_ != 0) shuffle(blocks, random_);
+  if (seed_ != 0) shuffle_order(blocks, random_);
   use_host_thread(host_sanitizer_);
   order_before(&start_);
   for (const unsigned block : blocks) {
@@ -263,7 +259,7 @@ void Machine::run_block() {
   const std::span<Fiber> fibers(fibers_.data(), threads_);
   while (true) {
     bool ran = false;
-    if (seed_ != 0) shuffle(order_, random_);
+    if (seed_ != 0) shuffle_order(order_, random_);
     for (const unsigned i : order_) {
       if (fibers[i].wait != Wait::kNone) continue;
       resume(fibers[i]);
@@ -356,6 +352,8 @@ void die(const char* what) {
 void run_grid(const GridOfThreads& grid) { machine().run(grid); }
 void set_seed(std::uint64_t seed) { machine().set_seed(seed); }
 std::int64_t grids_run() { return machine().grids_run(); }
+std::vector<Place> take_barriers() { return machine().take_barriers(); }
+void skip_barrier(std::optional<Place> place) { machine().skip_barrier(place); }
 
 void* shared_array(const void* key, std::size_t bytes) {
   return machine().shared_array(key, bytes);
@@ -363,8 +361,9 @@ void* shared_array(const void* key, std::size_t bytes) {
 void* dynamic_shared_memory() { return machine().dynamic_shared_memory(); }
 unsigned lane() { return machine().current().lane; }
 
-int meet_block(Place place, bool vote) {
+int meet_block(const Place& place, bool vote) {
   Fiber& fiber = machine().current();
+  if (!machine().comes_to(place)) return vote ? 1 : 0;
   fiber.place = place;
   fiber.vote = vote;
   char* point = &machine().points().barrier[++fiber.barriers % 2];
@@ -374,7 +373,7 @@ int meet_block(Place place, bool vote) {
   return fiber.votes;
 }
 
-const LaneWords& meet_warp(Place place, unsigned mask, std::uint64_t word) {
+const LaneWords& meet_warp(const Place& place, unsigned mask, std::uint64_t word) {
   Fiber& fiber = machine().current();
   if ((mask >> fiber.lane & 1U) == 0) die("a lane calls an intrinsic whose mask leaves it out");
   fiber.place = place;
@@ -382,6 +381,7 @@ const LaneWords& meet_warp(Place place, unsigned mask, std::uint64_t word) {
   fiber.word = word;
   // Shuffles and votes order no memory.
   const bool orders = place.intrinsic == Intrinsic::kWarpBarrier;
+  if (orders && !machine().comes_to(place)) return fiber.words;
   const auto warp = static_cast<std::size_t>(&fiber - machine().first_fiber()) / kLanes;
   char* point = &machine().points().warps[warp];
   if (orders) order_before(point);

@@ -10,6 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 // CUDA's own types of sizes and indices.
 struct uint3 {  // NOLINT: CUDA's name
@@ -30,6 +33,22 @@ extern thread_local dim3 gridDim;     // NOLINT: CUDA's name
 
 namespace trainscope::cuda::emulator {
 
+// What a thread waits in: an intrinsic, in a line of the source. Threads that meet must wait in the
+// same one.
+enum class Intrinsic : std::uint8_t { kBarrier, kWarpBarrier, kShuffle, kVote };
+struct Line {
+  std::string_view file;
+  int number = 0;
+
+  auto operator<=>(const Line&) const = default;
+};
+struct Place {
+  Intrinsic intrinsic = Intrinsic::kBarrier;
+  Line line;
+
+  auto operator<=>(const Place&) const = default;
+};
+
 // Threads to run: thread(context) on each.
 struct GridOfThreads {
   dim3 blocks;
@@ -45,30 +64,25 @@ void set_seed(std::uint64_t seed);
 // Kernels that this thread of the host has run so far.
 std::int64_t grids_run();
 
+// Barriers of blocks and warps that kernels of this thread of the host came to since this was last
+// asked for, and one that is left out from now on: what it is for must show.
+std::vector<Place> take_barriers();
+void skip_barrier(std::optional<Place> place);
+
 // --- What kernels call ---------------------------------------------------------------------------
 // The array of this key in the block's shared memory; made, poisoned, when a thread asks first.
 void* shared_array(const void* key, std::size_t bytes);
 void* dynamic_shared_memory();
 
-// What a thread waits in: an intrinsic, in a line of the source. Threads that meet must wait in the
-// same one.
-enum class Intrinsic : std::uint8_t { kBarrier, kWarpBarrier, kShuffle, kVote };
-struct Place {
-  Intrinsic intrinsic = Intrinsic::kBarrier;
-  int line = 0;
-
-  bool operator==(const Place&) const = default;
-};
-
 // All threads of the block wait for each other; gives how many of them came with `vote`.
-int meet_block(Place place, bool vote);
+int meet_block(const Place& place, bool vote);
 // The lanes of the mask wait for each other, and each gives a word: all of them are read. Valid
 // until this lane meets others again.
 struct LaneWords {
   std::uint64_t words[32] = {};
   unsigned mask = 0;  // lanes that gave one
 };
-const LaneWords& meet_warp(Place place, unsigned mask, std::uint64_t word);
+const LaneWords& meet_warp(const Place& place, unsigned mask, std::uint64_t word);
 unsigned lane();  // of the thread in its warp
 [[noreturn]] void die(const char* what);
 

@@ -1,8 +1,13 @@
 // The CUDA kernels in the emulator, on every example of every row: values, bytes written, in-place
 // runs, orders of threads and blocks.
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -117,6 +122,51 @@ TEST_CASE("cuda emulator: bits do not depend on the order of threads, nor on wha
                     }
                     cuda::emulator::set_seed(0);
                   });
+}
+
+// What the barrier is for shows on this example: without it some order gives other bits, or an end
+// by a signal, for which each try is a process of its own.
+bool shows_barrier(const OpCase& op_case, const Kernel& kernel, const RunResult& whole,
+                   const cuda::emulator::Place& barrier) {
+  constexpr unsigned kSeconds = 20;  // to go round in circles
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child != 0) {
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    return status != 0;
+  }
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS}) std::signal(signal, SIG_DFL);
+  ::alarm(kSeconds);
+  cuda::emulator::skip_barrier(barrier);
+  bool differs = false;
+  for (std::uint64_t seed = 0; seed <= 3 && !differs; ++seed) {
+    cuda::emulator::set_seed(seed);
+    const RunResult without = run_kernel(op_case, kernel, {.poison = 0xFF});
+    differs = !without.faults.empty() || !same_bytes(whole.outputs, without.outputs);
+  }
+  ::_exit(differs ? 1 : 0);
+}
+
+TEST_CASE("cuda emulator: every barrier is there for something") {
+  const Tables tables;
+  std::map<cuda::emulator::Place, bool> shown;
+  cuda::emulator::take_barriers();
+  for_each_kernel(tables, DType::kF32,
+                  [&](const OpCase& op_case, const Kernel& kernel, std::string_view) {
+                    const RunResult whole = run_kernel(op_case, kernel, {.poison = 0xFF});
+                    for (const auto& barrier : cuda::emulator::take_barriers()) {
+                      bool& known = shown[barrier];
+                      known = known || shows_barrier(op_case, kernel, whole, barrier);
+                    }
+                  });
+  CHECK(!shown.empty());
+  for (const auto& [barrier, known] : shown) {
+    // Where a warp's lanes meet in a vote anyway, only the thread sanitizer sees what its barrier
+    // is for: the vote orders no memory.
+    if (barrier.intrinsic == cuda::emulator::Intrinsic::kWarpBarrier) continue;
+    CHECK_MESSAGE(known, barrier.line.file, ":", barrier.line.number, " can be left out");
+  }
 }
 
 TEST_CASE("cuda emulator: kernels do without an output that the node leaves out") {
