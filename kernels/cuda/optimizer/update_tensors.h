@@ -38,9 +38,10 @@ __device__ bool takes_packs(const UpdatedTensor<T>& tensor) {
 
 // Elements [begin, end) of a tensor, kWidth at a time.
 template <int kWidth, class Rule, typename T>
-__device__ void update_elements(const Rule& rule, const typename Rule::template Factors<T>& factors,
-                                const UpdatedTensor<T>& tensor, std::int64_t begin,
-                                std::int64_t end) {
+__device__ __forceinline__ void update_elements(const Rule& rule,
+                                                const typename Rule::template Factors<T>& factors,
+                                                const UpdatedTensor<T>& tensor, std::int64_t begin,
+                                                std::int64_t end) {
   using Elements = Pack<T, kWidth>;
   for (std::int64_t i = begin + threadIdx.x * kWidth; i < end; i += blockDim.x * kWidth) {
     const Elements gradient = *reinterpret_cast<const Elements*>(tensor.gradient + i);
@@ -67,8 +68,10 @@ __device__ void update_elements(const Rule& rule, const typename Rule::template 
 
 // The same, four at a time where all of the tensor's addresses allow it.
 template <class Rule, typename T>
-__device__ void update_range(const Rule& rule, const typename Rule::template Factors<T>& factors,
-                             const UpdatedTensor<T>& tensor, std::int64_t begin, std::int64_t end) {
+__device__ __forceinline__ void update_range(const Rule& rule,
+                                             const typename Rule::template Factors<T>& factors,
+                                             const UpdatedTensor<T>& tensor, std::int64_t begin,
+                                             std::int64_t end) {
   const std::int64_t whole =
       takes_packs<Rule::kKept>(tensor) ? begin + (end - begin) / kPackWidth * kPackWidth : begin;
   update_elements<kPackWidth>(rule, factors, tensor, begin, whole);
