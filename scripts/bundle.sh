@@ -17,7 +17,7 @@ for path in "$@"; do data+=("$(realpath -e "$path")"); done
 cd "$(dirname "$0")/.."
 build=${BUILD:-build/release}
 most_bytes=$((64 << 20))
-programs=(trainscope device_self_test)
+programs=(trainscope device_self_test device_kernels_bench)
 
 case $out in
   *.tar.gz|*.tar.xz) work=$(mktemp -d); folder=$work/trainscope; trap 'rm -rf "$work"' EXIT ;;
