@@ -16,22 +16,23 @@ namespace {
 constexpr std::size_t kGuardBytes = 256;
 constexpr unsigned char kGuard = 0xC3;
 
-// Bytes between two guards, aligned like the arena's buffers.
+// Bytes between two guards, aligned like the arena's buffers but for `shift` bytes.
 class GuardedBytes {
  public:
-  GuardedBytes(std::size_t bytes, unsigned char fill)
+  GuardedBytes(std::size_t bytes, unsigned char fill, std::size_t shift)
       : bytes_(bytes),
+        begin_(kGuardBytes + shift),
         memory_({.dtype = DType::kBool,
-                 .shape = {static_cast<std::int64_t>(bytes + 2 * kGuardBytes)}}) {
+                 .shape = {static_cast<std::int64_t>(bytes + 2 * kGuardBytes + shift)}}) {
     std::memset(memory_.data(), kGuard, memory_.bytes());
-    std::memset(memory_.data() + kGuardBytes, fill, bytes);
+    std::memset(memory_.data() + begin_, fill, bytes);
   }
-  void* data() { return bytes_ == 0 ? nullptr : memory_.data() + kGuardBytes; }
+  void* data() { return bytes_ == 0 ? nullptr : memory_.data() + begin_; }
   bool intact() const {
     const auto guarded = [](std::byte b) { return b == std::byte{kGuard}; };
     const std::byte* begin = memory_.data();
-    return std::all_of(begin, begin + kGuardBytes, guarded) &&
-           std::all_of(begin + kGuardBytes + bytes_, begin + memory_.bytes(), guarded);
+    return std::all_of(begin, begin + begin_, guarded) &&
+           std::all_of(begin + begin_ + bytes_, begin + memory_.bytes(), guarded);
   }
   bool holds(const Tensor& tensor) {
     return bytes_ == 0 || std::memcmp(data(), tensor.data(), bytes_) == 0;
@@ -39,6 +40,7 @@ class GuardedBytes {
 
  private:
   std::size_t bytes_;
+  std::size_t begin_;
   Tensor memory_;
 };
 
@@ -48,7 +50,7 @@ class Arena {
   Arena(const OpCase& op_case, const RunOptions& options) : case_(op_case), options_(options) {
     for (std::size_t i = 0; i < op_case.inputs().size(); ++i) {
       const Tensor& tensor = op_case.inputs()[i];
-      blocks_.push_back(std::make_unique<GuardedBytes>(tensor.bytes(), options.poison));
+      blocks_.push_back(guarded(tensor.type()));
       if (tensor.bytes() > 0) std::memcpy(blocks_.back()->data(), tensor.data(), tensor.bytes());
       inputs.push_back({.type = op_case.has(i) ? tensor.type() : TensorType{},
                         .data = blocks_.back()->data(),
@@ -60,7 +62,7 @@ class Arena {
   }
 
   void add_workspace(std::size_t bytes) {
-    blocks_.push_back(std::make_unique<GuardedBytes>(bytes, options_.poison));
+    blocks_.push_back(std::make_unique<GuardedBytes>(bytes, options_.poison, 0));
     workspace = blocks_.back()->data();
   }
 
@@ -91,6 +93,11 @@ class Arena {
   void* workspace = nullptr;
 
  private:
+  std::unique_ptr<GuardedBytes> guarded(const TensorType& type) const {
+    return std::make_unique<GuardedBytes>(type.bytes(), options_.poison,
+                                          options_.shifted ? size_of(type.dtype) : 0);
+  }
+
   void add_output(std::size_t k) {
     TensorView view{.type = case_.outputs()[k]};
     if (static_cast<int>(k) == options_.absent_output) {
@@ -106,7 +113,7 @@ class Arena {
       view.data = static_cast<std::byte*>(inputs[0].data) + ranges_.offsets[k];
     }
     if (view.data == nullptr) {
-      blocks_.push_back(std::make_unique<GuardedBytes>(view.type.bytes(), options_.poison));
+      blocks_.push_back(guarded(view.type));
       view.data = blocks_.back()->data();
     }
     outputs.push_back(view);

@@ -60,6 +60,7 @@ struct RunOptions {
   std::vector<InPlace> in_place = {};  // outputs that get their inputs' bytes
   int absent_output = -1;              // left out
   bool ranges = false;                 // what may lie inside another tensor does
+  bool shifted = false;                // operands begin one element behind an aligned address
 };
 
 struct RunResult {

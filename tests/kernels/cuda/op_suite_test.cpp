@@ -191,6 +191,19 @@ TEST_CASE("cuda emulator: kernels do without an output that the node leaves out"
                   });
 }
 
+TEST_CASE("cuda emulator: operands may begin at any element") {
+  const Tables tables;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for_each_kernel(tables, dtype,
+                    [](const OpCase& op_case, const Kernel& kernel, std::string_view) {
+                      const RunResult aligned = run_kernel(op_case, kernel, {});
+                      const RunResult shifted = run_kernel(op_case, kernel, {.shifted = true});
+                      for (const std::string& fault : shifted.faults) FAIL_CHECK(fault);
+                      CHECK(same_bytes(aligned.outputs, shifted.outputs));
+                    });
+  }
+}
+
 TEST_CASE("cuda emulator: in place, or inside the other tensor, gives the same bits") {
   const Tables tables;
   for_each_kernel(
