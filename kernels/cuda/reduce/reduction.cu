@@ -4,14 +4,15 @@
 namespace trainscope::cuda {
 namespace {
 
-std::int64_t column_blocks(std::int64_t columns) {
-  return columns == 1 ? 1 : (columns + kWarp - 1) / kWarp;
+std::int64_t column_blocks(std::int64_t columns, int width) {
+  return columns == 1 ? 1 : (columns + kWarp * width - 1) / (kWarp * width);
 }
 
 std::int64_t chunk_count(const ReducePlan& plan) {
-  const std::int64_t blocks = plan.kept.elements * column_blocks(plan.columns);
+  const int width = column_width(plan);
+  const std::int64_t blocks = plan.kept.elements * column_blocks(plan.columns, width);
   if (blocks == 0 || blocks >= kEnoughBlocks) return 1;
-  const std::int64_t of_block = plan.reduced.elements * (plan.columns == 1 ? 1 : kWarp);
+  const std::int64_t of_block = plan.reduced.elements * (plan.columns == 1 ? 1 : kWarp * width);
   const std::int64_t wanted = (kEnoughBlocks + blocks - 1) / blocks;
   return std::clamp<std::int64_t>(of_block / kChunkElements, 1, wanted);
 }
@@ -45,19 +46,28 @@ ReducePlan reduce_plan(const Shape& input, const ReduceParams& params) {
   return plan;
 }
 
-ReduceWalk::ReduceWalk(const ReducePlan& plan)
+ReduceWalk::ReduceWalk(const ReducePlan& plan, int width, bool aligned)
     : kept(plan.kept, 1),
       reduced(plan.reduced, 1),
+      in_a_row(plan.columns == 1 && plan.reduced.rank <= 1 && plan.reduced.row_stride(0) <= 1),
+      packs(aligned),
       columns(static_cast<std::uint32_t>(plan.columns)),
-      column_blocks(static_cast<std::uint32_t>(cuda::column_blocks(plan.columns))),
+      column_blocks(static_cast<std::uint32_t>(cuda::column_blocks(plan.columns, width))),
       reduced_count(static_cast<std::uint32_t>(plan.reduced.elements)),
       chunks(static_cast<std::uint32_t>(plan.chunks)),
       share((reduced_count + chunks - 1) / chunks),
-      outputs(plan.outputs()) {}
+      outputs(plan.outputs()) {
+  // Packs begin where rows and chunks do.
+  share = (share + kPackWidth - 1) / kPackWidth * kPackWidth;
+  if (plan.columns > 1) return;
+  for (int axis = 0; axis < plan.kept.rank; ++axis) {
+    packs = packs && plan.kept.strides[1][axis] % kPackWidth == 0;
+  }
+}
 
 Support supports_reduction(const PrepareArgs& args) {
   const ReducePlan plan = reduce_plan(args.inputs[0].shape(), std::get<ReduceParams>(args.params));
-  const std::int64_t blocks = plan.kept.elements * column_blocks(plan.columns) * plan.chunks;
+  const std::int64_t blocks = plan.kept.elements * column_blocks(plan.columns, 1) * plan.chunks;
   return supported_if(blocks < kMaxItems && plan.reduced.elements < kMaxItems,
                       "on CUDA a reduction has less than 2^31 results and terms");
 }
