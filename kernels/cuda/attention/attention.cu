@@ -1,4 +1,4 @@
-// Attention by tiles of 64 queries and 64 keys: the scores of a tile, their softmax over the tiles
+// Attention by tiles of 128 queries and 64 keys: the scores of a tile, their softmax over the tiles
 // so far, the matmul of this with the values, as in Dao et al., "FlashAttention" (2022).
 #include <algorithm>
 #include <cmath>
@@ -45,8 +45,7 @@ Support supports_attention(const Params& params, std::span<const TensorView> inp
   if (q[3] > kMostHeadWidth) return {"a head is wider than 256"};
   const std::int64_t keys = attention.packed ? q[1] : inputs[1].shape()[1];
   if (q[1] > kMost || keys > kMost) return {"2^31 tokens or more"};
-  const std::int64_t tiles =
-      std::max(tiles_of(static_cast<int>(q[1])), tiles_of(static_cast<int>(keys)));
+  const std::int64_t tiles = tiles_of(static_cast<int>(std::max(q[1], keys)), kTile);
   return supported_if(q[0] * attention.heads * tiles <= kMost,
                       "more tiles than a launch may have blocks");
 }
@@ -62,122 +61,163 @@ struct AttentionCall {
   int tiles;          // of queries
 };
 
+// 128 queries, 8 x 8 scores a thread, where the sums of a head and the drawing of random words
+// leave the registers for it, else 64.
+template <class Form>
+using ForwardShape = TileShape<Form::kPanels == 1 && !Form::kDrops ? 128 : 64, 8>;
+
 // What is known of own rows after some tiles of keys.
+template <class Tile>
 struct RowsSoFar {
-  float largest[kOwn];
-  float sum[kOwn];     // of exp(score - largest): of the 16 threads of a row the same
-  float factor[kOwn];  // what earlier sums are multiplied with
+  float largest[Tile::kOwnRows];
+  float sum[Tile::kOwnRows];     // of exp(score - largest): of all threads of a row the same
+  float factor[Tile::kOwnRows];  // what earlier sums are multiplied with
 };
 
-// Over the 16 threads that own the same rows.
+// Over the threads that own the same rows.
+template <class Tile>
 __device__ inline float row_max(float value) {
-  for (int other = 8; other > 0; other /= 2) {
+#pragma unroll
+  for (int other = Tile::kAcross / 2; other > 0; other /= 2) {
     const float theirs = __shfl_xor_sync(kWholeWarp, value, other);
     value = theirs > value ? theirs : value;
   }
   return value;
 }
+template <class Tile>
 __device__ inline float row_sum(float value) {
-  for (int other = 8; other > 0; other /= 2) value += __shfl_xor_sync(kWholeWarp, value, other);
+#pragma unroll
+  for (int other = Tile::kAcross / 2; other > 0; other /= 2) {
+    value += __shfl_xor_sync(kWholeWarp, value, other);
+  }
   return value;
 }
 
 // Scores become exp(score - largest so far); what a query does not see becomes 0, also where all
 // its scores so far are -inf. A NaN stays one.
-__device__ inline void exponentials(float (&scores)[kOwn][kOwn], RowsSoFar& rows) {
+template <class Tile>
+__device__ inline void exponentials(OwnTile<Tile>& scores, RowsSoFar<Tile>& rows) {
 #pragma unroll
-  for (int i = 0; i < kOwn; ++i) {
+  for (int i = 0; i < Tile::kOwnRows; ++i) {
     float largest = rows.largest[i];
-    for (int j = 0; j < kOwn; ++j) largest = scores[i][j] > largest ? scores[i][j] : largest;
-    largest = row_max(largest);
+#pragma unroll
+    for (int j = 0; j < Tile::kOwnColumns; ++j) {
+      largest = scores[i][j] > largest ? scores[i][j] : largest;
+    }
+    largest = row_max<Tile>(largest);
     rows.factor[i] = largest == rows.largest[i] ? 1.0F : std::exp(rows.largest[i] - largest);
     rows.largest[i] = largest;
     float sum = 0.0F;
-    for (int j = 0; j < kOwn; ++j) {
+#pragma unroll
+    for (int j = 0; j < Tile::kOwnColumns; ++j) {
       scores[i][j] = scores[i][j] == -INFINITY ? 0.0F : std::exp(scores[i][j] - largest);
       sum += scores[i][j];
     }
-    rows.sum[i] = rows.sum[i] * rows.factor[i] + row_sum(sum);
+    rows.sum[i] = rows.sum[i] * rows.factor[i] + row_sum<Tile>(sum);
   }
 }
 
 // Dropout takes weights away; those that it keeps are scaled with the result.
+template <class Tile>
 __device__ inline void drop_weights(const AttentionSizes& sizes, std::uint64_t key,
-                                    const ScoreTile& tile, float (&weights)[kOwn][kOwn]) {
+                                    const ScoreTile& tile, OwnTile<Tile>& weights) {
 #pragma unroll
-  for (int i = 0; i < kOwn; ++i) {
-    const FourWords words = words_of_row(sizes, key, tile, i);
-    for (int j = 0; j < kOwn; ++j) {
-      if (!sizes.mask.keeps(words.word[j])) weights[i][j] = 0.0F;
+  for (int i = 0; i < Tile::kOwnRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < Tile::kOwnColumns; j += 4) {
+      const FourWords words = words_of<Tile>(sizes, key, tile, i, j);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        if (!sizes.mask.keeps(words.word[k])) weights[i][j + k] = 0.0F;
+      }
     }
   }
 }
 
 // The statistics of own rows, and what their sums are multiplied with.
-template <typename T>
-__device__ void finish_rows(const AttentionCall<T>& a, const ScoreTile& tile, RowsSoFar& rows) {
+template <class Tile, typename T>
+__device__ inline void finish_rows(const AttentionCall<T>& a, const ScoreTile& tile,
+                                   RowsSoFar<Tile>& rows) {
 #pragma unroll
-  for (int i = 0; i < kOwn; ++i) {
+  for (int i = 0; i < Tile::kOwnRows; ++i) {
     // A row of -inf gives NaN.
     const float inverse = rows.largest[i] == -INFINITY ? NAN : 1.0F / rows.sum[i];
     rows.factor[i] = inverse * a.sizes.mask.scale;
-    const int query = tile.query + own_row() + i;
-    if (a.statistics == nullptr || own_column() != 0 || query >= a.sizes.tokens) continue;
+    const int query = tile.query + Tile::row(i);
+    if (a.statistics == nullptr || Tile::across() != 0 || query >= a.sizes.tokens) continue;
     float* const to = a.statistics + 2 * a.sizes.row(tile.batch, tile.head, query);
     to[0] = rows.largest[i];
     to[1] = inverse;
   }
 }
 
-// A block computes 64 queries of a head, the last ones first: they see most keys. FLOPs: 4 a score
+// A block computes the queries of a tile, the last ones first: they see most keys. FLOPs: 4 a score
 // and element of a head, in whole tiles. Bytes: q once for each tile of keys and k, v once for each
-// tile of queries (from L2), y and the statistics written once. 35 KiB of shared memory.
+// tile of queries (from L2), y and the statistics written once. 58 KiB of shared memory.
 template <class Form, typename T>
-__global__ void __launch_bounds__(kTileThreads, Form::kPanels == 1 ? 2 : 1)
+__global__ void __launch_bounds__(ForwardShape<Form>::kThreads,
+                                  Form::kPanels <= 2 && ForwardShape<Form>::kRows == 64 ? 3 : 2)
     attention_tiles(const AttentionCall<T> a) {
+  using Tile = ForwardShape<Form>;
   constexpr int kPanels = Form::kPanels;
-  TRAINSCOPE_SHARED(float, operands, kTileElements);
-  TRAINSCOPE_SHARED(float, weights, kTileElements);  // [key, query]
+  TRAINSCOPE_SHARED_DYNAMIC(float, operands);
+  float* const weights = operands + Tile::kOperands;  // [key, query]
   const AttentionSizes& sizes = a.sizes;
   const int item = static_cast<int>(blockIdx.x) / a.tiles;
   ScoreTile tile{.batch = item / sizes.heads,
                  .head = item % sizes.heads,
-                 .query = (a.tiles - 1 - static_cast<int>(blockIdx.x) % a.tiles) * kTile,
+                 .query = (a.tiles - 1 - static_cast<int>(blockIdx.x) % a.tiles) * Tile::kRows,
                  .key = 0};
   const int shared_head = tile.head / (sizes.heads / sizes.kv_heads);
   const auto q = a.x.q.head(tile.batch, tile.head, sizes.width);
   const auto k = a.x.k.head(tile.batch, shared_head, sizes.width);
   const auto v = a.x.v.head(tile.batch, shared_head, sizes.width);
   const TileRows<T> queries{q.from(tile.query), sizes.tokens - tile.query};
-  const int last = tile.query + kTile;
+  const int last = tile.query + Tile::kRows;
   const int keys = sizes.causal && last < sizes.keys ? last : sizes.keys;
   const std::uint64_t mask_key = Form::kDrops ? sizes.mask.key() : 0;
 
-  RowsSoFar rows;
-  for (int i = 0; i < kOwn; ++i) {
+  RowsSoFar<Tile> rows;
+  for (int i = 0; i < Tile::kOwnRows; ++i) {
     rows.largest[i] = -INFINITY;
     rows.sum[i] = 0.0F;
   }
-  float sums[kPanels][kOwn][kOwn] = {};
+  OwnTile<Tile> sums[kPanels] = {};
   for (; tile.key < keys; tile.key += kTile) {
-    float scores[kOwn][kOwn] = {};
+    OwnTile<Tile> scores = {};
     const int count = keys - tile.key;
-    multiply_rows<T>(queries, {k.from(tile.key), count}, sizes.width, operands, scores);
-    finish_scores(sizes, tile, scores);
-    exponentials(scores, rows);
-    if constexpr (Form::kDrops) drop_weights(sizes, mask_key, tile, scores);
-    keep_by_column(scores, weights);
+    multiply_rows<Tile, T>(queries, {k.from(tile.key), count}, sizes.width, operands, scores);
+    finish_scores<Tile>(sizes, tile, scores);
+    exponentials<Tile>(scores, rows);
+    if constexpr (Form::kDrops) drop_weights<Tile>(sizes, mask_key, tile, scores);
+    keep_by_column<Tile>(scores, weights);
 #pragma unroll
     for (int panel = 0; panel < kPanels; ++panel) {
-      for (int i = 0; i < kOwn; ++i) {
-        for (int j = 0; j < kOwn; ++j) sums[panel][i][j] *= rows.factor[i];
+#pragma unroll
+      for (int i = 0; i < Tile::kOwnRows; ++i) {
+#pragma unroll
+        for (int j = 0; j < Tile::kOwnColumns; ++j) sums[panel][i][j] *= rows.factor[i];
       }
     }
-    add_weighted_rows<kPanels, T>(weights, {v.from(tile.key), count}, sizes.width, operands, sums);
+    add_weighted_rows<Tile, kPanels, T>(weights, {v.from(tile.key), count}, sizes.width, operands,
+                                        sums);
   }
-  finish_rows(a, tile, rows);
-  store_rows(sums, rows.factor, a.y.head(tile.batch, tile.head, sizes.width).from(tile.query),
-             queries.count, sizes.width);
+  finish_rows<Tile>(a, tile, rows);
+  store_rows<Tile, kPanels, T>(sums, rows.factor,
+                               a.y.head(tile.batch, tile.head, sizes.width).from(tile.query),
+                               queries.count, sizes.width);
+}
+
+template <class Form, typename T>
+void launch_attention(const CallContext& context, AttentionCall<T> call) {
+  using Tile = ForwardShape<Form>;
+  call.tiles = tiles_of(call.sizes.tokens, Tile::kRows);
+  const int blocks = call.tiles * call.sizes.heads * call.sizes.batch;
+  launch(context,
+         {.blocks = dim3(static_cast<unsigned>(blocks)),
+          .threads = dim3(Tile::kThreads),
+          .shared_bytes = Tile::kSharedBytes},
+         attention_tiles<Form, T>, call);
 }
 
 template <typename T>
@@ -188,11 +228,8 @@ void run_attention(const RunArgs& args) {
                               .x = head_tensors<const T>(params, args.inputs),
                               .y = head_tensor<T>(args.outputs[0], 0),
                               .statistics = data_or_null<float>(args.outputs, 1),
-                              .tiles = tiles_of(sizes.tokens)};
-  with_form(sizes, [&]<class Form>(Form) {
-    launch(args.call, tile_grid(call.tiles, sizes.heads, sizes.batch), attention_tiles<Form, T>,
-           call);
-  });
+                              .tiles = 0};
+  with_form(sizes, [&]<class Form>(Form) { launch_attention<Form, T>(args.call, call); });
 }
 
 Support supports_forward(const PrepareArgs& args) {

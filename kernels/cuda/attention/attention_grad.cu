@@ -49,40 +49,62 @@ __global__ void __launch_bounds__(kTeamThreads) attention_shifts(const GradientC
   }
 }
 
+// 64 queries and 64 keys, 4 x 8 scores a thread, or 4 x 4 where the sums of a head are many.
+template <class Form>
+using BackwardShape = TileShape<kTile, Form::kPanels <= 2 ? 8 : 16>;
+
 // Of a tile: the weights that dropout left, and the gradient of the scores before they are scaled.
+template <class Tile>
 struct TileGradients {
-  float weights[kOwn][kOwn];
-  float dscores[kOwn][kOwn];
+  OwnTile<Tile> weights;
+  OwnTile<Tile> dscores;
 };
 
-// weights = exp(score - largest) * inverse sum; dscores = scale * (left * dy v' - weights * shift),
-// where `left` are the weights after dropout.
-template <bool kDrops, typename T>
+// Of four own columns of a row from j on: weights = exp(score - largest) * inverse sum; dscores =
+// scale * (left * dy v' - weights * shift), where `left` are the weights after dropout.
+struct GradientRow {
+  float largest;
+  float inverse;
+  float shift;
+};
+template <class Tile, bool kDrops>
+__device__ __forceinline__ void finish_four(const AttentionSizes& sizes, const ScoreTile& tile,
+                                            std::uint64_t mask_key, const GradientRow& row, int i,
+                                            int j, TileGradients<Tile>& own) {
+  FourWords words{};
+  if constexpr (kDrops) words = words_of<Tile>(sizes, mask_key, tile, i, j);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const bool seen = sees(sizes, tile.query + Tile::row(i), tile.key + Tile::column(j + k));
+    float& score = own.weights[i][j + k];
+    float& dscore = own.dscores[i][j + k];
+    const float weight = seen ? std::exp(score - row.largest) * row.inverse : 0.0F;
+    float left = weight;
+    float difference = weight * (dscore - row.shift);
+    if constexpr (kDrops) {
+      left = sizes.mask.keeps(words.word[k]) ? weight * sizes.mask.scale : 0.0F;
+      difference = left * dscore - weight * row.shift;
+    }
+    score = left;
+    dscore = seen ? sizes.scale * difference : 0.0F;
+  }
+}
+
+template <class Tile, bool kDrops, typename T>
 __device__ __forceinline__ void finish_gradients(const GradientCall<T>& a, const ScoreTile& tile,
-                                                 std::uint64_t mask_key, TileGradients& own) {
+                                                 std::uint64_t mask_key, TileGradients<Tile>& own) {
   const AttentionSizes& sizes = a.sizes;
 #pragma unroll
-  for (int i = 0; i < kOwn; ++i) {
-    const int query = tile.query + own_row() + i;
-    const bool inside = query < sizes.tokens;
-    const std::int64_t row = sizes.row(tile.batch, tile.head, query);
-    const float largest = inside ? a.statistics[2 * row] : 0.0F;
-    const float inverse = inside ? a.statistics[2 * row + 1] : 0.0F;
-    const float shift = inside ? a.shifts[row] : 0.0F;
-    FourWords words{};
-    if constexpr (kDrops) words = words_of_row(sizes, mask_key, tile, i);
+  for (int i = 0; i < Tile::kOwnRows; ++i) {
+    const int query = tile.query + Tile::row(i);
+    const std::int64_t number = sizes.row(tile.batch, tile.head, query);
+    GradientRow row{0.0F, 0.0F, 0.0F};
+    if (query < sizes.tokens) {
+      row = {a.statistics[2 * number], a.statistics[2 * number + 1], a.shifts[number]};
+    }
 #pragma unroll
-    for (int j = 0; j < kOwn; ++j) {
-      const bool seen = sees(sizes, query, tile.key + own_column() + j);
-      const float weight = seen ? std::exp(own.weights[i][j] - largest) * inverse : 0.0F;
-      float left = weight;
-      float difference = weight * (own.dscores[i][j] - shift);
-      if constexpr (kDrops) {
-        left = sizes.mask.keeps(words.word[j]) ? weight * sizes.mask.scale : 0.0F;
-        difference = left * own.dscores[i][j] - weight * shift;
-      }
-      own.weights[i][j] = left;
-      own.dscores[i][j] = seen ? sizes.scale * difference : 0.0F;
+    for (int j = 0; j < Tile::kOwnColumns; j += 4) {
+      finish_four<Tile, kDrops>(sizes, tile, mask_key, row, i, j, own);
     }
   }
 }
@@ -110,32 +132,36 @@ __device__ TileOperands<T> tile_operands(const GradientCall<T>& a, const ScoreTi
   };
 }
 
-template <bool kDrops, typename T>
+template <class Tile, bool kDrops, typename T>
 __device__ __forceinline__ void tile_gradients(const GradientCall<T>& a, const ScoreTile& tile,
                                                const TileOperands<T>& of, std::uint64_t mask_key,
-                                               float* operands, TileGradients& own) {
+                                               float* operands, TileGradients<Tile>& own) {
 #pragma unroll
-  for (int i = 0; i < kOwn; ++i) {
-    for (int j = 0; j < kOwn; ++j) {
+  for (int i = 0; i < Tile::kOwnRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < Tile::kOwnColumns; ++j) {
       own.weights[i][j] = 0.0F;
       own.dscores[i][j] = 0.0F;
     }
   }
-  multiply_rows<T>(of.q, of.k, a.sizes.width, operands, own.weights);
-  multiply_rows<T>(of.dy, of.v, a.sizes.width, operands, own.dscores);
-  finish_scores(a.sizes, tile, own.weights);
-  finish_gradients<kDrops>(a, tile, mask_key, own);
+  multiply_rows<Tile, T>(of.q, of.k, a.sizes.width, operands, own.weights);
+  multiply_rows<Tile, T>(of.dy, of.v, a.sizes.width, operands, own.dscores);
+  finish_scores<Tile>(a.sizes, tile, own.weights);
+  finish_gradients<Tile, kDrops>(a, tile, mask_key, own);
 }
 
 // A block computes 64 keys of a head of k and v: dv = weights' dy and dk = dscores' q, summed over
 // the queries that see them of all heads that share it, in order. FLOPs: 8 a score and element of a
 // head, in whole tiles. Bytes: q, dy once for each tile of keys (from L2), dk and dv written once.
 template <class Form, typename T>
-__global__ void __launch_bounds__(kTileThreads, Form::kPanels == 1 ? 2 : 1)
+__global__ void __launch_bounds__(BackwardShape<Form>::kThreads, Form::kPanels == 1   ? 3
+                                                                 : Form::kPanels == 2 ? 2
+                                                                                      : 1)
     attention_grad_keys(const GradientCall<T> a) {
+  using Tile = BackwardShape<Form>;
   constexpr int kPanels = Form::kPanels;
-  TRAINSCOPE_SHARED(float, operands, kTileElements);
-  TRAINSCOPE_SHARED(float, by_query, kTileElements);  // [query, key]
+  TRAINSCOPE_SHARED(float, operands, Tile::kOperands);
+  TRAINSCOPE_SHARED(float, by_query, Tile::kWeights);  // [query, key]
   const AttentionSizes& sizes = a.sizes;
   const int item = static_cast<int>(blockIdx.x) / a.tiles;
   const int batch = item / sizes.kv_heads;
@@ -144,39 +170,44 @@ __global__ void __launch_bounds__(kTileThreads, Form::kPanels == 1 ? 2 : 1)
   const int per_group = sizes.heads / sizes.kv_heads;
   const std::uint64_t mask_key = Form::kDrops ? sizes.mask.key() : 0;
 
-  float dk[kPanels][kOwn][kOwn] = {};
-  float dv[kPanels][kOwn][kOwn] = {};
+  OwnTile<Tile> dk[kPanels] = {};
+  OwnTile<Tile> dv[kPanels] = {};
   for (int head = shared_head * per_group; head < (shared_head + 1) * per_group; ++head) {
     for (int query = sizes.causal ? key : 0; query < sizes.tokens; query += kTile) {
       const ScoreTile tile{.batch = batch, .head = head, .query = query, .key = key};
       const TileOperands<T> of = tile_operands(a, tile);
-      TileGradients own;
-      tile_gradients<Form::kDrops>(a, tile, of, mask_key, operands, own);
-      keep_by_row(own.weights, by_query);
-      add_weighted_rows<kPanels, T>(by_query, of.dy, sizes.width, operands, dv);
+      TileGradients<Tile> own;
+      tile_gradients<Tile, Form::kDrops>(a, tile, of, mask_key, operands, own);
+      keep_by_row<Tile>(own.weights, by_query);
+      add_weighted_rows<Tile, kPanels, T>(by_query, of.dy, sizes.width, operands, dv);
       __syncthreads();  // the weights have been read
-      keep_by_row(own.dscores, by_query);
-      add_weighted_rows<kPanels, T>(by_query, of.q, sizes.width, operands, dk);
+      keep_by_row<Tile>(own.dscores, by_query);
+      add_weighted_rows<Tile, kPanels, T>(by_query, of.q, sizes.width, operands, dk);
     }
   }
-  const float ones[kOwn] = {1.0F, 1.0F, 1.0F, 1.0F};
+  const float ones[Tile::kOwnRows] = {1.0F, 1.0F, 1.0F, 1.0F};
   const int keys = sizes.keys - key;
   if (a.dx.k.data != nullptr) {
-    store_rows(dk, ones, a.dx.k.head(batch, shared_head, sizes.width).from(key), keys, sizes.width);
+    store_rows<Tile, kPanels, T>(dk, ones, a.dx.k.head(batch, shared_head, sizes.width).from(key),
+                                 keys, sizes.width);
   }
   if (a.dx.v.data != nullptr) {
-    store_rows(dv, ones, a.dx.v.head(batch, shared_head, sizes.width).from(key), keys, sizes.width);
+    store_rows<Tile, kPanels, T>(dv, ones, a.dx.v.head(batch, shared_head, sizes.width).from(key),
+                                 keys, sizes.width);
   }
 }
 
 // A block computes 64 queries of a head: dq = dscores k, summed over the keys that they see. Reads
 // no row of q or dy but its own, which dq may take the place of. FLOPs: 6 a score and element.
 template <class Form, typename T>
-__global__ void __launch_bounds__(kTileThreads, Form::kPanels == 1 ? 2 : 1)
+__global__ void __launch_bounds__(BackwardShape<Form>::kThreads, Form::kPanels == 1   ? 3
+                                                                 : Form::kPanels == 2 ? 2
+                                                                                      : 1)
     attention_grad_queries(const GradientCall<T> a) {
+  using Tile = BackwardShape<Form>;
   constexpr int kPanels = Form::kPanels;
-  TRAINSCOPE_SHARED(float, operands, kTileElements);
-  TRAINSCOPE_SHARED(float, by_key, kTileElements);  // [key, query]
+  TRAINSCOPE_SHARED(float, operands, Tile::kOperands);
+  TRAINSCOPE_SHARED(float, by_key, Tile::kWeights);  // [key, query]
   const AttentionSizes& sizes = a.sizes;
   const int item = static_cast<int>(blockIdx.x) / a.tiles;
   ScoreTile tile{.batch = item / sizes.heads,
@@ -187,17 +218,18 @@ __global__ void __launch_bounds__(kTileThreads, Form::kPanels == 1 ? 2 : 1)
   const int keys = sizes.causal && last < sizes.keys ? last : sizes.keys;
   const std::uint64_t mask_key = Form::kDrops ? sizes.mask.key() : 0;
 
-  float dq[kPanels][kOwn][kOwn] = {};
+  OwnTile<Tile> dq[kPanels] = {};
   for (; tile.key < keys; tile.key += kTile) {
     const TileOperands<T> of = tile_operands(a, tile);
-    TileGradients own;
-    tile_gradients<Form::kDrops>(a, tile, of, mask_key, operands, own);
-    keep_by_column(own.dscores, by_key);
-    add_weighted_rows<kPanels, T>(by_key, of.k, sizes.width, operands, dq);
+    TileGradients<Tile> own;
+    tile_gradients<Tile, Form::kDrops>(a, tile, of, mask_key, operands, own);
+    keep_by_column<Tile>(own.dscores, by_key);
+    add_weighted_rows<Tile, kPanels, T>(by_key, of.k, sizes.width, operands, dq);
   }
-  const float ones[kOwn] = {1.0F, 1.0F, 1.0F, 1.0F};
-  store_rows(dq, ones, a.dx.q.head(tile.batch, tile.head, sizes.width).from(tile.query),
-             sizes.tokens - tile.query, sizes.width);
+  const float ones[Tile::kOwnRows] = {1.0F, 1.0F, 1.0F, 1.0F};
+  store_rows<Tile, kPanels, T>(dq, ones,
+                               a.dx.q.head(tile.batch, tile.head, sizes.width).from(tile.query),
+                               sizes.tokens - tile.query, sizes.width);
 }
 
 Prepared prepare_grad(const PrepareArgs& args) {
@@ -223,15 +255,18 @@ void run_grad(const RunArgs& args) {
          {.blocks = team_blocks(sizes.rows(), kTeamThreads / kWarp), .threads = dim3(kTeamThreads)},
          attention_shifts<T>, call);
   with_form(sizes, [&]<class Form>(Form) {
+    const auto grid = [&call](int heads) {
+      const int blocks = call.tiles * heads * call.sizes.batch;
+      return Grid{.blocks = dim3(static_cast<unsigned>(blocks)),
+                  .threads = dim3(BackwardShape<Form>::kThreads)};
+    };
     if (call.dx.k.data != nullptr || call.dx.v.data != nullptr) {
-      call.tiles = tiles_of(sizes.keys);
-      launch(args.call, tile_grid(call.tiles, sizes.kv_heads, sizes.batch),
-             attention_grad_keys<Form, T>, call);
+      call.tiles = tiles_of(sizes.keys, kTile);
+      launch(args.call, grid(sizes.kv_heads), attention_grad_keys<Form, T>, call);
     }
     if (call.dx.q.data == nullptr) return;
-    call.tiles = tiles_of(sizes.tokens);
-    launch(args.call, tile_grid(call.tiles, sizes.heads, sizes.batch),
-           attention_grad_queries<Form, T>, call);
+    call.tiles = tiles_of(sizes.tokens, kTile);
+    launch(args.call, grid(sizes.heads), attention_grad_queries<Form, T>, call);
   });
 }
 

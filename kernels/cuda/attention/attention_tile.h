@@ -1,133 +1,43 @@
-// What the kernels of attention and of its gradient share: tiles of 64 queries and 64 keys, which a
-// block of 256 threads computes by matmuls in f32 from shared memory.
+// Matmuls of tiles in f32 from shared memory, for attention and its gradient.
 //
-// Thread (ty, tx) of 16 x 16 owns rows 4 ty .. 4 ty + 3 and columns 4 tx .. 4 tx + 3 of a tile.
+// A tile has kRows rows and 64 columns. Of 16 x kAcross threads, thread (ty, tx) owns rows in
+// groups of four that are 64 apart, the first at 4 ty, and columns in groups of four that are 4
+// kAcross apart, the first at 4 tx.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
-#include <span>
 #include <type_traits>
 
-#include "kernels/api/kernel.h"
-#include "kernels/cuda/attention/dropout_mask.h"
-#include "kernels/cuda/support/launch.h"
-#include "kernels/cuda/support/views.h"
+#include "kernels/cuda/attention/attention_call.h"
 
 namespace trainscope::cuda {
 
-inline constexpr int kTile = 64;          // rows and columns of a tile
-inline constexpr int kTileThreads = 256;  // of a block
-inline constexpr int kOwn = 4;            // rows, and columns, of a thread
-inline constexpr int kDepth = 32;         // elements of heads that are multiplied in one go
-inline constexpr int kPitch = kTile + 4;  // from one row of shared memory to the next
-inline constexpr int kTileElements = kTile * kPitch;
-inline constexpr std::int64_t kMostHeadWidth = 4 * kTile;  // sums of whole heads are in registers
+template <int kRowsOfTile, int kAcrossOfTile>
+struct TileShape {
+  static constexpr int kRows = kRowsOfTile;
+  static constexpr int kAcross = kAcrossOfTile;
+  static constexpr int kThreads = 16 * kAcross;
+  static constexpr int kOwnRows = kRows / 16;
+  static constexpr int kOwnColumns = kTile / kAcross;
+  static constexpr int kDepth = 32;            // elements that are multiplied in one go
+  static constexpr int kRowPitch = kRows + 4;  // from one row of shared memory to the next
+  static constexpr int kPitch = kTile + 4;
+  // Floats of shared memory: two operands of a step or a panel of rows, and weights.
+  static constexpr int kOfProducts = kDepth * (kRowPitch + kPitch);
+  static constexpr int kOfPanel = kTile * kPitch;
+  static constexpr int kOperands = kOfProducts > kOfPanel ? kOfProducts : kOfPanel;
+  static constexpr int kWeights = kTile * kRowPitch;
+  static constexpr std::size_t kSharedBytes = (kOperands + kWeights) * sizeof(float);
 
-__device__ inline int own_row() { return static_cast<int>(threadIdx.x) / 16 * kOwn; }
-__device__ inline int own_column() { return static_cast<int>(threadIdx.x) % 16 * kOwn; }
-
-// Rows of one head: token i at data + i * row.
-template <typename T>
-struct HeadRows {
-  T* data;
-  std::int64_t row;
-
-  __device__ HeadRows from(std::int64_t i) const { return {data + i * row, row}; }
+  __device__ static int down() { return static_cast<int>(threadIdx.x) / kAcross; }
+  __device__ static int across() { return static_cast<int>(threadIdx.x) % kAcross; }
+  __device__ static int row(int i) { return i / 4 * 64 + down() * 4 + i % 4; }
+  __device__ static int column(int j) { return j / 4 * (4 * kAcross) + across() * 4 + j % 4; }
 };
 
-// Heads in a tensor [batch, tokens, heads, width], or in some of its heads.
-template <typename T>
-struct HeadTensor {
-  T* data = nullptr;       // null: left out
-  std::int64_t batch = 0;  // from one batch entry to the next
-  std::int64_t row = 0;    // from one token to the next
-
-  __device__ HeadRows<T> head(std::int64_t b, std::int64_t number, std::int64_t width) const {
-    return {data + b * batch + number * width, row};
-  }
-};
-
-template <typename T>
-HeadTensor<T> head_tensor(const TensorView& view, std::int64_t first_head) {
-  const Shape& shape = view.shape();
-  const std::int64_t row = shape[2] * shape[3];
-  return {.data = view.as<T>() + first_head * shape[3], .batch = shape[1] * row, .row = row};
-}
-
-// q, k and v, whether they are in tensors of their own or side by side.
-template <typename T>
-struct HeadTensors {
-  HeadTensor<T> q;
-  HeadTensor<T> k;
-  HeadTensor<T> v;
-};
-
-template <typename T>
-HeadTensors<T> head_tensors(const AttentionParams& params, std::span<const TensorView> tensors) {
-  if (params.packed) {
-    return {.q = head_tensor<T>(tensors[0], 0),
-            .k = head_tensor<T>(tensors[0], params.heads),
-            .v = head_tensor<T>(tensors[0], params.heads + params.kv_heads)};
-  }
-  const auto at = [&](std::size_t i) {
-    return has_view(tensors, i) ? head_tensor<T>(tensors[i], 0) : HeadTensor<T>{};
-  };
-  return {.q = at(0), .k = at(1), .v = at(2)};
-}
-
-// Sizes of a call, and what is added to its scores and what its weights drop.
-struct AttentionSizes {
-  int batch = 0;
-  int tokens = 0;
-  int keys = 0;
-  int heads = 0;
-  int kv_heads = 0;
-  int width = 0;  // of a head
-  bool causal = false;
-  float scale = 1.0F;
-  const float* bias = nullptr;        // broadcast to [batch, heads, tokens, keys]
-  std::int64_t bias_strides[4] = {};  // 0 where it is broadcast
-  DropoutMask mask = {};
-
-  // Number of a query among all [batch, heads, tokens].
-  __host__ __device__ std::int64_t row(int b, int head, int query) const {
-    return (static_cast<std::int64_t>(b) * heads + head) * tokens + query;
-  }
-  std::int64_t rows() const { return row(batch, 0, 0); }
-};
-
-// `inputs` begin with q.
-AttentionSizes attention_sizes(const Params& params, std::span<const TensorView> inputs);
-Support supports_attention(const Params& params, std::span<const TensorView> inputs);
-
-inline int tiles_of(int rows) { return rows / kTile + (rows % kTile == 0 ? 0 : 1); }
-
-// What a kernel is compiled for: heads of up to 64 * kPanels elements, with dropout or without.
-template <int kPanelsOfForm, bool kDropsOfForm>
-struct AttentionForm {
-  static constexpr int kPanels = kPanelsOfForm;
-  static constexpr bool kDrops = kDropsOfForm;
-};
-
-// Calls run(form) with the smallest form that takes the call.
-template <class Run>
-void with_form(const AttentionSizes& sizes, Run run) {
-  const auto with_panels = [&]<int kPanels>(AttentionForm<kPanels, false> plain) {
-    if (sizes.mask.threshold == 0) return run(plain);
-    run(AttentionForm<kPanels, true>{});
-  };
-  if (sizes.width <= kTile) return with_panels(AttentionForm<1, false>{});
-  if (sizes.width <= 2 * kTile) return with_panels(AttentionForm<2, false>{});
-  with_panels(AttentionForm<4, false>{});
-}
-
-inline Grid tile_grid(int tiles, int heads, int batch) {
-  return {.blocks = dim3(static_cast<unsigned>(tiles * heads * batch)),
-          .threads = dim3(kTileThreads)};
-}
-
-// --- Matmuls of tiles ----------------------------------------------------------------------------
+template <class Tile>
+using OwnTile = float[Tile::kOwnRows][Tile::kOwnColumns];
 
 // Elements [first, first + 4) of a row, zeros from `width` on. One instruction where they are f32
 // in whole registers of 16 bytes.
@@ -145,16 +55,17 @@ __device__ inline float4 four_elements(const T* row, int first, int width) {
   return make_float4(element(0), element(1), element(2), element(3));
 }
 
-// to[d][r] = element first + d of row r, zeros beyond the rows and the width. Threads next to each
-// other have neighbouring rows: no two of a warp write to one bank.
-template <typename T>
-__device__ inline void load_by_element(const HeadRows<const T>& rows, int count, int first,
+// to[d][r] = element first + d of row r of kCount, zeros beyond `rows` and the width. Threads next
+// to each other have neighbouring rows: no two of a warp write to one bank.
+template <class Tile, int kCount, typename T>
+__device__ inline void load_by_element(const HeadRows<const T>& from, int rows, int first,
                                        int width, float* to) {
-  for (int e = static_cast<int>(threadIdx.x); e < kTile * kDepth / 4; e += kTileThreads) {
-    const int r = e % kTile;
-    const int d = e / kTile * 4;
+  constexpr int kPitch = kCount + 4;
+  for (int e = static_cast<int>(threadIdx.x); e < kCount * Tile::kDepth / 4; e += Tile::kThreads) {
+    const int r = e % kCount;
+    const int d = e / kCount * 4;
     float4 four = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-    if (r < count) four = four_elements(rows.data + r * rows.row, first + d, width);
+    if (r < rows) four = four_elements(from.data + r * from.row, first + d, width);
     to[d * kPitch + r] = four.x;
     to[(d + 1) * kPitch + r] = four.y;
     to[(d + 2) * kPitch + r] = four.z;
@@ -162,34 +73,48 @@ __device__ inline void load_by_element(const HeadRows<const T>& rows, int count,
   }
 }
 
-// to[r][c] = element first + c of row r, zeros beyond the rows and the width.
-template <typename T>
-__device__ inline void load_by_row(const HeadRows<const T>& rows, int count, int first, int width,
+// to[r][c] = element first + c of row r of 64, zeros beyond `rows` and the width.
+template <class Tile, typename T>
+__device__ inline void load_by_row(const HeadRows<const T>& from, int rows, int first, int width,
                                    float* to) {
   constexpr int kFours = kTile / 4;
-  for (int e = static_cast<int>(threadIdx.x); e < kTile * kFours; e += kTileThreads) {
+  for (int e = static_cast<int>(threadIdx.x); e < kTile * kFours; e += Tile::kThreads) {
     const int c = e % kFours * 4;
     const int r = e / kFours;
     float4 four = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-    if (r < count) four = four_elements(rows.data + r * rows.row, first + c, width);
-    *reinterpret_cast<float4*>(to + r * kPitch + c) = four;
+    if (r < rows) four = four_elements(from.data + r * from.row, first + c, width);
+    *reinterpret_cast<float4*>(to + r * Tile::kPitch + c) = four;
   }
 }
 
-// sums[i][j] += left[i] * right[j]
-__device__ inline void add_outer(const float* left, const float* right, float (&sums)[kOwn][kOwn]) {
-  const float4 a = *reinterpret_cast<const float4*>(left);
-  const float4 b = *reinterpret_cast<const float4*>(right);
-  const float from_left[kOwn] = {a.x, a.y, a.z, a.w};
-  const float from_right[kOwn] = {b.x, b.y, b.z, b.w};
+// own[k] = from[first + k], in groups of four that are `apart` from each other.
+template <int kCount>
+__device__ inline void read_fours(const float* from, int apart, float (&own)[kCount]) {
 #pragma unroll
-  for (int i = 0; i < kOwn; ++i) {
-#pragma unroll
-    for (int j = 0; j < kOwn; ++j) sums[i][j] = std::fma(from_left[i], from_right[j], sums[i][j]);
+  for (int group = 0; group < kCount / 4; ++group) {
+    const float4 four = *reinterpret_cast<const float4*>(from + group * apart);
+    own[group * 4] = four.x;
+    own[group * 4 + 1] = four.y;
+    own[group * 4 + 2] = four.z;
+    own[group * 4 + 3] = four.w;
   }
 }
 
-// Up to 64 rows of a head.
+// sums[i][j] += left[own row i] * right[own column j]
+template <class Tile>
+__device__ inline void add_outer(const float* left, const float* right, OwnTile<Tile>& sums) {
+  float a[Tile::kOwnRows];
+  float b[Tile::kOwnColumns];
+  read_fours(left + Tile::down() * 4, 64, a);
+  read_fours(right + Tile::across() * 4, 4 * Tile::kAcross, b);
+#pragma unroll
+  for (int i = 0; i < Tile::kOwnRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < Tile::kOwnColumns; ++j) sums[i][j] = std::fma(a[i], b[j], sums[i][j]);
+  }
+}
+
+// The first rows of a head that a tile has, and how many there are from there on.
 template <typename T>
 struct TileRows {
   HeadRows<const T> rows;
@@ -197,52 +122,54 @@ struct TileRows {
 };
 
 // sums[i][j] += the dot product of own row i of `left` and own column's row j of `right`. `shared`
-// is for kTileElements.
-template <typename T>
+// is for Tile::kOperands.
+template <class Tile, typename T>
 __device__ inline void multiply_rows(const TileRows<T>& left, const TileRows<T>& right, int width,
-                                     float* shared, float (&sums)[kOwn][kOwn]) {
+                                     float* shared, OwnTile<Tile>& sums) {
   float* const by_left = shared;
-  float* const by_right = shared + kDepth * kPitch;
-  for (int first = 0; first < width; first += kDepth) {
+  float* const by_right = shared + Tile::kDepth * Tile::kRowPitch;
+  for (int first = 0; first < width; first += Tile::kDepth) {
     __syncthreads();  // what `shared` held has been read
-    load_by_element(left.rows, left.count, first, width, by_left);
-    load_by_element(right.rows, right.count, first, width, by_right);
+    load_by_element<Tile, Tile::kRows>(left.rows, left.count, first, width, by_left);
+    load_by_element<Tile, kTile>(right.rows, right.count, first, width, by_right);
     __syncthreads();
-    for (int d = 0; d < kDepth; ++d) {
-      add_outer(by_left + d * kPitch + own_row(), by_right + d * kPitch + own_column(), sums);
+#pragma unroll 4
+    for (int d = 0; d < Tile::kDepth; ++d) {
+      add_outer<Tile>(by_left + d * Tile::kRowPitch, by_right + d * Tile::kPitch, sums);
     }
   }
 }
 
-// sums[p][i][j] += sum over k of weights[k][own row i] * element 64 p + own column j of row k.
+// sums[p][i][j] += sum over k < 64 of weights[k][own row i] * element 64 p + own column j of row k.
 // Begins with a barrier: `weights` may just have been written.
-template <int kPanels, typename T>
+template <class Tile, int kPanels, typename T>
 __device__ inline void add_weighted_rows(const float* weights, const TileRows<T>& rows, int width,
-                                         float* shared, float (&sums)[kPanels][kOwn][kOwn]) {
+                                         float* shared, OwnTile<Tile> (&sums)[kPanels]) {
 #pragma unroll
   for (int panel = 0; panel < kPanels; ++panel) {
     __syncthreads();
-    load_by_row(rows.rows, rows.count, panel * kTile, width, shared);
+    load_by_row<Tile>(rows.rows, rows.count, panel * kTile, width, shared);
     __syncthreads();
+#pragma unroll 4
     for (int k = 0; k < kTile; ++k) {
-      add_outer(weights + k * kPitch + own_row(), shared + k * kPitch + own_column(), sums[panel]);
+      add_outer<Tile>(weights + k * Tile::kRowPitch, shared + k * Tile::kPitch, sums[panel]);
     }
   }
 }
 
 // Own rows of a result [count, width] times factor[i].
-template <int kPanels, typename T>
-__device__ inline void store_rows(const float (&sums)[kPanels][kOwn][kOwn],
-                                  const float (&factor)[kOwn], const HeadRows<T>& to, int count,
-                                  int width) {
+template <class Tile, int kPanels, typename T>
+__device__ inline void store_rows(const OwnTile<Tile> (&sums)[kPanels],
+                                  const float (&factor)[Tile::kOwnRows], const HeadRows<T>& to,
+                                  int count, int width) {
 #pragma unroll
   for (int panel = 0; panel < kPanels; ++panel) {
 #pragma unroll
-    for (int i = 0; i < kOwn; ++i) {
+    for (int i = 0; i < Tile::kOwnRows; ++i) {
 #pragma unroll
-      for (int j = 0; j < kOwn; ++j) {
-        const int r = own_row() + i;
-        const int c = panel * kTile + own_column() + j;
+      for (int j = 0; j < Tile::kOwnColumns; ++j) {
+        const int r = Tile::row(i);
+        const int c = panel * kTile + Tile::column(j);
         if (r < count && c < width) {
           to.data[r * to.row + c] = static_cast<T>(sums[panel][i][j] * factor[i]);
         }
@@ -251,17 +178,29 @@ __device__ inline void store_rows(const float (&sums)[kPanels][kOwn][kOwn],
   }
 }
 
-// weights[row][column] of own elements, or weights[column][row].
-__device__ inline void keep_by_row(const float (&own)[kOwn][kOwn], float* weights) {
-  for (int i = 0; i < kOwn; ++i) {
-    *reinterpret_cast<float4*>(weights + (own_row() + i) * kPitch + own_column()) =
-        make_float4(own[i][0], own[i][1], own[i][2], own[i][3]);
+// weights[row][column] = own elements, of tiles with as many rows as columns.
+template <class Tile>
+__device__ inline void keep_by_row(const OwnTile<Tile>& own, float* weights) {
+  static_assert(Tile::kRows == kTile);
+#pragma unroll
+  for (int i = 0; i < Tile::kOwnRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < Tile::kOwnColumns; j += 4) {
+      *reinterpret_cast<float4*>(weights + Tile::row(i) * Tile::kPitch + Tile::column(j)) =
+          make_float4(own[i][j], own[i][j + 1], own[i][j + 2], own[i][j + 3]);
+    }
   }
 }
-__device__ inline void keep_by_column(const float (&own)[kOwn][kOwn], float* weights) {
-  for (int j = 0; j < kOwn; ++j) {
-    *reinterpret_cast<float4*>(weights + (own_column() + j) * kPitch + own_row()) =
-        make_float4(own[0][j], own[1][j], own[2][j], own[3][j]);
+// weights[column][row] = own elements.
+template <class Tile>
+__device__ inline void keep_by_column(const OwnTile<Tile>& own, float* weights) {
+#pragma unroll
+  for (int j = 0; j < Tile::kOwnColumns; ++j) {
+#pragma unroll
+    for (int i = 0; i < Tile::kOwnRows; i += 4) {
+      *reinterpret_cast<float4*>(weights + Tile::column(j) * Tile::kRowPitch + Tile::row(i)) =
+          make_float4(own[i][j], own[i + 1][j], own[i + 2][j], own[i + 3][j]);
+    }
   }
 }
 
@@ -281,33 +220,34 @@ __device__ inline bool sees(const AttentionSizes& sizes, int query, int key) {
 }
 
 // Dot products become scores: scaled, with the bias, -inf of keys that are not seen.
+template <class Tile>
 __device__ inline void finish_scores(const AttentionSizes& sizes, const ScoreTile& tile,
-                                     float (&scores)[kOwn][kOwn]) {
-  const float* bias = nullptr;  // of own row 0 and column 0
-  if (sizes.bias != nullptr) {
-    bias = sizes.bias + tile.batch * sizes.bias_strides[0] + tile.head * sizes.bias_strides[1] +
-           (tile.query + own_row()) * sizes.bias_strides[2] +
-           (tile.key + own_column()) * sizes.bias_strides[3];
-  }
+                                     OwnTile<Tile>& scores) {
+  const auto bias_step = static_cast<int>(sizes.bias_strides[3]);  // 0 or 1
 #pragma unroll
-  for (int i = 0; i < kOwn; ++i) {
+  for (int i = 0; i < Tile::kOwnRows; ++i) {
+    const int query = tile.query + Tile::row(i);
+    const float* bias = nullptr;  // of the query and the tile's first key
+    if (sizes.bias != nullptr) {
+      bias = sizes.bias + tile.batch * sizes.bias_strides[0] + tile.head * sizes.bias_strides[1] +
+             query * sizes.bias_strides[2] + tile.key * sizes.bias_strides[3];
+    }
 #pragma unroll
-    for (int j = 0; j < kOwn; ++j) {
-      const bool seen = sees(sizes, tile.query + own_row() + i, tile.key + own_column() + j);
+    for (int j = 0; j < Tile::kOwnColumns; ++j) {
+      const bool seen = sees(sizes, query, tile.key + Tile::column(j));
       float score = scores[i][j] * sizes.scale;
-      if (bias != nullptr && seen) {
-        score += bias[i * sizes.bias_strides[2] + j * sizes.bias_strides[3]];
-      }
+      if (bias != nullptr && seen) score += bias[Tile::column(j) * bias_step];
       scores[i][j] = seen ? score : -INFINITY;
     }
   }
 }
 
-// The random words of own row i's four columns.
-__device__ inline FourWords words_of_row(const AttentionSizes& sizes, std::uint64_t key,
-                                         const ScoreTile& tile, int i) {
-  const std::int64_t row = sizes.row(tile.batch, tile.head, tile.query + own_row() + i);
-  const std::int64_t first = row * sizes.keys + tile.key + own_column();
+// The random words of own row i's columns j to j + 3.
+template <class Tile>
+__device__ inline FourWords words_of(const AttentionSizes& sizes, std::uint64_t key,
+                                     const ScoreTile& tile, int i, int j) {
+  const std::int64_t row = sizes.row(tile.batch, tile.head, tile.query + Tile::row(i));
+  const std::int64_t first = row * sizes.keys + tile.key + Tile::column(j);
   return four_words(key, sizes.mask.stream, static_cast<std::uint64_t>(first));
 }
 
