@@ -66,6 +66,10 @@ struct AttentionCall {
 template <class Form>
 using ForwardShape = TileShape<Form::kPanels == 1 && !Form::kDrops ? 128 : 64, 8>;
 
+// Blocks whose registers a multiprocessor has at once.
+template <class Form>
+inline constexpr int kForwardBlocks = Form::kPanels <= 2 && ForwardShape<Form>::kRows == 64 ? 3 : 2;
+
 // What is known of own rows after some tiles of keys.
 template <class Tile>
 struct RowsSoFar {
@@ -155,8 +159,7 @@ __device__ inline void finish_rows(const AttentionCall<T>& a, const ScoreTile& t
 // and element of a head, in whole tiles. Bytes: q once for each tile of keys and k, v once for each
 // tile of queries (from L2), y and the statistics written once. 58 KiB of shared memory.
 template <class Form, typename T>
-__global__ void __launch_bounds__(ForwardShape<Form>::kThreads,
-                                  Form::kPanels <= 2 && ForwardShape<Form>::kRows == 64 ? 3 : 2)
+__global__ void __launch_bounds__(ForwardShape<Form>::kThreads, kForwardBlocks<Form>)
     attention_tiles(const AttentionCall<T> a) {
   using Tile = ForwardShape<Form>;
   constexpr int kPanels = Form::kPanels;

@@ -53,6 +53,12 @@ __global__ void __launch_bounds__(kTeamThreads) attention_shifts(const GradientC
 template <class Form>
 using BackwardShape = TileShape<kTile, Form::kPanels <= 2 ? 8 : 16>;
 
+// Blocks whose registers a multiprocessor has at once.
+template <class Form>
+inline constexpr int kBackwardBlocks = Form::kPanels == 1 && !Form::kDrops ? 3
+                                       : Form::kPanels <= 2                ? 2
+                                                                           : 1;
+
 // Of a tile: the weights that dropout left, and the gradient of the scores before they are scaled.
 template <class Tile>
 struct TileGradients {
@@ -154,9 +160,7 @@ __device__ __forceinline__ void tile_gradients(const GradientCall<T>& a, const S
 // the queries that see them of all heads that share it, in order. FLOPs: 8 a score and element of a
 // head, in whole tiles. Bytes: q, dy once for each tile of keys (from L2), dk and dv written once.
 template <class Form, typename T>
-__global__ void __launch_bounds__(BackwardShape<Form>::kThreads, Form::kPanels == 1   ? 3
-                                                                 : Form::kPanels == 2 ? 2
-                                                                                      : 1)
+__global__ void __launch_bounds__(BackwardShape<Form>::kThreads, kBackwardBlocks<Form>)
     attention_grad_keys(const GradientCall<T> a) {
   using Tile = BackwardShape<Form>;
   constexpr int kPanels = Form::kPanels;
@@ -200,9 +204,7 @@ __global__ void __launch_bounds__(BackwardShape<Form>::kThreads, Form::kPanels =
 // A block computes 64 queries of a head: dq = dscores k, summed over the keys that they see. Reads
 // no row of q or dy but its own, which dq may take the place of. FLOPs: 6 a score and element.
 template <class Form, typename T>
-__global__ void __launch_bounds__(BackwardShape<Form>::kThreads, Form::kPanels == 1   ? 3
-                                                                 : Form::kPanels == 2 ? 2
-                                                                                      : 1)
+__global__ void __launch_bounds__(BackwardShape<Form>::kThreads, kBackwardBlocks<Form>)
     attention_grad_queries(const GradientCall<T> a) {
   using Tile = BackwardShape<Form>;
   constexpr int kPanels = Form::kPanels;
