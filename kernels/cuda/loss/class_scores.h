@@ -75,28 +75,51 @@ void with_score_team(const ScoreLayout& layout, Run run) {
   with_row_team(layout.rows(), layout.classes, layout.inner, run);
 }
 
-// log(sum(exp(x))) of a row, stable: known to all of the team. The row is read twice, the second
-// time from a cache. Sums of a thread are formed in f32, those of the team in double.
+// What a thread knows of the scores that it has read: their largest, and the sum of
+// exp(score - largest).
+template <typename C>
+struct ScoresSoFar {
+  C largest = -static_cast<C>(INFINITY);
+  double sum = 0.0;
+
+  // The terms of four scores are added up in C, four by four in double. A score of -inf adds
+  // nothing, a NaN makes the sum one.
+  __device__ void add(const C (&scores)[4]) {
+    C most = largest;
+#pragma unroll
+    for (C score : scores) most = larger(most, score);
+    if (most != largest) {
+      sum *= static_cast<double>(std::exp(largest - most));
+      largest = most;
+    }
+    C terms = 0;
+#pragma unroll
+    for (C score : scores) {
+      terms += score == -static_cast<C>(INFINITY) ? C{0} : std::exp(score - most);
+    }
+    sum += static_cast<double>(terms);
+  }
+};
+
+// log(sum(exp(x))) of a row, stable: known to all of the team. The row is read once: many rows
+// together do not fit into a cache. A row of -inf gives NaN.
 template <class Team, typename T>
 __device__ double log_sum_exp(const T* x, const ScoreLayout& layout) {
   using C = Computed<T>;
-  const C least = -static_cast<C>(INFINITY);
-  C largest = least;
-  for (std::int64_t c = Team::rank(); c < layout.classes; c += Team::size()) {
-    largest = larger(largest, static_cast<C>(x[c * layout.inner]));
+  constexpr C kLeast = -static_cast<C>(INFINITY);
+  ScoresSoFar<C> own;
+  for (std::int64_t first = Team::rank(); first < layout.classes; first += 4 * Team::size()) {
+    C scores[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const std::int64_t c = first + k * Team::size();
+      scores[k] = c < layout.classes ? static_cast<C>(x[c * layout.inner]) : kLeast;
+    }
+    own.add(scores);
   }
-  largest = Team::max(largest, least);
-  constexpr int kRecent = 64;  // terms that are added up in C
-  double sum = 0.0;
-  C recent = 0;
-  int terms = 0;
-  for (std::int64_t c = Team::rank(); c < layout.classes; c += Team::size()) {
-    recent += std::exp(static_cast<C>(x[c * layout.inner]) - largest);
-    if (++terms % kRecent != 0) continue;
-    sum += static_cast<double>(recent);
-    recent = 0;
-  }
-  sum = Team::sum(sum + static_cast<double>(recent));
+  const C largest = Team::max(own.largest, kLeast);
+  if (largest == kLeast) return not_a_number();
+  const double sum = Team::sum(own.sum * static_cast<double>(std::exp(own.largest - largest)));
   return static_cast<double>(largest) + std::log(sum);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 // --- CrossEntropy(logits, labels [, divisor]) -> loss [, log_sum_exp [, count]] ------------------
 
-// Bytes: logits read twice, the second time from L1 or L2, and a number a row written.
+// Bytes: logits read once, two numbers a row written.
 template <class Team, typename T>
 __global__ void __launch_bounds__(kTeamThreads)
     cross_entropy_rows(const T* logits, const ScoreLayout layout, const Labels labels,
