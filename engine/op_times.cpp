@@ -6,6 +6,7 @@
 
 #include "engine/core/numbers.h"
 #include "engine/core/saturating.h"
+#include "engine/exec/device_work.h"
 #include "engine/ir/op_def.h"
 #include "engine/plan/kernel_call.h"
 #include "engine/recompute/costs.h"
@@ -37,11 +38,20 @@ Cost done_by(const Call& call, int threads, const Cost& definition) {
 
 }  // namespace
 
+// Work that a device has queued is part of the call, and of no other.
+void OpTimes::wait_for_device() const {
+  Device& device = *program_->device;
+  for (const Stream stream : {kTransferStream, kComputeStream}) {
+    check(device.synchronize(device.record(stream)));
+  }
+}
+
 OpTimes::OpTimes(std::shared_ptr<const Program> program)
     : program_(std::move(program)), samples_(program_->calls.size()) {}
 
 void OpTimes::call_begin(const CallEvent& event) {
   if (!is_seen(event)) return;
+  wait_for_device();
   start_ = std::chrono::steady_clock::now();
   (is_first_ ? step_.before : step_.between) += seconds_between(end_, start_);
   is_first_ = false;
@@ -49,6 +59,7 @@ void OpTimes::call_begin(const CallEvent& event) {
 
 void OpTimes::call_end(const CallEvent& event) {
   if (!is_seen(event)) return;
+  wait_for_device();
   end_ = std::chrono::steady_clock::now();
   const double elapsed = seconds_between(start_, end_);
   Samples& samples = samples_[static_cast<std::size_t>(event.call)];

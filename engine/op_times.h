@@ -37,7 +37,8 @@ struct StepSplit {
 };
 
 // Keeps the last kSamples times of each call of the calling thread, of batch tiles the first one's;
-// measuring allocates nothing.
+// measuring allocates nothing. Of a device that queues work a time is from the launch of the call
+// to its end, some microseconds more than its kernels take.
 class OpTimes final : public ExecutionEvents {
  public:
   explicit OpTimes(std::shared_ptr<const Program> program);
@@ -67,6 +68,8 @@ class OpTimes final : public ExecutionEvents {
   static bool is_seen(const CallEvent& event) {
     return event.thread == 0 && event.within == kNoCall;
   }
+
+  void wait_for_device() const;
 
   std::vector<Samples> samples_;                 // by CallId
   std::chrono::steady_clock::time_point start_;  // of a call

@@ -49,11 +49,13 @@ std::vector<InPlace> pairs_together(const OpCase& op_case) {
 
 std::vector<SuiteCase> suite_cases(const OpTable& ops, std::string_view only) {
   std::vector<SuiteCase> cases;
-  for (const OpDef* row : ops.rows()) {
-    if (!only.empty() && row->name != only) continue;
-    for (const DType type : kFloatTypes) {
-      for (const std::string_view text : row->examples) {
-        cases.push_back({.row = row, .text = text, .float_type = type});
+  std::size_t rounds = 0;
+  for (const OpDef* row : ops.rows()) rounds = std::max(rounds, row->examples.size());
+  for (const DType type : kFloatTypes) {
+    for (std::size_t round = 0; round < rounds; ++round) {
+      for (const OpDef* row : ops.rows()) {
+        if (round >= row->examples.size() || (!only.empty() && row->name != only)) continue;
+        cases.push_back({.row = row, .text = row->examples[round], .float_type = type});
       }
     }
   }

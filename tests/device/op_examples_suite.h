@@ -18,7 +18,8 @@ struct SuiteCase {
   std::string_view text;
   DType float_type = DType::kF32;
 };
-// Every example of every row, or of the rows of this name alone.
+// Every example of every row, or of the rows of this name alone: type by type, first all rows'
+// first examples, so that what is cut short has seen all rows.
 std::vector<SuiteCase> suite_cases(const OpTable& ops, std::string_view only);
 
 // What a kernel did on an example.

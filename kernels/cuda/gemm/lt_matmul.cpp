@@ -1,4 +1,4 @@
-// Row-major products by a column-major library: D^T = op(B)^T op(A)^T, so that its first matrix is
+// Row-major matmuls by a column-major library: D^T = op(B)^T op(A)^T, so that its first matrix is
 // our B.
 #include "kernels/cuda/gemm/lt_matmul.h"
 

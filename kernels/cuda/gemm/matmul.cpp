@@ -14,7 +14,7 @@
 namespace trainscope::cuda {
 namespace {
 
-constexpr std::string_view kNoAlgorithm = "cuBLASLt has no algorithm for this product";
+constexpr std::string_view kNoAlgorithm = "cuBLASLt has no algorithm for this matmul";
 constexpr std::string_view kOtherType = "operands and result are not all of one type";
 
 bool has_one_type(std::span<const TensorView> inputs, const TensorView& output) {
@@ -25,7 +25,7 @@ bool has_one_type(std::span<const TensorView> inputs, const TensorView& output) 
 
 const MatMulParams& params_of(const Params& params) { return std::get<MatMulParams>(params); }
 
-// --- One product ---------------------------------------------------------------------------------
+// --- One matmul ----------------------------------------------------------------------------------
 Support supports_one(const Params& params, std::span<const TensorView> inputs,
                      const TensorView& output) {
   if (!has_one_type(inputs, output)) return {kOtherType};
@@ -54,8 +54,8 @@ void run_matmul(const RunArgs& args) {
   call->run(args.inputs, args.outputs[0], args.workspace, args.call);
 }
 
-// --- Several products of one A -------------------------------------------------------------------
-// Product i: the common A, matrix i and bias i, which may be absent.
+// --- Several matmuls of one A --------------------------------------------------------------------
+// Matmul i: the common A, matrix i and bias i, which may be absent.
 std::array<TensorView, 3> operands_of(std::span<const TensorView> inputs, std::size_t count,
                                       std::size_t i) {
   const std::size_t bias = 1 + count + i;
@@ -76,7 +76,7 @@ Support supports_multi(const PrepareArgs& args) {
   return {};
 }
 
-// The products follow on each other and share a workspace.
+// The matmuls follow on each other and share a workspace.
 Prepared prepare_multi(const PrepareArgs& args) {
   auto calls = std::make_shared<Calls>();
   std::size_t bytes = 0;

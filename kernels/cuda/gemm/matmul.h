@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt.
+// Matmuls by cuBLASLt.
 #pragma once
 
 #include "kernels/api/kernel.h"

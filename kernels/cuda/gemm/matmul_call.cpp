@@ -25,13 +25,13 @@ std::unique_ptr<MatmulCall> MatmulCall::make(const MatMulParams& params,
   call->dtype_ = output.type.dtype;
   if (inputs.size() > 2 && inputs[2].present && params.beta != 0.0) call->choose_addend(inputs[2]);
   if (output.elements() == 0 || call->layout_.size.k == 0) return call;
-  call->product_ = LtMatmul::make(call->problem(), why_not);
-  if (call->product_ == nullptr && call->addend_ == LtAddend::kRow) {
+  call->matmul_ = LtMatmul::make(call->problem(), why_not);
+  if (call->matmul_ == nullptr && call->addend_ == LtAddend::kRow) {
     call->addend_ = LtAddend::kMatrix;
     call->spreads_ = true;
-    call->product_ = LtMatmul::make(call->problem(), why_not);
+    call->matmul_ = LtMatmul::make(call->problem(), why_not);
   }
-  if (call->product_ == nullptr) call.reset();
+  if (call->matmul_ == nullptr) call.reset();
   return call;
 }
 
@@ -84,7 +84,7 @@ void MatmulCall::spread(std::span<const TensorView> inputs, const TensorView& ou
 void MatmulCall::run(std::span<const TensorView> inputs, const TensorView& output, void* workspace,
                      const CallContext& call) const {
   if (output.elements() == 0) return;
-  if (product_ == nullptr) return spread(inputs, output, params_.beta, call);
+  if (matmul_ == nullptr) return spread(inputs, output, params_.beta, call);
   if (spreads_) spread(inputs, output, 1.0, call);
   const MatmulSize& size = layout_.size;
   const auto last = static_cast<std::size_t>(std::max(0, layout_.batch_rank - 1));
@@ -96,13 +96,13 @@ void MatmulCall::run(std::span<const TensorView> inputs, const TensorView& outpu
     const void* added = nullptr;
     if (addend_ == LtAddend::kMatrix) added = at(addend, of_result);
     if (addend_ == LtAddend::kRow) added = addend.data;
-    product_->run({.a = at(inputs[0], pair.a * size.m * size.k),
-                   .b = at(inputs[1], pair.b * size.k * size.n),
-                   .addend = added,
-                   .d = const_cast<std::byte*>(at(output, of_result)),
-                   .alpha = params_.alpha,
-                   .beta = params_.beta},
-                  workspace, call);
+    matmul_->run({.a = at(inputs[0], pair.a * size.m * size.k),
+                  .b = at(inputs[1], pair.b * size.k * size.n),
+                  .addend = added,
+                  .d = const_cast<std::byte*>(at(output, of_result)),
+                  .alpha = params_.alpha,
+                  .beta = params_.beta},
+                 workspace, call);
   }
 }
 

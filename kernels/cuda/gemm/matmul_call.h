@@ -20,7 +20,7 @@ class MatmulCall {
                                           std::span<const TensorView> inputs,
                                           const TensorView& output, std::string* why_not);
 
-  std::size_t workspace_bytes() const { return product_ ? product_->workspace_bytes() : 0; }
+  std::size_t workspace_bytes() const { return matmul_ ? matmul_->workspace_bytes() : 0; }
   void run(std::span<const TensorView> inputs, const TensorView& output, void* workspace,
            const CallContext& call) const;
 
@@ -36,10 +36,10 @@ class MatmulCall {
   MatmulLayout layout_;
   DType dtype_ = DType::kF32;
   bool adds_ = false;
-  bool spreads_ = false;  // the addend first becomes the result, which the product is added to
+  bool spreads_ = false;  // the addend first becomes the result, which the matmul is added to
   AddendStrides strides_;
   LtAddend addend_ = LtAddend::kNone;
-  std::unique_ptr<LtMatmul> product_;  // null where nothing is multiplied
+  std::unique_ptr<LtMatmul> matmul_;  // null where nothing is multiplied
 };
 
 }  // namespace trainscope::cuda
