@@ -250,6 +250,7 @@ void add_attention_for(KernelTable& table) {
 void add_attention(KernelTable& table) {
   add_attention_for<float>(table);
   add_attention_for<BFloat16>(table);
+  add_attention_for<Float16>(table);
   add_attention_grad(table);
 }
 

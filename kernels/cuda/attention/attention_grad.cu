@@ -290,6 +290,7 @@ void add_grad_for(KernelTable& table) {
 void add_attention_grad(KernelTable& table) {
   add_grad_for<float>(table);
   add_grad_for<BFloat16>(table);
+  add_grad_for<Float16>(table);
 }
 
 }  // namespace trainscope::cuda
