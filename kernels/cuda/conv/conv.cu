@@ -65,18 +65,68 @@ __device__ float element_of_x(const DeviceWindow& w, const T* x, const ConvPlace
   return static_cast<float>(x[start.first + tap.first + at + place[2]]);
 }
 
+// --- Shares of the depth -------------------------------------------------------------------------
+
+constexpr std::int64_t kWantedBlocks = 264;  // of a launch: two for each multiprocessor
+
+// Results of shares, [shares, elements], which a second kernel adds up; null: of one share, which
+// writes the result itself.
+struct SharesOfResult {
+  float* sums = nullptr;
+  std::int64_t elements = 0;
+
+  // False where there are none.
+  __device__ bool keep(const ConvTileAt& at, std::int64_t i, float sum) const {
+    if (sums == nullptr) return false;
+    sums[at.share * elements + i] = sum;
+    return true;
+  }
+};
+
+SharesOfResult shares_of_result(const RunArgs& args, const ConvTiling& tiling) {
+  if (tiling.shares == 1) return {};
+  return {static_cast<float*>(args.workspace), args.outputs[0].elements()};
+}
+
+// result [N, channels, plane] = the sum of the shares, in order and in double, plus the channel's
+// bias. Bytes: shares read and the result written once.
+template <typename T>
+__global__ void __launch_bounds__(kTeamThreads)
+    add_shares(const SharesOfResult shares, std::int64_t count, const T* bias,
+               std::int64_t channels, std::int64_t plane, T* result) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= shares.elements) return;
+  double sum = bias == nullptr ? 0.0 : static_cast<double>(bias[i / plane % channels]);
+  for (std::int64_t share = 0; share < count; ++share) {
+    sum += static_cast<double>(shares.sums[share * shares.elements + i]);
+  }
+  result[i] = static_cast<T>(sum);
+}
+
+template <typename T>
+void launch_add_shares(const RunArgs& args, const SharesOfResult& shares, std::int64_t count,
+                       const T* bias) {
+  const TensorView& result = args.outputs[0];
+  const std::int64_t channels = result.shape()[1];
+  const std::int64_t rows = result.shape()[0] * channels;
+  launch(args.call,
+         {.blocks = team_blocks(shares.elements, kTeamThreads), .threads = dim3(kTeamThreads)},
+         add_shares<T>, shares, count, bias, channels,
+         rows == 0 ? std::int64_t{1} : shares.elements / rows, result.as<T>());
+}
+
 // --- Conv(x, w [, bias]) -> y --------------------------------------------------------------------
 // Rows: out channels. Columns: windows of all examples. Depth: in channels and taps.
 
 template <typename T>
 struct ConvForward {
-  static constexpr bool kLeftByDepth = true;
   static constexpr bool kRightByDepth = false;
   ConvGeometry g;
   const T* x;
   const T* w;
   const T* bias;  // [M], or null
   T* y;
+  SharesOfResult shares;
 
   // first: of the group's channel 0 in x; second: of its out channel 0 in y.
   __device__ ConvPlace column_place(std::int64_t group, std::int64_t column) const {
@@ -103,26 +153,36 @@ struct ConvForward {
   }
   __device__ void store(const ConvTileAt& at, std::int64_t row, std::int64_t /*column*/,
                         const ConvPlace& place, float sum) const {
+    const std::int64_t i = place.second + row * g.window.out_elements();
+    if (shares.keep(at, i, sum)) return;
     const float added =
         bias == nullptr ? 0.0F : static_cast<float>(bias[at.group * g.out_per_group() + row]);
-    y[place.second + row * g.window.out_elements()] = static_cast<T>(sum + added);
+    y[i] = static_cast<T>(sum + added);
   }
 };
+
+ConvTiling forward_tiling(const ConvGeometry& g) {
+  ConvTiling tiling{.rows = g.out_per_group(),
+                    .columns = g.batch * g.window.out_elements(),
+                    .depth = g.weights(),
+                    .groups = g.groups};
+  tiling.shares = conv_shares(tiling, kWantedBlocks);
+  return tiling;
+}
 
 template <typename T>
 void run_conv(const RunArgs& args) {
   const ConvGeometry g =
       conv_geometry(args.params, args.inputs[0].shape(), args.outputs[0].shape());
-  launch_conv(args.call,
-              ConvForward<T>{.g = g,
-                             .x = args.inputs[0].as<const T>(),
-                             .w = args.inputs[1].as<const T>(),
-                             .bias = data_or_null<const T>(args.inputs, 2),
-                             .y = args.outputs[0].as<T>()},
-              {.rows = g.out_per_group(),
-               .columns = g.batch * g.window.out_elements(),
-               .depth = g.weights(),
-               .groups = g.groups});
+  const ConvTiling tiling = forward_tiling(g);
+  const ConvForward<T> form{.g = g,
+                            .x = args.inputs[0].as<const T>(),
+                            .w = args.inputs[1].as<const T>(),
+                            .bias = data_or_null<const T>(args.inputs, 2),
+                            .y = args.outputs[0].as<T>(),
+                            .shares = shares_of_result(args, tiling)};
+  launch_conv(args.call, form, tiling);
+  if (tiling.shares > 1) launch_add_shares<T>(args, form.shares, tiling.shares, form.bias);
 }
 
 // --- ConvGradInput(dy, w) -> dx ------------------------------------------------------------------
@@ -130,12 +190,12 @@ void run_conv(const RunArgs& args) {
 
 template <typename T>
 struct ConvGradInput {
-  static constexpr bool kLeftByDepth = true;
   static constexpr bool kRightByDepth = false;
   ConvGeometry g;
   const T* dy;
   const T* w;
   T* dx;
+  SharesOfResult shares;
 
   // first: of the group's out channel 0 in dy; second: of its channel 0 in dx.
   __device__ ConvPlace column_place(std::int64_t group, std::int64_t column) const {
@@ -174,25 +234,34 @@ struct ConvGradInput {
     const std::int64_t row = static_cast<std::int64_t>(window[0]) * g.window.out[1] + window[1];
     return static_cast<float>(dy[column.first + depth.first + row * g.window.out[2] + window[2]]);
   }
-  __device__ void store(const ConvTileAt& /*at*/, std::int64_t row, std::int64_t /*column*/,
+  __device__ void store(const ConvTileAt& at, std::int64_t row, std::int64_t /*column*/,
                         const ConvPlace& place, float sum) const {
-    dx[place.second + row * g.window.in_elements()] = static_cast<T>(sum);
+    const std::int64_t i = place.second + row * g.window.in_elements();
+    if (!shares.keep(at, i, sum)) dx[i] = static_cast<T>(sum);
   }
 };
+
+ConvTiling grad_input_tiling(const ConvGeometry& g) {
+  ConvTiling tiling{.rows = g.in_per_group(),
+                    .columns = g.batch * g.window.in_elements(),
+                    .depth = g.out_per_group() * g.window.taps(),
+                    .groups = g.groups};
+  tiling.shares = conv_shares(tiling, kWantedBlocks);
+  return tiling;
+}
 
 template <typename T>
 void run_conv_grad_input(const RunArgs& args) {
   const ConvGeometry g =
       conv_geometry(args.params, args.outputs[0].shape(), args.inputs[0].shape());
-  launch_conv(args.call,
-              ConvGradInput<T>{.g = g,
-                               .dy = args.inputs[0].as<const T>(),
-                               .w = args.inputs[1].as<const T>(),
-                               .dx = args.outputs[0].as<T>()},
-              {.rows = g.in_per_group(),
-               .columns = g.batch * g.window.in_elements(),
-               .depth = g.out_per_group() * g.window.taps(),
-               .groups = g.groups});
+  const ConvTiling tiling = grad_input_tiling(g);
+  const ConvGradInput<T> form{.g = g,
+                              .dy = args.inputs[0].as<const T>(),
+                              .w = args.inputs[1].as<const T>(),
+                              .dx = args.outputs[0].as<T>(),
+                              .shares = shares_of_result(args, tiling)};
+  launch_conv(args.call, form, tiling);
+  if (tiling.shares > 1) launch_add_shares<T>(args, form.shares, tiling.shares, nullptr);
 }
 
 // --- ConvGradWeight(x, dy) -> dw -----------------------------------------------------------------
@@ -201,12 +270,11 @@ void run_conv_grad_input(const RunArgs& args) {
 
 template <typename T>
 struct ConvGradWeight {
-  static constexpr bool kLeftByDepth = true;
   static constexpr bool kRightByDepth = true;
   ConvGeometry g;
   const T* x;
   const T* dy;
-  float* shares;  // [shares, M, C / group, kernel...]
+  SharesOfResult shares;
 
   // first: of the channel's plane in a group of x.
   __device__ ConvPlace column_place(std::int64_t /*group*/, std::int64_t column) const {
@@ -233,58 +301,54 @@ struct ConvGradWeight {
   }
   __device__ void store(const ConvTileAt& at, std::int64_t row, std::int64_t column,
                         const ConvPlace& /*place*/, float sum) const {
-    const std::int64_t m = at.share * g.out_channels + at.group * g.out_per_group() + row;
-    shares[m * g.weights() + column] = sum;
+    shares.keep(at, (at.group * g.out_per_group() + row) * g.weights() + column, sum);
   }
 };
 
-// Shares of the depth: enough blocks for a GPU, but none of fewer than 256 windows.
 ConvTiling grad_weight_tiling(const ConvGeometry& g) {
-  constexpr std::int64_t kWantedBlocks = 528;
-  constexpr std::int64_t kLeastDepth = 256;
   ConvTiling tiling{.rows = g.out_per_group(),
                     .columns = g.weights(),
                     .depth = g.batch * g.window.out_elements(),
                     .groups = g.groups};
-  const std::int64_t tiles = std::max<std::int64_t>(1, tiling.blocks());
-  const std::int64_t most = std::max<std::int64_t>(1, tiling.depth / kLeastDepth);
-  tiling.shares = std::clamp<std::int64_t>(kWantedBlocks / tiles, 1, most);
+  tiling.shares = conv_shares(tiling, 2 * kWantedBlocks);
   return tiling;
-}
-
-// dw = the sum of the shares, in order and in double. Bytes: shares read and dw written once.
-template <typename T>
-__global__ void __launch_bounds__(kTeamThreads)
-    add_shares(const float* shares, std::int64_t count, std::int64_t elements, T* dw) {
-  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (i >= elements) return;
-  double sum = 0.0;
-  for (std::int64_t share = 0; share < count; ++share) {
-    sum += static_cast<double>(shares[share * elements + i]);
-  }
-  dw[i] = static_cast<T>(sum);
-}
-
-Prepared prepare_conv_grad_weight(const PrepareArgs& args) {
-  const ConvGeometry g = conv_geometry(args.params, args.inputs[0].shape(), args.inputs[1].shape());
-  const std::int64_t elements = g.out_channels * g.weights() * grad_weight_tiling(g).shares;
-  return {.workspace_bytes = static_cast<std::size_t>(elements) * sizeof(float), .state = nullptr};
 }
 
 template <typename T>
 void run_conv_grad_weight(const RunArgs& args) {
   const ConvGeometry g = conv_geometry(args.params, args.inputs[0].shape(), args.inputs[1].shape());
   const ConvTiling tiling = grad_weight_tiling(g);
-  auto* shares = static_cast<float*>(args.workspace);
+  const SharesOfResult shares{static_cast<float*>(args.workspace), args.outputs[0].elements()};
   launch_conv(args.call,
               ConvGradWeight<T>{.g = g,
                                 .x = args.inputs[0].as<const T>(),
                                 .dy = args.inputs[1].as<const T>(),
                                 .shares = shares},
               tiling);
-  const std::int64_t elements = args.outputs[0].elements();
-  launch(args.call, {.blocks = team_blocks(elements, kTeamThreads), .threads = dim3(kTeamThreads)},
-         add_shares<T>, shares, tiling.shares, elements, args.outputs[0].as<T>());
+  launch_add_shares<T>(args, shares, tiling.shares, nullptr);
+}
+
+Prepared workspace_of(std::int64_t shares, const TensorView& result) {
+  return {.workspace_bytes = static_cast<std::size_t>(shares * result.elements()) * sizeof(float),
+          .state = nullptr};
+}
+Prepared prepare_conv(const PrepareArgs& args) {
+  const std::int64_t shares =
+      forward_tiling(conv_geometry(args.params, args.inputs[0].shape(), args.outputs[0].shape()))
+          .shares;
+  return workspace_of(shares > 1 ? shares : 0, args.outputs[0]);
+}
+Prepared prepare_conv_grad_input(const PrepareArgs& args) {
+  const std::int64_t shares =
+      grad_input_tiling(conv_geometry(args.params, args.outputs[0].shape(), args.inputs[0].shape()))
+          .shares;
+  return workspace_of(shares > 1 ? shares : 0, args.outputs[0]);
+}
+Prepared prepare_conv_grad_weight(const PrepareArgs& args) {
+  const std::int64_t shares =
+      grad_weight_tiling(conv_geometry(args.params, args.inputs[0].shape(), args.inputs[1].shape()))
+          .shares;
+  return workspace_of(shares, args.outputs[0]);
 }
 
 // --- The table -----------------------------------------------------------------------------------
@@ -305,10 +369,15 @@ Support supports_grad_weight(const PrepareArgs& args) {
 template <typename T>
 void add_conv_for(KernelTable& table) {
   const DType dtype = kDTypeOf<T>;
-  table.add("Conv", dtype, {.name = "conv.cuda", .supports = supports_conv, .run = run_conv<T>});
+  table.add("Conv", dtype,
+            {.name = "conv.cuda",
+             .supports = supports_conv,
+             .prepare = prepare_conv,
+             .run = run_conv<T>});
   table.add("ConvGradInput", dtype,
             {.name = "conv_grad_input.cuda",
              .supports = supports_grad_input,
+             .prepare = prepare_conv_grad_input,
              .run = run_conv_grad_input<T>});
   table.add("ConvGradWeight", dtype,
             {.name = "conv_grad_weight.cuda",

@@ -6,6 +6,7 @@
 // columns and depths are, the form tells as places.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -140,6 +141,9 @@ __global__ void __launch_bounds__(kConvThreads, 2)
     columns[thread] = form.column_place(at.group, column < tiling.columns ? column : 0);
     columns[thread].inside = column < tiling.columns;
   }
+  __syncthreads();
+  // A thread gathers elements of one column, or of one depth: its place stays in registers.
+  const ConvPlace own_column = columns[thread % kConvColumns];
   float sums[kRows / 16][kConvColumns / 16] = {};
   for (std::int64_t depth = at.begin; depth < at.end; depth += kConvDepth) {
     __syncthreads();  // tiles and places have been read
@@ -149,18 +153,20 @@ __global__ void __launch_bounds__(kConvThreads, 2)
       depths[thread].inside = own < at.end;
     }
     __syncthreads();
-    load_conv_tile<kRows, Form::kLeftByDepth>(left, [&](int d, int i) {
-      const bool inside = depths[d].inside && at.row + i < tiling.rows;
-      return inside ? form.left(at.group, at.row + i, depth + d, depths[d]) : 0.0F;
+    const ConvPlace own_depth = depths[thread % kConvDepth];
+    load_conv_tile<kRows, true>(left, [&](int d, int i) {
+      const bool inside = own_depth.inside && at.row + i < tiling.rows;
+      return inside ? form.left(at.group, at.row + i, depth + d, own_depth) : 0.0F;
     });
     load_conv_tile<kConvColumns, Form::kRightByDepth>(right, [&](int d, int i) {
-      const bool inside = depths[d].inside && columns[i].inside;
-      return inside ? form.right(depths[d], columns[i]) : 0.0F;
+      const ConvPlace& at_depth = Form::kRightByDepth ? own_depth : depths[d];
+      const ConvPlace& at_column = Form::kRightByDepth ? columns[i] : own_column;
+      const bool inside = at_depth.inside && at_column.inside;
+      return inside ? form.right(at_depth, at_column) : 0.0F;
     });
     __syncthreads();
     multiply_conv_tiles<kRows>(left, right, sums);
   }
-  __syncthreads();  // the places of columns, where the depth is empty
 #pragma unroll
   for (int i = 0; i < kRows / 16; ++i) {
 #pragma unroll
@@ -171,6 +177,14 @@ __global__ void __launch_bounds__(kConvThreads, 2)
       form.store(at, row, at.column + column, columns[column], sums[i][j]);
     }
   }
+}
+
+// Shares of the depth: enough blocks for a GPU, but none of fewer than 256 depths.
+inline std::int64_t conv_shares(const ConvTiling& whole, std::int64_t wanted_blocks) {
+  constexpr std::int64_t kLeastDepth = 256;
+  const std::int64_t most = std::max<std::int64_t>(1, whole.depth / kLeastDepth);
+  return std::clamp<std::int64_t>(wanted_blocks / std::max<std::int64_t>(1, whole.blocks()), 1,
+                                  most);
 }
 
 template <class Form>
