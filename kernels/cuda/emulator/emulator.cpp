@@ -132,6 +132,7 @@ class Machine {
   Fiber* current_ = nullptr;
   void* host_stack_ = nullptr;
   SanitizerStack host_sanitizer_;
+  SanitizerThreads sanitizer_threads_;
 
   static constexpr std::size_t kSharedBlock = kMaxSharedBytes + (kMaxArrays + 2) * kZoneBytes;
   char start_ = 0;  // points in time: of the grid
@@ -197,6 +198,7 @@ void Machine::start_block(std::uint64_t block) {
   if constexpr (kFindsRaces) {
     stacks_.renew();
     old_shared_.push_back(std::exchange(shared_, std::make_unique<std::byte[]>(kSharedBlock)));
+    std::memset(shared_.get(), 0xFF, kSharedBlock);  // by no thread of the block
   }
   poison(shared_.get(), kSharedBlock);
   unpoison(shared_.get() + kZoneBytes, grid_->shared_bytes);
@@ -216,7 +218,7 @@ void Machine::start_fiber(unsigned i) {
   fiber.lane = i % kLanes;
   fiber.wait = Wait::kNone;
   fiber.barriers = 0;
-  renew_thread(fiber.sanitizer);
+  fiber.sanitizer.thread = sanitizer_threads_.thread(points_.size(), i);
   unpoison(fiber.stack, kStackBytes);
   // As if trainscope_switch_stack had been called where run_fiber begins.
   auto** top = reinterpret_cast<void**>(fiber.stack + kStackBytes - kZoneBytes);
@@ -335,7 +337,7 @@ void* Machine::shared_array(const void* key, std::size_t bytes) {
   if (shared_bytes_ > kMaxSharedBytes) die("more shared memory than a block can have");
   std::byte* data = shared_.get() + shared_end_;
   unpoison(data, bytes);
-  std::memset(data, 0xFF, bytes);
+  if constexpr (!kFindsRaces) std::memset(data, 0xFF, bytes);
   arrays_.push_back({.key = key, .data = data});
   shared_end_ = (shared_end_ + bytes + kZoneBytes + 15) / 16 * 16;
   return data;

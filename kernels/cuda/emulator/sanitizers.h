@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -31,13 +32,25 @@ struct SanitizerStack {
   void* thread = nullptr;  // as the thread sanitizer knows it
 };
 
-// A new CUDA thread, in place of the one that the stack was last for.
-inline void renew_thread([[maybe_unused]] SanitizerStack& stack) {
+// CUDA threads as the thread sanitizer knows them. They cost much to make, so blocks take turns
+// with three sets of them: a block is unordered with the two that ran before it. What a thread did
+// in an earlier grid comes before all of the next one, as on a GPU.
+class SanitizerThreads {
+ public:
 #ifdef TRAINSCOPE_RACES
-  if (stack.thread != nullptr) __tsan_destroy_fiber(stack.thread);
-  stack.thread = __tsan_create_fiber(0);
+  void* thread(std::size_t block, std::size_t number) {
+    std::vector<void*>& set = sets_[block % 3];
+    while (set.size() <= number) set.push_back(__tsan_create_fiber(0));
+    return set[number];
+  }
+
+ private:
+  std::vector<void*> sets_[3];
+#else
+  void* thread(std::size_t /*block*/, std::size_t /*number*/) { return nullptr; }
 #endif
-}
+};
+
 // The thread of the host that runs the fibers.
 inline void use_host_thread([[maybe_unused]] SanitizerStack& stack) {
 #ifdef TRAINSCOPE_RACES
