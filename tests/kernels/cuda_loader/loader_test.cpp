@@ -53,10 +53,10 @@ TEST_CASE("loader: folders in the order in which they are probed, those that exi
   const fs::path older = root.make("python/lib/python3.11/site-packages/nvidia/cu13/lib");
   const fs::path newer = root.make("python/lib/python3.12/site-packages/nvidia/cu13/lib");
   const fs::path nccl = root.make("python/lib/python3.12/site-packages/nvidia/nccl/lib");
-  const LibraryPlaces places{.wanted = wanted.string(),
-                             .program = bin,
-                             .toolkit = root.path() / "cuda",
-                             .python = {root.path() / "python", root.path() / "absent"}};
+  const cuda::LibraryPlaces places{.wanted = wanted.string(),
+                                   .program = bin,
+                                   .toolkit = root.path() / "cuda",
+                                   .python = {root.path() / "python", root.path() / "absent"}};
   CHECK(cuda::library_folders(places) ==
         std::vector<fs::path>{wanted, bin, lib, toolkit, newer, nccl, older});
 }
