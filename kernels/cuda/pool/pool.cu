@@ -1,28 +1,60 @@
 // MaxPool, AveragePool and their gradients: a thread an element. The gradients gather, so that no
 // two threads add to one element.
+#include <algorithm>
 #include <cstdint>
 #include <variant>
 
 #include "kernels/api/kernel.h"
 #include "kernels/cuda/conv/window.h"
+#include "kernels/cuda/support/strides.h"
 #include "kernels/cuda/support/teams.h"
 #include "kernels/cuda/support/views.h"
 
 namespace trainscope::cuda {
 namespace {
 
+// How places in planes of one size are told without divisions.
+struct PlaneDivisors {
+  Divisor rows;     // by the size of axis 1
+  Divisor columns;  // by the size of axis 2
+  int sizes[2] = {1, 1};
+
+  __device__ PlanePlace place(int element) const {
+    const auto row = static_cast<int>(columns.divide(static_cast<std::uint32_t>(element)));
+    const auto plane = static_cast<int>(rows.divide(static_cast<std::uint32_t>(row)));
+    return {{plane, row - plane * sizes[0], element - row * sizes[1]}};
+  }
+};
+
+PlaneDivisors plane_divisors(const int (&sizes)[kMaxSpatialRank]) {
+  const auto divisor = [](int size) {
+    return Divisor(static_cast<std::uint32_t>(std::max(1, size)));
+  };
+  return {.rows = divisor(sizes[1]), .columns = divisor(sizes[2]), .sizes = {sizes[1], sizes[2]}};
+}
+
 // x [planes, in...], y [planes, out...]
 struct PoolGeometry {
   DeviceWindow window;
-  std::int64_t planes;
-  bool count_include_pad;
+  PlaneDivisors in;
+  PlaneDivisors out;
+  Divisor stride[kMaxSpatialRank];
+  std::int64_t planes = 0;
+  bool count_include_pad = false;
 };
 
 PoolGeometry pool_geometry(const Params& of, const Shape& x, const Shape& y) {
   const auto& params = std::get<PoolParams>(of);
-  return {.window = device_window(params.window, x, y),
-          .planes = x[0] * x[1],
-          .count_include_pad = params.count_include_pad};
+  PoolGeometry g;
+  g.window = device_window(params.window, x, y);
+  g.planes = x[0] * x[1];
+  g.count_include_pad = params.count_include_pad;
+  g.in = plane_divisors(g.window.in);
+  g.out = plane_divisors(g.window.out);
+  for (int a = 0; a < kMaxSpatialRank; ++a) {
+    g.stride[a] = Divisor(static_cast<std::uint32_t>(g.window.stride[a]));
+  }
+  return g;
 }
 
 struct IntRange {
@@ -35,21 +67,29 @@ __device__ IntRange taps_inside(const DeviceWindow& w, int axis, int o) {
   const int start = o * w.stride[axis] - w.pad[axis];
   const int dilation = w.dilation[axis];
   const int last = w.in[axis] - 1 - start;
+  if (dilation == 1) {
+    return {start >= 0 ? 0 : -start, last + 1 < w.kernel[axis] ? last + 1 : w.kernel[axis]};
+  }
   const int end = last < 0 ? 0 : last / dilation + 1;
   return {start >= 0 ? 0 : (-start + dilation - 1) / dilation,
           end < w.kernel[axis] ? end : w.kernel[axis]};
 }
 
 // The windows that may have element `i` along an axis.
-__device__ IntRange windows_over(const DeviceWindow& w, int axis, int i) {
+__device__ IntRange windows_over(const PoolGeometry& g, int axis, int i) {
+  const DeviceWindow& w = g.window;
+  const auto divide = [&](int x) {
+    return static_cast<int>(g.stride[axis].divide(static_cast<std::uint32_t>(x)));
+  };
   const int reach = i + w.pad[axis] - (w.kernel[axis] - 1) * w.dilation[axis];
-  const int stride = w.stride[axis];
-  const int end = (i + w.pad[axis]) / stride + 1;
-  return {reach <= 0 ? 0 : (reach + stride - 1) / stride, end < w.out[axis] ? end : w.out[axis]};
+  const int end = divide(i + w.pad[axis]) + 1;
+  return {reach <= 0 ? 0 : divide(reach + w.stride[axis] - 1),
+          end < w.out[axis] ? end : w.out[axis]};
 }
 
 // Whether window `o` has element `i` along an axis, of those in windows_over.
 __device__ bool has_element(const DeviceWindow& w, int axis, int o, int i) {
+  if (w.dilation[axis] == 1) return true;
   return (i + w.pad[axis] - o * w.stride[axis]) % w.dilation[axis] == 0;
 }
 
@@ -58,6 +98,7 @@ template <class F>
 __device__ void for_each_inside(const DeviceWindow& w, const PlanePlace& o, F f) {
   IntRange taps[kMaxSpatialRank];
   int start[kMaxSpatialRank];
+#pragma unroll
   for (int a = 0; a < kMaxSpatialRank; ++a) {
     taps[a] = taps_inside(w, a, o.axis[a]);
     start[a] = o.axis[a] * w.stride[a] - w.pad[a];
@@ -74,9 +115,11 @@ __device__ void for_each_inside(const DeviceWindow& w, const PlanePlace& o, F f)
 
 // f(window of the plane, its place) for each window that has the element at `i`, in order.
 template <class F>
-__device__ void for_each_window_over(const DeviceWindow& w, const PlanePlace& i, F f) {
+__device__ void for_each_window_over(const PoolGeometry& g, const PlanePlace& i, F f) {
+  const DeviceWindow& w = g.window;
   IntRange windows[kMaxSpatialRank];
-  for (int a = 0; a < kMaxSpatialRank; ++a) windows[a] = windows_over(w, a, i.axis[a]);
+#pragma unroll
+  for (int a = 0; a < kMaxSpatialRank; ++a) windows[a] = windows_over(g, a, i.axis[a]);
   for (int z = windows[0].begin; z < windows[0].end; ++z) {
     if (!has_element(w, 0, z, i.axis[0])) continue;
     for (int y = windows[1].begin; y < windows[1].end; ++y) {
@@ -89,18 +132,22 @@ __device__ void for_each_window_over(const DeviceWindow& w, const PlanePlace& i,
   }
 }
 
-// An element of [planes, elements of a plane], a thread each.
+// A thread's element of [planes, elements of a plane]. Blocks are [planes, blocks of a plane].
 struct OwnElement {
   std::int64_t plane;
   int element;
 };
-__device__ std::int64_t own_index() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
-__device__ OwnElement own_element(std::int64_t index, int elements) {
-  return {index / elements, static_cast<int>(index % elements)};
+__device__ OwnElement own_element(int elements) {
+  const unsigned blocks = (static_cast<unsigned>(elements) + blockDim.x - 1) / blockDim.x;
+  const unsigned plane = blockIdx.x / blocks;  // the same for all threads
+  return {plane, static_cast<int>((blockIdx.x - plane * blocks) * blockDim.x + threadIdx.x)};
 }
 
-Grid element_grid(std::int64_t elements) {
-  return {.blocks = team_blocks(elements, kTeamThreads), .threads = dim3(kTeamThreads)};
+Grid element_grid(std::int64_t planes, int elements) {
+  const int warps = (elements + kWarp - 1) / kWarp;
+  const int threads = std::clamp(warps * kWarp, kWarp, static_cast<int>(kTeamThreads));
+  return {.blocks = team_blocks(planes * ((elements + threads - 1) / threads), 1),
+          .threads = dim3(static_cast<unsigned>(threads))};
 }
 
 // --- Average -------------------------------------------------------------------------------------
@@ -125,12 +172,12 @@ __device__ T all_counted(const PoolGeometry& g, const PlanePlace& o) {
 // Bytes: x read (again from L1 where windows overlap), y written once.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
-    average_windows(const PoolGeometry g, const T* x, T* y, std::int64_t elements) {
-  const std::int64_t i = own_index();
-  if (i >= elements) return;
-  const OwnElement own = own_element(i, g.window.out_elements());
+    average_windows(const PoolGeometry g, const T* x, T* y) {
+  const OwnElement own = own_element(g.window.out_elements());
+  if (own.element >= g.window.out_elements()) return;
+  const std::int64_t i = own.plane * g.window.out_elements() + own.element;
   const T* plane = x + own.plane * g.window.in_elements();
-  const PlanePlace o = plane_place(g.window.out, own.element);
+  const PlanePlace o = g.out.place(own.element);
   T sum = 0;
   for_each_inside(g.window, o, [&](int at) { sum += plane[at]; });
   y[i] = sum / all_counted<T>(g, o);
@@ -139,15 +186,15 @@ __global__ void __launch_bounds__(kTeamThreads)
 // Bytes: dy read (again from L1), dx written once.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
-    spread_averages(const PoolGeometry g, const T* dy, T* dx, std::int64_t elements) {
-  const std::int64_t i = own_index();
-  if (i >= elements) return;
-  const OwnElement own = own_element(i, g.window.in_elements());
+    spread_averages(const PoolGeometry g, const T* dy, T* dx) {
+  const OwnElement own = own_element(g.window.in_elements());
+  if (own.element >= g.window.in_elements()) return;
+  const std::int64_t i = own.plane * g.window.in_elements() + own.element;
   const T* plane = dy + own.plane * g.window.out_elements();
   T sum = 0;
-  for_each_window_over(
-      g.window, plane_place(g.window.in, own.element),
-      [&](int window, const PlanePlace& o) { sum += plane[window] / all_counted<T>(g, o); });
+  for_each_window_over(g, g.in.place(own.element), [&](int window, const PlanePlace& o) {
+    sum += plane[window] / all_counted<T>(g, o);
+  });
   dx[i] = sum;
 }
 
@@ -155,18 +202,16 @@ template <typename T>
 void run_average_pool(const RunArgs& args) {
   const PoolGeometry g =
       pool_geometry(args.params, args.inputs[0].shape(), args.outputs[0].shape());
-  const std::int64_t elements = args.outputs[0].elements();
-  launch(args.call, element_grid(elements), average_windows<T>, g, args.inputs[0].as<const T>(),
-         args.outputs[0].as<T>(), elements);
+  launch(args.call, element_grid(g.planes, g.window.out_elements()), average_windows<T>, g,
+         args.inputs[0].as<const T>(), args.outputs[0].as<T>());
 }
 
 template <typename T>
 void run_average_pool_grad(const RunArgs& args) {
   const PoolGeometry g =
       pool_geometry(args.params, args.outputs[0].shape(), args.inputs[0].shape());
-  const std::int64_t elements = args.outputs[0].elements();
-  launch(args.call, element_grid(elements), spread_averages<T>, g, args.inputs[0].as<const T>(),
-         args.outputs[0].as<T>(), elements);
+  launch(args.call, element_grid(g.planes, g.window.in_elements()), spread_averages<T>, g,
+         args.inputs[0].as<const T>(), args.outputs[0].as<T>());
 }
 
 // --- Maximum -------------------------------------------------------------------------------------
@@ -192,14 +237,12 @@ __device__ LargestOfWindow<T> largest_of_window(const DeviceWindow& w, const T* 
 // y and places may be null. Bytes: x read (again from L1), y and places written once.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
-    largest_of_windows(const PoolGeometry g, const T* x, T* y, std::int64_t* places,
-                       std::int64_t elements) {
-  const std::int64_t i = own_index();
-  if (i >= elements) return;
-  const OwnElement own = own_element(i, g.window.out_elements());
+    largest_of_windows(const PoolGeometry g, const T* x, T* y, std::int64_t* places) {
+  const OwnElement own = own_element(g.window.out_elements());
+  if (own.element >= g.window.out_elements()) return;
+  const std::int64_t i = own.plane * g.window.out_elements() + own.element;
   const std::int64_t first = own.plane * g.window.in_elements();
-  const LargestOfWindow<T> best =
-      largest_of_window(g.window, x + first, plane_place(g.window.out, own.element));
+  const LargestOfWindow<T> best = largest_of_window(g.window, x + first, g.out.place(own.element));
   if (y != nullptr) y[i] = best.value;
   if (places != nullptr) places[i] = best.place < 0 ? -1 : first + best.place;
 }
@@ -207,28 +250,26 @@ __global__ void __launch_bounds__(kTeamThreads)
 // places [planes, out...]: of the first maximum of each window in its plane.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
-    find_maxima(const PoolGeometry g, const T* x, std::int32_t* places, std::int64_t elements) {
-  const std::int64_t i = own_index();
-  if (i >= elements) return;
-  const OwnElement own = own_element(i, g.window.out_elements());
+    find_maxima(const PoolGeometry g, const T* x, std::int32_t* places) {
+  const OwnElement own = own_element(g.window.out_elements());
+  if (own.element >= g.window.out_elements()) return;
+  const std::int64_t i = own.plane * g.window.out_elements() + own.element;
   const T* plane = x + own.plane * g.window.in_elements();
-  places[i] = largest_of_window(g.window, plane, plane_place(g.window.out, own.element)).place;
+  places[i] = largest_of_window(g.window, plane, g.out.place(own.element)).place;
 }
 
 // Bytes: dy and places read (again from L1), dx written once.
 template <typename T>
 __global__ void __launch_bounds__(kTeamThreads)
-    spread_to_maxima(const PoolGeometry g, const T* dy, const std::int32_t* places, T* dx,
-                     std::int64_t elements) {
-  const std::int64_t i = own_index();
-  if (i >= elements) return;
-  const OwnElement own = own_element(i, g.window.in_elements());
+    spread_to_maxima(const PoolGeometry g, const T* dy, const std::int32_t* places, T* dx) {
+  const OwnElement own = own_element(g.window.in_elements());
+  if (own.element >= g.window.in_elements()) return;
+  const std::int64_t i = own.plane * g.window.in_elements() + own.element;
   const std::int64_t first = own.plane * g.window.out_elements();
   T sum = 0;
-  for_each_window_over(g.window, plane_place(g.window.in, own.element),
-                       [&](int window, const PlanePlace&) {
-                         if (places[first + window] == own.element) sum += dy[first + window];
-                       });
+  for_each_window_over(g, g.in.place(own.element), [&](int window, const PlanePlace&) {
+    if (places[first + window] == own.element) sum += dy[first + window];
+  });
   dx[i] = sum;
 }
 
@@ -237,9 +278,9 @@ void run_max_pool(const RunArgs& args) {
   const bool with_places = args.outputs.size() > 1;
   const Shape& y = args.outputs[with_places && !args.outputs[0].present ? 1 : 0].shape();
   const PoolGeometry g = pool_geometry(args.params, args.inputs[0].shape(), y);
-  const std::int64_t elements = y.elements();
-  launch(args.call, element_grid(elements), largest_of_windows<T>, g, args.inputs[0].as<const T>(),
-         data_or_null<T>(args.outputs, 0), data_or_null<std::int64_t>(args.outputs, 1), elements);
+  launch(args.call, element_grid(g.planes, g.window.out_elements()), largest_of_windows<T>, g,
+         args.inputs[0].as<const T>(), data_or_null<T>(args.outputs, 0),
+         data_or_null<std::int64_t>(args.outputs, 1));
 }
 
 Prepared prepare_max_pool_grad(const PrepareArgs& args) {
@@ -252,12 +293,10 @@ template <typename T>
 void run_max_pool_grad(const RunArgs& args) {
   const PoolGeometry g = pool_geometry(args.params, args.inputs[1].shape(), args.inputs[0].shape());
   auto* places = static_cast<std::int32_t*>(args.workspace);
-  const std::int64_t windows = args.inputs[0].elements();
-  launch(args.call, element_grid(windows), find_maxima<T>, g, args.inputs[1].as<const T>(), places,
-         windows);
-  const std::int64_t elements = args.outputs[0].elements();
-  launch(args.call, element_grid(elements), spread_to_maxima<T>, g, args.inputs[0].as<const T>(),
-         places, args.outputs[0].as<T>(), elements);
+  launch(args.call, element_grid(g.planes, g.window.out_elements()), find_maxima<T>, g,
+         args.inputs[1].as<const T>(), places);
+  launch(args.call, element_grid(g.planes, g.window.in_elements()), spread_to_maxima<T>, g,
+         args.inputs[0].as<const T>(), places, args.outputs[0].as<T>());
 }
 
 // --- The table -----------------------------------------------------------------------------------
