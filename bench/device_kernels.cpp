@@ -129,7 +129,7 @@ class DeviceMemory {
 
 void measure(Device& device, const OpDef& row, const Workload& workload) {
   const test::OpCase op_case(row, workload.text, workload.dtype);
-  const Cost cost = row.cost(op_case.args());
+  const Cost cost = cost_of(row, op_case.args());
   DeviceMemory memory(device);
   std::vector<TensorView> inputs;
   for (std::size_t i = 0; i < op_case.inputs().size(); ++i) {
