@@ -4,7 +4,8 @@
 Usage: check_layers.py [source folder]. Standard library only. One line per finding, exit code 1.
 Also checked: that no two headers define types of one name in one namespace (the program would use
 the inline functions of either for both, without a word from compiler or linker); DEPS of every trainscope_module() against the same rows, the first line of each
-source (what the file is for), `#pragma once`, how many sources a folder holds, and that every [folders] row names a known module.
+source (what the file is for), `#pragma once`, how many sources a folder holds, that every [folders] row names a known module,
+and that no folder includes itself by way of others.
 """
 import collections
 import re
@@ -55,6 +56,17 @@ class Layers:
     def allowed_for(self, path):
         stem = Path(path).with_suffix("").as_posix()
         return self.folders[self.module_of(path)] + self.files.get(stem, [])
+
+    def arrows(self):
+        """Of each folder those that its files may include; a row of all folders says nothing."""
+        arrows = {folder: set() for folder in self.folders}
+        for folder, allowed in self.folders.items():
+            arrows[folder].update(allowed)
+        for stem, allowed in self.files.items():
+            arrows[self.module_of(stem)].update(allowed)
+        return {folder: sorted({name if name in self.folders else self.module_of(name)
+                                for name in names if name != "*"} - {folder, None})
+                for folder, names in arrows.items()}
 
     def homes_of(self, header):
         """The homes of a third-party header, None where no row names it."""
@@ -188,8 +200,26 @@ def check_folders(paths):
             yield f"{folder}: {count} sources, more than {FOLDER_LIMIT}: put some in a folder below"
 
 
+def check_cycles(layers):
+    """Depth first: an arrow to a folder that is on the way to it closes a cycle."""
+    arrows, done = layers.arrows(), set()
+
+    def visit(folder, way):
+        if folder in way:
+            cycle = way[way.index(folder):] + [folder]
+            yield f"cmake/layers.txt: a cycle: {' -> '.join(cycle)}"
+        elif folder not in done:
+            for name in arrows[folder]:
+                yield from visit(name, way + [folder])
+            done.add(folder)
+
+    for folder in arrows:
+        yield from visit(folder, [])
+
+
 def check_tree(root):
     layers = Layers(root / "cmake" / "layers.txt")
+    yield from check_cycles(layers)
     yield from check_folders(project_files(root))
     yield from check_types(root, [path for path in project_files(root)
                                   if path.endswith((".h", ".cuh")) and is_ours(path)])

@@ -20,7 +20,7 @@ namespace trainscope {
 // One for each pass, in the file of its name.
 #define PASS(name) Pass name##_pass();
 #define PROGRAM_STAGE(name)
-#include "engine/passes.def"
+#include "engine/passes/passes.def"
 #undef PASS
 #undef PROGRAM_STAGE
 
@@ -50,7 +50,7 @@ std::span<const Pass> default_passes() {
 #define PASS(name) name##_pass(),
 #define PROGRAM_STAGE(name)
   static const std::array passes{
-#include "engine/passes.def"
+#include "engine/passes/passes.def"
   };
 #undef PASS
 #undef PROGRAM_STAGE

@@ -117,7 +117,7 @@ std::span<const ProgramStage> program_stages() {
 #define PASS(name)
 #define PROGRAM_STAGE(name) name##_stage(),
   static const std::array stages{
-#include "engine/passes.def"
+#include "engine/passes/passes.def"
   };
 #undef PASS
 #undef PROGRAM_STAGE

@@ -1,5 +1,5 @@
-// Program stages: rows of engine/passes.def behind the passes. Each makes another program of one:
-// it changes when nodes run, or on what slices, not what is computed, and needs the kernels'
+// Program stages: rows of engine/passes/passes.def behind the passes. Each makes another program of
+// one: it changes when nodes run, or on what slices, not what is computed, and needs the kernels'
 // workspaces and the placed arena for it.
 #pragma once
 

@@ -25,7 +25,8 @@ std::string places(std::span<const Pass> pipeline, std::string_view name) {
 
 std::string passes_markdown(std::span<const Pass> pipeline, std::span<const ProgramStage> program) {
   std::string text =
-      "# Passes\n\nGenerated from engine/passes.def: do not edit. A test compares this file with "
+      "# Passes\n\nGenerated from engine/passes/passes.def: do not edit. A test compares this file "
+      "with "
       "the "
       "pipeline; with `TRAINSCOPE_UPDATE_DOCS=1` it writes the file anew.\n\nThe stage after a "
       "pass "

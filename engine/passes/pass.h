@@ -1,4 +1,5 @@
-// A pass: a named function from graph to graph. One file and one line in engine/passes.def each.
+// A pass: a named function from graph to graph. One file and one line in engine/passes/passes.def
+// each.
 #pragma once
 
 #include <cstdint>

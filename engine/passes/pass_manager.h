@@ -23,7 +23,7 @@ enum class KeepGraphs : std::uint8_t { kAll, kLast };
 #define PASS(name)
 #define PROGRAM_STAGE(name) std::string_view(#name),
 inline constexpr std::array kProgramStages{
-#include "engine/passes.def"
+#include "engine/passes/passes.def"
 };
 #undef PASS
 #undef PROGRAM_STAGE

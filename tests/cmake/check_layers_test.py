@@ -11,13 +11,14 @@ import check_layers  # noqa: E402
 
 LAYERS = """
 [folders]
+base:
 low:
 high: low
 high/sub: low
 top: high low/data.h
 tests: *
 [files]
-low/bridge: high
+low/bridge: base
 [third-party]
 lib/ lib.h: low
 posix.h: high/sub tests
@@ -30,7 +31,7 @@ class CheckLayers(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
         self.write("cmake/layers.txt", LAYERS)
-        for header in ["low/a.h", "low/data.h", "high/b.h", "high/sub/c.h"]:
+        for header in ["base/d.h", "low/a.h", "low/data.h", "high/b.h", "high/sub/c.h"]:
             self.write(header, "// a header\n#pragma once\n")
 
     def write(self, path, text):
@@ -65,11 +66,20 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual([], self.findings("low/place/x.cpp", '"low/a.h"'))
 
     def test_a_single_file_may_have_a_row(self):
-        self.assertEqual([], self.findings("low/bridge.cpp", '"high/b.h"'))
+        self.assertEqual([], self.findings("low/bridge.cpp", '"base/d.h"'))
+        self.assertEqual(1, len(self.findings("low/x.cpp", '"base/d.h"')))
 
     def test_a_row_may_allow_a_single_header(self):
         self.assertEqual([], self.findings("top/x.cpp", '"low/data.h"'))
         self.assertEqual(1, len(self.findings("top/y.cpp", '"low/a.h"')))
+
+    def test_no_folder_includes_itself_by_way_of_others(self):
+        self.write("cmake/layers.txt", LAYERS.replace("bridge: base", "bridge: base high/b.h"))
+        self.assertEqual(["cmake/layers.txt: a cycle: low -> high -> low"], self.findings())
+        self.write("cmake/layers.txt", LAYERS.replace("base:\n", "base: top/x.h\n"))
+        self.assertEqual(["cmake/layers.txt: a cycle: base -> top -> low -> base"],
+                         [found.replace("top -> high -> low", "top -> low")
+                          for found in self.findings()])
 
     def test_third_party_headers_have_homes(self):
         self.assertEqual([], self.findings("low/x.cpp", "<lib/x.h>", "<lib.h>"))
