@@ -5,7 +5,7 @@ Usage: check_layers.py [source folder]. Standard library only. One line per find
 Also checked: that no two headers define types of one name in one namespace (the program would use
 the inline functions of either for both, without a word from compiler or linker); DEPS of every trainscope_module() against the same rows, the first line of each
 source (what the file is for), `#pragma once`, how many sources a folder holds, that every [folders] row names a known module,
-and that no folder includes itself by way of others.
+that no folder includes itself by way of others, and that no page of docs/ that is written by hand is too long.
 """
 import collections
 import re
@@ -22,6 +22,7 @@ NAMESPACE = re.compile(r"^namespace ([\w:]+) \{")
 TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)\b(?!::)[^;]*\{")
 MODULE = re.compile(r"trainscope_module\((.*?)\)", re.DOTALL)
 BACK_ENDS = "${back_ends}"  # the folders that engine/exec/backends.def names
+GENERATED = re.compile(r"^Generated from ", re.MULTILINE)
 KEYWORDS = {"DEPS", "LIBS", "PRIVATE_LIBS", "OPTIONS", "EXECUTABLE", "TOP_ONLY"}
 
 
@@ -217,9 +218,18 @@ def check_cycles(layers):
         yield from visit(folder, [])
 
 
+def check_pages(root):
+    """A page that a program writes from a table may be longer: its head says so."""
+    for path in sorted((root / "docs").rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if not GENERATED.search(text):
+            yield from check_size(path.relative_to(root).as_posix(), text.splitlines())
+
+
 def check_tree(root):
     layers = Layers(root / "cmake" / "layers.txt")
     yield from check_cycles(layers)
+    yield from check_pages(root)
     yield from check_folders(project_files(root))
     yield from check_types(root, [path for path in project_files(root)
                                   if path.endswith((".h", ".cuh")) and is_ours(path)])

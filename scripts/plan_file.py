@@ -1,7 +1,7 @@
-"""The plan of a run as its file has it, a dict with the keys of plan.json (docs/run-format.md).
+"""The plan of a run as its file has it, a dict with the keys of plan.json (docs/plan-format.md).
 
 read_plan(RUN) reads plan.bin, of which large plans have nothing else, and where there is none or
-one of an older version plan.json. It is written from the layout in docs/run-format.md, and shares
+one of an older version plan.json. It is written from the layout in docs/plan-format.md, and shares
 no code with the engine.
 """
 import json

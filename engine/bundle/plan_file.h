@@ -1,4 +1,4 @@
-// plan.bin: the record of a plan as a file that is mapped, not parsed (docs/run-format.md).
+// plan.bin: the record of a plan as a file that is mapped, not parsed (docs/plan-format.md).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Rows of a plan's record: of fixed size, in plan.bin as they are in memory (docs/run-format.md).
+// Rows of a plan's record: of fixed size, in plan.bin as they are in memory (docs/plan-format.md).
 #pragma once
 
 #include <array>

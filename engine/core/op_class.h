@@ -7,7 +7,7 @@
 
 namespace trainscope {
 
-// These numbers are in recorded plans (docs/run-format.md): a new class comes last.
+// These numbers are in recorded plans (docs/plan-format.md): a new class comes last.
 enum class OpClass : std::uint8_t {
   kUnstated,   // not known; no row of the op table says this
   kMatmul,     // and convolutions: what does most FLOPs

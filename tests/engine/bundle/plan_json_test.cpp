@@ -1,4 +1,4 @@
-// plan.json: the keys that docs/run-format.md lists.
+// plan.json: the keys that docs/plan-format.md lists.
 #include "engine/bundle/plan_json.h"
 
 #include <doctest/doctest.h>
