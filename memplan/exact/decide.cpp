@@ -13,8 +13,8 @@ namespace trainscope::memplan {
 using std::size_t;
 using std::uint64_t;
 
-HeightRace::HeightRace(const SearchModel& model, const std::vector<Preference>& preferences,
-                       Units height) {
+HeightRace::HeightRace(const std::shared_ptr<const SearchModel>& model,
+                       const std::vector<Preference>& preferences, Units height) {
   for (const Preference& preference : preferences) {
     searches_.push_back(std::make_unique<CanonicalSearch>(model, preference, height));
   }

@@ -35,8 +35,8 @@ class CanonicalSearch;
 // deadline the decision does not depend on `Effort::threads`.
 class HeightRace {
  public:
-  // Both must outlive this.
-  HeightRace(const SearchModel& model, const std::vector<Preference>& preferences, Units height);
+  HeightRace(const std::shared_ptr<const SearchModel>& model,
+             const std::vector<Preference>& preferences, Units height);
   ~HeightRace();
 
   // Goes on for `effort.visits` more. The decision's visits are those of this call.

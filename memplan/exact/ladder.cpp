@@ -2,6 +2,7 @@
 #include "memplan/exact/ladder.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -27,11 +28,13 @@ std::vector<Preference> preferences_for(const Task& task, const SearchModel& mod
 class Ladder {
  public:
   Ladder(const Task& task, SearchModel model, const Effort& effort)
-      : model_(std::move(model)), preferences_(preferences_for(task, model_)), effort_(effort) {}
+      : model_(std::make_shared<const SearchModel>(std::move(model))),
+        preferences_(preferences_for(task, *model_)),
+        effort_(effort) {}
 
   // Everything in units; rounding is safe because all heights are multiples of the unit.
   Improved run(const Interval& known, int64_t target_bytes) {
-    const int64_t unit = model_.unit_bytes;
+    const int64_t unit = model_->unit_bytes;
     lower_ = static_cast<Units>((known.lower_bytes + unit - 1) / unit);
     height_ = static_cast<Units>(known.height_bytes / unit);
     target_ = static_cast<Units>(std::min(target_bytes, known.height_bytes) / unit);
@@ -84,13 +87,13 @@ class Ladder {
     improved_.offsets.emplace(offsets.size());
     height_ = 0;
     for (size_t i = 0; i < offsets.size(); ++i) {
-      const auto index = static_cast<size_t>(model_.task_index[i]);
-      (*improved_.offsets)[index] = offsets[i] * model_.unit_bytes;
-      height_ = std::max(height_, offsets[i] + model_.boxes[i].size);
+      const auto index = static_cast<size_t>(model_->task_index[i]);
+      (*improved_.offsets)[index] = offsets[i] * model_->unit_bytes;
+      height_ = std::max(height_, offsets[i] + model_->boxes[i].size);
     }
   }
 
-  SearchModel model_;
+  std::shared_ptr<const SearchModel> model_;
   std::vector<Preference> preferences_;
   Effort effort_;
   std::optional<HeightRace> lowest_race_ = {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 namespace trainscope::memplan {
 namespace {
@@ -84,11 +85,11 @@ std::vector<Preference> make_preferences(const SearchModel& model,
           {.first = rank_by(in_slots), .learned_by = kConflictsAndSize}};
 }
 
-ConflictMemory::ConflictMemory(const SearchModel& model, const Preference& preference)
-    : model_(model),
-      preference_(preference),
-      of_this_attempt_(static_cast<size_t>(model.slot_count), 0),
-      weight_(static_cast<size_t>(model.slot_count), 0) {}
+ConflictMemory::ConflictMemory(std::shared_ptr<const SearchModel> model, Preference preference)
+    : model_(std::move(model)),
+      preference_(std::move(preference)),
+      of_this_attempt_(static_cast<size_t>(model_->slot_count), 0),
+      weight_(static_cast<size_t>(model_->slot_count), 0) {}
 
 Ranks ConflictMemory::learn() {
   const double most =
@@ -101,8 +102,8 @@ Ranks ConflictMemory::learn() {
   }
   const Exponents& by = preference_.learned_by;
   std::vector<Key> keys;
-  for (size_t i = 0; i < model_.boxes.size(); ++i) {
-    const SearchBox& box = model_.boxes[i];
+  for (size_t i = 0; i < model_->boxes.size(); ++i) {
+    const SearchBox& box = model_->boxes[i];
     const double conflicts =
         std::accumulate(weight_.begin() + box.first_slot, weight_.begin() + box.end_slot, 0.0);
     const double weight =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -33,15 +34,15 @@ struct Preference {
 // that are hard to fill goes first (as in "dom/wdeg" of Boussemart et al., ECAI 2004).
 class ConflictMemory {
  public:
-  ConflictMemory(const SearchModel& model, const Preference& preference);
+  ConflictMemory(std::shared_ptr<const SearchModel> model, Preference preference);
 
   void note(std::int32_t slot) { of_this_attempt_[static_cast<std::size_t>(slot)] += 1; }
   // Ends an attempt and returns the order for the next one.
   [[nodiscard]] Ranks learn();
 
  private:
-  const SearchModel& model_;
-  const Preference& preference_;
+  std::shared_ptr<const SearchModel> model_;
+  Preference preference_;
   std::vector<double> of_this_attempt_;  // per slot
   std::vector<double> weight_;           // per slot, of all attempts
 };

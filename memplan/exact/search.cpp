@@ -12,27 +12,27 @@ using std::size_t;
 
 }  // namespace
 
-CanonicalSearch::CanonicalSearch(const SearchModel& model, const Preference& preference,
-                                 Units height)
-    : model_(model),
+CanonicalSearch::CanonicalSearch(std::shared_ptr<const SearchModel> model,
+                                 const Preference& preference, Units height)
+    : shared_model_(std::move(model)),
       rank_(preference.first),
-      memory_(model, preference),
+      memory_(shared_model_, preference),
       height_(height),
-      offset_(model.boxes.size()),
-      placed_flags_(model.boxes.size(), 0),
-      span_tops_(static_cast<size_t>(model.span_count)),
-      pool_(model.boxes.size()),
-      most_dead_ends_(model.boxes.size() / 2),
-      culprits_(model.boxes.size()),
-      conflicts_(model.boxes.size()),
-      why_(model.boxes.size()),
-      reach_of_(model.boxes.size()),
-      stacked_(static_cast<size_t>(model.slot_count)) {
+      offset_(model_.boxes.size()),
+      placed_flags_(model_.boxes.size(), 0),
+      span_tops_(static_cast<size_t>(model_.span_count)),
+      pool_(model_.boxes.size()),
+      most_dead_ends_(model_.boxes.size() / 2),
+      culprits_(model_.boxes.size()),
+      conflicts_(model_.boxes.size()),
+      why_(model_.boxes.size()),
+      reach_of_(model_.boxes.size()),
+      stacked_(static_cast<size_t>(model_.slot_count)) {
   std::iota(pool_.begin(), pool_.end(), 0);
-  for (const int32_t index : pool_) offset(index) = model.lowest(box(index), model.base);
+  for (const int32_t index : pool_) offset(index) = model_.lowest(box(index), model_.base);
   Component whole{.end_box = static_cast<int32_t>(pool_.size()),
-                  .end_slot = model.slot_count,
-                  .level = model.base};
+                  .end_slot = model_.slot_count,
+                  .level = model_.base};
   why_.clear(kWhy);
   if (analyse(whole)) {
     open(whole);

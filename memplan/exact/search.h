@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "memplan/exact/culprits.h"
@@ -26,8 +27,8 @@ class CanonicalSearch {
  public:
   enum class State { kRunning, kFits, kImpossible };
 
-  // Both must outlive this.
-  CanonicalSearch(const SearchModel& model, const Preference& preference, Units height);
+  CanonicalSearch(std::shared_ptr<const SearchModel> model, const Preference& preference,
+                  Units height);
 
   // Goes on until the question is decided, about `visits` more boxes (or eight slots) were looked
   // at, or `should_stop()`, which is asked rarely, says so.
@@ -149,7 +150,8 @@ class CanonicalSearch {
   }
   void overflow(Units height) { next_height_ = std::min(next_height_, height); }
 
-  const SearchModel& model_;
+  std::shared_ptr<const SearchModel> shared_model_;
+  const SearchModel& model_ = *shared_model_;  // one indirection less, in the innermost loops
   Ranks rank_;
   ConflictMemory memory_;
   Units height_ = 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "memplan/streams/clocks.h"
@@ -23,9 +24,12 @@ struct FitLimits {
 
 class StreamFitter {
  public:
-  // `sizes` are multiples of the alignment. Both must outlive this.
-  StreamFitter(const StreamLifetimes& lifetimes, const std::vector<std::int64_t>& sizes)
-      : lifetimes_(lifetimes), sizes_(sizes) {}
+  // `sizes` in bytes, by buffer: multiples of the alignment.
+  StreamFitter(StreamLifetimes lifetimes, std::vector<std::int64_t> sizes)
+      : lifetimes_(std::move(lifetimes)), sizes_(std::move(sizes)) {}
+
+  [[nodiscard]] const StreamLifetimes& lifetimes() const { return lifetimes_; }
+  [[nodiscard]] const std::vector<std::int64_t>& sizes() const { return sizes_; }
 
   // Each buffer of the order at the lowest address that is free of those before it that it meets.
   // Nothing beyond a limit.
@@ -41,8 +45,8 @@ class StreamFitter {
   [[nodiscard]] std::uint64_t visits() const { return visits_; }
 
  private:
-  const StreamLifetimes& lifetimes_;
-  const std::vector<std::int64_t>& sizes_;
+  StreamLifetimes lifetimes_;
+  std::vector<std::int64_t> sizes_;
   std::vector<std::size_t> placed_;  // by address
   std::uint64_t visits_ = 0;
 };

@@ -22,6 +22,15 @@ using Clock = std::chrono::steady_clock;
 // Pairs compared for a plan that somebody waits for: some ten milliseconds.
 constexpr uint64_t kWorthwhileVisits = 4'000'000;
 
+// In bytes, by buffer.
+std::vector<int64_t> sizes_of(const StreamProblem& problem) {
+  std::vector<int64_t> sizes;
+  for (const StreamBuffer& buffer : problem.buffers) {
+    sizes.push_back(occupied_bytes(problem, buffer));
+  }
+  return sizes;
+}
+
 class StreamSolver {
  public:
   StreamSolver(const StreamProblem& problem, const Options& options)
@@ -29,18 +38,13 @@ class StreamSolver {
         options_(options),
         start_(Clock::now()),
         clocks_(find_clocks(problem)),
-        lifetimes_(find_lifetimes(problem, clocks_)),
-        fitter_(lifetimes_, sizes_) {
-    for (const StreamBuffer& buffer : problem.buffers) {
-      sizes_.push_back(occupied_bytes(problem, buffer));
-    }
-  }
+        fitter_(find_lifetimes(problem, clocks_), sizes_of(problem)) {}
 
   Solution run() {
-    bound_bytes_ = heaviest_cut_bytes(problem_, clocks_, lifetimes_);
-    const bool exact = try_intervals(intervals_by_birth(problem_, clocks_, lifetimes_));
+    bound_bytes_ = heaviest_cut_bytes(problem_, clocks_, lifetimes());
+    const bool exact = try_intervals(intervals_by_birth(problem_, clocks_, lifetimes()));
     if (!exact) {
-      if (open()) try_intervals(intervals_by_death(problem_, clocks_, lifetimes_));
+      if (open()) try_intervals(intervals_by_death(problem_, clocks_, lifetimes()));
       if (open()) raise_bound();
       try_orders();
       push_down();
@@ -54,6 +58,8 @@ class StreamSolver {
   }
 
  private:
+  const StreamLifetimes& lifetimes() const { return fitter_.lifetimes(); }
+  const std::vector<int64_t>& sizes() const { return fitter_.sizes(); }
   int64_t target() const { return std::max(bound_bytes_, problem_.capacity_bytes.value_or(0)); }
   double seconds_left() const {
     const std::chrono::duration<double> spent = Clock::now() - start_;
@@ -88,7 +94,8 @@ class StreamSolver {
   }
 
   void raise_bound() {
-    const std::optional<int64_t> heaviest = heaviest_antichain_bytes(problem_, clocks_, lifetimes_);
+    const std::optional<int64_t> heaviest =
+        heaviest_antichain_bytes(problem_, clocks_, lifetimes());
     bound_bytes_ = std::max(bound_bytes_, heaviest.value_or(0));
   }
 
@@ -96,8 +103,8 @@ class StreamSolver {
   void try_orders() {
     using Key = std::array<double, 2>;
     std::vector<std::array<Key, 5>> keys;
-    for (size_t i = 0; i < sizes_.size(); ++i) {
-      const auto size = static_cast<double>(sizes_[i]);
+    for (size_t i = 0; i < sizes().size(); ++i) {
+      const auto size = static_cast<double>(sizes()[i]);
       const double length = length_of_lifetime(i);
       const auto birth = static_cast<double>(place_of_birth(i));
       keys.push_back({Key{length, size}, Key{size * length, size}, Key{-birth, length},
@@ -144,7 +151,7 @@ class StreamSolver {
     });
     std::vector<std::pair<double, size_t>> places;
     for (size_t i = 0; i < order.size(); ++i) {
-      const bool high = placement.offsets[order[i]] + sizes_[order[i]] > target();
+      const bool high = placement.offsets[order[i]] + sizes()[order[i]] > target();
       const auto place = static_cast<double>(i);
       places.emplace_back(high ? factor * place - 0.5 : place, order[i]);
     }
@@ -156,25 +163,25 @@ class StreamSolver {
 
   std::vector<size_t> sized_buffers() const {
     std::vector<size_t> buffers;
-    for (size_t i = 0; i < sizes_.size(); ++i) {
-      if (sizes_[i] > 0) buffers.push_back(i);
+    for (size_t i = 0; i < sizes().size(); ++i) {
+      if (sizes()[i] > 0) buffers.push_back(i);
     }
     return buffers;
   }
 
   double length_of_lifetime(size_t buffer) const {
     double operations = 0;
-    for (int32_t s = 0; s < lifetimes_.streams; ++s) {
+    for (int32_t s = 0; s < lifetimes().streams; ++s) {
       operations +=
-          lifetimes_.free[lifetimes_.at(buffer, s)] - lifetimes_.born[lifetimes_.at(buffer, s)];
+          lifetimes().free[lifetimes().at(buffer, s)] - lifetimes().born[lifetimes().at(buffer, s)];
     }
     return operations;
   }
   // How many operations are known to have ended before.
   int64_t place_of_birth(size_t buffer) const {
     int64_t seen = 0;
-    for (int32_t s = 0; s < lifetimes_.streams; ++s)
-      seen += lifetimes_.seen_at_birth[lifetimes_.at(buffer, s)];
+    for (int32_t s = 0; s < lifetimes().streams; ++s)
+      seen += lifetimes().seen_at_birth[lifetimes().at(buffer, s)];
     return seen;
   }
 
@@ -182,8 +189,6 @@ class StreamSolver {
   const Options& options_;
   Clock::time_point start_;
   Clocks clocks_;
-  StreamLifetimes lifetimes_;
-  std::vector<int64_t> sizes_;
   StreamFitter fitter_;
   int64_t bound_bytes_ = 0;
   Fit best_;

@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "memplan/exact/decide.h"
 #include "tests/memplan/dice.h"
@@ -98,6 +101,12 @@ std::vector<Preference> preferences_of(const Task& task, const SearchModel& mode
   return make_preferences(model, durations);
 }
 
+std::shared_ptr<const SearchModel> shared_model(const Task& task, int64_t highest_bytes) {
+  std::optional<SearchModel> model = make_search_model(task, highest_bytes);
+  REQUIRE(model.has_value());
+  return std::make_shared<const SearchModel>(*std::move(model));
+}
+
 constexpr auto kNever = [] { return false; };
 constexpr std::uint64_t kPlenty = 1'000'000'000;
 
@@ -121,16 +130,15 @@ TEST_CASE("search: fits exactly from the optimum on, in every order") {
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     const Task task = random_task(seed, 2 + static_cast<int>(seed % 6));
     const int64_t optimum = optimum_bytes(task);
-    const std::optional<SearchModel> model = make_search_model(task, 10 * optimum);
-    REQUIRE(model.has_value());
+    const auto model = shared_model(task, 10 * optimum);
     const auto units = static_cast<Units>(optimum / model->unit_bytes);
     CHECK(optimum % model->unit_bytes == 0);
     for (const Preference& preference : preferences_of(task, *model)) {
       INFO("seed ", seed);
-      CanonicalSearch fitting(*model, preference, units);
+      CanonicalSearch fitting(model, preference, units);
       CHECK(fitting.advance(kPlenty, kNever) == CanonicalSearch::State::kFits);
       check_layout(*model, fitting.offsets(), units);
-      CanonicalSearch lower(*model, preference, units - 1);
+      CanonicalSearch lower(model, preference, units - 1);
       CHECK(lower.advance(kPlenty, kNever) == CanonicalSearch::State::kImpossible);
       CHECK(lower.next_height() <= units);
       CHECK(lower.next_height() >= units);
@@ -143,12 +151,11 @@ TEST_CASE("search: fits exactly from the optimum on, in every order") {
 TEST_CASE("search: goes on where it stopped") {
   const Task task = random_task(8, 7);
   const int64_t optimum = optimum_bytes(task);
-  const std::optional<SearchModel> model = make_search_model(task, 10 * optimum);
-  REQUIRE(model.has_value());
+  const auto model = shared_model(task, 10 * optimum);
   const std::vector<Preference> preferences = preferences_of(task, *model);
   const auto units = static_cast<Units>(optimum / model->unit_bytes);
-  CanonicalSearch at_once(*model, preferences[0], units);
-  CanonicalSearch in_parts(*model, preferences[0], units);
+  CanonicalSearch at_once(model, preferences[0], units);
+  CanonicalSearch in_parts(model, preferences[0], units);
   at_once.advance(kPlenty, kNever);
   while (in_parts.advance(1, kNever) == CanonicalSearch::State::kRunning) {
   }
@@ -158,10 +165,9 @@ TEST_CASE("search: goes on where it stopped") {
 
 TEST_CASE("search: stops when told to") {
   const Task task = random_task(8, 7);
-  const std::optional<SearchModel> model = make_search_model(task, 1000);
-  REQUIRE(model.has_value());
+  const auto model = shared_model(task, 1000);
   const std::vector<Preference> preferences = preferences_of(task, *model);
-  CanonicalSearch search(*model, preferences[0], static_cast<Units>(1000 / model->unit_bytes));
+  CanonicalSearch search(model, preferences[0], static_cast<Units>(1000 / model->unit_bytes));
   const std::uint64_t before = search.visits();
   CHECK(search.advance(kPlenty, [] { return true; }) == CanonicalSearch::State::kRunning);
   CHECK(search.visits() == before);
