@@ -72,11 +72,11 @@ void Executor::run_call(CallId id) {
   listeners.tell([&](ExecutionEvents& each) { each.call_end(event); });
 }
 
-// What either stream is given later comes after all that both were given.
+// Who reads or changes memory between calls does so on the compute stream and waits for that: so it
+// comes after the transfers, and they need not wait for it.
 void Executor::meet_streams() {
   if (program_->space(Space::kHost).bytes == 0) return;
   Device& device = memory_.device();
-  check(device.wait(kTransferStream, device.record(kComputeStream)));
   check(device.wait(kComputeStream, device.record(kTransferStream)));
 }
 
