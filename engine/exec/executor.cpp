@@ -175,23 +175,28 @@ void Executor::run_to(CallId end) {
   });
 }
 
+std::unique_ptr<CapturedWork> Executor::capture_to(CallId end) {
+  Device& device = memory_.device();
+  std::unique_ptr<CapturedWork> work;
+  check(device.begin_capture());
+  try {
+    run_within(end);
+  } catch (...) {
+    (void)device.end_capture(&work);  // or the device would go on recording
+    throw;
+  }
+  check(device.end_capture(&work));
+  return work;
+}
+
 // Once captured, a part is replayed; where somebody listens every call is given by itself.
 bool Executor::replay(StepPart part, CallId begin, CallId end) {
   if (!can_replay_ || !memory_.listeners().none() || cursor_ != begin) return false;
-  std::unique_ptr<CapturedWork>& work = captured_[static_cast<std::size_t>(part)];
-  if (work == nullptr) {
-    check(memory_.device().begin_capture());
-    try {
-      run_within(end);
-    } catch (...) {
-      std::unique_ptr<CapturedWork> discarded;
-      (void)memory_.device().end_capture(&discarded);  // or the device would go on recording
-      rewind();
-      throw;
-    }
-    check(memory_.device().end_capture(&work));
-  }
-  check(memory_.device().replay(*work));
+  or_abandon([&] {
+    std::unique_ptr<CapturedWork>& work = captured_[static_cast<std::size_t>(part)];
+    if (work == nullptr) work = capture_to(end);
+    check(memory_.device().replay(*work));
+  });
   cursor_ = end;
   return true;
 }

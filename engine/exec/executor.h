@@ -115,6 +115,7 @@ class Executor {
   void note_used(CallId call);
   void rewind();
   void refuse_inside(CallId begin, CallId end) const;
+  std::unique_ptr<CapturedWork> capture_to(CallId end);
   bool replay(StepPart part, CallId begin, CallId end);
 
   const std::shared_ptr<const Program> program_;

@@ -191,6 +191,9 @@ DeviceStatus CopyingDevice::end_capture(std::unique_ptr<CapturedWork>* work) {
 
 // Events of the list are those of this replay: as many pieces of work later as it is.
 DeviceStatus CopyingDevice::replay(const CapturedWork& work) {
+  if (replayed_++ == options_.failing_replay) {
+    return {.code = DeviceStatus::Code::kFailed, .message = "no"};
+  }
   const auto& captured = static_cast<const Captured&>(work);
   const std::int64_t later[2] = {queues_[0].given - captured.first_ticket[0],
                                  queues_[1].given - captured.first_ticket[1]};
@@ -200,7 +203,6 @@ DeviceStatus CopyingDevice::replay(const CapturedWork& work) {
     }
     give(stream, std::move(one));
   }
-  ++replayed_;
   return {};
 }
 

@@ -24,7 +24,8 @@ struct CopyingOptions {
   Timing timing = Timing::kTransfersLate;
   bool replays = false;  // as DeviceFacts has it
   std::int64_t alignment_bytes = 64;
-  std::int64_t skipped_wait = -1;  // the wait between streams, counted from 0, that is left out
+  std::int64_t skipped_wait = -1;    // the wait between streams, counted from 0, that is left out
+  std::int64_t failing_replay = -1;  // the replay, counted from 0, that does nothing and fails
 };
 
 // Runs the CPU's kernels, on one thread at a time.

@@ -209,4 +209,22 @@ TEST_CASE("streams: where they are captured and replayed, the waits hold in each
   }
 }
 
+TEST_CASE("streams: a replay that fails ends the step, and the next one begins at its first call") {
+  Graph g =
+      graph("(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Mul(w, x)  n = Add(w, x) }");
+  g.updates.push_back({.state = g.find("w"), .value = g.find("n")});
+  g.node(g.value(g.find("n")).producer).phase = Phase::kUpdate;
+  const auto device =
+      std::make_shared<CopyingDevice>(CopyingOptions{.replays = true, .failing_replay = 1});
+  Executor executor(lower(g, device, {}));
+  executor.load_initial();
+  executor.write("x", floats({2}, {10, 20}));
+  executor.run_micro_step();
+  CHECK_THROWS_WITH(executor.run_update(), "the device failed: no");
+  CHECK(executor.cursor() == CallId{0});
+  executor.write("x", floats({2}, {100, 200}));
+  executor.run_micro_step();
+  CHECK(difference(executor.read("y"), floats({2}, {100, 400})) == 0.0);
+}
+
 }  // namespace trainscope::test
