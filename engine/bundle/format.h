@@ -49,7 +49,7 @@ struct RunSession {
   std::string program_version = {};
   std::string device = {};
   std::int64_t threads = 0;
-  std::string isa = {};           // what the CPU kernels use: "AVX-512"
+  std::string isa = {};           // what the CPU's kernels use, whatever the device: "AVX-512"
   Json options = Json::object();  // resolved: name -> value
   Json machine = {};              // that plans weighed time with; null: the built-in one
   std::int64_t from_step = 0;

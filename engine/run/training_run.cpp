@@ -64,12 +64,12 @@ void log_class_names(const Json& data, Logger& log) {
   log.info("classes: {}", text);
 }
 
-profiler::TraceHeader trace_header(const TrainRequest& request) {
-  Json more = Json::object({{"device", std::string(cpu_device()->facts().name)},
-                            {"isa", std::string(cpu_isa())},
+profiler::TraceHeader trace_header(const TrainRequest& request, const Device& device) {
+  Json more = Json::object({{"device", std::string(device.facts().name)},
                             {"threads", request.compile.lower.threads},
                             {"seed", fmt::format("{}", request.seed)},
                             {"options", request.notes.options}});
+  if (&device == cpu_device().get()) more.set("isa", std::string(cpu_isa()));
   return {.producer = "trainscope",
           .version = request.notes.program_version,
           .model = hash_hex(request.model.hash()),
@@ -191,14 +191,15 @@ void TrainingRun::restore_best(const ResumePoint& point) {
 // Null where numbers are not recorded.
 std::shared_ptr<NumericsRecorder> TrainingRun::numerics_recorder() {
   if (!request_.numerics) return nullptr;
-  return std::make_shared<NumericsRecorder>(*request_.numerics,
-                                            RecordedRun{.executor = session_->shared_executor(),
-                                                        .model = session_->model(),
-                                                        .compile = request_.compile,
-                                                        .batch_axes = request_.batch_axes,
-                                                        .header = trace_header(request_),
-                                                        .folder = records_->numerics_folder(),
-                                                        .log = log_});
+  return std::make_shared<NumericsRecorder>(
+      *request_.numerics,
+      RecordedRun{.executor = session_->shared_executor(),
+                  .model = session_->model(),
+                  .compile = request_.compile,
+                  .batch_axes = request_.batch_axes,
+                  .header = trace_header(request_, *session_->compiled().program.device),
+                  .folder = records_->numerics_folder(),
+                  .log = log_});
 }
 
 void TrainingRun::begin() {

@@ -14,6 +14,8 @@
 
 #include "engine/bundle/reader.h"
 #include "engine/core/file.h"
+#include "engine/exec/backends.h"
+#include "profiler/numerics/trace.h"
 #include "tests/engine/run/run_tools.h"
 
 namespace trainscope::test {
@@ -97,6 +99,24 @@ TEST_CASE("train: from a model to a recorded run in thirty lines") {
   CHECK(OnnxModel::read(result.model).node_count() == 1);
   CHECK(run_in(result.folder).metrics().steps.size() == 200);
   CHECK(last_session(run_in(result.folder)).status == RunStatus::kFinished);
+}
+
+TEST_CASE("training run: its trace names the device that ran it") {
+  const auto traced_on = [](DeviceHandle device) {
+    const ScratchFolder folder;
+    TrainRequest request = points_request(folder.path / "run", 1);
+    request.compile.device = std::move(device);
+    request.numerics = NumericsRequest{.oracle = false};
+    StepCounter counter;
+    train(std::move(request), counter);
+    return profiler::Trace::open(folder.path / "run/numerics").header().more;
+  };
+  const Json cpu = traced_on(cpu_device());
+  CHECK(cpu.get<std::string>("device") == "cpu");
+  CHECK(cpu.find("isa") != nullptr);
+  const Json copying = traced_on(std::make_shared<CopyingDevice>());
+  CHECK(copying.get<std::string>("device") == "copying");
+  CHECK(copying.find("isa") == nullptr);
 }
 
 TEST_CASE("training run: a stop ends it after the step, with a checkpoint and a model") {
