@@ -44,7 +44,7 @@ struct RecomputeSummary {
   double seconds = 0.0;                           // ... with it
   double bound_seconds = 0.0;                     // see RecomputePlan
   std::int64_t bound_bytes = 0;                   // see RecomputePlan
-  std::int64_t repeats = 0;                       // nodes that run a second time
+  std::int64_t repeats = 0;                       // nodes that are there a second time, views too
   std::int64_t offloaded_bytes = 0;               // of the values that wait in host memory
   std::optional<std::int64_t> budget_bytes = {};  // that the arena was to be within
 };

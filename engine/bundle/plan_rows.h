@@ -87,7 +87,7 @@ struct PlanSpace {
 
 // What recomputation saves and costs, as predicted. Unknown: -1, and NaN for times.
 struct PlanRecompute {
-  std::int64_t repeats = -1;  // nodes that run a second time
+  std::int64_t repeats = -1;  // nodes that are there a second time, views too
   std::int64_t plain_bytes = -1;
   std::int64_t offloaded_bytes = -1;
   std::int64_t budget_bytes = -1;
