@@ -42,7 +42,7 @@ Evaluate evaluator(const OpTable& ops, const KernelTable& kernels,
 
 // What the values of a graph hold after reference_run.
 struct ReferenceValues {
-  const Graph& graph;
+  Graph graph;                      // a copy, which shares the nodes of the one that was run
   std::vector<SharedTensor> by_id;  // null: no such value
 
   const Tensor& at(ValueId value) const;
