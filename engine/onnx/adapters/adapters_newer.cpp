@@ -264,7 +264,7 @@ Nodes rotary_to_own(ImportScope& scope, SourceNode node) {
   const Ints split{heads.x[0], heads.x[1], heads.heads, heads.x[2] / heads.heads};
   rotated.inputs[0] =
       rewritten.add("Reshape", {node.inputs[0], rewritten.ints(split, "split")}, "by_head");
-  rotated.outputs = {scope.fresh(node.name + "/turned")};
+  rotated.outputs = {scope.fresh(node.name + "/rotated")};
   Nodes nodes = rewritten.take(to_own_domain(scope, rotated).front());
   nodes.push_back(
       {.op = "Reshape",

@@ -60,11 +60,12 @@ Nodes pool_of_floats(ImportScope& scope, SourceNode node) {
   const DType dtype = scope.type(node, 0).dtype;
   const bool bytes = dtype == DType::kU8 || dtype == DType::kI8;
   if (!bytes || node.outputs.size() != 1) return {std::move(node)};
-  SourceNode widen = cast_node(node, {node.inputs[0], scope.fresh(node.name + "/wide")});
-  SourceNode narrow = cast_node(node, {scope.fresh(node.name + "/pooled"), node.outputs[0], dtype});
-  node.inputs[0] = widen.outputs[0];
-  node.outputs[0] = narrow.inputs[0];
-  return {std::move(widen), std::move(node), std::move(narrow)};
+  SourceNode upcast = cast_node(node, {node.inputs[0], scope.fresh(node.name + "/upcast")});
+  SourceNode downcast =
+      cast_node(node, {scope.fresh(node.name + "/pooled"), node.outputs[0], dtype});
+  node.inputs[0] = upcast.outputs[0];
+  node.outputs[0] = downcast.inputs[0];
+  return {std::move(upcast), std::move(node), std::move(downcast)};
 }
 
 // The exponent's type where our kernels have the pair; i64 or f32, as exact, where they do not.

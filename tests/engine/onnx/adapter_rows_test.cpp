@@ -237,7 +237,7 @@ std::vector<Case> newer_cases() {
                      "Cast(bytes) -> n/exponent to=7\nPow(x, n/exponent) -> y"});
     cases.push_back({node_of("Pow", opset, {"x", "indices"}), "Pow(x, indices) -> y"});
     cases.push_back({node_of("MaxPool", opset, {"pixels"}, {{"kernel_shape", Ints{2, 2}}}),
-                     "Cast(pixels) -> n/wide to=1\nMaxPool(n/wide) -> n/pooled "
+                     "Cast(pixels) -> n/upcast to=1\nMaxPool(n/upcast) -> n/pooled "
                      "kernel_shape={2,2}\nCast(n/pooled) -> y to=2"});
   }
   cases.push_back({node_of("Gelu", 20, {"x"}, {{"approximate", std::string("tanh")}}),
@@ -265,8 +265,8 @@ std::vector<Case> newer_cases() {
                    "Gather(n/sin_pairs, positions) -> n/sin_rows\n"
                    "Unsqueeze(n/sin_rows, {2}) -> n/sin\n"
                    "Reshape(x, {2,3,2,2}) -> n/by_head\n"
-                   "RotaryEmbedding(n/by_head, n/cos, n/sin) -> n/turned interleaved=1\n"
-                   "Reshape(n/turned, {2,3,4}) -> y"});
+                   "RotaryEmbedding(n/by_head, n/cos, n/sin) -> n/rotated interleaved=1\n"
+                   "Reshape(n/rotated, {2,3,4}) -> y"});
   cases.push_back({node_of("Mish", 18, {"x"}), "Mish(x) -> y"});
   cases.push_back({node_of("CumProd", 26, {"x", "positions"}, {{"reverse", n(1)}}),
                    "CumProd(x, positions) -> y reverse=1"});
