@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kTeamThreads) layer_norm_rows(const LayerNorm<
         const C scaled = (static_cast<C>(given.values[k]) - mean) * inverse * scale.values[k];
         result.values[k] = static_cast<T>(a.bias == nullptr ? scaled : scaled + bias.values[k]);
       }
-      *reinterpret_cast<Pack<T, kWidth>*>(y + i) = result;
+      put_row_pack(y, i, result);
     }
   }
 }
@@ -75,10 +75,9 @@ void run_layer_norm(const RunArgs& args) {
                           .epsilon = params.epsilon,
                           .centered = params.centered};
   with_team(layout.rows, layout.width, [&]<class Team>(Team, const Grid& grid) {
-    with_row_packs(layout.width, {norm.x, norm.scale, norm.bias, norm.y},
-                   [&]<int kWidth>(RowPack<kWidth>) {
-                     launch(args.call, grid, layer_norm_rows<Team, kWidth, T>, norm);
-                   });
+    with_row_packs(layout.width, [&]<int kWidth>(RowPack<kWidth>) {
+      launch(args.call, grid, layer_norm_rows<Team, kWidth, T>, norm);
+    });
   });
 }
 

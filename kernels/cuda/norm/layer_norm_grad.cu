@@ -82,8 +82,8 @@ __device__ void add_row(const LayerNormGrad<T>& a, const GradientRow<Computed<T>
       dbias.values[k] += dy;
     }
     if (column_sums == nullptr) continue;
-    *reinterpret_cast<Pack<float, kWidth>*>(column_sums + i) = dscale;
-    *reinterpret_cast<Pack<float, kWidth>*>(column_sums + a.width + i) = dbias;
+    put_row_pack(column_sums, i, dscale);
+    put_row_pack(column_sums + a.width, i, dbias);
   }
 }
 
@@ -109,7 +109,7 @@ __device__ void write_gradient_row(const LayerNormGrad<T>& a, const GradientRow<
       result.values[k] =
           static_cast<T>(a.addend == nullptr ? dx : static_cast<C>(addend.values[k]) + dx);
     }
-    *reinterpret_cast<Pack<T, kWidth>*>(a.dx + row.at + i) = result;
+    put_row_pack(a.dx + row.at, i, result);
   }
 }
 
@@ -220,14 +220,13 @@ void run_layer_norm_grad(const RunArgs& args) {
   const LayerNormGrad<T> grad = layer_norm_grad<T>(args, layout);
   const bool in_shared = grad.sums != nullptr && layout.width <= kMostSharedWidth;
   const auto shared = static_cast<std::size_t>(in_shared ? 2 * layout.width : 0);
-  with_row_packs(layout.width, {grad.dy, grad.x, grad.scale, grad.addend, grad.dx, grad.sums},
-                 [&]<int kWidth>(RowPack<kWidth>) {
-                   launch(args.call,
-                          {.blocks = dim3(static_cast<unsigned>(blocks)),
-                           .threads = dim3(threads_for_row(layout.width / kWidth)),
-                           .shared_bytes = shared * sizeof(float)},
-                          layer_norm_grad_rows<kWidth, T>, grad);
-                 });
+  with_row_packs(layout.width, [&]<int kWidth>(RowPack<kWidth>) {
+    launch(args.call,
+           {.blocks = dim3(static_cast<unsigned>(blocks)),
+            .threads = dim3(threads_for_row(layout.width / kWidth)),
+            .shared_bytes = shared * sizeof(float)},
+           layer_norm_grad_rows<kWidth, T>, grad);
+  });
   if (grad.sums == nullptr) return;
   launch(args.call,
          {.blocks = team_blocks(2 * layout.width, kSumColumns),

@@ -1,10 +1,8 @@
 // What normalisations over rows [rows, width] share: layouts, packs, statistics.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <initializer_list>
 #include <variant>
 
 #include "kernels/api/kernel.h"
@@ -26,24 +24,41 @@ inline RowLayout row_layout(const Params& params, const Shape& x) {
   return layout;
 }
 
-template <int kWidth, typename T>
-__device__ Pack<T, kWidth> row_pack(const T* row, std::int64_t i) {
-  return *reinterpret_cast<const Pack<T, kWidth>*>(row + i);
+template <class T, int kWidth>
+__device__ bool begins_pack(const T* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % alignof(Pack<T, kWidth>) == 0;
 }
 
-// Calls run(width) with how many elements of a row a thread moves at a time: 4 where rows are whole
-// packs and all addresses allow it.
+// Elements i .. i + kWidth - 1 of a row: at once where the address allows it, else one by one.
+template <int kWidth, typename T>
+__device__ Pack<T, kWidth> row_pack(const T* row, std::int64_t i) {
+  if (begins_pack<T, kWidth>(row + i)) {
+    return *reinterpret_cast<const Pack<T, kWidth>*>(row + i);
+  }
+  Pack<T, kWidth> pack;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) pack.values[k] = row[i + k];
+  return pack;
+}
+template <int kWidth, typename T>
+__device__ void put_row_pack(T* row, std::int64_t i, const Pack<T, kWidth>& pack) {
+  if (begins_pack<T, kWidth>(row + i)) {
+    *reinterpret_cast<Pack<T, kWidth>*>(row + i) = pack;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) row[i + k] = pack.values[k];
+}
+
+// Calls run(width) with how many elements of a row a thread works on at a time: 4 where rows are
+// whole packs. Where operands begin changes no sum's order.
 template <int kWidthOfPacks>
 struct RowPack {
   static constexpr int kWidth = kWidthOfPacks;
 };
 template <class Run>
-void with_row_packs(std::int64_t width, std::initializer_list<const void*> addresses, Run run) {
-  const bool packs = width % kPackWidth == 0 &&
-                     std::all_of(addresses.begin(), addresses.end(), [](const void* address) {
-                       return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
-                     });
-  if (packs) return run(RowPack<kPackWidth>{});
+void with_row_packs(std::int64_t width, Run run) {
+  if (width % kPackWidth == 0) return run(RowPack<kPackWidth>{});
   run(RowPack<1>{});
 }
 
