@@ -132,6 +132,7 @@ void CopyingDevice::run(const Launch& launch) {
 
 Fork CopyingDevice::fork() const {
   using Body = void (*)(void*, int);
+  if (!options_.threads) return nullptr;
   if (options_.timing == Timing::kTransfersLate) {
     return [](int tiles, const ThreadWatch*, void* context, Body body) {
       for (int tile = tiles - 1; tile >= 0; --tile) body(context, tile);

@@ -23,6 +23,7 @@ enum class Timing : std::uint8_t {
 struct CopyingOptions {
   Timing timing = Timing::kTransfersLate;
   bool replays = false;  // as DeviceFacts has it
+  bool threads = true;   // whether tiles run on threads of the host
   std::int64_t alignment_bytes = 64;
   std::int64_t skipped_wait = -1;    // the wait between streams, counted from 0, that is left out
   std::int64_t failing_replay = -1;  // the replay, counted from 0, that does nothing and fails

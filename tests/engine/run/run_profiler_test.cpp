@@ -111,6 +111,17 @@ TEST_CASE("profile: the steps that were asked for, each with all that it does") 
   }
 }
 
+TEST_CASE("profile: a device that runs calls later is refused, and nothing is written") {
+  const ScratchFolder scratch;
+  RunListeners nobody;
+  TrainRequest request = points_request(scratch.path / "run", 3);
+  request.profile = ProfileSteps{};
+  request.compile.device = std::make_shared<CopyingDevice>(
+      CopyingOptions{.timing = Timing::kTransfersLate, .threads = false});
+  CHECK_THROWS_WITH_AS(train(request, nobody), doctest::Contains("cannot be profiled yet"), Error);
+  CHECK_FALSE(std::filesystem::exists(scratch.path / "run"));
+}
+
 TEST_CASE("profile: nothing is there where it was not asked for, or where no such step was made") {
   const ScratchFolder scratch;
   RunListeners nobody;
