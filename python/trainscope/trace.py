@@ -217,7 +217,8 @@ class TraceReader:
         try:
             header = json.loads(path.read_text(encoding="utf-8"))
             known = 1 <= header["format"] <= FORMAT
-            int(header["sketch_seed"])
+            if known:
+                int(header["sketch_seed"])
         except (ValueError, KeyError, TypeError) as error:
             raise TrainscopeError(f"'{path}' is no header of a trace: {error}") from error
         if not known:

@@ -213,6 +213,8 @@ class Files(FolderCase):
         table.write_text(text)
         (folder / "sketch.bin").write_bytes(b"TSSKETCH")
         self.refuses("no file of sketches", 3, TraceReader, folder)
+        (folder / "trace.json").write_text('{"format": 1}')
+        self.refuses("sketch_seed", 3, TraceReader, folder)
         (folder / "trace.json").write_text('{"format": 9}')
         self.refuses("newer than this package", 3, TraceReader, folder)
         self.refuses("holds no trace", 3, TraceReader, self.folder)
