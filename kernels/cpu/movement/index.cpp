@@ -9,9 +9,9 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/api/element_bits.h"
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/dispatch.h"
-#include "kernels/cpu/support/element_bits.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/upcast.h"
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <variant>
 
+#include "kernels/api/element_bits.h"
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/dispatch.h"
-#include "kernels/cpu/support/element_bits.h"
 #include "kernels/cpu/support/parallel.h"
 
 namespace trainscope::cpu {

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "kernels/api/kernel.h"
+#include "kernels/api/movement_layout.h"
 #include "kernels/cpu/support/dispatch.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/strided_loop.h"
@@ -23,41 +24,11 @@ std::int64_t resolved(I index, std::int64_t size) {
   return place >= 0 && place < size ? place : -1;
 }
 
-// Input 1, the shape of the tensor that the indices point into; known when the program is compiled.
-Shape indexed_shape(const TensorView& dims) {
-  return Shape(std::span(dims.as<const std::int64_t>(), static_cast<std::size_t>(dims.elements())));
-}
-
 // --- ElementIndex(indices, shape) ----------------------------------------------------------------
-
-struct ElementPlan {
-  // Operand 0: the indices, dense. Operand 1: the indexed tensor, standing still along the axis.
-  StridedLoop loop{.operands = 2};
-  std::int64_t size = 0;     // of the axis
-  std::int64_t step = 0;     // along the axis, in elements
-  std::int64_t outside = 0;  // elements of the tensor
-};
-
-Prepared prepare_element_index(const PrepareArgs& args) {
-  const int axis = std::get<AxisParams>(args.params).axis;
-  const Shape data = indexed_shape(args.inputs[1]);
-  const Shape& shape = args.inputs[0].shape();
-  const Strides dense = dense_strides(shape);
-  const Strides strides = dense_strides(data);
-  auto plan = std::make_shared<ElementPlan>();
-  plan->size = data[axis];
-  plan->step = strides[static_cast<std::size_t>(axis)];
-  plan->outside = data.elements();
-  for (int a = 0; a < shape.rank; ++a) {
-    const auto i = static_cast<std::size_t>(a);
-    plan->loop.add_axis(shape[a], {dense[i], a == axis ? 0 : strides[i]});
-  }
-  return {.workspace_bytes = 0, .state = plan};
-}
 
 template <class I>
 void element_index(const RunArgs& run) {
-  const auto& plan = *static_cast<const ElementPlan*>(run.state);
+  const auto& plan = *static_cast<const ElementLayout*>(run.state);
   const I* indices = run.inputs[0].as<const I>();
   auto* places = run.outputs[0].as<std::int64_t>();
   const std::int64_t stride = plan.loop.row_stride(1);

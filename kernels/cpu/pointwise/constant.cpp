@@ -1,9 +1,9 @@
 // Values that depend on shapes and parameters only.
 #include <algorithm>
 
+#include "kernels/api/element_bits.h"
 #include "kernels/api/kernel.h"
 #include "kernels/cpu/support/dispatch.h"
-#include "kernels/cpu/support/element_bits.h"
 #include "kernels/cpu/support/parallel.h"
 
 namespace trainscope::cpu {

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "kernels/api/kernel.h"
+#include "kernels/api/reduce_layout.h"
 #include "kernels/cpu/support/parallel.h"
 #include "kernels/cpu/support/strided_loop.h"
 
@@ -21,13 +22,7 @@ inline constexpr std::int64_t kEnoughTasks = 32;  // results, from which on none
 inline constexpr std::int64_t kColumnBlock =
     256;  // columns reduced together: 2 KiB of accumulators
 
-// The input as kept axes times reduced axes. Of each kept place, the reduced places are joined
-// into one result. Where the last axis is kept, it is left out of `kept`: `columns` results lie
-// side by side.
-struct ReducePlan {
-  StridedLoop kept{.operands = 2};     // output, input
-  StridedLoop reduced{.operands = 1};  // input
-  std::int64_t columns = 1;
+struct ReducePlan : ReduceLayout {
   std::int64_t chunks = 1;  // of the reduced places
   std::int64_t input_elements = 0;
 };
@@ -41,29 +36,8 @@ inline std::int64_t chunk_count(const ReducePlan& plan) {
 }
 
 inline ReducePlan reduce_plan(const Shape& input, const ReduceParams& params) {
-  ReducePlan plan;
+  ReducePlan plan{reduce_layout(input, params)};
   plan.input_elements = input.elements();
-  const Strides strides = dense_strides(input);
-  int last = input.rank - 1;
-  for (; last >= 0 && !params.reduced[static_cast<std::size_t>(last)]; --last) {
-    plan.columns *= input[last];
-  }
-  Strides output_strides{};
-  std::int64_t output_stride = plan.columns;
-  for (int axis = last; axis >= 0; --axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    if (params.reduced[i]) continue;
-    output_strides[i] = output_stride;
-    output_stride *= input[axis];
-  }
-  for (int axis = 0; axis <= last; ++axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    if (params.reduced[i]) {
-      plan.reduced.add_axis(input[axis], {strides[i]});
-    } else {
-      plan.kept.add_axis(input[axis], {output_strides[i], strides[i]});
-    }
-  }
   plan.chunks = chunk_count(plan);
   return plan;
 }

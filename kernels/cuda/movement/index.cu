@@ -4,11 +4,11 @@
 #include <memory>
 #include <variant>
 
+#include "kernels/api/element_bits.h"
 #include "kernels/api/kernel.h"
 #include "kernels/cuda/movement/indexed_rows.h"
 #include "kernels/cuda/movement/movement.h"
 #include "kernels/cuda/movement/row_sums.h"
-#include "kernels/cuda/support/element_bits.h"
 #include "kernels/cuda/support/id_sort.h"
 #include "kernels/cuda/support/launch.h"
 #include "kernels/cuda/support/pack.h"

@@ -3,34 +3,13 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/api/movement_layout.h"
 #include "kernels/cuda/movement/copies.h"
 #include "kernels/cuda/movement/movement.h"
 #include "kernels/cuda/support/types.h"
 
 namespace trainscope::cuda {
 namespace {
-
-// A part [outer, run] of a whole [outer, whole_run], both dense.
-struct PartOfWhole {
-  std::int64_t outer = 1;
-  std::int64_t run = 1;
-  std::int64_t whole_run = 1;
-};
-
-PartOfWhole part_of(const Shape& part, const Shape& whole, int axis) {
-  PartOfWhole result;
-  for (int a = 0; a < axis; ++a) result.outer *= whole[a];
-  for (int a = axis; a < whole.rank; ++a) {
-    result.run *= part[a];
-    result.whole_run *= whole[a];
-  }
-  return result;
-}
-
-// Whether the planner has placed the part where it goes: nothing is to be copied.
-bool is_there(const PartOfWhole& part, const void* from, const void* to) {
-  return part.outer == 1 && from == to;
-}
 
 // A loop over the part's elements: strides of operand 0, then of operand 1.
 StridedLoop part_loop(const PartOfWhole& part, std::int64_t to_stride, std::int64_t from_stride) {
@@ -53,32 +32,6 @@ void concat(const RunArgs& run) {
     }
     y += part.run;
   }
-}
-
-// Where each part begins in the input's runs: state, because an output that the node leaves out has
-// no shape to tell.
-using PartOffsets = std::vector<std::int64_t>;
-
-std::int64_t part_size(const PrepareArgs& args, std::size_t part, std::int64_t whole) {
-  const bool given = args.inputs.size() > 1 && args.inputs[1].present;
-  if (!given) return whole / static_cast<std::int64_t>(args.outputs.size());
-  const TensorView& sizes = args.inputs[1];  // known when the program is compiled
-  return sizes.type.dtype == DType::kI32 ? sizes.as<const std::int32_t>()[part]
-                                         : sizes.as<const std::int64_t>()[part];
-}
-
-Prepared prepare_split(const PrepareArgs& args) {
-  const int axis = std::get<AxisParams>(args.params).axis;
-  const Shape& whole = args.inputs[0].shape();
-  std::int64_t inner = 1;
-  for (int a = axis + 1; a < whole.rank; ++a) inner *= whole[a];
-  auto offsets = std::make_shared<PartOffsets>();
-  std::int64_t offset = 0;
-  for (std::size_t part = 0; part < args.outputs.size(); ++part) {
-    offsets->push_back(offset);
-    offset += part_size(args, part, whole[axis]) * inner;
-  }
-  return {.workspace_bytes = 0, .state = offsets};
 }
 
 template <class T>

@@ -26,7 +26,7 @@ Prepared region_plan(const Shape& dense, const Shape& larger, const SliceParams&
     if (!empty) plan->offset += params.start[a] * larger_stride[a];
     // A single element takes no step.
     const std::int64_t step = !empty && dense.dims[a] > 1 ? params.step[a] : 0;
-    AxisStrides strides{};
+    Offsets strides{};
     strides[static_cast<std::size_t>(operand)] = dense_stride[a];
     strides[static_cast<std::size_t>(1 - operand)] = step * larger_stride[a];
     plan->loop.add_axis(dense.dims[a], strides);

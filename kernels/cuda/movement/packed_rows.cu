@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <variant>
 
+#include "kernels/api/element_bits.h"
 #include "kernels/api/kernel.h"
-#include "kernels/cuda/support/element_bits.h"
 #include "kernels/cuda/support/teams.h"
 #include "kernels/cuda/support/types.h"
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <variant>
 
+#include "kernels/api/movement_layout.h"
 #include "kernels/cuda/movement/movement.h"
 #include "kernels/cuda/support/launch.h"
 #include "kernels/cuda/support/pack.h"
@@ -20,11 +21,6 @@ __device__ std::int64_t resolved(std::int64_t index, std::int64_t size) {
   return place >= 0 && place < size ? place : -1;
 }
 
-// Input 1, the shape of the tensor that the indices point into; known when the program is compiled.
-Shape indexed_shape(const TensorView& dims) {
-  return Shape(std::span(dims.as<const std::int64_t>(), static_cast<std::size_t>(dims.elements())));
-}
-
 Support supports_places(const PrepareArgs& args) {
   if (args.inputs[0].elements() >= kMaxItems)
     return {.why_not = "on CUDA indices are less than 2^31"};
@@ -33,31 +29,6 @@ Support supports_places(const PrepareArgs& args) {
 }
 
 // --- ElementIndex(indices, shape) ----------------------------------------------------------------
-
-struct ElementPlan {
-  // Operand 0: the indices, dense. Operand 1: the indexed tensor, standing still along the axis.
-  StridedLoop loop{.operands = 2};
-  std::int64_t size = 0;     // of the axis
-  std::int64_t step = 0;     // along the axis, in elements
-  std::int64_t outside = 0;  // elements of the tensor
-};
-
-Prepared prepare_element_index(const PrepareArgs& args) {
-  const int axis = std::get<AxisParams>(args.params).axis;
-  const Shape data = indexed_shape(args.inputs[1]);
-  const Shape& shape = args.inputs[0].shape();
-  const Strides dense = dense_strides(shape);
-  const Strides strides = dense_strides(data);
-  auto plan = std::make_shared<ElementPlan>();
-  plan->size = data[axis];
-  plan->step = strides[static_cast<std::size_t>(axis)];
-  plan->outside = data.elements();
-  for (int a = 0; a < shape.rank; ++a) {
-    const auto i = static_cast<std::size_t>(a);
-    plan->loop.add_axis(shape[a], {dense[i], a == axis ? 0 : strides[i]});
-  }
-  return {.workspace_bytes = 0, .state = plan};
-}
 
 struct ElementPlaces {
   StridedPlaces places;
@@ -79,7 +50,7 @@ __global__ void __launch_bounds__(kPackThreads)
 
 template <class I>
 void run_element_index(const RunArgs& run) {
-  const auto& plan = *static_cast<const ElementPlan*>(run.state);
+  const auto& plan = *static_cast<const ElementLayout*>(run.state);
   ElementPlaces places;
   places.places = StridedPlaces(plan.loop, 1);
   places.size = plan.size;

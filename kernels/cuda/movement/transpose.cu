@@ -4,6 +4,7 @@
 #include <memory>
 #include <variant>
 
+#include "kernels/api/movement_layout.h"
 #include "kernels/cuda/movement/copies.h"
 #include "kernels/cuda/movement/movement.h"
 #include "kernels/cuda/support/types.h"
@@ -14,45 +15,10 @@ namespace {
 constexpr int kTile = 32;
 constexpr int kTileRows = 8;  // threads of a block along a tile's columns
 
-// Matrices inside the tensors: y[i * y_stride + j] = x[j * x_stride + i], i < rows, j < columns.
-struct TransposePlan {
-  StridedLoop loop{.operands = 2};   // output, input: all axes
-  StridedLoop outer{.operands = 2};  // the axes around the matrix
-  std::int64_t rows = 1;             // the axis along which the input is contiguous
-  std::int64_t columns = 1;          // the axis along which the output is contiguous
-  std::int64_t x_stride = 0;
-  std::int64_t y_stride = 0;
-  bool by_runs = true;
-
-  std::int64_t tiles() const {
-    return outer.elements * ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
-  }
-};
-
-TransposePlan transpose_plan(const Shape& input, const Shape& output,
-                             const PermutationParams& params) {
-  TransposePlan plan;
-  const Strides x = dense_strides(input);
-  const Strides y = dense_strides(output);
-  for (std::size_t a = 0; a < static_cast<std::size_t>(output.rank); ++a) {
-    const auto from = static_cast<std::size_t>(params.permutation[a]);
-    plan.loop.add_axis(output.dims[a], {y[a], x[from]});
-  }
-  const StridedLoop& loop = plan.loop;
-  plan.by_runs = loop.rank == 0 || loop.elements == 0 || loop.row_stride(1) == 1;
-  if (plan.by_runs) return plan;
-  const int last = loop.rank - 1;
-  plan.columns = loop.sizes[last];
-  plan.x_stride = loop.strides[1][last];
-  for (int a = 0; a < last; ++a) {
-    if (loop.strides[1][a] == 1) {
-      plan.rows = loop.sizes[a];
-      plan.y_stride = loop.strides[0][a];
-    } else {
-      plan.outer.add_axis(loop.sizes[a], {loop.strides[0][a], loop.strides[1][a]});
-    }
-  }
-  return plan;
+std::int64_t tiles_of(const TransposeLayout& layout) {
+  const TransposedMatrix& matrix = layout.matrix;
+  return layout.outer.elements * ((matrix.rows + kTile - 1) / kTile) *
+         ((matrix.columns + kTile - 1) / kTile);
 }
 
 // What a launch knows of the plan.
@@ -95,36 +61,36 @@ __global__ void __launch_bounds__(kTile* kTileRows) transpose_tiles(Tiles tiles,
 
 template <class T>
 void transpose(const RunArgs& run) {
-  const auto& plan = *static_cast<const TransposePlan*>(run.state);
+  const auto& plan = *static_cast<const TransposeLayout*>(run.state);
   const T* x = run.inputs[0].as<const T>();
   T* y = run.outputs[0].as<T>();
   if (plan.by_runs) return copy_loop(run.call, plan.loop, y, x);
-  const auto in_row = static_cast<std::uint32_t>((plan.columns + kTile - 1) / kTile);
-  const auto in_column = static_cast<std::uint32_t>((plan.rows + kTile - 1) / kTile);
+  const auto in_row = static_cast<std::uint32_t>((plan.matrix.columns + kTile - 1) / kTile);
+  const auto in_column = static_cast<std::uint32_t>((plan.matrix.rows + kTile - 1) / kTile);
   Tiles tiles;
   tiles.outer = StridedPlaces(plan.outer, 1);
   tiles.of_row = Divisor(in_row);
   tiles.of_matrix = Divisor(in_row * in_column);
-  tiles.rows = plan.rows;
-  tiles.columns = plan.columns;
-  tiles.x_stride = plan.x_stride;
-  tiles.y_stride = plan.y_stride;
+  tiles.rows = plan.matrix.rows;
+  tiles.columns = plan.matrix.columns;
+  tiles.x_stride = plan.matrix.x_stride;
+  tiles.y_stride = plan.matrix.y_stride;
   launch(run.call,
-         {.blocks = static_cast<unsigned>(plan.tiles()), .threads = dim3(kTile, kTileRows)},
+         {.blocks = static_cast<unsigned>(tiles_of(plan)), .threads = dim3(kTile, kTileRows)},
          transpose_tiles<T>, tiles, x, y);
 }
 
 Support supports_transpose(const PrepareArgs& args) {
-  const TransposePlan plan = transpose_plan(args.inputs[0].shape(), args.outputs[0].shape(),
-                                            std::get<PermutationParams>(args.params));
-  return supported_if(plan.tiles() < kMaxItems, "on CUDA a transpose has less than 2^31 tiles");
+  const TransposeLayout plan = transpose_layout(args.inputs[0].shape(), args.outputs[0].shape(),
+                                                std::get<PermutationParams>(args.params));
+  return supported_if(tiles_of(plan) < kMaxItems, "on CUDA a transpose has less than 2^31 tiles");
 }
 
 Prepared prepare_transpose(const PrepareArgs& args) {
   return {.workspace_bytes = 0,
-          .state = std::make_shared<const TransposePlan>(
-              transpose_plan(args.inputs[0].shape(), args.outputs[0].shape(),
-                             std::get<PermutationParams>(args.params)))};
+          .state = std::make_shared<const TransposeLayout>(
+              transpose_layout(args.inputs[0].shape(), args.outputs[0].shape(),
+                               std::get<PermutationParams>(args.params)))};
 }
 
 void run_transpose(const RunArgs& run) {

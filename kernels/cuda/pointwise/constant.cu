@@ -1,8 +1,8 @@
 // Values that depend on shapes and parameters only.
 #include <variant>
 
+#include "kernels/api/element_bits.h"
 #include "kernels/cuda/pointwise/elementwise.h"
-#include "kernels/cuda/support/element_bits.h"
 #include "kernels/cuda/support/types.h"
 
 namespace trainscope::cuda {

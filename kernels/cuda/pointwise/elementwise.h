@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kPackThreads)
 
 // Whether every pack of the loop's last axis begins where packs may, in this operand.
 inline bool packs_fit(const StridedLoop& loop, int operand) {
-  const std::int64_t* strides = loop.strides[operand];
+  const Strides& strides = loop.strides[operand];
   if (loop.row_stride(operand) == 0) return operand > 0;
   if (loop.row_stride(operand) != 1) return false;
   bool fit = loop.rank <= 1 || loop.sizes[loop.rank - 1] % kPackWidth == 0;

@@ -20,28 +20,7 @@ std::int64_t chunk_count(const ReducePlan& plan) {
 }  // namespace
 
 ReducePlan reduce_plan(const Shape& input, const ReduceParams& params) {
-  ReducePlan plan;
-  const Strides strides = dense_strides(input);
-  int last = input.rank - 1;
-  for (; last >= 0 && !params.reduced[static_cast<std::size_t>(last)]; --last) {
-    plan.columns *= input[last];
-  }
-  Strides output_strides{};
-  std::int64_t output_stride = plan.columns;
-  for (int axis = last; axis >= 0; --axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    if (params.reduced[i]) continue;
-    output_strides[i] = output_stride;
-    output_stride *= input[axis];
-  }
-  for (int axis = 0; axis <= last; ++axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    if (params.reduced[i]) {
-      plan.reduced.add_axis(input[axis], {strides[i]});
-    } else {
-      plan.kept.add_axis(input[axis], {output_strides[i], strides[i]});
-    }
-  }
+  ReducePlan plan{reduce_layout(input, params)};
   plan.chunks = chunk_count(plan);
   return plan;
 }

@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "kernels/api/kernel.h"
+#include "kernels/api/reduce_layout.h"
 #include "kernels/cuda/support/launch.h"
 #include "kernels/cuda/support/pack.h"
 #include "kernels/cuda/support/strides.h"
@@ -25,15 +26,8 @@ inline constexpr unsigned kWarps = kReduceThreads / kWarp;
 inline constexpr std::int64_t kEnoughBlocks = 512;    // from which on a reduction is not cut
 inline constexpr std::int64_t kChunkElements = 4096;  // of the input, at least, in a chunk
 
-// Of each kept place, the reduced places are joined into one result. Where the last axis is kept,
-// it is left out of `kept`: `columns` results lie side by side.
-struct ReducePlan {
-  StridedLoop kept{.operands = 2};     // output, input
-  StridedLoop reduced{.operands = 1};  // input
-  std::int64_t columns = 1;
+struct ReducePlan : ReduceLayout {
   std::int64_t chunks = 1;  // of the reduced places
-
-  std::int64_t outputs() const { return kept.elements * columns; }
 };
 
 ReducePlan reduce_plan(const Shape& input, const ReduceParams& params);

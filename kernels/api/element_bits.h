@@ -5,7 +5,7 @@
 
 #include "kernels/api/conversion.h"
 
-namespace trainscope::cpu {
+namespace trainscope {
 
 // T is the unsigned integer as wide as the dtype (with_width).
 template <class T>
@@ -15,4 +15,4 @@ T element_bits(DType dtype, double value) {
   return bits;
 }
 
-}  // namespace trainscope::cpu
+}  // namespace trainscope
