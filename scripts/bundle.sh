@@ -21,7 +21,13 @@ programs=(trainscope device_self_test device_kernels_bench)
 
 case $out in
   *.tar.gz|*.tar.xz) work=$(mktemp -d); folder=$work/trainscope; trap 'rm -rf "$work"' EXIT ;;
-  *) folder=$out; rm -rf "$folder" ;;
+  *)
+    folder=$out
+    if [ -e "$folder" ] && [ ! -f "$folder/BUILT" ]; then
+      echo "$folder is there and no bundle: name another folder" >&2
+      exit 2
+    fi
+    rm -rf "$folder" ;;
 esac
 mkdir -p "$folder/bin" "$folder/lib" "$folder/data"
 
