@@ -54,7 +54,8 @@ constexpr Flag kAtFlags[] = {
 
 // A step of a run, what its replay needs, and whether that gives the run's bits.
 struct Replayable {
-  Replayable(const Invocation& given, Source run_source, std::int64_t last);
+  // `first`: of the steps that are looked at, `last` the other end.
+  Replayable(const Invocation& given, Source run_source, std::int64_t first, std::int64_t last);
 
   Source source;
   std::int64_t step;  // the last that runs again
@@ -95,10 +96,11 @@ const Json& options_of(const RunManifest& run, const std::vector<RunSession>& se
   return old ? run.options : sessions.front().options;
 }
 
-Replayable::Replayable(const Invocation& given, Source run_source, std::int64_t last)
+Replayable::Replayable(const Invocation& given, Source run_source, std::int64_t first,
+                       std::int64_t last)
     : source(std::move(run_source)),
       step(last),
-      start(replay_start(run(), step)),
+      start(replay_start(run(), first)),
       sessions(sessions_between(run().manifest(), start.step, step)),
       invocation(given.with_run(options_of(run().manifest(), sessions))
                      .with_argument(source.model_file().string())),
@@ -106,6 +108,12 @@ Replayable::Replayable(const Invocation& given, Source run_source, std::int64_t 
   const auto note = [this](const std::vector<std::string>& more) {
     differences.insert(differences.end(), more.begin(), more.end());
   };
+  if (!sessions.empty() && sessions.back().from_step > start.step) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("the checkpoint of step {}, which the run began from, is gone",
+                            sessions.back().from_step))
+        .hint("train with a larger --keep, so that it stays");
+  }
   if (!sessions.empty()) note(differences_from(sessions.front(), request()));
   for (std::size_t i = 1; i < sessions.size(); ++i) {
     note(differences_between(sessions[i], sessions.front()));
@@ -289,12 +297,11 @@ Outcome shown_at(const Invocation& given) {
     const std::int64_t step = settings.integer("step");
     require(step <= done + (failed ? 1 : 0), ErrorCode::kUsage,
             "the run has {} steps: there is no step {}", done, step);
-    return value_at(Replayable(given, source, step), settings.text("value"));
+    return value_at(Replayable(given, source, step, step), settings.text("value"));
   }
   require(failed, ErrorCode::kUsage, "the run did not end because its loss was no number: it {}",
           name_of(last.status));
-  Replayable of(given, source, done + 1);
-  of.start = replay_start(of.run(), std::max<std::int64_t>(1, done));
+  const Replayable of(given, source, std::max<std::int64_t>(1, done), done + 1);
   tell_cost(of);
   NumericsRequest numerics{.all_values = false, .oracle = false, .steps = {of.step}};
   if (done > 0) numerics.steps.push_back(done);

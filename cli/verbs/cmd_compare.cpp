@@ -310,6 +310,7 @@ void add_tensors(const Invocation& invocation, Outcome& outcome) {
   try {
     tensors = numbers(invocation);
   } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) outcome.exit_code = static_cast<int>(error.code());
     outcome.facts.set("tensors_refused", error.message());
     outcome.text += fmt::format("\ntensors are not compared: {}\n", error.message());
     return;

@@ -2,6 +2,7 @@
 #include "engine/run/run_events.h"
 
 #include <algorithm>
+#include <exception>
 
 namespace trainscope {
 
@@ -93,8 +94,14 @@ void RunListeners::session_end(RunStatus status) {
   for (const auto& each : listeners_) each->session_end(status);
 }
 
+// Each hears of it: the failure is the one to report, not what a listener fails with now.
 void RunListeners::session_failed(const Error& error) {
-  for (const auto& each : listeners_) each->session_failed(error);
+  for (const auto& each : listeners_) {
+    try {
+      each->session_failed(error);
+    } catch (const std::exception&) {
+    }
+  }
 }
 
 }  // namespace trainscope

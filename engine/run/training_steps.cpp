@@ -29,7 +29,7 @@ StepResult TrainingRun::run_step(std::int64_t step, double learning_rate, BatchS
   try {
     return trainer_->run_step(step, learning_rate, batches, events_.get());
   } catch (Error& error) {
-    if (error.code() == ErrorCode::kNumeric) {
+    if (error.code() == ErrorCode::kNumeric && request_.keeps_result) {
       error.at(fmt::format("`trainscope at {} --first-nan` names the call and what it read",
                            shell_word(records_->folder().string())));
     }

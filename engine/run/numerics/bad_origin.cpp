@@ -10,6 +10,7 @@
 
 #include "engine/core/error.h"
 #include "engine/ir/op_def.h"
+#include "engine/ir/well_known.h"
 #include "engine/run/numerics/traced_values.h"
 
 namespace trainscope {
@@ -34,6 +35,14 @@ const TraceRow* first_bad(const Trace& trace) {
   if (nan == nullptr) return infinite;
   if (infinite == nullptr) return nan;
   return infinite < nan ? infinite : nan;
+}
+
+// Of a state of the optimizer, "ai.trainscope.KIND/PARAMETER", the parameter, whose name may hold
+// slashes; else the row's own value.
+std::string parameter_of(const TraceRow& row) {
+  const bool of_optimizer = row.kind == TraceKind::kState && row.value.starts_with(kOwnPrefix);
+  const std::size_t slash = of_optimizer ? row.value.find('/') : std::string::npos;
+  return slash == std::string::npos ? row.value : row.value.substr(slash + 1);
 }
 
 // The rows of a node's operands: those of the step, else what the step began with.
@@ -67,13 +76,13 @@ class Operands {
 
  private:
   std::vector<const TraceRow*> of_update(const TraceRow& row) const {
-    const std::string parameter = row.value.substr(row.value.rfind('/') + 1);
+    const std::string parameter = parameter_of(row);
     std::vector<const TraceRow*> found;
     for (const auto& [key, operand] : rows_) {
-      const bool is_gradient = key == "grad:" + row.value || key == "grad:" + parameter;
-      const bool is_state =
-          operand->kind == TraceKind::kState && operand->value.ends_with("/" + row.value);
-      if (is_gradient || is_state || key == row.key()) found.push_back(operand);
+      const bool is_gradient = key == "grad:" + parameter;
+      const bool is_kept =
+          operand->kind == TraceKind::kState || operand->kind == TraceKind::kParameter;
+      if (is_gradient || (is_kept && parameter_of(*operand) == parameter)) found.push_back(operand);
     }
     return found;
   }

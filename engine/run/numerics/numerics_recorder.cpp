@@ -326,8 +326,8 @@ void NumericsRecorder::session_end(RunStatus /*status*/) {
 
 // Of a step that failed there is what it made.
 void NumericsRecorder::session_failed(const Error& /*error*/) {
-  if (step_ != 0) write_elements();
   close();
+  if (step_ != 0) write_elements();
 }
 
 }  // namespace trainscope

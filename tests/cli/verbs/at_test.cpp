@@ -102,6 +102,22 @@ TEST_CASE("at: options that the run had otherwise are named") {
   CHECK(found.err.find("--seed") != std::string::npos);
 }
 
+TEST_CASE("at: a run whose beginning is gone is refused") {
+  const TemporaryFolder folder;
+  REQUIRE(run(training("mlp", folder / "a")).exit_code == 0);
+  const Finished later = run({"train", kModels + "mlp/model.onnx", "--data", "synthetic", "--lr",
+                              "0.001", "--steps", "12", "--quiet", "--save-every", "4", "--keep",
+                              "1", "--resume", (folder / "a/checkpoints/step-00000004").string(),
+                              "--run-dir", (folder / "b").string()});
+  CAPTURE(later.err);
+  REQUIRE(later.exit_code == 0);
+  const Finished found = run({"at", (folder / "b").string(), "--step", "6", "--value", "loss"});
+  CAPTURE(found.out);
+  CHECK(found.exit_code == 2);
+  CHECK(found.err.find("the checkpoint of step 4, which the run began from, is gone") !=
+        std::string::npos);
+}
+
 // The learning rate makes parameters infinite in the first update.
 TEST_CASE("at: a parameter that is no number is the optimizer's") {
   const TemporaryFolder folder;
