@@ -7,6 +7,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/text.h"
+#include "engine/ir/sole_owner.h"
 
 namespace trainscope {
 namespace {
@@ -52,7 +53,7 @@ const Attributes::Map& Attributes::map() const {
 }
 
 Attributes::Map& Attributes::own_map() {
-  if (!map_ || map_.use_count() > 1) map_ = std::make_shared<Map>(map());
+  if (!is_sole_owner(map_)) map_ = std::make_shared<Map>(map());
   return *map_;
 }
 

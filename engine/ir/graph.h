@@ -16,6 +16,7 @@
 #include "engine/ir/name_index.h"
 #include "engine/ir/provenance.h"
 #include "engine/ir/rewrite_notes.h"
+#include "engine/ir/sole_owner.h"
 #include "kernels/api/tensor_view.h"
 
 namespace trainscope {
@@ -181,7 +182,7 @@ class Graph {
     NameIndex nodes_by_name;  // positions in nodes
   };
   Storage& own() {
-    if (shared_.use_count() > 1) shared_ = std::make_shared<Storage>(*shared_);
+    if (!is_sole_owner(shared_)) shared_ = std::make_shared<Storage>(*shared_);
     return *shared_;
   }
 

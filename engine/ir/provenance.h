@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/ir/sole_owner.h"
+
 namespace trainscope {
 
 // The number of a node or value, by which every stage of a compilation knows it: it gets one when
@@ -36,7 +38,7 @@ class SharedList {
   std::size_t size() const { return list().size(); }
   bool empty() const { return list().empty(); }
   void add(T item) {
-    if (!items_ || items_.use_count() > 1) items_ = std::make_shared<std::vector<T>>(list());
+    if (!is_sole_owner(items_)) items_ = std::make_shared<std::vector<T>>(list());
     items_->push_back(std::move(item));
   }
   bool operator==(const SharedList& other) const { return list() == other.list(); }
