@@ -48,6 +48,14 @@ class Clock {
   TickSource source_;
 };
 
+// What a thread reads never goes back: its processor's counter may, by a little, where a hypervisor
+// moves it to another one in between, and spans would end before they began. `last` is what it read
+// last.
+inline std::uint64_t in_order(std::uint64_t ticks, std::uint64_t& last) {
+  if (ticks > last) last = ticks;
+  return last;
+}
+
 // Ticks as nanoseconds since the first pair: a line from each pair to the next, so a later pair
 // changes nothing before it, and what was in order stays in order.
 class TickMap {

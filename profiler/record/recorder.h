@@ -33,7 +33,7 @@ class Recorder {
     if (lane >= lanes()) return;
     Lane& in = lanes_[static_cast<std::size_t>(lane)];
     const std::uint32_t depth = in.depth++;
-    if (depth < kDepth) in.open[depth] = {.begin = clock_.ticks(), .id = id, .kind = kind};
+    if (depth < kDepth) in.open[depth] = {.begin = now(in), .id = id, .kind = kind};
   }
   // The span that was begun last and has not ended.
   void end(int lane) {
@@ -43,14 +43,14 @@ class Recorder {
     const std::uint32_t depth = --in.depth;
     if (depth < kDepth) {
       const Open& open = in.open[depth];
-      put(in, {.begin = open.begin, .end = clock_.ticks(), .id = open.id, .kind = open.kind});
+      put(in, {.begin = open.begin, .end = now(in), .id = open.id, .kind = open.kind});
     } else {
       in.dropped.fetch_add(1, std::memory_order_relaxed);
     }
   }
   // A value of lane 0, now.
   void count(EventKind kind, std::uint32_t id, double value) {
-    put(lanes_[0], {.begin = clock_.ticks(),
+    put(lanes_[0], {.begin = now(lanes_[0]),
                     .end = std::bit_cast<std::uint64_t>(value),
                     .id = id,
                     .kind = kind});
@@ -87,11 +87,13 @@ class Recorder {
     std::atomic<std::uint64_t> head = 0;  // the next to be written
     std::atomic<std::uint64_t> tail = 0;  // the next to be taken
     std::atomic<std::uint64_t> dropped = 0;
+    std::uint64_t last = 0;  // tick that its thread read
     std::uint32_t depth = 0;
     std::array<Open, kDepth> open;
   };
   static_assert(sizeof(Raw) == 24);
 
+  std::uint64_t now(Lane& in) const { return in_order(clock_.ticks(), in.last); }
   void put(Lane& in, const Raw& raw) {
     const std::uint64_t head = in.head.load(std::memory_order_relaxed);
     if (head - in.tail.load(std::memory_order_acquire) > mask_) [[unlikely]] {
