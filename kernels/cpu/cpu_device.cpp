@@ -72,6 +72,32 @@ void fork_tiles(int tiles, const ThreadWatch* watch, void* context,
   parallel_chunks(tiles, tiles, [&](std::int64_t tile) { body(context, static_cast<int>(tile)); });
 }
 
+// Whole huge pages where there are some of them: then which bytes lie in one does not depend on
+// where the system happens to map them, and steps of two processes take the same time.
+std::size_t mapped_bytes(std::size_t bytes) {
+  if (bytes < 4 * kHugePageBytes) return std::max<std::size_t>(bytes, 1);
+  return (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+}
+
+std::byte* map_new(std::size_t bytes) {
+  void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
+}
+
+// Of mapped_bytes(); null where the system refuses, with errno. Huge pages begin at a multiple of
+// their size: what lies before the first and behind the last is given back.
+std::byte* map_pages(std::size_t bytes) {
+  if (bytes < 4 * kHugePageBytes) return map_new(bytes);
+  std::byte* const pages = map_new(bytes + kHugePageBytes);
+  if (pages == nullptr) return nullptr;
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(pages) % kHugePageBytes;
+  const std::size_t before = past == 0 ? 0 : kHugePageBytes - past;
+  if (before > 0) munmap(pages, before);
+  if (before < kHugePageBytes) munmap(pages + before + bytes, kHugePageBytes - before);
+  madvise(pages + before, bytes, MADV_HUGEPAGE);
+  return pages + before;
+}
+
 class CpuDevice final : public Device {
  public:
   CpuDevice() : kernels_(cpu_kernels()) {}
@@ -88,18 +114,16 @@ class CpuDevice final : public Device {
 
   // Pages cost memory only once touched; huge pages where there are any.
   DeviceStatus allocate(Space, std::size_t bytes, std::byte** memory) override {
-    const std::size_t mapped = std::max<std::size_t>(bytes, 1);
-    void* pages = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) {
+    const std::size_t mapped = mapped_bytes(bytes);
+    *memory = map_pages(mapped);
+    if (*memory == nullptr) {
       return {.code = DeviceStatus::Code::kOutOfMemory,
               .message = std::error_code(errno, std::generic_category()).message()};
     }
-    if (mapped >= 4 * kHugePageBytes) madvise(pages, mapped, MADV_HUGEPAGE);
-    *memory = static_cast<std::byte*>(pages);
     return {};
   }
   void release(Space, std::byte* memory, std::size_t bytes) override {
-    munmap(memory, std::max<std::size_t>(bytes, 1));
+    munmap(memory, mapped_bytes(bytes));
   }
 
   DeviceStatus copy(Stream, std::byte* to, const std::byte* from, std::size_t bytes) override {
