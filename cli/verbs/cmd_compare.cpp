@@ -194,6 +194,16 @@ std::string changes_text(const Comparison& both) {
   return text + "\n";
 }
 
+// Nothing where it is alike, or was not measured.
+std::string machine_text(const profiler::MachineDifference& machine) {
+  if (machine.is_alike()) return "";
+  return fmt::format(
+      "the machine itself differs: for the same work B's clock takes {:.2f} times as long, its "
+      "threads' exchange of bytes {:.2f} times; no row is said to have changed by itself. Repeat "
+      "the runs, one behind the other\n",
+      machine.clock, machine.usual_exchange);
+}
+
 std::string text_of(const Comparison& both, std::size_t top) {
   std::string text = fmt::format(
       "medians and median absolute deviations of {} and {} steps, in ms; % is of undisturbed "
@@ -201,7 +211,7 @@ std::string text_of(const Comparison& both, std::size_t top) {
       both.step.a.count, both.step.b.count, "A", "+-", "B", "+-", "B - A", "%");
   text += row_text(both.step);
   for (std::size_t i = 0; i < std::min(top, both.rows.size()); ++i) text += row_text(both.rows[i]);
-  return text + changes_text(both);
+  return text + machine_text(both.machine) + changes_text(both);
 }
 
 Json facts_of(const Comparison& both, Json rows) {
@@ -210,6 +220,11 @@ Json facts_of(const Comparison& both, Json rows) {
   return Json::object({{"step", row_json(both.step, both)},
                        {"common_ratio", both.common_ratio},
                        {"between", both.between},
+                       {"machine", Json::object({{"clock", both.machine.clock},
+                                                 {"exchange", both.machine.exchange},
+                                                 {"usual_exchange", both.machine.usual_exchange},
+                                                 {"measured", both.machine.is_measured},
+                                                 {"alike", both.machine.is_alike()}})},
                        {"changed", std::move(changed)},
                        {"rows", std::move(rows)}});
 }
@@ -220,7 +235,7 @@ Json plan_json(const NodeInPlan& node) {
 
 struct Compared {
   Outcome outcome;
-  ComparedRow step;
+  Comparison times;
 };
 
 // By ONNX node rows also have what the plans say; of runs without a profile they have that alone.
@@ -229,8 +244,7 @@ Compared compare_nodes(const Invocation& invocation) {
   const Side b(invocation.argument(1));
   RunDifference both = profiler::difference_of(a.nodes(), b.nodes());
   Json rows = Json::array();
-  Comparison shown{
-      .step = both.step, .rows = {}, .common_ratio = both.common_ratio, .between = both.between};
+  Comparison shown = both.times;
   for (const DifferenceRow& row : both.rows) {
     Json json = row_json(row.time, shown);
     json.set("plan_a", plan_json(row.a));
@@ -248,7 +262,8 @@ Compared compare_nodes(const Invocation& invocation) {
   Json facts = facts_of(shown, std::move(rows));
   facts.set("arena_a", both.arena_a);
   facts.set("arena_b", both.arena_b);
-  return {.outcome = {.facts = std::move(facts), .text = std::move(text)}, .step = both.step};
+  return {.outcome = {.facts = std::move(facts), .text = std::move(text)},
+          .times = std::move(shown)};
 }
 
 Compared compare_groups(const Invocation& invocation, profiler::GroupBy by) {
@@ -260,7 +275,7 @@ Compared compare_groups(const Invocation& invocation, profiler::GroupBy by) {
   for (const ComparedRow& row : both.rows) rows.push_back(row_json(row, both));
   const auto top = static_cast<std::size_t>(invocation.settings().integer("top"));
   return {.outcome = {.facts = facts_of(both, std::move(rows)), .text = text_of(both, top)},
-          .step = both.step};
+          .times = std::move(both)};
 }
 
 // Tensors of the first run of each side, where both recorded them, unless --only asks for something
@@ -286,12 +301,12 @@ Outcome compare_times(const Invocation& invocation) {
   const Settings& settings = invocation.settings();
   const std::optional<double> most = most_slower(settings);
   const profiler::GroupBy by = *profiler::group_named(settings.text("by"));
-  auto [outcome, step] =
+  auto [outcome, times] =
       by == profiler::GroupBy::kNode ? compare_nodes(invocation) : compare_groups(invocation, by);
   if (!most) return std::move(outcome);
-  require(step.a.count > 0 && step.b.count > 0, ErrorCode::kUsage,
+  require(times.step.a.count > 0 && times.step.b.count > 0, ErrorCode::kUsage,
           "--fail-if-slower needs the profiles of both runs");
-  const bool slower = step.ratio() > 1.0 + *most && step.significance() > profiler::kSignificant;
+  const bool slower = times.is_slower(*most);
   outcome.facts.set("slower", slower);
   outcome.text += slower ? "B is slower\n" : "B is not slower\n";
   if (slower) outcome.exit_code = static_cast<int>(ErrorCode::kMismatch);

@@ -15,6 +15,8 @@ using profiler::Recorder;
 
 // A reader of a run that goes on sees what is older than this.
 constexpr std::int64_t kLongestUnwrittenNs = 1'000'000'000;
+// Between two measurements of the machine, which take a thousandth of it.
+constexpr std::int64_t kProbeEveryNs = 200'000'000;
 
 std::int64_t unix_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -57,7 +59,7 @@ std::uint32_t id_of(auto id) { return static_cast<std::uint32_t>(id); }
 
 }  // namespace
 
-RunProfiler::Open::Open(int lanes, const FolderEntry& entry)
+RunProfiler::Open::Open(int lanes, Fork fork, const FolderEntry& entry)
     : recorder(lanes),
       file(entry),
       writer({.start_unix_ns = unix_ns(),
@@ -66,6 +68,7 @@ RunProfiler::Open::Open(int lanes, const FolderEntry& entry)
              [this](std::span<const std::byte> bytes) {
                file.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
              }),
+      probe(lanes, fork),
       written_ns(Clock::monotonic_ns()) {}
 
 RunProfiler::RunProfiler(const ProfileSteps& steps, std::shared_ptr<Executor> executor,
@@ -81,7 +84,8 @@ void RunProfiler::session_begin(const SessionFacts& facts) {
 }
 
 void RunProfiler::open() {
-  open_ = std::make_unique<Open>(executor_->program().threads, entry_);
+  open_ = std::make_unique<Open>(executor_->program().threads, executor_->memory().device().fork(),
+                                 entry_);
   if (!open_->hardware.are_open()) {
     log_->info(
         "profile: no counters of the processor here ({}): cycles, instructions and misses "
@@ -135,9 +139,20 @@ void RunProfiler::step_begin(std::int64_t step) {
     listens_ = executor_->listen(*this);
   }
   if (first_ == 0) first_ = step;
+  if (Clock::monotonic_ns() - open_->probed_ns > kProbeEveryNs) probe_machine(step);
   open_->system = profiler::read_system_counters();
   open_->processor = open_->hardware.read();
   begin(EventKind::kStep, step);
+}
+
+// Between steps: it takes the caches from the one that follows, and that is one of many.
+void RunProfiler::probe_machine(std::int64_t step) {
+  begin(EventKind::kProbe, step);
+  const profiler::MachineSpeed speed = open_->probe.measure();
+  end();
+  open_->recorder.count(EventKind::kClockSpeed, id_of(step), speed.clock);
+  open_->recorder.count(EventKind::kExchangeSpeed, id_of(step), speed.exchange);
+  open_->probed_ns = Clock::monotonic_ns();
 }
 
 void RunProfiler::find_counted_rows() {
@@ -190,6 +205,7 @@ void RunProfiler::step_end(const StepRecord& step, std::int64_t /*used_bytes*/) 
   end();
   count_step(step);
   last_ = step.step;
+  if (step.step == steps_.to) probe_machine(step.step);
   if (Clock::monotonic_ns() - open_->written_ns > kLongestUnwrittenNs) return write();
   write_if_many(Recorder::kLaneEvents / 8);
 }

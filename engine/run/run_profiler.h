@@ -12,6 +12,7 @@
 #include "engine/run/run_events.h"
 #include "engine/run/train_request.h"
 #include "profiler/record/hardware_counters.h"
+#include "profiler/record/machine_probe.h"
 #include "profiler/record/recorder.h"
 #include "profiler/record/system_counters.h"
 #include "profiler/store/event_file.h"
@@ -54,12 +55,14 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
  private:
   // What there is while steps are profiled.
   struct Open {
-    Open(int lanes, const FolderEntry& entry);
+    Open(int lanes, Fork fork, const FolderEntry& entry);
 
     profiler::Recorder recorder;
     AppendFile file;
     profiler::EventWriter writer;
     profiler::HardwareCounters hardware;
+    profiler::MachineProbe probe;
+    std::int64_t probed_ns = 0;       // when it measured last; 0: not yet
     profiler::SystemCounters system;  // as the step began
     std::optional<profiler::HardwareValues> processor;
     std::int64_t written_ns = 0;  // when events were written last
@@ -73,6 +76,7 @@ class RunProfiler final : public RunEvents, public ExecutionEvents {
   void find_counted_rows();
   void count_rows(const CallEvent& event);
   void count_step(const StepRecord& step);
+  void probe_machine(std::int64_t step);
   void write();
   void write_if_many(std::size_t many);
 

@@ -264,8 +264,8 @@ void draw_heads(Ui& ui, const RunsState& state, const Rect& rect) {
   const auto bytes = [](std::int64_t count) {
     return Quantity{static_cast<double>(count), Unit::kBytes};
   };
-  draw_run_fact(ui, rest, "step A", "step_a", ms(both.step.a.median), "/step/a/median_ms");
-  draw_run_fact(ui, rest, "B", "step_b", ms(both.step.b.median), "/step/b/median_ms");
+  draw_run_fact(ui, rest, "step A", "step_a", ms(both.times.step.a.median), "/step/a/median_ms");
+  draw_run_fact(ui, rest, "B", "step_b", ms(both.times.step.b.median), "/step/b/median_ms");
   draw_run_fact(ui, rest, "arena A", "arena_a", bytes(both.arena_a), "/arena_a");
   draw_run_fact(ui, rest, "B", "arena_b", bytes(both.arena_b), "/arena_b");
 }

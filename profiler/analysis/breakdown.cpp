@@ -207,7 +207,8 @@ Breakdown breakdown(const StepTimes& times, const PlanView& plan, GroupBy by,
                     const BreakdownWishes& wishes) {
   Breakdown table{.steps = static_cast<std::int64_t>(times.steps.size()),
                   .total_ns = times.total_ns,
-                  .run_steps = times.run_steps};
+                  .run_steps = times.run_steps,
+                  .machines = times.machines};
   for (const StepTime& step : times.steps) table.step_ns.push_back(static_cast<double>(step.ns()));
   Groups groups;
   for (std::size_t id = 0; id < times.calls.size(); ++id) {

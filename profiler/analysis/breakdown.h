@@ -48,7 +48,8 @@ struct Breakdown {
   std::int64_t steps = 0;
   std::int64_t total_ns = 0;                // of the steps, whatever the filter leaves
   std::vector<double> step_ns = {};         // of each step, as well
-  std::vector<std::size_t> run_steps = {};  // as StepTimes has them
+  std::vector<std::size_t> run_steps = {};  // as StepTimes has them, and the next
+  std::vector<RunMachine> machines = {};
 
   double share(const BreakdownRow& row) const {
     return total_ns == 0 ? 0.0 : static_cast<double>(row.ns) / static_cast<double>(total_ns);

@@ -11,9 +11,37 @@
 
 namespace trainscope::profiler {
 
+namespace {
+
+// The logarithms of the blocks' ratios; empty where either side has no blocks.
+std::vector<double> block_ratios(const Spread& a, const Spread& b) {
+  std::vector<double> ratios;
+  if (a.block_lows.size() != b.block_lows.size()) return ratios;
+  for (std::size_t i = 0; i < a.block_lows.size(); ++i) {
+    ratios.push_back(std::log(b.block_lows[i] / a.block_lows[i]));
+  }
+  return ratios;
+}
+
+}  // namespace
+
+double ComparedRow::ratio() const {
+  if (!is_in_both()) return 1.0;
+  const std::vector<double> blocks = block_ratios(a, b);
+  return blocks.empty() ? b.low / a.low : std::exp(median(blocks));
+}
+
 double ComparedRow::error(double between) const {
-  const auto runs = static_cast<double>(std::max<std::size_t>(1, std::min(a.runs, b.runs)));
-  return std::hypot(a.drift, b.drift, between / std::sqrt(runs));
+  std::vector<double> blocks = block_ratios(a, b);
+  if (blocks.empty()) {
+    const auto runs = static_cast<double>(std::max<std::size_t>(1, std::min(a.runs, b.runs)));
+    return std::hypot(a.drift, b.drift, between / std::sqrt(runs));
+  }
+  const double middle = median(blocks);
+  const double root = std::sqrt(static_cast<double>(blocks.size()));
+  for (double& ratio : blocks) ratio = std::abs(ratio - middle);
+  const double deviation = kMedianDeviations * median(std::move(blocks));
+  return std::hypot(kBlocksAlike * kMedianError * deviation / root, between);
 }
 
 double ComparedRow::significance() const {
@@ -25,7 +53,8 @@ double ComparedRow::significance() const {
 namespace {
 
 bool is_large(const ComparedRow& row, const ComparedRow& step) {
-  return row.is_call && std::max(row.a.low, row.b.low) >= kLeastShare * step.a.low;
+  const double low = std::max(row.a.low, row.b.low);
+  return row.is_call && low >= kLeastShare * step.a.low && low >= kLeastNs;
 }
 
 void find_common(Comparison& both) {
@@ -33,11 +62,14 @@ void find_common(Comparison& both) {
   for (const ComparedRow& row : both.rows) {
     if (row.is_in_both() && is_large(row, both.step)) logarithms.push_back(std::log(row.ratio()));
   }
+  const bool is_told = both.machine.is_measured && both.machine.is_alike();
   std::vector<double> with_unchanged = logarithms;
-  with_unchanged.push_back(0.0);
+  with_unchanged.insert(with_unchanged.end(), is_told ? kClockRows : 1,
+                        is_told ? std::log(both.machine.clock) : 0.0);
   const double common = median(std::move(with_unchanged));
   both.common_ratio = std::exp(common);
   both.between = kBetweenRuns;
+  if (is_told) return;
   const auto rows = static_cast<double>(logarithms.size());
   for (double& value : logarithms) value = std::abs(value - common);
   const double spread = kMedianDeviations * median(std::move(logarithms));
@@ -50,9 +82,14 @@ void find_common(Comparison& both) {
 bool Comparison::is_changed(const ComparedRow& row) const {
   if (!is_large(row, step)) return false;
   if (!row.is_in_both()) return true;
-  const double by = std::log(row.ratio() / common_ratio);
-  return std::abs(by) > kSignificant * row.error(between) &&
-         std::abs(row.b.low - common_ratio * row.a.low) > kLeastChangeNs;
+  if (!machine.is_alike()) return false;
+  return std::abs(std::log(row.ratio() / common_ratio)) > kSignificant * row.error(between);
+}
+
+bool Comparison::is_slower(double share) const {
+  const double explained = machine.most();
+  return step.ratio() > explained * (1.0 + share) &&
+         std::log(step.ratio() / explained) > kSignificant * step.error(kBetweenRuns);
 }
 
 Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
@@ -60,7 +97,8 @@ Comparison compare_profiles(const Breakdown& a, const Breakdown& b) {
                            .is_call = false,
                            .a = spread_of(a.step_ns, a.run_steps),
                            .b = spread_of(b.step_ns, b.run_steps)},
-                  .rows = {}};
+                  .rows = {},
+                  .machine = machine_difference(a.machines, b.machines)};
   std::unordered_map<std::string, std::size_t> known;
   for (const BreakdownRow& row : a.rows) {
     known.emplace(row.name, both.rows.size());

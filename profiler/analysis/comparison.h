@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "profiler/analysis/breakdown.h"
+#include "profiler/analysis/machine_difference.h"
 #include "profiler/analysis/spread.h"
 
 namespace trainscope::profiler {
@@ -18,11 +19,14 @@ struct ComparedRow {
 
   double difference_ns() const { return b.median - a.median; }
   bool is_in_both() const { return a.low > 0.0 && b.low > 0.0; }
-  // Of undisturbed steps; 1 where one of them has none.
-  double ratio() const { return is_in_both() ? b.low / a.low : 1.0; }
+  // Of undisturbed steps; 1 where one of them has none. Where both sides are one run with blocks of
+  // steps, the median of the blocks' ratios: steps that take longer and longer, as numbers grow or
+  // become denormal, do so in both.
+  double ratio() const;
   // How far apart runs of one program are expected, in the natural logarithm of the ratio, one
-  // standard deviation: `between` of any two runs, and how much either moved in its course. Of
-  // several runs a side `between` is over the root of their number.
+  // standard deviation: `between` of any two runs, and how far apart the blocks' ratios are, or how
+  // much either moved in its course. Of several runs a side `between` is over the root of their
+  // number.
   double error(double between) const;
   // The ratio's logarithm in errors of kBetweenRuns: beyond kSignificant it is not chance. Of a row
   // that one of them lacks without bounds.
@@ -34,19 +38,25 @@ struct Comparison {
   std::vector<ComparedRow> rows;  // by name as the first profile has them, then those of b alone
   // What the rows of calls have in common: another clock rate, other load. The median of their
   // ratios and of 1, which stands for "nothing changed" and decides where rows are few; of rows
-  // that take kLeastShare of the step at least.
+  // that take kLeastShare of the step at least. Where the machine was measured and alike, what its
+  // clock says stands for "nothing changed", kClockRows times.
   double common_ratio = 1.0;
   // How far rows are from what they have in common, in the logarithm of their ratios: a standard
   // deviation. Most rows of two runs are not changed by anybody, so this is what the two tell of
   // themselves (1.4826 median absolute deviations); but few rows tell it badly, so kBetweenRuns
-  // counts as if kRowsBefore more had told it, and is the least.
+  // counts as if kRowsBefore more had told it, and is the least. Where the machine was measured and
+  // alike it is kBetweenRuns: what moves rows apart is known not to have happened.
   double between = 0.0;
+  MachineDifference machine = {};
 
   // Of a row, how much its ratio is beyond what all have in common: 0.1 is 10 % slower than they.
   double change(const ComparedRow& row) const { return row.ratio() / common_ratio - 1.0; }
   // Whether the row's calls changed by themselves: beyond what rows have in common by kSignificant
-  // errors, and by kLeastChangeNs.
+  // errors, on machines that are alike.
   bool is_changed(const ComparedRow& row) const;
+  // Whether B's steps take longer by more than this share of them, beyond what the machine
+  // explains and what runs of one program differ by.
+  bool is_slower(double share) const;
 };
 
 // Rows of both are by the same, and of the same filter.
@@ -57,7 +67,13 @@ inline constexpr double kSignificant = 4.0;
 // pages it was given, where code and buffers begin. One standard deviation.
 inline constexpr double kBetweenRuns = 0.0125;
 inline constexpr double kRowsBefore = 15.0;
-inline constexpr double kLeastChangeNs = 500.0;  // some misses of the last cache, or a system call
-inline constexpr double kLeastShare = 0.01;      // of the step
+inline constexpr std::size_t kClockRows = 3;
+// In the standard error of the blocks' median ratio, were they independent: a machine changes in
+// the course of seconds, so that neighbours tell much the same.
+inline constexpr double kBlocksAlike = 2.0;
+// Rows of the step that are compared. Calls of a few microseconds differ by a third from process
+// to process.
+inline constexpr double kLeastShare = 0.01;
+inline constexpr double kLeastNs = 10e3;
 
 }  // namespace trainscope::profiler

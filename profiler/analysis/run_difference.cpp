@@ -55,11 +55,9 @@ const NodeInPlan* find(const std::map<std::string, NodeInPlan>& nodes, const std
 RunDifference difference_of(const RunSide& a, const RunSide& b) {
   const FusedNodes fused(a.plan, b.plan);
   Comparison times = compare_profiles(times_of(a, fused), times_of(b, fused));
-  RunDifference difference{.step = std::move(times.step),
-                           .common_ratio = times.common_ratio,
-                           .between = times.between,
-                           .arena_a = a.plan.arena().bytes,
-                           .arena_b = b.plan.arena().bytes};
+  const std::vector<ComparedRow> compared = std::exchange(times.rows, {});
+  RunDifference difference{
+      .times = std::move(times), .arena_a = a.plan.arena().bytes, .arena_b = b.plan.arena().bytes};
   const std::map<std::string, NodeInPlan> nodes_a = nodes_in(a.plan, fused);
   const std::map<std::string, NodeInPlan> nodes_b = nodes_in(b.plan, fused);
   std::set<std::string> seen;
@@ -72,7 +70,7 @@ RunDifference difference_of(const RunSide& a, const RunSide& b) {
     }
     difference.rows.push_back(std::move(joined));
   };
-  for (ComparedRow& row : times.rows) add(std::move(row));
+  for (const ComparedRow& row : compared) add(row);
   for (const auto* nodes : {&nodes_a, &nodes_b}) {
     for (const auto& [name, node] : *nodes) {
       if (!seen.contains(name)) add({.name = name, .is_call = true, .a = {}, .b = {}});

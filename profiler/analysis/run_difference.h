@@ -34,10 +34,8 @@ struct DifferenceRow {
 };
 
 struct RunDifference {
-  ComparedRow step = {};
-  double common_ratio = 1.0;  // of the rows' times, as in Comparison
-  double between = 0.0;       // likewise
-  std::int64_t arena_a = 0;   // bytes
+  Comparison times = {};     // but for its rows, which are below
+  std::int64_t arena_a = 0;  // bytes
   std::int64_t arena_b = 0;
   // Nodes of either plan, and what is no call: those that differ most in time first, then those
   // that differ most in bytes.

@@ -12,9 +12,6 @@
 namespace trainscope::profiler {
 namespace {
 
-// Standard errors of a mean in that of a median, of a normal distribution.
-constexpr double kMedianError = 1.253;
-
 double deviation_of(std::vector<double> values, double middle) {
   for (double& value : values) value = std::abs(value - middle);
   return median(std::move(values));
@@ -24,24 +21,32 @@ double deviation_of(std::vector<double> values, double middle) {
 double low_of(std::span<const double> values) {
   std::vector<double> sorted(values.begin(), values.end());
   std::ranges::sort(sorted);
-  const double place = kLowShare * static_cast<double>(sorted.size() - 1);
+  const double place = low_share(sorted.size()) * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
 }
 
-double drift_of(std::span<const double> values, std::size_t blocks) {
+std::vector<double> lows_of(std::span<const double> values, std::size_t blocks) {
   std::vector<double> lows;
   for (std::size_t i = 0; i < blocks; ++i) {
     const std::size_t begin = i * values.size() / blocks;
     const std::size_t end = (i + 1) * values.size() / blocks;
     lows.push_back(low_of(values.subspan(begin, end - begin)));
   }
+  return lows;
+}
+
+double drift_of(const std::vector<double>& lows) {
   const double middle = median(lows);
-  return middle > 0.0 ? kMedianDeviations * deviation_of(std::move(lows), middle) / middle : 0.0;
+  return middle > 0.0 ? kMedianDeviations * deviation_of(lows, middle) / middle : 0.0;
 }
 
 }  // namespace
+
+double low_share(std::size_t steps) {
+  return std::clamp(kLowSteps / static_cast<double>(steps), kLeastLowShare, kLowShare);
+}
 
 Spread spread_of(std::span<const double> step_ns) {
   if (step_ns.empty()) return {};
@@ -50,7 +55,11 @@ Spread spread_of(std::span<const double> step_ns) {
   spread.deviation = deviation_of(all, spread.median);
   const std::size_t blocks = std::min(kBlocks, all.size() / kLeastBlockSteps);
   if (blocks >= kLeastBlocks) {
-    spread.drift = drift_of(all, blocks);
+    std::vector<double> lows = lows_of(all, blocks);
+    spread.drift = drift_of(lows);
+    if (*std::ranges::min_element(lows) > 0.0) {
+      spread.block_lows = std::move(lows);
+    }
   } else if (spread.median > 0.0) {
     spread.drift = kMedianError * kMedianDeviations * spread.deviation / spread.median /
                    std::sqrt(static_cast<double>(all.size()));
@@ -75,6 +84,7 @@ Spread spread_of(std::span<const double> step_ns, std::span<const std::size_t> r
   const double mean = std::accumulate(logarithms.begin(), logarithms.end(), 0.0) / runs;
   double apart = 0.0;
   for (const double value : logarithms) apart += (value - mean) * (value - mean);
+  spread.block_lows.clear();
   spread.low = std::exp(mean);
   spread.drift = std::sqrt((squares / runs + apart / (runs - 1.0)) / runs);
   spread.runs = logarithms.size();

@@ -188,6 +188,7 @@ StepTimes step_times(const EventView& events, const PlanView& plan) {
   });
   for (CallTime& call : times.calls) call.ns.resize(times.steps.size());
   add_counted_rows(events, plan, times);
+  times.machines.push_back(machine_of(events));
   return times;
 }
 
@@ -195,6 +196,7 @@ void append(StepTimes& times, const StepTimes& more) {
   CHECK_INVARIANT(times.calls.size() == more.calls.size());
   if (times.run_steps.empty()) times.run_steps.push_back(times.steps.size());
   times.run_steps.push_back(more.steps.size());
+  times.machines.insert(times.machines.end(), more.machines.begin(), more.machines.end());
   times.steps.insert(times.steps.end(), more.steps.begin(), more.steps.end());
   times.total_ns += more.total_ns;
   for (std::size_t id = 0; id < times.calls.size(); ++id) {

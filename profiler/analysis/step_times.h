@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/bundle/plan_record.h"
+#include "profiler/analysis/machine_difference.h"
 #include "profiler/store/event_file.h"
 
 namespace trainscope::profiler {
@@ -51,6 +52,7 @@ struct StepTimes {
   std::int64_t total_ns = 0;    // of all steps
   // Of several runs behind each other: how many steps each has; empty: they are of one run.
   std::vector<std::size_t> run_steps = {};
+  std::vector<RunMachine> machines = {};  // of each run
 };
 
 // Throws kBadInput for spans that do not nest, and for calls that the plan has not.

@@ -37,6 +37,8 @@ std::string_view name_of(EventKind kind) {
       return "idle";
     case EventKind::kLibrary:
       return "library";
+    case EventKind::kProbe:
+      return "machine probe";
     case EventKind::kLoss:
       return "loss";
     case EventKind::kLearningRate:
@@ -63,6 +65,10 @@ std::string_view name_of(EventKind kind) {
       return "branch misses";
     case EventKind::kCountedRows:
       return "counted rows";
+    case EventKind::kClockSpeed:
+      return "clock speed";
+    case EventKind::kExchangeSpeed:
+      return "exchange speed";
   }
   return "unknown";
 }

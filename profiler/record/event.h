@@ -26,8 +26,9 @@ enum class EventKind : std::uint16_t {
   kJoin = 15,        // a thread's part of a region is done, others' are not: it waits
   kIdle = 16,        // nobody has given the thread work
   kLibrary = 17,     // a library has the thread for loops of its own
+  kProbe = 18,       // how fast the machine is; id: the step after it, or the last one
 
-  kLoss = 256,  // id of this and all that follow but the last: the step
+  kLoss = 256,  // id of this and all that follow up to kBranchMisses: the step
   kLearningRate = 257,
   kResidentBytes = 258,  // memory of the process (RSS)
   kTaskClock = 259,      // processor time of all threads in the step, nanoseconds
@@ -40,6 +41,8 @@ enum class EventKind : std::uint16_t {
   kCacheMisses = 266,
   kBranchMisses = 267,
   kCountedRows = 268,  // that the call computed, the others being masked; id: the call
+  kClockSpeed = 269,   // of MachineSpeed, as the next; id as kProbe has it
+  kExchangeSpeed = 270,
 };
 
 constexpr bool is_counter(EventKind kind) { return static_cast<std::uint16_t>(kind) >= 256; }

@@ -85,6 +85,12 @@ TEST_CASE("profile: the steps that were asked for, each with all that it does") 
   CHECK(ids_of(events, EventKind::kBatchWait) == std::vector<std::uint32_t>{0, 1, 0, 1, 0, 1});
   CHECK(ids_of(events, EventKind::kStepPart) ==
         std::vector<std::uint32_t>{0, 0, 1, 0, 0, 1, 0, 0, 1});
+  // The machine is measured before the first step and behind the last one.
+  CHECK(ids_of(events, EventKind::kProbe) == std::vector<std::uint32_t>{3, 5});
+  for (const EventKind kind : {EventKind::kClockSpeed, EventKind::kExchangeSpeed}) {
+    CHECK(ids_of(events, kind) == std::vector<std::uint32_t>{3, 5});
+    for (const Event& event : only(events, kind)) CHECK(event.number() > 0.0);
+  }
   for (const EventKind kind : {EventKind::kResidentBytes, EventKind::kTaskClock,
                                EventKind::kMinorFaults, EventKind::kVoluntarySwitches}) {
     CHECK(only(events, kind).size() == 3);

@@ -64,7 +64,7 @@ TEST_CASE("run_difference: runs without times are compared by their plans, most 
   REQUIRE(difference.rows.size() == 2);
   CHECK(difference.rows[0].time.name == "/fc/act/Gelu");
   CHECK(difference.rows[0].b.bytes == 5100);
-  CHECK(difference.step.a.count == 0);
+  CHECK(difference.times.step.a.count == 0);
 }
 
 TEST_CASE("run_difference: a node of one run alone has nothing in the other") {

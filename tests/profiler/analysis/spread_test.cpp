@@ -49,6 +49,25 @@ TEST_CASE(
   CHECK(spread_of(restless).drift == 0.0);
 }
 
+TEST_CASE("spread: of many steps the undisturbed ones are a hundredth, of few a tenth") {
+  CHECK(low_share(10) == 0.1);
+  CHECK(low_share(40) == 0.1);
+  CHECK(low_share(100) == 0.04);
+  CHECK(low_share(4000) == 0.01);
+}
+
+TEST_CASE("spread: what each block of steps takes undisturbed, of one run with steps enough") {
+  std::vector<double> steps;
+  for (int i = 0; i < 80; ++i) steps.push_back(100.0 + static_cast<double>(i / 10));
+  CHECK(spread_of(steps).block_lows == std::vector<double>{100, 101, 102, 103, 104, 105, 106, 107});
+  CHECK(spread_of(std::vector<double>(24, 7.0)).block_lows == std::vector<double>(4, 7.0));
+  CHECK(spread_of(std::vector<double>(23, 7.0)).block_lows.empty());
+  CHECK(spread_of(std::vector<double>(80, 0.0)).block_lows.empty());
+  std::vector<double> twice = steps;
+  twice.insert(twice.end(), steps.begin(), steps.end());
+  CHECK(spread_of(twice, std::vector<std::size_t>{80, 80}).block_lows.empty());
+}
+
 TEST_CASE("spread: of several runs, how far they are apart over the root of their number") {
   std::vector<double> steps(40, 100.0);
   steps.insert(steps.end(), 40, 110.0);
