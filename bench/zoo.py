@@ -31,7 +31,7 @@ RATE = 0.01
 WAYS = ("ts", "dynamo", "plain")
 LIMIT = 1e-5
 NOISE = 20
-EXPORT_SECONDS = 400
+EXPORT_SECONDS = 1500
 TRAIN_SECONDS = 300
 
 
