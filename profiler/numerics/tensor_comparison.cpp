@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -169,14 +167,46 @@ bool is_integer(const TraceRow& row) {
   return row.dtype.starts_with('i') || row.dtype.starts_with('u') || row.dtype == "bool";
 }
 
+std::vector<std::int64_t> common_steps(const Trace& a, const Trace& b) {
+  std::vector<std::int64_t> steps;
+  std::ranges::set_intersection(a.steps(), b.steps(), std::back_inserter(steps));
+  if (!steps.empty()) return steps;
+  throw Error(ErrorCode::kUsage, "the traces have no step in common")
+      .hint("record the same steps: --record-steps");
+}
+
+// What both say that they read.
+void check_inputs(const IndexedTrace& a, const IndexedTrace& b, std::int64_t step) {
+  for (std::size_t i = 0; i < a.trace().rows().size(); ++i) {
+    const TraceRow& row = a.row(i);
+    if (row.kind != TraceKind::kInput || row.step != step) continue;
+    const auto other = b.find(step, row.micro_batch, row.key());
+    if (!other) continue;
+    const double apart = estimated_distance(a.trace().sketch(i), b.trace().sketch(*other));
+    const bool same =
+        row.statistics.count == b.row(*other).statistics.count && apart <= 1e-6 * row.statistics.l2;
+    require(same, ErrorCode::kUsage,
+            "the traces are of different batches: input '{}' of step {} is {} with mean {:.6g} in "
+            "A, {} with mean {:.6g} in B",
+            printable(row.value), step, row.shape, row.statistics.mean, b.row(*other).shape,
+            b.row(*other).statistics.mean);
+  }
+}
+
+// From norms and the norm of the difference, by the law of cosines.
+double estimated_cosine(double x, double y, double apart) {
+  if (x <= 0.0 || y <= 0.0) return 1.0;
+  return std::clamp((x * x + y * y - apart * apart) / (2.0 * x * y), -1.0, 1.0);
+}
+
 class Comparer {
  public:
   Comparer(const Trace& a, const Trace& b) : a_(a), b_(b), limits_(a, b) {}
 
   TensorComparison run() {
     check_models();
-    find_steps();
-    check_inputs();
+    result_.steps = common_steps(a_.trace(), b_.trace());
+    check_inputs(a_, b_, result_.steps.front());
     for (std::size_t i = 0; i < a_.trace().rows().size(); ++i) add(i);
     find_unpaired();
     result_.measured = limits_.measured();
@@ -199,34 +229,9 @@ class Comparer {
         .hint("these are hashes of the model files: export once, and train that file twice");
   }
 
-  void find_steps() {
-    const std::vector<std::int64_t> a = a_.trace().steps();
-    const std::vector<std::int64_t> b = b_.trace().steps();
-    std::ranges::set_intersection(a, b, std::back_inserter(result_.steps));
-    if (!result_.steps.empty()) return;
-    throw Error(ErrorCode::kUsage, "the traces have no step in common")
-        .hint("record the same steps: --record-steps");
-  }
-
   // Before the first common step there may be what both begin with.
   bool is_common(std::int64_t step) const {
     return step < result_.steps.front() || std::ranges::binary_search(result_.steps, step);
-  }
-
-  void check_inputs() {
-    for (const TraceRow& row : a_.trace().rows()) {
-      if (row.kind != TraceKind::kInput || row.step != result_.steps.front()) continue;
-      const auto other = b_.find(row.step, row.micro_batch, row.key());
-      if (!other) continue;
-      const std::size_t index = static_cast<std::size_t>(&row - a_.trace().rows().data());
-      const bool same = row.statistics.count == b_.row(*other).statistics.count &&
-                        distance(index, *other) <= 1e-6 * row.statistics.l2;
-      require(same, ErrorCode::kUsage,
-              "the traces are of different batches: input '{}' of step {} is {} with mean {:.6g} "
-              "in A, {} with mean {:.6g} in B",
-              printable(row.value), row.step, row.shape, row.statistics.mean, b_.row(*other).shape,
-              b_.row(*other).statistics.mean);
-    }
   }
 
   double distance(std::size_t a, std::size_t b) const {
@@ -275,9 +280,12 @@ class Comparer {
     double error = distance(tensor.row_a, tensor.row_b);
     const auto full_a = a_.full(a);
     const auto full_b = b_.full(b);
+    tensor.cosine = estimated_cosine(x.l2, y.l2, error);
     if (full_a && full_b && full_a->elements() == full_b->elements()) {
       tensor.elements = element_errors(*full_a, *full_b);
       error = tensor.elements->l2;
+      tensor.cosine = tensor.elements->cosine;
+      if (has_kink(a.op) || has_kink(b.op)) tensor.kink_flips = tensor.elements->sign_flips;
     }
     tensor.relative = norm > 0.0 ? error / norm : 0.0;
     tensor.limit = is_integer(a) ? 0.0 : limits_.of(a, move_of(tensor.row_a));
@@ -325,12 +333,6 @@ class Comparer {
   std::multimap<std::string, std::string> names_of_a_;
 };
 
-// Floats in the order of their numbers: neighbours are one apart.
-std::int64_t ordinal(float x) {
-  const auto bits = std::bit_cast<std::int32_t>(x);
-  return bits < 0 ? std::int64_t{std::numeric_limits<std::int32_t>::min()} - bits : bits;
-}
-
 }  // namespace
 
 std::string_view name_of(TensorVerdict verdict) {
@@ -343,31 +345,14 @@ std::size_t TensorComparison::faults() const {
       tensors, [](const ComparedTensor& tensor) { return is_fault(tensor.verdict); }));
 }
 
-ElementErrors element_errors(const Tensor& a, const Tensor& b) {
-  const Tensor x = convert(a, DType::kF64);
-  const Tensor y = convert(b, DType::kF64);
-  ElementErrors errors;
-  double squares = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
-  std::vector<std::int64_t> ulps;
-  for (std::int64_t i = 0; i < x.elements(); ++i) {
-    const double p = x.values<double>()[static_cast<std::size_t>(i)];
-    const double q = y.values<double>()[static_cast<std::size_t>(i)];
-    if (!std::isfinite(p) || !std::isfinite(q)) continue;
-    errors.largest = std::max(errors.largest, std::abs(p - q));
-    squares += (p - q) * (p - q);
-    xx += p * p;
-    yy += q * q;
-    xy += p * q;
-    errors.sign_flips += p * q < 0.0 || (p == 0.0) != (q == 0.0) ? 1 : 0;
-    ulps.push_back(std::abs(ordinal(static_cast<float>(p)) - ordinal(static_cast<float>(q))));
-  }
-  errors.l2 = std::sqrt(squares);
-  if (xx > 0.0 && yy > 0.0) errors.cosine = xy / std::sqrt(xx * yy);
-  if (ulps.empty()) return errors;
-  std::ranges::sort(ulps);
-  errors.ulp_median = static_cast<double>(ulps[ulps.size() / 2]);
-  errors.ulp_99 = static_cast<double>(ulps[(ulps.size() - 1) * 99 / 100]);
-  return errors;
+bool has_kink(std::string_view op) {
+  constexpr std::string_view kOps[] = {"Clip", "HardSigmoid", "HardSwish", "Max", "Min"};
+  // Relu, LeakyRelu, and what is fused with one.
+  return op.find("Relu") != std::string_view::npos || std::ranges::find(kOps, op) != std::end(kOps);
+}
+
+void require_same_batches(const Trace& a, const Trace& b) {
+  check_inputs(IndexedTrace(a), IndexedTrace(b), common_steps(a, b).front());
 }
 
 TensorComparison compare_tensors(const Trace& a, const Trace& b) { return Comparer(a, b).run(); }

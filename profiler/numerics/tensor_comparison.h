@@ -13,9 +13,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/core/tensor.h"
+#include "profiler/numerics/element_errors.h"
 #include "profiler/numerics/trace.h"
 
 namespace trainscope::profiler {
@@ -33,17 +34,6 @@ enum class TensorVerdict : std::uint8_t {
 std::string_view name_of(TensorVerdict verdict);
 inline bool is_fault(TensorVerdict verdict) { return verdict >= TensorVerdict::kBeyond; }
 
-// From all elements of both.
-struct ElementErrors {
-  double largest = 0.0;  // absolute difference
-  double l2 = 0.0;       // of the difference
-  double cosine = 1.0;
-  double ulp_median = 0.0;  // distance in units of f32's last place
-  double ulp_99 = 0.0;      // of 99 in 100 elements no more
-  std::int64_t sign_flips = 0;
-};
-ElementErrors element_errors(const Tensor& a, const Tensor& b);
-
 struct ComparedTensor {
   std::size_t row_a = 0;
   std::size_t row_b = 0;
@@ -55,6 +45,10 @@ struct ComparedTensor {
   std::optional<double> error_a = {};
   std::optional<double> error_b = {};
   std::optional<ElementErrors> elements = {};
+  // Of the angle between both: of all elements, else estimated from sketches.
+  double cosine = 1.0;
+  // Where an op with a kink made it and all elements are there: those on other sides of the kink.
+  std::optional<std::int64_t> kink_flips = {};
 
   double over_limit() const { return limit > 0.0 ? relative / limit : 0.0; }
 };
@@ -70,6 +64,13 @@ struct TensorComparison {
 
   std::size_t faults() const;
 };
+
+// Whether an op's derivative jumps where its result, or an operand, has a certain value: Relu at 0.
+bool has_kink(std::string_view op);
+
+// Throws kUsage, naming the difference, unless what both read in their first common step is the
+// same, as far as both say it; or there is no common step.
+void require_same_batches(const Trace& a, const Trace& b);
 
 // Throws kUsage, naming the difference, for traces of different models, batches or seeds of
 // sketches, or without a common step.
